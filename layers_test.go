@@ -1,0 +1,338 @@
+package grapnel_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/grapnel-go/grapnel"
+
+// layer is what the shipped (non-test) code of one package may import besides
+// the standard library. The zero layer is a package that stands on nothing.
+type layer struct {
+	// Ours are packages of this module, by their path below its root. A path
+	// that ends in "/..." stands for everything below it.
+	Ours []string
+	// Modules are modules of others, by module path.
+	Modules []string
+	// Test marks a package made for tests, ours and our users'. It may import
+	// the modules of tests, and only tests may import it.
+	Test bool
+	// Planned marks a room of the house that is drawn but not built. The mark
+	// goes when the package comes.
+	Planned bool
+}
+
+// Modules that several layers share.
+var (
+	values    = []string{"github.com/samber/mo", "github.com/samber/lo"}
+	telemetry = []string{
+		"go.opentelemetry.io/otel",
+		"go.opentelemetry.io/otel/trace",
+		"go.opentelemetry.io/otel/metric",
+		"go.opentelemetry.io/otel/log",
+	}
+	core    = slices.Concat(values, telemetry)
+	schemas = []string{
+		"github.com/santhosh-tekuri/jsonschema/v6",
+		"github.com/google/jsonschema-go",
+	}
+	testOnly = []string{
+		"github.com/stretchr/testify",
+		"pgregory.net/rapid",
+		"go.uber.org/goleak",
+		"github.com/google/go-cmp",
+	}
+)
+
+// layers is the picture of the house as a table: arrows only go down. Tests may
+// import any package of ours, because an Example is allowed to show a part at
+// work inside the whole.
+var layers = map[string]layer{
+	// The ground floor.
+	"":                    {}, // documentation only
+	"internal/plog":       {},
+	"internal/strictjson": {Modules: []string{"github.com/go-json-experiment/json"}, Planned: true},
+	"agent":               {Ours: []string{"internal/plog", "internal/strictjson"}, Modules: core},
+
+	// The seams, none of which knows another.
+	"processor":    {Ours: []string{"agent"}, Modules: core, Planned: true},
+	"continuation": {Ours: []string{"agent"}, Modules: core, Planned: true},
+	"hooks":        {Ours: []string{"agent", "internal/strictjson"}, Modules: core, Planned: true},
+	"toolexec": {
+		Planned: true,
+		Ours:    []string{"agent", "internal/strictjson"},
+		Modules: slices.Concat(core, schemas),
+	},
+
+	// What brings them together.
+	"capability": {Ours: []string{"agent", "processor", "toolexec", "continuation", "hooks"}, Modules: core, Planned: true},
+	"builder": {
+		Planned: true,
+		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability"},
+		Modules: core,
+	},
+
+	// What helps to test the seams.
+	"agent/agenttest": {Ours: []string{"agent"}, Modules: core, Test: true, Planned: true},
+	"hooks/hookstest": {Ours: []string{"agent", "hooks"}, Modules: core, Test: true, Planned: true},
+
+	// Models.
+	"drivers/replay": {
+		Planned: true,
+		Ours:    []string{"agent", "toolexec", "internal/strictjson"},
+		Modules: slices.Concat(values, schemas),
+	},
+
+	// What shows it all at work.
+	"examples/...": {Ours: []string{"..."}, Modules: core, Planned: true},
+}
+
+// heavy lists the packages whose whole weight, dependencies of dependencies
+// included, is kept to light: what a user of the framework compiles.
+var heavy = []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability", "builder"}
+
+// light is every module that those packages may pull in, directly or not.
+var light = slices.Concat(core, schemas, []string{
+	"github.com/go-json-experiment/json",
+	"github.com/cespare/xxhash/v2",
+	"github.com/go-logr/logr",
+	"github.com/go-logr/stdr",
+	"go.opentelemetry.io/auto/sdk",
+	"golang.org/x/text",
+})
+
+func TestEveryPackageHasALayer(t *testing.T) {
+	for _, p := range ours(listPackages(t)) {
+		_, _, known := layerOf(p.rel())
+		assert.True(t, known, "package %q is not in the table of layers: add a line to layers_test.go "+
+			"that says what it may import, and a line to the house in doc.go", p.rel())
+	}
+}
+
+func TestEveryLayerIsAPackage(t *testing.T) {
+	built := lo.SliceToMap(ours(listPackages(t)), func(p listed) (string, bool) {
+		key, _, _ := layerOf(p.rel())
+		return key, true
+	})
+	for _, key := range slices.Sorted(maps.Keys(layers)) {
+		if layers[key].Planned {
+			assert.False(t, built[key], "package %q is here now: delete its Planned mark in layers_test.go", key)
+			continue
+		}
+		assert.True(t, built[key], "the table of layers has a line for %q, which is no package: "+
+			"delete the line, or mark it Planned until the package comes", key)
+	}
+}
+
+func TestArrowsOnlyGoDown(t *testing.T) {
+	for _, wrong := range wrongImports(listPackages(t)) {
+		assert.Fail(t, wrong)
+	}
+}
+
+func TestWrongImportsAreFound(t *testing.T) {
+	stdStrings := listed{ImportPath: "strings", Standard: true}
+	stdTesting := listed{ImportPath: "testing", Standard: true}
+	own := func(rel string, imports ...string) listed {
+		return listed{ImportPath: module + "/" + rel, Module: struct{ Path string }{module}, Imports: imports}
+	}
+	other := func(mod, pkg string) listed {
+		return listed{ImportPath: mod + pkg, Module: struct{ Path string }{mod}}
+	}
+
+	for name, tc := range map[string]struct {
+		packages []listed
+		want     string // a part of the only sentence, or "" for none
+	}{
+		"the standard library is free": {[]listed{own("internal/plog", "strings"), stdStrings}, ""},
+		"an arrow that is drawn":       {[]listed{own("agent", module+"/internal/plog"), own("internal/plog")}, ""},
+		"an arrow up":                  {[]listed{own("agent", module+"/hooks"), own("hooks")}, `"agent" imports our "hooks"`},
+		"an arrow sideways":            {[]listed{own("processor", module+"/hooks"), own("hooks")}, `"processor" imports our "hooks"`},
+		"a module that is listed":      {[]listed{own("agent", "github.com/samber/mo"), other("github.com/samber/mo", "")}, ""},
+		"a module that is not": {
+			[]listed{own("agent", "example.com/x/y"), other("example.com/x", "/y")}, `"agent" imports "example.com/x/y"`,
+		},
+		"another module below the path of a listed one": {
+			[]listed{own("agent", "go.opentelemetry.io/otel/sdk/trace"), other("go.opentelemetry.io/otel/sdk", "/trace")},
+			`"agent" imports "go.opentelemetry.io/otel/sdk/trace"`,
+		},
+		"testify in shipped code": {
+			[]listed{own("agent", "github.com/stretchr/testify/assert"), other("github.com/stretchr/testify", "/assert")},
+			"outside its tests",
+		},
+		"testing in shipped code": {[]listed{own("agent", "testing"), stdTesting}, "outside its tests"},
+		"testify where tests are the purpose": {
+			[]listed{
+				own("agent/agenttest", "testing", "github.com/stretchr/testify/assert"),
+				stdTesting, other("github.com/stretchr/testify", "/assert"),
+			}, "",
+		},
+		"an example may import any of ours": {[]listed{own("examples/one", module+"/hooks"), own("hooks")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := wrongImports(lo.KeyBy(tc.packages, func(p listed) string { return p.ImportPath }))
+			if tc.want == "" {
+				assert.Empty(t, got)
+				return
+			}
+			require.Len(t, got, 1)
+			assert.Contains(t, got[0], tc.want)
+		})
+	}
+}
+
+func TestWhatUsersCompileIsLight(t *testing.T) {
+	packages := listPackages(t)
+	for _, name := range heavy {
+		for _, path := range packages[module+"/"+name].Deps {
+			d := packages[path]
+			if d.Standard || d.isOurs() {
+				continue
+			}
+			assert.Contains(t, light, d.Module.Path, "package %q pulls in %q: keep heavy dependencies out of "+
+				"agent … builder, or list the module as light in layers_test.go with a decision in docs/adr", name, path)
+		}
+	}
+}
+
+// wrongImports says, a sentence each, what shipped code imports against the table.
+func wrongImports(packages map[string]listed) []string {
+	var wrong []string
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	for _, p := range ours(packages) {
+		key, allowed, known := layerOf(p.rel())
+		if !known {
+			continue // TestEveryPackageHasALayer says so
+		}
+		for _, path := range p.Imports {
+			imported := packages[path]
+			_, importedLayer, _ := layerOf(imported.rel())
+			forTests := path == "testing" ||
+				imported.isOurs() && importedLayer.Test ||
+				slices.Contains(testOnly, imported.Module.Path)
+			switch {
+			case forTests && !allowed.Test:
+				say("package %q imports %q outside its tests: it would be linked into every program "+
+					"that uses the package", p.rel(), path)
+			case forTests, imported.Standard:
+			case imported.isOurs() && !covers(allowed.Ours, imported.rel()):
+				say("package %q imports our %q: arrows only go down; move the code, or draw the arrow "+
+					"in the line for %q in layers_test.go and say why in the commit", p.rel(), imported.rel(), key)
+			case !imported.isOurs() && !slices.Contains(allowed.Modules, imported.Module.Path):
+				say("package %q imports %q: the line for %q in layers_test.go does not list its module %q; "+
+					"a new dependency there needs a decision in docs/adr", p.rel(), path, key, imported.Module.Path)
+			}
+		}
+	}
+	return wrong
+}
+
+// listed is the part of what go list says of a package that the table needs.
+type listed struct {
+	ImportPath string
+	Standard   bool
+	Module     struct{ Path string }
+	Imports    []string
+	Deps       []string
+}
+
+func (p listed) isOurs() bool { return p.Module.Path == module }
+
+// rel is the path below the module root, "" for the root itself.
+func (p listed) rel() string {
+	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+}
+
+// listPackages asks the go command for every package of the module and all that
+// they depend on, by import path.
+func listPackages(t *testing.T) map[string]listed {
+	t.Helper()
+	touchSources(t)
+	cmd := exec.CommandContext(t.Context(),
+		"go", "list", "-deps", "-json=ImportPath,Standard,Module,Imports,Deps", "./...")
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		require.NoError(t, err, "list packages: %s", exit.Stderr)
+	}
+	require.NoError(t, err, "list packages: the go command must be on the PATH")
+
+	packages := map[string]listed{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			require.NoError(t, err, "read what go list says")
+		}
+		packages[p.ImportPath] = p
+	}
+}
+
+// touchSources looks at every source file. The go command remembers a passed test
+// together with the files that the test itself looked at; what its child processes
+// read is unknown to it, and without this a changed import would go unnoticed.
+func touchSources(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() == ".git":
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".go" || entry.Name() == "go.mod":
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+	require.NoError(t, err, "look at the sources")
+}
+
+// ours returns the packages of this module in the order of their paths.
+func ours(packages map[string]listed) []listed {
+	own := lo.Filter(slices.Collect(maps.Values(packages)), func(p listed, _ int) bool { return p.isOurs() })
+	slices.SortFunc(own, func(a, b listed) int { return strings.Compare(a.ImportPath, b.ImportPath) })
+	return own
+}
+
+// layerOf returns the line of the table that rules a package: its own, else the
+// nearest one above that ends in "/...".
+func layerOf(rel string) (key string, l layer, ok bool) {
+	if l, ok := layers[rel]; ok {
+		return rel, l, true
+	}
+	for dir := rel; dir != ""; {
+		i := strings.LastIndexByte(dir, '/')
+		if i < 0 {
+			break
+		}
+		dir = dir[:i]
+		if l, ok := layers[dir+"/..."]; ok {
+			return dir + "/...", l, true
+		}
+	}
+	return "", layer{}, false
+}
+
+// covers reports whether one of the patterns names the package.
+func covers(patterns []string, rel string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		below, open := strings.CutSuffix(pattern, "...")
+		return pattern == rel || open && strings.HasPrefix(rel, below)
+	})
+}
