@@ -1,0 +1,290 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+)
+
+// Config is what an agent is made of. Package builder puts it together from
+// capabilities; by hand it is enough to set Driver.
+type Config struct {
+	// Name names the agent in events, spans and errors.
+	Name string
+	// Driver asks the model. Required.
+	Driver Driver
+	// WrapDriver wraps the driver, first outermost.
+	WrapDriver []func(Driver) Driver
+	// Executor answers tool calls. Nil means that there are no tools.
+	Executor Executor
+	// WrapExecutor wraps the executor, first outermost.
+	WrapExecutor []func(Executor) Executor
+	// AroundRun and AroundStep are middleware, first outermost.
+	AroundRun, AroundStep []Processor
+	// Criterion judges whether to go on. Nil means Base.
+	Criterion Criterion
+	// Approver asks a person. Nil means that nobody is there: a call that needs a
+	// yes is denied.
+	Approver Approver
+	// Parallel is how many tool calls of one step run at once. Zero means one: in
+	// the order the model asked. Results come back in that order whatever it is.
+	Parallel int
+	// Request is what the model is asked with.
+	Request Request
+	// Observer is told of everything that happens. Nil means nobody is.
+	Observer Observer
+	// Background is work that Drain and Cancel are for.
+	Background []Background
+}
+
+// Agent is a driver, tools and middleware, put together once. It is immutable
+// and serves any number of runs at once.
+type Agent struct {
+	config   Config
+	driver   Driver
+	executor Executor
+	run      Next // the chain around a run, down to steps
+	step     Next // the chain around a step, down to performStep
+}
+
+// New returns an agent, or an error that joins everything that is missing.
+func New(c Config) mo.Result[*Agent] {
+	var wrong []error
+	if c.Driver == nil {
+		wrong = append(wrong, errors.New("no driver: give one with WithDriver"))
+	}
+	if c.Parallel < 0 {
+		wrong = append(wrong, fmt.Errorf("parallel is %d: it must not be negative", c.Parallel))
+	}
+	if slices.Contains(c.AroundRun, nil) || slices.Contains(c.AroundStep, nil) {
+		wrong = append(wrong, errors.New("a processor is nil"))
+	}
+	if len(wrong) > 0 {
+		return mo.Err[*Agent](fmt.Errorf("agent %q: %w", c.Name, errors.Join(wrong...)))
+	}
+	if c.Criterion == nil {
+		c.Criterion = Base
+	}
+	if c.Executor == nil {
+		c.Executor = noTools{}
+	}
+	a := &Agent{config: c}
+	a.driver = lo.ReduceRight(c.WrapDriver, wrapped[Driver], Driver(asked{c.Driver}))
+	a.executor = lo.ReduceRight(c.WrapExecutor, wrapped[Executor], c.Executor)
+	a.run = chain(c.AroundRun, a.steps)
+	a.step = chain(c.AroundStep, a.performStep)
+	return mo.Ok(a)
+}
+
+func wrapped[T any](inner T, wrap func(T) T, _ int) T { return wrap(inner) }
+
+// chain builds the call order once: the first processor is the outermost.
+func chain(processors []Processor, innermost Next) Next {
+	return lo.ReduceRight(processors, func(next Next, p Processor, _ int) Next {
+		return func(ctx context.Context, s State) mo.Result[State] { return p.Process(ctx, s, next) }
+	}, innermost)
+}
+
+// Name is the agent's name.
+func (a *Agent) Name() string { return a.config.Name }
+
+// Request is what the agent asks the model with.
+func (a *Agent) Request() Request { return a.config.Request }
+
+// Run runs the agent on s with input appended, until it is done or stopped, and
+// returns the state it ended in: see its Status and StopSignal. A run that failed
+// or was cancelled is an Err that holds the last good state, a *RunError.
+func (a *Agent) Run(ctx context.Context, s State, input ...Message) mo.Result[State] {
+	return a.RunWith(ctx, RunSettings{}, s, input...)
+}
+
+// RunSettings is what may be said about one run.
+type RunSettings struct {
+	// ID is the run's id; empty means a new one.
+	ID RunID
+	// Parent is the run that starts this one, as a sub-agent or from a hook.
+	Parent Run
+	// Stage and Iteration place the run in a pipeline.
+	Stage     string
+	Iteration int
+
+	onStep  func(State) bool // after each step; false gives the run up
+	onDelta func(Delta)
+	onEnd   func(State)
+}
+
+// RunWith is Run with settings.
+func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
+	s = s.With(input...).begun(a.identity(settings, s), &a.config.Request, l)
+	s.Emit(ctx, RunStarted{s.Run()})
+	final, err := a.run(ctx, s).Get()
+	if err == nil && !final.Status().Terminal() {
+		err = errors.New("a processor around the run returned a state that has not ended")
+	}
+	if err != nil {
+		final, err = asRunError(s, err)
+	}
+	final = final.released()
+	if final.Status() == StatusCancelled && err == nil {
+		err = &RunError{State: final, Err: context.Cause(ctx)}
+	}
+	if l.observer != nil {
+		l.observer.Observe(ctx, RunCompleted{State: final, Err: err})
+	}
+	if settings.onEnd != nil {
+		settings.onEnd(final)
+	}
+	if err != nil {
+		return mo.Err[State](err)
+	}
+	return mo.Ok(final)
+}
+
+// identity is the run's place among others.
+func (a *Agent) identity(settings RunSettings, s State) Run {
+	last := s.Run()
+	run := Run{
+		ID: settings.ID, Session: s.Session(), Agent: a.config.Name,
+		Parent: settings.Parent.ID, Root: settings.Parent.Root, Number: last.Number + 1,
+		Stage: settings.Stage, Iteration: settings.Iteration, Started: time.Now(),
+	}
+	run.ID = lo.CoalesceOrEmpty(run.ID, NewRunID())
+	run.Session = lo.CoalesceOrEmpty(run.Session, NewSessionID())
+	if run.Parent == "" {
+		run.Root = run.ID
+	} else {
+		run.Root = lo.CoalesceOrEmpty(run.Root, run.Parent)
+		run.Depth = settings.Parent.Depth + 1
+	}
+	return run
+}
+
+// asRunError makes one kind of error of whatever came up the chain.
+func asRunError(s State, err error) (State, error) {
+	if failed, ok := errors.AsType[*RunError](err); ok {
+		failed.State = failed.State.released()
+		return failed.State, err
+	}
+	s = s.ended(StatusFailed, Signal{Reason: StopError, Message: err.Error(), Source: baseSource}).released()
+	return s, &RunError{State: s, Err: err}
+}
+
+// steps is the run itself: judge, take a step, judge again.
+func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
+	s = s.letIn()
+	l := s.read().live
+	for {
+		if ctx.Err() != nil {
+			return mo.Ok(cancelled(ctx, s))
+		}
+		verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
+		if err != nil {
+			return failed(s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
+		}
+		s.Emit(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
+		if s = s.Apply(verdict.Effects); verdict.Stops() {
+			return a.end(s, verdict)
+		}
+		if signal := s.read().signal; signal != nil { // a criterion without Base forgot it
+			return a.end(s, Evaluation{Verdict: Forbid, Signal: *signal})
+		}
+		before := s.RunStepCount()
+		s.Emit(ctx, StepStarted{s.Run(), before})
+		next, err := a.step(ctx, s).Get()
+		switch {
+		case err != nil:
+			broken, begun := errors.AsType[*stepError](err)
+			if !begun && ctx.Err() != nil {
+				return mo.Ok(cancelled(ctx, s))
+			}
+			if !begun {
+				return failed(s, err)
+			}
+			next = broken.state
+		case next.RunStepCount() == before && !next.Stopped():
+			return failed(s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before))
+		}
+		s = next
+		if s.RunStepCount() > before {
+			last, _ := s.LastStep().Get()
+			s.Emit(ctx, StepCompleted{s.Run(), last})
+			if l.onStep != nil && !l.onStep(s) {
+				return mo.Ok(s.ended(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource}))
+			}
+		}
+	}
+}
+
+// end returns the state that the verdict ends the run in.
+func (a *Agent) end(s State, verdict Evaluation) mo.Result[State] {
+	signal := verdict.Signal
+	switch signal.Reason {
+	case StopCompleted, StopFinishReason:
+		return mo.Ok(s.ended(StatusDone, signal))
+	case StopRejected:
+		return mo.Ok(s.ended(StatusInterrupted, signal))
+	case StopError:
+		err := errors.New(signal.Message)
+		if last, ok := s.LastStep().Get(); ok && last.Failure() != nil {
+			err = last.Failure()
+		}
+		return mo.Err[State](&RunError{State: s.ended(StatusFailed, signal), Err: err})
+	}
+	return mo.Ok(s.ended(StatusStopped, signal))
+}
+
+func failed(s State, err error) mo.Result[State] {
+	signal := Signal{Reason: StopError, Message: err.Error(), Source: baseSource}
+	return mo.Err[State](&RunError{State: s.ended(StatusFailed, signal), Err: err})
+}
+
+// cancelled ends the run as its context was. A context that ended because of a
+// Signal, such as a time limit, ends the run as the signal says.
+func cancelled(ctx context.Context, s State) State {
+	cause := context.Cause(ctx)
+	if limit, ok := errors.AsType[*SignalError](cause); ok {
+		return s.ended(StatusStopped, limit.Signal)
+	}
+	return s.ended(StatusCancelled, Signal{Reason: StopUser, Message: cause.Error(), Source: "context"})
+}
+
+// SignalError is a cause to cancel a context with: the run then ends as stopped
+// by its signal, not as cancelled.
+type SignalError struct{ Signal Signal }
+
+func (e *SignalError) Error() string {
+	return fmt.Sprintf("%s: %s (by %s)", e.Signal.Reason, e.Signal.Message, e.Signal.Source)
+}
+
+// Drain waits until all background work of the agent is done, or until ctx is.
+func (a *Agent) Drain(ctx context.Context) error {
+	return errors.Join(lo.Map(a.config.Background, func(b Background, _ int) error { return b.Drain(ctx) })...)
+}
+
+// Cancel cancels the background work that still runs, and waits for it.
+func (a *Agent) Cancel() {
+	for _, b := range a.config.Background {
+		b.Cancel()
+	}
+}
+
+// noTools answers every call with "no such tool".
+type noTools struct{}
+
+func (noTools) Prepare(_ context.Context, _ State, c ToolCall) mo.Result[*Prepared] {
+	err := fmt.Errorf("there is no tool %q", c.Name)
+	return mo.Ok(&Prepared{
+		Original: c, Call: c, Disposition: DisposeAnswer, Invalid: err,
+		Answer: NotExecuted(c, ReasonUnknownTool, "", err.Error()),
+	})
+}
+
+func (noTools) Execute(_ context.Context, _ State, p *Prepared) mo.Result[*ToolResult] {
+	return mo.Ok(p.Answer)
+}

@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"time"
+)
+
+// ToolCall is a model's wish to run a tool.
+type ToolCall struct {
+	// ID names the call within its step; every id gets exactly one answer.
+	ID string `json:"id"`
+	// Name is the tool's name as the model wrote it.
+	Name string `json:"name"`
+	// Arguments is the text the model gave as arguments: one JSON object when the
+	// model kept to its side, any text when it did not. Empty means {}.
+	Arguments string `json:"arguments"`
+}
+
+// ToolStatus says what became of a tool call.
+type ToolStatus string
+
+// What may become of a tool call.
+const (
+	// ToolExecuted: the tool ran and answered, well or badly.
+	ToolExecuted ToolStatus = "executed"
+	// ToolFailed: the tool ran and gave no answer: an error, a panic, a timeout.
+	ToolFailed ToolStatus = "failed"
+	// ToolNotExecuted: the tool did not run; the ReasonCode says why.
+	ToolNotExecuted ToolStatus = "not_executed"
+	// ToolMocked: a hook gave the answer in the tool's place.
+	ToolMocked ToolStatus = "mocked"
+)
+
+// ReasonCode says in one word why a call was not executed or why its answer is
+// an error. Empty where there is nothing to explain.
+type ReasonCode string
+
+// The reason codes of this module.
+const (
+	// ReasonDenied: a hook denied the call.
+	ReasonDenied ReasonCode = "denied"
+	// ReasonHookFailed: a hook that guards the call could not decide.
+	ReasonHookFailed ReasonCode = "hook_failed"
+	// ReasonRejected: a person said no.
+	ReasonRejected ReasonCode = "rejected"
+	// ReasonNobodyToAsk: a hook wanted a person asked and there is none.
+	ReasonNobodyToAsk ReasonCode = "nobody_to_ask"
+	// ReasonMalformed: the arguments are not one well-formed JSON object.
+	ReasonMalformed ReasonCode = "malformed_arguments"
+	// ReasonInvalid: the arguments break the tool's schema.
+	ReasonInvalid ReasonCode = "invalid_arguments"
+	// ReasonUnknownTool: no tool has that name.
+	ReasonUnknownTool ReasonCode = "unknown_tool"
+	// ReasonRunStopped: the run was stopped before the call could run.
+	ReasonRunStopped ReasonCode = "run_stopped"
+	// ReasonCancelled: the run was cancelled before the call could run.
+	ReasonCancelled ReasonCode = "cancelled"
+	// ReasonError: the tool ran and returned an error, or says that it failed.
+	ReasonError ReasonCode = "error"
+	// ReasonPanic: the tool panicked.
+	ReasonPanic ReasonCode = "panic"
+	// ReasonTimeout: the tool did not answer in time.
+	ReasonTimeout ReasonCode = "timeout"
+	// ReasonWithheld: the tool ran, and a hook that guards its result could not
+	// decide, so that the result is not shown.
+	ReasonWithheld ReasonCode = "withheld"
+)
+
+// ToolResult is the answer to a tool call. Treat it as a value: once it has
+// been handed on, change a copy.
+type ToolResult struct {
+	// CallID and Tool say which call of which tool is answered. The loop sets
+	// both, whatever an executor wrote there.
+	CallID string
+	Tool   string
+	// Call is the effective call: what ran, or would have run. Original is what
+	// the model asked; they differ when a hook rewrote the arguments.
+	Call     ToolCall
+	Original ToolCall
+	// Content is what the model is told.
+	Content Content
+	Status  ToolStatus
+	// Reason is empty for a good answer.
+	Reason ReasonCode
+	// DecidedBy names the hook or person that denied, mocked, replaced or
+	// withheld; empty where nobody did.
+	DecidedBy string
+	// Err is the error of a failed tool, for programs; the model reads Content.
+	// It is not kept in JSON.
+	Err error
+	// Attempts is how often the tool's body was started: 0 when it did not run.
+	Attempts int
+	// Started is when execution began and Duration how long it took, retries
+	// included. Both are zero for a call that did not run.
+	Started  time.Time
+	Duration time.Duration
+	// Effects is what the call wants changed in the state. They are applied once,
+	// in call order, after all calls of the step.
+	Effects Effects
+	// Stop, when set, ends the run after this step.
+	Stop *Signal
+}
+
+// Executed reports whether the tool's body ran.
+func (r *ToolResult) Executed() bool { return r.Status == ToolExecuted || r.Status == ToolFailed }
+
+// Denied reports whether somebody decided that the call must not run.
+func (r *ToolResult) Denied() bool {
+	switch r.Reason {
+	case ReasonDenied, ReasonHookFailed, ReasonRejected, ReasonNobodyToAsk:
+		return r.Status == ToolNotExecuted
+	}
+	return false
+}
+
+// Mocked reports whether a hook answered in the tool's place.
+func (r *ToolResult) Mocked() bool { return r.Status == ToolMocked }
+
+// IsError reports whether the model is told of something that did not work.
+func (r *ToolResult) IsError() bool { return r.Reason != "" || r.Status == ToolFailed }
+
+// Rewritten reports whether a hook changed the arguments.
+func (r *ToolResult) Rewritten() bool { return r.Call.Arguments != r.Original.Arguments }
+
+// Text is the text the model is told.
+func (r *ToolResult) Text() string { return r.Content.Text() }
+
+// NotExecuted is the answer to a call that did not run, with the code and the
+// sentence that say why. By names who decided; it may be empty.
+func NotExecuted(c ToolCall, reason ReasonCode, by, sentence string) *ToolResult {
+	return &ToolResult{
+		CallID: c.ID, Tool: c.Name, Call: c, Original: c, Content: TextContent(sentence),
+		Status: ToolNotExecuted, Reason: reason, DecidedBy: by,
+	}
+}

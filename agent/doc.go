@@ -1,0 +1,45 @@
+// Package agent is the loop: ask a model, run the tools it wants, judge whether
+// to go on. It holds the nouns (State, Message, ToolCall, Step, Session), the
+// seams that everything else hangs on (Driver, Executor, Processor, Criterion),
+// and the Agent that joins them. The main flow is in agent.go and perform.go.
+//
+//	a, err := agent.New(agent.Config{Name: "echo", Driver: driver}).Get()
+//	if err != nil {
+//		return err
+//	}
+//	final, err := a.Run(ctx, agent.NewState(), agent.UserText("hello")).Get()
+//	fmt.Println(final.Status(), final.Answer())
+//
+// Most programs build their agents with package builder, out of capabilities.
+//
+// # Words
+//
+// A session is a conversation of one or more runs. A run is one execution of an
+// agent on a session; it takes steps. A step is one model turn and the tool calls
+// that the model asked for.
+//
+// # Order
+//
+// A run goes through the processors around the run, first outermost, and then
+// judges, takes a step and judges again until a criterion ends it. A step goes
+// through the processors around the step; inside, the driver is asked, every call
+// is prepared in the order the model asked, then all calls are executed, then the
+// step is recorded at once. Every call id gets exactly one answer, whatever
+// happens. All calls of a step see the same state; their effects are applied in
+// call order when the step is recorded.
+//
+// # Failure
+//
+// A tool that fails is news for the model. A model call that fails, and anything
+// that breaks in a seam, is an Err and ends the run, unless a criterion deals
+// with it. A run that ends with an error returns a RunError, which holds the last
+// good state. Somebody's decision is never an error: it is in the state's Status
+// and StopSignal.
+//
+// # Concurrency
+//
+// An Agent serves any number of runs at once. State, Message and the other values
+// are immutable and may be shared freely. A run works on the goroutine that called
+// it, and starts others only for parallel tool calls, which have ended when it
+// returns.
+package agent

@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Effect is one change that a hook or a tool wants made to the state. Nothing
+// happens until it is applied. Make effects with AddMessages, AddContext and
+// Key.Set.
+type Effect struct {
+	kind    effectKind
+	message Message
+	context string
+	entry   entry
+	source  string
+}
+
+type effectKind uint8
+
+const (
+	effectMessage effectKind = iota + 1
+	effectContext
+	effectMetadata
+)
+
+// AddMessage is the effect of appending a message to the transcript.
+func AddMessage(m Message) Effect { return Effect{kind: effectMessage, message: m} }
+
+// AddContext is the effect of telling the model something in a message of its
+// own. Several are joined into one message, with an empty line between them.
+func AddContext(text string) Effect { return Effect{kind: effectContext, context: text} }
+
+// Metadata is the name, scope and value of a metadata effect; ok is false for
+// other effects.
+func (e Effect) Metadata() (name string, scope Scope, value any, ok bool) {
+	return e.entry.name, e.entry.scope, e.entry.value, e.kind == effectMetadata
+}
+
+// Message is the message of a message effect; ok is false for other effects.
+func (e Effect) Message() (m Message, ok bool) { return e.message, e.kind == effectMessage }
+
+// Context is the text of a context effect; ok is false for other effects.
+func (e Effect) Context() (text string, ok bool) { return e.context, e.kind == effectContext }
+
+// Source names who wants the effect; empty when it was not said.
+func (e Effect) Source() string { return e.source }
+
+// Effects is a list of effects in the order they are applied. It is immutable;
+// the zero Effects is none.
+type Effects struct {
+	list []Effect
+}
+
+// EffectsOf is a list of the given effects, which are copied.
+func EffectsOf(effects ...Effect) Effects {
+	if len(effects) == 0 {
+		return Effects{}
+	}
+	return Effects{slices.Clone(effects)}
+}
+
+// Len is the number of effects.
+func (e Effects) Len() int { return len(e.list) }
+
+// All iterates over the effects in order.
+func (e Effects) All() iter.Seq2[int, Effect] { return slices.All(e.list) }
+
+// Plus returns e followed by more.
+func (e Effects) Plus(more Effects) Effects {
+	switch {
+	case len(more.list) == 0:
+		return e
+	case len(e.list) == 0:
+		return more
+	}
+	return Effects{slices.Concat(e.list, more.list)}
+}
+
+// From returns the effects with their source set where none was said.
+func (e Effects) From(source string) Effects {
+	if len(e.list) == 0 {
+		return e
+	}
+	out := slices.Clone(e.list)
+	for i := range out {
+		if out[i].source == "" {
+			out[i].source = source
+		}
+	}
+	return Effects{out}
+}
+
+// Apply returns s with the effects applied in order. Messages are appended;
+// metadata is set, later wins; all added context follows in one user message.
+func (s State) Apply(e Effects) State {
+	if len(e.list) == 0 {
+		return s
+	}
+	d := s.copied()
+	var context, sources []string
+	for _, effect := range e.list {
+		switch effect.kind {
+		case effectMessage:
+			m := effect.message
+			if m.Source() == "" && effect.source != "" {
+				m = m.WithSource(effect.source)
+			}
+			d.messages = d.messages.Append(m)
+		case effectContext:
+			context = append(context, effect.context)
+			if !slices.Contains(sources, effect.source) {
+				sources = append(sources, effect.source)
+			}
+		case effectMetadata:
+			d.meta = d.meta.with(effect.entry)
+		}
+	}
+	if len(context) > 0 {
+		source := strings.Join(sources, ",")
+		if source == "" {
+			source = "context"
+		}
+		d.messages = d.messages.Append(UserText(strings.Join(context, "\n\n")).WithSource(source))
+	}
+	return State{d}
+}

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrorKind sorts errors by what may be done about them. An error says its kind
+// by having a method `ErrorKind() ErrorKind`.
+type ErrorKind string
+
+// The kinds of errors.
+const (
+	// KindTool: a tool's body failed.
+	KindTool ErrorKind = "tool"
+	// KindModel: the model service answered with an error.
+	KindModel ErrorKind = "model"
+	// KindRateLimit: the model service wants fewer requests, or is overloaded.
+	KindRateLimit ErrorKind = "rate_limit"
+	// KindTimeout: something took longer than it may.
+	KindTimeout ErrorKind = "timeout"
+	// KindInvalid: arguments, a request or an answer break their schema.
+	KindInvalid ErrorKind = "invalid"
+	// KindUnknown: none of the others.
+	KindUnknown ErrorKind = "unknown"
+)
+
+// KindOf is the kind of an error: what it says itself, KindTimeout for a passed
+// deadline, KindUnknown otherwise.
+func KindOf(err error) ErrorKind {
+	var kinded interface{ ErrorKind() ErrorKind }
+	switch {
+	case errors.As(err, &kinded):
+		return kinded.ErrorKind()
+	case errors.Is(err, context.DeadlineExceeded):
+		return KindTimeout
+	}
+	return KindUnknown
+}
+
+// Failure is an error as the state keeps it: its kind and its text survive JSON,
+// the error value itself does not.
+type Failure struct {
+	Kind ErrorKind `json:"kind"`
+	Text string    `json:"text"`
+	err  error
+}
+
+func newFailure(err error, kind ErrorKind) *Failure {
+	if k := KindOf(err); k != KindUnknown {
+		kind = k
+	}
+	return &Failure{Kind: kind, Text: err.Error(), err: err}
+}
+
+func (f *Failure) Error() string { return f.Text }
+
+// Unwrap is the error value, or nil after a round trip through JSON.
+func (f *Failure) Unwrap() error { return f.err }
+
+// ErrorKind is the failure's kind.
+func (f *Failure) ErrorKind() ErrorKind { return f.Kind }
+
+// RunError is the error of a run that failed or was cancelled. It holds the
+// state as it was when that happened, so that nothing is lost with the run.
+type RunError struct {
+	// State is the last good state; its Status is StatusFailed or
+	// StatusCancelled.
+	State State
+	// Err is what went wrong, or why the run was cancelled.
+	Err error
+}
+
+func (e *RunError) Error() string {
+	run := e.State.Run()
+	what := "failed"
+	if e.State.Status() == StatusCancelled {
+		what = "cancelled"
+	}
+	return fmt.Sprintf("agent %q: run %s %s at step %d: %v", run.Agent, run.ID, what, e.State.RunStepCount(), e.Err)
+}
+
+func (e *RunError) Unwrap() error { return e.Err }
+
+// stepError is an error of the step itself, after it began: the loop records a
+// failed step for it. State holds what is kept of the step.
+type stepError struct {
+	state State
+	err   error
+}
+
+func (e *stepError) Error() string { return e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/mo"
+)
+
+// Verdict is a criterion's answer. The strongest of several wins, in whatever
+// order they were given.
+type Verdict uint8
+
+// The verdicts, weakest first.
+const (
+	// NoOpinion leaves it to the others.
+	NoOpinion Verdict = iota
+	// AllowContinuation sees a reason to go on: a tool was called.
+	AllowContinuation
+	// AllowStop sees no reason to go on: the model gave its answer.
+	AllowStop
+	// RequestContinuation asks to go on although the run could end.
+	RequestContinuation
+	// Forbid ends the run; nothing overrides it.
+	Forbid
+)
+
+var verdictNames = [...]string{"no_opinion", "allow_continuation", "allow_stop", "request_continuation", "forbid"}
+
+func (v Verdict) String() string {
+	if int(v) < len(verdictNames) {
+		return verdictNames[v]
+	}
+	return fmt.Sprintf("verdict(%d)", uint8(v))
+}
+
+// Evaluation is what a criterion found. The zero Evaluation has no opinion.
+type Evaluation struct {
+	Verdict Verdict
+	// Signal says why, for AllowStop and Forbid.
+	Signal Signal
+	// Handled says that the failure of the last step is dealt with: the run does
+	// not fail for it.
+	Handled bool
+	// Effects are applied when this verdict wins: what to tell the model when the
+	// run is asked to go on.
+	Effects Effects
+}
+
+// Stops reports whether the run ends with this evaluation.
+func (e Evaluation) Stops() bool { return e.Verdict == AllowStop || e.Verdict == Forbid }
+
+// Strongest is the evaluation that wins among several: the strongest verdict;
+// among equals the weightiest reason; among those the first. The effects of all
+// that agree with the winner are kept, in order. A failure of the last step that
+// one of them handled forbids nothing.
+func Strongest(evaluations ...Evaluation) Evaluation {
+	handled := false
+	for _, e := range evaluations {
+		handled = handled || e.Handled
+	}
+	var best Evaluation
+	for _, e := range evaluations {
+		if handled && e.Verdict == Forbid && e.Signal.Reason == StopError && e.Signal.Source == baseSource {
+			continue
+		}
+		switch {
+		case e.Verdict > best.Verdict:
+			best = e
+		case e.Verdict == best.Verdict:
+			effects := best.Effects.Plus(e.Effects)
+			if e.Signal.Reason.rank() > best.Signal.Reason.rank() {
+				best = e
+			}
+			best.Effects = effects
+		}
+	}
+	best.Handled = handled
+	return best
+}
+
+const baseSource = "agent"
+
+// Base is the criterion that every agent has: a stop that was signalled and a
+// failed step forbid to go on, tool calls are a reason to go on, and an answer
+// without any lets the run end, if it has the form that was asked for.
+var Base Criterion = base{}
+
+type base struct{}
+
+func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
+	if signal, ok := s.StopSignal().Get(); ok {
+		return mo.Ok(Evaluation{Verdict: Forbid, Signal: signal})
+	}
+	if s.RunStepCount() == 0 {
+		return mo.Ok(Evaluation{})
+	}
+	last, _ := s.LastStep().Get()
+	switch {
+	case last.Failure() != nil:
+		return mo.Ok(Evaluation{Verdict: Forbid, Signal: Signal{
+			Reason: StopError, Message: last.Failure().Text, Source: baseSource,
+		}})
+	case last.Message().CallCount() > 0:
+		return mo.Ok(Evaluation{Verdict: AllowContinuation})
+	}
+	if wrong := checkOutput(s, last); wrong.Verdict != NoOpinion {
+		return mo.Ok(wrong)
+	}
+	return mo.Ok(Evaluation{Verdict: AllowStop, Signal: Signal{Reason: StopCompleted, Source: baseSource}})
+}
+
+// outputAttempts counts the answers of a run that did not have the form that was
+// asked for.
+var outputAttempts = RunKey[int]("agent.output_attempts")
+
+// checkOutput has no opinion on an answer of the right form; another is sent
+// back, until the attempts are used up.
+func checkOutput(s State, last StepRecord) Evaluation {
+	out := s.Request().Output
+	if out == nil || out.Check == nil {
+		return Evaluation{}
+	}
+	err := out.Check(last.Message().Text())
+	if err == nil {
+		return Evaluation{}
+	}
+	attempts := outputAttempts.Or(s, 0) + 1
+	if limit := out.Attempts; attempts >= limit && (limit > 0 || attempts >= 3) {
+		return Evaluation{Verdict: Forbid, Signal: Signal{
+			Reason: StopError, Source: "output",
+			Message: fmt.Sprintf("the answer does not have the form %q after %d attempts: %v", out.Name, attempts, err),
+		}}
+	}
+	return Evaluation{Verdict: RequestContinuation, Effects: EffectsOf(
+		outputAttempts.Set(attempts),
+		AddMessage(UserText(fmt.Sprintf("Your answer does not have the form that was asked for: %v\nAnswer again, with nothing but the corrected JSON.", err)).WithSource("output")),
+	)}
+}

@@ -1,0 +1,129 @@
+package agent
+
+import "context"
+
+// Event is one thing that happened in a run. The concrete types are in this
+// package and, for hooks, in package hooks.
+type Event interface {
+	// EventName is the event's name, such as "step.completed".
+	EventName() string
+}
+
+// Observer is told of everything that happens, in order, while it happens: the
+// source of logs, timelines and progress displays. Calls for one run never
+// overlap. It must return soon, must not call back into the run, and must be
+// safe for concurrent use when the agent serves several runs at once.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// ObserverFunc is an Observer from a plain func.
+type ObserverFunc func(ctx context.Context, e Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
+// RunStarted: a run began.
+type RunStarted struct{ Run Run }
+
+// StepStarted: step Index of the run began.
+type StepStarted struct {
+	Run   Run
+	Index int
+}
+
+// InferenceStarted: the model is asked, with what the hooks left of the request.
+type InferenceStarted struct {
+	Run  Run
+	Step int
+	// Inference is the id of the model call, unique within the session.
+	Inference string
+	State     State
+}
+
+// InferenceCompleted: the model answered, and this is what the hooks left of it;
+// or it failed, and Err says how.
+type InferenceCompleted struct {
+	Run       Run
+	Step      int
+	Inference string
+	Reply     Step
+	Err       error
+}
+
+// ToolCallStarted: a call was allowed, or is answered without running.
+type ToolCallStarted struct {
+	Run      Run
+	Step     int
+	Prepared *Prepared
+}
+
+// ToolCallCompleted: a call was answered; this is what the hooks let out.
+type ToolCallCompleted struct {
+	Run    Run
+	Step   int
+	Result ToolResult
+}
+
+// StepCompleted: a step was recorded.
+type StepCompleted struct {
+	Run    Run
+	Record StepRecord
+}
+
+// Judged: the criteria gave their verdict after a step, or before the first.
+type Judged struct {
+	Run        Run
+	Step       int // number of steps taken
+	Evaluation Evaluation
+}
+
+// RunCompleted: a run ended. State holds its terminal status.
+type RunCompleted struct {
+	State State
+	Err   error
+}
+
+// EventName is "run.started".
+func (RunStarted) EventName() string { return "run.started" }
+
+// EventName is "step.started".
+func (StepStarted) EventName() string { return "step.started" }
+
+// EventName is "inference.started".
+func (InferenceStarted) EventName() string { return "inference.started" }
+
+// EventName is "inference.completed".
+func (InferenceCompleted) EventName() string { return "inference.completed" }
+
+// EventName is "tool_call.started".
+func (ToolCallStarted) EventName() string { return "tool_call.started" }
+
+// EventName is "tool_call.completed".
+func (ToolCallCompleted) EventName() string { return "tool_call.completed" }
+
+// EventName is "step.completed".
+func (StepCompleted) EventName() string { return "step.completed" }
+
+// EventName is "judged".
+func (Judged) EventName() string { return "judged" }
+
+// EventName is "run.completed".
+func (RunCompleted) EventName() string { return "run.completed" }
+
+// Observed reports whether somebody observes the run that s belongs to: what
+// nobody sees need not be made.
+func (s State) Observed() bool {
+	l := s.read().live
+	return l != nil && l.observer != nil
+}
+
+// Emit tells the observer of the run that s belongs to, if there is one, of an
+// event. It is for middleware with events of its own.
+func (s State) Emit(ctx context.Context, e Event) {
+	if l := s.read().live; l != nil && l.observer != nil {
+		l.events.Lock()
+		defer l.events.Unlock()
+		l.observer.Observe(ctx, e)
+	}
+}

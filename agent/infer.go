@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/mo"
+)
+
+// infer asks the model, through every wrapper, and streams when somebody listens.
+func (a *Agent) infer(ctx context.Context, s State) (Step, error) {
+	l := s.read().live
+	if l.onDelta == nil {
+		return a.driver.Next(ctx, s).Get()
+	}
+	return Stream(ctx, a.driver, s, l.onDelta).Get()
+}
+
+// Stream asks d for the next turn and tells emit of it while it arrives; a driver
+// that cannot stream is asked as usual, and emit told of the whole at once.
+// Wrappers around drivers use it to stay streamers.
+func Stream(ctx context.Context, d Driver, s State, emit func(Delta)) mo.Result[Step] {
+	if streamer, ok := d.(Streamer); ok {
+		return streamer.Stream(ctx, s, emit)
+	}
+	result := d.Next(ctx, s)
+	if step, err := result.Get(); err == nil {
+		EmitWhole(step, emit)
+	}
+	return result
+}
+
+// EmitWhole tells emit of a whole reply.
+func EmitWhole(step Step, emit func(Delta)) {
+	for _, part := range step.Message.Content().Parts() {
+		switch part.Kind {
+		case PartText:
+			emit(Delta{Text: part.Text})
+		case PartReasoning:
+			if part.Text != "" {
+				emit(Delta{Reasoning: part.Text})
+			}
+		}
+	}
+	for i, call := range step.Message.Calls() {
+		emit(Delta{Call: call, CallIndex: i})
+	}
+}
+
+// asked is the innermost driver wrapper: it tells the observer that the model is
+// being asked, after all hooks have had their say.
+type asked struct{ driver Driver }
+
+var _ Streamer = asked{}
+
+func (d asked) Next(ctx context.Context, s State) mo.Result[Step] {
+	d.tell(ctx, s)
+	return d.driver.Next(ctx, s)
+}
+
+func (d asked) Stream(ctx context.Context, s State, emit func(Delta)) mo.Result[Step] {
+	d.tell(ctx, s)
+	return Stream(ctx, d.driver, s, emit)
+}
+
+func (asked) tell(ctx context.Context, s State) {
+	if s.Observed() {
+		s.Emit(ctx, InferenceStarted{
+			Run: s.Run(), Step: s.RunStepCount(), Inference: s.InferenceID(), State: s,
+		})
+	}
+}
+
+// InferenceID names the model call that s is about to make, or is making: unique
+// within the session, equal for everybody who asks during one step.
+func (s State) InferenceID() string {
+	return fmt.Sprintf("%s/%d", s.Run().ID, s.RunStepCount())
+}

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Scope says how long a metadata value lives.
+type Scope uint8
+
+// The scopes.
+const (
+	// ScopeSession values stay from run to run.
+	ScopeSession Scope = iota
+	// ScopeRun values are gone when the next run of the session begins.
+	ScopeRun
+)
+
+func (s Scope) String() string {
+	if s == ScopeRun {
+		return "run"
+	}
+	return "session"
+}
+
+// Key is the typed name of a metadata value. Two keys of one name and scope are
+// the same value, so T must be the same, too. Values must survive JSON and must
+// not be changed once they are set. Make keys with SessionKey and RunKey.
+type Key[T any] struct {
+	name  string
+	scope Scope
+}
+
+// SessionKey is a key whose value stays with the session.
+func SessionKey[T any](name string) Key[T] { return Key[T]{name: name, scope: ScopeSession} }
+
+// RunKey is a key whose value is dropped when the next run begins.
+func RunKey[T any](name string) Key[T] { return Key[T]{name: name, scope: ScopeRun} }
+
+// Name is the key's name, as it stands in JSON.
+func (k Key[T]) Name() string { return k.name }
+
+// Scope is the key's scope.
+func (k Key[T]) Scope() Scope { return k.scope }
+
+// From is the value in s, and whether there is one of type T.
+func (k Key[T]) From(s State) (T, bool) {
+	var none T
+	e, ok := s.read().meta.find(k.name, k.scope)
+	if !ok {
+		return none, false
+	}
+	switch v := e.value.(type) {
+	case T:
+		return v, true
+	case json.RawMessage: // from JSON, its type not known until now
+		var out T
+		if err := json.Unmarshal(v, &out); err != nil {
+			return none, false
+		}
+		return out, true
+	}
+	return none, false
+}
+
+// Or is the value in s, or otherwise what is given.
+func (k Key[T]) Or(s State, otherwise T) T {
+	if v, ok := k.From(s); ok {
+		return v
+	}
+	return otherwise
+}
+
+// In returns s with the value set.
+func (k Key[T]) In(s State, value T) State { return s.Apply(EffectsOf(k.Set(value))) }
+
+// Set is the effect of setting the value.
+func (k Key[T]) Set(value T) Effect {
+	return Effect{kind: effectMetadata, entry: entry{k.name, k.scope, value}}
+}
+
+// metadata is an immutable list of entries, one for each name and scope.
+type metadata []entry
+
+type entry struct {
+	name  string
+	scope Scope
+	value any
+}
+
+func (m metadata) find(name string, scope Scope) (entry, bool) {
+	for _, e := range m {
+		if e.name == name && e.scope == scope {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+func (m metadata) with(e entry) metadata {
+	out := slices.Clone(m)
+	for i := range out {
+		if out[i].name == e.name && out[i].scope == e.scope {
+			out[i] = e
+			return out
+		}
+	}
+	return append(out, e)
+}
+
+// withoutRun drops what belonged to the last run.
+func (m metadata) withoutRun() metadata {
+	if !slices.ContainsFunc(m, func(e entry) bool { return e.scope == ScopeRun }) {
+		return m
+	}
+	return slices.DeleteFunc(slices.Clone(m), func(e entry) bool { return e.scope == ScopeRun })
+}
+
+func (m metadata) marshal(scope Scope) (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
+	for _, e := range m {
+		if e.scope != scope {
+			continue
+		}
+		raw, err := json.Marshal(e.value)
+		if err != nil {
+			return nil, fmt.Errorf("%s metadata %q: %w", scope, e.name, err)
+		}
+		out[e.name] = raw
+	}
+	return out, nil
+}

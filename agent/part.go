@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// PartKind says what a Part holds.
+type PartKind string
+
+// The kinds of parts.
+const (
+	// PartText is plain text.
+	PartText PartKind = "text"
+	// PartImage is an image, by URL or by its bytes.
+	PartImage PartKind = "image"
+	// PartFile is a document or any other file, by URL or by its bytes.
+	PartFile PartKind = "file"
+	// PartReasoning is what a model thought before it answered. Text may be
+	// empty where a service only gives an opaque form of it.
+	PartReasoning PartKind = "reasoning"
+)
+
+// Part is one piece of a message's or a result's content. It is a plain value
+// and cannot be changed through a copy.
+type Part struct {
+	Kind PartKind `json:"kind"`
+	// Text is the text of a text or reasoning part.
+	Text string `json:"text,omitempty"`
+	// URL is where an image or file is, when it is not in Data.
+	URL string `json:"url,omitempty"`
+	// MediaType is the IANA media type of Data, such as "image/png".
+	MediaType string `json:"media_type,omitempty"`
+	// Name is the name of a file as a person would know it.
+	Name string `json:"name,omitempty"`
+	// Data is the bytes of an image or file.
+	Data Bytes `json:"data,omitempty"`
+	// Opaque is what a service wants back unchanged with this part, such as the
+	// signature of a reasoning block.
+	Opaque string `json:"opaque,omitempty"`
+}
+
+// Bytes is binary data that cannot be changed. It is written to JSON in base64.
+type Bytes string
+
+// Text is a part of plain text.
+func Text(text string) Part { return Part{Kind: PartText, Text: text} }
+
+// Image is an image given by its bytes, which are copied.
+func Image(mediaType string, data []byte) Part {
+	return Part{Kind: PartImage, MediaType: mediaType, Data: Bytes(data)}
+}
+
+// ImageURL is an image given by its address.
+func ImageURL(url string) Part { return Part{Kind: PartImage, URL: url} }
+
+// File is a file given by its bytes, which are copied.
+func File(name, mediaType string, data []byte) Part {
+	return Part{Kind: PartFile, Name: name, MediaType: mediaType, Data: Bytes(data)}
+}
+
+// FileURL is a file given by its address.
+func FileURL(name, url string) Part { return Part{Kind: PartFile, Name: name, URL: url} }
+
+// Reasoning is a model's thinking, with the opaque form that its service wants
+// back, if any.
+func Reasoning(text, opaque string) Part {
+	return Part{Kind: PartReasoning, Text: text, Opaque: opaque}
+}
+
+// Content is what a message says or a tool answers: text, or several parts. It
+// is immutable and safe for concurrent use; the zero Content is empty text.
+type Content struct {
+	text  string
+	parts []Part // nil when the content is text alone; never written
+}
+
+// TextContent is content of text alone.
+func TextContent(text string) Content { return Content{text: text} }
+
+// ContentOf is content of the given parts, which are copied.
+func ContentOf(parts ...Part) Content {
+	if len(parts) == 1 && parts[0] == Text(parts[0].Text) {
+		return Content{text: parts[0].Text}
+	}
+	if len(parts) == 0 {
+		return Content{}
+	}
+	return Content{parts: slices.Clone(parts)}
+}
+
+// Text is the text parts, joined in order. Reasoning is not part of it.
+func (c Content) Text() string {
+	if c.parts == nil {
+		return c.text
+	}
+	var b strings.Builder
+	for _, p := range c.parts {
+		if p.Kind == PartText {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
+}
+
+// Len is the number of parts. Empty content has none.
+func (c Content) Len() int {
+	if c.parts == nil && c.text != "" {
+		return 1
+	}
+	return len(c.parts)
+}
+
+// Parts iterates over the parts in order.
+func (c Content) Parts() iter.Seq2[int, Part] {
+	return func(yield func(int, Part) bool) {
+		if c.parts == nil {
+			if c.text != "" {
+				yield(0, Text(c.text))
+			}
+			return
+		}
+		for i, p := range c.parts {
+			if !yield(i, p) {
+				return
+			}
+		}
+	}
+}
+
+// IsText reports whether the content is text alone, or empty.
+func (c Content) IsText() bool { return c.parts == nil }
+
+// Equal reports whether both contents hold the same parts.
+func (c Content) Equal(d Content) bool {
+	return c.text == d.text && slices.Equal(c.parts, d.parts)
+}

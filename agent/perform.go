@@ -1,0 +1,273 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/samber/mo"
+)
+
+// performStep is one step: ask the model, decide on every call it wants, run
+// what was allowed, record it all at once.
+func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
+	if s.Stopped() {
+		return mo.Ok(s)
+	}
+	started := time.Now()
+	reply, err := a.infer(ctx, s)
+	if s.Observed() {
+		s.Emit(ctx, InferenceCompleted{s.Run(), s.RunStepCount(), s.InferenceID(), reply, err})
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return mo.Err[State](err)
+		}
+		err = fmt.Errorf("asking the model: %w", err)
+		return mo.Err[State](&stepError{s.record(Step{}, nil, started, newFailure(err, KindModel)), err})
+	}
+	reply.Message = withCallIDs(reply.Message, s.StepCount())
+	if s.Stopped() || reply.Message.CallCount() == 0 {
+		return mo.Ok(s.record(reply, nil, started, nil))
+	}
+	batch, err := a.prepare(ctx, s, reply.Message)
+	results := make([]*ToolResult, len(batch))
+	if broken := errors.Join(err, a.executeAll(ctx, s, batch, results)); broken != nil {
+		return mo.Err[State](&stepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
+	}
+	return mo.Ok(s.record(reply, results, started, nil))
+}
+
+// withCallIDs gives an id to calls that have none and a new one to calls whose id
+// is taken, so that every call can have its own answer.
+func withCallIDs(m Message, step int) Message {
+	calls := m.read().calls
+	unique := true
+	for i := range calls {
+		if calls[i].ID == "" {
+			unique = false
+		}
+		for j := range i {
+			unique = unique && calls[i].ID != calls[j].ID
+		}
+	}
+	if unique {
+		return m
+	}
+	fresh := make([]ToolCall, len(calls))
+	seen := map[string]bool{}
+	for i, c := range calls {
+		for n := 0; c.ID == "" || seen[c.ID]; n++ {
+			if c.ID = fmt.Sprintf("call_%d_%d", step, i); n > 0 {
+				c.ID = fmt.Sprintf("call_%d_%d_%d", step, i, n)
+			}
+		}
+		seen[c.ID] = true
+		fresh[i] = c
+	}
+	return m.WithCalls(fresh...)
+}
+
+// prepare decides on every call, in call order. When one of them stops the run,
+// or something breaks, none of the batch runs: each is answered all the same.
+func (a *Agent) prepare(ctx context.Context, s State, m Message) ([]*Prepared, error) {
+	batch := make([]*Prepared, m.CallCount())
+	asking := false
+	for i, call := range m.Calls() {
+		if err := ctx.Err(); err != nil {
+			return settle(m, batch[:i], ReasonCancelled, "not executed: the run was cancelled"), nil
+		}
+		p, err := a.executor.Prepare(ctx, s, call).Get()
+		if err == nil && p == nil {
+			err = errors.New("the executor prepared nothing")
+		}
+		if err != nil {
+			err = fmt.Errorf("tool %q: preparing call %s: %w", call.Name, call.ID, err)
+			return settle(m, batch[:i], ReasonRunStopped, "not executed: the run failed"), err
+		}
+		batch[i] = p
+		switch p.Disposition {
+		case DisposeStop:
+			return stop(m, batch[:i+1]), nil
+		case DisposeAsk:
+			asking = true
+		}
+	}
+	if ctx.Err() != nil {
+		return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil
+	}
+	if asking {
+		return a.approve(ctx, s, m, batch)
+	}
+	return batch, nil
+}
+
+// stop answers every call of a batch that the last prepared call stopped. The
+// first answer carries the signal.
+func stop(m Message, batch []*Prepared) []*Prepared {
+	signal := batch[len(batch)-1].Stop
+	batch = settle(m, batch, ReasonRunStopped,
+		"not executed: run stopped by "+signal.Source+": "+orNoReason(signal.Message))
+	batch[0].Stop = signal
+	return batch
+}
+
+func orNoReason(reason string) string {
+	if reason == "" {
+		return "no reason given"
+	}
+	return reason
+}
+
+// settle makes a batch in which no call runs. Calls that were answered already,
+// denied or invalid, keep their answer; a mock does not answer a call that does
+// not take place.
+func settle(m Message, decided []*Prepared, reason ReasonCode, sentence string) []*Prepared {
+	batch := make([]*Prepared, m.CallCount())
+	for i, call := range m.Calls() {
+		p := Prepared{Original: call, Call: call}
+		if i < len(decided) && decided[i] != nil {
+			p = *decided[i]
+			p.Stop = nil
+		}
+		if p.Disposition != DisposeAnswer || p.Answer.Mocked() {
+			p.Disposition = DisposeAnswer
+			p.Answer = NotExecuted(p.Call, reason, "", sentence)
+		}
+		batch[i] = &p
+	}
+	return batch
+}
+
+// approve asks a person about the calls that need a yes. Nothing of the batch
+// has run.
+func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepared) ([]*Prepared, error) {
+	var pending []*Prepared
+	for _, p := range batch {
+		if p.Disposition == DisposeAsk {
+			pending = append(pending, p)
+		}
+	}
+	answers := make([]Approval, len(pending))
+	nobody := a.config.Approver == nil
+	if !nobody {
+		var err error
+		answers, err = a.config.Approver.Approve(ctx, s, pending).Get()
+		if err == nil && len(answers) != len(pending) {
+			err = fmt.Errorf("the approver gave %d answers to %d questions", len(answers), len(pending))
+		}
+		if ctx.Err() != nil { // a yes that comes after the end is no yes
+			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil
+		}
+		if err != nil {
+			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), fmt.Errorf("asking for approval: %w", err)
+		}
+	}
+	next := 0
+	for i, p := range batch {
+		if p.Disposition != DisposeAsk {
+			continue
+		}
+		q := *p
+		switch answer := answers[next]; {
+		case nobody:
+			q.Disposition = DisposeAnswer
+			q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, p.Question.By,
+				fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is nobody to ask", p.Call.Name, p.Question.By, orNoReason(p.Question.Reason)))
+		case answer.Verdict == Approve:
+			q.Disposition = DisposeRun
+			if p.Answer != nil {
+				q.Disposition = DisposeAnswer
+			}
+		default:
+			q.Disposition = DisposeAnswer
+			q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By,
+				fmt.Sprintf("tool %q: rejected by %s: %s", p.Call.Name, orPerson(answer.By), orNoReason(answer.Reason)))
+			if answer.Verdict != RejectAndContinue {
+				q.Stop = &Signal{Reason: StopRejected, Message: orNoReason(answer.Reason), Source: orPerson(answer.By)}
+			}
+		}
+		next++
+		batch[i] = &q
+	}
+	return batch, nil
+}
+
+func orPerson(name string) string {
+	if name == "" {
+		return "a person"
+	}
+	return name
+}
+
+// executeAll runs the batch, at most Parallel at once, and puts each result in
+// its place. Every call has an answer afterwards, whatever happens.
+func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) error {
+	width := min(max(1, a.config.Parallel), len(batch))
+	if width == 1 {
+		var broken error
+		for i, p := range batch {
+			if err := a.execute(ctx, s, p, &results[i]); err != nil {
+				broken = errors.Join(broken, err)
+			}
+		}
+		return broken
+	}
+	errs := make([]error, len(batch))
+	slots := make(chan struct{}, width-1)
+	var wg sync.WaitGroup
+	for i := 1; i < len(batch); i++ {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			errs[i] = a.execute(ctx, s, batch[i], &results[i])
+		}()
+	}
+	errs[0] = a.execute(ctx, s, batch[0], &results[0]) // the first runs here: one goroutine less
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// execute answers one call.
+func (a *Agent) execute(ctx context.Context, s State, p *Prepared, into **ToolResult) error {
+	if p.Disposition == DisposeRun && ctx.Err() != nil {
+		q := *p
+		q.Disposition = DisposeAnswer
+		q.Answer = NotExecuted(p.Call, ReasonCancelled, "", "not executed: the run was cancelled")
+		p = &q
+	}
+	if s.Observed() {
+		s.Emit(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), p})
+	}
+	r, err := a.executor.Execute(ctx, s, p).Get()
+	if err == nil && r == nil {
+		err = errors.New("the executor gave no result")
+	}
+	if err != nil {
+		err = fmt.Errorf("tool %q: call %s: %w", p.Call.Name, p.Original.ID, err)
+		r = NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
+		r.Status = ToolFailed
+	}
+	if r.CallID != p.Original.ID || r.Tool != p.Call.Name || r.Call != p.Call || r.Original != p.Original {
+		fixed := *r
+		fixed.CallID, fixed.Tool, fixed.Call, fixed.Original = p.Original.ID, p.Call.Name, p.Call, p.Original
+		r = &fixed
+	}
+	if p.Effects.Len() > 0 || p.Stop != nil && r.Stop == nil {
+		fixed := *r
+		fixed.Effects = p.Effects.Plus(r.Effects)
+		if r.Stop == nil {
+			fixed.Stop = p.Stop
+		}
+		r = &fixed
+	}
+	*into = r
+	if s.Observed() {
+		s.Emit(ctx, ToolCallCompleted{s.Run(), s.RunStepCount(), *r})
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/samber/mo"
+)
+
+// Request is what the model is asked with, besides the messages. Drivers read it
+// with State.Request; a hook at PreInference may rewrite it for one step. It is
+// a plain value and cannot be changed through a copy.
+type Request struct {
+	// Model is the model's name at its service; empty means the driver's default.
+	Model string
+	// Instructions is the system prompt. It stands before the messages and is not
+	// one of them.
+	Instructions string
+	// Tools is what the model may call.
+	Tools Tools
+	// ToolChoice is whether it must.
+	ToolChoice ToolChoice
+	// Output, when set, is the form of the final answer.
+	Output *Output
+	// MaxOutputTokens limits one reply; zero means the service's default.
+	MaxOutputTokens int
+	// Temperature is the sampling temperature; None means the service's default.
+	Temperature mo.Option[float64]
+	// Options are settings of one service, by their names there.
+	Options Options
+}
+
+// ToolChoice says whether the model may, must or must not call tools. A value
+// that is none of the constants is the name of the one tool that it must call.
+type ToolChoice string
+
+// The tool choices.
+const (
+	ToolsAuto     ToolChoice = ""
+	ToolsRequired ToolChoice = "required"
+	ToolsNone     ToolChoice = "none"
+)
+
+// ToolSpec is what a model is told of a tool.
+type ToolSpec struct {
+	Name        string
+	Description string
+	// Parameters is the JSON Schema of the arguments, as JSON text. Empty means an
+	// object without members.
+	Parameters string
+}
+
+// Tools is an immutable list of tool specs. The zero Tools is empty.
+type Tools struct {
+	specs []ToolSpec
+}
+
+// ToolsOf is a list of the given specs, which are copied.
+func ToolsOf(specs ...ToolSpec) Tools { return Tools{slices.Clone(specs)} }
+
+// Len is the number of tools.
+func (t Tools) Len() int { return len(t.specs) }
+
+// All iterates over the tools in order.
+func (t Tools) All() iter.Seq2[int, ToolSpec] { return slices.All(t.specs) }
+
+// Named is the spec with that name.
+func (t Tools) Named(name string) mo.Option[ToolSpec] {
+	for _, spec := range t.specs {
+		if spec.Name == name {
+			return mo.Some(spec)
+		}
+	}
+	return mo.None[ToolSpec]()
+}
+
+// Keep returns the tools for which keep says yes.
+func (t Tools) Keep(keep func(ToolSpec) bool) Tools {
+	return Tools{slices.DeleteFunc(slices.Clone(t.specs), func(s ToolSpec) bool { return !keep(s) })}
+}
+
+// Output is the form that the final answer must have.
+type Output struct {
+	// Name names the form for the model service.
+	Name string
+	// Schema is the JSON Schema, as JSON text.
+	Schema string
+	// Check says what is wrong with an answer, in words that the model can act
+	// on, or nil. It must be safe for concurrent use.
+	Check func(answer string) error
+	// Attempts is how often the model may try in all; zero means 3.
+	Attempts int
+}
+
+// Options is an immutable set of named settings. The zero Options is empty.
+type Options struct {
+	values map[string]any
+}
+
+// With returns the options with one more set. The value must not be changed
+// afterwards.
+func (o Options) With(name string, value any) Options {
+	values := maps.Clone(o.values)
+	if values == nil {
+		values = map[string]any{}
+	}
+	values[name] = value
+	return Options{values}
+}
+
+// Option is the setting of that name.
+func (o Options) Option(name string) (any, bool) {
+	v, ok := o.values[name]
+	return v, ok
+}
+
+// All iterates over the settings in the order of their names.
+func (o Options) All() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for _, name := range slices.Sorted(maps.Keys(o.values)) {
+			if !yield(name, o.values[name]) {
+				return
+			}
+		}
+	}
+}

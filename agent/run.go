@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+)
+
+// SessionID names a session: a conversation of one or more runs.
+type SessionID string
+
+// RunID names a run: one execution of an agent on a session.
+type RunID string
+
+// NewSessionID returns a random session id.
+func NewSessionID() SessionID { return SessionID("ses_" + rand.Text()) }
+
+// NewRunID returns a random run id.
+func NewRunID() RunID { return RunID("run_" + rand.Text()) }
+
+// Run says which run of which agent a state belongs to. It is a plain value.
+type Run struct {
+	ID      RunID     `json:"id"`
+	Session SessionID `json:"session"`
+	// Agent is the agent's name.
+	Agent string `json:"agent,omitempty"`
+	// Parent is the run that started this one, and Root the first of that line.
+	// Parent is empty and Root is ID for a run that nobody started.
+	Parent RunID `json:"parent,omitempty"`
+	Root   RunID `json:"root"`
+	// Depth is how many runs stand above this one.
+	Depth int `json:"depth,omitempty"`
+	// Number counts the runs of the session from one.
+	Number int `json:"number"`
+	// Stage and Iteration place the run in a pipeline; empty and zero outside.
+	Stage     string `json:"stage,omitempty"`
+	Iteration int    `json:"iteration,omitempty"`
+	// Started is when the run began.
+	Started time.Time `json:"started"`
+}
+
+// Status says how a run stands.
+type Status string
+
+// How a run may stand. All but StatusRunning and the empty status are terminal.
+const (
+	// StatusNew is a state that no run has touched yet.
+	StatusNew Status = ""
+	// StatusRunning: between a run's begin and its end.
+	StatusRunning Status = "running"
+	// StatusDone: the model gave its final answer.
+	StatusDone Status = "done"
+	// StatusStopped: somebody or some limit stopped the run.
+	StatusStopped Status = "stopped"
+	// StatusFailed: an error ended the run.
+	StatusFailed Status = "failed"
+	// StatusDenied: the input was not let in.
+	StatusDenied Status = "denied"
+	// StatusCancelled: the run's context was cancelled.
+	StatusCancelled Status = "cancelled"
+	// StatusInterrupted: a person was asked and said no.
+	StatusInterrupted Status = "interrupted"
+)
+
+// Terminal reports whether a run with this status has ended.
+func (s Status) Terminal() bool { return s != StatusNew && s != StatusRunning }
+
+// StopReason says in one word why a run ended.
+type StopReason string
+
+// The reasons of this module. Others may be used; they rank with StopByHook.
+const (
+	StopCompleted    StopReason = "completed"
+	StopFinishReason StopReason = "finish_reason"
+	StopRequested    StopReason = "stop_requested"
+	StopByHook       StopReason = "hook"
+	StopRetryLimit   StopReason = "retry_limit"
+	StopStepsLimit   StopReason = "steps_limit"
+	StopTimeLimit    StopReason = "time_limit"
+	StopTokenLimit   StopReason = "token_limit"
+	StopCostLimit    StopReason = "cost_limit"
+	StopDenied       StopReason = "denied"
+	StopRejected     StopReason = "rejected"
+	StopError        StopReason = "error"
+	StopUser         StopReason = "user_requested"
+)
+
+var stopRank = map[StopReason]int{
+	StopCompleted: 1, StopFinishReason: 2, StopRequested: 3,
+	StopRetryLimit: 5, StopStepsLimit: 6, StopTimeLimit: 7, StopTokenLimit: 8, StopCostLimit: 9,
+	StopDenied: 10, StopRejected: 11, StopError: 12, StopUser: 13,
+}
+
+// rank orders reasons: of several, the highest names the end of the run.
+func (r StopReason) rank() int {
+	if n, ok := stopRank[r]; ok {
+		return n
+	}
+	return 4 // StopByHook and reasons we do not know
+}
+
+// Soft reports whether the run would end by itself, so that somebody may still
+// ask it to go on.
+func (r StopReason) Soft() bool { return r.rank() <= stopRank[StopRequested] }
+
+// Signal says that a run is to end, why, and who said so. It is a plain value;
+// Details must not be written once it is made.
+type Signal struct {
+	Reason StopReason `json:"reason"`
+	// Message is a sentence for a person.
+	Message string `json:"message,omitempty"`
+	// Source names who stopped the run: a hook, a criterion.
+	Source string `json:"source,omitempty"`
+	// Details are figures such as currentSteps and maxSteps.
+	Details map[string]any `json:"details,omitempty"`
+}
+
+// live is what belongs to a run while it runs, and is not kept in JSON.
+type live struct {
+	observer Observer
+	onDelta  func(Delta)
+	onStep   func(State) bool
+
+	events  sync.Mutex // one event at a time
+	mu      sync.Mutex
+	scratch map[any]any
+}
+
+// Scratch is a value of a run that hooks and middleware share and change while
+// it runs: a counter, a cache, a clock. One Scratch value serves all runs; each
+// run has a T of its own, made at first use. It is not part of the state, is not
+// kept in JSON, and is gone when the run ends.
+type Scratch[T any] struct {
+	make func() *T
+}
+
+// NewScratch declares a scratch value. Make is called once for each run that
+// uses it; nil means new(T).
+func NewScratch[T any](make func() *T) *Scratch[T] {
+	return &Scratch[T]{make: make}
+}
+
+// Of is the value of the run that s belongs to. The pointer is the same for the
+// whole run; guard what is behind it, parallel tool calls may use it at once.
+// For a state that is not running, it is a new value.
+func (k *Scratch[T]) Of(s State) *T {
+	l := s.read().live
+	if l == nil {
+		return k.fresh()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v, ok := l.scratch[k]; ok {
+		return v.(*T)
+	}
+	if l.scratch == nil {
+		l.scratch = map[any]any{}
+	}
+	v := k.fresh()
+	l.scratch[k] = v
+	return v
+}
+
+func (k *Scratch[T]) fresh() *T {
+	if k.make == nil {
+		return new(T)
+	}
+	return k.make()
+}

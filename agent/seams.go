@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/samber/mo"
+)
+
+// Driver asks a model for its next turn. Next must not keep the state, must
+// return soon after ctx is done, and must be safe for concurrent use. What the
+// model is asked with is in s.Messages() and s.Request().
+type Driver interface {
+	Next(ctx context.Context, s State) mo.Result[Step]
+}
+
+// Streamer is a Driver that can tell of a turn while it arrives. Stream calls
+// emit on its own goroutine, in order, never after it returned, and answers with
+// the same whole Step that Next would.
+type Streamer interface {
+	Driver
+	Stream(ctx context.Context, s State, emit func(Delta)) mo.Result[Step]
+}
+
+// DriverFunc is a Driver from a plain func.
+type DriverFunc func(ctx context.Context, s State) (Step, error)
+
+// Next calls f.
+func (f DriverFunc) Next(ctx context.Context, s State) mo.Result[Step] {
+	return mo.TupleToResult(f(ctx, s))
+}
+
+// Delta is a piece of a reply on its way.
+type Delta struct {
+	// Text is new text of the answer.
+	Text string
+	// Reasoning is new text of the model's thinking.
+	Reasoning string
+	// Call, with CallIndex, is a piece of a tool call: ID and Name come whole with
+	// the first piece, Arguments in pieces.
+	Call      ToolCall
+	CallIndex int
+}
+
+// Executor answers tool calls, in two phases: Prepare decides and runs nothing,
+// Execute runs what was decided. Each is called once for each call, Prepare in
+// call order and before any Execute of the step; Execute may be called for
+// several calls at once. Both must be safe for concurrent use.
+//
+// A tool that fails is an answer, not an error: an Err from either ends the run.
+type Executor interface {
+	Prepare(ctx context.Context, s State, c ToolCall) mo.Result[*Prepared]
+	Execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult]
+}
+
+// Disposition says what is to be done with a call.
+type Disposition uint8
+
+// The dispositions.
+const (
+	// DisposeRun: run the tool.
+	DisposeRun Disposition = iota
+	// DisposeAnswer: pass on Prepared.Answer; the tool does not run.
+	DisposeAnswer
+	// DisposeAsk: a person must say yes first.
+	DisposeAsk
+	// DisposeStop: the run ends; no call of the step runs.
+	DisposeStop
+)
+
+// Prepared is a call that was decided upon. It must not be changed once it was
+// returned from Prepare.
+type Prepared struct {
+	// Original is what the model asked; Call is what is to run.
+	Original ToolCall
+	Call     ToolCall
+	// Disposition says which of the following counts.
+	Disposition Disposition
+	// Answer is the given answer of DisposeAnswer: denied, invalid, mocked. With
+	// DisposeAsk it may hold the mock that answers once a person said yes.
+	Answer *ToolResult
+	// Invalid says what is wrong with the arguments, or that no such tool exists;
+	// nil when nothing is.
+	Invalid error
+	// Question is what DisposeAsk wants to know.
+	Question Question
+	// Stop is the signal of DisposeStop. On an answered call it ends the run after
+	// the step.
+	Stop *Signal
+	// Effects is what the decision wants changed in the state.
+	Effects Effects
+	// Carry is for the executor that made the value, to find again in Execute.
+	Carry any
+}
+
+// Question is why a person is asked about a call.
+type Question struct {
+	// By names who asks: a hook.
+	By string
+	// Reason is a sentence for the person.
+	Reason string
+}
+
+// Approver asks a person about the calls of one step that need a yes. It answers
+// for each pending call, in order. An Err ends the run. It must be safe for
+// concurrent use.
+type Approver interface {
+	Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval]
+}
+
+// ApproverFunc is an Approver from a plain func that is asked call by call.
+type ApproverFunc func(ctx context.Context, s State, p *Prepared) (Approval, error)
+
+// Approve calls f for each pending call.
+func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval] {
+	out := make([]Approval, len(pending))
+	for i, p := range pending {
+		a, err := f(ctx, s, p)
+		if err != nil {
+			return mo.Err[[]Approval](err)
+		}
+		out[i] = a
+	}
+	return mo.Ok(out)
+}
+
+// Approval is what a person said. The zero Approval is a no.
+type Approval struct {
+	Verdict ApprovalVerdict
+	// By names the person.
+	By string
+	// Reason is told to the model when the answer is no.
+	Reason string
+}
+
+// ApprovalVerdict is a person's answer.
+type ApprovalVerdict uint8
+
+// What a person may answer.
+const (
+	// Reject: the call does not run and the run ends as interrupted.
+	Reject ApprovalVerdict = iota
+	// RejectAndContinue: the call does not run; the model is told and goes on.
+	RejectAndContinue
+	// Approve: the call runs.
+	Approve
+)
+
+// Next is the rest of a chain of processors.
+type Next func(ctx context.Context, s State) mo.Result[State]
+
+// Processor is middleware: it wraps a step, or a whole run, and calls next to go
+// on. It may change what goes in and what comes out, and may return without
+// calling next only with an Err or with a state that is stopped. It must be safe
+// for concurrent use.
+type Processor interface {
+	Process(ctx context.Context, s State, next Next) mo.Result[State]
+}
+
+// ProcessorFunc is a Processor from a plain func.
+type ProcessorFunc func(ctx context.Context, s State, next Next) mo.Result[State]
+
+// Process calls f.
+func (f ProcessorFunc) Process(ctx context.Context, s State, next Next) mo.Result[State] {
+	return f(ctx, s, next)
+}
+
+// Criterion judges whether a run goes on. It is asked before the first step and
+// after each. It must be safe for concurrent use and keep nothing of a run:
+// what it needs to know of the run is in the state.
+type Criterion interface {
+	Evaluate(ctx context.Context, s State) mo.Result[Evaluation]
+}
+
+// CriterionFunc is a Criterion from a plain func.
+type CriterionFunc func(ctx context.Context, s State) (Evaluation, error)
+
+// Evaluate calls f.
+func (f CriterionFunc) Evaluate(ctx context.Context, s State) mo.Result[Evaluation] {
+	return mo.TupleToResult(f(ctx, s))
+}
+
+// Background is work that an agent started and does not wait for, such as
+// detached hooks. Both methods return when the work has ended.
+type Background interface {
+	// Drain waits until all is done, or until ctx is.
+	Drain(ctx context.Context) error
+	// Cancel cancels what still runs and waits until it has returned.
+	Cancel()
+}

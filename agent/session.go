@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/samber/mo"
+)
+
+// ErrSessionBusy is the error of a run that was asked for while another run of
+// the session is under way.
+var ErrSessionBusy = errors.New("the session has a run under way: wait for it, or use a session of its own")
+
+// Session is a conversation with an agent: several runs after one another, each
+// on the state that the last one left. It is safe for concurrent use; only one
+// run can be under way at a time.
+type Session struct {
+	agent *Agent
+
+	mu    sync.Mutex
+	state State
+	busy  bool
+}
+
+// Session returns a conversation that goes on from s.
+func (a *Agent) Session(s State) *Session {
+	if s.Session() == "" {
+		d := s.copied()
+		d.session = NewSessionID()
+		s = State{d}
+	}
+	return &Session{agent: a, state: s}
+}
+
+// ID is the id of the session.
+func (c *Session) ID() SessionID { return c.State().Session() }
+
+// State is the state that the last run left, failed and cancelled runs included.
+func (c *Session) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// Run is Agent.Run on the state of the session.
+func (c *Session) Run(ctx context.Context, input ...Message) mo.Result[State] {
+	var result mo.Result[State]
+	if err := c.turn(func(s State, settings RunSettings) {
+		result = c.agent.RunWith(ctx, settings, s, input...)
+	}); err != nil {
+		return mo.Err[State](err)
+	}
+	return result
+}
+
+// Steps is Agent.Steps on the state of the session.
+func (c *Session) Steps(ctx context.Context, input ...Message) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		if err := c.turn(func(s State, settings RunSettings) {
+			c.agent.StepsWith(ctx, settings, s, input...)(yield)
+		}); err != nil {
+			yield(c.State(), err)
+		}
+	}
+}
+
+// Stream is Agent.Stream on the state of the session.
+func (c *Session) Stream(ctx context.Context, input ...Message) iter.Seq2[Progress, error] {
+	return func(yield func(Progress, error) bool) {
+		if err := c.turn(func(s State, settings RunSettings) {
+			c.agent.StreamWith(ctx, settings, s, input...)(yield)
+		}); err != nil {
+			yield(Progress{State: c.State()}, err)
+		}
+	}
+}
+
+// turn lets one run have the session, and keeps the state that it ends in.
+func (c *Session) turn(run func(State, RunSettings)) error {
+	c.mu.Lock()
+	s, busy := c.state, c.busy
+	c.busy = true
+	c.mu.Unlock()
+	if busy {
+		return ErrSessionBusy
+	}
+	defer func() {
+		c.mu.Lock()
+		c.state, c.busy = s, false
+		c.mu.Unlock()
+	}()
+	run(s, RunSettings{onEnd: func(final State) { s = final }})
+	return nil
+}

@@ -1,0 +1,334 @@
+package agent
+
+import (
+	"iter"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/plog"
+)
+
+// State is everything that is known of a session: its transcript, its steps, its
+// metadata, and how its current or last run stands. It is immutable, one word
+// wide and safe for concurrent use; methods that change something return a new
+// State. The zero State is an empty session that no run has touched.
+//
+// A State has one JSON form, with a version in it, and comes back from it as it
+// was.
+type State struct {
+	data *stateData
+}
+
+// stateData is written while a state is made and never again.
+type stateData struct {
+	session  SessionID
+	messages plog.Log[Message]
+	steps    plog.Log[StepRecord]
+	meta     metadata
+	usage    Usage // of the session
+
+	// accepted is how many messages were let in; user messages behind them are
+	// input that the next run has to let in first.
+	accepted int
+
+	// Of the current or last run:
+	run      Run
+	status   Status
+	signal   *Signal
+	runUsage Usage
+	first    int // index of the run's first step
+	failures int // steps of the run in which something failed
+
+	// Not kept in JSON:
+	request *Request
+	view    *plog.Log[Message] // what the model is shown, where that is not messages
+	live    *live
+}
+
+var (
+	emptyState   = stateData{usage: noUsage, runUsage: noUsage}
+	emptyRequest Request
+)
+
+func (s State) read() *stateData {
+	if s.data == nil {
+		return &emptyState
+	}
+	return s.data
+}
+
+func (s State) copied() *stateData {
+	d := *s.read()
+	return &d
+}
+
+// NewState returns a state with the given messages. User messages among them are
+// input that the first run has to let in.
+func NewState(messages ...Message) State { return State{}.With(messages...) }
+
+// With returns s with messages appended.
+func (s State) With(messages ...Message) State {
+	if len(messages) == 0 {
+		return s
+	}
+	d := s.copied()
+	d.messages = d.messages.Append(messages...)
+	return State{d}
+}
+
+// WithView returns s such that the model is shown the given messages in place of
+// the transcript. It is meant for one model call: the transcript of the state
+// that the call is recorded in stays as it is.
+func (s State) WithView(messages ...Message) State {
+	d := s.copied()
+	view := plog.Of(messages...)
+	d.view = &view
+	return State{d}
+}
+
+// WithRequest returns s such that the model is asked with r. It is meant for one
+// model call, as WithView is.
+func (s State) WithRequest(r Request) State {
+	d := s.copied()
+	d.request = &r
+	return State{d}
+}
+
+// WithStop returns s with a signal that ends the run. Of two signals the one with
+// the weightier reason stays, of equals the first.
+func (s State) WithStop(signal Signal) State {
+	if old := s.read().signal; old != nil && old.Reason.rank() >= signal.Reason.rank() {
+		return s
+	}
+	d := s.copied()
+	d.signal = &signal
+	return State{d}
+}
+
+// WithStatus returns s with a status: a processor around a run that ends the run
+// without starting it says so with this.
+func (s State) WithStatus(status Status) State {
+	d := s.copied()
+	d.status = status
+	return State{d}
+}
+
+// Session is the id of the session; empty before its first run.
+func (s State) Session() SessionID { return s.read().session }
+
+// Run says which run the state belongs to: the current or the last one.
+func (s State) Run() Run { return s.read().run }
+
+// Status says how that run stands.
+func (s State) Status() Status { return s.read().status }
+
+// StopSignal is why that run ended or is to end; None while nothing speaks
+// against going on.
+func (s State) StopSignal() mo.Option[Signal] {
+	if signal := s.read().signal; signal != nil {
+		return mo.Some(*signal)
+	}
+	return mo.None[Signal]()
+}
+
+// Stopped reports whether a stop was signalled.
+func (s State) Stopped() bool { return s.read().signal != nil }
+
+// Request is what the model is asked with besides the messages.
+func (s State) Request() Request {
+	if r := s.read().request; r != nil {
+		return *r
+	}
+	return emptyRequest
+}
+
+// shown is the log that the message methods read.
+func (d *stateData) shown() plog.Log[Message] {
+	if d.view != nil {
+		return *d.view
+	}
+	return d.messages
+}
+
+// Messages iterates over the messages, oldest first.
+func (s State) Messages() iter.Seq2[int, Message] { return s.read().shown().All() }
+
+// MessagesFrom iterates over the messages from index i on. It panics when i is
+// negative.
+func (s State) MessagesFrom(i int) iter.Seq2[int, Message] { return s.read().shown().From(i) }
+
+// MessagesBackward iterates over the messages, newest first.
+func (s State) MessagesBackward() iter.Seq2[int, Message] { return s.read().shown().Backward() }
+
+// MessageCount is the number of messages.
+func (s State) MessageCount() int { return s.read().shown().Len() }
+
+// Message is message i. It panics when i is out of range.
+func (s State) Message(i int) Message { return s.read().shown().At(i) }
+
+// LastMessage is the newest message.
+func (s State) LastMessage() mo.Option[Message] {
+	return mo.TupleToOption(s.read().shown().Last())
+}
+
+// Answer is the text of the model's last message, the final answer of a run that
+// is done.
+func (s State) Answer() string {
+	for _, m := range s.MessagesBackward() {
+		if m.Role() == RoleAssistant {
+			return m.Text()
+		}
+	}
+	return ""
+}
+
+// Steps iterates over all steps of the session, oldest first.
+func (s State) Steps() iter.Seq2[int, StepRecord] { return s.read().steps.All() }
+
+// StepCount is the number of steps of the session.
+func (s State) StepCount() int { return s.read().steps.Len() }
+
+// RunSteps iterates over the steps of the current or last run, oldest first.
+func (s State) RunSteps() iter.Seq2[int, StepRecord] {
+	d := s.read()
+	return func(yield func(int, StepRecord) bool) {
+		for i, r := range d.steps.From(d.first) {
+			if !yield(i-d.first, r) {
+				return
+			}
+		}
+	}
+}
+
+// RunStepsBackward iterates over the steps of the current or last run, newest
+// first.
+func (s State) RunStepsBackward() iter.Seq2[int, StepRecord] {
+	d := s.read()
+	return func(yield func(int, StepRecord) bool) {
+		for i, r := range d.steps.Backward() {
+			if i < d.first || !yield(i-d.first, r) {
+				return
+			}
+		}
+	}
+}
+
+// RunStepCount is the number of steps of the current or last run.
+func (s State) RunStepCount() int { d := s.read(); return d.steps.Len() - d.first }
+
+// LastStep is the newest step of the current or last run.
+func (s State) LastStep() mo.Option[StepRecord] {
+	d := s.read()
+	if d.steps.Len() == d.first {
+		return mo.None[StepRecord]()
+	}
+	return mo.TupleToOption(d.steps.Last())
+}
+
+// Usage is what the session consumed, RunUsage what its current or last run did.
+func (s State) Usage() Usage { return s.read().usage }
+
+// RunUsage is what the current or last run consumed.
+func (s State) RunUsage() Usage { return s.read().runUsage }
+
+// RunFailures is the number of steps of the current or last run in which the
+// model call or a tool failed.
+func (s State) RunFailures() int { return s.read().failures }
+
+// Input iterates over the user messages that no run has let in yet, with their
+// index in the transcript.
+func (s State) Input() iter.Seq2[int, Message] {
+	d := s.read()
+	return func(yield func(int, Message) bool) {
+		for i, m := range d.messages.From(d.accepted) {
+			if m.Role() == RoleUser && !yield(i, m) {
+				return
+			}
+		}
+	}
+}
+
+// WithInput returns s with the messages that no run has let in yet replaced.
+func (s State) WithInput(messages ...Message) State {
+	d := s.copied()
+	d.messages = d.messages.Truncate(d.accepted).Append(messages...)
+	return State{d}
+}
+
+// Pending iterates over all messages that no run has let in yet, whatever their
+// role, with their index in the transcript.
+func (s State) Pending() iter.Seq2[int, Message] { d := s.read(); return d.messages.From(d.accepted) }
+
+// begun returns s at the begin of a run.
+func (s State) begun(run Run, request *Request, l *live) State {
+	d := s.copied()
+	if d.session == "" {
+		d.session = run.Session
+	}
+	d.run, d.status, d.signal = run, StatusRunning, nil
+	d.request, d.view, d.live = request, nil, l
+	d.meta = d.meta.withoutRun()
+	d.runUsage, d.first, d.failures = noUsage, d.steps.Len(), 0
+	return State{d}
+}
+
+// letIn returns s with all its messages accepted.
+func (s State) letIn() State {
+	d := s.copied()
+	d.accepted = d.messages.Len()
+	return State{d}
+}
+
+// ended returns s at the end of its run.
+func (s State) ended(status Status, signal Signal) State {
+	d := s.copied()
+	d.status, d.signal = status, &signal
+	return State{d}
+}
+
+// released returns s without what only a running agent needs.
+func (s State) released() State {
+	d := s.copied()
+	d.live, d.request, d.view = nil, nil, nil
+	return State{d}
+}
+
+// record returns s with a step added: the model's message, the answers to its
+// calls, then their effects, all in call order.
+func (s State) record(reply Step, results []*ToolResult, started time.Time, failure *Failure) State {
+	d := s.copied()
+	d.view = nil
+	failed := failure != nil
+	if reply.Message.body != nil {
+		var space [8]Message
+		messages := append(space[:0], reply.Message)
+		for _, r := range results {
+			messages = append(messages, ToolAnswer(r))
+			failed = failed || r.Status == ToolFailed
+		}
+		d.messages = d.messages.Append(messages...)
+		d.usage, d.runUsage = d.usage.Plus(reply.Usage), d.runUsage.Plus(reply.Usage)
+	}
+	d.accepted = d.messages.Len()
+	if failed {
+		d.failures++
+	}
+	d.steps = d.steps.Append(StepRecord{&stepBody{
+		index: d.steps.Len() - d.first, reply: reply, results: results,
+		started: started, took: time.Since(started), failure: failure,
+	}})
+	out := State{d}
+	for _, r := range results {
+		out = out.Apply(r.Effects)
+	}
+	for _, r := range results {
+		if r.Stop != nil {
+			out = out.WithStop(*r.Stop)
+		}
+	}
+	if out.data != d { // messages that effects added are no input
+		out.data.accepted = out.data.messages.Len()
+	}
+	return out
+}

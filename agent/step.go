@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/samber/mo"
+)
+
+// FinishReason says why a model stopped writing.
+type FinishReason string
+
+// The finish reasons that drivers translate to.
+const (
+	FinishStop      FinishReason = "stop"
+	FinishLength    FinishReason = "length"
+	FinishToolCalls FinishReason = "tool_calls"
+	FinishFilter    FinishReason = "content_filter"
+	FinishError     FinishReason = "error"
+)
+
+// Usage is what model calls consumed.
+type Usage struct {
+	// InputTokens counts all input, cached input included.
+	InputTokens int64 `json:"input_tokens"`
+	// OutputTokens counts all output, reasoning included.
+	OutputTokens int64 `json:"output_tokens"`
+	// CacheReadTokens is the part of the input that was read from a cache.
+	CacheReadTokens int64 `json:"cache_read_tokens,omitempty"`
+	// CacheWriteTokens is the part of the input that was written to a cache.
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
+	// ReasoningTokens is the part of the output that was thinking.
+	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
+	// Cost is in US dollars; None means that nobody knows.
+	Cost mo.Option[float64] `json:"cost"`
+}
+
+// Tokens is input and output together.
+func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
+
+// Plus adds two usages. The cost of the sum is unknown when either is.
+func (u Usage) Plus(v Usage) Usage {
+	cost := mo.None[float64]()
+	if a, ok := u.Cost.Get(); ok {
+		if b, ok := v.Cost.Get(); ok {
+			cost = mo.Some(a + b)
+		}
+	}
+	return Usage{
+		InputTokens:      u.InputTokens + v.InputTokens,
+		OutputTokens:     u.OutputTokens + v.OutputTokens,
+		CacheReadTokens:  u.CacheReadTokens + v.CacheReadTokens,
+		CacheWriteTokens: u.CacheWriteTokens + v.CacheWriteTokens,
+		ReasoningTokens:  u.ReasoningTokens + v.ReasoningTokens,
+		Cost:             cost,
+	}
+}
+
+// noUsage is where a sum starts: nothing used, at a known cost of nothing.
+var noUsage = Usage{Cost: mo.Some(0.0)}
+
+// Step is one model turn: what a driver answers.
+type Step struct {
+	// Message is the assistant's message, with the tool calls it asks for.
+	Message Message
+	// FinishReason says why the model stopped writing; empty when the service
+	// did not say.
+	FinishReason FinishReason
+	Usage        Usage
+	// Model is the model that answered, as its service names it.
+	Model string
+	// ID is the service's id of the reply.
+	ID string
+}
+
+// StepKind tells a step that ran tools from one that gave an answer.
+type StepKind string
+
+// The kinds of steps.
+const (
+	StepToolExecution StepKind = "tool_execution"
+	StepFinalResponse StepKind = "final_response"
+	StepFailure       StepKind = "failure"
+)
+
+// StepRecord is what is kept of a step: the reply, the results of its calls, and
+// when. It is immutable, one word wide, and safe for concurrent use. The zero
+// StepRecord is of an empty step.
+type StepRecord struct {
+	body *stepBody
+}
+
+type stepBody struct {
+	index   int
+	reply   Step
+	results []*ToolResult
+	started time.Time
+	took    time.Duration
+	failure *Failure
+}
+
+var emptyStep stepBody
+
+func (r StepRecord) read() *stepBody {
+	if r.body == nil {
+		return &emptyStep
+	}
+	return r.body
+}
+
+// Index is the number of the step in its run, counted from zero.
+func (r StepRecord) Index() int { return r.read().index }
+
+// Reply is the model's turn. Its Message is empty when the model call failed.
+func (r StepRecord) Reply() Step { return r.read().reply }
+
+// Message is the assistant's message.
+func (r StepRecord) Message() Message { return r.read().reply.Message }
+
+// Usage is what the model call consumed.
+func (r StepRecord) Usage() Usage { return r.read().reply.Usage }
+
+// ResultCount is the number of tool results: one for each call of the message.
+func (r StepRecord) ResultCount() int { return len(r.read().results) }
+
+// Result is the answer to call i. It panics when i is out of range.
+func (r StepRecord) Result(i int) ToolResult { return *r.read().results[i] }
+
+// Results iterates over the answers in call order.
+func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
+	return func(yield func(int, ToolResult) bool) {
+		for i, result := range r.read().results {
+			if !yield(i, *result) {
+				return
+			}
+		}
+	}
+}
+
+// Started is when the step began.
+func (r StepRecord) Started() time.Time { return r.read().started }
+
+// Duration is how long the step took, its tools included.
+func (r StepRecord) Duration() time.Duration { return r.read().took }
+
+// Failure is what ended the step before its time, or nil: a failed model call,
+// a hook whose failure aborts the run. A failed tool is no failed step.
+func (r StepRecord) Failure() *Failure { return r.read().failure }
+
+// ToolFailures is the number of calls whose tool failed: an error, a panic, a
+// timeout.
+func (r StepRecord) ToolFailures() int {
+	n := 0
+	for _, result := range r.read().results {
+		if result.Status == ToolFailed {
+			n++
+		}
+	}
+	return n
+}
+
+// Kind says whether the step ran tools, answered, or failed.
+func (r StepRecord) Kind() StepKind {
+	switch b := r.read(); {
+	case b.failure != nil:
+		return StepFailure
+	case len(b.reply.Message.read().calls) > 0:
+		return StepToolExecution
+	}
+	return StepFinalResponse
+}
+
+// Tools is the names of the tools that were called, in call order.
+func (r StepRecord) Tools() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, c := range slices.All(r.Message().read().calls) {
+			if !yield(c.Name) {
+				return
+			}
+		}
+	}
+}

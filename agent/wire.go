@@ -1,0 +1,56 @@
+package agent
+
+// WireForm writes messages in the form of one model service and remembers what
+// it wrote: each message is encoded once, however many steps show it to the
+// model. A driver makes one WireForm and keeps it. Safe for concurrent use.
+//
+// A message remembers one form, the last that was asked of it; two drivers that
+// take turns on one transcript encode anew each turn.
+type WireForm struct {
+	encode func(Message) ([]byte, error)
+}
+
+// wired is an encoded message and the form that it was encoded for.
+type wired struct {
+	form *WireForm
+	text string
+}
+
+// NewWireForm returns a form that encodes with encode, which must give the same
+// bytes for equal messages and must not keep the slice it returned.
+func NewWireForm(encode func(Message) ([]byte, error)) *WireForm {
+	return &WireForm{encode: encode}
+}
+
+// Of is the encoded form of m.
+func (f *WireForm) Of(m Message) (string, error) {
+	b := m.read()
+	if w := b.wire.Load(); w != nil && w.form == f {
+		return w.text, nil
+	}
+	raw, err := f.encode(m)
+	if err != nil {
+		return "", err
+	}
+	w := &wired{form: f, text: string(raw)}
+	if b != &emptyBody {
+		b.wire.Store(w)
+	}
+	return w.text, nil
+}
+
+// AppendMessages appends the encoded form of every message of s that the model
+// is shown, with commas between them, and returns the extended slice.
+func (f *WireForm) AppendMessages(dst []byte, s State) ([]byte, error) {
+	for i, m := range s.Messages() {
+		text, err := f.Of(m)
+		if err != nil {
+			return dst, err
+		}
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, text...)
+	}
+	return dst, nil
+}
