@@ -1,0 +1,89 @@
+// Package bare is the contender that all others are measured by: the loop that a
+// good engineer writes by hand, with encoding/json and nothing else.
+package bare
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/bench"
+)
+
+// Contender returns the hand-written loop.
+func Contender() bench.Contender { return bench.Contender{Name: "bare", Prepare: prepare} }
+
+// The messages of a chat service, as they go over the wire.
+type (
+	message struct {
+		Role       string     `json:"role"`
+		Content    string     `json:"content,omitempty"`
+		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+		ToolCallID string     `json:"tool_call_id,omitempty"`
+	}
+	toolCall struct {
+		ID       string   `json:"id"`
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+)
+
+type (
+	model interface {
+		Chat(ctx context.Context, transcript []message) (message, error)
+	}
+	tool func(ctx context.Context, args json.RawMessage) (string, error)
+	hook func(ctx context.Context, c *toolCall)
+)
+
+// agent is everything that the loop needs, built once.
+type agent struct {
+	model  model
+	tools  map[string]tool
+	before []hook
+	after  []hook
+}
+
+// run appends to the transcript until the model asks for nothing more.
+func (a *agent) run(ctx context.Context, transcript []message) ([]message, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return transcript, err
+		}
+		reply, err := a.model.Chat(ctx, transcript)
+		if err != nil {
+			return transcript, fmt.Errorf("ask model: %w", err)
+		}
+		transcript = append(transcript, reply)
+		if len(reply.ToolCalls) == 0 {
+			return transcript, nil
+		}
+		for i := range reply.ToolCalls {
+			call := &reply.ToolCalls[i]
+			content, err := a.call(ctx, call)
+			if err != nil {
+				content = err.Error() // news for the model, not the end of the run
+			}
+			transcript = append(transcript, message{Role: "tool", Content: content, ToolCallID: call.ID})
+		}
+	}
+}
+
+func (a *agent) call(ctx context.Context, c *toolCall) (string, error) {
+	run, ok := a.tools[c.Function.Name]
+	if !ok {
+		return "", fmt.Errorf("run tool %q: %w", c.Function.Name, bench.ErrUnknownTool)
+	}
+	for _, h := range a.before {
+		h(ctx, c)
+	}
+	content, err := run(ctx, json.RawMessage(c.Function.Arguments))
+	for _, h := range a.after {
+		h(ctx, c)
+	}
+	return content, err
+}

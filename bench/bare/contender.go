@@ -1,0 +1,92 @@
+package bare
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/grapnel-go/grapnel/bench"
+)
+
+func prepare(job bench.Job) (bench.Run, error) {
+	script, err := bench.NewScript(job)
+	if err != nil {
+		return nil, err
+	}
+	a := &agent{model: scripted{script}, tools: map[string]tool{bench.ToolName: add(script)}}
+	for range job.HookPairs {
+		a.before = append(a.before, func(_ context.Context, c *toolCall) { script.Hook(c.Function.Name) })
+		a.after = append(a.after, func(_ context.Context, c *toolCall) { script.Hook(c.Function.Name) })
+	}
+	input := script.Input()
+	var past []message
+	if job.History > 0 {
+		// A conversation that goes on appends to the slice it has; growing is
+		// paid for by all the turns before, so there is room.
+		past = make([]message, job.History, job.History+2*job.Steps+2)
+		for i, m := range input[:job.History] {
+			past[i] = fromBench(m)
+		}
+	}
+	asked := fromBench(input[job.History])
+
+	return func(ctx context.Context) (bench.Outcome, error) {
+		transcript, err := a.run(ctx, append(past, asked))
+		return script.Outcome(toBench(transcript)), err
+	}, nil
+}
+
+// scripted is the model: shown everything, it looks at the last message.
+type scripted struct{ script *bench.Script }
+
+func (m scripted) Chat(_ context.Context, transcript []message) (message, error) {
+	last := &transcript[len(transcript)-1]
+	id, err := m.script.Reply(last.Role, last.ToolCallID)
+	if err != nil {
+		return message{}, err
+	}
+	if id == "" {
+		return message{Role: "assistant", Content: bench.Answer}, nil
+	}
+	return message{Role: "assistant", ToolCalls: []toolCall{{
+		ID: id, Type: "function", Function: function{bench.ToolName, bench.Arguments},
+	}}}, nil
+}
+
+func add(script *bench.Script) tool {
+	return func(_ context.Context, args json.RawMessage) (string, error) {
+		var in struct {
+			A int `json:"a"`
+			B int `json:"b"`
+		}
+		if err := json.Unmarshal(args, &in); err != nil {
+			return "", fmt.Errorf("read arguments of tool %q: %w", bench.ToolName, err)
+		}
+		out, err := json.Marshal(script.Add(in.A, in.B))
+		return string(out), err
+	}
+}
+
+func fromBench(m bench.Message) message {
+	out := message{Role: m.Role, Content: m.Content, ToolCallID: m.CallID}
+	for _, c := range m.Calls {
+		out.ToolCalls = append(out.ToolCalls,
+			toolCall{ID: c.ID, Type: "function", Function: function{c.Name, c.Arguments}})
+	}
+	return out
+}
+
+func toBench(transcript []message) iter.Seq[bench.Message] {
+	return func(yield func(bench.Message) bool) {
+		for _, m := range transcript {
+			out := bench.Message{Role: m.Role, Content: m.Content, CallID: m.ToolCallID}
+			for _, c := range m.ToolCalls {
+				out.Calls = append(out.Calls, bench.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+			}
+			if !yield(out) {
+				return
+			}
+		}
+	}
+}

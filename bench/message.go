@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"io"
+	"iter"
+	"slices"
+	"strconv"
+)
+
+// Message is a message without the habits of any framework. Contenders turn their
+// own into it after the run, off the clock.
+type Message struct {
+	Role    string // user, assistant or tool
+	Content string
+	CallID  string // the call that a tool message answers
+	Calls   []Call
+}
+
+// Call is one tool call, its arguments still raw JSON.
+type Call struct{ ID, Name, Arguments string }
+
+// Proof is what two runs have in common if, and only if, they did the same work.
+type Proof struct {
+	ModelCalls, ToolRuns, HookCalls, Sum int
+	// Messages is the length of the final transcript, Hash that of its contents.
+	Messages int
+	Hash     string
+}
+
+// Proof reads the transcript and sums the outcome up.
+func (o Outcome) Proof() Proof {
+	length, sum := digest(o.Transcript)
+	return Proof{o.ModelCalls, o.ToolRuns, o.HookCalls, o.Sum, length, sum}
+}
+
+// Proof is what every run of the job must leave behind, worked out without one.
+func (j Job) Proof() Proof {
+	transcript := append(j.past(), Message{Role: "user", Content: question})
+	for i := range j.Steps {
+		transcript = append(transcript, exchange(callID(i))...)
+	}
+	transcript = append(transcript, Message{Role: "assistant", Content: Answer})
+	length, sum := digest(slices.Values(transcript))
+	return Proof{
+		ModelCalls: j.Steps + 1,
+		ToolRuns:   j.Steps,
+		HookCalls:  2 * j.HookPairs * j.Steps,
+		Sum:        42 * j.Steps,
+		Messages:   length,
+		Hash:       sum,
+	}
+}
+
+// digest hashes every field behind its length, so that no two transcripts are
+// read as one.
+func digest(transcript iter.Seq[Message]) (length int, sum string) {
+	h := sha256.New()
+	for m := range transcript {
+		length++
+		writeFields(h, m.Role, m.Content, m.CallID, strconv.Itoa(len(m.Calls)))
+		for _, c := range m.Calls {
+			writeFields(h, c.ID, c.Name, c.Arguments)
+		}
+	}
+	return length, hex.EncodeToString(h.Sum(nil))
+}
+
+func writeFields(h hash.Hash, fields ...string) {
+	for _, f := range fields {
+		// A hash never fails to write.
+		_, _ = io.WriteString(h, strconv.Itoa(len(f)))
+		_, _ = io.WriteString(h, ":")
+		_, _ = io.WriteString(h, f)
+	}
+}
