@@ -1,0 +1,152 @@
+package strictjson
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Error says what is wrong with a JSON text and where.
+type Error struct {
+	// Pointer is the JSON pointer (RFC 6901) of the value or member that is wrong; empty for the text as a whole.
+	Pointer string
+
+	// Message is what is wrong, without the place: lower case, no full stop.
+	Message string
+
+	// Err is what another package's UnmarshalJSON or UnmarshalText method said, if that is the cause; else nil.
+	Err error
+}
+
+// Error is the place, if there is one, and the message.
+func (e *Error) Error() string {
+	if e.Pointer == "" {
+		return e.Message
+	}
+	return "at " + e.Pointer + ": " + e.Message
+}
+
+// Unwrap gives Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+func errorAt(pointer jsontext.Pointer, format string, args ...any) *Error {
+	return &Error{Pointer: string(pointer), Message: fmt.Sprintf(format, args...)}
+}
+
+// explain puts what the JSON library said into this package's words.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if own, ok := errors.AsType[*Error](err); ok {
+		return own
+	}
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
+		return explainSemantic(semantic)
+	}
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return explainSyntactic(syntactic)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &Error{Message: "the text is empty"}
+	}
+	return &Error{Message: err.Error(), Err: err}
+}
+
+// explainMarshal is explain for the other direction, where a type is at fault and not a text.
+func explainMarshal(err error) error {
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return explain(err)
+	}
+	message := fmt.Sprintf("a %s cannot be written as JSON", semantic.GoType)
+	if semantic.Err != nil {
+		message += ": " + semantic.Err.Error()
+	}
+	return &Error{Pointer: string(semantic.JSONPointer), Message: message, Err: semantic.Err}
+}
+
+func explainSyntactic(err *jsontext.SyntacticError) *Error {
+	switch {
+	case errors.Is(err.Err, jsontext.ErrDuplicateName):
+		return errorAt(err.JSONPointer, "member %q is given twice", err.JSONPointer.LastToken())
+	case errors.Is(err.Err, io.ErrUnexpectedEOF) && err.ByteOffset == 0:
+		return &Error{Message: "the text is empty"}
+	case errors.Is(err.Err, io.ErrUnexpectedEOF):
+		return errorAt(err.JSONPointer, "the text ends after %d bytes, before the value does", err.ByteOffset)
+	case err.Err == nil:
+		return errorAt(err.JSONPointer, "not valid JSON at byte %d", err.ByteOffset)
+	}
+	return errorAt(err.JSONPointer, "not valid JSON at byte %d: %s", err.ByteOffset, err.Err)
+}
+
+func explainSemantic(err *json.SemanticError) *Error {
+	at := err.JSONPointer
+	switch {
+	case errors.Is(err.Err, json.ErrUnknownName):
+		return errorAt(at, "member %q is not known", at.LastToken())
+	case errors.Is(err.Err, strconv.ErrRange):
+		return errorAt(at, "%s is out of range for %s", shorten(string(err.JSONValue)), typeName(err.GoType))
+	case errors.Is(err.Err, strconv.ErrSyntax):
+		return errorAt(at, "expected %s, got %s", typeName(err.GoType), shorten(string(err.JSONValue)))
+	case err.Err != nil:
+		return &Error{Pointer: string(at), Message: err.Err.Error(), Err: err.Err}
+	}
+	return errorAt(at, "expected %s, got %s", typeName(err.GoType), kindName(err.JSONKind))
+}
+
+// typeName is what JSON calls the values that a Go type takes, with the size where it matters.
+func typeName(t reflect.Type) string {
+	if t == nil {
+		return "another type"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return "integer (" + t.Kind().String() + ")"
+	case reflect.Float32, reflect.Float64:
+		return "number (" + t.Kind().String() + ")"
+	case reflect.String:
+		return "string"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Map, reflect.Struct:
+		return "object"
+	}
+	return t.String()
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindNull:
+		return "null"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "boolean"
+	case jsontext.KindString:
+		return "string"
+	case jsontext.KindNumber:
+		return "number"
+	case jsontext.KindBeginObject:
+		return "object"
+	case jsontext.KindBeginArray:
+		return "array"
+	}
+	return "something else"
+}
+
+// shorten keeps a number or string of the text readable inside a message.
+func shorten(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

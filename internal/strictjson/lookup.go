@@ -1,0 +1,170 @@
+package strictjson
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Lookup finds one value in an argument text without decoding the rest. The path is a JSON pointer if it is
+// empty (the whole text) or begins with a slash (`/files/0/path`, with ~1 for / and ~0 for ~), and names
+// joined by dots otherwise (`files.0.path`); a name that itself has a dot or begins with a slash needs a
+// pointer. A number picks the element of an array, counted from 0.
+//
+// It gives the raw JSON text of the value (a string keeps its quotes and escapes), and false if there is no
+// such value. Names are compared as they read, not as they are escaped. The text must have passed CheckObject:
+// the answer for one that has not is a guess.
+func Lookup(args, path string) (raw string, ok bool) {
+	i := space(args, 0)
+	pointer := strings.HasPrefix(path, "/")
+	if pointer {
+		path = path[1:]
+	} else if path == "" {
+		return value(args, i)
+	}
+	separator := "."
+	if pointer {
+		separator = "/"
+	}
+	for more := true; more; {
+		var step string
+		step, path, more = strings.Cut(path, separator)
+		if pointer && strings.Contains(step, "~") {
+			step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		}
+		if i = child(args, i, step); i < 0 {
+			return "", false
+		}
+	}
+	return value(args, i)
+}
+
+// value cuts the value out that begins at i.
+func value(s string, i int) (string, bool) {
+	end := skip(s, i)
+	if end < 0 {
+		return "", false
+	}
+	return s[i:end], true
+}
+
+// child is the index of the value that step names inside the object or array at i, or -1.
+func child(s string, i int, step string) int {
+	if i >= len(s) {
+		return -1
+	}
+	switch s[i] {
+	case '{':
+		return member(s, i, step)
+	case '[':
+		return element(s, i, step)
+	}
+	return -1
+}
+
+func member(s string, i int, name string) int {
+	for i = space(s, i+1); i < len(s) && s[i] == '"'; i = space(s, i+1) {
+		end := skipString(s, i)
+		if end < 0 {
+			return -1
+		}
+		found := sameName(s[i:end], name)
+		if i = space(s, end); i == len(s) || s[i] != ':' {
+			return -1
+		}
+		i = space(s, i+1)
+		if found {
+			return i
+		}
+		if i = skip(s, i); i < 0 {
+			return -1
+		}
+		if i = space(s, i); i == len(s) || s[i] != ',' {
+			return -1
+		}
+	}
+	return -1
+}
+
+// sameName compares a quoted name with a plain one.
+func sameName(quoted, name string) bool {
+	if !strings.Contains(quoted, `\`) {
+		return quoted[1:len(quoted)-1] == name
+	}
+	read, err := jsontext.AppendUnquote(nil, quoted)
+	return err == nil && string(read) == name
+}
+
+func element(s string, i int, step string) int {
+	n, err := strconv.ParseUint(step, 10, 31)
+	if err != nil || len(step) > 1 && step[0] == '0' {
+		return -1
+	}
+	i = space(s, i+1)
+	if i == len(s) || s[i] == ']' {
+		return -1
+	}
+	for ; n > 0; n-- {
+		if i = skip(s, i); i < 0 {
+			return -1
+		}
+		if i = space(s, i); i == len(s) || s[i] != ',' {
+			return -1
+		}
+		i = space(s, i+1)
+	}
+	return i
+}
+
+// skip is the index behind the value that begins at i, or -1 if the text ends before it.
+func skip(s string, i int) int {
+	if i >= len(s) {
+		return -1
+	}
+	switch s[i] {
+	case '"':
+		return skipString(s, i)
+	case '{', '[':
+		return skipNested(s, i)
+	}
+	end := strings.IndexAny(s[i:], " \t\r\n,]}")
+	switch end {
+	case 0:
+		return -1
+	case -1:
+		return len(s)
+	}
+	return i + end
+}
+
+func skipString(s string, i int) int {
+	for i++; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return -1
+}
+
+// skipNested counts brackets; the text is known to be JSON, so it need not know which ones.
+func skipNested(s string, i int) int {
+	for depth := 0; i < len(s); i++ {
+		switch s[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case '"':
+			if i = skipString(s, i) - 1; i < 0 {
+				return -1
+			}
+		}
+	}
+	return -1
+}

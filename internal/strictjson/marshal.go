@@ -1,0 +1,29 @@
+package strictjson
+
+import (
+	stdjson "encoding/json"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Marshal writes v as JSON without white space. The same value gives the same text always: map members are
+// sorted by name. A json.Number is written digit for digit (an empty one as 0); nil slices and maps are [] and
+// {}; nothing is escaped that JSON does not ask for. Text that is not valid UTF-8 is an error.
+func Marshal(v any) (string, error) {
+	text, err := json.Marshal(v, deterministic)
+	if err != nil {
+		return "", explainMarshal(err)
+	}
+	return string(text), nil
+}
+
+var deterministic = json.JoinOptions(
+	json.Deterministic(true),
+	json.WithMarshalers(json.MarshalToFunc(func(enc *jsontext.Encoder, n stdjson.Number) error {
+		if n == "" {
+			n = "0"
+		}
+		return enc.WriteValue(jsontext.Value(n))
+	})),
+)

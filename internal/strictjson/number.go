@@ -1,0 +1,54 @@
+package strictjson
+
+import (
+	"strconv"
+	"strings"
+)
+
+// wholeNumber writes a JSON number without fraction and exponent: 1.20e2 is 120, -0.0 is 0. It is exact.
+// strconv.ErrSyntax says that the number is not whole, strconv.ErrRange that it has more digits than any Go
+// integer.
+func wholeNumber(text string) (string, error) {
+	if !strings.ContainsAny(text, ".eE-") {
+		return text, nil
+	}
+	unsigned, negative := strings.CutPrefix(text, "-")
+	mantissa, exponent := unsigned, 0
+	if at := strings.IndexAny(unsigned, "eE"); at >= 0 {
+		mantissa = unsigned[:at]
+		exponent = clampedInt(unsigned[at+1:])
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	// The value is 0.digits × 10^point.
+	digits := strings.TrimRight(whole+fraction, "0")
+	point := len(whole) + exponent
+	leading := len(digits)
+	digits = strings.TrimLeft(digits, "0")
+	point -= leading - len(digits)
+	switch {
+	case digits == "":
+		return "0", nil
+	case point < len(digits):
+		return "", strconv.ErrSyntax
+	case point > len("18446744073709551615"):
+		return "", strconv.ErrRange
+	}
+	digits += strings.Repeat("0", point-len(digits))
+	if negative {
+		return "-" + digits, nil
+	}
+	return digits, nil
+}
+
+// clampedInt reads an exponent; one beyond all reason is as good as a billion.
+func clampedInt(text string) int {
+	const most = 1_000_000_000
+	n, err := strconv.Atoi(text)
+	if err != nil && strings.HasPrefix(text, "-") {
+		return -most
+	}
+	if err != nil {
+		return most
+	}
+	return max(-most, min(n, most))
+}

@@ -1,0 +1,234 @@
+package strictjson
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// The functions here walk plain JSON by hand. Each returns the index behind what it read, or -1 for "not
+// plain, ask the tokens": never "wrong". Plain is what models send nearly always: names of printable ASCII
+// without escapes, at most sixteen to an object, and values nested at most sixteen deep.
+const (
+	plainNames = 16
+	plainDepth = 16
+)
+
+// plainDocument reports whether s certainly is one object under the rules of CheckObject.
+func plainDocument(s string) bool {
+	i := space(s, 0)
+	if i == len(s) || s[i] != '{' {
+		return false
+	}
+	i = plainObject(s, i, plainDepth)
+	return i >= 0 && space(s, i) == len(s)
+}
+
+// space is the index of the first byte from i on that is no JSON white space, or len(s).
+func space(s string, i int) int {
+	for i < len(s) && (s[i] == ' ' || s[i] == '\n' || s[i] == '\t' || s[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+func plainValue(s string, i, depth int) int {
+	if i == len(s) {
+		return -1
+	}
+	switch s[i] {
+	case '"':
+		return plainString(s, i)
+	case '{':
+		return plainObject(s, i, depth)
+	case '[':
+		return plainArray(s, i, depth)
+	case 't':
+		return plainLiteral(s, i, "true")
+	case 'f':
+		return plainLiteral(s, i, "false")
+	case 'n':
+		return plainLiteral(s, i, "null")
+	}
+	return plainNumber(s, i)
+}
+
+// plainObject reads an object; s[i] is its brace.
+func plainObject(s string, i, depth int) int {
+	if depth == 0 {
+		return -1
+	}
+	var names [plainNames]string
+	i = space(s, i+1)
+	if i < len(s) && s[i] == '}' {
+		return i + 1
+	}
+	for n := range names {
+		end := plainName(s, i)
+		if end < 0 {
+			return -1
+		}
+		names[n] = s[i+1 : end-1]
+		if taken(names[:n], names[n]) {
+			return -1
+		}
+		i = space(s, end)
+		if i == len(s) || s[i] != ':' {
+			return -1
+		}
+		i = plainValue(s, space(s, i+1), depth-1)
+		if i < 0 {
+			return -1
+		}
+		i = space(s, i)
+		switch {
+		case i == len(s):
+			return -1
+		case s[i] == '}':
+			return i + 1
+		case s[i] != ',':
+			return -1
+		}
+		i = space(s, i+1)
+	}
+	return -1
+}
+
+func taken(names []string, name string) bool {
+	for _, other := range names {
+		if len(other) == len(name) && strings.EqualFold(other, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// plainArray reads an array; s[i] is its bracket.
+func plainArray(s string, i, depth int) int {
+	if depth == 0 {
+		return -1
+	}
+	i = space(s, i+1)
+	if i < len(s) && s[i] == ']' {
+		return i + 1
+	}
+	for {
+		i = plainValue(s, i, depth-1)
+		if i < 0 {
+			return -1
+		}
+		i = space(s, i)
+		switch {
+		case i == len(s):
+			return -1
+		case s[i] == ']':
+			return i + 1
+		case s[i] != ',':
+			return -1
+		}
+		i = space(s, i+1)
+	}
+}
+
+// plainName reads a quoted name of printable ASCII without escapes.
+func plainName(s string, i int) int {
+	if i == len(s) || s[i] != '"' {
+		return -1
+	}
+	for i++; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return i + 1
+		case c < ' ' || c == '\\' || c >= utf8.RuneSelf:
+			return -1
+		}
+	}
+	return -1
+}
+
+// plainString reads a quoted string; s[i] is its first quote. Surrogate escapes are not plain.
+func plainString(s string, i int) int {
+	ascii := true
+	for j := i + 1; j < len(s); j++ {
+		switch c := s[j]; {
+		case c == '"':
+			if !ascii && !utf8.ValidString(s[i+1:j]) {
+				return -1
+			}
+			return j + 1
+		case c < ' ':
+			return -1
+		case c >= utf8.RuneSelf:
+			ascii = false
+		case c == '\\':
+			if j = plainEscape(s, j); j < 0 {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+// plainEscape reads an escape and gives the index of its last byte; s[i] is the backslash.
+func plainEscape(s string, i int) int {
+	if i+1 == len(s) {
+		return -1
+	}
+	switch s[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 1
+	case 'u':
+		if i+5 < len(s) && hex(s[i+2]) && hex(s[i+3]) && hex(s[i+4]) && hex(s[i+5]) && s[i+2]|0x20 != 'd' {
+			return i + 5
+		}
+	}
+	return -1
+}
+
+func hex(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+}
+
+func plainLiteral(s string, i int, literal string) int {
+	if strings.HasPrefix(s[i:], literal) {
+		return i + len(literal)
+	}
+	return -1
+}
+
+// plainNumber reads a number with an exponent of at most three digits.
+func plainNumber(s string, i int) int {
+	if i < len(s) && s[i] == '-' {
+		i++
+	}
+	whole := digits(s, i)
+	if whole == i || (s[i] == '0' && whole > i+1) {
+		return -1
+	}
+	i = whole
+	if i < len(s) && s[i] == '.' {
+		end := digits(s, i+1)
+		if end == i+1 {
+			return -1
+		}
+		i = end
+	}
+	if i < len(s) && s[i]|0x20 == 'e' {
+		i++
+		if i < len(s) && (s[i] == '+' || s[i] == '-') {
+			i++
+		}
+		end := digits(s, i)
+		if end == i || end > i+len("999") {
+			return -1
+		}
+		i = end
+	}
+	return i
+}
+
+func digits(s string, i int) int {
+	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+		i++
+	}
+	return i
+}

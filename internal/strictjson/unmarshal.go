@@ -1,0 +1,94 @@
+package strictjson
+
+import (
+	"encoding"
+	stdjson "encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Unmarshal decodes one JSON value into what into points to, under the rules of the package comment. Members
+// that into has no field for are ignored. It does not ask for an object, nor about names that differ only in
+// case: that is CheckObject's part.
+//
+// A struct is merged into, as the JSON library does: fields without a member stay as they were. After an error
+// what into points to may be half written. The error is a *Error.
+func Unmarshal[Text ~string | ~[]byte](data Text, into any) error {
+	return explain(json.Unmarshal([]byte(data), into, lenient))
+}
+
+// UnmarshalStrict is Unmarshal, but a member that into has no field for is an error.
+func UnmarshalStrict[Text ~string | ~[]byte](data Text, into any) error {
+	return explain(json.Unmarshal([]byte(data), into, strict))
+}
+
+var (
+	lenient = json.WithUnmarshalers(json.UnmarshalFromFunc(number))
+	strict  = json.JoinOptions(lenient, json.RejectUnknownMembers(true))
+)
+
+// number decodes numbers where the library would lose digits (any), want quotes (json.Number) or refuse a whole
+// number for how it is written (integers). Everything else it leaves to the library.
+func number(dec *jsontext.Decoder, into any) error {
+	if dec.PeekKind() != jsontext.KindNumber {
+		return errors.ErrUnsupported
+	}
+	switch into := into.(type) {
+	case *string, *float64, *bool:
+		return errors.ErrUnsupported
+	case *stdjson.Number:
+		text, err := dec.ReadValue()
+		*into = stdjson.Number(text)
+		return err
+	case *any:
+		text, err := dec.ReadValue()
+		*into = stdjson.Number(text)
+		return err
+	case json.UnmarshalerFrom, json.Unmarshaler, encoding.TextUnmarshaler:
+		return errors.ErrUnsupported
+	}
+	switch value := reflect.ValueOf(into).Elem(); {
+	case value.CanInt(), value.CanUint():
+		return integer(dec, value)
+	}
+	return errors.ErrUnsupported
+}
+
+// integer decodes the number that comes next into an integer field of any size.
+func integer(dec *jsontext.Decoder, into reflect.Value) error {
+	text, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	if err = setInteger(into, string(text)); err == nil {
+		return nil
+	}
+	return &json.SemanticError{
+		GoType: into.Type(), JSONKind: jsontext.KindNumber, JSONValue: text.Clone(), Err: err,
+	}
+}
+
+func setInteger(into reflect.Value, text string) error {
+	whole, err := wholeNumber(text)
+	if err != nil {
+		return err
+	}
+	if into.CanInt() {
+		n, err := strconv.ParseInt(whole, 10, into.Type().Bits())
+		if err != nil {
+			return strconv.ErrRange
+		}
+		into.SetInt(n)
+		return nil
+	}
+	n, err := strconv.ParseUint(whole, 10, into.Type().Bits())
+	if err != nil {
+		return strconv.ErrRange // a negative one too
+	}
+	into.SetUint(n)
+	return nil
+}
