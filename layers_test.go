@@ -150,10 +150,10 @@ func TestWrongImportsAreFound(t *testing.T) {
 	stdStrings := listed{ImportPath: "strings", Standard: true}
 	stdTesting := listed{ImportPath: "testing", Standard: true}
 	own := func(rel string, imports ...string) listed {
-		return listed{ImportPath: module + "/" + rel, Module: struct{ Path string }{module}, Imports: imports}
+		return listed{ImportPath: module + "/" + rel, Module: fromModule{module}, Imports: imports}
 	}
 	other := func(mod, pkg string) listed {
-		return listed{ImportPath: mod + pkg, Module: struct{ Path string }{mod}}
+		return listed{ImportPath: mod + pkg, Module: fromModule{mod}}
 	}
 
 	for name, tc := range map[string]struct {
@@ -245,11 +245,15 @@ func wrongImports(packages map[string]listed) []string {
 
 // listed is the part of what go list says of a package that the table needs.
 type listed struct {
-	ImportPath string
-	Standard   bool
-	Module     struct{ Path string }
-	Imports    []string
-	Deps       []string
+	ImportPath string     `json:"ImportPath"`
+	Standard   bool       `json:"Standard"`
+	Module     fromModule `json:"Module"`
+	Imports    []string   `json:"Imports"`
+	Deps       []string   `json:"Deps"`
+}
+
+type fromModule struct {
+	Path string `json:"Path"`
 }
 
 func (p listed) isOurs() bool { return p.Module.Path == module }

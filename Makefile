@@ -1,0 +1,55 @@
+# Everything that CI does, one target each. "make" alone lists them.
+
+SHELL := /bin/bash -o pipefail
+GO ?= go
+FUZZTIME ?= 30s
+LINT = $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | \
+		while IFS=$$'\t' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
+
+.PHONY: check
+check: ## everything that CI runs, without its installs
+	@.ci/run --without-install
+
+.PHONY: test
+test: ## the tests
+	$(GO) test ./...
+
+.PHONY: race
+race: ## the tests under the race detector
+	$(GO) test -race ./...
+
+.PHONY: bench
+bench: ## the side-by-side benchmarks; "make -C bench table" writes their table
+	cd bench && $(GO) test -run '^$$' -bench . ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target of the module for FUZZTIME (30s) each
+	@scripts/fuzz $(FUZZTIME)
+
+.PHONY: lint
+lint: ## the linters; the first run builds them, which takes minutes
+	$(LINT) run ./...
+	cd bench && $(LINT) run ./...
+
+.PHONY: cover
+cover: ## the share of statements that tests reach, package by package
+	@scripts/cover
+
+.PHONY: examples
+examples: ## build and run every example program
+	@scripts/examples
+
+.PHONY: golden
+golden: ## write the golden files anew; read the diff before you commit it
+	@scripts/golden
+
+.PHONY: fmt
+fmt: ## format the code
+	$(LINT) fmt ./...
+	cd bench && $(LINT) fmt ./...
