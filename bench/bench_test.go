@@ -35,6 +35,7 @@ func BenchmarkHistory(b *testing.B) {
 }
 
 func each(b *testing.B, name string, job bench.Job) {
+	b.Helper()
 	for _, c := range contenders.All() {
 		b.Run(c.Name+"/"+name, func(b *testing.B) {
 			run, err := c.Prepare(job)
@@ -49,6 +50,7 @@ func each(b *testing.B, name string, job bench.Job) {
 
 // perStep reports nanoseconds and allocations of a step instead of a run.
 func perStep(b *testing.B, run bench.Run, steps int) {
+	b.Helper()
 	ctx := context.Background()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

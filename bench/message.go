@@ -10,10 +10,17 @@ import (
 	"strconv"
 )
 
+// The roles of messages.
+const (
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+	RoleTool      = "tool"
+)
+
 // Message is a message without the habits of any framework. Contenders turn their
 // own into it after the run, off the clock.
 type Message struct {
-	Role    string // user, assistant or tool
+	Role    string
 	Content string
 	CallID  string // the call that a tool message answers
 	Calls   []Call
@@ -38,11 +45,11 @@ func (o Outcome) Proof() Proof {
 
 // Proof is what every run of the job must leave behind, worked out without one.
 func (j Job) Proof() Proof {
-	transcript := append(j.past(), Message{Role: "user", Content: question})
+	transcript := append(j.past(), Message{Role: RoleUser, Content: question})
 	for i := range j.Steps {
 		transcript = append(transcript, exchange(callID(i))...)
 	}
-	transcript = append(transcript, Message{Role: "assistant", Content: Answer})
+	transcript = append(transcript, Message{Role: RoleAssistant, Content: Answer})
 	length, sum := digest(slices.Values(transcript))
 	return Proof{
 		ModelCalls: j.Steps + 1,

@@ -53,7 +53,7 @@ func TestProofReadsEveryFieldOfAMessage(t *testing.T) {
 		return bench.Outcome{Transcript: func(yield func(bench.Message) bool) { yield(m) }}.Proof().Hash
 	}
 	for name, change := range map[string]func(*bench.Message){
-		"role":      func(m *bench.Message) { m.Role = "user" },
+		"role":      func(m *bench.Message) { m.Role = bench.RoleUser },
 		"content":   func(m *bench.Message) { m.Content = "" },
 		"call id":   func(m *bench.Message) { m.CallID = "" },
 		"no calls":  func(m *bench.Message) { m.Calls = nil },

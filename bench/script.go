@@ -44,7 +44,7 @@ func NewScript(job Job) (*Script, error) {
 
 // Input is what a run starts from: the history, then the user's question.
 func (s *Script) Input() []Message {
-	return append(s.job.past(), Message{Role: "user", Content: question})
+	return append(s.job.past(), Message{Role: RoleUser, Content: question})
 }
 
 // Reply is one model turn. It is told the role of the last message, and which
@@ -54,18 +54,19 @@ func (s *Script) Reply(role, answers string) (id string, err error) {
 	s.modelCalls.Add(1)
 	turn := 0
 	switch role {
-	case "user":
+	case RoleUser:
 		if s.job.Hold != nil {
 			s.job.Hold()
 		}
-	case "tool":
+	case RoleTool:
 		n, err := strconv.Atoi(strings.TrimPrefix(answers, prefix))
 		if err != nil {
 			return "", fmt.Errorf("scripted model: the last message answers call %q, which it never made", answers)
 		}
 		turn = n + 1
 	default:
-		return "", fmt.Errorf("scripted model: the last message is of role %q: want user or tool", role)
+		return "", fmt.Errorf("scripted model: the last message is of role %q: want %s or %s",
+			role, RoleUser, RoleTool)
 	}
 	if turn >= len(s.ids) {
 		return "", nil
@@ -105,18 +106,18 @@ func (j Job) past() []Message {
 		return nil
 	}
 	messages := make([]Message, 0, j.History+2*j.Steps+2)
-	messages = append(messages, Message{Role: "user", Content: question})
+	messages = append(messages, Message{Role: RoleUser, Content: question})
 	for i := range j.History/2 - 1 {
 		messages = append(messages, exchange("past_"+strconv.Itoa(i))...)
 	}
-	return append(messages, Message{Role: "assistant", Content: Answer})
+	return append(messages, Message{Role: RoleAssistant, Content: Answer})
 }
 
 // exchange is a call and its result.
 func exchange(id string) []Message {
 	return []Message{
-		{Role: "assistant", Calls: []Call{{id, ToolName, Arguments}}},
-		{Role: "tool", Content: result, CallID: id},
+		{Role: RoleAssistant, Calls: []Call{{id, ToolName, Arguments}}},
+		{Role: RoleTool, Content: result, CallID: id},
 	}
 }
 

@@ -75,7 +75,7 @@ func (p plan) round(ctx context.Context) (map[entry]bench.Sample, error) {
 		contender bench.Contender
 		job       job
 	}
-	var order []measurement
+	order := make([]measurement, 0, len(p.contenders)*len(jobs))
 	for _, c := range p.contenders {
 		for _, j := range jobs {
 			order = append(order, measurement{c, j})
