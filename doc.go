@@ -3,5 +3,50 @@
 // centre is a hook system that may watch, steer or stop such a program at every
 // moment that matters.
 //
-// This package holds no code, only the plan of the house.
+//	noSudo := hooks.On(hooks.AtPreToolUse, "no-sudo",
+//		func(_ context.Context, c hooks.ToolContext) hooks.Result {
+//			if strings.Contains(string(c.Call().Arguments), "sudo ") {
+//				return c.Deny("this agent is nobody's administrator")
+//			}
+//			return c.Allow()
+//		}, hooks.ToolNamed("bash"))
+//
+//	a, err := builder.New().
+//		WithDriver(driver).
+//		With(
+//			capability.UseTools(bash),
+//			capability.UseHooks(noSudo),
+//			capability.UseGuards{Steps: 20},
+//		).
+//		Build().Get()
+//
+// This package holds no code, only the plan of the house. Start with package
+// builder to use the framework, with package agent to understand it.
+//
+// # The house
+//
+// From the ground up; a package imports those below it, never those above or
+// beside it, and a test keeps it so:
+//
+//   - agent has the nouns (State, Message, ToolCall, Step, Session), the four
+//     seams (Driver, Executor, Processor, Criterion) and the loop that joins them.
+//   - processor wraps a run or a step, toolexec describes and runs tools,
+//     continuation judges after a step whether to go on, hooks asks and tells
+//     hooks at their points. None of the four knows another.
+//   - capability brings several of these at once, under one name: UseTools,
+//     UseHooks, UseGuards and others.
+//   - builder makes an agent of a driver and capabilities, or says everything
+//     that is wrong with them.
+//
+// Beside it stand agent/agenttest and hooks/hookstest, for tests of your own
+// drivers, tools and hooks, and drivers/replay, a driver that plays recorded
+// transcripts. The programs under examples show it all at work.
+//
+// # The words
+//
+// A session is a conversation of runs; a run is one execution of an agent, and
+// takes steps; a step is one model turn and the tool calls it asked for. A driver
+// asks the model, an executor runs a call, a processor wraps, a criterion judges,
+// a hook is told at a point, a capability brings several of these. The words mean
+// the same everywhere.
 package grapnel
