@@ -167,12 +167,23 @@ func (a *Agent) identity(settings RunSettings, s State) Run {
 
 // asRunError makes one kind of error of whatever came up the chain.
 func asRunError(s State, err error) (State, error) {
-	if failed, ok := errors.AsType[*RunError](err); ok {
-		failed.State = failed.State.released()
-		return failed.State, err
+	signal := Signal{Reason: StopError, Message: err.Error(), Source: baseSource}
+	if broken, ok := runErrorOf(s, err); ok {
+		if status := broken.State.Status(); status != StatusFailed && status != StatusCancelled {
+			broken.State = broken.State.ended(StatusFailed, signal) // saved by a processor
+		}
+		broken.State = broken.State.released()
+		return broken.State, err
 	}
-	s = s.ended(StatusFailed, Signal{Reason: StopError, Message: err.Error(), Source: baseSource}).released()
+	s = s.ended(StatusFailed, signal).released()
 	return s, &RunError{State: s, Err: err}
+}
+
+// runErrorOf finds in err the error of the run that s belongs to. That of another
+// run, a sub-agent's, is an error like any other.
+func runErrorOf(s State, err error) (*RunError, bool) {
+	broken, ok := errors.AsType[*RunError](err)
+	return broken, ok && broken.State.Run().ID == s.Run().ID
 }
 
 // steps is the run itself: judge, take a step, judge again.
@@ -184,6 +195,9 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 			return mo.Ok(cancelled(ctx, s))
 		}
 		verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
+		if err != nil && ctx.Err() != nil {
+			return mo.Ok(cancelled(ctx, s))
+		}
 		if err != nil {
 			return failed(s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
 		}
@@ -199,14 +213,11 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 		next, err := a.step(ctx, s).Get()
 		switch {
 		case err != nil:
-			broken, begun := errors.AsType[*stepError](err)
-			if !begun && ctx.Err() != nil {
-				return mo.Ok(cancelled(ctx, s))
-			}
+			broken, begun := errors.AsType[*StepError](err)
 			if !begun {
-				return failed(s, err)
+				return interrupted(ctx, s, err)
 			}
-			next = broken.state
+			next = broken.State
 		case next.RunStepCount() == before && !next.Stopped():
 			return failed(s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before))
 		}
@@ -219,6 +230,22 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 			}
 		}
 	}
+}
+
+// interrupted ends the run for an error that is not the step's own. A processor
+// that fails after the step was taken saves it in a RunError.
+func interrupted(ctx context.Context, s State, err error) mo.Result[State] {
+	if saved, ok := runErrorOf(s, err); ok && saved.Err != nil {
+		taken := saved.State.RunStepCount() > s.RunStepCount()
+		if s, err = saved.State, saved.Err; taken {
+			last, _ := s.LastStep().Get()
+			s.Emit(ctx, StepCompleted{s.Run(), last})
+		}
+	}
+	if ctx.Err() != nil {
+		return mo.Ok(cancelled(ctx, s))
+	}
+	return failed(s, err)
 }
 
 // end returns the state that the verdict ends the run in.

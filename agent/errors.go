@@ -63,7 +63,9 @@ func (f *Failure) Unwrap() error { return f.err }
 func (f *Failure) ErrorKind() ErrorKind { return f.Kind }
 
 // RunError is the error of a run that failed or was cancelled. It holds the
-// state as it was when that happened, so that nothing is lost with the run.
+// state as it was when that happened, so that nothing is lost with the run. A
+// processor that fails after next returned may return one to save the state that
+// it got; the loop sees to the status.
 type RunError struct {
 	// State is the last good state; its Status is StatusFailed or
 	// StatusCancelled.
@@ -83,12 +85,19 @@ func (e *RunError) Error() string {
 
 func (e *RunError) Unwrap() error { return e.Err }
 
-// stepError is an error of the step itself, after it began: the loop records a
-// failed step for it. State holds what is kept of the step.
-type stepError struct {
-	state State
-	err   error
+// StepError is the error of a step that began and failed, as the processors
+// around the step see it: the model call failed, or something broke in the
+// executor. A processor that returns it, wrapped or not, leaves the failure to
+// the criteria; any other error ends the run.
+type StepError struct {
+	// State is the state with the failed step recorded, from which the run goes
+	// on. Its last step has a Failure, and its Reply has a Message if the model
+	// had answered before it failed.
+	State State
+	// Err is what went wrong.
+	Err error
 }
 
-func (e *stepError) Error() string { return e.err.Error() }
-func (e *stepError) Unwrap() error { return e.err }
+func (e *StepError) Error() string { return e.Err.Error() }
+
+func (e *StepError) Unwrap() error { return e.Err }

@@ -26,7 +26,7 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 			return mo.Err[State](err)
 		}
 		err = fmt.Errorf("asking the model: %w", err)
-		return mo.Err[State](&stepError{s.record(Step{}, nil, started, newFailure(err, KindModel)), err})
+		return mo.Err[State](&StepError{s.record(Step{}, nil, started, newFailure(err, KindModel)), err})
 	}
 	reply.Message = withCallIDs(reply.Message, s.StepCount())
 	if s.Stopped() || reply.Message.CallCount() == 0 {
@@ -35,7 +35,7 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	batch, err := a.prepare(ctx, s, reply.Message)
 	results := make([]*ToolResult, len(batch))
 	if broken := errors.Join(err, a.executeAll(ctx, s, batch, results)); broken != nil {
-		return mo.Err[State](&stepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
+		return mo.Err[State](&StepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
 	}
 	return mo.Ok(s.record(reply, results, started, nil))
 }
