@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 )
 
@@ -13,6 +14,21 @@ type ToolCall struct {
 	// Arguments is the text the model gave as arguments: one JSON object when the
 	// model kept to its side, any text when it did not. Empty means {}.
 	Arguments string `json:"arguments"`
+	// Index is the position of the call in its message, counted from zero. The
+	// message sets it.
+	Index int `json:"-"`
+}
+
+// numbered is a copy of the calls with their positions set.
+func numbered(calls []ToolCall) []ToolCall {
+	if len(calls) == 0 {
+		return nil
+	}
+	out := slices.Clone(calls)
+	for i := range out {
+		out[i].Index = i
+	}
+	return out
 }
 
 // ToolStatus says what became of a tool call.
@@ -29,6 +45,14 @@ const (
 	// ToolMocked: a hook gave the answer in the tool's place.
 	ToolMocked ToolStatus = "mocked"
 )
+
+func (s ToolStatus) known() bool {
+	switch s {
+	case ToolExecuted, ToolFailed, ToolNotExecuted, ToolMocked:
+		return true
+	}
+	return false
+}
 
 // ReasonCode says in one word why a call was not executed or why its answer is
 // an error. Empty where there is nothing to explain.
@@ -78,7 +102,10 @@ type ToolResult struct {
 	Original ToolCall
 	// Content is what the model is told.
 	Content Content
-	Status  ToolStatus
+	// Status says what became of the call. One that an executor left empty is
+	// filled in by the loop: executed for a call that was to run, not executed
+	// for one whose answer was given.
+	Status ToolStatus
 	// Reason is empty for a good answer.
 	Reason ReasonCode
 	// DecidedBy names the hook or person that denied, mocked, replaced or

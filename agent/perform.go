@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/samber/mo"
@@ -80,8 +81,8 @@ func (a *Agent) prepare(ctx context.Context, s State, m Message) ([]*Prepared, e
 			return settle(m, batch[:i], ReasonCancelled, "not executed: the run was cancelled"), nil
 		}
 		p, err := a.executor.Prepare(ctx, s, call).Get()
-		if err == nil && p == nil {
-			err = errors.New("the executor prepared nothing")
+		if err == nil {
+			p, err = checked(p, call)
 		}
 		if err != nil {
 			err = fmt.Errorf("tool %q: preparing call %s: %w", call.Name, call.ID, err)
@@ -102,6 +103,32 @@ func (a *Agent) prepare(ctx context.Context, s State, m Message) ([]*Prepared, e
 		return a.approve(ctx, s, m, batch)
 	}
 	return batch, nil
+}
+
+// checked holds an executor to its contract: what it prepared is of this call and
+// says all that its disposition needs.
+func checked(p *Prepared, call ToolCall) (*Prepared, error) {
+	switch {
+	case p == nil:
+		return nil, errors.New("the executor prepared nothing")
+	case p.Disposition == DisposeAnswer && p.Answer == nil:
+		return nil, errors.New("the executor prepared an answer and gave none")
+	case p.Disposition == DisposeStop && p.Stop == nil:
+		return nil, errors.New("the executor prepared a stop and gave no signal")
+	case p.Disposition > DisposeStop:
+		return nil, fmt.Errorf("the executor prepared disposition %d, which there is not", p.Disposition)
+	}
+	effective := p.Call
+	if effective == (ToolCall{}) {
+		effective = call
+	}
+	effective.ID, effective.Index = call.ID, call.Index
+	if p.Original != call || p.Call != effective {
+		fixed := *p
+		fixed.Original, fixed.Call = call, effective
+		p = &fixed
+	}
+	return p, nil
 }
 
 // stop answers every call of a batch that the last prepared call stopped. The
@@ -216,20 +243,38 @@ func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, resu
 		return broken
 	}
 	errs := make([]error, len(batch))
-	slots := make(chan struct{}, width-1)
-	var wg sync.WaitGroup
-	for i := 1; i < len(batch); i++ {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			slots <- struct{}{}
-			defer func() { <-slots }()
+	var taken atomic.Int64
+	work := func() {
+		for i := int(taken.Add(1)) - 1; i < len(batch); i = int(taken.Add(1)) - 1 {
 			errs[i] = a.execute(ctx, s, batch[i], &results[i])
-		}()
+		}
 	}
-	errs[0] = a.execute(ctx, s, batch[0], &results[0]) // the first runs here: one goroutine less
+	var wg sync.WaitGroup
+	for range width - 1 {
+		wg.Go(work)
+	}
+	work() // here as well: one goroutine less
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// answered holds an executor to its contract: there is a result, and it says what
+// became of the call. A status that was left empty is the plain one.
+func answered(r *ToolResult, p *Prepared) (*ToolResult, error) {
+	switch {
+	case r == nil:
+		return nil, errors.New("the executor gave no result")
+	case r.Status.known():
+		return r, nil
+	case r.Status != "":
+		return nil, fmt.Errorf("the executor gave a result with status %q, which there is not", r.Status)
+	}
+	filled := *r
+	filled.Status = ToolExecuted
+	if p.Disposition != DisposeRun {
+		filled.Status = ToolNotExecuted
+	}
+	return &filled, nil
 }
 
 // execute answers one call.
@@ -244,13 +289,15 @@ func (a *Agent) execute(ctx context.Context, s State, p *Prepared, into **ToolRe
 		s.Emit(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), p})
 	}
 	r, err := a.executor.Execute(ctx, s, p).Get()
-	if err == nil && r == nil {
-		err = errors.New("the executor gave no result")
+	if err == nil {
+		r, err = answered(r, p)
 	}
 	if err != nil {
 		err = fmt.Errorf("tool %q: call %s: %w", p.Call.Name, p.Original.ID, err)
 		r = NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
-		r.Status = ToolFailed
+		if p.Disposition == DisposeRun { // it may have run: nobody knows how far
+			r.Status = ToolFailed
+		}
 	}
 	if r.CallID != p.Original.ID || r.Tool != p.Call.Name || r.Call != p.Call || r.Original != p.Original {
 		fixed := *r
