@@ -1,0 +1,40 @@
+// Package replay reads recordings of agent runs: what the model said, which tools it called with which
+// arguments, and what they answered.
+//
+//	recording, err := replay.Open("session.jsonl.gz")
+//	if err != nil {
+//		return err
+//	}
+//	defer recording.Close()
+//	for run, err := range recording.Records() {
+//		if err != nil {
+//			return err // the file, the line and the place in it
+//		}
+//		for _, call := range run.Calls() {
+//			fmt.Println(run.ID, call.ID, call.Function.Name, call.Function.Arguments)
+//		}
+//	}
+//
+// # The format
+//
+// A recording is JSON Lines, plain or gzip (told apart by the first two bytes, not by the name): one run a
+// line, a JSON object that holds at least "id" and "messages". Messages are in OpenAI chat form. Tool schemas
+// stand in a file of their own, see LoadTools; a run names it in ToolsRef, relative to the recording's folder.
+//
+// # What is kept
+//
+// A recording is evidence, so reading it changes nothing. Argument strings are kept byte for byte, also when
+// they are no JSON; a null content stays apart from an empty one; members that the types here have no field for
+// stay in Other. What cannot be kept as it is makes an error: text that is not valid UTF-8, a name given twice
+// in one object. Member names are case-sensitive. Of null and absent, elsewhere than in arguments and Other,
+// only one is kept: the zero value.
+//
+// Nothing is judged either. Runs with several user messages, two assistant messages in a row, calls that nobody
+// answered, call ids used twice, or without any message at all are what agents leave behind, and come out as
+// they went in.
+//
+// # Failure
+//
+// Every error names the recording and the line, and is a *LineError. A line that cannot be read does not end the
+// reading: a loop that goes on gets the next line. See Reader.
+package replay

@@ -1,0 +1,98 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// lines cuts a source, plain or gzip, into lines. The zero value is ready to use.
+type lines struct {
+	number int // of the line that next returned last, counted from one
+
+	buffered *bufio.Reader // nil before the first line
+	text     []byte        // the last line; the next one takes the buffer over
+}
+
+// next returns the next line that is not blank, without its line end; it is good until next is called again. At
+// the end of the source the error is io.EOF. After any error nothing more can be read. A source that fails in
+// the middle of a line does not give what it has of it.
+func (l *lines) next(source io.Reader, limit int) ([]byte, error) {
+	if l.buffered == nil {
+		if err := l.open(source); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		l.number++
+		err := l.read(limit)
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		if text := bytes.Trim(l.text, " \t\r\n"); len(text) > 0 {
+			return text, nil // at the end of the source, the next call finds that out again
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// open looks at the first bytes: a gzip archive begins with 1f 8b, which no JSON text does.
+func (l *lines) open(source io.Reader) error {
+	l.buffered = bufio.NewReaderSize(source, 64<<10)
+	magic, err := l.buffered.Peek(2)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return nil
+	}
+	unpacked, err := gzip.NewReader(l.buffered)
+	if err != nil {
+		return fmt.Errorf("unpack: %w", noEOF(err))
+	}
+	l.buffered = bufio.NewReaderSize(packed{unpacked}, 64<<10)
+	return nil
+}
+
+// read reads one line into l.text, its line end included.
+func (l *lines) read(limit int) error {
+	l.text = l.text[:0]
+	for {
+		piece, err := l.buffered.ReadSlice('\n')
+		l.text = append(l.text, piece...)
+		if len(withoutEnd(l.text)) > limit {
+			return fmt.Errorf("longer than %d bytes: set Reader.MaxLine if it is meant to be", limit)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
+}
+
+func withoutEnd(line []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+}
+
+// packed says of an error that it came up while unpacking. A plain io.EOF is the proper end of an archive.
+type packed struct{ archive *gzip.Reader }
+
+func (p packed) Read(b []byte) (int, error) {
+	n, err := p.archive.Read(b)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("unpack: %w", err)
+	}
+	return n, err
+}
+
+// noEOF keeps an archive that ends inside its header from looking like the end of a recording.
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

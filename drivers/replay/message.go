@@ -1,0 +1,134 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// Role is who a message is from. A recording may hold others than these.
+type Role string
+
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Message is one message in OpenAI chat form, as recorded.
+type Message struct {
+	Role    Role    `json:"role"`
+	Content Content `json:"content"`
+
+	// ToolCalls are what an assistant asked for, in its order.
+	ToolCalls []ToolCall `json:"tool_calls,omitzero"`
+
+	// ToolCallID is the call that a tool message answers. Names are not always recorded with the answer, and
+	// an id may come up again in a later step, where it is another call.
+	ToolCallID string `json:"tool_call_id,omitzero"`
+	// Name is the tool of a tool message; "" when it was not recorded.
+	Name string `json:"name,omitzero"`
+
+	// Error says that the tool failed.
+	Error bool `json:"x_error,omitzero"`
+	// Injected says that an attacker's text is in this tool's answer.
+	Injected bool `json:"x_injected,omitzero"`
+
+	// Other holds the members that have no field here, as written.
+	Other map[string]json.RawMessage `json:",embed"`
+}
+
+// ToolCall is one call that an assistant asked for.
+type ToolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // "function"
+	Function FunctionCall `json:"function"`
+
+	// Malformed says that the arguments are not a JSON object, by the recorder's reading.
+	Malformed bool `json:"x_malformed,omitzero"`
+
+	// Other holds the members that have no field here, as written.
+	Other map[string]json.RawMessage `json:",embed"`
+}
+
+// FunctionCall is a tool's name and what the model wrote as its arguments.
+type FunctionCall struct {
+	// Name may be one that no tool has.
+	Name string `json:"name"`
+	// Arguments is the model's text byte for byte: a JSON object if all is well, or whatever else it wrote.
+	Arguments string `json:"arguments"`
+
+	// Other holds the members that have no field here, as written.
+	Other map[string]json.RawMessage `json:",embed"`
+}
+
+// Content is what a message says. The zero Content is null, or absent: nothing was said. That is not the same
+// as an empty text, see Said.
+type Content struct {
+	// Text is what was said. Of a list of parts it is the text parts, one after the other.
+	Text string
+	// Said is false when the content was null or absent.
+	Said bool
+	// Parts are the parts as written, when the content was a list; nil when it was a string.
+	Parts []json.RawMessage
+}
+
+// Text returns the content that says text, which may be empty.
+func Text(text string) Content { return Content{Text: text, Said: true} }
+
+// UnmarshalJSON reads null, a string, or a list of parts. A part that is no text, an image for one, is kept in
+// Parts and adds nothing to Text.
+func (c *Content) UnmarshalJSON(data []byte) error {
+	*c = Content{}
+	data = bytes.TrimSpace(data)
+	switch {
+	case string(data) == "null":
+		return nil
+	case bytes.HasPrefix(data, []byte(`"`)):
+		c.Said = true
+		return strictjson.Unmarshal(data, &c.Text)
+	case bytes.HasPrefix(data, []byte("[")):
+		return c.readParts(data)
+	}
+	return fmt.Errorf("expected a string, null or a list of parts, got %.20s", data)
+}
+
+func (c *Content) readParts(data []byte) error {
+	if err := strictjson.Unmarshal(data, &c.Parts); err != nil {
+		return err
+	}
+	var text strings.Builder
+	for i, raw := range c.Parts {
+		var part struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}
+		if err := strictjson.Unmarshal(raw, &part); err != nil {
+			return fmt.Errorf("part %d: %v", i, err) // %w would put this place in the stead of the whole one
+		}
+		if part.Type == "text" {
+			text.WriteString(part.Text)
+		}
+	}
+	c.Said, c.Text = true, text.String()
+	return nil
+}
+
+// MarshalJSON writes the content as it was read.
+func (c Content) MarshalJSON() ([]byte, error) {
+	var text string
+	var err error
+	switch {
+	case !c.Said:
+		return []byte("null"), nil
+	case c.Parts != nil:
+		text, err = strictjson.Marshal(c.Parts)
+	default:
+		text, err = strictjson.Marshal(c.Text)
+	}
+	return []byte(text), err
+}

@@ -1,0 +1,135 @@
+package replay
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// DefaultMaxLine is how long a line of a recording may be, in bytes, when a Reader does not say otherwise.
+const DefaultMaxLine = 16 << 20
+
+// Reader reads the runs of one recording, one after the other; it never holds more than one line. Set its
+// fields before the first run is read. A Reader is for one goroutine at a time.
+type Reader struct {
+	// Name is what errors call the recording. Open sets it to the path.
+	Name string
+
+	// MaxLine is how long a line may be, in bytes, unpacked and without its line end. Zero means
+	// DefaultMaxLine. A longer line ends the reading.
+	MaxLine int
+
+	source io.Reader
+	closer io.Closer // nil when the source is not ours to close
+	lines  lines
+	ended  bool
+}
+
+// Open opens the recording in a file. The caller closes it.
+func Open(path string) (*Reader, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open recording: %w", err)
+	}
+	return &Reader{Name: path, source: file, closer: file}, nil
+}
+
+// NewReader returns a Reader of what r holds, plain or gzip. Nothing is read before the first run is asked for.
+// Closing the Reader leaves r as it is.
+func NewReader(r io.Reader) *Reader { return &Reader{Name: "recording", source: r} }
+
+// Load reads a whole recording, and stops at the first error.
+func Load(path string) ([]*Record, error) {
+	r, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var records []*Record
+	for record, err := range r.Records() {
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, record)
+	}
+	return records, nil
+}
+
+// Close closes the file of a Reader that Open returned. Reading after it fails.
+func (r *Reader) Close() error {
+	if r.closer == nil {
+		return nil
+	}
+	return r.closer.Close()
+}
+
+// Records iterates over the runs, in the order of the recording. Each turn of the loop has a record or an error,
+// never both; the error is a *LineError.
+//
+// After a line that cannot be understood the loop may go on: the next turn has the next line, so a caller who
+// returns stops at the first bad line, and a caller who continues collects them all. When the source itself
+// fails (a read error, a damaged archive, a line that is too long) that error is the last turn. Blank lines are
+// skipped, and a recording without any line has no runs.
+//
+// The recording is read as the loop goes. A second loop goes on where the first one stopped.
+func (r *Reader) Records() iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		for !r.ended {
+			text, err := r.lines.next(r.source, cmp.Or(r.MaxLine, DefaultMaxLine))
+			if err == io.EOF {
+				r.ended = true
+				return
+			}
+			if err != nil { // the source is at its end, whatever it was
+				r.ended = true
+				yield(nil, &LineError{Name: r.Name, Line: r.lines.number, Err: err})
+				return
+			}
+			record, err := decode(text)
+			if err != nil {
+				record, err = nil, &LineError{Name: r.Name, Line: r.lines.number, Err: err}
+			}
+			if !yield(record, err) {
+				return
+			}
+		}
+	}
+}
+
+// decode reads one line.
+func decode(text []byte) (*Record, error) {
+	record := new(Record)
+	if err := strictjson.Unmarshal(text, record); err != nil {
+		return nil, err
+	}
+	switch {
+	case record.ID == "":
+		return nil, errors.New(`no "id": a recorded run has a name of its own`)
+	case record.Messages == nil:
+		return nil, fmt.Errorf(`run %q has no "messages": an empty list is written as []`, record.ID)
+	}
+	return record, nil
+}
+
+// LineError says what is wrong with a recording, and where.
+type LineError struct {
+	Name string // the recording
+	Line int    // counted from one; zero when it is not about a line
+	Err  error  // what is wrong, with the place in the line where there is one
+}
+
+// Error names the recording, the line and what is wrong.
+func (e *LineError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("read recording %q: %s", e.Name, e.Err)
+	}
+	return fmt.Sprintf("read recording %q: line %d: %s", e.Name, e.Line, e.Err)
+}
+
+// Unwrap gives Err.
+func (e *LineError) Unwrap() error { return e.Err }

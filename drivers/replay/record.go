@@ -1,0 +1,113 @@
+package replay
+
+import (
+	"encoding/json"
+	"iter"
+	"slices"
+)
+
+// Kind is what a run was made for.
+type Kind string
+
+const (
+	// Clean is a run without an attack.
+	Clean Kind = "clean"
+	// Attacked is a run in which somebody put instructions of their own into what the tools answer.
+	Attacked Kind = "attack"
+	// AuthorisedTwin is a run in which the user asks for what an attacker asks for elsewhere: the same calls,
+	// but legitimate.
+	AuthorisedTwin Kind = "authorised_twin"
+)
+
+// Record is one recorded run. Nothing in it is shared with the Reader that gave it; it is the caller's to keep
+// and to change.
+type Record struct {
+	// ID names the run, once in its recording.
+	ID string `json:"id"`
+
+	Source           string `json:"source"`            // where the run comes from
+	Suite            string `json:"suite"`             // the family of tasks and tools, "banking"
+	Model            string `json:"model"`             // the model, and what was wrapped around it
+	Defense          string `json:"defense"`           // a defence that was active on the model's side; "" for none
+	BenchmarkVersion string `json:"benchmark_version"` // "" when the source has none
+	Task             string `json:"task"`
+	Kind             Kind   `json:"kind"`
+
+	// Attack is what was tried against the run, nil when nothing was.
+	Attack *Attack `json:"attack"`
+	// Security is whether the attack was stopped, as the benchmark scored it; nil when there was none.
+	Security *bool `json:"security"`
+	// Utility is whether the run did the user's task, by the benchmark's own check; nil when nobody checked.
+	Utility *bool `json:"utility"`
+
+	// Tools are the tools of the run when the recording carries them itself; mostly it names a file instead.
+	Tools []ToolSchema `json:"tools"`
+	// ToolsRef is the file of the tools' schemas, relative to the recording's folder; "" when there is none.
+	ToolsRef string `json:"tools_ref"`
+
+	// Labels say which calls did harm.
+	Labels []Label `json:"labels"`
+	// Flags are the recorder's remarks on the run, "run_error". See Flagged.
+	Flags []string `json:"flags"`
+	// Split is the part of the collection that the run belongs to, "dev".
+	Split string `json:"split"`
+
+	// Messages is the conversation, oldest first. It may be empty.
+	Messages []Message `json:"messages"`
+
+	// UserInstruction is the script that a simulated user followed; the model never saw it.
+	UserInstruction string `json:"user_instruction,omitzero"`
+	// ExpectedActions are the calls that the benchmark's own solution makes.
+	ExpectedActions []Action `json:"expected_actions,omitzero"`
+
+	// Other holds the members that have no field here, as written.
+	Other map[string]json.RawMessage `json:",embed"`
+}
+
+// Attack is an injected goal and how it was brought in.
+type Attack struct {
+	Type          string                     `json:"type"`           // the wording: "important_instructions"
+	InjectionTask string                     `json:"injection_task"` // the goal's name; "" when there is none
+	Goal          string                     `json:"goal"`           // the goal in words; "" when it is only to disturb
+	Vectors       []string                   `json:"vectors"`        // the places it was written into
+	Other         map[string]json.RawMessage `json:",embed"`         // members without a field, as written
+}
+
+// What a Label says about a call.
+const (
+	LabelHarm      = "harm"      // the call does the injected goal's damage
+	LabelPrep      = "prep"      // a preparation or a cover-up that the goal names
+	LabelAmbiguous = "ambiguous" // the user's own words asked for the call
+)
+
+// Label is the recorder's judgement of one call.
+type Label struct {
+	Call     string                     `json:"call"`     // the call's id
+	Label    string                     `json:"label"`    // LabelHarm, LabelPrep or LabelAmbiguous
+	Executed bool                       `json:"executed"` // the call came back without a tool error
+	Other    map[string]json.RawMessage `json:",embed"`   // members without a field, as written
+}
+
+// Action is a call of the benchmark's own solution.
+type Action struct {
+	Name      string                     `json:"name"`
+	Arguments json.RawMessage            `json:"arguments"` // as written
+	Other     map[string]json.RawMessage `json:",embed"`    // members without a field, as written
+}
+
+// Calls iterates over the tool calls of the run, in the order in which the model made them, with the index in
+// Messages of the message that each is in. Calls that nobody answered are among them.
+func (r *Record) Calls() iter.Seq2[int, ToolCall] {
+	return func(yield func(int, ToolCall) bool) {
+		for i, message := range r.Messages {
+			for _, call := range message.ToolCalls {
+				if !yield(i, call) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Flagged reports whether the recorder put this flag on the run.
+func (r *Record) Flagged(flag string) bool { return slices.Contains(r.Flags, flag) }

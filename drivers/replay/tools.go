@@ -1,0 +1,96 @@
+package replay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// ToolSchema is what a model was told about one tool, in OpenAI chat form:
+//
+//	{"type": "function", "function": {"name": …, "description": …, "parameters": …}}
+type ToolSchema struct {
+	Name        string
+	Description string
+	// Parameters is the JSON Schema of the arguments, as written: an object, or nil when the tool takes none
+	// and says nothing.
+	Parameters json.RawMessage
+}
+
+// toolEntry is how a tool stands in a file.
+type toolEntry struct {
+	Type     string       `json:"type"`
+	Function toolFunction `json:"function"`
+}
+
+type toolFunction struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitzero"`
+	Parameters  json.RawMessage `json:"parameters,omitzero"`
+}
+
+// LoadTools reads a file of tool schemas: a JSON list of them, in the order in which the model was shown them.
+// It is an error when a tool has no name, has the name of an earlier one, or has parameters that are no object.
+// Whether they are a sound JSON Schema is not looked at.
+func LoadTools(path string) ([]ToolSchema, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load tools: %w", err)
+	}
+	tools, err := parseTools(text)
+	if err != nil {
+		return nil, fmt.Errorf("load tools %q: %w", path, err)
+	}
+	return tools, nil
+}
+
+func parseTools(text []byte) ([]ToolSchema, error) {
+	var tools []ToolSchema
+	if err := strictjson.Unmarshal(text, &tools); err != nil {
+		return nil, err
+	}
+	if tools == nil {
+		return nil, errors.New("expected a list of tools, got null")
+	}
+	first := map[string]int{}
+	for i, tool := range tools {
+		if other, taken := first[tool.Name]; taken {
+			return nil, fmt.Errorf("tools %d and %d are both called %q", other+1, i+1, tool.Name)
+		}
+		first[tool.Name] = i
+	}
+	return tools, nil
+}
+
+// UnmarshalJSON reads a tool in OpenAI chat form. Members that a ToolSchema has no field for are ignored.
+func (t *ToolSchema) UnmarshalJSON(data []byte) error {
+	var entry toolEntry
+	if err := strictjson.Unmarshal(data, &entry); err != nil {
+		return errors.New(err.Error()) // the bare error would put its place in the stead of the whole one
+	}
+	f := entry.Function
+	switch {
+	case entry.Type != "function":
+		return fmt.Errorf(`expected a tool of type "function", got %q`, entry.Type)
+	case f.Name == "":
+		return errors.New("the tool has no name")
+	case string(f.Parameters) == "null":
+		f.Parameters = nil
+	case f.Parameters != nil && f.Parameters[0] != '{':
+		return fmt.Errorf("parameters of tool %q: expected a JSON Schema object, got %.20s", f.Name, f.Parameters)
+	}
+	*t = ToolSchema{Name: f.Name, Description: f.Description, Parameters: f.Parameters}
+	return nil
+}
+
+// MarshalJSON writes the tool in OpenAI chat form.
+func (t ToolSchema) MarshalJSON() ([]byte, error) {
+	text, err := strictjson.Marshal(toolEntry{
+		Type:     "function",
+		Function: toolFunction{Name: t.Name, Description: t.Description, Parameters: t.Parameters},
+	})
+	return []byte(text), err
+}
