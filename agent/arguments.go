@@ -48,7 +48,7 @@ const (
 func (e *ArgumentsError) Error() string {
 	var b strings.Builder
 	if e.Malformed {
-		b.WriteString("reading arguments: not a well-formed JSON object: ")
+		b.WriteString("reading arguments: ")
 	} else {
 		b.WriteString("checking arguments: ")
 	}

@@ -34,7 +34,7 @@ func TestArgumentsErrorSaysItsKindAndReason(t *testing.T) {
 	assert.Equal(t, agent.KindInvalid, agent.KindOf(fmt.Errorf("tool %q: %w", "add", invalid)))
 	assert.Equal(t, agent.ReasonInvalid, invalid.Reason())
 	assert.Equal(t, agent.ReasonMalformed, malformed.Reason())
-	assert.EqualError(t, malformed, "reading arguments: not a well-formed JSON object: the text is empty")
+	assert.EqualError(t, malformed, "reading arguments: the text is empty")
 	assert.EqualError(t, &agent.ArgumentsError{}, "checking arguments: no details")
 }
 

@@ -20,9 +20,13 @@ type Error struct {
 	// Message is what is wrong, without the place: lower case, no full stop.
 	Message string
 
-	// Err is what another package's UnmarshalJSON or UnmarshalText method said, if that is the cause; else nil.
+	// Err is ErrUnknownMember, or what another package's UnmarshalJSON or UnmarshalText method said, if that is the
+	// cause; else nil.
 	Err error
 }
+
+// ErrUnknownMember is the cause when a member has no place in what it is decoded into.
+var ErrUnknownMember = errors.New("unknown member")
 
 // Error is the place, if there is one, and the message.
 func (e *Error) Error() string {
@@ -90,7 +94,9 @@ func explainSemantic(err *json.SemanticError) *Error {
 	at := err.JSONPointer
 	switch {
 	case errors.Is(err.Err, json.ErrUnknownName):
-		return errorAt(at, "member %q is not known", at.LastToken())
+		unknown := errorAt(at, "member %q is not known", at.LastToken())
+		unknown.Err = ErrUnknownMember
+		return unknown
 	case errors.Is(err.Err, strconv.ErrRange):
 		return errorAt(at, "%s is out of range for %s", shorten(string(err.JSONValue)), typeName(err.GoType))
 	case errors.Is(err.Err, strconv.ErrSyntax):

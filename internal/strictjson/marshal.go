@@ -27,3 +27,12 @@ var deterministic = json.JoinOptions(
 		return enc.WriteValue(jsontext.Value(n))
 	})),
 )
+
+// Compact is the same JSON value without white space: order, numbers and escapes stay as they are.
+func Compact(text string) (string, error) {
+	value := jsontext.Value(text)
+	if err := value.Compact(); err != nil {
+		return "", explain(err)
+	}
+	return string(value), nil
+}

@@ -27,6 +27,8 @@ func UnmarshalStrict[Text ~string | ~[]byte](data Text, into any) error {
 }
 
 var (
+	numberType = reflect.TypeFor[stdjson.Number]()
+
 	lenient = json.WithUnmarshalers(json.UnmarshalFromFunc(number))
 	strict  = json.JoinOptions(lenient, json.RejectUnknownMembers(true))
 )

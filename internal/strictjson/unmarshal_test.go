@@ -88,7 +88,9 @@ func TestUnmarshalNamesAreCaseSensitive(t *testing.T) {
 	var in target
 	require.NoError(t, Unmarshal(`{"SMALL":1,"small":2,"extra":3}`, &in))
 	assert.Equal(t, int8(2), in.Small)
-	assert.EqualError(t, UnmarshalStrict(`{"small":2,"SMALL":1}`, &in), `at /SMALL: member "SMALL" is not known`)
+	err := UnmarshalStrict(`{"small":2,"SMALL":1}`, &in)
+	assert.EqualError(t, err, `at /SMALL: member "SMALL" is not known`)
+	assert.ErrorIs(t, err, ErrUnknownMember)
 	assert.NoError(t, UnmarshalStrict(`{"small":2,"any":{"extra":1}}`, &in))
 }
 

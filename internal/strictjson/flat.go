@@ -1,0 +1,95 @@
+package strictjson
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Flat checks and decodes argument texts into one flat struct type in a single pass, for the texts that are as
+// they should be. It never says what is wrong: whatever is unusual, it leaves to the slower functions.
+//
+// A struct type is flat when its fields are exported and of type string, bool, integer, float, a pointer to one
+// of these, or []string, with no methods for decoding and no json tag options but omitempty and omitzero. A field
+// with neither is required.
+type Flat struct {
+	fields   []flatField
+	required uint64 // bit i for fields[i]
+}
+
+type flatField struct {
+	name   string
+	offset uintptr
+	kind   reflect.Kind // of the value, behind the pointer if there is one; Slice is []string
+	target reflect.Type // what the field points to; nil when it is no pointer
+}
+
+// FlatOf prepares decoding into a struct type. Nil means that the type is not flat.
+func FlatOf(t reflect.Type) *Flat {
+	if t.Kind() != reflect.Struct || t.NumField() > 64 || ReadsBy(t) != ByKind {
+		return nil
+	}
+	f := &Flat{}
+	names := make(map[string]bool)
+	for field := range t.Fields() {
+		name, optional, skip, plain := flatTag(field)
+		if skip {
+			continue
+		}
+		read, ok := flatFieldOf(field)
+		if !ok || !plain || names[fold(name)] {
+			return nil
+		}
+		names[fold(name)] = true
+		if !optional {
+			f.required |= 1 << len(f.fields)
+		}
+		read.name = name
+		f.fields = append(f.fields, read)
+	}
+	return f
+}
+
+// flatTag reads a field's json tag; plain is false for what a flat struct cannot have.
+func flatTag(field reflect.StructField) (name string, optional, skip, plain bool) {
+	tag := field.Tag.Get("json")
+	if tag == "-" || (!field.IsExported() && !field.Anonymous) {
+		return "", false, true, true
+	}
+	name, options, _ := strings.Cut(tag, ",")
+	if name == "" {
+		name = field.Name
+	}
+	plain = !field.Anonymous && plainName(`"`+name+`"`, 0) == len(name)+2 && !strings.ContainsAny(name, "'`")
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "":
+		case "omitempty", "omitzero":
+			optional = true
+		default:
+			plain = false
+		}
+	}
+	return name, optional, false, plain
+}
+
+func flatFieldOf(field reflect.StructField) (flatField, bool) {
+	f := flatField{offset: field.Offset, kind: field.Type.Kind()}
+	t := field.Type
+	if f.kind == reflect.Pointer && ReadsBy(t) == ByKind {
+		t = t.Elem()
+		f.target, f.kind = t, t.Kind()
+	}
+	if ReadsBy(t) != ByKind || t == numberType {
+		return f, false
+	}
+	switch f.kind {
+	case reflect.String, reflect.Bool, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return f, true
+	case reflect.Slice:
+		element := t.Elem()
+		return f, f.target == nil && element.Kind() == reflect.String && element != numberType && ReadsBy(element) == ByKind
+	}
+	return f, false
+}

@@ -1,0 +1,245 @@
+package strictjson
+
+import (
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Decode fills the zero value of the struct type, which into points to, from an argument text, and reports
+// whether it could. True: the text passes CheckObject, has all required members and no unknown ones, and the
+// struct holds what Unmarshal would have put there. False says nothing, and the struct may be half written.
+//
+// Strings in the struct may share memory with args.
+func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
+	i := space(args, 0)
+	if i == len(args) || args[i] != '{' {
+		return false
+	}
+	var given uint64
+	i = space(args, i+1)
+	more := i == len(args) || args[i] != '}'
+	for next := 0; more; next++ {
+		end := plainName(args, i)
+		if end < 0 {
+			return false
+		}
+		next = f.find(args[i+1:end-1], next)
+		i = space(args, end)
+		if next < 0 || given&(1<<next) != 0 || i == len(args) || args[i] != ':' {
+			return false
+		}
+		given |= 1 << next
+		i = f.fields[next].read(args, space(args, i+1), into)
+		if i < 0 {
+			return false
+		}
+		i = space(args, i)
+		if i == len(args) {
+			return false
+		}
+		switch args[i] {
+		case '}':
+			more = false
+		case ',':
+			i = space(args, i+1)
+		default:
+			return false
+		}
+	}
+	return i < len(args) && space(args, i+1) == len(args) && given&f.required == f.required
+}
+
+// find is the index of the named field, or -1; guess is where it should be.
+func (f *Flat) find(name string, guess int) int {
+	if guess < len(f.fields) && f.fields[guess].name == name {
+		return guess
+	}
+	for i := range f.fields {
+		if f.fields[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// read decodes the value at s[i] into the field of the struct at base; it gives the index behind it or -1.
+func (f *flatField) read(s string, i int, base unsafe.Pointer) int {
+	if i == len(s) {
+		return -1
+	}
+	at := unsafe.Add(base, f.offset)
+	if f.target == nil {
+		return readFlat(s, i, at, f.kind)
+	}
+	if s[i] == 'n' {
+		return plainLiteral(s, i, "null")
+	}
+	target := reflect.New(f.target).UnsafePointer()
+	*(*unsafe.Pointer)(at) = target
+	return readFlat(s, i, target, f.kind)
+}
+
+func readFlat(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
+	switch kind {
+	case reflect.String:
+		return readString(s, i, (*string)(at))
+	case reflect.Bool:
+		if s[i] == 't' {
+			*(*bool)(at) = true
+			return plainLiteral(s, i, "true")
+		}
+		return plainLiteral(s, i, "false")
+	case reflect.Float64, reflect.Float32:
+		return readFloat(s, i, at, kind)
+	case reflect.Slice:
+		return readStrings(s, i, (*[]string)(at))
+	}
+	return readInteger(s, i, at, kind)
+}
+
+func readString(s string, i int, into *string) int {
+	if s[i] != '"' {
+		return -1
+	}
+	for j := i + 1; j < len(s); j++ {
+		switch c := s[j]; {
+		case c == '"':
+			*into = s[i+1 : j]
+			return j + 1
+		case c < ' ' || c == '\\' || c >= utf8.RuneSelf:
+			return readUnusualString(s, i, into)
+		}
+	}
+	return -1
+}
+
+// readUnusualString reads a string with escapes or beyond ASCII.
+func readUnusualString(s string, i int, into *string) int {
+	end := skipString(s, i)
+	if end < 0 {
+		return -1
+	}
+	text, ok := Unquote(s[i:end])
+	if !ok {
+		return -1
+	}
+	*into = text
+	return end
+}
+
+func readStrings(s string, i int, into *[]string) int {
+	if s[i] != '[' {
+		return -1
+	}
+	list := []string{}
+	i = space(s, i+1)
+	if i < len(s) && s[i] == ']' {
+		*into = list
+		return i + 1
+	}
+	for i < len(s) {
+		var text string
+		if i = readString(s, i, &text); i < 0 {
+			return -1
+		}
+		list = append(list, text)
+		i = space(s, i)
+		switch {
+		case i == len(s):
+			return -1
+		case s[i] == ']':
+			*into = list
+			return i + 1
+		case s[i] != ',':
+			return -1
+		}
+		i = space(s, i+1)
+	}
+	return -1
+}
+
+func readFloat(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
+	end := plainNumber(s, i)
+	if end < 0 {
+		return -1
+	}
+	bits := 64
+	if kind == reflect.Float32 {
+		bits = 32
+	}
+	n, err := strconv.ParseFloat(s[i:end], bits)
+	if err != nil {
+		return -1
+	}
+	if bits == 32 {
+		*(*float32)(at) = float32(n)
+	} else {
+		*(*float64)(at) = n
+	}
+	return end
+}
+
+// readInteger takes what is written as a plain integer of at most 18 digits.
+func readInteger(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
+	first := i
+	if s[i] == '-' {
+		first++
+	}
+	end := digits(s, first)
+	if end == first || end > first+18 || (s[first] == '0' && end > first+1) {
+		return -1
+	}
+	if end < len(s) && (s[end] == '.' || s[end]|0x20 == 'e') {
+		return -1
+	}
+	var n int64
+	for _, digit := range []byte(s[first:end]) {
+		n = n*10 + int64(digit-'0')
+	}
+	if first > i {
+		n = -n
+	}
+	if !storeInteger(at, kind, n) {
+		return -1
+	}
+	return end
+}
+
+// storeInteger reports whether n is in the range of the kind.
+func storeInteger(at unsafe.Pointer, kind reflect.Kind, n int64) bool {
+	switch kind {
+	case reflect.Int:
+		return store[int](at, n)
+	case reflect.Int64:
+		return store[int64](at, n)
+	case reflect.Int32:
+		return store[int32](at, n)
+	case reflect.Int16:
+		return store[int16](at, n)
+	case reflect.Int8:
+		return store[int8](at, n)
+	}
+	if n < 0 {
+		return false
+	}
+	switch kind {
+	case reflect.Uint:
+		return store[uint](at, n)
+	case reflect.Uint64:
+		return store[uint64](at, n)
+	case reflect.Uint32:
+		return store[uint32](at, n)
+	case reflect.Uint16:
+		return store[uint16](at, n)
+	case reflect.Uint8:
+		return store[uint8](at, n)
+	}
+	return false
+}
+
+func store[N int | int8 | int16 | int32 | int64 | uint | uint8 | uint16 | uint32 | uint64](at unsafe.Pointer, n int64) bool {
+	*(*N)(at) = N(n)
+	return int64(N(n)) == n
+}

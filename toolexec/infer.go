@@ -1,0 +1,213 @@
+package toolexec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// SchemaSource is a type that says itself what its JSON Schema is, where its Go type says too little: an enum, a
+// range, a pattern. The method is called on the zero value and gives the schema's JSON text.
+//
+//	type Unit string
+//
+//	func (Unit) JSONSchema() string { return `{"type": "string", "enum": ["celsius", "fahrenheit"]}` }
+type SchemaSource interface{ JSONSchema() string }
+
+// SchemaFor infers the schema of a struct type (or of a map with string keys): the JSON Schema of what Decoder
+// decodes into it.
+//
+// A field's name is its json tag's, its description is its jsonschema tag. It is required unless the json tag says
+// omitempty or omitzero, and null is only allowed for pointers. No other members are allowed. A type with an
+// UnmarshalText method is a string, one with UnmarshalJSON may be anything, []byte is base64; a SchemaSource says
+// itself. What has no one reading is an error: recursive types, channels and functions, time.Duration (use a number
+// with the unit in its name), json tag options such as string, and embedded structs with a name.
+func SchemaFor[T any]() (*Schema, error) {
+	t := reflect.TypeFor[T]()
+	s, err := schemaFor(t)
+	if err != nil {
+		return nil, fmt.Errorf("inferring schema of %s: %w", t, err)
+	}
+	return s, nil
+}
+
+func schemaFor(t reflect.Type) (*Schema, error) {
+	switch {
+	case t.Kind() != reflect.Struct && t.Kind() != reflect.Map:
+		return nil, errors.New("arguments are an object: use a struct, or a map with string keys")
+	case strictjson.ReadsBy(t) != strictjson.ByKind && !declares(t):
+		return nil, errors.New("it decodes itself, so only a JSONSchema method of its own can say what it takes")
+	}
+	in := &inference{schemas: wellKnown(), open: map[reflect.Type]bool{}}
+	if err := in.visit(t); err != nil {
+		return nil, err
+	}
+	inferred, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: in.schemas})
+	if err != nil {
+		return nil, err
+	}
+	nullable(inferred)
+	if inferred.Properties == nil {
+		inferred.Properties = map[string]*jsonschema.Schema{} // some model services insist on the member
+	}
+	text, err := inferred.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return CompileSchema(string(text))
+}
+
+// inference collects, type by type and from the leaves up, where the schema library would not say what strictjson
+// reads.
+type inference struct {
+	schemas map[reflect.Type]*jsonschema.Schema
+	open    map[reflect.Type]bool
+}
+
+func wellKnown() map[reflect.Type]*jsonschema.Schema {
+	text := &jsonschema.Schema{Type: "string"}
+	return map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[time.Time]():   {Type: "string", Format: "date-time"},
+		reflect.TypeFor[json.Number](): {Type: "number"},
+		reflect.TypeFor[big.Int]():     {Type: "integer"},
+		reflect.TypeFor[big.Rat]():     text,
+		reflect.TypeFor[big.Float]():   text,
+		reflect.TypeFor[slog.Level]():  text,
+		reflect.TypeFor[[]byte]():      {Type: "string", ContentEncoding: "base64"},
+	}
+}
+
+// nullable adds null to the enum of a declared schema behind a pointer, where the library only adds it to the types.
+func nullable(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if len(s.Types) == 2 && s.Types[0] == "null" && s.Enum != nil && !slices.Contains(s.Enum, nil) {
+		s.Enum = append(slices.Clip(s.Enum), nil)
+	}
+	nullable(s.Items)
+	nullable(s.AdditionalProperties)
+	for _, property := range s.Properties {
+		nullable(property)
+	}
+}
+
+// anything is said where a schema names no type. It is spelled out because the library adds null to what a pointer
+// points to, and would so make null the only type.
+func anything() []string {
+	return []string{"null", "boolean", "number", "string", "array", "object"}
+}
+
+func (in *inference) visit(t reflect.Type) error {
+	if in.schemas[t] != nil {
+		return nil
+	}
+	if in.open[t] {
+		return fmt.Errorf("type %s contains itself: give the schema with CompileSchema", t)
+	}
+	in.open[t] = true
+	defer delete(in.open, t)
+	if t.Kind() == reflect.Pointer {
+		return in.visit(t.Elem())
+	}
+	if source, ok := reflect.Zero(t).Interface().(SchemaSource); ok {
+		return in.declared(t, source)
+	}
+	if t == reflect.TypeFor[time.Duration]() {
+		return fmt.Errorf("a time.Duration has no JSON form that models agree on: use a number with the unit in its name")
+	}
+	switch strictjson.ReadsBy(t) {
+	case strictjson.ByJSON:
+		in.schemas[t] = &jsonschema.Schema{Types: anything()}
+		return nil
+	case strictjson.ByText:
+		in.schemas[t] = &jsonschema.Schema{Type: "string"}
+		return nil
+	}
+	return in.visitKind(t)
+}
+
+func (in *inference) declared(t reflect.Type, source SchemaSource) error {
+	own := new(jsonschema.Schema)
+	if err := own.UnmarshalJSON([]byte(source.JSONSchema())); err != nil {
+		return fmt.Errorf("the schema that %s declares: %w", t, err)
+	}
+	if own.Type == "" && own.Types == nil {
+		own.Types = anything()
+	}
+	in.schemas[t] = own
+	return nil
+}
+
+func (in *inference) visitKind(t reflect.Type) error {
+	switch t.Kind() {
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return fmt.Errorf("nothing can be decoded into a %s: use any or a type", t)
+		}
+	case reflect.Map:
+		return in.visit(t.Elem())
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 && strictjson.ReadsBy(t.Elem()) == strictjson.ByKind {
+			in.schemas[t] = &jsonschema.Schema{Type: "string", ContentEncoding: "base64"}
+			return nil
+		}
+		if err := in.visit(t.Elem()); err != nil || t.Kind() == reflect.Array {
+			return err
+		}
+		return in.list(t) // the library would let null through
+	case reflect.Struct:
+		return in.visitFields(t)
+	}
+	return nil
+}
+
+func (in *inference) list(t reflect.Type) error {
+	items, err := jsonschema.ForType(t.Elem(), &jsonschema.ForOptions{TypeSchemas: in.schemas})
+	if err != nil {
+		return err
+	}
+	in.schemas[t] = &jsonschema.Schema{Type: "array", Items: items}
+	return nil
+}
+
+func (in *inference) visitFields(t reflect.Type) error {
+	for field := range t.Fields() {
+		tag := field.Tag.Get("json")
+		if tag == "-" || !field.IsExported() && !field.Anonymous {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		for option := range strings.SplitSeq(options, ",") {
+			if !slices.Contains([]string{"", "omitempty", "omitzero"}, option) {
+				return fmt.Errorf("field %s.%s: json tag option %q is not for arguments", t, field.Name, option)
+			}
+		}
+		if field.Anonymous && name != "" {
+			return fmt.Errorf("field %s.%s: give an embedded struct no name, or make it a plain field", t, field.Name)
+		}
+		if err := in.visit(field.Type); err != nil {
+			return fmt.Errorf("field %s.%s: %w", t, field.Name, err)
+		}
+	}
+	return in.sameNames(t)
+}
+
+// sameNames makes sure that the schema's members are the decoder's too.
+func (in *inference) sameNames(t reflect.Type) error {
+	inferred, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: in.schemas})
+	if err != nil {
+		return err
+	}
+	return hasPlaces(t, inferred.PropertyOrder)
+}

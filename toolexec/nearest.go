@@ -1,0 +1,75 @@
+package toolexec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+)
+
+// unknownMember is the message about a member that the schema does not have.
+func unknownMember(name string, known []string) string {
+	if len(known) == 0 {
+		return "is not known; no members are allowed here"
+	}
+	message := "is not known"
+	if near, ok := nearest(name, known); ok {
+		message += fmt.Sprintf("; did you mean %q?", near)
+	}
+	shown := lo.Map(known[:min(len(known), shownValues)], func(name string, _ int) string { return strconv.Quote(name) })
+	if len(known) > shownValues {
+		shown = append(shown, "…")
+	}
+	return message + "; known: " + strings.Join(shown, ", ")
+}
+
+// nearest is the known name that a wrong one was probably meant to be: the same but for case and separators,
+// else the one with the fewest slips of the pen, else the only one that contains it or that it contains.
+func nearest(name string, known []string) (string, bool) {
+	plain := bareName(name)
+	slips := len(plain) / 3 // how many are believable
+	best := ""
+	var related []string
+	for _, candidate := range known {
+		other := bareName(candidate)
+		if d := editDistance(plain, other); d < slips || d == slips && best == "" {
+			best, slips = candidate, d
+		}
+		if min(len(plain), len(other)) >= 3 && (strings.Contains(plain, other) || strings.Contains(other, plain)) {
+			related = append(related, candidate)
+		}
+	}
+	if best == "" && len(related) == 1 {
+		best = related[0]
+	}
+	return best, best != ""
+}
+
+// bareName drops what spellings of the same name differ in: filePath, file_path and File-Path.
+func bareName(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(name))
+}
+
+// editDistance counts the bytes to insert, delete or change to get from a to b. Beyond 64 bytes it gives up and
+// says that nothing is alike.
+func editDistance(a, b string) int {
+	const most = 64
+	if len(a) > most || len(b) > most {
+		return most
+	}
+	var row [most + 1]int
+	for j := range len(b) + 1 {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal + lo.Ternary(a[i] == b[j], 0, 1)
+			diagonal = row[j+1]
+			row[j+1] = min(changed, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,138 @@
+package toolexec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// Schema is the JSON Schema of a tool's arguments: what the model is told and what its arguments are checked
+// against. Make one with CompileSchema from text or with SchemaFor from a Go type. It does not change and may be
+// used by many goroutines at once.
+type Schema struct {
+	text     string
+	document map[string]any // text, decoded
+	compiled *jsonschema.Schema
+}
+
+// schemaURL is what the schema library calls the document; it never reaches a network or a file.
+const schemaURL = "arguments:///schema.json"
+
+// CompileSchema reads the JSON Schema of a tool's arguments: draft 2020-12, or the draft that its $schema names
+// (draft-07 is the common other one). It must describe an object. References may only lead into the document
+// itself or to the standard meta-schemas: nothing is ever loaded. Patterns are Go regular expressions, which know
+// no look-around and no back-references; formats are checked where the draft says so (draft-07), else not.
+func CompileSchema(raw string) (*Schema, error) {
+	s := &Schema{}
+	if err := s.compile(raw); err != nil {
+		return nil, fmt.Errorf("compiling schema: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Schema) compile(raw string) error {
+	var document any
+	err := strictjson.Unmarshal(raw, &document)
+	if err != nil {
+		return err
+	}
+	object, ok := document.(map[string]any)
+	if !ok {
+		return fmt.Errorf("expected a schema object, got %s", describeValue(document))
+	}
+	s.document = object
+	if s.text, err = strictjson.Compact(raw); err != nil {
+		return err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.UseLoader(noLoader{})
+	compiler.UseRegexpEngine(compileRegexp)
+	if err := compiler.AddResource(schemaURL, document); err != nil {
+		return err
+	}
+	if s.compiled, err = compiler.Compile(schemaURL); err != nil {
+		return explainCompile(document, err)
+	}
+	if types := s.compiled.Types; types != nil && !types.IsEmpty() && !mayBe(types, "object") {
+		return fmt.Errorf("arguments are always an object, the schema asks for %s", orList(types.ToStrings()))
+	}
+	return nil
+}
+
+// String is the schema's JSON text without white space, members in the order they were given.
+func (s *Schema) String() string { return s.text }
+
+// MarshalJSON is String: a Schema inside a request is the schema itself.
+func (s *Schema) MarshalJSON() ([]byte, error) { return []byte(s.text), nil }
+
+// Validate checks an argument text. Empty stands for {}. The error is an *agent.ArgumentsError: malformed, or with
+// all violations. A number without a fraction is an integer however it is written, 10.0 too.
+func (s *Schema) Validate(args string) error {
+	if args == "" {
+		args = "{}"
+	}
+	if err := strictjson.CheckObject(args); err != nil {
+		return malformedArguments(err)
+	}
+	var value any
+	if err := strictjson.Unmarshal(args, &value); err != nil {
+		return malformedArguments(err)
+	}
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](s.compiled.Validate(value)); ok {
+		return &agent.ArgumentsError{Problems: violations(s.document, value, invalid)}
+	}
+	return nil
+}
+
+func malformedArguments(err error) error {
+	return &agent.ArgumentsError{Malformed: true, Problems: []agent.ArgumentProblem{problemOf(err)}}
+}
+
+// problemOf is what strictjson said, as a problem.
+func problemOf(err error) agent.ArgumentProblem {
+	if at, ok := errors.AsType[*strictjson.Error](err); ok {
+		return agent.ArgumentProblem{Path: at.Pointer, Message: at.Message}
+	}
+	return agent.ArgumentProblem{Message: err.Error()}
+}
+
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("references out of the document are not followed (%s): put it under $defs", url)
+}
+
+// compileRegexp adds to the library's engine what to do about a pattern that Go does not know.
+func compileRegexp(pattern string) (jsonschema.Regexp, error) {
+	compiled, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %q: %w (patterns are Go regular expressions)", pattern, err)
+	}
+	return compiled, nil
+}
+
+// explainCompile says what is wrong with a schema in the words that are used for arguments.
+func explainCompile(document any, err error) error {
+	wrong, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
+	if !ok {
+		return err
+	}
+	invalid, ok := errors.AsType[*jsonschema.ValidationError](wrong.Err)
+	if !ok {
+		return err
+	}
+	var all []error
+	for _, problem := range violations(nil, document, invalid) {
+		all = append(all, errors.New(problem.String()))
+	}
+	return errors.Join(all...)
+}
+
+var _ json.Marshaler = (*Schema)(nil)

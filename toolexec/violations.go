@@ -1,0 +1,211 @@
+package toolexec
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// violations turns what the schema library found into problems in words for a model, ordered by path. The document
+// is the schema (nil if it is not at hand), root the value that was checked.
+func violations(document map[string]any, root any, err *jsonschema.ValidationError) []agent.ArgumentProblem {
+	r := &reporter{document: document, root: root}
+	r.report(err)
+	slices.SortStableFunc(r.problems, func(a, b agent.ArgumentProblem) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(r.problems)
+}
+
+type reporter struct {
+	document map[string]any
+	root     any
+	problems []agent.ArgumentProblem
+}
+
+// add notes a problem with the value at err, or with its member if one is named.
+func (r *reporter) add(err *jsonschema.ValidationError, member []string, format string, args ...any) {
+	r.problems = append(r.problems, agent.ArgumentProblem{
+		Path:    jsonPointer(err.InstanceLocation) + jsonPointer(member),
+		Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// report goes through the tree of errors; its leaves are the problems.
+func (r *reporter) report(err *jsonschema.ValidationError) {
+	switch k := err.ErrorKind.(type) {
+	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
+		for _, cause := range err.Causes {
+			r.report(cause)
+		}
+	case *kind.AnyOf:
+		r.alternatives(err)
+	case *kind.OneOf:
+		if k.Subschemas != nil {
+			r.add(err, nil, "fits more than one of the forms that exclude each other (%s)", ordinals(k.Subschemas))
+			return
+		}
+		r.alternatives(err)
+	case *kind.Required:
+		for _, name := range k.Missing {
+			r.missing(err, name, "is missing")
+		}
+	case *kind.DependentRequired:
+		for _, name := range k.Missing {
+			r.missing(err, name, fmt.Sprintf("is missing: it must come with %q", k.Prop))
+		}
+	case *kind.Dependency:
+		for _, name := range k.Missing {
+			r.missing(err, name, fmt.Sprintf("is missing: it must come with %q", k.Prop))
+		}
+	case *kind.AdditionalProperties:
+		known := slices.Sorted(maps.Keys(asObject(r.schema(err, "properties"))))
+		for _, name := range k.Properties {
+			r.add(err, []string{name}, "%s", unknownMember(name, known))
+		}
+	case *kind.FalseSchema:
+		r.add(err, nil, "is not allowed here")
+	case *kind.PropertyNames:
+		names := &reporter{document: r.document, root: k.Property}
+		for _, cause := range err.Causes {
+			names.report(cause)
+		}
+		reasons := strings.Join(problemTexts(names.problems), ", ")
+		if _, ok := asObject(valueAt(r.root, err.InstanceLocation))[k.Property]; !ok {
+			// The library has been seen to name a sibling here (it keeps a path that it goes on writing to).
+			err = &jsonschema.ValidationError{}
+			reasons = fmt.Sprintf("member %q: %s", k.Property, reasons)
+			r.add(err, nil, "has a name that is not allowed: %s", reasons)
+			return
+		}
+		r.add(err, []string{k.Property}, "has a name that is not allowed: %s", reasons)
+	case *kind.Contains, *kind.MinContains:
+		r.add(err, nil, "has too few items of the form the schema asks for")
+	default:
+		r.add(err, nil, "%s", r.value(err))
+	}
+}
+
+// value is the message for what is wrong with a single value.
+func (r *reporter) value(err *jsonschema.ValidationError) string {
+	got := describeValue(valueAt(r.root, err.InstanceLocation))
+	switch k := err.ErrorKind.(type) {
+	case *kind.Type:
+		return fmt.Sprintf("expected %s, got %s%s", orList(k.Want), got, quotesHint(k.Want, valueAt(r.root, err.InstanceLocation)))
+	case *kind.Enum:
+		return fmt.Sprintf("must be one of %s; got %s", listOf(k.Want), got)
+	case *kind.Const:
+		return fmt.Sprintf("must be %s; got %s", listOf([]any{k.Want}), got)
+	case *kind.Minimum:
+		return fmt.Sprintf("must be at least %s; got %s", decimal(k.Want), got)
+	case *kind.Maximum:
+		return fmt.Sprintf("must be at most %s; got %s", decimal(k.Want), got)
+	case *kind.ExclusiveMinimum:
+		return fmt.Sprintf("must be more than %s; got %s", decimal(k.Want), got)
+	case *kind.ExclusiveMaximum:
+		return fmt.Sprintf("must be less than %s; got %s", decimal(k.Want), got)
+	case *kind.MultipleOf:
+		return fmt.Sprintf("must be a multiple of %s; got %s", decimal(k.Want), got)
+	case *kind.MinLength:
+		return fmt.Sprintf("must have at least %s; has %d", plural(k.Want, "character"), k.Got)
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have at most %s; has %d", plural(k.Want, "character"), k.Got)
+	case *kind.MinItems:
+		return fmt.Sprintf("must have at least %s; has %d", plural(k.Want, "item"), k.Got)
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have at most %s; has %d", plural(k.Want, "item"), k.Got)
+	case *kind.MinProperties:
+		return fmt.Sprintf("must have at least %s; has %d", plural(k.Want, "member"), k.Got)
+	case *kind.MaxProperties:
+		return fmt.Sprintf("must have at most %s; has %d", plural(k.Want, "member"), k.Got)
+	case *kind.MaxContains:
+		return fmt.Sprintf("may have at most %s of that form; has %d", plural(k.Want, "item"), len(k.Got))
+	case *kind.UniqueItems:
+		return fmt.Sprintf("items must differ, but items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
+	case *kind.AdditionalItems:
+		return fmt.Sprintf("has %s too many", plural(k.Count, "item"))
+	case *kind.Pattern:
+		return fmt.Sprintf("must match the pattern %s; got %s", clipped(k.Want), got)
+	case *kind.Format:
+		return fmt.Sprintf("must be a valid %s; got %s", k.Want, got)
+	case *kind.Not:
+		return "has a form that the schema forbids; got " + got
+	}
+	return fmt.Sprintf("breaks the schema's %q rule; got %s", strings.Join(err.ErrorKind.KeywordPath(), "/"), got)
+}
+
+// missing says what would belong there, as far as the schema tells.
+func (r *reporter) missing(err *jsonschema.ValidationError, name, message string) {
+	if expected := expectation(asObject(r.schema(err, "properties", name))); expected != "" {
+		message += "; expected " + expected
+	}
+	r.add(err, []string{name}, "%s", message)
+}
+
+// schema is what the schema that err speaks of has below the given names; nil if that cannot be found.
+func (r *reporter) schema(err *jsonschema.ValidationError, below ...string) any {
+	document, _, _ := strings.Cut(err.SchemaURL, "#")
+	if id, _ := r.document["$id"].(string); document != schemaURL && document != strings.TrimSuffix(id, "#") {
+		return nil // inside a resource of its own within the document
+	}
+	return valueAt(r.document, slices.Concat(schemaTokens(err.SchemaURL), below))
+}
+
+// alternatives reports on a value that fits none of several forms: the kinds of value that would do; or, of the one
+// form it comes close to, the problems; or all forms in turn.
+func (r *reporter) alternatives(err *jsonschema.ValidationError) {
+	wanted, close := []string{}, [][]agent.ArgumentProblem{}
+	for _, cause := range err.Causes {
+		if k, ok := innermost(cause).ErrorKind.(*kind.Type); ok && len(innermost(cause).InstanceLocation) == len(err.InstanceLocation) {
+			wanted = append(wanted, k.Want...)
+			continue
+		}
+		close = append(close, violations(r.document, r.root, cause))
+	}
+	switch len(close) {
+	case 0:
+		r.add(err, nil, "%s", r.value(&jsonschema.ValidationError{
+			InstanceLocation: err.InstanceLocation, ErrorKind: &kind.Type{Want: lo.Uniq(wanted)},
+		}))
+	case 1:
+		r.problems = append(r.problems, close[0]...)
+	default:
+		forms := lo.Map(close, func(problems []agent.ArgumentProblem, i int) string {
+			return fmt.Sprintf("(%d) %s", i+1, strings.Join(problemTexts(problems), ", "))
+		})
+		if len(forms) > 4 {
+			forms = append(forms[:4], "…")
+		}
+		r.add(err, nil, "fits none of the %d allowed forms: %s", len(err.Causes), strings.Join(forms, " "))
+	}
+}
+
+// innermost steps through wrappers that hold one error.
+func innermost(err *jsonschema.ValidationError) *jsonschema.ValidationError {
+	for len(err.Causes) == 1 {
+		switch err.ErrorKind.(type) {
+		case *kind.Reference, *kind.Group, *kind.AllOf:
+			err = err.Causes[0]
+		default:
+			return err
+		}
+	}
+	return err
+}
+
+func problemTexts(problems []agent.ArgumentProblem) []string {
+	return lo.Map(problems, func(p agent.ArgumentProblem, _ int) string { return p.String() })
+}
+
+func ordinals(indexes []int) string {
+	return strings.Join(lo.Map(indexes, func(i, _ int) string { return strconv.Itoa(i + 1) }), " and ")
+}
