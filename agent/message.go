@@ -63,12 +63,12 @@ func UserText(text string) Message {
 
 // Assistant is a model's reply: text, calls, or both. The calls are copied.
 func Assistant(text string, calls ...ToolCall) Message {
-	return Message{&messageBody{role: RoleAssistant, content: TextContent(text), calls: slices.Clone(calls)}}
+	return Message{&messageBody{role: RoleAssistant, content: TextContent(text), calls: numbered(calls)}}
 }
 
 // AssistantContent is a model's reply with content of several parts.
 func AssistantContent(content Content, calls ...ToolCall) Message {
-	return Message{&messageBody{role: RoleAssistant, content: content, calls: slices.Clone(calls)}}
+	return Message{&messageBody{role: RoleAssistant, content: content, calls: numbered(calls)}}
 }
 
 // ToolAnswer is the message that answers a tool call: what the model is told of
@@ -138,7 +138,7 @@ func (m Message) WithContent(c Content) Message {
 // WithCalls returns the message with other tool calls, which are copied.
 func (m Message) WithCalls(calls ...ToolCall) Message {
 	b := m.copied()
-	b.calls = slices.Clone(calls)
+	b.calls = numbered(calls)
 	return Message{b}
 }
 

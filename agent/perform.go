@@ -14,11 +14,20 @@ import (
 // performStep is one step: ask the model, decide on every call it wants, run
 // what was allowed, record it all at once.
 func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
-	if s.Stopped() {
+	switch {
+	case s.read().live == nil:
+		return mo.Err[State](errForeign)
+	case s.Stopped():
 		return mo.Ok(s)
 	}
 	started := time.Now()
 	reply, err := a.infer(ctx, s)
+	if err == nil && reply.Stop != nil && reply.Message.body == nil { // nobody was asked
+		return mo.Ok(s.Apply(reply.Prior).WithStop(*reply.Stop))
+	}
+	if err == nil && reply.Message.Role() != RoleAssistant {
+		err = fmt.Errorf("the driver answered with a message of role %q: it must be %q", reply.Message.Role(), RoleAssistant)
+	}
 	if s.Observed() {
 		s.Emit(ctx, InferenceCompleted{s.Run(), s.RunStepCount(), s.InferenceID(), reply, err})
 	}
@@ -26,14 +35,18 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 		if ctx.Err() != nil {
 			return mo.Err[State](err)
 		}
+		if stop, ok := errors.AsType[*SignalError](err); ok {
+			return mo.Ok(s.WithStop(stop.Signal))
+		}
 		err = fmt.Errorf("asking the model: %w", err)
 		return mo.Err[State](&StepError{s.record(Step{}, nil, started, newFailure(err, KindModel)), err})
 	}
+	s = s.Apply(reply.Prior)
 	reply.Message = withCallIDs(reply.Message, s.StepCount())
-	if s.Stopped() || reply.Message.CallCount() == 0 {
+	if reply.Message.CallCount() == 0 {
 		return mo.Ok(s.record(reply, nil, started, nil))
 	}
-	batch, err := a.prepare(ctx, s, reply.Message)
+	batch, err := a.prepare(ctx, s, reply)
 	results := make([]*ToolResult, len(batch))
 	if broken := errors.Join(err, a.executeAll(ctx, s, batch, results)); broken != nil {
 		return mo.Err[State](&StepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
@@ -73,7 +86,11 @@ func withCallIDs(m Message, step int) Message {
 
 // prepare decides on every call, in call order. When one of them stops the run,
 // or something breaks, none of the batch runs: each is answered all the same.
-func (a *Agent) prepare(ctx context.Context, s State, m Message) ([]*Prepared, error) {
+func (a *Agent) prepare(ctx context.Context, s State, reply Step) ([]*Prepared, error) {
+	m := reply.Message
+	if reply.Stop != nil {
+		return settle(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil
+	}
 	batch := make([]*Prepared, m.CallCount())
 	asking := false
 	for i, call := range m.Calls() {
@@ -81,6 +98,9 @@ func (a *Agent) prepare(ctx context.Context, s State, m Message) ([]*Prepared, e
 			return settle(m, batch[:i], ReasonCancelled, "not executed: the run was cancelled"), nil
 		}
 		p, err := a.executor.Prepare(ctx, s, call).Get()
+		if stop, ok := errors.AsType[*SignalError](err); ok {
+			p, err = &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
+		}
 		if err == nil {
 			p, err = checked(p, call)
 		}
@@ -135,10 +155,13 @@ func checked(p *Prepared, call ToolCall) (*Prepared, error) {
 // first answer carries the signal.
 func stop(m Message, batch []*Prepared) []*Prepared {
 	signal := batch[len(batch)-1].Stop
-	batch = settle(m, batch, ReasonRunStopped,
-		"not executed: run stopped by "+signal.Source+": "+orNoReason(signal.Message))
+	batch = settle(m, batch, ReasonRunStopped, stoppedBy(signal))
 	batch[0].Stop = signal
 	return batch
+}
+
+func stoppedBy(signal *Signal) string {
+	return "not executed: run stopped by " + signal.Source + ": " + orNoReason(signal.Message)
 }
 
 func orNoReason(reason string) string {
@@ -293,10 +316,14 @@ func (a *Agent) execute(ctx context.Context, s State, p *Prepared, into **ToolRe
 		r, err = answered(r, p)
 	}
 	if err != nil {
-		err = fmt.Errorf("tool %q: call %s: %w", p.Call.Name, p.Original.ID, err)
 		r = NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
 		if p.Disposition == DisposeRun { // it may have run: nobody knows how far
 			r.Status = ToolFailed
+		}
+		err = fmt.Errorf("tool %q: call %s: %w", p.Call.Name, p.Original.ID, err)
+		if stop, ok := errors.AsType[*SignalError](err); ok {
+			r.Content = TextContent("no result: run stopped by " + stop.Signal.Source + ": " + orNoReason(stop.Signal.Message))
+			r.Stop, err = &stop.Signal, nil
 		}
 	}
 	if r.CallID != p.Original.ID || r.Tool != p.Call.Name || r.Call != p.Call || r.Original != p.Original {

@@ -237,12 +237,12 @@ func (s State) RunUsage() Usage { return s.read().runUsage }
 func (s State) RunFailures() int { return s.read().failures }
 
 // Input iterates over the user messages that no run has let in yet, with their
-// index in the transcript.
+// index in the transcript. Messages with a Source are not a user's.
 func (s State) Input() iter.Seq2[int, Message] {
 	d := s.read()
 	return func(yield func(int, Message) bool) {
 		for i, m := range d.messages.From(d.accepted) {
-			if m.Role() == RoleUser && !yield(i, m) {
+			if m.Role() == RoleUser && m.Source() == "" && !yield(i, m) {
 				return
 			}
 		}
@@ -275,7 +275,11 @@ func (s State) begun(run Run, request *Request, l *live) State {
 
 // letIn returns s with all its messages accepted.
 func (s State) letIn() State {
-	d := s.copied()
+	d := s.read()
+	if d.accepted == d.messages.Len() {
+		return s
+	}
+	d = s.copied()
 	d.accepted = d.messages.Len()
 	return State{d}
 }
@@ -298,8 +302,12 @@ func (s State) released() State {
 // calls, then their effects, all in call order.
 func (s State) record(reply Step, results []*ToolResult, started time.Time, failure *Failure) State {
 	d := s.copied()
-	d.view = nil
+	d.view = nil // what was for this model call alone
+	if d.live != nil {
+		d.request = d.live.request
+	}
 	failed := failure != nil
+	at := d.messages.Len()
 	if reply.Message.body != nil {
 		var space [8]Message
 		messages := append(space[:0], reply.Message)
@@ -314,13 +322,19 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 	if failed {
 		d.failures++
 	}
+	effects, stop := reply.Effects, reply.Stop
+	reply.Prior, reply.Effects, reply.Stop = Effects{}, Effects{}, nil
 	d.steps = d.steps.Append(StepRecord{&stepBody{
-		index: d.steps.Len() - d.first, reply: reply, results: results,
+		index: d.steps.Len() - d.first, at: at, reply: reply, results: results,
 		started: started, took: time.Since(started), failure: failure,
 	}})
 	out := State{d}
 	for _, r := range results {
 		out = out.Apply(r.Effects)
+	}
+	out = out.Apply(effects)
+	if stop != nil {
+		out = out.WithStop(*stop)
 	}
 	for _, r := range results {
 		if r.Stop != nil {

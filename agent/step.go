@@ -72,6 +72,12 @@ type Step struct {
 	Model string
 	// ID is the service's id of the reply.
 	ID string
+	// Prior is what middleware around the driver wants changed in the state before
+	// the reply is recorded, Effects after it. Drivers leave both empty.
+	Prior, Effects Effects
+	// Stop, when set by middleware, ends the run: no call of the reply runs. With an
+	// empty Message no model was asked and no step is recorded.
+	Stop *Signal
 }
 
 // StepKind tells a step that ran tools from one that gave an answer.
@@ -93,6 +99,7 @@ type StepRecord struct {
 
 type stepBody struct {
 	index   int
+	at      int // where the transcript has the reply, if there is one
 	reply   Step
 	results []*ToolResult
 	started time.Time

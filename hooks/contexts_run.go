@@ -1,0 +1,137 @@
+package hooks
+
+import (
+	"slices"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// runPayload is the payload of the points around a run.
+type runPayload struct {
+	base
+	input []agent.Message
+	err   error
+}
+
+// inputView is what the input points have in common.
+type inputView struct {
+	Common
+	p *runPayload
+}
+
+// Messages is the user messages that are about to be let in.
+func (c inputView) Messages() []agent.Message { return slices.Clone(c.p.input) }
+
+// Text is the text of the input, several messages joined by newlines.
+func (c inputView) Text() string { return textOf(c.p.input) }
+
+// Allow has nothing against the input, and may add to it.
+func (c inputView) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+
+// Deny keeps the input out: the run ends as denied, no model is asked, and the
+// input is not kept.
+func (c inputView) Deny(reason string, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Deny, reason: reason}, effects)
+}
+
+// Rewrite puts other messages in the place of the input.
+func (c inputView) Rewrite(messages []agent.Message, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Rewrite, input: slices.Clone(messages)}, effects)
+}
+
+// RewriteText puts one message of the given text in the place of the input.
+func (c inputView) RewriteText(text string, effects ...agent.Effect) Result {
+	return c.Rewrite([]agent.Message{agent.UserText(text)}, effects...)
+}
+
+// InputContext is the context of AtInputSubmitted.
+type InputContext struct{ inputView }
+
+// ExecutionContext is the context of AtExecutionStart.
+type ExecutionContext struct{ inputView }
+
+// Stop ends the run before its first step.
+func (c ExecutionContext) Stop(reason string, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+}
+
+// FailureContext is the context of AtAgentFailed.
+type FailureContext struct {
+	Common
+	p *runPayload
+}
+
+// Err is what the run failed with.
+func (c FailureContext) Err() error { return c.p.err }
+
+// Allow adds to the state that the failed run leaves.
+func (c FailureContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+
+// EndContext is the context of AtExecutionEnd.
+type EndContext struct {
+	Common
+	p *runPayload
+}
+
+// Status is how the run ended.
+func (c EndContext) Status() agent.Status { return c.b.state.Status() }
+
+// Reason is why it ended, and who said so.
+func (c EndContext) Reason() agent.Signal { return c.b.state.StopSignal().OrEmpty() }
+
+// Err is the error that Run returns; nil when it returns none.
+func (c EndContext) Err() error { return c.p.err }
+
+// Answer is the text of the model's last message.
+func (c EndContext) Answer() string { return c.b.state.Answer() }
+
+// Duration is how long the run took.
+func (c EndContext) Duration() time.Duration { return c.Elapsed() }
+
+// StopContext is the context of AtStop.
+type StopContext struct {
+	Common
+	p *stopPayload
+}
+
+type stopPayload struct {
+	base
+	signal        agent.Signal
+	continuations int
+}
+
+// Signal is why the run would end.
+func (c StopContext) Signal() agent.Signal { return c.p.signal }
+
+// Answer is the text that the run would end with.
+func (c StopContext) Answer() string { return c.b.state.Answer() }
+
+// Continuations is how often a Stop hook has made this run go on already.
+func (c StopContext) Continuations() int { return c.p.continuations }
+
+// Continue makes the run go on. The reason is told to the model, so write it for
+// the model: what is still to be done.
+func (c StopContext) Continue(reason string) Result {
+	return c.answer(Outcome{decision: Continue, reason: reason}, nil)
+}
+
+// Stop ends the run, and no other hook can make it go on.
+func (c StopContext) Stop(reason string) Result {
+	return c.answer(Outcome{decision: StopRun, reason: reason}, nil)
+}
+
+// Allow has nothing against the end.
+func (c StopContext) Allow() Result { return mo.Ok(allowed[Stop]) }
+
+func textOf(messages []agent.Message) string {
+	if len(messages) == 1 {
+		return messages[0].Text()
+	}
+	return lo.Reduce(messages, func(text string, m agent.Message, i int) string {
+		return text + lo.Ternary(i > 0, "\n", "") + m.Text()
+	}, "")
+}

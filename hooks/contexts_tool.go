@@ -1,0 +1,189 @@
+package hooks
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// Call is a tool call as a hook sees it. Its arguments are one well-formed JSON
+// object, without duplicate names.
+type Call struct{ agent.ToolCall }
+
+// Decode reads the arguments into a pointer to a struct, a map or any other Go
+// value. Names are case-sensitive; members that the struct does not have are
+// passed over; big integers keep their digits.
+func (c Call) Decode(into any) error {
+	if err := strictjson.Unmarshal(argumentsOf(c.ToolCall), into); err != nil {
+		return fmt.Errorf("reading the arguments of tool %q: %w", c.Name, err)
+	}
+	return nil
+}
+
+// Argument is the JSON text of the value at a path such as "path" or "to.0.email",
+// and whether there is one.
+func (c Call) Argument(path string) (raw string, ok bool) {
+	return strictjson.Lookup(argumentsOf(c.ToolCall), path)
+}
+
+// Text is the string at a path, and whether there is a string.
+func (c Call) Text(path string) (string, bool) {
+	raw, ok := c.Argument(path)
+	if !ok {
+		return "", false
+	}
+	var text string
+	if json.Unmarshal([]byte(raw), &text) != nil || raw == "null" {
+		return "", false
+	}
+	return text, true
+}
+
+func argumentsOf(c agent.ToolCall) string {
+	if c.Arguments == "" {
+		return "{}"
+	}
+	return c.Arguments
+}
+
+type toolPayload struct {
+	base
+	prepared *agent.Prepared
+	current  agent.ToolCall // the effective call
+}
+
+// ToolContext is the context of AtPreToolUse.
+type ToolContext struct {
+	Common
+	p *toolPayload
+}
+
+// Call is the call as it would run: earlier rewrites applied.
+func (c ToolContext) Call() Call { return Call{c.p.current} }
+
+// Original is the call as the model asked for it.
+func (c ToolContext) Original() Call { return Call{c.p.prepared.Original} }
+
+// Tool is the tool's name.
+func (c ToolContext) Tool() string { return c.p.current.Name }
+
+// Index is the position of the call in its step, counted from zero.
+func (c ToolContext) Index() int { return c.p.prepared.Original.Index }
+
+// Invalid is what is wrong with the arguments by the tool's schema, or that there
+// is no such tool; nil when nothing is. Unless a hook denies the call or rewrites
+// it into a valid one, the model is told of it and the tool does not run.
+func (c ToolContext) Invalid() error { return c.p.prepared.Invalid }
+
+// Allow has nothing against the call. It skips neither another hook nor an
+// approval.
+func (c ToolContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+
+// Deny forbids the call: the tool does not run, the model is told why, and the
+// other calls of the step go on. An empty reason is still a denial.
+func (c ToolContext) Deny(reason string, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Deny, reason: reason}, effects)
+}
+
+// Stop ends the run: no call of the step runs.
+func (c ToolContext) Stop(reason string, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+}
+
+// Ask wants a person's yes before the call runs.
+func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Ask, reason: reason}, effects)
+}
+
+// Rewrite puts other arguments in the place of all of the call's. They are given
+// as anything that marshals to a JSON object, or as a json.RawMessage; they are
+// checked against the tool's schema at once.
+func (c ToolContext) Rewrite(arguments any, effects ...agent.Effect) Result {
+	text, err := strictjson.Marshal(arguments)
+	if err != nil {
+		err = fmt.Errorf("the rewritten arguments cannot be written as JSON: %w", err)
+	}
+	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
+}
+
+// Mock answers in the tool's place with a text; the tool does not run.
+func (c ToolContext) Mock(text string, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: agent.TextContent(text)}}, effects)
+}
+
+// MockContent answers in the tool's place; the tool does not run.
+func (c ToolContext) MockContent(content agent.Content, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: content}}, effects)
+}
+
+// MockFailure answers in the tool's place as if it had failed with this text.
+func (c ToolContext) MockFailure(text string, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Mock, mock: &agent.ToolResult{
+		Content: agent.TextContent(text), Reason: agent.ReasonError,
+	}}, effects)
+}
+
+// resultPayload is the payload of the points after a tool call.
+type resultPayload struct {
+	base
+	result *agent.ToolResult
+}
+
+// resultView is what the points after a tool call have in common.
+type resultView struct {
+	Common
+	p *resultPayload
+}
+
+// Result is the answer as it stands, earlier replacements applied.
+func (c resultView) Result() agent.ToolResult { return *c.p.result }
+
+// Call is the call that ran, or would have run.
+func (c resultView) Call() Call { return Call{c.p.result.Call} }
+
+// Original is the call as the model asked for it.
+func (c resultView) Original() Call { return Call{c.p.result.Original} }
+
+// Tool is the tool's name.
+func (c resultView) Tool() string { return c.p.result.Call.Name }
+
+// Index is the position of the call in its step, counted from zero.
+func (c resultView) Index() int { return c.p.result.Original.Index }
+
+// Text is the text that the model would be told.
+func (c resultView) Text() string { return c.p.result.Text() }
+
+// Allow lets the answer stand, and may add to the state.
+func (c resultView) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+
+// Replace puts another text in the place of the answer; its status stays.
+func (c resultView) Replace(text string, effects ...agent.Effect) Result {
+	return c.ReplaceContent(agent.TextContent(text), effects...)
+}
+
+// ReplaceContent puts other content in the place of the answer's; its status
+// stays.
+func (c resultView) ReplaceContent(content agent.Content, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Replace, content: &content}, effects)
+}
+
+// Withhold keeps the answer from the model, which is told why.
+func (c resultView) Withhold(reason string, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Withhold, reason: reason}, effects)
+}
+
+// Stop ends the run after this step; the answer stands.
+func (c resultView) Stop(reason string, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+}
+
+// ToolResultContext is the context of AtPostToolUse.
+type ToolResultContext struct{ resultView }
+
+// ToolFailureContext is the context of AtToolFailed.
+type ToolFailureContext struct{ resultView }
+
+// Err is what the tool failed with.
+func (c ToolFailureContext) Err() error { return c.p.result.Err }

@@ -1,0 +1,88 @@
+package hooks
+
+import (
+	"context"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// DefaultContinuations is how often Stop hooks may make one run go on.
+const DefaultContinuations = 8
+
+// continued counts how often Stop hooks made the run go on.
+var continued = agent.RunKey[int]("hooks.continuations")
+
+// HookContinuationCriterion wraps the other criteria of an agent and asks the
+// hooks at Stop when the run would otherwise end by itself. Limits, cancelling and
+// errors are not theirs to override. It is safe for concurrent use.
+type HookContinuationCriterion struct {
+	inner agent.Criterion
+	hooks *Compiled
+}
+
+var _ agent.Criterion = HookContinuationCriterion{}
+
+// WrapCriterion puts the hooks around the other criteria; they must include
+// agent.Base.
+func (c *Compiled) WrapCriterion(inner agent.Criterion) agent.Criterion {
+	if c.stop.empty() {
+		return inner
+	}
+	return HookContinuationCriterion{inner, c}
+}
+
+// Evaluate is what the other criteria say, unless a Stop hook makes the run go on
+// or stops it.
+func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
+	result := x.inner.Evaluate(ctx, s)
+	verdict, err := result.Get()
+	if err != nil || verdict.Verdict != agent.AllowStop || !verdict.Signal.Reason.Soft() {
+		return result
+	}
+	count := continued.Or(s, 0)
+	payload := func(frozen *Outcome) StopContext {
+		p := &stopPayload{base: base{state: s, point: Stop, frozen: frozen, step: s.RunStepCount(), kind: agent.StepFinalResponse}, signal: verdict.Signal, continuations: count}
+		return StopContext{Common{&p.base}, p}
+	}
+	var last *Outcome
+	var goOn agent.Effects
+	for _, e := range x.hooks.stop.controls {
+		o, err := e.consult(ctx, payload(nil))
+		if err != nil {
+			return mo.Err[agent.Evaluation](err)
+		}
+		if o.Decision() == StopRun {
+			last, goOn = o, agent.Effects{}
+			verdict = agent.Evaluation{Verdict: agent.Forbid, Signal: *signalOf(o)}
+			break
+		}
+		if o.Decision() != Continue {
+			continue
+		}
+		if count >= DefaultContinuations {
+			x.tellCapped(ctx, s, e.name)
+			continue
+		}
+		last = o
+		goOn = goOn.Plus(agent.EffectsOf(agent.AddMessage(agent.UserText(orNoReason(o.reason)))).From(o.hook))
+	}
+	if goOn.Len() > 0 {
+		verdict = agent.Evaluation{
+			Verdict: agent.RequestContinuation,
+			Effects: agent.EffectsOf(continued.Set(count + 1)).Plus(goOn),
+		}
+	}
+	if err := x.hooks.stop.announce(ctx, x.hooks.pool, payload(last)); err != nil {
+		return mo.Err[agent.Evaluation](err)
+	}
+	return mo.Ok(verdict)
+}
+
+func (x HookContinuationCriterion) tellCapped(ctx context.Context, s agent.State, hook string) {
+	s.Emit(ctx, Event{
+		Kind: HookSkipped, Run: s.Run(), Step: s.RunStepCount(), Hook: hook, Point: Stop, Control: true,
+		Decision: Continue, Reason: "the run was made to go on as often as is allowed",
+	})
+}

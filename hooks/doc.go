@@ -1,0 +1,68 @@
+// Package hooks asks and tells funcs what an agent is about to do and has done:
+// they watch, deny, rewrite, answer in a tool's place, ask a person, and keep a
+// run from ending too early.
+//
+//	noForcePush := hooks.On(hooks.AtPreToolUse, "no-force-push",
+//		func(_ context.Context, c hooks.ToolContext) hooks.Result {
+//			command, _ := c.Call().Text("command")
+//			if strings.Contains(command, "push --force") {
+//				return c.Deny("force pushes are not allowed here")
+//			}
+//			return c.Allow()
+//		}, hooks.ToolNamed("bash"))
+//
+//	a := builder.New().
+//		WithDriver(driver).
+//		With(capability.UseTools(bash), capability.UseHooks(noForcePush)).
+//		Build()
+//
+// # Controls and observers
+//
+// On makes a control: its answer counts. Observe makes an observer: it is told
+// what the controls decided, denied calls included, and changes nothing. What a
+// control may answer is what the context it was given has methods for: there is
+// no Rewrite at StepEnd. The zero Result passes: a hook that says nothing changes
+// nothing.
+//
+// A hook never changes a state. It returns effects (messages, context, metadata)
+// with its answer, and the hooks after it see them. Effects of tool hooks reach
+// the state when the step is recorded.
+//
+// # Order
+//
+// Hooks of a point are asked by priority, high first, then in the order they were
+// given; at the points after something happened (StepEnd, PostInference,
+// PostToolUse, ToolFailed, AgentFailed, ExecutionEnd) in reverse, so that a
+// capability's pair nests and a guard has the last word. Controls come first, one
+// after the other, each seeing what the ones before left. Then the observers are
+// told, then detached hooks are started.
+//
+// At PreToolUse, Stop > Deny > Ask > Mock > Allow = Pass. The first Stop or Deny
+// ends the asking; a later Deny wins over an earlier Ask; the first Mock wins;
+// Allow skips nothing. A denied call is answered and the other calls of the step
+// go on. A Stop keeps all calls of the step from running.
+//
+// Calls whose arguments cannot be read as one JSON object are answered without
+// asking PreToolUse. Calls that break their tool's schema are asked about: a
+// denial wins, a rewrite may mend them, otherwise the model gets the schema's
+// complaint. PostToolUse sees the answer to every call.
+//
+// # Failure and time
+//
+// A panic, a passed deadline, an Err and an answer that makes no sense are
+// failures: the hook could not decide. For a control that is taken for a no
+// (Closed), for an observer it changes nothing (Open), unless WithFailure says
+// otherwise. At Stop a control that fails ends the run as stopped, not as done.
+// After cancelling, no answer is a permission.
+//
+// Every hook has a deadline: DefaultTimeout, on its context, which it must
+// honour; or the one that WithTimeout sets, which holds even for a hook that does
+// not.
+//
+// # Concurrency
+//
+// Hooks, matchers and sets are immutable. One hook serves all runs of its agent at
+// once: it must keep nothing of a run in variables of its own. What belongs to a
+// run goes into its metadata (agent.RunKey) or its scratch values (agent.Scratch).
+// PostToolUse and ToolFailed hooks are called for parallel tool calls at once.
+package hooks

@@ -1,0 +1,151 @@
+package hooks
+
+import (
+	"context"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// hookedDriver wraps a driver with the hooks at PreInference and PostInference, so
+// that every driver has them, streaming or not.
+type hookedDriver struct {
+	inner agent.Driver
+	hooks *Compiled
+}
+
+var _ agent.Streamer = hookedDriver{}
+
+// WrapDriver puts the hooks around a driver.
+func (c *Compiled) WrapDriver(inner agent.Driver) agent.Driver {
+	if c.pre.empty() && c.post.empty() {
+		return inner
+	}
+	return hookedDriver{inner, c}
+}
+
+func (d hookedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })
+}
+
+// Stream streams, unless a control may still replace the reply: then what it
+// leaves is told at once.
+func (d hookedDriver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	if len(d.hooks.post.controls) == 0 {
+		return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return agent.Stream(ctx, d.inner, s, emit) })
+	}
+	result := d.Next(ctx, s)
+	if step, err := result.Get(); err == nil {
+		agent.EmitWhole(step, emit)
+	}
+	return result
+}
+
+// turn is one model call between its hooks.
+func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.State) mo.Result[agent.Step]) mo.Result[agent.Step] {
+	shown, prior, stop, err := d.before(ctx, s)
+	if err != nil {
+		return mo.Err[agent.Step](err)
+	}
+	if stop != nil {
+		return mo.Ok(agent.Step{Prior: prior, Stop: stop})
+	}
+	result := ask(shown)
+	reply, err := result.Get()
+	if err != nil {
+		return result
+	}
+	reply.Prior = prior.Plus(reply.Prior)
+	return mo.TupleToResult(d.after(ctx, shown, reply))
+}
+
+// before folds the controls at PreInference. What they add is shown to the model
+// in this call, and kept.
+func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.State, prior agent.Effects, stop *agent.Signal, err error) {
+	if d.hooks.pre.empty() {
+		return s, prior, nil, nil
+	}
+	var last *Outcome
+	payload := func() InferenceContext {
+		p := &inferencePayload{base: base{state: s, point: PreInference, frozen: last, step: s.RunStepCount()}}
+		return InferenceContext{Common{&p.base}, p}
+	}
+	for _, e := range d.hooks.pre.controls {
+		o, err := e.consult(ctx, payload())
+		if err != nil {
+			return s, prior, nil, err
+		}
+		if o == nil {
+			continue
+		}
+		if o.request != nil {
+			s = s.WithRequest(*o.request)
+		}
+		if o.view != nil {
+			s = s.WithView(o.view...)
+		}
+		if o.effects.Len() > 0 {
+			tellConflicts(ctx, s, PreInference, prior, o.effects)
+			prior = prior.Plus(o.effects)
+			s = s.Apply(o.effects)
+		}
+		last = o
+		if o.decision == StopRun {
+			stop = signalOf(o)
+			break
+		}
+	}
+	return s, prior, stop, d.hooks.pre.announce(ctx, d.hooks.pool, payload())
+}
+
+// after folds the controls at PostInference.
+func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step) (agent.Step, error) {
+	if d.hooks.post.empty() {
+		return reply, nil
+	}
+	var last *Outcome
+	payload := func() ReplyContext {
+		kind := agent.StepFinalResponse
+		if reply.Message.CallCount() > 0 {
+			kind = agent.StepToolExecution
+		}
+		p := &inferencePayload{base: base{state: s, point: PostInference, frozen: last, step: s.RunStepCount(), kind: kind}, reply: reply}
+		return ReplyContext{Common{&p.base}, p}
+	}
+	for _, e := range d.hooks.post.controls {
+		o, err := e.consult(ctx, payload())
+		if err != nil {
+			return reply, err
+		}
+		if o == nil {
+			continue
+		}
+		switch o.decision {
+		case Replace:
+			prior, effects := reply.Prior, reply.Effects
+			reply = *o.reply
+			reply.Prior, reply.Effects = prior, effects
+		case Withhold:
+			reply = withheldReply(reply, o)
+		}
+		if o.effects.Len() > 0 {
+			tellConflicts(ctx, s, PostInference, reply.Effects, o.effects)
+			reply.Effects = reply.Effects.Plus(o.effects)
+			s = s.Apply(o.effects)
+		}
+		last = o
+		if o.decision == Withhold {
+			break
+		}
+	}
+	return reply, d.hooks.post.announce(ctx, d.hooks.pool, payload())
+}
+
+// withheldReply stands for a reply that its guard could not judge: nothing of it
+// is shown, kept or done, and the run ends.
+func withheldReply(reply agent.Step, o *Outcome) agent.Step {
+	reply.Message = agent.Assistant("").WithContent(agent.TextContent("reply withheld by " + o.hook + ": " + orNoReason(o.reason)))
+	reply.Stop = signalOf(o)
+	return reply
+}

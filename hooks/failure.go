@@ -1,0 +1,101 @@
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// FailurePolicy says what happens when a hook fails: a panic, a timeout, an Err,
+// an answer that makes no sense. The zero policy means the default: Closed for
+// controls, Open for observers.
+type FailurePolicy struct {
+	kind  failureKind
+	tries int
+	delay time.Duration
+	then  failureKind
+}
+
+type failureKind uint8
+
+const (
+	failDefault failureKind = iota
+	failClosed
+	failOpen
+	failAbort
+)
+
+// The failure policies.
+var (
+	// Closed takes a failure for a no: the call is denied, the result withheld, the
+	// input denied, the run stopped, whatever guards at the hook's point. Texts and
+	// events say that the hook could not decide, and name it.
+	Closed = FailurePolicy{kind: failClosed}
+	// Open goes on as if the hook had no opinion.
+	Open = FailurePolicy{kind: failOpen}
+	// Abort fails the run.
+	Abort = FailurePolicy{kind: failAbort}
+)
+
+// Retry calls a failed hook again, up to tries more times, delay apart, and then
+// follows another policy, which must not be a Retry itself.
+func Retry(tries int, delay time.Duration, then FailurePolicy) FailurePolicy {
+	return FailurePolicy{kind: then.kind, tries: tries, delay: delay, then: then.kind}
+}
+
+func (p FailurePolicy) String() string {
+	name := map[failureKind]string{failDefault: "default", failClosed: "closed", failOpen: "open", failAbort: "abort"}[p.kind]
+	if p.tries > 0 {
+		return fmt.Sprintf("retry(%d, %s, %s)", p.tries, p.delay, name)
+	}
+	return name
+}
+
+// HookError is the error of a hook that failed: it could not decide.
+type HookError struct {
+	// Hook and Point say which hook failed where.
+	Hook  string
+	Point PointName
+	Err   error
+}
+
+func (e *HookError) Error() string {
+	return fmt.Sprintf("hook %q at %s could not decide: %v", e.Hook, e.Point, e.Err)
+}
+
+func (e *HookError) Unwrap() error { return e.Err }
+
+// DeniedError is the error of a tool result that a hook denied; see
+// agent.ToolResult.Err.
+type DeniedError struct {
+	// Tool and Hook say which call was denied by whom.
+	Tool string
+	Hook string
+	// Reason is the sentence the hook gave; it may be empty.
+	Reason string
+	// Failed is set where the hook did not say no but could not decide.
+	Failed bool
+}
+
+func (e *DeniedError) Error() string {
+	return fmt.Sprintf("tool %q: denied by %s: %s", e.Tool, e.Hook, orNoReason(e.Reason))
+}
+
+// PanicError is the failure of a hook that panicked.
+type PanicError struct {
+	Value any
+	// Stack is the stack of the panic, as debug.Stack gives it.
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// ErrTimeout is the failure of a hook that took longer than it may.
+var ErrTimeout = errors.New("the hook did not answer in time")
+
+func orNoReason(reason string) string {
+	if reason == "" {
+		return "no reason given"
+	}
+	return reason
+}

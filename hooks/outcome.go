@@ -1,0 +1,169 @@
+package hooks
+
+import (
+	"encoding/json"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Result is a hook's answer. Something that went wrong is an Err and goes to the
+// hook's failure policy; a decision is an Outcome. The zero Result, and a nil
+// Outcome, mean pass: the hook has no opinion.
+type Result = mo.Result[*Outcome]
+
+// Decision is what a hook decided.
+type Decision string
+
+// The decisions. Which of them are possible at a point is said by the methods of
+// its context.
+const (
+	// Pass has no opinion.
+	Pass Decision = "pass"
+	// Allow has nothing against it. It skips no other hook and no approval.
+	Allow Decision = "allow"
+	// Rewrite puts another input, request or other arguments in place.
+	Rewrite Decision = "rewrite"
+	// Replace puts another reply or result in place.
+	Replace Decision = "replace"
+	// Withhold keeps a reply or result from the model.
+	Withhold Decision = "withhold"
+	// Mock answers in the tool's place.
+	Mock Decision = "mock"
+	// Ask wants a person's yes.
+	Ask Decision = "ask"
+	// Deny forbids this call, or this input.
+	Deny Decision = "deny"
+	// StopRun ends the run.
+	StopRun Decision = "stop"
+	// Continue makes a run go on that would end by itself.
+	Continue Decision = "continue"
+)
+
+// Outcome is what a hook decided and what it wants changed. It is made by the
+// methods of the context that the hook was given, is immutable, and may be kept.
+type Outcome struct {
+	decision Decision
+	point    PointName
+	reason   string
+	effects  agent.Effects
+
+	arguments string            // Rewrite at PreToolUse
+	input     []agent.Message   // Rewrite at InputSubmitted and ExecutionStart
+	request   *agent.Request    // Rewrite at PreInference
+	view      []agent.Message   // Rewrite at PreInference: what the model is shown
+	reply     *agent.Step       // Replace at PostInference
+	content   *agent.Content    // Replace at PostToolUse and ToolFailed
+	mock      *agent.ToolResult // Mock
+	invalid   error             // what is wrong with the outcome itself
+	failed    bool              // stands for a hook that could not decide
+	hook      string            // who decided; set by the runner
+	_         [0]func()         // not comparable
+}
+
+// Decision is what was decided. A nil Outcome passes.
+func (o *Outcome) Decision() Decision {
+	if o == nil {
+		return Pass
+	}
+	return o.decision
+}
+
+// Reason is the sentence that was given; it may be empty.
+func (o *Outcome) Reason() string {
+	if o == nil {
+		return ""
+	}
+	return o.reason
+}
+
+// Effects is what is to be changed in the state besides.
+func (o *Outcome) Effects() agent.Effects {
+	if o == nil {
+		return agent.Effects{}
+	}
+	return o.effects
+}
+
+// Hook names the hook that decided. It is known once the hook has run.
+func (o *Outcome) Hook() string {
+	if o == nil {
+		return ""
+	}
+	return o.hook
+}
+
+// HookFailed reports whether the outcome stands for a hook that could not decide,
+// and not for a decision: "could not decide" is not "said no".
+func (o *Outcome) HookFailed() bool { return o != nil && o.failed }
+
+// Arguments is the new arguments of a rewrite at PreToolUse.
+func (o *Outcome) Arguments() string {
+	if o == nil {
+		return ""
+	}
+	return o.arguments
+}
+
+// MockResult is the answer of a mock; nil on other outcomes. It must not be
+// written.
+func (o *Outcome) MockResult() *agent.ToolResult {
+	if o == nil {
+		return nil
+	}
+	return o.mock
+}
+
+// Content is the new content of a replaced result, or the zero Content.
+func (o *Outcome) Content() agent.Content {
+	if o == nil || o.content == nil {
+		return agent.Content{}
+	}
+	return *o.content
+}
+
+// Reply is the new reply at PostInference, or the zero Step.
+func (o *Outcome) Reply() agent.Step {
+	if o == nil || o.reply == nil {
+		return agent.Step{}
+	}
+	return *o.reply
+}
+
+// Request is the new request at PreInference, if there is one.
+func (o *Outcome) Request() mo.Option[agent.Request] {
+	if o == nil || o.request == nil {
+		return mo.None[agent.Request]()
+	}
+	return mo.Some(*o.request)
+}
+
+// Input is the new input at InputSubmitted and ExecutionStart.
+func (o *Outcome) Input() []agent.Message {
+	if o == nil {
+		return nil
+	}
+	return append([]agent.Message(nil), o.input...)
+}
+
+// MarshalJSON writes the decision, its reason and its hook, and whether there is
+// more: {"type":"deny","reason":"…","hook":"…","has_effects":false}.
+func (o *Outcome) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Type    Decision `json:"type"`
+		Reason  string   `json:"reason,omitempty"`
+		Hook    string   `json:"hook,omitempty"`
+		Failed  bool     `json:"hook_failed,omitempty"`
+		Effects bool     `json:"has_effects"`
+	}{o.Decision(), o.Reason(), o.Hook(), o.HookFailed(), o.Effects().Len() > 0})
+}
+
+// allowed is one Outcome for each point that says Allow and nothing else.
+var allowed = func() map[PointName]*Outcome {
+	out := map[PointName]*Outcome{}
+	for _, info := range pointInfos {
+		out[info.name] = &Outcome{decision: Allow, point: info.name}
+	}
+	return out
+}()

@@ -1,0 +1,132 @@
+package hooks
+
+// PointName is the name of a moment at which hooks are asked or told.
+type PointName string
+
+// The points of a single agent.
+const (
+	InputSubmitted PointName = "InputSubmitted"
+	ExecutionStart PointName = "ExecutionStart"
+	StepStart      PointName = "StepStart"
+	StepEnd        PointName = "StepEnd"
+	PreInference   PointName = "PreInference"
+	PostInference  PointName = "PostInference"
+	PreToolUse     PointName = "PreToolUse"
+	PostToolUse    PointName = "PostToolUse"
+	ToolFailed     PointName = "ToolFailed"
+	Stop           PointName = "Stop"
+	ExecutionEnd   PointName = "ExecutionEnd"
+	AgentFailed    PointName = "AgentFailed"
+)
+
+// Point ties a moment to the context that a hook is given there, so that the
+// compiler knows what a hook may answer. The points are the At… variables; there
+// are no others.
+type Point[C Context] struct {
+	name PointName
+}
+
+// Name is the point's name.
+func (p Point[C]) Name() PointName { return p.name }
+
+// The points, in the order of a run. Each says when it fires and what a control
+// hook may do there; every one of them can be observed.
+var (
+	// AtInputSubmitted fires when a run begins with new user messages, before
+	// anything else. May deny, rewrite the input, add.
+	AtInputSubmitted = Point[InputContext]{InputSubmitted}
+	// AtExecutionStart fires once in every run, before its first step. May deny,
+	// stop, rewrite the input, add.
+	AtExecutionStart = Point[ExecutionContext]{ExecutionStart}
+	// AtStepStart fires before each step. May stop the run, add.
+	AtStepStart = Point[StepContext]{StepStart}
+	// AtPreInference fires before each model call. May rewrite the request, stop,
+	// add.
+	AtPreInference = Point[InferenceContext]{PreInference}
+	// AtPostInference fires after each model call that answered. May replace the
+	// reply, add.
+	AtPostInference = Point[ReplyContext]{PostInference}
+	// AtPreToolUse fires for each tool call whose arguments can be read, before any
+	// tool of the step runs. May deny, stop, rewrite the arguments, answer in the
+	// tool's place, ask a person, add.
+	AtPreToolUse = Point[ToolContext]{PreToolUse}
+	// AtToolFailed fires when a tool's body ended in an error, a panic or a timeout,
+	// before AtPostToolUse. May replace the result, stop, add.
+	AtToolFailed = Point[ToolFailureContext]{ToolFailed}
+	// AtPostToolUse fires once for each tool call, whether it was executed, mocked,
+	// denied or failed: the first moment a result exists. May replace the result,
+	// stop, add.
+	AtPostToolUse = Point[ToolResultContext]{PostToolUse}
+	// AtStepEnd fires after each step was recorded. May stop the run, add.
+	AtStepEnd = Point[StepEndContext]{StepEnd}
+	// AtStop fires when the run would end by itself. May make it go on, or stop it.
+	AtStop = Point[StopContext]{Stop}
+	// AtAgentFailed fires when a run failed, before AtExecutionEnd. May add.
+	AtAgentFailed = Point[FailureContext]{AgentFailed}
+	// AtExecutionEnd fires exactly once in every run, whatever its end. Only to be
+	// observed.
+	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
+)
+
+// pointInfo is what is known of a point besides its context.
+type pointInfo struct {
+	name PointName
+	// also is what other systems call it.
+	also []string
+	// tool: the point belongs to a tool call, so that tool matchers make sense.
+	tool bool
+	// after: hooks run in reverse order, so that a capability's pair nests.
+	after bool
+	// decides: controls are possible.
+	decides bool
+	// closed is what failing closed means here.
+	closed Decision
+}
+
+var pointInfos = []pointInfo{
+	{name: InputSubmitted, also: []string{"UserPromptSubmit"}, decides: true, closed: Deny},
+	{name: ExecutionStart, also: []string{"preHook", "beforeRun"}, decides: true, closed: Deny},
+	{name: StepStart, also: []string{"beforeStep"}, decides: true, closed: StopRun},
+	{name: PreInference, decides: true, closed: StopRun},
+	{name: PostInference, after: true, decides: true, closed: Withhold},
+	{name: PreToolUse, also: []string{"beforeToolCall", "on_tool_call"}, tool: true, decides: true, closed: Deny},
+	{name: ToolFailed, also: []string{"onToolCallError", "PostToolUseFailure"}, tool: true, after: true, decides: true, closed: Withhold},
+	{name: PostToolUse, also: []string{"afterToolCall"}, tool: true, after: true, decides: true, closed: Withhold},
+	{name: StepEnd, also: []string{"afterStep"}, after: true, decides: true, closed: StopRun},
+	{name: Stop, after: false, decides: true, closed: StopRun},
+	{name: AgentFailed, also: []string{"onError"}, after: true, decides: true, closed: Pass},
+	{name: ExecutionEnd, also: []string{"onComplete", "postHook"}, after: true},
+}
+
+func infoOf(name PointName) (*pointInfo, bool) {
+	for i := range pointInfos {
+		if pointInfos[i].name == name {
+			return &pointInfos[i], true
+		}
+	}
+	return nil, false
+}
+
+// PointNames is the names of all points, in the order of a run.
+func PointNames() []PointName {
+	names := make([]PointName, len(pointInfos))
+	for i, info := range pointInfos {
+		names[i] = info.name
+	}
+	return names
+}
+
+// PointNamed finds a point by its own name or by what another system calls it.
+func PointNamed(name string) (PointName, bool) {
+	for _, info := range pointInfos {
+		if string(info.name) == name {
+			return info.name, true
+		}
+		for _, other := range info.also {
+			if other == name {
+				return info.name, true
+			}
+		}
+	}
+	return "", false
+}

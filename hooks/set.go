@@ -1,0 +1,215 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Set is an immutable list of hooks in the order they were given. The zero Set is
+// empty. Compile makes it ready to be used.
+type Set struct {
+	hooks []Hook
+}
+
+// NewSet is a set of the given hooks, which are copied.
+func NewSet(list ...Hook) Set { return Set{slices.Clone(list)} }
+
+// With returns the set with more hooks at its end; the receiver stays as it was.
+func (s Set) With(more ...Hook) Set { return Set{append(slices.Clip(s.hooks), more...)} }
+
+// Len is the number of hooks.
+func (s Set) Len() int { return len(s.hooks) }
+
+// IsEmpty reports whether there are none.
+func (s Set) IsEmpty() bool { return len(s.hooks) == 0 }
+
+// All iterates over the hooks in the order they were given.
+func (s Set) All() iter.Seq2[int, Hook] { return slices.All(s.hooks) }
+
+// Order is the names of the hooks at a point, in the order in which they are
+// called: controls, then observers, then detached ones.
+func (s Set) Order(at PointName) []string {
+	info, ok := infoOf(at)
+	if !ok {
+		return nil
+	}
+	here := lo.Filter(s.sorted(info), func(h Hook, _ int) bool { return slices.Contains(h.points, at) })
+	slices.SortStableFunc(here, func(a, b Hook) int { return phase(a) - phase(b) })
+	return lo.Map(here, func(h Hook, _ int) string { return h.name })
+}
+
+func phase(h Hook) int {
+	switch {
+	case h.control:
+		return 0
+	case h.detached:
+		return 2
+	}
+	return 1
+}
+
+// sorted is the hooks by priority, high first, equals in the order they were
+// given; reversed at the points after something happened.
+func (s Set) sorted(info *pointInfo) []Hook {
+	list := slices.Clone(s.hooks)
+	slices.SortStableFunc(list, func(a, b Hook) int { return b.priority - a.priority })
+	if info.after {
+		slices.Reverse(list)
+	}
+	return list
+}
+
+// Compiled is a set of hooks that is ready to be called. It serves any number of
+// runs at once.
+type Compiled struct {
+	set Set
+
+	input     moment[InputContext]
+	execution moment[ExecutionContext]
+	stepStart moment[StepContext]
+	stepEnd   moment[StepEndContext]
+	pre       moment[InferenceContext]
+	post      moment[ReplyContext]
+	stop      moment[StopContext]
+	end       moment[EndContext]
+	failed    moment[FailureContext]
+
+	preTool    moment[ToolContext]
+	toolFailed moment[ToolFailureContext]
+	postTool   moment[ToolResultContext]
+	tools      toolTable
+
+	pool *pool
+}
+
+// Compile checks the hooks and makes them ready. Tools are the names of the tools
+// that are known; calls of others are matched as they come. The error joins
+// everything that is wrong.
+func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
+	if err := s.check(); err != nil {
+		return mo.Err[*Compiled](err)
+	}
+	c := &Compiled{
+		set:   s,
+		input: momentOf(s, AtInputSubmitted), execution: momentOf(s, AtExecutionStart),
+		stepStart: momentOf(s, AtStepStart), stepEnd: momentOf(s, AtStepEnd),
+		pre: momentOf(s, AtPreInference), post: momentOf(s, AtPostInference),
+		stop: momentOf(s, AtStop), end: momentOf(s, AtExecutionEnd), failed: momentOf(s, AtAgentFailed),
+		preTool: momentOf(s, AtPreToolUse), toolFailed: momentOf(s, AtToolFailed), postTool: momentOf(s, AtPostToolUse),
+		pool: &pool{},
+	}
+	c.tools = newToolTable(c, tools)
+	return mo.Ok(c)
+}
+
+// Hooks is the set that was compiled.
+func (c *Compiled) Hooks() Set { return c.set }
+
+// Dropped is how many detached hooks were dropped because too many waited, or
+// because they were cancelled before they began.
+func (c *Compiled) Dropped() int64 {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return c.pool.dropped
+}
+
+// Background is the detached hooks, for an agent's Drain and Cancel.
+func (c *Compiled) Background() agent.Background { return c.pool }
+
+// check finds everything that is wrong with the hooks.
+func (s Set) check() error {
+	var wrong []error
+	seen := map[string]bool{}
+	for i, h := range s.hooks {
+		name := fmt.Sprintf("hook %q", h.name)
+		if h.name == "" {
+			name = fmt.Sprintf("hook %d", i+1)
+			wrong = append(wrong, fmt.Errorf("%s has no name: give it one, it stands in every event and denial", name))
+		}
+		if seen[h.name] {
+			wrong = append(wrong, fmt.Errorf("%s is there twice: names must be unique", name))
+		}
+		seen[h.name] = true
+		wrong = append(wrong, lo.Map(h.problems(), func(err error, _ int) error { return fmt.Errorf("%s: %w", name, err) })...)
+	}
+	return errors.Join(wrong...)
+}
+
+func (h Hook) problems() []error {
+	var wrong []error
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if h.fn == nil {
+		say("it has no func")
+	}
+	if len(h.points) == 0 {
+		say("it is at no point: make it with On, Observe or ObserveAll")
+	}
+	matcher := And(h.matchers...)
+	if matcher.err != nil {
+		wrong = append(wrong, matcher.err)
+	}
+	for _, at := range h.points {
+		info, ok := infoOf(at)
+		if !ok {
+			say("there is no point %q", at)
+			continue
+		}
+		if matcher.needsTool && !info.tool {
+			say("%s belongs to no tool call, so the matcher %s can never match", at, matcher)
+		}
+		if h.control && !info.decides {
+			say("nothing can be decided at %s: use Observe", at)
+		}
+	}
+	if h.control && h.detached {
+		say("a control cannot be detached: nobody would wait for its answer")
+	}
+	if h.timeout < 0 {
+		say("its time limit is negative: %s", h.timeout)
+	}
+	if h.policy.tries < 0 || h.policy.delay < 0 {
+		say("its failure policy is %s: tries and delay must not be negative", h.policy)
+	}
+	return wrong
+}
+
+// momentOf is the hooks of a set at a point, in calling order.
+func momentOf[C Context](s Set, at Point[C]) moment[C] {
+	info, _ := infoOf(at.name)
+	var m moment[C]
+	for _, h := range s.sorted(info) {
+		if !slices.Contains(h.points, at.name) {
+			continue
+		}
+		e := &entry[C]{name: h.name, info: info, timeout: h.timeout, policy: h.policy, detached: h.detached}
+		if len(h.matchers) > 0 {
+			matcher := And(h.matchers...)
+			e.match = &matcher
+		}
+		switch f := h.fn.(type) {
+		case func(context.Context, C) Result:
+			e.ask = f
+			m.controls = append(m.controls, e)
+			continue
+		case func(context.Context, C) error:
+			e.tell = f
+		case func(context.Context, Context) error:
+			e.tell = func(ctx context.Context, c C) error { return f(ctx, c) }
+		}
+		if h.detached {
+			e.timeout = detachedTimeout(h.timeout)
+			m.detached = append(m.detached, e)
+			continue
+		}
+		m.observers = append(m.observers, e)
+	}
+	return m
+}
