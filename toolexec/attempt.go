@@ -1,0 +1,114 @@
+package toolexec
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// attempt runs a tool's body once.
+func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c Call) (Output, error) {
+	if t.policy.Timeout > 0 {
+		return e.bounded(ctx, t, body, c)
+	}
+	out, err := run(ctx, body, c)
+	if err != nil && ctx.Err() != nil {
+		err = ended(ctx, t, err)
+	}
+	return out, err
+}
+
+// run runs a body and survives it.
+func run(ctx context.Context, body Body, c Call) (out Output, err error) {
+	defer recovered(&err)
+	return body.Run(ctx, c)
+}
+
+// recovered, deferred, makes an error of a panic.
+func recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = &PanicError{Value: v, Stack: string(debug.Stack())}
+	}
+}
+
+// flight is an attempt on a goroutine of its own. Whoever settles it first decides: the tool, by returning, or the
+// executor, by giving it up.
+type flight struct {
+	settled atomic.Bool
+	landed  chan struct{}
+	out     Output
+	err     error
+}
+
+// errNoReturn is what becomes of a tool that ends its goroutine, as runtime.Goexit does.
+var errNoReturn = errors.New("the tool ended its goroutine without an answer")
+
+// bounded runs a body that has only so much time.
+func (e *Executor) bounded(ctx context.Context, t *bound, body Body, c Call) (Output, error) {
+	within, cancel := context.WithTimeoutCause(ctx, t.policy.Timeout, t.timedOut)
+	defer cancel()
+	f := &flight{landed: make(chan struct{}), err: errNoReturn}
+	go func() {
+		defer e.land(f)
+		f.out, f.err = run(within, body, c)
+	}()
+	select {
+	case <-f.landed:
+	case <-within.Done():
+		if !f.landsWithin(t.policy.Grace) && e.abandon(f) {
+			return Output{}, ended(ctx, t, nil)
+		}
+		<-f.landed
+	}
+	if f.err != nil && within.Err() != nil {
+		return Output{}, ended(ctx, t, f.err)
+	}
+	return f.out, f.err
+}
+
+// land is the end of the tool's goroutine.
+func (e *Executor) land(f *flight) {
+	if f.settled.CompareAndSwap(false, true) {
+		close(f.landed)
+		return
+	}
+	e.abandoned.Add(-1)
+}
+
+// abandon gives the attempt up, unless it has just returned.
+func (e *Executor) abandon(f *flight) bool {
+	e.abandoned.Add(1)
+	if f.settled.CompareAndSwap(false, true) {
+		return true
+	}
+	e.abandoned.Add(-1)
+	return false
+}
+
+func (f *flight) landsWithin(d time.Duration) bool {
+	if d <= 0 {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-f.landed:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// ended is the error of an attempt that was told to end before it gave an answer: the run's ctx is done, or else its
+// time was up. err is what the tool returned; nil means that it did not.
+func ended(ctx context.Context, t *bound, err error) error {
+	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // made by run, of this very attempt
+		return err
+	}
+	if ctx.Err() != nil {
+		return &CancelledError{Cause: context.Cause(ctx), Abandoned: err == nil, Err: err}
+	}
+	return &TimeoutError{After: t.policy.Timeout, Abandoned: err == nil, Err: err}
+}

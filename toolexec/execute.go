@@ -1,0 +1,110 @@
+package toolexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Execute passes on the answer of a call that was answered, and runs one that was allowed: under its tool's Policy,
+// retries around the time limit around the tool. Whatever the tool does, there is a result. A call that was prepared
+// by somebody else, or whose arguments were changed since, is checked again first.
+func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	switch {
+	case p.Disposition == agent.DisposeAnswer && p.Answer != nil:
+		return mo.Ok(p.Answer)
+	case p.Disposition != agent.DisposeRun:
+		return mo.Err[*agent.ToolResult](errors.New("executing: the call was neither allowed nor answered"))
+	}
+	r, ok := p.Carry.(*ready)
+	if !ok || r.executor != e || r.prepared.Call.Arguments != p.Call.Arguments || r.prepared.Call.Name != p.Call.Name {
+		again := e.prepare(p.Call)
+		if again.Disposition == agent.DisposeAnswer {
+			return mo.Ok(again.Answer)
+		}
+		r = again.Carry.(*ready) //nolint:forcetypeassert // made a moment ago
+	}
+	if ctx.Err() != nil {
+		return mo.Ok(agent.NotExecuted(p.Call, agent.ReasonCancelled, "", "not executed: the run was cancelled"))
+	}
+	result := e.run(ctx, s, p, r)
+	if e.failRun && result.Status == agent.ToolFailed {
+		return mo.Err[*agent.ToolResult](fmt.Errorf("failed: %w", result.Err))
+	}
+	return mo.Ok(result)
+}
+
+// run runs a call, again if it has to be, and makes the result.
+func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, r *ready) *agent.ToolResult {
+	t := r.tool
+	call := Call{ToolCall: p.Call, State: s, Attempt: 1}
+	call.Arguments = argumentsOf(p.Call)
+	started := time.Now()
+	out, err := e.attempt(ctx, t, r.body, call)
+	for err != nil {
+		again, broken := asked(t.policy.Retry, call.Attempt, err)
+		if broken != nil {
+			err = errors.Join(err, broken)
+		}
+		if !again {
+			break
+		}
+		if !sleep(ctx, t.policy.Retry.wait(call.Attempt)) {
+			err = &CancelledError{Cause: context.Cause(ctx), Err: err}
+			break
+		}
+		body, unread := t.prepare(p.Call) // the last attempt may have changed what its arguments point to
+		if unread != nil {
+			err = errors.Join(err, unread)
+			break
+		}
+		call.Attempt++
+		out, err = e.attempt(ctx, t, body, call)
+	}
+	result := &agent.ToolResult{
+		CallID: p.Original.ID, Tool: p.Call.Name, Call: p.Call, Original: p.Original,
+		Attempts: call.Attempt, Started: started, Duration: time.Since(started),
+	}
+	if err != nil {
+		t.fail(result, err)
+		return result
+	}
+	result.Status = agent.ToolExecuted
+	result.Content, result.Effects, result.Stop = limited(out.Content, t.policy.MaxResultBytes), out.Effects, out.Stop
+	if out.Failed {
+		result.Reason = agent.ReasonError
+	}
+	return result
+}
+
+// fail makes the result of a call whose tool gave no answer. The model is told what it can do something about.
+func (t *bound) fail(r *agent.ToolResult, err error) {
+	what := any(err)
+	r.Status, r.Reason, r.Err = agent.ToolFailed, agent.ReasonError, err
+	switch err.(type) { //nolint:errorlint // what became of this attempt, not what its error is made of
+	case *PanicError:
+		r.Reason, what = agent.ReasonPanic, "it panicked"
+	case *TimeoutError:
+		r.Reason = agent.ReasonTimeout
+	case *CancelledError:
+		r.Reason = agent.ReasonCancelled
+	}
+	attempts := ""
+	if r.Attempts > 1 {
+		attempts = fmt.Sprintf(" after %d attempts", r.Attempts)
+	}
+	// Not err.Error(): fmt survives an error whose text panics.
+	text := fmt.Sprintf("tool %q: failed%s: %v", t.name, attempts, what)
+	r.Content = limited(agent.TextContent(text), t.policy.MaxResultBytes)
+}
+
+// asked is Retry.again, and survives it.
+func asked(r Retry, n int, err error) (again bool, broken error) {
+	defer recovered(&broken)
+	return r.again(n, err), nil
+}

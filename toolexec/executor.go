@@ -1,0 +1,125 @@
+package toolexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// Options is what may be said about running tools. The zero value is the default.
+type Options struct {
+	// Policy holds where a tool has none of its own.
+	Policy Policy
+	// FailRun makes of a tool that failed an Err of Execute, which ends the run. Without it the model is told, and may
+	// find another way.
+	FailRun bool
+}
+
+// Executor runs the tools of a toolbox: it checks a call in Prepare, runs it in Execute, and answers in words that the
+// model can act on when either does not work out. It is safe for concurrent use and serves any number of runs at once.
+type Executor struct {
+	tools     map[string]*bound
+	names     []string
+	failRun   bool
+	abandoned atomic.Int64
+}
+
+var _ agent.Executor = (*Executor)(nil)
+
+// NewExecutor returns an executor of the tools in b.
+func NewExecutor(b Toolbox, o Options) *Executor {
+	return &Executor{
+		tools:   lo.SliceToMap(b.entries, func(e entry) (string, *bound) { return e.spec.Name, e.under(o.Policy) }),
+		names:   lo.Map(b.entries, func(e entry, _ int) string { return e.spec.Name }),
+		failRun: o.FailRun,
+	}
+}
+
+// ready is what an executor keeps of a call between Prepare and Execute. Bodies of this package embed it, so that it
+// needs no allocation of its own.
+type ready struct {
+	prepared agent.Prepared
+	executor *Executor
+	tool     *bound
+	body     Body
+}
+
+func (r *ready) place() *ready { return r }
+
+// Prepare checks a call and runs nothing. What cannot run is answered: arguments that have no one strict reading
+// first, then a name that no tool has, then arguments that the tool does not take; Invalid says what is wrong. It is
+// a pure function of the call and may be asked again about what a hook made of it.
+func (e *Executor) Prepare(_ context.Context, _ agent.State, c agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(e.prepare(c))
+}
+
+func (e *Executor) prepare(c agent.ToolCall) *agent.Prepared {
+	tool := e.tools[c.Name]
+	if tool == nil || !tool.strict {
+		if err := strictjson.CheckObject(argumentsOf(c)); err != nil {
+			return refused(c, malformedArguments(err))
+		}
+	}
+	if tool == nil {
+		near, _ := nearest(c.Name, e.names)
+		return refused(c, &UnknownToolError{Name: c.Name, Nearest: near, known: e.names})
+	}
+	body, err := tool.prepare(c)
+	if err != nil {
+		return refused(c, err)
+	}
+	var r *ready
+	if own, ok := body.(interface{ place() *ready }); ok {
+		r = own.place()
+	} else {
+		r = new(ready)
+	}
+	r.executor, r.tool, r.body = e, tool, body
+	r.prepared.Original, r.prepared.Call, r.prepared.Carry = c, c, r
+	return &r.prepared
+}
+
+// argumentsOf is the arguments of a call, which may leave them out when there are none.
+func argumentsOf(c agent.ToolCall) string {
+	if c.Arguments == "" {
+		return "{}"
+	}
+	return c.Arguments
+}
+
+// prepare asks the tool, and survives it.
+func (t *bound) prepare(c agent.ToolCall) (body Body, err error) {
+	defer recovered(&err)
+	body, err = t.tool.Prepare(argumentsOf(c))
+	if err == nil && body == nil {
+		err = errors.New("the tool prepared nothing")
+	}
+	return body, err
+}
+
+// refused is the answer to a call that cannot run.
+func refused(c agent.ToolCall, err error) *agent.Prepared {
+	reason, text := agent.ReasonInvalid, fmt.Sprintf("tool %q: not executed: %v", shortened(c.Name), err)
+	switch err := err.(type) { //nolint:errorlint // a tool's own words are not searched
+	case *agent.ArgumentsError:
+		reason = err.Reason()
+	case *UnknownToolError:
+		reason, text = agent.ReasonUnknownTool, err.Error()
+	case *PanicError:
+		reason, text = agent.ReasonPanic, fmt.Sprintf("tool %q: not executed: it panicked while it read its arguments", c.Name)
+	}
+	answer := agent.NotExecuted(c, reason, "", text)
+	answer.Err = err
+	return &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAnswer, Answer: answer, Invalid: err}
+}
+
+// Abandoned is the number of tool bodies that were given up, because they did not return after their time was up, and
+// that have not returned yet. Each holds a goroutine. A number that grows says that a tool ignores its ctx.
+func (e *Executor) Abandoned() int { return int(e.abandoned.Load()) }

@@ -1,0 +1,98 @@
+package toolexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Func makes a tool of a Go func. In, a struct, says what the arguments are: see SchemaFor. Out says what the answer
+// is: a string is told to the model as it is, an agent.Content and an Output too, anything else as JSON.
+//
+//	add := toolexec.Func("add", "Adds two numbers.", func(_ context.Context, in struct{ A, B int }) (string, error) {
+//		return strconv.Itoa(in.A + in.B), nil
+//	})
+//
+// A type that arguments cannot be read into is found out when the tool is put into a toolbox.
+func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) Tool {
+	spec := agent.ToolSpec{Name: name, Description: description}
+	if f == nil {
+		return CallFunc[In, Out](spec, nil)
+	}
+	return CallFunc(spec, func(ctx context.Context, _ Call, in In) (Out, error) { return f(ctx, in) })
+}
+
+// CallFunc is Func for a tool that wants to know more of the call, or that has a schema of its own: spec.Parameters
+// then says more than In can. Empty Parameters are inferred from In.
+func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Call, in In) (Out, error)) Tool {
+	t := &typedTool[In]{spec: spec}
+	if t.decoder, t.err = decoderFor[In](spec.Parameters); t.err == nil {
+		t.spec.Parameters = t.decoder.Schema().String()
+	}
+	if f == nil {
+		t.err = errors.Join(t.err, errNoFunc)
+	}
+	output := outputOf[Out]()
+	t.run = func(ctx context.Context, c Call, in In) (Output, error) {
+		out, err := f(ctx, c, in)
+		if err != nil {
+			return Output{}, err
+		}
+		return output(out)
+	}
+	return t
+}
+
+var errNoFunc = errors.New("the func is nil")
+
+// unusable is what a model is told that calls a tool which no toolbox would have taken.
+func unusable(err error) error { return fmt.Errorf("the tool is not usable: %w", err) }
+
+func decoderFor[In any](schema string) (*Decoder[In], error) {
+	if schema == "" {
+		return NewDecoder[In]()
+	}
+	compiled, err := CompileSchema(schema)
+	if err != nil {
+		return nil, err
+	}
+	return NewDecoderWith[In](compiled)
+}
+
+// typedTool reads its arguments into an In.
+type typedTool[In any] struct {
+	spec    agent.ToolSpec
+	decoder *Decoder[In]
+	run     func(ctx context.Context, c Call, in In) (Output, error)
+	err     error
+}
+
+func (t *typedTool[In]) Spec() agent.ToolSpec { return t.spec }
+func (t *typedTool[In]) Err() error           { return t.err }
+func (t *typedTool[In]) readsStrictly()       {}
+
+func (t *typedTool[In]) Prepare(args string) (Body, error) {
+	if t.err != nil {
+		return nil, unusable(t.err)
+	}
+	b := &typedBody[In]{tool: t}
+	if err := t.decoder.Decode(args, &b.in); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// typedBody is a call's arguments, decoded, together with the place for what the executor prepares: one allocation
+// takes both from Prepare to Execute.
+type typedBody[In any] struct {
+	ready
+
+	tool *typedTool[In]
+	in   In
+}
+
+func (b *typedBody[In]) Run(ctx context.Context, c Call) (Output, error) {
+	return b.tool.run(ctx, c, b.in)
+}

@@ -1,0 +1,32 @@
+package toolexec
+
+import (
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// outputOf is how an answer of type Out is told to the model, decided once for each tool.
+func outputOf[Out any]() func(Out) (Output, error) {
+	var way any
+	switch any(*new(Out)).(type) {
+	case string:
+		way = func(text string) (Output, error) { return TextOutput(text), nil }
+	case Output:
+		way = func(out Output) (Output, error) { return out, nil }
+	case agent.Content:
+		way = func(content agent.Content) (Output, error) { return Output{Content: content}, nil }
+	default:
+		way = jsonOutput[Out]
+	}
+	return way.(func(Out) (Output, error)) //nolint:forcetypeassert // the switch chose it by this very type
+}
+
+func jsonOutput[Out any](out Out) (Output, error) {
+	text, err := strictjson.Marshal(out)
+	if err != nil {
+		return Output{}, fmt.Errorf("writing the answer as JSON: %w", err)
+	}
+	return TextOutput(text), nil
+}

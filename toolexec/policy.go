@@ -1,0 +1,89 @@
+package toolexec
+
+import (
+	"cmp"
+	"time"
+)
+
+// What a Policy that says nothing means.
+const (
+	// DefaultMaxResultBytes is how much text of an answer the model is shown: about sixteen thousand tokens.
+	DefaultMaxResultBytes = 64 << 10
+	// DefaultGrace is how long a tool may take to notice that its time is up.
+	DefaultGrace = time.Second
+)
+
+// Policy is how a tool is run. The zero Policy runs it once, without a time limit. Where a tool says nothing, the
+// executor's policy holds, field by field.
+type Policy struct {
+	// Timeout is how long one attempt may take; its ctx is then done. Zero and less mean no limit: the tool runs on
+	// the run's own goroutine, and one that ignores its ctx holds the run up for as long as it likes. With a limit each
+	// attempt has a goroutine of its own, for about a microsecond, so that the run goes on whatever the tool does.
+	Timeout time.Duration
+	// Grace, where there is a Timeout, is how long an attempt may still take to return once its ctx is done. A good
+	// answer counts even then. What has not returned afterwards is given up: the call has failed, no retry follows, and
+	// what the tool does from there on is lost. Its goroutine and all that it holds live until it returns; see
+	// Executor.Abandoned. Zero means DefaultGrace, less than zero none.
+	Grace time.Duration
+	// Retry is whether a failed attempt is repeated. It is taken whole: from the tool when that sets Attempts, else
+	// from the executor.
+	Retry Retry
+	// MaxResultBytes is how much text of an answer the model is shown. Of a longer one it gets head and tail, and
+	// between them a note that says how much is missing; never half a rune. The note counts. Images and files stay
+	// whole and do not count. Zero means DefaultMaxResultBytes, less than zero no limit.
+	MaxResultBytes int
+}
+
+// over is p where it says something, and otherwise q.
+func (p Policy) over(q Policy) Policy {
+	out := Policy{
+		Timeout:        cmp.Or(p.Timeout, q.Timeout),
+		Grace:          cmp.Or(p.Grace, q.Grace),
+		Retry:          p.Retry,
+		MaxResultBytes: cmp.Or(p.MaxResultBytes, q.MaxResultBytes),
+	}
+	if out.Retry.Attempts == 0 {
+		out.Retry = q.Retry
+	}
+	return out
+}
+
+// WithPolicy returns the tool with another policy; where p says nothing, the tool's own stays.
+func WithPolicy(t Tool, p Policy) Tool { return policedTool{t, p} }
+
+type policedTool struct {
+	Tool
+
+	policy Policy
+}
+
+// unwrapped is the tool itself and the policy that its wrappings and its own Policy method make together.
+func unwrapped(t Tool) (Tool, Policy) {
+	var policy Policy
+	for {
+		wrapping, ok := t.(policedTool)
+		if !ok {
+			break
+		}
+		t, policy = wrapping.Tool, policy.over(wrapping.policy)
+	}
+	if own, ok := t.(interface{ Policy() Policy }); ok {
+		policy = policy.over(own.Policy())
+	}
+	return t, policy
+}
+
+// bound is a tool as an executor runs it.
+type bound struct {
+	name     string
+	tool     Tool
+	strict   bool // the tool reads its arguments strictly itself
+	policy   Policy
+	timedOut *TimeoutError // what the ctx of an attempt is cancelled with
+}
+
+func (e entry) under(defaults Policy) *bound {
+	policy := e.policy.over(defaults).over(Policy{Grace: DefaultGrace, MaxResultBytes: DefaultMaxResultBytes})
+	_, strict := e.tool.(interface{ readsStrictly() })
+	return &bound{e.spec.Name, e.tool, strict, policy, &TimeoutError{After: policy.Timeout}}
+}

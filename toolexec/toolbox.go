@@ -1,0 +1,100 @@
+package toolexec
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Toolbox is a set of tools, each with its name. It is immutable and safe for concurrent use; the zero Toolbox is
+// empty.
+type Toolbox struct {
+	entries []entry
+}
+
+// entry is a tool in a toolbox: its spec, read once, and what it wants of an executor.
+type entry struct {
+	spec   agent.ToolSpec
+	given  Tool // as it was put in
+	tool   Tool // without the wrappings that hold its policy
+	policy Policy
+}
+
+// NewToolbox puts tools together, in the order that models are told of them. The error joins everything that is wrong
+// with any of them: a tool that is nil or says that it could not be made, a name that model services do not take, a
+// name given twice, parameters that are no schema of an object.
+func NewToolbox(tools ...Tool) (Toolbox, error) { return Toolbox{}.With(tools...) }
+
+// With returns the toolbox with more tools, under the rules of NewToolbox. The receiver stays as it was.
+func (b Toolbox) With(tools ...Tool) (Toolbox, error) {
+	var wrong []error
+	entries := append(make([]entry, 0, len(b.entries)+len(tools)), b.entries...)
+	names := lo.SliceToMap(entries, func(e entry) (string, bool) { return e.spec.Name, true })
+	for i, given := range tools {
+		tool, policy := unwrapped(given)
+		if tool == nil {
+			wrong = append(wrong, fmt.Errorf("tool %d of %d is nil", i+1, len(tools)))
+			continue
+		}
+		e := entry{spec: tool.Spec(), given: given, tool: tool, policy: policy}
+		if err := e.check(); err != nil {
+			wrong = append(wrong, err)
+		}
+		if names[e.spec.Name] {
+			wrong = append(wrong, fmt.Errorf("tool %q: the name is given twice", shortened(e.spec.Name)))
+		}
+		names[e.spec.Name] = true
+		entries = append(entries, e)
+	}
+	if len(wrong) > 0 {
+		return Toolbox{}, fmt.Errorf("putting the toolbox together: %w", errors.Join(wrong...))
+	}
+	return Toolbox{entries}, nil
+}
+
+func (e entry) check() error {
+	var wrong []error
+	if !validName(e.spec.Name) {
+		wrong = append(wrong, fmt.Errorf("tool %q: a name is 1 to %d letters, digits, _ and -", shortened(e.spec.Name), maxNameBytes))
+	}
+	if broken, ok := e.tool.(interface{ Err() error }); ok && broken.Err() != nil {
+		wrong = append(wrong, fmt.Errorf("tool %q: %w", shortened(e.spec.Name), broken.Err()))
+	} else if !ok && e.spec.Parameters != "" {
+		if _, err := CompileSchema(e.spec.Parameters); err != nil {
+			wrong = append(wrong, fmt.Errorf("tool %q: parameters: %w", shortened(e.spec.Name), err))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// The longest name of a tool: what the common model services take.
+const maxNameBytes = 64
+
+func validName(name string) bool {
+	return 0 < len(name) && len(name) <= maxNameBytes && lo.EveryBy([]byte(name), func(c byte) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+	})
+}
+
+// Len is the number of tools.
+func (b Toolbox) Len() int { return len(b.entries) }
+
+// All iterates over the tools by name, in the order they were given.
+func (b Toolbox) All() iter.Seq2[string, Tool] {
+	return func(yield func(string, Tool) bool) {
+		for _, e := range b.entries {
+			if !yield(e.spec.Name, e.given) {
+				return
+			}
+		}
+	}
+}
+
+// Specs is what a model is told of the tools, in the order they were given.
+func (b Toolbox) Specs() agent.Tools {
+	return agent.ToolsOf(lo.Map(b.entries, func(e entry, _ int) agent.ToolSpec { return e.spec })...)
+}
