@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,15 +129,14 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 		err = errors.New("a processor around the run returned a state that has not ended")
 	}
 	if err != nil {
-		final, err = asRunError(s, err)
+		final, err = a.asRunError(ctx, s, err)
 	}
 	final = final.released()
-	if final.Status() == StatusCancelled && err == nil {
-		err = &RunError{State: final, Err: context.Cause(ctx)}
+	if status := final.Status(); err == nil && (status == StatusCancelled || status == StatusFailed) {
+		signal := final.StopSignal().OrElse(Signal{Message: "no reason given"})
+		err = &RunError{State: final, Err: cmp.Or(context.Cause(ctx), errors.New(signal.Message))}
 	}
-	if l.observer != nil {
-		l.observer.Observe(ctx, RunCompleted{State: final, Err: err})
-	}
+	l.tell(ctx, RunCompleted{State: final, Err: err})
 	if settings.onEnd != nil {
 		settings.onEnd(final)
 	}
@@ -166,17 +166,21 @@ func (a *Agent) identity(settings RunSettings, s State) Run {
 }
 
 // asRunError makes one kind of error of whatever came up the chain.
-func asRunError(s State, err error) (State, error) {
-	signal := Signal{Reason: StopError, Message: err.Error(), Source: baseSource}
-	if broken, ok := runErrorOf(s, err); ok {
-		if status := broken.State.Status(); status != StatusFailed && status != StatusCancelled {
-			broken.State = broken.State.ended(StatusFailed, signal) // saved by a processor
+func (a *Agent) asRunError(ctx context.Context, s State, err error) (State, error) {
+	broken, ok := runErrorOf(s, err)
+	if !ok {
+		var final State
+		if final, err = a.broken(ctx, s, err).Get(); err == nil {
+			return final, nil
 		}
-		broken.State = broken.State.released()
-		return broken.State, err
+		broken, _ = runErrorOf(s, err)
 	}
-	s = s.ended(StatusFailed, signal).released()
-	return s, &RunError{State: s, Err: err}
+	if status := broken.State.Status(); status != StatusFailed && status != StatusCancelled {
+		signal := Signal{Reason: StopError, Message: err.Error(), Source: baseSource}
+		broken.State = broken.State.ended(StatusFailed, signal) // saved by a processor
+	}
+	broken.State = broken.State.released()
+	return broken.State, err
 }
 
 // runErrorOf finds in err the error of the run that s belongs to. That of another
@@ -188,21 +192,22 @@ func runErrorOf(s State, err error) (*RunError, bool) {
 
 // steps is the run itself: judge, take a step, judge again.
 func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
-	s = s.letIn()
 	l := s.read().live
+	if l == nil {
+		return mo.Err[State](errForeign)
+	}
+	l.request = s.read().request
+	s = s.letIn()
 	for {
 		if ctx.Err() != nil {
 			return mo.Ok(cancelled(ctx, s))
 		}
 		verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
-		if err != nil && ctx.Err() != nil {
-			return mo.Ok(cancelled(ctx, s))
-		}
 		if err != nil {
-			return failed(s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
+			return a.broken(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
 		}
 		s.Emit(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
-		if s = s.Apply(verdict.Effects); verdict.Stops() {
+		if s = s.Apply(verdict.Effects).letIn(); verdict.Stops() {
 			return a.end(s, verdict)
 		}
 		if signal := s.read().signal; signal != nil { // a criterion without Base forgot it
@@ -215,13 +220,15 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 		case err != nil:
 			broken, begun := errors.AsType[*StepError](err)
 			if !begun {
-				return interrupted(ctx, s, err)
+				return a.interrupted(ctx, s, err)
 			}
 			next = broken.State
-		case next.RunStepCount() == before && !next.Stopped():
+		case next.read().live != l:
+			return failed(s, fmt.Errorf("step %d: %w", before, errForeign))
+		case next.RunStepCount() <= before && !next.Stopped():
 			return failed(s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before))
 		}
-		s = next
+		s = next.letIn()
 		if s.RunStepCount() > before {
 			last, _ := s.LastStep().Get()
 			s.Emit(ctx, StepCompleted{s.Run(), last})
@@ -234,7 +241,7 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 
 // interrupted ends the run for an error that is not the step's own. A processor
 // that fails after the step was taken saves it in a RunError.
-func interrupted(ctx context.Context, s State, err error) mo.Result[State] {
+func (a *Agent) interrupted(ctx context.Context, s State, err error) mo.Result[State] {
 	if saved, ok := runErrorOf(s, err); ok && saved.Err != nil {
 		taken := saved.State.RunStepCount() > s.RunStepCount()
 		if s, err = saved.State, saved.Err; taken {
@@ -242,11 +249,23 @@ func interrupted(ctx context.Context, s State, err error) mo.Result[State] {
 			s.Emit(ctx, StepCompleted{s.Run(), last})
 		}
 	}
+	return a.broken(ctx, s, err)
+}
+
+// broken ends the run for an error: as its context was, if that ended; as a
+// SignalError says; else as failed.
+func (a *Agent) broken(ctx context.Context, s State, err error) mo.Result[State] {
 	if ctx.Err() != nil {
 		return mo.Ok(cancelled(ctx, s))
 	}
+	if stop, ok := errors.AsType[*SignalError](err); ok {
+		return a.end(s, Evaluation{Verdict: Forbid, Signal: stop.Signal})
+	}
 	return failed(s, err)
 }
+
+// errForeign is the error of a processor that does not hand on what it was given.
+var errForeign = errors.New("a processor handed on a state that is not of this run: derive it from the one it was given")
 
 // end returns the state that the verdict ends the run in.
 func (a *Agent) end(s State, verdict Evaluation) mo.Result[State] {
@@ -281,8 +300,10 @@ func cancelled(ctx context.Context, s State) State {
 	return s.ended(StatusCancelled, Signal{Reason: StopUser, Message: cause.Error(), Source: "context"})
 }
 
-// SignalError is a cause to cancel a context with: the run then ends as stopped
-// by its signal, not as cancelled.
+// SignalError is a stop in the form of an error. As the cause that a context is
+// cancelled with, it ends the run as stopped by its signal, not as cancelled. As
+// the error of a driver, an executor, a processor or a criterion, it does the
+// same, and is no failure.
 type SignalError struct{ Signal Signal }
 
 func (e *SignalError) Error() string {

@@ -121,7 +121,12 @@ func (s State) Observed() bool {
 // Emit tells the observer of the run that s belongs to, if there is one, of an
 // event. It is for middleware with events of its own.
 func (s State) Emit(ctx context.Context, e Event) {
-	if l := s.read().live; l != nil && l.observer != nil {
+	s.read().live.tell(ctx, e)
+}
+
+// tell tells the observer, if there is one, of one event at a time.
+func (l *live) tell(ctx context.Context, e Event) {
+	if l != nil && l.observer != nil {
 		l.events.Lock()
 		defer l.events.Unlock()
 		l.observer.Observe(ctx, e)

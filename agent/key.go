@@ -51,17 +51,15 @@ func (k Key[T]) From(s State) (T, bool) {
 	if !ok {
 		return none, false
 	}
-	switch v := e.value.(type) {
-	case T:
-		return v, true
-	case json.RawMessage: // from JSON, its type not known until now
+	if raw, ok := e.value.(kept); ok { // from JSON, its type not known until now
 		var out T
-		if err := json.Unmarshal(v, &out); err != nil {
+		if err := json.Unmarshal([]byte(raw), &out); err != nil {
 			return none, false
 		}
 		return out, true
 	}
-	return none, false
+	v, ok := e.value.(T)
+	return v, ok
 }
 
 // Or is the value in s, or otherwise what is given.
@@ -79,6 +77,12 @@ func (k Key[T]) In(s State, value T) State { return s.Apply(EffectsOf(k.Set(valu
 func (k Key[T]) Set(value T) Effect {
 	return Effect{kind: effectMetadata, entry: entry{k.name, k.scope, value}}
 }
+
+// kept is a value as it came from JSON.
+type kept string
+
+// MarshalJSON is the text that was read.
+func (k kept) MarshalJSON() ([]byte, error) { return []byte(k), nil }
 
 // metadata is an immutable list of entries, one for each name and scope.
 type metadata []entry

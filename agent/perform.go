@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,16 +71,22 @@ func withCallIDs(m Message, step int) Message {
 	if unique {
 		return m
 	}
-	fresh := make([]ToolCall, len(calls))
-	seen := map[string]bool{}
-	for i, c := range calls {
-		for n := 0; c.ID == "" || seen[c.ID]; n++ {
-			if c.ID = fmt.Sprintf("call_%d_%d", step, i); n > 0 {
-				c.ID = fmt.Sprintf("call_%d_%d_%d", step, i, n)
+	fresh := slices.Clone(calls)
+	taken := map[string]bool{} // an id that the model gave is not given again
+	for _, c := range calls {
+		taken[c.ID] = true
+	}
+	seen := map[string]bool{"": true}
+	for i := range fresh {
+		id := fresh[i].ID
+		if seen[id] {
+			id = fmt.Sprintf("call_%d_%d", step, i)
+			for n := 1; taken[id]; n++ {
+				id = fmt.Sprintf("call_%d_%d_%d", step, i, n)
 			}
 		}
-		seen[c.ID] = true
-		fresh[i] = c
+		seen[id], taken[id] = true, true
+		fresh[i].ID = id
 	}
 	return m.WithCalls(fresh...)
 }
@@ -161,7 +168,11 @@ func stop(m Message, batch []*Prepared) []*Prepared {
 }
 
 func stoppedBy(signal *Signal) string {
-	return "not executed: run stopped by " + signal.Source + ": " + orNoReason(signal.Message)
+	by := ""
+	if signal.Source != "" {
+		by = " by " + signal.Source
+	}
+	return "not executed: run stopped" + by + ": " + orNoReason(signal.Message)
 }
 
 func orNoReason(reason string) string {
@@ -322,7 +333,7 @@ func (a *Agent) execute(ctx context.Context, s State, p *Prepared, into **ToolRe
 		}
 		err = fmt.Errorf("tool %q: call %s: %w", p.Call.Name, p.Original.ID, err)
 		if stop, ok := errors.AsType[*SignalError](err); ok {
-			r.Content = TextContent("no result: run stopped by " + stop.Signal.Source + ": " + orNoReason(stop.Signal.Message))
+			r.Content, r.Reason = TextContent(stoppedBy(&stop.Signal)), ReasonRunStopped
 			r.Stop, err = &stop.Signal, nil
 		}
 	}

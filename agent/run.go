@@ -96,12 +96,15 @@ func (r StopReason) rank() int {
 	if n, ok := stopRank[r]; ok {
 		return n
 	}
+	if r == "" {
+		return 0
+	}
 	return 4 // StopByHook and reasons we do not know
 }
 
 // Soft reports whether the run would end by itself, so that somebody may still
 // ask it to go on.
-func (r StopReason) Soft() bool { return r.rank() <= stopRank[StopRequested] }
+func (r StopReason) Soft() bool { return r != "" && r.rank() <= stopRank[StopRequested] }
 
 // Signal says that a run is to end, why, and who said so. It is a plain value;
 // Details must not be written once it is made.
@@ -120,6 +123,7 @@ type live struct {
 	observer Observer
 	onDelta  func(Delta)
 	onStep   func(State) bool
+	request  *Request // of the run; a step may be given another for itself
 
 	events  sync.Mutex // one event at a time
 	mu      sync.Mutex

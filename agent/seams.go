@@ -114,6 +114,9 @@ type ApproverFunc func(ctx context.Context, s State, p *Prepared) (Approval, err
 func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval] {
 	out := make([]Approval, len(pending))
 	for i, p := range pending {
+		if ctx.Err() != nil {
+			return mo.Err[[]Approval](context.Cause(ctx))
+		}
 		a, err := f(ctx, s, p)
 		if err != nil {
 			return mo.Err[[]Approval](err)

@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// messageJSON is the JSON form of a message: its content is text or parts.
+type messageJSON struct {
+	Role   Role       `json:"role"`
+	Text   string     `json:"text,omitempty"`
+	Parts  []Part     `json:"parts,omitempty"`
+	Calls  []ToolCall `json:"calls,omitempty"`
+	Source string     `json:"source,omitempty"`
+	CallID string     `json:"call_id,omitempty"`
+	Tool   string     `json:"tool,omitempty"`
+	Status ToolStatus `json:"status,omitempty"`
+	Reason ReasonCode `json:"reason,omitempty"`
+}
+
+// MarshalJSON writes all that the message says. Text that is not valid UTF-8 is
+// written with U+FFFD in the place of what is wrong; bytes belong in Part.Data. A
+// message without a role is an error, and so is any other that UnmarshalJSON
+// would refuse.
+func (m Message) MarshalJSON() ([]byte, error) {
+	form := m.form()
+	if err := form.check(); err != nil {
+		return nil, fmt.Errorf("writing a message: %w", err)
+	}
+	return compactJSON(form)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, strictly: a member that it does not
+// know, a role, status or kind of part that there is not, or a member that does
+// not belong to the role are errors that say where.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	var form messageJSON
+	err := strictjson.UnmarshalStrict(data, &form)
+	if err == nil {
+		err = form.check()
+	}
+	if err != nil {
+		return fmt.Errorf("reading a message: %w", err)
+	}
+	*m = form.message()
+	return nil
+}
+
+func (m Message) form() messageJSON {
+	b := m.read()
+	return messageJSON{
+		Role: b.role, Text: b.content.text, Parts: b.content.parts, Calls: b.calls, Source: b.source,
+		CallID: b.callID, Tool: b.tool, Status: b.status, Reason: b.reason,
+	}
+}
+
+func (f *messageJSON) message() Message {
+	content := TextContent(f.Text)
+	if len(f.Parts) > 0 {
+		content = ContentOf(f.Parts...)
+	}
+	return Message{&messageBody{
+		role: f.Role, content: content, calls: numbered(f.Calls), source: f.Source,
+		callID: f.CallID, tool: f.Tool, status: f.Status, reason: f.Reason,
+	}}
+}
+
+// check says what of the form no message can have.
+func (f *messageJSON) check() error {
+	switch f.Role {
+	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
+	case "":
+		return wrong("/role", "the message has no role")
+	default:
+		return wrong("/role", "role %q is not known", f.Role)
+	}
+	switch {
+	case f.Text != "" && len(f.Parts) > 0:
+		return wrong("/parts", "there is text as well: put it in a part")
+	case len(f.Calls) > 0 && f.Role != RoleAssistant:
+		return wrong("/calls", "a message of role %q has no calls", f.Role)
+	case f.Role != RoleTool && (f.CallID != "" || f.Tool != "" || f.Status != "" || f.Reason != ""):
+		return wrong("", "a message of role %q has no call_id, tool, status or reason", f.Role)
+	case f.Status != "" && !f.Status.known():
+		return wrong("/status", "status %q is not known", f.Status)
+	}
+	for i, p := range f.Parts {
+		switch p.Kind {
+		case PartText, PartImage, PartFile, PartReasoning:
+		default:
+			return wrong(fmt.Sprintf("/parts/%d/kind", i), "kind %q is not known", p.Kind)
+		}
+	}
+	return nil
+}
+
+// MarshalText is b in base64.
+func (b Bytes) MarshalText() ([]byte, error) {
+	return base64.StdEncoding.AppendEncode(nil, []byte(b)), nil
+}
+
+// UnmarshalText reads base64 as MarshalText writes it, without line breaks.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Strict().Decode(raw, text)
+	if err != nil {
+		return fmt.Errorf("reading base64: %w", err)
+	}
+	*b = Bytes(raw[:n])
+	return nil
+}
+
+// wrong is what is wrong with a JSON form, and where: a JSON pointer.
+func wrong(pointer, format string, args ...any) error {
+	return &strictjson.Error{Pointer: pointer, Message: fmt.Sprintf(format, args...)}
+}
+
+// compactJSON writes v without the escapes that only HTML asks for.
+func compactJSON(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
