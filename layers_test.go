@@ -73,7 +73,7 @@ var layers = map[string]layer{
 
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core, Planned: true},
-	"continuation": {Ours: []string{"agent"}, Modules: core, Planned: true},
+	"continuation": {Ours: []string{"agent"}, Modules: core},
 	"hooks":        {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 	"toolexec": {
 		Ours:    []string{"agent", "internal/strictjson"},
