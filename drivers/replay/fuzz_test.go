@@ -3,6 +3,7 @@ package replay_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,7 @@ func FuzzReader(f *testing.F) {
 		for record, err := range r.Records() {
 			if err != nil {
 				require.Nil(t, record)
-				bad, ok := err.(*replay.LineError)
+				bad, ok := errors.AsType[*replay.LineError](err)
 				require.True(t, ok, "%T", err)
 				require.Greater(t, bad.Line+1, last, "lines come in order")
 				last = bad.Line + 1

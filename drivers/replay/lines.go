@@ -29,7 +29,7 @@ func (l *lines) next(source io.Reader, limit int) ([]byte, error) {
 	for {
 		l.number++
 		err := l.read(limit)
-		if err != nil && err != io.EOF {
+		if err != nil && !atEnd(err) {
 			return nil, err
 		}
 		if text := bytes.Trim(l.text, " \t\r\n"); len(text) > 0 {
@@ -45,7 +45,7 @@ func (l *lines) next(source io.Reader, limit int) ([]byte, error) {
 func (l *lines) open(source io.Reader) error {
 	l.buffered = bufio.NewReaderSize(source, 64<<10)
 	magic, err := l.buffered.Peek(2)
-	if err != nil && err != io.EOF {
+	if err != nil && !atEnd(err) {
 		return err
 	}
 	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -83,7 +83,7 @@ type packed struct{ archive *gzip.Reader }
 
 func (p packed) Read(b []byte) (int, error) {
 	n, err := p.archive.Read(b)
-	if err != nil && err != io.EOF {
+	if err != nil && !atEnd(err) {
 		err = fmt.Errorf("unpack: %w", err)
 	}
 	return n, err
@@ -91,8 +91,13 @@ func (p packed) Read(b []byte) (int, error) {
 
 // noEOF keeps an archive that ends inside its header from looking like the end of a recording.
 func noEOF(err error) error {
-	if err == io.EOF {
+	if atEnd(err) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// atEnd reports whether a source is at its proper end. Something wrapped around an io.EOF is a failure.
+func atEnd(err error) bool {
+	return err == io.EOF //nolint:errorlint // an io.Reader says io.EOF itself
 }

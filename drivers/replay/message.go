@@ -9,9 +9,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Role is who a message is from. A recording may hold others than these.
+// Role is who a message is from.
 type Role string
 
+// The roles of the chat form. A recording may hold others.
 const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
@@ -92,30 +93,34 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 		c.Said = true
 		return strictjson.Unmarshal(data, &c.Text)
 	case bytes.HasPrefix(data, []byte("[")):
-		return c.readParts(data)
+		var err error
+		*c, err = readParts(data)
+		return err
 	}
 	return fmt.Errorf("expected a string, null or a list of parts, got %.20s", data)
 }
 
-func (c *Content) readParts(data []byte) error {
-	if err := strictjson.Unmarshal(data, &c.Parts); err != nil {
-		return err
+func readParts(data []byte) (Content, error) {
+	content := Content{Said: true}
+	if err := strictjson.Unmarshal(data, &content.Parts); err != nil {
+		return Content{}, err
 	}
 	var text strings.Builder
-	for i, raw := range c.Parts {
+	for i, raw := range content.Parts {
 		var part struct {
 			Type string `json:"type"`
 			Text string `json:"text"`
 		}
 		if err := strictjson.Unmarshal(raw, &part); err != nil {
-			return fmt.Errorf("part %d: %v", i, err) // %w would put this place in the stead of the whole one
+			// Only its words: the bare error would put its place in the stead of the whole one.
+			return Content{}, fmt.Errorf("part %d: %s", i, err.Error())
 		}
 		if part.Type == "text" {
 			text.WriteString(part.Text)
 		}
 	}
-	c.Said, c.Text = true, text.String()
-	return nil
+	content.Text = text.String()
+	return content, nil
 }
 
 // MarshalJSON writes the content as it was read.

@@ -81,7 +81,7 @@ func (r *Reader) Records() iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		for !r.ended {
 			text, err := r.lines.next(r.source, cmp.Or(r.MaxLine, DefaultMaxLine))
-			if err == io.EOF {
+			if atEnd(err) {
 				r.ended = true
 				return
 			}

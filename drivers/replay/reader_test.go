@@ -191,7 +191,8 @@ func TestASecondLoopGoesOn(t *testing.T) {
 	r, err := replay.Open(filepath.Join("testdata", "sample.jsonl"))
 	require.NoError(t, err)
 	defer r.Close()
-	for record := range r.Records() {
+	for record, err := range r.Records() {
+		require.NoError(t, err)
 		assert.Equal(t, "sample/clean", record.ID)
 		break
 	}

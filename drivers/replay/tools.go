@@ -82,15 +82,12 @@ func (t *ToolSchema) UnmarshalJSON(data []byte) error {
 	case f.Parameters != nil && f.Parameters[0] != '{':
 		return fmt.Errorf("parameters of tool %q: expected a JSON Schema object, got %.20s", f.Name, f.Parameters)
 	}
-	*t = ToolSchema{Name: f.Name, Description: f.Description, Parameters: f.Parameters}
+	*t = ToolSchema(f)
 	return nil
 }
 
 // MarshalJSON writes the tool in OpenAI chat form.
 func (t ToolSchema) MarshalJSON() ([]byte, error) {
-	text, err := strictjson.Marshal(toolEntry{
-		Type:     "function",
-		Function: toolFunction{Name: t.Name, Description: t.Description, Parameters: t.Parameters},
-	})
+	text, err := strictjson.Marshal(toolEntry{Type: "function", Function: toolFunction(t)})
 	return []byte(text), err
 }

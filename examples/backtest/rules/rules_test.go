@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -212,10 +213,9 @@ func FuzzOperatorStatic(f *testing.F) {
 		f.Add("send_email", text)
 		f.Add("post_webpage", text)
 	}
-	var policies []rules.Rule
-	for _, suite := range []string{"banking", "slack", "travel", "workspace"} {
-		policies = append(policies, operatorStatic(f, suite))
-	}
+	policies := lo.Map([]string{"banking", "slack", "travel", "workspace"}, func(suite string, _ int) rules.Rule {
+		return operatorStatic(f, suite)
+	})
 	f.Fuzz(func(t *testing.T, tool, text string) {
 		args, err := rules.ParseArgs(text)
 		if err != nil {
