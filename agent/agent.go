@@ -113,6 +113,8 @@ type RunSettings struct {
 	// Stage and Iteration place the run in a pipeline.
 	Stage     string
 	Iteration int
+	// Output, when set, is the form that the final answer of this run must have.
+	Output *Output
 
 	onStep  func(State) bool // after each step; false gives the run up
 	onDelta func(Delta)
@@ -122,7 +124,7 @@ type RunSettings struct {
 // RunWith is Run with settings.
 func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
-	s = s.With(input...).begun(a.identity(settings, s), &a.config.Request, l)
+	s = s.With(input...).begun(a.identity(settings, s), a.requestOf(settings), l)
 	s.Emit(ctx, RunStarted{s.Run()})
 	final, err := a.run(ctx, s).Get()
 	if err == nil && !final.Status().Terminal() {
@@ -144,6 +146,16 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 		return mo.Err[State](err)
 	}
 	return mo.Ok(final)
+}
+
+// requestOf is what the model is asked with in this run.
+func (a *Agent) requestOf(settings RunSettings) *Request {
+	if settings.Output == nil {
+		return &a.config.Request
+	}
+	request := a.config.Request
+	request.Output = settings.Output
+	return &request
 }
 
 // identity is the run's place among others.

@@ -1,0 +1,104 @@
+package builder
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
+)
+
+// AgentBuilder puts an agent together. It is an immutable value: each method
+// returns a new builder, and the receiver can be built on in another way. The zero
+// AgentBuilder is an empty one, as New returns.
+type AgentBuilder struct {
+	plan         capability.Plan
+	capabilities []capability.Capability
+}
+
+// New returns an empty builder.
+func New() AgentBuilder { return AgentBuilder{} }
+
+// WithName names the agent in events, spans and errors.
+func (b AgentBuilder) WithName(name string) AgentBuilder {
+	b.plan = b.plan.WithName(name)
+	return b
+}
+
+// WithDriver sets what asks the model. Every agent needs one.
+func (b AgentBuilder) WithDriver(d agent.Driver) AgentBuilder {
+	b.plan = b.plan.WithDriver(d)
+	return b
+}
+
+// WithModel names the model for the driver.
+func (b AgentBuilder) WithModel(name string) AgentBuilder {
+	return b.WithRequest(func(r agent.Request) agent.Request { r.Model = name; return r })
+}
+
+// WithInstructions sets the system prompt.
+func (b AgentBuilder) WithInstructions(text string) AgentBuilder {
+	return b.WithRequest(func(r agent.Request) agent.Request { r.Instructions = text; return r })
+}
+
+// WithRequest changes what the model is asked with.
+func (b AgentBuilder) WithRequest(change func(agent.Request) agent.Request) AgentBuilder {
+	b.plan = b.plan.WithRequest(change)
+	return b
+}
+
+// WithObserver tells somebody of everything that happens.
+func (b AgentBuilder) WithObserver(o agent.Observer) AgentBuilder {
+	b.plan = b.plan.WithObserver(o)
+	return b
+}
+
+// WithParallel sets how many tool calls of one step run at once; zero means one.
+func (b AgentBuilder) WithParallel(n int) AgentBuilder {
+	b.plan = b.plan.WithParallel(n)
+	return b
+}
+
+// With adds capabilities. What is given first is outermost.
+func (b AgentBuilder) With(capabilities ...capability.Capability) AgentBuilder {
+	b.capabilities = append(slices.Clip(b.capabilities), capabilities...)
+	return b
+}
+
+// Plan installs the capabilities and returns the plan, which prints as the
+// composed stack. The error joins everything that is wrong with them.
+func (b AgentBuilder) Plan() mo.Result[capability.Plan] {
+	plan, err := b.install()
+	return mo.TupleToResult(plan, err)
+}
+
+// Build returns the agent, or an error that joins everything that is wrong with
+// it. Building the same builder twice gives two agents that share nothing that
+// changes.
+func (b AgentBuilder) Build() mo.Result[*agent.Agent] {
+	plan, installing := b.install()
+	built, building := plan.Agent().Get()
+	if err := errors.Join(installing, building); err != nil {
+		return mo.Err[*agent.Agent](fmt.Errorf("building the agent: %w", err))
+	}
+	return mo.Ok(built)
+}
+
+// install lets each capability add its part, in order. One that fails leaves the
+// plan as it was, so that the others can be checked, too.
+func (b AgentBuilder) install() (capability.Plan, error) {
+	ordered, wrong := inOrder(b.capabilities)
+	plan := b.plan
+	for _, c := range ordered {
+		next, err := c.Install(plan).Get()
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("installing %s: %w", nameOf(c), err))
+			continue
+		}
+		plan = next
+	}
+	return plan, errors.Join(wrong...)
+}

@@ -1,0 +1,17 @@
+// Package builder is where most programs begin: an AgentBuilder takes a driver and
+// capabilities and builds an agent, or says everything that is wrong at once.
+//
+//	a, err := builder.New().
+//		WithName("helper").
+//		WithDriver(driver).
+//		WithInstructions("You are a careful assistant.").
+//		With(capability.UseTools(bash), capability.UseHooks(noForcePush)).
+//		Build().Get()
+//	if err != nil {
+//		return err
+//	}
+//	final, err := a.Run(ctx, agent.NewState(), agent.UserText("what is in this folder?")).Get()
+//
+// A builder is an immutable value: keep one with what your agents have in common,
+// and build on it in several ways. RunAs runs an agent for an answer of a Go type.
+package builder

@@ -1,0 +1,26 @@
+// Package capability puts agents together from parts. A Capability brings several
+// things at once (tools, hooks, limits, middleware) and installs them in a Plan; a
+// Plan becomes an agent.
+//
+//	a, err := builder.New().
+//		WithDriver(driver).
+//		With(
+//			capability.UseTools(bash, read),
+//			capability.UseHooks(noForcePush, auditLog),
+//			capability.UseGuards{Steps: 20, Cost: 0.50},
+//		).
+//		Build().Get()
+//
+// # Order
+//
+// What is given first is outermost. Where capabilities can commute they do: tools,
+// hooks, limits and middleware each have their fixed place, whatever the order of
+// the capabilities that bring them. A capability that must stand behind others
+// says so with Requires or After. Plan.String prints the composed stack.
+//
+// # Writing one
+//
+// A capability is one method, Install, which returns the plan with its part added.
+// Func makes one of a plain func. Everything that is wrong with a plan is told at
+// once, when the agent is built.
+package capability

@@ -1,0 +1,22 @@
+package capability
+
+import (
+	"context"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// together is one observer that tells all of them, in order.
+func together(observers []agent.Observer) agent.Observer {
+	switch len(observers) {
+	case 0:
+		return nil
+	case 1:
+		return observers[0]
+	}
+	return agent.ObserverFunc(func(ctx context.Context, e agent.Event) {
+		for _, o := range observers {
+			o.Observe(ctx, e)
+		}
+	})
+}
