@@ -2,8 +2,10 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/grapnel-go/grapnel/internal/strictjson"
@@ -107,8 +109,8 @@ func (b Bytes) MarshalText() ([]byte, error) {
 func (b *Bytes) UnmarshalText(text []byte) error {
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Strict().Decode(raw, text)
-	if err != nil {
-		return fmt.Errorf("reading base64: %w", err)
+	if err != nil || bytes.ContainsAny(text, "\r\n") {
+		return fmt.Errorf("reading base64: %w", cmp.Or(err, errors.New("there is a line break in it")))
 	}
 	*b = Bytes(raw[:n])
 	return nil

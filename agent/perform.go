@@ -333,7 +333,7 @@ func (a *Agent) execute(ctx context.Context, s State, p *Prepared, into **ToolRe
 		}
 		err = fmt.Errorf("tool %q: call %s: %w", p.Call.Name, p.Original.ID, err)
 		if stop, ok := errors.AsType[*SignalError](err); ok {
-			r.Content, r.Reason = TextContent(stoppedBy(&stop.Signal)), ReasonRunStopped
+			r.Content, r.Reason = TextContent("no result: the run was stopped"), ReasonRunStopped
 			r.Stop, err = &stop.Signal, nil
 		}
 	}

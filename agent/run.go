@@ -114,7 +114,8 @@ type Signal struct {
 	Message string `json:"message,omitempty"`
 	// Source names who stopped the run: a hook, a criterion.
 	Source string `json:"source,omitempty"`
-	// Details are figures such as currentSteps and maxSteps.
+	// Details are figures such as currentSteps and maxSteps. In a state that came
+	// from JSON, numbers among them are of type json.Number.
 	Details map[string]any `json:"details,omitempty"`
 }
 

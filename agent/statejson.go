@@ -1,0 +1,242 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/plog"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// stateVersion is the version of the JSON form that is written, and the only one
+// that is read so far.
+const stateVersion = 1
+
+// stateJSON is the JSON form of a state.
+type stateJSON struct {
+	Version  int           `json:"version"`
+	Session  SessionID     `json:"session,omitempty"`
+	Run      Run           `json:"run,omitzero"`
+	Status   Status        `json:"status,omitempty"`
+	Signal   *Signal       `json:"signal,omitempty"`
+	Messages []messageJSON `json:"messages,omitempty"`
+	// Accepted is how many of the messages were let in.
+	Accepted int        `json:"accepted,omitempty"`
+	Steps    []stepJSON `json:"steps,omitempty"`
+	// First is the index of the run's first step; Failures counts its failed ones.
+	First    int          `json:"first,omitempty"`
+	Failures int          `json:"failures,omitempty"`
+	Metadata metadataJSON `json:"metadata,omitzero"`
+	Usage    *Usage       `json:"usage,omitempty"` // missing is nothing used
+	RunUsage *Usage       `json:"run_usage,omitempty"`
+}
+
+// metadataJSON is values by name, the session's and the run's.
+type metadataJSON struct {
+	Session map[string]json.RawMessage `json:"session,omitempty"`
+	Run     map[string]json.RawMessage `json:"run,omitempty"`
+}
+
+// stepJSON is the JSON form of a step. What was said is in the messages: the
+// reply at index Message, the answers to its calls right behind it.
+type stepJSON struct {
+	Index        int          `json:"index"`
+	Message      *int         `json:"message,omitempty"` // none when the model call failed
+	FinishReason FinishReason `json:"finish_reason,omitempty"`
+	Usage        *Usage       `json:"usage,omitempty"`
+	Model        string       `json:"model,omitempty"`
+	ID           string       `json:"id,omitempty"`
+	Results      []resultJSON `json:"results,omitempty"` // one for each call of the reply
+	Started      time.Time    `json:"started,omitzero"`
+	Duration     int64        `json:"duration_ns,omitempty"`
+	Failure      *Failure     `json:"failure,omitempty"`
+}
+
+// resultJSON is what the message that answers a call does not say.
+type resultJSON struct {
+	Call     *ToolCall `json:"call,omitempty"` // the effective call, where it is not what the model asked
+	Attempts int       `json:"attempts,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Duration int64     `json:"duration_ns,omitempty"`
+	Stop     *Signal   `json:"stop,omitempty"`
+}
+
+// MarshalJSON writes the state in the current version of its JSON form, with all
+// that belongs to the session. What belongs to the agent is not kept: the request,
+// a view, scratch values; nor are error values, of which kind and text remain, and
+// the effects of results, which have been applied. Times are written in UTC. Text
+// that is not valid UTF-8 is written with U+FFFD in the place of what is wrong.
+//
+// A metadata value that JSON cannot hold is an error that names its key.
+func (s State) MarshalJSON() ([]byte, error) {
+	form, err := s.form()
+	if err == nil {
+		err = form.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing the state: %w", err)
+	}
+	return compactJSON(form)
+}
+
+// UnmarshalJSON reads a state that MarshalJSON wrote. It is strict: a newer
+// version, a member that it does not know, or anything that no state can hold is
+// an error that says where. Metadata stays as it came until a typed key reads it;
+// numbers in the details of signals are of type json.Number.
+func (s *State) UnmarshalJSON(data []byte) error {
+	form, err := readState(data)
+	if err != nil {
+		return fmt.Errorf("reading a state: %w", err)
+	}
+	*s = form.state()
+	return nil
+}
+
+func readState(data []byte) (stateJSON, error) {
+	var form stateJSON
+	var known struct {
+		Version *int `json:"version"`
+	}
+	if err := strictjson.Unmarshal(data, &known); err != nil {
+		return form, err
+	}
+	switch version := known.Version; {
+	case version == nil:
+		return form, wrong("/version", "there is no version: this is not the JSON form of a state")
+	case *version > stateVersion:
+		return form, wrong("/version", "version %d is newer than this program reads (%d): use a newer version of the module",
+			*version, stateVersion)
+	case *version < 1:
+		return form, wrong("/version", "there is no version %d", *version)
+	}
+	if err := strictjson.UnmarshalStrict(data, &form); err != nil {
+		return form, err
+	}
+	return form, form.check()
+}
+
+// form is the state as it is written.
+func (s State) form() (stateJSON, error) {
+	d := s.read()
+	form := stateJSON{
+		Version: stateVersion, Session: d.session, Run: d.run, Status: d.status, Signal: d.signal,
+		Accepted: d.accepted, First: d.first, Failures: d.failures, Usage: &d.usage, RunUsage: &d.runUsage,
+		Messages: make([]messageJSON, 0, d.messages.Len()), Steps: make([]stepJSON, 0, d.steps.Len()),
+	}
+	form.Run.Started = form.Run.Started.UTC()
+	for _, m := range d.messages.All() {
+		form.Messages = append(form.Messages, m.form())
+	}
+	for _, r := range d.steps.All() {
+		form.Steps = append(form.Steps, r.form())
+	}
+	var err error
+	form.Metadata, err = d.meta.form()
+	return form, err
+}
+
+// state is the state that a checked form says.
+func (f *stateJSON) state() State {
+	messages := lo.Map(f.Messages, func(m messageJSON, _ int) Message { return m.message() })
+	steps := lo.Map(f.Steps, func(r stepJSON, _ int) StepRecord { return r.record(messages) })
+	return State{&stateData{
+		session: f.Session, run: f.Run, status: f.Status, signal: f.Signal,
+		messages: plog.Of(messages...), accepted: f.Accepted,
+		steps: plog.Of(steps...), first: f.First, failures: f.Failures,
+		meta:  f.Metadata.metadata(),
+		usage: *cmp.Or(f.Usage, &noUsage), runUsage: *cmp.Or(f.RunUsage, &noUsage),
+	}}
+}
+
+func (r StepRecord) form() stepJSON {
+	b := r.read()
+	form := stepJSON{
+		Index: b.index, FinishReason: b.reply.FinishReason, Model: b.reply.Model, ID: b.reply.ID,
+		Results: lo.Map(b.results, func(r *ToolResult, _ int) resultJSON { return r.form() }),
+		Started: b.started.UTC(), Duration: int64(b.took), Failure: b.failure,
+	}
+	if b.reply.Message.body != nil {
+		form.Message = &b.at
+	}
+	if b.reply.Usage != (Usage{}) {
+		form.Usage = &b.reply.Usage
+	}
+	return form
+}
+
+func (r *ToolResult) form() resultJSON {
+	form := resultJSON{
+		Attempts: r.Attempts, Started: r.Started.UTC(), Duration: int64(r.Duration), Stop: r.Stop,
+	}
+	if r.Call != r.Original {
+		form.Call = &r.Call
+	}
+	return form
+}
+
+func (f *stepJSON) record(messages []Message) StepRecord {
+	b := &stepBody{index: f.Index, started: f.Started, took: time.Duration(f.Duration), failure: f.Failure}
+	b.reply = Step{FinishReason: f.FinishReason, Usage: *cmp.Or(f.Usage, &Usage{}), Model: f.Model, ID: f.ID}
+	if f.Message != nil {
+		b.at = *f.Message
+		b.reply.Message = messages[b.at]
+		for i, call := range b.reply.Message.Calls() {
+			b.results = append(b.results, f.Results[i].result(call, messages[b.at+1+i]))
+		}
+	}
+	return StepRecord{b}
+}
+
+func (f *resultJSON) result(call ToolCall, answer Message) *ToolResult {
+	effective := *cmp.Or(f.Call, &call)
+	effective.Index = call.Index
+	return &ToolResult{
+		CallID: call.ID, Tool: answer.Tool(), Call: effective, Original: call, Content: answer.Content(),
+		Status: answer.Status(), Reason: answer.Reason(), DecidedBy: answer.Source(),
+		Attempts: f.Attempts, Started: f.Started, Duration: time.Duration(f.Duration), Stop: f.Stop,
+	}
+}
+
+func (m metadata) form() (metadataJSON, error) {
+	var form metadataJSON
+	for _, e := range m {
+		values, at := &form.Session, "/metadata/session/"
+		if e.scope == ScopeRun {
+			values, at = &form.Run, "/metadata/run/"
+		}
+		if !utf8.ValidString(e.name) {
+			return form, wrong(at, "the name %q is not valid UTF-8", e.name)
+		}
+		raw, err := compactJSON(e.value)
+		if err != nil {
+			return form, wrong(at+pointerToken.Replace(e.name), "%v", err)
+		}
+		if *values == nil {
+			*values = map[string]json.RawMessage{}
+		}
+		(*values)[e.name] = raw
+	}
+	return form, nil
+}
+
+var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (f *metadataJSON) metadata() metadata {
+	var m metadata
+	for scope, values := range map[Scope]map[string]json.RawMessage{ScopeSession: f.Session, ScopeRun: f.Run} {
+		for name, raw := range values {
+			m = append(m, entry{name, scope, kept(raw)})
+		}
+	}
+	slices.SortFunc(m, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.scope, b.scope), cmp.Compare(a.name, b.name))
+	})
+	return m
+}
