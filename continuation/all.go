@@ -1,0 +1,82 @@
+package continuation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// All is the criterion that asks all the given ones, in order, and takes the
+// strongest of what they say: agent.Strongest. Every criterion is asked at every
+// judgement, also when an earlier one forbids to go on or fails, so that the
+// order changes neither the verdict nor who may keep an eye on the run. The
+// errors of all that fail are joined, and each says whose it is.
+//
+// An All among the criteria counts as the list it was made of. All of nothing has
+// no opinion. A nil criterion is a guard that went missing, and an error at every
+// judgement.
+func All(criteria ...agent.Criterion) agent.Criterion {
+	return &all{lo.FlatMap(criteria, func(c agent.Criterion, _ int) []agent.Criterion {
+		if inner, ok := c.(*all); ok {
+			return inner.criteria
+		}
+		return []agent.Criterion{c}
+	})}
+}
+
+type all struct {
+	criteria []agent.Criterion
+}
+
+func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
+	var space [4]agent.Evaluation // on the stack: agreeing to go on allocates nothing
+	said := space[:0]
+	var broken []error
+	for i, c := range a.criteria {
+		var err error
+		if said, err = ask(ctx, c, s, said); err != nil {
+			broken = append(broken, fmt.Errorf("criterion %d of %d, %s: %w", i+1, len(a.criteria), name(c), err))
+		}
+	}
+	if len(broken) > 0 {
+		return mo.Err[agent.Evaluation](errors.Join(broken...))
+	}
+	return mo.Ok(agent.Strongest(said...))
+}
+
+func (a *all) String() string {
+	return "All(" + strings.Join(lo.Map(a.criteria, func(c agent.Criterion, _ int) string { return name(c) }), ", ") + ")"
+}
+
+// ask appends what a criterion says to what others said, unless it is nothing.
+func ask(ctx context.Context, c agent.Criterion, s agent.State, said []agent.Evaluation) ([]agent.Evaluation, error) {
+	if c == nil {
+		return said, errors.New("there is no criterion here: a guard went missing")
+	}
+	if own, ok := c.(judge); ok {
+		e, err := own.judge(ctx, s)
+		if err != nil || e == nil {
+			return said, err
+		}
+		return append(said, *e), nil
+	}
+	e, err := c.Evaluate(ctx, s).Get()
+	if err != nil || e.Verdict == agent.NoOpinion && !e.Handled && e.Effects.Len() == 0 {
+		return said, err
+	}
+	return append(said, e), nil
+}
+
+// name is what a criterion calls itself, or else its type.
+func name(c agent.Criterion) string {
+	if named, ok := c.(fmt.Stringer); ok {
+		return named.String()
+	}
+	return fmt.Sprintf("%T", c)
+}

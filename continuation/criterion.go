@@ -1,0 +1,55 @@
+package continuation
+
+import (
+	"context"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// judge is how the criteria of this package judge: nil is no opinion. Between
+// them and All, which asks them after every step, no Evaluation is copied that
+// says nothing.
+type judge interface {
+	judge(ctx context.Context, s agent.State) (*agent.Evaluation, error)
+}
+
+// criterion is a named judge.
+type criterion struct {
+	name string
+	asks func(ctx context.Context, s agent.State) (*agent.Evaluation, error)
+}
+
+var _ agent.Criterion = (*criterion)(nil)
+
+func (c *criterion) judge(ctx context.Context, s agent.State) (*agent.Evaluation, error) {
+	return c.asks(ctx, s)
+}
+
+func (c *criterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
+	return evaluated(c.asks(ctx, s))
+}
+
+func (c *criterion) String() string { return c.name }
+
+// quick is a criterion that looks at the state alone.
+func quick(name string, asks func(s agent.State) *agent.Evaluation) agent.Criterion {
+	return &criterion{name, func(_ context.Context, s agent.State) (*agent.Evaluation, error) { return asks(s), nil }}
+}
+
+func evaluated(e *agent.Evaluation, err error) mo.Result[agent.Evaluation] {
+	switch {
+	case err != nil:
+		return mo.Err[agent.Evaluation](err)
+	case e == nil:
+		return mo.Ok(agent.Evaluation{})
+	}
+	return mo.Ok(*e)
+}
+
+func forbid(reason agent.StopReason, source, message string, details map[string]any) *agent.Evaluation {
+	return &agent.Evaluation{Verdict: agent.Forbid, Signal: agent.Signal{
+		Reason: reason, Message: message, Source: source, Details: details,
+	}}
+}

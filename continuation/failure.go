@@ -1,0 +1,75 @@
+package continuation
+
+import (
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// failure is what an ErrorPolicy knows of what failed in a step.
+type failure struct {
+	kind     agent.ErrorKind
+	handling Handling
+	tool     string // empty when no tool failed
+	text     string
+}
+
+// worst is the failure of a step that decides what is done: that of the step
+// itself, else of the first tool whose handling is the hardest.
+func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
+	broken := step.Failure()
+	if broken == nil && step.ToolFailures() == 0 {
+		return failure{}, false
+	}
+	for _, result := range step.Results() {
+		if result.Status != agent.ToolFailed {
+			continue
+		}
+		kind := kindOf(result)
+		f := failure{kind: kind, handling: p.of(kind), tool: result.Tool, text: result.Text()}
+		if !failed || f.handling < worst.handling {
+			worst, failed = f, true
+		}
+	}
+	if broken != nil {
+		worst.kind, worst.handling, worst.text = broken.Kind, p.of(broken.Kind), broken.Text
+	}
+	return worst, true
+}
+
+// kindOf is the kind of a tool's failure. The error is gone from a state that
+// came from JSON, the reason is not.
+func kindOf(result agent.ToolResult) agent.ErrorKind {
+	if kind := agent.KindOf(result.Err); kind != agent.KindUnknown {
+		return kind
+	}
+	if result.Reason == agent.ReasonTimeout {
+		return agent.KindTimeout
+	}
+	return agent.KindTool
+}
+
+// message is a sentence for the stop signal. It shows of a tool what the model
+// was shown, which is what the hooks let out, and not the error behind it.
+func (f failure) message(inARow int) string {
+	what := "the step failed"
+	if f.tool != "" {
+		what = fmt.Sprintf("tool %q failed", f.tool)
+	}
+	if inARow > 1 {
+		what = fmt.Sprintf("%d steps in a row failed, at last %s", inARow, what)
+	}
+	return what + ": " + shortened(f.text)
+}
+
+// shortened cuts a text to what a message can hold.
+func shortened(text string) string {
+	const most = 300
+	runes := 0
+	for i := range text {
+		if runes++; runes > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}

@@ -1,0 +1,62 @@
+package continuation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// FinishReason allows the run to stop, as done and for agent.StopFinishReason,
+// when the model ended its last turn for one of the given reasons. With agent.Base
+// that also ends a run whose model asked for tools: allowing to stop is stronger
+// than allowing to go on. The signal's details are finishReason and
+// finishReasons, the list of all that was given. An empty list, a step without a
+// finish reason and a failed model call give no opinion.
+func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
+	reasons = lo.Uniq(lo.Without(reasons, ""))
+	names := lo.Map(reasons, func(r agent.FinishReason, _ int) string { return string(r) })
+	return quick("FinishReason("+strings.Join(names, ", ")+")", func(s agent.State) *agent.Evaluation {
+		last, ok := s.LastStep().Get()
+		if !ok || !slices.Contains(reasons, last.Reply().FinishReason) {
+			return nil
+		}
+		finished := last.Reply().FinishReason
+		return &agent.Evaluation{Verdict: agent.AllowStop, Signal: agent.Signal{
+			Reason:  agent.StopFinishReason,
+			Message: fmt.Sprintf("the model ended its turn for %q", finished),
+			Source:  "continuation.FinishReason",
+			Details: map[string]any{"finishReason": string(finished), "finishReasons": slices.Clone(names)},
+		}}
+	})
+}
+
+// ToolCallPresence allows the run to go on when the last reply asked for tools,
+// and to stop, as completed, when it did not. It has no opinion before the first
+// step and on a failed one.
+//
+// It is one part of agent.Base, for those who put criteria together without it.
+// What else Base does is then theirs to do: without an ErrorPolicy a model that
+// fails is asked again for ever.
+func ToolCallPresence() agent.Criterion {
+	goOn := &agent.Evaluation{Verdict: agent.AllowContinuation}
+	done := &agent.Evaluation{Verdict: agent.AllowStop, Signal: agent.Signal{
+		Reason: agent.StopCompleted, Source: "continuation.ToolCallPresence",
+	}}
+	return quick("ToolCallPresence()", func(s agent.State) *agent.Evaluation {
+		last, ok := s.LastStep().Get()
+		if !ok {
+			return nil
+		}
+		switch last.Kind() {
+		case agent.StepToolExecution:
+			return goOn
+		case agent.StepFinalResponse:
+			return done
+		}
+		return nil
+	})
+}
