@@ -51,24 +51,26 @@ func bareName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(name))
 }
 
-// editDistance counts the bytes to insert, delete or change to get from a to b. Beyond 64 bytes it gives up and
-// says that nothing is alike.
+// editDistance counts the slips of the pen from a to b: bytes inserted, left out, changed, or swapped with their
+// neighbour. Beyond 64 bytes it gives up and says that nothing is alike.
 func editDistance(a, b string) int {
 	const most = 64
 	if len(a) > most || len(b) > most {
 		return most
 	}
-	var row [most + 1]int
+	var before, above, row [most + 1]int // of two bytes of a ago, of one, and now
 	for j := range len(b) + 1 {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, above = above, row
 		row[0] = i + 1
 		for j := range len(b) {
-			changed := diagonal + lo.Ternary(a[i] == b[j], 0, 1)
-			diagonal = row[j+1]
-			row[j+1] = min(changed, row[j]+1, diagonal+1)
+			changed := above[j] + lo.Ternary(a[i] == b[j], 0, 1)
+			row[j+1] = min(changed, row[j]+1, above[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

@@ -133,7 +133,7 @@ func readStrings(s string, i int, into *[]string) int {
 	if s[i] != '[' {
 		return -1
 	}
-	list := []string{}
+	list := make([]string, 0, 4)
 	i = space(s, i+1)
 	if i < len(s) && s[i] == ']' {
 		*into = list
@@ -181,22 +181,24 @@ func readFloat(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
 	return end
 }
 
-// readInteger takes what is written as a plain integer of at most 18 digits.
+// readInteger takes a number of at most 18 digits, with nothing but zeros after the point. What it leaves unread, such
+// as an exponent, is not what Decode goes on with.
 func readInteger(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
 	first := i
 	if s[i] == '-' {
 		first++
 	}
-	end := digits(s, first)
+	end, n := first, int64(0)
+	for ; end < len(s) && s[end] >= '0' && s[end] <= '9'; end++ {
+		n = n*10 + int64(s[end]-'0') // may overflow, but then there are too many digits
+	}
 	if end == first || end > first+18 || (s[first] == '0' && end > first+1) {
 		return -1
 	}
-	if end < len(s) && (s[end] == '.' || s[end]|0x20 == 'e') {
-		return -1
-	}
-	var n int64
-	for _, digit := range []byte(s[first:end]) {
-		n = n*10 + int64(digit-'0')
+	if end+1 < len(s) && s[end] == '.' && s[end+1] == '0' { // models write 10.0
+		for end++; end < len(s) && s[end] == '0'; {
+			end++
+		}
 	}
 	if first > i {
 		n = -n

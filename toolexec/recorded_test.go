@@ -1,0 +1,151 @@
+package toolexec
+
+import (
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+type recordedRun struct {
+	ID       string `json:"id"`
+	ToolsRef string `json:"tools_ref"`
+	Messages []struct {
+		ToolCalls []struct {
+			Function struct {
+				Name      string `json:"name"`
+				Arguments string `json:"arguments"`
+			} `json:"function"`
+			Malformed bool `json:"x_malformed"`
+		} `json:"tool_calls"`
+	} `json:"messages"`
+}
+
+// What models really sent: what the recordings call malformed is refused as that and nothing else is, and about what
+// fits the schemas another library agrees.
+func TestRecordedArguments(t *testing.T) {
+	folder := sharedTranscripts(t)
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl.gz"))
+	require.NoError(t, err)
+	tools := make(map[string]map[string]recordedTool)
+	calls, malformed, invalid, plain := 0, 0, 0, 0
+	for _, file := range files {
+		for run := range recordedRuns(t, file) {
+			if run.ToolsRef == "" {
+				continue
+			}
+			if tools[run.ToolsRef] == nil {
+				tools[run.ToolsRef] = recordedTools(t, filepath.Join(folder, run.ToolsRef))
+			}
+			for _, message := range run.Messages {
+				for _, call := range message.ToolCalls {
+					tool, ok := tools[run.ToolsRef][call.Function.Name]
+					if !ok {
+						continue
+					}
+					calls++
+					args := call.Function.Arguments
+					wrong, _ := errors.AsType[*agent.ArgumentsError](tool.schema.Validate(args))
+					require.Equal(t, call.Malformed, wrong != nil && wrong.Malformed, "%s: %s: %v", run.ID, args, wrong)
+					if call.Malformed {
+						malformed++
+						continue
+					}
+					if testing.AllocsPerRun(1, func() { _ = strictjson.CheckObject(args) }) == 0 {
+						plain++
+					}
+					var value any
+					require.NoError(t, json.Unmarshal([]byte(args), &value))
+					require.Equal(t, tool.other.Validate(value) != nil, wrong != nil, "%s: %s: %v", run.ID, args, wrong)
+					if wrong != nil {
+						invalid++
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d calls: %d malformed, %d invalid, %d read without allocation", calls, malformed, invalid, plain)
+	assert.NotZero(t, malformed)
+	assert.NotZero(t, invalid)
+	assert.Greater(t, plain, calls*9/10, "the scanner misses what models commonly send")
+}
+
+// recordedTool is a schema twice over: ours, and the same read by another library.
+type recordedTool struct {
+	schema *Schema
+	other  *jsonschema.Resolved
+}
+
+// recordedRuns reads a file of runs, one a line.
+func recordedRuns(t *testing.T, path string) iter.Seq[recordedRun] {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, file.Close()) })
+	unzipped, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	lines := json.NewDecoder(unzipped)
+	return func(yield func(recordedRun) bool) {
+		for {
+			var run recordedRun
+			err := lines.Decode(&run)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			require.NoError(t, err, path)
+			if !yield(run) {
+				return
+			}
+		}
+	}
+}
+
+// recordedTools compiles the tool schemas a run refers to, by tool name.
+func recordedTools(t *testing.T, path string) map[string]recordedTool {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var list []struct {
+		Function struct {
+			Name       string          `json:"name"`
+			Parameters json.RawMessage `json:"parameters"`
+		} `json:"function"`
+	}
+	require.NoError(t, json.Unmarshal(text, &list))
+	tools := make(map[string]recordedTool)
+	for _, tool := range list {
+		var schema jsonschema.Schema
+		require.NoError(t, json.Unmarshal(tool.Function.Parameters, &schema))
+		other, err := schema.Resolve(nil)
+		require.NoError(t, err)
+		tools[tool.Function.Name] = recordedTool{schema: compiled(t, string(tool.Function.Parameters)), other: other}
+	}
+	return tools
+}
+
+// sharedTranscripts is the folder of recorded runs that lies beside the module, not in it.
+func sharedTranscripts(t *testing.T) string {
+	t.Helper()
+	shared := cmp.Or(os.Getenv("GRAPNEL_SHARED"), filepath.Join("..", "..", "shared"))
+	folder := filepath.Join(shared, "transcripts")
+	if _, err := os.Stat(folder); err != nil {
+		const how = "no recorded runs: put the shared folder beside the module, or its path into GRAPNEL_SHARED"
+		if os.Getenv("GRAPNEL_TEST_ALL") == "1" {
+			t.Fatal(how)
+		}
+		t.Skip(how)
+	}
+	return folder
+}
