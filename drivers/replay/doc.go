@@ -1,5 +1,6 @@
-// Package replay reads recordings of agent runs: what the model said, which tools it called with which
-// arguments, and what they answered.
+// Package replay reads recordings of agent runs (what the model said, which tools it called with which
+// arguments, and what they answered) and plays them: the recorded turns are the model, the recorded answers the
+// tools, and everything between them is a real agent with its hooks.
 //
 //	recording, err := replay.Open("session.jsonl.gz")
 //	if err != nil {
@@ -14,6 +15,23 @@
 //			fmt.Println(run.ID, call.ID, call.Function.Name, call.Function.Arguments)
 //		}
 //	}
+//
+// Playing one:
+//
+//	a, err := builder.New().
+//		WithDriver(replay.Driver{}).
+//		With(capability.UseTools(replay.Tools(schemas...)...), capability.UseHooks(policy...)).
+//		Build().Get()
+//	…
+//	session, err := replay.NewSession(record)
+//	…
+//	played, err := session.Play(ctx, a)
+//	for _, d := range played.Departures {
+//		fmt.Println(d) // where the play left the recording: a denied call, other arguments …
+//	}
+//
+// One agent plays any number of sessions, also at once. After the first departure the recorded model talks to a
+// world that is no longer there: it was not told what this agent was told.
 //
 // # The format
 //
