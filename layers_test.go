@@ -72,7 +72,7 @@ var layers = map[string]layer{
 	"agent":               {Ours: []string{"internal/plog", "internal/strictjson"}, Modules: core},
 
 	// The seams, none of which knows another.
-	"processor":    {Ours: []string{"agent"}, Modules: core, Planned: true},
+	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent"}, Modules: core},
 	"hooks":        {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 	"toolexec": {
@@ -81,15 +81,14 @@ var layers = map[string]layer{
 	},
 
 	// What brings them together.
-	"capability": {Ours: []string{"agent", "processor", "toolexec", "continuation", "hooks"}, Modules: core, Planned: true},
+	"capability": {Ours: []string{"agent", "processor", "toolexec", "continuation", "hooks"}, Modules: core},
 	"builder": {
-		Planned: true,
 		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability"},
 		Modules: core,
 	},
 
 	// What helps to test the seams.
-	"agent/agenttest": {Ours: []string{"agent"}, Modules: core, Test: true, Planned: true},
+	"agent/agenttest": {Ours: []string{"agent"}, Modules: core, Test: true},
 	"hooks/hookstest": {Ours: []string{"agent", "hooks"}, Modules: core, Test: true, Planned: true},
 
 	// Models.
