@@ -282,6 +282,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func benchmarkDecode[In any](b *testing.B, args string) {
+	b.Helper()
 	d := decoderOf[In](b)
 	b.Run("fused", func(b *testing.B) {
 		b.ReportAllocs()

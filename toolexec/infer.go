@@ -120,11 +120,11 @@ func (in *inference) visit(t reflect.Type) error {
 	if t.Kind() == reflect.Pointer {
 		return in.visit(t.Elem())
 	}
-	if source, ok := reflect.Zero(t).Interface().(SchemaSource); ok {
+	if source, ok := reflect.TypeAssert[SchemaSource](reflect.Zero(t)); ok {
 		return in.declared(t, source)
 	}
 	if t == reflect.TypeFor[time.Duration]() {
-		return fmt.Errorf("a time.Duration has no JSON form that models agree on: use a number with the unit in its name")
+		return errors.New("a time.Duration has no JSON form that models agree on: use a number with the unit in its name")
 	}
 	switch strictjson.ReadsBy(t) {
 	case strictjson.ByJSON:

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -36,44 +35,23 @@ type recordedRun struct {
 // What models really sent: what the recordings call malformed is refused as that and nothing else is, and about what
 // fits the schemas another library agrees.
 func TestRecordedArguments(t *testing.T) {
-	folder := sharedTranscripts(t)
-	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl.gz"))
-	require.NoError(t, err)
-	tools := make(map[string]map[string]recordedTool)
 	calls, malformed, invalid, plain := 0, 0, 0, 0
-	for _, file := range files {
-		for run := range recordedRuns(t, file) {
-			if run.ToolsRef == "" {
-				continue
-			}
-			if tools[run.ToolsRef] == nil {
-				tools[run.ToolsRef] = recordedTools(t, filepath.Join(folder, run.ToolsRef))
-			}
-			for _, message := range run.Messages {
-				for _, call := range message.ToolCalls {
-					tool, ok := tools[run.ToolsRef][call.Function.Name]
-					if !ok {
-						continue
-					}
-					calls++
-					args := call.Function.Arguments
-					wrong, _ := errors.AsType[*agent.ArgumentsError](tool.schema.Validate(args))
-					require.Equal(t, call.Malformed, wrong != nil && wrong.Malformed, "%s: %s: %v", run.ID, args, wrong)
-					if call.Malformed {
-						malformed++
-						continue
-					}
-					if testing.AllocsPerRun(1, func() { _ = strictjson.CheckObject(args) }) == 0 {
-						plain++
-					}
-					var value any
-					require.NoError(t, json.Unmarshal([]byte(args), &value))
-					require.Equal(t, tool.other.Validate(value) != nil, wrong != nil, "%s: %s: %v", run.ID, args, wrong)
-					if wrong != nil {
-						invalid++
-					}
-				}
-			}
+	for call := range recordedCalls(t, sharedTranscripts(t)) {
+		calls++
+		wrong, _ := errors.AsType[*agent.ArgumentsError](call.tool.schema.Validate(call.args))
+		require.Equal(t, call.malformed, wrong != nil && wrong.Malformed, "%s: %s: %v", call.run, call.args, wrong)
+		if call.malformed {
+			malformed++
+			continue
+		}
+		if testing.AllocsPerRun(1, func() { _ = strictjson.CheckObject(call.args) }) == 0 {
+			plain++
+		}
+		var value any
+		require.NoError(t, json.Unmarshal([]byte(call.args), &value))
+		require.Equal(t, call.tool.other.Validate(value) != nil, wrong != nil, "%s: %s: %v", call.run, call.args, wrong)
+		if wrong != nil {
+			invalid++
 		}
 	}
 	t.Logf("%d calls: %d malformed, %d invalid, %d read without allocation", calls, malformed, invalid, plain)
@@ -82,31 +60,58 @@ func TestRecordedArguments(t *testing.T) {
 	assert.Greater(t, plain, calls*9/10, "the scanner misses what models commonly send")
 }
 
+type recordedCall struct {
+	run, args string
+	malformed bool
+	tool      recordedTool
+}
+
+// recordedCalls are the calls of all recorded runs to tools whose schemas are known.
+func recordedCalls(t *testing.T, folder string) iter.Seq[recordedCall] {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl.gz"))
+	require.NoError(t, err)
+	tools := map[string]map[string]recordedTool{"": {}}
+	return func(yield func(recordedCall) bool) {
+		for run := range recordedRuns(t, files) {
+			if tools[run.ToolsRef] == nil {
+				tools[run.ToolsRef] = recordedTools(t, filepath.Join(folder, run.ToolsRef))
+			}
+			for _, message := range run.Messages {
+				for _, call := range message.ToolCalls {
+					tool, ok := tools[run.ToolsRef][call.Function.Name]
+					if ok && !yield(recordedCall{run.ID, call.Function.Arguments, call.Malformed, tool}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // recordedTool is a schema twice over: ours, and the same read by another library.
 type recordedTool struct {
 	schema *Schema
 	other  *jsonschema.Resolved
 }
 
-// recordedRuns reads a file of runs, one a line.
-func recordedRuns(t *testing.T, path string) iter.Seq[recordedRun] {
+// recordedRuns reads files of runs, one run a line.
+func recordedRuns(t *testing.T, files []string) iter.Seq[recordedRun] {
 	t.Helper()
-	file, err := os.Open(path)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, file.Close()) })
-	unzipped, err := gzip.NewReader(file)
-	require.NoError(t, err)
-	lines := json.NewDecoder(unzipped)
 	return func(yield func(recordedRun) bool) {
-		for {
-			var run recordedRun
-			err := lines.Decode(&run)
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			require.NoError(t, err, path)
-			if !yield(run) {
-				return
+		for _, path := range files {
+			file, err := os.Open(path)
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, file.Close()) })
+			unzipped, err := gzip.NewReader(file)
+			require.NoError(t, err)
+			lines := json.NewDecoder(unzipped)
+			for lines.More() {
+				var run recordedRun
+				require.NoError(t, lines.Decode(&run), path)
+				if !yield(run) {
+					return
+				}
 			}
 		}
 	}

@@ -163,23 +163,23 @@ func (r *reporter) schema(err *jsonschema.ValidationError, below ...string) any 
 // alternatives reports on a value that fits none of several forms: the kinds of value that would do; or, of the one
 // form it comes close to, the problems; or all forms in turn.
 func (r *reporter) alternatives(err *jsonschema.ValidationError) {
-	wanted, close := []string{}, [][]agent.ArgumentProblem{}
+	wanted, near := []string{}, [][]agent.ArgumentProblem{}
 	for _, cause := range err.Causes {
 		if k, ok := innermost(cause).ErrorKind.(*kind.Type); ok && len(innermost(cause).InstanceLocation) == len(err.InstanceLocation) {
 			wanted = append(wanted, k.Want...)
 			continue
 		}
-		close = append(close, violations(r.document, r.root, cause))
+		near = append(near, violations(r.document, r.root, cause))
 	}
-	switch len(close) {
+	switch len(near) {
 	case 0:
 		r.add(err, nil, "%s", r.value(&jsonschema.ValidationError{
 			InstanceLocation: err.InstanceLocation, ErrorKind: &kind.Type{Want: lo.Uniq(wanted)},
 		}))
 	case 1:
-		r.problems = append(r.problems, close[0]...)
+		r.problems = append(r.problems, near[0]...)
 	default:
-		forms := lo.Map(close, func(problems []agent.ArgumentProblem, i int) string {
+		forms := lo.Map(near, func(problems []agent.ArgumentProblem, i int) string {
 			return fmt.Sprintf("(%d) %s", i+1, strings.Join(problemTexts(problems), ", "))
 		})
 		if len(forms) > 4 {

@@ -104,7 +104,7 @@ func TestFoldAgreesWithEqualFold(t *testing.T) {
 		b := rapid.SampledFrom([]string{strings.ToUpper(a), strings.ToLower(a), a + "x", rapid.String().Draw(t, "b")}).Draw(t, "other")
 		assert.Equal(t, strings.EqualFold(a, b), fold(a) == fold(b), "%q %q", a, b)
 	})
-	for r := rune(0); r < 0x20000; r++ {
+	for r := range rune(0x20000) {
 		if other := foldRune(r); other != r {
 			require.True(t, strings.EqualFold(string(r), string(other)), "%U folds to %U", r, other)
 		}
