@@ -9,6 +9,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 // String prints the composed stack, outermost first: what wraps a run, a step, the
@@ -46,7 +47,7 @@ func (p Plan) executorName() string {
 	if p.executor != nil {
 		return nameOf(p.executor)
 	}
-	names := lo.Map(p.tools, func(t interface{ Spec() agent.ToolSpec }, _ int) string {
+	names := lo.Map(p.tools, func(t toolexec.Tool, _ int) string {
 		if t == nil {
 			return "nil"
 		}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the expected output anew")
+
+const expected = "testdata/output.txt"
+
+// What the README's first command prints.
+func TestOutput(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), &out, false))
+	if *update {
+		require.NoError(t, os.WriteFile(expected, out.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(expected)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), out.String())
+}
+
+// Colours change nothing but the colours.
+func TestColours(t *testing.T) {
+	var plain, coloured bytes.Buffer
+	require.NoError(t, run(t.Context(), &plain, false))
+	require.NoError(t, run(t.Context(), &coloured, true))
+	assert.Contains(t, coloured.String(), "\x1b[31m")
+	assert.NotContains(t, plain.String(), "\x1b")
+	for _, code := range []string{bold, dim, red, green, yellow, cyan, "0"} {
+		coloured = *bytes.NewBuffer(bytes.ReplaceAll(coloured.Bytes(), []byte("\x1b["+code+"m"), nil))
+	}
+	assert.Equal(t, plain.String(), coloured.String())
+}
