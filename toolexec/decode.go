@@ -13,7 +13,8 @@ import (
 
 // Decoder reads argument texts into values of type In, strictly: what it takes is one JSON object with a single
 // reading that fits the schema, and what it puts into the value is what that object says. Flat structs are checked
-// and decoded in one pass. A Decoder does not change and may be used by many goroutines at once.
+// and decoded in one pass. Make one with NewDecoder, the zero value is of no use. A Decoder does not change and may be
+// used by many goroutines at once.
 type Decoder[In any] struct {
 	schema *Schema
 	flat   *strictjson.Flat // nil: In is not flat, or the schema is not the inferred one
