@@ -5,6 +5,7 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 	"github.com/grapnel-go/grapnel/bench/bare"
 	"github.com/grapnel-go/grapnel/bench/eino"
+	"github.com/grapnel-go/grapnel/bench/grapnel"
 )
 
 // All returns every contender in the order of the tables. The first is the one
@@ -12,6 +13,7 @@ import (
 func All() []bench.Contender {
 	return []bench.Contender{
 		bare.Contender(),
+		grapnel.Contender(),
 		eino.Contender(),
 	}
 }

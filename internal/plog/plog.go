@@ -1,26 +1,28 @@
 package plog
 
 import (
+	"fmt"
 	"iter"
 	"sync/atomic"
 )
 
-// firstCapacity is the capacity of a log's first backing array, in elements: a
-// short conversation fits without a copy.
-const firstCapacity = 8
+// chunkSize is how many elements stand together. A fork copies at most that many,
+// and a pointer for each chunk before.
+const chunkSize = 32
 
 // Log is an immutable sequence of T. The zero Log is empty and ready to use.
 // It is two words; pass it by value.
 type Log[T any] struct {
-	backing *backing[T]
-	length  int
+	line   *line[T]
+	length int
 }
 
-// backing is the array that logs of one line of descent share. Slots below
-// claimed belong to somebody; a slot is written by the one who claimed it and
-// read only by logs that are longer than its index.
-type backing[T any] struct {
-	slots   []T
+// line is what logs of one line of descent share. Slots below claimed belong to
+// somebody; a slot is written by the one who claimed it and read only by logs that
+// are longer than its index. A chunk is put in by the one who claimed its first
+// slot.
+type line[T any] struct {
+	chunks  []*[chunkSize]T
 	claimed atomic.Int64
 }
 
@@ -35,8 +37,13 @@ func (l Log[T]) Len() int { return l.length }
 // At returns element i, counted from zero. It panics when i is out of range, as
 // an index into a slice does.
 func (l Log[T]) At(i int) T {
-	return l.view()[i]
+	if uint(i) >= uint(l.length) {
+		panic(fmt.Sprintf("plog: index %d out of range with length %d", i, l.length))
+	}
+	return l.at(i)
 }
+
+func (l Log[T]) at(i int) T { return l.line.chunks[i/chunkSize][i%chunkSize] }
 
 // Last returns the newest element, and false when the log is empty.
 func (l Log[T]) Last() (T, bool) {
@@ -44,7 +51,7 @@ func (l Log[T]) Last() (T, bool) {
 		var none T
 		return none, false
 	}
-	return l.backing.slots[l.length-1], true
+	return l.at(l.length - 1), true
 }
 
 // All iterates over the elements with their index, oldest first.
@@ -54,8 +61,11 @@ func (l Log[T]) All() iter.Seq2[int, T] { return l.From(0) }
 // when i is negative.
 func (l Log[T]) From(i int) iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
+		if i < 0 {
+			panic(fmt.Sprintf("plog: index %d out of range with length %d", i, l.length))
+		}
 		for i := i; i < l.length; i++ {
-			if !yield(i, l.backing.slots[i]) {
+			if !yield(i, l.at(i)) {
 				return
 			}
 		}
@@ -66,7 +76,7 @@ func (l Log[T]) From(i int) iter.Seq2[int, T] {
 func (l Log[T]) Backward() iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
 		for i := l.length - 1; i >= 0; i-- {
-			if !yield(i, l.backing.slots[i]) {
+			if !yield(i, l.at(i)) {
 				return
 			}
 		}
@@ -76,8 +86,10 @@ func (l Log[T]) Backward() iter.Seq2[int, T] {
 // Truncate returns the log of the first n elements. It panics when n is
 // negative or more than Len. What is appended to it later is a fork.
 func (l Log[T]) Truncate(n int) Log[T] {
-	_ = l.view()[:n:n]
-	return Log[T]{backing: l.backing, length: n}
+	if n < 0 || n > l.length {
+		panic(fmt.Sprintf("plog: cannot truncate to %d with length %d", n, l.length))
+	}
+	return Log[T]{line: l.line, length: n}
 }
 
 // Append returns a log with items after the elements of l, which stays as it
@@ -87,26 +99,41 @@ func (l Log[T]) Append(items ...T) Log[T] {
 		return l
 	}
 	end := l.length + len(items)
-	if b := l.backing; b != nil && end <= len(b.slots) &&
-		b.claimed.CompareAndSwap(int64(l.length), int64(end)) {
-		copy(b.slots[l.length:end], items)
-		return Log[T]{backing: b, length: end}
+	needed := (end + chunkSize - 1) / chunkSize
+	to := l.line
+	switch {
+	case to == nil:
+		to = &line[T]{chunks: make([]*[chunkSize]T, max(needed, 4))}
+		to.claimed.Store(int64(end))
+	case !to.claimed.CompareAndSwap(int64(l.length), int64(end)):
+		to = l.fork(needed)
+		to.claimed.Store(int64(end))
+	case needed > len(to.chunks):
+		// The claim holds for the last chunk, too: it goes along, not copied.
+		longer := &line[T]{chunks: make([]*[chunkSize]T, 2*needed)}
+		copy(longer.chunks, to.chunks)
+		longer.claimed.Store(int64(end))
+		to = longer
 	}
-	b := &backing[T]{slots: make([]T, capacity(end))}
-	copy(b.slots, l.view())
-	copy(b.slots[l.length:], items)
-	b.claimed.Store(int64(end))
-	return Log[T]{backing: b, length: end}
+	for i, item := range items {
+		at := l.length + i
+		if at%chunkSize == 0 {
+			to.chunks[at/chunkSize] = new([chunkSize]T)
+		}
+		to.chunks[at/chunkSize][at%chunkSize] = item
+	}
+	return Log[T]{line: to, length: end}
 }
 
-// view is what l may read, clipped.
-func (l Log[T]) view() []T {
-	if l.backing == nil {
-		return nil
+// fork is a new line with room for so many chunks: full chunks are shared, the
+// one that is not full is copied as far as l reaches.
+func (l Log[T]) fork(needed int) *line[T] {
+	to := &line[T]{chunks: make([]*[chunkSize]T, max(needed+1, len(l.line.chunks)))}
+	full, rest := l.length/chunkSize, l.length%chunkSize
+	copy(to.chunks, l.line.chunks[:full])
+	if rest > 0 {
+		to.chunks[full] = new([chunkSize]T)
+		copy(to.chunks[full][:rest], l.line.chunks[full][:rest])
 	}
-	return l.backing.slots[:l.length:l.length]
+	return to
 }
-
-// capacity of a new backing array that must hold n elements: doubled, so that
-// appending one at a time copies each element a constant number of times.
-func capacity(n int) int { return max(firstCapacity, 2*n) }

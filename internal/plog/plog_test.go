@@ -57,7 +57,7 @@ func TestForksEqualTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		logs := []plog.Log[int]{{}}
 		model := [][]int{{}}
-		steps := rapid.IntRange(1, 60).Draw(t, "steps")
+		steps := rapid.IntRange(1, 80).Draw(t, "steps")
 		for range steps {
 			at := rapid.IntRange(0, len(logs)-1).Draw(t, "at")
 			if rapid.IntRange(0, 4).Draw(t, "kind") == 0 {
@@ -66,7 +66,7 @@ func TestForksEqualTheModel(t *testing.T) {
 				model = append(model, slices.Clone(model[at][:n]))
 				continue
 			}
-			items := rapid.SliceOfN(rapid.Int(), 0, 5).Draw(t, "items")
+			items := rapid.SliceOfN(rapid.Int(), 0, 70).Draw(t, "items")
 			logs = append(logs, logs[at].Append(items...))
 			model = append(model, append(slices.Clone(model[at]), items...))
 		}
