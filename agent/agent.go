@@ -126,18 +126,12 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
 	s = s.With(input...).begun(a.identity(settings, s), a.requestOf(settings), l)
 	s.Emit(ctx, RunStarted{s.Run()})
-	final, err := a.run(ctx, s).Get()
-	if err == nil && !final.Status().Terminal() {
-		err = errors.New("a processor around the run returned a state that has not ended")
-	}
-	if err != nil {
-		final, err = a.asRunError(ctx, s, err)
+	final, err := Conclude(ctx, s, a.run(ctx, s)).Get()
+	if broken, ok := runErrorOf(s, err); ok {
+		broken.State = broken.State.released() // nobody else has this error yet
+		final = broken.State
 	}
 	final = final.released()
-	if status := final.Status(); err == nil && (status == StatusCancelled || status == StatusFailed) {
-		signal := final.StopSignal().OrElse(Signal{Message: "no reason given"})
-		err = &RunError{State: final, Err: cmp.Or(context.Cause(ctx), errors.New(signal.Message))}
-	}
 	l.tell(ctx, RunCompleted{State: final, Err: err})
 	if settings.onEnd != nil {
 		settings.onEnd(final)
@@ -177,22 +171,34 @@ func (a *Agent) identity(settings RunSettings, s State) Run {
 	return run
 }
 
-// asRunError makes one kind of error of whatever came up the chain.
-func (a *Agent) asRunError(ctx context.Context, s State, err error) (State, error) {
-	broken, ok := runErrorOf(s, err)
-	if !ok {
-		var final State
-		if final, err = a.broken(ctx, s, err).Get(); err == nil {
-			return final, nil
+// Conclude is what Run makes of the result that came up through processors around
+// a run that began with s: a state that has ended, or a *RunError with the state
+// that a failed or cancelled run left. Processors around a run use it to know how
+// the run ends; ctx is the one they were called with.
+func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[State] {
+	final, err := result.Get()
+	if err == nil && !final.Status().Terminal() {
+		err = errors.New("a processor around the run returned a state that has not ended")
+	}
+	if _, ok := runErrorOf(s, err); err != nil && !ok {
+		final, err = broken(ctx, s, err).Get()
+	}
+	if failed, ok := runErrorOf(s, err); ok {
+		final = failed.State
+		if err == error(failed) { //nolint:errorlint // this very value: nobody wrapped it
+			err = cmp.Or(failed.Err, err)
 		}
-		broken, _ = runErrorOf(s, err)
 	}
-	if status := broken.State.Status(); status != StatusFailed && status != StatusCancelled {
-		signal := Signal{Reason: StopError, Message: err.Error(), Source: baseSource}
-		broken.State = broken.State.ended(StatusFailed, signal) // saved by a processor
+	switch status := final.Status(); {
+	case status == StatusCancelled, status == StatusFailed:
+		signal := final.StopSignal().OrElse(Signal{Message: "no reason given"})
+		err = cmp.Or(err, context.Cause(ctx), errors.New(signal.Message))
+	case err == nil:
+		return mo.Ok(final)
+	default: // saved by a processor
+		final = final.ended(StatusFailed, Signal{Reason: StopError, Message: err.Error(), Source: baseSource})
 	}
-	broken.State = broken.State.released()
-	return broken.State, err
+	return mo.Err[State](&RunError{State: final, Err: err})
 }
 
 // runErrorOf finds in err the error of the run that s belongs to. That of another
@@ -216,14 +222,14 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 		}
 		verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
 		if err != nil {
-			return a.broken(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
+			return broken(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
 		}
 		s.Emit(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
 		if s = s.Apply(verdict.Effects).letIn(); verdict.Stops() {
-			return a.end(s, verdict)
+			return end(s, verdict)
 		}
 		if signal := s.read().signal; signal != nil { // a criterion without Base forgot it
-			return a.end(s, Evaluation{Verdict: Forbid, Signal: *signal})
+			return end(s, Evaluation{Verdict: Forbid, Signal: *signal})
 		}
 		before := s.RunStepCount()
 		s.Emit(ctx, StepStarted{s.Run(), before})
@@ -232,7 +238,7 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 		case err != nil:
 			broken, begun := errors.AsType[*StepError](err)
 			if !begun {
-				return a.interrupted(ctx, s, err)
+				return interrupted(ctx, s, err)
 			}
 			next = broken.State
 		case next.read().live != l:
@@ -253,7 +259,7 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 
 // interrupted ends the run for an error that is not the step's own. A processor
 // that fails after the step was taken saves it in a RunError.
-func (a *Agent) interrupted(ctx context.Context, s State, err error) mo.Result[State] {
+func interrupted(ctx context.Context, s State, err error) mo.Result[State] {
 	if saved, ok := runErrorOf(s, err); ok && saved.Err != nil {
 		taken := saved.State.RunStepCount() > s.RunStepCount()
 		if s, err = saved.State, saved.Err; taken {
@@ -261,17 +267,17 @@ func (a *Agent) interrupted(ctx context.Context, s State, err error) mo.Result[S
 			s.Emit(ctx, StepCompleted{s.Run(), last})
 		}
 	}
-	return a.broken(ctx, s, err)
+	return broken(ctx, s, err)
 }
 
 // broken ends the run for an error: as its context was, if that ended; as a
 // SignalError says; else as failed.
-func (a *Agent) broken(ctx context.Context, s State, err error) mo.Result[State] {
+func broken(ctx context.Context, s State, err error) mo.Result[State] {
 	if ctx.Err() != nil {
 		return mo.Ok(cancelled(ctx, s))
 	}
 	if stop, ok := errors.AsType[*SignalError](err); ok {
-		return a.end(s, Evaluation{Verdict: Forbid, Signal: stop.Signal})
+		return end(s, Evaluation{Verdict: Forbid, Signal: stop.Signal})
 	}
 	return failed(s, err)
 }
@@ -280,7 +286,7 @@ func (a *Agent) broken(ctx context.Context, s State, err error) mo.Result[State]
 var errForeign = errors.New("a processor handed on a state that is not of this run: derive it from the one it was given")
 
 // end returns the state that the verdict ends the run in.
-func (a *Agent) end(s State, verdict Evaluation) mo.Result[State] {
+func end(s State, verdict Evaluation) mo.Result[State] {
 	signal := verdict.Signal
 	switch signal.Reason {
 	case StopCompleted, StopFinishReason:

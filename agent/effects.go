@@ -107,7 +107,7 @@ func (s State) Apply(e Effects) State {
 			if m.Source() == "" && effect.source != "" {
 				m = m.WithSource(effect.source)
 			}
-			d.messages = d.messages.Append(m)
+			d.add(m)
 		case effectContext:
 			context = append(context, effect.context)
 			if !slices.Contains(sources, effect.source) {
@@ -122,7 +122,7 @@ func (s State) Apply(e Effects) State {
 		if source == "" {
 			source = "context"
 		}
-		d.messages = d.messages.Append(UserText(strings.Join(context, "\n\n")).WithSource(source))
+		d.add(UserText(strings.Join(context, "\n\n")).WithSource(source))
 	}
 	return State{d}
 }

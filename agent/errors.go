@@ -75,10 +75,13 @@ type RunError struct {
 }
 
 func (e *RunError) Error() string {
+	if _, ok := runErrorOf(e.State, e.Err); ok {
+		return e.Err.Error() // it says all this, and what a processor had to add
+	}
 	run := e.State.Run()
-	what := "failed"
-	if e.State.Status() == StatusCancelled {
-		what = "cancelled"
+	what := StatusFailed
+	if status := e.State.Status(); status.Terminal() {
+		what = status
 	}
 	return fmt.Sprintf("agent %q: run %s %s at step %d: %v", run.Agent, run.ID, what, e.State.RunStepCount(), e.Err)
 }

@@ -73,13 +73,23 @@ func (s State) With(messages ...Message) State {
 		return s
 	}
 	d := s.copied()
-	d.messages = d.messages.Append(messages...)
+	d.add(messages...)
 	return State{d}
 }
 
+// add appends messages to the transcript, and to what the model is shown in its
+// place.
+func (d *stateData) add(messages ...Message) {
+	d.messages = d.messages.Append(messages...)
+	if d.view != nil {
+		view := d.view.Append(messages...)
+		d.view = &view
+	}
+}
+
 // WithView returns s such that the model is shown the given messages in place of
-// the transcript. It is meant for one model call: the transcript of the state
-// that the call is recorded in stays as it is.
+// the transcript, and behind them what is added later. It is meant for one model
+// call: the transcript of the state that the call is recorded in stays as it is.
 func (s State) WithView(messages ...Message) State {
 	d := s.copied()
 	view := plog.Of(messages...)
