@@ -107,8 +107,12 @@ func ended(ctx context.Context, t *bound, err error) error {
 	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // made by run, of this very attempt
 		return err
 	}
-	if ctx.Err() != nil {
+	_, stops := stopIn(err)
+	switch {
+	case ctx.Err() != nil:
 		return &CancelledError{Cause: context.Cause(ctx), Abandoned: err == nil, Err: err}
+	case stops:
+		return err
 	}
 	return &TimeoutError{After: t.policy.Timeout, Abandoned: err == nil, Err: err}
 }

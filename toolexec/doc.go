@@ -8,11 +8,11 @@
 //	if err != nil {
 //		return err // everything that is wrong with any tool
 //	}
-//	a := agent.New(agent.Config{
+//	a, err := agent.New(agent.Config{
 //		Driver:   driver,
 //		Request:  agent.Request{Tools: box.Specs()},
 //		Executor: toolexec.NewExecutor(box, toolexec.Options{}),
-//	})
+//	}).Get()
 //
 // # Tools
 //
@@ -49,6 +49,7 @@
 //	panicked                           failed        panic               1 or more
 //	took too long                      failed        timeout             1 or more
 //	was cancelled with its run         failed        cancelled           1 or more
+//	returned an *agent.SignalError     executed      run_stopped         1 or more
 //	was never started                  not_executed  malformed_arguments,
 //	                                                 unknown_tool,
 //	                                                 invalid_arguments,

@@ -82,7 +82,7 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, r 
 	return result
 }
 
-// fail makes the result of a call whose tool gave no answer. The model is told what it can do something about.
+// fail makes the result of a call whose tool returned an error. The model is told what it can do something about.
 func (t *bound) fail(r *agent.ToolResult, err error) {
 	what := any(err)
 	r.Status, r.Reason, r.Err = agent.ToolFailed, agent.ReasonError, err
@@ -94,6 +94,11 @@ func (t *bound) fail(r *agent.ToolResult, err error) {
 	case *CancelledError:
 		r.Reason = agent.ReasonCancelled
 	}
+	if stop, ok := stopIn(err); ok {
+		r.Status, r.Reason, r.Stop = agent.ToolExecuted, agent.ReasonRunStopped, &stop.Signal
+		r.Content = limited(agent.TextContent(fmt.Sprintf("tool %q: stopped the run: %s", t.name, stop.Signal.Message)), t.policy.MaxResultBytes)
+		return
+	}
 	attempts := ""
 	if r.Attempts > 1 {
 		attempts = fmt.Sprintf(" after %d attempts", r.Attempts)
@@ -101,6 +106,16 @@ func (t *bound) fail(r *agent.ToolResult, err error) {
 	// Not err.Error(): fmt survives an error whose text panics.
 	text := fmt.Sprintf("tool %q: failed%s: %v", t.name, attempts, what)
 	r.Content = limited(agent.TextContent(text), t.policy.MaxResultBytes)
+}
+
+// stopIn is the signal of a tool that ends its run by error: a decision, no failure. The signal that cancelled the
+// run is none of the tool's.
+func stopIn(err error) (*agent.SignalError, bool) {
+	switch err.(type) { //nolint:errorlint // what became of this attempt, not what its error is made of
+	case *PanicError, *TimeoutError, *CancelledError:
+		return nil, false
+	}
+	return errors.AsType[*agent.SignalError](err)
 }
 
 // asked is Retry.again, and survives it.

@@ -115,8 +115,8 @@ func refused(c agent.ToolCall, err error) *agent.Prepared {
 	case *PanicError:
 		reason, text = agent.ReasonPanic, fmt.Sprintf("tool %q: not executed: it panicked while it read its arguments", c.Name)
 	}
-	answer := agent.NotExecuted(c, reason, "", text)
-	answer.Err = err
+	answer := agent.NotExecuted(c, reason, "", "")
+	answer.Content, answer.Err = limited(agent.TextContent(text), DefaultMaxResultBytes), err
 	return &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAnswer, Answer: answer, Invalid: err}
 }
 

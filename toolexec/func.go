@@ -50,7 +50,9 @@ var errNoFunc = errors.New("the func is nil")
 // unusable is what a model is told that calls a tool which no toolbox would have taken.
 func unusable(err error) error { return fmt.Errorf("the tool is not usable: %w", err) }
 
-func decoderFor[In any](schema string) (*Decoder[In], error) {
+// decoderFor looks at the methods of In, and survives them.
+func decoderFor[In any](schema string) (d *Decoder[In], err error) {
+	defer recovered(&err)
 	if schema == "" {
 		return NewDecoder[In]()
 	}

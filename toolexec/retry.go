@@ -28,8 +28,8 @@ type Retry struct {
 	// moment: between zero, not at all, and one.
 	Jitter float64
 	// If says which errors are worth another attempt. Nil means all but a panic and what says that it is
-	// agent.KindInvalid. It is not asked where there will be none: after the run was cancelled, and after an attempt
-	// that was given up and may still be at work.
+	// agent.KindInvalid. It is not asked where there will be none: after the run was cancelled or stopped, and after an
+	// attempt that was given up and may still be at work.
 	If func(err error) bool
 }
 
@@ -43,7 +43,7 @@ func (r Retry) again(n int, err error) bool {
 			return false
 		}
 	}
-	if n >= r.Attempts {
+	if _, stops := stopIn(err); stops || n >= r.Attempts {
 		return false
 	}
 	if r.If != nil {

@@ -24,8 +24,8 @@ type Tool interface {
 // Body is a tool with the arguments of one call. Run is called once; a retry prepares a new Body.
 //
 // An error means that the tool gave no answer: the call has failed. A tool that did its work and has bad news, such
-// as a search without a hit or a program that exited with 1, answers with an Output that says Failed. A panic is
-// caught. Run must return soon after ctx is done; see Policy.Timeout for what becomes of one that does not.
+// as a search without a hit or a program that exited with 1, answers with an Output that says Failed. An
+// *agent.SignalError ends the run, as Output.Stop does. A panic is caught. Run must return soon after ctx is done; see Policy.Timeout for what becomes of one that does not.
 type Body interface {
 	Run(ctx context.Context, c Call) (Output, error)
 }
