@@ -1,0 +1,88 @@
+package agenttest
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// atOnce is how many goroutines a contract test uses where it does things at once.
+const atOnce = 8
+
+// patience is how long a contract test waits for what must happen soon. It is spent
+// only when the contract is broken.
+var patience = 10 * time.Second
+
+// soon fails the test when f does not return.
+func soon(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		require.FailNow(t, what+" did not return", "waited for %v", patience)
+	}
+}
+
+// together calls f on several goroutines at once and waits for all.
+func together(f func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range atOnce {
+		wg.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// marker is what a state carries while a contract test looks whether it is kept.
+type marker struct {
+	_    [64]byte // no tiny object, which would share its memory with others
+	self *marker
+}
+
+var markerKey = agent.SessionKey[*marker]("agenttest.marker")
+
+// forgets fails the test when something can still reach the state that use was
+// called with, after use returned.
+func forgets(t *testing.T, what string, use func(s agent.State)) {
+	t.Helper()
+	held := marked(use)
+	for range 10 {
+		runtime.GC()
+		if held.Value() == nil {
+			return
+		}
+	}
+	require.FailNow(t, what+" keeps the state", "the state is still reachable after the call returned: keep what "+
+		"you need of it, or nothing")
+}
+
+//go:noinline
+func marked(use func(s agent.State)) weak.Pointer[marker] {
+	m := &marker{}
+	m.self = m
+	use(markerKey.In(agent.NewState(agent.UserText("hello")), m))
+	return weak.Make(m)
+}
+
+// cancelled is a context that is done.
+func cancelled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,106 @@
+package agenttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Func is the body of a tool: it gets the effective call and answers with text. An
+// error or a panic is news for the model; an *agent.SignalError ends the run.
+type Func func(ctx context.Context, c agent.ToolCall) (string, error)
+
+// Tools is tools by name. There is no schema: a Func gets the arguments as they
+// are.
+type Tools map[string]Func
+
+// Specs is what a model is told of the tools, in the order of their names.
+func (t Tools) Specs() agent.Tools {
+	return agent.ToolsOf(lo.Map(slices.Sorted(maps.Keys(t)), func(name string, _ int) agent.ToolSpec {
+		return agent.ToolSpec{Name: name}
+	})...)
+}
+
+// Executor is an executor for the tools. They are copied.
+func (t Tools) Executor() *Executor { return &Executor{tools: maps.Clone(t)} }
+
+// Executor runs Tools and remembers the calls. It is safe for concurrent use.
+type Executor struct {
+	tools Tools
+
+	mu    sync.Mutex
+	calls []agent.ToolCall
+}
+
+var _ agent.Executor = (*Executor)(nil)
+
+// Calls is the calls whose tools were run, in the order in which they began.
+func (e *Executor) Calls() []agent.ToolCall {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.calls)
+}
+
+// Prepare lets the tool run, if there is one of that name.
+func (e *Executor) Prepare(_ context.Context, _ agent.State, c agent.ToolCall) mo.Result[*agent.Prepared] {
+	p := &agent.Prepared{Original: c, Call: c}
+	if _, ok := e.tools[c.Name]; !ok {
+		p.Invalid = fmt.Errorf("there is no tool %q", c.Name)
+		p.Disposition = agent.DisposeAnswer
+		p.Answer = agent.NotExecuted(c, agent.ReasonUnknownTool, "", p.Invalid.Error())
+	}
+	return mo.Ok(p)
+}
+
+// Execute runs the tool, or passes on the answer that was given.
+func (e *Executor) Execute(ctx context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	switch p.Disposition {
+	case agent.DisposeAnswer:
+		return mo.Ok(p.Answer)
+	case agent.DisposeRun:
+		return e.run(ctx, p)
+	}
+	return mo.Err[*agent.ToolResult](fmt.Errorf("tool %q: execute: the call is neither to run nor answered", p.Call.Name))
+}
+
+func (e *Executor) run(ctx context.Context, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	e.mu.Lock()
+	e.calls = append(e.calls, p.Call)
+	e.mu.Unlock()
+	r := &agent.ToolResult{
+		CallID: p.Original.ID, Tool: p.Call.Name, Call: p.Call, Original: p.Original,
+		Status: agent.ToolExecuted, Attempts: 1, Started: time.Now(),
+	}
+	text, panicked, err := e.tools[p.Call.Name].recovered(ctx, p.Call)
+	r.Duration = time.Since(r.Started)
+	if stop, ok := errors.AsType[*agent.SignalError](err); ok {
+		return mo.Err[*agent.ToolResult](stop)
+	}
+	if err != nil {
+		text = err.Error()
+		r.Status, r.Err = agent.ToolFailed, err
+		r.Reason = lo.Ternary(panicked, agent.ReasonPanic, agent.ReasonError)
+	}
+	r.Content = agent.TextContent(text)
+	return mo.Ok(r)
+}
+
+// recovered calls the body and turns a panic into an error.
+func (f Func) recovered(ctx context.Context, c agent.ToolCall) (text string, panicked bool, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			text, panicked, err = "", true, fmt.Errorf("tool %q: panic: %v", c.Name, cause)
+		}
+	}()
+	text, err = f(ctx, c)
+	return text, false, err
+}

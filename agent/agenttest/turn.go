@@ -1,0 +1,124 @@
+package agenttest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Turn is one turn of a scripted model. It is an immutable value: its methods
+// return a changed copy. The zero Turn says nothing.
+type Turn struct {
+	step  agent.Step
+	calls []agent.ToolCall
+	play  func(context.Context, agent.State) (agent.Step, error)
+	tries []Turn
+}
+
+// Say is a turn of plain text and no calls.
+func Say(text string) Turn { return Turn{step: agent.Step{Message: agent.Assistant(text)}} }
+
+// Call is a turn that calls a tool. For more calls in the same turn, go on with
+// the method Call.
+func Call(tool, arguments string) Turn { return Say("").Call(tool, arguments) }
+
+// Reply is a turn that answers with step as it is, but that calls without an id
+// get one.
+func Reply(step agent.Step) Turn {
+	return Play(func(context.Context, agent.State) (agent.Step, error) { return step, nil })
+}
+
+// Fail is a turn in which the model call fails.
+func Fail(err error) Turn {
+	return Play(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, err })
+}
+
+// Hang is a turn in which the model says nothing until the context is done.
+func Hang() Turn {
+	return Play(func(ctx context.Context, _ agent.State) (agent.Step, error) {
+		<-ctx.Done()
+		return agent.Step{}, context.Cause(ctx)
+	})
+}
+
+// Play is a turn that f plays. It sees what the model is shown, and must be safe
+// for concurrent use.
+func Play(f func(ctx context.Context, s agent.State) (agent.Step, error)) Turn { return Turn{play: f} }
+
+// Tries is a turn that goes differently when it is asked for again, as a retry
+// does: the first try plays the first turn, the last one goes for all that follow.
+func Tries(turns ...Turn) Turn { return Turn{tries: slices.Clone(turns)} }
+
+// Call returns the turn with one more tool call. Its id is call_1_1 for the first
+// call of the first turn.
+func (t Turn) Call(tool, arguments string) Turn {
+	t.calls = append(slices.Clip(t.calls), agent.ToolCall{Name: tool, Arguments: arguments})
+	return t
+}
+
+// WithUsage returns the turn with what it consumes. Without it a turn consumes no
+// tokens, at a cost that nobody knows.
+func (t Turn) WithUsage(u agent.Usage) Turn {
+	t.step.Usage = u
+	return t
+}
+
+// WithTokens returns the turn with the tokens that it consumes; the cost stays.
+func (t Turn) WithTokens(input, output int64) Turn {
+	t.step.Usage.InputTokens, t.step.Usage.OutputTokens = input, output
+	return t
+}
+
+// WithCost returns the turn with its cost in US dollars; the tokens stay.
+func (t Turn) WithCost(dollars float64) Turn {
+	t.step.Usage.Cost = mo.Some(dollars)
+	return t
+}
+
+// WithFinish returns the turn with a finish reason. Without it, it is
+// agent.FinishToolCalls for a turn with calls and agent.FinishStop for others.
+func (t Turn) WithFinish(reason agent.FinishReason) Turn {
+	t.step.FinishReason = reason
+	return t
+}
+
+// take plays the turn at a position of the script.
+func (t Turn) take(ctx context.Context, s agent.State, position int) (agent.Step, error) {
+	if t.play != nil {
+		step, err := t.play(ctx, s)
+		step.Message = withIDs(step.Message, position)
+		return step, err
+	}
+	step := t.step
+	if step.Message.Role() == "" {
+		step.Message = agent.Assistant("")
+	}
+	step.Message = withIDs(step.Message.WithCalls(t.calls...), position)
+	step.FinishReason = lo.CoalesceOrEmpty(step.FinishReason,
+		lo.Ternary(len(t.calls) > 0, agent.FinishToolCalls, agent.FinishStop))
+	step.Model = model
+	return step, nil
+}
+
+// model is what a scripted model calls itself.
+const model = "script"
+
+// withIDs gives an id to the calls that have none.
+func withIDs(m agent.Message, position int) agent.Message {
+	var calls []agent.ToolCall
+	for i, c := range m.Calls() {
+		if c.ID == "" {
+			c.ID = fmt.Sprintf("call_%d_%d", position+1, i+1)
+		}
+		calls = append(calls, c)
+	}
+	if len(calls) == 0 {
+		return m
+	}
+	return m.WithCalls(calls...)
+}
