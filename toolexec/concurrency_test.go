@@ -21,7 +21,7 @@ func TestOneToolboxServesManyRuns(t *testing.T) {
 	var flakes atomic.Int64
 	e := executor(t, toolexec.Options{},
 		toolexec.Func("add", "", add),
-		toolexec.WithPolicy(toolexec.CallFunc(agent.ToolSpec{Name: "flaky"}, func(_ context.Context, c toolexec.Call, in pair) (string, error) {
+		toolexec.WithPolicy(toolexec.CallFunc(agent.ToolSpec{Name: "flaky"}, func(_ context.Context, c toolexec.Call, _ pair) (string, error) {
 			if flakes.Add(1); c.Attempt < 3 {
 				return "", errBusy
 			}

@@ -19,6 +19,7 @@ func TestExecutorKeepsItsContract(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			agenttest.TestExecutor(t, func(t *testing.T, tools agenttest.Tools) agent.Executor {
+				t.Helper()
 				return executor(t, toolexec.Options{Policy: policy}, lo.MapToSlice(tools, asRaw)...)
 			})
 		})

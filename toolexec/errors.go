@@ -90,7 +90,7 @@ func (e *TimeoutError) Error() string {
 func (e *TimeoutError) Timeout() bool { return true }
 
 // Is makes the error a context.DeadlineExceeded.
-func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded } //nolint:errorlint // Is
+func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // Unwrap is what the tool returned.
 func (e *TimeoutError) Unwrap() error { return e.Err }

@@ -136,7 +136,7 @@ func ExampleNewToolbox() {
 
 func ExampleWithPolicy() {
 	attempts := 0
-	fetch := toolexec.CallFunc(agent.ToolSpec{Name: "fetch"}, func(_ context.Context, c toolexec.Call, _ struct{}) (string, error) {
+	fetch := toolexec.CallFunc(agent.ToolSpec{Name: "fetch"}, func(context.Context, toolexec.Call, struct{}) (string, error) {
 		if attempts++; attempts < 3 {
 			return "", errors.New("service unavailable")
 		}

@@ -96,7 +96,8 @@ func (t *bound) fail(r *agent.ToolResult, err error) {
 	}
 	if stop, ok := stopIn(err); ok {
 		r.Status, r.Reason, r.Stop = agent.ToolExecuted, agent.ReasonRunStopped, &stop.Signal
-		r.Content = limited(agent.TextContent(fmt.Sprintf("tool %q: stopped the run: %s", t.name, stop.Signal.Message)), t.policy.MaxResultBytes)
+		text := fmt.Sprintf("tool %q: stopped the run: %s", t.name, stop.Signal.Message)
+		r.Content = limited(agent.TextContent(text), t.policy.MaxResultBytes)
 		return
 	}
 	attempts := ""

@@ -65,7 +65,7 @@ func (r Retry) wait(n int) time.Duration {
 		wait = min(wait*backoff, longest)
 	}
 	if jitter := min(r.Jitter, 1); jitter > 0 {
-		wait -= wait * jitter * rand.Float64() //nolint:gosec // nothing is kept secret by it
+		wait -= wait * jitter * rand.Float64()
 	}
 	return time.Duration(wait)
 }

@@ -145,3 +145,23 @@ func TestToolWithATimeoutOfItsOwn(t *testing.T) {
 		assert.Equal(t, `tool "slow": failed: context deadline exceeded`, r.Text())
 	})
 }
+
+// A tool that returns in the very moment in which it is given up either answered or was given up, never both.
+func TestReturnAtTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := within(t, func(context.Context) (string, error) { time.Sleep(7 * time.Second); return "here I am", nil })
+		outcomes := map[agent.ToolStatus]bool{}
+		for range 200 {
+			r := answer(t, t.Context(), e, call("slow", ``))
+			outcomes[r.Status] = true
+			if r.Status == agent.ToolExecuted {
+				assert.Equal(t, "here I am", r.Text())
+			} else {
+				assert.Equal(t, agent.ReasonTimeout, r.Reason)
+			}
+			synctest.Wait()
+			assert.Zero(t, e.Abandoned())
+		}
+		t.Log(outcomes)
+	})
+}

@@ -25,7 +25,9 @@ type Tool interface {
 //
 // An error means that the tool gave no answer: the call has failed. A tool that did its work and has bad news, such
 // as a search without a hit or a program that exited with 1, answers with an Output that says Failed. An
-// *agent.SignalError ends the run, as Output.Stop does. A panic is caught. Run must return soon after ctx is done; see Policy.Timeout for what becomes of one that does not.
+// *agent.SignalError ends the run, as Output.Stop does. A panic is caught.
+//
+// Run must return soon after ctx is done; see Policy.Timeout for what becomes of one that does not.
 type Body interface {
 	Run(ctx context.Context, c Call) (Output, error)
 }
