@@ -74,9 +74,11 @@ const (
 	ReasonInvalid ReasonCode = "invalid_arguments"
 	// ReasonUnknownTool: no tool has that name.
 	ReasonUnknownTool ReasonCode = "unknown_tool"
-	// ReasonRunStopped: the run was stopped before the call could run.
+	// ReasonRunStopped: the run was stopped before the call could run, or by the
+	// tool itself.
 	ReasonRunStopped ReasonCode = "run_stopped"
-	// ReasonCancelled: the run was cancelled before the call could run.
+	// ReasonCancelled: the run was cancelled before the call could run, or while
+	// its tool ran.
 	ReasonCancelled ReasonCode = "cancelled"
 	// ReasonError: the tool ran and returned an error, or says that it failed.
 	ReasonError ReasonCode = "error"
