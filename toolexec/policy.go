@@ -18,7 +18,7 @@ const (
 type Policy struct {
 	// Timeout is how long one attempt may take; its ctx is then done. Zero and less mean no limit: the tool runs on
 	// the run's own goroutine, and one that ignores its ctx holds the run up for as long as it likes. With a limit each
-	// attempt has a goroutine of its own, at the price of a microsecond or two, so that the run goes on whatever the tool does.
+	// attempt has a goroutine of its own, at the price of a few microseconds, so that the run goes on whatever the tool does.
 	Timeout time.Duration
 	// Grace, where there is a Timeout, is how long an attempt may still take to return once its ctx is done. A good
 	// answer counts even then. What has not returned afterwards is given up: the call has failed, no retry follows, and
