@@ -19,22 +19,23 @@ import (
 // immutable value; methods that add something return a new Plan. The zero Plan is
 // of an agent without a driver. What is added first is outermost, everywhere.
 type Plan struct {
-	name         string
-	driver       agent.Driver
-	request      agent.Request
-	tools        []toolexec.Tool
-	toolOptions  toolexec.Options
-	executor     agent.Executor
-	hooks        hooks.Set
-	aroundRun    layers[agent.Processor]
-	aroundStep   layers[agent.Processor]
-	wrapDriver   layers[func(agent.Driver) agent.Driver]
-	wrapExecutor layers[func(agent.Executor) agent.Executor]
-	criteria     []agent.Criterion
-	approver     agent.Approver
-	observers    []agent.Observer
-	background   []agent.Background
-	parallel     int
+	name          string
+	driver        agent.Driver
+	request       agent.Request
+	tools         []toolexec.Tool
+	toolOptions   toolexec.Options
+	executor      agent.Executor
+	hooks         hooks.Set
+	aroundRun     layers[agent.Processor]
+	aroundStep    layers[agent.Processor]
+	wrapDriver    layers[func(agent.Driver) agent.Driver]
+	wrapExecutor  layers[func(agent.Executor) agent.Executor]
+	criteria      []agent.Criterion
+	approver      agent.Approver
+	observers     []agent.Observer
+	background    []agent.Background
+	parallel      int
+	continuations int
 }
 
 // Place says on which side of the hooks a layer stands.
@@ -187,7 +188,7 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 	request.Tools = box.Specs()
 	config := agent.Config{
 		Name: p.name, Driver: p.driver, Request: request, Executor: executor,
-		Criterion: compiled.WrapCriterion(continuation.All(append([]agent.Criterion{agent.Base}, p.criteria...)...)),
+		Criterion: compiled.WrapCriterion(continuation.All(append([]agent.Criterion{agent.Base}, p.criteria...)...), p.continuations),
 		Approver:  p.approver, Parallel: p.parallel, Observer: together(p.observers),
 		Background:   p.background,
 		AroundRun:    around(p.aroundRun, compiled.AroundRun(), !p.hooks.IsEmpty()),

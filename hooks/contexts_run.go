@@ -1,6 +1,8 @@
 package hooks
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,6 +17,7 @@ type runPayload struct {
 	base
 	input []agent.Message
 	err   error
+	took  time.Duration
 }
 
 // inputView is what the input points have in common.
@@ -23,7 +26,8 @@ type inputView struct {
 	p *runPayload
 }
 
-// Messages is the user messages that are about to be let in.
+// Messages is the user messages that are about to be let in, earlier rewrites
+// applied.
 func (c inputView) Messages() []agent.Message { return slices.Clone(c.p.input) }
 
 // Text is the text of the input, several messages joined by newlines.
@@ -33,14 +37,36 @@ func (c inputView) Text() string { return textOf(c.p.input) }
 func (c inputView) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
 // Deny keeps the input out: the run ends as denied, no model is asked, and the
-// input is not kept.
+// input is not kept. What the effects add is kept.
 func (c inputView) Deny(reason string, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Deny, reason: reason}, effects)
 }
 
-// Rewrite puts other messages in the place of the input.
+// Rewrite puts other user messages in the place of all of the input: the model and
+// the transcript get these, and what was there before is not kept. There must be at
+// least one, since Deny is what keeps input out.
 func (c inputView) Rewrite(messages []agent.Message, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Rewrite, input: slices.Clone(messages)}, effects)
+	input, err := asInput(messages)
+	return c.answer(Outcome{decision: Rewrite, input: input, invalid: err}, effects)
+}
+
+// asInput is the messages as a user's, whoever wrote them: a later hook must see,
+// and be able to deny, what an earlier one put in the place of the input.
+func asInput(messages []agent.Message) ([]agent.Message, error) {
+	if len(messages) == 0 {
+		return nil, errors.New("the input was rewritten into nothing: use Deny to keep it out")
+	}
+	input := slices.Clone(messages)
+	for i, m := range input {
+		if m.Role() != agent.RoleUser {
+			return nil, fmt.Errorf("the input was rewritten into a message of role %q: it must be %q; agent.AddMessage adds others",
+				m.Role(), agent.RoleUser)
+		}
+		if m.Source() != "" {
+			input[i] = m.WithSource("")
+		}
+	}
+	return input, nil
 }
 
 // RewriteText puts one message of the given text in the place of the input.
@@ -65,10 +91,11 @@ type FailureContext struct {
 	p *runPayload
 }
 
-// Err is what the run failed with.
+// Err is what the run failed with, an *agent.RunError.
 func (c FailureContext) Err() error { return c.p.err }
 
-// Allow adds to the state that the failed run leaves.
+// Allow adds to the state that the failed run leaves. Nothing else can be changed
+// any more.
 func (c FailureContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
 // EndContext is the context of AtExecutionEnd.
@@ -83,14 +110,14 @@ func (c EndContext) Status() agent.Status { return c.b.state.Status() }
 // Reason is why it ended, and who said so.
 func (c EndContext) Reason() agent.Signal { return c.b.state.StopSignal().OrEmpty() }
 
-// Err is the error that Run returns; nil when it returns none.
+// Err is the error that Run returns, an *agent.RunError; nil when it returns none.
 func (c EndContext) Err() error { return c.p.err }
 
 // Answer is the text of the model's last message.
 func (c EndContext) Answer() string { return c.b.state.Answer() }
 
 // Duration is how long the run took.
-func (c EndContext) Duration() time.Duration { return c.Elapsed() }
+func (c EndContext) Duration() time.Duration { return c.p.took }
 
 // StopContext is the context of AtStop.
 type StopContext struct {
@@ -113,8 +140,8 @@ func (c StopContext) Answer() string { return c.b.state.Answer() }
 // Continuations is how often a Stop hook has made this run go on already.
 func (c StopContext) Continuations() int { return c.p.continuations }
 
-// Continue makes the run go on. The reason is told to the model, so write it for
-// the model: what is still to be done.
+// Continue makes the run go on, unless that was done as often as is allowed. The
+// reason is told to the model, so write it for the model: what is still to be done.
 func (c StopContext) Continue(reason string) Result {
 	return c.answer(Outcome{decision: Continue, reason: reason}, nil)
 }

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -30,21 +31,20 @@ type StepEndContext struct {
 type stepEndPayload struct {
 	base
 	record agent.StepRecord
-	tools  int
-	text   string
+	totals runTotals
 }
 
 // Record is the step as it was recorded: reply, results, usage, times.
 func (c StepEndContext) Record() agent.StepRecord { return c.p.record }
 
-// Kind says whether the step ran tools or gave an answer.
+// Kind says whether the step ran tools, gave an answer, or failed.
 func (c StepEndContext) Kind() agent.StepKind { return c.p.record.Kind() }
 
 // Content is what the model said in this step; it may be empty.
 func (c StepEndContext) Content() string { return c.p.record.Message().Text() }
 
 // LastContent is what the model last said in this run, in this step or before.
-func (c StepEndContext) LastContent() string { return c.p.text }
+func (c StepEndContext) LastContent() string { return c.p.totals.text }
 
 // Duration is how long the step took, its tools included.
 func (c StepEndContext) Duration() time.Duration { return c.p.record.Duration() }
@@ -53,7 +53,7 @@ func (c StepEndContext) Duration() time.Duration { return c.p.record.Duration() 
 func (c StepEndContext) RunUsage() agent.Usage { return c.b.state.RunUsage() }
 
 // RunToolCalls is the number of tool calls of the run so far.
-func (c StepEndContext) RunToolCalls() int { return c.p.tools }
+func (c StepEndContext) RunToolCalls() int { return c.p.totals.tools }
 
 // ShouldContinue reports whether the step leaves a reason to go on: it called
 // tools and nothing stopped the run. The criteria are asked later.
@@ -90,7 +90,7 @@ func (c InferenceContext) Request() agent.Request { return c.b.state.Request() }
 func (c InferenceContext) Messages() iter.Seq2[int, agent.Message] { return c.b.state.Messages() }
 
 // Allow has nothing against the call, and may add: what is added is shown to the
-// model in this call, and kept.
+// model in this call, and kept when it answers.
 func (c InferenceContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
 // Rewrite asks the model with another request, in this call only.
@@ -133,9 +133,13 @@ func (c ReplyContext) Tools() []string {
 func (c ReplyContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
 // Replace puts another turn in the place of the reply: other text, calls, finish
-// reason or usage.
+// reason and usage. Start from Reply, so that what is not to change stays.
 func (c ReplyContext) Replace(reply agent.Step, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Replace, reply: &reply}, effects)
+	var err error
+	if role := reply.Message.Role(); role != agent.RoleAssistant {
+		err = fmt.Errorf("the reply was replaced by a message of role %q: it must be %q", role, agent.RoleAssistant)
+	}
+	return c.answer(Outcome{decision: Replace, reply: &reply, invalid: err}, effects)
 }
 
 // ReplaceText puts another text in the place of the reply's; its calls stay.

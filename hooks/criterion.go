@@ -1,14 +1,17 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// DefaultContinuations is how often Stop hooks may make one run go on.
+// DefaultContinuations is how often Stop hooks may make one run go on, where the
+// agent does not say otherwise.
 const DefaultContinuations = 8
 
 // continued counts how often Stop hooks made the run go on.
@@ -20,17 +23,24 @@ var continued = agent.RunKey[int]("hooks.continuations")
 type HookContinuationCriterion struct {
 	inner agent.Criterion
 	hooks *Compiled
+	most  int
 }
 
 var _ agent.Criterion = HookContinuationCriterion{}
 
 // WrapCriterion puts the hooks around the other criteria; they must include
-// agent.Base.
-func (c *Compiled) WrapCriterion(inner agent.Criterion) agent.Criterion {
+// agent.Base. Continuations is how often the hooks may make one run go on; zero
+// means DefaultContinuations.
+func (c *Compiled) WrapCriterion(inner agent.Criterion, continuations int) agent.Criterion {
 	if c.stop.empty() {
 		return inner
 	}
-	return HookContinuationCriterion{inner, c}
+	return HookContinuationCriterion{inner, c, cmp.Or(continuations, DefaultContinuations)}
+}
+
+// String is how the criterion stands in a printed plan.
+func (x HookContinuationCriterion) String() string {
+	return fmt.Sprintf("HookContinuationCriterion(%v)", x.inner)
 }
 
 // Evaluate is what the other criteria say, unless a Stop hook makes the run go on
@@ -61,12 +71,13 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 		if o.Decision() != Continue {
 			continue
 		}
-		if count >= DefaultContinuations {
+		if count >= x.most {
 			x.tellCapped(ctx, s, e.name)
 			continue
 		}
 		last = o
-		goOn = goOn.Plus(agent.EffectsOf(agent.AddMessage(agent.UserText(orNoReason(o.reason)))).From(o.hook))
+		told := agent.UserText(cmp.Or(o.reason, "You are not done yet: go on."))
+		goOn = goOn.Plus(agent.EffectsOf(agent.AddMessage(told)).From(o.hook))
 	}
 	if goOn.Len() > 0 {
 		verdict = agent.Evaluation{
@@ -83,6 +94,6 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 func (x HookContinuationCriterion) tellCapped(ctx context.Context, s agent.State, hook string) {
 	s.Emit(ctx, Event{
 		Kind: HookSkipped, Run: s.Run(), Step: s.RunStepCount(), Hook: hook, Point: Stop, Control: true,
-		Decision: Continue, Reason: "the run was made to go on as often as is allowed",
+		Decision: Continue, Reason: fmt.Sprintf("the run was made to go on %d times already, as often as is allowed", x.most),
 	})
 }

@@ -3,6 +3,8 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,106 +20,124 @@ const (
 	DetachedWaiting = 1024
 )
 
-// pool runs the detached hooks of one agent. Work that nobody started costs
-// nothing: workers exist while there is work.
+// pool runs the detached hooks of one agent, in the order they were started. Its
+// goroutines exist only while there is work.
 type pool struct {
 	mu      sync.Mutex
-	waiting []task
-	workers int
-	idle    chan struct{} // closed when the last worker ends
-	cancels map[int]context.CancelFunc
-	next    int
+	waiting []*task
+	running map[*task]bool
+	idle    chan struct{} // closed when nothing waits or runs any more; nil when it never did
 	dropped int64
-}
-
-type task struct {
-	ctx context.Context
-	run func(ctx context.Context)
 }
 
 var _ agent.Background = (*pool)(nil)
 
+// task is one detached hook on its way.
+type task struct {
+	hook   string
+	at     PointName
+	state  agent.State // of the run that started it
+	run    func(ctx context.Context)
+	ctx    context.Context //nolint:containedctx // from start to run, across goroutines
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
 // start queues work. Its context keeps the values of ctx and outlives it.
-func (p *pool) start(ctx context.Context, s agent.State, name string, run func(ctx context.Context)) {
+func (p *pool) start(ctx context.Context, hook string, b *base, run func(ctx context.Context)) {
+	t := &task{hook: hook, at: b.point, state: b.state, run: run, done: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
-	if len(p.waiting) >= DetachedWaiting {
+	full := len(p.waiting) >= DetachedWaiting
+	switch {
+	case full:
 		p.dropped++
-		p.mu.Unlock()
-		s.Emit(ctx, Event{
-			Kind: HookSkipped, Run: s.Run(), Hook: name, Detached: true,
-			Reason: fmt.Sprintf("dropped: %d detached hooks wait already", DetachedWaiting),
-		})
-		return
+	case len(p.running) < DetachedAtOnce:
+		p.begin(t)
+	default:
+		p.waiting = append(p.waiting, t)
 	}
-	defer p.mu.Unlock()
-	p.waiting = append(p.waiting, task{context.WithoutCancel(ctx), run})
-	if p.workers < DetachedAtOnce {
-		if p.workers == 0 {
-			p.idle = make(chan struct{})
-		}
-		p.workers++
-		go p.work()
+	p.mu.Unlock()
+	if full {
+		t.drop(fmt.Sprintf("dropped: %d detached hooks wait already", DetachedWaiting))
 	}
 }
 
-func (p *pool) work() {
-	p.mu.Lock()
-	for len(p.waiting) > 0 {
-		t := p.waiting[0]
-		p.waiting = p.waiting[1:]
-		ctx, cancel := context.WithCancel(t.ctx)
-		id := p.next
-		p.next++
-		if p.cancels == nil {
-			p.cancels = map[int]context.CancelFunc{}
+// begin runs t, and then what waits, on a goroutine. The pool is locked.
+func (p *pool) begin(t *task) {
+	if len(p.running) == 0 {
+		p.running, p.idle = map[*task]bool{}, make(chan struct{})
+	}
+	p.running[t] = true
+	go func() {
+		for ; t != nil; t = p.next(t) {
+			t.run(t.ctx)
+			t.cancel()
 		}
-		p.cancels[id] = cancel
-		p.mu.Unlock()
-		t.run(ctx)
-		cancel()
-		p.mu.Lock()
-		delete(p.cancels, id)
+	}()
+}
+
+// next takes note that t is done and returns the task that is to run in its place.
+func (p *pool) next(t *task) *task {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.running, t)
+	close(t.done)
+	if len(p.waiting) > 0 {
+		t, p.waiting = p.waiting[0], p.waiting[1:]
+		p.running[t] = true
+		return t
 	}
 	p.waiting = nil
-	if p.workers--; p.workers == 0 {
+	if len(p.running) == 0 {
 		close(p.idle)
 	}
-	p.mu.Unlock()
+	return nil
 }
 
 // Drain waits until no detached hook waits or runs, or until ctx is done.
 func (p *pool) Drain(ctx context.Context) error {
 	for {
 		p.mu.Lock()
-		idle, busy := p.idle, p.workers > 0
+		idle, left := p.idle, len(p.waiting)+len(p.running)
 		p.mu.Unlock()
-		if !busy {
+		if left == 0 {
 			return nil
 		}
 		select {
-		case <-idle:
+		case <-idle: // look again: a run may have started more
 		case <-ctx.Done():
-			p.mu.Lock()
-			left := len(p.waiting) + len(p.cancels)
-			p.mu.Unlock()
-			return fmt.Errorf("draining detached hooks: %d left: %w", left, context.Cause(ctx))
+			return fmt.Errorf("draining detached hooks: %d not done: %w", left, context.Cause(ctx))
 		}
 	}
 }
 
 // Cancel drops what waits, cancels what runs, and returns when that has ended.
+// What is started later is not its business.
 func (p *pool) Cancel() {
 	p.mu.Lock()
-	p.dropped += int64(len(p.waiting))
+	waiting, running := p.waiting, slices.Collect(maps.Keys(p.running))
 	p.waiting = nil
-	for _, cancel := range p.cancels {
-		cancel()
-	}
-	idle, busy := p.idle, p.workers > 0
+	p.dropped += int64(len(waiting))
 	p.mu.Unlock()
-	if busy {
-		<-idle
+	for _, t := range running {
+		t.cancel()
 	}
+	for _, t := range waiting {
+		t.drop("dropped: cancelled before it began")
+	}
+	for _, t := range running {
+		<-t.done
+	}
+}
+
+// drop tells the observer that the hook is not going to be called.
+func (t *task) drop(why string) {
+	t.cancel()
+	t.state.Emit(t.ctx, Event{
+		Kind: HookSkipped, Run: t.state.Run(), Step: t.state.RunStepCount(), Hook: t.hook, Point: t.at,
+		Detached: true, Reason: why,
+	})
 }
 
 // detachedTimeout is how long a detached hook may take.
@@ -126,4 +146,24 @@ func detachedTimeout(own time.Duration) time.Duration {
 		return own
 	}
 	return DefaultTimeout
+}
+
+// callDetached calls the hook on a goroutine of its own. It waits until the hook
+// has returned, but not longer than its limit; that it was cancelled does not cut
+// this short, since whoever cancelled it wants to know that it has ended.
+func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
+	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
+	defer cancel()
+	answer := make(chan verdict, 1)
+	go func() { answer <- e.protected(limited, c) }()
+	late := time.NewTimer(e.timeout)
+	defer late.Stop()
+	select {
+	case v := <-answer:
+		if context.Cause(limited) != ErrTimeout { //nolint:errorlint // this very value
+			return v
+		}
+	case <-late.C:
+	}
+	return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
 }

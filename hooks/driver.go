@@ -123,9 +123,7 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 		}
 		switch o.decision {
 		case Replace:
-			prior, effects := reply.Prior, reply.Effects
-			reply = *o.reply
-			reply.Prior, reply.Effects = prior, effects
+			reply = replaced(reply, *o.reply)
 		case Withhold:
 			reply = withheldReply(reply, o)
 		}
@@ -140,6 +138,16 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 		}
 	}
 	return reply, d.hooks.post.announce(ctx, d.hooks.pool, payload())
+}
+
+// replaced is the new reply with what middleware further in wants besides: that
+// is not the model's, and no hook's to drop.
+func replaced(reply, by agent.Step) agent.Step {
+	by.Prior, by.Effects = reply.Prior, reply.Effects
+	if by.Stop == nil {
+		by.Stop = reply.Stop
+	}
+	return by
 }
 
 // withheldReply stands for a reply that its guard could not judge: nothing of it

@@ -65,6 +65,10 @@ func (e *HookError) Error() string {
 
 func (e *HookError) Unwrap() error { return e.Err }
 
+// Retryable is no: asking the model again does not mend a hook whose policy is to
+// fail the run.
+func (e *HookError) Retryable() bool { return false }
+
 // DeniedError is the error of a tool result that a hook denied; see
 // agent.ToolResult.Err.
 type DeniedError struct {

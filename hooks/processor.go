@@ -23,7 +23,9 @@ var _ agent.Processor = HookProcessor{}
 // AgentFailed and ExecutionEnd.
 func (c *Compiled) AroundRun() HookProcessor { return HookProcessor{c, true} }
 
-// AroundStep is the processor for the hooks at StepStart and StepEnd.
+// AroundStep is the processor for the hooks at StepStart and StepEnd. It also
+// sees to it that a hook inside of the step whose failure aborts fails the run,
+// whatever the criteria think of failed steps.
 func (c *Compiled) AroundStep() HookProcessor { return HookProcessor{c, false} }
 
 // String is how the processor stands in a printed plan.
@@ -39,189 +41,128 @@ func (p HookProcessor) Process(ctx context.Context, s agent.State, next agent.Ne
 
 // aroundRun: input, start, the run, failure, end.
 func (c *Compiled) aroundRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	result := c.admit(ctx, s)
-	if admitted, err := result.Get(); err == nil && !admitted.Status().Terminal() {
-		s = admitted
+	s, err := c.admit(ctx, s)
+	result := mo.TupleToResult(s, err)
+	switch {
+	case err != nil:
+		result = agent.Conclude(ctx, s, result) // what was rewritten stays so
+	case !s.Status().Terminal():
 		result = next(ctx, s)
 	}
 	return c.finish(ctx, s, result)
 }
 
-// admit asks the hooks before the run. A state with a terminal status means that
-// the input is denied.
-func (c *Compiled) admit(ctx context.Context, s agent.State) mo.Result[agent.State] {
-	if len(collect(s)) > 0 {
-		next, err := fold(ctx, c, &c.input, s, func(p *runPayload) InputContext { return InputContext{inputView{Common{&p.base}, p}} }, InputSubmitted)
-		if err != nil || next.Status().Terminal() {
-			return mo.TupleToResult(next, err)
-		}
-		s = next
-	}
-	return mo.TupleToResult(fold(ctx, c, &c.execution, s, func(p *runPayload) ExecutionContext {
-		return ExecutionContext{inputView{Common{&p.base}, p}}
-	}, ExecutionStart))
-}
-
-func collect(s agent.State) []agent.Message {
-	var out []agent.Message
-	for _, m := range s.Input() {
-		out = append(out, m)
-	}
-	return out
-}
-
-// fold asks the controls of an input point, in turn, each on what the ones before
-// made of the state.
-func fold[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent.State, view func(*runPayload) C, at PointName) (agent.State, error) {
-	if m.empty() {
-		return s, nil
-	}
-	var last *Outcome
-	var effects agent.Effects
-	payload := func() *runPayload {
-		return &runPayload{base: base{state: s, point: at, frozen: last, step: s.RunStepCount()}, input: collect(s)}
-	}
-	for _, e := range m.controls {
-		o, err := e.consult(ctx, view(payload()))
-		if err != nil {
-			return s, err
-		}
-		if o == nil {
-			continue
-		}
-		tellConflicts(ctx, s, at, effects, o.effects)
-		effects = effects.Plus(o.effects)
-		if o.decision == Deny {
-			last = o
-			s = denied(s.Apply(o.effects), o)
-			break
-		}
-		if o.decision == Rewrite {
-			s = rewritten(s, o)
-		}
-		s = s.Apply(o.effects)
-		if o.decision == StopRun {
-			last = o
-			s = s.WithStop(*signalOf(o))
-			break
-		}
-		if o.decision != Allow || last == nil {
-			last = o
-		}
-	}
-	return s, m.announce(ctx, c.pool, view(payload()))
-}
-
-// denied is the state of a run whose input was not let in: the input is gone.
-func denied(s agent.State, o *Outcome) agent.State {
-	s = withoutInput(s, nil)
-	signal := signalOf(o)
-	signal.Reason = agent.StopDenied
-	return s.WithStop(*signal).WithStatus(agent.StatusDenied)
-}
-
-func rewritten(s agent.State, o *Outcome) agent.State { return withoutInput(s, o.input) }
-
-// withoutInput puts messages in the place of the first user message that no run
-// has let in, and drops the others.
-func withoutInput(s agent.State, instead []agent.Message) agent.State {
-	var pending []agent.Message
-	placed := false
-	for _, m := range s.Pending() {
-		if !isInput(m) {
-			pending = append(pending, m)
-			continue
-		}
-		if !placed {
-			pending = append(pending, instead...)
-			placed = true
-		}
-	}
-	if !placed {
-		pending = append(pending, instead...)
-	}
-	return s.WithInput(pending...)
-}
-
-func isInput(m agent.Message) bool { return m.Role() == agent.RoleUser && m.Source() == "" }
-
 // finish tells the hooks how the run ended, whatever its end. They are told even
-// when the run was cancelled.
+// when the run was cancelled, and nothing that they do fails it.
 func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[agent.State]) mo.Result[agent.State] {
 	if c.failed.empty() && c.end.empty() {
 		return result
 	}
-	final, err := result.Get()
-	if err != nil {
-		failed, ok := errors.AsType[*agent.RunError](err)
-		if !ok {
-			failed = &agent.RunError{Err: err, State: failedState(ctx, s, err)}
-		}
-		final, err = failed.State, failed
-	}
+	final, err := agent.Conclude(ctx, s, result).Get()
 	ctx = context.WithoutCancel(ctx)
-	if final.Status() == agent.StatusFailed && !c.failed.empty() {
-		final = c.tellFailed(ctx, final, err)
-		err = &agent.RunError{State: final, Err: errors.Unwrap(err)}
+	if failed, ok := errors.AsType[*agent.RunError](err); ok {
+		final = failed.State
+		if told := c.tellFailed(ctx, final, err); told != final {
+			final, err = told, &agent.RunError{State: told, Err: failed.Err}
+			result = mo.Err[agent.State](err)
+		}
 	}
 	p := &runPayload{base: base{state: final, point: ExecutionEnd, step: final.RunStepCount()}, err: err}
-	_ = c.end.announce(ctx, c.pool, EndContext{Common{&p.base}, p}) // the work is done: nothing fails it
-	if err != nil {
-		return mo.Err[agent.State](err)
-	}
-	return mo.Ok(final)
+	p.took = Common{&p.base}.Elapsed()
+	_ = c.end.announce(ctx, c.pool, EndContext{Common{&p.base}, p})
+	return result
 }
 
-// failedState is how the run stands that an error ended outside of its steps.
-func failedState(ctx context.Context, s agent.State, err error) agent.State {
-	if ctx.Err() != nil {
-		return s.WithStop(agent.Signal{Reason: agent.StopUser, Message: err.Error(), Source: "context"}).WithStatus(agent.StatusCancelled)
-	}
-	return s.WithStop(agent.Signal{Reason: agent.StopError, Message: err.Error(), Source: "hooks"}).WithStatus(agent.StatusFailed)
-}
-
+// tellFailed tells the hooks of a run that failed, and returns its state with
+// what they add.
 func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) agent.State {
-	p := &runPayload{base: base{state: s, point: AgentFailed, step: s.RunStepCount()}, err: err}
-	for _, e := range c.failed.controls {
-		o, problem := e.consult(ctx, FailureContext{Common{&p.base}, p})
-		if problem == nil && o != nil && o.effects.Len() > 0 {
-			s = s.Apply(o.effects)
-			p = &runPayload{base: base{state: s, point: AgentFailed, step: s.RunStepCount()}, err: err}
-		}
+	if s.Status() != agent.StatusFailed || c.failed.empty() {
+		return s
 	}
-	_ = c.failed.announce(ctx, c.pool, FailureContext{Common{&p.base}, p})
+	var effects agent.Effects
+	view := func() FailureContext {
+		p := &runPayload{base: base{state: s, point: AgentFailed, step: s.RunStepCount()}, err: err}
+		return FailureContext{Common{&p.base}, p}
+	}
+	for _, e := range c.failed.controls {
+		o, _ := e.consult(ctx, view()) // a hook that fails on a failed run has no more to fail
+		tellConflicts(ctx, s, AgentFailed, effects, o.Effects())
+		effects = effects.Plus(o.Effects())
+		s = s.Apply(o.Effects())
+	}
+	_ = c.failed.announce(ctx, c.pool, view())
 	return s
 }
 
-// aroundStep: start, the step, end.
+// aroundStep: start, the step, end. StepEnd is told of every step that was
+// recorded, failed ones included.
 func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	if !c.stepStart.empty() {
-		started, err := foldStep(ctx, c, &c.stepStart, s, StepStart, func(b *base) StepContext { return StepContext{Common{b}} })
-		if err != nil || started.Stopped() {
-			return mo.TupleToResult(started, err)
-		}
-		s = started
+	s, err := foldStep(ctx, c, &c.stepStart, s, StepStart, func(b *base) StepContext { return StepContext{Common{b}} })
+	switch {
+	case err != nil:
+		return mo.Err[agent.State](&agent.RunError{State: s, Err: err})
+	case s.Stopped():
+		return mo.Ok(s)
 	}
-	before := s.RunStepCount()
 	result := next(ctx, s)
+	taken, failure := result.Get()
+	if failure != nil {
+		failed, ok := stepErrorOf(s, failure)
+		if !ok {
+			return result
+		}
+		taken = failed.State
+	}
+	after := taken
+	if taken.RunStepCount() > s.RunStepCount() {
+		after, err = c.afterStep(ctx, taken)
+	}
+	switch {
+	case err != nil:
+		return mo.Err[agent.State](&agent.RunError{State: after, Err: errors.Join(failure, err)})
+	case aborted(failure):
+		return mo.Err[agent.State](&agent.RunError{State: after, Err: failure})
+	case after == taken:
+		return result
+	case failure != nil:
+		return mo.Err[agent.State](&agent.StepError{State: after, Err: failure})
+	}
+	return mo.Ok(after)
+}
+
+// afterStep asks the hooks at StepEnd.
+func (c *Compiled) afterStep(ctx context.Context, s agent.State) (agent.State, error) {
 	if c.stepEnd.empty() {
-		return result
+		return s, nil
 	}
-	after, err := result.Get()
-	if err != nil || after.RunStepCount() == before {
-		return result
-	}
-	record, _ := after.LastStep().Get()
-	tools, text := totals.Of(after).add(after, record)
-	return mo.TupleToResult(foldStep(ctx, c, &c.stepEnd, after, StepEnd, func(b *base) StepEndContext {
-		b.step, b.kind = record.Index(), record.Kind()
-		p := &stepEndPayload{base: base{state: b.state, point: b.point, frozen: b.frozen, step: b.step, kind: b.kind}, record: record, tools: tools, text: text}
+	record, _ := s.LastStep().Get()
+	sum := totals.Of(s).add(record)
+	return foldStep(ctx, c, &c.stepEnd, s, StepEnd, func(b *base) StepEndContext {
+		p := &stepEndPayload{record: record, totals: sum}
+		p.base = base{state: b.state, point: b.point, frozen: b.frozen, step: record.Index(), kind: record.Kind()}
 		return StepEndContext{Common{&p.base}, p}
-	}))
+	})
+}
+
+// stepErrorOf finds in err the error of a step of the run that s belongs to.
+func stepErrorOf(s agent.State, err error) (*agent.StepError, bool) {
+	failed, ok := errors.AsType[*agent.StepError](err)
+	return failed, ok && failed.State.Run().ID == s.Run().ID
+}
+
+// aborted reports whether a hook of this run failed whose policy is Abort. What
+// failed in the run of a sub-agent is an error like any other.
+func aborted(err error) bool {
+	_, hook := errors.AsType[*HookError](err)
+	_, other := errors.AsType[*agent.RunError](err)
+	return hook && !other
 }
 
 // foldStep asks the controls around a step, in turn. The first Stop ends it.
 func foldStep[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent.State, at PointName, view func(*base) C) (agent.State, error) {
+	if m.empty() {
+		return s, nil
+	}
 	var last *Outcome
 	var effects agent.Effects
 	payload := func() C {

@@ -102,7 +102,10 @@ func (e *entry[C]) report(ctx context.Context, c C, o *Outcome, took time.Durati
 // call calls the hook once. It always returns, unless the hook neither honours
 // its context nor has a time limit of its own.
 func (e *entry[C]) call(ctx context.Context, c C) verdict {
-	if e.timeout > 0 {
+	switch {
+	case e.detached:
+		return e.callDetached(ctx, c)
+	case e.timeout > 0:
 		return e.callApart(ctx, c)
 	}
 	lazy := c.shared().lazy(ctx)
@@ -189,6 +192,7 @@ func (e *entry[C]) failed(ctx context.Context, c C, err error, attempt int) (*Ou
 	}
 	if ctx.Err() != nil {
 		// The run was cancelled: that is no failure of the hook, and no permission.
+		e.tellCancelled(ctx, c, err, attempt)
 		return nil, context.Cause(ctx)
 	}
 	kind := e.policy.kind
@@ -245,6 +249,14 @@ func pause(ctx context.Context, delay time.Duration) bool {
 	}
 }
 
+func (e *entry[C]) tellCancelled(ctx context.Context, c C, err error, attempt int) {
+	if c.shared().state.Observed() {
+		ev := e.event(c, HookSkipped)
+		ev.Err, ev.Attempt, ev.Reason = err, attempt, "cancelled before it answered"
+		c.shared().state.Emit(ctx, ev)
+	}
+}
+
 // moment is the hooks of one point, in the order in which they are called.
 type moment[C Context] struct {
 	controls  []*entry[C]
@@ -256,18 +268,20 @@ func (m *moment[C]) empty() bool {
 	return m == nil || len(m.controls)+len(m.observers)+len(m.detached) == 0
 }
 
-// announce tells the observers, then starts the detached ones. Only an observer
-// whose policy aborts, or a cancelled run, gives an error.
+// announce tells the observers, then starts the detached ones: all of them,
+// whatever becomes of one. Only an observer whose policy aborts, or a cancelled
+// run, gives an error.
 func (m *moment[C]) announce(ctx context.Context, pool *pool, c C) error {
+	var broken error
 	for _, e := range m.observers {
-		if _, err := e.consult(ctx, c); err != nil {
-			return err
+		if _, err := e.consult(ctx, c); err != nil && broken == nil {
+			broken = err
 		}
 	}
 	for _, e := range m.detached {
-		pool.start(ctx, c.shared().state, e.name, func(ctx context.Context) {
+		pool.start(ctx, e.name, c.shared(), func(ctx context.Context) {
 			_, _ = e.consult(ctx, c) // its errors are told to the observer of the run
 		})
 	}
-	return nil
+	return broken
 }

@@ -4,17 +4,18 @@ import "github.com/grapnel-go/grapnel/agent"
 
 // runTotals sums up a run for its StepEnd hooks, so that no hook walks its steps.
 type runTotals struct {
-	tools int
-	text  string
+	tools int    // calls
+	text  string // what the model last said
 }
 
 var totals = agent.NewScratch[runTotals](nil)
 
-// add counts a step. Steps of one run come one after the other.
-func (t *runTotals) add(_ agent.State, r agent.StepRecord) (tools int, text string) {
+// add counts a step and returns the sum so far. Steps of one run come one after
+// the other.
+func (t *runTotals) add(r agent.StepRecord) runTotals {
 	t.tools += r.Message().CallCount()
 	if said := r.Message().Text(); said != "" {
 		t.text = said
 	}
-	return t.tools, t.text
+	return *t
 }
