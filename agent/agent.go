@@ -224,7 +224,9 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 		if err != nil {
 			return broken(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
 		}
-		s.Emit(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
+		if l.observer != nil {
+			s.Emit(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
+		}
 		if s = s.Apply(verdict.Effects).letIn(); verdict.Stops() {
 			return end(s, verdict)
 		}
@@ -232,7 +234,9 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 			return end(s, Evaluation{Verdict: Forbid, Signal: *signal})
 		}
 		before := s.RunStepCount()
-		s.Emit(ctx, StepStarted{s.Run(), before})
+		if l.observer != nil {
+			s.Emit(ctx, StepStarted{s.Run(), before})
+		}
 		next, err := a.step(ctx, s).Get()
 		switch {
 		case err != nil:
@@ -248,8 +252,10 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 		}
 		s = next.letIn()
 		if s.RunStepCount() > before {
-			last, _ := s.LastStep().Get()
-			s.Emit(ctx, StepCompleted{s.Run(), last})
+			if l.observer != nil {
+				last, _ := s.LastStep().Get()
+				s.Emit(ctx, StepCompleted{s.Run(), last})
+			}
 			if l.onStep != nil && !l.onStep(s) {
 				return mo.Ok(s.ended(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource}))
 			}

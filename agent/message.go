@@ -63,11 +63,20 @@ func UserText(text string) Message {
 
 // Assistant is a model's reply: text, calls, or both. The calls are copied.
 func Assistant(text string, calls ...ToolCall) Message {
-	return Message{&messageBody{role: RoleAssistant, content: TextContent(text), calls: numbered(calls)}}
+	return AssistantContent(TextContent(text), calls...)
 }
 
 // AssistantContent is a model's reply with content of several parts.
 func AssistantContent(content Content, calls ...ToolCall) Message {
+	if len(calls) == 1 { // most replies: the call lies in the body's own allocation
+		b := &struct {
+			messageBody
+			call [1]ToolCall
+		}{call: [1]ToolCall{calls[0]}}
+		b.call[0].Index = 0
+		b.role, b.content, b.calls = RoleAssistant, content, b.call[:]
+		return Message{&b.messageBody}
+	}
 	return Message{&messageBody{role: RoleAssistant, content: content, calls: numbered(calls)}}
 }
 

@@ -47,7 +47,8 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	if reply.Message.CallCount() == 0 {
 		return mo.Ok(s.record(reply, nil, started, nil))
 	}
-	batch, err := a.prepare(ctx, s, reply)
+	var few [4]*Prepared // on the stack: most steps have no more calls
+	batch, err := a.prepare(ctx, s, reply, few[:0])
 	results := make([]*ToolResult, len(batch))
 	if broken := errors.Join(err, a.executeAll(ctx, s, batch, results)); broken != nil {
 		return mo.Err[State](&StepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
@@ -55,20 +56,30 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	return mo.Ok(s.record(reply, results, started, nil))
 }
 
+func uniqueIDs(calls []ToolCall) bool {
+	if len(calls) > 16 {
+		seen := make(map[string]bool, len(calls))
+		for _, c := range calls {
+			if c.ID == "" || seen[c.ID] {
+				return false
+			}
+			seen[c.ID] = true
+		}
+		return true
+	}
+	for i, c := range calls {
+		if c.ID == "" || slices.ContainsFunc(calls[:i], func(d ToolCall) bool { return d.ID == c.ID }) {
+			return false
+		}
+	}
+	return true
+}
+
 // withCallIDs gives an id to calls that have none and a new one to calls whose id
 // is taken, so that every call can have its own answer.
 func withCallIDs(m Message, step int) Message {
 	calls := m.read().calls
-	unique := true
-	for i := range calls {
-		if calls[i].ID == "" {
-			unique = false
-		}
-		for j := range i {
-			unique = unique && calls[i].ID != calls[j].ID
-		}
-	}
-	if unique {
+	if uniqueIDs(calls) {
 		return m
 	}
 	fresh := slices.Clone(calls)
@@ -93,16 +104,15 @@ func withCallIDs(m Message, step int) Message {
 
 // prepare decides on every call, in call order. When one of them stops the run,
 // or something breaks, none of the batch runs: each is answered all the same.
-func (a *Agent) prepare(ctx context.Context, s State, reply Step) ([]*Prepared, error) {
+func (a *Agent) prepare(ctx context.Context, s State, reply Step, batch []*Prepared) ([]*Prepared, error) {
 	m := reply.Message
 	if reply.Stop != nil {
 		return settle(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil
 	}
-	batch := make([]*Prepared, m.CallCount())
 	asking := false
-	for i, call := range m.Calls() {
+	for _, call := range m.read().calls {
 		if err := ctx.Err(); err != nil {
-			return settle(m, batch[:i], ReasonCancelled, "not executed: the run was cancelled"), nil
+			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil
 		}
 		p, err := a.executor.Prepare(ctx, s, call).Get()
 		if stop, ok := errors.AsType[*SignalError](err); ok {
@@ -113,12 +123,12 @@ func (a *Agent) prepare(ctx context.Context, s State, reply Step) ([]*Prepared, 
 		}
 		if err != nil {
 			err = fmt.Errorf("tool %q: preparing call %s: %w", call.Name, call.ID, err)
-			return settle(m, batch[:i], ReasonRunStopped, "not executed: the run failed"), err
+			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), err
 		}
-		batch[i] = p
+		batch = append(batch, p)
 		switch p.Disposition {
 		case DisposeStop:
-			return stop(m, batch[:i+1]), nil
+			return stop(m, batch), nil
 		case DisposeAsk:
 			asking = true
 		}
@@ -276,6 +286,10 @@ func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, resu
 		}
 		return broken
 	}
+	return a.executeParallel(ctx, s, width, slices.Clone(batch), results)
+}
+
+func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch []*Prepared, results []*ToolResult) error {
 	errs := make([]error, len(batch))
 	var taken atomic.Int64
 	work := func() {

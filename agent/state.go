@@ -33,7 +33,7 @@ type stateData struct {
 	accepted int
 
 	// Of the current or last run:
-	run      Run
+	run      *Run
 	status   Status
 	signal   *Signal
 	runUsage Usage
@@ -47,7 +47,7 @@ type stateData struct {
 }
 
 var (
-	emptyState   = stateData{usage: noUsage, runUsage: noUsage}
+	emptyState   = stateData{run: new(Run), usage: noUsage, runUsage: noUsage}
 	emptyRequest Request
 )
 
@@ -128,7 +128,7 @@ func (s State) WithStatus(status Status) State {
 func (s State) Session() SessionID { return s.read().session }
 
 // Run says which run the state belongs to: the current or the last one.
-func (s State) Run() Run { return s.read().run }
+func (s State) Run() Run { return *s.read().run }
 
 // Status says how that run stands.
 func (s State) Status() Status { return s.read().status }
@@ -276,7 +276,7 @@ func (s State) begun(run Run, request *Request, l *live) State {
 	if d.session == "" {
 		d.session = run.Session
 	}
-	d.run, d.status, d.signal = run, StatusRunning, nil
+	d.run, d.status, d.signal = &run, StatusRunning, nil
 	d.request, d.view, d.live = request, nil, l
 	d.meta = d.meta.withoutRun()
 	d.runUsage, d.first, d.failures = noUsage, d.steps.Len(), 0
@@ -332,19 +332,18 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 	if failed {
 		d.failures++
 	}
-	effects, stop := reply.Effects, reply.Stop
-	reply.Prior, reply.Effects, reply.Stop = Effects{}, Effects{}, nil
 	d.steps = d.steps.Append(StepRecord{&stepBody{
-		index: d.steps.Len() - d.first, at: at, reply: reply, results: results,
+		index: d.steps.Len() - d.first, at: at, results: results,
+		message: reply.Message, finish: reply.FinishReason, usage: reply.Usage, model: reply.Model, id: reply.ID,
 		started: started, took: time.Since(started), failure: failure,
 	}})
 	out := State{d}
 	for _, r := range results {
 		out = out.Apply(r.Effects)
 	}
-	out = out.Apply(effects)
-	if stop != nil {
-		out = out.WithStop(*stop)
+	out = out.Apply(reply.Effects)
+	if reply.Stop != nil {
+		out = out.WithStop(*reply.Stop)
 	}
 	for _, r := range results {
 		if r.Stop != nil {

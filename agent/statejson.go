@@ -126,7 +126,7 @@ func readState(data []byte) (stateJSON, error) {
 func (s State) form() (stateJSON, error) {
 	d := s.read()
 	form := stateJSON{
-		Version: stateVersion, Session: d.session, Run: d.run, Status: d.status, Signal: d.signal,
+		Version: stateVersion, Session: d.session, Run: *d.run, Status: d.status, Signal: d.signal,
 		Accepted: d.accepted, First: d.first, Failures: d.failures, Usage: &d.usage, RunUsage: &d.runUsage,
 		Messages: make([]messageJSON, 0, d.messages.Len()), Steps: make([]stepJSON, 0, d.steps.Len()),
 	}
@@ -147,7 +147,7 @@ func (f *stateJSON) state() State {
 	messages := lo.Map(f.Messages, func(m messageJSON, _ int) Message { return m.message() })
 	steps := lo.Map(f.Steps, func(r stepJSON, _ int) StepRecord { return r.record(messages) })
 	return State{&stateData{
-		session: f.Session, run: f.Run, status: f.Status, signal: f.Signal,
+		session: f.Session, run: &f.Run, status: f.Status, signal: f.Signal,
 		messages: plog.Of(messages...), accepted: f.Accepted,
 		steps: plog.Of(steps...), first: f.First, failures: f.Failures,
 		meta:  f.Metadata.metadata(),
@@ -158,15 +158,15 @@ func (f *stateJSON) state() State {
 func (r StepRecord) form() stepJSON {
 	b := r.read()
 	form := stepJSON{
-		Index: b.index, FinishReason: b.reply.FinishReason, Model: b.reply.Model, ID: b.reply.ID,
+		Index: b.index, FinishReason: b.finish, Model: b.model, ID: b.id,
 		Results: lo.Map(b.results, func(r *ToolResult, _ int) resultJSON { return r.form() }),
 		Started: b.started.UTC(), Duration: int64(b.took), Failure: b.failure,
 	}
-	if b.reply.Message.body != nil {
+	if b.message.body != nil {
 		form.Message = &b.at
 	}
-	if b.reply.Usage != (Usage{}) {
-		form.Usage = &b.reply.Usage
+	if b.usage != (Usage{}) {
+		form.Usage = &b.usage
 	}
 	return form
 }
@@ -183,11 +183,11 @@ func (r *ToolResult) form() resultJSON {
 
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := &stepBody{index: f.Index, started: f.Started, took: time.Duration(f.Duration), failure: f.Failure}
-	b.reply = Step{FinishReason: f.FinishReason, Usage: *cmp.Or(f.Usage, &Usage{}), Model: f.Model, ID: f.ID}
+	b.finish, b.usage, b.model, b.id = f.FinishReason, *cmp.Or(f.Usage, &Usage{}), f.Model, f.ID
 	if f.Message != nil {
 		b.at = *f.Message
-		b.reply.Message = messages[b.at]
-		for i, call := range b.reply.Message.Calls() {
+		b.message = messages[b.at]
+		for i, call := range b.message.Calls() {
 			b.results = append(b.results, f.Results[i].result(call, messages[b.at+1+i]))
 		}
 	}

@@ -100,7 +100,11 @@ type StepRecord struct {
 type stepBody struct {
 	index   int
 	at      int // where the transcript has the reply, if there is one
-	reply   Step
+	message Message
+	finish  FinishReason
+	usage   Usage
+	model   string
+	id      string
 	results []*ToolResult
 	started time.Time
 	took    time.Duration
@@ -120,13 +124,16 @@ func (r StepRecord) read() *stepBody {
 func (r StepRecord) Index() int { return r.read().index }
 
 // Reply is the model's turn. Its Message is empty when the model call failed.
-func (r StepRecord) Reply() Step { return r.read().reply }
+func (r StepRecord) Reply() Step {
+	b := r.read()
+	return Step{Message: b.message, FinishReason: b.finish, Usage: b.usage, Model: b.model, ID: b.id}
+}
 
 // Message is the assistant's message.
-func (r StepRecord) Message() Message { return r.read().reply.Message }
+func (r StepRecord) Message() Message { return r.read().message }
 
 // Usage is what the model call consumed.
-func (r StepRecord) Usage() Usage { return r.read().reply.Usage }
+func (r StepRecord) Usage() Usage { return r.read().usage }
 
 // ResultCount is the number of tool results: one for each call of the message.
 func (r StepRecord) ResultCount() int { return len(r.read().results) }
@@ -172,7 +179,7 @@ func (r StepRecord) Kind() StepKind {
 	switch b := r.read(); {
 	case b.failure != nil:
 		return StepFailure
-	case len(b.reply.Message.read().calls) > 0:
+	case len(b.message.read().calls) > 0:
 		return StepToolExecution
 	}
 	return StepFinalResponse
