@@ -39,7 +39,7 @@ func (b AgentBuilder) WithModel(name string) AgentBuilder {
 	return b.WithRequest(func(r agent.Request) agent.Request { r.Model = name; return r })
 }
 
-// WithInstructions sets the system prompt.
+// WithInstructions sets the system prompt. Capabilities may add to it.
 func (b AgentBuilder) WithInstructions(text string) AgentBuilder {
 	return b.WithRequest(func(r agent.Request) agent.Request { r.Instructions = text; return r })
 }
@@ -72,19 +72,29 @@ func (b AgentBuilder) With(capabilities ...capability.Capability) AgentBuilder {
 // composed stack. The error joins everything that is wrong with them.
 func (b AgentBuilder) Plan() mo.Result[capability.Plan] {
 	plan, err := b.install()
-	return mo.TupleToResult(plan, err)
+	if err != nil {
+		return mo.Err[capability.Plan](b.naming(err))
+	}
+	return mo.Ok(plan)
 }
 
 // Build returns the agent, or an error that joins everything that is wrong with
-// it. Building the same builder twice gives two agents that share nothing that
-// changes.
+// it, a line each. Building the same builder twice gives two agents that share
+// nothing that changes.
 func (b AgentBuilder) Build() mo.Result[*agent.Agent] {
 	plan, installing := b.install()
 	built, building := plan.Agent().Get()
 	if err := errors.Join(installing, building); err != nil {
-		return mo.Err[*agent.Agent](fmt.Errorf("building the agent: %w", err))
+		return mo.Err[*agent.Agent](b.naming(err))
 	}
 	return mo.Ok(built)
+}
+
+func (b AgentBuilder) naming(err error) error {
+	if name := b.plan.Name(); name != "" {
+		return fmt.Errorf("building agent %q:\n%w", name, err)
+	}
+	return fmt.Errorf("building the agent:\n%w", err)
 }
 
 // install lets each capability add its part, in order. One that fails leaves the
@@ -92,10 +102,10 @@ func (b AgentBuilder) Build() mo.Result[*agent.Agent] {
 func (b AgentBuilder) install() (capability.Plan, error) {
 	ordered, wrong := inOrder(b.capabilities)
 	plan := b.plan
-	for _, c := range ordered {
-		next, err := c.Install(plan).Get()
+	for _, part := range ordered {
+		next, err := part.Install(plan).Get()
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("installing %s: %w", nameOf(c), err))
+			wrong = append(wrong, fmt.Errorf("%s: %w", part, err))
 			continue
 		}
 		plan = next

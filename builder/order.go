@@ -10,90 +10,105 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 )
 
-// nameOf is the name of a capability that has one, its type otherwise.
-func nameOf(c capability.Capability) string {
-	if named, ok := c.(capability.Named); ok && named.Name() != "" {
-		return fmt.Sprintf("%q", named.Name())
-	}
-	return strings.TrimPrefix(fmt.Sprintf("%T", c), "*")
+// part is a capability with its position among the given ones, counted from one.
+type part struct {
+	capability.Capability
+
+	position int
 }
 
-func keyOf(c capability.Capability) string {
-	if named, ok := c.(capability.Named); ok {
+// name is the name of a capability that has one.
+func (p part) name() string {
+	if named, ok := p.Capability.(capability.Named); ok {
 		return named.Name()
 	}
 	return ""
 }
 
+// String is how errors speak of the capability.
+func (p part) String() string {
+	if name := p.name(); name != "" {
+		return fmt.Sprintf("capability %q", name)
+	}
+	return fmt.Sprintf("capability %d (%s)", p.position, strings.TrimPrefix(fmt.Sprintf("%T", p.Capability), "*"))
+}
+
+// needs is the names of the capabilities that must be there, and of those that
+// must be installed before this one where they are there.
+func (p part) needs() (required, before []string) {
+	if d, ok := p.Capability.(capability.Dependent); ok {
+		required = lo.Uniq(d.Requires())
+	}
+	before = required
+	if o, ok := p.Capability.(capability.Ordered); ok {
+		before = slices.Concat(required, o.After())
+	}
+	return required, before
+}
+
 // inOrder puts capabilities behind those that they require or come after, and
 // otherwise leaves them in the order they were given. It finds all that is wrong:
-// names that are there twice or missing, and circles.
-func inOrder(given []capability.Capability) ([]capability.Capability, []error) {
+// what is nil, names that are there twice or missing, and circles.
+func inOrder(given []capability.Capability) ([]part, []error) {
 	var wrong []error
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	var parts []part
 	index := map[string]int{}
 	for i, c := range given {
+		p := part{c, i + 1}
 		if c == nil {
-			wrong = append(wrong, fmt.Errorf("capability %d is nil", i+1))
+			say("capability %d of %d is nil", i+1, len(given))
 			continue
 		}
-		name := keyOf(c)
-		if _, twice := index[name]; twice && name != "" {
-			wrong = append(wrong, fmt.Errorf("capability %q is there twice: an agent has one of them", name))
-			continue
+		if name := p.name(); name != "" {
+			if _, twice := index[name]; twice {
+				say("%s is there twice: an agent has one of them", p)
+				continue
+			}
+			index[name] = len(parts)
 		}
-		index[name] = i
+		parts = append(parts, p)
 	}
-	before := make([][]int, len(given))
-	for i, c := range given {
-		required, after := dependencies(c)
+	before := make([][]int, len(parts))
+	for i, p := range parts {
+		required, names := p.needs()
 		for _, name := range required {
-			if _, ok := index[name]; !ok || name == "" {
-				wrong = append(wrong, fmt.Errorf("capability %s requires %q, which is not there", nameOf(c), name))
+			if _, ok := index[name]; !ok {
+				say("%s requires %q, which is not there", p, name)
 			}
 		}
-		for _, name := range slices.Concat(required, after) {
-			if j, ok := index[name]; ok && name != "" {
-				before[i] = append(before[i], j)
-			}
-		}
+		before[i] = lo.FilterMap(names, func(name string, _ int) (int, bool) {
+			at, ok := index[name]
+			return at, ok
+		})
 	}
 	order, circle := sorted(before)
 	if len(circle) > 0 {
-		names := lo.Map(circle, func(i int, _ int) string { return nameOf(given[i]) })
-		wrong = append(wrong, fmt.Errorf("capabilities go in a circle: %s each wait for another", strings.Join(names, ", ")))
+		say("capabilities wait for one another in a circle: %s", strings.Join(lo.Map(circle, func(i int, _ int) string { return parts[i].String() }), ", "))
 	}
-	out := lo.FilterMap(order, func(i int, _ int) (capability.Capability, bool) { return given[i], given[i] != nil })
-	return out, wrong
+	return lo.Map(order, func(i int, _ int) part { return parts[i] }), wrong
 }
 
 // sorted is a stable topological order of the indices, each behind those in its
-// before list. What is in or behind a circle is returned apart.
+// before list: of those that may come next, the first is the next. What is left
+// out because it is in a circle is returned apart, in order.
 func sorted(before [][]int) (order, circle []int) {
-	done := make([]bool, len(before))
-	for found := true; found; {
-		found = false
-		for i := range before {
-			if !done[i] && lo.EveryBy(before[i], func(j int) bool { return done[j] }) {
-				done[i], found = true, true
-				order = append(order, i)
-				break // from the start again: what was given first goes first
-			}
+	placed := make([]bool, len(before))
+	for i := 0; i < len(before); i++ {
+		if !placed[i] && lo.EveryBy(before[i], func(j int) bool { return placed[j] }) {
+			placed[i] = true
+			order = append(order, i)
+			i = -1 // look from the start again
 		}
 	}
-	for i := range before {
-		if !done[i] {
-			circle = append(circle, i)
+	stuck := lo.Filter(lo.Range(len(before)), func(i int, _ int) bool { return !placed[i] })
+	for {
+		circle = lo.Filter(stuck, func(i int, _ int) bool { // somebody who is stuck waits for it
+			return lo.SomeBy(stuck, func(j int) bool { return slices.Contains(before[j], i) })
+		})
+		if len(circle) == len(stuck) {
+			return order, circle
 		}
+		stuck = circle
 	}
-	return order, circle
-}
-
-func dependencies(c capability.Capability) (required, after []string) {
-	if d, ok := c.(capability.Dependent); ok {
-		required = d.Requires()
-	}
-	if o, ok := c.(capability.Ordered); ok {
-		after = o.After()
-	}
-	return required, after
 }

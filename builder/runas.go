@@ -1,11 +1,14 @@
 package builder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -20,27 +23,28 @@ type Answer[T any] struct {
 	State agent.State
 }
 
-// RunAs runs an agent such that its final answer is a T. The JSON Schema of T is
-// inferred, the model service is told of it, and an answer that does not have the
-// form is sent back to the model with what is wrong, up to three times.
+// RunAs runs an agent such that its final answer is a T, a struct or a map with
+// string keys. The JSON Schema of T is inferred, see toolexec.SchemaFor, the model
+// service is told of it, and an answer that does not have the form is sent back to
+// the model with what is wrong, up to three answers in all. A code fence around
+// the answer is taken off.
 //
-// T must be something that JSON Schema can describe as it stands; most services
-// want a struct. A run that ends otherwise than with an answer, stopped by a limit
-// for example, is an Err with the state in it, an *agent.RunError.
+// A run that ends otherwise than with such an answer is an Err with the state in
+// it, an *agent.RunError: also one that was stopped or denied, which Run does not
+// take for an error.
 func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...agent.Message) mo.Result[Answer[T]] {
-	schema, err := toolexec.SchemaFor[T]()
+	decoder, err := toolexec.NewDecoder[T]()
 	if err != nil {
-		return mo.Err[Answer[T]](fmt.Errorf("run for a typed answer: %w", err))
+		return mo.Err[Answer[T]](fmt.Errorf("running agent %q for a typed answer: %w", a.Name(), err))
 	}
-	decoder, err := toolexec.NewDecoderWith[T](schema)
-	if err != nil {
-		return mo.Err[Answer[T]](fmt.Errorf("run for a typed answer: %w", err))
+	read := func(answer string) (value T, err error) {
+		err = decoder.Decode(unfenced(answer), &value)
+		return value, ofAnswer(err)
 	}
-	var value T
-	output := &agent.Output{Name: formName[T](), Schema: schema.String(), Check: func(answer string) error {
-		var candidate T
-		return decoder.Decode(unfenced(answer), &candidate)
-	}}
+	output := &agent.Output{
+		Name: formName[T](), Schema: decoder.Schema().String(),
+		Check: func(answer string) error { _, err := read(answer); return err },
+	}
 	final, err := a.RunWith(ctx, agent.RunSettings{Output: output}, s, input...).Get()
 	if err != nil {
 		return mo.Err[Answer[T]](err)
@@ -48,12 +52,23 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 	if final.Status() != agent.StatusDone {
 		signal := final.StopSignal().OrEmpty()
 		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: fmt.Errorf(
-			"no final answer: the run is %s by %s (%s): %s", final.Status(), signal.Source, signal.Reason, signal.Message)})
+			"no final answer: %s by %s: %s", signal.Reason, signal.Source, signal.Message)})
 	}
-	if err := decoder.Decode(unfenced(final.Answer()), &value); err != nil {
-		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: errors.Join(errors.New("the final answer does not have the form that was asked for"), err)})
+	value, err := read(final.Answer())
+	if err != nil { // it ended for another reason than an answer, or without agent.Base
+		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: fmt.Errorf("the final answer does not have the form %q: %w", output.Name, err)})
 	}
 	return mo.Ok(Answer[T]{Value: value, State: final})
+}
+
+// ofAnswer is the error of reading arguments without the word: it is about an
+// answer, and told to the model.
+func ofAnswer(err error) error {
+	if wrong, ok := errors.AsType[*agent.ArgumentsError](err); ok {
+		_, text, _ := strings.Cut(wrong.Error(), ": ")
+		return errors.New(text)
+	}
+	return err
 }
 
 // unfenced is the answer without the code fence that models like to put around
@@ -73,18 +88,12 @@ func unfenced(answer string) string {
 
 // formName is a name for T that every service takes.
 func formName[T any]() string {
-	name := fmt.Sprintf("%T", *new(T))
-	if i := strings.LastIndexByte(name, '.'); i >= 0 {
-		name = name[i+1:]
-	}
+	name, _, _ := strings.Cut(reflect.TypeFor[T]().Name(), "[") // without type arguments
 	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
-			return r
-		}
-		return -1
+		return lo.Ternary(r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z', r, -1)
 	}, name)
-	if name == "" {
-		return "answer"
-	}
-	return name
+	return cmp.Or(name[:min(len(name), maxFormName)], "answer")
 }
+
+// maxFormName is the longest name that every service takes, in bytes.
+const maxFormName = 64

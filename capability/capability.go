@@ -1,6 +1,8 @@
 package capability
 
 import (
+	"errors"
+
 	"github.com/samber/mo"
 )
 
@@ -28,4 +30,9 @@ type Ordered interface{ After() []string }
 type Func func(p Plan) (Plan, error)
 
 // Install calls f.
-func (f Func) Install(p Plan) mo.Result[Plan] { return mo.TupleToResult(f(p)) }
+func (f Func) Install(p Plan) mo.Result[Plan] {
+	if f == nil {
+		return mo.Err[Plan](errors.New("the func is nil"))
+	}
+	return mo.TupleToResult(f(p))
+}

@@ -31,53 +31,19 @@ type Plan struct {
 	wrapDriver    layers[func(agent.Driver) agent.Driver]
 	wrapExecutor  layers[func(agent.Executor) agent.Executor]
 	criteria      []agent.Criterion
+	continuations int
 	approver      agent.Approver
 	observers     []agent.Observer
 	background    []agent.Background
 	parallel      int
-	continuations int
-}
-
-// Place says on which side of the hooks a layer stands.
-type Place uint8
-
-// The places.
-const (
-	// Inside of the hooks: the hooks decide first, and see what the layer made of
-	// it. The place for retries, time limits and all that does the work.
-	Inside Place = iota
-	// Outside of the hooks: the layer only ever sees what the hooks let through and
-	// let out. The place for spans, journals and all that stores or shows.
-	Outside
-)
-
-// layer is a named wrapper in its place.
-type layer[T any] struct {
-	name  string
-	place Place
-	value T
-}
-
-type layers[T any] []layer[T]
-
-func (l layers[T]) with(place Place, name string, value T) layers[T] {
-	return append(slices.Clip(l), layer[T]{name, place, value})
-}
-
-func (l layers[T]) at(place Place) layers[T] {
-	return lo.Filter(l, func(x layer[T], _ int) bool { return x.place == place })
-}
-
-func (l layers[T]) values() []T {
-	return lo.Map(l, func(x layer[T], _ int) T { return x.value })
-}
-
-func (l layers[T]) names() []string {
-	return lo.Map(l, func(x layer[T], _ int) string { return x.name })
+	wrong         []error // what was found wrong already, to be told with the rest
 }
 
 // WithName names the agent.
 func (p Plan) WithName(name string) Plan { p.name = name; return p }
+
+// Name is the agent's name so far.
+func (p Plan) Name() string { return p.name }
 
 // WithDriver sets what asks the model.
 func (p Plan) WithDriver(d agent.Driver) Plan { p.driver = d; return p }
@@ -85,7 +51,16 @@ func (p Plan) WithDriver(d agent.Driver) Plan { p.driver = d; return p }
 // WithRequest changes what the model is asked with. The tools in it are replaced
 // by those of the plan when the agent is built.
 func (p Plan) WithRequest(change func(agent.Request) agent.Request) Plan {
+	if change == nil {
+		return p.blaming(errors.New("the func that changes the request is nil"))
+	}
 	p.request = change(p.request)
+	return p
+}
+
+// blaming is the plan with one more thing that is wrong.
+func (p Plan) blaming(err error) Plan {
+	p.wrong = append(slices.Clip(p.wrong), err)
 	return p
 }
 
@@ -99,7 +74,8 @@ func (p Plan) WithTools(tools ...toolexec.Tool) Plan {
 func (p Plan) WithToolOptions(o toolexec.Options) Plan { p.toolOptions = o; return p }
 
 // WithExecutor sets an executor that answers tool calls in the place of one made
-// of the plan's tools, which are then only what the model is told of.
+// of the plan's tools, which are then only what the model is told of. Nil means the
+// one made of the tools.
 func (p Plan) WithExecutor(x agent.Executor) Plan { p.executor = x; return p }
 
 // WithHooks adds hooks, behind those that are there.
@@ -139,14 +115,26 @@ func (p Plan) WrapExecutor(place Place, name string, wrap func(agent.Executor) a
 	return p
 }
 
-// WithCriteria adds criteria. The strongest verdict wins, in whatever order.
+// WithCriteria adds criteria beside agent.Base, which is always there. The
+// strongest verdict wins, in whatever order.
 func (p Plan) WithCriteria(criteria ...agent.Criterion) Plan {
 	p.criteria = append(slices.Clip(p.criteria), criteria...)
 	return p
 }
 
-// WithApprover sets who is asked when a hook wants a person's yes.
-func (p Plan) WithApprover(a agent.Approver) Plan { p.approver = a; return p }
+// WithContinuations sets how often the hooks at Stop may make one run go on; zero
+// means hooks.DefaultContinuations.
+func (p Plan) WithContinuations(n int) Plan { p.continuations = n; return p }
+
+// WithApprover sets who is asked when a hook wants a person's yes. Without anybody
+// such a call is denied.
+func (p Plan) WithApprover(a agent.Approver) Plan {
+	if a == nil {
+		return p.blaming(errors.New("the approver is nil: leave it out where there is nobody to ask"))
+	}
+	p.approver = a
+	return p
+}
 
 // WithObserver adds somebody who is told of everything that happens.
 func (p Plan) WithObserver(o agent.Observer) Plan {
@@ -163,21 +151,13 @@ func (p Plan) WithBackground(b agent.Background) Plan {
 // WithParallel sets how many tool calls of one step run at once; zero means one.
 func (p Plan) WithParallel(n int) Plan { p.parallel = n; return p }
 
-// Agent builds what was planned. The error joins everything that is wrong.
+// Agent builds what was planned. The error joins everything that is wrong. Each
+// call builds an agent of its own.
 func (p Plan) Agent() mo.Result[*agent.Agent] {
-	var wrong []error
-	box, err := toolexec.NewToolbox(p.tools...)
-	wrong = append(wrong, err)
-	names := lo.Map(slices.Collect(values(box.Specs().All())), func(s agent.ToolSpec, _ int) string { return s.Name })
-	compiled, err := p.hooks.Compile(names...).Get()
-	wrong = append(wrong, err, p.missing())
-	if p.driver == nil {
-		wrong = append(wrong, errors.New("no driver: give one with WithDriver"))
-	}
-	if p.parallel < 0 {
-		wrong = append(wrong, fmt.Errorf("parallel is %d: it must not be negative", p.parallel))
-	}
-	if err := errors.Join(wrong...); err != nil {
+	box, boxing := toolexec.NewToolbox(p.tools...)
+	tools := lo.Map(slices.Collect(values(box.Specs().All())), func(s agent.ToolSpec, _ int) string { return s.Name })
+	compiled, compiling := p.hooks.Compile(tools...).Get()
+	if err := errors.Join(boxing, compiling, p.check()); err != nil {
 		return mo.Err[*agent.Agent](err)
 	}
 	executor := p.executor
@@ -186,60 +166,66 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 	}
 	request := p.request
 	request.Tools = box.Specs()
+	criteria := continuation.All(append([]agent.Criterion{agent.Base}, p.criteria...)...)
 	config := agent.Config{
 		Name: p.name, Driver: p.driver, Request: request, Executor: executor,
-		Criterion: compiled.WrapCriterion(continuation.All(append([]agent.Criterion{agent.Base}, p.criteria...)...), p.continuations),
-		Approver:  p.approver, Parallel: p.parallel, Observer: together(p.observers),
-		Background:   p.background,
-		AroundRun:    around(p.aroundRun, compiled.AroundRun(), !p.hooks.IsEmpty()),
-		AroundStep:   around(p.aroundStep, compiled.AroundStep(), !p.hooks.IsEmpty()),
-		WrapDriver:   around(p.wrapDriver, compiled.WrapDriver, true),
-		WrapExecutor: around(p.wrapExecutor, compiled.WrapExecutor, true),
+		Criterion: compiled.WrapCriterion(criteria, p.continuations),
+		Approver:  p.approver, Parallel: p.parallel, Observer: together(p.observers), Background: p.background,
+		AroundRun: p.aroundRun.values(), AroundStep: p.aroundStep.values(),
+		WrapDriver: p.wrapDriver.values(), WrapExecutor: p.wrapExecutor.values(),
 	}
 	if !p.hooks.IsEmpty() {
+		config.AroundRun = p.aroundRun.around(compiled.AroundRun())
+		config.AroundStep = p.aroundStep.around(compiled.AroundStep())
+		config.WrapDriver = p.wrapDriver.around(compiled.WrapDriver)
+		config.WrapExecutor = p.wrapExecutor.around(compiled.WrapExecutor)
 		config.Background = append(slices.Clip(p.background), compiled.Background())
 	}
 	return agent.New(config)
 }
 
-// around puts the hooks between the layers outside and inside of them.
-func around[T any, H any](l layers[T], h H, there bool) []T {
-	out := l.at(Outside).values()
-	if there {
-		out = append(out, any(h).(T))
+// check finds what is wrong besides tools and hooks. What is nil might have been a
+// guard.
+func (p Plan) check() error {
+	wrong := slices.Clone(p.wrong)
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if p.driver == nil {
+		say("no driver: give one with WithDriver")
 	}
-	return append(out, l.at(Inside).values()...)
-}
-
-// missing finds layers and criteria that are nil: guards that went missing.
-func (p Plan) missing() error {
-	var wrong []error
+	if p.parallel < 0 {
+		say("parallel is %d: it must not be negative", p.parallel)
+	}
+	if p.continuations < 0 {
+		say("continuations are %d: they must not be negative", p.continuations)
+	}
 	for _, l := range slices.Concat(p.aroundRun, p.aroundStep) {
 		if l.value == nil {
-			wrong = append(wrong, fmt.Errorf("the processor %q is nil", l.name))
+			say("the processor %q is nil", l.name)
 		}
 	}
 	for _, l := range p.wrapDriver {
 		if l.value == nil {
-			wrong = append(wrong, fmt.Errorf("the driver wrapper %q is nil", l.name))
+			say("the driver wrapper %q is nil", l.name)
 		}
 	}
 	for _, l := range p.wrapExecutor {
 		if l.value == nil {
-			wrong = append(wrong, fmt.Errorf("the executor wrapper %q is nil", l.name))
+			say("the executor wrapper %q is nil", l.name)
 		}
 	}
-	for i, c := range p.criteria {
-		if c == nil {
-			wrong = append(wrong, fmt.Errorf("criterion %d is nil", i+1))
-		}
-	}
-	for i, o := range p.observers {
-		if o == nil {
-			wrong = append(wrong, fmt.Errorf("observer %d is nil", i+1))
-		}
-	}
+	sayMissing("criterion", p.criteria, say)
+	sayMissing("observer", p.observers, say)
+	sayMissing("background", p.background, say)
 	return errors.Join(wrong...)
+}
+
+func sayMissing[T comparable](what string, list []T, say func(format string, args ...any)) {
+	var none T
+	for i, v := range list {
+		if v == none {
+			say("%s %d of %d is nil", what, i+1, len(list))
+		}
+	}
 }
 
 func values[K, V any](pairs iter.Seq2[K, V]) iter.Seq[V] {

@@ -7,56 +7,100 @@ import (
 
 	"github.com/samber/lo"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 // String prints the composed stack, outermost first: what wraps a run, a step, the
-// driver and the executor, which criteria judge, and the hooks at each point in
-// the order in which they are called.
+// driver and the executor, which criteria judge, who is asked and who is told, and
+// the hooks at each point in the order in which they are called. Controls are
+// asked, then observers told, then detached hooks started. Points at which there
+// is no hook are left out, as is all that was not set.
 func (p Plan) String() string {
-	var b strings.Builder
-	hooked := !p.hooks.IsEmpty()
-	fmt.Fprintf(&b, "agent %q\n", cmp.Or(p.name, "unnamed"))
-	line := func(what string, parts ...[]string) {
-		fmt.Fprintf(&b, "  %-9s %s\n", what, strings.Join(lo.Flatten(parts), " ▸ "))
+	t := &table{}
+	fmt.Fprintf(t, "agent %q\n", cmp.Or(p.name, "unnamed"))
+	t.line("request", " · ", lo.Compact([]string{p.request.Model, quoted(p.request.Instructions)})...)
+	t.stack("run", p.aroundRun.names(Outside), p.hooked("HookProcessor", hooks.PointNames()...), p.aroundRun.names(Inside),
+		"steps")
+	t.stack("step", p.aroundStep.names(Outside), p.hooked("HookProcessor", hooks.PointNames()...), p.aroundStep.names(Inside),
+		"infer, prepare, execute, record")
+	t.stack("driver", p.wrapDriver.names(Outside), p.hooked("HookedDriver", hooks.PreInference, hooks.PostInference),
+		p.wrapDriver.names(Inside), nameOf(p.driver))
+	t.stack("executor", p.wrapExecutor.names(Outside),
+		p.hooked("HookedToolExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed),
+		p.wrapExecutor.names(Inside), p.executorName())
+	t.stack("judge", nil, p.hooked("HookContinuationCriterion", hooks.Stop), nil, strings.Join(append([]string{"Base"}, names(p.criteria)...), ", "))
+	if p.approver != nil {
+		t.line("approval", "", nameOf(p.approver))
 	}
-	when := func(there bool, name string) []string { return lo.Ternary(there, []string{name}, nil) }
-	at := func(names ...hooks.PointName) bool {
-		return lo.SomeBy(names, func(n hooks.PointName) bool { return len(p.hooks.Order(n)) > 0 })
+	t.line("observers", ", ", names(p.observers)...)
+	for _, point := range hooks.PointNames() {
+		t.line(string(point), "; ", lo.Compact([]string{
+			p.called("asks ", point, hooks.Hook.Control),
+			p.called("tells ", point, func(h hooks.Hook) bool { return !h.Control() && !h.IsDetached() }),
+			p.called("starts ", point, hooks.Hook.IsDetached),
+		})...)
 	}
-	line("run", p.aroundRun.at(Outside).names(), when(hooked, "HookProcessor"), p.aroundRun.at(Inside).names(), []string{"steps"})
-	line("step", p.aroundStep.at(Outside).names(), when(hooked, "HookProcessor"), p.aroundStep.at(Inside).names(), []string{"infer, prepare, execute, record"})
-	line("driver", p.wrapDriver.at(Outside).names(), when(at(hooks.PreInference, hooks.PostInference), "hooks"), p.wrapDriver.at(Inside).names(), []string{nameOf(p.driver)})
-	line("executor", p.wrapExecutor.at(Outside).names(), when(at(hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed), "HookedToolExecutor"), p.wrapExecutor.at(Inside).names(), []string{p.executorName()})
-	criteria := append([]string{"Base"}, lo.Map(p.criteria, func(c agent.Criterion, _ int) string { return nameOf(c) })...)
-	line("judge", when(at(hooks.Stop), "HookContinuationCriterion"), []string{strings.Join(criteria, ", ")})
-	if hooked {
-		fmt.Fprintln(&b, "  hooks")
-		for _, point := range hooks.PointNames() {
-			if order := p.hooks.Order(point); len(order) > 0 {
-				fmt.Fprintf(&b, "    %-15s %s\n", point, strings.Join(order, ", "))
-			}
+	return t.String()
+}
+
+// hooked is the name of what hangs hooks in, if there is a hook at one of the
+// points.
+func (p Plan) hooked(name string, points ...hooks.PointName) []string {
+	there := lo.SomeBy(points, func(at hooks.PointName) bool { return len(p.hooks.Order(at)) > 0 })
+	return lo.Ternary(there, []string{name}, nil)
+}
+
+// called is the hooks of one sort at a point, with the verb for what is done to
+// them.
+func (p Plan) called(verb string, at hooks.PointName, sort func(hooks.Hook) bool) string {
+	var some hooks.Set
+	for _, h := range p.hooks.All() {
+		if sort(h) {
+			some = some.With(h)
 		}
 	}
-	return b.String()
+	order := some.Order(at)
+	if len(order) == 0 {
+		return ""
+	}
+	return verb + strings.Join(order, ", ")
 }
 
 func (p Plan) executorName() string {
-	if p.executor != nil {
-		return nameOf(p.executor)
-	}
-	names := lo.Map(p.tools, func(t toolexec.Tool, _ int) string {
+	tools := lo.Map(p.tools, func(t toolexec.Tool, _ int) string {
 		if t == nil {
 			return "nil"
 		}
 		return t.Spec().Name
 	})
-	if len(names) == 0 {
-		return "no tools"
+	text := cmp.Or(strings.Join(tools, ", "), "no tools")
+	if p.executor != nil {
+		text = nameOf(p.executor)
 	}
-	return strings.Join(names, ", ")
+	if p.parallel > 1 {
+		text += fmt.Sprintf(" (%d at once)", p.parallel)
+	}
+	return text
+}
+
+// table is lines that begin with a word of at most 14 letters.
+type table struct{ strings.Builder }
+
+// line writes the parts, unless there are none.
+func (t *table) line(word, between string, parts ...string) {
+	if len(parts) > 0 {
+		fmt.Fprintf(t, "  %-14s %s\n", word, strings.Join(parts, between))
+	}
+}
+
+// stack writes what wraps the innermost, outermost first.
+func (t *table) stack(word string, outside, hooked, inside []string, innermost string) {
+	t.line(word, " ▸ ", lo.Flatten([][]string{outside, hooked, inside, {innermost}})...)
+}
+
+func names[T any](list []T) []string {
+	return lo.Map(list, func(v T, _ int) string { return nameOf(v) })
 }
 
 // nameOf is how something calls itself, or its type.
@@ -68,4 +112,13 @@ func nameOf(v any) string {
 		return v.String()
 	}
 	return strings.TrimPrefix(fmt.Sprintf("%T", v), "*")
+}
+
+// quoted is the beginning of a text, in quotes; empty stays empty.
+func quoted(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return lo.Ternary(text == "", "", fmt.Sprintf("%q", text))
 }

@@ -1,15 +1,13 @@
 package capability
 
 import (
-	"fmt"
-	"time"
+	"strings"
 
-	"github.com/samber/mo"
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/continuation"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/processor"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -19,14 +17,28 @@ func adding(add func(Plan) Plan) Capability {
 	return Func(func(p Plan) (Plan, error) { return add(p), nil })
 }
 
+// single is adding for what an agent can have only one of: a second one would take
+// the place of the first.
+func single(name string, add func(Plan) Plan) Capability {
+	return named{name, adding(add)}
+}
+
+type named struct {
+	name string
+	Capability
+}
+
+func (n named) Name() string { return n.name }
+
 // UseTools gives the agent tools, in the order in which the model is told of them.
 func UseTools(tools ...toolexec.Tool) Capability {
 	return adding(func(p Plan) Plan { return p.WithTools(tools...) })
 }
 
-// UseToolOptions says how tools are run that do not say so themselves.
+// UseToolOptions says how tools are run that do not say so themselves. Its name is
+// "tool-options".
 func UseToolOptions(o toolexec.Options) Capability {
-	return adding(func(p Plan) Plan { return p.WithToolOptions(o) })
+	return single("tool-options", func(p Plan) Plan { return p.WithToolOptions(o) })
 }
 
 // UseHooks gives the agent hooks: a HookProcessor around run and step, a
@@ -44,22 +56,30 @@ func UseCriteria(criteria ...agent.Criterion) Capability {
 }
 
 // UseErrorPolicy says what failures end a run, are tried again, or do not matter.
-func UseErrorPolicy(policy continuation.ErrorPolicy) Capability { return UseCriteria(policy) }
-
-// UseApproval gives the agent somebody who is asked when a hook wants a person's
-// yes. Without it, such a call is denied.
-func UseApproval(approver agent.Approver) Capability {
-	return adding(func(p Plan) Plan { return p.WithApprover(approver) })
+// Its name is "error-policy".
+func UseErrorPolicy(policy continuation.ErrorPolicy) Capability {
+	return single("error-policy", func(p Plan) Plan { return p.WithCriteria(policy) })
 }
 
-// UseInstructions sets the system prompt.
+// UseApproval gives the agent somebody who is asked when a hook wants a person's
+// yes. Without it, such a call is denied. Its name is "approval".
+func UseApproval(approver agent.Approver) Capability {
+	return single("approval", func(p Plan) Plan { return p.WithApprover(approver) })
+}
+
+// UseInstructions adds to the system prompt, behind what is there already and an
+// empty line.
 func UseInstructions(text string) Capability {
 	return adding(func(p Plan) Plan {
-		return p.WithRequest(func(r agent.Request) agent.Request { r.Instructions = text; return r })
+		return p.WithRequest(func(r agent.Request) agent.Request {
+			r.Instructions = strings.Join(lo.Compact([]string{r.Instructions, text}), "\n\n")
+			return r
+		})
 	})
 }
 
-// UseObserver tells somebody of everything that happens.
+// UseObserver tells somebody of everything that happens. An agent can have
+// several, who are told one after the other, in the order they were given.
 func UseObserver(o agent.Observer) Capability {
 	return adding(func(p Plan) Plan { return p.WithObserver(o) })
 }
@@ -72,54 +92,4 @@ func UseStepProcessor(name string, processor agent.Processor) Capability {
 // UseRunProcessor puts middleware around the run, inside of the hooks.
 func UseRunProcessor(name string, processor agent.Processor) Capability {
 	return adding(func(p Plan) Plan { return p.AroundRun(Inside, name, processor) })
-}
-
-// UseGuards limits each run of the agent. A field that is zero sets no limit. The
-// limits are hard: no hook can make a run go on past them.
-type UseGuards struct {
-	// Steps is the number of model turns.
-	Steps int
-	// Tokens is input and output together.
-	Tokens int64
-	// Cost is in US dollars. When the cost of a model call is not known, the guard
-	// ends the run.
-	Cost float64
-	// Time also interrupts a step that is under way.
-	Time time.Duration
-	// FinishReasons lets the run end when the model gives one of them. This limit is
-	// soft: a Stop hook may make the run go on.
-	FinishReasons []agent.FinishReason
-}
-
-// Name is "guards": an agent has one set of them.
-func (UseGuards) Name() string { return "guards" }
-
-// Install adds the limits that are set.
-func (g UseGuards) Install(p Plan) mo.Result[Plan] {
-	if err := g.check(); err != nil {
-		return mo.Err[Plan](err)
-	}
-	if g.Steps > 0 {
-		p = p.WithCriteria(continuation.Steps(g.Steps))
-	}
-	if g.Tokens > 0 {
-		p = p.WithCriteria(continuation.Tokens(g.Tokens))
-	}
-	if g.Cost > 0 {
-		p = p.WithCriteria(continuation.Cost(g.Cost))
-	}
-	if g.Time > 0 {
-		p = p.WithCriteria(continuation.Time(g.Time)).AroundRun(Inside, "deadline", processor.Deadline(g.Time))
-	}
-	if len(g.FinishReasons) > 0 {
-		p = p.WithCriteria(continuation.FinishReason(g.FinishReasons...))
-	}
-	return mo.Ok(p)
-}
-
-func (g UseGuards) check() error {
-	if g.Steps < 0 || g.Tokens < 0 || g.Cost < 0 || g.Time < 0 {
-		return fmt.Errorf("a limit is negative: %+v", g)
-	}
-	return nil
 }

@@ -76,6 +76,9 @@ func (h Hook) Points() []PointName { return slices.Clone(h.points) }
 // Control reports whether the hook's answer counts.
 func (h Hook) Control() bool { return h.control }
 
+// IsDetached reports whether nobody waits for the hook.
+func (h Hook) IsDetached() bool { return h.detached }
+
 // Priority is the hook's priority.
 func (h Hook) Priority() int { return h.priority }
 

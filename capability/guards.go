@@ -1,0 +1,82 @@
+package capability
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/continuation"
+	"github.com/grapnel-go/grapnel/processor"
+)
+
+// UseGuards limits each run of the agent. A field that is zero sets no limit. The
+// limits are hard: no hook can make a run go on past them.
+type UseGuards struct {
+	// Steps is the number of model turns.
+	Steps int
+	// Tokens is input and output together.
+	Tokens int64
+	// Cost is in US dollars. When the cost of a model call is not known, the guard
+	// ends the run.
+	Cost float64
+	// Time also interrupts a step that is under way.
+	Time time.Duration
+	// FinishReasons lets the run end when the model gives one of them. This limit is
+	// soft: a Stop hook may make the run go on.
+	FinishReasons []agent.FinishReason
+	// Continuations is how often Stop hooks may make the run go on; zero means
+	// hooks.DefaultContinuations.
+	Continuations int
+}
+
+// Name is "guards": an agent has one set of them.
+func (UseGuards) Name() string { return "guards" }
+
+// Install adds the limits that are set.
+func (g UseGuards) Install(p Plan) mo.Result[Plan] {
+	if err := g.check(); err != nil {
+		return mo.Err[Plan](err)
+	}
+	if g.Steps > 0 {
+		p = p.WithCriteria(continuation.Steps(g.Steps))
+	}
+	if g.Tokens > 0 {
+		p = p.WithCriteria(continuation.Tokens(g.Tokens))
+	}
+	if g.Cost > 0 {
+		p = p.WithCriteria(continuation.Cost(g.Cost))
+	}
+	if g.Time > 0 {
+		p = p.WithCriteria(continuation.Time(g.Time)).AroundRun(Inside, "deadline", processor.Deadline(g.Time))
+	}
+	if len(g.FinishReasons) > 0 {
+		p = p.WithCriteria(continuation.FinishReason(g.FinishReasons...))
+	}
+	if g.Continuations > 0 {
+		p = p.WithContinuations(g.Continuations)
+	}
+	return mo.Ok(p)
+}
+
+func (g UseGuards) check() error {
+	var wrong []error
+	for _, limit := range []struct {
+		name  string
+		value any
+		ok    bool
+	}{
+		{"steps", g.Steps, g.Steps >= 0},
+		{"tokens", g.Tokens, g.Tokens >= 0},
+		{"cost", g.Cost, g.Cost >= 0}, // which NaN is not
+		{"time", g.Time, g.Time >= 0},
+		{"continuations", g.Continuations, g.Continuations >= 0},
+	} {
+		if !limit.ok {
+			wrong = append(wrong, fmt.Errorf("the limit of %s is %v: it must not be negative, and zero means none", limit.name, limit.value))
+		}
+	}
+	return errors.Join(wrong...)
+}

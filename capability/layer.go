@@ -1,0 +1,54 @@
+package capability
+
+import (
+	"slices"
+
+	"github.com/samber/lo"
+)
+
+// Place says on which side of the hooks a layer stands.
+type Place uint8
+
+// The places.
+const (
+	// Inside of the hooks: the hooks decide first, and see what the layer made of
+	// it. The place for retries, time limits and all that does the work.
+	Inside Place = iota
+	// Outside of the hooks: the layer only ever sees what the hooks let through and
+	// let out. The place for spans, journals and all that stores or shows.
+	Outside
+)
+
+// layer is a named wrapper in its place.
+type layer[T any] struct {
+	name  string
+	place Place
+	value T
+}
+
+// layers is wrappers around one thing, in the order they were given.
+type layers[T any] []layer[T]
+
+func (l layers[T]) with(place Place, name string, value T) layers[T] {
+	return append(slices.Clip(l), layer[T]{name, place, value})
+}
+
+func (l layers[T]) at(place Place) layers[T] {
+	return lo.Filter(l, func(x layer[T], _ int) bool { return x.place == place })
+}
+
+// values is the wrappers, outermost first, where there are no hooks.
+func (l layers[T]) values() []T {
+	ordered := slices.Concat(l.at(Outside), l.at(Inside))
+	return lo.Map(ordered, func(x layer[T], _ int) T { return x.value })
+}
+
+// around is the wrappers, outermost first, with the hooks between those outside
+// and those inside of them.
+func (l layers[T]) around(hooks T) []T {
+	return slices.Concat(l.at(Outside).values(), []T{hooks}, l.at(Inside).values())
+}
+
+func (l layers[T]) names(place Place) []string {
+	return lo.Map(l.at(place), func(x layer[T], _ int) string { return x.name })
+}
