@@ -1,0 +1,59 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Chain is several processors as one, the first outermost: Chain(a, b) around a
+// step is a(b(step)). A Chain of nothing just goes on. A nil processor is an error
+// when its turn comes.
+func Chain(processors ...agent.Processor) agent.Processor {
+	return &chain{slices.Clone(processors)}
+}
+
+type chain struct {
+	processors []agent.Processor
+}
+
+func (c *chain) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	return link{c.processors, 0, next}.process(ctx, s)
+}
+
+// link is the part of a chain from i on, in front of next.
+type link struct {
+	processors []agent.Processor
+	i          int
+	next       agent.Next
+}
+
+func (l link) process(ctx context.Context, s agent.State) mo.Result[agent.State] {
+	if l.i == len(l.processors) {
+		return l.next(ctx, s)
+	}
+	p := l.processors[l.i]
+	if p == nil {
+		return mo.Err[agent.State](fmt.Errorf("processor %d of %d in a chain is nil", l.i+1, len(l.processors)))
+	}
+	return p.Process(ctx, s, link{l.processors, l.i + 1, l.next}.process)
+}
+
+// When is the processor that is p where the condition is met when its turn comes,
+// and just goes on where it is not. A nil p is an error.
+func When(met func(s agent.State) bool, p agent.Processor) agent.Processor {
+	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		switch {
+		case p == nil:
+			return mo.Err[agent.State](errors.New("processor.When was given no processor"))
+		case met(s):
+			return p.Process(ctx, s, next)
+		}
+		return next(ctx, s)
+	})
+}

@@ -1,0 +1,63 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Deadline gives a run so much time, from where it stands in the chain. Unlike
+// continuation.Time it also interrupts a step under way: the context of everything
+// inside is done when the time is over, and the run ends as stopped, for
+// agent.StopTimeLimit, with the steps that it has. The signal's details are
+// elapsedSeconds, counted from the start of the run, and maxSeconds.
+//
+// It stands around the run; put it last, so that what other processors do at the
+// end of the run still has a context that is not done. Around a step it is the
+// time for each step, and the run ends after the first that takes longer.
+func Deadline(limit time.Duration) agent.Processor { return deadline(limit) }
+
+type deadline time.Duration
+
+func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	over := &agent.SignalError{Signal: d.signal(s)}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(d), over)
+	defer cancel()
+	out := next(ctx, s)
+	if context.Cause(ctx) != over { //nolint:errorlint // this very value: it was this deadline and no other
+		return out
+	}
+	switch after, err := out.Get(); {
+	case err == nil && after.Status().Terminal():
+		return out // the loop has seen to it, or was done in time
+	case err == nil:
+		return mo.Ok(after.WithStop(over.Signal))
+	}
+	if failed, ok := errors.AsType[*agent.StepError](out.Error()); ok {
+		return mo.Err[agent.State](&agent.StepError{State: failed.State.WithStop(over.Signal), Err: failed.Err})
+	}
+	if _, ok := saved(s, out.Error()); ok {
+		return out
+	}
+	return mo.Err[agent.State](over) // a stop, and no failure
+}
+
+// signal is how a run ends when the time is over that begins now.
+func (d deadline) signal(s agent.State) agent.Signal {
+	limit := time.Duration(d)
+	elapsed := max(limit, 0)
+	if started := s.Run().Started; !started.IsZero() {
+		elapsed += time.Since(started)
+	}
+	return agent.Signal{
+		Reason:  agent.StopTimeLimit,
+		Message: fmt.Sprintf("the time limit of %s is over", limit),
+		Source:  "processor.Deadline",
+		Details: map[string]any{"elapsedSeconds": elapsed.Seconds(), "maxSeconds": limit.Seconds()},
+	}
+}

@@ -1,0 +1,160 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Retry is the processor that asks the model again when a model call failed. It
+// stands around the step. The zero Retry makes three attempts, with one second
+// and then two in between.
+//
+// Only a call that brought no reply is made again: once the model answered, tools
+// may have run, and what fails then is left to the criteria. So is what still
+// fails in the last attempt; only that one is recorded, and the attempts before
+// it show as Retrying events. All attempts are one step and count as one.
+//
+// Everything inside of the Retry happens anew with each attempt: processors, the
+// hooks around the model call, a reply that broke off while it was streamed.
+//
+// An error may know better than the policy: one with a method
+// `Retryable() bool` says whether it is worth another attempt, and one with a
+// method `RetryAfter() time.Duration` how long to wait at least. Waiting ends with
+// the context; the failure is then what it was before.
+type Retry struct {
+	// Attempts is how often the model is asked in all. Zero means 3.
+	Attempts int
+	// Delay is the wait before the second attempt. Zero means one second, less
+	// than zero no wait.
+	Delay time.Duration
+	// Backoff is what each wait is multiplied with for the next. Zero means 2; one
+	// makes all waits equal.
+	Backoff float64
+	// Max is the longest wait. Zero means one minute. An error that wants a longer
+	// one is not tried again.
+	Max time.Duration
+	// Jitter is the part of each wait that is left to chance, from none at zero to
+	// all of it at one, so that many runs that failed at once do not come back at
+	// once.
+	Jitter float64
+	// When says which errors are worth another attempt. Nil means those that say
+	// so themselves, and otherwise all but those of kind agent.KindInvalid: what the
+	// service did not understand, it will not understand the next time. It must be
+	// safe for concurrent use.
+	When func(err error) bool
+}
+
+var _ agent.Processor = Retry{}
+
+// Retrying: a model call failed and is about to be made again.
+type Retrying struct {
+	Run  agent.Run
+	Step int
+	// Attempt is the number of the attempt that failed, counted from one.
+	Attempt int
+	// Wait is how long it is until the next.
+	Wait time.Duration
+	Err  error
+}
+
+// EventName is "inference.retrying".
+func (Retrying) EventName() string { return "inference.retrying" }
+
+// Process takes the step, and takes it again while the model call fails.
+func (r Retry) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	r = r.withDefaults()
+	for attempt := 1; ; attempt++ {
+		out := next(ctx, s)
+		err := unanswered(out.Error())
+		if err == nil || attempt >= r.Attempts || !r.When(err) {
+			return out
+		}
+		wait, ok := r.wait(attempt, err)
+		if !ok {
+			return out
+		}
+		s.Emit(ctx, Retrying{Run: s.Run(), Step: s.RunStepCount(), Attempt: attempt, Wait: wait, Err: err})
+		if !sleep(ctx, wait) {
+			return out
+		}
+	}
+}
+
+func (r Retry) withDefaults() Retry {
+	if r.Attempts == 0 {
+		r.Attempts = 3
+	}
+	if r.Delay == 0 {
+		r.Delay = time.Second
+	}
+	if r.Backoff == 0 {
+		r.Backoff = 2
+	}
+	if r.Max == 0 {
+		r.Max = time.Minute
+	}
+	if r.When == nil {
+		r.When = retryable
+	}
+	return r
+}
+
+// unanswered is the error of a step whose model call brought no reply, and nil
+// for everything else.
+func unanswered(err error) error {
+	broken, ok := errors.AsType[*agent.StepError](err)
+	if !ok {
+		return nil
+	}
+	if last, ok := broken.State.LastStep().Get(); !ok || last.Message().Role() != "" {
+		return nil
+	}
+	return broken.Err
+}
+
+func retryable(err error) bool {
+	var knows interface{ Retryable() bool }
+	if errors.As(err, &knows) {
+		return knows.Retryable()
+	}
+	return agent.KindOf(err) != agent.KindInvalid
+}
+
+// wait is the time until the next attempt; ok is false when the error wants more
+// than there may be.
+func (r Retry) wait(attempt int, err error) (wait time.Duration, ok bool) {
+	delay := float64(max(r.Delay, 0))
+	for range attempt - 1 {
+		if delay *= r.Backoff; delay >= float64(r.Max) {
+			break
+		}
+	}
+	delay = min(delay, float64(r.Max))
+	wait = time.Duration(delay * (1 - r.Jitter*rand.Float64()))
+	var knows interface{ RetryAfter() time.Duration }
+	if errors.As(err, &knows) {
+		wait = max(wait, knows.RetryAfter())
+	}
+	return wait, wait <= r.Max
+}
+
+// sleep reports whether the time passed before ctx was done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
