@@ -157,7 +157,7 @@ func TestPolicyHasNoOpinionOnSuccess(t *testing.T) {
 func TestStopSignalHasTheFigures(t *testing.T) {
 	boom := errors.New("exit 1")
 	final, err := run(t, agent.Config{
-		Driver:    turns(call("bad"), call("good"), call("good", "bad"), call("bad"), call("bad")),
+		Driver:    turns(call("bad"), call("good"), call("bad"), call("bad"), call("good", "bad")),
 		Executor:  tools{"bad": boom},
 		Criterion: continuation.All(agent.Base, continuation.RetryToolErrors(2)),
 	})
@@ -262,16 +262,25 @@ func TestHardestHandlingDecides(t *testing.T) {
 
 // The error value of a tool is gone from a state that was stored; a timeout is
 // still known by its reason.
-func TestTimeoutIsKnownByItsReason(t *testing.T) {
+func TestTimeoutIsKnownAfterJSON(t *testing.T) {
 	late := resultOf(func(r *agent.ToolResult) {
 		r.Status, r.Reason, r.Content = agent.ToolFailed, agent.ReasonTimeout, agent.TextContent("no answer in 2s")
+		r.Err = fmt.Errorf("waiting: %w", context.DeadlineExceeded)
 	})
 	final, err := run(t, agent.Config{
-		Driver: turns(call("slow"), answer("a")), Executor: late, Criterion: continuation.All(agent.Base, continuation.ErrorPolicy{}),
+		Driver: turns(call("slow")), Executor: late, Criterion: afterSteps(1, agent.Evaluation{Verdict: agent.AllowStop}),
 	})
-	require.Error(t, err)
-	assert.Equal(t, "timeout", signal(t, final).Details["errorType"])
-	assert.Equal(t, "slow", signal(t, final).Details["toolName"])
+	require.NoError(t, err)
+	raw, err := json.Marshal(final)
+	require.NoError(t, err)
+	var stored agent.State
+	require.NoError(t, json.Unmarshal(raw, &stored))
+	require.NoError(t, stored.LastStep().MustGet().Result(0).Err)
+
+	want := continuation.ErrorPolicy{}.Evaluate(t.Context(), final).MustGet()
+	assert.Equal(t, "timeout", want.Signal.Details["errorType"])
+	assert.Equal(t, "slow", want.Signal.Details["toolName"])
+	assert.Equal(t, want, continuation.ErrorPolicy{}.Evaluate(t.Context(), stored).MustGet())
 }
 
 // What a hook kept from the model must not come out with the stop signal.

@@ -15,6 +15,9 @@ import (
 // run, and the last of them from there on.
 func turns(script ...turn) agent.Driver {
 	return agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		if s.RunStepCount() > 100 {
+			panic("the run should have ended long ago")
+		}
 		t := script[min(s.RunStepCount(), len(script)-1)]
 		return t.step, t.err
 	})

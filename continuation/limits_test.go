@@ -124,6 +124,17 @@ func TestUnknownCostStops(t *testing.T) {
 	}
 }
 
+// The message names the reply at fault, and not a call before it that brought none.
+func TestUnknownCostNamesTheReply(t *testing.T) {
+	final, err := run(t, agent.Config{
+		Driver: turns(fail(assert.AnError), call("t").using(agent.Usage{})), Executor: works,
+		Criterion: continuation.All(agent.Base, continuation.Cost(1),
+			continuation.ErrorPolicy{Model: continuation.Retry, MaxRetries: 1}),
+	})
+	require.NoError(t, err)
+	assert.Contains(t, signal(t, final).Message, "the model's reply in step 1 came without a cost")
+}
+
 // A model call that failed cost nothing that anybody knows of, and does not make
 // the cost unknown.
 func TestFailedCallHasNoCost(t *testing.T) {
