@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the expected output anew")
+
+const expected = "testdata/output.txt"
+
+func TestOutput(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, tour(t.Context(), &out))
+	if *update {
+		require.NoError(t, os.WriteFile(expected, out.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(expected)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), out.String())
+}
+
+// Every line of Go in the README's tour is a line of this program, and so
+// compiles and does what the README says.
+func TestReadmeIsThisProgram(t *testing.T) {
+	program, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	lines := map[string]bool{}
+	for line := range strings.Lines(string(program)) {
+		lines[strings.TrimSpace(line)] = true
+	}
+	blocks := strings.Split(string(readme), "```go\n")[1:]
+	require.NotEmpty(t, blocks, "the README shows no Go")
+	for _, block := range blocks {
+		code, _, closed := strings.Cut(block, "```")
+		require.True(t, closed, "a code block in the README is not closed")
+		for line := range strings.Lines(code) {
+			line = strings.TrimSpace(line)
+			assert.True(t, lines[line], "the README shows a line that examples/tour/main.go does not have: %s", line)
+		}
+	}
+}
