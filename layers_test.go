@@ -34,6 +34,9 @@ type layer struct {
 	// Test marks a package made for tests, ours and our users'. It may import
 	// the modules of tests, and only tests may import it.
 	Test bool
+	// Shown marks programs that show how things are used, what is made for tests
+	// included.
+	Shown bool
 	// Planned marks a room of the house that is drawn but not built. The mark
 	// goes when the package comes.
 	Planned bool
@@ -98,7 +101,7 @@ var layers = map[string]layer{
 	},
 
 	// What shows it all at work.
-	"examples/...": {Ours: []string{"..."}, Modules: core},
+	"examples/...": {Ours: []string{"..."}, Modules: core, Shown: true},
 }
 
 // heavy lists the packages whose whole weight, dependencies of dependencies
@@ -237,7 +240,7 @@ func wrongImports(packages map[string]listed) []string {
 				imported.isOurs() && importedLayer.Test ||
 				slices.Contains(testOnly, imported.Module.Path)
 			switch {
-			case forTests && !allowed.Test:
+			case forTests && !allowed.Test && !(allowed.Shown && importedLayer.Test):
 				say("package %q imports %q outside its tests: it would be linked into every program "+
 					"that uses the package", p.rel(), path)
 			case forTests, imported.Standard:
