@@ -208,6 +208,16 @@ func runErrorOf(s State, err error) (*RunError, bool) {
 	return broken, ok && broken.State.Run().ID == s.Run().ID
 }
 
+// stepErrorOf finds in err the failed step of the run that s belongs to, unless a
+// processor made it the end of the run.
+func stepErrorOf(s State, err error) (*StepError, bool) {
+	if _, over := runErrorOf(s, err); over {
+		return nil, false
+	}
+	failed, ok := errors.AsType[*StepError](err)
+	return failed, ok && failed.State.read().live == s.read().live
+}
+
 // steps is the run itself: judge, take a step, judge again.
 func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 	l := s.read().live
@@ -240,11 +250,11 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 		next, err := a.step(ctx, s).Get()
 		switch {
 		case err != nil:
-			broken, begun := errors.AsType[*StepError](err)
+			failed, begun := stepErrorOf(s, err)
 			if !begun {
 				return interrupted(ctx, s, err)
 			}
-			next = broken.State
+			next = failed.State
 		case next.read().live != l:
 			return failed(s, fmt.Errorf("step %d: %w", before, errForeign))
 		case next.RunStepCount() <= before && !next.Stopped():

@@ -91,7 +91,7 @@ func (e *RunError) Unwrap() error { return e.Err }
 // StepError is the error of a step that began and failed, as the processors
 // around the step see it: the model call failed, or something broke in the
 // executor. A processor that returns it, wrapped or not, leaves the failure to
-// the criteria; any other error ends the run.
+// the criteria; any other error ends the run, a RunError around it included.
 type StepError struct {
 	// State is the state with the failed step recorded, from which the run goes
 	// on. Its last step has a Failure, and its Reply has a Message if the model
