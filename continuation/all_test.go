@@ -57,8 +57,8 @@ func TestAnyOrderGivesTheSameVerdict(t *testing.T) {
 			assert.Equal(t, want.Signal.Reason, got.Signal.Reason)
 		}
 		assert.ElementsMatch(t, effects(want), effects(got))
-		assert.Equal(t, agent.Strongest(opinions...).Handled, want.Handled, "nothing said is lost")
-		assert.Equal(t, effects(agent.Strongest(opinions...)), effects(want))
+		assert.Equal(t, want.Handled, agent.Strongest(opinions...).Handled, "nothing said is lost")
+		assert.Equal(t, effects(want), effects(agent.Strongest(opinions...)))
 	})
 }
 

@@ -70,7 +70,10 @@ func RetryToolErrors(retries int) ErrorPolicy {
 	return ErrorPolicy{Tool: Retry, MaxRetries: retries}
 }
 
-var _ agent.Criterion = ErrorPolicy{}
+var (
+	_ agent.Criterion = ErrorPolicy{}
+	_ judge           = ErrorPolicy{}
+)
 
 // of is what the policy does about errors of a kind.
 func (p ErrorPolicy) of(kind agent.ErrorKind) Handling {
@@ -99,22 +102,26 @@ func (p ErrorPolicy) String() string {
 // is dealt with. To stop is to forbid to go on, for agent.StopError, with the
 // details errorType, consecutiveFailures, totalFailures, maxRetries, handling and
 // toolName, which is empty when no tool failed.
-func (p ErrorPolicy) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
-	return evaluated(p.judge(ctx, s))
+func (p ErrorPolicy) Evaluate(_ context.Context, s agent.State) mo.Result[agent.Evaluation] {
+	return evaluated(p.judged(s), nil)
 }
 
 func (p ErrorPolicy) judge(_ context.Context, s agent.State) (*agent.Evaluation, error) {
+	return p.judged(s), nil
+}
+
+func (p ErrorPolicy) judged(s agent.State) *agent.Evaluation {
 	last, _ := s.LastStep().Get()
 	f, failed := p.worst(last)
 	if !failed {
-		return nil, nil //nolint:nilnil // no opinion
+		return nil
 	}
 	if f.handling == Ignore {
-		return &agent.Evaluation{Handled: true}, nil
+		return &agent.Evaluation{Handled: true}
 	}
 	inARow := p.inARow(s)
 	if f.handling == Retry && inARow <= p.MaxRetries {
-		return &agent.Evaluation{Verdict: agent.RequestContinuation, Handled: true}, nil
+		return &agent.Evaluation{Verdict: agent.RequestContinuation, Handled: true}
 	}
 	stop := forbid(agent.StopError, "continuation.ErrorPolicy", f.message(inARow), map[string]any{
 		"errorType":           string(f.kind),
@@ -125,7 +132,7 @@ func (p ErrorPolicy) judge(_ context.Context, s agent.State) (*agent.Evaluation,
 		"toolName":            f.tool,
 	})
 	stop.Handled = true // what Base has to say of the same failure has fewer details
-	return stop, nil
+	return stop
 }
 
 // inARow counts the failed steps at the end of the run, back to the first that

@@ -123,14 +123,14 @@ func ExampleCancelled() {
 // A busy model is asked again, twice at most; anything else ends the run.
 func ExampleErrorPolicy() {
 	busy := agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
-		return agent.Step{}, tooManyRequests{}
+		return agent.Step{}, rateLimitError{}
 	})
 	policy := continuation.ErrorPolicy{RateLimit: continuation.Retry, MaxRetries: 2}
 	end(agent.Config{Driver: busy, Criterion: continuation.All(agent.Base, policy)})
 	// Output: failed after 3 steps: error: 3 steps in a row failed, at last the step failed: asking the model: too many requests
 }
 
-type tooManyRequests struct{}
+type rateLimitError struct{}
 
-func (tooManyRequests) Error() string              { return "too many requests" }
-func (tooManyRequests) ErrorKind() agent.ErrorKind { return agent.KindRateLimit }
+func (rateLimitError) Error() string              { return "too many requests" }
+func (rateLimitError) ErrorKind() agent.ErrorKind { return agent.KindRateLimit }

@@ -2,7 +2,6 @@ package processor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -38,10 +37,10 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 	case err == nil:
 		return mo.Ok(after.WithStop(over.Signal))
 	}
-	if failed, ok := errors.AsType[*agent.StepError](out.Error()); ok {
+	if failed, ok := stepError(s, out.Error()); ok {
 		return mo.Err[agent.State](&agent.StepError{State: failed.State.WithStop(over.Signal), Err: failed.Err})
 	}
-	if _, ok := saved(s, out.Error()); ok {
+	if _, ok := runError(s, out.Error()); ok {
 		return out
 	}
 	return mo.Err[agent.State](over) // a stop, and no failure

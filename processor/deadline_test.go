@@ -57,7 +57,7 @@ func TestDeadlineInterruptsTheRun(t *testing.T) {
 		"in a tool":              {agent.Config{Driver: slowly(9), Executor: slowTool, AroundRun: around}, 1, limit},
 		"in a tool that breaks":  {agent.Config{Driver: slowly(9), Executor: brokenTool, AroundRun: around}, 1, limit},
 		"in another processor":   {agent.Config{Driver: slowly(9), AroundRun: append(around, slowBefore)}, 0, limit},
-		"in a wait for a retry":  {agent.Config{Driver: fails(down, down), AroundRun: around, AroundStep: []agent.Processor{processor.Retry{Delay: limit * 2}}}, 1, limit},
+		"in a wait for a retry":  {agent.Config{Driver: fails(errDown, errDown), AroundRun: around, AroundStep: []agent.Processor{processor.Retry{Delay: limit * 2}}}, 1, limit},
 		"in a step's processor":  {agent.Config{Driver: slowly(9), AroundRun: around, AroundStep: []agent.Processor{slowBefore}}, 0, limit},
 		"in a criterion":         {agent.Config{Driver: slowly(9), AroundRun: around, Criterion: slowCriterion{}}, 0, limit},
 		"step: in a model call":  {agent.Config{Driver: slowly(9), AroundStep: []agent.Processor{processor.Deadline(limit / 5)}}, 0, limit / 5},
@@ -169,12 +169,12 @@ func TestDeadlineLeavesFailuresAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := processor.After(func(ctx context.Context, s agent.State) (agent.State, error) {
 			<-ctx.Done()
-			return s, down
+			return s, errDown
 		})
 		final, err := run(t.Context(), t, agent.Config{
 			Driver: asks(1), AroundRun: []agent.Processor{processor.Deadline(time.Second), store},
 		})
-		require.ErrorIs(t, err, down)
+		require.ErrorIs(t, err, errDown)
 		assert.Equal(t, agent.StatusFailed, final.Status())
 		assert.Equal(t, 2, final.RunStepCount())
 	})

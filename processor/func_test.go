@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/continuation"
 	"github.com/grapnel-go/grapnel/processor"
 )
 
@@ -35,10 +36,9 @@ func TestFuncSurrounds(t *testing.T) {
 }
 
 func TestFuncSeesTheErrorOfAStep(t *testing.T) {
-	down := errors.New("down")
 	var seen error
 	final, err := run(t.Context(), t, agent.Config{
-		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, down }),
+		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, errDown }),
 		AroundStep: []agent.Processor{
 			processor.Func(func(ctx context.Context, s agent.State, next processor.NextFunc) (agent.State, error) {
 				s, err := next(ctx, s)
@@ -50,8 +50,8 @@ func TestFuncSeesTheErrorOfAStep(t *testing.T) {
 			}),
 		},
 	})
-	require.ErrorIs(t, seen, down)
-	require.ErrorIs(t, err, down)
+	require.ErrorIs(t, seen, errDown)
+	require.ErrorIs(t, err, errDown)
 	assert.Equal(t, 1, final.RunStepCount(), "a wrapped step error is still the step's, and recorded")
 	assert.Equal(t, agent.KindModel, final.LastStep().MustGet().Failure().Kind)
 }
@@ -115,19 +115,18 @@ func TestBeforeThatStops(t *testing.T) {
 
 func TestAfterChangesTheState(t *testing.T) {
 	label := processor.After(func(_ context.Context, s agent.State) (agent.State, error) {
-		return note.In(s, note.Or(s, "")+string(s.Status())+" "), nil
+		return note.In(s, note.Or(s, "")+string(s.Status())+","), nil
 	})
 	final, err := run(t.Context(), t, agent.Config{
 		Driver: asks(1), AroundRun: []agent.Processor{label}, AroundStep: []agent.Processor{label},
 	})
 	require.NoError(t, err)
-	assert.Equal(t, "running running done ", note.Or(final, ""))
+	assert.Equal(t, "running,"+"running,"+"done,", note.Or(final, ""))
 }
 
 func TestAfterIsNotForFailures(t *testing.T) {
-	down := errors.New("down")
 	config := agent.Config{
-		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, down }),
+		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, errDown }),
 	}
 	never := processor.After(func(_ context.Context, s agent.State) (agent.State, error) {
 		assert.Fail(t, "called")
@@ -135,7 +134,7 @@ func TestAfterIsNotForFailures(t *testing.T) {
 	})
 	config.AroundRun, config.AroundStep = []agent.Processor{never}, []agent.Processor{never}
 	_, err := run(t.Context(), t, config)
-	require.ErrorIs(t, err, down)
+	require.ErrorIs(t, err, errDown)
 }
 
 // What was done before an After failed is not lost.
@@ -171,12 +170,36 @@ func TestAfterThatFailsKeepsWhatWasDone(t *testing.T) {
 	}
 }
 
+// A processor that makes a failed step the end of the run has the last word: no
+// policy lifts it and no retry gets past it.
+func TestRunErrorEndsTheRun(t *testing.T) {
+	asked := 0
+	strict := processor.Func(func(ctx context.Context, s agent.State, next processor.NextFunc) (agent.State, error) {
+		s, err := next(ctx, s)
+		if failed, ok := errors.AsType[*agent.StepError](err); ok {
+			return s, &agent.RunError{State: failed.State, Err: failed}
+		}
+		return s, err
+	})
+	final, err := run(t.Context(), t, agent.Config{
+		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
+			asked++
+			return agent.Step{}, errDown
+		}),
+		AroundStep: []agent.Processor{processor.Retry{Delay: -1}, strict},
+		Criterion:  continuation.All(agent.Base, continuation.Steps(9), continuation.ErrorPolicy{Model: continuation.Ignore}),
+	})
+	require.ErrorIs(t, err, errDown)
+	assert.Equal(t, 1, asked)
+	assert.Equal(t, 1, final.RunStepCount())
+	assert.Equal(t, agent.StatusFailed, final.Status())
+}
+
 // The error of a run that a processor started must not pass for the run's own.
 func TestErrorOfAnotherRunIsAnErrorLikeAnyOther(t *testing.T) {
-	down := errors.New("down")
 	other := agent.New(agent.Config{
 		Name:   "other",
-		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, down }),
+		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, errDown }),
 	}).MustGet()
 	ask := processor.Before(func(ctx context.Context, s agent.State) (agent.State, error) {
 		if _, err := other.Run(ctx, agent.NewState()).Get(); err != nil {
@@ -190,7 +213,7 @@ func TestErrorOfAnotherRunIsAnErrorLikeAnyOther(t *testing.T) {
 	} {
 		config.Name, config.Driver = "this", asks(0)
 		final, err := run(t.Context(), t, config)
-		require.ErrorIs(t, err, down, name)
+		require.ErrorIs(t, err, errDown, name)
 		assert.Equal(t, "this", final.Run().Agent, name)
 		assert.Equal(t, "go", final.Message(0).Text(), name)
 		assert.Zero(t, final.RunStepCount(), name)

@@ -71,7 +71,7 @@ func (r Retry) Process(ctx context.Context, s agent.State, next agent.Next) mo.R
 	r = r.withDefaults()
 	for attempt := 1; ; attempt++ {
 		out := next(ctx, s)
-		err := unanswered(out.Error())
+		err := unanswered(s, out.Error())
 		if err == nil || attempt >= r.Attempts || !r.When(err) {
 			return out
 		}
@@ -107,15 +107,15 @@ func (r Retry) withDefaults() Retry {
 
 // unanswered is the error of a step whose model call brought no reply, and nil
 // for everything else.
-func unanswered(err error) error {
-	broken, ok := errors.AsType[*agent.StepError](err)
+func unanswered(s agent.State, err error) error {
+	failed, ok := stepError(s, err)
 	if !ok {
 		return nil
 	}
-	if last, ok := broken.State.LastStep().Get(); !ok || last.Message().Role() != "" {
+	if last, ok := failed.State.LastStep().Get(); !ok || last.Message().Role() != "" {
 		return nil
 	}
-	return broken.Err
+	return failed.Err
 }
 
 func retryable(err error) bool {

@@ -51,7 +51,7 @@ type hopeless struct{ error }
 
 func (hopeless) Retryable() bool { return false }
 
-var down = errors.New("down")
+var errDown = errors.New("down")
 
 func TestRetryUntilTheModelAnswers(t *testing.T) {
 	seconds := func(s ...float64) []time.Duration {
@@ -68,23 +68,23 @@ func TestRetryUntilTheModelAnswers(t *testing.T) {
 		called []time.Duration
 		fails  bool
 	}{
-		"defaults":                      {processor.Retry{}, []error{down, down}, seconds(0, 1, 3), false},
-		"defaults, used up":             {processor.Retry{}, []error{down, down, down}, seconds(0, 1, 3), true},
+		"defaults":                      {processor.Retry{}, []error{errDown, errDown}, seconds(0, 1, 3), false},
+		"defaults, used up":             {processor.Retry{}, []error{errDown, errDown, errDown}, seconds(0, 1, 3), true},
 		"nothing fails":                 {processor.Retry{}, nil, seconds(0), false},
-		"one attempt is no retry":       {processor.Retry{Attempts: 1}, []error{down}, seconds(0), true},
-		"less than none is one":         {processor.Retry{Attempts: -1}, []error{down}, seconds(0), true},
-		"delay and backoff":             {processor.Retry{Attempts: 4, Delay: 2 * time.Second, Backoff: 3}, []error{down, down, down}, seconds(0, 2, 8, 26), false},
-		"even waits":                    {processor.Retry{Attempts: 4, Backoff: 1}, []error{down, down, down}, seconds(0, 1, 2, 3), false},
-		"waits are limited":             {processor.Retry{Attempts: 5, Max: 3 * time.Second}, []error{down, down, down, down}, seconds(0, 1, 3, 6, 9), false},
-		"no waits":                      {processor.Retry{Delay: -1}, []error{down, down}, seconds(0, 0, 0), false},
+		"one attempt is no retry":       {processor.Retry{Attempts: 1}, []error{errDown}, seconds(0), true},
+		"less than none is one":         {processor.Retry{Attempts: -1}, []error{errDown}, seconds(0), true},
+		"delay and backoff":             {processor.Retry{Attempts: 4, Delay: 2 * time.Second, Backoff: 3}, []error{errDown, errDown, errDown}, seconds(0, 2, 8, 26), false},
+		"even waits":                    {processor.Retry{Attempts: 4, Backoff: 1}, []error{errDown, errDown, errDown}, seconds(0, 1, 2, 3), false},
+		"waits are limited":             {processor.Retry{Attempts: 5, Max: 3 * time.Second}, []error{errDown, errDown, errDown, errDown}, seconds(0, 1, 3, 6, 9), false},
+		"no waits":                      {processor.Retry{Delay: -1}, []error{errDown, errDown}, seconds(0, 0, 0), false},
 		"the service asks for time":     {processor.Retry{}, []error{wants(30 * time.Second), wants(time.Millisecond)}, seconds(0, 30, 32), false},
 		"the service asks for too much": {processor.Retry{}, []error{wants(time.Hour)}, seconds(0), true},
 		"too much is up to you":         {processor.Retry{Max: 2 * time.Hour}, []error{wants(time.Hour)}, seconds(0, 3600), false},
 		"invalid stays invalid":         {processor.Retry{}, []error{trouble{kind: agent.KindInvalid}}, seconds(0), true},
-		"the error says no":             {processor.Retry{}, []error{down, hopeless{down}}, seconds(0, 1), true},
+		"the error says no":             {processor.Retry{}, []error{errDown, hopeless{errDown}}, seconds(0, 1), true},
 		"when says no": {processor.Retry{When: func(err error) bool { return agent.KindOf(err) == agent.KindTimeout }},
-			[]error{fmt.Errorf("late: %w", context.DeadlineExceeded), down}, seconds(0, 1), true},
-		"when says yes": {processor.Retry{When: func(error) bool { return true }}, []error{hopeless{down}}, seconds(0, 1), false},
+			[]error{fmt.Errorf("late: %w", context.DeadlineExceeded), errDown}, seconds(0, 1), true},
+		"when says yes": {processor.Retry{When: func(error) bool { return true }}, []error{hopeless{errDown}}, seconds(0, 1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestJitterStaysWithinTheWait(t *testing.T) {
 		jitter := rapid.Float64Range(0, 1).Draw(rt, "jitter")
 		var waited time.Duration
 		synctest.Test(t, func(t *testing.T) {
-			driver := fails(down)
+			driver := fails(errDown)
 			_, err := run(t.Context(), t, agent.Config{
 				Driver: driver, AroundStep: []agent.Processor{processor.Retry{Delay: time.Minute, Max: time.Hour, Jitter: jitter}},
 			})
@@ -168,10 +168,10 @@ func TestOtherErrorsAreNotRetried(t *testing.T) {
 	calls := 0
 	inner := processor.Before(func(_ context.Context, s agent.State) (agent.State, error) {
 		calls++
-		return s, down
+		return s, errDown
 	})
 	_, err := run(t.Context(), t, agent.Config{Driver: asks(0), AroundStep: []agent.Processor{processor.Retry{}, inner}})
-	require.ErrorIs(t, err, down)
+	require.ErrorIs(t, err, errDown)
 	assert.Equal(t, 1, calls)
 }
 
@@ -180,7 +180,7 @@ func TestFailedToolsAreNotRetried(t *testing.T) {
 	ran := 0
 	final, err := run(t.Context(), t, agent.Config{
 		Driver: asks(1), AroundStep: []agent.Processor{processor.Retry{}},
-		Executor: tool(func(context.Context) (string, error) { ran++; return "", down }),
+		Executor: tool(func(context.Context) (string, error) { ran++; return "", errDown }),
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 1, ran)
@@ -200,7 +200,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(10*time.Second, func() { cancel(tc.cause) })
-				driver := fails(down, down, down)
+				driver := fails(errDown, errDown, errDown)
 				final, _ := run(ctx, t, agent.Config{
 					Driver: driver, AroundStep: []agent.Processor{processor.Retry{Delay: 7 * time.Second}},
 				})
@@ -235,7 +235,7 @@ func TestRetriesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told events
 		final, err := run(t.Context(), t, agent.Config{
-			Driver: fails(down), AroundStep: []agent.Processor{processor.Retry{}}, Observer: &told,
+			Driver: fails(errDown), AroundStep: []agent.Processor{processor.Retry{}}, Observer: &told,
 		})
 		require.NoError(t, err)
 		assert.Equal(t, []string{
@@ -244,7 +244,7 @@ func TestRetriesAreTold(t *testing.T) {
 			"step.completed", "judged", "run.completed",
 		}, told.names())
 		got := told[5].(processor.Retrying)
-		require.ErrorIs(t, got.Err, down)
+		require.ErrorIs(t, got.Err, errDown)
 		got.Err = nil
 		assert.Equal(t, processor.Retrying{Run: final.Run(), Step: 0, Attempt: 1, Wait: time.Second}, got)
 	})
@@ -254,7 +254,7 @@ func TestRetriesAreTold(t *testing.T) {
 // failed step of two that may fail.
 func TestErrorPolicyJudgesWhatRetryGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		driver := fails(down, down, down, down)
+		driver := fails(errDown, errDown, errDown, errDown)
 		final, err := run(t.Context(), t, agent.Config{
 			Driver: driver, AroundStep: []agent.Processor{processor.Retry{Attempts: 2}},
 			Criterion: continuation.All(agent.Base, continuation.ErrorPolicy{Model: continuation.Retry, MaxRetries: 2}),
@@ -275,7 +275,7 @@ func TestRunsDoNotShareAttempts(t *testing.T) {
 			Driver: agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
 				if n := failed.Of(s); *n < 2 {
 					*n++
-					return agent.Step{}, down
+					return agent.Step{}, errDown
 				}
 				return asks(0)(ctx, s)
 			}),
