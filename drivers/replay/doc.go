@@ -20,7 +20,11 @@
 //
 //	a, err := builder.New().
 //		WithDriver(replay.Driver{}).
-//		With(capability.UseTools(replay.Tools(schemas...)...), capability.UseHooks(policy...)).
+//		With(
+//			capability.UseTools(replay.Tools(schemas...)...),
+//			capability.UseCriteria(replay.GoOn),
+//			capability.UseHooks(policy...),
+//		).
 //		Build().Get()
 //	…
 //	session, err := replay.NewSession(record)
@@ -32,6 +36,14 @@
 //
 // One agent plays any number of sessions, also at once. After the first departure the recorded model talks to a
 // world that is no longer there: it was not told what this agent was told.
+//
+// # What is played
+//
+// The messages are cut into runs and turns; see Session. Nothing is asked of them: a run may begin without a user,
+// end in the middle of a batch of calls, or have no turn at all. Answers are given by place (this call of this turn),
+// not by id, so ids may come up again; an answer that came late in the recording is given at once. A call that nobody
+// answered is still decided upon and then fails, as there is nothing to tell. Where the recording ends and the model
+// would have to speak, the run is stopped with StopRecordingEnded.
 //
 // # The format
 //

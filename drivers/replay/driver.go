@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -16,6 +17,8 @@ const StopRecordingEnded agent.StopReason = "recording_ended"
 // Driver is a model that says what was recorded: in each run of the session that the context holds, one turn after
 // the other, whatever it is shown. Where the recording has no further turn, the run is stopped with
 // StopRecordingEnded. The zero Driver is ready to use, for any number of sessions at once.
+//
+// What others said between two turns comes with the later one: the driver adds it to the transcript.
 type Driver struct{}
 
 var _ agent.Driver = Driver{}
@@ -23,7 +26,7 @@ var _ agent.Driver = Driver{}
 // String names the driver in a printed plan.
 func (Driver) String() string { return "replay" }
 
-// Next is the next recorded turn.
+// Next is the next recorded turn. It is an error when the context holds no session.
 func (Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	x, err := sessionIn(ctx)
 	if err != nil {
@@ -32,28 +35,30 @@ func (Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if err := ctx.Err(); err != nil {
 		return mo.Err[agent.Step](err)
 	}
-	run, ok := x.run(s)
+	run, i, ok := x.run(s)
 	if !ok {
-		return mo.Ok(ended(fmt.Sprintf("%q has %d runs, and this is run %d", x.id, len(x.runs), s.Run().Number)))
+		return mo.Ok(ended(nil, "%q has %d runs, and this is run %d", x.id, len(x.runs), s.Run().Number))
 	}
-	i := s.RunStepCount()
 	if i >= len(run.turns) {
-		return mo.Ok(ended(fmt.Sprintf("%q has no turn %d in run %d", x.id, i+1, s.Run().Number)))
+		return mo.Ok(ended(run.rest, "%q has no turn %d in run %d", x.id, i+1, s.Run().Number))
 	}
-	step := agent.Step{Message: run.turns[i].message, FinishReason: agent.FinishStop, Model: "replay", ID: fmt.Sprintf("turn_%d", i)}
-	if len(run.turns[i].answers) > 0 {
-		step.FinishReason = agent.FinishToolCalls
-	}
-	for _, m := range run.turns[i].between {
-		step.Prior = step.Prior.Plus(agent.EffectsOf(agent.AddMessage(m)))
-	}
-	return mo.Ok(step)
+	t := run.turns[i]
+	return mo.Ok(agent.Step{
+		Message: t.message, Prior: adding(t.between),
+		FinishReason: lo.Ternary(len(t.answers) > 0, agent.FinishToolCalls, agent.FinishStop),
+		Model:        x.model, ID: fmt.Sprintf("turn_%d", i),
+	})
 }
 
-func ended(where string) agent.Step {
-	return agent.Step{Stop: &agent.Signal{
-		Reason: StopRecordingEnded, Source: "replay", Message: "the recording " + where,
+// ended is the reply of a recording that is over: what was said after its last turn, and nothing more.
+func ended(rest []agent.Message, where string, args ...any) agent.Step {
+	return agent.Step{Prior: adding(rest), Stop: &agent.Signal{
+		Reason: StopRecordingEnded, Source: "replay", Message: "the recording " + fmt.Sprintf(where, args...),
 	}}
+}
+
+func adding(messages []agent.Message) agent.Effects {
+	return agent.EffectsOf(lo.Map(messages, func(m agent.Message, _ int) agent.Effect { return agent.AddMessage(m) })...)
 }
 
 // GoOn is the criterion that makes a run go on as long as the recording has further turns for it: recorded models
@@ -69,22 +74,20 @@ func (goOn) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluat
 	if err != nil {
 		return mo.Err[agent.Evaluation](err)
 	}
-	if run, ok := x.run(s); ok && s.RunStepCount() > 0 && s.RunStepCount() < len(run.turns) {
+	if run, i, ok := x.run(s); ok && i > 0 && i < len(run.turns) {
 		return mo.Ok(agent.Evaluation{Verdict: agent.RequestContinuation})
 	}
 	return mo.Ok(agent.Evaluation{})
 }
 
-// Tools is tools with the given schemas that answer what was recorded: for the call at the same place of the same
-// turn, whatever its arguments have become. Where nothing was recorded the call fails, and says so.
+// Tools is tools with the given schemas that answer what was recorded: for the call of the same tool at the same
+// place of the same turn, whatever its arguments have become. Where nothing was recorded the call fails, and says so.
 func Tools(schemas ...ToolSchema) []toolexec.Tool {
-	tools := make([]toolexec.Tool, len(schemas))
-	for i, schema := range schemas {
+	return lo.Map(schemas, func(schema ToolSchema, _ int) toolexec.Tool {
 		spec := agent.ToolSpec{Name: schema.Name, Description: schema.Description, Parameters: string(schema.Parameters)}
 		// What was recorded is told whole.
-		tools[i] = toolexec.WithPolicy(toolexec.Raw(spec, recall), toolexec.Policy{MaxResultBytes: -1})
-	}
-	return tools
+		return toolexec.WithPolicy(toolexec.Raw(spec, recall), toolexec.Policy{MaxResultBytes: -1})
+	})
 }
 
 // recall is the recorded answer to a call.
@@ -93,11 +96,18 @@ func recall(ctx context.Context, c toolexec.Call) (toolexec.Output, error) {
 	if err != nil {
 		return toolexec.Output{}, err
 	}
-	run, ok := x.run(c.State)
-	i := c.State.RunStepCount()
-	if !ok || i >= len(run.turns) || c.Index >= len(run.turns[i].answers) || !run.turns[i].answers[c.Index].recorded {
-		return toolexec.Output{}, fmt.Errorf("the recording %q has no answer to call %s", x.id, c.ID)
+	if run, i, ok := x.run(c.State); ok && i < len(run.turns) {
+		if a := run.turns[i].answerTo(c.ToolCall); a.recorded {
+			return toolexec.Output{Content: agent.TextContent(a.text), Failed: a.failed}, nil
+		}
 	}
-	a := run.turns[i].answers[c.Index]
-	return toolexec.Output{Content: agent.TextContent(a.text), Failed: a.failed}, nil
+	return toolexec.Output{}, fmt.Errorf("the recording %q has no answer to call %s", x.id, c.ID)
+}
+
+// answerTo is the answer that was recorded where the call stands; none when another tool was called there.
+func (t turn) answerTo(c agent.ToolCall) answer {
+	if c.Index >= len(t.answers) || t.message.Call(c.Index).Name != c.Name {
+		return answer{}
+	}
+	return t.answers[c.Index]
 }

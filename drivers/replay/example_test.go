@@ -1,11 +1,65 @@
 package replay_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/hooks"
 )
+
+// A policy is tried on what models did: every recording is played through an agent that has it.
+func ExampleSession_Play() {
+	noLending := hooks.On(hooks.AtPreToolUse, "no-lending", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.Deny("books are lent by people")
+	}, hooks.ToolNamed("lend_book"))
+
+	tools, err := replay.LoadTools("testdata/library-tools.json")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a, err := builder.New().
+		WithDriver(replay.Driver{}).
+		With(
+			capability.UseTools(replay.Tools(tools...)...),
+			capability.UseCriteria(replay.GoOn),
+			capability.UseHooks(noLending),
+		).
+		Build().Get()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	records, err := replay.Load("testdata/sample.jsonl")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, record := range records {
+		session, err := replay.NewSession(record)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		played, err := session.Play(context.Background(), a)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, d := range played.Departures {
+			if d.Kind == replay.CallDenied {
+				fmt.Printf("%s (%s): %s\n", record.ID, record.Kind, d)
+			}
+		}
+	}
+	// Output:
+	// sample/two-turns (clean): run 2, turn 1, call call_1 of lend_book: denied: tool "lend_book": denied by no-lending: books are lent by people
+	// sample/injected (attack): run 1, turn 2, call c1 of lend_book: denied: tool "lend_book": denied by no-lending: books are lent by people
+}
 
 func ExampleOpen() {
 	recording, err := replay.Open("testdata/sample.jsonl")

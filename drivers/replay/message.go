@@ -12,9 +12,10 @@ import (
 // Role is who a message is from.
 type Role string
 
-// The roles of the chat form. A recording may hold others.
+// The roles of the chat form; developer is a later word for system. A recording may hold others.
 const (
 	RoleSystem    Role = "system"
+	RoleDeveloper Role = "developer"
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
 	RoleTool      Role = "tool"

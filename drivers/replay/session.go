@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/samber/mo"
 
@@ -13,17 +15,21 @@ import (
 // Session is a recording made ready to be played: its messages cut into runs, and each run into the input that
 // began it and the turns that the model took. It is immutable and serves any number of plays at once.
 //
-// A run begins where a user speaks and nothing is under way. What a user said between a tool's answer and the
-// model's next turn belongs to that turn, and is told just before it.
+// A run begins where a user speaks and nothing is under way. What was said between a tool's answer and the model's
+// next turn belongs to that turn, and is told just before it. A model that spoke before any user did so in a run
+// without input. Of content in parts, the text is played.
 type Session struct {
 	id    string
-	setup []agent.Message // what stood before the first user message
+	model string
+	setup []agent.Message // what stood before the first run
 	runs  []recordedRun
 }
 
+// recordedRun is one run of the recording.
 type recordedRun struct {
 	input []agent.Message
 	turns []turn
+	rest  []agent.Message // what was said after the last turn
 }
 
 // turn is one recorded model turn with what was said between the last one and it, and the answers to its calls.
@@ -33,6 +39,7 @@ type turn struct {
 	answers []answer // one for each call
 }
 
+// answer is what a call was answered in the recording.
 type answer struct {
 	text     string
 	failed   bool
@@ -40,52 +47,26 @@ type answer struct {
 }
 
 // NewSession makes a recorded run ready to be played. It is an error when a message has a role that the chat form
-// does not know.
+// does not know. Answers to no call of their run are left out.
 func NewSession(r *Record) (*Session, error) {
-	x := &Session{id: r.ID}
-	var run *recordedRun // the run under way
-	var waiting []agent.Message
-	underway := false // the model's last turn asked for something
+	x := &Session{id: r.ID, model: cmp.Or(r.Model, "replay")}
 	for i, m := range r.Messages {
 		switch m.Role {
-		case RoleSystem:
-			if run == nil {
-				x.setup = append(x.setup, agent.System(m.Content.Text))
-				continue
-			}
-			waiting = append(waiting, agent.System(m.Content.Text).WithSource(sourceName))
+		case RoleSystem, RoleDeveloper:
+			x.instructed(agent.System(m.Content.Text))
 		case RoleUser:
-			if underway {
-				waiting = append(waiting, agent.UserText(m.Content.Text).WithSource(sourceName))
-				continue
-			}
-			if run == nil || len(run.turns) > 0 {
-				x.runs = append(x.runs, recordedRun{})
-				run = &x.runs[len(x.runs)-1]
-			}
-			run.input = append(run.input, agent.UserText(m.Content.Text))
+			x.asked(agent.UserText(m.Content.Text))
 		case RoleAssistant:
-			if run == nil {
-				x.runs = append(x.runs, recordedRun{})
-				run = &x.runs[0]
-			}
-			t := newTurn(m)
-			t.between, waiting = waiting, nil
-			run.turns = append(run.turns, t)
-			underway = len(t.answers) > 0
+			x.took(newTurn(m))
 		case RoleTool:
-			if run != nil {
-				run.answered(m)
-			}
+			x.answered(m)
 		default:
-			return nil, fmt.Errorf("replay %q: message %d has the role %q: expected system, user, assistant or tool", r.ID, i+1, m.Role)
+			return nil, fmt.Errorf("replay %q: message %d has the role %q: expected system, developer, user, assistant or tool",
+				r.ID, i+1, m.Role)
 		}
 	}
 	return x, nil
 }
-
-// sourceName marks messages that the recording put in on its own.
-const sourceName = "recording"
 
 func newTurn(m Message) turn {
 	calls := make([]agent.ToolCall, len(m.ToolCalls))
@@ -95,19 +76,75 @@ func newTurn(m Message) turn {
 	return turn{message: agent.Assistant(m.Content.Text, calls...), answers: make([]answer, len(calls))}
 }
 
-// answered puts a tool's answer to the call it is for: the first call with that id, in the newest turn that has
-// one, that nobody has answered. An answer to no call is left out.
-func (r *recordedRun) answered(m Message) {
-	if len(r.turns) == 0 {
+// last is the newest run, nil before the first.
+func (x *Session) last() *recordedRun {
+	if len(x.runs) == 0 {
+		return nil
+	}
+	return &x.runs[len(x.runs)-1]
+}
+
+func (x *Session) begin(input ...agent.Message) { x.runs = append(x.runs, recordedRun{input: input}) }
+
+func (x *Session) instructed(m agent.Message) {
+	if run := x.last(); run != nil {
+		run.told(m)
 		return
 	}
-	last := &r.turns[len(r.turns)-1]
-	for i, c := range last.message.Calls() {
-		if c.ID == m.ToolCallID && !last.answers[i].recorded {
-			last.answers[i] = answer{text: m.Content.Text, failed: m.Error, recorded: true}
-			return
+	x.setup = append(x.setup, m)
+}
+
+func (x *Session) asked(m agent.Message) {
+	run := x.last()
+	switch {
+	case run == nil:
+		x.begin(m)
+	case len(run.turns) > 0 && !run.underway():
+		rest := run.rest // goes over to the next run
+		run.rest = nil
+		x.begin(append(rest, m)...)
+	default:
+		run.told(m)
+	}
+}
+
+func (x *Session) took(t turn) {
+	if len(x.runs) == 0 {
+		x.begin()
+	}
+	run := x.last()
+	t.between, run.rest = run.rest, nil
+	run.turns = append(run.turns, t)
+}
+
+// answered puts a tool's answer to the call that it is for: in the newest turn of the run that has a call of that id
+// which nobody has answered, the first such call.
+func (x *Session) answered(m Message) {
+	run := x.last()
+	if run == nil {
+		return
+	}
+	for _, t := range slices.Backward(run.turns) {
+		for i, c := range t.message.Calls() {
+			if c.ID == m.ToolCallID && !t.answers[i].recorded {
+				t.answers[i] = answer{text: m.Content.Text, failed: m.Error, recorded: true}
+				return
+			}
 		}
 	}
+}
+
+func (r *recordedRun) told(m agent.Message) {
+	if len(r.turns) == 0 {
+		r.input = append(r.input, m)
+		return
+	}
+	r.rest = append(r.rest, m)
+}
+
+// underway reports whether the model asked for something in its last turn, and would have spoken again.
+func (r *recordedRun) underway() bool {
+	return len(r.turns) == 0 || len(r.turns[len(r.turns)-1].answers) > 0
 }
 
 // ID is the id of the recording.
@@ -122,15 +159,19 @@ func (x *Session) Turns(i int) int { return len(x.runs[i].turns) }
 // Start is a state to begin with: the system messages of the recording.
 func (x *Session) Start() agent.State { return agent.NewState(x.setup...) }
 
-// Input is the user messages that began run i, counted from zero. It panics when i is out of range.
-func (x *Session) Input(i int) []agent.Message { return append([]agent.Message(nil), x.runs[i].input...) }
+// Input is what began run i, counted from zero: user messages, and system messages that came with them. It panics
+// when i is out of range.
+func (x *Session) Input(i int) []agent.Message { return slices.Clone(x.runs[i].input) }
 
 // Into returns ctx with the session in it: agents whose driver is a Driver then play it.
-func (x *Session) Into(ctx context.Context) context.Context { return context.WithValue(ctx, sessionKey{}, x) }
+func (x *Session) Into(ctx context.Context) context.Context {
+	return context.WithValue(ctx, sessionKey{}, x)
+}
 
 type sessionKey struct{}
 
-var errNoSession = errors.New("replay: there is no recording in the context: run the agent with Session.Play, or with a context from Session.Into")
+var errNoSession = errors.New("replay: there is no recording in the context: " +
+	"run the agent with Session.Play, or with a context from Session.Into")
 
 func sessionIn(ctx context.Context) (*Session, error) {
 	if x, ok := ctx.Value(sessionKey{}).(*Session); ok {
@@ -139,27 +180,43 @@ func sessionIn(ctx context.Context) (*Session, error) {
 	return nil, errNoSession
 }
 
-// run is the recorded run that a running state is at.
-func (x *Session) run(s agent.State) (*recordedRun, bool) {
+// run is the recorded run that a running state is at, and the turn in it that is next. Model calls that failed are
+// steps, but no turns.
+func (x *Session) run(s agent.State) (run *recordedRun, next int, ok bool) {
 	n := s.Run().Number - 1
 	if n < 0 || n >= len(x.runs) {
-		return nil, false
+		return nil, 0, false
 	}
-	return &x.runs[n], true
+	next = s.RunStepCount()
+	if s.RunFailures() > 0 {
+		next = len(replies(s))
+	}
+	return &x.runs[n], next, true
+}
+
+// replies are the steps of a run in which the model said something.
+func replies(s agent.State) []agent.StepRecord {
+	var out []agent.StepRecord
+	for _, step := range s.RunSteps() {
+		if step.Message().Role() == agent.RoleAssistant {
+			out = append(out, step)
+		}
+	}
+	return out
 }
 
 // Play plays the whole recording with an agent: run after run, each on the state that the last one left. It ends
-// early when a run fails or is cancelled, with that error and what was played until then.
+// early when a run fails or is cancelled, with that error and what was played until then. A run that was stopped or
+// denied is followed by the next, as the user spoke again.
 func (x *Session) Play(ctx context.Context, a *agent.Agent) (Played, error) {
 	played := Played{State: x.Start()}
 	ctx = x.Into(ctx)
-	for i := range x.runs {
-		final, err := a.Run(ctx, played.State, x.runs[i].input...).Get()
+	for i, run := range x.runs {
+		final, err := a.Run(ctx, played.State, run.input...).Get()
 		if broken, ok := errors.AsType[*agent.RunError](err); ok {
 			final = broken.State
 		}
-		played.Steps = append(played.Steps, stepsOf(final)...)
-		played.Departures = append(played.Departures, x.Departures(i, final)...)
+		played.Departures = append(played.Departures, x.Departures(i, played.State, final)...)
 		played.State = final
 		played.Runs++
 		if err != nil {
@@ -169,22 +226,12 @@ func (x *Session) Play(ctx context.Context, a *agent.Agent) (Played, error) {
 	return played, nil
 }
 
-func stepsOf(s agent.State) []agent.StepRecord {
-	var out []agent.StepRecord
-	for _, r := range s.RunSteps() {
-		out = append(out, r)
-	}
-	return out
-}
-
 // Played is what came of playing a recording.
 type Played struct {
-	// State is the state that the last run ended in.
+	// State is the state that the last run ended in, with the steps of all runs.
 	State agent.State
-	// Runs is the number of runs that were played.
+	// Runs is the number of runs that were played, one that failed included.
 	Runs int
-	// Steps is all steps that were taken, in order.
-	Steps []agent.StepRecord
 	// Departures is where the play left the recording, in order. What comes after the
 	// first is what the recorded model said to a world that was no longer there.
 	Departures []Departure

@@ -32,22 +32,23 @@ type toolFunction struct {
 	Parameters  json.RawMessage `json:"parameters,omitzero"`
 }
 
-// LoadTools reads a file of tool schemas: a JSON list of them, in the order in which the model was shown them.
-// It is an error when a tool has no name, has the name of an earlier one, or has parameters that are no object.
-// Whether they are a sound JSON Schema is not looked at.
+// LoadTools reads a file of tool schemas, as ParseTools does.
 func LoadTools(path string) ([]ToolSchema, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("load tools: %w", err)
 	}
-	tools, err := parseTools(text)
+	tools, err := ParseTools(text)
 	if err != nil {
 		return nil, fmt.Errorf("load tools %q: %w", path, err)
 	}
 	return tools, nil
 }
 
-func parseTools(text []byte) ([]ToolSchema, error) {
+// ParseTools reads tool schemas: a JSON list of them, in the order in which the model was shown them. It is an error
+// when a tool has no name, has the name of an earlier one, or has parameters that are no object. Whether they are a
+// sound JSON Schema is not looked at.
+func ParseTools(text []byte) ([]ToolSchema, error) {
 	var tools []ToolSchema
 	if err := strictjson.Unmarshal(text, &tools); err != nil {
 		return nil, err
