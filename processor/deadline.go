@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,8 +29,8 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(d), over)
 	defer cancel()
 	out := next(ctx, s)
-	if context.Cause(ctx) != over { //nolint:errorlint // this very value: it was this deadline and no other
-		return out
+	if !errors.Is(context.Cause(ctx), over) {
+		return out // in time, or somebody else was faster
 	}
 	switch after, err := out.Get(); {
 	case err == nil && after.Status().Terminal():
