@@ -240,7 +240,7 @@ func wrongImports(packages map[string]listed) []string {
 				imported.isOurs() && importedLayer.Test ||
 				slices.Contains(testOnly, imported.Module.Path)
 			switch {
-			case forTests && !allowed.Test && !(allowed.Shown && importedLayer.Test):
+			case forTests && !allowed.Test && (!allowed.Shown || !importedLayer.Test):
 				say("package %q imports %q outside its tests: it would be linked into every program "+
 					"that uses the package", p.rel(), path)
 			case forTests, imported.Standard:

@@ -134,6 +134,7 @@ func checkOutput(s State, last StepRecord) Evaluation {
 	}
 	return Evaluation{Verdict: RequestContinuation, Effects: EffectsOf(
 		outputAttempts.Set(attempts),
-		AddMessage(UserText(fmt.Sprintf("Your answer does not have the form that was asked for: %v\nAnswer again, with nothing but the corrected JSON.", err)).WithSource("output")),
+		AddMessage(UserText(fmt.Sprintf("Your answer does not have the form that was asked for: %v\n"+
+			"Answer again, with nothing but the corrected JSON.", err)).WithSource("output")),
 	)}
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 )
 
@@ -119,19 +118,4 @@ func (m metadata) withoutRun() metadata {
 		return m
 	}
 	return slices.DeleteFunc(slices.Clone(m), func(e entry) bool { return e.scope == ScopeRun })
-}
-
-func (m metadata) marshal(scope Scope) (map[string]json.RawMessage, error) {
-	out := map[string]json.RawMessage{}
-	for _, e := range m {
-		if e.scope != scope {
-			continue
-		}
-		raw, err := json.Marshal(e.value)
-		if err != nil {
-			return nil, fmt.Errorf("%s metadata %q: %w", scope, e.name, err)
-		}
-		out[e.name] = raw
-	}
-	return out, nil
 }

@@ -53,7 +53,12 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 	}
 	count := continued.Or(s, 0)
 	payload := func(frozen *Outcome) StopContext {
-		p := &stopPayload{base: base{state: s, point: Stop, frozen: frozen, step: s.RunStepCount(), kind: agent.StepFinalResponse}, signal: verdict.Signal, continuations: count}
+		p := &stopPayload{
+			base: base{
+				state: s, point: Stop, frozen: frozen, step: s.RunStepCount(), kind: agent.StepFinalResponse,
+			},
+			signal: verdict.Signal, continuations: count,
+		}
 		return StopContext{Common{&p.base}, p}
 	}
 	var last *Outcome

@@ -147,7 +147,9 @@ func (p *toolPayload) next(s agent.State) *toolPayload {
 
 // rewrite lets the inner executor check the new arguments. A rewrite that breaks
 // the schema is a failure of the hook: neither the original nor the rewrite runs.
-func (x *HookedToolExecutor) rewrite(ctx context.Context, s agent.State, h *hookedCall, seen *toolPayload, e *entry[ToolContext], o *Outcome) (*toolPayload, *Outcome, error) {
+func (x *HookedToolExecutor) rewrite(
+	ctx context.Context, s agent.State, h *hookedCall, seen *toolPayload, e *entry[ToolContext], o *Outcome,
+) (*toolPayload, *Outcome, error) {
 	call := h.Call
 	call.Arguments = o.arguments
 	p, err := x.inner.Prepare(ctx, s, call).Get()
@@ -233,7 +235,8 @@ func signalOf(o *Outcome) *agent.Signal {
 // Execute runs the call if it is to run, and lets the hooks at ToolFailed and
 // PostToolUse see the answer, whatever became of the call.
 func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	hooks, inner := (*toolHooks)(nil), p
+	var hooks *toolHooks
+	inner := p
 	if h, ok := p.Carry.(*hookedCall); ok {
 		hooks, inner = h.hooks, h.inner
 	} else {
@@ -281,7 +284,10 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 
 // review folds the answers of the controls after a tool call, each seeing what
 // the ones before left of the result.
-func review[C Context](ctx context.Context, s agent.State, pool *pool, m *moment[C], at PointName, r *agent.ToolResult, view func(*resultPayload) C) (*agent.ToolResult, error) {
+func review[C Context](
+	ctx context.Context, s agent.State, pool *pool, m *moment[C], at PointName, r *agent.ToolResult,
+	view func(*resultPayload) C,
+) (*agent.ToolResult, error) {
 	// A guard must see a result even when the run is being cancelled.
 	seen := newResultPayload(s, at, r, nil)
 	var last *Outcome

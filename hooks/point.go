@@ -1,5 +1,7 @@
 package hooks
 
+import "slices"
+
 // PointName is the name of a moment at which hooks are asked or told.
 type PointName string
 
@@ -119,13 +121,8 @@ func PointNames() []PointName {
 // PointNamed finds a point by its own name or by what another system calls it.
 func PointNamed(name string) (PointName, bool) {
 	for _, info := range pointInfos {
-		if string(info.name) == name {
+		if string(info.name) == name || slices.Contains(info.also, name) {
 			return info.name, true
-		}
-		for _, other := range info.also {
-			if other == name {
-				return info.name, true
-			}
 		}
 	}
 	return "", false

@@ -125,7 +125,7 @@ func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 	go func() { answer <- e.protected(limited, c) }()
 	select {
 	case v := <-answer:
-		if context.Cause(limited) == ErrTimeout {
+		if context.Cause(limited) == ErrTimeout { //nolint:errorlint // this very limit, not one above
 			return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
 		}
 		return v

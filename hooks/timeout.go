@@ -42,7 +42,7 @@ func (c *lazyContext) end() (late bool) {
 	if c.armed == nil {
 		return false
 	}
-	late = context.Cause(c.armed) == ErrTimeout
+	late = context.Cause(c.armed) == ErrTimeout //nolint:errorlint // this very limit, not one above
 	c.cancel()
 	return late
 }

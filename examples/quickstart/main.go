@@ -12,6 +12,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -76,7 +77,7 @@ func load() (*replay.Session, []replay.ToolSchema, error) {
 		session, err := replay.NewSession(record)
 		return session, tools, err
 	}
-	return nil, nil, fmt.Errorf("session.jsonl: there is no run in it")
+	return nil, nil, errors.New("session.jsonl: there is no run in it")
 }
 
 var _ agent.Observer = (*timeline)(nil)
