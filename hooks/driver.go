@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"strings"
 
 	"github.com/samber/mo"
 
@@ -61,7 +62,7 @@ func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.St
 }
 
 // before folds the controls at PreInference. What they add is shown to the model
-// in this call, and kept.
+// in this call, and kept when it answers.
 func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.State, prior agent.Effects, stop *agent.Signal, err error) {
 	if d.hooks.pre.empty() {
 		return s, prior, nil, nil
@@ -87,8 +88,9 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 		}
 		if o.effects.Len() > 0 {
 			tellConflicts(ctx, s, PreInference, prior, o.effects)
-			prior = prior.Plus(o.effects)
-			s = s.Apply(o.effects)
+			more := spelledOut(o.effects)
+			prior = prior.Plus(more)
+			s = s.Apply(more)
 		}
 		last = o
 		if o.decision == StopRun {
@@ -97,6 +99,26 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 		}
 	}
 	return s, prior, stop, d.hooks.pre.announce(ctx, d.hooks.pool, payload())
+}
+
+// spelledOut is a hook's effects with its context as the message that it becomes,
+// so that the transcript gets the messages that the model was shown, and not those
+// of all hooks in one.
+func spelledOut(effects agent.Effects) agent.Effects {
+	var out []agent.Effect
+	var context []string
+	source := ""
+	for _, e := range effects.All() {
+		if text, ok := e.Context(); ok {
+			context, source = append(context, text), e.Source()
+			continue
+		}
+		out = append(out, e)
+	}
+	if len(context) > 0 {
+		out = append(out, agent.AddMessage(agent.UserText(strings.Join(context, "\n\n")).WithSource(source)))
+	}
+	return agent.EffectsOf(out...)
 }
 
 // after folds the controls at PostInference.
