@@ -179,7 +179,9 @@ func TestEffectsOfInferenceHooksReachTheState(t *testing.T) {
 // one that streams.
 func TestEveryDriverHasInferenceHooks(t *testing.T) {
 	for name, driver := range map[string]agent.Driver{
-		"plain":   agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{Message: agent.Assistant("hi")}, nil }),
+		"plain": agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
+			return agent.Step{Message: agent.Assistant("hi")}, nil
+		}),
 		"streams": agenttest.Script(agenttest.Say("hi")),
 	} {
 		for _, streaming := range []bool{false, true} {
@@ -277,7 +279,9 @@ func TestReplacedReplyKeepsWhatMiddlewareWants(t *testing.T) {
 		}, nil
 	})
 	a := hookedAgent(t, limiter, nil, []hooks.Hook{
-		afterModel("new", func(c hooks.ReplyContext) hooks.Result { return c.Replace(agent.Step{Message: agent.Assistant("other words")}) }),
+		afterModel("new", func(c hooks.ReplyContext) hooks.Result {
+			return c.Replace(agent.Step{Message: agent.Assistant("other words")})
+		}),
 	})
 	final := a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).MustGet()
 	assert.Equal(t, "other words", final.Answer())

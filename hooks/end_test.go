@@ -40,7 +40,9 @@ func everyEnd(t *testing.T) map[string]struct {
 	}))
 	stops := hooks.On(hooks.AtStepEnd, "stops", func(_ context.Context, c hooks.StepEndContext) hooks.Result { return c.Stop("enough") })
 	denies := onInput("denies", func(c hooks.InputContext) hooks.Result { return c.Deny("no") })
-	calls := func() *agenttest.Driver { return agenttest.Script().Then(agenttest.Call("echo", `{}`).WithCost(1).WithTokens(1, 1)) }
+	calls := func() *agenttest.Driver {
+		return agenttest.Script().Then(agenttest.Call("echo", `{}`).WithCost(1).WithTokens(1, 1))
+	}
 	type way = struct {
 		run    func(list ...hooks.Hook) ending
 		status agent.Status
@@ -57,7 +59,9 @@ func everyEnd(t *testing.T) map[string]struct {
 		"cost limit":  {plain(calls, nil, capability.UseGuards{Cost: 2}), agent.StatusStopped, agent.StopCostLimit},
 		"time limit": {plain(func() *agenttest.Driver { return agenttest.Script(agenttest.Hang()) }, nil, capability.UseGuards{Time: time.Minute}),
 			agent.StatusStopped, agent.StopTimeLimit},
-		"failed": {plain(func() *agenttest.Driver { return agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Fail(errors.New("down"))) }, nil),
+		"failed": {plain(func() *agenttest.Driver {
+			return agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Fail(errors.New("down")))
+		}, nil),
 			agent.StatusFailed, agent.StopError},
 		"denied": {plain(func() *agenttest.Driver { return agenttest.Script() }, []hooks.Hook{denies}), agent.StatusDenied, agent.StopDenied},
 		"cancelled": {func(list ...hooks.Hook) ending {

@@ -296,7 +296,10 @@ func TestCancelWhileStepHooksAreAsked(t *testing.T) {
 func TestKeptStepContextsDoNotChange(t *testing.T) {
 	var kept []hooks.StepEndContext
 	play(t, agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Say("done")), []hooks.Hook{
-		afterStep("keeps", func(c hooks.StepEndContext) hooks.Result { kept = append(kept, c); return c.Allow(agent.AddContext("more")) }),
+		afterStep("keeps", func(c hooks.StepEndContext) hooks.Result {
+			kept = append(kept, c)
+			return c.Allow(agent.AddContext("more"))
+		}),
 	})
 	require.Len(t, kept, 2)
 	for i, c := range kept {

@@ -1,0 +1,254 @@
+package hooks_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/continuation"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+func onStop(name string, f func(c hooks.StopContext) hooks.Result) hooks.Hook {
+	return hooks.On(hooks.AtStop, name, func(_ context.Context, c hooks.StopContext) hooks.Result { return f(c) })
+}
+
+// onceMore makes the run go on a number of times.
+func onceMore(name string, times int) hooks.Hook {
+	return onStop(name, func(c hooks.StopContext) hooks.Result {
+		return lo.TernaryF(c.Continuations() < times,
+			func() hooks.Result { return c.Continue("not yet, says " + name) },
+			func() hooks.Result { return c.Allow() })
+	})
+}
+
+var talks = func() *agenttest.Driver {
+	return agenttest.Script().Then(agenttest.Say("done").WithTokens(1, 0).WithCost(0.1))
+}
+
+// IP-62, IP-63: a run that ends by itself asks; one that goes on does not.
+func TestStopHooksAreAskedWhenTheRunWouldEnd(t *testing.T) {
+	var asked []int
+	end := play(t, agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Say("the answer")), []hooks.Hook{
+		onStop("asked", func(c hooks.StopContext) hooks.Result {
+			asked = append(asked, c.StepIndex())
+			assert.Equal(t, agent.StopCompleted, c.Signal().Reason)
+			assert.Equal(t, "the answer", c.Answer())
+			assert.Zero(t, c.Continuations())
+			return c.Allow()
+		}),
+	})
+	require.NoError(t, end.err)
+	assert.Equal(t, []int{2}, asked)
+	assert.Equal(t, agent.StatusDone, end.Status())
+	assert.Equal(t, agent.StopCompleted, end.signal().Reason)
+}
+
+// IP-65, IP-67, IP-88: a hook's wish to go on is stronger than the wish to end, and
+// the model is told of it.
+func TestStopHookMakesTheRunGoOn(t *testing.T) {
+	end := play(t, talks(), []hooks.Hook{onceMore("tests", 2)})
+	require.NoError(t, end.err)
+	assert.Equal(t, agent.StatusDone, end.Status())
+	assert.Equal(t, `user: hello
+assistant: done
+user: not yet, says tests
+assistant: done
+user: not yet, says tests
+assistant: done
+`, agenttest.Transcript(end.State))
+	assert.Equal(t, "tests", end.Message(2).Source())
+	verdicts := lo.Map(agenttest.Of[agent.Judged](end.recorder), func(e agent.Judged, _ int) string {
+		return fmt.Sprint(e.Step, " ", e.Evaluation.Verdict)
+	})
+	assert.Equal(t, []string{"0 no_opinion", "1 request_continuation", "2 request_continuation", "3 allow_stop"}, verdicts)
+}
+
+func TestStopHooksSpeakTogether(t *testing.T) {
+	end := play(t, talks(), []hooks.Hook{
+		onceMore("a", 1), onceMore("b", 1),
+		onStop("silent", func(c hooks.StopContext) hooks.Result {
+			return lo.Ternary(c.Continuations() == 0, c.Continue(""), c.Pass())
+		}),
+	})
+	assert.Equal(t, `user: hello
+assistant: done
+user: not yet, says a
+user: not yet, says b
+user: You are not done yet: go on.
+assistant: done
+`, agenttest.Transcript(end.State))
+}
+
+// IP-64, IP-66, IP-70: a stop beats all wishes to go on, in whatever order.
+func TestStopHookStops(t *testing.T) {
+	list := []hooks.Hook{
+		onceMore("more", 9),
+		onStop("enough", func(c hooks.StopContext) hooks.Result { return c.Stop("that will do") }),
+	}
+	for range 2 {
+		end := play(t, talks(), list)
+		require.NoError(t, end.err)
+		assert.Equal(t, agent.StatusStopped, end.Status())
+		assert.Equal(t, agent.Signal{Reason: agent.StopByHook, Message: "that will do", Source: "enough"}, end.signal())
+		assert.Equal(t, "user: hello\nassistant: done\n", agenttest.Transcript(end.State), "nobody is told to go on")
+		slices.Reverse(list)
+	}
+}
+
+// IP-68: an end that a finish reason allows is soft as well.
+func TestFinishReasonIsSoft(t *testing.T) {
+	script := agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Say("done"))
+	end := play(t, script, []hooks.Hook{
+		onStop("on", func(c hooks.StopContext) hooks.Result {
+			return lo.Ternary(c.Signal().Reason == agent.StopFinishReason, c.Continue("go on"), c.Allow())
+		}),
+	}, capability.UseGuards{FinishReasons: []agent.FinishReason{agent.FinishToolCalls}})
+	require.NoError(t, end.err)
+	assert.Equal(t, "done", end.Answer())
+	assert.Equal(t, 2, end.RunStepCount())
+}
+
+// IP-78: no hook gets past a guard, a stop that was signalled, or a failure.
+func TestStopHooksCannotOverrideHardStops(t *testing.T) {
+	for name, tc := range map[string]struct {
+		more   capability.Capability
+		reason agent.StopReason
+		steps  int
+	}{
+		"steps":  {capability.UseGuards{Steps: 3}, agent.StopStepsLimit, 3},
+		"tokens": {capability.UseGuards{Tokens: 3}, agent.StopTokenLimit, 3},
+		"cost":   {capability.UseGuards{Cost: 0.15}, agent.StopCostLimit, 2},
+		"user": {capability.UseCriteria(continuation.Cancelled(func(_ context.Context, s agent.State) (bool, error) {
+			return s.RunStepCount() == 2, nil
+		})), agent.StopUser, 2},
+		"another hook": {capability.UseHooks(afterStep("stops", func(c hooks.StepEndContext) hooks.Result { return c.Stop("x") })), agent.StopByHook, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := play(t, talks(), []hooks.Hook{onStop("ever on", func(c hooks.StopContext) hooks.Result { return c.Continue("on") })}, tc.more)
+			assert.Equal(t, tc.reason, end.signal().Reason)
+			assert.Equal(t, tc.steps, end.RunStepCount())
+		})
+	}
+	t.Run("failure", func(t *testing.T) {
+		asked := false
+		end := play(t, agenttest.Script(agenttest.Fail(errors.New("down"))), []hooks.Hook{
+			onStop("on", func(c hooks.StopContext) hooks.Result { asked = true; return c.Continue("on") }),
+		})
+		require.Error(t, end.err)
+		assert.False(t, asked)
+	})
+}
+
+// IP-73, IP-75: a run that must not begin asks nobody whether it may end.
+func TestNoStopHookBeforeTheFirstStep(t *testing.T) {
+	asked := false
+	end := play(t, agenttest.Script(), []hooks.Hook{
+		onStop("on", func(c hooks.StopContext) hooks.Result { asked = true; return c.Continue("on") }),
+	}, capability.UseCriteria(continuation.Cancelled(func(context.Context, agent.State) (bool, error) { return true, nil })))
+	assert.Equal(t, agent.StopUser, end.signal().Reason)
+	assert.Zero(t, end.RunStepCount())
+	assert.False(t, asked)
+}
+
+// IP-78: forced continuations are capped, and the hook is told how many there were.
+func TestContinuationsAreCapped(t *testing.T) {
+	for name, tc := range map[string]struct {
+		more []capability.Capability
+		most int
+	}{
+		"by default":  {nil, hooks.DefaultContinuations},
+		"by a guard":  {[]capability.Capability{capability.UseGuards{Continuations: 3}}, 3},
+		"none beside": {[]capability.Capability{capability.UseGuards{Steps: 99}}, hooks.DefaultContinuations},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []int
+			end := play(t, talks(), []hooks.Hook{
+				onStop("ever on", func(c hooks.StopContext) hooks.Result {
+					told = append(told, c.Continuations())
+					return c.Continue("on")
+				}),
+				hooks.Observe(hooks.AtStop, "watch", func(_ context.Context, c hooks.StopContext) error {
+					want := lo.Ternary(c.Continuations() < tc.most, hooks.Continue, hooks.Pass)
+					assert.Equal(t, want, c.Frozen().Decision(), "observers are told what came of it")
+					return nil
+				}),
+			}, tc.more...)
+			require.NoError(t, end.err)
+			assert.Equal(t, agent.StatusDone, end.Status(), "it ends as it would have")
+			assert.Equal(t, lo.Range(tc.most+1), told)
+			assert.Equal(t, tc.most+1, end.RunStepCount())
+			assert.Equal(t, []string{"hook.skipped ever on@Stop"}, end.told(hooks.HookSkipped))
+		})
+	}
+}
+
+// The count belongs to the run: a next one begins anew, many run at once, and it
+// survives JSON.
+//
+// IP-108
+func TestContinuationsAreCountedByRun(t *testing.T) {
+	a := hookedAgent(t, talks(), nil, []hooks.Hook{onceMore("more", 2)})
+	final := agent.NewState()
+	for run := range 2 {
+		var err error
+		final, err = a.Run(t.Context(), final, agent.UserText("hello")).Get()
+		require.NoError(t, err)
+		assert.Equal(t, 3, final.RunStepCount())
+		assert.Equal(t, 3*(run+1), final.StepCount())
+	}
+	raw, err := json.Marshal(final)
+	require.NoError(t, err)
+	var back agent.State
+	require.NoError(t, json.Unmarshal(raw, &back))
+	count, ok := agent.RunKey[int]("hooks.continuations").From(back)
+	assert.True(t, ok)
+	assert.Equal(t, 2, count)
+}
+
+// Each of several criteria and hooks may say anything: the run ends or goes on alike
+// in whatever order they were given.
+//
+// IP-70
+func TestOrderOfStopHooksChangesNoVerdict(t *testing.T) {
+	says := map[string]func(c hooks.StopContext) hooks.Result{
+		"pass": func(c hooks.StopContext) hooks.Result { return c.Pass() }, "allow": func(c hooks.StopContext) hooks.Result { return c.Allow() },
+		"continue": func(c hooks.StopContext) hooks.Result { return c.Continue("on") }, "stop": func(c hooks.StopContext) hooks.Result { return c.Stop("no") },
+	}
+	names := []string{"pass", "allow", "continue", "stop"}
+	for _, some := range [][]string{{"pass", "continue"}, {"allow", "continue"}, {"continue", "stop"}, {"allow", "stop", "continue"}, {"pass", "allow"}, names} {
+		list := lo.Map(some, func(name string, _ int) hooks.Hook { return onStop(name, says[name]) })
+		forward := play(t, talks(), list)
+		slices.Reverse(list)
+		backward := play(t, talks(), list)
+		assert.Equal(t, forward.Status(), backward.Status(), some)
+		assert.Equal(t, forward.signal(), backward.signal(), some)
+		assert.Equal(t, forward.RunStepCount(), backward.RunStepCount(), some)
+	}
+}
+
+func TestCriterionKeepsItsContract(t *testing.T) {
+	agenttest.TestCriterion(t, func(t *testing.T) agent.Criterion {
+		t.Helper()
+		compiled := hooks.NewSet(onceMore("more", 1)).Compile().MustGet()
+		return compiled.WrapCriterion(continuation.All(agent.Base, continuation.Steps(9)), 0)
+	})
+}
+
+func TestCriterionSaysWhatItIs(t *testing.T) {
+	inner := continuation.All(agent.Base, continuation.Steps(9))
+	with := hooks.NewSet(onceMore("more", 1)).Compile().MustGet()
+	without := hooks.NewSet(onInput("other", func(c hooks.InputContext) hooks.Result { return c.Pass() })).Compile().MustGet()
+	assert.Equal(t, "HookContinuationCriterion(All(agent.base, Steps(9)))", fmt.Sprint(with.WrapCriterion(inner, 0)))
+	assert.Same(t, inner, without.WrapCriterion(inner, 0))
+}
