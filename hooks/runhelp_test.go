@@ -26,9 +26,15 @@ type ending struct {
 	driver   *agenttest.Driver
 }
 
+// tester is what a test and a property have in common.
+type tester interface {
+	require.TestingT
+	Helper()
+}
+
 // hookedAgent is an agent with hooks and with the tool echo, whose observer is the
 // recorder.
-func hookedAgent(t testing.TB, driver agent.Driver, recorder *agenttest.Recorder, list []hooks.Hook, more ...capability.Capability) *agent.Agent {
+func hookedAgent(t tester, driver agent.Driver, recorder *agenttest.Recorder, list []hooks.Hook, more ...capability.Capability) *agent.Agent {
 	t.Helper()
 	echo := toolexec.Func("echo", "Says it again.", func(_ context.Context, in struct {
 		Text string `json:"text,omitempty"`
