@@ -359,7 +359,7 @@ func (a *Agent) Cancel() {
 // noTools answers every call with "no such tool".
 type noTools struct{}
 
-func (noTools) Prepare(_ context.Context, _ State, c ToolCall) mo.Result[*Prepared] {
+func (noTools) Prepare(_ context.Context, _ State, c *ToolCall) mo.Result[*Prepared] {
 	err := fmt.Errorf("there is no tool %q", c.Name)
 	return mo.Ok(&Prepared{
 		Original: c, Call: c, Disposition: DisposeAnswer, Invalid: err,

@@ -99,9 +99,10 @@ type ToolResult struct {
 	CallID string
 	Tool   string
 	// Call is the effective call: what ran, or would have run. Original is what
-	// the model asked; they differ when a hook rewrote the arguments.
-	Call     ToolCall
-	Original ToolCall
+	// the model asked; they differ when a hook rewrote the arguments. The loop sets
+	// both. What they point to must not be written.
+	Call     *ToolCall
+	Original *ToolCall
 	// Content is what the model is told.
 	Content Content
 	// Status says what became of the call. One that an executor left empty is
@@ -148,14 +149,16 @@ func (r *ToolResult) Mocked() bool { return r.Status == ToolMocked }
 func (r *ToolResult) IsError() bool { return r.Reason != "" || r.Status == ToolFailed }
 
 // Rewritten reports whether a hook changed the arguments.
-func (r *ToolResult) Rewritten() bool { return r.Call.Arguments != r.Original.Arguments }
+func (r *ToolResult) Rewritten() bool {
+	return r.Call != r.Original && r.Call.Arguments != r.Original.Arguments
+}
 
 // Text is the text the model is told.
 func (r *ToolResult) Text() string { return r.Content.Text() }
 
 // NotExecuted is the answer to a call that did not run, with the code and the
 // sentence that say why. By names who decided; it may be empty.
-func NotExecuted(c ToolCall, reason ReasonCode, by, sentence string) *ToolResult {
+func NotExecuted(c *ToolCall, reason ReasonCode, by, sentence string) *ToolResult {
 	return &ToolResult{
 		CallID: c.ID, Tool: c.Name, Call: c, Original: c, Content: TextContent(sentence),
 		Status: ToolNotExecuted, Reason: reason, DecidedBy: by,

@@ -97,7 +97,7 @@ func TestWithoutParallelCallsRunOneByOneWhereTheRunIs(t *testing.T) {
 func TestEveryCallIsPreparedBeforeAnyRuns(t *testing.T) {
 	var log []string
 	both := executor{
-		prepare: func(_ context.Context, _ agent.State, c agent.ToolCall) (*agent.Prepared, error) {
+		prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
 			log = append(log, "prepare "+c.Name)
 			return &agent.Prepared{Original: c, Call: c}, nil
 		},
@@ -151,7 +151,7 @@ func TestCallsWithoutAnIDOfTheirOwnGetOne(t *testing.T) {
 func TestAPrepareThatFailsRunsNothing(t *testing.T) {
 	ran := false
 	both := executor{
-		prepare: func(_ context.Context, _ agent.State, c agent.ToolCall) (*agent.Prepared, error) {
+		prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
 			switch c.Name {
 			case "deny":
 				return denied(c), nil
@@ -179,14 +179,14 @@ func TestAPrepareThatFailsRunsNothing(t *testing.T) {
 	assert.Equal(t, "not executed: the run failed", failed.State.Message(2).Text())
 }
 
-func denied(c agent.ToolCall) *agent.Prepared {
+func denied(c *agent.ToolCall) *agent.Prepared {
 	return &agent.Prepared{
 		Original: c, Call: c, Disposition: agent.DisposeAnswer,
 		Answer: agent.NotExecuted(c, agent.ReasonDenied, "guard", "denied by guard: no"),
 	}
 }
 
-func mocked(c agent.ToolCall) *agent.Prepared {
+func mocked(c *agent.ToolCall) *agent.Prepared {
 	return &agent.Prepared{
 		Original: c, Call: c, Disposition: agent.DisposeAnswer,
 		Answer: &agent.ToolResult{Status: agent.ToolMocked, Content: agent.TextContent("mock"), DecidedBy: "mocker"},
@@ -198,7 +198,7 @@ func mocked(c agent.ToolCall) *agent.Prepared {
 func TestAPrepareThatStopsRunsNothing(t *testing.T) {
 	ran := false
 	both := executor{
-		prepare: func(_ context.Context, _ agent.State, c agent.ToolCall) (*agent.Prepared, error) {
+		prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
 			switch c.Name {
 			case "deny":
 				return denied(c), nil
@@ -247,7 +247,7 @@ func TestAStopMayTravelAsAnError(t *testing.T) {
 			},
 		}}, []string{"call_1_1 failed run_stopped", "call_1_2 executed "}, 1},
 		"of what decides": {agent.Config{Driver: driver, Executor: executor{
-			prepare: func(_ context.Context, _ agent.State, c agent.ToolCall) (*agent.Prepared, error) { return nil, stop },
+			prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) { return nil, stop },
 		}}, []string{"call_1_1 not_executed run_stopped", "call_1_2 not_executed run_stopped"}, 1},
 		"of a driver":                  {agent.Config{Driver: agenttest.Script(agenttest.Fail(stop))}, nil, 0},
 		"of a processor around a step": {agent.Config{Driver: driver, AroundStep: []agent.Processor{failing(stop)}}, nil, 0},
@@ -319,7 +319,7 @@ func TestCallsThatHaveNotBegunDoNotBeginAfterTheEnd(t *testing.T) {
 func TestTheEndOfTheContextWhileDecidingRunsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	both := executor{
-		prepare: func(_ context.Context, _ agent.State, c agent.ToolCall) (*agent.Prepared, error) {
+		prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
 			cancel()
 			return &agent.Prepared{Original: c, Call: c}, nil
 		},
@@ -337,17 +337,17 @@ func TestTheEndOfTheContextWhileDecidingRunsNothing(t *testing.T) {
 func TestTheLoopNamesWhatIsAnswered(t *testing.T) {
 	wrong := agent.ToolCall{ID: "other", Name: "other", Index: 7}
 	both := executor{
-		prepare: func(_ context.Context, _ agent.State, c agent.ToolCall) (*agent.Prepared, error) {
+		prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
 			switch c.Name {
 			case "nothing": // an executor that leaves it all to the loop
 				return &agent.Prepared{}, nil
 			case "rewrite":
-				return &agent.Prepared{Original: wrong, Call: agent.ToolCall{ID: "x", Name: c.Name, Arguments: `{"safe":true}`}}, nil
+				return &agent.Prepared{Original: &wrong, Call: &agent.ToolCall{ID: "x", Name: c.Name, Arguments: `{"safe":true}`}}, nil
 			}
 			return &agent.Prepared{Original: c, Call: c}, nil
 		},
 		execute: func(_ context.Context, _ agent.State, p *agent.Prepared) (*agent.ToolResult, error) {
-			return &agent.ToolResult{CallID: "other", Tool: "other", Call: wrong, Original: wrong}, nil
+			return &agent.ToolResult{CallID: "other", Tool: "other", Call: &wrong, Original: &wrong}, nil
 		},
 	}
 	events := agenttest.Record()
@@ -360,7 +360,7 @@ func TestTheLoopNamesWhatIsAnswered(t *testing.T) {
 	completed := agenttest.Of[agent.ToolCallCompleted](events)
 	for i, asked := range final.Message(1).Calls() {
 		r := completed[i].Result
-		assert.Equal(t, asked, r.Original)
+		assert.Equal(t, asked, *r.Original)
 		assert.Equal(t, asked.ID, r.Call.ID)
 		assert.Equal(t, asked.Name, r.Tool)
 		assert.Equal(t, i, r.Call.Index)
@@ -400,8 +400,8 @@ func TestAnExecutorThatBreaksItsContractFailsTheStep(t *testing.T) {
 	}
 }
 
-func prepared(p *agent.Prepared) func(context.Context, agent.State, agent.ToolCall) (*agent.Prepared, error) {
-	return func(context.Context, agent.State, agent.ToolCall) (*agent.Prepared, error) { return p, nil }
+func prepared(p *agent.Prepared) func(context.Context, agent.State, *agent.ToolCall) (*agent.Prepared, error) {
+	return func(context.Context, agent.State, *agent.ToolCall) (*agent.Prepared, error) { return p, nil }
 }
 
 func executed(r *agent.ToolResult) func(context.Context, agent.State, *agent.Prepared) (*agent.ToolResult, error) {
@@ -420,7 +420,7 @@ func TestEveryCallIsAnsweredOnce(t *testing.T) {
 		defer cancel()
 
 		both := executor{
-			prepare: func(_ context.Context, _ agent.State, c agent.ToolCall) (*agent.Prepared, error) {
+			prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
 				p := &agent.Prepared{Original: c, Call: c}
 				switch c.Name {
 				case "deny":

@@ -50,7 +50,7 @@ func (e Effect) Source() string { return e.source }
 // Effects is a list of effects in the order they are applied. It is immutable;
 // the zero Effects is none.
 type Effects struct {
-	list []Effect
+	list *[]Effect
 }
 
 // EffectsOf is a list of the given effects, which are copied.
@@ -58,49 +58,63 @@ func EffectsOf(effects ...Effect) Effects {
 	if len(effects) == 0 {
 		return Effects{}
 	}
-	return Effects{slices.Clone(effects)}
+	return effectsOf(slices.Clone(effects))
+}
+
+func effectsOf(list []Effect) Effects { return Effects{&list} }
+
+func (e Effects) all() []Effect {
+	if e.list == nil {
+		return nil
+	}
+	return *e.list
 }
 
 // Len is the number of effects.
-func (e Effects) Len() int { return len(e.list) }
+func (e Effects) Len() int {
+	if e.list == nil {
+		return 0
+	}
+	return len(*e.list)
+}
 
 // All iterates over the effects in order.
-func (e Effects) All() iter.Seq2[int, Effect] { return slices.All(e.list) }
+func (e Effects) All() iter.Seq2[int, Effect] { return slices.All(e.all()) }
 
 // Plus returns e followed by more.
 func (e Effects) Plus(more Effects) Effects {
 	switch {
-	case len(more.list) == 0:
+	case more.Len() == 0:
 		return e
-	case len(e.list) == 0:
+	case e.Len() == 0:
 		return more
 	}
-	return Effects{slices.Concat(e.list, more.list)}
+	return effectsOf(slices.Concat(e.all(), more.all()))
 }
 
 // From returns the effects with their source set where none was said.
 func (e Effects) From(source string) Effects {
-	if len(e.list) == 0 {
+	if e.Len() == 0 {
 		return e
 	}
-	out := slices.Clone(e.list)
+	out := slices.Clone(e.all())
 	for i := range out {
 		if out[i].source == "" {
 			out[i].source = source
 		}
 	}
-	return Effects{out}
+	return effectsOf(out)
 }
 
 // Apply returns s with the effects applied in order. Messages are appended;
 // metadata is set, later wins; all added context follows in one user message.
 func (s State) Apply(e Effects) State {
-	if len(e.list) == 0 {
+	if e.Len() == 0 {
 		return s
 	}
 	d := s.copied()
 	var context, sources []string
-	for _, effect := range e.list {
+	for _, effect := range e.all() {
 		switch effect.kind {
 		case effectMessage:
 			m := effect.message

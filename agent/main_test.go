@@ -70,11 +70,11 @@ var (
 // executor is an Executor from plain funcs. What is nil lets the call run and
 // answers "ran".
 type executor struct {
-	prepare func(ctx context.Context, s agent.State, c agent.ToolCall) (*agent.Prepared, error)
+	prepare func(ctx context.Context, s agent.State, c *agent.ToolCall) (*agent.Prepared, error)
 	execute func(ctx context.Context, s agent.State, p *agent.Prepared) (*agent.ToolResult, error)
 }
 
-func (e executor) Prepare(ctx context.Context, s agent.State, c agent.ToolCall) mo.Result[*agent.Prepared] {
+func (e executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	if e.prepare == nil {
 		return mo.Ok(&agent.Prepared{Original: c, Call: c})
 	}
@@ -148,4 +148,14 @@ func around(name string, log *[]string) agent.Processor {
 		defer func() { *log = append(*log, name+" ends") }()
 		return next(ctx, s)
 	})
+}
+
+// printEnd prints how a run ended, for examples.
+func printEnd(final agent.State, err error) {
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	signal := final.StopSignal().MustGet()
+	fmt.Printf("%s %s by %s: %s\n", final.Status(), signal.Reason, signal.Source, signal.Message)
 }

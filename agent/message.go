@@ -83,10 +83,15 @@ func AssistantContent(content Content, calls ...ToolCall) Message {
 // ToolAnswer is the message that answers a tool call: what the model is told of
 // the result.
 func ToolAnswer(r *ToolResult) Message {
-	return Message{&messageBody{
-		role: RoleTool, content: r.Content, callID: r.CallID, tool: r.Tool,
-		status: r.Status, reason: r.Reason, source: r.DecidedBy,
-	}}
+	b := new(messageBody)
+	b.answer(r)
+	return Message{b}
+}
+
+// answer fills a new body in.
+func (b *messageBody) answer(r *ToolResult) {
+	b.role, b.content, b.callID, b.tool = RoleTool, r.Content, r.CallID, r.Tool
+	b.status, b.reason, b.source = r.Status, r.Reason, r.DecidedBy
 }
 
 // Role says who speaks.

@@ -55,7 +55,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 func (m Message) form() messageJSON {
 	b := m.read()
 	return messageJSON{
-		Role: b.role, Text: b.content.text, Parts: b.content.parts, Calls: b.calls, Source: b.source,
+		Role: b.role, Text: b.content.text, Parts: b.content.list(), Calls: b.calls, Source: b.source,
 		CallID: b.callID, Tool: b.tool, Status: b.status, Reason: b.reason,
 	}
 }

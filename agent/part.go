@@ -73,7 +73,7 @@ func Reasoning(text, opaque string) Part {
 // is immutable and safe for concurrent use; the zero Content is empty text.
 type Content struct {
 	text  string
-	parts []Part // nil when the content is text alone; never written
+	parts *[]Part // nil when the content is text alone; never written
 }
 
 // TextContent is content of text alone.
@@ -87,7 +87,8 @@ func ContentOf(parts ...Part) Content {
 	if len(parts) == 0 {
 		return Content{}
 	}
-	return Content{parts: slices.Clone(parts)}
+	own := slices.Clone(parts)
+	return Content{parts: &own}
 }
 
 // Text is the text parts, joined in order. Reasoning is not part of it.
@@ -96,7 +97,7 @@ func (c Content) Text() string {
 		return c.text
 	}
 	var b strings.Builder
-	for _, p := range c.parts {
+	for _, p := range *c.parts {
 		if p.Kind == PartText {
 			b.WriteString(p.Text)
 		}
@@ -106,10 +107,13 @@ func (c Content) Text() string {
 
 // Len is the number of parts. Empty content has none.
 func (c Content) Len() int {
-	if c.parts == nil && c.text != "" {
+	switch {
+	case c.parts != nil:
+		return len(*c.parts)
+	case c.text != "":
 		return 1
 	}
-	return len(c.parts)
+	return 0
 }
 
 // Parts iterates over the parts in order.
@@ -121,7 +125,7 @@ func (c Content) Parts() iter.Seq2[int, Part] {
 			}
 			return
 		}
-		for i, p := range c.parts {
+		for i, p := range *c.parts {
 			if !yield(i, p) {
 				return
 			}
@@ -129,10 +133,18 @@ func (c Content) Parts() iter.Seq2[int, Part] {
 	}
 }
 
+// list is the parts of content that has several.
+func (c Content) list() []Part {
+	if c.parts == nil {
+		return nil
+	}
+	return *c.parts
+}
+
 // IsText reports whether the content is text alone, or empty.
 func (c Content) IsText() bool { return c.parts == nil }
 
 // Equal reports whether both contents hold the same parts.
 func (c Content) Equal(d Content) bool {
-	return c.text == d.text && slices.Equal(c.parts, d.parts)
+	return c.text == d.text && slices.Equal(c.list(), d.list())
 }

@@ -49,7 +49,12 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	}
 	var few [4]*Prepared // on the stack: most steps have no more calls
 	batch, err := a.prepare(ctx, s, reply, few[:0])
-	results := make([]*ToolResult, len(batch))
+	var fewResults [4]*ToolResult
+	results := fewResults[:]
+	if len(batch) > len(few) {
+		results = make([]*ToolResult, len(batch))
+	}
+	results = results[:len(batch)]
 	if broken := errors.Join(err, a.executeAll(ctx, s, batch, results)); broken != nil {
 		return mo.Err[State](&StepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
 	}
@@ -110,7 +115,9 @@ func (a *Agent) prepare(ctx context.Context, s State, reply Step, batch []*Prepa
 		return settle(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil
 	}
 	asking := false
-	for _, call := range m.read().calls {
+	calls := m.read().calls
+	for i := range calls {
+		call := &calls[i]
 		if err := ctx.Err(); err != nil {
 			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil
 		}
@@ -144,7 +151,7 @@ func (a *Agent) prepare(ctx context.Context, s State, reply Step, batch []*Prepa
 
 // checked holds an executor to its contract: what it prepared is of this call and
 // says all that its disposition needs.
-func checked(p *Prepared, call ToolCall) (*Prepared, error) {
+func checked(p *Prepared, call *ToolCall) (*Prepared, error) {
 	switch {
 	case p == nil:
 		return nil, errors.New("the executor prepared nothing")
@@ -155,17 +162,20 @@ func checked(p *Prepared, call ToolCall) (*Prepared, error) {
 	case p.Disposition > DisposeStop:
 		return nil, fmt.Errorf("the executor prepared disposition %d, which there is not", p.Disposition)
 	}
-	effective := p.Call
-	if effective == (ToolCall{}) {
-		effective = call
+	if p.Original == call && p.Call == call {
+		return p, nil
 	}
-	effective.ID, effective.Index = call.ID, call.Index
-	if p.Original != call || p.Call != effective {
-		fixed := *p
-		fixed.Original, fixed.Call = call, effective
-		p = &fixed
+	fixed := *p
+	fixed.Original = call
+	switch {
+	case p.Call == nil || *p.Call == *call:
+		fixed.Call = call
+	case p.Call.ID != call.ID || p.Call.Index != call.Index:
+		effective := *p.Call
+		effective.ID, effective.Index = call.ID, call.Index
+		fixed.Call = &effective
 	}
-	return p, nil
+	return &fixed, nil
 }
 
 // stop answers every call of a batch that the last prepared call stopped. The
@@ -197,8 +207,9 @@ func orNoReason(reason string) string {
 // not take place.
 func settle(m Message, decided []*Prepared, reason ReasonCode, sentence string) []*Prepared {
 	batch := make([]*Prepared, m.CallCount())
-	for i, call := range m.Calls() {
-		p := Prepared{Original: call, Call: call}
+	calls := m.read().calls
+	for i := range calls {
+		p := Prepared{Original: &calls[i], Call: &calls[i]}
 		if i < len(decided) && decided[i] != nil {
 			p = *decided[i]
 			p.Stop = nil
@@ -242,11 +253,15 @@ func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepar
 			continue
 		}
 		q := *p
+		question := p.Question
+		if question == nil {
+			question = new(Question)
+		}
 		switch answer := answers[next]; {
 		case nobody:
 			q.Disposition = DisposeAnswer
-			q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, p.Question.By,
-				fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is nobody to ask", p.Call.Name, p.Question.By, orNoReason(p.Question.Reason)))
+			q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By,
+				fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is nobody to ask", p.Call.Name, question.By, orNoReason(question.Reason)))
 		case answer.Verdict == Approve:
 			q.Disposition = DisposeRun
 			if p.Answer != nil {
@@ -280,21 +295,25 @@ func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, resu
 	if width == 1 {
 		var broken error
 		for i, p := range batch {
-			if err := a.execute(ctx, s, p, &results[i]); err != nil {
+			r, err := a.execute(ctx, s, p)
+			if results[i] = r; err != nil {
 				broken = errors.Join(broken, err)
 			}
 		}
 		return broken
 	}
-	return a.executeParallel(ctx, s, width, slices.Clone(batch), results)
+	answers, err := a.executeParallel(ctx, s, width, slices.Clone(batch))
+	copy(results, answers)
+	return err
 }
 
-func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch []*Prepared, results []*ToolResult) error {
+func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch []*Prepared) ([]*ToolResult, error) {
+	results := make([]*ToolResult, len(batch))
 	errs := make([]error, len(batch))
 	var taken atomic.Int64
 	work := func() {
 		for i := int(taken.Add(1)) - 1; i < len(batch); i = int(taken.Add(1)) - 1 {
-			errs[i] = a.execute(ctx, s, batch[i], &results[i])
+			results[i], errs[i] = a.execute(ctx, s, batch[i])
 		}
 	}
 	var wg sync.WaitGroup
@@ -303,7 +322,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	}
 	work() // here as well: one goroutine less
 	wg.Wait()
-	return errors.Join(errs...)
+	return results, errors.Join(errs...)
 }
 
 // answered holds an executor to its contract: there is a result, and it says what
@@ -326,7 +345,7 @@ func answered(r *ToolResult, p *Prepared) (*ToolResult, error) {
 }
 
 // execute answers one call.
-func (a *Agent) execute(ctx context.Context, s State, p *Prepared, into **ToolResult) error {
+func (a *Agent) execute(ctx context.Context, s State, p *Prepared) (*ToolResult, error) {
 	if p.Disposition == DisposeRun && ctx.Err() != nil {
 		q := *p
 		q.Disposition = DisposeAnswer
@@ -364,9 +383,8 @@ func (a *Agent) execute(ctx context.Context, s State, p *Prepared, into **ToolRe
 		}
 		r = &fixed
 	}
-	*into = r
 	if s.Observed() {
 		s.Emit(ctx, ToolCallCompleted{s.Run(), s.RunStepCount(), *r})
 	}
-	return err
+	return r, err
 }

@@ -47,8 +47,9 @@ type Delta struct {
 // several calls at once. Both must be safe for concurrent use.
 //
 // A tool that fails is an answer, not an error: an Err from either ends the run.
+// The call that Prepare is given must not be written.
 type Executor interface {
-	Prepare(ctx context.Context, s State, c ToolCall) mo.Result[*Prepared]
+	Prepare(ctx context.Context, s State, c *ToolCall) mo.Result[*Prepared]
 	Execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult]
 }
 
@@ -70,9 +71,10 @@ const (
 // Prepared is a call that was decided upon. It must not be changed once it was
 // returned from Prepare.
 type Prepared struct {
-	// Original is what the model asked; Call is what is to run.
-	Original ToolCall
-	Call     ToolCall
+	// Original is what the model asked; Call is what is to run. What they point to
+	// must not be written: it may be the model's message.
+	Original *ToolCall
+	Call     *ToolCall
 	// Disposition says which of the following counts.
 	Disposition Disposition
 	// Answer is the given answer of DisposeAnswer: denied, invalid, mocked. With
@@ -81,8 +83,8 @@ type Prepared struct {
 	// Invalid says what is wrong with the arguments, or that no such tool exists;
 	// nil when nothing is.
 	Invalid error
-	// Question is what DisposeAsk wants to know.
-	Question Question
+	// Question is what DisposeAsk wants to know; it may be nil.
+	Question *Question
 	// Stop is the signal of DisposeStop. On an answered call it ends the run after
 	// the step.
 	Stop *Signal

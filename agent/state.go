@@ -318,11 +318,13 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 	}
 	failed := failure != nil
 	at := d.messages.Len()
+	kept := newStep(len(results))
 	if reply.Message.body != nil {
 		var space [8]Message
 		messages := append(space[:0], reply.Message)
-		for _, r := range results {
-			messages = append(messages, ToolAnswer(r))
+		for i, r := range results {
+			kept.answers[i].answer(r)
+			messages = append(messages, Message{&kept.answers[i]})
 			failed = failed || r.Status == ToolFailed
 		}
 		d.messages = d.messages.Append(messages...)
@@ -332,11 +334,13 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 	if failed {
 		d.failures++
 	}
-	d.steps = d.steps.Append(StepRecord{&stepBody{
-		index: d.steps.Len() - d.first, at: at, results: results,
+	copy(kept.results, results)
+	*kept.body = stepBody{
+		index: d.steps.Len() - d.first, at: at, results: kept.results,
 		message: reply.Message, finish: reply.FinishReason, usage: reply.Usage, model: reply.Model, id: reply.ID,
 		started: started, took: time.Since(started), failure: failure,
-	}})
+	}
+	d.steps = d.steps.Append(StepRecord{kept.body})
 	out := State{d}
 	for _, r := range results {
 		out = out.Apply(r.Effects)

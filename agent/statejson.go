@@ -176,7 +176,7 @@ func (r *ToolResult) form() resultJSON {
 		Attempts: r.Attempts, Started: r.Started.UTC(), Duration: int64(r.Duration), Stop: r.Stop,
 	}
 	if r.Call != r.Original {
-		form.Call = &r.Call
+		form.Call = r.Call
 	}
 	return form
 }
@@ -195,10 +195,12 @@ func (f *stepJSON) record(messages []Message) StepRecord {
 }
 
 func (f *resultJSON) result(call ToolCall, answer Message) *ToolResult {
-	effective := *cmp.Or(f.Call, &call)
-	effective.Index = call.Index
+	original, effective := &call, &call
+	if f.Call != nil {
+		effective = &ToolCall{ID: f.Call.ID, Name: f.Call.Name, Arguments: f.Call.Arguments, Index: call.Index}
+	}
 	return &ToolResult{
-		CallID: call.ID, Tool: answer.Tool(), Call: effective, Original: call, Content: answer.Content(),
+		CallID: call.ID, Tool: answer.Tool(), Call: effective, Original: original, Content: answer.Content(),
 		Status: answer.Status(), Reason: answer.Reason(), DecidedBy: answer.Source(),
 		Attempts: f.Attempts, Started: f.Started, Duration: time.Duration(f.Duration), Stop: f.Stop,
 	}

@@ -135,14 +135,14 @@ func full(t *testing.T) agent.State {
 	require.NoError(t, json.Unmarshal(blank, &s))
 
 	both := executor{
-		prepare: func(_ context.Context, _ agent.State, c agent.ToolCall) (*agent.Prepared, error) {
+		prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
 			switch c.Name {
 			case "deny":
 				return denied(c), nil
 			case "mock":
 				return mocked(c), nil
 			case "rewrite":
-				return &agent.Prepared{Original: c, Call: agent.ToolCall{Name: c.Name, Arguments: `{"safe":true}`}}, nil
+				return &agent.Prepared{Original: c, Call: &agent.ToolCall{Name: c.Name, Arguments: `{"safe":true}`}}, nil
 			}
 			return &agent.Prepared{Original: c, Call: c}, nil
 		},

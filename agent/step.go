@@ -113,6 +113,27 @@ type stepBody struct {
 
 var emptyStep stepBody
 
+// newStep makes room for what is kept of a step: its record, its results, and the
+// messages that answer its calls. Most steps have one call: all lies in one
+// allocation then.
+func newStep(calls int) keptStep {
+	if calls == 1 {
+		k := &struct {
+			body    stepBody
+			answers [1]messageBody
+			results [1]*ToolResult
+		}{}
+		return keptStep{&k.body, k.answers[:], k.results[:]}
+	}
+	return keptStep{new(stepBody), make([]messageBody, calls), make([]*ToolResult, calls)}
+}
+
+type keptStep struct {
+	body    *stepBody
+	answers []messageBody
+	results []*ToolResult
+}
+
 func (r StepRecord) read() *stepBody {
 	if r.body == nil {
 		return &emptyStep

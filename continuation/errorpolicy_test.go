@@ -57,7 +57,7 @@ func failing(kind agent.ErrorKind, steps int, criterion agent.Criterion) agent.C
 // noExecutor cannot even prepare a call.
 type noExecutor struct{ agent.Executor }
 
-func (noExecutor) Prepare(context.Context, agent.State, agent.ToolCall) mo.Result[*agent.Prepared] {
+func (noExecutor) Prepare(context.Context, agent.State, *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Err[*agent.Prepared](errors.New("out of order"))
 }
 
@@ -316,7 +316,7 @@ func TestDeniedCallsAreNoFailures(t *testing.T) {
 // resultOf is an executor whose every tool gives that result.
 type resultOf func(*agent.ToolResult)
 
-func (resultOf) Prepare(_ context.Context, _ agent.State, c agent.ToolCall) mo.Result[*agent.Prepared] {
+func (resultOf) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Ok(&agent.Prepared{Original: c, Call: c})
 }
 

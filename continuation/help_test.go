@@ -54,7 +54,7 @@ func (t turn) using(u agent.Usage) turn {
 // tools is an executor of tools that fail with an error, or work where it is nil.
 type tools map[string]error
 
-func (tools) Prepare(_ context.Context, _ agent.State, c agent.ToolCall) mo.Result[*agent.Prepared] {
+func (tools) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Ok(&agent.Prepared{Original: c, Call: c})
 }
 

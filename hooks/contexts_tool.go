@@ -51,7 +51,6 @@ func argumentsOf(c agent.ToolCall) string {
 type toolPayload struct {
 	base
 	prepared *agent.Prepared
-	current  agent.ToolCall // the effective call
 }
 
 // ToolContext is the context of AtPreToolUse.
@@ -61,13 +60,13 @@ type ToolContext struct {
 }
 
 // Call is the call as it would run: earlier rewrites applied.
-func (c ToolContext) Call() Call { return Call{c.p.current} }
+func (c ToolContext) Call() Call { return Call{*c.p.prepared.Call} }
 
 // Original is the call as the model asked for it.
-func (c ToolContext) Original() Call { return Call{c.p.prepared.Original} }
+func (c ToolContext) Original() Call { return Call{*c.p.prepared.Original} }
 
 // Tool is the tool's name.
-func (c ToolContext) Tool() string { return c.p.current.Name }
+func (c ToolContext) Tool() string { return c.p.prepared.Call.Name }
 
 // Index is the position of the call in its step, counted from zero.
 func (c ToolContext) Index() int { return c.p.prepared.Original.Index }
@@ -141,10 +140,10 @@ type resultView struct {
 func (c resultView) Result() agent.ToolResult { return *c.p.result }
 
 // Call is the call that ran, or would have run.
-func (c resultView) Call() Call { return Call{c.p.result.Call} }
+func (c resultView) Call() Call { return Call{*c.p.result.Call} }
 
 // Original is the call as the model asked for it.
-func (c resultView) Original() Call { return Call{c.p.result.Original} }
+func (c resultView) Original() Call { return Call{*c.p.result.Original} }
 
 // Tool is the tool's name.
 func (c resultView) Tool() string { return c.p.result.Call.Name }

@@ -27,17 +27,8 @@ func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
 	return &HookedToolExecutor{inner: inner, hooks: c}
 }
 
-// hookedCall is a call that hooks were asked about: what they made of it, what
-// the inner executor prepared, and the payload that the hooks saw.
-type hookedCall struct {
-	agent.Prepared
-	inner *agent.Prepared
-	hooks *toolHooks
-	seen  toolPayload
-}
-
 // Prepare asks the hooks at PreToolUse what is to become of the call.
-func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call agent.ToolCall) mo.Result[*agent.Prepared] {
+func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
 	inner := x.inner.Prepare(ctx, s, call)
 	p, err := inner.Get()
 	if err != nil || malformed(p.Invalid) {
@@ -47,17 +38,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call ag
 	if hooks == nil || hooks.pre.empty() {
 		return inner
 	}
-	h := &hookedCall{Prepared: *p, inner: p, hooks: hooks}
-	h.Carry = h
-	h.seen = toolPayload{
-		base:     base{state: s, point: PreToolUse, step: s.RunStepCount(), kind: agent.StepToolExecution},
-		prepared: p, current: p.Call,
-	}
-	h.seen.call = &h.seen.current
-	if err := x.decide(ctx, s, h); err != nil {
-		return mo.Err[*agent.Prepared](err)
-	}
-	return mo.Ok(&h.Prepared)
+	return mo.TupleToResult(x.decide(ctx, s, hooks, p))
 }
 
 // malformed: the arguments cannot be read, so no hook can judge them.
@@ -70,59 +51,59 @@ func malformed(err error) bool {
 }
 
 // decide folds the answers of the controls: Stop > Deny > Ask > Mock > Allow. The
-// first Stop or Deny ends it. Then the observers are told.
-func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, h *hookedCall) error {
+// first Stop or Deny ends it. Then the observers are told. Where nothing was
+// decided, p goes on as it is.
+func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared) (*agent.Prepared, error) {
 	var final, ask, mock, rewrite *Outcome
-	seen := &h.seen
-	for _, e := range h.hooks.pre.controls {
+	var effects agent.Effects
+	original := p.Original
+	seen := newToolPayload(s, p, nil)
+	for _, e := range hooks.pre.controls {
 		o, err := e.consult(ctx, ToolContext{Common{&seen.base}, seen})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if o == nil {
 			continue
 		}
 		if o.effects.Len() > 0 {
-			tellConflicts(ctx, s, PreToolUse, h.Effects, o.effects)
-			h.Effects = h.Effects.Plus(o.effects)
+			tellConflicts(ctx, s, PreToolUse, effects, o.effects)
+			effects = effects.Plus(o.effects)
+			seen = newToolPayload(s.Apply(effects), p, nil)
 		}
 		switch o.decision {
 		case StopRun, Deny:
 			final = o
 		case Ask:
-			if ask == nil {
-				ask = o
-			}
+			ask = firstOf(ask, o)
 		case Mock:
-			if mock == nil {
-				mock = o
-			}
+			mock = firstOf(mock, o)
 		case Rewrite:
-			if seen, final, err = x.rewrite(ctx, s, h, seen, e, o); err != nil {
-				return err
+			rewritten, refusal, err := x.rewrite(ctx, s, p, seen, e, o)
+			if err != nil {
+				return nil, err
 			}
-			rewrite = o
+			p, final, rewrite = rewritten, refusal, o
+			seen = newToolPayload(seen.state, p, nil)
 		}
 		if final != nil {
 			break
-		}
-		if o.decision != Rewrite && o.effects.Len() > 0 {
-			seen = seen.next(s.Apply(h.Effects))
 		}
 	}
 	if final == nil {
 		final = firstOf(ask, mock, rewrite)
 	}
-	settle(h, final, mock)
-	if len(h.hooks.pre.observers)+len(h.hooks.pre.detached) == 0 {
-		return nil
+	if final != nil || effects.Len() > 0 {
+		p = settled(p, final, mock)
+		p.Original, p.Effects = original, effects
 	}
-	told := seen
+	if len(hooks.pre.observers)+len(hooks.pre.detached) == 0 {
+		return p, nil
+	}
 	if final != nil {
-		told = seen.next(seen.state)
-		told.frozen = final
+		seen = newToolPayload(seen.state, seen.prepared, final)
 	}
-	return h.hooks.pre.announce(ctx, x.hooks.pool, ToolContext{Common{&told.base}, told})
+	return p, hooks.pre.announce(ctx, x.hooks.pool, ToolContext{Common{&seen.base}, seen})
 }
 
 func firstOf(outcomes ...*Outcome) *Outcome {
@@ -134,86 +115,75 @@ func firstOf(outcomes ...*Outcome) *Outcome {
 	return nil
 }
 
-// next is a payload for the hooks that follow; the one before stays as it was
-// seen.
-func (p *toolPayload) next(s agent.State) *toolPayload {
-	n := &toolPayload{
-		base:     base{state: s, point: p.point, step: p.step, kind: p.kind, frozen: p.frozen},
-		prepared: p.prepared, current: p.current,
+// newToolPayload is a payload for the hooks that follow; one that was seen stays as
+// it was.
+func newToolPayload(s agent.State, p *agent.Prepared, frozen *Outcome) *toolPayload {
+	return &toolPayload{
+		base: base{
+			state: s, point: PreToolUse, step: s.RunStepCount(), kind: agent.StepToolExecution,
+			call: p.Call, frozen: frozen,
+		},
+		prepared: p,
 	}
-	n.call = &n.current
-	return n
 }
 
 // rewrite lets the inner executor check the new arguments. A rewrite that breaks
 // the schema is a failure of the hook: neither the original nor the rewrite runs.
 func (x *HookedToolExecutor) rewrite(
-	ctx context.Context, s agent.State, h *hookedCall, seen *toolPayload, e *entry[ToolContext], o *Outcome,
-) (*toolPayload, *Outcome, error) {
-	call := h.Call
+	ctx context.Context, s agent.State, p *agent.Prepared, seen *toolPayload, e *entry[ToolContext], o *Outcome,
+) (*agent.Prepared, *Outcome, error) {
+	call := *p.Call
 	call.Arguments = o.arguments
-	p, err := x.inner.Prepare(ctx, s, call).Get()
+	inner, err := x.inner.Prepare(ctx, s, &call).Get()
 	if err != nil {
-		return seen, nil, err
+		return p, nil, err
 	}
-	if p.Invalid != nil {
-		failure := fmt.Errorf("it rewrote the arguments into invalid ones: %w", p.Invalid)
-		if s.Observed() {
-			e.tellFailure(ctx, ToolContext{Common{&seen.base}, seen}, failure, 1, "closed")
-		}
-		if e.policy.kind == failAbort {
-			return seen, nil, &HookError{Hook: e.name, Point: PreToolUse, Err: failure}
-		}
-		return seen, &Outcome{
-			decision: Deny, point: PreToolUse, hook: e.name, failed: true,
-			reason: "the hook could not decide: " + failure.Error(),
-		}, nil
+	if inner.Invalid == nil {
+		rewritten := *inner
+		rewritten.Original = p.Original
+		return &rewritten, nil, nil
 	}
-	original := h.Original
-	effects := h.Effects
-	h.Prepared, h.inner = *p, p
-	h.Original, h.Effects, h.Carry = original, effects, h
-	n := seen.next(s.Apply(effects))
-	prepared := *p
-	prepared.Original = original
-	n.prepared, n.current = &prepared, p.Call
-	n.call = &n.current
-	return n, nil, nil
+	failure := fmt.Errorf("it rewrote the arguments into invalid ones: %w", inner.Invalid)
+	if s.Observed() {
+		e.tellFailure(ctx, ToolContext{Common{&seen.base}, seen}, failure, 1, "closed")
+	}
+	if e.policy.kind == failAbort {
+		return p, nil, &HookError{Hook: e.name, Point: PreToolUse, Err: failure}
+	}
+	return p, &Outcome{
+		decision: Deny, point: PreToolUse, hook: e.name, failed: true,
+		reason: "the hook could not decide: " + failure.Error(),
+	}, nil
 }
 
-// settle writes what was decided into the prepared call.
-func settle(h *hookedCall, final, mock *Outcome) {
-	call := h.Call
-	if final != nil {
-		switch final.decision {
-		case StopRun:
-			h.Disposition = agent.DisposeStop
-			h.Stop = signalOf(final)
-			h.Answer = nil
-			return
-		case Deny:
-			h.Disposition = agent.DisposeAnswer
-			h.Answer = denial(call, final)
-			return
-		}
+// settled is the prepared call as it was decided upon.
+func settled(p *agent.Prepared, final, mock *Outcome) *agent.Prepared {
+	q := *p
+	switch final.Decision() {
+	case StopRun:
+		q.Disposition, q.Stop, q.Answer = agent.DisposeStop, signalOf(final), nil
+		return &q
+	case Deny:
+		q.Disposition, q.Answer = agent.DisposeAnswer, denial(q.Call, final)
+		return &q
 	}
-	if h.Invalid != nil {
-		return // answered by the inner executor: the model must mend the call first
+	if q.Invalid != nil {
+		return &q // answered by the inner executor: the model must mend the call first
 	}
 	if mock != nil {
 		answer := *mock.mock
-		answer.CallID, answer.Tool, answer.Call, answer.Original = h.Original.ID, call.Name, call, h.Original
+		answer.CallID, answer.Tool, answer.Call, answer.Original = q.Original.ID, q.Call.Name, q.Call, q.Original
 		answer.Status, answer.DecidedBy = agent.ToolMocked, mock.hook
-		h.Disposition, h.Answer = agent.DisposeAnswer, &answer
+		q.Disposition, q.Answer = agent.DisposeAnswer, &answer
 	}
-	if final != nil && final.decision == Ask {
-		h.Disposition = agent.DisposeAsk
-		h.Question = agent.Question{By: final.hook, Reason: final.reason}
+	if final.Decision() == Ask {
+		q.Disposition, q.Question = agent.DisposeAsk, &agent.Question{By: final.hook, Reason: final.reason}
 	}
+	return &q
 }
 
 // denial is the answer to a call that a hook denied, or could not decide on.
-func denial(call agent.ToolCall, o *Outcome) *agent.ToolResult {
+func denial(call *agent.ToolCall, o *Outcome) *agent.ToolResult {
 	err := &DeniedError{Tool: call.Name, Hook: o.hook, Reason: o.reason, Failed: o.failed}
 	code := agent.ReasonDenied
 	if o.failed {
@@ -235,22 +205,8 @@ func signalOf(o *Outcome) *agent.Signal {
 // Execute runs the call if it is to run, and lets the hooks at ToolFailed and
 // PostToolUse see the answer, whatever became of the call.
 func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	var hooks *toolHooks
-	inner := p
-	if h, ok := p.Carry.(*hookedCall); ok {
-		hooks, inner = h.hooks, h.inner
-	} else {
-		hooks = x.hooks.tools.of(p.Call.Name)
-	}
-	if p.Disposition != agent.DisposeRun {
-		answered := *p
-		answered.Carry = nil
-		if inner != p {
-			answered.Carry = inner.Carry
-		}
-		inner = &answered
-	}
-	result := x.inner.Execute(ctx, s, inner)
+	hooks := x.hooks.tools.of(p.Call.Name)
+	result := x.inner.Execute(ctx, s, p)
 	r, err := result.Get()
 	if err != nil || hooks == nil {
 		return result
@@ -258,9 +214,9 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 	if hooks.failed.empty() && hooks.post.empty() {
 		return result
 	}
-	if r.Original != p.Original || r.CallID != p.Original.ID {
+	if r.Original != p.Original || r.Call != p.Call || r.CallID != p.Original.ID {
 		named := *r
-		named.CallID, named.Original = p.Original.ID, p.Original
+		named.CallID, named.Tool, named.Call, named.Original = p.Original.ID, p.Call.Name, p.Call, p.Original
 		r = &named
 	}
 	if r.Status == agent.ToolFailed && !hooks.failed.empty() {
@@ -324,7 +280,7 @@ func newResultPayload(s agent.State, at PointName, r *agent.ToolResult, frozen *
 		base:   base{state: s, point: at, step: s.RunStepCount(), kind: agent.StepToolExecution, frozen: frozen},
 		result: r,
 	}
-	p.call = &p.result.Call
+	p.call = p.result.Call
 	return p
 }
 

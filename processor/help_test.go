@@ -32,7 +32,7 @@ type tool func(ctx context.Context) (string, error)
 
 var works tool = func(context.Context) (string, error) { return "fine", nil }
 
-func (tool) Prepare(_ context.Context, _ agent.State, c agent.ToolCall) mo.Result[*agent.Prepared] {
+func (tool) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Ok(&agent.Prepared{Original: c, Call: c})
 }
 

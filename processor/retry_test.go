@@ -159,7 +159,7 @@ func TestStepWhoseToolsRanIsNotRetried(t *testing.T) {
 // unprepared fails before anything runs.
 type unprepared struct{ agent.Executor }
 
-func (unprepared) Prepare(context.Context, agent.State, agent.ToolCall) mo.Result[*agent.Prepared] {
+func (unprepared) Prepare(context.Context, agent.State, *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Err[*agent.Prepared](&broken{})
 }
 

@@ -46,7 +46,7 @@ func BenchmarkCall(b *testing.B) {
 			e := executor(b, toolexec.Options{Policy: bench.policy}, toolexec.Func("add", "Adds.", add))
 			b.ReportAllocs()
 			for b.Loop() {
-				e.Execute(b.Context(), agent.State{}, e.Prepare(b.Context(), agent.State{}, bench.call).MustGet()).MustGet()
+				e.Execute(b.Context(), agent.State{}, e.Prepare(b.Context(), agent.State{}, &bench.call).MustGet()).MustGet()
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func BenchmarkToolboxSize(b *testing.B) {
 			c := call(fmt.Sprintf("add_%d", size/2), `{"a":2,"b":3}`)
 			b.ReportAllocs()
 			for b.Loop() {
-				e.Execute(b.Context(), agent.State{}, e.Prepare(b.Context(), agent.State{}, c).MustGet()).MustGet()
+				e.Execute(b.Context(), agent.State{}, e.Prepare(b.Context(), agent.State{}, &c).MustGet()).MustGet()
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestTypedCallAllocatesTwice(t *testing.T) {
 	e := executor(t, toolexec.Options{}, toolexec.Func("add", "Adds.", add))
 	c := call("add", `{"a":2,"b":3}`)
 	n := testing.AllocsPerRun(1000, func() {
-		e.Execute(t.Context(), agent.State{}, e.Prepare(t.Context(), agent.State{}, c).MustGet()).MustGet()
+		e.Execute(t.Context(), agent.State{}, e.Prepare(t.Context(), agent.State{}, &c).MustGet()).MustGet()
 	})
 	require.LessOrEqual(t, n, 2.0, "one for what is prepared, one for the result")
 }

@@ -14,7 +14,7 @@ import (
 // ask shows what a model gets for a call.
 func ask(e agent.Executor, name, args string) {
 	ctx, c := context.Background(), agent.ToolCall{ID: "call_1", Name: name, Arguments: args}
-	p := e.Prepare(ctx, agent.State{}, c).MustGet()
+	p := e.Prepare(ctx, agent.State{}, &c).MustGet()
 	r := e.Execute(ctx, agent.State{}, p).MustGet()
 	fmt.Printf("%s: %s\n", r.Status, r.Text())
 }

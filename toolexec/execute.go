@@ -16,6 +16,8 @@ import (
 // by somebody else, or whose arguments were changed since, is checked again first.
 func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	switch {
+	case p.Call == nil || p.Original == nil:
+		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call does not say what was called"))
 	case p.Disposition == agent.DisposeAnswer && p.Answer != nil:
 		return mo.Ok(p.Answer)
 	case p.Disposition != agent.DisposeRun:
@@ -42,7 +44,7 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 // run runs a call, again if it has to be, and makes the result.
 func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, r *ready) *agent.ToolResult {
 	t := r.tool
-	call := Call{ToolCall: p.Call, State: s, Attempt: 1}
+	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
 	started := time.Now()
 	out, err := e.attempt(ctx, t, r.body, call)

@@ -65,8 +65,8 @@ func TestWhatBecomesOfACall(t *testing.T) {
 				assert.Equal(t, 1, r.Attempts)
 				assert.WithinRange(t, r.Started, before, time.Now())
 				assert.GreaterOrEqual(t, r.Duration, time.Duration(0))
-				assert.Equal(t, call(name, `{}`), r.Call)
-				assert.Equal(t, call(name, `{}`), r.Original)
+				assert.Equal(t, call(name, `{}`), *r.Call)
+				assert.Equal(t, call(name, `{}`), *r.Original)
 				assert.Equal(t, "c1", r.CallID)
 				assert.Equal(t, name, r.Tool)
 				assert.Equal(t, want.status == agent.ToolFailed, r.Err != nil)
@@ -146,7 +146,7 @@ func TestAnsweredCallsPassThrough(t *testing.T) {
 		return "", nil
 	}))
 	c := call("add", `{"a":1,"b":2}`)
-	denied := agent.NotExecuted(c, agent.ReasonDenied, "guard", "not today")
+	denied := agent.NotExecuted(&c, agent.ReasonDenied, "guard", "not today")
 	p := *prepare(t, e, c)
 	p.Disposition, p.Answer = agent.DisposeAnswer, denied
 	r, err := e.Execute(t.Context(), agent.State{}, &p).Get()

@@ -56,11 +56,11 @@ func (r *ready) place() *ready { return r }
 // Prepare checks a call and runs nothing. What cannot run is answered: arguments that have no one strict reading
 // first, then a name that no tool has, then arguments that the tool does not take; Invalid says what is wrong. It is
 // a pure function of the call and may be asked again about what a hook made of it.
-func (e *Executor) Prepare(_ context.Context, _ agent.State, c agent.ToolCall) mo.Result[*agent.Prepared] {
+func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Ok(e.prepare(c))
 }
 
-func (e *Executor) prepare(c agent.ToolCall) *agent.Prepared {
+func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
 	tool := e.tools[c.Name]
 	if tool == nil || !tool.strict {
 		if err := strictjson.CheckObject(argumentsOf(c)); err != nil {
@@ -87,7 +87,7 @@ func (e *Executor) prepare(c agent.ToolCall) *agent.Prepared {
 }
 
 // argumentsOf is the arguments of a call, which may leave them out when there are none.
-func argumentsOf(c agent.ToolCall) string {
+func argumentsOf(c *agent.ToolCall) string {
 	if c.Arguments == "" {
 		return "{}"
 	}
@@ -95,7 +95,7 @@ func argumentsOf(c agent.ToolCall) string {
 }
 
 // prepare asks the tool, and survives it.
-func (t *bound) prepare(c agent.ToolCall) (body Body, err error) {
+func (t *bound) prepare(c *agent.ToolCall) (body Body, err error) {
 	defer recovered(&err)
 	body, err = t.tool.Prepare(argumentsOf(c))
 	if err == nil && body == nil {
@@ -105,7 +105,7 @@ func (t *bound) prepare(c agent.ToolCall) (body Body, err error) {
 }
 
 // refused is the answer to a call that cannot run.
-func refused(c agent.ToolCall, err error) *agent.Prepared {
+func refused(c *agent.ToolCall, err error) *agent.Prepared {
 	reason, text := agent.ReasonInvalid, fmt.Sprintf("tool %q: not executed: %v", shortened(c.Name), err)
 	switch err := err.(type) { //nolint:errorlint // a tool's own words are not searched
 	case *agent.ArgumentsError:

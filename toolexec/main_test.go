@@ -32,7 +32,7 @@ func executor(t testing.TB, o toolexec.Options, tools ...toolexec.Tool) *toolexe
 // answer is the result of a call that goes through both phases.
 func answer(t testing.TB, ctx context.Context, e agent.Executor, c agent.ToolCall) *agent.ToolResult { //nolint:revive // t is first
 	t.Helper()
-	p, err := e.Prepare(ctx, agent.State{}, c).Get()
+	p, err := e.Prepare(ctx, agent.State{}, &c).Get()
 	require.NoError(t, err)
 	r, err := e.Execute(ctx, agent.State{}, p).Get()
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 
 func prepare(t testing.TB, e agent.Executor, c agent.ToolCall) *agent.Prepared {
 	t.Helper()
-	p, err := e.Prepare(t.Context(), agent.State{}, c).Get()
+	p, err := e.Prepare(t.Context(), agent.State{}, &c).Get()
 	require.NoError(t, err)
 	return p
 }
@@ -56,8 +56,8 @@ func TestRefusedCallsDoNotRun(t *testing.T) {
 			e := executor(t, toolexec.Options{}, toolexec.Func("add", "", never), toolexec.Func("subtract", "", never))
 			p := prepare(t, e, test.call)
 			assert.Equal(t, agent.DisposeAnswer, p.Disposition)
-			assert.Equal(t, test.call, p.Original)
-			assert.Equal(t, test.call, p.Call)
+			assert.Equal(t, &test.call, p.Original)
+			assert.Equal(t, &test.call, p.Call)
 			require.Error(t, p.Invalid)
 			assert.Equal(t, agent.KindInvalid, agent.KindOf(p.Invalid))
 
@@ -161,6 +161,8 @@ func TestChangedCallIsCheckedAnew(t *testing.T) {
 	original := call("add", `{"a":2,"b":3}`)
 	execute := func(change func(*agent.Prepared)) *agent.ToolResult {
 		p := *prepare(t, e, original)
+		own := *p.Call
+		p.Call = &own
 		change(&p)
 		return e.Execute(t.Context(), agent.State{}, &p).MustGet()
 	}
@@ -175,7 +177,7 @@ func TestChangedCallIsCheckedAnew(t *testing.T) {
 	assert.Equal(t, agent.ReasonInvalid, rewritten.Reason)
 
 	kept := execute(func(p *agent.Prepared) { p.Call.Arguments = `{"a":4,"b":5}` })
-	assert.Equal(t, original, kept.Original)
+	assert.Equal(t, &original, kept.Original)
 	assert.Equal(t, `{"a":4,"b":5}`, kept.Call.Arguments)
 	assert.True(t, kept.Rewritten())
 }
@@ -203,8 +205,8 @@ func FuzzPrepare(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, args string) {
 		c := call(name, args)
 		p := prepare(t, e, c)
-		assert.Equal(t, c, p.Original)
-		assert.Equal(t, c, p.Call)
+		assert.Equal(t, &c, p.Original)
+		assert.Equal(t, &c, p.Call)
 		switch p.Disposition { // exactly one of: run, answer
 		case agent.DisposeRun:
 			assert.Nil(t, p.Answer)

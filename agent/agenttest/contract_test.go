@@ -87,7 +87,7 @@ var broken = map[string]struct {
 	"an executor that runs while it prepares": {func(t *testing.T) {
 		agenttest.TestExecutor(t, func(_ *testing.T, tools agenttest.Tools) agent.Executor {
 			return executor{tools.Executor(), func(ctx context.Context, e agent.Executor, c agent.ToolCall) {
-				p := e.Prepare(ctx, agent.State{}, c).MustGet()
+				p := e.Prepare(ctx, agent.State{}, &c).MustGet()
 				e.Execute(ctx, agent.State{}, p)
 			}, nil}
 		})
@@ -185,9 +185,9 @@ type executor struct {
 	after  func(mo.Result[*agent.ToolResult]) mo.Result[*agent.ToolResult]
 }
 
-func (e executor) Prepare(ctx context.Context, s agent.State, c agent.ToolCall) mo.Result[*agent.Prepared] {
+func (e executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	if e.before != nil {
-		e.before(ctx, e.Executor, c)
+		e.before(ctx, e.Executor, *c)
 	}
 	return e.Executor.Prepare(ctx, s, c)
 }

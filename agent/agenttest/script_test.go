@@ -263,7 +263,7 @@ func TestToolsAnswerForErrorsPanicsAndStops(t *testing.T) {
 	}.Executor()
 	execute := func(name string) (*agent.ToolResult, error) {
 		c := agent.ToolCall{ID: "1", Name: name}
-		return tools.Execute(t.Context(), agent.State{}, tools.Prepare(t.Context(), agent.State{}, c).MustGet()).Get()
+		return tools.Execute(t.Context(), agent.State{}, tools.Prepare(t.Context(), agent.State{}, &c).MustGet()).Get()
 	}
 
 	r, err := execute("fails")

@@ -24,10 +24,10 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 	echo := func(_ context.Context, c agent.ToolCall) (string, error) { return "ran with " + c.Arguments, nil }
 	prepare := func(t *testing.T, e agent.Executor, c agent.ToolCall) *agent.Prepared {
 		t.Helper()
-		p, err := e.Prepare(t.Context(), s, c).Get()
+		p, err := e.Prepare(t.Context(), s, &c).Get()
 		require.NoError(t, err)
 		require.NotNil(t, p, "Prepare gave neither an error nor a prepared call")
-		assert.Equal(t, c, p.Original, "the original call")
+		assert.Equal(t, &c, p.Original, "the original call")
 		return p
 	}
 	execute := func(t *testing.T, e agent.Executor, p *agent.Prepared) *agent.ToolResult {
@@ -114,7 +114,7 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 			return "", context.Cause(ctx)
 		}})
 		soon(t, "Execute", func() {
-			if p, err := e.Prepare(ctx, s, call).Get(); err == nil {
+			if p, err := e.Prepare(ctx, s, &call).Get(); err == nil {
 				e.Execute(ctx, s, p)
 			}
 		})
@@ -123,7 +123,7 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 		e := newExecutor(t, Tools{"probe": echo})
 		together(func(i int) {
 			c := agent.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: "probe", Arguments: fmt.Sprintf(`{"n":%d}`, i)}
-			p, err := e.Prepare(t.Context(), s, c).Get()
+			p, err := e.Prepare(t.Context(), s, &c).Get()
 			if !assert.NoError(t, err) || !assert.NotNil(t, p, "the prepared call") {
 				return
 			}
@@ -151,7 +151,7 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 	t.Run("does not keep the state", func(t *testing.T) {
 		e := newExecutor(t, Tools{"probe": echo})
 		forgets(t, "the executor", func(s agent.State) {
-			p, err := e.Prepare(t.Context(), s, call).Get()
+			p, err := e.Prepare(t.Context(), s, &call).Get()
 			require.NoError(t, err)
 			e.Execute(t.Context(), s, p)
 		})

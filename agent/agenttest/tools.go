@@ -51,7 +51,7 @@ func (e *Executor) Calls() []agent.ToolCall {
 }
 
 // Prepare lets the tool run, if there is one of that name.
-func (e *Executor) Prepare(_ context.Context, _ agent.State, c agent.ToolCall) mo.Result[*agent.Prepared] {
+func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p := &agent.Prepared{Original: c, Call: c}
 	if _, ok := e.tools[c.Name]; !ok {
 		p.Invalid = fmt.Errorf("there is no tool %q", c.Name)
@@ -63,6 +63,9 @@ func (e *Executor) Prepare(_ context.Context, _ agent.State, c agent.ToolCall) m
 
 // Execute runs the tool, or passes on the answer that was given.
 func (e *Executor) Execute(ctx context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	if p.Call == nil || p.Original == nil {
+		return mo.Err[*agent.ToolResult](errors.New("execute: the prepared call does not say what was called"))
+	}
 	switch p.Disposition {
 	case agent.DisposeAnswer:
 		return mo.Ok(p.Answer)
@@ -74,13 +77,13 @@ func (e *Executor) Execute(ctx context.Context, _ agent.State, p *agent.Prepared
 
 func (e *Executor) run(ctx context.Context, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	e.mu.Lock()
-	e.calls = append(e.calls, p.Call)
+	e.calls = append(e.calls, *p.Call)
 	e.mu.Unlock()
 	r := &agent.ToolResult{
 		CallID: p.Original.ID, Tool: p.Call.Name, Call: p.Call, Original: p.Original,
 		Status: agent.ToolExecuted, Attempts: 1, Started: time.Now(),
 	}
-	text, panicked, err := e.tools[p.Call.Name].recovered(ctx, p.Call)
+	text, panicked, err := e.tools[p.Call.Name].recovered(ctx, *p.Call)
 	r.Duration = time.Since(r.Started)
 	if stop, ok := errors.AsType[*agent.SignalError](err); ok {
 		return mo.Err[*agent.ToolResult](stop)
