@@ -287,6 +287,9 @@ func TestToolsAnswerForErrorsPanicsAndStops(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, agent.ReasonUnknownTool, r.Reason)
 
-	_, err = tools.Execute(t.Context(), agent.State{}, &agent.Prepared{Disposition: agent.DisposeAsk}).Get()
-	require.ErrorContains(t, err, "neither to run nor answered")
+	c := &agent.ToolCall{ID: "1", Name: "fails"}
+	_, err = tools.Execute(t.Context(), agent.State{}, &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAsk}).Get()
+	require.ErrorContains(t, err, `tool "fails": execute: the call is neither to run nor answered`)
+	_, err = tools.Execute(t.Context(), agent.State{}, &agent.Prepared{}).Get()
+	require.ErrorContains(t, err, "the prepared call does not say what was called")
 }
