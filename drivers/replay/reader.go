@@ -109,12 +109,24 @@ func decode(text []byte) (*Record, error) {
 	}
 	switch {
 	case record.ID == "":
-		return nil, errors.New(`no "id": a recorded run has a name of its own`)
+		return nil, notARunError(`no "id": a recorded run has a name of its own`)
 	case record.Messages == nil:
-		return nil, fmt.Errorf(`run %q has no "messages": an empty list is written as []`, record.ID)
+		return nil, notARunError(fmt.Sprintf(`run %q has no "messages": an empty list is written as []`, record.ID))
 	}
 	return record, nil
 }
+
+// ErrNotARun is the cause when a line is a good JSON object and no recorded run, as it has no id or no messages: the
+// file is something else.
+var ErrNotARun = errors.New("not a recorded run")
+
+// notARunError says why an object is no run.
+type notARunError string
+
+func (e notARunError) Error() string { return string(e) }
+
+// Is makes it an ErrNotARun.
+func (e notARunError) Is(target error) bool { return target == ErrNotARun }
 
 // LineError says what is wrong with a recording, and where.
 type LineError struct {

@@ -105,6 +105,8 @@ func TestABadLineIsNamedAndTheRestIsRead(t *testing.T) {
 		require.True(t, ok, line)
 		assert.Equal(t, 2, bad.Line)
 		assert.Equal(t, "bad.jsonl", bad.Name)
+		assert.Equal(t, strings.HasPrefix(want, `no "id"`) || strings.HasSuffix(want, `has no "messages"`),
+			errors.Is(failed[0], replay.ErrNotARun), line)
 	}
 }
 

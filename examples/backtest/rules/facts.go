@@ -28,17 +28,24 @@ type Facts struct {
 	ReadOnly map[string]ToolNames `json:"read_only_tools"`
 }
 
-// LoadFacts reads a file of facts, a JSON object. Members that Facts has no field for are ignored.
+// LoadFacts reads a file of facts, as ParseFacts does.
 func LoadFacts(path string) (Facts, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return Facts{}, fmt.Errorf("load facts: %w", err)
 	}
-	var facts Facts
-	if err := strictjson.Unmarshal(text, &facts); err != nil {
+	facts, err := ParseFacts(text)
+	if err != nil {
 		return Facts{}, fmt.Errorf("load facts %q: %w", path, err)
 	}
 	return facts, nil
+}
+
+// ParseFacts reads facts, a JSON object. Members that Facts has no field for are ignored.
+func ParseFacts(text []byte) (Facts, error) {
+	var facts Facts
+	err := strictjson.Unmarshal(text, &facts)
+	return facts, err
 }
 
 // ToolNames is a set of tools: names, or beginnings of names with a star at the end, "get_*".
