@@ -75,7 +75,11 @@ func New(c Config) mo.Result[*Agent] {
 		c.Executor = noTools{}
 	}
 	a := &Agent{config: c}
-	a.driver = lo.ReduceRight(c.WrapDriver, wrapped[Driver], Driver(asked{c.Driver}))
+	innermost := c.Driver
+	if c.Observer != nil {
+		innermost = asked{c.Driver}
+	}
+	a.driver = lo.ReduceRight(c.WrapDriver, wrapped[Driver], innermost)
 	a.executor = lo.ReduceRight(c.WrapExecutor, wrapped[Executor], c.Executor)
 	a.run = chain(c.AroundRun, a.steps)
 	a.step = chain(c.AroundStep, a.performStep)

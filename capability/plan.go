@@ -166,7 +166,10 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 	}
 	request := p.request
 	request.Tools = box.Specs()
-	criteria := continuation.All(append([]agent.Criterion{agent.Base}, p.criteria...)...)
+	criteria := agent.Base
+	if len(p.criteria) > 0 {
+		criteria = continuation.All(append([]agent.Criterion{agent.Base}, p.criteria...)...)
+	}
 	config := agent.Config{
 		Name: p.name, Driver: p.driver, Request: request, Executor: executor,
 		Criterion: compiled.WrapCriterion(criteria, p.continuations),
