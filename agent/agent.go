@@ -193,6 +193,12 @@ func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[S
 			err = cmp.Or(failed.Err, err)
 		}
 	}
+	if err != nil && ctx.Err() != nil && !final.Status().Terminal() { // saved by a processor, at the end of the context
+		if final = cancelled(ctx, final); final.Status() == StatusStopped {
+			return mo.Ok(final)
+		}
+		err = context.Cause(ctx)
+	}
 	switch status := final.Status(); {
 	case status == StatusCancelled, status == StatusFailed:
 		signal := final.StopSignal().OrElse(Signal{Message: "no reason given"})

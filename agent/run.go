@@ -2,7 +2,9 @@ package agent
 
 import (
 	"crypto/rand"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -127,8 +129,26 @@ type live struct {
 	request  *Request // of the run; a step may be given another for itself
 
 	events  sync.Mutex // one event at a time
-	mu      sync.Mutex
-	scratch map[any]any
+	adding  sync.Mutex // one scratch value at a time
+	scratch atomic.Pointer[[]scratchValue]
+}
+
+// scratchValue is the value of a Scratch in a run.
+type scratchValue struct {
+	of    any // the *Scratch
+	value any // a pointer
+}
+
+// scratchOf finds the value of a Scratch; nil when it was not used yet.
+func (l *live) scratchOf(k any) any {
+	if values := l.scratch.Load(); values != nil {
+		for _, v := range *values { // few, and read far more often than added to
+			if v.of == k {
+				return v.value
+			}
+		}
+	}
+	return nil
 }
 
 // Scratch is a value of a run that hooks and middleware share and change while
@@ -153,16 +173,21 @@ func (k *Scratch[T]) Of(s State) *T {
 	if l == nil {
 		return k.fresh()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if v, ok := l.scratch[k]; ok {
+	if v := l.scratchOf(k); v != nil {
 		return v.(*T)
 	}
-	if l.scratch == nil {
-		l.scratch = map[any]any{}
+	l.adding.Lock()
+	defer l.adding.Unlock()
+	if v := l.scratchOf(k); v != nil { // added meanwhile
+		return v.(*T)
 	}
 	v := k.fresh()
-	l.scratch[k] = v
+	var values []scratchValue
+	if old := l.scratch.Load(); old != nil {
+		values = slices.Clip(*old)
+	}
+	values = append(values, scratchValue{k, v})
+	l.scratch.Store(&values)
 	return v
 }
 
