@@ -26,51 +26,58 @@ type Context interface {
 	// Frozen is what the controls decided, for observers. It passes for controls.
 	Frozen() *Outcome
 
-	shared() *base
+	// where is the state, and the index of the call at the points of a tool call.
+	where() (agent.State, int)
+	// stepKind is the kind of the step under way, as far as it is known.
+	stepKind() agent.StepKind
+	// toolCall is the effective call at the points of a tool call, nil elsewhere.
+	toolCall() *agent.ToolCall
+	// vetted is the outcome, checked by those who know more of it than its point.
+	vetted(ctx context.Context, o *Outcome) (*Outcome, error)
 }
 
-// base is the part of a payload that all points have. A payload is written before
-// a hook sees it and never again.
+// base is the part that the payloads of all points but those of a tool call have.
+// A payload is written before a hook sees it and never again.
 type base struct {
 	state  agent.State
 	point  PointName
 	frozen *Outcome
 	step   int
-	call   *agent.ToolCall // at tool points
-	kind   agent.StepKind  // of the step under way, as far as it is known
-
-	// first is the context of the first hook that is called with this payload, so
-	// that one hook costs no allocation of its own.
-	first     lazyContext
-	firstUsed bool
+	kind   agent.StepKind // of the step under way, as far as it is known
 }
 
-// lazy is a fresh context for one hook. Hooks of one payload are called one after
-// the other, but for detached ones, which do not use it.
-func (b *base) lazy(ctx context.Context) *lazyContext {
-	if b.firstUsed {
-		return &lazyContext{Context: ctx}
-	}
-	b.firstUsed = true
-	b.first.Context = ctx
-	return &b.first
+// common is what hooks see of b.
+func (b *base) common() Common {
+	info, _ := infoOf(b.point)
+	return Common{b.state, info, b.frozen, b}
 }
 
-// Common is the part that every context has.
-type Common struct{ b *base }
+// Common is the part that every context has. It is a value of a few words: asking
+// a hook about a tool call costs no allocation.
+type Common struct {
+	state  agent.State
+	info   *pointInfo
+	frozen *Outcome
+	at     *base // nil at the points of a tool call, where the state says it all
+}
 
 // Point is the point's name.
-func (c Common) Point() PointName { return c.b.point }
+func (c Common) Point() PointName { return c.info.name }
 
 // State is the state as the hook sees it, earlier effects included.
-func (c Common) State() agent.State { return c.b.state }
+func (c Common) State() agent.State { return c.state }
 
 // Run says which run this is.
-func (c Common) Run() agent.Run { return c.b.state.Run() }
+func (c Common) Run() agent.Run { return c.state.Run() }
 
 // StepIndex is the index of the step under way, counted from zero in its run; at
 // points outside of steps, the number of steps taken.
-func (c Common) StepIndex() int { return c.b.step }
+func (c Common) StepIndex() int {
+	if c.at == nil {
+		return c.state.RunStepCount()
+	}
+	return c.at.step
+}
 
 // Time is the time now.
 func (c Common) Time() time.Time { return time.Now() }
@@ -79,7 +86,7 @@ func (c Common) Time() time.Time { return time.Now() }
 func (c Common) Elapsed() time.Duration { return time.Since(c.Run().Started) }
 
 // Frozen is what the controls decided, for observers. It passes for controls.
-func (c Common) Frozen() *Outcome { return c.b.frozen }
+func (c Common) Frozen() *Outcome { return c.frozen }
 
 // Pass has no opinion.
 func (c Common) Pass() Result { return Result{} }
@@ -88,22 +95,35 @@ func (c Common) Pass() Result { return Result{} }
 // failure policy; a control that fails is not a yes.
 func (c Common) Fail(err error) Result {
 	if err == nil {
-		err = errors.New("the hook failed without saying why")
+		err = errNoReason
 	}
 	return mo.Err[*Outcome](err)
 }
 
-func (c Common) shared() *base { return c.b }
+var errNoReason = errors.New("the hook failed without saying why")
+
+func (c Common) where() (agent.State, int) { return c.state, 0 }
+
+func (c Common) stepKind() agent.StepKind {
+	if c.at == nil {
+		return agent.StepToolExecution
+	}
+	return c.at.kind
+}
+
+func (Common) toolCall() *agent.ToolCall { return nil }
+
+func (Common) vetted(_ context.Context, o *Outcome) (*Outcome, error) { return o, nil }
 
 func (c Common) answer(o Outcome, effects []agent.Effect) Result {
-	o.point = c.b.point
+	o.point = c.info.name
 	o.effects = agent.EffectsOf(effects...)
 	return mo.Ok(&o)
 }
 
 func (c Common) allow(effects []agent.Effect) Result {
 	if len(effects) == 0 {
-		return mo.Ok(allowed[c.b.point])
+		return mo.Ok(c.info.allowed)
 	}
 	return c.answer(Outcome{decision: Allow}, effects)
 }

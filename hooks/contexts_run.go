@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -105,16 +104,16 @@ type EndContext struct {
 }
 
 // Status is how the run ended.
-func (c EndContext) Status() agent.Status { return c.b.state.Status() }
+func (c EndContext) Status() agent.Status { return c.state.Status() }
 
 // Reason is why it ended, and who said so.
-func (c EndContext) Reason() agent.Signal { return c.b.state.StopSignal().OrEmpty() }
+func (c EndContext) Reason() agent.Signal { return c.state.StopSignal().OrEmpty() }
 
 // Err is the error that Run returns, an *agent.RunError; nil when it returns none.
 func (c EndContext) Err() error { return c.p.err }
 
 // Answer is the text of the model's last message.
-func (c EndContext) Answer() string { return c.b.state.Answer() }
+func (c EndContext) Answer() string { return c.state.Answer() }
 
 // Duration is how long the run took.
 func (c EndContext) Duration() time.Duration { return c.p.took }
@@ -135,7 +134,7 @@ type stopPayload struct {
 func (c StopContext) Signal() agent.Signal { return c.p.signal }
 
 // Answer is the text that the run would end with.
-func (c StopContext) Answer() string { return c.b.state.Answer() }
+func (c StopContext) Answer() string { return c.state.Answer() }
 
 // Continuations is how often a Stop hook has made this run go on already.
 func (c StopContext) Continuations() int { return c.p.continuations }
@@ -152,7 +151,7 @@ func (c StopContext) Stop(reason string) Result {
 }
 
 // Allow has nothing against the end.
-func (c StopContext) Allow() Result { return mo.Ok(allowed[Stop]) }
+func (c StopContext) Allow() Result { return c.allow(nil) }
 
 func textOf(messages []agent.Message) string {
 	if len(messages) == 1 {

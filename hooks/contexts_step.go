@@ -50,7 +50,7 @@ func (c StepEndContext) LastContent() string { return c.p.totals.text }
 func (c StepEndContext) Duration() time.Duration { return c.p.record.Duration() }
 
 // RunUsage is what the run consumed so far.
-func (c StepEndContext) RunUsage() agent.Usage { return c.b.state.RunUsage() }
+func (c StepEndContext) RunUsage() agent.Usage { return c.state.RunUsage() }
 
 // RunToolCalls is the number of tool calls of the run so far.
 func (c StepEndContext) RunToolCalls() int { return c.p.totals.tools }
@@ -58,7 +58,7 @@ func (c StepEndContext) RunToolCalls() int { return c.p.totals.tools }
 // ShouldContinue reports whether the step leaves a reason to go on: it called
 // tools and nothing stopped the run. The criteria are asked later.
 func (c StepEndContext) ShouldContinue() bool {
-	return c.Kind() == agent.StepToolExecution && !c.b.state.Stopped()
+	return c.Kind() == agent.StepToolExecution && !c.state.Stopped()
 }
 
 // Allow adds to the state after the step.
@@ -81,13 +81,13 @@ type inferencePayload struct {
 }
 
 // Inference is the id of the model call, the same at AtPostInference.
-func (c InferenceContext) Inference() string { return c.b.state.InferenceID() }
+func (c InferenceContext) Inference() string { return c.state.InferenceID() }
 
 // Request is what the model is about to be asked with, earlier rewrites applied.
-func (c InferenceContext) Request() agent.Request { return c.b.state.Request() }
+func (c InferenceContext) Request() agent.Request { return c.state.Request() }
 
 // Messages iterates over what the model is about to be shown.
-func (c InferenceContext) Messages() iter.Seq2[int, agent.Message] { return c.b.state.Messages() }
+func (c InferenceContext) Messages() iter.Seq2[int, agent.Message] { return c.state.Messages() }
 
 // Allow has nothing against the call, and may add: what is added is shown to the
 // model in this call, and kept when it answers.
@@ -116,7 +116,7 @@ type ReplyContext struct {
 }
 
 // Inference is the id of the model call, the same at AtPreInference.
-func (c ReplyContext) Inference() string { return c.b.state.InferenceID() }
+func (c ReplyContext) Inference() string { return c.state.InferenceID() }
 
 // Reply is the model's turn, earlier replacements applied.
 func (c ReplyContext) Reply() agent.Step { return c.p.reply }

@@ -1,7 +1,7 @@
 package hooks
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -34,11 +34,7 @@ func (c Call) Text(path string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	var text string
-	if json.Unmarshal([]byte(raw), &text) != nil || raw == "null" {
-		return "", false
-	}
-	return text, true
+	return strictjson.Unquote(raw)
 }
 
 func argumentsOf(c agent.ToolCall) string {
@@ -48,33 +44,37 @@ func argumentsOf(c agent.ToolCall) string {
 	return c.Arguments
 }
 
-type toolPayload struct {
-	base
-	prepared *agent.Prepared
-}
+// The points of a tool call.
+var (
+	preToolUse, _  = infoOf(PreToolUse)
+	toolFailed, _  = infoOf(ToolFailed)
+	postToolUse, _ = infoOf(PostToolUse)
+)
 
 // ToolContext is the context of AtPreToolUse.
 type ToolContext struct {
 	Common
-	p *toolPayload
+
+	p *agent.Prepared // as it stands
+	x *HookedToolExecutor
 }
 
 // Call is the call as it would run: earlier rewrites applied.
-func (c ToolContext) Call() Call { return Call{*c.p.prepared.Call} }
+func (c ToolContext) Call() Call { return Call{*c.p.Call} }
 
 // Original is the call as the model asked for it.
-func (c ToolContext) Original() Call { return Call{*c.p.prepared.Original} }
+func (c ToolContext) Original() Call { return Call{*c.p.Original} }
 
 // Tool is the tool's name.
-func (c ToolContext) Tool() string { return c.p.prepared.Call.Name }
+func (c ToolContext) Tool() string { return c.p.Call.Name }
 
 // Index is the position of the call in its step, counted from zero.
-func (c ToolContext) Index() int { return c.p.prepared.Original.Index }
+func (c ToolContext) Index() int { return c.p.Original.Index }
 
 // Invalid is what is wrong with the arguments by the tool's schema, or that there
 // is no such tool; nil when nothing is. Unless a hook denies the call or rewrites
 // it into a valid one, the model is told of it and the tool does not run.
-func (c ToolContext) Invalid() error { return c.p.prepared.Invalid }
+func (c ToolContext) Invalid() error { return c.p.Invalid }
 
 // Allow has nothing against the call. It skips neither another hook nor an
 // approval.
@@ -98,11 +98,15 @@ func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 
 // Rewrite puts other arguments in the place of all of the call's. They are given
 // as anything that marshals to a JSON object, or as a json.RawMessage; they are
-// checked against the tool's schema at once.
+// checked against the tool's schema at once. What breaks it is a failure of the
+// hook, and then neither the original nor the rewritten call runs.
 func (c ToolContext) Rewrite(arguments any, effects ...agent.Effect) Result {
 	text, err := strictjson.Marshal(arguments)
+	if err == nil {
+		err = strictjson.CheckObject(text)
+	}
 	if err != nil {
-		err = fmt.Errorf("the rewritten arguments cannot be written as JSON: %w", err)
+		err = &rewriteError{err}
 	}
 	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
 }
@@ -124,35 +128,72 @@ func (c ToolContext) MockFailure(text string, effects ...agent.Effect) Result {
 	}}, effects)
 }
 
-// resultPayload is the payload of the points after a tool call.
-type resultPayload struct {
-	base
-	result *agent.ToolResult
+func (c ToolContext) where() (agent.State, int) { return c.state, c.p.Original.Index }
+
+func (c ToolContext) toolCall() *agent.ToolCall { return c.p.Call }
+
+// vetted lets the inner executor check rewritten arguments.
+func (c ToolContext) vetted(ctx context.Context, o *Outcome) (*Outcome, error) {
+	if o.decision != Rewrite {
+		return o, nil
+	}
+	call := *c.p.Call
+	call.Arguments = o.arguments
+	p, err := c.x.prepare(ctx, c.state, &call)
+	switch {
+	case err != nil:
+		return nil, &executorError{err}
+	case p.Invalid != nil:
+		return nil, &rewriteError{p.Invalid}
+	}
+	vetted := *o
+	vetted.prepared = p
+	return &vetted, nil
 }
 
 // resultView is what the points after a tool call have in common.
 type resultView struct {
 	Common
-	p *resultPayload
+
+	p *agent.Prepared // the call that is answered
+	r *agent.ToolResult
 }
 
+func (c resultView) where() (agent.State, int) { return c.state, c.p.Original.Index }
+
+func (c resultView) toolCall() *agent.ToolCall { return c.p.Call }
+
 // Result is the answer as it stands, earlier replacements applied.
-func (c resultView) Result() agent.ToolResult { return *c.p.result }
+func (c resultView) Result() agent.ToolResult {
+	r := *c.r
+	r.CallID, r.Tool, r.Call, r.Original = c.p.Original.ID, c.p.Call.Name, c.p.Call, c.p.Original
+	return r
+}
+
+// Status says what became of the call: whether it was executed, failed, was mocked
+// or was not executed.
+func (c resultView) Status() agent.ToolStatus { return c.r.Status }
+
+// Denied reports whether somebody decided that the call must not run.
+func (c resultView) Denied() bool { return c.r.Denied() }
+
+// IsError reports whether the model would be told of something that did not work.
+func (c resultView) IsError() bool { return c.r.IsError() }
 
 // Call is the call that ran, or would have run.
-func (c resultView) Call() Call { return Call{*c.p.result.Call} }
+func (c resultView) Call() Call { return Call{*c.p.Call} }
 
 // Original is the call as the model asked for it.
-func (c resultView) Original() Call { return Call{*c.p.result.Original} }
+func (c resultView) Original() Call { return Call{*c.p.Original} }
 
 // Tool is the tool's name.
-func (c resultView) Tool() string { return c.p.result.Call.Name }
+func (c resultView) Tool() string { return c.p.Call.Name }
 
 // Index is the position of the call in its step, counted from zero.
-func (c resultView) Index() int { return c.p.result.Original.Index }
+func (c resultView) Index() int { return c.p.Original.Index }
 
 // Text is the text that the model would be told.
-func (c resultView) Text() string { return c.p.result.Text() }
+func (c resultView) Text() string { return c.r.Text() }
 
 // Allow lets the answer stand, and may add to the state.
 func (c resultView) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
@@ -168,7 +209,8 @@ func (c resultView) ReplaceContent(content agent.Content, effects ...agent.Effec
 	return c.answer(Outcome{decision: Replace, content: &content}, effects)
 }
 
-// Withhold keeps the answer from the model, which is told why.
+// Withhold keeps the answer from the model, which is told why, together with all
+// that the tool wanted changed in the state.
 func (c resultView) Withhold(reason string, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Withhold, reason: reason}, effects)
 }
@@ -185,4 +227,4 @@ type ToolResultContext struct{ resultView }
 type ToolFailureContext struct{ resultView }
 
 // Err is what the tool failed with.
-func (c ToolFailureContext) Err() error { return c.p.result.Err }
+func (c ToolFailureContext) Err() error { return c.r.Err }

@@ -59,7 +59,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 			},
 			signal: verdict.Signal, continuations: count,
 		}
-		return StopContext{Common{&p.base}, p}
+		return StopContext{p.common(), p}
 	}
 	var last *Outcome
 	var goOn agent.Effects

@@ -44,8 +44,8 @@ type task struct {
 }
 
 // start queues work. Its context keeps the values of ctx and outlives it.
-func (p *pool) start(ctx context.Context, hook string, b *base, run func(ctx context.Context)) {
-	t := &task{hook: hook, at: b.point, state: b.state, run: run, done: make(chan struct{})}
+func (p *pool) start(ctx context.Context, hook string, at PointName, s agent.State, run func(ctx context.Context)) {
+	t := &task{hook: hook, at: at, state: s, run: run, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
 	full := len(p.waiting) >= DetachedWaiting
@@ -155,7 +155,7 @@ func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
 	answer := make(chan verdict, 1)
-	go func() { answer <- e.protected(limited, c) }()
+	go func() { answer <- e.protected(limited, &c) }()
 	late := time.NewTimer(e.timeout)
 	defer late.Stop()
 	select {

@@ -116,7 +116,7 @@ func TestErrorsOfDetachedHooksAreOnlyTold(t *testing.T) {
 	} {
 		recorder := agenttest.Record()
 		a, run := detachedAgent(t, recorder,
-			later("broken", func(context.Context, hooks.EndContext) error { return fail() }).WithFailure(hooks.Abort))
+			later("broken", func(context.Context, hooks.EndContext) error { return fail() }))
 		assert.Equal(t, agent.StatusDone, run().Status(), name)
 		require.NoError(t, a.Drain(t.Context()))
 		failures := lo.Filter(agenttest.Of[hooks.Event](recorder), func(e hooks.Event, _ int) bool { return e.Kind == hooks.HookFailed })

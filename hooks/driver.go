@@ -70,7 +70,7 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 	var last *Outcome
 	payload := func() InferenceContext {
 		p := &inferencePayload{base: base{state: s, point: PreInference, frozen: last, step: s.RunStepCount()}}
-		return InferenceContext{Common{&p.base}, p}
+		return InferenceContext{p.common(), p}
 	}
 	for _, e := range d.hooks.pre.controls {
 		o, err := e.consult(ctx, payload())
@@ -133,7 +133,7 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 			kind = agent.StepToolExecution
 		}
 		p := &inferencePayload{base: base{state: s, point: PostInference, frozen: last, step: s.RunStepCount(), kind: kind}, reply: reply}
-		return ReplyContext{Common{&p.base}, p}
+		return ReplyContext{p.common(), p}
 	}
 	for _, e := range d.hooks.post.controls {
 		o, err := e.consult(ctx, payload())

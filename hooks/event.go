@@ -1,6 +1,8 @@
 package hooks
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -10,13 +12,16 @@ import (
 type EventKind string
 
 // The kinds of hook events. A hook that is called gives HookStart and then one of
-// HookComplete, HookFailed, HookBlocked and HookTimeout.
+// HookComplete, HookBlocked, HookFailed, HookTimeout and HookSkipped. One whose
+// matchers say no gives none.
 const (
 	HookStart    EventKind = "hook.start"
 	HookComplete EventKind = "hook.complete"
-	HookFailed   EventKind = "hook.failed"
 	// HookBlocked: the hook denied, stopped or withheld.
 	HookBlocked EventKind = "hook.blocked"
+	// HookFailed: the hook could not decide; Policy says what was done about it.
+	HookFailed EventKind = "hook.failed"
+	// HookTimeout is HookFailed for a hook that took longer than it may.
 	HookTimeout EventKind = "hook.timeout"
 	// HookSkipped: the hook was not called, or its answer not used.
 	HookSkipped EventKind = "hook.skipped"
@@ -24,7 +29,8 @@ const (
 	HookConflict EventKind = "hook.conflict"
 )
 
-// Event tells an agent.Observer what a hook did.
+// Event tells an agent.Observer what a hook did. It holds nothing of a result that
+// a hook replaced or withheld.
 type Event struct {
 	Kind  EventKind
 	Run   agent.Run
@@ -38,11 +44,16 @@ type Event struct {
 	// Control tells a control from an observer.
 	Control bool
 	// Attempt counts the calls of the hook for one occasion from 1.
-	Attempt  int
+	Attempt int
+	// Duration is how long this attempt took. It is zero in HookStart.
 	Duration time.Duration
 	Decision Decision
 	Reason   string
-	// Err is what a failed hook failed with, and Policy what was done about it.
+	// Outcome is the hook's whole answer; nil when it passed, failed, or has not
+	// answered yet.
+	Outcome *Outcome
+	// Err is what a failed hook failed with, and Policy what was done about it:
+	// closed, open, abort, or retry.
 	Err    error
 	Policy string
 	// Before and After are the arguments, for a rewrite.
@@ -51,3 +62,57 @@ type Event struct {
 
 // EventName is the kind.
 func (e Event) EventName() string { return string(e.Kind) }
+
+// event is what all events of a hook have in common.
+func (e *entry[C]) event(c C, kind EventKind, attempt int) Event {
+	s := c.State()
+	ev := Event{
+		Kind: kind, Run: s.Run(), Step: c.StepIndex(), Hook: e.name, Point: e.info.name,
+		Control: e.ask != nil, Detached: e.detached, Attempt: attempt,
+	}
+	if call := c.toolCall(); call != nil {
+		ev.Call = *call
+	}
+	return ev
+}
+
+func (e *entry[C]) tellStart(ctx context.Context, c C, attempt int) {
+	c.State().Emit(ctx, e.event(c, HookStart, attempt))
+}
+
+// tellAnswer tells of a hook that answered.
+func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) {
+	ev := e.event(c, HookComplete, attempt)
+	ev.Duration, ev.Outcome, ev.Decision, ev.Reason = v.took, v.outcome, v.outcome.Decision(), v.outcome.Reason()
+	switch ev.Decision {
+	case Deny, StopRun, Withhold:
+		ev.Kind = HookBlocked
+	case Rewrite:
+		ev.Before, ev.After = ev.Call.Arguments, v.outcome.Arguments()
+	}
+	c.State().Emit(ctx, ev)
+}
+
+// tellFailure tells of a hook that could not decide.
+func (e *entry[C]) tellFailure(ctx context.Context, c C, v verdict, attempt int, policy string) {
+	if !c.State().Observed() {
+		return
+	}
+	kind := HookFailed
+	if errors.Is(v.err, ErrTimeout) {
+		kind = HookTimeout
+	}
+	ev := e.event(c, kind, attempt)
+	ev.Duration, ev.Err, ev.Policy = v.took, v.err, policy
+	c.State().Emit(ctx, ev)
+}
+
+// tellCancelled tells of a hook that did not get to answer.
+func (e *entry[C]) tellCancelled(ctx context.Context, c C, v verdict, attempt int) {
+	if !c.State().Observed() {
+		return
+	}
+	ev := e.event(c, HookSkipped, attempt)
+	ev.Duration, ev.Err, ev.Reason = v.took, v.err, "cancelled before it answered"
+	c.State().Emit(ctx, ev)
+}

@@ -10,10 +10,10 @@ import (
 // an answer that makes no sense. The zero policy means the default: Closed for
 // controls, Open for observers.
 type FailurePolicy struct {
-	kind  failureKind
-	tries int
-	delay time.Duration
-	then  failureKind
+	kind   failureKind
+	tries  int
+	delay  time.Duration
+	nested bool // a Retry after a Retry
 }
 
 type failureKind uint8
@@ -24,6 +24,18 @@ const (
 	failOpen
 	failAbort
 )
+
+func (k failureKind) String() string {
+	switch k {
+	case failClosed:
+		return "closed"
+	case failOpen:
+		return "open"
+	case failAbort:
+		return "abort"
+	}
+	return "default"
+}
 
 // The failure policies.
 var (
@@ -40,15 +52,14 @@ var (
 // Retry calls a failed hook again, up to tries more times, delay apart, and then
 // follows another policy, which must not be a Retry itself.
 func Retry(tries int, delay time.Duration, then FailurePolicy) FailurePolicy {
-	return FailurePolicy{kind: then.kind, tries: tries, delay: delay, then: then.kind}
+	return FailurePolicy{kind: then.kind, tries: tries, delay: delay, nested: then.tries != 0 || then.nested}
 }
 
 func (p FailurePolicy) String() string {
-	name := map[failureKind]string{failDefault: "default", failClosed: "closed", failOpen: "open", failAbort: "abort"}[p.kind]
-	if p.tries > 0 {
-		return fmt.Sprintf("retry(%d, %s, %s)", p.tries, p.delay, name)
+	if p.tries != 0 {
+		return fmt.Sprintf("retry(%d, %s, %s)", p.tries, p.delay, p.kind)
 	}
-	return name
+	return p.kind.String()
 }
 
 // HookError is the error of a hook that failed: it could not decide.
@@ -82,8 +93,28 @@ type DeniedError struct {
 }
 
 func (e *DeniedError) Error() string {
+	if e.Failed {
+		return fmt.Sprintf("tool %q: not executed: %s: %s", e.Tool, e.Hook, orNoReason(e.Reason))
+	}
 	return fmt.Sprintf("tool %q: denied by %s: %s", e.Tool, e.Hook, orNoReason(e.Reason))
 }
+
+// rewriteError is the failure of a hook that rewrote a call into an invalid one.
+type rewriteError struct{ err error }
+
+func (e *rewriteError) Error() string {
+	return fmt.Sprintf("it rewrote the arguments into invalid ones: %v", e.err)
+}
+
+func (e *rewriteError) Unwrap() error { return e.err }
+
+// executorError is no failure of a hook: the executor broke while it checked what
+// the hook had rewritten.
+type executorError struct{ err error }
+
+func (e *executorError) Error() string { return e.err.Error() }
+
+func (e *executorError) Unwrap() error { return e.err }
 
 // PanicError is the failure of a hook that panicked.
 type PanicError struct {

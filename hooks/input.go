@@ -31,7 +31,7 @@ func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agen
 	input := inputOf(s)
 	payload := func() C {
 		p := &runPayload{base: base{state: s, point: at, frozen: last, step: s.RunStepCount()}, input: input}
-		return view(inputView{Common{&p.base}, p})
+		return view(inputView{p.common(), p})
 	}
 	for _, e := range m.controls {
 		o, err := e.consult(ctx, payload())

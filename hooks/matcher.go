@@ -1,11 +1,9 @@
 package hooks
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,10 +20,22 @@ type Matcher struct {
 	// tool judges by the tool's name alone; nil means that the name says nothing.
 	tool func(name string) truth
 	// full judges by everything; nil means that the name says it all.
-	full func(c Context) bool
+	full func(o occasion) bool
 	// needsTool: makes sense only at points of a tool call.
 	needsTool bool
-	err       error
+	// needsContext: occasion.context must be there.
+	needsContext bool
+	err          error
+}
+
+// occasion is what a matcher judges. It is a value, so that judging allocates
+// nothing.
+type occasion struct {
+	state   agent.State
+	point   *pointInfo
+	kind    agent.StepKind
+	call    *agent.ToolCall // nil at points without a tool
+	context Context         // nil unless the matcher needs it
 }
 
 // truth is what can be said before the call is known.
@@ -62,12 +72,12 @@ func (m Matcher) byName(name string) truth {
 	return yes
 }
 
-// matches is the whole judgement.
-func (m Matcher) matches(c Context) bool {
+// matches is the whole judgement of m.
+func matches(m *Matcher, o occasion) bool {
 	if m.tool != nil {
 		name := ""
-		if call := c.shared().call; call != nil {
-			name = call.Name
+		if o.call != nil {
+			name = o.call.Name
 		}
 		switch m.tool(name) {
 		case yes:
@@ -76,7 +86,7 @@ func (m Matcher) matches(c Context) bool {
 			return false
 		}
 	}
-	return m.full == nil || m.full(c)
+	return m.full == nil || m.full(o)
 }
 
 func toolMatcher(text string, match func(name string) bool) Matcher {
@@ -92,19 +102,22 @@ func wrongMatcher(format string, args ...any) Matcher {
 // ToolNamed matches calls of the tools with exactly these names.
 func ToolNamed(names ...string) Matcher {
 	names = slices.Clone(names)
-	if len(names) == 0 {
+	if len(names) == 0 || slices.Contains(names, "") {
 		return wrongMatcher("ToolNamed without a name matches nothing: name a tool")
 	}
 	return toolMatcher("tool "+strings.Join(names, "|"), func(name string) bool { return slices.Contains(names, name) })
 }
 
-// ToolMatching matches calls by a pattern on the tool's name: an exact name, a glob
-// with * and ?, or a regular expression between slashes, which must match
-// somewhere in the name: anchor it to match the whole.
+// ToolMatching matches calls by a pattern on the tool's name.
+//
+// A pattern is an exact name; or a glob, in which * stands for any text, ? for any
+// character, [a-z] for any of these, and \\ takes the meaning from what follows; or
+// a regular expression between slashes, which must match somewhere in the name:
+// anchor it to match the whole.
 func ToolMatching(pattern string) Matcher {
 	match, err := compilePattern(pattern)
 	if err != nil {
-		return Matcher{err: fmt.Errorf("tool pattern %q: %w", pattern, err)}
+		return wrongMatcher("tool pattern %q: %w", pattern, err)
 	}
 	return toolMatcher("tool "+pattern, match)
 }
@@ -114,7 +127,9 @@ func compilePattern(pattern string) (func(string) bool, error) {
 	switch {
 	case pattern == "":
 		return nil, errors.New("the pattern is empty: use * for every name")
-	case len(pattern) >= 2 && pattern[0] == '/' && pattern[len(pattern)-1] == '/':
+	case pattern == "//":
+		return nil, errors.New("the regular expression is empty: use * for every name")
+	case len(pattern) > 2 && pattern[0] == '/' && pattern[len(pattern)-1] == '/':
 		re, err := regexp.Compile(pattern[1 : len(pattern)-1])
 		if err != nil {
 			return nil, err
@@ -124,67 +139,61 @@ func compilePattern(pattern string) (func(string) bool, error) {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return nil, err
 		}
+		flat := flattened.Replace(pattern)
 		return func(name string) bool {
-			// path.Match keeps * from matching a slash; a name has no folders.
-			ok, _ := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
+			ok, _ := path.Match(flat, flattened.Replace(name))
 			return ok
 		}, nil
 	}
 	return func(name string) bool { return name == pattern }, nil
 }
 
+// flattened puts another character in the place of slashes, which path.Match keeps
+// from being matched by *: a name has no folders.
+var flattened = strings.NewReplacer("/", "\x00")
+
 // Argument matches calls that have a value at a path of their arguments, such as
 // "path" or "to.0.email", for which test says yes. Test is given the JSON text of
-// the value.
+// the value: a string has its quotes. It must be quick and safe for concurrent use.
 func Argument(at string, test func(raw string) bool) Matcher {
 	if test == nil {
 		return wrongMatcher("argument %q: the test is nil", at)
 	}
-	return Matcher{text: "argument " + at, needsTool: true, full: func(c Context) bool {
-		call := c.shared().call
-		if call == nil {
+	return Matcher{text: "argument " + at, needsTool: true, full: func(o occasion) bool {
+		if o.call == nil {
 			return false
 		}
-		raw, ok := strictjson.Lookup(argumentsOf(*call), at)
+		raw, ok := strictjson.Lookup(argumentsOf(*o.call), at)
 		return ok && test(raw)
 	}}
 }
 
 // ArgumentEquals matches calls whose value at a path equals value, as JSON: 1 and
-// 1.0 are equal, and so are objects whatever the order of their members.
+// 1.0 are equal, digits of big numbers count, and the order of an object's members
+// does not.
 func ArgumentEquals(at string, value any) Matcher {
-	want, err := normalJSON(value)
+	want, err := jsonValueOf(value)
 	if err != nil {
 		return wrongMatcher("argument %q: the value to compare with: %w", at, err)
 	}
 	m := Argument(at, func(raw string) bool {
-		got, err := normalJSON(json.RawMessage(raw))
-		return err == nil && reflect.DeepEqual(got, want)
+		got, err := parseJSON(raw)
+		return err == nil && sameJSON(got, want)
 	})
 	m.text += fmt.Sprintf(" = %v", value)
 	return m
 }
 
-func normalJSON(v any) (any, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	var out any
-	err = json.Unmarshal(raw, &out)
-	return out, err
-}
-
 // ArgumentMatching matches calls whose value at a path is a string that the
-// pattern matches: exact, glob, or a /regular expression/.
+// pattern matches; see ToolMatching for patterns.
 func ArgumentMatching(at, pattern string) Matcher {
 	match, err := compilePattern(pattern)
 	if err != nil {
 		return wrongMatcher("argument %q: pattern %q: %w", at, pattern, err)
 	}
 	m := Argument(at, func(raw string) bool {
-		var text string
-		return json.Unmarshal([]byte(raw), &text) == nil && match(text)
+		text, ok := strictjson.Unquote(raw)
+		return ok && match(text)
 	})
 	m.text += " ~ " + pattern
 	return m
@@ -205,7 +214,7 @@ func runMatcher(what, pattern string, of func(agent.Run) string) Matcher {
 	if err != nil {
 		return wrongMatcher("%s pattern %q: %w", what, pattern, err)
 	}
-	return Matcher{text: what + " " + pattern, full: func(c Context) bool { return match(of(c.Run())) }}
+	return Matcher{text: what + " " + pattern, full: func(o occasion) bool { return match(of(o.state.Run())) }}
 }
 
 // AtDepth matches runs that have from least to most runs above them; a negative
@@ -214,8 +223,8 @@ func AtDepth(least, most int) Matcher {
 	if most >= 0 && most < least {
 		return wrongMatcher("depth from %d to %d matches nothing", least, most)
 	}
-	return Matcher{text: fmt.Sprintf("depth %d to %d", least, most), full: func(c Context) bool {
-		d := c.Run().Depth
+	return Matcher{text: fmt.Sprintf("depth %d to %d", least, most), full: func(o occasion) bool {
+		d := o.state.Run().Depth
 		return d >= least && (most < 0 || d <= most)
 	}}
 }
@@ -223,21 +232,21 @@ func AtDepth(least, most int) Matcher {
 // StepKindIs matches steps of that kind. Where a step's kind is not known yet,
 // before the model has answered, it matches none.
 func StepKindIs(kind agent.StepKind) Matcher {
-	return Matcher{text: "step kind " + string(kind), full: func(c Context) bool { return c.shared().kind == kind }}
+	return Matcher{text: "step kind " + string(kind), full: func(o occasion) bool { return o.kind == kind }}
 }
 
 // MetadataPresent matches states that have a value for the key.
 func MetadataPresent[T any](key agent.Key[T]) Matcher {
-	return Matcher{text: "metadata " + key.Name(), full: func(c Context) bool {
-		_, ok := key.From(c.State())
+	return Matcher{text: "metadata " + key.Name(), full: func(o occasion) bool {
+		_, ok := key.From(o.state)
 		return ok
 	}}
 }
 
 // MetadataEquals matches states whose value for the key equals value.
 func MetadataEquals[T comparable](key agent.Key[T], value T) Matcher {
-	return Matcher{text: fmt.Sprintf("metadata %s = %v", key.Name(), value), full: func(c Context) bool {
-		v, ok := key.From(c.State())
+	return Matcher{text: fmt.Sprintf("metadata %s = %v", key.Name(), value), full: func(o occasion) bool {
+		v, ok := key.From(o.state)
 		return ok && v == value
 	}}
 }
@@ -245,12 +254,15 @@ func MetadataEquals[T comparable](key agent.Key[T], value T) Matcher {
 // AtPoints matches the named points: for hooks at several.
 func AtPoints(names ...PointName) Matcher {
 	names = slices.Clone(names)
+	if len(names) == 0 {
+		return wrongMatcher("AtPoints without a name matches nothing: name a point")
+	}
 	for _, name := range names {
 		if _, ok := infoOf(name); !ok {
 			return wrongMatcher("there is no point %q", name)
 		}
 	}
-	return Matcher{text: fmt.Sprint("points ", names), full: func(c Context) bool { return slices.Contains(names, c.Point()) }}
+	return Matcher{text: fmt.Sprint("points ", names), full: func(o occasion) bool { return slices.Contains(names, o.point.name) }}
 }
 
 // When matches what test says yes to. Test must be quick and safe for concurrent
@@ -259,7 +271,7 @@ func When(test func(c Context) bool) Matcher {
 	if test == nil {
 		return wrongMatcher("When: the test is nil")
 	}
-	return Matcher{text: "func", full: test}
+	return Matcher{text: "func", needsContext: true, full: func(o occasion) bool { return test(o.context) }}
 }
 
 // And matches what all of the matchers match; without any, everything.
@@ -278,8 +290,13 @@ func And(matchers ...Matcher) Matcher {
 			}
 			return out
 		},
-		full: func(c Context) bool {
-			return !slices.ContainsFunc(all, func(m Matcher) bool { return !m.matches(c) })
+		full: func(o occasion) bool {
+			for i := range all {
+				if !matches(&all[i], o) {
+					return false
+				}
+			}
+			return true
 		},
 	})
 }
@@ -303,8 +320,13 @@ func Or(matchers ...Matcher) Matcher {
 			}
 			return out
 		},
-		full: func(c Context) bool {
-			return slices.ContainsFunc(either, func(m Matcher) bool { return m.matches(c) })
+		full: func(o occasion) bool {
+			for i := range either {
+				if matches(&either[i], o) {
+					return true
+				}
+			}
+			return false
 		},
 	})
 }
@@ -321,7 +343,7 @@ func Not(m Matcher) Matcher {
 			}
 			return maybe
 		},
-		full: func(c Context) bool { return !m.matches(c) },
+		full: func(o occasion) bool { return !matches(&m, o) },
 	})
 }
 
@@ -332,6 +354,7 @@ func joined(word string, parts []Matcher, m Matcher) Matcher {
 		texts[i] = p.String()
 		errs = append(errs, p.err)
 		m.needsTool = m.needsTool || p.needsTool
+		m.needsContext = m.needsContext || p.needsContext
 	}
 	m.text = word + "(" + strings.Join(texts, ", ") + ")"
 	m.err = errors.Join(errs...)

@@ -59,6 +59,7 @@ type Outcome struct {
 	invalid   error             // what is wrong with the outcome itself
 	failed    bool              // stands for a hook that could not decide
 	hook      string            // who decided; set by the runner
+	prepared  *agent.Prepared   // Rewrite at PreToolUse: what the executor made of it; set by the runner
 	_         [0]func()         // not comparable
 }
 
@@ -69,6 +70,9 @@ func (o *Outcome) Decision() Decision {
 	}
 	return o.decision
 }
+
+// plain reports whether the outcome allows and wants nothing else.
+func (o *Outcome) plain() bool { return o.decision == Allow && o.effects.Len() == 0 }
 
 // Reason is the sentence that was given; it may be empty.
 func (o *Outcome) Reason() string {
@@ -158,12 +162,3 @@ func (o *Outcome) MarshalJSON() ([]byte, error) {
 		Effects bool     `json:"has_effects"`
 	}{o.Decision(), o.Reason(), o.Hook(), o.HookFailed(), o.Effects().Len() > 0})
 }
-
-// allowed is one Outcome for each point that says Allow and nothing else.
-var allowed = func() map[PointName]*Outcome {
-	out := map[PointName]*Outcome{}
-	for _, info := range pointInfos {
-		out[info.name] = &Outcome{decision: Allow, point: info.name}
-	}
-	return out
-}()

@@ -1,6 +1,10 @@
 package hooks
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/samber/lo"
+)
 
 // PointName is the name of a moment at which hooks are asked or told.
 type PointName string
@@ -83,9 +87,11 @@ type pointInfo struct {
 	decides bool
 	// closed is what failing closed means here.
 	closed Decision
+	// allowed says Allow here and nothing else.
+	allowed *Outcome
 }
 
-var pointInfos = []pointInfo{
+var pointInfos = []*pointInfo{
 	{name: InputSubmitted, also: []string{"UserPromptSubmit"}, decides: true, closed: Deny},
 	{name: ExecutionStart, also: []string{"preHook", "beforeRun"}, decides: true, closed: Deny},
 	{name: StepStart, also: []string{"beforeStep"}, decides: true, closed: StopRun},
@@ -100,13 +106,15 @@ var pointInfos = []pointInfo{
 	{name: ExecutionEnd, also: []string{"onComplete", "postHook"}, after: true},
 }
 
+// infos finds the points by their names.
+var infos = lo.KeyBy(pointInfos, func(info *pointInfo) PointName {
+	info.allowed = &Outcome{decision: Allow, point: info.name}
+	return info.name
+})
+
 func infoOf(name PointName) (*pointInfo, bool) {
-	for i := range pointInfos {
-		if pointInfos[i].name == name {
-			return &pointInfos[i], true
-		}
-	}
-	return nil, false
+	info, ok := infos[name]
+	return info, ok
 }
 
 // PointNames is the names of all points, in the order of a run.

@@ -68,8 +68,8 @@ func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[a
 		}
 	}
 	p := &runPayload{base: base{state: final, point: ExecutionEnd, step: final.RunStepCount()}, err: err}
-	p.took = Common{&p.base}.Elapsed()
-	_ = c.end.announce(ctx, c.pool, EndContext{Common{&p.base}, p})
+	p.took = p.common().Elapsed()
+	_ = c.end.announce(ctx, c.pool, EndContext{p.common(), p})
 	return result
 }
 
@@ -82,7 +82,7 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 	var effects agent.Effects
 	view := func() FailureContext {
 		p := &runPayload{base: base{state: s, point: AgentFailed, step: s.RunStepCount()}, err: err}
-		return FailureContext{Common{&p.base}, p}
+		return FailureContext{p.common(), p}
 	}
 	for _, e := range c.failed.controls {
 		o, _ := e.consult(ctx, view()) // a hook that fails on a failed run has no more to fail
@@ -97,7 +97,7 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 // aroundStep: start, the step, end. StepEnd is told of every step that was
 // recorded, failed ones included.
 func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	s, err := foldStep(ctx, c, &c.stepStart, s, StepStart, func(b *base) StepContext { return StepContext{Common{b}} })
+	s, err := foldStep(ctx, c, &c.stepStart, s, StepStart, func(b *base) StepContext { return StepContext{b.common()} })
 	switch {
 	case err != nil:
 		return mo.Err[agent.State](&agent.RunError{State: s, Err: err})
@@ -140,7 +140,7 @@ func (c *Compiled) afterStep(ctx context.Context, s agent.State) (agent.State, e
 	return foldStep(ctx, c, &c.stepEnd, s, StepEnd, func(b *base) StepEndContext {
 		p := &stepEndPayload{record: record, totals: sum}
 		p.base = base{state: b.state, point: b.point, frozen: b.frozen, step: record.Index(), kind: record.Kind()}
-		return StepEndContext{Common{&p.base}, p}
+		return StepEndContext{p.common(), p}
 	})
 }
 

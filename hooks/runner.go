@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
 )
 
 // entry is a hook at one point, ready to be called.
@@ -23,80 +25,90 @@ type entry[C Context] struct {
 // verdict is what came of calling a hook.
 type verdict struct {
 	outcome *Outcome // nil: pass
-	skipped bool     // the matchers said no
 	err     error    // the hook failed
+	took    time.Duration
 }
 
-// consult asks a control. The outcome is nil when the hook passed; a failure is
-// turned into an outcome by the hook's policy. The error is the run's: the hook's
-// policy aborts, or the run was cancelled while the hook was asked.
+// consult asks a control, or tells an observer. The outcome is nil when the hook
+// passed or the matchers said no; a failure is turned into an outcome by the hook's
+// policy. The error is the run's: the hook's policy aborts, or the run was
+// cancelled while the hook was asked.
 func (e *entry[C]) consult(ctx context.Context, c C) (*Outcome, error) {
-	observed := c.shared().state.Observed()
-	if !observed {
-		v := e.call(ctx, c)
-		if v.err == nil {
+	s, index := c.where()
+	return e.consultWith(ctx, contextOf(ctx, s, index), s, &c)
+}
+
+// consultWith is consult with a context at hand, unseen if nobody has looked at it.
+func (e *entry[C]) consultWith(ctx context.Context, limited *lazyContext, s agent.State, c *C) (*Outcome, error) {
+	if e.match == nil && e.timeout == 0 && !s.Observed() { // the short way: nothing to judge, nobody to tell
+		v := e.protected(limited, c)
+		if v.err == nil && (v.outcome == nil || v.outcome.plain()) && !limited.seen() {
 			return v.outcome, nil
 		}
-		return e.failed(ctx, c, v.err, 1)
+		if v = e.accepted(ctx, c, e.inTime(ctx, limited, v)); v.err == nil {
+			return v.outcome, nil
+		}
+		return e.failed(ctx, *c, v, 1)
 	}
-	v, took := e.witnessed(ctx, c, 1)
+	v := e.attempt(ctx, *c, 1)
 	if v.err != nil {
-		return e.failed(ctx, c, v.err, 1)
-	}
-	if !v.skipped {
-		e.report(ctx, c, v.outcome, took, 1)
+		return e.failed(ctx, *c, v, 1)
 	}
 	return v.outcome, nil
 }
 
-// witnessed is call with a start event and a clock.
-func (e *entry[C]) witnessed(ctx context.Context, c C, attempt int) (verdict, time.Duration) {
-	start := e.event(c, HookStart)
-	start.Attempt = attempt
-	if e.match != nil && !e.matchesSafely(c) {
-		return verdict{skipped: true}, 0
+// attempt calls the hook if the matchers say yes, and tells the observer of the
+// run. Nothing is made that nobody sees.
+func (e *entry[C]) attempt(ctx context.Context, c C, attempt int) verdict {
+	var v verdict
+	if e.match != nil {
+		matched, err := e.matches(c)
+		if err == nil && !matched {
+			return v
+		}
+		v.err = err
 	}
-	c.shared().state.Emit(ctx, start)
-	began := time.Now()
-	v := e.call(ctx, c)
-	return v, time.Since(began)
+	observed := c.State().Observed()
+	var began time.Time
+	if observed {
+		e.tellStart(ctx, c, attempt)
+		began = time.Now()
+	}
+	if v.err == nil {
+		v = e.call(ctx, c)
+	}
+	v = e.accepted(ctx, &c, v)
+	if observed {
+		if v.took = time.Since(began); v.err == nil {
+			e.tellAnswer(ctx, c, v, attempt)
+		}
+	}
+	return v
 }
 
-// matchesSafely is for events only: a matcher that panics is met again, and dealt
-// with, in call.
-func (e *entry[C]) matchesSafely(c C) (ok bool) {
+// byName is what a tool's name says to the matchers.
+func (e *entry[C]) byName(tool string) truth {
+	if e.match == nil {
+		return yes
+	}
+	return e.match.byName(tool)
+}
+
+// matches asks the matchers. One that panics is a failure of the hook.
+func (e *entry[C]) matches(c C) (ok bool, err error) {
+	returned := false
 	defer func() {
-		if recover() != nil {
-			ok = true
+		if !returned {
+			ok, err = false, panicked(recover())
 		}
 	}()
-	return e.match.matches(c)
-}
-
-func (e *entry[C]) event(c C, kind EventKind) Event {
-	b := c.shared()
-	ev := Event{
-		Kind: kind, Run: b.state.Run(), Step: b.step, Hook: e.name, Point: e.info.name,
-		Control: e.ask != nil, Detached: e.detached, Attempt: 1,
+	o := occasion{state: c.State(), point: e.info, kind: c.stepKind(), call: c.toolCall()}
+	if e.match.needsContext {
+		o.context = c
 	}
-	if b.call != nil {
-		ev.Call = *b.call
-	}
-	return ev
-}
-
-// report tells of a hook that answered.
-func (e *entry[C]) report(ctx context.Context, c C, o *Outcome, took time.Duration, attempt int) {
-	ev := e.event(c, HookComplete)
-	ev.Duration, ev.Decision, ev.Reason, ev.Attempt = took, o.Decision(), o.Reason(), attempt
-	switch ev.Decision {
-	case Deny, StopRun, Withhold:
-		ev.Kind = HookBlocked
-	case Rewrite:
-		ev.After = o.Arguments()
-		ev.Before = ev.Call.Arguments
-	}
-	c.shared().state.Emit(ctx, ev)
+	ok = matches(e.match, o)
+	returned = true
+	return ok, nil
 }
 
 // call calls the hook once. It always returns, unless the hook neither honours
@@ -108,10 +120,15 @@ func (e *entry[C]) call(ctx context.Context, c C) verdict {
 	case e.timeout > 0:
 		return e.callApart(ctx, c)
 	}
-	lazy := c.shared().lazy(ctx)
-	v := e.protected(lazy, c)
-	if lazy.end() && ctx.Err() == nil {
-		return verdict{err: ErrTimeout}
+	s, index := c.where()
+	limited := contextOf(ctx, s, index)
+	return e.inTime(ctx, limited, e.protected(limited, &c))
+}
+
+// inTime is what a hook answered that had limited as its context.
+func (e *entry[C]) inTime(ctx context.Context, limited *lazyContext, v verdict) verdict {
+	if limited.end() && ctx.Err() == nil {
+		return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, DefaultTimeout)}
 	}
 	return v
 }
@@ -122,51 +139,61 @@ func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
 	answer := make(chan verdict, 1)
-	go func() { answer <- e.protected(limited, c) }()
+	go func() {
+		v := verdict{err: errors.New("the hook ended its goroutine")}
+		defer func() { answer <- v }()
+		v = e.protected(limited, &c)
+	}()
 	select {
 	case v := <-answer:
-		if context.Cause(limited) == ErrTimeout { //nolint:errorlint // this very limit, not one above
-			return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
+		if limited.Err() == nil || ctx.Err() != nil {
+			return v
 		}
-		return v
 	case <-limited.Done():
 		if ctx.Err() != nil {
 			return verdict{err: ctx.Err()}
 		}
-		return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
 	}
+	return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
 }
 
-// protected calls matcher and hook and turns a panic into a failure. This is the
-// one place where panics of hooks are caught.
-func (e *entry[C]) protected(ctx context.Context, c C) (v verdict) {
-	finished := false
+// protected calls the hook and turns a panic into a failure. Here and in matches,
+// and nowhere else, panics of hooks are caught.
+func (e *entry[C]) protected(ctx context.Context, c *C) (v verdict) {
+	returned := false
 	defer func() {
-		if finished {
-			return
+		if !returned {
+			v = verdict{err: panicked(recover())}
 		}
-		v = verdict{err: &PanicError{Value: recover(), Stack: debug.Stack()}}
 	}()
-	if e.match != nil && !e.match.matches(c) {
-		finished = true
-		return verdict{skipped: true}
-	}
 	if e.ask == nil {
-		v.err = e.tell(ctx, c)
+		v.err = e.tell(ctx, *c)
 	} else {
-		v.outcome, v.err = e.ask(ctx, c).Get()
+		result := e.ask(ctx, *c)
+		if v.outcome, v.err = result.Get(); v.err == nil && result.IsError() {
+			v.err = errNoReason
+		}
 	}
-	finished = true
-	if o := v.outcome; o != nil && v.err == nil {
-		switch {
-		case o.point != e.info.name:
-			return verdict{err: fmt.Errorf("the answer was made for %s and cannot be given at %s", o.point, e.info.name)}
-		case o.invalid != nil:
-			return verdict{err: o.invalid}
-		case o.hook == "" && o != allowed[e.info.name]:
+	returned = true
+	return v
+}
+
+func panicked(value any) error { return &PanicError{Value: value, Stack: debug.Stack()} }
+
+// accepted is an answer that makes sense, in the name of the hook.
+func (e *entry[C]) accepted(ctx context.Context, c *C, v verdict) verdict {
+	o := v.outcome
+	switch {
+	case v.err != nil, o == nil:
+		return v
+	case o.point != e.info.name:
+		v.err = fmt.Errorf("the answer was made for %s and cannot be given at %s", o.point, e.info.name)
+	case o.invalid != nil:
+		v.err = o.invalid
+	case !o.plain():
+		if o, v.err = (*c).vetted(ctx, o); v.err == nil {
 			named := *o
-			named.hook = e.name
-			named.effects = o.effects.From(e.name)
+			named.hook, named.failed, named.effects = e.name, false, o.effects.From(e.name)
 			v.outcome = &named
 		}
 	}
@@ -174,64 +201,54 @@ func (e *entry[C]) protected(ctx context.Context, c C) (v verdict) {
 }
 
 // failed follows the policy of a hook that failed.
-func (e *entry[C]) failed(ctx context.Context, c C, err error, attempt int) (*Outcome, error) {
+func (e *entry[C]) failed(ctx context.Context, c C, v verdict, attempt int) (*Outcome, error) {
+	if broken, ok := errors.AsType[*executorError](v.err); ok {
+		return nil, broken.err
+	}
 	for e.policy.tries >= attempt && ctx.Err() == nil {
-		e.tellFailure(ctx, c, err, attempt, "retry")
+		e.tellFailure(ctx, c, v, attempt, "retry")
 		if !pause(ctx, e.policy.delay) {
 			break
 		}
 		attempt++
-		v, took := e.witnessed(ctx, c, attempt)
-		if v.err == nil {
-			if !v.skipped {
-				e.report(ctx, c, v.outcome, took, attempt)
-			}
+		if v = e.attempt(ctx, c, attempt); v.err == nil {
 			return v.outcome, nil
 		}
-		err = v.err
+		if broken, ok := errors.AsType[*executorError](v.err); ok {
+			return nil, broken.err
+		}
 	}
 	if ctx.Err() != nil {
 		// The run was cancelled: that is no failure of the hook, and no permission.
-		e.tellCancelled(ctx, c, err, attempt)
+		e.tellCancelled(ctx, c, v, attempt)
 		return nil, context.Cause(ctx)
 	}
-	kind := e.policy.kind
-	if kind == failDefault {
-		kind = failClosed
-		if e.ask == nil {
-			kind = failOpen
-		}
+	policy := e.onFailure()
+	if _, wrong := errors.AsType[*rewriteError](v.err); wrong && policy == failOpen {
+		policy = failClosed // the hook did not want the original to run
 	}
-	failure := &HookError{Hook: e.name, Point: e.info.name, Err: err}
-	switch kind {
-	case failAbort:
-		e.tellFailure(ctx, c, err, attempt, "abort")
-		return nil, failure
-	case failOpen:
-		e.tellFailure(ctx, c, err, attempt, "open")
-		return nil, nil
-	}
-	e.tellFailure(ctx, c, err, attempt, "closed")
-	if e.info.closed == Pass || !e.info.decides {
+	e.tellFailure(ctx, c, v, attempt, policy.String())
+	switch {
+	case policy == failAbort:
+		return nil, &HookError{Hook: e.name, Point: e.info.name, Err: v.err}
+	case policy == failOpen, e.ask == nil, e.info.closed == Pass:
 		return nil, nil
 	}
 	return &Outcome{
 		decision: e.info.closed, point: e.info.name, hook: e.name, failed: true,
-		reason: fmt.Sprintf("the hook could not decide: %v", err),
+		reason: fmt.Sprintf("the hook could not decide: %v", v.err),
 	}, nil
 }
 
-func (e *entry[C]) tellFailure(ctx context.Context, c C, err error, attempt int, policy string) {
-	if !c.shared().state.Observed() {
-		return
+// onFailure is what happens when the hook has failed for the last time.
+func (e *entry[C]) onFailure() failureKind {
+	switch {
+	case e.policy.kind != failDefault:
+		return e.policy.kind
+	case e.ask == nil:
+		return failOpen
 	}
-	kind := HookFailed
-	if errors.Is(err, ErrTimeout) {
-		kind = HookTimeout
-	}
-	ev := e.event(c, kind)
-	ev.Err, ev.Policy, ev.Attempt = err, policy, attempt
-	c.shared().state.Emit(ctx, ev)
+	return failClosed
 }
 
 // pause waits, and reports whether it was let to.
@@ -246,14 +263,6 @@ func pause(ctx context.Context, delay time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-func (e *entry[C]) tellCancelled(ctx context.Context, c C, err error, attempt int) {
-	if c.shared().state.Observed() {
-		ev := e.event(c, HookSkipped)
-		ev.Err, ev.Attempt, ev.Reason = err, attempt, "cancelled before it answered"
-		c.shared().state.Emit(ctx, ev)
 	}
 }
 
@@ -279,7 +288,12 @@ func (m *moment[C]) announce(ctx context.Context, pool *pool, c C) error {
 		}
 	}
 	for _, e := range m.detached {
-		pool.start(ctx, e.name, c.shared(), func(ctx context.Context) {
+		if e.match != nil {
+			if matched, err := e.matches(c); err == nil && !matched {
+				continue
+			}
+		}
+		pool.start(ctx, e.name, e.info.name, c.State(), func(ctx context.Context) {
 			_, _ = e.consult(ctx, c) // its errors are told to the observer of the run
 		})
 	}

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func phase(h Hook) int {
 // given; reversed at the points after something happened.
 func (s Set) sorted(info *pointInfo) []Hook {
 	list := slices.Clone(s.hooks)
-	slices.SortStableFunc(list, func(a, b Hook) int { return b.priority - a.priority })
+	slices.SortStableFunc(list, func(a, b Hook) int { return cmp.Compare(b.priority, a.priority) })
 	if info.after {
 		slices.Reverse(list)
 	}
@@ -177,6 +178,15 @@ func (h Hook) problems() []error {
 	}
 	if h.policy.tries < 0 || h.policy.delay < 0 {
 		say("its failure policy is %s: tries and delay must not be negative", h.policy)
+	}
+	if h.policy.nested {
+		say("its failure policy is %s: what follows a Retry must not be a Retry", h.policy)
+	}
+	if !h.control && h.policy.kind == failClosed {
+		say("an observer keeps nothing from happening and cannot fail closed: make it a control with On, or let it fail open or abort")
+	}
+	if h.detached && h.policy.kind == failAbort {
+		say("a detached hook cannot abort a run that does not wait for it")
 	}
 	return wrong
 }

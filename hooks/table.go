@@ -1,85 +1,100 @@
 package hooks
 
+import "github.com/samber/lo"
+
 // toolHooks is the hooks that concern one tool: what its name rules out is gone,
 // what its name settles is not asked again.
 type toolHooks struct {
 	pre    moment[ToolContext]
 	failed moment[ToolFailureContext]
 	post   moment[ToolResultContext]
+	before bool // there are some at PreToolUse
+	after  bool // there are some at ToolFailed or PostToolUse
 }
 
 // toolTable finds the hooks of a tool by its name. It is built once, for the tools
 // that are known.
 type toolTable struct {
 	all   *Compiled
-	names []string // few tools: compared one by one
-	hooks []*toolHooks
-	index map[string]*toolHooks // many tools
-	none  bool                  // no hook concerns any tool call
+	few   []namedHooks          // by slotOf, with gaps; nil unless there are few
+	many  map[string]*toolHooks // nil unless there are many
+	empty bool                  // no hook concerns any tool call
 }
 
-// fewTools is up to how many names are compared one by one: quicker than a map.
-const fewTools = 6
+type namedHooks struct {
+	tool  string     // empty: a gap
+	hooks *toolHooks // nil: no hook concerns the tool
+}
+
+// Few tools are found by a glance at their names, which is quicker than a map as
+// long as they are few.
+const (
+	fewTools = 16
+	slots    = 4 * fewTools // so that there are gaps, whatever the names
+)
 
 func newToolTable(c *Compiled, tools []string) toolTable {
-	t := toolTable{all: c, none: c.preTool.empty() && c.toolFailed.empty() && c.postTool.empty()}
-	if t.none {
-		return t
-	}
-	if len(tools) > fewTools {
-		t.index = map[string]*toolHooks{}
-	}
-	for _, name := range tools {
-		hooks := t.build(name)
-		if t.index != nil {
-			t.index[name] = hooks
-			continue
+	t := toolTable{all: c, empty: c.preTool.empty() && c.toolFailed.empty() && c.postTool.empty()}
+	switch {
+	case t.empty:
+	case len(tools) > fewTools:
+		t.many = lo.SliceToMap(tools, func(tool string) (string, *toolHooks) { return tool, t.build(tool) })
+	default:
+		t.few = make([]namedHooks, slots)
+		for _, tool := range lo.Without(lo.Uniq(tools), "") {
+			at := slotOf(tool)
+			for t.few[at].tool != "" {
+				at = (at + 1) % slots
+			}
+			t.few[at] = namedHooks{tool, t.build(tool)}
 		}
-		t.names, t.hooks = append(t.names, name), append(t.hooks, hooks)
 	}
 	return t
 }
 
-// of is the hooks of the tool of that name, nil when there are none.
-func (t *toolTable) of(name string) *toolHooks {
-	if t.none {
-		return nil
+// slotOf is where to look for a name first.
+func slotOf(tool string) uint {
+	n := len(tool)
+	if n == 0 {
+		return 0
 	}
-	for i, known := range t.names {
-		if known == name {
-			return t.hooks[i]
-		}
-	}
-	if t.index != nil {
-		if hooks, ok := t.index[name]; ok {
-			return hooks
-		}
-	}
-	return t.build(name) // a name that no tool has; not kept, there is no end to them
+	return (uint(n) + 3*uint(tool[0]) + 7*uint(tool[n/2]) + 13*uint(tool[n-1])) % slots
 }
 
-func (t *toolTable) build(name string) *toolHooks {
-	h := &toolHooks{
-		pre:    concerning(t.all.preTool, name),
-		failed: concerning(t.all.toolFailed, name),
-		post:   concerning(t.all.postTool, name),
+// of is the hooks of the tool of that name, nil when there are none.
+func (t *toolTable) of(tool string) *toolHooks {
+	if t.few != nil {
+		few := (*[slots]namedHooks)(t.few)
+		for at := slotOf(tool); few[at].tool != ""; at = (at + 1) % slots {
+			if few[at].tool == tool {
+				return few[at].hooks
+			}
+		}
+	} else if hooks, ok := t.many[tool]; ok {
+		return hooks
 	}
-	if h.pre.empty() && h.failed.empty() && h.post.empty() {
+	return t.build(tool) // a name that no tool has; not kept, there is no end to them
+}
+
+func (t *toolTable) build(tool string) *toolHooks {
+	h := &toolHooks{
+		pre:    concerning(&t.all.preTool, tool),
+		failed: concerning(&t.all.toolFailed, tool),
+		post:   concerning(&t.all.postTool, tool),
+	}
+	h.before, h.after = !h.pre.empty(), !h.failed.empty() || !h.post.empty()
+	if !h.before && !h.after {
 		return nil
 	}
 	return h
 }
 
 // concerning is what of a moment a tool's name leaves.
-func concerning[C Context](m moment[C], name string) moment[C] {
+func concerning[C Context](m *moment[C], tool string) moment[C] {
 	narrow := func(list []*entry[C]) []*entry[C] {
 		var out []*entry[C]
 		for _, e := range list {
-			if e.match == nil {
-				out = append(out, e)
-				continue
-			}
-			switch e.match.byName(name) {
+			switch e.byName(tool) {
 			case yes:
 				settled := *e
 				settled.match = nil

@@ -1,0 +1,96 @@
+package hooks_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/samber/mo"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// instant is the cheapest executor there can be: what a benchmark measures on top
+// of it is the hooks.
+type instant struct {
+	p *agent.Prepared
+	r *agent.ToolResult
+}
+
+func (x *instant) ReadStrictly() {}
+
+func (x *instant) Prepare(context.Context, agent.State, *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(x.p)
+}
+
+func (x *instant) Execute(context.Context, agent.State, *agent.Prepared) mo.Result[*agent.ToolResult] {
+	return mo.Ok(x.r)
+}
+
+func instantly(call *agent.ToolCall) *instant {
+	x := &instant{r: &agent.ToolResult{
+		CallID: call.ID, Tool: call.Name, Call: call, Original: call, Status: agent.ToolExecuted, Content: agent.TextContent("ok"),
+	}}
+	x.p = &agent.Prepared{Original: call, Call: call, Carry: x}
+	return x
+}
+
+// runningState is a state of a run that is under way, as hooks see it.
+func runningState(b *testing.B) agent.State {
+	b.Helper()
+	var running agent.State
+	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		running = s
+		return agent.Step{Message: agent.Assistant("done")}, nil
+	})
+	a, err := agent.New(agent.Config{Driver: driver}).Get()
+	require.NoError(b, err)
+	_, err = a.Run(b.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(b, err)
+	return running
+}
+
+// pairOf is n controls before and n after a call of bash, which all allow it.
+func pairOf(n int, matching ...hooks.Matcher) []hooks.Hook {
+	var list []hooks.Hook
+	for i := range n {
+		list = append(list,
+			hooks.On(hooks.AtPreToolUse, fmt.Sprint("pre", i), func(_ context.Context, c hooks.ToolContext) hooks.Result {
+				return c.Allow()
+			}, matching...),
+			hooks.On(hooks.AtPostToolUse, fmt.Sprint("post", i), func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
+				return c.Allow()
+			}, matching...))
+	}
+	return list
+}
+
+// BenchmarkToolHooks is what hooks cost a tool call: Prepare and Execute of the
+// wrapper around an executor that does nothing. Subtract "no hooks".
+func BenchmarkToolHooks(b *testing.B) {
+	call := &agent.ToolCall{ID: "call_1", Name: "bash", Arguments: `{"command":"ls -la"}`}
+	for _, bench := range []struct {
+		name string
+		list []hooks.Hook
+	}{
+		{"no hooks", nil},
+		{"unmatched", pairOf(1, hooks.ToolNamed("write"))},
+		{"unmatched argument", pairOf(1, hooks.ToolNamed("bash"), hooks.ArgumentMatching("command", "rm *"))},
+		{"pair", pairOf(1, hooks.ToolNamed("bash"))},
+		{"10 pairs", pairOf(10, hooks.ToolNamed("bash"))},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			compiled, err := hooks.NewSet(bench.list...).Compile("read", "write", "bash").Get()
+			require.NoError(b, err)
+			x := compiled.WrapExecutor(instantly(call))
+			ctx, s := b.Context(), runningState(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				p, _ := x.Prepare(ctx, s, call).Get()
+				x.Execute(ctx, s, p)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package hooks
+
+import (
+	"encoding/json"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// jsonValueOf is a Go value as parseJSON would read it from an argument.
+func jsonValueOf(v any) (any, error) {
+	text, err := strictjson.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	// An argument cannot be what CheckObject refuses.
+	if err := strictjson.CheckObject(`{"value":` + text + `}`); err != nil {
+		return nil, err
+	}
+	return parseJSON(text)
+}
+
+// parseJSON reads one JSON value, numbers as json.Number.
+func parseJSON(text string) (any, error) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err
+}
+
+// sameJSON compares two values of parseJSON. Numbers are compared by what they are
+// worth, exactly.
+func sameJSON(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, sameJSON)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameJSON)
+	case json.Number:
+		b, ok := b.(json.Number)
+		return ok && (a == b || sameNumber(string(a), string(b)))
+	}
+	return a == b
+}
+
+func sameNumber(a, b string) bool {
+	x, okX := new(big.Rat).SetString(a)
+	y, okY := new(big.Rat).SetString(b)
+	return okX && okY && x.Cmp(y) == 0
+}
