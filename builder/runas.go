@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode"
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
@@ -75,15 +76,12 @@ func ofAnswer(err error) error {
 // JSON.
 func unfenced(answer string) string {
 	text := strings.TrimSpace(answer)
-	if !strings.HasPrefix(text, "```") || !strings.HasSuffix(text, "```") || len(text) < 6 {
+	body, opened := strings.CutPrefix(text, "```")
+	body, closed := strings.CutSuffix(body, "```")
+	if !opened || !closed {
 		return text
 	}
-	text = strings.TrimSuffix(text, "```")
-	_, body, ok := strings.Cut(text, "\n")
-	if !ok {
-		return strings.TrimSpace(answer)
-	}
-	return strings.TrimSpace(body)
+	return strings.TrimSpace(strings.TrimLeftFunc(body, unicode.IsLetter)) // without the word json
 }
 
 // formName is a name for T that every service takes.

@@ -1,0 +1,126 @@
+package builder_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// An agent that may read files, but none outside of its folder.
+func Example() {
+	dir, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(dir)
+	_ = os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("buy milk"), 0o600)
+
+	type file struct {
+		Path string `json:"path"`
+	}
+	read := toolexec.Func("read", "Reads a file.", func(_ context.Context, in file) (string, error) {
+		text, err := os.ReadFile(filepath.Join(dir, in.Path))
+		return string(text), err
+	})
+	insideBase := hooks.On(hooks.AtPreToolUse, "base-dir", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		var in file
+		if err := c.Call().Decode(&in); err != nil {
+			return c.Fail(err)
+		}
+		if !filepath.IsLocal(in.Path) {
+			return c.Deny("outside of the base directory")
+		}
+		return c.Allow()
+	}, hooks.ToolNamed("read"))
+
+	model := agenttest.Script( // in the place of a real one
+		agenttest.Call("read", `{"path":"../../etc/passwd"}`),
+		agenttest.Call("read", `{"path":"notes.txt"}`),
+		agenttest.Say("You need milk."),
+	)
+	a, err := builder.New().
+		WithName("helper").
+		WithDriver(model).
+		WithInstructions("You are a careful assistant.").
+		With(capability.UseTools(read), capability.UseHooks(insideBase), capability.UseGuards{Steps: 10}).
+		Build().Get()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	final, err := a.Run(context.Background(), agent.NewState(), agent.UserText("what do I need?")).Get()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(agenttest.Transcript(final))
+	// Output:
+	// user: what do I need?
+	// assistant calls read {"path":"../../etc/passwd"}
+	// tool read (not_executed): tool "read": denied by base-dir: outside of the base directory
+	// assistant calls read {"path":"notes.txt"}
+	// tool read (executed): buy milk
+	// assistant: You need milk.
+}
+
+// Build says everything that is wrong at once.
+func ExampleAgentBuilder_Build() {
+	audit := hooks.Observe(hooks.AtStepEnd, "audit", func(context.Context, hooks.StepEndContext) error { return nil })
+	_, err := builder.New().
+		WithName("helper").
+		With(
+			capability.UseHooks(audit, audit),
+			capability.UseGuards{Steps: -1},
+			capability.UseApproval(nil),
+		).
+		Build().Get()
+	fmt.Println(err)
+	// Output:
+	// building agent "helper":
+	// capability "guards": the limit of steps is -1: it must not be negative, and zero means none
+	// hook "audit" is there twice: names must be unique
+	// the approver is nil: leave it out where there is nobody to ask
+	// no driver: give one with WithDriver
+}
+
+// A builder is a value: keep what agents have in common, and go on from there.
+func ExampleAgentBuilder_With() {
+	common := builder.New().WithDriver(agenttest.Script().Then(agenttest.Say("Hello!"))).With(capability.UseGuards{Steps: 10})
+	loud := common.With(capability.UseHooks(hooks.On(hooks.AtPostInference, "loud", func(_ context.Context, c hooks.ReplyContext) hooks.Result {
+		return c.ReplaceText(strings.ToUpper(c.Text()))
+	})))
+	for _, b := range []builder.AgentBuilder{common, loud} {
+		a := b.Build().MustGet()
+		fmt.Println(a.Run(context.Background(), agent.NewState(), agent.UserText("hi")).MustGet().Answer())
+	}
+	// Output:
+	// Hello!
+	// HELLO!
+}
+
+// The answer is a Go value. What does not have its form is sent back to the model.
+func ExampleRunAs() {
+	type city struct {
+		Name   string `json:"name"`
+		People int    `json:"people" jsonschema:"in thousands"`
+	}
+	a := builder.New().WithDriver(agenttest.Script(
+		agenttest.Say("Bergen has 294 thousand people."),
+		agenttest.Say("```json\n{\"name\": \"Bergen\", \"people\": 294}\n```"),
+	)).Build().MustGet()
+
+	answer, err := builder.RunAs[city](context.Background(), a, agent.NewState(), agent.UserText("a city, please")).Get()
+	if failed, ok := errors.AsType[*agent.RunError](err); ok {
+		fmt.Println("no answer:", failed.State.Status())
+		return
+	}
+	fmt.Printf("%+v after %d steps\n", answer.Value, answer.State.RunStepCount())
+	// Output: {Name:Bergen People:294} after 2 steps
+}

@@ -1,0 +1,70 @@
+package capability_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+func TestPrintedPlans(t *testing.T) {
+	told := hooks.ObserveAll("all", func(context.Context, hooks.Context) error { return nil })
+	for name, tc := range map[string]struct {
+		plan capability.Plan
+		want string
+	}{
+		"empty": {capability.Plan{}, `agent "unnamed"
+  run            steps
+  step           infer, prepare, execute, record
+  driver         none
+  executor       no tools
+  judge          Base
+`},
+		"all of it": {
+			capability.Plan{}.WithName("x").WithDriver(sayer("model")).WithTools(tool("a"), nil).WithParallel(4).
+				WithRequest(func(r agent.Request) agent.Request { r.Instructions = "Write\n\"" + strings.Repeat("ä", 80); return r }).
+				WrapDriver(capability.Inside, "cache", passThrough).WrapDriver(capability.Outside, "span", passThrough).
+				WrapExecutor(capability.Outside, "journal", sameExecutor).
+				WithApprover(namedApprover("terminal")).WithObserver(namedObserver("log")).WithObserver(namedObserver("web")).
+				WithHooks(told, told.Detached(), passes("first"), passes("last").WithPriority(-1), passes("guard").WithPriority(200)),
+			`agent "x"
+  request        "Write\n\"` + strings.Repeat("ä", 53) + `…"
+  run            HookProcessor ▸ steps
+  step           HookProcessor ▸ infer, prepare, execute, record
+  driver         span ▸ HookedDriver ▸ cache ▸ model
+  executor       journal ▸ HookedToolExecutor ▸ a, nil (4 at once)
+  judge          HookContinuationCriterion ▸ Base
+  approval       terminal
+  observers      log, web
+  InputSubmitted tells all; starts all
+  ExecutionStart tells all; starts all
+  StepStart      asks guard, first, last; tells all; starts all
+  PreInference   tells all; starts all
+  PostInference  tells all; starts all
+  PreToolUse     tells all; starts all
+  ToolFailed     tells all; starts all
+  PostToolUse    tells all; starts all
+  StepEnd        tells all; starts all
+  Stop           tells all; starts all
+  AgentFailed    tells all; starts all
+  ExecutionEnd   tells all; starts all
+`},
+		"an executor of one's own": {
+			capability.Plan{}.WithDriver(agenttest.Script()).WithTools(tool("a")).WithExecutor(namedExecutor{name: "remote"}),
+			`agent "unnamed"
+  run            steps
+  step           infer, prepare, execute, record
+  driver         agenttest.Driver
+  executor       remote
+  judge          Base
+`},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, tc.plan.String()) })
+	}
+}
