@@ -25,6 +25,7 @@ func (r report) writeText(out screen) error {
 		r.departures(s)
 		fmt.Fprintln(s)
 		legend(s)
+		fmt.Fprintln(s)
 	}
 	r.afterword(s)
 	_, err := io.WriteString(out, fmt.Sprint(s.Writer))
@@ -33,12 +34,11 @@ func (r report) writeText(out screen) error {
 
 func (r report) preface(s screen) {
 	if r.Sample {
-		s.paragraph("", "No recordings were named, and there are none in ../shared/transcripts: "+
-			"this is the small sample that ships with the program.", "")
+		s.paragraph("", "No recordings were named: these few ship with the program.", "")
 		fmt.Fprintln(s)
 	}
 	if r.Interrupted {
-		s.paragraph(red, fmt.Sprintf("Interrupted after %s runs: the numbers are of those.", number(r.Runs)), "")
+		s.paragraph(red, fmt.Sprintf("Interrupted after %s: the numbers are of what was played.", count(r.Runs, "run")), "")
 		fmt.Fprintln(s)
 	}
 }
@@ -46,7 +46,12 @@ func (r report) preface(s screen) {
 var columnNames = []string{"runs", "calls", "denied", "blocked", "broken", "twins", "left"}
 
 func (s score) cells() []string {
-	of := func(s share) string { return fmt.Sprintf("%d/%d", s.Count, s.Of) }
+	of := func(s share) string {
+		if s.Of == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%d/%d", s.Count, s.Of)
+	}
 	left := lo.Sum(slices.Collect(maps.Values(s.Left)))
 	return []string{
 		number(s.Runs), number(s.Calls), number(s.Denied), of(s.Blocked), of(s.Broken), of(s.Twins), number(left),
@@ -146,23 +151,21 @@ func legend(s screen) {
 }
 
 func (r report) afterword(s screen) {
-	suites := lo.Filter(r.LeftOut, func(l leftOut, _ int) bool { return l.Suite != "" })
-	files := lo.Filter(r.LeftOut, func(l leftOut, _ int) bool { return l.File != "" })
-	fmt.Fprintln(s)
+	suites := lo.FilterMap(r.LeftOut, func(l leftOut, _ int) (string, bool) { return l.Suite + " " + number(l.Runs), l.Suite != "" })
+	files := lo.FilterMap(r.LeftOut, func(l leftOut, _ int) (string, bool) { return filepath.Base(l.File), l.File != "" })
 	if len(suites) > 0 {
-		s.paragraph("", fmt.Sprintf("%s runs were left out, of suites that no policy knows: %s",
-			number(lo.SumBy(suites, func(l leftOut) int { return l.Runs })),
-			strings.Join(lo.Map(suites, func(l leftOut, _ int) string { return l.Suite + " " + number(l.Runs) }), ", ")), "  ")
+		s.paragraph("", "runs left out, as no policy knows their suite: "+strings.Join(suites, ", "), "  ")
 	}
 	if len(files) > 0 {
-		s.paragraph("", "These files were left out, as they are no recordings: "+
-			strings.Join(lo.Map(files, func(l leftOut, _ int) string { return filepath.Base(l.File) }), ", "), "  ")
+		s.paragraph("", "files left out, as they are no recordings: "+strings.Join(files, ", "), "  ")
 	}
 	if r.Failed > 0 {
-		s.paragraph(red, number(r.Failed)+" runs or lines could not be played.", "")
+		s.paragraph(red, "runs and lines that could not be played: "+number(r.Failed), "  ")
 	}
 	took := time.Duration(r.Seconds * float64(time.Second))
 	took = took.Round(lo.Ternary(took > time.Second, 100*time.Millisecond, time.Millisecond))
-	s.paragraph("", fmt.Sprintf("%s runs, %s plays in %s: %s plays a second",
-		number(r.Runs), number(r.Plays), took, number(int(r.PlaysPerSec))), "")
+	s.paragraph("", fmt.Sprintf("%s and %s in %s: %s plays a second",
+		count(r.Runs, "run"), count(r.Plays, "play"), took, number(int(r.PlaysPerSec))), "")
 }
+
+func count(n int, what string) string { return number(n) + " " + what + lo.Ternary(n == 1, "", "s") }
