@@ -3,7 +3,6 @@ package capability_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -203,7 +202,7 @@ func TestNames(t *testing.T) {
 		capability.UseStepProcessor("", nil), capability.UseRunProcessor("", nil),
 	} {
 		_, ok := c.(capability.Named)
-		assert.False(t, ok, fmt.Sprintf("%T: an agent may have several", c))
+		assert.False(t, ok, "%T: an agent may have several", c)
 	}
 }
 

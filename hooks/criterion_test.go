@@ -28,7 +28,7 @@ func onceMore(name string, times int) hooks.Hook {
 	return onStop(name, func(c hooks.StopContext) hooks.Result {
 		return lo.TernaryF(c.Continuations() < times,
 			func() hooks.Result { return c.Continue("not yet, says " + name) },
-			func() hooks.Result { return c.Allow() })
+			c.Allow)
 	})
 }
 
@@ -234,6 +234,30 @@ func TestOrderOfStopHooksChangesNoVerdict(t *testing.T) {
 		assert.Equal(t, forward.Status(), backward.Status(), some)
 		assert.Equal(t, forward.signal(), backward.signal(), some)
 		assert.Equal(t, forward.RunStepCount(), backward.RunStepCount(), some)
+	}
+}
+
+// IP-71, IP-72: of several reasons to end the weightiest names the end, of equals the
+// first, in the state as in the event; a limit is weightier than a hook.
+func TestWeightiestReasonNamesTheEnd(t *testing.T) {
+	afterTool := hooks.On(hooks.AtPostToolUse, "first", func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return c.Stop("tool") })
+	stepEnd := afterStep("second", func(c hooks.StepEndContext) hooks.Result { return c.Stop("step") })
+	for _, tc := range []struct {
+		more []capability.Capability
+		want agent.StopReason
+		by   string
+	}{
+		{nil, agent.StopByHook, "first"},
+		{[]capability.Capability{capability.UseGuards{Steps: 1}}, agent.StopStepsLimit, "continuation.Steps"},
+		{[]capability.Capability{capability.UseGuards{Steps: 1, Cost: 0.1}}, agent.StopCostLimit, "continuation.Cost"},
+	} {
+		end := play(t, agenttest.Script().Then(agenttest.Call("echo", `{}`).WithCost(0.1)), []hooks.Hook{afterTool, stepEnd}, tc.more...)
+		assert.Equal(t, tc.want, end.signal().Reason)
+		assert.Equal(t, tc.by, end.signal().Source)
+		assert.Equal(t, agent.StatusStopped, end.Status())
+		judged := agenttest.Of[agent.Judged](end.recorder)
+		assert.Equal(t, end.signal(), judged[len(judged)-1].Evaluation.Signal)
+		assert.Empty(t, judged[0].Evaluation.Signal)
 	}
 }
 
