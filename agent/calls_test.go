@@ -320,6 +320,9 @@ func TestTheEndOfTheContextWhileDecidingRunsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	both := executor{
 		prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
+			if c.Name == "mock" {
+				return mocked(c), nil
+			}
 			cancel()
 			return &agent.Prepared{Original: c, Call: c}, nil
 		},
@@ -327,9 +330,25 @@ func TestTheEndOfTheContextWhileDecidingRunsNothing(t *testing.T) {
 			return nil, errors.New("a tool ran")
 		},
 	}
-	a := build(t, agent.Config{Driver: agenttest.Script(calls("a", "b")), Executor: both})
+	a := build(t, agent.Config{Driver: agenttest.Script(calls("mock", "a", "b")), Executor: both})
 	failed := runError(t, a.Run(ctx, agent.NewState(agent.UserText("hello"))))
 	assert.Equal(t, agent.StatusCancelled, failed.State.Status())
+	assert.Equal(t, []string{
+		"call_1_1 not_executed cancelled", "call_1_2 not_executed cancelled", "call_1_3 not_executed cancelled",
+	}, answers(failed.State), "a call that does not take place is not mocked either")
+}
+
+// So does one that comes with the last decision.
+func TestTheEndOfTheContextAfterDecidingRunsNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	both := executor{prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
+		if c.Name == "last" {
+			cancel()
+		}
+		return mocked(c), nil
+	}}
+	a := build(t, agent.Config{Driver: agenttest.Script(calls("mock", "last")), Executor: both})
+	failed := runError(t, a.Run(ctx, agent.NewState(agent.UserText("hello"))))
 	assert.Equal(t, []string{"call_1_1 not_executed cancelled", "call_1_2 not_executed cancelled"}, answers(failed.State))
 }
 

@@ -412,7 +412,19 @@ func TestWhatARunAddsIsNoInput(t *testing.T) {
 	final, err := a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"hello", "remember the milk", "hi", "remember the milk"}, texts(final))
-	for i, m := range final.Input() {
+	for i, m := range final.Pending() {
+		assert.Fail(t, "a message counts as input", "%d: %s", i, m.Text())
+	}
+
+	say := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		s, err := next(ctx, s).Get()
+		return mo.TupleToResult(s.With(agent.UserText("by the way")), err)
+	})
+	a = build(t, agent.Config{Driver: agenttest.Script(agenttest.Say("hi")), AroundStep: []agent.Processor{say}})
+	final, err = a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"hello", "hi", "by the way"}, texts(final))
+	for i, m := range final.Pending() {
 		assert.Fail(t, "a message counts as input", "%d: %s", i, m.Text())
 	}
 }

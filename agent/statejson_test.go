@@ -294,6 +294,22 @@ func TestTheZeroStateComesBackFromJSON(t *testing.T) {
 	assert.JSONEq(t, `{"version":1,"usage":{"input_tokens":0,"output_tokens":0,"cost":0},"run_usage":{"input_tokens":0,"output_tokens":0,"cost":0}}`, string(data))
 }
 
+func TestTimesAreWrittenInUTC(t *testing.T) {
+	const local, utc = "2026-01-02T03:04:05.000000006+02:00", "2026-01-02T01:04:05.000000006Z"
+	text := func(at string) string {
+		return fmt.Sprintf(`{"version":1,"run":{"id":"r","session":"s","root":"r","number":1,"started":%q},"messages":[`+
+			`{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},`+
+			`{"role":"tool","call_id":"1","tool":"a","status":"executed"}],"accepted":2,`+
+			`"steps":[{"index":0,"message":0,"results":[{"attempts":1,"started":%q}],"started":%q}],`+
+			`"usage":{"input_tokens":0,"output_tokens":0,"cost":0},"run_usage":{"input_tokens":0,"output_tokens":0,"cost":0}}`, at, at, at)
+	}
+	var s agent.State
+	require.NoError(t, json.Unmarshal([]byte(text(local)), &s))
+	data, err := json.Marshal(s)
+	require.NoError(t, err)
+	assert.Equal(t, text(utc), string(data))
+}
+
 func TestAViewIsNotWritten(t *testing.T) {
 	s := agent.NewState(agent.UserText("hello"))
 	back := throughJSON(t, s.WithView(agent.UserText("shown")).WithRequest(agent.Request{Model: "m"}))
@@ -423,7 +439,9 @@ func TestWhatNoStateCanHoldIsNotRead(t *testing.T) {
 func FuzzStateJSON(f *testing.F) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "state.json"))
 	require.NoError(f, err)
-	f.Add(golden)
+	var compact bytes.Buffer
+	require.NoError(f, json.Compact(&compact, golden))
+	f.Add(compact.Bytes())
 	f.Add([]byte(`{"version":1}`))
 	f.Add([]byte(`{"version":1,"messages":[{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},` +
 		`{"role":"tool","call_id":"1","tool":"a","status":"mocked"}],"accepted":2,"steps":[{"index":0,"message":0,"results":[{}]}]}`))
