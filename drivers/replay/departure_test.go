@@ -99,7 +99,7 @@ func TestWhereAPlayLeavesItsRecording(t *testing.T) {
 			"sample/injected", onCall("lend_book", func(c hooks.ToolContext) hooks.Result { return c.Fail(errors.New("no idea")) }),
 			[]replay.Departure{{
 				Kind: replay.CallDenied, Turn: 1, Call: "c1", Tool: "lend_book", Worked: true,
-				Detail: `tool "lend_book": denied by guard: the hook could not decide: no idea`,
+				Detail: `tool "lend_book": not executed: guard: the hook could not decide: no idea`,
 			}}, 0,
 		},
 		"a mocked call": {

@@ -113,8 +113,7 @@ func readParts(data []byte) (Content, error) {
 			Text string `json:"text"`
 		}
 		if err := strictjson.Unmarshal(raw, &part); err != nil {
-			// Only its words: the bare error would put its place in the stead of the whole one.
-			return Content{}, fmt.Errorf("part %d: %s", i, err.Error())
+			return Content{}, fmt.Errorf("part %d: %w", i, err)
 		}
 		if part.Type == "text" {
 			text.WriteString(part.Text)

@@ -70,7 +70,7 @@ func ParseTools(text []byte) ([]ToolSchema, error) {
 func (t *ToolSchema) UnmarshalJSON(data []byte) error {
 	var entry toolEntry
 	if err := strictjson.Unmarshal(data, &entry); err != nil {
-		return errors.New(err.Error()) // the bare error would put its place in the stead of the whole one
+		return err
 	}
 	f := entry.Function
 	switch {

@@ -60,7 +60,7 @@ func TestBadToolsAreNamed(t *testing.T) {
 		`[{"type": "function", "function": {"name": "a"}}, {"type": "function"}]`:                            "at /1: the tool has no name",
 		`[{"type": "function", "function": {"name": "a"}}, {"type": "web_search"}]`:                          `at /1: expected a tool of type "function", got "web_search"`,
 		`[{"type": "function", "function": {"name": "a", "parameters": []}}]`:                                `at /0: parameters of tool "a": expected a JSON Schema object, got []`,
-		`[{"type": "function", "function": {"name": 1}}]`:                                                    "at /0: at /function/name: expected string, got number",
+		`[{"type": "function", "function": {"name": 1}}]`:                                                    "at /0/function/name: expected string, got number",
 		`[{"type": "function", "function": {"name": "a"}}, {"type": "function", "function": {"name": "a"}}]`: `tools 1 and 2 are both called "a"`,
 		`[{"type": "function", "function": {"name": "a", "name": "b"}}]`:                                     `member "name" is given twice`,
 	} {

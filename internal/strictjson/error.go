@@ -48,7 +48,7 @@ func explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if own, ok := errors.AsType[*Error](err); ok {
+	if own, ok := err.(*Error); ok { //nolint:errorlint // one that is wrapped knows less than what wraps it
 		return own
 	}
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
@@ -92,6 +92,9 @@ func explainSyntactic(err *jsontext.SyntacticError) *Error {
 
 func explainSemantic(err *json.SemanticError) *Error {
 	at := err.JSONPointer
+	if inner, ok := err.Err.(*Error); ok { //nolint:errorlint // a method of the type used this package, and said no more
+		return &Error{Pointer: string(at) + inner.Pointer, Message: inner.Message, Err: inner.Err}
+	}
 	switch {
 	case errors.Is(err.Err, json.ErrUnknownName):
 		unknown := errorAt(at, "member %q is not known", at.LastToken())

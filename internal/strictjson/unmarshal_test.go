@@ -108,6 +108,51 @@ func TestUnmarshalKeepsTheCause(t *testing.T) {
 }
 
 // A whole number has one canonical text; exact arithmetic agrees.
+// inner reads itself with this package, as the types of other packages here do; named says more about what is wrong.
+type inner struct{ Size int }
+
+func (in *inner) UnmarshalJSON(data []byte) error {
+	var form struct {
+		Size int    `json:"size"`
+		Next *inner `json:"next"`
+	}
+	if err := UnmarshalStrict(data, &form); err != nil {
+		return err
+	}
+	in.Size = form.Size
+	return nil
+}
+
+type named struct{ inner }
+
+func (in *named) UnmarshalJSON(data []byte) error {
+	if err := in.inner.UnmarshalJSON(data); err != nil {
+		return fmt.Errorf("reading a named one: %w", err)
+	}
+	return nil
+}
+
+// The place of an error is the whole way to it, through all types that read themselves.
+func TestUnmarshalSaysTheWholePlace(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"list": [{"size": 1}, {"size": "2"}]}`:       "at /list/1/size: expected integer (int), got string",
+		`{"list": [{"size": 1.5}]}`:                    "at /list/0/size: expected integer (int), got 1.5",
+		`{"list": [{"next": {"next": {"size": []}}}]}`: "at /list/0/next/next/size: expected integer (int), got array",
+		`{"list": [{"next": {"a/b": 1}}]}`:             `at /list/0/next/a~1b: member "a/b" is not known`,
+		`{"list": [7]}`:                                "at /list/0: expected object, got number",
+		`{"named": {"size": "2"}}`:                     "at /named: reading a named one: at /size: expected integer (int), got string",
+		`{"list": [{"size": 1, "size": 2}]}`:           `at /list/0/size: member "size" is given twice`,
+	} {
+		var in struct {
+			List  []inner `json:"list"`
+			Named named   `json:"named"`
+		}
+		assert.EqualError(t, Unmarshal(text, &in), want, text)
+	}
+	var in struct{ A inner }
+	assert.ErrorIs(t, Unmarshal(`{"A": {"b": 1}}`, &in), ErrUnknownMember)
+}
+
 func TestWholeNumberIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`-?(0|[1-9][0-9]{0,12})(\.[0-9]{1,6})?([eE][+-]?[0-9]{1,2})?`).Draw(t, "number")
