@@ -115,7 +115,8 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 	return x.review(ctx, s, hooks, p, r)
 }
 
-// tellConflicts tells the observer of metadata that more sets after earlier did.
+// tellConflicts tells the observer of metadata that more sets after another hook
+// did.
 func tellConflicts(ctx context.Context, s agent.State, at PointName, earlier, more agent.Effects) {
 	if !s.Observed() || earlier.Len() == 0 {
 		return
@@ -125,14 +126,17 @@ func tellConflicts(ctx context.Context, s agent.State, at PointName, earlier, mo
 		if !ok {
 			continue
 		}
+		before := e.Source()
 		for _, old := range earlier.All() {
-			oldName, oldScope, _, ok := old.Metadata()
-			if ok && oldName == name && oldScope == scope && old.Source() != e.Source() {
-				s.Emit(ctx, Event{
-					Kind: HookConflict, Run: s.Run(), Step: s.RunStepCount(), Hook: e.Source(), Point: at,
-					Reason: fmt.Sprintf("%s metadata %q was set by %s already; the later value stays", scope, name, old.Source()),
-				})
+			if oldName, oldScope, _, ok := old.Metadata(); ok && oldName == name && oldScope == scope {
+				before = old.Source()
 			}
+		}
+		if before != e.Source() {
+			s.Emit(ctx, Event{
+				Kind: HookConflict, Run: s.Run(), Step: s.RunStepCount(), Hook: e.Source(), Point: at,
+				Reason: fmt.Sprintf("%s metadata %q was set by %s already; the later value stays", scope, name, before),
+			})
 		}
 	}
 }
