@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -94,15 +95,9 @@ const (
 // ToolResult is the answer to a tool call. Treat it as a value: once it has
 // been handed on, change a copy.
 type ToolResult struct {
-	// CallID and Tool say which call of which tool is answered. The loop sets
-	// both, whatever an executor wrote there.
-	CallID string
-	Tool   string
-	// Call is the effective call: what ran, or would have run. Original is what
-	// the model asked; they differ when a hook rewrote the arguments. The loop sets
-	// both. What they point to must not be written.
-	Call     *ToolCall
-	Original *ToolCall
+	// call and original belong to somebody else, a message for one: never written.
+	call, original *ToolCall
+
 	// Content is what the model is told.
 	Content Content
 	// Status says what became of the call. One that an executor left empty is
@@ -130,6 +125,36 @@ type ToolResult struct {
 	Stop *Signal
 }
 
+// emptyCall is the call of a result that was not said to answer any.
+var emptyCall ToolCall
+
+// Call is the effective call: what ran, or would have run.
+func (r *ToolResult) Call() ToolCall { return *cmp.Or(r.call, &emptyCall) }
+
+// Original is the call as the model asked for it. It differs from Call when a hook
+// rewrote the arguments.
+func (r *ToolResult) Original() ToolCall { return *cmp.Or(r.original, &emptyCall) }
+
+// CallID is the id of the call that is answered.
+func (r *ToolResult) CallID() string { return cmp.Or(r.original, &emptyCall).ID }
+
+// Tool is the name of the tool that is answered for.
+func (r *ToolResult) Tool() string { return cmp.Or(r.call, &emptyCall).Name }
+
+// To returns the result as the answer to a prepared call: a copy, unless it is that
+// already. The loop does this with every result, so an executor need not.
+func (r *ToolResult) To(p *Prepared) *ToolResult {
+	if r.call == p.Call && r.original == p.Original {
+		return r
+	}
+	out := *r
+	out.call, out.original = p.Call, p.Original
+	return &out
+}
+
+// Answer is a result that answers a prepared call, still to be filled in.
+func Answer(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }
+
 // Executed reports whether the tool's body ran.
 func (r *ToolResult) Executed() bool { return r.Status == ToolExecuted || r.Status == ToolFailed }
 
@@ -150,7 +175,7 @@ func (r *ToolResult) IsError() bool { return r.Reason != "" || r.Status == ToolF
 
 // Rewritten reports whether a hook changed the arguments.
 func (r *ToolResult) Rewritten() bool {
-	return r.Call != r.Original && r.Call.Arguments != r.Original.Arguments
+	return r.call != r.original && r.Call().Arguments != r.Original().Arguments
 }
 
 // Text is the text the model is told.
@@ -160,7 +185,7 @@ func (r *ToolResult) Text() string { return r.Content.Text() }
 // sentence that say why. By names who decided; it may be empty.
 func NotExecuted(c *ToolCall, reason ReasonCode, by, sentence string) *ToolResult {
 	return &ToolResult{
-		CallID: c.ID, Tool: c.Name, Call: c, Original: c, Content: TextContent(sentence),
+		call: c, original: c, Content: TextContent(sentence),
 		Status: ToolNotExecuted, Reason: reason, DecidedBy: by,
 	}
 }

@@ -366,7 +366,7 @@ func TestTheLoopNamesWhatIsAnswered(t *testing.T) {
 			return &agent.Prepared{Original: c, Call: c}, nil
 		},
 		execute: func(_ context.Context, _ agent.State, p *agent.Prepared) (*agent.ToolResult, error) {
-			return &agent.ToolResult{CallID: "other", Tool: "other", Call: &wrong, Original: &wrong}, nil
+			return &agent.ToolResult{Content: agent.TextContent(wrong.ID)}, nil
 		},
 	}
 	events := agenttest.Record()
@@ -379,10 +379,10 @@ func TestTheLoopNamesWhatIsAnswered(t *testing.T) {
 	completed := agenttest.Of[agent.ToolCallCompleted](events)
 	for i, asked := range final.Message(1).Calls() {
 		r := completed[i].Result
-		assert.Equal(t, asked, *r.Original)
-		assert.Equal(t, asked.ID, r.Call.ID)
-		assert.Equal(t, asked.Name, r.Tool)
-		assert.Equal(t, i, r.Call.Index)
+		assert.Equal(t, asked, r.Original())
+		assert.Equal(t, asked.ID, r.Call().ID)
+		assert.Equal(t, asked.Name, r.Tool())
+		assert.Equal(t, i, r.Call().Index)
 		assert.Equal(t, asked.Name == "rewrite", r.Rewritten())
 	}
 }

@@ -54,8 +54,9 @@ func TestEffectsSayWhatTheyAre(t *testing.T) {
 	name, scope, n, ok := value.Metadata()
 	assert.True(t, ok)
 	assert.Equal(t, []any{"n", agent.ScopeRun, 3}, []any{name, scope, n})
-	_, _, _, ok = message.Metadata()
+	name, _, _, ok = message.Metadata()
 	assert.False(t, ok)
+	assert.Empty(t, name)
 
 	all := agent.EffectsOf(message, note).From("a").Plus(agent.EffectsOf(value))
 	require.Equal(t, 3, all.Len())

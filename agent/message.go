@@ -90,7 +90,7 @@ func ToolAnswer(r *ToolResult) Message {
 
 // answer fills a new body in.
 func (b *messageBody) answer(r *ToolResult) {
-	b.role, b.content, b.callID, b.tool = RoleTool, r.Content, r.CallID, r.Tool
+	b.role, b.content, b.callID, b.tool = RoleTool, r.Content, r.CallID(), r.Tool()
 	b.status, b.reason, b.source = r.Status, r.Reason, r.DecidedBy
 }
 

@@ -83,11 +83,13 @@ func TestMessagesDoNotChange(t *testing.T) {
 func TestMessagesAreEqualWhenTheySayTheSame(t *testing.T) {
 	call := agent.ToolCall{ID: "1", Name: "ls", Arguments: `{}`}
 	answer := agent.ToolAnswer(agent.NotExecuted(&call, agent.ReasonDenied, "guard", "no"))
+	otherStatus := *agent.NotExecuted(&call, agent.ReasonDenied, "guard", "no")
+	otherStatus.Status = ""
 	for name, m := range map[string]agent.Message{
 		"content": answer.WithContent(agent.TextContent("yes")),
 		"source":  answer.WithSource("another"),
 		"calls":   answer.WithCalls(call),
-		"status":  agent.ToolAnswer(&agent.ToolResult{CallID: "1", Tool: "ls", Content: agent.TextContent("no"), DecidedBy: "guard", Reason: agent.ReasonDenied}),
+		"status":  agent.ToolAnswer(&otherStatus),
 		"id":      agent.ToolAnswer(agent.NotExecuted(&agent.ToolCall{ID: "2", Name: "ls"}, agent.ReasonDenied, "guard", "no")),
 	} {
 		assert.False(t, answer.Equal(m), name)

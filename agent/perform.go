@@ -370,11 +370,7 @@ func (a *Agent) execute(ctx context.Context, s State, p *Prepared) (*ToolResult,
 			r.Stop, err = &stop.Signal, nil
 		}
 	}
-	if r.CallID != p.Original.ID || r.Tool != p.Call.Name || r.Call != p.Call || r.Original != p.Original {
-		fixed := *r
-		fixed.CallID, fixed.Tool, fixed.Call, fixed.Original = p.Original.ID, p.Call.Name, p.Call, p.Original
-		r = &fixed
-	}
+	r = r.To(p)
 	if p.Effects.Len() > 0 || p.Stop != nil && r.Stop == nil {
 		fixed := *r
 		fixed.Effects = p.Effects.Plus(r.Effects)

@@ -489,3 +489,45 @@ func failing(err error) agent.Processor {
 		return mo.Err[agent.State](err)
 	})
 }
+
+// IP-87, IP-90: every run is told to have ended, once, as the last thing, with the
+// status it ended in, whatever that is.
+func TestEveryRunIsToldToHaveEnded(t *testing.T) {
+	reject := agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+		return agent.Approval{}, nil
+	})
+	deny := agent.ProcessorFunc(func(_ context.Context, s agent.State, _ agent.Next) mo.Result[agent.State] {
+		return mo.Ok(s.WithStatus(agent.StatusDenied).WithStop(agent.Signal{Reason: agent.StopDenied, Source: "guard"}))
+	})
+	var ran []string
+	for want, config := range map[agent.Status]agent.Config{
+		agent.StatusDone:        {Driver: agenttest.Script(agenttest.Say("hi"))},
+		agent.StatusStopped:     {Driver: agenttest.Script(calls("stop")), Executor: tools().Executor()},
+		agent.StatusFailed:      {Driver: agenttest.Script(agenttest.Fail(errOutOfPaper))},
+		agent.StatusDenied:      {Driver: agenttest.Script(), AroundRun: []agent.Processor{deny}},
+		agent.StatusCancelled:   {Driver: agenttest.Script(agenttest.Hang())},
+		agent.StatusInterrupted: {Driver: agenttest.Script(calls("ask")), Executor: asking(&ran), Approver: reject},
+	} {
+		t.Run(string(want), func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			events := agenttest.Record()
+			config.Observer = agent.ObserverFunc(func(ctx context.Context, e agent.Event) {
+				events.Observe(ctx, e)
+				if e.EventName() == "inference.started" && want == agent.StatusCancelled {
+					cancel()
+				}
+			})
+			final := stateOf(t, build(t, config).Run(ctx, agent.NewState(agent.UserText("hello"))))
+			assert.Equal(t, want, final.Status())
+			assert.True(t, want.Terminal())
+			ended := agenttest.Of[agent.RunCompleted](events)
+			require.Len(t, ended, 1)
+			assert.Equal(t, want, ended[0].State.Status())
+			assert.Equal(t, want == agent.StatusFailed || want == agent.StatusCancelled, ended[0].Err != nil)
+			names := events.Names()
+			assert.Equal(t, 1, lo.Count(names, "run.started"))
+			assert.Equal(t, []string{"run.started", "run.completed"}, []string{names[0], names[len(names)-1]})
+		})
+	}
+}

@@ -53,12 +53,14 @@ func TestASessionKeepsWhatACancelledRunLeft(t *testing.T) {
 func TestASessionKeepsWhatWasSeenBeforeTheCallerLeft(t *testing.T) {
 	a := build(t, agent.Config{Driver: agenttest.Script(calls("add"), agenttest.Say("done")), Executor: tools().Executor()})
 	session := a.Session(agent.NewState())
-	for range session.Steps(t.Context(), agent.UserText("hello")) {
+	for _, err := range session.Steps(t.Context(), agent.UserText("hello")) {
+		require.NoError(t, err)
 		break
 	}
 	assert.Equal(t, agent.StatusCancelled, session.State().Status())
 	assert.Equal(t, 1, session.State().StepCount())
-	for range session.Stream(t.Context(), agent.UserText("go on")) {
+	for _, err := range session.Stream(t.Context(), agent.UserText("go on")) {
+		require.NoError(t, err)
 		break
 	}
 	assert.Equal(t, agent.StatusCancelled, session.State().Status())

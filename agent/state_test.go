@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -31,9 +32,7 @@ func (m model) copied() model {
 
 func cloned(m map[string]int) map[string]int {
 	out := map[string]int{}
-	for k, v := range m {
-		out[k] = v
-	}
+	maps.Copy(out, m)
 	return out
 }
 
@@ -88,7 +87,7 @@ func TestForksOfAStateEqualTheModel(t *testing.T) {
 			m := models[i]
 			require.Equal(t, append([]string{}, m.messages...), texts(s))
 			require.Equal(t, len(m.messages), s.MessageCount())
-			require.Equal(t, len(m.messages)-m.accepted, len(pending(s)))
+			require.Len(t, pending(s), len(m.messages)-m.accepted)
 			for name, want := range m.all {
 				require.Equal(t, want, agent.SessionKey[int](name).Or(s, -1))
 			}

@@ -175,8 +175,8 @@ func (r *ToolResult) form() resultJSON {
 	form := resultJSON{
 		Attempts: r.Attempts, Started: r.Started.UTC(), Duration: int64(r.Duration), Stop: r.Stop,
 	}
-	if r.Call != r.Original {
-		form.Call = r.Call
+	if r.call != r.original {
+		form.Call = r.call
 	}
 	return form
 }
@@ -200,7 +200,7 @@ func (f *resultJSON) result(call ToolCall, answer Message) *ToolResult {
 		effective = &ToolCall{ID: f.Call.ID, Name: f.Call.Name, Arguments: f.Call.Arguments, Index: call.Index}
 	}
 	return &ToolResult{
-		CallID: call.ID, Tool: answer.Tool(), Call: effective, Original: original, Content: answer.Content(),
+		call: effective, original: original, Content: answer.Content(),
 		Status: answer.Status(), Reason: answer.Reason(), DecidedBy: answer.Source(),
 		Attempts: f.Attempts, Started: f.Started, Duration: time.Duration(f.Duration), Stop: f.Stop,
 	}

@@ -485,13 +485,13 @@ func TestMessagesComeBackFromJSON(t *testing.T) {
 		call := agent.ToolCall{ID: text.Draw(t, "id"), Name: text.Draw(t, "name"), Arguments: text.Draw(t, "arguments")}
 		m := rapid.SampledFrom([]agent.Message{
 			agent.System(text.Draw(t, "system")), agent.User().WithContent(content),
-			agent.AssistantContent(content, call, call), agent.ToolAnswer(&agent.ToolResult{
-				CallID: call.ID, Tool: call.Name, Content: content, DecidedBy: text.Draw(t, "by"),
+			agent.AssistantContent(content, call, call), agent.ToolAnswer((&agent.ToolResult{
+				Content: content, DecidedBy: text.Draw(t, "by"),
 				Status: rapid.SampledFrom([]agent.ToolStatus{
 					agent.ToolExecuted, agent.ToolFailed, agent.ToolMocked, agent.ToolNotExecuted, "",
 				}).Draw(t, "status"),
 				Reason: agent.ReasonCode(text.Draw(t, "reason")),
-			}),
+			}).To(&agent.Prepared{Original: &call, Call: &call})),
 		}).Draw(t, "message").WithSource(text.Draw(t, "source"))
 		data, err := json.Marshal(m)
 		require.NoError(t, err)

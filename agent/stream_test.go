@@ -36,8 +36,7 @@ func TestThreeWaysToRunEndInTheSameState(t *testing.T) {
 		hello := agent.UserText("hello")
 
 		want, wantErr := a.RunWith(context.Background(), settings, s, hello).Get()
-		var failed *agent.RunError
-		if errors.As(wantErr, &failed) {
+		if failed, ok := errors.AsType[*agent.RunError](wantErr); ok {
 			want = failed.State
 		}
 
@@ -143,7 +142,8 @@ func TestWhoLeavesEarlyCancelsTheRun(t *testing.T) {
 		events := agenttest.Record()
 		inner := tools().Executor()
 		a := build(t, agent.Config{Driver: stubborn, Executor: inner, Observer: events})
-		for range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+		for _, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+			require.NoError(t, err)
 			break
 		}
 		ended := agenttest.Of[agent.RunCompleted](events)
@@ -157,7 +157,8 @@ func TestWhoLeavesEarlyCancelsTheRun(t *testing.T) {
 func TestAPanicOfTheListenerIsItsOwn(t *testing.T) {
 	session := build(t, agent.Config{Driver: agenttest.Script(agenttest.Say("hi"), agenttest.Say("ho"))}).Session(agent.NewState())
 	assert.PanicsWithValue(t, "mine", func() {
-		for range session.Steps(t.Context(), agent.UserText("hello")) {
+		for _, err := range session.Steps(t.Context(), agent.UserText("hello")) {
+			assert.NoError(t, err)
 			panic("mine")
 		}
 	})

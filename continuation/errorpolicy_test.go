@@ -304,7 +304,8 @@ func TestSignalShowsWhatTheModelWasShown(t *testing.T) {
 // Calls that did not run did not fail.
 func TestDeniedCallsAreNoFailures(t *testing.T) {
 	denied := resultOf(func(r *agent.ToolResult) {
-		*r = *agent.NotExecuted(r.Call, agent.ReasonDenied, "guard", "denied")
+		c := r.Call()
+		*r = *agent.NotExecuted(&c, agent.ReasonDenied, "guard", "denied")
 	})
 	final, err := run(t, agent.Config{
 		Driver: turns(call("t"), answer("a")), Executor: denied, Criterion: continuation.All(agent.Base, continuation.ErrorPolicy{}),
@@ -321,7 +322,7 @@ func (resultOf) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.
 }
 
 func (f resultOf) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	r := &agent.ToolResult{Call: p.Call}
+	r := agent.Answer(p)
 	f(r)
 	return mo.Ok(r)
 }

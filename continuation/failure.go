@@ -26,7 +26,7 @@ func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 			continue
 		}
 		kind := kindOf(result)
-		f := failure{kind: kind, handling: p.of(kind), tool: result.Tool, text: result.Text()}
+		f := failure{kind: kind, handling: p.of(kind), tool: result.Tool(), text: result.Text()}
 		if !failed || f.handling < worst.handling {
 			worst, failed = f, true
 		}

@@ -30,10 +30,10 @@ func (x *instant) Execute(context.Context, agent.State, *agent.Prepared) mo.Resu
 }
 
 func instantly(call *agent.ToolCall) *instant {
-	x := &instant{r: &agent.ToolResult{
-		CallID: call.ID, Tool: call.Name, Call: call, Original: call, Status: agent.ToolExecuted, Content: agent.TextContent("ok"),
-	}}
+	x := &instant{}
 	x.p = &agent.Prepared{Original: call, Call: call, Carry: x}
+	x.r = agent.Answer(x.p)
+	x.r.Status, x.r.Content = agent.ToolExecuted, agent.TextContent("ok")
 	return x
 }
 

@@ -165,9 +165,7 @@ func (c resultView) toolCall() *agent.ToolCall { return c.p.Call }
 
 // Result is the answer as it stands, earlier replacements applied.
 func (c resultView) Result() agent.ToolResult {
-	r := *c.r
-	r.CallID, r.Tool, r.Call, r.Original = c.p.Original.ID, c.p.Call.Name, c.p.Call, c.p.Original
-	return r
+	return *c.r.To(c.p)
 }
 
 // Status says what became of the call: whether it was executed, failed, was mocked

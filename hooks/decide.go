@@ -143,9 +143,8 @@ func (a *asking) broken(ctx context.Context, err error) mo.Result[*agent.Prepare
 // mocked is the answer in the tool's place.
 func (a *asking) mocked() *agent.ToolResult {
 	r := *a.mock.mock
-	r.CallID, r.Tool, r.Call, r.Original = a.call.Original.ID, a.call.Call.Name, a.call.Call, a.call.Original
 	r.Status, r.DecidedBy = agent.ToolMocked, a.mock.hook
-	return &r
+	return r.To(a.call)
 }
 
 // denial is the answer to a call that a hook denied, or could not decide on.

@@ -68,10 +68,8 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, r 
 		call.Attempt++
 		out, err = e.attempt(ctx, t, body, call)
 	}
-	result := &agent.ToolResult{
-		CallID: p.Original.ID, Tool: p.Call.Name, Call: p.Call, Original: p.Original,
-		Attempts: call.Attempt, Started: started, Duration: time.Since(started),
-	}
+	result := agent.Answer(p)
+	result.Attempts, result.Started, result.Duration = call.Attempt, started, time.Since(started)
 	if err != nil {
 		t.fail(result, err)
 		return result

@@ -177,8 +177,8 @@ func TestChangedCallIsCheckedAnew(t *testing.T) {
 	assert.Equal(t, agent.ReasonInvalid, rewritten.Reason)
 
 	kept := execute(func(p *agent.Prepared) { p.Call.Arguments = `{"a":4,"b":5}` })
-	assert.Equal(t, &original, kept.Original)
-	assert.Equal(t, `{"a":4,"b":5}`, kept.Call.Arguments)
+	assert.Equal(t, original, kept.Original())
+	assert.Equal(t, `{"a":4,"b":5}`, kept.Call().Arguments)
 	assert.True(t, kept.Rewritten())
 }
 

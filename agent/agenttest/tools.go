@@ -79,10 +79,8 @@ func (e *Executor) run(ctx context.Context, p *agent.Prepared) mo.Result[*agent.
 	e.mu.Lock()
 	e.calls = append(e.calls, *p.Call)
 	e.mu.Unlock()
-	r := &agent.ToolResult{
-		CallID: p.Original.ID, Tool: p.Call.Name, Call: p.Call, Original: p.Original,
-		Status: agent.ToolExecuted, Attempts: 1, Started: time.Now(),
-	}
+	r := agent.Answer(p)
+	r.Status, r.Attempts, r.Started = agent.ToolExecuted, 1, time.Now()
 	text, panicked, err := e.tools[p.Call.Name].recovered(ctx, *p.Call)
 	r.Duration = time.Since(r.Started)
 	if stop, ok := errors.AsType[*agent.SignalError](err); ok {

@@ -156,7 +156,7 @@ func (t turn) departures(run, n int, step agent.StepRecord) []Departure {
 		case r.Status == agent.ToolNotExecuted:
 			d.Kind = CallNotRun
 		case r.Rewritten():
-			d.Kind, d.Detail = CallRewritten, r.Original.Arguments+" became "+r.Call.Arguments
+			d.Kind, d.Detail = CallRewritten, r.Original().Arguments+" became "+r.Call().Arguments
 		case a.recorded && r.Text() != a.text:
 			d.Kind = AnswerChanged
 		default:

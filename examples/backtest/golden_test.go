@@ -139,9 +139,9 @@ func deniedCalls(t *testing.T, session *replay.Session, p player, record *replay
 	var answered []string
 	for _, step := range played.State.Steps() {
 		for _, r := range step.Results() {
-			answered = append(answered, r.CallID)
+			answered = append(answered, r.CallID())
 			if r.Reason == agent.ReasonDenied && r.DecidedBy == p.policy && r.Status == agent.ToolNotExecuted {
-				ids = append(ids, r.CallID)
+				ids = append(ids, r.CallID())
 			}
 		}
 	}

@@ -50,12 +50,12 @@ var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push", func(_ context.C
 var testsFirst = hooks.On(hooks.AtStop, "tests-first", func(_ context.Context, c hooks.StopContext) hooks.Result {
 	for _, step := range c.State().RunStepsBackward() {
 		for _, r := range step.Results() {
-			command := hooks.Call{ToolCall: *r.Call}
+			command := hooks.Call{ToolCall: r.Call()}
 			text, _ := command.Text("command")
 			switch {
 			case r.Executed() && strings.HasPrefix(text, "go test") && strings.HasPrefix(r.Text(), "ok"):
 				return c.Allow()
-			case r.Executed() && r.Tool == "write_file":
+			case r.Executed() && r.Tool() == "write_file":
 				return c.Continue("Run the tests: none has passed since you changed " + pathOf(command) + ".")
 			}
 		}

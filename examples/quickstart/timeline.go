@@ -106,12 +106,12 @@ func (t *timeline) call(r agent.ToolResult) {
 	case r.IsError():
 		mark = t.paint(yellow, "!")
 	}
-	t.line("  %s %-10s %s", mark, r.Tool, shortened(argument(*r.Original), 64))
+	t.line("  %s %-10s %s", mark, r.Tool(), shortened(argument(r.Original()), 64))
 	if denied, ok := errors.AsType[*hooks.DeniedError](r.Err); ok {
 		t.line("    %s %s", t.paint(red, "denied by "+denied.Hook+":"), denied.Reason)
 	}
 	if r.Rewritten() {
-		t.line("    %s\n    %s", t.paint(yellow, "rewritten by "+t.rewriter+" to"), wrap(argument(*r.Call), 74, "    "))
+		t.line("    %s\n    %s", t.paint(yellow, "rewritten by "+t.rewriter+" to"), wrap(argument(r.Call()), 74, "    "))
 	}
 }
 
