@@ -51,11 +51,13 @@ type InferenceCompleted struct {
 	Err       error
 }
 
-// ToolCallStarted: a call was allowed, or is answered without running.
+// ToolCallStarted: a call is to run, or is answered without running; Runs says
+// which. Call is what hooks made of the Original that the model asked for.
 type ToolCallStarted struct {
-	Run      Run
-	Step     int
-	Prepared *Prepared
+	Run            Run
+	Step           int
+	Call, Original ToolCall
+	Runs           bool
 }
 
 // ToolCallCompleted: a call was answered; this is what the hooks let out.

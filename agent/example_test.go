@@ -108,7 +108,7 @@ func ExampleObserverFunc() {
 		Observer: agent.ObserverFunc(func(_ context.Context, e agent.Event) {
 			switch e := e.(type) {
 			case agent.ToolCallStarted:
-				fmt.Println("runs", e.Prepared.Call.Name, e.Prepared.Call.Arguments)
+				fmt.Println("runs", e.Call.Name, e.Call.Arguments)
 			case agent.ToolCallCompleted:
 				fmt.Println("says", e.Result.Text())
 			case agent.RunCompleted:

@@ -353,7 +353,7 @@ func (a *Agent) execute(ctx context.Context, s State, p *Prepared) (*ToolResult,
 		p = &q
 	}
 	if s.Observed() {
-		s.Emit(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), p})
+		s.Emit(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), *p.Call, *p.Original, p.Disposition == DisposeRun})
 	}
 	r, err := a.executor.Execute(ctx, s, p).Get()
 	if err == nil {
