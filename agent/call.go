@@ -119,7 +119,7 @@ type ToolResult struct {
 	Started  time.Time
 	Duration time.Duration
 	// Effects is what the call wants changed in the state. They are applied once,
-	// in call order, after all calls of the step.
+	// in call order, after all calls of the step. They are not kept in JSON.
 	Effects Effects
 	// Stop, when set, ends the run after this step.
 	Stop *Signal

@@ -34,7 +34,16 @@
 // that breaks in a seam, is an Err and ends the run, unless a criterion deals
 // with it. A run that ends with an error returns a RunError, which holds the last
 // good state. Somebody's decision is never an error: it is in the state's Status
-// and StopSignal.
+// and StopSignal; a seam that can only answer with an error stops a run with a
+// SignalError.
+//
+// # JSON
+//
+// A State has one JSON form, with a version in it: what is parked, checkpointed
+// and sent between processes. It keeps what belongs to the session and none of
+// what belongs to the agent (its request, a view, scratch values) or to the
+// process (error values: kind and text remain). What is read is checked: every
+// call has its one answer, and what no state can hold is an error that says where.
 //
 // # Concurrency
 //
