@@ -14,10 +14,10 @@
 // # Scripts
 //
 // A script is played by position: the state says how many steps the session has
-// taken, and that is the turn which comes next. The driver counts nothing, so one
-// driver serves any number of runs at once, and a state that is run again goes on
-// where it was. A step that failed has played its turn; one that was cancelled or
-// retried has not.
+// taken, and that is the turn which comes next. So one driver serves any number of
+// runs at once, and a state that is run again goes on where it was. A step that
+// failed has played its turn; one that was cancelled or retried has not: for a
+// retry that goes differently there is Tries.
 //
 // # Contracts
 //
