@@ -18,9 +18,18 @@
 // the capabilities that bring them. A capability that must stand behind others
 // says so with Requires or After. Plan.String prints the composed stack.
 //
+// What an agent can have only one of has a name (guards, approval, error-policy,
+// tool-options), and giving it twice is an error. Everything else adds up.
+//
 // # Writing one
 //
 // A capability is one method, Install, which returns the plan with its part added.
 // Func makes one of a plain func. Everything that is wrong with a plan is told at
 // once, when the agent is built.
+//
+// # Concurrency
+//
+// Plans are immutable values. One capability may be given to any number of
+// builders, and its Install called for several of them at once; what belongs to one
+// agent, a counter or a connection, is made in Install.
 package capability

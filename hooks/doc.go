@@ -47,6 +47,17 @@
 // denial wins, a rewrite may mend them, otherwise the model gets the schema's
 // complaint. PostToolUse sees the answer to every call.
 //
+// A Stop hook may make a run go on that would end by itself, but not past a limit,
+// a cancel or an error, and only so often in one run: DefaultContinuations, if the
+// agent does not say otherwise.
+//
+// # Detached hooks
+//
+// An observer that is Detached is started and not waited for, on a bounded pool of
+// its agent, with a context that outlives the run. It cannot decide anything, and
+// its errors are only told to the agent's observer. Agent.Drain waits until all of
+// them are done, Agent.Cancel ends them and returns when they have ended.
+//
 // # Failure and time
 //
 // A panic, a passed deadline, an Err and an answer that makes no sense are

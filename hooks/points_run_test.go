@@ -150,3 +150,40 @@ func TestHooksKnowWhichRunItIs(t *testing.T) {
 		Stage: "plan", Iteration: 3, Started: seen[0].Started,
 	}, seen[0])
 }
+
+// A run without input may be given some by a hook at its start.
+func TestStartHookMayGiveInput(t *testing.T) {
+	a := hookedAgent(t, agenttest.Script(agenttest.Say("hi")), nil, []hooks.Hook{
+		onStart("asks", func(c hooks.ExecutionContext) hooks.Result {
+			assert.Empty(t, c.Messages())
+			assert.Empty(t, c.Text())
+			return c.RewriteText("what is new?")
+		}),
+	})
+	final := a.Run(t.Context(), agent.NewState(agent.System("be kind"))).MustGet()
+	assert.Equal(t, "system: be kind\nuser: what is new?\nassistant: hi\n", agenttest.Transcript(final))
+}
+
+// An observer may be as strict as a control: with Abort its failure fails the run. The
+// other observers are told all the same.
+func TestObserversThatAbort(t *testing.T) {
+	for _, at := range []hooks.PointName{
+		hooks.InputSubmitted, hooks.ExecutionStart, hooks.StepStart, hooks.PreInference, hooks.PostInference, hooks.StepEnd, hooks.Stop,
+	} {
+		t.Run(string(at), func(t *testing.T) {
+			told := 0
+			end := play(t, agenttest.Script(agenttest.Say("hi")), []hooks.Hook{
+				hooks.ObserveAll("a", func(context.Context, hooks.Context) error { told++; return nil }, at),
+				hooks.ObserveAll("strict", func(context.Context, hooks.Context) error { return errBoom }, at).WithFailure(hooks.Abort),
+				hooks.ObserveAll("b", func(context.Context, hooks.Context) error { told++; return nil }, at),
+			})
+			require.ErrorIs(t, end.err, errBoom)
+			assert.Equal(t, agent.StatusFailed, end.Status())
+			assert.Equal(t, 2, told)
+		})
+	}
+}
+
+func TestProcessorSaysWhatItIs(t *testing.T) {
+	assert.Equal(t, "HookProcessor", hooks.NewSet().Compile().MustGet().AroundRun().String())
+}
