@@ -75,7 +75,7 @@ func TestPriority(t *testing.T) {
 		t.Run(tc.given, func(t *testing.T) {
 			var n names
 			var list []hooks.Hook
-			for _, one := range strings.Fields(tc.given) {
+			for one := range strings.FieldsSeq(tc.given) {
 				name, priority := one, 0
 				if _, err := fmt.Sscanf(strings.Replace(one, ":", " ", 1), "%s %d", &name, &priority); err != nil {
 					name = one
