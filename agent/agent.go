@@ -79,14 +79,29 @@ func New(c Config) mo.Result[*Agent] {
 	if c.Observer != nil {
 		innermost = asked{c.Driver}
 	}
-	a.driver = lo.ReduceRight(c.WrapDriver, wrapped[Driver], innermost)
-	a.executor = lo.ReduceRight(c.WrapExecutor, wrapped[Executor], c.Executor)
+	var driving, executing error
+	a.driver, driving = wrapped("driver", c.WrapDriver, innermost)
+	a.executor, executing = wrapped("executor", c.WrapExecutor, c.Executor)
+	if err := errors.Join(driving, executing); err != nil {
+		return mo.Err[*Agent](fmt.Errorf("agent %q: %w", c.Name, err))
+	}
 	a.run = chain(c.AroundRun, a.steps)
 	a.step = chain(c.AroundStep, a.performStep)
 	return mo.Ok(a)
 }
 
-func wrapped[T any](inner T, wrap func(T) T, _ int) T { return wrap(inner) }
+// wrapped puts the wrappers around the innermost, the first outermost.
+func wrapped[T any](what string, wrappers []func(T) T, innermost T) (T, error) {
+	for i, wrap := range slices.Backward(wrappers) {
+		if wrap == nil {
+			return innermost, fmt.Errorf("wrapper %d of the %s is nil", i+1, what)
+		}
+		if innermost = wrap(innermost); any(innermost) == nil {
+			return innermost, fmt.Errorf("wrapper %d of the %s returned nil", i+1, what)
+		}
+	}
+	return innermost, nil
+}
 
 // chain builds the call order once: the first processor is the outermost.
 func chain(processors []Processor, innermost Next) Next {

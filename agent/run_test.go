@@ -23,6 +23,18 @@ func TestNewSaysEverythingThatIsMissing(t *testing.T) {
 	}
 }
 
+// A wrapper that swallows what it was given might have been a guard.
+func TestWrappersMustReturnSomething(t *testing.T) {
+	swallow := func(agent.Driver) agent.Driver { return nil }
+	keep := func(d agent.Driver) agent.Driver { return d }
+	err := agent.New(agent.Config{
+		Driver: agenttest.Script(), WrapDriver: []func(agent.Driver) agent.Driver{keep, swallow},
+		WrapExecutor: []func(agent.Executor) agent.Executor{nil},
+	}).Error()
+	require.ErrorContains(t, err, "wrapper 2 of the driver returned nil")
+	require.ErrorContains(t, err, "wrapper 1 of the executor is nil")
+}
+
 // SW-19: an agent without hooks is the plain loop.
 func TestRunIsTheLoop(t *testing.T) {
 	final := play(t,

@@ -73,7 +73,8 @@ type Step struct {
 	// ID is the service's id of the reply.
 	ID string
 	// Prior is what middleware around the driver wants changed in the state before
-	// the reply is recorded, Effects after it. Drivers leave both empty.
+	// the reply is recorded, Effects after it. The driver of a live model leaves both
+	// empty.
 	Prior, Effects Effects
 	// Stop, when set by middleware, ends the run: no call of the reply runs. With an
 	// empty Message no model was asked and no step is recorded.
