@@ -92,7 +92,7 @@ var layers = map[string]layer{
 
 	// What helps to test the seams.
 	"agent/agenttest": {Ours: []string{"agent"}, Modules: core, Test: true},
-	"hooks/hookstest": {Ours: []string{"agent", "hooks"}, Modules: core, Test: true, Planned: true},
+	"hooks/hookstest": {Ours: []string{"agent", "hooks"}, Modules: core, Test: true},
 
 	// Models.
 	"drivers/replay": {

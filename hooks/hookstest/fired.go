@@ -1,0 +1,179 @@
+package hookstest
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Fired is what came of firing a moment.
+type Fired struct {
+	// Point is where the hooks were asked.
+	Point hooks.PointName
+	// Called names the hooks that were called, in that order. One whose matchers said
+	// no is not among them.
+	Called []string
+
+	// Decision is what counts of all that the controls decided: Pass when none had an
+	// opinion. Reason is the sentence given with it, and Hook the one who decided.
+	Decision hooks.Decision
+	Reason   string
+	Hook     string
+	// Outcome is the whole of it; nil when there is none.
+	Outcome *hooks.Outcome
+
+	// Err is what a hook failed with, whatever its policy made of that; nil when none
+	// failed. Of several failures it is the first, and of one that was retried the
+	// last. Policy is what was done about it: closed, open, abort.
+	Err    error
+	Policy string
+
+	// Effects is what all controls want added to the state, in order.
+	Effects agent.Effects
+	// Events is what the observer of an agent is told of the hooks.
+	Events []hooks.Event
+
+	// Input is the input as the hooks left it. At the input points only.
+	Input []agent.Message
+	// Request is what the model is asked with, and Shown what it is shown. At
+	// PreInference only.
+	Request agent.Request
+	Shown   []agent.Message
+	// Reply is the model's turn as the hooks left it. At PostInference only.
+	Reply agent.Step
+	// Call is the effective call, and Result what the model was told in the end; nil
+	// when the run failed before. At the points of a tool call only.
+	Call   agent.ToolCall
+	Result *agent.ToolResult
+
+	// State is the state that the run ended in, with all that was added. Its Status
+	// and StopSignal say what became of the run.
+	State agent.State
+	// RunErr is the error of the run, an *agent.RunError: a hook whose policy aborts
+	// fails it, and so do RunFailure and some moments of End.
+	RunErr error
+}
+
+func newFired(m Moment, seen hooks.Context, final agent.State, err error, events []hooks.Event) Fired {
+	f := Fired{Point: m.at, Decision: hooks.Pass, State: final, RunErr: err}
+	f.Events = lo.Filter(events, func(e hooks.Event, _ int) bool { return e.Hook != theirs })
+	allowed := ""
+	for _, e := range f.Events {
+		switch e.Kind {
+		case hooks.HookStart:
+			if e.Attempt == 1 {
+				f.Called = append(f.Called, e.Hook)
+			}
+		case hooks.HookComplete, hooks.HookBlocked:
+			f.Effects = f.Effects.Plus(e.Outcome.Effects())
+			if e.Decision == hooks.Allow && allowed == "" {
+				allowed = e.Hook
+			}
+		case hooks.HookFailed, hooks.HookTimeout:
+			if f.Err == nil && e.Policy != "retry" {
+				f.Err, f.Policy = e.Err, e.Policy
+			}
+		}
+	}
+	if seen != nil && seen.Frozen() != nil {
+		f.Outcome = seen.Frozen()
+		f.Decision, f.Reason, f.Hook = f.Outcome.Decision(), f.Outcome.Reason(), f.Outcome.Hook()
+	}
+	if allowed != "" && (f.Decision == hooks.Pass || f.Decision == hooks.Allow) {
+		f.Decision, f.Hook = hooks.Allow, allowed
+	}
+	f.leave(seen)
+	if tool := m.reply.Message.CallCount() > 0; tool && f.Call.Name != "" {
+		if results := m.results(final); len(results) > 0 {
+			f.Result = &results[0]
+		}
+	}
+	return f
+}
+
+// leave takes over what the hooks left, as the observers of the point see it.
+func (f *Fired) leave(seen hooks.Context) {
+	switch c := seen.(type) {
+	case hooks.InputContext:
+		f.Input = c.Messages()
+	case hooks.ExecutionContext:
+		f.Input = c.Messages()
+	case hooks.InferenceContext:
+		f.Request = c.Request()
+		for _, m := range c.Messages() {
+			f.Shown = append(f.Shown, m)
+		}
+	case hooks.ReplyContext:
+		f.Reply = c.Reply()
+	case hooks.ToolContext:
+		f.Call = c.Call().ToolCall
+	case hooks.ToolResultContext:
+		f.Call = c.Call().ToolCall
+	case hooks.ToolFailureContext:
+		f.Call = c.Call().ToolCall
+	}
+}
+
+// Ran reports whether the tool's body ran. It is false at points without a tool.
+func (f Fired) Ran() bool { return f.Result != nil && f.Result.Executed() }
+
+// Text is the text that the point leaves: the input, the reply, or what the model
+// is told of a tool call. It is empty elsewhere.
+func (f Fired) Text() string {
+	switch {
+	case f.Result != nil:
+		return f.Result.Text()
+	case f.Input != nil:
+		return strings.Join(lo.Map(f.Input, func(m agent.Message, _ int) string { return m.Text() }), "\n")
+	}
+	return f.Reply.Message.Text()
+}
+
+// Added is the texts that hooks added for the model, of messages and of context,
+// in order.
+func (f Fired) Added() []string {
+	var out []string
+	for _, e := range f.Effects.All() {
+		if text, ok := e.Context(); ok {
+			out = append(out, text)
+		} else if m, ok := e.Message(); ok {
+			out = append(out, m.Text())
+		}
+	}
+	return out
+}
+
+// String is a line for a failed test: the decision, who made it and why, and what
+// failed.
+func (f Fired) String() string {
+	var b strings.Builder
+	b.WriteString(string(f.Decision))
+	if f.Hook != "" {
+		b.WriteString(" by " + f.Hook)
+	}
+	if f.Reason != "" {
+		b.WriteString(": " + f.Reason)
+	}
+	switch {
+	case f.Err != nil && !f.Outcome.HookFailed():
+		fmt.Fprintf(&b, " (failed %s: %v)", f.Policy, f.Err)
+	case len(f.Called) == 0:
+		b.WriteString(" (no hook was called)")
+	}
+	return b.String()
+}
+
+func calls(m agent.Message) iter.Seq[agent.ToolCall] {
+	return func(yield func(agent.ToolCall) bool) {
+		for _, c := range m.Calls() {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}

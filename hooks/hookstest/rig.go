@@ -1,0 +1,230 @@
+package hookstest
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// rig is what an agent is made of that gets to a moment: a model that plays it, and
+// hooks that are there in no other step.
+type rig struct {
+	Moment
+
+	hooks *hooks.Compiled
+}
+
+// theirs is the source of what the rig itself adds.
+const theirs = "hookstest"
+
+func (r rig) config(observer agent.Observer) agent.Config {
+	criterion := agent.CriterionFunc(r.judge)
+	return agent.Config{
+		Name:       r.run.Agent,
+		Driver:     agent.DriverFunc(r.answer),
+		WrapDriver: []func(agent.Driver) agent.Driver{r.atItsStep},
+		Executor:   r.executorInside(),
+		WrapExecutor: []func(agent.Executor) agent.Executor{func(inner agent.Executor) agent.Executor {
+			return oneStep{step: len(r.before), there: r.hooks.WrapExecutor(inner), elsewhere: inner}
+		}},
+		AroundRun:  []agent.Processor{agent.ProcessorFunc(r.begin), r.hooks.AroundRun(), agent.ProcessorFunc(r.end)},
+		AroundStep: []agent.Processor{agent.ProcessorFunc(r.step)},
+		Criterion:  oneVerdict{step: len(r.before) + 1, there: r.hooks.WrapCriterion(criterion, 0), elsewhere: criterion},
+		Request:    r.request,
+		Observer:   observer,
+		Background: []agent.Background{r.hooks.Background()},
+	}
+}
+
+// settings place the run.
+func (r rig) settings() agent.RunSettings {
+	settings := agent.RunSettings{ID: r.run.ID, Stage: r.run.Stage, Iteration: r.run.Iteration}
+	if r.run.Depth > 0 || r.run.Parent != "" {
+		settings.Parent = agent.Run{
+			ID: lo.CoalesceOrEmpty(r.run.Parent, "run_parent"), Root: r.run.Root, Depth: max(r.run.Depth-1, 0),
+		}
+	}
+	return settings
+}
+
+// begin applies what is to be there before the run.
+func (r rig) begin(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	effects := r.effects
+	if r.continuations > 0 {
+		effects = append(slices.Clip(effects), agent.RunKey[int]("hooks.continuations").Set(r.continuations))
+	}
+	return next(ctx, s.Apply(agent.EffectsOf(effects...).From(theirs)))
+}
+
+// end makes the run end as End says.
+func (r rig) end(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	signal := r.signal
+	switch r.status {
+	case "":
+		return next(ctx, s)
+	case agent.StatusDenied: // before any step
+		s = s.WithInput()
+	default:
+		final, err := next(ctx, s).Get()
+		if err != nil {
+			return mo.Err[agent.State](err)
+		}
+		s = final
+	}
+	signal.Reason = lo.CoalesceOrEmpty(signal.Reason, usualReasons[r.status])
+	return mo.Ok(s.WithStop(signal).WithStatus(r.status))
+}
+
+// usualReasons is why a run ends with a status where the moment does not say.
+var usualReasons = map[agent.Status]agent.StopReason{
+	agent.StatusDone: agent.StopCompleted, agent.StatusStopped: agent.StopByHook, agent.StatusFailed: agent.StopError,
+	agent.StatusDenied: agent.StopDenied, agent.StatusCancelled: agent.StopUser, agent.StatusInterrupted: agent.StopRejected,
+}
+
+// step puts the hooks around the step of the moment.
+func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	switch taken := s.RunStepCount(); {
+	case taken == len(r.before):
+		return r.hooks.AroundStep().Process(ctx, s, next)
+	case taken < len(r.before):
+		return counting.AroundStep().Process(ctx, s, next)
+	}
+	return next(ctx, s)
+}
+
+// counting is hooks that do nothing: where there are some at StepEnd, the steps of a
+// run are summed up for those that come later.
+var counting = hooks.NewSet(hooks.ObserveAll(theirs, func(context.Context, hooks.Context) error { return nil }, hooks.StepEnd)).Compile().MustGet()
+
+// judge lets the run take all steps before the moment, and the step after a tool
+// call.
+func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error) {
+	verdict, err := agent.Base.Evaluate(ctx, s).Get()
+	taken := s.RunStepCount()
+	switch {
+	case err != nil || verdict.Verdict == agent.Forbid:
+	case taken > 0 && taken <= len(r.before):
+		return agent.Evaluation{Verdict: agent.RequestContinuation}, nil
+	case verdict.Verdict == agent.AllowStop && r.signal.Reason.Soft():
+		verdict.Signal = r.signal
+	}
+	return verdict, err
+}
+
+// answer is the model: the steps before the moment, its own, and "done".
+func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
+	taken := s.RunStepCount()
+	reply := agent.Step{Message: agent.Assistant("done")}
+	switch {
+	case taken < len(r.before):
+		reply = r.before[taken]
+	case taken == len(r.before) && r.broken != nil:
+		return agent.Step{}, r.broken
+	case taken == len(r.before) && r.reply.Message.Role() != "":
+		reply = r.reply
+	}
+	if reply.Message.Role() == "" {
+		reply.Message = agent.Assistant("")
+	}
+	reply.Model = lo.CoalesceOrEmpty(reply.Model, "script")
+	reply.FinishReason = lo.CoalesceOrEmpty(reply.FinishReason,
+		lo.Ternary(reply.Message.CallCount() > 0, agent.FinishToolCalls, agent.FinishStop))
+	return reply, nil
+}
+
+// atItsStep puts the hooks around the model in the step of the moment.
+func (r rig) atItsStep(inner agent.Driver) agent.Driver {
+	hooked := r.hooks.WrapDriver(inner)
+	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
+		if s.RunStepCount() != len(r.before) {
+			return inner.Next(ctx, s).Get()
+		}
+		return hooked.Next(ctx, s).Get()
+	})
+}
+
+func (r rig) executorInside() agent.Executor {
+	if r.executor != nil {
+		return r.executor
+	}
+	return tools{r}
+}
+
+// tools answers calls: those of the moment's step as the moment says, others with
+// "ok".
+type tools struct{ rig }
+
+// Prepare decides that the tool runs, unless the moment says otherwise.
+func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	p := &agent.Prepared{Original: c, Call: c}
+	if s.RunStepCount() != len(x.before) {
+		return mo.Ok(p)
+	}
+	if asked := x.reply.Message.Call(c.Index); x.invalid != nil && c.Arguments == asked.Arguments {
+		reason := agent.ReasonInvalid
+		if wrong, ok := errors.AsType[*agent.ArgumentsError](x.invalid); ok {
+			reason = wrong.Reason()
+		}
+		p.Invalid, p.Disposition = x.invalid, agent.DisposeAnswer
+		p.Answer = agent.NotExecuted(c, reason, "", x.invalid.Error())
+		p.Answer.Err = x.invalid
+	} else if x.result.Status == agent.ToolNotExecuted || x.result.Status == agent.ToolMocked {
+		p.Disposition, p.Answer = agent.DisposeAnswer, x.result.To(p)
+	}
+	return mo.Ok(p)
+}
+
+// Execute answers.
+func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	if p.Disposition == agent.DisposeAnswer {
+		return mo.Ok(p.Answer)
+	}
+	answer := good("ok")
+	if s.RunStepCount() == len(x.before) && x.result.Status != "" {
+		answer = x.result
+	}
+	return mo.Ok(answer.To(p))
+}
+
+// oneStep is an executor that is another one in one step of the run.
+type oneStep struct {
+	step             int
+	there, elsewhere agent.Executor
+}
+
+func (x oneStep) in(s agent.State) agent.Executor {
+	if s.RunStepCount() == x.step {
+		return x.there
+	}
+	return x.elsewhere
+}
+
+// Prepare lets the executor of the step prepare the call.
+func (x oneStep) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return x.in(s).Prepare(ctx, s, c)
+}
+
+// Execute lets the executor of the step execute the call.
+func (x oneStep) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	return x.in(s).Execute(ctx, s, p)
+}
+
+// oneVerdict is a criterion that is another one after some number of steps.
+type oneVerdict struct {
+	step             int
+	there, elsewhere agent.Criterion
+}
+
+// Evaluate asks the criterion that is there after that many steps.
+func (x oneVerdict) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
+	if s.RunStepCount() == x.step {
+		return x.there.Evaluate(ctx, s)
+	}
+	return x.elsewhere.Evaluate(ctx, s)
+}
