@@ -68,12 +68,12 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 		return s, prior, nil, nil
 	}
 	var last *Outcome
-	payload := func() InferenceContext {
-		p := &inferencePayload{base: base{state: s, point: PreInference, frozen: last, step: s.RunStepCount()}}
+	payload := func(frozen *Outcome) InferenceContext {
+		p := &inferencePayload{base: base{state: s, point: PreInference, frozen: frozen, step: s.RunStepCount()}}
 		return InferenceContext{p.common(), p}
 	}
 	for _, e := range d.hooks.pre.controls {
-		o, err := e.consult(ctx, payload())
+		o, err := e.consult(ctx, payload(nil))
 		if err != nil {
 			return s, prior, nil, err
 		}
@@ -92,13 +92,15 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 			prior = prior.Plus(more)
 			s = s.Apply(more)
 		}
-		last = o
+		if o.decision != Allow || last == nil {
+			last = o
+		}
 		if o.decision == StopRun {
 			stop = signalOf(o)
 			break
 		}
 	}
-	return s, prior, stop, d.hooks.pre.announce(ctx, d.hooks.pool, payload())
+	return s, prior, stop, d.hooks.pre.announce(ctx, d.hooks.pool, payload(last))
 }
 
 // spelledOut is a hook's effects with its context as the message that it becomes,
@@ -127,16 +129,16 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 		return reply, nil
 	}
 	var last *Outcome
-	payload := func() ReplyContext {
+	payload := func(frozen *Outcome) ReplyContext {
 		kind := agent.StepFinalResponse
 		if reply.Message.CallCount() > 0 {
 			kind = agent.StepToolExecution
 		}
-		p := &inferencePayload{base: base{state: s, point: PostInference, frozen: last, step: s.RunStepCount(), kind: kind}, reply: reply}
+		p := &inferencePayload{base: base{state: s, point: PostInference, frozen: frozen, step: s.RunStepCount(), kind: kind}, reply: reply}
 		return ReplyContext{p.common(), p}
 	}
 	for _, e := range d.hooks.post.controls {
-		o, err := e.consult(ctx, payload())
+		o, err := e.consult(ctx, payload(nil))
 		if err != nil {
 			return reply, err
 		}
@@ -154,12 +156,14 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 			reply.Effects = reply.Effects.Plus(o.effects)
 			s = s.Apply(o.effects)
 		}
-		last = o
+		if o.decision != Allow || last == nil {
+			last = o
+		}
 		if o.decision == Withhold {
 			break
 		}
 	}
-	return reply, d.hooks.post.announce(ctx, d.hooks.pool, payload())
+	return reply, d.hooks.post.announce(ctx, d.hooks.pool, payload(last))
 }
 
 // replaced is the new reply with what middleware further in wants besides: that

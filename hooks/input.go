@@ -29,12 +29,12 @@ func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agen
 	var last *Outcome
 	var effects agent.Effects
 	input := inputOf(s)
-	payload := func() C {
-		p := &runPayload{base: base{state: s, point: at, frozen: last, step: s.RunStepCount()}, input: input}
+	payload := func(frozen *Outcome) C {
+		p := &runPayload{base: base{state: s, point: at, frozen: frozen, step: s.RunStepCount()}, input: input}
 		return view(inputView{p.common(), p})
 	}
 	for _, e := range m.controls {
-		o, err := e.consult(ctx, payload())
+		o, err := e.consult(ctx, payload(nil))
 		if err != nil {
 			return s, err
 		}
@@ -60,7 +60,7 @@ func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agen
 			break
 		}
 	}
-	return s, m.announce(ctx, c.pool, payload())
+	return s, m.announce(ctx, c.pool, payload(last))
 }
 
 // denied is the state of a run whose input was not let in: the input is gone.

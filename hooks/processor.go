@@ -165,11 +165,11 @@ func foldStep[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent
 	}
 	var last *Outcome
 	var effects agent.Effects
-	payload := func() C {
-		return view(&base{state: s, point: at, frozen: last, step: s.RunStepCount()})
+	payload := func(frozen *Outcome) C {
+		return view(&base{state: s, point: at, frozen: frozen, step: s.RunStepCount()})
 	}
 	for _, e := range m.controls {
-		o, err := e.consult(ctx, payload())
+		o, err := e.consult(ctx, payload(nil))
 		if err != nil {
 			return s, err
 		}
@@ -185,5 +185,5 @@ func foldStep[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent
 			break
 		}
 	}
-	return s, m.announce(ctx, c.pool, payload())
+	return s, m.announce(ctx, c.pool, payload(last))
 }
