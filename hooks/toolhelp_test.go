@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/samber/lo"
+	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
@@ -20,7 +21,8 @@ import (
 // workshop is tools that remember what ran.
 type workshop struct {
 	mu  sync.Mutex
-	ran []string
+	ran []string // tool and arguments
+	ids []string // of the calls
 }
 
 var errPaper = errors.New("out of paper")
@@ -31,7 +33,7 @@ func (w *workshop) capability() capability.Capability {
 	note := func(c toolexec.Call) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.ran = append(w.ran, c.Name+" "+c.Arguments)
+		w.ran, w.ids = append(w.ran, c.Name+" "+c.Arguments), append(w.ids, c.ID)
 	}
 	type bash struct {
 		Command string `json:"command"`
@@ -171,3 +173,6 @@ func approving(verdict agent.ApprovalVerdict) capability.Capability {
 
 // note is a value that hooks and tools leave in the session.
 var note = agent.SessionKey[string]("note")
+
+// okOutcome is an outcome as a hook's answer.
+func okOutcome(o *hooks.Outcome) hooks.Result { return mo.Ok(o) }
