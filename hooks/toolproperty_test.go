@@ -252,7 +252,7 @@ func drawScene(t *rapid.T) scene {
 }
 
 // play is how a run of the scene ends, and the ids of the calls whose tools ran.
-func (s scene) play(t *rapid.T, outer *testing.T) (final agent.State, ran []string, err error) {
+func (s scene) play(outer *testing.T, t *rapid.T) (final agent.State, ran []string, err error) {
 	list := append(lo.Map(s.before, func(h drawnHook, _ int) hooks.Hook { return h.before() }),
 		lo.Map(s.after, func(h drawnHook, _ int) hooks.Hook { return h.after() })...)
 	var shop workshop
@@ -309,7 +309,7 @@ func (s scene) losesResults() bool {
 func TestToolHooksKeepTheRules(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawScene(rt)
-		final, ran, err := s.play(rt, t)
+		final, ran, err := s.play(t, rt)
 		requireOneAnswerEach(rt, final, len(s.calls))
 
 		fates, end := s.fates()
