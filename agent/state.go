@@ -335,11 +335,10 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 		d.failures++
 	}
 	copy(kept.results, results)
-	*kept.body = stepBody{
-		index: d.steps.Len() - d.first, at: at, results: kept.results,
-		message: reply.Message, finish: reply.FinishReason, usage: reply.Usage, model: reply.Model, id: reply.ID,
-		started: started, took: time.Since(started), failure: failure,
-	}
+	b := kept.body // filled in place: a copy would cost as much as making it
+	b.index, b.at, b.results = d.steps.Len()-d.first, at, kept.results
+	b.message, b.finish, b.usage, b.model, b.id = reply.Message, reply.FinishReason, reply.Usage, reply.Model, reply.ID
+	b.started, b.took, b.failure = started, time.Since(started), failure
 	d.steps = d.steps.Append(StepRecord{kept.body})
 	out := State{d}
 	for _, r := range results {
