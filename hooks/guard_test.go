@@ -69,7 +69,7 @@ func TestGuardThatCannotDecideLetsNothingThrough(t *testing.T) {
 			}
 			end := play(t, script(), []hooks.Hook{checker(tc.ask)})
 			require.NoError(t, end.err)
-			result := end.State.Message(2)
+			result := end.Message(2)
 			assert.Equal(t, tc.ran, result.Status() == agent.ToolExecuted)
 			failed := end.told(hooks.HookFailed)
 			if tc.text == "" {
@@ -81,7 +81,7 @@ func TestGuardThatCannotDecideLetsNothingThrough(t *testing.T) {
 			assert.Contains(t, result.Text(), tc.text)
 
 			open := play(t, script(), []hooks.Hook{checker(tc.ask).WithFailure(hooks.Open)})
-			assert.Equal(t, "x", open.State.Message(2).Text())
+			assert.Equal(t, "x", open.Message(2).Text())
 			assert.Equal(t, failed, open.told(hooks.HookFailed), "told all the same")
 		})
 	}

@@ -47,7 +47,7 @@ type Fired struct {
 	// Reply is the model's turn as the hooks left it. At PostInference only.
 	Reply agent.Step
 	// Call is the effective call, and Result what the model was told in the end; nil
-	// when the run failed before. At the points of a tool call only.
+	// when the run failed before that. At the points of a tool call only.
 	Call   agent.ToolCall
 	Result *agent.ToolResult
 
@@ -64,6 +64,9 @@ func newFired(m Moment, seen hooks.Context, final agent.State, err error, events
 	f.Events = lo.Filter(events, func(e hooks.Event, _ int) bool { return e.Hook != theirs })
 	allowed := ""
 	for _, e := range f.Events {
+		if e.Call.Name != "" {
+			f.Call = e.Call
+		}
 		switch e.Kind {
 		case hooks.HookStart:
 			if e.Attempt == 1 {
@@ -87,8 +90,8 @@ func newFired(m Moment, seen hooks.Context, final agent.State, err error, events
 	if allowed != "" && (f.Decision == hooks.Pass || f.Decision == hooks.Allow) {
 		f.Decision, f.Hook = hooks.Allow, allowed
 	}
-	f.leave(seen)
-	if tool := m.reply.Message.CallCount() > 0; tool && f.Call.Name != "" {
+	f = f.leaving(seen)
+	if f.Call.Name != "" {
 		if results := m.results(final); len(results) > 0 {
 			f.Result = &results[0]
 		}
@@ -96,8 +99,8 @@ func newFired(m Moment, seen hooks.Context, final agent.State, err error, events
 	return f
 }
 
-// leave takes over what the hooks left, as the observers of the point see it.
-func (f *Fired) leave(seen hooks.Context) {
+// leaving is f with what the hooks left, as the observers of the point see it.
+func (f Fired) leaving(seen hooks.Context) Fired {
 	switch c := seen.(type) {
 	case hooks.InputContext:
 		f.Input = c.Messages()
@@ -117,6 +120,7 @@ func (f *Fired) leave(seen hooks.Context) {
 	case hooks.ToolFailureContext:
 		f.Call = c.Call().ToolCall
 	}
+	return f
 }
 
 // Ran reports whether the tool's body ran. It is false at points without a tool.
