@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/samber/mo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
@@ -78,7 +80,12 @@ func (c ToolContext) Invalid() error { return c.p.Invalid }
 
 // Allow has nothing against the call. It skips neither another hook nor an
 // approval.
-func (c ToolContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c ToolContext) Allow(effects ...agent.Effect) Result {
+	if len(effects) == 0 {
+		return mo.Ok(c.info.allowed) // inlined, so that c is not copied
+	}
+	return c.allow(effects)
+}
 
 // Deny forbids the call: the tool does not run, the model is told why, and the
 // other calls of the step go on. An empty reason is still a denial.
@@ -194,7 +201,12 @@ func (c resultView) Index() int { return c.p.Original.Index }
 func (c resultView) Text() string { return c.r.Text() }
 
 // Allow lets the answer stand, and may add to the state.
-func (c resultView) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c resultView) Allow(effects ...agent.Effect) Result {
+	if len(effects) == 0 {
+		return mo.Ok(c.info.allowed)
+	}
+	return c.allow(effects)
+}
 
 // Replace puts another text in the place of the answer; its status stays.
 func (c resultView) Replace(text string, effects ...agent.Effect) Result {

@@ -8,10 +8,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// asking is how far the asking about one call has come, once a hook said something.
+// asking is how far the asking about one call has come.
 type asking struct {
 	call    *agent.Prepared // as it stands, with the original call
 	effects agent.Effects   // of the hooks
+	changed bool            // some hook wants something else than p
 
 	final, ask, mock, rewrite, allow *Outcome
 }
@@ -24,20 +25,17 @@ func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *t
 		c.state = s.Apply(p.Effects)
 	}
 	limited := contextOf(ctx, s, p.Original.Index)
-	var a *asking
+	a := asking{call: p}
 	for _, e := range hooks.pre.controls {
 		if limited.seen() {
 			limited = contextOf(ctx, s, p.Original.Index)
 		}
 		o, err := e.consultWith(ctx, limited, c.state, &c)
-		if err == nil && (o == nil || o.plain()) {
-			continue
-		}
-		if a == nil {
-			a = &asking{call: p}
-		}
 		if err != nil {
-			return a.broken(ctx, err)
+			return broken(ctx, a.sofar(), err)
+		}
+		if o == nil || o == preToolUse.allowed || o.plain() {
+			continue
 		}
 		a.fold(ctx, s, o)
 		c.state, c.p = s.Apply(a.call.Effects.Plus(a.effects)), a.call
@@ -45,24 +43,20 @@ func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *t
 			break
 		}
 	}
-	decided := p
-	if a != nil {
-		decided, c.frozen = a.settle()
+	if a.changed {
+		p, c.frozen = a.settle()
 	}
-	if len(hooks.pre.observers)+len(hooks.pre.detached) == 0 {
-		return mo.Ok(decided)
-	}
-	if err := hooks.pre.announce(ctx, x.hooks.pool, c); err != nil {
-		if a == nil {
-			a = &asking{call: p}
+	if len(hooks.pre.observers)+len(hooks.pre.detached) > 0 {
+		if err := hooks.pre.announce(ctx, x.hooks.pool, c); err != nil {
+			return broken(ctx, p, err)
 		}
-		return a.broken(ctx, err)
 	}
-	return mo.Ok(decided)
+	return mo.Ok(p)
 }
 
 // fold takes an answer in.
 func (a *asking) fold(ctx context.Context, s agent.State, o *Outcome) {
+	a.changed = true
 	switch o.decision {
 	case StopRun, Deny:
 		a.final = o
@@ -93,10 +87,16 @@ func firstOf(outcomes ...*Outcome) *Outcome {
 	return nil
 }
 
-// settle is the call as it was decided upon, and the outcome that counts.
-func (a *asking) settle() (*agent.Prepared, *Outcome) {
+// sofar is the call as it stands, with what the hooks add.
+func (a *asking) sofar() *agent.Prepared {
 	p := *a.call
 	p.Effects = p.Effects.Plus(a.effects)
+	return &p
+}
+
+// settle is the call as it was decided upon, and the outcome that counts.
+func (a *asking) settle() (*agent.Prepared, *Outcome) {
+	p := a.sofar()
 	counts := firstOf(a.final, a.ask, a.mock, a.rewrite, a.allow)
 	switch {
 	case a.final != nil && a.final.decision == StopRun:
@@ -105,7 +105,7 @@ func (a *asking) settle() (*agent.Prepared, *Outcome) {
 		counts = nil
 	case a.final != nil:
 		p.Disposition, p.Answer = agent.DisposeAnswer, denial(p.Call, a.final)
-	case answered(&p): // invalid: the model must mend the call first; or denied further in
+	case answered(p): // invalid: the model must mend the call first; or denied further in
 		counts = firstOf(a.rewrite, a.allow)
 	default:
 		if a.mock != nil {
@@ -116,7 +116,7 @@ func (a *asking) settle() (*agent.Prepared, *Outcome) {
 			p.Disposition, p.Question = agent.DisposeAsk, &agent.Question{By: a.ask.hook, Reason: a.ask.reason}
 		}
 	}
-	return &p, counts
+	return p, counts
 }
 
 // answered reports whether the call does not run, whatever more is said, and is not
@@ -127,17 +127,17 @@ func answered(p *agent.Prepared) bool {
 
 // broken is the end of the asking for an error. When the run was cancelled, the
 // call is answered: that is no failure, and no permission.
-func (a *asking) broken(ctx context.Context, err error) mo.Result[*agent.Prepared] {
+func broken(ctx context.Context, p *agent.Prepared, err error) mo.Result[*agent.Prepared] {
 	if ctx.Err() == nil {
 		return mo.Err[*agent.Prepared](err)
 	}
-	p := *a.call
-	p.Effects = p.Effects.Plus(a.effects)
-	if !answered(&p) {
-		p.Disposition = agent.DisposeAnswer
-		p.Answer = agent.NotExecuted(p.Call, agent.ReasonCancelled, "", "not executed: the run was cancelled")
+	if answered(p) {
+		return mo.Ok(p)
 	}
-	return mo.Ok(&p)
+	q := *p
+	q.Disposition = agent.DisposeAnswer
+	q.Answer = agent.NotExecuted(p.Call, agent.ReasonCancelled, "", "not executed: the run was cancelled")
+	return mo.Ok(&q)
 }
 
 // mocked is the answer in the tool's place.

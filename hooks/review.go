@@ -81,7 +81,7 @@ func reviewAt[C resultContext](ctx context.Context, pool *pool, m *moment[C], at
 		case e.onFailure() != failOpen:
 			o = &Outcome{decision: Withhold, point: at.name, hook: e.name, failed: true, reason: "the run was cancelled before the hook could decide"}
 		}
-		if o == nil || o.plain() {
+		if o == nil || o == at.allowed || o.plain() {
 			continue
 		}
 		v.fold(ctx, at, o)

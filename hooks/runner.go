@@ -42,7 +42,7 @@ func (e *entry[C]) consult(ctx context.Context, c C) (*Outcome, error) {
 func (e *entry[C]) consultWith(ctx context.Context, limited *lazyContext, s agent.State, c *C) (*Outcome, error) {
 	if e.match == nil && e.timeout == 0 && !s.Observed() { // the short way: nothing to judge, nobody to tell
 		v := e.protected(limited, c)
-		if v.err == nil && (v.outcome == nil || v.outcome.plain()) && !limited.seen() {
+		if v.err == nil && (v.outcome == nil || v.outcome == e.info.allowed) && !limited.seen() {
 			return v.outcome, nil
 		}
 		if v = e.accepted(ctx, c, e.inTime(ctx, limited, v)); v.err == nil {
