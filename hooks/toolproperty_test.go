@@ -252,7 +252,7 @@ func drawScene(t *rapid.T) scene {
 }
 
 // play is how a run of the scene ends, and the ids of the calls whose tools ran.
-func (s scene) play(outer *testing.T, t *rapid.T) (final agent.State, ran []string, err error) {
+func (s scene) play(t *testing.T, rt *rapid.T) (final agent.State, ran []string, err error) {
 	list := append(lo.Map(s.before, func(h drawnHook, _ int) hooks.Hook { return h.before() }),
 		lo.Map(s.after, func(h drawnHook, _ int) hooks.Hook { return h.after() })...)
 	var shop workshop
@@ -268,8 +268,8 @@ func (s scene) play(outer *testing.T, t *rapid.T) (final agent.State, ran []stri
 		return agent.ToolCall{ID: s.ids[i], Name: c.tool, Arguments: c.arguments}
 	})
 	driver := agenttest.Script(agenttest.Reply(agent.Step{Message: agent.Assistant("", calls...)})).Then(agenttest.Say("done"))
-	a := hookedAgent(t, driver, recorder, list, more...)
-	inBubble(outer, func() { final, err = a.Run(context.Background(), agent.NewState(), agent.UserText("go")).Get() })
+	a := hookedAgent(rt, driver, recorder, list, more...)
+	inBubble(t, func() { final, err = a.Run(context.Background(), agent.NewState(), agent.UserText("go")).Get() })
 	if failed, ok := errors.AsType[*agent.RunError](err); ok {
 		final = failed.State
 	}
