@@ -179,8 +179,12 @@ func (a *Agent) identity(settings RunSettings, s State) Run {
 		Parent: settings.Parent.ID, Root: settings.Parent.Root, Number: last.Number + 1,
 		Stage: settings.Stage, Iteration: settings.Iteration, Started: time.Now(),
 	}
-	run.ID = lo.CoalesceOrEmpty(run.ID, NewRunID())
-	run.Session = lo.CoalesceOrEmpty(run.Session, NewSessionID())
+	if run.ID == "" {
+		run.ID = NewRunID()
+	}
+	if run.Session == "" {
+		run.Session = NewSessionID()
+	}
 	if run.Parent == "" {
 		run.Root = run.ID
 	} else {
