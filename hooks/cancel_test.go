@@ -142,36 +142,60 @@ type valueKey struct{}
 
 // The context of a hook has the values of the run's, ends with it, and works as the
 // parent of others: without a goroutine, and cancelled when the hook has returned.
+// Whether the run is observed makes no difference.
 func TestContextOfAHook(t *testing.T) {
+	for name, recorder := range map[string]*agenttest.Recorder{"observed": agenttest.Record(), "unobserved": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var kept []context.Context
+				look := func(ctx context.Context) {
+					assert.NoError(t, ctx.Err())
+					assert.Equal(t, "v", ctx.Value(valueKey{}))
+					before := runtime.NumGoroutine()
+					child, cancel := context.WithCancel(ctx)
+					defer cancel()
+					assert.Equal(t, before, runtime.NumGoroutine(), "no goroutine passes the end on")
+					assert.NoError(t, child.Err())
+					assert.Equal(t, "v", child.Value(valueKey{}))
+					other, stop := context.WithTimeout(ctx, 2*hooks.DefaultTimeout)
+					defer stop()
+					deadline, _ := other.Deadline()
+					assert.Equal(t, hooks.DefaultTimeout, time.Until(deadline), "the tighter limit holds")
+					kept = append(kept, ctx, child)
+				}
+				blind := before("blind", allow) // it never looks
+				var shop workshop
+				a := hookedAgent(t, agenttest.Script(wants("bash", ls), agenttest.Say("done")), recorder, []hooks.Hook{
+					blind.WithPriority(9),
+					hooks.On(hooks.AtPreToolUse, "a", func(ctx context.Context, c hooks.ToolContext) hooks.Result { look(ctx); return c.Allow() }),
+					hooks.On(hooks.AtPreToolUse, "b", func(ctx context.Context, c hooks.ToolContext) hooks.Result { look(ctx); return c.Allow() }),
+					hooks.Observe(hooks.AtPreToolUse, "o", func(ctx context.Context, _ hooks.ToolContext) error { look(ctx); return nil }),
+					hooks.On(hooks.AtPostToolUse, "c", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { look(ctx); return c.Allow() }),
+					hooks.On(hooks.AtPostToolUse, "d", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { look(ctx); return c.Allow() }),
+				}, shop.capability())
+				final, err := a.Run(context.WithValue(t.Context(), valueKey{}, "v"), agent.NewState(), agent.UserText("go")).Get()
+				require.NoError(t, err)
+				assert.Equal(t, "ran ls", work{ending{State: final}, nil}.result(0).Text())
+				assert.Len(t, kept, 10)
+				for _, ctx := range kept {
+					assert.ErrorIs(t, ctx.Err(), context.Canceled, "a hook's context ends with it")
+				}
+			})
+		})
+	}
+}
+
+// A hook that looks at its context and answers too late has not answered, observed or
+// not.
+func TestLateAnswersOfUnobservedRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var kept []context.Context
-		look := func(ctx context.Context) {
-			assert.Equal(t, "v", ctx.Value(valueKey{}))
-			before := runtime.NumGoroutine()
-			child, cancel := context.WithCancel(ctx)
-			defer cancel()
-			assert.Equal(t, before, runtime.NumGoroutine(), "no goroutine passes the end on")
-			assert.NoError(t, child.Err())
-			assert.Equal(t, "v", child.Value(valueKey{}))
-			other, stop := context.WithTimeout(ctx, 2*hooks.DefaultTimeout)
-			defer stop()
-			deadline, _ := other.Deadline()
-			assert.Equal(t, hooks.DefaultTimeout, time.Until(deadline), "the tighter limit holds")
-			kept = append(kept, ctx, child)
-		}
-		ctx := context.WithValue(t.Context(), valueKey{}, "v")
-		w := workIn(t, ctx, []hooks.Hook{
-			hooks.On(hooks.AtPreToolUse, "a", func(ctx context.Context, c hooks.ToolContext) hooks.Result { look(ctx); return c.Allow() }),
-			hooks.On(hooks.AtPreToolUse, "b", func(ctx context.Context, c hooks.ToolContext) hooks.Result { look(ctx); return c.Allow() }),
-			hooks.Observe(hooks.AtPreToolUse, "o", func(ctx context.Context, _ hooks.ToolContext) error { look(ctx); return nil }),
-			hooks.On(hooks.AtPostToolUse, "c", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { look(ctx); return c.Allow() }),
-		}, wants("bash", ls))
-		require.NoError(t, w.err)
-		assert.Equal(t, "ran ls", w.result(0).Text())
-		assert.Len(t, kept, 8)
-		for _, ctx := range kept {
-			assert.ErrorIs(t, ctx.Err(), context.Canceled, "a hook's context ends with it")
-		}
+		var shop workshop
+		slow := hooks.On(hooks.AtPreToolUse, "slow", func(ctx context.Context, c hooks.ToolContext) hooks.Result { <-ctx.Done(); return c.Allow() })
+		a := hookedAgent(t, agenttest.Script(wants("bash", ls), agenttest.Say("done")), nil, []hooks.Hook{slow}, shop.capability())
+		final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		assert.Equal(t, agent.ReasonHookFailed, work{ending{State: final}, nil}.result(0).Reason)
+		assert.Empty(t, shop.ran)
 	})
 }
 
@@ -231,7 +255,9 @@ func TestLimitOfAnOuterHook(t *testing.T) {
 		assert.Len(t, w.events(hooks.HookTimeout), 1)
 		assert.Equal(t, agent.StatusCancelled, inner.Status())
 		assert.Empty(t, inner.events(hooks.HookTimeout))
-		assert.Len(t, inner.events(hooks.HookSkipped), 1)
+		skipped := inner.events(hooks.HookSkipped)
+		require.Len(t, skipped, 1)
+		assert.NotErrorIs(t, skipped[0].Err, hooks.ErrTimeout, "it was not its own limit")
 	})
 }
 

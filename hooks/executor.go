@@ -57,7 +57,7 @@ func (x *HookedToolExecutor) prepare(ctx context.Context, s agent.State, call *a
 	if err != nil {
 		return nil, err
 	}
-	return strictlyRead(identified(p, call)), nil
+	return identified(p, call), nil
 }
 
 // identified is a prepared call that says which call it is, if the executor left

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,10 +68,14 @@ func rawArguments(c hooks.ToolContext) map[string]any {
 // careless is an executor that says no more than it must, and leaves the rest to
 // the loop.
 type careless struct {
-	ran atomic.Int32
+	ran     atomic.Int32
+	sayCall bool // it says what is to run, though not what was asked
 }
 
-func (x *careless) Prepare(context.Context, agent.State, *agent.ToolCall) mo.Result[*agent.Prepared] {
+func (x *careless) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	if x.sayCall {
+		return mo.Ok(&agent.Prepared{Call: c})
+	}
 	return mo.Ok(&agent.Prepared{})
 }
 
@@ -84,8 +90,14 @@ func (x *careless) Execute(_ context.Context, _ agent.State, p *agent.Prepared) 
 // Hooks see which call it is and what became of it, however little the executor
 // says.
 func TestHooksAroundACarelessExecutor(t *testing.T) {
+	for _, x := range []*careless{{}, {sayCall: true}} {
+		testHooksAroundACarelessExecutor(t, x)
+	}
+}
+
+func testHooksAroundACarelessExecutor(t *testing.T, x *careless) {
+	t.Helper()
 	var seen []string
-	x := &careless{}
 	w := runOn(t, wrapped(t, x,
 		before("guard", func(c hooks.ToolContext) hooks.Result {
 			seen = append(seen, fmt.Sprint("before ", c.Tool(), " ", c.Call().ID, " ", c.Original().ID, " ", c.Index()))
@@ -191,9 +203,11 @@ func TestInvalidCalls(t *testing.T) {
 // no outer answer makes less of what an inner one decided.
 func TestHooksAroundHooks(t *testing.T) {
 	answers := map[hooks.Decision]func(hooks.ToolContext) hooks.Result{
-		hooks.Pass:  func(hooks.ToolContext) hooks.Result { return hooks.Result{} },
-		hooks.Allow: func(c hooks.ToolContext) hooks.Result { return c.Allow(note.Set(note.Or(c.State(), "") + "x")) },
-		hooks.Mock:  mock("mocked"), hooks.Ask: ask("sure?"), hooks.Deny: deny("no"), hooks.StopRun: stop("halt"),
+		hooks.Pass: func(hooks.ToolContext) hooks.Result { return hooks.Result{} },
+		hooks.Allow: func(c hooks.ToolContext) hooks.Result {
+			return c.Allow(note.Set(note.Or(c.State(), "")+"x"), agent.AddMessage(agent.UserText("allowed")))
+		},
+		hooks.Mock: mock("mocked"), hooks.Ask: ask("sure?"), hooks.Deny: deny("no"), hooks.StopRun: stop("halt"),
 	}
 	rank := map[hooks.Decision]int{hooks.Pass: 0, hooks.Allow: 0, hooks.Mock: 1, hooks.Ask: 2, hooks.Deny: 3, hooks.StopRun: 4}
 	for outer := range answers {
@@ -216,6 +230,9 @@ func TestHooksAroundHooks(t *testing.T) {
 				assert.Equal(t, map[string]int{"inner": 1, "outer": 1, "inner-after": 1, "outer-after": 1}, calls)
 				strongest := max(rank[outer], rank[inner])
 				mocked := outer == hooks.Mock || inner == hooks.Mock
+				added := strings.Repeat("x", lo.Count([]hooks.Decision{outer, inner}, hooks.Allow))
+				assert.Equal(t, added, note.Or(w.State, ""), "what both added")
+				assert.Equal(t, len(added), strings.Count(agenttest.Transcript(w.State), "allowed"))
 				assert.Equal(t, strongest == 2, questions == 1, "whether somebody was asked")
 				assert.Equal(t, strongest <= 2 && !mocked, x.ran.Load() == 1, "whether the tool ran")
 				switch strongest {

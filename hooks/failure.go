@@ -41,11 +41,12 @@ func (k failureKind) String() string {
 var (
 	// Closed takes a failure for a no: the call is denied, the result withheld, the
 	// input denied, the run stopped, whatever guards at the hook's point. Texts and
-	// events say that the hook could not decide, and name it.
+	// events say that the hook could not decide, and name it. It is for controls.
 	Closed = FailurePolicy{kind: failClosed}
-	// Open goes on as if the hook had no opinion.
+	// Open goes on as if the hook had no opinion. But a call that a hook rewrote into
+	// an invalid one does not run, since the hook did not want the original to.
 	Open = FailurePolicy{kind: failOpen}
-	// Abort fails the run.
+	// Abort fails the run. It is not for detached hooks, nobody waits for them.
 	Abort = FailurePolicy{kind: failAbort}
 )
 

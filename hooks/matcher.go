@@ -223,7 +223,11 @@ func AtDepth(least, most int) Matcher {
 	if most >= 0 && most < least {
 		return wrongMatcher("depth from %d to %d matches nothing", least, most)
 	}
-	return Matcher{text: fmt.Sprintf("depth %d to %d", least, most), full: func(o occasion) bool {
+	text := fmt.Sprintf("depth %d to %d", least, most)
+	if most < 0 {
+		text = fmt.Sprintf("depth %d or more", least)
+	}
+	return Matcher{text: text, full: func(o occasion) bool {
 		d := o.state.Run().Depth
 		return d >= least && (most < 0 || d <= most)
 	}}

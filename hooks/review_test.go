@@ -102,6 +102,12 @@ func TestStopAfterACall(t *testing.T) {
 	assert.Equal(t, agent.StatusStopped, w.Status())
 	assert.Equal(t, agent.Signal{Reason: agent.StopByHook, Message: "seen enough", Source: "enough"}, w.signal())
 	assert.Len(t, w.driver.Asked(), 1)
+
+	w = workWith(t, []hooks.Hook{
+		after("second", func(c hooks.ToolResultContext) hooks.Result { return c.Stop("two") }),
+		after("first", func(c hooks.ToolResultContext) hooks.Result { return c.Stop("one") }),
+	}, wants("bash", ls))
+	assert.Equal(t, "first", w.signal().Source, "of several, the one who spoke first")
 }
 
 // IP-46, LH-61: ToolFailed fires for an error, a panic and a timeout of the tool,
@@ -175,15 +181,19 @@ func TestControlsAtToolFailed(t *testing.T) {
 // in the state of the next step, and in the final state; for calls that did not run
 // as well. Applied once, in call order.
 func TestEffectsOfToolHooks(t *testing.T) {
-	trail := agent.SessionKey[string]("trail")
+	trail, early := agent.SessionKey[string]("trail"), agent.SessionKey[bool]("early")
 	add := func(c hooks.Context, name string) agent.Effect { return trail.Set(trail.Or(c.State(), "") + name) }
 	var atStep []string
 	w := workWith(t, []hooks.Hook{
 		before("first", func(c hooks.ToolContext) hooks.Result {
-			return c.Allow(add(c, "1"), agent.AddContext("context of first"))
+			return c.Allow(add(c, "1"), early.Set(true), agent.AddContext("context of first"))
 		}),
 		before("second", func(c hooks.ToolContext) hooks.Result { return c.Deny("no", add(c, "2")) }),
-		after("third", func(c hooks.ToolResultContext) hooks.Result { return c.Allow(add(c, "3")) }),
+		after("third", func(c hooks.ToolResultContext) hooks.Result {
+			first, there := early.From(c.State())
+			assert.True(t, there && first, "what hooks before the call added is still seen behind others")
+			return c.Allow(add(c, "3"))
+		}),
 		after("last", func(c hooks.ToolResultContext) hooks.Result {
 			return c.Allow(add(c, "-"), agent.AddMessage(agent.UserText("from last")))
 		}),
@@ -243,6 +253,11 @@ func TestConflicts(t *testing.T) {
 
 	w = workWith(t, set("a")[:1], wants("bash", ls, "bash", ls))
 	assert.Empty(t, w.events(hooks.HookConflict))
+
+	w = workWith(t, append(set("a")[:1], append(set("b")[:1], set("c")[0])...), wants("bash", ls))
+	conflicts = w.events(hooks.HookConflict)
+	require.Len(t, conflicts, 2)
+	assert.Equal(t, `session metadata "note" was set by b-before already; the later value stays`, conflicts[1].Reason, "by the last of them")
 }
 
 // What the controls decided is what observers are told; the one that stands, where

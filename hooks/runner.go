@@ -45,7 +45,7 @@ func (e *entry[C]) consultWith(ctx context.Context, limited *lazyContext, s agen
 		if v.err == nil && (v.outcome == nil || v.outcome == e.info.allowed) && !limited.seen() {
 			return v.outcome, nil
 		}
-		if v = e.accepted(ctx, c, e.inTime(ctx, limited, v)); v.err == nil {
+		if v = e.accepted(ctx, c, inTime(limited, v)); v.err == nil {
 			return v.outcome, nil
 		}
 		return e.failed(ctx, *c, v, 1)
@@ -122,12 +122,12 @@ func (e *entry[C]) call(ctx context.Context, c C) verdict {
 	}
 	s, index := c.where()
 	limited := contextOf(ctx, s, index)
-	return e.inTime(ctx, limited, e.protected(limited, &c))
+	return inTime(limited, e.protected(limited, &c))
 }
 
 // inTime is what a hook answered that had limited as its context.
-func (e *entry[C]) inTime(ctx context.Context, limited *lazyContext, v verdict) verdict {
-	if limited.end() && ctx.Err() == nil {
+func inTime(limited *lazyContext, v verdict) verdict {
+	if limited.end() {
 		return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, DefaultTimeout)}
 	}
 	return v

@@ -71,7 +71,8 @@ func (s Set) sorted(info *pointInfo) []Hook {
 // Compiled is a set of hooks that is ready to be called. It serves any number of
 // runs at once.
 type Compiled struct {
-	set Set
+	set   Set
+	known []string // tools
 
 	input     moment[InputContext]
 	execution moment[ExecutionContext]
@@ -99,7 +100,7 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 		return mo.Err[*Compiled](err)
 	}
 	c := &Compiled{
-		set:   s,
+		set: s, known: slices.Clone(tools),
 		input: momentOf(s, AtInputSubmitted), execution: momentOf(s, AtExecutionStart),
 		stepStart: momentOf(s, AtStepStart), stepEnd: momentOf(s, AtStepEnd),
 		pre: momentOf(s, AtPreInference), post: momentOf(s, AtPostInference),
@@ -124,6 +125,25 @@ func (c *Compiled) Dropped() int64 {
 
 // Background is the detached hooks, for an agent's Drain and Cancel.
 func (c *Compiled) Background() agent.Background { return c.pool }
+
+// Unused is the names of the hooks that no call of the known tools can reach, for
+// whoever prints or lints a set: a guard of a tool whose name is mistyped guards
+// nothing. There are none when no tools are known.
+func (c *Compiled) Unused() []string {
+	if len(c.known) == 0 {
+		return nil
+	}
+	return lo.FilterMap(c.set.hooks, func(h Hook, _ int) (string, bool) {
+		matcher := And(h.matchers...)
+		return h.name, lo.EveryBy(h.points, isTool) &&
+			lo.EveryBy(c.known, func(tool string) bool { return matcher.byName(tool) == no })
+	})
+}
+
+func isTool(at PointName) bool {
+	info, ok := infoOf(at)
+	return ok && info.tool
+}
 
 // check finds everything that is wrong with the hooks.
 func (s Set) check() error {

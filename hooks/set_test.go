@@ -336,6 +336,19 @@ func TestWrongHooks(t *testing.T) {
 	})
 }
 
+// Hooks that no known tool can reach are told to whoever asks; it is no error, a set
+// may serve several agents.
+func TestUnusedHooks(t *testing.T) {
+	var n names
+	start := hooks.On(hooks.AtStepStart, "start", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Pass() })
+	set := hooks.NewSet(start, n.before("all"), n.before("bash", hooks.ToolNamed("bash")), n.before("mistyped", hooks.ToolNamed("bsah")),
+		n.before("deep", hooks.ToolMatching("shell_*"), hooks.ArgumentEquals("n", 1)), n.before("argument", hooks.ArgumentEquals("n", 1)),
+		n.after("never").Matching(hooks.Not(hooks.ToolMatching("*"))))
+	assert.Equal(t, []string{"mistyped", "deep", "never"}, set.Compile("bash", "read").MustGet().Unused())
+	assert.Equal(t, []string{"bash", "mistyped", "never"}, set.Compile("shell_ls").MustGet().Unused())
+	assert.Empty(t, set.Compile().MustGet().Unused())
+}
+
 // IP-17: an agent with other hooks calls those, and the old ones no more. It takes
 // a new agent: agents do not change.
 func TestAnotherAgentHasOtherHooks(t *testing.T) {

@@ -254,6 +254,7 @@ func drawScene(t *rapid.T) scene {
 // play is how a run of the scene ends, and the ids of the calls whose tools ran.
 func (s scene) play(t *testing.T, rt *rapid.T) (final agent.State, ran []string, err error) {
 	t.Helper()
+	t.Helper()
 	list := append(lo.Map(s.before, func(h drawnHook, _ int) hooks.Hook { return h.before() }),
 		lo.Map(s.after, func(h drawnHook, _ int) hooks.Hook { return h.after() })...)
 	var shop workshop
