@@ -42,6 +42,11 @@
 // Allow skips nothing. A denied call is answered and the other calls of the step
 // go on. A Stop keeps all calls of the step from running.
 //
+// At ToolFailed and PostToolUse each control sees what the ones before left of the
+// result. What is withheld is gone for all that come after, with the changes that the
+// tool wanted. The effects of hooks around a call are applied when the step is
+// recorded, in call order; hooks around other calls of the step do not see them.
+//
 // Calls whose arguments cannot be read as one JSON object are answered without
 // asking PreToolUse. Calls that break their tool's schema are asked about: a
 // denial wins, a rewrite may mend them, otherwise the model gets the schema's
@@ -66,9 +71,12 @@
 // otherwise. At Stop a control that fails ends the run as stopped, not as done.
 // After cancelling, no answer is a permission.
 //
-// Every hook has a deadline: DefaultTimeout, on its context, which it must
-// honour; or the one that WithTimeout sets, which holds even for a hook that does
-// not.
+// Every hook has a deadline: DefaultTimeout from when it first looks at its context,
+// which it must honour; or the one that WithTimeout sets, which holds even for a hook
+// that does not. A hook must not keep its context: it ends with the hook.
+//
+// Arguments that a hook rewrote into ones that break the tool's schema are a failure,
+// too, and never run; nor does then the original, whatever the policy.
 //
 // # Concurrency
 //

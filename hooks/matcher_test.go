@@ -306,6 +306,16 @@ func TestUnmatchedHooksLeaveNoTrace(t *testing.T) {
 	assert.Empty(t, agenttest.Of[hooks.Event](w.recorder))
 }
 
+// Whether a detached hook is started is settled before the run goes on.
+func TestUnmatchedDetachedHooksAreNotStarted(t *testing.T) {
+	asked := 0
+	workWith(t, []hooks.Hook{
+		hooks.Observe(hooks.AtPreToolUse, "later", func(context.Context, hooks.ToolContext) error { return errPaper },
+			hooks.When(func(hooks.Context) bool { asked++; return false })).Detached(),
+	}, wants("bash", ls))
+	assert.Equal(t, 1, asked)
+}
+
 // What a matcher is asked about when it is a When is the whole context.
 func TestWhenSeesTheContext(t *testing.T) {
 	var seen []string
