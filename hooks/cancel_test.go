@@ -15,6 +15,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
@@ -215,11 +216,16 @@ func TestContextThatIsKeptTooLong(t *testing.T) {
 }
 
 // Hooks of parallel calls have contexts of their own: that one has returned cancels
-// no other's.
+// no other's, although none had looked at its context when all were called.
 func TestContextsOfParallelCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const calls = 6
+		var called sync.WaitGroup
+		called.Add(calls)
 		w := workWith(t, []hooks.Hook{
 			hooks.On(hooks.AtPostToolUse, "patient", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
+				called.Done()
+				called.Wait()
 				select {
 				case <-ctx.Done():
 					return c.Fail(ctx.Err())
@@ -227,12 +233,32 @@ func TestContextsOfParallelCalls(t *testing.T) {
 					return c.Allow()
 				}
 			}),
-		}, wants("bash", ls, "bash", ls, "bash", ls, "bash", ls, "bash", ls, "bash", ls), parallel(6))
+		}, wants("bash", ls, "bash", ls, "bash", ls, "bash", ls, "bash", ls, "bash", ls), parallel(calls))
 		require.NoError(t, w.err)
 		for _, r := range w.results() {
 			assert.Equal(t, "ran ls", r.Text())
 		}
 	})
+}
+
+// A hook's context is that of its step: what middleware puts into it for one step is
+// not seen in another.
+func TestContextOfAStep(t *testing.T) {
+	numbered := capability.UseStepProcessor("numbers", agent.ProcessorFunc(
+		func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+			return next(context.WithValue(ctx, valueKey{}, s.RunStepCount()), s)
+		}))
+	var seen []any
+	see := func(ctx context.Context) { seen = append(seen, ctx.Value(valueKey{})) }
+	var shop workshop
+	turn := wants("bash", ls, "bash", ls)
+	a := hookedAgent(t, agenttest.Script(turn, turn, agenttest.Say("done")), nil, []hooks.Hook{
+		hooks.On(hooks.AtPreToolUse, "b", func(ctx context.Context, c hooks.ToolContext) hooks.Result { see(ctx); return c.Allow() }),
+		hooks.On(hooks.AtPostToolUse, "a", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { see(ctx); return c.Allow() }),
+	}, shop.capability(), numbered)
+	_, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, []any{0, 0, 0, 0, 1, 1, 1, 1}, seen)
 }
 
 // The limit of an outer hook is no failure of an inner one: a run that a hook starts
