@@ -3,6 +3,7 @@ package hooks_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/samber/mo"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 // instant is the cheapest executor there can be: what a benchmark measures on top
@@ -38,7 +40,7 @@ func instantly(call *agent.ToolCall) *instant {
 }
 
 // runningState is a state of a run that is under way, as hooks see it.
-func runningState(b *testing.B) agent.State {
+func runningState(b testing.TB) agent.State {
 	b.Helper()
 	var running agent.State
 	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
@@ -67,6 +69,30 @@ func pairOf(n int, matching ...hooks.Matcher) []hooks.Hook {
 	return list
 }
 
+// Hooks of known tools cost a call no allocation, however much the names are alike,
+// as long as the hooks allow it.
+func TestToolHooksAllocateNothing(t *testing.T) {
+	names := []string{"bash", "a1b1c", "a2b2c", "a3b3c", "a4b4c"}
+	for name, list := range map[string][]hooks.Hook{
+		"matched":            pairOf(3),
+		"unmatched":          pairOf(1, hooks.ToolNamed("other")),
+		"matched argument":   pairOf(1, hooks.ArgumentMatching("command", "ls*")),
+		"unmatched argument": pairOf(1, hooks.ArgumentMatching("command", "rm*"), hooks.AtDepth(0, 0)),
+	} {
+		compiled, err := hooks.NewSet(list...).Compile(names...).Get()
+		require.NoError(t, err)
+		for _, tool := range names {
+			call := &agent.ToolCall{ID: "call_1", Name: tool, Arguments: `{"command":"ls -la"}`}
+			x := compiled.WrapExecutor(instantly(call))
+			ctx, s := t.Context(), runningState(t)
+			require.Zero(t, testing.AllocsPerRun(100, func() {
+				p, _ := x.Prepare(ctx, s, call).Get()
+				x.Execute(ctx, s, p)
+			}), "%s, tool %s", name, tool)
+		}
+	}
+}
+
 // BenchmarkToolHooks is what hooks cost a tool call: Prepare and Execute of the
 // wrapper around an executor that does nothing. Subtract "no hooks".
 func BenchmarkToolHooks(b *testing.B) {
@@ -85,6 +111,30 @@ func BenchmarkToolHooks(b *testing.B) {
 			compiled, err := hooks.NewSet(bench.list...).Compile("read", "write", "bash").Get()
 			require.NoError(b, err)
 			x := compiled.WrapExecutor(instantly(call))
+			ctx, s := b.Context(), runningState(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				p, _ := x.Prepare(ctx, s, call).Get()
+				x.Execute(ctx, s, p)
+			}
+		})
+	}
+}
+
+// BenchmarkHookedTool is the same around a real tool, which reads and checks its
+// arguments.
+func BenchmarkHookedTool(b *testing.B) {
+	add := toolexec.Func("add", "Adds.", func(_ context.Context, in struct{ A, B int }) (string, error) {
+		return strconv.Itoa(in.A + in.B), nil
+	})
+	box, err := toolexec.NewToolbox(add)
+	require.NoError(b, err)
+	call := &agent.ToolCall{ID: "call_1", Name: "add", Arguments: `{"A":2,"B":3}`}
+	for name, list := range map[string][]hooks.Hook{"no hooks": nil, "pair": pairOf(1)} {
+		b.Run(name, func(b *testing.B) {
+			compiled, err := hooks.NewSet(list...).Compile("add").Get()
+			require.NoError(b, err)
+			x := compiled.WrapExecutor(toolexec.NewExecutor(box, toolexec.Options{}))
 			ctx, s := b.Context(), runningState(b)
 			b.ReportAllocs()
 			for b.Loop() {

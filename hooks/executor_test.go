@@ -159,6 +159,22 @@ func TestMalformedArgumentsReachNoControl(t *testing.T) {
 	})
 }
 
+// Nor does a hook make of a call what has no one strict reading, whether the executor
+// looks at arguments or not.
+func TestRewriteIntoMalformed(t *testing.T) {
+	for name, arguments := range map[string]any{
+		"no object": []int{1}, "text": "ls", "nothing": nil,
+		"only case differs": map[string]any{"a": 1, "A": 2}, "bad UTF-8": map[string]any{"a": "\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := &careless{}
+			w := runOn(t, wrapped(t, x, before("clumsy", rewriteTo(arguments)).WithFailure(hooks.Open)), wants("bash", ls), agent.Config{})
+			assert.Zero(t, x.ran.Load())
+			assert.Equal(t, agent.ReasonHookFailed, w.result(0).Reason)
+		})
+	}
+}
+
 // Calls that break their tool's schema, or that no tool has the name of, reach the
 // hooks with what is wrong: a denial wins, a rewrite mends, otherwise the model gets
 // the complaint. Nothing else makes them run, and nobody is asked about them.

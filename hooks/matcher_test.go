@@ -88,6 +88,13 @@ func TestToolMatchers(t *testing.T) {
 	}
 }
 
+// A call without a name is of no tool.
+func TestToolMatchersOfNoTool(t *testing.T) {
+	for _, m := range []hooks.Matcher{hooks.ToolMatching("*"), hooks.ToolMatching("/^$/"), hooks.ToolNamed("x")} {
+		assert.False(t, matches(t, m, "", `{}`), m)
+	}
+}
+
 // Values in the arguments.
 func TestArgumentMatchers(t *testing.T) {
 	const arguments = `{"path":"/etc/passwd","n":1.0,"big":9007199254740993,"deep":{"list":[{"to":"ann@x.org"},null]},` +
