@@ -49,6 +49,10 @@ examples: ## build and run every example program
 golden: ## write the golden files anew; read the diff before you commit it
 	@scripts/golden
 
+.PHONY: parts
+parts: ## install the servers that tests talk to (needs Node.js with npm)
+	cd tools/npm && npm ci --no-audit --no-fund --loglevel=error
+
 .PHONY: fmt
 fmt: ## format the code
 	$(LINT) fmt ./...

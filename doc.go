@@ -38,9 +38,16 @@
 //   - builder makes an agent of a driver and capabilities, or says everything
 //     that is wrong with them.
 //
+// Models are asked by drivers/openai, drivers/anthropic and drivers/gemini, each
+// on the official SDK of its vendor; drivers/replay plays recorded transcripts,
+// and drivers has what they share: errors and prices. toolexec/shell,
+// toolexec/files and toolexec/mcp are tools that do something. Hooks ready to use
+// are hooks/basedir, hooks/redact, hooks/ratelimit, hooks/budget, hooks/audit and
+// hooks/verify.
+//
 // Beside it stand agent/agenttest and hooks/hookstest, for tests of your own
-// drivers, tools and hooks, and drivers/replay, a driver that plays recorded
-// transcripts. The programs under examples show it all at work.
+// drivers, tools and hooks. The command in cmd/grapnel runs agents without a line
+// of Go, and the programs under examples show it all at work.
 //
 // # The words
 //

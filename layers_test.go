@@ -95,10 +95,35 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks"}, Modules: core, Test: true},
 
 	// Models.
+	"drivers":           {Ours: []string{"agent"}, Modules: core},
+	"drivers/openai":    {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: append(core, "github.com/openai/openai-go/v3")},
+	"drivers/anthropic": {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: append(core, "github.com/anthropics/anthropic-sdk-go")},
+	"drivers/gemini":    {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: append(core, "google.golang.org/genai")},
 	"drivers/replay": {
 		Ours:    []string{"agent", "toolexec", "internal/strictjson"},
 		Modules: slices.Concat(values, schemas),
 	},
+
+	// Tools that do something.
+	"toolexec/shell": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "golang.org/x/sys")},
+	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
+	"toolexec/mcp":   {Ours: []string{"agent", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
+
+	// Hooks that are ready to use.
+	"hooks/basedir":   {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
+	"hooks/redact":    {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
+	"hooks/ratelimit": {Ours: []string{"agent", "hooks"}, Modules: append(core, "golang.org/x/time")},
+	"hooks/budget":    {Ours: []string{"agent", "hooks"}, Modules: core},
+	"hooks/audit":     {Ours: []string{"agent", "hooks"}, Modules: core},
+	"hooks/verify":    {Ours: []string{"agent", "hooks"}, Modules: core},
+
+	// The command line.
+	"cmd/grapnel": {Ours: []string{"..."}, Modules: slices.Concat(core, []string{
+		"github.com/spf13/cobra", "go.yaml.in/yaml/v4", "charm.land/lipgloss/v2", "golang.org/x/term",
+	})},
+
+	// What tests need of the machine.
+	"internal/parts": {Test: true},
 
 	// What shows it all at work.
 	"examples/...": {Ours: []string{"..."}, Modules: core, Shown: true},

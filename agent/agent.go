@@ -48,6 +48,7 @@ type Config struct {
 type Agent struct {
 	config   Config
 	driver   Driver
+	features mo.Option[Features]
 	executor Executor
 	run      Next // the chain around a run, down to steps
 	step     Next // the chain around a step, down to performStep
@@ -80,6 +81,7 @@ func New(c Config) mo.Result[*Agent] {
 		innermost = asked{c.Driver}
 	}
 	var driving, executing error
+	a.features = FeaturesOf(c.Driver)
 	a.driver, driving = wrapped("driver", c.WrapDriver, innermost)
 	a.executor, executing = wrapped("executor", c.WrapExecutor, c.Executor)
 	if err := errors.Join(driving, executing); err != nil {

@@ -14,13 +14,23 @@ type ErrorKind string
 const (
 	// KindTool: a tool's body failed.
 	KindTool ErrorKind = "tool"
-	// KindModel: the model service answered with an error.
+	// KindModel: the model service failed, in none of the ways below.
 	KindModel ErrorKind = "model"
-	// KindRateLimit: the model service wants fewer requests, or is overloaded.
+	// KindRateLimit: the model service wants fewer requests from this account.
 	KindRateLimit ErrorKind = "rate_limit"
+	// KindOverloaded: the model service has too much to do, whoever asks.
+	KindOverloaded ErrorKind = "overloaded"
+	// KindContextLength: the messages are more than the model can read.
+	KindContextLength ErrorKind = "context_length"
+	// KindAuth: the model service does not know the caller, or does not let it.
+	KindAuth ErrorKind = "auth"
+	// KindBadRequest: the model service does not accept what it was asked.
+	KindBadRequest ErrorKind = "bad_request"
+	// KindBrokenStream: a reply broke off, or was not what the protocol says.
+	KindBrokenStream ErrorKind = "broken_stream"
 	// KindTimeout: something took longer than it may.
 	KindTimeout ErrorKind = "timeout"
-	// KindInvalid: arguments, a request or an answer break their schema.
+	// KindInvalid: arguments or an answer break their schema.
 	KindInvalid ErrorKind = "invalid"
 	// KindUnknown: none of the others.
 	KindUnknown ErrorKind = "unknown"

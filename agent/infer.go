@@ -51,7 +51,13 @@ func EmitWhole(step Step, emit func(Delta)) {
 // being asked, after all hooks have had their say.
 type asked struct{ driver Driver }
 
-var _ Streamer = asked{}
+var (
+	_ Streamer  = asked{}
+	_ Describer = asked{}
+)
+
+// Features is what the driver says of itself.
+func (d asked) Features() Features { return FeaturesOf(d.driver).OrEmpty() }
 
 func (d asked) Next(ctx context.Context, s State) mo.Result[Step] {
 	d.tell(ctx, s)

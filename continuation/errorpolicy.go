@@ -49,8 +49,9 @@ func (h Handling) String() string {
 // ignore the errors of a model is to ask it again at once and without end: put a
 // limit beside it.
 type ErrorPolicy struct {
-	// What to do about each kind of error. An error whose kind is none of these
-	// counts as Unknown.
+	// What to do about each kind of error. RateLimit is also for agent.KindOverloaded,
+	// and Model for everything else that a model service may do wrong. An error whose
+	// kind is none of these counts as Unknown.
 	Tool      Handling
 	Model     Handling
 	RateLimit Handling
@@ -80,9 +81,9 @@ func (p ErrorPolicy) of(kind agent.ErrorKind) Handling {
 	switch kind {
 	case agent.KindTool:
 		return p.Tool
-	case agent.KindModel:
+	case agent.KindModel, agent.KindContextLength, agent.KindAuth, agent.KindBadRequest, agent.KindBrokenStream:
 		return p.Model
-	case agent.KindRateLimit:
+	case agent.KindRateLimit, agent.KindOverloaded:
 		return p.RateLimit
 	case agent.KindTimeout:
 		return p.Timeout

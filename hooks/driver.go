@@ -16,7 +16,10 @@ type hookedDriver struct {
 	hooks *Compiled
 }
 
-var _ agent.Streamer = hookedDriver{}
+var (
+	_ agent.Streamer  = hookedDriver{}
+	_ agent.Describer = hookedDriver{}
+)
 
 // WrapDriver puts the hooks around a driver.
 func (c *Compiled) WrapDriver(inner agent.Driver) agent.Driver {
@@ -29,6 +32,9 @@ func (c *Compiled) WrapDriver(inner agent.Driver) agent.Driver {
 func (d hookedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })
 }
+
+// Features is what the wrapped driver says of itself.
+func (d hookedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 // Stream streams, unless a control may still replace the reply: then what it
 // leaves is told at once.

@@ -44,9 +44,9 @@ type Retry struct {
 	// once.
 	Jitter float64
 	// When says which errors are worth another attempt. Nil means those that say
-	// so themselves, and otherwise all but those of kind agent.KindInvalid: what the
-	// service did not understand, it will not understand the next time. It must be
-	// safe for concurrent use.
+	// so themselves, and otherwise all but those of the kinds agent.KindInvalid,
+	// KindBadRequest, KindContextLength and KindAuth: what the service did not accept,
+	// it will not accept the next time. It must be safe for concurrent use.
 	When func(err error) bool
 }
 
@@ -123,7 +123,11 @@ func retryable(err error) bool {
 	if errors.As(err, &knows) {
 		return knows.Retryable()
 	}
-	return agent.KindOf(err) != agent.KindInvalid
+	switch agent.KindOf(err) {
+	case agent.KindInvalid, agent.KindBadRequest, agent.KindContextLength, agent.KindAuth:
+		return false
+	}
+	return true
 }
 
 // wait is the time until the next attempt; ok is false when the error wants more

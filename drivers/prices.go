@@ -1,0 +1,79 @@
+package drivers
+
+import (
+	"maps"
+	"regexp"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Price is what a model costs, in US dollars for a million tokens.
+type Price struct {
+	// Input is for input that no cache had, Output for output, reasoning included.
+	Input, Output float64
+	// CacheRead is for input read from a cache, CacheWrite for input written to
+	// one. None means that it is charged as Input.
+	CacheRead, CacheWrite mo.Option[float64]
+	// Over, when set, is what all tokens of a call cost whose input is longer than
+	// OverTokens.
+	Over       *Price
+	OverTokens int64
+}
+
+// Prices is a table of prices by model. It is immutable and safe for concurrent
+// use; the zero Prices knows no price.
+type Prices struct {
+	asOf   string
+	models map[string]Price
+}
+
+// NewPrices is a table of prices by the names that the service has for its
+// models. AsOf is the day on which they were read, such as "2026-11-21".
+func NewPrices(asOf string, models map[string]Price) Prices {
+	return Prices{asOf, maps.Clone(models)}
+}
+
+// AsOf is the day on which the prices were read.
+func (p Prices) AsOf() string { return p.asOf }
+
+// dated is a model's name with the day or number of its version behind it, as
+// services answer with it: gpt-4o-2024-08-06, claude-sonnet-4-20250514.
+var dated = regexp.MustCompile(`^(.+?)-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest|\d{3})$`)
+
+// Of is the price of a model; None when it is not in the table. A name that ends
+// in a date or version number, or in -latest, is looked up without it when the
+// table does not have it whole.
+func (p Prices) Of(model string) mo.Option[Price] {
+	if price, ok := p.models[model]; ok {
+		return mo.Some(price)
+	}
+	if parts := dated.FindStringSubmatch(model); parts != nil {
+		if price, ok := p.models[parts[1]]; ok {
+			return mo.Some(price)
+		}
+	}
+	return mo.None[Price]()
+}
+
+// Cost is what a call of a model cost, in US dollars; None when the model is not
+// in the table.
+func (p Prices) Cost(model string, u agent.Usage) mo.Option[float64] {
+	price, ok := p.Of(model).Get()
+	if !ok {
+		return mo.None[float64]()
+	}
+	return mo.Some(price.of(u))
+}
+
+func (p Price) of(u agent.Usage) float64 {
+	if p.Over != nil && u.InputTokens > p.OverTokens {
+		return p.Over.of(u)
+	}
+	fresh := max(u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens, 0)
+	return (float64(fresh)*p.Input +
+		float64(u.CacheReadTokens)*p.CacheRead.OrElse(p.Input) +
+		float64(u.CacheWriteTokens)*p.CacheWrite.OrElse(p.Input) +
+		float64(u.OutputTokens)*p.Output) / 1e6
+}

@@ -1,0 +1,65 @@
+// Package parts finds what tests need besides the module: servers to talk to and
+// recordings to read. A test that misses one skips with a line that says how to
+// get it; with GRAPNEL_TEST_ALL=1, as in CI, it fails instead.
+package parts
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Missing ends the test for want of a part. How says what is missing and how to
+// get it.
+func Missing(t testing.TB, how string) {
+	t.Helper()
+	if os.Getenv("GRAPNEL_TEST_ALL") == "1" {
+		t.Fatal(how)
+	}
+	t.Skip(how)
+}
+
+// Root is the folder of the module.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// NPM is the path of a command from the npm packages that tests use, which
+// "make parts" installs: llmock, mcp-server-everything, mcp-server-filesystem.
+func NPM(t testing.TB, command string) string {
+	t.Helper()
+	path := filepath.Join(Root(), "tools", "npm", "node_modules", ".bin", command)
+	if _, err := os.Stat(path); err != nil {
+		Missing(t, "the npm command "+command+" is not here: install Node.js with npm and run make parts")
+	}
+	return path
+}
+
+// Command is the path of a program that must be installed on the machine. How
+// says how to get it.
+func Command(t testing.TB, name, how string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Missing(t, "the program "+name+" is not here: "+how)
+	}
+	return path
+}
+
+// Recordings is the folder of the recorded agent runs: transcripts/ in the folder
+// that GRAPNEL_SHARED names, or else in one called shared beside the module.
+func Recordings(t testing.TB) string {
+	t.Helper()
+	shared := os.Getenv("GRAPNEL_SHARED")
+	if shared == "" {
+		shared = filepath.Join(Root(), "..", "shared")
+	}
+	dir := filepath.Join(shared, "transcripts")
+	if _, err := os.Stat(dir); err != nil {
+		Missing(t, "no recorded runs at "+dir+": put the folder that has transcripts/ beside the module, or name it in GRAPNEL_SHARED")
+	}
+	return dir
+}
