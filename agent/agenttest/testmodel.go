@@ -1,0 +1,199 @@
+package agenttest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Model is what TestModel needs to know of the driver of a model service.
+type Model struct {
+	// New gives a driver whose service answers with the turns: to messages that hold
+	// n replies of the assistant with turn n, blocking or streaming, whoever asks and
+	// however often. Of a turn, its text, calls, finish reason and input and output
+	// tokens count; a turn has text, calls or both. Required.
+	New func(t *testing.T, turns ...agent.Step) agent.Driver
+	// ObjectArguments says that the service carries arguments of calls as JSON
+	// objects, so that malformed ones cannot get through: what reaches the tool for
+	// them may be anything. False: it is the text that the model wrote.
+	ObjectArguments bool
+}
+
+// TestModel holds the driver of a model service to what agents need of it: the same
+// for all services, with whole runs, each of them blocking and streaming. Calls of
+// New are one for each part of the test. What a driver's Features say that it
+// cannot do is left out.
+func TestModel(t *testing.T, m Model) {
+	t.Helper()
+	t.Run("contract", func(t *testing.T) {
+		TestDriver(t, func(t *testing.T) agent.Driver {
+			return m.New(t, callTurn("let me see", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"text":"drei Brücken"}`}))
+		})
+	})
+	t.Run("features", m.testFeatures)
+	for name, part := range map[string]func(t *testing.T, w way){
+		"plain answer":              m.testPlainAnswer,
+		"several turns with calls":  m.testTurns,
+		"parallel calls":            m.testParallelCalls,
+		"call without arguments":    m.testNoArguments,
+		"malformed arguments":       m.testMalformedArguments,
+		"not only ASCII":            m.testNonASCII,
+		"huge answer":               m.testHugeAnswer,
+		"huge arguments":            m.testHugeArguments,
+		"cut answer":                m.testCutAnswer,
+		"structured output":         m.testStructuredOutput,
+		"session of several runs":   m.testSession,
+		"run cancelled when asking": m.testCancelled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Run("blocking", func(t *testing.T) { part(t, false) })
+			t.Run("streaming", func(t *testing.T) { part(t, true) })
+		})
+	}
+	t.Run("same both ways", m.testSame)
+	t.Run("stream left early", m.testLeft)
+	t.Run("several runs at once", m.testAtOnce)
+}
+
+// testFeatures: a driver that says what it can do says the same each time, and does
+// it.
+func (m Model) testFeatures(t *testing.T) {
+	d := m.New(t, sayTurn("hello"))
+	said, ok := agent.FeaturesOf(d).Get()
+	if !ok {
+		t.Skip("the driver says nothing of itself, and need not")
+	}
+	assert.Equal(t, said, agent.FeaturesOf(d).OrEmpty(), "the features are others when asked again")
+	assert.NotEmpty(t, said.Provider, "the provider")
+	_, streams := d.(agent.Streamer)
+	assert.Equal(t, streams, said.Streaming, "Features.Streaming against being an agent.Streamer")
+}
+
+func (m Model) testPlainAnswer(t *testing.T, w way) {
+	text := "One plain answer, long enough to arrive in more than one piece.\nIt has two lines."
+	d := m.New(t, sayTurn(text))
+	got := w.run(t, d, Tools{}, agent.UserText("hello"))
+	require.NoError(t, got.err)
+	assert.Equal(t, agent.StatusDone, got.final.Status(), "the status")
+	assert.Equal(t, text, got.final.Answer(), "the answer")
+	assert.Equal(t, []agent.FinishReason{agent.FinishStop}, got.finishReasons(), "finish reasons")
+	got.checkUsage(t, sayTurn(text))
+	if _, streams := d.(agent.Streamer); bool(w) && streams {
+		assert.Greater(t, len(got.deltas), 1, "the driver is a streamer, and told of the reply in one piece")
+		assert.Equal(t, text, got.streamed(), "the pieces of text are not the whole")
+	}
+}
+
+func (m Model) testTurns(t *testing.T, w way) {
+	turns := []agent.Step{
+		callTurn("First I look.", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"n":1}`}),
+		callTurn("", agent.ToolCall{ID: "call_b", Name: "echo", Arguments: `{"n":2,"deep":{"list":[1,"two",null,true,0.5]}}`}),
+		callTurn("", agent.ToolCall{ID: "call_c", Name: "broken", Arguments: `{"n":3}`}),
+		sayTurn("Done."),
+	}
+	got := w.run(t, m.withTools(t, turns...), echoing, agent.UserText("go"))
+	require.NoError(t, got.err)
+	assert.Equal(t, "Done.", got.final.Answer(), "the answer")
+	assert.Equal(t, []string{`echo {"n":1}`, `echo {"deep":{"list":[1,"two",null,true,0.5]},"n":2}`, `broken {"n":3}`}, got.ran(t))
+	assert.Equal(t, []agent.FinishReason{
+		agent.FinishToolCalls, agent.FinishToolCalls, agent.FinishToolCalls, agent.FinishStop,
+	}, got.finishReasons(), "finish reasons")
+	got.checkAnswered(t)
+	got.checkUsage(t, turns...)
+}
+
+func (m Model) testParallelCalls(t *testing.T, w way) {
+	turns := []agent.Step{
+		callTurn("All at once.",
+			agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"n":1}`},
+			agent.ToolCall{ID: "call_b", Name: "other", Arguments: `{"n":2}`},
+			agent.ToolCall{ID: "call_c", Name: "echo", Arguments: `{"n":3}`}),
+		sayTurn("Done."),
+	}
+	d := m.withTools(t, turns...)
+	if said, ok := agent.FeaturesOf(d).Get(); ok && !said.ParallelCalls {
+		t.Skip("the driver says that there are no parallel calls")
+	}
+	got := w.run(t, d, echoing, agent.UserText("go"))
+	require.NoError(t, got.err)
+	assert.Equal(t, "Done.", got.final.Answer(), "the answer")
+	var answers []string
+	for _, msg := range got.final.Messages() {
+		if msg.Role() == agent.RoleTool {
+			answers = append(answers, msg.Tool()+" "+canonical(t, msg.Text()))
+		}
+	}
+	assert.Equal(t, []string{`echo {"n":1}`, `other {"n":2}`, `echo {"n":3}`}, answers, "the answers to calls of one reply")
+	got.checkAnswered(t)
+	got.checkUsage(t, turns...)
+}
+
+func (m Model) testNoArguments(t *testing.T, w way) {
+	got := w.run(t, m.withTools(t, callTurn("", agent.ToolCall{ID: "call_a", Name: "echo"}), sayTurn("Done.")), echoing, agent.UserText("go"))
+	require.NoError(t, got.err)
+	assert.Equal(t, "Done.", got.final.Answer(), "the answer")
+	assert.Equal(t, []string{"echo {}"}, got.ran(t), "empty arguments and {} are the same")
+}
+
+func (m Model) testMalformedArguments(t *testing.T, w way) {
+	const cut = `{"text":"it breaks off he`
+	got := w.run(t, m.withTools(t, callTurn("", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: cut}), sayTurn("Sorry.")),
+		echoing, agent.UserText("go"))
+	require.NoError(t, got.err, "a model that writes nonsense is no failure of its service, and can be shown what it wrote")
+	assert.Equal(t, "Sorry.", got.final.Answer(), "the answer")
+	calls := got.executor.Calls()
+	require.Len(t, calls, 1, "the calls that reached the executor")
+	if !m.ObjectArguments {
+		assert.Equal(t, cut, calls[0].Arguments, "the arguments as the model wrote them")
+	}
+}
+
+func (m Model) testNonASCII(t *testing.T, w way) {
+	const text = "Grüße aus 東京 — naïve café, שלום, 🌍🌏 and a 👩‍👩‍👧‍👦 \u2028 \"quoted\" \\ back\tslash </script> \u0001"
+	arguments := `{"text":"東京 🌍 \"q\" \\ ü","ключ":"значение"}`
+	turns := []agent.Step{callTurn(text, agent.ToolCall{ID: "call_a", Name: "echo", Arguments: arguments}), sayTurn(text + " once more")}
+	got := w.run(t, m.withTools(t, turns...), echoing, agent.UserText(text))
+	require.NoError(t, got.err)
+	assert.Equal(t, text+" once more", got.final.Answer(), "the answer")
+	assert.Equal(t, text, got.final.Message(1).Text(), "the text beside the call")
+	assert.Equal(t, []string{"echo " + canonical(t, arguments)}, got.ran(t))
+}
+
+// huge is the length in bytes of a huge answer.
+const huge = 1 << 20
+
+func (m Model) testHugeAnswer(t *testing.T, w way) {
+	text := strings.Repeat("All work and no play. ", huge/22)
+	a, executor := newAgent(t, m.New(t, sayTurn(text), sayTurn("short")), Tools{})
+	got := outcome{executor: executor}
+	soon(t, "the run", func() { w.on(t.Context(), a, &got, agent.NewState(), agent.UserText("go")) })
+	require.NoError(t, got.err)
+	assert.True(t, text == got.final.Answer(), "the answer has %d bytes and should have %d, or others", len(got.final.Answer()), len(text))
+	soon(t, "the run that is shown a huge answer", func() { w.on(t.Context(), a, &got, got.final, agent.UserText("go on")) })
+	require.NoError(t, got.err)
+	assert.True(t, got.final.Answer() == "short", "the answer to a huge message has %d bytes", len(got.final.Answer()))
+}
+
+func (m Model) testHugeArguments(t *testing.T, w way) {
+	arguments := fmt.Sprintf(`{"text":%q}`, strings.Repeat("All work and no play. ", huge/4/22))
+	got := w.run(t, m.withTools(t, callTurn("", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: arguments}), sayTurn("Done.")),
+		echoing, agent.UserText("go"))
+	require.NoError(t, got.err)
+	ran := got.ran(t)
+	require.Len(t, ran, 1, "calls")
+	assert.True(t, "echo "+arguments == ran[0], "the arguments have %d bytes and should have %d, or others", len(ran[0])-5, len(arguments))
+}
+
+func (m Model) testCutAnswer(t *testing.T, w way) {
+	turn := sayTurn("It was longer than it m")
+	turn.FinishReason = agent.FinishLength
+	got := w.run(t, m.New(t, turn), Tools{}, agent.UserText("go"))
+	require.NoError(t, got.err)
+	assert.Equal(t, []agent.FinishReason{agent.FinishLength}, got.finishReasons(), "finish reasons")
+	assert.Equal(t, turn.Message.Text(), got.final.Answer(), "what there is of the answer")
+}
