@@ -124,6 +124,10 @@ var layers = map[string]layer{
 
 	// What tests need of the machine.
 	"internal/parts": {Test: true},
+	"internal/modeltest": {
+		Ours:    []string{"agent", "agent/agenttest", "drivers", "processor", "internal/parts"},
+		Modules: core, Test: true,
+	},
 
 	// What shows it all at work.
 	"examples/...": {Ours: []string{"..."}, Modules: core, Shown: true},

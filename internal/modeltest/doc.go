@@ -1,0 +1,52 @@
+// Package modeltest tests drivers of model services over real HTTP: against the
+// mock model server from npm, which speaks the protocols of all services, and
+// against recorded answers and every way in which a service may fail.
+//
+//	var service = modeltest.Service{ /* the bytes of the protocol */ }
+//
+//	func TestFaults(t *testing.T) { modeltest.TestFaults(t, service) }
+//
+//	func TestModel(t *testing.T) {
+//		mock := modeltest.StartMock(t)
+//		agenttest.TestModel(t, agenttest.Model{
+//			New: func(t *testing.T, turns ...agent.Step) agent.Driver {
+//				return newDriver(mock.Play(t, turns...).URL+"/v1", modeltest.Key, nil)
+//			},
+//		})
+//	}
+//
+//	func TestMockFaults(t *testing.T) { modeltest.TestMockFaults(t, "/v1", newDriver) }
+//
+// # The mock server
+//
+// StartMock runs one server process, which ends with the test. Play gives it
+// turns and returns an endpoint that answers with them: to messages that hold n
+// replies of the assistant with turn n, blocking or streaming, whoever asks and
+// however often. So one endpoint serves any number of runs at once, and all tests
+// of a package may share a process. The paths below the endpoint's URL are those
+// of the services:
+//
+//	/v1/chat/completions                      OpenAI; base URL is URL + "/v1"
+//	/v1/messages                              Anthropic; base URL is URL
+//	/v1beta/models/{model}:generateContent    Gemini; base URL is URL
+//
+// Where the server is not faithful to a service, a driver has to be ready for both:
+// a Gemini reply with calls has the finish reason FUNCTION_CALL (the service says
+// STOP); arguments that are not JSON reach only drivers of OpenAI as they are.
+//
+// # Golden exchanges
+//
+// Golden is a server in the test's own process that answers with raw bytes, given
+// in Go or read from files, frame by frame; it can be slow, break off, or say
+// nothing more. TestFaults makes all of its faults out of the few answers that a
+// Service holds.
+//
+// # What was asked
+//
+// Both kinds of endpoints keep every Request as it came over the wire.
+//
+// # Concurrency
+//
+// Endpoints may be asked by any number of goroutines. Everything is closed at the
+// end of the test.
+package modeltest

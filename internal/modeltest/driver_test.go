@@ -1,0 +1,234 @@
+package modeltest_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// chat is a small driver for chat completions, to try the tests on. What a
+// test wants broken is in its fields.
+type chat struct {
+	url, key string
+	client   *http.Client
+
+	// lenient takes a stream without its end marker as whole, tellsKey does not
+	// redact, and tries is how often it asks.
+	lenient, tellsKey bool
+	tries             int
+}
+
+var _ agent.Streamer = chat{}
+
+type wireMessage struct {
+	Role      string     `json:"role,omitempty"`
+	Content   string     `json:"content"`
+	ToolCalls []wireCall `json:"tool_calls,omitempty"`
+	CallID    string     `json:"tool_call_id,omitempty"`
+}
+
+type wireCall struct {
+	Index    int    `json:"index"`
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type,omitempty"`
+	Function struct {
+		Name      string `json:"name,omitempty"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+type wireReply struct {
+	Model   string
+	Choices []struct {
+		Message, Delta wireMessage
+		FinishReason   agent.FinishReason `json:"finish_reason"`
+	}
+	Usage struct {
+		Input  int64 `json:"prompt_tokens"`
+		Output int64 `json:"completion_tokens"`
+	}
+	Error *struct{ Message, Type, Code string }
+}
+
+func (c chat) Features() agent.Features {
+	return agent.Features{Provider: "openai", Model: "small", Endpoint: c.url, Streaming: true, Tools: true, ParallelCalls: true}
+}
+
+func (c chat) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	answer, err := c.ask(ctx, s, false)
+	if err != nil {
+		return mo.Err[agent.Step](err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return c.broken(ctx, err)
+	}
+	var reply wireReply
+	if err := json.Unmarshal(body, &reply); err != nil || len(reply.Choices) == 0 {
+		return c.broken(ctx, errors.Join(err, errors.New("not a reply")))
+	}
+	var step agent.Step
+	c.add(&step, reply, nil)
+	message := reply.Choices[0].Message
+	step.Message = agent.Assistant(message.Content, calls(message.ToolCalls)...)
+	return mo.Ok(step)
+}
+
+func (c chat) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	answer, err := c.ask(ctx, s, true)
+	if err != nil {
+		return mo.Err[agent.Step](err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var step agent.Step
+	var text strings.Builder
+	var made []wireCall
+	done := false
+	for lines := bufio.NewReader(answer.Body); !done; {
+		line, err := lines.ReadString('\n')
+		data, isData := strings.CutPrefix(strings.TrimSpace(line), "data: ")
+		if done = data == "[DONE]"; err != nil && !done {
+			if c.lenient && errors.Is(err, io.EOF) {
+				break
+			}
+			return c.broken(ctx, err)
+		}
+		if !isData || done {
+			continue
+		}
+		var reply wireReply
+		if err := json.Unmarshal([]byte(data), &reply); err != nil {
+			return c.broken(ctx, err)
+		}
+		if reply.Error != nil {
+			return mo.Err[agent.Step](c.failure(http.StatusOK, "", []byte(data), nil))
+		}
+		c.add(&step, reply, func(delta wireMessage) {
+			text.WriteString(delta.Content)
+			if delta.Content != "" {
+				emit(agent.Delta{Text: delta.Content})
+			}
+			for _, piece := range delta.ToolCalls {
+				if piece.Index == len(made) {
+					made = append(made, wireCall{ID: piece.ID, Index: piece.Index})
+				}
+				call := &made[piece.Index]
+				call.Function.Name += piece.Function.Name
+				call.Function.Arguments += piece.Function.Arguments
+				emit(agent.Delta{CallIndex: piece.Index, Call: agent.ToolCall{
+					ID: piece.ID, Name: piece.Function.Name, Arguments: piece.Function.Arguments, Index: piece.Index,
+				}})
+			}
+		})
+	}
+	step.Message = agent.Assistant(text.String(), calls(made)...)
+	return mo.Ok(step)
+}
+
+// add takes what a reply, or a piece of one, says of the step.
+func (c chat) add(step *agent.Step, reply wireReply, delta func(wireMessage)) {
+	step.Model = reply.Model
+	step.Usage.InputTokens += reply.Usage.Input
+	step.Usage.OutputTokens += reply.Usage.Output
+	for _, choice := range reply.Choices {
+		step.FinishReason = lo.CoalesceOrEmpty(choice.FinishReason, step.FinishReason)
+		if delta != nil {
+			delta(choice.Delta)
+		}
+	}
+}
+
+func calls(wire []wireCall) []agent.ToolCall {
+	return lo.Map(wire, func(c wireCall, _ int) agent.ToolCall {
+		return agent.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments}
+	})
+}
+
+func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Response, error) {
+	request := map[string]any{"model": "small", "stream": stream}
+	if stream {
+		request["stream_options"] = map[string]any{"include_usage": true}
+	}
+	messages := []wireMessage{{Role: "system", Content: s.Request().Instructions}}
+	for _, m := range s.Messages() {
+		wire := wireMessage{Role: string(m.Role()), Content: m.Text(), CallID: m.CallID()}
+		for _, call := range m.Calls() {
+			made := wireCall{ID: call.ID, Type: "function"}
+			made.Function.Name, made.Function.Arguments = call.Name, call.Arguments
+			wire.ToolCalls = append(wire.ToolCalls, made)
+		}
+		messages = append(messages, wire)
+	}
+	request["messages"] = messages
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	for range max(c.tries, 1) - 1 { // a wrong driver, that asks again by itself
+		if answer, err := c.post(ctx, body); err == nil {
+			_ = answer.Body.Close()
+		}
+	}
+	answer, err := c.post(ctx, body)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, &drivers.Error{Provider: "openai", Kind: agent.KindModel, Err: err}
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer, nil
+	}
+	defer func() { _ = answer.Body.Close() }()
+	said, err := io.ReadAll(answer.Body)
+	return nil, errors.Join(c.failure(answer.StatusCode, answer.Header.Get("X-Request-Id"), said, answer.Header), err)
+}
+
+func (c chat) post(ctx context.Context, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+c.key)
+	return c.client.Do(r)
+}
+
+// failure is an answer that says what is wrong.
+func (c chat) failure(status int, id string, body []byte, header http.Header) error {
+	e := &drivers.Error{Provider: "openai", Model: "small", Status: status, Kind: drivers.KindOfStatus(status), RequestID: id}
+	var said wireReply
+	if json.Unmarshal(body, &said) == nil && said.Error != nil {
+		e.Code, e.Message = said.Error.Code, said.Error.Message
+	}
+	if !c.tellsKey {
+		e.Message = drivers.Redact(e.Message, c.key)
+	}
+	switch e.Code {
+	case "context_length_exceeded":
+		e.Kind = agent.KindContextLength
+	case "server_is_overloaded":
+		e.Kind = agent.KindOverloaded
+	}
+	e.After = drivers.RetryAfter(header, time.Now())
+	return e
+}
+
+func (c chat) broken(ctx context.Context, err error) mo.Result[agent.Step] {
+	if ctx.Err() != nil {
+		return mo.Err[agent.Step](context.Cause(ctx))
+	}
+	return mo.Err[agent.Step](&drivers.Error{Provider: "openai", Model: "small", Kind: agent.KindBrokenStream, Err: err})
+}

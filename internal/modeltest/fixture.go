@@ -1,0 +1,141 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// fixture is a turn in the form that the mock server reads.
+type fixture struct {
+	Match struct {
+		Context string `json:"context"`
+		// TurnIndex is how many replies of the assistant the messages hold.
+		TurnIndex int `json:"turnIndex"`
+		// SequenceIndex is how often this turn was asked for; nil means however often.
+		SequenceIndex *int `json:"sequenceIndex,omitempty"`
+	} `json:"match"`
+	Response response `json:"response"`
+	// ChunkSize is the length of a piece of a stream in UTF-16 code units.
+	ChunkSize int `json:"chunkSize,omitempty"`
+	// TruncateAfterChunks is after how many pieces the connection is cut.
+	TruncateAfterChunks int `json:"truncateAfterChunks,omitempty"`
+	// StreamingProfile says how slow a stream is.
+	StreamingProfile *profile `json:"streamingProfile,omitempty"`
+}
+
+type profile struct {
+	// FirstByte is in milliseconds.
+	FirstByte int64 `json:"ttft"`
+	// PerSecond is pieces.
+	PerSecond float64 `json:"tps,omitempty"`
+}
+
+type response struct {
+	ID           string    `json:"id,omitempty"`
+	Model        string    `json:"model,omitempty"`
+	Content      string    `json:"content,omitempty"`
+	ToolCalls    []call    `json:"toolCalls,omitempty"`
+	FinishReason string    `json:"finishReason,omitempty"`
+	Usage        *usage    `json:"usage,omitempty"`
+	Error        *apiError `json:"error,omitempty"`
+	Status       int       `json:"status,omitempty"`
+	// RetryAfter is in seconds.
+	RetryAfter float64 `json:"retryAfter,omitempty"`
+}
+
+type call struct {
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type usage struct {
+	Input  int64 `json:"prompt_tokens"`
+	Output int64 `json:"completion_tokens"`
+	Total  int64 `json:"total_tokens"`
+}
+
+type apiError struct {
+	Message string `json:"message"`
+	Type    string `json:"type,omitempty"`
+	Code    string `json:"code,omitempty"`
+}
+
+// stepFixture answers messages that hold n replies with a step.
+func stepFixture(step agent.Step, n int) fixture {
+	var f fixture
+	f.Match.TurnIndex = n
+	f.Response = response{
+		ID: step.ID, Model: step.Model, Content: step.Message.Text(), FinishReason: string(step.FinishReason),
+		Usage: &usage{step.Usage.InputTokens, step.Usage.OutputTokens, step.Usage.Tokens()},
+	}
+	texts := []string{f.Response.Content}
+	for _, c := range step.Message.Calls() {
+		if c.Arguments == "" {
+			c.Arguments = "{}" // the server does not take an empty text
+		}
+		f.Response.ToolCalls = append(f.Response.ToolCalls, call{c.ID, c.Name, c.Arguments})
+		texts = append(texts, c.Arguments)
+	}
+	f.ChunkSize = chunkSize(texts...)
+	return f
+}
+
+// malformed reports whether a call's arguments are not JSON.
+func (f fixture) malformed() bool {
+	for _, c := range f.Response.ToolCalls {
+		if !json.Valid([]byte(c.Arguments)) {
+			return true
+		}
+	}
+	return false
+}
+
+// chunkSize is a length of pieces that keeps characters whole, which the server
+// does not see to, and makes not too many of them.
+func chunkSize(texts ...string) int {
+	size := 16
+	for _, text := range texts {
+		size = max(size, len(text)/256)
+	}
+	for {
+		if !splits(size, texts) {
+			return size
+		}
+		size++
+	}
+}
+
+// splits reports whether pieces of that size split a character that takes two code
+// units.
+func splits(size int, texts []string) bool {
+	for _, text := range texts {
+		units := utf16.Encode([]rune(text))
+		for i := size; i < len(units); i += size {
+			if utf16.IsSurrogate(rune(units[i])) && utf16.IsSurrogate(rune(units[i-1])) &&
+				utf16.DecodeRune(rune(units[i-1]), rune(units[i])) != '�' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func encodeFixtures(t testing.TB, fixtures []fixture) []byte {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"fixtures": fixtures})
+	require.NoError(t, err)
+	return text
+}
+
+// slow makes a stream wait before its first piece.
+func (f fixture) slow(wait time.Duration) fixture {
+	f.StreamingProfile = &profile{FirstByte: wait.Milliseconds()}
+	return f
+}

@@ -1,0 +1,142 @@
+package modeltest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/parts"
+)
+
+// startTime is how long the server process may take to be ready. It takes a
+// fraction of a second on a machine that has nothing else to do.
+const startTime = time.Minute
+
+// endWithParent makes the server end when its standard input does, which is when
+// this process ends, in whatever way.
+const endWithParent = `NODE_OPTIONS=--import=data:text/javascript,process.stdin.resume();process.stdin.on('end',()=>process.exit())`
+
+// MockServer is a process that runs the mock model server from npm.
+type MockServer struct {
+	base  *url.URL
+	log   *logged
+	plays atomic.Int64
+}
+
+// Mock starts a mock server for this test alone and gives it the turns: it is
+// StartMock and Play.
+func Mock(t testing.TB, turns ...agent.Step) *Endpoint { return StartMock(t).Play(t, turns...) }
+
+// StartMock starts a mock server, which ends with the test. Without the npm
+// packages the test is skipped. When the test fails, it shows the server's log.
+func StartMock(t testing.TB) *MockServer { return startMock(t, []fixture{}) }
+
+func startMock(t testing.TB, fixtures []fixture) *MockServer {
+	t.Helper()
+	command := parts.NPM(t, "llmock")
+	parts.Command(t, "node", "install Node.js 20 or later")
+	file := filepath.Join(t.TempDir(), "fixtures.json")
+	require.NoError(t, os.WriteFile(file, encodeFixtures(t, fixtures), 0o600))
+
+	cmd := exec.CommandContext(t.Context(), command, "--port", "0", "--fixtures", file, "--journal-max", "0")
+	cmd.Env = append(os.Environ(), endWithParent, "AIMOCK_STRICT_TURN_INDEX=1")
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	require.NoError(t, cmd.Start(), "start the mock server %s", command)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := cmd.Wait()
+		in.CloseWithError(fmt.Errorf("the mock server ended: %w", lo.CoalesceOrEmpty(err, io.EOF)))
+	}()
+
+	m := &MockServer{log: &logged{}}
+	ready := make(chan string, 1)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		m.log.follow(out, ready)
+	}()
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Process.Kill() // it may have ended by itself, which the log tells
+		<-ended
+		<-read
+		if t.Failed() {
+			t.Logf("the mock server says:\n%s", m.log)
+		}
+	})
+	select {
+	case address := <-ready:
+		m.base, err = url.Parse(address)
+		require.NoError(t, err, "the address of the mock server")
+	case <-ended:
+		<-read
+		require.FailNow(t, "the mock server did not start", "%s", m.log)
+	case <-time.After(startTime):
+		require.FailNow(t, "the mock server is not ready", "after %v it has said only:\n%s", startTime, m.log)
+	}
+	return m
+}
+
+// Play makes the server answer with the turns on an endpoint of their own: see the
+// package comment. It keeps text, calls, finish reason, model, id, and input and
+// output tokens of a turn; a turn must have text or calls.
+func (m *MockServer) Play(t testing.TB, turns ...agent.Step) *Endpoint {
+	t.Helper()
+	return m.play(t, lo.Map(turns, func(turn agent.Step, i int) fixture { return stepFixture(turn, i) }))
+}
+
+// play gives the fixtures to the server and puts an endpoint before it that notes
+// what is asked and says whose turns are wanted.
+func (m *MockServer) play(t testing.TB, fixtures []fixture) *Endpoint {
+	t.Helper()
+	name := fmt.Sprintf("%s#%d", url.PathEscape(t.Name()), m.plays.Add(1))
+	for i := range fixtures {
+		fixtures[i].Match.Context = name
+	}
+	if lo.SomeBy(fixtures, fixture.malformed) {
+		// What is given to a server that runs must be well-formed; a file need not.
+		return startMock(t, fixtures).endpoint(t, name)
+	}
+	answer, err := http.Post(m.base.String()+"/__aimock/fixtures", "application/json", bytes.NewReader(encodeFixtures(t, fixtures)))
+	require.NoError(t, err, "give the mock server its turns")
+	defer func() { _ = answer.Body.Close() }()
+	said, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode, "the mock server does not take the turns: %s", said)
+	return m.endpoint(t, name)
+}
+
+func (m *MockServer) endpoint(t testing.TB, name string) *Endpoint {
+	proxy := &httputil.ReverseProxy{
+		Transport: &http.Transport{DisableKeepAlives: true},
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(m.base)
+			r.Out.Header.Set("X-Aimock-Context", name)
+			r.Out.Header.Set("X-Test-Id", name)
+			r.Out.Header.Set("X-Aimock-Strict", "true")
+		},
+		FlushInterval: -1,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "the mock server cannot be asked: "+err.Error(), http.StatusBadGateway)
+		},
+		ErrorLog: m.log.logger(),
+	}
+	return serve(t, func(w http.ResponseWriter, r *http.Request, _ int) { proxy.ServeHTTP(w, r) })
+}
