@@ -1,0 +1,229 @@
+package agentfile
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/samber/lo"
+	"go.yaml.in/yaml/v4"
+)
+
+// decoder reads a tree into structs and keeps all that is wrong.
+type decoder struct {
+	name     string
+	lines    []string
+	problems []Problem
+}
+
+// scalar is a type that reads itself from one word. The error says what is
+// expected.
+type scalar interface{ Set(text string) error }
+
+// reader is a type that reads itself from any tree.
+type reader interface {
+	read(d *decoder, n *yaml.Node)
+}
+
+func (d *decoder) line(n int) string {
+	if n < 1 || n > len(d.lines) {
+		return ""
+	}
+	return strings.TrimSuffix(d.lines[n-1], "\r")
+}
+
+// at reports a problem at a place; width is how many characters are meant.
+func (d *decoder) at(p Position, width int, format string, args ...any) {
+	d.problems = append(d.problems, Problem{
+		File: d.name, Position: p, Text: fmt.Sprintf(format, args...), Source: d.line(p.Line), Width: width,
+	})
+}
+
+// wrong reports a problem with a node.
+func (d *decoder) wrong(n *yaml.Node, format string, args ...any) {
+	d.at(place(n), widthOf(n), format, args...)
+}
+
+func place(n *yaml.Node) Position { return Position{n.Line, n.Column} }
+
+// widthOf is how many characters of its line a node takes, about.
+func widthOf(n *yaml.Node) int {
+	if n.Kind != yaml.ScalarNode || n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		return 1
+	}
+	first, _, _ := strings.Cut(n.Value, "\n")
+	width := len([]rune(first))
+	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+		width += 2
+	}
+	return width
+}
+
+// shown is what a node says, in few words.
+func shown(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Tag == "!!null":
+		return "nothing"
+	}
+	text := []rune(n.Value)
+	if len(text) > 40 {
+		return fmt.Sprintf("%q…", string(text[:40]))
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+// value reads a node into a value that can be set.
+func (d *decoder) value(n *yaml.Node, into reflect.Value) {
+	if n.Kind == yaml.AliasNode || n.Style&yaml.TaggedStyle != 0 {
+		return // told of already
+	}
+	switch target := into.Addr().Interface().(type) {
+	case reader:
+		target.read(d, n)
+		return
+	case scalar:
+		d.scalar(n, target)
+		return
+	}
+	switch into.Kind() { //nolint:exhaustive // the types of File
+	case reflect.String:
+		if text, ok := d.text(n); ok {
+			into.SetString(text)
+		}
+	case reflect.Bool:
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" || n.Value != "true" && n.Value != "false" {
+			d.wrong(n, "expected true or false, got %s", shown(n))
+			return
+		}
+		into.SetBool(n.Value == "true")
+	case reflect.Pointer:
+		into.Set(reflect.New(into.Type().Elem()))
+		d.value(n, into.Elem())
+	case reflect.Slice:
+		d.list(n, into)
+	case reflect.Struct:
+		d.mapping(n, into)
+	default:
+		panic("agentfile: no way to read a " + into.Type().String())
+	}
+}
+
+func (d *decoder) scalar(n *yaml.Node, into scalar) {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		d.wrong(n, "%v, got %s", into.Set(""), shown(n))
+		return
+	}
+	if err := into.Set(n.Value); err != nil {
+		d.wrong(n, "%v, got %s", err, shown(n))
+	}
+}
+
+func (d *decoder) text(n *yaml.Node) (string, bool) {
+	switch {
+	case n.Kind != yaml.ScalarNode || n.Tag == "!!null":
+		d.wrong(n, "expected text, got %s", shown(n))
+		return "", false
+	case n.Tag != "!!str":
+		d.wrong(n, "expected text, got %s: put it in quotes if it is meant so", n.Value)
+		return "", false
+	}
+	return n.Value, true
+}
+
+func (d *decoder) list(n *yaml.Node, into reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.wrong(n, "expected a list, such as [a, b], got %s", shown(n))
+		return
+	}
+	if len(n.Content) == 0 {
+		d.wrong(n, "the list is empty: fill it, or leave its key away")
+	}
+	items := reflect.MakeSlice(into.Type(), len(n.Content), len(n.Content))
+	for i, item := range n.Content {
+		d.value(item, items.Index(i))
+	}
+	into.Set(items)
+}
+
+// entries is the names and values of a mapping, each name once.
+func (d *decoder) entries(n *yaml.Node) []entry {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(n, "expected keys with values, got %s", shown(n))
+		return nil
+	}
+	var out []entry
+	first := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode || key.Tag == "!!merge" {
+			continue // told of already
+		}
+		if earlier, again := first[key.Value]; again {
+			d.wrong(key, "%q stands here a second time: the first is in line %d", key.Value, earlier.Line)
+			continue
+		}
+		first[key.Value] = key
+		out = append(out, entry{key, n.Content[i+1]})
+	}
+	return out
+}
+
+type entry struct{ key, value *yaml.Node }
+
+// mapping reads the keys of a struct: the fields with a tag `key:"name"`, or
+// `key:"name,required"`.
+func (d *decoder) mapping(n *yaml.Node, into reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(n, "expected keys with values, got %s: known are %s", shown(n), oneOf(keysOf(into.Type())))
+		return
+	}
+	fields := map[string]reflect.Value{}
+	var required []string
+	for i := range into.NumField() {
+		name, options, _ := strings.Cut(into.Type().Field(i).Tag.Get("key"), ",")
+		if name == "" {
+			continue
+		}
+		fields[name] = into.Field(i)
+		if options == "required" {
+			required = append(required, name)
+		}
+	}
+	given := map[string]bool{}
+	for _, e := range d.entries(n) {
+		given[e.key.Value] = true
+		field, known := fields[e.key.Value]
+		if !known {
+			d.wrong(e.key, "%s%s", unknown("key", e.key.Value, lo.Keys(fields)), secretAdvice(e.key.Value))
+			continue
+		}
+		d.value(e.value, field)
+	}
+	for _, name := range required {
+		if !given[name] {
+			d.wrong(n, "the key %q is missing", name)
+		}
+	}
+}
+
+func keysOf(t reflect.Type) []string {
+	return lo.FilterMap(lo.Range(t.NumField()), func(i, _ int) (string, bool) {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("key"), ",")
+		return name, name != ""
+	})
+}
+
+// secretAdvice says where secrets belong, to somebody who looks for their place in
+// the file.
+func secretAdvice(key string) string {
+	for _, word := range []string{"key", "token", "secret", "password", "authorization", "credential"} {
+		if plain(key) != "tokens" && strings.Contains(plain(key), word) {
+			return "; secrets are never in an agent file: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY in the environment"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package agentfile
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// File is what an agent file says. What it does not say is the zero value.
+type File struct {
+	Name            string  `key:"name"`
+	Model           Model   `key:"model"`
+	APIKeyEnv       EnvName `key:"api_key_env"`
+	BaseURL         URL     `key:"base_url"`
+	Instructions    string  `key:"instructions"`
+	MaxOutputTokens Count   `key:"max_output_tokens"`
+	Temperature     *Number `key:"temperature"`
+	Options         Options `key:"options"`
+	Tools           Tools   `key:"tools"`
+	MCP             Servers `key:"mcp"`
+	Hooks           Hooks   `key:"hooks"`
+	Guards          Guards  `key:"guards"`
+	Retry           Retry   `key:"retry"`
+	Parallel        Count   `key:"parallel"`
+	Output          Output  `key:"output"`
+
+	path  string
+	lines []string
+}
+
+// Guards limit a run.
+type Guards struct {
+	Steps  Count    `key:"steps"`
+	Tokens Count    `key:"tokens"`
+	Cost   Dollars  `key:"cost"`
+	Time   Duration `key:"time"`
+}
+
+// Retry is how a model call that failed is made again.
+type Retry struct {
+	Attempts Count    `key:"attempts"`
+	Delay    Duration `key:"delay"`
+	Max      Duration `key:"max"`
+}
+
+// Load reads the file at a path. What is wrong with its content is an *Error.
+func Load(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the agent file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the agent file: %w", err)
+	}
+	return Parse(path, text)
+}
+
+// Parse reads the text of an agent file. Path is what its errors call it; one that
+// ends in .json is read as JSON. What is wrong is an *Error.
+func Parse(path string, text []byte) (*File, error) {
+	d := &decoder{name: path}
+	if len(text) > maxBytes {
+		d.at(Position{}, 0, "the file is larger than a megabyte: that is no agent file")
+		return nil, &Error{d.problems}
+	}
+	d.lines = strings.Split(string(text), "\n")
+	parse := d.parseYAML
+	if strings.EqualFold(filepath.Ext(path), ".json") {
+		parse = d.parseJSON
+	}
+	file := &File{path: path, lines: d.lines}
+	if root := parse(text); root != nil {
+		if d.refuse(root, 0); !errorsOfDepth(d.problems) {
+			d.value(root, reflect.ValueOf(file).Elem())
+		}
+	} else if len(d.problems) == 0 {
+		d.at(Position{1, 1}, 0, "the file is empty: begin with the line model: openai/gpt-5-mini")
+	}
+	if len(d.problems) > 0 {
+		return nil, &Error{sorted(d.problems)}
+	}
+	return file, nil
+}
+
+func errorsOfDepth(problems []Problem) bool {
+	for _, p := range problems {
+		if strings.HasPrefix(p.Text, "nested more than") {
+			return true
+		}
+	}
+	return false
+}
+
+// Problem is a mistake that was found out later, of what stands at a place in the
+// file.
+func (f *File) Problem(at Position, err error) Problem {
+	d := decoder{name: f.path, lines: f.lines}
+	return Problem{File: f.path, Position: at, Text: err.Error(), Source: d.line(at.Line), Width: 1}
+}
+
+// Options are settings of one provider, by their names there.
+type Options map[string]any
+
+func (o *Options) read(d *decoder, n *yaml.Node) {
+	*o = Options{}
+	for _, e := range d.entries(n) {
+		(*o)[e.key.Value] = d.plain(e.value)
+	}
+}

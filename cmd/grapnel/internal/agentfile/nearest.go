@@ -1,0 +1,65 @@
+package agentfile
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+)
+
+// unknown says that a name is not known, which one was probably meant, and which
+// there are.
+func unknown(what, name string, known []string) string {
+	text := fmt.Sprintf("unknown %s %q", what, name)
+	if near, ok := Nearest(name, known); ok {
+		text += fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return text + "; known: " + oneOf(known)
+}
+
+func oneOf(known []string) string {
+	known = slices.Sorted(slices.Values(known))
+	return strings.Join(lo.Map(known, func(name string, _ int) string { return strconv.Quote(name) }), ", ")
+}
+
+// Nearest is the known name that a wrong one was probably meant to be: the one
+// with the fewest slips of the pen, a third of its letters at most.
+func Nearest(name string, known []string) (string, bool) {
+	const longest = 64
+	name = plain(name)
+	if len(name) > longest {
+		return "", false
+	}
+	best, slips := "", len(name)/3+1
+	for _, candidate := range known {
+		if d := distance(name, plain(candidate)); d < slips {
+			best, slips = candidate, d
+		}
+	}
+	return best, best != ""
+}
+
+// plain drops what spellings of one name differ in.
+func plain(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
+}
+
+// distance counts the letters to insert, leave out, change or swap to come from a to b.
+func distance(a, b string) int {
+	var above []int
+	row := lo.Range(len(b) + 1)
+	for i := range len(a) {
+		before := above
+		above, row = row, make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			row[j+1] = min(above[j]+lo.Ternary(a[i] == b[j], 0, 1), row[j]+1, above[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}

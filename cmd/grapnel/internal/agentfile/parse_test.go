@@ -1,0 +1,233 @@
+package agentfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const whole = `
+# everything that a file may say
+name: fixer
+model: openai/gpt-5-mini
+base_url: http://localhost:11434/v1
+api_key_env: MY_KEY
+instructions: |
+  You mend Go code. ${NAME} stays.
+max_output_tokens: 4000
+temperature: 0.2
+options: {reasoning_effort: low, seed: 7}
+tools:
+  - shell: {dir: work, timeout: 2m, max_output: 64KiB, env: [PATH, HOME]}
+  - files:
+      root: .
+      read_only: true
+mcp:
+  fs:
+    command: [npx, -y, server]
+    env: [GITHUB_TOKEN]
+  web: {url: https://example.com/mcp, token_env: WEB_TOKEN}
+hooks:
+  - redact
+  - rate-limit: {tools: [shell, mcp__*], calls: 10, per: 1m}
+  - deny: {tools: [bash], argument: command, matching: 'rm\s+-rf', reason: no}
+guards: {steps: 30, tokens: 200000, cost: 0.5, time: 10m}
+retry: {attempts: 4, delay: 1s}
+parallel: 2
+output:
+  name: report
+  schema:
+    type: object
+    properties: {sum: {type: number}}
+    required: [sum]
+`
+
+func TestParse(t *testing.T) {
+	file, err := Parse("fixer.yaml", []byte(whole))
+	require.NoError(t, err)
+	assert.Equal(t, "fixer", file.Name)
+	assert.Equal(t, Model{"openai", "gpt-5-mini"}, file.Model)
+	assert.Equal(t, "You mend Go code. ${NAME} stays.\n", file.Instructions)
+	assert.Equal(t, Guards{Steps: 30, Tokens: 200000, Cost: 0.5, Time: Duration(10 * time.Minute)}, file.Guards)
+	require.Len(t, file.Tools, 2)
+	assert.Equal(t, &Shell{Dir: "work", Timeout: Duration(2 * time.Minute), MaxOutput: 64 << 10, Env: []EnvName{"PATH", "HOME"}},
+		file.Tools[0].Settings)
+	assert.Equal(t, &Files{Root: ".", ReadOnly: true}, file.Tools[1].Settings)
+	require.Len(t, file.MCP, 2)
+	assert.Equal(t, "fs", file.MCP[0].Name, "servers stay in the order of the file")
+	assert.Equal(t, Position{23, 5}, file.Hooks[0].At)
+	assert.Equal(t, &RateLimit{Tools: []Pattern{"shell", "mcp__*"}, Calls: 10, Per: Duration(time.Minute)}, file.Hooks[1].Settings)
+	assert.JSONEq(t, `{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}`, file.Output.Schema.Text)
+	assert.Equal(t, "7", fmt.Sprint(file.Options["seed"]))
+}
+
+// The same file as JSON, tabs and surrogate pairs included.
+func TestParseJSON(t *testing.T) {
+	file, err := Parse("fixer.json", []byte("{\n\t\"name\": \"\\ud83d\\ude00\",\n\t\"model\": \"gemini/g\",\n\t\"tools\": [\"shell\", {\"files\": {\"root\": \"x\"}}]\n}"))
+	require.NoError(t, err)
+	assert.Equal(t, "😀", file.Name)
+	assert.Equal(t, Model{"gemini", "g"}, file.Model)
+	assert.Equal(t, Position{4, 12}, file.Tools[0].At)
+}
+
+// Each bad file stands with all that is said of it: the first line of each problem.
+func TestMistakes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file string
+		want []string
+	}{
+		"an unknown key": {"instuctions: hi\n", []string{
+			`f.yaml:1:1: unknown key "instuctions" (did you mean "instructions"?); known: `,
+		}},
+		"an unknown key far from all": {"zzzzzzz: hi\n", []string{`f.yaml:1:1: unknown key "zzzzzzz"; known: "api_key_env", "base_url"`}},
+		"a secret":                    {"api_key: sk-1\n", []string{`secrets are never in an agent file`}},
+		"a duplicate":                 {"name: a\nname: b\n", []string{`f.yaml:2:1: "name" stands here a second time: the first is in line 1`}},
+		"wrong types": {"name: [a]\nparallel: many\nguards: 7\ntools: shell\nmcp: []\noptions: 3\n", []string{
+			`1:7: expected text, got a list`,
+			`2:11: expected a whole number above zero, such as 20, got "many"`,
+			`3:9: expected keys with values, got "7": known are "cost", "steps", "time", "tokens"`,
+			`4:8: expected a list of tools, such as [files], got "shell"`,
+			`5:6: expected keys with values, got a list`,
+			`6:10: expected keys with values, got "3"`,
+		}},
+		"a number for text":      {"name: 007\n", []string{`1:7: expected text, got 007: put it in quotes if it is meant so`}},
+		"nothing for text":       {"name:\n", []string{`expected text, got nothing`}},
+		"yes for a bool":         {"tools: [files: {read_only: yes}]\n", []string{`1:28: expected true or false, got "yes"`}},
+		"an unknown tool":        {"tools: [shel]\n", []string{`1:9: unknown tool "shel" (did you mean "shell"?); known: "files", "shell"`}},
+		"a tool twice":           {"tools: [shell, shell]\n", []string{`1:16: the tool "shell" stands here a second time`}},
+		"an unknown hook":        {"hooks:\n  - redcat\n", []string{`2:5: unknown hook "redcat" (did you mean "redact"?)`}},
+		"two hooks in one":       {"hooks:\n  - redact:\n    audit: {file: a}\n", []string{`2:5: expected one hook with its settings below it`}},
+		"a setting unknown":      {"hooks:\n  - audit: {fil: a}\n", []string{`2:12: the key "file" is missing`, `2:13: unknown key "fil" (did you mean "file"?)`}},
+		"settings missing":       {"hooks: [rate-limit]\n", []string{`1:9: the hook "rate-limit" needs settings: calls, per`}},
+		"an unknown vendor":      {"model: opnai/gpt\n", []string{`1:8: expected a provider and a model, such as openai/gpt-5-mini, or replay:FILE; unknown provider "opnai" (did you mean "openai"?)`}},
+		"a model alone":          {"model: gpt-5\n", []string{`1:8: expected a provider and a model, such as openai/gpt-5-mini, or replay:FILE, got "gpt-5"`}},
+		"an address":             {"base_url: localhost:80\n", []string{`1:11: expected an address`}},
+		"a password":             {"base_url: http://u:p@h/\n", []string{`without a name and password`}},
+		"a variable":             {"base_url: https://${HOST}/\n", []string{`${…} is not replaced in agent files`}},
+		"durations":              {"guards: {time: 10}\nretry: {delay: -1s}\n", []string{`1:16: expected a time with its unit, such as 90s or 10m, got "10"`, `2:16: expected a time`}},
+		"sizes":                  {"tools: [shell: {max_output: 3 PiB}]\n", []string{`1:29: expected a size above zero`}},
+		"a huge size":            {"tools: [shell: {max_output: 99999999999GiB}]\n", []string{`expected a size above zero`}},
+		"not a number":           {"guards: {cost: .nan}\ntemperature: -1\n", []string{`1:16: expected US dollars`, `2:14: expected a number that is not negative`}},
+		"zero and below":         {"guards: {steps: 0, tokens: -5}\n", []string{`1:17: expected a whole number above zero`, `1:28: expected a whole number above zero`}},
+		"a bad expression":       {"hooks: [redact: {patterns: ['a(']}]\n", []string{`1:29: expected a regular expression`}},
+		"a bad glob":             {"hooks: [deny: {tools: ['[']}]\n", []string{`1:24: expected the name of a tool`}},
+		"no way to a server":     {"mcp: {x: {}}\n", []string{`1:7: the server "x" has neither a command nor a url`}},
+		"two ways":               {"mcp: {x: {command: [a], url: http://h/}}\n", []string{`has a command and a url`}},
+		"a server's name":        {"mcp: {a__b: {url: http://h/}}\n", []string{`1:7: expected a name of letters, digits`}},
+		"a value for a name":     {"mcp: {x: {command: [a], env: [TOKEN=abc]}}\n", []string{`expected the name of a variable of the environment`}},
+		"a bad schema":           {"output: {schema: {type: object, properties: 3}}\n", []string{`1:18: expected a JSON Schema of an object`}},
+		"an empty file":          {"# nothing\n", []string{`1:1: the file is empty`}},
+		"a list":                 {"- a\n", []string{`1:1: expected keys with values, got a list`}},
+		"not YAML":               {"name: a\n b: c\n", []string{`2:3: this is not YAML: mapping values are not allowed`}},
+		"a tab":                  {"guards:\n\tsteps: 1\n", []string{`2:1: this is not YAML: found character that cannot start any token: indent with spaces, not with tabs`}},
+		"bytes that are no text": {"name: \xff\n", []string{`this is not YAML`}},
+		"two documents":          {"name: a\n---\nname: b\n", []string{`2:1: a second document begins here`}},
+		"an alias":               {"name: &a x\ninstructions: *a\n", []string{`1:7: anchors are not read: leave &a away`, `2:15: aliases are not read: write the value out instead of *a`}},
+		"a merge key":            {"guards: {<<: {steps: 1}}\n", []string{`1:10: merge keys are not read`}},
+		"a tag":                  {"name: !!binary aGk=\n", []string{`1:7: tags are not read`}},
+		"a key that is a list":   {"? [a]\n: b\n", []string{`1:3: a key must be a word`}},
+		"a bomb":                 {bomb(), []string{"anchors are not read"}},
+		"a well":                 {"options: " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\n", []string{"nested more than 50 deep"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse("f.yaml", []byte(tc.file))
+			wrong, ok := errors.AsType[*Error](err)
+			require.True(t, ok, "got %v", err)
+			if name != "a bomb" {
+				require.Len(t, wrong.Problems, len(tc.want), "%v", err)
+			}
+			for i, want := range tc.want {
+				if name == "a bomb" {
+					assert.Contains(t, err.Error(), want)
+					continue
+				}
+				first, _, _ := strings.Cut(wrong.Problems[i].String(), "\n")
+				assert.Contains(t, first, want)
+			}
+		})
+	}
+}
+
+// bomb is a file that would be a billion words if aliases were followed.
+func bomb() string {
+	var b strings.Builder
+	b.WriteString("name: x\nl0: &l0 [a, a, a, a, a, a, a, a, a, a]\n")
+	for i := range 9 {
+		fmt.Fprintf(&b, "l%d: &l%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*l%d, ", i), 10), ", "))
+	}
+	return b.String()
+}
+
+func TestJSONMistakes(t *testing.T) {
+	for file, want := range map[string]string{
+		"{\n  \"name\": 3\n}":                "f.json:2:11: expected text, got 3",
+		"{\"nme\": \"x\"}":                   "f.json:1:2: unknown key \"nme\" (did you mean \"name\"?)",
+		"{\"name\": \"x\", \"name\": \"y\"}": "f.json:1:15: \"name\" stands here a second time",
+		"{\"name\": \"x\"":                   "this is not JSON: it ends in the middle",
+		"{\"name\": x}":                      "f.json:1:10: this is not JSON",
+		"{} {}":                              "f.json:1:4: this is not JSON: something stands behind",
+		"":                                   "f.json:1:1: the file is empty",
+		strings.Repeat("[", 10000):           "nested more than 50 deep",
+	} {
+		_, err := Parse("f.json", []byte(file))
+		require.Error(t, err, file)
+		assert.Contains(t, err.Error(), want, file)
+	}
+}
+
+// The line that is wrong is shown, with a mark below what is meant.
+func TestTheLineIsShown(t *testing.T) {
+	_, err := Parse("f.yaml", []byte("name: a\nguards:\n  steps: \"viele 日本\x1b[2J\"\n"))
+	require.Error(t, err) // the escape is no YAML at all
+	assert.NotContains(t, err.Error(), "\x1b")
+	_, err = Parse("f.yaml", []byte("name: a\nguards:\n  steps: viele\n"))
+	require.Error(t, err)
+	assert.Equal(t, `f.yaml:3:10: expected a whole number above zero, such as 20, got "viele"
+     3 |   steps: viele
+       |          ^^^^^`, err.Error())
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Load(filepath.Join(dir, "none.yaml"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	big := filepath.Join(dir, "big.yaml")
+	require.NoError(t, os.WriteFile(big, []byte("name: "+strings.Repeat("x", maxBytes)), 0o600))
+	_, err = Load(big)
+	require.ErrorContains(t, err, "larger than a megabyte")
+	require.NoError(t, os.WriteFile(big, []byte(whole), 0o600))
+	_, err = Load(big)
+	require.NoError(t, err)
+}
+
+// Whatever the bytes, there is a file or a list of problems at places that are in it.
+func FuzzParse(f *testing.F) {
+	f.Add("f.yaml", whole)
+	f.Add("f.json", `{"name": "x", "tools": ["shell"], "hooks": [{"deny": {"tools": ["a"]}}]}`)
+	f.Add("f.yaml", bomb()[:200])
+	f.Add("f.yaml", "a: *b\n? [x]\n: !!x y\n<<: {}\n")
+	f.Fuzz(func(t *testing.T, name, text string) {
+		file, err := Parse(name, []byte(text))
+		if err == nil {
+			require.NotNil(t, file)
+			return
+		}
+		wrong, ok := errors.AsType[*Error](err)
+		require.True(t, ok)
+		require.NotEmpty(t, wrong.Problems)
+		lines := strings.Count(text, "\n") + 2
+		for _, p := range wrong.Problems {
+			assert.LessOrEqual(t, p.Line, lines)
+			assert.GreaterOrEqual(t, p.Column, 0)
+			assert.NotContains(t, p.Source[:0]+visible(p.Source), "\x1b")
+			_ = p.String()
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package agentfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/samber/lo"
+)
+
+// Position is a place in a file. Both count from one, columns in characters. The
+// zero Position is nowhere: of something that did not come from a file.
+type Position struct{ Line, Column int }
+
+// Problem is one mistake in a file.
+type Problem struct {
+	File string
+	Position
+	// Text says what is wrong and what would be right.
+	Text string
+	// Source is the line of the file, and Width how many of its characters from the
+	// column on are meant.
+	Source string
+	Width  int
+}
+
+// String is the place and the text on one line, then the line of the file with a
+// mark below what is meant.
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return fmt.Sprintf("%s: %s", p.File, p.Text)
+	}
+	head := fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text)
+	if p.Source == "" {
+		return head
+	}
+	runes := []rune(p.Source)
+	before := runes[:min(p.Column-1, len(runes))]
+	meant := runes[len(before):min(len(before)+max(p.Width, 1), len(runes))]
+	indent := strings.Map(func(r rune) rune { return lo.Ternary(r == '\t', '\t', ' ') }, string(before))
+	return fmt.Sprintf("%s\n  %4d | %s\n       | %s%s", head, p.Line, visible(p.Source), indent, strings.Repeat("^", max(columns(string(meant)), 1)))
+}
+
+// visible is a line without what would move a terminal's cursor.
+func visible(line string) string {
+	const most = 160
+	line = strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError {
+			return '·'
+		}
+		return r
+	}, line)
+	if runes := []rune(line); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return line
+}
+
+func columns(text string) int { return min(utf8.RuneCountInString(text), 80) }
+
+// Error is all that is wrong with a file.
+type Error struct{ Problems []Problem }
+
+func (e *Error) Error() string {
+	return strings.Join(lo.Map(e.Problems, func(p Problem, _ int) string { return p.String() }), "\n")
+}
+
+// sorted is the problems in the order of the file.
+func sorted(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return problems
+}

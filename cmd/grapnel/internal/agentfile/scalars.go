@@ -1,0 +1,219 @@
+package agentfile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// The words of a file that are numbers, times or names. They read themselves, from
+// a file as well as from a flag; the error of Set says what was expected. The zero
+// value of each is what a file says nothing of.
+type (
+	// Count is a whole number above zero.
+	Count int
+	// Dollars is an amount of US dollars above zero.
+	Dollars float64
+	// Number is a number that is not negative.
+	Number float64
+	// Duration is a time above zero, such as 90s or 10m.
+	Duration time.Duration
+	// Bytes is a size above zero, such as 4096, 64KiB or 2MiB.
+	Bytes int64
+	// URL is an address that begins with http:// or https:// and has no password.
+	URL string
+	// Pattern is a pattern for names of tools: a name, a glob, or a regular
+	// expression between slashes.
+	Pattern string
+	// Regexp is a regular expression of Go.
+	Regexp struct{ *regexp.Regexp }
+	// EnvName is the name of a variable of the environment.
+	EnvName string
+)
+
+// Set reads a count.
+func (c *Count) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 {
+		return errors.New("expected a whole number above zero, such as 20")
+	}
+	*c = Count(n)
+	return nil
+}
+
+func (c *Count) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(int(*c))) }
+
+// Type is the word for a count in a help text.
+func (*Count) Type() string { return "number" }
+
+// Set reads an amount.
+func (v *Dollars) Set(text string) error {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f > 0) || math.IsInf(f, 0) {
+		return errors.New("expected US dollars above zero, such as 0.50")
+	}
+	*v = Dollars(f)
+	return nil
+}
+
+func (v *Dollars) String() string {
+	return lo.Ternary(*v == 0, "", strconv.FormatFloat(float64(*v), 'f', -1, 64))
+}
+
+// Type is the word for an amount in a help text.
+func (*Dollars) Type() string { return "dollars" }
+
+// Set reads a number.
+func (v *Number) Set(text string) error {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f >= 0) || math.IsInf(f, 0) {
+		return errors.New("expected a number that is not negative, such as 0.5")
+	}
+	*v = Number(f)
+	return nil
+}
+
+// Set reads a duration.
+func (v *Duration) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("expected a time with its unit, such as 90s or 10m")
+	}
+	*v = Duration(d)
+	return nil
+}
+
+func (v *Duration) String() string { return lo.Ternary(*v == 0, "", time.Duration(*v).String()) }
+
+// Type is the word for a duration in a help text.
+func (*Duration) Type() string { return "time" }
+
+var units = map[string]int64{
+	"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+}
+
+// Set reads a size.
+func (v *Bytes) Set(text string) error {
+	digits := strings.TrimRight(text, "BKMGi ")
+	unit, known := units[strings.TrimSpace(text[len(digits):])]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !known || err != nil || n < 1 || n > math.MaxInt64/unit {
+		return errors.New("expected a size above zero, such as 4096, 64KiB or 2MiB")
+	}
+	*v = Bytes(n * unit)
+	return nil
+}
+
+// Set reads an address.
+func (v *URL) Set(text string) error {
+	const expected = "expected an address, such as http://localhost:11434/v1"
+	u, err := url.Parse(text)
+	switch {
+	case strings.Contains(text, "${"):
+		return errors.New(expected + "; ${…} is not replaced in agent files")
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return errors.New(expected)
+	case u.User != nil:
+		return errors.New(expected + ", without a name and password")
+	}
+	*v = URL(text)
+	return nil
+}
+
+func (v *URL) String() string { return string(*v) }
+
+// Type is the word for an address in a help text.
+func (*URL) Type() string { return "url" }
+
+// Set reads a pattern.
+func (v *Pattern) Set(text string) error {
+	const expected = "expected the name of a tool, a glob such as mcp__*, or a regular expression between slashes"
+	if text == "" {
+		return errors.New(expected)
+	}
+	if inner, ok := strings.CutPrefix(text, "/"); ok {
+		expression, closed := strings.CutSuffix(inner, "/")
+		if _, err := regexp.Compile(expression); err != nil || !closed {
+			return fmt.Errorf("%s: %w", expected, lo.CoalesceOrEmpty(err, errors.New("the closing slash is missing")))
+		}
+	} else if _, err := path.Match(text, ""); err != nil {
+		return fmt.Errorf("%s: %w", expected, err)
+	}
+	*v = Pattern(text)
+	return nil
+}
+
+// Set reads a regular expression.
+func (v *Regexp) Set(text string) error {
+	expression, err := regexp.Compile(text)
+	if err != nil || text == "" {
+		return fmt.Errorf("expected a regular expression: %w", lo.CoalesceOrEmpty(err, errors.New("it is empty")))
+	}
+	v.Regexp = expression
+	return nil
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Set reads the name of a variable.
+func (v *EnvName) Set(text string) error {
+	if !envName.MatchString(text) {
+		return errors.New("expected the name of a variable of the environment, such as GITHUB_TOKEN, never its value")
+	}
+	*v = EnvName(text)
+	return nil
+}
+
+// Model says which model is asked: of a provider, or a recording.
+type Model struct {
+	// Provider is openai, anthropic, gemini or replay. Empty stands for a Model that
+	// nobody set.
+	Provider string
+	// Name is the model's name at its provider; of replay it is the file.
+	Name string
+}
+
+// Providers are the words before the slash.
+var Providers = []string{"openai", "anthropic", "gemini"}
+
+// Replay is the provider that plays a recording.
+const Replay = "replay"
+
+// Set reads a model as openai/gpt-5, or replay:FILE.
+func (m *Model) Set(text string) error {
+	if file, ok := strings.CutPrefix(text, Replay+":"); ok && file != "" {
+		*m = Model{Replay, file}
+		return nil
+	}
+	const expected = "expected a provider and a model, such as openai/gpt-5-mini, or replay:FILE"
+	provider, name, found := strings.Cut(text, "/")
+	switch {
+	case !found || provider == "" || name == "":
+		return errors.New(expected)
+	case !lo.Contains(Providers, provider):
+		return errors.New(expected + "; " + unknown("provider", provider, append([]string{Replay}, Providers...)))
+	}
+	*m = Model{provider, name}
+	return nil
+}
+
+func (m *Model) String() string {
+	switch m.Provider {
+	case "":
+		return ""
+	case Replay:
+		return Replay + ":" + m.Name
+	}
+	return m.Provider + "/" + m.Name
+}
+
+// Type is the word for a model in a help text.
+func (*Model) Type() string { return "model" }
