@@ -1,0 +1,151 @@
+package shell
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What a Config that says nothing means.
+const (
+	DefaultName           = "bash"
+	DefaultTimeout        = 2 * time.Minute
+	DefaultMaxTimeout     = 10 * time.Minute
+	DefaultGrace          = 2 * time.Second
+	DefaultMaxOutputBytes = 16 << 10
+)
+
+// Config is how commands are run. All but Dir may be left zero.
+type Config struct {
+	// Dir is where each command begins. It must be there. It confines nothing.
+	Dir string
+	// Name is the tool's name. Empty means DefaultName.
+	Name string
+	// Shell is the shell: a path, or a name to look up in PATH. Empty means bash. It must know -c.
+	Shell string
+	// Timeout is how long a command may take that does not say otherwise. Zero means DefaultTimeout.
+	Timeout time.Duration
+	// MaxTimeout is the longest that the model may ask for. Zero means DefaultMaxTimeout, or Timeout if that is more.
+	MaxTimeout time.Duration
+	// Grace is how long processes may take to end after SIGTERM, before SIGKILL. Zero means DefaultGrace, less than
+	// zero none: SIGKILL at once.
+	Grace time.Duration
+	// MaxOutputBytes is how much of each of both streams is kept, one half from its head and one from its tail.
+	// Zero means DefaultMaxOutputBytes.
+	MaxOutputBytes int
+	// Env names the variables of this program's environment that commands get: exactly, or with patterns as path.Match
+	// has them, such as "GO*". Nil means DefaultEnv; empty none; "*" passes on everything, secrets included.
+	Env []string
+	// Vars are further variables, by name. They go before those of Env.
+	Vars map[string]string
+	// Limits bound what a command may use. The zero Limits sets none.
+	Limits Limits
+}
+
+// Limits bound what one command may use. A field that is zero sets no limit. Linux only.
+type Limits struct {
+	// Processes is how many processes there may be at once, the shell included. A command with more is killed whole.
+	Processes int
+	// CPUTime is what each single process may compute, in whole seconds: one that does more gets SIGXCPU, a second
+	// later SIGKILL.
+	CPUTime time.Duration
+	// FileBytes is how long each file may become that a process writes: one that writes more gets SIGXFSZ.
+	FileBytes int64
+	// MemoryBytes is how much private memory (RLIMIT_DATA) each single process may have: one that wants more does not
+	// get it. Memory that processes share does not count.
+	MemoryBytes int64
+}
+
+// DefaultEnv names the variables that commands get unless Config.Env says otherwise: where programs and the user's
+// files are, language and time zone. None of them is a secret.
+func DefaultEnv() []string {
+	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
+}
+
+// filled returns the configuration with all that was left out, or everything that is wrong with it.
+func (c Config) filled() (Config, error) {
+	wrong := []error{supported(), c.Limits.check()}
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+
+	var err error
+	if c.Dir == "" {
+		say("no directory: set Config.Dir to where commands are to run")
+	} else if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		say("directory: %w", err)
+	} else {
+		wrong = append(wrong, isDir(c.Dir))
+	}
+	c.Shell = cmp.Or(c.Shell, "bash")
+	if found, err := exec.LookPath(c.Shell); err != nil {
+		say("no shell: %w: install bash, or set Config.Shell to the path of a shell", err)
+	} else if c.Shell, err = filepath.Abs(found); err != nil {
+		say("shell: %w", err)
+	}
+	if c.Timeout < 0 || c.MaxTimeout < 0 || c.MaxOutputBytes < 0 {
+		say("Timeout (%v), MaxTimeout (%v) and MaxOutputBytes (%d) must not be negative", c.Timeout, c.MaxTimeout, c.MaxOutputBytes)
+	}
+	c.Name = cmp.Or(c.Name, DefaultName)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.MaxTimeout = max(cmp.Or(c.MaxTimeout, DefaultMaxTimeout), c.Timeout)
+	c.Grace = max(cmp.Or(c.Grace, DefaultGrace), 0)
+	c.MaxOutputBytes = cmp.Or(c.MaxOutputBytes, DefaultMaxOutputBytes)
+	if c.Env == nil {
+		c.Env = DefaultEnv()
+	}
+	for _, pattern := range c.Env {
+		if _, err := path.Match(pattern, ""); err != nil {
+			say("Env: pattern %q: %w", pattern, err)
+		}
+	}
+	c.Env, c.Vars = slices.Clone(c.Env), maps.Clone(c.Vars)
+	return c, errors.Join(append(wrong, checkVars(c.Vars))...)
+}
+
+func (l Limits) check() error {
+	switch {
+	case l == (Limits{}):
+		return nil
+	case l.Processes < 0 || l.CPUTime < 0 || l.FileBytes < 0 || l.MemoryBytes < 0:
+		return fmt.Errorf("limits %+v: they must not be negative, and zero means none", l)
+	case runtime.GOOS != "linux":
+		return fmt.Errorf("limits need Linux: this is %s", runtime.GOOS)
+	}
+	return nil
+}
+
+// seconds are the whole seconds in d, rounded up.
+func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
+
+func isDir(name string) error {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("directory: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("directory: %s is a file", name)
+	}
+	return nil
+}
+
+func checkVars(vars map[string]string) error {
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			wrong = append(wrong, fmt.Errorf("variable %q: that is no name of a variable", name))
+		}
+		if strings.Contains(vars[name], "\x00") {
+			wrong = append(wrong, fmt.Errorf("variable %s: its value has a NUL byte, which no variable can hold", name))
+		}
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,48 @@
+//go:build unix && !linux
+
+package shell
+
+import (
+	"os"
+	"os/exec"
+
+	"golang.org/x/sys/unix"
+)
+
+// family is the process group of a command.
+type family struct {
+	leader int
+	cmd    *exec.Cmd
+	// exited is closed when the shell has exited.
+	exited chan struct{}
+	// most is how many processes there may be; zero is no limit.
+	most int
+}
+
+// start starts a command.
+func (s *Shell) start(cmd *exec.Cmd, text string) (*family, error) {
+	cmd.Args = []string{s.config.Shell, "-c", text, "bash"}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	f := &family{leader: cmd.Process.Pid, cmd: cmd, exited: make(chan struct{}), most: s.config.Limits.Processes}
+	go func() {
+		defer close(f.exited)
+		_ = cmd.Wait() // the state says more
+	}()
+	return f, nil
+}
+
+// wait is the state of the shell, which has exited.
+func (f *family) wait() *os.ProcessState { return f.cmd.ProcessState }
+
+// members stands for all processes of the group with the first of them: how many there are is not known.
+func (f *family) members() []int {
+	if unix.Kill(-f.leader, 0) != nil {
+		return nil
+	}
+	return []int{f.leader}
+}
+
+// signal sends a signal to the group.
+func (f *family) signal(sig unix.Signal) { _ = unix.Kill(-f.leader, sig) }

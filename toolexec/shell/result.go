@@ -1,0 +1,128 @@
+package shell
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Ending says how a command ended.
+type Ending string
+
+// How a command may end.
+const (
+	// Exited: by itself, or by a signal that was not ours.
+	Exited Ending = "exited"
+	// TimedOut: its time was up.
+	TimedOut Ending = "timed_out"
+	// Cancelled: the ctx that it ran under was done.
+	Cancelled Ending = "cancelled"
+	// Overran: it had more processes than Limits.Processes.
+	Overran Ending = "overran"
+)
+
+// Result is what came of a command. It is a plain value.
+type Result struct {
+	Ended Ending `json:"ended"`
+	// ExitCode is the shell's exit code; -1 when a signal ended it.
+	ExitCode int `json:"exit_code"`
+	// Signal is the signal that ended the shell, such as "SIGKILL"; empty for none.
+	Signal string `json:"signal,omitempty"`
+	// Stdout and Stderr are what was written.
+	Stdout Stream `json:"stdout"`
+	Stderr Stream `json:"stderr"`
+	// Duration is how long it took, the ending included.
+	Duration time.Duration `json:"duration"`
+	// Timeout is how long it might have taken.
+	Timeout time.Duration `json:"timeout"`
+	// Leftover is the number of processes that were still running when the shell had exited by itself, and were ended.
+	Leftover int `json:"leftover,omitempty"`
+	// Alive is the number of processes that could not be ended, because they belong to another user or hang in the
+	// kernel.
+	Alive int `json:"alive,omitempty"`
+	// Held says that a process which was not found holds on to the output: what it writes is lost.
+	Held bool `json:"held,omitempty"`
+}
+
+// OK reports whether the command exited by itself with code 0.
+func (r Result) OK() bool { return r.Ended == Exited && r.ExitCode == 0 }
+
+// String is what a model is told: in the first line how the command ended, then what else is to know, then the
+// streams.
+func (r Result) String() string {
+	var b strings.Builder
+	b.WriteString(r.verdict())
+	for _, note := range []struct {
+		say  bool
+		text string
+	}{
+		{r.Leftover > 0, fmt.Sprintf("%d still running when the command had ended: killed", r.Leftover)},
+		{r.Alive > 0, fmt.Sprintf("%d could not be killed", r.Alive)},
+		{r.Held, "a process that could not be found holds on to the output"},
+	} {
+		if note.say {
+			b.WriteString("\nbackground processes: " + note.text)
+		}
+	}
+	if r.Stdout.Bytes == 0 && r.Stderr.Bytes == 0 {
+		return b.String() + "\nno output"
+	}
+	r.Stdout.appendTo(&b, "stdout")
+	r.Stderr.appendTo(&b, "stderr")
+	return b.String()
+}
+
+// verdict says how the command ended.
+func (r Result) verdict() string {
+	switch {
+	case r.Ended == TimedOut:
+		return fmt.Sprintf("timed out after %v and was killed", r.Timeout)
+	case r.Ended == Cancelled:
+		return "cancelled and killed"
+	case r.Ended == Overran:
+		return "killed: it had more processes than it may have"
+	case r.Signal != "":
+		return "killed by " + r.Signal
+	}
+	return fmt.Sprintf("exit code %d", r.ExitCode)
+}
+
+// Stream is what a command wrote to one of its streams.
+type Stream struct {
+	// Text is what is shown: head and tail of a long stream, with a note between them that says how much is missing; of
+	// a binary one a few bytes in hexadecimal digits.
+	Text string `json:"text"`
+	// Bytes is how much was written in all, and Omitted how much of it is not in Text.
+	Bytes   int64 `json:"bytes"`
+	Omitted int64 `json:"omitted,omitempty"`
+	// Binary says that it was no text. Replaced is how many bytes and control characters something else stands for.
+	Binary   bool `json:"binary,omitempty"`
+	Replaced int  `json:"replaced,omitempty"`
+}
+
+func (s Stream) appendTo(b *strings.Builder, name string) {
+	if s.Bytes == 0 {
+		return
+	}
+	b.WriteString("\n" + name)
+	switch {
+	case s.Binary:
+		fmt.Fprintf(b, " (binary, %d bytes)", s.Bytes)
+	case s.Replaced > 0:
+		fmt.Fprintf(b, " (%d bytes that are no text, or control characters, were replaced)", s.Replaced)
+	}
+	b.WriteString(":\n" + strings.TrimSuffix(s.Text, "\n"))
+}
+
+// Error is a command that was ended before it had ended by itself, as an error.
+type Error struct {
+	Result Result
+	// Cause is why, where it was cancelled.
+	Cause error
+}
+
+// Error is what the Result says.
+func (e *Error) Error() string { return e.Result.String() }
+
+// Unwrap is the cause; nil where there is none.
+func (e *Error) Unwrap() error { return e.Cause }

@@ -1,0 +1,95 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// Shell runs commands. Make one with New. It is immutable and safe for concurrent use.
+type Shell struct {
+	config Config
+}
+
+// New returns a shell, or an error that joins everything that is wrong with the configuration: a directory that is
+// not there, a shell that cannot be found.
+func New(c Config) (*Shell, error) {
+	c, err := c.filled()
+	if err != nil {
+		return nil, fmt.Errorf("shell: %w", err)
+	}
+	return &Shell{config: c}, nil
+}
+
+// Command is what a Shell is to run.
+type Command struct {
+	// Text is the command, in the language of the shell. It must not be made by splicing values into it.
+	Text string
+	// Vars are variables of this command, by name: the way to hand values over. They go before those of the Config.
+	Vars map[string]string
+	// Timeout is how long it may take. Zero means Config.Timeout.
+	Timeout time.Duration
+}
+
+// Run runs a command and returns when it has ended and nothing of it is left that could be ended.
+//
+// A command that could not be started is an error. One that failed, and one whose time was up, is none: the Result
+// says so. When ctx is done, the error is its cause, and the Result holds what there was until then.
+func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	var wrong []error
+	switch {
+	case strings.TrimSpace(c.Text) == "":
+		wrong = append(wrong, errors.New("the command is empty"))
+	case strings.Contains(c.Text, "\x00"):
+		wrong = append(wrong, errors.New("the command has a NUL byte, which no shell can read"))
+	case c.Timeout < 0:
+		wrong = append(wrong, fmt.Errorf("the timeout is %v: it must not be negative", c.Timeout))
+	}
+	wrong = append(wrong, checkVars(c.Vars), isDir(s.config.Dir))
+	if err := errors.Join(wrong...); err != nil {
+		return Result{}, fmt.Errorf("shell: %w", err)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = s.config.Timeout
+	}
+	r, err := s.run(ctx, c)
+	if err != nil {
+		return r, fmt.Errorf("shell: %w", err)
+	}
+	if r.Ended == Cancelled {
+		return r, context.Cause(ctx)
+	}
+	return r, nil
+}
+
+// environ is the environment of a command.
+func (s *Shell) environ(c Command) []string {
+	vars := map[string]string{"TERM": "dumb"}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if s.passes(name) {
+			vars[name] = value
+		}
+	}
+	maps.Copy(vars, s.config.Vars)
+	maps.Copy(vars, c.Vars)
+	return slices.Sorted(maps.Values(lo.MapValues(vars, func(value, name string) string { return name + "=" + value })))
+}
+
+func (s *Shell) passes(name string) bool {
+	return slices.ContainsFunc(s.config.Env, func(pattern string) bool {
+		ok, _ := path.Match(pattern, name) // New looked at the pattern
+		return ok || pattern == "*"
+	})
+}

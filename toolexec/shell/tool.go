@@ -1,0 +1,100 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// KeyVariable is the environment variable in which the tool tells a command the idempotency key of its call.
+const KeyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
+
+// Tool is New and the tool of that shell.
+func Tool(c Config) (toolexec.Tool, error) {
+	s, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.Tool(), nil
+}
+
+// Tool is the tool that runs commands with this shell. Its arguments are command, a string, and if the model likes
+// timeout_seconds, an integer. It is never repeated by itself, and its policy leaves time for processes to be ended;
+// toolexec.WithPolicy may change that.
+func (s *Shell) Tool() toolexec.Tool {
+	type arguments struct {
+		Command        string `json:"command"`
+		TimeoutSeconds int64  `json:"timeout_seconds"`
+	}
+	tool := toolexec.CallFunc(s.spec(), func(ctx context.Context, call toolexec.Call, in arguments) (toolexec.Output, error) {
+		r, err := s.Run(ctx, Command{
+			Text:    in.Command,
+			Timeout: time.Duration(in.TimeoutSeconds) * time.Second,
+			Vars:    map[string]string{KeyVariable: call.IdempotencyKey()},
+		})
+		switch {
+		case r.Ended == Cancelled:
+			return toolexec.Output{}, &Error{Result: r, Cause: err}
+		case err != nil:
+			return toolexec.Output{}, err
+		case r.Ended == TimedOut:
+			return toolexec.Output{}, &toolexec.TimeoutError{After: r.Timeout, Err: &Error{Result: r}}
+		}
+		return toolexec.Output{
+			Content: agent.TextContent(r.String()),
+			Failed:  !r.OK(),
+			Effects: agent.EffectsOf(lastResult.Set(r.withoutText())),
+		}, nil
+	})
+	return toolexec.WithPolicy(tool, toolexec.Policy{
+		Timeout:        s.config.MaxTimeout + s.config.Grace + killing + 10*time.Second,
+		Grace:          s.config.Grace + killing + time.Second,
+		Retry:          toolexec.Retry{Attempts: 1},
+		MaxResultBytes: 4*s.config.MaxOutputBytes + 4<<10, // what replaces a byte may be three
+	})
+}
+
+func (s *Shell) spec() agent.ToolSpec {
+	c := s.config
+	return agent.ToolSpec{
+		Name: c.Name,
+		Description: fmt.Sprintf("Runs a command with %s and returns its exit code, stdout and stderr. Each call is a shell of "+
+			"its own that begins in %s: directory, variables and background processes do not last from call to call. There is "+
+			"no stdin and no terminal. Output beyond %d bytes of a stream is cut in its middle. "+
+			"The command is killed after %d seconds, or after timeout_seconds.", filepath.Base(c.Shell), c.Dir, c.MaxOutputBytes, seconds(c.Timeout)),
+		Parameters: fmt.Sprintf(`{"type":"object","properties":{`+
+			`"command":{"type":"string","minLength":1,"description":"the command"},`+
+			`"timeout_seconds":{"type":"integer","minimum":1,"maximum":%d,"description":"how long it may take, in seconds"}},`+
+			`"required":["command"],"additionalProperties":false}`, max(1, int64(c.MaxTimeout/time.Second))),
+	}
+}
+
+// lastResult holds what came of the run's last command, without what was written.
+var lastResult = agent.RunKey[Result]("shell.last")
+
+func (r Result) withoutText() Result {
+	r.Stdout.Text, r.Stderr.Text = "", ""
+	return r
+}
+
+// ResultOf is what came of the command that a tool result answers for, in figures: for hooks at PostToolUse and
+// ToolFailed. The texts of the streams are empty where the command ended by itself: what the model is told of them is
+// in the tool result. There is none for results of other tools, for calls that did not run, and for results that were
+// withheld or read back from JSON.
+func ResultOf(r agent.ToolResult) (Result, bool) {
+	if ended, ok := errors.AsType[*Error](r.Err); ok {
+		return ended.Result, true
+	}
+	for _, effect := range r.Effects.All() {
+		if name, scope, value, ok := effect.Metadata(); ok && name == lastResult.Name() && scope == lastResult.Scope() {
+			result, ok := value.(Result)
+			return result, ok
+		}
+	}
+	return Result{}, false
+}
