@@ -1,0 +1,208 @@
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// unfit is a request that is not sent.
+type unfit struct{ error }
+
+func (e *unfit) Unwrap() error { return e.error }
+
+// broken is a reply that ended early or is not what the protocol says.
+type broken struct{ error }
+
+func (e *broken) Unwrap() error { return e.error }
+
+// refusal is an answer of a service that says no.
+type refusal struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (e *refusal) Error() string { return http.StatusText(e.status) }
+
+// refused makes an error of an answer that is no reply, before the SDK does: its
+// own error only knows bodies in the vendor's form.
+func refused(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	res, err := next(req)
+	if err != nil || res.StatusCode >= 200 && res.StatusCode < 300 {
+		return res, err
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // what came of it is better than nothing
+	return nil, &refusal{res.StatusCode, res.Header, body}
+}
+
+// failure is an error as callers get it.
+func (d *Driver) failure(a *asking, err error) *drivers.Error {
+	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: a.requestID}
+	if no, ok := errors.AsType[*refusal](err); ok {
+		e.Status, e.RequestID, e.After = no.status, requestID(no.header), drivers.RetryAfter(no.header, time.Now())
+		d.explain(e, complaintOf(no.body), no.body)
+	} else if no, ok := errors.AsType[*ssestream.StreamError](err); ok {
+		d.explain(e, complaintOf(no.Event.Data), no.Event.Data)
+	} else if no, ok := errors.AsType[*unfit](err); ok {
+		e.Kind, e.Message = agent.KindBadRequest, no.Error()
+	} else {
+		e.Kind, e.Err = kindOf(err), d.redacted(err)
+	}
+	return e
+}
+
+// kindOf is the kind of an error that is not the service's own.
+func kindOf(err error) agent.ErrorKind {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return agent.KindTimeout
+	}
+	if _, ok := errors.AsType[*broken](err); ok {
+		return agent.KindBrokenStream
+	}
+	return agent.KindModel
+}
+
+// explain fills in what the service said of its refusal.
+func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
+	e.Code = d.redact(cmp.Or(c.code, c.kind))
+	e.Message = d.redact(cmp.Or(c.message, excerpt(body)))
+	e.Kind, e.Advice = sort(e.Status, c)
+	if e.Advice == "" {
+		e.Advice = d.advice(e)
+	}
+}
+
+// advice is what to do about a status where that is not plain.
+func (d *Driver) advice(e *drivers.Error) string {
+	switch {
+	case e.Status == http.StatusUnauthorized && d.keyless:
+		return "no key was sent: set Config.APIKey"
+	case e.Status == http.StatusUnauthorized:
+		return "see that the key is that of this service and still valid"
+	case e.Status == http.StatusNotFound:
+		return "see that the model's name is right, and that the base URL is all that stands before /chat/completions"
+	case e.Kind == agent.KindContextLength:
+		return "say less, or ask a model that reads more"
+	}
+	return ""
+}
+
+// noCredit are the codes of an account that has to be paid for. They come with the
+// status of a rate limit, and waiting does not help.
+var noCredit = []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
+
+// tooLong is how services say that the messages are more than the model reads,
+// those who have no code for it.
+var tooLong = []string{
+	"context_length_exceeded", "exceed_context_size", "maximum context length", "context window", "context length",
+	"input is too long", "prompt is too long", "request too large for",
+}
+
+// sort finds the kind of a refusal, and what to do about it if only the service's
+// words say so.
+func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
+	words := strings.ToLower(c.code + "\n" + c.kind + "\n" + c.message)
+	says := func(any []string) bool {
+		for _, text := range any {
+			if strings.Contains(words, text) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case status == http.StatusPaymentRequired, says(noCredit):
+		return agent.KindAuth, "the account has no credit left or has reached its limit: see its billing page"
+	case (status == 0 || status == 429 || status >= 400 && status < 404 || status == 413 || status == 422 || status == 500) && says(tooLong):
+		return agent.KindContextLength, ""
+	case says([]string{"overloaded", "server is busy"}):
+		return agent.KindOverloaded, ""
+	case status == 0 && says([]string{"rate_limit"}):
+		return agent.KindRateLimit, ""
+	case status == 0:
+		return agent.KindModel, "" // in the middle of a reply
+	}
+	return drivers.KindOfStatus(status), ""
+}
+
+// complaint is what a service says of an error, in any of the forms that are about.
+type complaint struct {
+	message, code, kind string
+}
+
+// complaintOf reads the body of a refusal: {"error":{…}} of the vendor, {"error":"…"},
+// or the members at the top as FastAPI and older vLLM have them.
+func complaintOf(body []byte) complaint {
+	var top struct {
+		Error   json.RawMessage
+		Message json.RawMessage
+		Detail  json.RawMessage
+		Code    json.RawMessage
+		Type    json.RawMessage
+	}
+	if json.Unmarshal(body, &top) != nil {
+		return complaint{}
+	}
+	inner := top
+	if json.Unmarshal(top.Error, &inner) != nil {
+		inner.Message = json.RawMessage(cmp.Or(string(top.Error), string(top.Message), string(top.Detail)))
+	}
+	return complaint{word(inner.Message), word(inner.Code), word(inner.Type)}
+}
+
+// word is a JSON value as text: what a string says, other values as they are.
+func word(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return strings.Trim(string(raw), `"`)
+}
+
+// excerpt is the beginning of a body that is in no known form, as a proxy's page is.
+func excerpt(body []byte) string {
+	const most = 300
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(bytes.TrimSpace(body)), "\uFFFD")), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+func requestID(h http.Header) string {
+	return cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id"))
+}
+
+// redact takes the driver's secrets out of a text.
+func (d *Driver) redact(text string) string {
+	for _, secret := range d.secrets {
+		text = drivers.Redact(text, secret)
+	}
+	return text
+}
+
+// redacted is an error whose text shows no secret.
+func (d *Driver) redacted(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // the URL is the endpoint, which Features tells
+	}
+	if text := err.Error(); d.redact(text) != text {
+		return errors.New(d.redact(text))
+	}
+	return err
+}

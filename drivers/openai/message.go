@@ -1,0 +1,146 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// encodeMessage writes a message in the chat format.
+func (d *Driver) encodeMessage(m agent.Message) ([]byte, error) {
+	switch m.Role() {
+	case agent.RoleSystem:
+		return json.Marshal(openai.SystemMessage(m.Text()))
+	case agent.RoleUser:
+		return d.encodeUser(m)
+	case agent.RoleAssistant:
+		return d.encodeAssistant(m)
+	case agent.RoleTool:
+		return json.Marshal(openai.ToolMessage(plain(m.Content()), m.CallID()))
+	}
+	return nil, fmt.Errorf("a message has the role %q, which the chat format does not know", m.Role())
+}
+
+func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
+	if m.Content().IsText() {
+		return json.Marshal(openai.UserMessage(m.Text()))
+	}
+	var parts []openai.ChatCompletionContentPartUnionParam
+	for _, part := range m.Content().Parts() {
+		switch part.Kind {
+		case agent.PartText:
+			parts = append(parts, openai.TextContentPart(part.Text))
+		case agent.PartImage:
+			if !d.features.Images {
+				return nil, fmt.Errorf("a message has an image, and %s takes none", d)
+			}
+			parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: address(part)}))
+		case agent.PartFile:
+			if !d.features.Files {
+				return nil, fmt.Errorf("a message has the file %q, and %s takes none", part.Name, d)
+			}
+			data := address(part)
+			if !strings.HasPrefix(data, "data:") {
+				return nil, fmt.Errorf("a message has the file %q by its URL, and chat completions take files by their bytes only", part.Name)
+			}
+			parts = append(parts, openai.FileContentPart(openai.ChatCompletionContentPartFileFileParam{
+				FileData: openai.String(data), Filename: openai.String(lo.CoalesceOrEmpty(part.Name, "file")),
+			}))
+		}
+	}
+	return json.Marshal(openai.UserMessage(parts))
+}
+
+// address is where an image or a file is: its URL, or one that holds its bytes.
+func address(p agent.Part) string {
+	if p.URL != "" {
+		return p.URL
+	}
+	return "data:" + lo.CoalesceOrEmpty(p.MediaType, "application/octet-stream") + ";base64," +
+		base64.StdEncoding.EncodeToString([]byte(p.Data))
+}
+
+func (d *Driver) encodeAssistant(m agent.Message) ([]byte, error) {
+	var p openai.ChatCompletionAssistantMessageParam
+	if text := m.Text(); text != "" || m.CallCount() == 0 {
+		p.Content.OfString = openai.String(text)
+	}
+	for _, c := range m.Calls() {
+		p.ToolCalls = append(p.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
+			OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+				ID:       c.ID,
+				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: arguments(c.Arguments)},
+			},
+		})
+	}
+	if thought := reasoning(m); thought != "" && d.dialect.Reasoning != "" {
+		p.SetExtraFields(map[string]any{d.dialect.Reasoning: thought})
+	}
+	return json.Marshal(p)
+}
+
+// arguments is a call's arguments as services take them back. Some read the text of
+// earlier calls and refuse the whole conversation for one that is not an object, so
+// that is put into one.
+func arguments(text string) string {
+	if text == "" {
+		return "{}"
+	}
+	if object := strings.TrimLeft(text, " \t\r\n"); strings.HasPrefix(object, "{") && json.Valid([]byte(object)) {
+		return text
+	}
+	wrapped, _ := json.Marshal(map[string]string{"not_a_json_object": text})
+	return string(wrapped)
+}
+
+func reasoning(m agent.Message) string {
+	var b strings.Builder
+	for _, part := range m.Content().Parts() {
+		if part.Kind == agent.PartReasoning {
+			b.WriteString(part.Text)
+		}
+	}
+	return b.String()
+}
+
+// plain is content as text, which is all that the answer of a tool may be. What
+// cannot be shown is said to be there.
+func plain(c agent.Content) string {
+	if c.IsText() {
+		return c.Text()
+	}
+	var lines []string
+	for _, part := range c.Parts() {
+		switch part.Kind {
+		case agent.PartText:
+			lines = append(lines, part.Text)
+		case agent.PartImage, agent.PartFile:
+			lines = append(lines, unshown(part))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// unshown is the sentence that stands for an image or a file in a tool's answer.
+func unshown(p agent.Part) string {
+	what := []string{string(p.Kind)}
+	if p.Name != "" {
+		what = append(what, fmt.Sprintf("%q", p.Name))
+	}
+	if p.MediaType != "" {
+		what = append(what, p.MediaType)
+	}
+	switch {
+	case p.URL != "" && !strings.HasPrefix(p.URL, "data:"):
+		what = append(what, "at "+p.URL)
+	case p.Data != "":
+		what = append(what, fmt.Sprintf("of %d bytes", len(p.Data)))
+	}
+	return "[" + strings.Join(what, " ") + ": not shown, tool results can only be text here]"
+}

@@ -1,0 +1,164 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// Driver asks an endpoint that speaks chat completions. It is immutable and safe
+// for concurrent use; make it with New.
+type Driver struct {
+	client   openai.Client
+	features agent.Features
+	dialect  Dialect
+	vendor   bool
+	keyless  bool
+	prices   drivers.Prices
+	listed   bool     // prices is the shipped table
+	secrets  []string // what no error may show
+	messages *agent.WireForm
+	tools    toolForms
+}
+
+var (
+	_ agent.Streamer  = (*Driver)(nil)
+	_ agent.Describer = (*Driver)(nil)
+)
+
+// New returns a driver, or an error that joins everything that is wrong with c. It
+// asks nobody: a wrong key or model shows with the first call.
+func New(c Config) (*Driver, error) {
+	at, err := c.endpoint()
+	if c.Model == "" {
+		err = errors.Join(errors.New("Model is empty: name the model to ask"), err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making an openai driver: %w", err)
+	}
+	d := &Driver{
+		// A client made by NewClient would take keys, headers and a URL from the
+		// environment by itself.
+		client:   openai.Client{Options: at.options(c)},
+		features: features(c, at),
+		dialect: Dialect{
+			Instructions:  lo.CoalesceOrEmpty(c.Dialect.Instructions, "system"),
+			MaxTokens:     lo.CoalesceOrEmpty(c.Dialect.MaxTokens, lo.Ternary(at.vendor, "max_completion_tokens", "max_tokens")),
+			Reasoning:     c.Dialect.Reasoning,
+			NoStreamUsage: c.Dialect.NoStreamUsage,
+		},
+		vendor:  at.vendor,
+		keyless: at.key == "",
+		secrets: at.secrets(c),
+	}
+	d.listed = c.Prices.IsAbsent() && at.url.Host == vendorHost
+	d.prices = c.Prices.OrElse(lo.Ternary(d.listed, ListPrices(), drivers.Prices{}))
+	d.features.Priced = d.prices.Of(c.Model).IsPresent() && !c.Dialect.NoStreamUsage
+	d.messages = agent.NewWireForm(d.encodeMessage)
+	return d, nil
+}
+
+// features is what is usual for an endpoint, and what c has to say to it.
+func features(c Config, at endpoint) agent.Features {
+	f := agent.Features{
+		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
+		Files:     at.vendor,
+		Reasoning: !at.vendor, // the vendor keeps to itself what its models think
+	}
+	if c.Features != nil {
+		c.Features(&f)
+	}
+	shown := *at.url
+	shown.User = nil
+	f.Model, f.Endpoint = c.Model, strings.TrimSuffix(shown.String(), "/")
+	return f
+}
+
+// String names the driver in a printed plan.
+func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
+
+// Features is what the driver may be asked: what is usual for the endpoint, as
+// Config.Features corrected it.
+func (d *Driver) Features() agent.Features { return d.features }
+
+// Next asks for the whole of the model's next turn. A failed call is a
+// *drivers.Error; where ctx ended, the error is the cause of that.
+func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	return d.result(ctx, s, func(a *asking) (agent.Step, error) {
+		res, err := d.send(ctx, a, s, false)
+		if err != nil {
+			return agent.Step{}, err
+		}
+		defer res.Body.Close()
+		return d.readWhole(a, res, nil)
+	})
+}
+
+// Stream asks for the model's next turn and tells emit of it while it arrives. Its
+// errors are those of Next. What was told of a reply that then broke off is not
+// taken back: a retry begins anew.
+func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	if !d.features.Streaming {
+		result := d.Next(ctx, s)
+		if step, err := result.Get(); err == nil {
+			agent.EmitWhole(step, emit)
+		}
+		return result
+	}
+	return d.result(ctx, s, func(a *asking) (agent.Step, error) {
+		res, err := d.send(ctx, a, s, true)
+		if err != nil {
+			return agent.Step{}, err
+		}
+		defer res.Body.Close()
+		return d.readStream(a, res, emit)
+	})
+}
+
+// asking is one call: what its errors name. The id is there once an answer is.
+type asking struct {
+	model     string
+	requestID string
+}
+
+// result makes of a call's error what the reader of it can use.
+func (d *Driver) result(ctx context.Context, s agent.State, call func(*asking) (agent.Step, error)) mo.Result[agent.Step] {
+	if ctx.Err() != nil {
+		return mo.Err[agent.Step](context.Cause(ctx))
+	}
+	a := &asking{model: lo.CoalesceOrEmpty(s.Request().Model, d.features.Model)}
+	step, err := call(a)
+	switch {
+	case err == nil:
+		return mo.Ok(step)
+	case ctx.Err() != nil:
+		return mo.Err[agent.Step](context.Cause(ctx))
+	}
+	return mo.Err[agent.Step](d.failure(a, err))
+}
+
+// send posts the request and returns the answer of a service that accepted it.
+func (d *Driver) send(ctx context.Context, a *asking, s agent.State, stream bool) (*http.Response, error) {
+	body, err := d.request(a.model, s, stream)
+	if err != nil {
+		return nil, &unfit{err}
+	}
+	var res *http.Response
+	accept := option.WithHeader("Accept", lo.Ternary(stream, "text/event-stream", "application/json"))
+	if err := d.client.Post(ctx, "chat/completions", body, &res, accept); err != nil {
+		return nil, err
+	}
+	a.requestID = requestID(res.Header)
+	res.Body = &capped{res.Body, maxReply}
+	return res, nil
+}

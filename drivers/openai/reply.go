@@ -1,0 +1,223 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/respjson"
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// maxReply is how many bytes of a reply are read, so that a service that never
+// ends fills no memory. The longest replies of today take a tenth of it.
+const maxReply = 256 << 20
+
+// capped is a body that fails where it goes on for too long.
+type capped struct {
+	io.ReadCloser
+	left int64
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, fmt.Errorf("it is longer than %d MB", maxReply>>20)
+	}
+	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+// readWhole reads a reply that is one JSON object, and tells emit of it unless that
+// is nil.
+func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return agent.Step{}, &broken{fmt.Errorf("reading the reply: %w", err)}
+	}
+	var c openai.ChatCompletion
+	if err := json.Unmarshal(text, &c); err != nil {
+		return agent.Step{}, &broken{fmt.Errorf("the reply is not a chat completion (%w): %s", err, excerpt(text))}
+	}
+	if len(c.Choices) == 0 {
+		return agent.Step{}, &broken{fmt.Errorf("the reply has no choice in it: %s", excerpt(text))}
+	}
+	choice := c.Choices[0]
+	r := reply{id: c.ID, model: c.Model, tier: string(c.ServiceTier), finish: choice.FinishReason, emit: emit}
+	if c.JSON.Usage.Valid() {
+		r.usage = mo.Some(c.Usage)
+	}
+	m := choice.Message
+	if err := r.say(m.Content, m.JSON.Content, m.Refusal, m.JSON.ExtraFields); err != nil {
+		return agent.Step{}, err
+	}
+	for i, call := range m.ToolCalls {
+		r.call(int64(i), call.ID, call.Function.Name, argumentsOf(call.Function.Arguments, call.Function.JSON.Arguments))
+	}
+	return d.step(a, &r)
+}
+
+// reply is a reply that is being read, whole or in pieces.
+type reply struct {
+	id, model, tier, finish string
+	text, reasoning         textPieces
+	refused                 bool
+	calls                   []*callPieces
+	at                      map[int64]int // the place in calls of what a stream has at an index
+	usage                   mo.Option[openai.CompletionUsage]
+	emit                    func(agent.Delta) // nil when nobody listens
+}
+
+// callPieces is a tool call that is being read.
+type callPieces struct {
+	id, name  string
+	arguments textPieces
+	told      bool // its first piece
+}
+
+// say adds a piece of reasoning, of text, of a refusal. Reasoning has two names, of
+// which a service uses one, or both for the same.
+func (r *reply) say(text string, raw respjson.Field, refusal string, others map[string]respjson.Field) error {
+	if kind := raw.Raw(); kind != "" && kind != "null" && kind[0] != '"' {
+		return &broken{errors.New("the reply's content is not text, which this driver cannot read")}
+	}
+	thought := lo.CoalesceOrEmpty(textOf(others["reasoning_content"]), textOf(others["reasoning"]))
+	r.tell(agent.Delta{Reasoning: r.reasoning.add(thought)})
+	r.tell(agent.Delta{Text: r.text.add(text)})
+	r.tell(agent.Delta{Text: r.text.add(refusal)})
+	r.refused = r.refused || refusal != ""
+	return nil
+}
+
+// textOf is a member that the SDK has no field for, when it is text.
+func textOf(f respjson.Field) string {
+	var text string
+	if json.Unmarshal([]byte(f.Raw()), &text) != nil {
+		return "" // absent, null, or something else of that name
+	}
+	return text
+}
+
+// call adds a piece of the call at an index. Services that do not number their calls
+// at least give each an id of its own.
+func (r *reply) call(index int64, id, name, arguments string) {
+	place, ok := r.at[index]
+	if !ok || id != "" && r.calls[place].id != "" && id != r.calls[place].id {
+		place = len(r.calls)
+		r.calls = append(r.calls, &callPieces{})
+		if r.at == nil {
+			r.at = map[int64]int{}
+		}
+		r.at[index] = place
+	}
+	c := r.calls[place]
+	piece := c.arguments.add(arguments)
+	switch {
+	case c.told:
+		if piece != "" {
+			r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: place})
+		}
+		return
+	case c.id == "":
+		c.id = id
+	}
+	if c.name = name; name != "" { // now the call can be told of, with what came before its name
+		c.told = true
+		r.tell(agent.Delta{Call: agent.ToolCall{ID: c.id, Name: name, Arguments: c.arguments.String()}, CallIndex: place})
+	}
+}
+
+// argumentsOf is a call's arguments as text. Some services give the object itself.
+func argumentsOf(text string, raw respjson.Field) string {
+	if text == "" && len(raw.Raw()) > 0 && raw.Raw()[0] == '{' {
+		return raw.Raw()
+	}
+	return text
+}
+
+func (r *reply) tell(d agent.Delta) {
+	if r.emit != nil && d != (agent.Delta{}) {
+		r.emit(d)
+	}
+}
+
+// end tells of what was held back until the rest of a character came, which it did
+// not.
+func (r *reply) end() {
+	r.tell(agent.Delta{Reasoning: r.reasoning.end()})
+	r.tell(agent.Delta{Text: r.text.end()})
+	for i, c := range r.calls {
+		if piece := c.arguments.end(); piece != "" {
+			r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: i})
+		}
+	}
+}
+
+// step is the reply as the loop takes it.
+func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
+	r.end()
+	calls := make([]agent.ToolCall, len(r.calls))
+	for i, c := range r.calls {
+		if c.name == "" {
+			return agent.Step{}, &broken{fmt.Errorf("tool call %d of the reply has no name", i)}
+		}
+		calls[i] = agent.ToolCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()}
+	}
+	content := agent.TextContent(r.text.String())
+	if thought := r.reasoning.String(); thought != "" {
+		parts := []agent.Part{agent.Reasoning(thought, "")}
+		if content.Len() > 0 {
+			parts = append(parts, agent.Text(r.text.String()))
+		}
+		content = agent.ContentOf(parts...)
+	}
+	return agent.Step{
+		Message:      agent.AssistantContent(content, calls...),
+		FinishReason: r.finishReason(),
+		Usage:        d.used(a, r),
+		Model:        r.model,
+		ID:           r.id,
+	}, nil
+}
+
+// finishReason is why the model stopped. A tool that had to be called, and some
+// services, end with "stop" although there are calls. Words that are not OpenAI's
+// are passed on as they are.
+func (r *reply) finishReason() agent.FinishReason {
+	switch {
+	case r.refused:
+		return agent.FinishFilter
+	case r.finish == "function_call", r.finish == "stop" && len(r.calls) > 0:
+		return agent.FinishToolCalls
+	}
+	return agent.FinishReason(r.finish) // stop, length, tool_calls, content_filter, error
+}
+
+// used is what the reply consumed. Its cost is unknown where the service did not
+// count, and where the shipped prices are not those of the service tier.
+func (d *Driver) used(a *asking, r *reply) agent.Usage {
+	u, ok := r.usage.Get()
+	if !ok {
+		return agent.Usage{}
+	}
+	in, out := u.PromptTokensDetails, u.CompletionTokensDetails
+	used := agent.Usage{
+		InputTokens: max(u.PromptTokens, 0), OutputTokens: max(u.CompletionTokens, 0),
+		CacheReadTokens: max(in.CachedTokens, 0), CacheWriteTokens: max(in.CacheWriteTokens, 0),
+		ReasoningTokens: max(out.ReasoningTokens, 0),
+	}
+	if used.ReasoningTokens > 0 && u.TotalTokens == used.Tokens()+used.ReasoningTokens {
+		used.OutputTokens += used.ReasoningTokens // a service that counts them apart
+	}
+	if d.listed && r.tier != "" && r.tier != "default" {
+		return used
+	}
+	used.Cost = d.prices.Cost(lo.CoalesceOrEmpty(r.model, a.model), used)
+	return used
+}

@@ -1,0 +1,161 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// kept are the names in a request that no option may set.
+var kept = map[string]string{
+	"messages":      "the messages are those of the run",
+	"model":         "set agent.Request.Model",
+	"tools":         "set agent.Request.Tools",
+	"functions":     "set agent.Request.Tools",
+	"function_call": "set agent.Request.ToolChoice",
+	"stream":        "the run decides whether a reply is streamed",
+	"n":             "a step has one reply",
+}
+
+// request is the body of a request. The messages and the tools in it were
+// encoded when they were first seen.
+func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, error) {
+	r := s.Request()
+	if err := d.fits(r); err != nil {
+		return nil, err
+	}
+	var o object
+	o.set("model", model)
+	if stream {
+		o.set("stream", true)
+		if !d.dialect.NoStreamUsage {
+			o.set("stream_options", map[string]bool{"include_usage": true})
+		}
+	}
+	if r.MaxOutputTokens > 0 {
+		o.set(d.dialect.MaxTokens, r.MaxOutputTokens)
+	}
+	if t, ok := r.Temperature.Get(); ok {
+		o.set("temperature", t)
+	}
+	if r.Tools.Len() > 0 {
+		switch r.ToolChoice {
+		case agent.ToolsAuto:
+		case agent.ToolsRequired, agent.ToolsNone:
+			o.set("tool_choice", r.ToolChoice)
+		default:
+			o.set("tool_choice", map[string]any{"type": "function", "function": map[string]any{"name": r.ToolChoice}})
+		}
+	}
+	if r.Output != nil && d.features.StructuredOutput {
+		format, err := responseFormat(*r.Output, d.vendor)
+		if err != nil {
+			return nil, err
+		}
+		if format != nil {
+			o.set("response_format", format)
+		}
+	}
+	for name, value := range r.Options.All() {
+		if why, ok := kept[name]; ok {
+			return nil, fmt.Errorf("the option %q cannot be set: %s", name, why)
+		}
+		if slices.Contains(o.names, name) {
+			return nil, fmt.Errorf("the option %q is set by the request already: leave one of them out", name)
+		}
+		o.set(name, value)
+	}
+	if r.Tools.Len() > 0 {
+		tools, err := d.tools.of(r.Tools)
+		if err != nil {
+			return nil, err
+		}
+		o.raw("tools", tools)
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return d.appendMessages(o.buf, s)
+}
+
+// appendMessages ends a request's object with its messages.
+func (d *Driver) appendMessages(dst []byte, s agent.State) ([]byte, error) {
+	dst = append(dst, `,"messages":[`...)
+	if text := s.Request().Instructions; text != "" {
+		instructions, err := encode(map[string]string{"role": d.dialect.Instructions, "content": text})
+		if err != nil {
+			return nil, err
+		}
+		dst = append(dst, instructions...)
+		dst = append(dst, ',')
+	}
+	before := len(dst)
+	dst, err := d.messages.AppendMessages(dst, s)
+	if err != nil {
+		return nil, err
+	}
+	if len(dst) == before && dst[before-1] == ',' {
+		dst = dst[:before-1] // instructions, and nothing said yet
+	}
+	return append(dst, "]}"...), nil
+}
+
+// fits says what of a request the endpoint cannot do.
+func (d *Driver) fits(r agent.Request) error {
+	if r.Tools.Len() > 0 && !d.features.Tools {
+		return fmt.Errorf("the request has tools, and %s takes none", d)
+	}
+	switch r.ToolChoice {
+	case agent.ToolsAuto, agent.ToolsNone:
+		return nil
+	case agent.ToolsRequired:
+		if r.Tools.Len() == 0 {
+			return errors.New("a tool call is required, and there are no tools")
+		}
+		return nil
+	}
+	if r.Tools.Named(string(r.ToolChoice)).IsAbsent() {
+		return fmt.Errorf("the tool %q must be called, and there is none of that name", r.ToolChoice)
+	}
+	return nil
+}
+
+// object is a JSON object that is being written, without its end.
+type object struct {
+	buf   []byte
+	names []string
+	err   error
+}
+
+func (o *object) set(name string, value any) {
+	text, err := encode(value)
+	if err != nil {
+		o.err = errors.Join(o.err, fmt.Errorf("the value of %q cannot be written as JSON: %w", name, err))
+		return
+	}
+	o.raw(name, text)
+}
+
+func (o *object) raw(name string, text []byte) {
+	quoted, _ := encode(name)
+	o.buf = append(o.buf, lo.Ternary(len(o.buf) == 0, "{", ",")...)
+	o.buf = append(o.buf, quoted...)
+	o.buf = append(o.buf, ':')
+	o.buf = append(o.buf, text...)
+	o.names = append(o.names, name)
+}
+
+// encode is a value as JSON that does not escape what only matters in HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}

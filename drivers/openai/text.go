@@ -1,0 +1,44 @@
+package openai
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// textPieces is text that arrives in pieces, which may be cut within a character. It
+// is valid UTF-8 whatever comes.
+type textPieces struct {
+	whole strings.Builder
+	rest  string // the beginning of a character
+}
+
+// add adds a piece and returns what of it, and of what was held back, can be told.
+func (t *textPieces) add(piece string) string {
+	piece = t.rest + piece
+	cut := len(piece)
+	for i := len(piece) - 1; i >= max(0, len(piece)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(piece[i]) {
+			if !utf8.FullRuneInString(piece[i:]) {
+				cut = i
+			}
+			break
+		}
+	}
+	t.rest = piece[cut:]
+	return t.write(piece[:cut])
+}
+
+// end returns what stands for a character that was never completed.
+func (t *textPieces) end() string {
+	rest := t.rest
+	t.rest = ""
+	return t.write(rest)
+}
+
+func (t *textPieces) write(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	t.whole.WriteString(text)
+	return text
+}
+
+func (t *textPieces) String() string { return t.whole.String() }

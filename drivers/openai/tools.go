@@ -1,0 +1,89 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// toolForms remembers how the last few lists of tools are written, so that a list
+// is encoded once and not with every step. The zero value is ready to use.
+type toolForms struct {
+	mu   sync.Mutex
+	last []toolForm // the one that was asked for last comes first
+}
+
+type toolForm struct {
+	specs []agent.ToolSpec
+	text  []byte
+}
+
+// keptForms is how many lists are remembered: agents that share a driver, and hooks
+// that show other tools at times, use more than one.
+const keptForms = 8
+
+// of is the list as the chat format has it. The text must not be written.
+func (f *toolForms) of(tools agent.Tools) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	form, i, ok := lo.FindIndexOf(f.last, func(form toolForm) bool { return form.are(tools) })
+	if ok {
+		f.last = slices.Delete(f.last, i, i+1)
+	} else {
+		text, err := encodeTools(tools)
+		if err != nil {
+			return nil, err
+		}
+		form.text = text
+		for _, spec := range tools.All() {
+			form.specs = append(form.specs, spec)
+		}
+	}
+	f.last = slices.Insert(f.last, 0, form)
+	f.last = f.last[:min(len(f.last), keptForms)]
+	return form.text, nil
+}
+
+// are reports whether the form is of these tools. Comparing them is quick: equal
+// strings are mostly the same ones.
+func (f toolForm) are(tools agent.Tools) bool {
+	if len(f.specs) != tools.Len() {
+		return false
+	}
+	for i, spec := range tools.All() {
+		if f.specs[i] != spec {
+			return false
+		}
+	}
+	return true
+}
+
+type toolJSON struct {
+	Type     string       `json:"type"`
+	Function functionJSON `json:"function"`
+}
+
+// functionJSON is written here, as the SDK's own type has the schema in a map,
+// which loses the order of its members and the digits of its numbers.
+type functionJSON struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+func encodeTools(tools agent.Tools) ([]byte, error) {
+	var list []toolJSON
+	for _, spec := range tools.All() {
+		schema := lo.CoalesceOrEmpty(spec.Parameters, `{"type":"object","properties":{}}`)
+		if !json.Valid([]byte(schema)) {
+			return nil, fmt.Errorf("the tool %q has a schema that is not JSON", spec.Name)
+		}
+		list = append(list, toolJSON{"function", functionJSON{spec.Name, spec.Description, json.RawMessage(schema)}})
+	}
+	return encode(list)
+}
