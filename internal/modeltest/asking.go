@@ -1,0 +1,152 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// patience is how long a test waits for what must happen soon. It is spent only
+// when a driver is at fault.
+var patience = 10 * time.Second
+
+var hello = agent.NewState(agent.UserText("hello"))
+
+// asking is a driver before an endpoint, to be asked one way.
+type asking struct {
+	*Endpoint
+	driver    agent.Driver
+	client    *http.Client
+	streaming bool
+}
+
+// ask makes a driver of its own for an endpoint that answers with replies.
+func (s Service) ask(t *testing.T, streaming bool, replies ...Reply) asking {
+	t.Helper()
+	return s.at(t, streaming, Golden(t, replies...))
+}
+
+// at makes a driver of its own for an endpoint.
+func (s Service) at(t *testing.T, streaming bool, e *Endpoint) asking {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	a := asking{e, s.New(t, e.URL, client), client, streaming}
+	if _, ok := a.driver.(agent.Streamer); streaming && !ok {
+		t.Skip("the driver does not stream, and need not")
+	}
+	return a
+}
+
+// next asks for a reply; emit may be nil.
+func (a asking) next(ctx context.Context, emit func(agent.Delta)) (agent.Step, error) {
+	if !a.streaming {
+		return a.driver.Next(ctx, hello).Get()
+	}
+	if emit == nil {
+		emit = func(agent.Delta) {}
+	}
+	return agent.Stream(ctx, a.driver, hello, emit).Get()
+}
+
+// soon is next, and fails the test when it does not return.
+func (a asking) soon(ctx context.Context, t *testing.T, emit func(agent.Delta)) (step agent.Step, err error) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		step, err = a.next(ctx, emit)
+	}()
+	wait(t, done, "the driver did not return")
+	return step, err
+}
+
+// wait waits for what must happen soon.
+func wait(t *testing.T, done <-chan struct{}, otherwise string) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		require.FailNow(t, otherwise, "waited for %v", patience)
+	}
+}
+
+// fails asks once and checks that the driver tells of one failure of that kind.
+func (a asking) fails(t *testing.T, kind agent.ErrorKind) *drivers.Error {
+	t.Helper()
+	_, err := a.soon(t.Context(), t, nil)
+	return a.checkFailure(t, err, kind)
+}
+
+func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) *drivers.Error {
+	t.Helper()
+	require.Error(t, err, "the service failed, and the driver answers")
+	failure, ok := errors.AsType[*drivers.Error](err)
+	require.True(t, ok, "the error is not a *drivers.Error but %T: %v", err, err)
+	assert.Equal(t, kind, agent.KindOf(err), "the kind of: %v", err)
+	assert.NotEmpty(t, failure.Provider, "the error's provider")
+	assert.Less(t, len(err.Error()), 4096, "the error's text is as long as a page: %.200s …", err)
+	a.checkSecret(t, err)
+	assert.Len(t, a.Requests(), 1, "requests: trying again is up to processor.Retry")
+	return failure
+}
+
+// checkSecret: neither the error nor one underneath repeats the key.
+func (a asking) checkSecret(t *testing.T, err error) {
+	t.Helper()
+	for _, e := range chain(err) {
+		if strings.Contains(e.Error(), Key) {
+			assert.Fail(t, "the API key is in the text of an error", "of type %T: %v", e, e)
+		}
+	}
+}
+
+// chain is an error and all that it wraps.
+func chain(err error) []error {
+	if err == nil {
+		return nil
+	}
+	out := []error{err}
+	switch e := err.(type) { //nolint:errorlint // every single one is looked at
+	case interface{ Unwrap() error }:
+		out = append(out, chain(e.Unwrap())...)
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			out = append(out, chain(inner)...)
+		}
+	}
+	return out
+}
+
+// watcher is an observer from a plain func.
+func watcher(f func(agent.Event)) agent.Observer {
+	return agent.ObserverFunc(func(_ context.Context, e agent.Event) { f(e) })
+}
+
+// runWay runs an agent one way and returns the state it ended in.
+func runWay(t *testing.T, a *agent.Agent, streaming bool) (final agent.State, err error) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if !streaming {
+			final, err = a.Run(t.Context(), agent.NewState(), agent.UserText("hello")).Get()
+			return
+		}
+		var p agent.Progress
+		for p, err = range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+			final = p.State
+		}
+	}()
+	wait(t, done, "the run did not return")
+	return final, err
+}

@@ -1,0 +1,183 @@
+package modeltest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// testBrokenStream: a stream ends before its end, however it does.
+func (s Service) testBrokenStream(t *testing.T) {
+	for n := range s.Whole.Frames {
+		for name, then := range map[string]End{"cut": Cut, "ended": Ends} {
+			t.Run(fmt.Sprintf("%s after %d of %d frames", name, n, len(s.Whole.Frames)), func(t *testing.T) {
+				reply := SSE(s.Whole.Frames[:n]...)
+				reply.Then = then
+				s.ask(t, true, reply).fails(t, agent.KindBrokenStream)
+			})
+		}
+		t.Run(fmt.Sprintf("garbage in frame %d", n), func(t *testing.T) {
+			frame := s.Whole.Frames[n]
+			end := strings.LastIndexByte(frame, '}')
+			if end < 0 {
+				t.Skip("the frame has no JSON")
+			}
+			frames := slices.Clone(s.Whole.Frames)
+			frames[n] = frame[:end] + frame[end+1:]
+			s.ask(t, true, SSE(frames...)).fails(t, agent.KindBrokenStream)
+		})
+	}
+}
+
+func (s Service) testStreamErrors(t *testing.T) {
+	for kind, frames := range s.StreamErrors {
+		for i, frame := range frames {
+			t.Run(fmt.Sprintf("%s %d", kind, i), func(t *testing.T) {
+				frame := strings.ReplaceAll(frame, Sentence, Sentence+" ("+Key+")")
+				failure := s.ask(t, true, SSE(append(slices.Clone(s.Whole.Frames[:1]), frame)...)).fails(t, kind)
+				assert.Contains(t, failure.Error(), Sentence, "what the service said")
+			})
+		}
+	}
+}
+
+// testOddPieces: where the network cuts the stream in pieces is no matter, nor how
+// lines end.
+func (s Service) testOddPieces(t *testing.T) {
+	text := "Grüße 東京 🌍"
+	whole := strings.Join(s.saying(text).Frames, "")
+	for name, stream := range map[string]string{"LF": whole, "CRLF": strings.ReplaceAll(whole, "\n", "\r\n")} {
+		for _, size := range []int{1, 7, len(stream)} {
+			t.Run(fmt.Sprintf("%s in pieces of %d", name, size), func(t *testing.T) {
+				pieces := lo.Map(lo.Chunk([]byte(stream), size), func(b []byte, _ int) string { return string(b) })
+				var told strings.Builder
+				step, err := s.ask(t, true, SSE(pieces...)).soon(t.Context(), t, func(d agent.Delta) { told.WriteString(d.Text) })
+				require.NoError(t, err)
+				assert.Equal(t, text, step.Message.Text(), "the text")
+				assert.Equal(t, text, told.String(), "the pieces of text")
+			})
+		}
+	}
+}
+
+func (s Service) testArguments(t *testing.T, streaming bool) {
+	if s.Call.Body == "" && len(s.Call.Frames) == 0 {
+		t.Skip("the protocol cannot carry malformed arguments")
+	}
+	if !streaming && s.Call.Body == "" {
+		t.Skip("the protocol can carry malformed arguments in a stream alone")
+	}
+	var told strings.Builder
+	step, err := s.ask(t, streaming, s.Call.reply(streaming)).soon(t.Context(), t, func(d agent.Delta) { told.WriteString(d.Call.Arguments) })
+	require.NoError(t, err)
+	require.Equal(t, 1, step.Message.CallCount(), "calls")
+	assert.Equal(t, s.Arguments, step.Message.Call(0).Arguments, "the arguments as the model wrote them")
+	assert.Equal(t, agent.FinishToolCalls, step.FinishReason, "the finish reason")
+	if streaming {
+		assert.Equal(t, s.Arguments, told.String(), "the pieces of arguments")
+	}
+}
+
+// testHuge: one piece of a reply is longer than buffers like to be.
+func (s Service) testHuge(t *testing.T, streaming bool) {
+	text := strings.Repeat("All work and no play. ", 4<<20/22)
+	step, err := s.ask(t, streaming, s.saying(text).reply(streaming)).soon(t.Context(), t, nil)
+	require.NoError(t, err)
+	assert.True(t, text == step.Message.Text(), "the text has %d bytes and should have %d, or others", len(step.Message.Text()), len(text))
+}
+
+// testEmpty: the model said nothing, and said so well.
+func (s Service) testEmpty(t *testing.T, streaming bool) {
+	step, err := s.ask(t, streaming, s.saying("").reply(streaming)).soon(t.Context(), t, nil)
+	require.NoError(t, err)
+	assert.Equal(t, agent.RoleAssistant, step.Message.Role(), "the role")
+	assert.Empty(t, step.Message.Text(), "the text")
+	assert.Zero(t, step.Message.CallCount(), "calls")
+	assert.Equal(t, agent.FinishStop, step.FinishReason, "the finish reason")
+}
+
+// testSlow: who waits long enough gets the answer, who does not learns that it
+// took too long.
+func (s Service) testSlow(t *testing.T, streaming bool) {
+	reply := s.Whole.reply(streaming)
+	begin := make(chan struct{})
+	reply.Wait = begin
+	a := s.ask(t, streaming, reply)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := a.soon(ctx, t, nil)
+	require.Error(t, err, "nothing was answered")
+	assert.Equal(t, agent.KindTimeout, agent.KindOf(err), "the kind of: %v", err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	a.checkSecret(t, err)
+
+	go func() {
+		<-a.Asked()
+		<-a.Asked() // the driver waits
+		close(begin)
+	}()
+	step, err := a.soon(t.Context(), t, nil)
+	require.NoError(t, err)
+	assert.Equal(t, s.Text, step.Message.Text(), "the text")
+}
+
+func (s Service) testCancelledEarly(t *testing.T, streaming bool) {
+	reply := Reply{Wait: make(chan struct{})}
+	s.cancelled(t, streaming, reply, func(a asking, cancel func()) func(agent.Delta) {
+		go func() {
+			<-a.Asked()
+			cancel()
+		}()
+		return nil
+	})
+}
+
+func (s Service) testCancelledWithin(t *testing.T, streaming bool) {
+	reply := s.Whole.reply(streaming)
+	reply.Then = Hangs
+	if !streaming {
+		reply.Frames[0] = reply.Frames[0][:len(reply.Frames[0])/2]
+	} else {
+		last := lo.IndexOf(lo.Map(reply.Frames, func(f string, _ int) bool { return strings.Contains(f, s.Text) }), true)
+		reply.Frames = reply.Frames[:last+1]
+	}
+	s.cancelled(t, streaming, reply, func(a asking, cancel func()) func(agent.Delta) {
+		if streaming {
+			return func(agent.Delta) { cancel() }
+		}
+		go func() {
+			<-a.Asked()
+			time.AfterFunc(5*time.Millisecond, cancel) // nothing tells when the first half has been read
+		}()
+		return nil
+	})
+}
+
+// cancelled: the driver returns soon after its context ended, the server sees the
+// connection close, and nothing is left running.
+func (s Service) cancelled(t *testing.T, streaming bool, reply Reply, when func(a asking, cancel func()) func(agent.Delta)) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	a := s.ask(t, streaming, reply)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := a.soon(ctx, t, when(a, cancel))
+	require.ErrorIs(t, err, context.Canceled, "the error")
+	a.checkSecret(t, err)
+	require.Len(t, a.Requests(), 1, "requests")
+	wait(t, a.Requests()[0].Gone(), "the connection is still open")
+	a.client.CloseIdleConnections()
+	a.Close()
+	assert.NoError(t, goleak.Find(before), "what is left running")
+}

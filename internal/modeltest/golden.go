@@ -1,0 +1,118 @@
+package modeltest
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Reply is one answer of a Golden endpoint. The zero Reply is 200 without a body.
+type Reply struct {
+	// Status is the HTTP status; zero means 200.
+	Status int
+	Header http.Header
+	// Frames is the body; each frame is sent off before the next is begun.
+	Frames []string
+	// Wait, when set, holds the reply back, the status included, until it is closed.
+	Wait <-chan struct{}
+	// Then says what follows the last frame.
+	Then End
+}
+
+// End is how a reply ends.
+type End uint8
+
+const (
+	// Ends: well, as HTTP has it.
+	Ends End = iota
+	// Cut: the connection is closed in the middle of the body.
+	Cut
+	// Hangs: nothing more comes until the driver closes the connection.
+	Hangs
+)
+
+// Body is a reply with a body in one frame.
+func Body(status int, contentType, body string) Reply {
+	return Reply{Status: status, Header: http.Header{"Content-Type": {contentType}}, Frames: []string{body}}
+}
+
+// SSE is a reply that streams server-sent events. Each frame is one or more events
+// with the empty line behind them.
+func SSE(frames ...string) Reply {
+	return Reply{Header: http.Header{"Content-Type": {"text/event-stream"}}, Frames: frames}
+}
+
+// ReadReply is a reply from a file that holds an HTTP answer as it was recorded: the
+// status line, the headers, an empty line, the body. Server-sent events become a
+// frame each. Headers that speak of the transfer are left out.
+func ReadReply(t testing.TB, path string) Reply {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
+	require.NoError(t, err, "%s is not an HTTP answer", path)
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err, "the body in %s", path)
+	answer.Header.Del("Content-Length")
+	answer.Header.Del("Content-Encoding")
+	reply := Reply{Status: answer.StatusCode, Header: answer.Header, Frames: []string{string(body)}}
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+		text := strings.ReplaceAll(string(body), "\r\n", "\n")
+		reply.Frames = strings.SplitAfter(strings.TrimSuffix(text, "\n\n"), "\n\n")
+		reply.Frames[len(reply.Frames)-1] += "\n\n"
+	}
+	return reply
+}
+
+// With returns the reply with a header set.
+func (r Reply) With(header, value string) Reply {
+	r.Header = r.Header.Clone()
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	r.Header.Set(header, value)
+	return r
+}
+
+// Golden is an endpoint that answers request n with reply n, and what comes after
+// the last with the last.
+func Golden(t testing.TB, replies ...Reply) *Endpoint {
+	t.Helper()
+	require.NotEmpty(t, replies, "replies")
+	return serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+		replies[min(n, len(replies)-1)].send(w, r)
+	})
+}
+
+func (r Reply) send(w http.ResponseWriter, asked *http.Request) {
+	if r.Wait != nil {
+		select {
+		case <-r.Wait:
+		case <-asked.Context().Done():
+			return
+		}
+	}
+	for name, values := range r.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(max(r.Status, http.StatusOK))
+	flush := http.NewResponseController(w).Flush
+	_ = flush() // here and below: a client that is gone is what some tests are about
+	for _, frame := range r.Frames {
+		_, _ = io.WriteString(w, frame)
+		_ = flush()
+	}
+	switch r.Then {
+	case Cut:
+		panic(http.ErrAbortHandler)
+	case Hangs:
+		<-asked.Context().Done()
+	}
+}
