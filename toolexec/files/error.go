@@ -1,0 +1,67 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Error says why something could not be done with a file, in words that a model can act on.
+type Error struct {
+	// Op is what was being done: read, write, edit, list, glob, grep.
+	Op string
+	// Path is the file as it was asked for.
+	Path string
+	// Problem is what is wrong and what to do about it.
+	Problem string
+	// Err is what the system said, or nil: errors.Is finds fs.ErrNotExist and the like in it.
+	Err error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s %q: %s", e.Op, e.Path, e.Problem) }
+
+// Unwrap is what the system said.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrorKind is KindInvalid: the same call will fail again.
+func (e *Error) ErrorKind() agent.ErrorKind { return agent.KindInvalid }
+
+func problem(op, path, format string, args ...any) *Error {
+	return &Error{Op: op, Path: path, Problem: fmt.Sprintf(format, args...)}
+}
+
+// failed tells in our words what the system said.
+func failed(op, path string, err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return &Error{Op: op, Path: path, Problem: e.Problem, Err: e.Err}
+	}
+	e := &Error{Op: op, Path: path, Err: err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Problem = "there is no such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		e.Problem = "the system does not permit it"
+	case errors.Is(err, fs.ErrClosed):
+		e.Problem = "the files were closed"
+	case strings.Contains(err.Error(), "escapes from parent"): // os has no variable for it
+		e.Problem = "it leads out of the root: only files below the root can be reached"
+	default:
+		e.Problem = cause(err).Error()
+	}
+	return e
+}
+
+// cause is what the system said, without the names that os puts before it.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}

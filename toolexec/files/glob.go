@@ -1,0 +1,78 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// GlobArgs says which files to find.
+type GlobArgs struct {
+	Pattern string `json:"pattern" jsonschema:"what the path must match, such as **/*.go"`
+	Path    string `json:"path,omitempty" jsonschema:"the directory to search, which the pattern is relative to; the root if left out"`
+}
+
+// Glob finds the files, links and the like whose paths match a pattern: everything but directories.
+func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
+	const op = "glob"
+	if err := checkPattern(in.Pattern); err != nil {
+		return Listing{}, failed(op, in.Pattern, err)
+	}
+	dir, err := t.name(op, in.Path)
+	if err != nil {
+		return Listing{}, err
+	}
+	// The part without any * is a path to begin at: nothing beside it is looked at.
+	base, rest := ".", path.Clean(in.Pattern)
+	if !strings.Contains(rest, `\`) {
+		base, rest = doublestar.SplitPattern(rest)
+	}
+	dir = path.Join(dir, base)
+	levels := deepest
+	if !strings.Contains(rest, "**") {
+		levels = strings.Count(rest, "/") + 1
+	}
+	found, err := t.find(ctx, op, dir, levels, func(name string, d fs.DirEntry) bool {
+		return !d.IsDir() && doublestar.MatchUnvalidated(rest, below(dir, name))
+	})
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Path = in.Pattern
+	}
+	return found, err
+}
+
+// below is a name as seen from a directory that it is below.
+func below(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return strings.TrimPrefix(name, dir+"/")
+}
+
+// checkPattern refuses patterns that are none, that lead elsewhere, and that take for ever: each choice among
+// alternatives is tried with each of the next.
+func checkPattern(pattern string) error {
+	slashed := filepath.ToSlash(pattern)
+	switch {
+	case pattern == "":
+		return problem("", "", "the pattern is empty; **/* finds every file")
+	case strings.HasPrefix(slashed, "/") || filepath.IsAbs(pattern) || slices.Contains(strings.Split(slashed, "/"), ".."):
+		return problem("", "", "a pattern is relative to the path that is searched, and without ..")
+	case !doublestar.ValidatePattern(pattern):
+		return problem("", "", "that is no pattern: a bracket or brace is not closed, or a backslash ends it; \\ takes the meaning from what follows")
+	}
+	choices := 1
+	for group := range strings.SplitSeq(pattern, "{") {
+		choices *= 1 + strings.Count(group, ",")
+	}
+	if len(pattern) > 1000 || choices > 1000 {
+		return problem("", "", "the pattern is too long or has too many alternatives: use several simpler ones")
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+const (
+	maxContext = 20        // lines around a match
+	maxColumn  = 400       // bytes shown of a line
+	maxSearch  = 256 << 20 // bytes that one call searches
+)
+
+// GrepArgs says what to search for, and where.
+type GrepArgs struct {
+	Pattern    string `json:"pattern" jsonschema:"the regular expression (RE2) that a line must match somewhere"`
+	Path       string `json:"path,omitempty" jsonschema:"the file or directory to search; the root if left out"`
+	Glob       string `json:"glob,omitempty" jsonschema:"search only files whose name, or path from the root if it has a slash, matches; such as *.go"`
+	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"letter case does not count"`
+	Context    int    `json:"context,omitempty" jsonschema:"how many lines to show before and after each match, 20 at most"`
+	MaxMatches int    `json:"max_matches,omitempty" jsonschema:"how many matching lines to show at most"`
+}
+
+// Match is a line that matched.
+type Match struct {
+	// Path is the file, relative to the root, and Line the line in it, counted from 1.
+	Path string
+	Line int
+	// Text is the line, or the part of a long one around the match.
+	Text string
+	// Before and After are the lines around it that were asked for and do not belong to another match.
+	Before, After []string
+}
+
+// Matches is what was found.
+type Matches struct {
+	// Matches are as many as may be told, in the order of paths and lines. More is how many there are besides.
+	Matches []Match
+	More    int
+	// Files is how many files were searched.
+	Files int
+	// Notes says what was not searched.
+	Notes []string
+}
+
+// Grep searches files line by line.
+func (t *Tree) Grep(ctx context.Context, in GrepArgs) (Matches, error) {
+	const op = "grep"
+	name, err := t.name(op, in.Path)
+	if err != nil {
+		return Matches{}, err
+	}
+	s, err := t.search(in)
+	if err != nil {
+		return Matches{}, failed(op, in.Pattern, err)
+	}
+	w := t.walk()
+	if info, statErr := t.root.Stat(name); statErr == nil && !info.IsDir() {
+		if err = s.file(ctx, name); s.skippedBinary+s.skippedBig > 0 {
+			err = problem(op, in.Path, "it is binary, or larger than %d bytes: it is not searched", t.config.MaxWriteBytes)
+		}
+	} else {
+		err = w.below(ctx, name, deepest, func(name string, d fs.DirEntry) error {
+			if !d.Type().IsRegular() || !s.wanted(name) {
+				return nil
+			}
+			if err := s.file(ctx, name); err != nil && ctx.Err() == nil {
+				w.unreadable++
+			}
+			return lo.Ternary(s.left < 0, errEnough, nil)
+		})
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return Matches{}, t.found(ctx, op, in.Path, name, err)
+	}
+	s.found.Notes = append(s.notes(), w.notes()...)
+	return s.found, nil
+}
+
+var errEnough = errors.New("enough was searched")
+
+// search is one call of grep on its way.
+type search struct {
+	tree          *Tree
+	expression    *regexp.Regexp
+	glob          string
+	around        int
+	most          int // matches told
+	bytes         int // of them
+	left          int // bytes still to be searched
+	skippedBinary int
+	skippedBig    int
+	found         Matches
+}
+
+func (t *Tree) search(in GrepArgs) (*search, error) {
+	expression, err := regexp.Compile(lo.Ternary(in.IgnoreCase, "(?i)", "") + in.Pattern)
+	switch {
+	case in.Pattern == "":
+		return nil, problem("", "", "the pattern is empty")
+	case err != nil:
+		return nil, problem("", "", "it is no regular expression in RE2 syntax: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	case in.Context < 0 || in.MaxMatches < 0:
+		return nil, problem("", "", "context and max_matches are not negative")
+	}
+	if in.Glob != "" {
+		if err := checkPattern(in.Glob); err != nil {
+			return nil, err
+		}
+	}
+	most := t.config.MaxMatches
+	if in.MaxMatches > 0 {
+		most = min(most, in.MaxMatches)
+	}
+	return &search{
+		tree: t, expression: expression, glob: in.Glob, around: min(in.Context, maxContext),
+		most: most, bytes: t.config.MaxReadBytes, left: maxSearch,
+	}, nil
+}
+
+func (s *search) wanted(name string) bool {
+	if s.glob == "" {
+		return true
+	}
+	return doublestar.MatchUnvalidated(s.glob, lo.Ternary(strings.Contains(s.glob, "/"), name, path.Base(name)))
+}
+
+// file searches one file.
+func (s *search) file(ctx context.Context, name string) error {
+	f, info, err := openIn(s.tree.root, name, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info.Size() > int64(s.tree.config.MaxWriteBytes) {
+		s.skippedBig++
+		return nil
+	}
+	all, err := io.ReadAll(io.LimitReader(until{ctx, f}, info.Size()))
+	if err != nil {
+		return err
+	}
+	if binary(all[:min(len(all), 8000)]) {
+		s.skippedBinary++
+		return nil
+	}
+	s.found.Files++
+	s.left -= len(all)
+	return s.lines(ctx, name, strings.Split(strings.TrimSuffix(string(all), "\n"), "\n"))
+}
+
+func (s *search) lines(ctx context.Context, name string, lines []string) error {
+	told := -1 // the last line that was told
+	for i, line := range lines {
+		if i%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		lines[i] = strings.TrimSuffix(line, "\r")
+		at := s.expression.FindStringIndex(lines[i])
+		if at == nil {
+			continue
+		}
+		if len(s.found.Matches) == s.most || s.bytes <= 0 {
+			s.found.More++
+			continue
+		}
+		m := Match{Path: name, Line: i + 1, Text: window(lines[i], at[0])}
+		for j := max(told+1, i-s.around); j < i; j++ {
+			m.Before = append(m.Before, window(lines[j], 0))
+		}
+		told = i
+		for j := i + 1; j <= min(i+s.around, len(lines)-1) && !s.expression.MatchString(strings.TrimSuffix(lines[j], "\r")); j++ {
+			m.After = append(m.After, window(strings.TrimSuffix(lines[j], "\r"), 0))
+			told = j
+		}
+		s.bytes -= len(m.text())
+		s.found.Matches = append(s.found.Matches, m)
+	}
+	return nil
+}
+
+// window is the part of a line that is shown: all of it, or what is around a place.
+func window(line string, at int) string {
+	from := max(0, min(at-maxColumn/4, len(line)-maxColumn))
+	to := min(len(line), from+maxColumn)
+	for from > 0 && from < len(line) && !utf8.RuneStart(line[from]) {
+		from--
+	}
+	for to < len(line) && !utf8.RuneStart(line[to]) {
+		to++
+	}
+	text := strings.ToValidUTF8(strings.ReplaceAll(line[from:to], "\x00", "�"), "�")
+	return lo.Ternary(from > 0, "…", "") + text + lo.Ternary(to < len(line), "…", "")
+}
+
+func (s *search) notes() []string {
+	var notes []string
+	if s.left < 0 {
+		notes = append(notes, fmt.Sprintf("stopped after searching %d MiB: say a path or a glob", maxSearch>>20))
+	}
+	if s.skippedBig > 0 {
+		notes = append(notes, fmt.Sprintf("%s of more than %d bytes not searched", count(s.skippedBig, "file"), s.tree.config.MaxWriteBytes))
+	}
+	if s.skippedBinary > 0 {
+		notes = append(notes, count(s.skippedBinary, "binary file")+" not searched")
+	}
+	return notes
+}
+
+// text is the match as it is told: path:line: for what matched, path-line- for what is around it.
+func (m Match) text() string {
+	var b strings.Builder
+	tell := func(line int, mark, text string) {
+		fmt.Fprintf(&b, "%s%s%d%s%s\n", shown(m.Path), mark, line, mark, lo.Ternary(text == "", "", " "+text))
+	}
+	for i, text := range m.Before {
+		tell(m.Line-len(m.Before)+i, "-", text)
+	}
+	tell(m.Line, ":", m.Text)
+	for i, text := range m.After {
+		tell(m.Line+1+i, "-", text)
+	}
+	return b.String()
+}
+
+// Content is the matching lines, and a note on what is missing.
+func (m Matches) Content() agent.Content {
+	var b strings.Builder
+	for i, match := range m.Matches {
+		if len(match.Before)+len(match.After) > 0 && i > 0 {
+			b.WriteString("--\n")
+		}
+		b.WriteString(match.text())
+	}
+	notes := m.Notes
+	switch {
+	case m.More > 0:
+		notes = append([]string{fmt.Sprintf("and %d more: say a path, a glob or a pattern that fits fewer", m.More)}, notes...)
+	case len(m.Matches) == 0:
+		notes = append([]string{"nothing found in " + count(m.Files, "file")}, notes...)
+	case len(notes) == 0:
+		return agent.TextContent(strings.TrimSuffix(b.String(), "\n"))
+	}
+	return noted(b.String(), notes...)
+}

@@ -1,0 +1,28 @@
+package files
+
+import (
+	"os"
+	"slices"
+	"syscall"
+)
+
+// kernels reports whether a file is one of those that the kernel makes up: they look like regular ones, but hold the
+// secrets of processes, block, or do things when they are read. It matters where such a file system is mounted below
+// the root, or the root is /.
+func kernels(f *os.File) bool {
+	var s syscall.Statfs_t
+	if err := syscall.Fstatfs(int(f.Fd()), &s); err != nil {
+		return true
+	}
+	return slices.Contains([]int64{
+		0x9fa0,     // proc
+		0x62656572, // sysfs
+		0x64626720, // debugfs
+		0x74726163, // tracefs
+		0x73636673, // securityfs
+		0x6165676c, // pstore
+		0xcafe4a11, // bpf
+		0xde5e81e4, // efivarfs
+		0x62656570, // configfs
+	}, int64(uint32(s.Type)))
+}

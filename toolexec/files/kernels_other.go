@@ -1,0 +1,7 @@
+//go:build !linux
+
+package files
+
+import "os"
+
+func kernels(*os.File) bool { return false }

@@ -1,0 +1,127 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// ListArgs says what to list.
+type ListArgs struct {
+	Path  string `json:"path,omitempty" jsonschema:"the directory, relative to the root; the root itself if left out"`
+	Depth int    `json:"depth,omitempty" jsonschema:"how many levels to list; 1 if left out"`
+}
+
+// Entry is what is known of something in a directory.
+type Entry struct {
+	// Path is relative to the root.
+	Path string
+	// Mode has the type: directory, link, regular file or something special.
+	Mode fs.FileMode
+	// Size is that of a regular file, in bytes.
+	Size int64
+	// Target is where a link leads, as it is written in the link.
+	Target string
+}
+
+// Listing is the entries that were found, in the order of their paths, and what is to be said of the search.
+type Listing struct {
+	// Entries are as many as may be told. More is how many there are besides.
+	Entries []Entry
+	More    int
+	// Notes says what was not looked at.
+	Notes []string
+
+	bytes int
+}
+
+// List lists a directory.
+func (t *Tree) List(ctx context.Context, in ListArgs) (Listing, error) {
+	if in.Depth < 0 {
+		return Listing{}, problem("list", in.Path, "depth counts levels: it is 1 or more, or left out")
+	}
+	return t.find(ctx, "list", in.Path, max(1, in.Depth), func(string, fs.DirEntry) bool { return true })
+}
+
+// find lists what is below a directory and wanted.
+func (t *Tree) find(ctx context.Context, op, dir string, depth int, wanted func(name string, d fs.DirEntry) bool) (Listing, error) {
+	name, err := t.name(op, dir)
+	if err != nil {
+		return Listing{}, err
+	}
+	found, w := Listing{bytes: t.config.MaxReadBytes}, t.walk()
+	err = w.below(ctx, name, depth, func(name string, d fs.DirEntry) error {
+		switch {
+		case !wanted(name, d):
+		case len(found.Entries) == t.config.MaxMatches || found.bytes < 0:
+			found.More++
+		default:
+			e := t.entry(name, d)
+			found.bytes -= len(e.String()) + 1
+			found.Entries = append(found.Entries, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return Listing{}, t.found(ctx, op, dir, name, err)
+	}
+	found.Notes = w.notes()
+	return found, nil
+}
+
+// found is the error of a search.
+func (t *Tree) found(ctx context.Context, op, given, name string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s %q: %w", op, given, context.Cause(ctx))
+	}
+	e := failed(op, given, err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.missed(ctx, e, name)
+	}
+	return e
+}
+
+func (t *Tree) entry(name string, d fs.DirEntry) Entry {
+	e := Entry{Path: name, Mode: d.Type()}
+	if d.Type()&fs.ModeSymlink != 0 {
+		e.Target, _ = t.root.Readlink(name)
+	} else if info, err := t.root.Lstat(name); err == nil { // through the root, which d.Info is not in every version of Go
+		e.Size = info.Size()
+	}
+	return e
+}
+
+// String is a line on the entry.
+func (e Entry) String() string {
+	switch {
+	case e.Mode.IsDir():
+		return shown(e.Path) + "/"
+	case e.Mode&fs.ModeSymlink != 0:
+		return shown(e.Path) + " -> " + shown(e.Target)
+	case e.Mode.IsRegular():
+		return fmt.Sprintf("%s (%s)", shown(e.Path), count(e.Size, "byte"))
+	}
+	return fmt.Sprintf("%s (%s)", shown(e.Path), kind(e.Mode))
+}
+
+// Content is a line on each entry, and a note on what is missing.
+func (l Listing) Content() agent.Content {
+	var b strings.Builder
+	for _, e := range l.Entries {
+		b.WriteString(e.String() + "\n")
+	}
+	notes := l.Notes
+	switch {
+	case l.More > 0:
+		notes = append([]string{fmt.Sprintf("and %d more: say a path or a pattern that fits fewer", l.More)}, notes...)
+	case len(l.Entries) == 0:
+		notes = append([]string{"nothing found"}, notes...)
+	case len(notes) == 0:
+		return agent.TextContent(strings.TrimSuffix(b.String(), "\n"))
+	}
+	return noted(b.String(), notes...)
+}

@@ -1,0 +1,142 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/samber/lo"
+)
+
+// name makes of a path what os.Root is asked for: clean, relative, with slashes.
+func (t *Tree) name(op, given string) (string, error) {
+	if strings.ContainsRune(given, 0) {
+		return "", problem(op, given, "a path has no NUL bytes")
+	}
+	p := filepath.Clean(given)
+	if filepath.IsAbs(p) {
+		for _, root := range t.names {
+			if rel, err := filepath.Rel(root, p); err == nil && filepath.IsLocal(rel) {
+				return filepath.ToSlash(rel), nil
+			}
+		}
+	}
+	if !filepath.IsLocal(p) {
+		return "", problem(op, given, "it is outside of the root: paths are relative to the root, such as %q", "dir/file.txt")
+	}
+	return filepath.ToSlash(p), nil
+}
+
+// fileName is name for what must be a file.
+func (t *Tree) fileName(op, given string) (string, error) {
+	switch {
+	case given == "":
+		return "", problem(op, given, "the path is empty: name a file")
+	case strings.HasSuffix(filepath.ToSlash(given), "/"):
+		return "", problem(op, given, "a path that ends in a slash is a directory: name a file")
+	}
+	return t.name(op, given)
+}
+
+// resolve follows the links of a name by hand, as far as it exists, and returns the name without links. It is for
+// looking at; that nothing leads out is up to os.Root, whatever is found here.
+func (t *Tree) resolve(name string) (string, error) {
+	done, todo := ".", strings.Split(name, "/")
+	for links := 0; len(todo) > 0; {
+		part := todo[0]
+		todo = todo[1:]
+		if part == ".." && done == "." {
+			return "", problem("", name, "it leads out of the root: only files below the root can be reached")
+		}
+		at := path.Join(done, part)
+		target, err := t.root.Readlink(at)
+		if part == ".." || err != nil { // no link; it may not even be there
+			done = at
+			continue
+		}
+		if links++; links > 40 {
+			return "", problem("", name, "it leads through too many links")
+		}
+		if filepath.IsAbs(target) || strings.HasPrefix(target, "/") {
+			return "", problem("", name, "it leads through a link with an absolute target, %q: that is out of the root", target)
+		}
+		todo = append(strings.Split(filepath.ToSlash(target), "/"), todo...)
+	}
+	return done, nil
+}
+
+// named reports whether a part of the path is one of the names, whatever its letter case.
+func named(p string, names []string) bool {
+	return lo.SomeBy(strings.Split(p, "/"), func(part string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(part, name) })
+	})
+}
+
+// missed adds to an error about a file that is not there which one may have been meant.
+func (t *Tree) missed(ctx context.Context, err error, name string) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !errors.Is(e, fs.ErrNotExist) {
+		return err
+	}
+	parent, base := path.Split(name)
+	parent = path.Clean(parent)
+	list, _, dirErr := t.entries(ctx, parent, 1000)
+	if dirErr != nil && parent != "." {
+		e.Problem += "; nor is there a directory " + strconv.Quote(parent)
+	}
+	near := lo.FilterMap(list, func(d fs.DirEntry, _ int) (string, bool) {
+		return path.Join(parent, d.Name()), alike(base, d.Name())
+	})
+	if len(near) == 0 { // the right name in another directory
+		w := &walk{tree: t, left: 2000}
+		_ = w.below(ctx, ".", 1<<20, func(name string, d fs.DirEntry) error {
+			if strings.EqualFold(path.Base(name), base) {
+				near = append(near, name)
+			}
+			return nil
+		})
+	}
+	if len(near) > 0 {
+		near = lo.Map(near[:min(3, len(near))], func(name string, _ int) string { return strconv.Quote(name) })
+		e.Problem += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return e
+}
+
+// alike reports whether one name may be a slip of the pen for the other: up to a third of its letters differ, or one
+// is in the other.
+func alike(a, b string) bool {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	if short := min(len(a), len(b)); short >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
+		return true
+	}
+	if len(a) > 64 || len(b) > 64 {
+		return false
+	}
+	row := lo.Range(len(b) + 1)
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := before + lo.Ternary(a[i] == b[j], 0, 1)
+			before = row[j+1]
+			row[j+1] = min(changed, row[j]+1, before+1)
+		}
+	}
+	return row[len(b)] <= len(a)/3
+}
+
+// shown is a path as it is told: quoted where it could be taken for something else.
+func shown(name string) string {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}

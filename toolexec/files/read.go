@@ -1,0 +1,235 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// ReadArgs says what to read.
+type ReadArgs struct {
+	Path   string `json:"path" jsonschema:"the file, relative to the root"`
+	Offset int    `json:"offset,omitempty" jsonschema:"the first line to show, counted from 1"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many lines to show at most"`
+}
+
+// Excerpt is what was read of a file.
+type Excerpt struct {
+	// Path is the file, relative to the root.
+	Path string
+	// Text is the lines, without the CR of CRLF and with � for what is not UTF-8.
+	Text string
+	// First and Last are the lines that Text has, counted from 1; both are 0 if the file is empty.
+	First, Last int
+	// More says that lines follow.
+	More bool
+	// Cut says that the last line is longer than what is shown of it.
+	Cut bool
+	// Lines is how many the file has, or -1 if it is so big that they were not counted.
+	Lines int
+	// Size is the file's, in bytes.
+	Size int64
+	// Hash is the file's; empty if it is so big that it cannot be edited.
+	Hash string
+	// CRLF is how many of the lines end in CRLF, and Strange how many bytes of the lines are shown as �.
+	CRLF, Strange int
+	// Unended says that Text has the file's last line, and it has no line end.
+	Unended bool
+}
+
+// Read reads a file, or some lines of it.
+func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
+	const op = "read"
+	name, err := t.fileName(op, in.Path)
+	if err != nil {
+		return Excerpt{}, err
+	}
+	if in.Offset < 0 || in.Limit < 0 {
+		return Excerpt{}, problem(op, in.Path, "offset and limit count lines: they are 1 or more, or left out")
+	}
+	f, info, err := openIn(t.root, name, os.O_RDONLY, 0)
+	if err != nil {
+		return Excerpt{}, t.missed(ctx, failed(op, in.Path, err), name)
+	}
+	defer f.Close()
+	e := Excerpt{Path: name, First: max(1, in.Offset), Size: info.Size()}
+	err = e.read(io.LimitReader(until{ctx, f}, e.Size), in.Limit, t.config.MaxReadBytes, e.Size <= int64(t.config.MaxWriteBytes))
+	switch {
+	case ctx.Err() != nil:
+		return Excerpt{}, fmt.Errorf("read %q: %w", in.Path, context.Cause(ctx))
+	case err != nil:
+		return Excerpt{}, failed(op, in.Path, err)
+	}
+	return e, nil
+}
+
+// read reads as many lines as fit, and if whole is set the rest of the file too, to count and hash it.
+func (e *Excerpt) read(from io.Reader, limit, most int, whole bool) error {
+	sum := sha256.New()
+	if whole {
+		from = io.TeeReader(from, sum)
+	}
+	r := bufio.NewReaderSize(from, 64<<10)
+	if head, _ := r.Peek(8000); binary(head) {
+		return problem("", "", "it is a binary file of %s that begins with %q: it cannot be shown as text",
+			count(e.Size, "byte"), head[:min(12, len(head))])
+	}
+	var text strings.Builder
+	number := 0 // of the line that was read last
+	for full := false; whole || !e.More; {
+		keep := lo.Ternary(full || number+1 < e.First, 0, most-text.Len())
+		line, size, err := readLine(r, keep+1) // one more shows that there is more
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if size == 0 {
+			break
+		}
+		number++
+		switch {
+		case number < e.First:
+		case full || limit > 0 && number >= e.First+limit || e.Last > 0 && size > keep:
+			full, e.More = true, true
+		default:
+			e.add(&text, line, keep)
+			e.Last, full = number, e.Cut
+		}
+	}
+	e.Text = text.String()
+	return e.finish(number, whole, sum)
+}
+
+// binary reports whether a file that begins so is not for reading.
+func binary(head []byte) bool {
+	return bytes.IndexByte(head, 0) >= 0 || strange(head) > len(head)/3+utf8.UTFMax
+}
+
+// add adds a line to the text, or as much of it as may be kept.
+func (e *Excerpt) add(text *strings.Builder, line []byte, keep int) {
+	long := len(line) > keep
+	line, ended := bytes.CutSuffix(line, []byte("\n"))
+	if long {
+		line, ended = line[:min(len(line), keep)], false
+	}
+	if ended {
+		if bare, cr := bytes.CutSuffix(line, []byte("\r")); cr {
+			line, e.CRLF = bare, e.CRLF+1
+		}
+	}
+	if long {
+		for i := 1; i <= min(len(line), utf8.UTFMax); i++ { // no half a rune
+			if tail := line[len(line)-i:]; utf8.RuneStart(tail[0]) {
+				if !utf8.FullRune(tail) {
+					line = line[:len(line)-i]
+				}
+				break
+			}
+		}
+	}
+	for _, r := range string(line) { // a byte that is not UTF-8 is read as utf8.RuneError
+		if r == 0 {
+			r = utf8.RuneError
+		}
+		text.WriteRune(r)
+	}
+	e.Strange += strange(line)
+	if ended {
+		text.WriteByte('\n')
+	}
+	e.Cut, e.Unended = long, !ended && !long
+}
+
+// strange counts the bytes that are no text.
+func strange(line []byte) (n int) {
+	for len(line) > 0 {
+		r, size := utf8.DecodeRune(line)
+		if r == 0 || r == utf8.RuneError && size == 1 {
+			n++
+		}
+		line = line[size:]
+	}
+	return n
+}
+
+func (e *Excerpt) finish(lines int, whole bool, sum hash.Hash) error {
+	e.Lines = -1
+	if whole {
+		e.Lines, e.Hash = lines, shortHash(sum.Sum(nil))
+	}
+	if e.Last == 0 && (lines > 0 || e.First > 1) {
+		return problem("", "", "it has only %s: there is no line %d", count(lines, "line"), e.First)
+	}
+	if e.Last == 0 {
+		e.First = 0
+	}
+	return nil
+}
+
+// readLine reads a line with its end, whatever its length, and keeps its first bytes.
+func readLine(r *bufio.Reader, most int) (line []byte, size int, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		size += len(part)
+		line = append(line, part[:min(len(part), max(0, most-len(line)))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, size, err
+		}
+	}
+}
+
+// shortHash is enough of a hash to see a change by.
+func shortHash(sum []byte) string { return hex.EncodeToString(sum[:8]) }
+
+func hashOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return shortHash(sum[:])
+}
+
+// Content is the text, and after it a note on what it is of the file.
+func (e Excerpt) Content() agent.Content {
+	var notes []string
+	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	name := shown(e.Path)
+	switch {
+	case e.Last == 0:
+		say("%s: an empty file", name)
+	case e.First == 1 && !e.More && !e.Cut:
+		say("%s: %s, %s", name, count(e.Last, "line"), count(e.Size, "byte"))
+	case e.Lines < 0:
+		say("%s: lines %d to %d, of a file of %s", name, e.First, e.Last, count(e.Size, "byte"))
+	default:
+		say("%s: lines %d to %d of %d, %s", name, e.First, e.Last, e.Lines, count(e.Size, "byte"))
+	}
+	if e.Cut {
+		say("line %d is longer than what is shown of it: grep finds parts of it", e.Last)
+	}
+	if e.More {
+		say("read on with offset %d", e.Last+1)
+	}
+	if e.CRLF > 0 {
+		say("%s in CRLF, shown without CR", count(e.CRLF, "line end"))
+	}
+	if e.Strange > 0 {
+		say("%s not text and shown as �", count(e.Strange, "byte"))
+	}
+	if e.Unended {
+		say("no line end after the last line")
+	}
+	if e.Hash != "" {
+		say("hash %s", e.Hash)
+	}
+	return noted(e.Text, notes...)
+}

@@ -1,0 +1,127 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// What a Config that says nothing means.
+const (
+	// DefaultMaxReadBytes keeps an answer below what an executor shows of it by default.
+	DefaultMaxReadBytes = 48 << 10
+	// DefaultMaxWriteBytes is 4 MiB.
+	DefaultMaxWriteBytes = 4 << 20
+	// DefaultMaxMatches is how many lines of matches, or paths, an answer has at most.
+	DefaultMaxMatches = 200
+	// DefaultMaxWalk is how many files and directories a call looks at.
+	DefaultMaxWalk = 100_000
+)
+
+// Config says which files there are tools for. Only Root is required. Limits that are zero or less mean the default.
+type Config struct {
+	// Root is the directory that all files are in. It must exist.
+	Root string
+	// ReadOnly leaves out what writes.
+	ReadOnly bool
+	// MaxReadBytes is how much text one answer has, notes not counted.
+	MaxReadBytes int
+	// MaxWriteBytes is the size of the largest file that may be written or edited, and the largest that grep looks into.
+	MaxWriteBytes int
+	// MaxMatches is how many lines grep, and how many paths glob and list_files tell in one answer.
+	MaxMatches int
+	// MaxWalk is how many files and directories one call looks at before it gives up and says so.
+	MaxWalk int
+	// Skip names directories and files that walks leave out, unless they begin inside of them. Letter case does not
+	// count. Nil means .git; an empty list means none.
+	Skip []string
+	// Protect names directories and files that nothing is written into, wherever they are. Letter case does not count.
+	// Nil means .git; an empty list means none.
+	Protect []string
+}
+
+// Tree is the files below one directory. Make one with Open.
+type Tree struct {
+	config  Config
+	root    *os.Root
+	names   []string // what the root is called by absolute paths
+	writing sync.Mutex
+}
+
+// Open opens the root.
+func Open(c Config) (*Tree, error) {
+	if c.Root == "" {
+		return nil, errors.New("opening files: Root is empty: say which directory the files are in")
+	}
+	abs, err := filepath.Abs(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("opening files: %w", err)
+	}
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return nil, fmt.Errorf("opening files: root %q: %w", c.Root, cause(err))
+	}
+	names := []string{abs}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		names = lo.Uniq(append(names, real))
+	}
+	limit := func(n *int, otherwise int) { *n = lo.Ternary(*n > 0, *n, otherwise) }
+	limit(&c.MaxReadBytes, DefaultMaxReadBytes)
+	limit(&c.MaxWriteBytes, DefaultMaxWriteBytes)
+	limit(&c.MaxMatches, DefaultMaxMatches)
+	limit(&c.MaxWalk, DefaultMaxWalk)
+	list := func(l *[]string) { *l = lo.Ternary(*l == nil, []string{".git"}, slices.Clone(*l)) }
+	list(&c.Skip)
+	list(&c.Protect)
+	return &Tree{config: c, root: root, names: names}, nil
+}
+
+// Close closes the root. Calls after that fail.
+func (t *Tree) Close() error { return t.root.Close() }
+
+// Tools is the tools for the tree: read_file, list_files, glob, grep, and unless it is read-only write_file and
+// edit_file.
+func (t *Tree) Tools() []toolexec.Tool {
+	tools := []toolexec.Tool{
+		toolexec.Func("read_file", "Reads a text file, or some lines of it. What follows in brackets is not part of the file: "+
+			"how much of it was shown, how to read on, and its hash.", tool(t.Read)),
+		toolexec.Func("list_files", "Lists a directory: paths, sizes, and where links lead. Directories end in a slash.", tool(t.List)),
+		toolexec.Func("glob", "Finds files by a pattern on their paths: * and ? within a name, [a-z], {a,b}, "+
+			"and ** as a whole part of the path for any number of directories, as in **/*_test.go.", tool(t.Glob)),
+		toolexec.Func("grep", "Searches files line by line for a regular expression (RE2).", tool(t.Grep)),
+	}
+	if t.config.ReadOnly {
+		return tools
+	}
+	return append(tools,
+		toolexec.Func("write_file", "Writes a whole file: makes it, with the directories it is in, or replaces it.", tool(t.Write)),
+		toolexec.Func("edit_file", "Replaces a text in a file. The text must be in the file exactly once, white space included, "+
+			"unless replace_all is set.", tool(t.Edit)),
+	)
+}
+
+// content is what a method returns: it can be told to a model.
+type content interface{ Content() agent.Content }
+
+// tool makes a tool's func of a method. Bad news is an answer; only what no other call could mend is an error.
+func tool[In any, Out content](f func(context.Context, In) (Out, error)) func(context.Context, In) (toolexec.Output, error) {
+	return func(ctx context.Context, in In) (toolexec.Output, error) {
+		out, err := f(ctx, in)
+		if bad, ok := errors.AsType[*Error](err); ok {
+			return toolexec.Output{Content: agent.TextContent(bad.Error()), Failed: true}, nil
+		}
+		if err != nil {
+			return toolexec.Output{}, err
+		}
+		return toolexec.Output{Content: out.Content()}, nil
+	}
+}

@@ -1,0 +1,90 @@
+package files
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+)
+
+// deepest is how many levels a walk goes down: opening a path costs something for each of its parts.
+const deepest = 128
+
+// walk goes through what is below a directory, without following links.
+type walk struct {
+	tree       *Tree
+	left       int  // how many entries it may still look at
+	unreadable int  // directories and files that could not be read
+	cut        bool // there was more to look at
+}
+
+func (t *Tree) walk() *walk { return &walk{tree: t, left: t.config.MaxWalk} }
+
+// below calls visit for what is in a directory, and below that as many levels deep as depth says, in the order of the
+// paths. It ends with the first error of visit, or with ctx; a directory further down that cannot be read is counted.
+func (w *walk) below(ctx context.Context, dir string, depth int, visit func(name string, d fs.DirEntry) error) error {
+	list, err := w.list(ctx, dir)
+	if err != nil {
+		return err
+	}
+	return w.through(ctx, dir, list, min(depth, deepest), visit)
+}
+
+func (w *walk) through(
+	ctx context.Context, dir string, list []fs.DirEntry, depth int, visit func(name string, d fs.DirEntry) error,
+) error {
+	for _, d := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if w.left == 0 {
+			w.cut = true
+			return nil
+		}
+		w.left--
+		if named(d.Name(), w.tree.config.Skip) {
+			continue
+		}
+		name := path.Join(dir, d.Name())
+		if err := visit(name, d); err != nil {
+			return err
+		}
+		if !d.IsDir() || depth <= 1 {
+			continue
+		}
+		inner, err := w.list(ctx, name)
+		if err != nil {
+			w.unreadable++ // or ctx is done, which the next turn finds
+			continue
+		}
+		if err := w.through(ctx, name, inner, depth-1, visit); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// list is what is in a directory, sorted such that all paths come in order: a.txt before a/b.
+func (w *walk) list(ctx context.Context, dir string) ([]fs.DirEntry, error) {
+	list, more, err := w.tree.entries(ctx, dir, w.left)
+	w.cut = w.cut || more
+	key := func(d fs.DirEntry) string { return d.Name() + lo.Ternary(d.IsDir(), "/", "") }
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(key(a), key(b)) })
+	return list, err
+}
+
+// notes is what a reader of the results must know of the walk.
+func (w *walk) notes() []string {
+	var notes []string
+	if w.cut {
+		notes = append(notes, "stopped after looking at "+strconv.Itoa(w.tree.config.MaxWalk)+" files and directories: say a path further down")
+	}
+	if w.unreadable > 0 {
+		notes = append(notes, strconv.Itoa(w.unreadable)+" could not be read")
+	}
+	return notes
+}
