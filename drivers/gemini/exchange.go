@@ -1,0 +1,177 @@
+package gemini
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+)
+
+// exchange is what the SDK does not hand on of one request: the answer's head, and
+// the text of what it is decoding.
+type exchange struct {
+	status int
+	header http.Header
+	// text is the JSON that the SDK decodes: the whole answer, or in a stream the event
+	// that it yields.
+	text []byte
+	// cut is why the answer broke off; nil when it ended as it should.
+	cut error
+}
+
+type exchangeKey struct{}
+
+// observed is a context under which a request's exchange is kept.
+func observed(ctx context.Context) (context.Context, *exchange) {
+	x := new(exchange)
+	return context.WithValue(ctx, exchangeKey{}, x), x
+}
+
+// transport puts the credentials on a request, so that the SDK need not know them,
+// and keeps the exchange.
+type transport struct {
+	base   http.RoundTripper // nil means the default
+	key    string
+	header http.Header
+}
+
+const (
+	keyHeader = "X-Goog-Api-Key"
+	// noKey is what the SDK is given for a key: with none it would take one from the
+	// environment.
+	noKey = "unset"
+	// errorLimit is how many bytes are read of an answer that tells of an error.
+	errorLimit = 1 << 20
+	// replyLimit is how many bytes are read of a reply, so that a service that never
+	// ends fills no memory.
+	replyLimit = 256 << 20
+)
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Del(keyHeader)
+	if t.key != "" {
+		req.Header.Set(keyHeader, t.key)
+	}
+	for name, values := range t.header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	resp, err := cmp.Or(t.base, http.DefaultTransport).RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return resp, nil
+	}
+	x.status, x.header = resp.StatusCode, resp.Header
+	body := &capped{resp.Body, replyLimit}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode >= 300:
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, errorLimit), resp.Body}
+	case kind == "text/event-stream":
+		resp.Body = &events{x: x, from: bufio.NewReader(body), Closer: body}
+	default:
+		resp.Body = &whole{x: x, from: body}
+	}
+	return resp, nil
+}
+
+// capped is a body that fails where it goes on for too long.
+type capped struct {
+	io.ReadCloser
+	left int64
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, &brokenError{fmt.Sprintf("the reply is longer than %d MB", replyLimit>>20)}
+	}
+	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+// whole is an answer in one piece.
+type whole struct {
+	x    *exchange
+	from io.ReadCloser
+}
+
+func (w *whole) Read(p []byte) (int, error) {
+	n, err := w.from.Read(p)
+	w.x.text = append(w.x.text, p[:n]...)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.x.cut = err
+	}
+	return n, err
+}
+
+func (w *whole) Close() error { return w.from.Close() }
+
+// events is a stream of server-sent events, handed on one at a time and in the
+// plain form that the SDK reads: one line of data, one empty line. The SDK reads on
+// only when it has yielded what it has, so the event handed on last is the one it
+// yields.
+type events struct {
+	x    *exchange
+	from *bufio.Reader
+	rest []byte // of the event that is being handed on
+	io.Closer
+}
+
+func (e *events) Read(p []byte) (int, error) {
+	if len(e.rest) == 0 && !e.next() {
+		return 0, io.EOF // also when it broke off: the exchange knows
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+// next reads an event; false means that there is none.
+func (e *events) next() bool {
+	var data, other []byte
+	for {
+		line, err := e.from.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			e.x.cut = err
+			return false
+		}
+		field, value, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
+		switch string(field) {
+		case "data":
+			data = append(append(data, ' '), bytes.TrimSpace(value)...)
+		case "", "event", "id", "retry":
+		default: // an error may come without a field, as it would outside of a stream
+			other = append(append(other, ' '), bytes.TrimRight(line, "\r\n")...)
+		}
+		if len(bytes.TrimRight(line, "\r\n")) > 0 && err == nil {
+			continue
+		}
+		switch data = bytes.TrimSpace(data); {
+		case string(data) == "[DONE]": // some endpoints end as OpenAI's does
+			data = nil
+		case len(data) > 0:
+			e.x.text = data
+			e.rest = append(append([]byte("data:"), data...), "\n\n"...)
+			return true
+		case len(other) > 0:
+			e.x.text = nil
+			e.rest = append(bytes.TrimSpace(other), "\n\n"...)
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+}

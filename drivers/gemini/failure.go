@@ -1,0 +1,174 @@
+package gemini
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// brokenError is a reply that ended early or is not what the protocol says.
+type brokenError struct{ text string }
+
+func (e *brokenError) Error() string { return e.text }
+
+// finishError is a reply that the service ended for a reason of its own, and that is
+// of no use.
+type finishError struct {
+	reason genai.FinishReason
+	note   string
+}
+
+func (e *finishError) Error() string { return cmp.Or(e.note, "the reply ended for the reason "+string(e.reason)) }
+
+// refusal is the error of a request that is not sent.
+func (d *Driver) refusal(model string, err error) *drivers.Error {
+	return &drivers.Error{
+		Provider: d.features.Provider, Model: model, Kind: agent.KindBadRequest, Message: d.at.redact(err.Error()),
+	}
+}
+
+// failure is an error of a request as callers get it.
+func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
+	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: x.header.Get("X-Request-Id")}
+	if said, ok := errors.AsType[genai.APIError](err); ok {
+		d.explain(e, x, said)
+		return e
+	}
+	if finish, ok := errors.AsType[*finishError](err); ok {
+		e.Code, e.Message = string(finish.reason), d.at.redact(finish.Error())
+		e.Kind = agent.KindBrokenStream
+		if e.Code == string(genai.FinishReasonOther) {
+			e.Kind = agent.KindModel
+		}
+		return e
+	}
+	e.Kind = agent.KindBrokenStream
+	switch broken, ok := errors.AsType[*brokenError](err); {
+	case ok:
+		e.Message = broken.text
+	case x.status == 0: // nothing was answered
+		e.Kind, e.Err = agent.KindModel, d.redacted(err)
+	case x.cut != nil:
+		e.Err = d.redacted(x.cut)
+	default: // the SDK's words hold the whole answer
+		e.Message = "the answer is not what the Gemini API says: " + excerpt(d.at.redact(string(x.text)))
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		e.Kind = agent.KindTimeout
+	}
+	return e
+}
+
+// explain fills in what the service said of its refusal.
+func (d *Driver) explain(e *drivers.Error, x *exchange, said genai.APIError) {
+	said = unpacked(said)
+	e.Status = cmp.Or(said.Code, x.status)
+	if e.Status < 300 { // in the middle of a stream, without a code
+		e.Status = 0
+	}
+	var reason string
+	for _, detail := range said.Details {
+		kind, _ := detail["@type"].(string)
+		switch {
+		case strings.HasSuffix(kind, ".ErrorInfo"):
+			reason, _ = detail["reason"].(string)
+		case strings.HasSuffix(kind, ".RetryInfo"):
+			if text, ok := detail["retryDelay"].(string); ok {
+				if delay, err := time.ParseDuration(text); err == nil {
+					e.After = max(delay, 0)
+				}
+			}
+		}
+	}
+	e.After = max(e.After, drivers.RetryAfter(x.header, time.Now()))
+	if reason == "" && !strings.Contains(said.Status, " ") { // the SDK puts the HTTP status there where there is none
+		reason = said.Status
+	}
+	e.Code = d.at.redact(reason)
+	e.Message = excerpt(d.at.redact(said.Message))
+	e.Kind, e.Advice = sort(e.Status, said.Status, reason, said.Message)
+	if e.Kind == agent.KindAuth && d.at.key == "" {
+		e.Advice = "no key was sent: set Config.APIKey"
+	}
+}
+
+// unpacked is the error in a body that the SDK handed on as it was: a list with the
+// error in it, as the service answers where events are not asked for.
+func unpacked(said genai.APIError) genai.APIError {
+	var list []struct {
+		Error *genai.APIError `json:"error"`
+	}
+	if json.Unmarshal([]byte(said.Message), &list) == nil && len(list) > 0 && list[0].Error != nil {
+		return *list[0].Error
+	}
+	return said
+}
+
+// tooLong is how the service says that it was sent more than the model reads. It has
+// no code for it.
+var tooLong = regexp.MustCompile(`(?i)token count.*exceeds|exceeds the maximum number of (input )?tokens`)
+
+// badKey is how the service says that the key is wrong, with the status of a bad
+// request.
+var badKey = regexp.MustCompile(`(?i)api[ _]key (not valid|not found|expired|invalid)|API_KEY_(INVALID|SERVICE_BLOCKED)`)
+
+// sort finds the kind of a refusal, and what to do about it.
+func sort(status int, state, reason, message string) (kind agent.ErrorKind, advice string) {
+	switch {
+	case tooLong.MatchString(message):
+		return agent.KindContextLength, "say less, or ask a model that reads more"
+	case badKey.MatchString(reason), badKey.MatchString(message):
+		return agent.KindAuth, "see that the key is a Gemini API key and still valid"
+	case status == http.StatusNotFound:
+		return agent.KindBadRequest, "see that the model's name is right, and that the base URL is all that stands before /v1beta"
+	case status >= 300 && status < 400:
+		return agent.KindBadRequest, "redirects are not followed: make the base URL the address that it leads to"
+	case status != 0:
+		return drivers.KindOfStatus(status), ""
+	}
+	switch state {
+	case "RESOURCE_EXHAUSTED":
+		return agent.KindRateLimit, ""
+	case "UNAVAILABLE":
+		return agent.KindOverloaded, ""
+	case "DEADLINE_EXCEEDED":
+		return agent.KindTimeout, ""
+	case "UNAUTHENTICATED", "PERMISSION_DENIED":
+		return agent.KindAuth, ""
+	case "INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND":
+		return agent.KindBadRequest, ""
+	}
+	return agent.KindModel, ""
+}
+
+// excerpt is the beginning of a text that may be long, such as a proxy's page.
+func excerpt(text string) string {
+	const most = 500
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// redacted is an error whose text shows no secret.
+func (d *Driver) redacted(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // the URL is the endpoint, which Features tells
+	}
+	if text := err.Error(); d.at.redact(text) != text {
+		return errors.New(d.at.redact(text))
+	}
+	return err
+}

@@ -1,0 +1,39 @@
+package gemini
+
+import (
+	"strconv"
+	"strings"
+)
+
+// limits is how much the models read and write at most that are known to: all of
+// Gemini 2.5 and 3.
+const (
+	contextTokens   = 1_048_576
+	maxOutputTokens = 65_536
+)
+
+// generation is the number of a model's generation, 3 for "gemini-3.8-flash"; zero
+// for names that do not tell.
+func generation(model string) int {
+	name, ok := strings.CutPrefix(bare(model), "gemini-")
+	if !ok {
+		return 0
+	}
+	end := strings.IndexFunc(name, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(name)
+	}
+	n, _ := strconv.Atoi(name[:end])
+	return n
+}
+
+// early reports whether the model is one of the generations before the third: they
+// cannot hold an answer to a schema while there are tools, cannot be shown images by a
+// tool, and do not ask for the signatures of calls.
+func early(model string) bool {
+	n := generation(model)
+	return n == 1 || n == 2
+}
+
+// bare is a model's name without the folder that the service has it in.
+func bare(model string) string { return strings.TrimPrefix(model, "models/") }

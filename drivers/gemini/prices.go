@@ -1,0 +1,40 @@
+package gemini
+
+import (
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// ListPrices is what Google asked for its models on the day that AsOf names: the
+// paid tier of https://ai.google.dev/gemini-api/docs/pricing, for text, images and
+// video, as https://models.dev lists it. Where a price holds only until a day that is
+// known, the table has the price from then on, so that no limit on cost is too wide:
+// Gemini 3.8 Flash costs half until the end of 2026, Gemini 4 Argon until the end of
+// November.
+//
+// Not in it: what it costs to store a cache that was made by hand, and sound, which
+// costs more than text at some models: a reply to a request with sound in it has no
+// known cost.
+func ListPrices() drivers.Prices {
+	pro25, pro31 := listed(1.25, 10, 0.125), listed(2, 12, 0.20)
+	over25, over31 := listed(2.50, 15, 0.25), listed(4, 18, 0.40)
+	pro25.OverTokens, pro25.Over = 200_000, &over25
+	pro31.OverTokens, pro31.Over = 200_000, &over31
+	return drivers.NewPrices("2026-11-21", map[string]drivers.Price{
+		"gemini-4-argon":         listed(4, 20, 0.20),
+		"gemini-3.8-flash":       listed(1.50, 7.50, 0.15),
+		"gemini-3.7-flash":       listed(1.50, 7.50, 0.15),
+		"gemini-3.5-flash":       listed(1.50, 9, 0.15),
+		"gemini-3.1-pro-preview": pro31,
+		"gemini-3.1-flash-lite":  listed(0.25, 1.50, 0.025),
+		"gemini-3-flash-preview": listed(0.50, 3, 0.05),
+		"gemini-2.5-pro":         pro25,
+		"gemini-2.5-flash":       listed(0.30, 2.50, 0.03),
+		"gemini-2.5-flash-lite":  listed(0.10, 0.40, 0.01),
+	})
+}
+
+func listed(input, output, cacheRead float64) drivers.Price {
+	return drivers.Price{Input: input, Output: output, CacheRead: mo.Some(cacheRead)}
+}

@@ -1,0 +1,157 @@
+package gemini
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// ofRequest are the options that are members of the request; all others are members
+// of its generationConfig.
+var ofRequest = []string{"cachedContent", "labels", "safetySettings", "serviceTier", "store"}
+
+// elsewhere are the names that no option may have, and what to do instead.
+var elsewhere = map[string]string{
+	"contents":           "the messages are those of the run",
+	"systemInstruction":  "set agent.Request.Instructions",
+	"tools":              "set agent.Request.Tools",
+	"toolConfig":         "set agent.Request.ToolChoice",
+	"model":              "set agent.Request.Model",
+	"generationConfig":   "give each of its members as an option",
+	"temperature":        "set agent.Request.Temperature",
+	"maxOutputTokens":    "set agent.Request.MaxOutputTokens",
+	"responseJsonSchema": "set agent.Request.Output",
+	"responseSchema":     "set agent.Request.Output",
+	"responseFormat":     "set agent.Request.Output",
+	"candidateCount":     "a step has one reply",
+	"continuationToken":  "a step has one request",
+}
+
+// body is the body of a request. The messages in it were written when they were
+// first seen.
+func (d *Driver) body(model string, s agent.State) (map[string]any, error) {
+	r := s.Request()
+	system := []string{r.Instructions}
+	contents, err := d.contents(model, s, &system)
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]any{"contents": contents}
+	settings := map[string]any{}
+	if r.MaxOutputTokens > 0 {
+		settings["maxOutputTokens"] = r.MaxOutputTokens
+	}
+	if t, ok := r.Temperature.Get(); ok {
+		settings["temperature"] = t
+	}
+	if err := d.output(model, r, settings, &system); err != nil {
+		return nil, err
+	}
+	if err := options(r, body, settings); err != nil {
+		return nil, err
+	}
+	if err := d.tools(r, body); err != nil {
+		return nil, err
+	}
+	if len(settings) > 0 {
+		body["generationConfig"] = settings
+	}
+	if system = lo.Compact(system); len(system) > 0 {
+		body["systemInstruction"] = map[string]any{
+			"parts": lo.Map(system, func(text string, _ int) part { return part{Text: &text} }),
+		}
+	}
+	return body, nil
+}
+
+// output asks for the form that the answer must have: of the service where it can
+// hold the answer to a schema, of the model in words where it cannot.
+func (d *Driver) output(model string, r agent.Request, settings map[string]any, system *[]string) error {
+	if r.Output == nil || r.Output.Schema == "" {
+		return nil
+	}
+	if !json.Valid([]byte(r.Output.Schema)) {
+		return errors.New("the schema of agent.Request.Output is not JSON")
+	}
+	if !d.features.StructuredOutput || r.Tools.Len() > 0 && early(model) {
+		*system = append(*system, "Give your final answer as JSON alone, without a word or a fence around it, "+
+			"that follows this JSON Schema:\n"+r.Output.Schema)
+		return nil
+	}
+	settings["responseMimeType"] = "application/json"
+	settings["responseJsonSchema"] = json.RawMessage(r.Output.Schema)
+	return nil
+}
+
+// options puts the settings of this service where they belong.
+func options(r agent.Request, body, settings map[string]any) error {
+	for name, value := range r.Options.All() {
+		if why, ok := elsewhere[name]; ok {
+			return fmt.Errorf("option %q would overwrite what the driver sends: %s", name, why)
+		}
+		if _, ok := settings[name]; ok {
+			return fmt.Errorf("option %q is set by the request already: leave one of them out", name)
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("option %q cannot be written as JSON: %w", name, err)
+		}
+		lo.Ternary(slices.Contains(ofRequest, name), body, settings)[name] = json.RawMessage(text)
+	}
+	return nil
+}
+
+type declaration struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
+}
+
+// tools offers the tools and says whether one must be called.
+func (d *Driver) tools(r agent.Request, body map[string]any) error {
+	if r.Tools.Len() == 0 {
+		if r.ToolChoice != agent.ToolsAuto && r.ToolChoice != agent.ToolsNone {
+			return fmt.Errorf("the tool choice is %q, and there are no tools", r.ToolChoice)
+		}
+		return nil
+	}
+	if !d.features.Tools {
+		return fmt.Errorf("the request has tools, and %s takes none", d)
+	}
+	declared := make([]declaration, 0, r.Tools.Len())
+	for _, spec := range r.Tools.All() {
+		if spec.Parameters != "" && !isObject(spec.Parameters) {
+			return fmt.Errorf("the parameters of tool %q are no JSON object", spec.Name)
+		}
+		declared = append(declared, declaration{spec.Name, spec.Description, json.RawMessage(spec.Parameters)})
+	}
+	body["tools"] = []any{map[string]any{"functionDeclarations": declared}}
+
+	calling := map[string]any{}
+	switch r.ToolChoice {
+	case agent.ToolsAuto:
+		return nil // it is the default
+	case agent.ToolsNone:
+		calling["mode"] = "NONE"
+	case agent.ToolsRequired:
+		calling["mode"] = "ANY"
+	default:
+		if r.Tools.Named(string(r.ToolChoice)).IsAbsent() {
+			return fmt.Errorf("the tool choice %q is no tool of the request", r.ToolChoice)
+		}
+		calling["mode"], calling["allowedFunctionNames"] = "ANY", []string{string(r.ToolChoice)}
+	}
+	body["toolConfig"] = map[string]any{"functionCallingConfig": calling}
+	return nil
+}
+
+// isObject reports whether a text is one JSON object.
+func isObject(text string) bool {
+	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && json.Valid([]byte(text))
+}
