@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -80,7 +79,7 @@ func kindOf(err error) agent.ErrorKind {
 // explain fills in what the service said of its refusal.
 func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
 	e.Code = d.redact(cmp.Or(c.code, c.kind))
-	e.Message = d.redact(cmp.Or(c.message, excerpt(body)))
+	e.Message = d.redact(excerpt(cmp.Or(c.message, string(body))))
 	e.Kind, e.Advice = sort(e.Status, c)
 	if e.Advice == "" {
 		e.Advice = d.advice(e)
@@ -174,10 +173,11 @@ func word(raw json.RawMessage) string {
 	return strings.Trim(string(raw), `"`)
 }
 
-// excerpt is the beginning of a body that is in no known form, as a proxy's page is.
-func excerpt(body []byte) string {
-	const most = 300
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(bytes.TrimSpace(body)), "\uFFFD")), " ")
+// excerpt is the beginning of what a service says, on one line: some say it in a
+// page, others repeat what they were asked.
+func excerpt(said string) string {
+	const most = 1000
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(said, "\uFFFD")), " ")
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}

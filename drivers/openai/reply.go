@@ -43,10 +43,10 @@ func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)
 	}
 	var c openai.ChatCompletion
 	if err := json.Unmarshal(text, &c); err != nil {
-		return agent.Step{}, &broken{fmt.Errorf("the reply is not a chat completion (%w): %s", err, excerpt(text))}
+		return agent.Step{}, &broken{fmt.Errorf("the reply is not a chat completion (%w): %s", err, excerpt(string(text)))}
 	}
 	if len(c.Choices) == 0 {
-		return agent.Step{}, &broken{fmt.Errorf("the reply has no choice in it: %s", excerpt(text))}
+		return agent.Step{}, &broken{fmt.Errorf("the reply has no choice in it: %s", excerpt(string(text)))}
 	}
 	choice := c.Choices[0]
 	r := reply{id: c.ID, model: c.Model, tier: string(c.ServiceTier), finish: choice.FinishReason, emit: emit}

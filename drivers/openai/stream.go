@@ -15,8 +15,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// readStream reads a reply that arrives in pieces. It is whole when the service gave
-// a finish reason or said that it is done; one that just ends is broken.
+// readStream reads a reply that arrives in pieces. It is whole when the service said
+// that it is done, or gave the reason and then the usage that come last; one that
+// just ends is broken.
 func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind {
 	case "application/json":
@@ -39,8 +40,8 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 	switch {
 	case stream.Err() != nil:
 		return agent.Step{}, &broken{fmt.Errorf("reading the reply: %w", stream.Err())}
-	case r.finish == "" && !events.done:
-		return agent.Step{}, &broken{errors.New("it ended without a finish reason")}
+	case !events.done && (r.finish == "" || r.usage.IsAbsent() && !d.dialect.NoStreamUsage):
+		return agent.Step{}, &broken{errors.New("it ended before its end")}
 	case r.finish == "" && r.text.String() == "" && len(r.calls) == 0:
 		return agent.Step{}, &broken{errors.New("there was nothing in it")}
 	}
