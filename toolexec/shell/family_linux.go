@@ -45,7 +45,7 @@ func (s *Shell) start(cmd *exec.Cmd, text string) (*family, error) {
 	f := &family{leader: cmd.Process.Pid, cmd: cmd, exited: make(chan struct{}), most: s.config.Limits.Processes}
 	go f.watch()
 	f.setMark()
-	if err := s.config.Limits.set(f.leader); err == nil {
+	if err = s.config.Limits.set(f.leader); err == nil {
 		_, err = goAhead.WriteString("\n")
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func (f *family) signal(sig unix.Signal) {
 
 // set sets the limits of the shell before it runs anything.
 func (l Limits) set(pid int) error {
-	cpu := uint64(seconds(l.CPUTime)) //nolint:gosec // New checked the sign
+	cpu, tasks := uint64(seconds(l.CPUTime)), l.tasks() //nolint:gosec // New checked the sign
 	for _, limit := range []struct {
 		name      string
 		resource  int
@@ -145,7 +145,7 @@ func (l Limits) set(pid int) error {
 		{"CPUTime", unix.RLIMIT_CPU, cpu, cpu + 1},
 		{"FileBytes", unix.RLIMIT_FSIZE, uint64(l.FileBytes), uint64(l.FileBytes)},      //nolint:gosec // the same
 		{"MemoryBytes", unix.RLIMIT_DATA, uint64(l.MemoryBytes), uint64(l.MemoryBytes)}, //nolint:gosec // the same
-		{"Processes", unix.RLIMIT_NPROC, l.tasks(), l.tasks()},
+		{"Processes", unix.RLIMIT_NPROC, tasks, tasks},
 	} {
 		if limit.soft == 0 {
 			continue

@@ -35,6 +35,8 @@ type Result struct {
 	Duration time.Duration `json:"duration"`
 	// Timeout is how long it might have taken.
 	Timeout time.Duration `json:"timeout"`
+	// MaxProcesses is how many processes it might have had at once; zero is any number.
+	MaxProcesses int `json:"max_processes,omitempty"`
 	// Leftover is the number of processes that were still running when the shell had exited by itself, and were ended.
 	Leftover int `json:"leftover,omitempty"`
 	// Alive is the number of processes that could not be ended, because they belong to another user or hang in the
@@ -80,7 +82,7 @@ func (r Result) verdict() string {
 	case r.Ended == Cancelled:
 		return "cancelled and killed"
 	case r.Ended == Overran:
-		return "killed: it had more processes than it may have"
+		return fmt.Sprintf("killed: it had more than %d processes at once", r.MaxProcesses)
 	case r.Signal != "":
 		return "killed by " + r.Signal
 	}

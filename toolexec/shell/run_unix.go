@@ -51,7 +51,7 @@ func (s *Shell) run(ctx context.Context, c Command) (r Result, err error) {
 		go o.read()
 	}
 
-	r = Result{Ended: s.await(ctx, family, outputs[:], c.Timeout), Timeout: c.Timeout}
+	r = Result{Ended: s.await(ctx, family, outputs[:], c.Timeout), Timeout: c.Timeout, MaxProcesses: family.most}
 	grace := s.config.Grace
 	switch r.Ended {
 	case Exited:
