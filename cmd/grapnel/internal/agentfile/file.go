@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -70,11 +71,11 @@ func Parse(path string, text []byte) (*File, error) {
 		d.at(Position{}, 0, "the file is larger than a megabyte: that is no agent file")
 		return nil, &Error{d.problems}
 	}
-	d.lines = strings.Split(string(text), "\n")
-	parse := d.parseYAML
+	parse, lineEnd := d.parseYAML, yamlLineEnd
 	if strings.EqualFold(filepath.Ext(path), ".json") {
-		parse = d.parseJSON
+		parse, lineEnd = d.parseJSON, jsonLineEnd
 	}
+	d.lines = lineEnd.Split(string(text), -1)
 	file := &File{path: path, lines: d.lines}
 	if root := parse(text); root != nil {
 		if d.refuse(root, 0); !errorsOfDepth(d.problems) {
@@ -88,6 +89,12 @@ func Parse(path string, text []byte) (*File, error) {
 	}
 	return file, nil
 }
+
+// What each format takes for the end of a line.
+var (
+	yamlLineEnd = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
+	jsonLineEnd = regexp.MustCompile("\n")
+)
 
 func errorsOfDepth(problems []Problem) bool {
 	for _, p := range problems {

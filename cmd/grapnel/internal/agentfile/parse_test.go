@@ -222,12 +222,11 @@ func FuzzParse(f *testing.F) {
 		wrong, ok := errors.AsType[*Error](err)
 		require.True(t, ok)
 		require.NotEmpty(t, wrong.Problems)
-		lines := strings.Count(text, "\n") + 2
+		lines := len(yamlLineEnd.Split(text, -1)) + 1
 		for _, p := range wrong.Problems {
 			assert.LessOrEqual(t, p.Line, lines)
 			assert.GreaterOrEqual(t, p.Column, 0)
-			assert.NotContains(t, p.Source[:0]+visible(p.Source), "\x1b")
-			_ = p.String()
+			assert.NotContains(t, p.String(), "\x1b")
 		}
 	})
 }

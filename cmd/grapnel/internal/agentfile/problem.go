@@ -29,9 +29,9 @@ type Problem struct {
 // mark below what is meant.
 func (p Problem) String() string {
 	if p.Line == 0 {
-		return fmt.Sprintf("%s: %s", p.File, p.Text)
+		return harmless(fmt.Sprintf("%s: %s", p.File, p.Text))
 	}
-	head := fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text)
+	head := harmless(fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text))
 	if p.Source == "" {
 		return head
 	}
@@ -42,15 +42,17 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s\n  %4d | %s\n       | %s%s", head, p.Line, visible(p.Source), indent, strings.Repeat("^", max(columns(string(meant)), 1)))
 }
 
-// visible is a line without what would move a terminal's cursor.
+// harmless is a text without what would move a terminal's cursor.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		return lo.Ternary(r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0, '·', r)
+	}, text)
+}
+
+// visible is a line of a file as it is shown.
 func visible(line string) string {
 	const most = 160
-	line = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError {
-			return '·'
-		}
-		return r
-	}, line)
+	line = harmless(line)
 	if runes := []rune(line); len(runes) > most {
 		return string(runes[:most]) + "…"
 	}

@@ -1,0 +1,34 @@
+package timeline
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Clean makes a text harmless for a terminal: control characters become visible
+// signs, so that no sequence can move the cursor, change a colour, set a title or
+// answer in the reader's name; what reorders text or hides in it becomes a
+// replacement character. Line ends stay, tabs become spaces, carriage returns go.
+func Clean(text string) string { return strings.Map(cleanRune, strings.ReplaceAll(text, "\t", "    ")) }
+
+func cleanRune(r rune) rune {
+	switch {
+	case r == '\n':
+		return r
+	case r == '\r', r == 0xfeff:
+		return -1
+	case r < ' ':
+		return 0x2400 + r // the sign for the control character: ␛ for escape
+	case r == 0x7f:
+		return '␡'
+	case r >= 0x80 && r < 0xa0, // the second set of control characters
+		r == 0x2028, r == 0x2029, // line ends that nobody counts
+		r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, // text that runs the other way
+		r >= 0xe0000 && r <= 0xe007f: // letters that nobody sees
+		return utf8.RuneError
+	}
+	return r
+}
+
+// oneLine is a text on one line, made harmless.
+func oneLine(text string) string { return strings.Join(strings.Fields(Clean(text)), " ") }

@@ -1,0 +1,101 @@
+package timeline
+
+import (
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// hook shows what a hook decided; what it decided about a call waits for the line
+// of the call.
+func (t *Timeline) hook(e hooks.Event) {
+	if e.Kind == hooks.HookStart {
+		return
+	}
+	if e.Call.ID != "" {
+		t.decided[e.Call.ID] = append(t.decided[e.Call.ID], e)
+		return
+	}
+	t.decision(2, e)
+}
+
+// decision shows what came of a hook. One that has nothing against it, or only
+// looked, is not worth a line.
+func (t *Timeline) decision(indent int, e hooks.Event) {
+	who, why := oneLine(e.Hook), because(e.Reason)
+	say := func(look style, mark, text string) { t.paper.line(indent, look, mark, look, text) }
+	switch e.Kind {
+	case hooks.HookFailed, hooks.HookTimeout:
+		say(red, "!", fmt.Sprintf("%s could not decide (%s): %s", who, policy(e.Policy), oneLine(fmt.Sprint(e.Err))))
+		return
+	case hooks.HookSkipped, hooks.HookConflict:
+		say(dim, "-", who+" was passed over"+why)
+		return
+	}
+	switch e.Decision {
+	case hooks.Deny:
+		say(red, "✗", who+" denies "+subject(e)+why)
+	case hooks.StopRun:
+		say(red, "■", who+" stops the run"+why)
+	case hooks.Ask:
+		say(yellow, "?", who+" wants a person's yes"+why)
+	case hooks.Mock:
+		say(yellow, "◦", who+" answers in the tool's place"+why)
+	case hooks.Continue:
+		say(yellow, "↺", who+" keeps it from stopping"+why)
+	case hooks.Withhold:
+		say(red, "✂", who+" withholds "+subject(e)+why)
+	case hooks.Replace:
+		say(yellow, "✎", who+" changed "+subject(e)+why)
+	case hooks.Rewrite:
+		if e.Point == hooks.PreToolUse {
+			say(yellow, "✎", who+" rewrote it to: "+arguments(agent.ToolCall{Arguments: e.After}))
+			return
+		}
+		say(yellow, "✎", who+" rewrote "+subject(e)+why)
+	default:
+		if e.Outcome != nil && e.Outcome.Effects().Len() > 0 {
+			say(dim, "+", who+" added to the conversation")
+		}
+	}
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + oneLine(reason)
+}
+
+// subject is what a hook at a point decides about.
+func subject(e hooks.Event) string {
+	switch e.Point {
+	case hooks.InputSubmitted, hooks.ExecutionStart:
+		return "the input"
+	case hooks.PreInference:
+		return "what the model is asked"
+	case hooks.PostInference:
+		return "the reply"
+	case hooks.PreToolUse:
+		return "the call"
+	case hooks.PostToolUse, hooks.ToolFailed:
+		return "the result"
+	}
+	return "it"
+}
+
+// policy says what is done about a hook that could not decide.
+func policy(name string) string {
+	switch name {
+	case "closed":
+		return "taken for a no"
+	case "open":
+		return "passed over"
+	case "abort":
+		return "the run fails"
+	case "retry":
+		return "asked again"
+	}
+	return name
+}

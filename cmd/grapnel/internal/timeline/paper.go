@@ -1,0 +1,166 @@
+package timeline
+
+import (
+	"io"
+	"strings"
+	"unicode"
+
+	"charm.land/lipgloss/v2"
+)
+
+// paper writes text in lines of a width.
+type paper struct {
+	out    io.Writer
+	width  func() int
+	colour bool
+
+	open   bool // something stands on the last line
+	flow   bool // text flows: the next piece goes on where the last one ended
+	indent int  // of the text that flows
+	column int
+	spaces int             // not yet written, before the word
+	word   strings.Builder // not yet written
+	style  style
+}
+
+// style is how a text looks where there are colours.
+type style = lipgloss.Style
+
+var (
+	plain  = lipgloss.NewStyle()
+	bold   = plain.Bold(true)
+	dim    = plain.Faint(true)
+	red    = plain.Foreground(lipgloss.Red)
+	green  = plain.Foreground(lipgloss.Green)
+	yellow = plain.Foreground(lipgloss.Yellow)
+	cyan   = plain.Foreground(lipgloss.Cyan)
+)
+
+func (p *paper) columns() int { return min(max(p.width(), 30), 120) }
+
+func (p *paper) paint(s style, text string) string {
+	if !p.colour || text == "" {
+		return text
+	}
+	return s.Render(text)
+}
+
+func (p *paper) raw(text string) { _, _ = io.WriteString(p.out, text) } // a timeline that nobody reads stops no run
+
+// line writes a line of its own: a head, and a text that is wrapped beside it.
+func (p *paper) line(indent int, headStyle style, head string, textStyle style, text string) {
+	p.end()
+	pad := strings.Repeat(" ", indent)
+	beside := indent
+	if head != "" {
+		p.raw(pad + p.paint(headStyle, head))
+		beside += lipgloss.Width(head) + 1
+		pad = ""
+		if text != "" {
+			p.raw(" ")
+		}
+	}
+	for i, line := range wrap(text, p.columns()-beside) {
+		if i > 0 {
+			pad = "\n" + strings.Repeat(" ", beside)
+		}
+		p.raw(strings.TrimRight(pad+p.paint(textStyle, line), " "))
+	}
+	p.raw("\n")
+}
+
+// begin begins text that comes in pieces, beside a head.
+func (p *paper) begin(s style, head string) {
+	p.end()
+	p.raw(p.paint(s, head))
+	p.indent = lipgloss.Width(head) + 2
+	p.open, p.column = true, p.indent-2
+	p.spaces = 2
+}
+
+// say adds a piece of text. It was not made harmless yet.
+func (p *paper) say(s style, piece string) {
+	p.style, p.flow = s, true
+	for _, r := range Clean(piece) {
+		switch {
+		case r == '\n':
+			p.flush()
+			p.raw("\n")
+			p.open, p.column, p.spaces = false, 0, p.indent
+		case r == ' ':
+			p.flush()
+			p.spaces++
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul): // a line may end anywhere
+			p.flush()
+			p.word.WriteRune(r)
+			p.flush()
+		default:
+			p.word.WriteRune(r)
+			if p.indent+lipgloss.Width(p.word.String()) >= p.columns() {
+				p.flush()
+			}
+		}
+	}
+}
+
+// flush writes the word, on a new line where it does not fit.
+func (p *paper) flush() {
+	word := p.word.String()
+	if word == "" {
+		return
+	}
+	p.word.Reset()
+	width := lipgloss.Width(word)
+	if p.column+p.spaces+width > p.columns() && p.column > p.indent {
+		p.raw("\n")
+		p.column, p.spaces = 0, p.indent
+	}
+	p.raw(strings.Repeat(" ", p.spaces) + p.paint(p.style, word))
+	p.column, p.spaces, p.open = p.column+p.spaces+width, 0, true
+}
+
+// end ends the last line, if something stands on it.
+func (p *paper) end() {
+	p.flush()
+	if p.open {
+		p.raw("\n")
+	}
+	p.open, p.flow, p.column, p.spaces = false, false, 0, 0
+}
+
+// gap ends the last line and leaves one empty.
+func (p *paper) gap() {
+	p.end()
+	p.raw("\n")
+}
+
+// wrap breaks a text into lines of so many columns, at spaces where there are
+// some. Line ends in it stay.
+func wrap(text string, width int) []string {
+	if text == "" {
+		return nil
+	}
+	var b strings.Builder
+	p := paper{out: &b, width: func() int { return max(width, 10) }, colour: false}
+	p.say(plain, text)
+	p.flush()
+	return strings.Split(b.String(), "\n")
+}
+
+// shortened is a text of at most so many columns.
+func shortened(text string, width int) string {
+	if lipgloss.Width(text) <= width {
+		return text
+	}
+	var b strings.Builder
+	used := 0
+	for _, r := range text {
+		w := lipgloss.Width(string(r))
+		if used+w > width-1 {
+			break
+		}
+		b.WriteRune(r)
+		used += w
+	}
+	return strings.TrimRight(b.String(), " ") + "…"
+}

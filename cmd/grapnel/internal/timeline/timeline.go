@@ -1,0 +1,291 @@
+package timeline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/processor"
+)
+
+// Config is how a timeline looks.
+type Config struct {
+	// Out is where it is written. Errors of it are passed over.
+	Out io.Writer
+	// Width is how many columns there are now; nil means 80. Fewer than 30 count as
+	// 30, more than 120 as 120.
+	Width func() int
+	// Colour says that Out understands colours.
+	Colour bool
+	// Input says that the user's words are to be shown, too.
+	Input bool
+}
+
+// Timeline is an agent.Observer that writes what happens for a person to read.
+type Timeline struct {
+	mu    sync.Mutex
+	paper paper
+	input bool
+
+	streamed  strings.Builder          // of the reply under way
+	reasoning int                      // how much of the thinking was shown
+	decided   map[string][]hooks.Event // by call
+	told      map[string]bool          // calls whose fate stands in what hooks decided
+	calls     []string                 // ids of calls of the step that began and have not ended
+	names     map[string]string        // of calls
+	failure   *agent.Failure           // of the last step
+	totals
+}
+
+// totals is what is counted in a run.
+type totals struct{ called, denied, rewritten, failed int }
+
+var _ agent.Observer = (*Timeline)(nil)
+
+// New returns a timeline.
+func New(c Config) *Timeline {
+	if c.Width == nil {
+		c.Width = func() int { return 80 }
+	}
+	return &Timeline{paper: paper{out: c.Out, width: c.Width, colour: c.Colour}, input: c.Input}
+}
+
+// Note writes a sentence of the program itself.
+func (t *Timeline) Note(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paper.line(0, dim, "", yellow, text)
+}
+
+// mostReasoning is how much of the thinking before a reply is shown, in bytes.
+const mostReasoning = 600
+
+// Delta shows a piece of a reply that arrives.
+func (t *Timeline) Delta(d agent.Delta) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if d.Reasoning != "" && t.reasoning < mostReasoning {
+		piece := d.Reasoning
+		if t.reasoning += len(piece); t.reasoning >= mostReasoning {
+			piece = strings.ToValidUTF8(piece[:max(len(piece)-(t.reasoning-mostReasoning), 0)], "") + "…"
+		}
+		t.paper.say(dim, piece)
+	}
+	if d.Text != "" {
+		t.text(d.Text)
+	}
+}
+
+func (t *Timeline) text(text string) {
+	if t.reasoning > 0 && t.streamed.Len() == 0 {
+		t.paper.flush()
+		t.paper.say(plain, "\n")
+	}
+	t.streamed.WriteString(text)
+	t.paper.say(plain, text)
+}
+
+// Observe shows what a reader wants to know of an event.
+func (t *Timeline) Observe(_ context.Context, e agent.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch e := e.(type) {
+	case agent.RunStarted:
+		t.totals, t.decided, t.told, t.names, t.calls = totals{}, map[string][]hooks.Event{}, map[string]bool{}, map[string]string{}, nil
+	case agent.StepStarted:
+		t.paper.end()
+		t.calls = nil
+	case agent.InferenceStarted:
+		t.asked(e)
+	case agent.InferenceCompleted:
+		t.answered(e)
+	case processor.Retrying:
+		t.paper.line(2, yellow, "⟳", yellow, fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), took(e.Wait)))
+	case agent.ToolCallStarted:
+		t.started(e)
+	case agent.ToolCallCompleted:
+		t.completed(&e.Result)
+	case agent.StepCompleted:
+		t.stepped(e.Record)
+	case agent.Judged:
+		if t.failure != nil && !e.Evaluation.Stops() { // otherwise the verdict says it
+			t.paper.line(2, red, "✗", red, oneLine(t.failure.Text))
+		}
+		t.failure = nil
+	case hooks.Event:
+		t.hook(e)
+	case agent.RunCompleted:
+		t.ended(e)
+	}
+}
+
+// asked shows what the user said, and that a model is asked.
+func (t *Timeline) asked(e agent.InferenceStarted) {
+	if m, ok := e.State.LastMessage().Get(); t.input && ok && m.Role() == agent.RoleUser && m.Source() == "" {
+		t.paper.line(0, cyan, "you ", plain, abridged(Clean(m.Text()), 6))
+	}
+	t.streamed.Reset()
+	t.reasoning = 0
+	t.paper.gap()
+	t.paper.begin(bold, fmt.Sprintf("step %d", e.Step+1))
+}
+
+// answered shows what has not been shown of a reply.
+func (t *Timeline) answered(e agent.InferenceCompleted) {
+	if text := e.Reply.Message.Text(); text != t.streamed.String() {
+		if t.streamed.Len() > 0 {
+			t.paper.say(plain, "\n")
+		}
+		t.text(text)
+	}
+	t.paper.end()
+}
+
+// started shows a call and what was decided about it before it was to run.
+func (t *Timeline) started(e agent.ToolCallStarted) {
+	t.called++
+	t.calls = append(t.calls, e.Call.ID)
+	t.names[e.Call.ID] = e.Call.Name
+	t.paper.line(2, cyan, "▸ "+oneLine(e.Call.Name), plain, shortened(arguments(e.Original), 3*t.paper.columns()/2))
+	if e.Call.Arguments != e.Original.Arguments {
+		t.rewritten++
+	}
+	t.decisions(e.Call.ID)
+}
+
+// decisions shows what was decided about a call since it was last asked.
+func (t *Timeline) decisions(id string) {
+	for _, e := range t.decided[id] {
+		t.decision(4, e)
+		t.told[id] = t.told[id] || e.Decision == hooks.Deny || e.Decision == hooks.Mock || e.Err != nil
+	}
+	delete(t.decided, id)
+}
+
+// completed shows how a call was answered.
+func (t *Timeline) completed(r *agent.ToolResult) {
+	t.decisions(r.CallID())
+	mark, look, words := "✓", green, took(r.Duration)
+	switch {
+	case r.Denied():
+		t.denied++
+		mark, look, words = "✗", red, refusal(r)
+	case r.Mocked():
+		mark, look, words = "◦", yellow, "answered by "+cmp.Or(oneLine(r.DecidedBy), "a hook")
+	case r.IsError():
+		t.failed++
+		mark, look = "!", yellow
+	}
+	switch {
+	case r.Status == agent.ToolNotExecuted && !r.Denied():
+		words = "not run"
+	case r.Attempts > 1:
+		words += fmt.Sprintf(" · %d attempts", r.Attempts)
+	}
+	if len(t.calls) > 1 { // whose result it is does not go without saying
+		words = oneLine(r.Tool()) + " " + words
+	}
+	t.calls = without(t.calls, r.CallID())
+	if !t.told[r.CallID()] || r.Executed() {
+		t.paper.line(4, look, mark, look, words)
+	}
+	if text := strings.TrimSpace(Clean(r.Text())); text != "" && !r.Denied() {
+		t.result(text)
+	}
+}
+
+// refusal says why a call did not run that somebody did not let run.
+func refusal(r *agent.ToolResult) string {
+	by := oneLine(r.DecidedBy)
+	switch r.Reason {
+	case agent.ReasonNobodyToAsk:
+		return "not run: nobody is here to say yes"
+	case agent.ReasonRejected:
+		return "not run: " + cmp.Or(by, "a person") + " said no"
+	}
+	return "denied by " + cmp.Or(by, "a hook")
+}
+
+func without(ids []string, id string) []string {
+	out := []string{}
+	for _, other := range ids {
+		if other != id {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+// mostLines is how many lines of a result are shown.
+const mostLines = 4
+
+// result shows the begin of an answer, a line of it on a line of the paper.
+func (t *Timeline) result(text string) {
+	lines := strings.Split(text, "\n")
+	if len(lines) == 1 { // a sentence, often
+		lines = wrap(text, t.paper.columns()-6)
+	}
+	for _, line := range lines[:min(len(lines), mostLines)] {
+		t.paper.end()
+		t.paper.raw(strings.TrimRight("      "+t.paper.paint(dim, shortened(line, t.paper.columns()-6)), " ") + "\n")
+	}
+	if more := len(lines) - mostLines; more > 0 {
+		t.paper.line(6, dim, "", dim, "… "+counted(more, "more line"))
+	}
+}
+
+// abridged is the first lines of a text.
+func abridged(text string, most int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) <= most {
+		return strings.Join(lines, "\n")
+	}
+	return strings.Join(lines[:most], "\n") + "\n… " + counted(len(lines)-most, "more line")
+}
+
+// stepped shows what a step consumed.
+func (t *Timeline) stepped(r agent.StepRecord) {
+	words := took(r.Duration())
+	if used := usage(r.Usage()); used != "" {
+		words = used + " · " + words
+	}
+	t.paper.line(2, plain, "", dim, words)
+	t.failure = r.Failure()
+}
+
+// ended shows why the run ended, and the sum of it.
+func (t *Timeline) ended(e agent.RunCompleted) {
+	s := e.State
+	look, text := yellow, Verdict(s, e.Err)
+	switch s.Status() {
+	case agent.StatusDone:
+		look = green
+	case agent.StatusFailed, agent.StatusDenied:
+		look = red
+	}
+	if len(t.calls) > 0 && s.Status() == agent.StatusCancelled {
+		text += " (while " + oneLine(t.names[t.calls[0]]) + " ran)"
+	}
+	status, why, _ := strings.Cut(text, ": ")
+	t.paper.gap()
+	t.paper.line(0, look, status+":", plain, why)
+	sums := []string{counted(s.RunStepCount(), "step"), counted(t.called, "call")}
+	for _, n := range []struct {
+		count int
+		word  string
+	}{{t.denied, "denied"}, {t.rewritten, "rewritten"}, {t.failed, "failed"}} {
+		if n.count > 0 {
+			sums = append(sums, fmt.Sprintf("%d %s", n.count, n.word))
+		}
+	}
+	if used := usage(s.RunUsage()); used != "" {
+		sums = append(sums, used)
+	}
+	t.paper.line(0, dim, "", dim, strings.Join(append(sums, took(time.Since(s.Run().Started))), " · "))
+}

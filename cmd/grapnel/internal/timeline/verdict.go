@@ -1,0 +1,51 @@
+package timeline
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Verdict says in a sentence how a run ended and who said so: "stopped: after 20
+// steps, by steps (steps_limit)".
+func Verdict(s agent.State, err error) string {
+	signal := s.StopSignal().OrEmpty()
+	message, by := oneLine(signal.Message), oneLine(signal.Source)
+	switch s.Status() {
+	case agent.StatusDone:
+		if signal.Reason == agent.StopCompleted {
+			return "done: the model gave its answer"
+		}
+		return fmt.Sprintf("done: %s (%s)", orReason(message, signal.Reason), signal.Reason)
+	case agent.StatusFailed:
+		if failed, ok := errors.AsType[*agent.RunError](err); ok {
+			err = failed.Err
+		}
+		if err != nil {
+			message = oneLine(err.Error())
+		}
+		return "failed: " + message
+	case agent.StatusDenied:
+		return fmt.Sprintf("denied: the input was not let in%s%s", byWhom(by), because(message))
+	case agent.StatusInterrupted:
+		return fmt.Sprintf("interrupted: a person said no%s", because(message))
+	case agent.StatusCancelled:
+		return fmt.Sprintf("cancelled: in step %d, %s", s.RunStepCount()+1, message)
+	}
+	return fmt.Sprintf("stopped: %s%s (%s)", orReason(message, signal.Reason), byWhom(by), signal.Reason)
+}
+
+func orReason(message string, reason agent.StopReason) string {
+	if message == "" {
+		return string(reason)
+	}
+	return message
+}
+
+func byWhom(by string) string {
+	if by == "" {
+		return ""
+	}
+	return ", by " + by
+}

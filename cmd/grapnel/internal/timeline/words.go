@@ -1,0 +1,96 @@
+package timeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// arguments is what a reader knows a call by: the command or the path it is about,
+// then the others by name.
+func arguments(c agent.ToolCall) string {
+	var in map[string]json.RawMessage
+	if json.Unmarshal([]byte(c.Arguments), &in) != nil {
+		return oneLine(c.Arguments)
+	}
+	var out []string
+	for _, name := range []string{"command", "path", "pattern", "query", "url"} {
+		if text, ok := textOf(in[name]); ok {
+			out = append(out, oneLine(text))
+			delete(in, name)
+			break
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		value := string(in[name])
+		if text, ok := textOf(in[name]); ok {
+			value = strconv.Quote(shortened(oneLine(text), 32))
+		}
+		out = append(out, oneLine(name)+"="+shortened(oneLine(value), 40))
+	}
+	return strings.Join(out, " ")
+}
+
+func textOf(raw json.RawMessage) (string, bool) {
+	var text string
+	err := json.Unmarshal(raw, &text)
+	return text, err == nil && len(raw) > 0 && string(raw) != "null"
+}
+
+// took is a duration as a reader wants it.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "<1ms"
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
+	}
+	return d.Round(time.Second).String()
+}
+
+// usage is what model calls consumed; empty when nobody said.
+func usage(u agent.Usage) string {
+	if u.Tokens() == 0 {
+		return ""
+	}
+	in := grouped(u.InputTokens) + " in"
+	if u.CacheReadTokens > 0 {
+		in += " (" + grouped(u.CacheReadTokens) + " cached)"
+	}
+	cost := "cost unknown"
+	if dollars, ok := u.Cost.Get(); ok {
+		cost = money(dollars)
+	}
+	return strings.Join([]string{in, grouped(u.OutputTokens) + " out", cost}, " · ")
+}
+
+func money(dollars float64) string {
+	if dollars != 0 && dollars < 0.01 {
+		return "$" + strconv.FormatFloat(dollars, 'f', 4, 64)
+	}
+	return "$" + strconv.FormatFloat(dollars, 'f', 2, 64)
+}
+
+// grouped is a number with commas between groups of three digits.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func counted(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
