@@ -125,7 +125,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 			}
 			return x.cut
 		})
-		if err != nil {
+		if err != nil && !r.complete() {
 			return agent.Step{}, err
 		}
 		return r.step(true)

@@ -29,7 +29,9 @@ type finishError struct {
 	note   string
 }
 
-func (e *finishError) Error() string { return cmp.Or(e.note, "the reply ended for the reason "+string(e.reason)) }
+func (e *finishError) Error() string {
+	return cmp.Or(e.note, "the reply ended for the reason "+string(e.reason))
+}
 
 // refusal is the error of a request that is not sent.
 func (d *Driver) refusal(model string, err error) *drivers.Error {

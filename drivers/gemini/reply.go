@@ -192,6 +192,10 @@ func marshalled(args map[string]any) string {
 	return string(text)
 }
 
+// complete reports whether all has come that the service has to say of a reply. What
+// goes wrong behind that is no matter.
+func (r *reply) complete() bool { return r.finish != "" && r.usage != nil }
+
 // step is the turn, once all of it has come. A stream must have said that it is
 // complete.
 func (r *reply) step(streamed bool) (agent.Step, error) {
