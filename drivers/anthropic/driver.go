@@ -1,0 +1,150 @@
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// Driver asks a model through the Messages API. It is immutable and safe for
+// concurrent use; make it with New.
+type Driver struct {
+	client   sdk.Client
+	features agent.Features
+	cache    Cache
+	prices   drivers.Prices
+	secrets  []string // what no error may show
+	messages *agent.WireForm
+}
+
+var (
+	_ agent.Streamer  = (*Driver)(nil)
+	_ agent.Describer = (*Driver)(nil)
+)
+
+// New returns a driver, or an error that joins everything that is wrong with c. It
+// asks nobody: a wrong key or model shows with the first call.
+func New(c Config) (*Driver, error) {
+	at, err := c.endpoint()
+	if c.Model == "" {
+		err = errors.Join(errors.New("Model is empty: name the model to ask"), err)
+	}
+	if c.Cache != CacheOff && c.Cache != CacheShort && c.Cache != CacheLong {
+		err = errors.Join(err, fmt.Errorf("the cache %q is not known: take CacheShort or CacheLong", c.Cache))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making an anthropic driver: %w", err)
+	}
+	d := &Driver{
+		// A client made by NewClient would look for credentials by itself.
+		client:   sdk.Client{Options: at.options(c)},
+		features: features(c, at),
+		cache:    c.Cache,
+		prices:   c.Prices.OrElse(lo.Ternary(at.vendor, ListPrices(), drivers.Prices{})),
+		secrets:  at.secrets(c),
+		messages: agent.NewWireForm(blocksOf),
+	}
+	d.features.Priced = d.prices.Of(c.Model).IsPresent()
+	return d, nil
+}
+
+// features is what is usual for a model, and what c has to say to it.
+func features(c Config, at endpoint) agent.Features {
+	known, ok := limitsOf(c.Model)
+	f := agent.Features{
+		Provider: "anthropic", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: ok,
+		Images: true, Files: true, Reasoning: true,
+		ContextTokens: known.context, MaxOutputTokens: known.output,
+	}
+	if c.Features != nil {
+		c.Features(&f)
+	}
+	f.Model, f.Endpoint = c.Model, at.shown()
+	return f
+}
+
+// String names the driver in a printed plan.
+func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
+
+// Features is what the driver may be asked: what is usual for the model, as
+// Config.Features corrected it.
+func (d *Driver) Features() agent.Features { return d.features }
+
+// Next asks for the whole of the model's next turn. A failed call is a
+// *drivers.Error; where ctx ended, the error is the cause of that. A reply that may
+// take more than ten minutes is streamed, as the service wants it, and put together
+// here.
+func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	if d.features.Streaming && d.maxTokens(s.Request()) > longOutput {
+		return d.Stream(ctx, s, func(agent.Delta) {})
+	}
+	return d.result(ctx, s, false, func(res *http.Response) (*reply, error) { return readReply(res.Body) })
+}
+
+// Stream asks for the model's next turn and tells emit of it while it arrives. Its
+// errors are those of Next. What was told of a reply that then broke off is not
+// taken back: a retry begins anew.
+func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	if !d.features.Streaming {
+		result := d.Next(ctx, s)
+		if step, err := result.Get(); err == nil {
+			agent.EmitWhole(step, emit)
+		}
+		return result
+	}
+	return d.result(ctx, s, true, func(res *http.Response) (*reply, error) { return readStream(res, emit) })
+}
+
+// result asks, reads the reply, and makes of an error what the reader of it can use.
+func (d *Driver) result(ctx context.Context, s agent.State, stream bool, read func(*http.Response) (*reply, error)) mo.Result[agent.Step] {
+	if ctx.Err() != nil {
+		return mo.Err[agent.Step](context.Cause(ctx))
+	}
+	a := asking{model: d.modelOf(s.Request())}
+	res, err := d.send(ctx, s, stream)
+	if err == nil {
+		defer func() { _ = res.Body.Close() }()
+		a.answer, a.requestID = res.Header, requestID(res.Header)
+		var r *reply
+		if r, err = read(res); err == nil {
+			return mo.Ok(r.step(d.prices, a.model))
+		}
+	}
+	if ctx.Err() != nil {
+		return mo.Err[agent.Step](context.Cause(ctx))
+	}
+	return mo.Err[agent.Step](d.failure(a, err))
+}
+
+// asking is one call: what its errors name. What is of the answer is there once an
+// answer is.
+type asking struct {
+	model, requestID string
+	answer           http.Header
+}
+
+// send posts the request and returns the answer of a service that accepted it. The
+// body is handed to the SDK ready: its method for messages would encode all of them
+// again, and refuses what it thinks takes too long.
+func (d *Driver) send(ctx context.Context, s agent.State, stream bool) (*http.Response, error) {
+	body, headers, err := d.request(s, stream)
+	if err != nil {
+		return nil, &unfit{err}
+	}
+	var res *http.Response
+	err = d.client.Post(ctx, "v1/messages", body, &res, headers...)
+	return res, err
+}
+
+// modelOf is the model that a request names.
+func (d *Driver) modelOf(r agent.Request) string {
+	return lo.CoalesceOrEmpty(r.Model, d.features.Model)
+}

@@ -1,0 +1,186 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// maxReply is how many bytes a reply may have that comes in one piece.
+const maxReply = 64 << 20
+
+// reply is what the service answered, however it came.
+type reply struct {
+	id, model string
+	stop      sdk.StopReason
+	usage     sdk.Usage
+	blocks    []*block
+}
+
+// block is a piece of a reply's content.
+type block struct {
+	// Raw is the block as it came, or began.
+	raw                       json.RawMessage
+	Type, Signature, ID, Name string
+	Text, Thinking            string
+	Input                     json.RawMessage
+	// more is what a stream brought after the beginning: text, thinking or arguments.
+	more []byte
+	// call is which call a block is that has one.
+	call int
+}
+
+// blockOf reads a block.
+func blockOf(raw string) (*block, error) {
+	b := &block{raw: json.RawMessage(raw)}
+	if err := json.Unmarshal(b.raw, b); err != nil {
+		return nil, &broken{fmt.Errorf("a content block of the reply cannot be read: %w", err)}
+	}
+	return b, nil
+}
+
+// arguments is what the model wrote as the arguments of a call, as it wrote them.
+func (b *block) arguments() string {
+	if len(b.more) > 0 {
+		return string(b.more)
+	}
+	return string(b.Input)
+}
+
+// readReply reads a reply that comes in one piece.
+func readReply(body io.Reader) (*reply, error) {
+	raw, err := io.ReadAll(io.LimitReader(body, maxReply+1))
+	if err != nil {
+		return nil, &broken{err}
+	}
+	if len(raw) > maxReply {
+		return nil, &broken{fmt.Errorf("the reply is longer than %d MB", maxReply>>20)}
+	}
+	var m sdk.Message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, &broken{fmt.Errorf("the reply is not JSON: %w", err)}
+	}
+	switch m.Type {
+	case "message":
+	case "error":
+		return nil, &refusal{body: raw}
+	default:
+		return nil, &broken{errors.New("the reply is no message of the Messages API")}
+	}
+	r := &reply{id: m.ID, model: m.Model, stop: m.StopReason, usage: m.Usage}
+	for _, content := range m.Content {
+		b, err := blockOf(content.RawJSON())
+		if err != nil {
+			return nil, err
+		}
+		r.blocks = append(r.blocks, b)
+	}
+	return r, nil
+}
+
+// step is the reply as a turn of the model that was asked.
+func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
+	var parts []agent.Part
+	var calls []agent.ToolCall
+	for _, b := range r.blocks {
+		switch b.Type {
+		case "text":
+			if text := b.Text + string(b.more); text != "" {
+				parts = append(parts, agent.Text(text))
+			}
+		case "tool_use":
+			calls = append(calls, agent.ToolCall{ID: b.ID, Name: b.Name, Arguments: b.arguments()})
+		case "thinking":
+			signed := map[string]string{"type": b.Type, "signature": b.Signature}
+			parts = append(parts, keep(b.Thinking+string(b.more), len(calls), signed))
+		default: // redacted thinking, what tools of the service did, what is yet to come
+			parts = append(parts, keep("", len(calls), b.whole()))
+		}
+	}
+	if r.model == "" {
+		r.model = asked
+	}
+	return agent.Step{
+		Message:      agent.AssistantContent(agent.ContentOf(parts...), calls...),
+		FinishReason: finishReason(r.stop), Usage: r.used(prices, asked), Model: r.model, ID: r.id,
+	}
+}
+
+// whole is a block of a kind that has no part of its own, with the input that a stream
+// brought for it.
+func (b *block) whole() json.RawMessage {
+	if !json.Valid(b.more) {
+		return b.raw
+	}
+	fields, err := object(b.raw)
+	if err != nil {
+		return b.raw
+	}
+	fields["input"] = json.RawMessage(b.more)
+	whole, err := json.Marshal(fields)
+	if err != nil {
+		return b.raw
+	}
+	return whole
+}
+
+// finishReason translates why the model stopped. What has no word here keeps the
+// service's.
+func finishReason(stop sdk.StopReason) agent.FinishReason {
+	switch stop {
+	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+		return agent.FinishStop
+	case sdk.StopReasonToolUse:
+		return agent.FinishToolCalls
+	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
+		return agent.FinishLength
+	case sdk.StopReasonRefusal:
+		return agent.FinishFilter
+	}
+	return agent.FinishReason(stop) // pause_turn is one
+}
+
+// used is what the reply consumed. The service counts input that a cache had, or
+// got, apart from the rest.
+func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
+	u := r.usage
+	used := agent.Usage{
+		InputTokens:      u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
+		OutputTokens:     u.OutputTokens,
+		CacheReadTokens:  u.CacheReadInputTokens,
+		CacheWriteTokens: u.CacheCreationInputTokens,
+		ReasoningTokens:  u.OutputTokensDetails.ThinkingTokens,
+	}
+	used.Cost = cost(prices, r.model, used, u)
+	if used.Cost.IsAbsent() {
+		used.Cost = cost(prices, asked, used, u)
+	}
+	return used
+}
+
+// cost is what a reply cost at a model's list price; None where that is not what is
+// charged, or nobody knows.
+func cost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usage) mo.Option[float64] {
+	price, known := prices.Of(model).Get()
+	sum, priced := prices.Cost(model, used).Get()
+	switch {
+	case !known || !priced, u.Speed == sdk.UsageSpeedFast, u.ServerToolUse.WebSearchRequests > 0:
+		return mo.None[float64]()
+	case price.Over != nil && used.InputTokens > price.OverTokens:
+		price = *price.Over
+	}
+	if write, ok := price.CacheWrite.Get(); ok { // which is for five minutes; an hour costs twice the input
+		sum += float64(u.CacheCreation.Ephemeral1hInputTokens) * (2*price.Input - write) / 1e6
+	}
+	if u.InferenceGeo == "us" {
+		sum *= 1.1
+	}
+	return mo.Some(sum)
+}

@@ -1,0 +1,181 @@
+package anthropic
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// goodbye is how long the end of the connection may take after the end of the reply.
+const goodbye = 250 * time.Millisecond
+
+// errCut is a stream that ended before its reply did.
+var errCut = errors.New("the stream ended in the middle of the reply")
+
+// readStream reads a reply that comes in pieces and tells emit of them.
+func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
+	if mediaType, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); mediaType == "application/json" {
+		return readUnstreamed(answer, emit)
+	}
+	a := arrival{emit: emit, open: map[int64]*block{}}
+	stream := ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(answer), nil)
+	for stream.Next() {
+		done, err := a.event(stream.Current())
+		if err != nil {
+			return nil, err
+		}
+		if !done {
+			continue
+		}
+		// The reply is whole. The connection serves the next step if its end is read, too.
+		timer := time.AfterFunc(goodbye, func() { _ = answer.Body.Close() })
+		defer timer.Stop()
+		for stream.Next() {
+		}
+		return &a.reply, nil
+	}
+	if _, said := errors.AsType[*sdk.Error](stream.Err()); said {
+		return nil, stream.Err()
+	}
+	return nil, &broken{cmp.Or(stream.Err(), errCut)}
+}
+
+// readUnstreamed reads the reply of an endpoint that does not stream.
+func readUnstreamed(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
+	r, err := readReply(answer.Body)
+	if err == nil {
+		agent.EmitWhole(r.step(drivers.Prices{}, ""), emit)
+	}
+	return r, err
+}
+
+// arrival is a reply on its way.
+type arrival struct {
+	reply reply
+	open  map[int64]*block // by their index in the stream
+	calls int
+	emit  func(agent.Delta)
+}
+
+// event takes in what came; done says that the reply is whole. Kinds of events and of
+// pieces that are not known are left away.
+func (a *arrival) event(e sdk.MessageStreamEventUnion) (done bool, err error) {
+	switch e.Type {
+	case "message_start":
+		a.reply.id, a.reply.model, a.reply.usage = e.Message.ID, e.Message.Model, e.Message.Usage
+		a.reply.stop = e.Message.StopReason
+	case "content_block_start":
+		return false, a.begin(e.Index, e.ContentBlock.RawJSON())
+	case "content_block_delta":
+		b, ok := a.open[e.Index]
+		if !ok {
+			return false, &broken{fmt.Errorf("a piece came of content block %d, which did not begin", e.Index)}
+		}
+		a.piece(b, e.Delta)
+	case "content_block_stop":
+		if b, ok := a.open[e.Index]; ok {
+			a.end(b)
+			delete(a.open, e.Index)
+		}
+	case "message_delta":
+		if e.Delta.StopReason != "" {
+			a.reply.stop = e.Delta.StopReason
+		}
+		a.count(e.Usage)
+	case "message_stop":
+		for _, b := range a.reply.blocks { // those that nobody closed
+			if a.isOpen(b) {
+				a.end(b)
+			}
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+func (a *arrival) isOpen(b *block) bool {
+	for _, other := range a.open {
+		if other == b {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *arrival) begin(index int64, raw string) error {
+	b, err := blockOf(raw)
+	if err != nil {
+		return err
+	}
+	a.open[index] = b
+	a.reply.blocks = append(a.reply.blocks, b)
+	switch {
+	case b.Type == "tool_use":
+		b.call = a.calls
+		a.calls++
+		a.emit(agent.Delta{Call: agent.ToolCall{ID: b.ID, Name: b.Name}, CallIndex: b.call})
+	case b.Type == "text" && b.Text != "":
+		a.emit(agent.Delta{Text: b.Text})
+	case b.Type == "thinking" && b.Thinking != "":
+		a.emit(agent.Delta{Reasoning: b.Thinking})
+	}
+	return nil
+}
+
+func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
+	switch {
+	case piece.Type == "text_delta" && b.Type == "text":
+		b.more = append(b.more, piece.Text...)
+		a.emit(agent.Delta{Text: piece.Text})
+	case piece.Type == "thinking_delta" && b.Type == "thinking":
+		b.more = append(b.more, piece.Thinking...)
+		a.emit(agent.Delta{Reasoning: piece.Thinking})
+	case piece.Type == "signature_delta":
+		b.Signature += piece.Signature
+	case piece.Type == "input_json_delta":
+		b.more = append(b.more, piece.PartialJSON...)
+		if b.Type == "tool_use" && piece.PartialJSON != "" {
+			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: piece.PartialJSON}, CallIndex: b.call})
+		}
+	}
+}
+
+// end tells of arguments that came with the beginning of a call and not in pieces.
+func (a *arrival) end(b *block) {
+	if b.Type == "tool_use" && len(b.more) == 0 && len(b.Input) > 0 {
+		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: string(b.Input)}, CallIndex: b.call})
+	}
+}
+
+// count takes over what the service has counted up to now. What it leaves away stays
+// as it was.
+func (a *arrival) count(u sdk.MessageDeltaUsage) {
+	to := &a.reply.usage
+	if u.JSON.InputTokens.Valid() {
+		to.InputTokens = u.InputTokens
+	}
+	if u.JSON.CacheReadInputTokens.Valid() {
+		to.CacheReadInputTokens = u.CacheReadInputTokens
+	}
+	if u.JSON.CacheCreationInputTokens.Valid() {
+		to.CacheCreationInputTokens = u.CacheCreationInputTokens
+	}
+	if u.JSON.OutputTokens.Valid() {
+		to.OutputTokens = u.OutputTokens
+	}
+	if u.JSON.OutputTokensDetails.Valid() {
+		to.OutputTokensDetails = u.OutputTokensDetails
+	}
+	if u.JSON.ServerToolUse.Valid() {
+		to.ServerToolUse = u.ServerToolUse
+	}
+}

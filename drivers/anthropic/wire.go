@@ -1,0 +1,221 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// appendMessages appends the messages of s as the service wants them: turns of the
+// user and the assistant that alternate, and in the user's turns the results of tools
+// first.
+func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
+	t := turns{out: out}
+	instructions := true
+	for i, m := range s.Messages() {
+		if instructions = instructions && m.Role() == agent.RoleSystem; instructions {
+			continue // they are in the head
+		}
+		blocks, err := d.messages.Of(m)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		t.add(m.Role(), blocks)
+	}
+	t.end()
+	return t.out, nil
+}
+
+// turns joins the blocks of messages to turns.
+type turns struct {
+	out   []byte
+	began bool     // there is a turn
+	open  string   // who speaks in the turn that is open; empty when none is
+	empty bool     // there is nothing in it
+	late  []string // what the user says after the results
+}
+
+func (t *turns) add(role agent.Role, blocks string) {
+	if blocks == "" {
+		return
+	}
+	speaker := "user"
+	if role == agent.RoleAssistant {
+		speaker = "assistant"
+	}
+	if t.open != speaker {
+		t.end()
+		if t.began {
+			t.out = append(t.out, ',')
+		}
+		t.out = append(append(append(t.out, `{"role":"`...), speaker...), `","content":[`...)
+		t.began, t.open, t.empty = true, speaker, true
+	}
+	if role == agent.RoleUser || role == agent.RoleSystem {
+		t.late = append(t.late, blocks)
+		return
+	}
+	t.write(blocks)
+}
+
+func (t *turns) write(blocks string) {
+	if !t.empty {
+		t.out = append(t.out, ',')
+	}
+	t.out = append(t.out, blocks...)
+	t.empty = false
+}
+
+func (t *turns) end() {
+	if t.open == "" {
+		return
+	}
+	for _, blocks := range t.late {
+		t.write(blocks)
+	}
+	t.late, t.open = t.late[:0], ""
+	t.out = append(t.out, "]}"...)
+}
+
+// blocksOf is what a message says as the service's content blocks, with commas
+// between them: what is remembered of each message.
+func blocksOf(m agent.Message) ([]byte, error) {
+	var blocks []sdk.ContentBlockParamUnion
+	var err error
+	switch m.Role() {
+	case agent.RoleTool:
+		blocks, err = resultBlocks(m)
+	case agent.RoleAssistant:
+		blocks = assistantBlocks(m)
+	case agent.RoleSystem:
+		blocks = []sdk.ContentBlockParamUnion{sdk.NewTextBlock("<system>\n" + m.Text() + "\n</system>")}
+	case agent.RoleUser:
+		blocks, err = userBlocks(m)
+	default:
+		return nil, fmt.Errorf("the role %q is not known", m.Role())
+	}
+	if err != nil || len(blocks) == 0 {
+		return nil, err
+	}
+	raw, err := json.Marshal(blocks)
+	return bytes.TrimSuffix(bytes.TrimPrefix(raw, []byte("[")), []byte("]")), err
+}
+
+// blank reports whether a text says nothing: the service refuses such blocks.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// userBlocks is what a user says. One who says nothing still has a turn.
+func userBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
+	var blocks []sdk.ContentBlockParamUnion
+	for _, p := range m.Content().Parts() {
+		block, err := partBlock(p)
+		if err != nil {
+			return nil, err
+		}
+		switch b := block.(type) {
+		case *sdk.TextBlockParam:
+			blocks = append(blocks, sdk.ContentBlockParamUnion{OfText: b})
+		case *sdk.ImageBlockParam:
+			blocks = append(blocks, sdk.ContentBlockParamUnion{OfImage: b})
+		case *sdk.DocumentBlockParam:
+			blocks = append(blocks, sdk.ContentBlockParamUnion{OfDocument: b})
+		}
+	}
+	if len(blocks) == 0 {
+		blocks = append(blocks, sdk.NewTextBlock("(empty)"))
+	}
+	return blocks, nil
+}
+
+// resultBlocks is the answer to a call.
+func resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
+	result := &sdk.ToolResultBlockParam{ToolUseID: wireID(m.CallID())}
+	for _, p := range m.Content().Parts() {
+		block, err := partBlock(p)
+		if err != nil {
+			return nil, err
+		}
+		switch b := block.(type) {
+		case *sdk.TextBlockParam:
+			result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: b})
+		case *sdk.ImageBlockParam:
+			result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfImage: b})
+		case *sdk.DocumentBlockParam:
+			result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfDocument: b})
+		}
+	}
+	if m.IsError() {
+		result.IsError = param.NewOpt(true)
+		if len(result.Content) == 0 { // the service wants errors to say something
+			text := &sdk.TextBlockParam{Text: "the tool failed without a word"}
+			result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: text})
+		}
+	}
+	return []sdk.ContentBlockParamUnion{{OfToolResult: result}}, nil
+}
+
+// assistantBlocks is a reply: parts and calls in the order in which they came, as far
+// as that is known. One that says nothing is left away.
+func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
+	var blocks []sdk.ContentBlockParamUnion
+	called := 0
+	callUpTo := func(n int) {
+		for ; called < min(n, m.CallCount()); called++ {
+			c := m.Call(called)
+			blocks = append(blocks, sdk.NewToolUseBlock(wireID(c.ID), input(c.Arguments), c.Name))
+		}
+	}
+	for _, p := range m.Content().Parts() {
+		switch {
+		case p.Kind == agent.PartText && !blank(p.Text):
+			blocks = append(blocks, sdk.NewTextBlock(p.Text))
+		case p.Kind == agent.PartReasoning:
+			if block, calls, ok := keptBlock(p); ok {
+				callUpTo(calls)
+				blocks = append(blocks, block)
+			}
+		}
+	}
+	callUpTo(m.CallCount())
+	return blocks
+}
+
+// malformed is the one member of the object that stands for arguments that are not
+// one: its value is their text.
+const malformed = "_malformed_arguments"
+
+// input is a call's arguments as the object that the service wants.
+func input(arguments string) json.RawMessage {
+	if arguments == "" {
+		return json.RawMessage("{}")
+	}
+	if strictjson.CheckObject(arguments) == nil {
+		return json.RawMessage(arguments)
+	}
+	raw, err := json.Marshal(map[string]string{malformed: arguments})
+	if err != nil {
+		return json.RawMessage("{}") // a string is always written
+	}
+	return raw
+}
+
+// plainID is what the service takes for the id of a call.
+var plainID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// wireID is the id of a call as the service takes it: other services' ids may have
+// characters that it refuses.
+func wireID(id string) string {
+	if plainID.MatchString(id) {
+		return id
+	}
+	return "id_" + base64.RawURLEncoding.EncodeToString([]byte(id))
+}
