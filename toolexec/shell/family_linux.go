@@ -21,8 +21,9 @@ type family struct {
 	cmd    *exec.Cmd
 	// exited is closed when the shell has exited. It stays a zombie until wait, so that its process group is its own.
 	exited chan struct{}
-	// most is how many processes there may be; zero is no limit.
+	// most is how many processes there may be; zero is no limit. bred says that there were more.
 	most int
+	bred bool
 }
 
 // starter waits until the limits are set, then becomes the shell that runs the command.

@@ -15,8 +15,9 @@ type family struct {
 	cmd    *exec.Cmd
 	// exited is closed when the shell has exited.
 	exited chan struct{}
-	// most is how many processes there may be; zero is no limit.
+	// most is how many processes there may be; zero is no limit. bred says that there were more.
 	most int
+	bred bool
 }
 
 // start starts a command.

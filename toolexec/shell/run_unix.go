@@ -60,6 +60,9 @@ func (s *Shell) run(ctx context.Context, c Command) (r Result, err error) {
 		grace = 0
 	}
 	r.Alive = family.end(grace)
+	if r.Ended == Exited && family.bred {
+		r.Ended = Overran // what it left behind did
+	}
 	for i, stream := range []*Stream{&r.Stdout, &r.Stderr} {
 		r.Held = outputs[i].finish(time.Now().Add(settling)) || r.Held
 		*stream = outputs[i].kept.stream()
@@ -103,7 +106,10 @@ func (s *Shell) await(ctx context.Context, f *family, outputs []*output, limit t
 }
 
 // overran reports whether there are more processes than there may be.
-func (f *family) overran() bool { return f.most > 0 && len(f.members()) > f.most }
+func (f *family) overran() bool {
+	f.bred = f.bred || f.most > 0 && len(f.members()) > f.most
+	return f.bred
+}
 
 // end ends what is there of a family, and says how many processes could not be ended.
 func (f *family) end(grace time.Duration) (alive int) {
