@@ -1,0 +1,159 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// IdempotencyKey is the member of a request's _meta that names the call: see toolexec.Call.IdempotencyKey.
+const IdempotencyKey = "grapnel/idempotency-key"
+
+// call is a call of a tool.
+type call struct {
+	tool      *tool
+	arguments string
+}
+
+// Run asks the server. It returns as soon as ctx is done, and tells the server so.
+func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error) {
+	client := b.tool.client
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(client.life, func() { cancel(errClosed) })()
+	for again := false; ; again = true {
+		s, err := client.session(ctx)
+		if err != nil {
+			return toolexec.Output{}, b.failed(err, "", "")
+		}
+		if err := s.check(ctx, b.tool); err != nil {
+			return toolexec.Output{}, b.uncallable(s, err)
+		}
+		x := &exchange{}
+		result, err := b.ask(context.WithValue(ctx, exchangeKey{}, x), s, c)
+		if err == nil {
+			client.worked()
+			return b.tool.outputOf(result), nil
+		}
+		if unsent := x.gone.Load() || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, errNotSent); unsent {
+			s.over.Store(true)
+			if !again && ctx.Err() == nil {
+				continue // the server knows nothing of this call: once more, on a new connection
+			}
+		}
+		return toolexec.Output{}, b.explain(ctx, s, x, err)
+	}
+}
+
+// uncallable says why the call was not made.
+func (b *call) uncallable(s *session, err error) *Error {
+	if errors.Is(err, errGone) || errors.Is(err, errChanged) {
+		e := b.failed(err, "", "")
+		e.Kind = agent.KindInvalid
+		return e
+	}
+	return b.failed(err, "", s.said())
+}
+
+// ask sends the call and waits for the answer, telling the observer of progress.
+func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallToolResult, error) {
+	token, reports, stop := s.news.follow()
+	defer stop()
+	params := &sdk.CallToolParams{
+		Name: b.tool.name, Arguments: json.RawMessage(b.arguments), Meta: sdk.Meta{IdempotencyKey: c.IdempotencyKey()},
+	}
+	params.SetProgressToken(token)
+	type outcome struct {
+		result *sdk.CallToolResult
+		err    error
+	}
+	answered := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() { answered <- o }()
+		defer survive(&o.err)
+		o.result, o.err = s.sdk.CallTool(ctx, params)
+	}()
+	told := 0
+	tell := func(p sdk.ProgressNotificationParams) {
+		if told++; told <= maxReports {
+			c.State.Emit(ctx, ProgressReported{
+				Run: c.State.Run(), Step: c.State.RunStepCount(), Call: c.ToolCall, Server: s.server.Name, Tool: b.tool.name,
+				Progress: p.Progress, Total: p.Total, Message: shortened(p.Message),
+			})
+		}
+	}
+	for {
+		select {
+		case p := <-reports:
+			tell(p)
+		case o := <-answered:
+			for len(reports) > 0 && o.err == nil {
+				tell(<-reports)
+			}
+			return o.result, o.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// explain says why there is no answer.
+func (b *call) explain(ctx context.Context, s *session, x *exchange, err error) *Error {
+	if ctx.Err() != nil {
+		return b.failed(context.Cause(ctx), "", "")
+	}
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && !slices.Contains(ownCodes, refused.Code) {
+		b.tool.client.worked()
+		e := b.failed(fmt.Errorf("the server refused the call: %s (code %d)", refused.Message, refused.Code), x.advice(), "")
+		if refused.Code == jsonrpc.CodeInvalidParams {
+			e.Kind = agent.KindInvalid
+		}
+		return e
+	}
+	advice, status := x.advice(), x.status.Load()
+	dial, isDial := errors.AsType[*net.OpError](err)
+	unreached := isDial && dial.Op == "dial"
+	if unreached {
+		advice = "is the server running?"
+	}
+	e := b.failed(err, advice, s.said())
+	e.Lost = !x.gone.Load() && !unreached && (!s.alive() || status < http.StatusMultipleChoices)
+	if e.Lost {
+		e.text += "; the connection was lost before the answer, and nobody knows whether the call took effect: " +
+			"find out before you make it again"
+	}
+	return e
+}
+
+// ownCodes are what the SDK marks its own errors with: closing on either side, and what could not be sent.
+var ownCodes = []int64{-32003, -32004, -32005}
+
+func (b *call) failed(err error, advice, said string) *Error {
+	return b.tool.client.server.errorOf("calling", b.tool.name, err, advice, said)
+}
+
+// advice is what may be done about an answer that is none.
+func (x *exchange) advice() string {
+	switch status := int(x.status.Load()); {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return fmt.Sprintf("status %d: the server does not let us: check Headers", status)
+	case status == http.StatusTooManyRequests, status >= 500:
+		return fmt.Sprintf("status %d: try again later", status)
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
+		return fmt.Sprintf("status %d: check the URL", status)
+	case status >= 300:
+		return fmt.Sprintf("status %d", status)
+	}
+	return ""
+}

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package mcp
+
+import "os/exec"
+
+// ownGroup does nothing: where there are no process groups, only the server itself is ended.
+func ownGroup(*exec.Cmd) {}
+
+// endGroup does nothing: there is no polite way.
+func endGroup(*exec.Cmd) {}
+
+// killGroup ends the server.
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

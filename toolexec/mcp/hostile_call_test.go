@@ -1,0 +1,230 @@
+package mcp_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/toolexec"
+	"github.com/grapnel-go/grapnel/toolexec/mcp"
+)
+
+// What a server may do while a tool is called, and how the model is told. After each of them a good call works again.
+func TestCallsOfAHostileServer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status agent.ToolStatus
+		reason agent.ReasonCode
+		within time.Duration
+		want   []string
+	}{
+		"garbage": {agent.ToolExecuted, "", 0, []string{"done"}},
+		"nasty":   {agent.ToolExecuted, "", 0, []string{"done"}},
+		"null":    {agent.ToolExecuted, "", 0, []string{""}},
+		"hang":    {agent.ToolFailed, agent.ReasonTimeout, 200 * time.Millisecond, []string{"no answer within 200ms"}},
+		"wrongid": {agent.ToolFailed, agent.ReasonTimeout, 200 * time.Millisecond, []string{"no answer within 200ms"}},
+		"flood":   {agent.ToolFailed, agent.ReasonTimeout, 200 * time.Millisecond, []string{"no answer within 200ms"}},
+		"deaf":    {agent.ToolFailed, agent.ReasonTimeout, 200 * time.Millisecond, []string{"no answer within 200ms"}},
+		"die": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "die" of mcp server "bad": the process ended (exit status 3)`,
+			`it said: "boom: [secret]"`, "nobody knows whether the call took effect"}},
+		"close":      {agent.ToolFailed, agent.ReasonError, 0, []string{"it closed its output", "nobody knows"}},
+		"huge":       {agent.ToolFailed, agent.ReasonError, 0, []string{"it sent a message of more than 262144 bytes"}},
+		"noise":      {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that answer nothing"}},
+		"pings":      {agent.ToolFailed, agent.ReasonError, 0, []string{"things without reading the answers"}},
+		"badcontent": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "badcontent" of mcp server "bad"`, "content"}},
+		"refuse":     {agent.ToolFailed, agent.ReasonError, 0, []string{"the server refused the call: no such thing, [secret] (code -32602)"}},
+		"lie": {agent.ToolExecuted, agent.ReasonError, 0, []string{
+			`tool "lie" of mcp server "bad": the result is not what the server promises (/n: `, "n is many"}},
+		"error": {agent.ToolExecuted, agent.ReasonError, 0, []string{`tool "error" of mcp server "bad" failed and does not say why`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := hostile(t, "")
+			s.Env["TOKEN"] = "hunter2-hunter2"
+			if tc.within > 0 {
+				s.Policy.Timeout = tc.within
+			}
+			c := connect(t, s)
+			r := answer(t, t.Context(), c, "mcp__bad__"+name, "{}")
+			assert.Equal(t, tc.status, r.Status, r.Text())
+			assert.Equal(t, tc.reason, r.Reason)
+			for _, want := range tc.want {
+				assert.Contains(t, r.Text(), want)
+			}
+			assert.NotContains(t, r.Text(), "hunter2")
+			if name == "deaf" || name == "flood" || name == "close" {
+				return // it is still there, and of no more use
+			}
+			again := answer(t, t.Context(), c, "mcp__bad__echo", `{"b":2}`)
+			assert.Equal(t, agent.ToolExecuted, again.Status, again.Text())
+			assert.Contains(t, again.Text(), `{"b":2}`)
+		})
+	}
+}
+
+func TestResultsOfEveryKind(t *testing.T) {
+	r := answer(t, t.Context(), connect(t, hostile(t, "")), "mcp__bad__everything", "{}")
+	require.Equal(t, agent.ToolExecuted, r.Status, r.Text())
+	var parts []agent.Part
+	for _, p := range r.Content.Parts() {
+		parts = append(parts, p)
+	}
+	assert.Equal(t, []agent.Part{
+		agent.Text("one\n"), agent.Text("two"),
+		agent.Image("image/png", []byte("img")), agent.File("audio", "audio/mpeg", []byte("aud")),
+		agent.Text("[resource link] a file:///a text/plain\n"), agent.Text("[resource] file:///b\nbee"),
+		agent.File("c.bin", "application/octet-stream", []byte("bin")), agent.Image("image/gif", []byte("gif")),
+		agent.Text("[resource without contents]\n"), agent.Text(`{"n":1}`),
+	}, parts)
+}
+
+func TestTheIdempotencyKeyIsSent(t *testing.T) {
+	c := connect(t, hostile(t, ""))
+	state := agent.NewState()
+	call := agent.ToolCall{ID: "call-9", Name: "mcp__bad__echo", Arguments: `{}`}
+	e := executor(t, c)
+	p := e.Prepare(t.Context(), state, &call).MustGet()
+	want := toolexec.Call{ToolCall: call, State: state}.IdempotencyKey()
+	assert.Equal(t, "{} "+want, e.Execute(t.Context(), state, p).MustGet().Text())
+}
+
+func TestACancelledCallReturnsAtOnceAndTheServerIsTold(t *testing.T) {
+	c := connect(t, hostile(t, ""))
+	mark := filepath.Join(t.TempDir(), "mark")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan *agent.ToolResult)
+	go func() { done <- answer(t, ctx, c, "mcp__bad__patient", `{"mark":`+strconv.Quote(mark)+`}`) }()
+	require.Eventually(t, func() bool { return exists(mark + ".asked") }, 10*time.Second, 5*time.Millisecond)
+	cancel()
+	r := <-done
+	assert.Equal(t, agent.ReasonCancelled, r.Reason, r.Text())
+	require.Eventually(t, func() bool { return exists(mark) }, 10*time.Second, 5*time.Millisecond)
+	told, err := os.ReadFile(mark)
+	require.NoError(t, err)
+	assert.Contains(t, string(told), `"requestId":`)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func TestToolsThatChangeAreNotCalled(t *testing.T) {
+	for how, want := range map[string]string{
+		"change": "the tool takes other arguments than when the agent was built",
+		"drop":   "the server does not have this tool any more",
+	} {
+		c := connect(t, hostile(t, ""))
+		require.Equal(t, "done", answer(t, t.Context(), c, "mcp__bad__"+how, "{}").Text())
+		r := answer(t, t.Context(), c, "mcp__bad__echo", "{}")
+		assert.Equal(t, agent.ToolFailed, r.Status)
+		assert.Contains(t, r.Text(), want)
+		assert.Equal(t, agent.KindInvalid, agent.KindOf(r.Err))
+		assert.Equal(t, "done", answer(t, t.Context(), c, "mcp__bad__garbage", "{}").Text(), "the others can be called")
+	}
+}
+
+func TestACallThatIsLostIsRepeatedWhereTheToolSaysItMay(t *testing.T) {
+	c := connect(t, hostile(t, ""))
+	r := answer(t, t.Context(), c, "mcp__bad__die-softly", `{"mark":`+strconv.Quote(filepath.Join(t.TempDir(), "mark"))+`}`)
+	assert.Equal(t, "done", r.Text())
+	assert.Equal(t, 2, r.Attempts)
+	said, ok := c.Annotations("mcp__bad__die-softly")
+	assert.True(t, ok)
+	assert.Equal(t, mcp.Annotations{ReadOnly: true, Destructive: true, OpenWorld: true}, said)
+	_, ok = c.Annotations("die-softly")
+	assert.False(t, ok)
+}
+
+func TestAServerThatKeepsDyingIsLeftAlone(t *testing.T) {
+	c := connect(t, hostile(t, ""))
+	var said []string
+	for range 4 {
+		r := answer(t, t.Context(), c, "mcp__bad__die", "{}")
+		require.Equal(t, agent.ToolFailed, r.Status)
+		said = append(said, r.Text())
+	}
+	assert.Contains(t, said[1], "exit status 3", "it is started again at once, the first time")
+	assert.Contains(t, strings.Join(said[2:], "\n"), "times in a row, and is left alone for")
+}
+
+func TestCloseLeavesNothingBehind(t *testing.T) {
+	for _, mode := range []string{"", "stubborn"} {
+		c, err := mcp.Connect(t.Context(), hostile(t, mode))
+		require.NoError(t, err)
+		child, err := strconv.Atoi(answer(t, t.Context(), c, "mcp__bad__fork", "{}").Text())
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(child, 0))
+		require.NoError(t, c.Close())
+		require.Eventually(t, func() bool { return isGone(child) }, 10*time.Second, 5*time.Millisecond)
+		r := answer(t, t.Context(), c, "mcp__bad__echo", "{}")
+		assert.Contains(t, r.Text(), "the client was closed: connect anew")
+		assert.NoError(t, c.Close())
+	}
+}
+
+// isGone reports whether a process has ended; one that nobody has waited for yet counts.
+func isGone(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(rest, "Z")
+}
+
+func TestCloseEndsCallsUnderWay(t *testing.T) {
+	c, err := mcp.Connect(t.Context(), hostile(t, ""))
+	require.NoError(t, err)
+	mark := filepath.Join(t.TempDir(), "mark")
+	done := make(chan *agent.ToolResult)
+	go func() { done <- answer(t, t.Context(), c, "mcp__bad__patient", `{"mark":`+strconv.Quote(mark)+`}`) }()
+	require.Eventually(t, func() bool { return exists(mark + ".asked") }, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, c.Close())
+	assert.Contains(t, (<-done).Text(), "the client was closed")
+}
+
+func TestCallsInParallel(t *testing.T) {
+	c := connect(t, hostile(t, ""))
+	var wait sync.WaitGroup
+	for i := range 50 {
+		wait.Go(func() {
+			args := `{"n":` + strconv.Itoa(i) + `}`
+			assert.Contains(t, answer(t, t.Context(), c, "mcp__bad__echo", args).Text(), args)
+		})
+	}
+	wait.Wait()
+}
+
+// Fifty calls wait when the server dies: each has its answer, and one new server is enough.
+func TestManyCallsAtTheDeath(t *testing.T) {
+	c := connect(t, hostile(t, ""))
+	var wait sync.WaitGroup
+	for range 50 {
+		wait.Go(func() {
+			r := answer(t, t.Context(), c, "mcp__bad__hang", "{}")
+			assert.Equal(t, agent.ToolFailed, r.Status)
+		})
+	}
+	r := answer(t, t.Context(), c, "mcp__bad__die", "{}")
+	assert.Equal(t, agent.ToolFailed, r.Status)
+	wait.Wait()
+}
+
+func TestAServerThatDoesNotReadHoldsUpNobody(t *testing.T) {
+	s := hostile(t, "")
+	s.Policy.Timeout = 300 * time.Millisecond
+	c := connect(t, s)
+	answer(t, t.Context(), c, "mcp__bad__deaf", "{}")
+	big := `{"x":"` + strings.Repeat("x", 200<<10) + `"}` // more than a pipe holds
+	r := answer(t, t.Context(), c, "mcp__bad__echo", big)
+	assert.Equal(t, agent.ReasonTimeout, r.Reason)
+}

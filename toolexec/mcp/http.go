@@ -1,0 +1,140 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// endpoint is the connection to a server over HTTP: what all its requests go through. All of them end with it.
+type endpoint struct {
+	origin  *url.URL
+	headers http.Header
+	most    int64
+	base    http.RoundTripper
+	own     *http.Transport // to be closed at the end; nil when it is the caller's
+	life    context.Context //nolint:containedctx // of the connection, not of a call
+	end     context.CancelFunc
+	gone    atomic.Bool // the server does not know the session
+}
+
+// exchange is what is known of the last request of a call.
+type exchange struct {
+	status atomic.Int64 // zero when no answer came
+	gone   atomic.Bool  // refused, for want of the session: nothing was done
+}
+
+type exchangeKey struct{}
+
+func newEndpoint(s Server) *endpoint {
+	e := &endpoint{headers: s.Headers, most: int64(s.MaxMessageBytes)}
+	e.origin, _ = url.Parse(s.URL) // checked
+	e.life, e.end = context.WithCancel(context.Background())
+	if s.HTTPClient != nil && s.HTTPClient.Transport != nil {
+		e.base = s.HTTPClient.Transport
+		return e
+	}
+	e.own = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	e.base = e.own
+	return e
+}
+
+// transport is the SDK's transport over the endpoint. The stream for what a server has to say outside of any call is
+// not opened: it may hang for as long as the server likes.
+func (e *endpoint) transport(s Server) sdk.Transport {
+	client := http.Client{CheckRedirect: e.redirect}
+	if s.HTTPClient != nil {
+		client = *s.HTTPClient
+		if client.CheckRedirect == nil {
+			client.CheckRedirect = e.redirect
+		}
+	}
+	client.Transport = e
+	return &sdk.StreamableClientTransport{
+		Endpoint: s.URL, HTTPClient: &client, DisableStandaloneSSE: true, MaxEventSize: s.MaxMessageBytes,
+	}
+}
+
+func (e *endpoint) redirect(r *http.Request, via []*http.Request) error {
+	switch {
+	case !e.isOrigin(r.URL):
+		return fmt.Errorf("it redirects to another origin (%s): set that as the URL if it is meant", r.URL.Host)
+	case len(via) >= 5:
+		return errors.New("it redirects in circles")
+	}
+	return nil
+}
+
+func (e *endpoint) isOrigin(u *url.URL) bool {
+	return u.Scheme == e.origin.Scheme && u.Host == e.origin.Host
+}
+
+// RoundTrip makes a request that ends with the endpoint, and whose answer is no longer than it may be.
+func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	unhook := context.AfterFunc(e.life, cancel)
+	done := func() { unhook(); cancel() }
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	r = r.Clone(ctx)
+	if e.isOrigin(r.URL) {
+		for name, values := range e.headers {
+			r.Header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	resp, err := e.base.RoundTrip(r)
+	if err != nil {
+		done()
+		if e.life.Err() != nil {
+			err = errors.New("the connection was closed")
+		}
+		return nil, err
+	}
+	forgotten := r.Header.Get("Mcp-Session-Id") != "" && r.Method != http.MethodDelete &&
+		(resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest)
+	if forgotten {
+		e.gone.Store(true)
+	}
+	if x != nil {
+		x.status.Store(int64(resp.StatusCode))
+		x.gone.Store(forgotten)
+	}
+	resp.Body = &capped{ReadCloser: resp.Body, left: e.most * maxNoise, done: done}
+	return resp, nil
+}
+
+// stop ends all requests.
+func (e *endpoint) stop() {
+	e.end()
+	if e.own != nil {
+		e.own.CloseIdleConnections()
+	}
+}
+
+// capped is the body of an answer that may be only so long. A stream holds many messages, whose length the SDK sees to.
+type capped struct {
+	io.ReadCloser
+
+	left int64
+	done func()
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errors.New("the server sent too much: ask it for less, or raise MaxMessageBytes")
+	}
+	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+// Close ends the request.
+func (c *capped) Close() error {
+	defer c.done()
+	return c.ReadCloser.Close()
+}

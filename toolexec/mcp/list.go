@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// How many tools a server may list, and in how many pages.
+const (
+	maxTools = 1000
+	maxPages = 100
+)
+
+// definition is what must stay as it is in a tool for calls that were made for the old one.
+type definition [sha256.Size]byte
+
+func definitionOf(t *sdk.Tool) definition {
+	text, _ := json.Marshal(t.InputSchema) // came from JSON
+	return sha256.Sum256(text)
+}
+
+// list reads the server's list of tools, and remembers how they are defined. Not safe for concurrent use.
+func (c *session) list(ctx context.Context) ([]*sdk.Tool, error) {
+	c.news.stale.Store(false) // what changes from here on is news
+	tools, err := c.read(ctx)
+	if err != nil {
+		c.news.stale.Store(true)
+		return nil, err
+	}
+	c.listed = make(map[string]definition, len(tools))
+	for _, t := range tools {
+		c.listed[t.Name] = definitionOf(t)
+	}
+	return tools, nil
+}
+
+func (c *session) read(ctx context.Context) ([]*sdk.Tool, error) {
+	var tools []*sdk.Tool
+	cursor, size := "", 0
+	for range maxPages {
+		page, err := c.sdk.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Tools {
+			text, _ := json.Marshal(t)
+			size += len(text)
+		}
+		tools = append(tools, page.Tools...)
+		switch {
+		case len(tools) > maxTools:
+			return nil, fmt.Errorf("it lists more than %d tools", maxTools)
+		case size > c.server.MaxMessageBytes:
+			return nil, fmt.Errorf("its list of tools is longer than %d bytes (MaxMessageBytes)", c.server.MaxMessageBytes)
+		case page.NextCursor == "":
+			return tools, nil
+		}
+		cursor = page.NextCursor
+	}
+	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
+}
+
+// picked are the tools that the server is asked for, or everything that is wrong with the list.
+func picked(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
+	var wrong []error
+	names := lo.Map(tools, func(t *sdk.Tool, _ int) string { return t.Name })
+	for _, pattern := range slices.Concat(s.Only, s.Except) {
+		literal := !strings.ContainsAny(pattern, `*?[\`)
+		if literal && !slices.Contains(names, pattern) {
+			wrong = append(wrong, fmt.Errorf("Only or Except names a tool %q that it does not have; it has %s", pattern, some(names)))
+		}
+	}
+	kept := lo.Filter(tools, func(t *sdk.Tool, _ int) bool { return s.picks(t.Name) })
+	for name, n := range lo.CountValuesBy(kept, func(t *sdk.Tool) string { return t.Name }) {
+		if n > 1 {
+			wrong = append(wrong, fmt.Errorf("it lists %d tools named %q: name it in Except to do without", n, shortened(name)))
+		}
+		if name == "" {
+			wrong = append(wrong, errors.New("it lists a tool without a name"))
+		}
+	}
+	return kept, errors.Join(wrong...)
+}
+
+// some are the first names of a list, in words.
+func some(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	text := fmt.Sprintf("%q", lo.Slice(names, 0, 20))
+	if more := len(names) - 20; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// check reports what keeps a tool from being called: it has gone, or takes other arguments than it did. A list that
+// has changed is read again first.
+func (c *session) check(ctx context.Context, t *tool) error {
+	select {
+	case <-c.refreshing:
+		defer func() { c.refreshing <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.news.stale.Load() {
+		if _, err := c.list(ctx); err != nil {
+			return fmt.Errorf("reading its list of tools, which has changed: %w", err)
+		}
+	}
+	switch now, ok := c.listed[t.name]; {
+	case !ok:
+		return errGone
+	case now != t.definition:
+		return errChanged
+	}
+	return nil
+}
+
+var (
+	errGone    = errors.New("the server does not have this tool any more: do without, or connect anew")
+	errChanged = errors.New("the tool takes other arguments than when the agent was built: it is not called; connect anew to use it")
+)

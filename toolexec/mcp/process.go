@@ -1,0 +1,137 @@
+package mcp
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// drainTime is how long the pipes of a process that has ended are still read: what it left behind may hold them open.
+const drainTime = 250 * time.Millisecond
+
+// process is a server that was started. Everything in its process group ends with it.
+type process struct {
+	cmd   *exec.Cmd
+	in    *os.File // what it reads
+	out   *os.File // what it writes
+	said  *tail    // what it says beside the protocol
+	grace time.Duration
+
+	stopping sync.Once
+	broken   chan struct{} // closed when nothing more is written to it
+	exited   chan struct{} // closed when it has ended, with how
+	how      string
+	ended    chan struct{} // closed when nothing of it is left
+}
+
+// start starts the command of a server.
+func start(s Server) (*process, error) {
+	p := &process{
+		said: &tail{}, grace: s.CloseGrace,
+		broken: make(chan struct{}), exited: make(chan struct{}), ended: make(chan struct{}),
+	}
+	p.cmd = exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx,gosec // it outlives the call that started it, and running it is the point
+	p.cmd.Dir, p.cmd.Env = s.Dir, environment(s)
+	ownGroup(p.cmd)
+
+	var theirs [3]*os.File
+	var stderr *os.File
+	var err error
+	for i, open := range []func() error{
+		func() (err error) { theirs[0], p.in, err = os.Pipe(); return err },
+		func() (err error) { p.out, theirs[1], err = os.Pipe(); return err },
+		func() (err error) { stderr, theirs[2], err = os.Pipe(); return err },
+	} {
+		if err = open(); err != nil {
+			err = fmt.Errorf("opening pipe %d: %w", i, err)
+			break
+		}
+	}
+	if err == nil {
+		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs[0], theirs[1], theirs[2]
+		err = p.cmd.Start()
+	}
+	for _, file := range theirs {
+		file.Close() // also nil
+	}
+	if err != nil {
+		p.in.Close()
+		p.out.Close()
+		stderr.Close()
+		return nil, fmt.Errorf("starting %q: %w", s.Command[0], err)
+	}
+	go p.watch(stderr)
+	return p, nil
+}
+
+// environment is what of the environment a server is given.
+func environment(s Server) []string {
+	env := []string{} // nil would be all of ours
+	for _, name := range s.Inherit {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for name, value := range s.Env {
+		env = append(env, name+"="+value) // the later one counts
+	}
+	return env
+}
+
+// watch keeps what the process says, and waits for its end.
+func (p *process) watch(stderr *os.File) {
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(p.said, stderr)
+	}()
+	_ = p.cmd.Wait()
+	killGroup(p.cmd)
+	deadline := time.Now().Add(drainTime)
+	_ = stderr.SetReadDeadline(deadline)
+	_ = p.out.SetReadDeadline(deadline)
+	<-copied
+	p.how = p.cmd.ProcessState.String()
+	close(p.exited)
+	p.stopping.Do(p.shut) // what it wrote is still read
+	stderr.Close()
+	close(p.ended)
+}
+
+// shut ends writing to the process.
+func (p *process) shut() {
+	close(p.broken)
+	p.in.Close()
+}
+
+// stop begins to end the process, and does not wait: its input is closed, then everything in its group is asked to
+// end, then killed, with the grace between.
+func (p *process) stop() {
+	p.stopping.Do(func() {
+		p.shut()
+		_ = p.out.SetReadDeadline(time.Now())
+		go func() {
+			for _, harder := range []func(*exec.Cmd){endGroup, killGroup} {
+				if closesWithin(p.exited, p.grace) {
+					break
+				}
+				harder(p.cmd)
+			}
+		}()
+	})
+}
+
+// closesWithin waits for a channel to be closed.
+func closesWithin(c <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,104 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"strings"
+
+	"github.com/samber/lo"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// outputOf is a server's result as the model is told of it.
+func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
+	var parts []agent.Part
+	for _, content := range r.Content {
+		parts = append(parts, partsOf(content)...)
+	}
+	if r.StructuredContent != nil && !lo.ContainsBy(parts, func(p agent.Part) bool { return says(p, r.StructuredContent) }) {
+		text, _ := json.Marshal(r.StructuredContent) // came from JSON
+		parts = append(parts, agent.Text(string(text)))
+	}
+	out := toolexec.Output{Failed: r.IsError}
+	switch broken := t.broken(r); {
+	case broken != nil:
+		out.Failed = true
+		parts = append([]agent.Part{agent.Text(fmt.Sprintf("tool %q of mcp server %q: the result is not what the server promises (%s); "+
+			"it may be wrong, and the call has taken effect. It says:\n", shortened(t.name), t.client.server.Name, broken))}, parts...)
+	case r.IsError && len(parts) == 0:
+		parts = []agent.Part{agent.Text(fmt.Sprintf("tool %q of mcp server %q failed and does not say why", shortened(t.name), t.client.server.Name))}
+	}
+	out.Content = agent.ContentOf(spaced(parts)...)
+	return out
+}
+
+// says reports whether a part is the structured result as text.
+func says(p agent.Part, structured any) bool {
+	var value any
+	return p.Kind == agent.PartText && json.Unmarshal([]byte(p.Text), &value) == nil && reflect.DeepEqual(value, structured)
+}
+
+// broken is how a result breaks the schema that the server gave for it.
+func (t *tool) broken(r *sdk.CallToolResult) error {
+	switch {
+	case t.output == nil || r.IsError:
+		return nil
+	case r.StructuredContent == nil:
+		return errors.New("it has no structured content")
+	}
+	text, _ := json.Marshal(r.StructuredContent) // came from JSON
+	err := t.output.Validate(string(text))
+	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
+		return errors.New(shortened(strings.Join(lo.Map(lo.Slice(invalid.Problems, 0, 5),
+			func(p agent.ArgumentProblem, _ int) string { return p.String() }), "; ")))
+	}
+	return err
+}
+
+// partsOf is a piece of a result. What a model cannot be given becomes a text that says what it was. An address is
+// only ever text: what is fetched is for the model to ask and for hooks to decide.
+func partsOf(c sdk.Content) []agent.Part {
+	switch c := c.(type) {
+	case *sdk.TextContent:
+		return []agent.Part{agent.Text(c.Text)}
+	case *sdk.ImageContent:
+		return []agent.Part{agent.Image(lo.CoalesceOrEmpty(c.MIMEType, "image/png"), c.Data)}
+	case *sdk.AudioContent:
+		return []agent.Part{agent.File("audio", lo.CoalesceOrEmpty(c.MIMEType, "audio/wav"), c.Data)}
+	case *sdk.ResourceLink:
+		words := lo.Compact([]string{"[resource link]", lo.CoalesceOrEmpty(c.Title, c.Name), c.URI, c.MIMEType, c.Description})
+		return []agent.Part{agent.Text(strings.Join(words, " "))}
+	case *sdk.EmbeddedResource:
+		return resourceParts(c.Resource)
+	}
+	return []agent.Part{agent.Text(fmt.Sprintf("[content of a kind that is not known here: %T]", c))}
+}
+
+func resourceParts(r *sdk.ResourceContents) []agent.Part {
+	switch {
+	case r == nil:
+		return []agent.Part{agent.Text("[resource without contents]")}
+	case r.Blob == nil:
+		return []agent.Part{agent.Text(strings.Join(lo.Compact([]string{"[resource]", r.URI, r.MIMEType}), " ") + "\n" + r.Text)}
+	case strings.HasPrefix(r.MIMEType, "image/"):
+		return []agent.Part{agent.Image(r.MIMEType, r.Blob)}
+	}
+	return []agent.Part{agent.File(path.Base(r.URI), lo.CoalesceOrEmpty(r.MIMEType, "application/octet-stream"), r.Blob)}
+}
+
+// spaced puts a line break between texts that follow each other, which would be read as one.
+func spaced(parts []agent.Part) []agent.Part {
+	for i := range len(parts) - 1 {
+		if parts[i].Kind == agent.PartText && parts[i+1].Kind == agent.PartText && !strings.HasSuffix(parts[i].Text, "\n") {
+			parts[i].Text += "\n"
+		}
+	}
+	return parts
+}

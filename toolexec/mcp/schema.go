@@ -1,0 +1,116 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// inputSchema is a server's schema as the model is told of it, and as we check arguments against it. They are the same
+// wherever that is possible; otherwise what we check is looser: it takes whatever the server's own takes.
+func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
+	object, ok := given.(map[string]any)
+	switch {
+	case given == nil || given == true:
+		object = map[string]any{}
+	case !ok:
+		return "", nil, errors.New("it is no object")
+	}
+	object = maps.Clone(object)
+	if _, ok := object["type"]; !ok {
+		object["type"] = "object" // as the protocol says; model services insist
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return "", nil, err
+	}
+	if checked, err = toolexec.CompileSchema(string(text)); err == nil {
+		return checked.String(), checked, nil
+	}
+	loose, _ := loosened(object).(map[string]any)
+	for _, without := range []string{"", "$schema"} {
+		delete(loose, without)
+		less, _ := json.Marshal(loose) // came from JSON
+		if checked, looseErr := toolexec.CompileSchema(string(less)); looseErr == nil {
+			return string(text), checked, nil
+		}
+	}
+	return "", nil, err
+}
+
+// loosened is a schema without what we cannot read: patterns that Go's regular expressions do not know (look-around,
+// back-references), references out of the document, dialects that nobody knows. Where less said inside would mean
+// that more is refused (not, if, oneOf, counts of what was seen), less is said there, too.
+func loosened(schema any) any {
+	s, ok := schema.(map[string]any)
+	if !ok {
+		return schema
+	}
+	out := make(map[string]any, len(s))
+	for word, value := range s {
+		switch word {
+		case "not", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems", "maxContains", "contentSchema":
+			continue
+		case "$ref", "$dynamicRef", "$recursiveRef":
+			if to, ok := value.(string); !ok || !strings.HasPrefix(to, "#") {
+				continue
+			}
+		case "pattern":
+			if !isRegexp(value) {
+				continue
+			}
+		case "oneOf":
+			word = "anyOf"
+			if both, ok := s["anyOf"]; ok { // one of the two is enough of a check
+				value = both
+			}
+		}
+		out[word] = loosenedWord(word, value)
+	}
+	if patterns, ok := out["patternProperties"].(map[string]any); ok {
+		before := len(patterns)
+		maps.DeleteFunc(patterns, func(pattern string, _ any) bool { return !isRegexp(pattern) })
+		if len(patterns) < before {
+			delete(out, "additionalProperties")
+		}
+	}
+	return out
+}
+
+// loosenedWord is the value of a keyword, with the schemas in it loosened.
+func loosenedWord(word string, value any) any {
+	switch word {
+	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":
+		if schemas, ok := value.(map[string]any); ok {
+			out := make(map[string]any, len(schemas))
+			for name, schema := range schemas {
+				out[name] = loosened(schema)
+			}
+			return out
+		}
+	case "items", "additionalItems", "prefixItems", "allOf", "anyOf", "contains", "propertyNames", "additionalProperties":
+		if list, ok := value.([]any); ok {
+			list = slices.Clone(list)
+			for i, schema := range list {
+				list[i] = loosened(schema)
+			}
+			return list
+		}
+		return loosened(value)
+	}
+	return value
+}
+
+func isRegexp(pattern any) bool {
+	text, ok := pattern.(string)
+	if !ok {
+		return false
+	}
+	_, err := regexp.Compile(text)
+	return err == nil
+}

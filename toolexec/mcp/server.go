@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// What a Server that says nothing means.
+const (
+	// DefaultConnectTimeout is how long a server has to start and to list its tools.
+	DefaultConnectTimeout = 30 * time.Second
+	// DefaultCallTimeout is how long one attempt of a tool call may take.
+	DefaultCallTimeout = 2 * time.Minute
+	// DefaultCloseGrace is how long a server is waited for at each stage of its end.
+	DefaultCloseGrace = 2 * time.Second
+	// DefaultMaxMessageBytes is the longest message that is read.
+	DefaultMaxMessageBytes = 16 << 20
+)
+
+// DefaultInherit are the environment variables that a server is given when Server.Inherit is nil: what programs need
+// to find themselves and their files, and nothing that is likely to be secret.
+func DefaultInherit() []string {
+	return []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "SYSTEMROOT"}
+}
+
+// Server says how to reach an MCP server: Name, and either Command or URL. It is read by Connect and never changed.
+type Server struct {
+	// Name is the server's part in the names of its tools: at most 32 of [A-Za-z0-9_-], without "__".
+	Name string
+
+	// Command starts a server that speaks over its standard input and output: the program and its arguments, as they
+	// are. No shell reads them.
+	Command []string
+	// Dir is the working directory; empty means that of this process.
+	Dir string
+	// Inherit names the variables of this process's environment that the server is given. Nil means DefaultInherit,
+	// an empty list none.
+	Inherit []string
+	// Env are more variables, which win over inherited ones.
+	Env map[string]string
+
+	// URL is the address of a server that speaks streamable HTTP.
+	URL string
+	// Headers are sent with each request to the URL's origin, and to no other. Their values appear in no error.
+	Headers http.Header
+	// HTTPClient is what the requests are made with; nil means one of our own, which does not follow redirects to
+	// another origin.
+	HTTPClient *http.Client
+
+	// Only and Except pick tools by the names that the server gives them, or by patterns as in path.Match: none but
+	// Only, unless that is empty, and none of Except. A name without *, ? or [ that no tool has is an error.
+	Only, Except []string
+
+	// Policy is how the tools are run. A zero Timeout means DefaultCallTimeout, less than zero none. Without
+	// Retry.Attempts, a call of a tool that says it is read-only or idempotent is repeated once when its connection
+	// was lost.
+	Policy toolexec.Policy
+	// ConnectTimeout bounds starting, greeting and listing, at Connect and at each reconnect. Zero means
+	// DefaultConnectTimeout, less than zero none.
+	ConnectTimeout time.Duration
+	// CloseGrace is how long Close waits for a process whose input it has closed, and again after SIGTERM, before it
+	// kills. Zero means DefaultCloseGrace, less than zero that it kills at once.
+	CloseGrace time.Duration
+	// MaxMessageBytes is the longest message, and the longest list of tools, that is read; what is longer breaks the
+	// connection. Zero means DefaultMaxMessageBytes.
+	MaxMessageBytes int
+}
+
+// withDefaults is the server with what its zero fields mean, and a copy of its own of everything.
+func (s Server) withDefaults() Server {
+	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, DefaultConnectTimeout)
+	s.CloseGrace = max(0, cmp.Or(s.CloseGrace, DefaultCloseGrace))
+	s.MaxMessageBytes = cmp.Or(max(0, s.MaxMessageBytes), DefaultMaxMessageBytes)
+	s.Policy.Timeout = cmp.Or(s.Policy.Timeout, DefaultCallTimeout)
+	if s.Inherit == nil {
+		s.Inherit = DefaultInherit()
+	}
+	s.Command, s.Inherit = slices.Clone(s.Command), slices.Clone(s.Inherit)
+	s.Only, s.Except = slices.Clone(s.Only), slices.Clone(s.Except)
+	s.Env, s.Headers = lo.Assign(s.Env), s.Headers.Clone()
+	return s
+}
+
+// check joins everything that is wrong with the server.
+func (s Server) check() error {
+	var wrong []error
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if s.Name == "" || len(s.Name) > maxServerName || sanitized(s.Name) != s.Name || strings.Contains(s.Name, "__") {
+		say("the name must be 1 to %d letters, digits, _ and -, without __, to be a part of tool names", maxServerName)
+	}
+	switch {
+	case len(s.Command) > 0 && s.URL != "":
+		say("it has both a Command and a URL: set one")
+	case len(s.Command) == 0 && s.URL == "":
+		say("it has neither a Command nor a URL: set one")
+	case s.URL != "":
+		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			say("the URL must be a whole http or https address")
+		}
+	case s.Command[0] == "":
+		say("the Command begins with an empty word: it must be a program")
+	}
+	for _, pattern := range slices.Concat(s.Only, s.Except) {
+		if _, err := path.Match(pattern, ""); err != nil {
+			say("the pattern %q in Only or Except is malformed", pattern)
+		}
+	}
+	for name, value := range s.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			say("the variable %q in Env cannot be set", name)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// picks reports whether Only and Except leave the tool of that name.
+func (s Server) picks(tool string) bool {
+	matches := func(pattern string) bool {
+		ok, _ := path.Match(pattern, tool)
+		return ok || pattern == tool
+	}
+	return (len(s.Only) == 0 || slices.ContainsFunc(s.Only, matches)) && !slices.ContainsFunc(s.Except, matches)
+}

@@ -1,0 +1,198 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// session is one connection to a server, from greeting to end.
+type session struct {
+	server  Server
+	sdk     *sdk.ClientSession
+	process *process  // of these two,
+	http    *endpoint // one is nil
+	news    *news
+	dead    chan struct{} // closed when the connection has ended
+	over    atomic.Bool   // it is known to be of no more use
+
+	refreshing chan struct{} // holds a token while nobody reads the list
+	listed     map[string]definition
+}
+
+// The protocol to begin with, which servers speak that are about, and the one that others may insist on.
+var protocols = []string{"2025-11-25", ""}
+
+// dial starts or reaches a server, greets it and reads its list of tools. Nothing is left of it when it fails.
+func dial(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
+	if s.ConnectTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.ConnectTimeout)
+		defer cancel()
+	}
+	var c *session
+	var err error
+	for _, protocol := range protocols {
+		var code int64
+		if c, code, err = greet(ctx, s, protocol); code != jsonrpc.CodeMethodNotFound && code != sdk.CodeUnsupportedProtocolVersion {
+			break // it does not refuse the greeting as such
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	tools, err := c.list(ctx)
+	if err != nil {
+		said := c.said()
+		_ = c.close()
+		return nil, nil, s.errorOf("listing the tools of", "", late(ctx, s, err), "", said)
+	}
+	return c, tools, nil
+}
+
+// late says that the time to connect was up, where that is why err came about.
+func late(ctx context.Context, s Server, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within the time to connect (ConnectTimeout is %v): %w", s.ConnectTimeout, context.DeadlineExceeded)
+	}
+	return err
+}
+
+// greet connects to a server; code is the code of the error that the server answered with, if it did.
+func greet(ctx context.Context, s Server, protocol string) (_ *session, code int64, _ error) {
+	c := &session{server: s, news: &news{}, dead: make(chan struct{}), refreshing: make(chan struct{}, 1)}
+	var transport sdk.Transport
+	if s.URL != "" {
+		c.http = newEndpoint(s)
+		transport = c.http.transport(s)
+	} else {
+		p, err := start(s)
+		if err != nil {
+			return nil, 0, s.errorOf("connecting to", "", err, "check Command, Dir and PATH", "")
+		}
+		c.process = p
+		transport = newLines(p, s, c.news)
+	}
+
+	x := &exchange{}
+	type outcome struct {
+		session *sdk.ClientSession
+		err     error
+	}
+	greeted := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() { greeted <- o }()
+		defer survive(&o.err)
+		o.session, o.err = newSDKClient(c.news).Connect(
+			context.WithValue(ctx, exchangeKey{}, x), transport, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
+	}()
+	var o outcome
+	select {
+	case o = <-greeted:
+	case <-ctx.Done():
+		c.stop()
+		select {
+		case <-greeted:
+		case <-time.After(patience):
+		}
+		o.err = ctx.Err()
+	}
+	if o.err != nil {
+		_ = c.close()
+		if refused, ok := errors.AsType[*jsonrpc.Error](o.err); ok {
+			code = refused.Code
+		}
+		return nil, code, s.errorOf("connecting to", "", late(ctx, s, o.err), x.advice(), c.said())
+	}
+	c.sdk = o.session
+	go func() {
+		_ = c.sdk.Wait()
+		close(c.dead)
+	}()
+	c.refreshing <- struct{}{}
+	return c, 0, nil
+}
+
+// newSDKClient is a client that can nothing but call tools.
+func newSDKClient(n *news) *sdk.Client {
+	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: "0"}, &sdk.ClientOptions{
+		Capabilities:           &sdk.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { n.toolsChanged() },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			n.progressed(r.Params)
+		},
+	})
+	client.AddReceivingMiddleware(onlyKnown)
+	return client
+}
+
+// onlyKnown keeps what a server may ask and tell to what we have a use for: not every handler of the SDK survives
+// everything that a server may send.
+func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (_ sdk.Result, err error) {
+		defer survive(&err)
+		switch method {
+		case "ping", "notifications/progress", "notifications/tools/list_changed":
+			return next(ctx, method, r)
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + ": this client only calls tools"}
+	}
+}
+
+// survive, deferred, makes an error of a panic.
+func survive(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("reading what it sent: panic: %v", v)
+	}
+}
+
+// alive reports whether calls can be made.
+func (c *session) alive() bool {
+	return !c.over.Load() && !isClosed(c.dead) && (c.process == nil || !isClosed(c.process.broken)) && (c.http == nil || !c.http.gone.Load())
+}
+
+// said is what the server said last beside the protocol.
+func (c *session) said() string {
+	if c.process == nil {
+		return ""
+	}
+	return c.process.said.String()
+}
+
+// stop begins to end the connection at once.
+func (c *session) stop() {
+	if c.process != nil {
+		c.process.stop()
+	} else {
+		c.http.stop()
+	}
+}
+
+// patience is how long what was ended by force may take to notice.
+const patience = 5 * time.Second
+
+// close ends the connection in good order, and by force if that takes too long. Calls must have ended.
+func (c *session) close() error {
+	if c.sdk != nil {
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			_ = c.sdk.Close()
+		}()
+		if !closesWithin(closed, c.server.CloseGrace) {
+			c.stop()
+			closesWithin(closed, patience)
+		}
+	}
+	c.stop()
+	if c.process != nil && !closesWithin(c.process.ended, 2*c.server.CloseGrace+patience) {
+		return fmt.Errorf("closing mcp server %q: process %d does not end", c.server.Name, c.process.cmd.Process.Pid)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/samber/lo"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// Annotations are what a server says of a tool: hints, which a server that lies gives as readily as one that does not.
+// What a server leaves out has the value that the protocol gives it.
+type Annotations struct {
+	// Title is a name for people.
+	Title string
+	// ReadOnly: the tool changes nothing.
+	ReadOnly bool
+	// Destructive: the tool may destroy or overwrite something. Only means something for a tool that is not ReadOnly.
+	Destructive bool
+	// Idempotent: the same call again changes nothing more.
+	Idempotent bool
+	// OpenWorld: the tool has to do with the world outside of the server.
+	OpenWorld bool
+}
+
+func annotationsOf(t *sdk.Tool) Annotations {
+	a := lo.FromPtr(t.Annotations)
+	return Annotations{
+		Title: lo.CoalesceOrEmpty(t.Title, a.Title), ReadOnly: a.ReadOnlyHint, Idempotent: a.IdempotentHint,
+		Destructive: a.DestructiveHint == nil || *a.DestructiveHint,
+		OpenWorld:   a.OpenWorldHint == nil || *a.OpenWorldHint,
+	}
+}
+
+// tool is a tool of a server.
+type tool struct {
+	client      *Client
+	name        string // the server's own for it
+	spec        agent.ToolSpec
+	input       *toolexec.Schema
+	output      *toolexec.Schema // nil when the server gives none, or one that we cannot read
+	definition  definition
+	annotations Annotations
+	policy      toolexec.Policy
+}
+
+var _ toolexec.Tool = (*tool)(nil)
+
+// toolsOf are the tools of a list that the server was asked for, or everything that is wrong with them.
+func (c *Client) toolsOf(listed []*sdk.Tool) ([]*tool, error) {
+	kept, err := picked(c.server, listed)
+	if err != nil {
+		return nil, err
+	}
+	names := toolNames(c.server.Name, lo.Map(kept, func(t *sdk.Tool, _ int) string { return t.Name }))
+	var wrong []error
+	tools := lo.Map(kept, func(t *sdk.Tool, i int) *tool {
+		made, err := c.toolOf(t, names[i])
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("tool %q: its schema: %w; name it in Except to do without", shortened(t.Name), err))
+		}
+		return made
+	})
+	return tools, errors.Join(wrong...)
+}
+
+func (c *Client) toolOf(t *sdk.Tool, name string) (*tool, error) {
+	told, checked, err := inputSchema(t.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	made := &tool{
+		client: c, name: t.Name, input: checked, definition: definitionOf(t), annotations: annotationsOf(t),
+		spec:   agent.ToolSpec{Name: name, Description: lo.CoalesceOrEmpty(t.Description, t.Title), Parameters: told},
+		policy: c.server.Policy,
+	}
+	if t.OutputSchema != nil {
+		text, _ := json.Marshal(t.OutputSchema) // came from JSON
+		made.output, _ = toolexec.CompileSchema(string(text))
+	}
+	if made.policy.Retry.Attempts == 0 && (made.annotations.ReadOnly || made.annotations.Idempotent) {
+		made.policy.Retry = toolexec.Retry{Attempts: 2, If: lost}
+	}
+	return made, nil
+}
+
+// Spec is the tool as the server describes it.
+func (t *tool) Spec() agent.ToolSpec { return t.spec }
+
+// Policy is how the tool is run where nobody says otherwise.
+func (t *tool) Policy() toolexec.Policy { return t.policy }
+
+// Err is nil: a tool that could not be made is not there. It says that the parameters have been looked at.
+func (t *tool) Err() error { return nil }
+
+// Prepare checks the arguments as far as we can read the schema; the server checks them again.
+func (t *tool) Prepare(args string) (toolexec.Body, error) {
+	if err := t.input.Validate(args); err != nil {
+		return nil, err
+	}
+	return &call{tool: t, arguments: args}, nil
+}
+
+// lost reports whether a call failed because its connection ended.
+func lost(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Lost
+}
