@@ -84,7 +84,9 @@ func wait(t *testing.T, done <-chan struct{}, otherwise string) {
 func (a asking) fails(t *testing.T, kind agent.ErrorKind) *drivers.Error {
 	t.Helper()
 	_, err := a.soon(t.Context(), t, nil)
-	return a.checkFailure(t, err, kind)
+	failure := a.checkFailure(t, err, kind)
+	assert.Len(t, a.Requests(), 1, "requests: trying again is up to processor.Retry")
+	return failure
 }
 
 func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) *drivers.Error {
@@ -96,7 +98,6 @@ func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) *dri
 	assert.NotEmpty(t, failure.Provider, "the error's provider")
 	assert.Less(t, len(err.Error()), 4096, "the error's text is as long as a page: %.200s …", err)
 	a.checkSecret(t, err)
-	assert.Len(t, a.Requests(), 1, "requests: trying again is up to processor.Retry")
 	return failure
 }
 

@@ -2,20 +2,20 @@
 // mock model server from npm, which speaks the protocols of all services, and
 // against recorded answers and every way in which a service may fail.
 //
-//	var service = modeltest.Service{ /* the bytes of the protocol */ }
+//	var service = modeltest.Service{ /* the bytes of the protocol, and how to make a driver */ }
 //
 //	func TestFaults(t *testing.T) { modeltest.TestFaults(t, service) }
+//
+//	func TestMock(t *testing.T) { modeltest.TestMock(t, service) }
 //
 //	func TestModel(t *testing.T) {
 //		mock := modeltest.StartMock(t)
 //		agenttest.TestModel(t, agenttest.Model{
 //			New: func(t *testing.T, turns ...agent.Step) agent.Driver {
-//				return newDriver(mock.Play(t, turns...).URL+"/v1", modeltest.Key, nil)
+//				return service.New(t, mock.Play(t, turns...).URL, http.DefaultClient)
 //			},
 //		})
 //	}
-//
-//	func TestMockFaults(t *testing.T) { modeltest.TestMockFaults(t, "/v1", newDriver) }
 //
 // # The mock server
 //
@@ -43,7 +43,9 @@
 //
 // # What was asked
 //
-// Both kinds of endpoints keep every Request as it came over the wire.
+// Both kinds of endpoints keep every Request as it came over the wire. The mock
+// server also keeps what it understood of it, the same for all protocols: see
+// Endpoint.Journal.
 //
 // # Concurrency
 //

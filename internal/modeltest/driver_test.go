@@ -173,6 +173,13 @@ func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Respon
 		messages = append(messages, wire)
 	}
 	request["messages"] = messages
+	for _, tool := range s.Request().Tools.All() {
+		parameters := json.RawMessage(lo.CoalesceOrEmpty(tool.Parameters, `{"type":"object"}`))
+		tools, _ := request["tools"].([]any)
+		request["tools"] = append(tools, map[string]any{"type": "function", "function": map[string]any{
+			"name": tool.Name, "description": tool.Description, "parameters": parameters,
+		}})
+	}
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err

@@ -109,13 +109,23 @@ func (s Service) testBareErrors(t *testing.T, streaming bool) {
 	}
 }
 
+// testDown: there is nobody, or somebody who hangs up.
 func (s Service) testDown(t *testing.T, streaming bool) {
-	a := s.ask(t, streaming, Reply{})
-	a.Close()
-	_, err := a.soon(t.Context(), t, nil)
-	require.Error(t, err)
-	assert.Equal(t, agent.KindModel, agent.KindOf(err), "the kind of: %v", err)
-	a.checkSecret(t, err)
+	t.Run("no server", func(t *testing.T) {
+		a := s.ask(t, streaming, Reply{})
+		a.Close()
+		_, err := a.soon(t.Context(), t, nil)
+		failure := a.checkFailure(t, err, agent.KindModel)
+		assert.True(t, failure.Retryable(), "another attempt may succeed")
+		assert.Empty(t, a.Requests(), "requests")
+	})
+	t.Run("no answer", func(t *testing.T) {
+		a := s.ask(t, streaming, Reply{Then: Dropped})
+		_, err := a.soon(t.Context(), t, nil)
+		assert.Contains(t, []agent.ErrorKind{agent.KindModel, agent.KindBrokenStream}, agent.KindOf(err), "the kind of: %v", err)
+		a.checkFailure(t, err, agent.KindOf(err))
+		assert.Len(t, a.Requests(), 1, "requests: trying again is up to processor.Retry")
+	})
 }
 
 // testNoAnswer: a status of 200, and a body that is no reply of the service.

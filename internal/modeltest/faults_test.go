@@ -59,3 +59,7 @@ func chatService(make func(chat) agent.Driver) modeltest.Service {
 func chatError(status int, code string) modeltest.Reply {
 	return modeltest.Body(status, "application/json", `{"error":{"message":"`+modeltest.Sentence+`","type":"error","code":"`+code+`"}}`)
 }
+
+func TestChatBeforeTheMockServer(t *testing.T) {
+	modeltest.TestMock(t, chatService(func(c chat) agent.Driver { return c }))
+}

@@ -3,7 +3,6 @@ package modeltest
 import (
 	"encoding/json"
 	"testing"
-	"time"
 	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
@@ -132,10 +131,4 @@ func encodeFixtures(t testing.TB, fixtures []fixture) []byte {
 	text, err := json.Marshal(map[string]any{"fixtures": fixtures})
 	require.NoError(t, err)
 	return text
-}
-
-// slow makes a stream wait before its first piece.
-func (f fixture) slow(wait time.Duration) fixture {
-	f.StreamingProfile = &profile{FirstByte: wait.Milliseconds()}
-	return f
 }

@@ -33,6 +33,8 @@ const (
 	Ends End = iota
 	// Cut: the connection is closed in the middle of the body.
 	Cut
+	// Dropped: the connection is closed instead of any answer.
+	Dropped
 	// Hangs: nothing more comes until the driver closes the connection.
 	Hangs
 )
@@ -98,6 +100,9 @@ func (r Reply) send(w http.ResponseWriter, asked *http.Request) {
 		case <-asked.Context().Done():
 			return
 		}
+	}
+	if r.Then == Dropped {
+		panic(http.ErrAbortHandler)
 	}
 	for name, values := range r.Header {
 		w.Header()[name] = values

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ const endWithParent = `NODE_OPTIONS=--import=data:text/javascript,process.stdin.
 // MockServer is a process that runs the mock model server from npm.
 type MockServer struct {
 	base  *url.URL
+	key   string
 	log   *logged
 	plays atomic.Int64
 }
@@ -42,9 +44,11 @@ func Mock(t testing.TB, turns ...agent.Step) *Endpoint { return StartMock(t).Pla
 
 // StartMock starts a mock server, which ends with the test. Without the npm
 // packages the test is skipped. When the test fails, it shows the server's log.
-func StartMock(t testing.TB) *MockServer { return startMock(t, []fixture{}) }
+func StartMock(t testing.TB) *MockServer { return startMock(t, "", []fixture{}) }
 
-func startMock(t testing.TB, fixtures []fixture) *MockServer {
+// startMock starts a server that has fixtures and, if key is not empty, takes only
+// requests with that key.
+func startMock(t testing.TB, key string, fixtures []fixture) *MockServer {
 	t.Helper()
 	command := parts.NPM(t, "llmock")
 	parts.Command(t, "node", "install Node.js 20 or later")
@@ -52,7 +56,11 @@ func startMock(t testing.TB, fixtures []fixture) *MockServer {
 	require.NoError(t, os.WriteFile(file, encodeFixtures(t, fixtures), 0o600))
 
 	cmd := exec.CommandContext(t.Context(), command, "--port", "0", "--fixtures", file, "--journal-max", "0")
-	cmd.Env = append(os.Environ(), endWithParent, "AIMOCK_STRICT_TURN_INDEX=1")
+	cmd.Env = append(lo.Reject(os.Environ(), func(set string, _ int) bool { return strings.HasPrefix(set, "AIMOCK_") }),
+		endWithParent, "AIMOCK_STRICT_TURN_INDEX=1")
+	if key != "" {
+		cmd.Env = append(cmd.Env, "AIMOCK_API_KEYS="+key)
+	}
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, in := io.Pipe()
@@ -65,7 +73,7 @@ func startMock(t testing.TB, fixtures []fixture) *MockServer {
 		in.CloseWithError(fmt.Errorf("the mock server ended: %w", lo.CoalesceOrEmpty(err, io.EOF)))
 	}()
 
-	m := &MockServer{log: &logged{}}
+	m := &MockServer{key: key, log: &logged{}}
 	ready := make(chan string, 1)
 	read := make(chan struct{})
 	go func() {
@@ -112,15 +120,27 @@ func (m *MockServer) play(t testing.TB, fixtures []fixture) *Endpoint {
 	}
 	if lo.SomeBy(fixtures, fixture.malformed) {
 		// What is given to a server that runs must be well-formed; a file need not.
-		return startMock(t, fixtures).endpoint(t, name)
+		return startMock(t, m.key, fixtures).endpoint(t, name)
 	}
-	answer, err := http.Post(m.base.String()+"/__aimock/fixtures", "application/json", bytes.NewReader(encodeFixtures(t, fixtures)))
-	require.NoError(t, err, "give the mock server its turns")
+	m.control(t, http.MethodPost, "/fixtures", encodeFixtures(t, fixtures))
+	return m.endpoint(t, name)
+}
+
+// control asks the server something that is no service's, and returns what it says.
+func (m *MockServer) control(t testing.TB, method, path string, body []byte) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, m.base.String()+"/__aimock"+path, bytes.NewReader(body))
+	require.NoError(t, err)
+	if m.key != "" {
+		r.Header.Set("Authorization", "Bearer "+m.key)
+	}
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	require.NoError(t, err, "ask the mock server for %s", path)
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, answer.StatusCode, "the mock server does not take the turns: %s", said)
-	return m.endpoint(t, name)
+	require.NoError(t, err, "read what the mock server says of %s", path)
+	require.Equal(t, http.StatusOK, answer.StatusCode, "the mock server says of %s: %s", path, said)
+	return said
 }
 
 func (m *MockServer) endpoint(t testing.TB, name string) *Endpoint {
@@ -133,10 +153,15 @@ func (m *MockServer) endpoint(t testing.TB, name string) *Endpoint {
 			r.Out.Header.Set("X-Aimock-Strict", "true")
 		},
 		FlushInterval: -1,
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "the mock server cannot be asked: "+err.Error(), http.StatusBadGateway)
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+			m.log.logger().Printf("no answer from the mock server: %v", err)
+			panic(http.ErrAbortHandler) // no answer for the driver, too
 		},
 		ErrorLog: m.log.logger(),
 	}
-	return serve(t, func(w http.ResponseWriter, r *http.Request, _ int) { proxy.ServeHTTP(w, r) })
+	e := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) { proxy.ServeHTTP(w, r) })
+	e.journal = func(t testing.TB) []byte {
+		return m.control(t, http.MethodGet, "/journal?testId="+url.QueryEscape(name), nil)
+	}
+	return e
 }

@@ -47,6 +47,7 @@ type Endpoint struct {
 	requests []Request
 	asked    chan struct{} // has one element for each request
 	close    func()
+	journal  func(t testing.TB) []byte
 }
 
 // serve starts an endpoint that hands each request, noted down and numbered from
@@ -88,7 +89,7 @@ func (e *Endpoint) Requests() []Request {
 	return slices.Clone(e.requests)
 }
 
-// Asked is closed over again: it gives one element for each request that came.
+// Asked gives one element for each request that came.
 func (e *Endpoint) Asked() <-chan struct{} { return e.asked }
 
 // Close closes the endpoint before the end of the test: asking it then fails as
