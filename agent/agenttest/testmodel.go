@@ -32,7 +32,9 @@ func TestModel(t *testing.T, m Model) {
 	t.Helper()
 	t.Run("contract", func(t *testing.T) {
 		TestDriver(t, func(t *testing.T) agent.Driver {
-			return m.New(t, callTurn("let me see", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"text":"drei Brücken"}`}))
+			return m.New(t, callTurn("let me see",
+				agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"text":"drei Brücken"}`},
+				agent.ToolCall{ID: "call_b", Name: "echo", Arguments: `{"text":"vier Flüsse"}`}))
 		})
 	})
 	t.Run("features", m.testFeatures)
