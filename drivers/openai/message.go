@@ -16,20 +16,20 @@ import (
 func (d *Driver) encodeMessage(m agent.Message) ([]byte, error) {
 	switch m.Role() {
 	case agent.RoleSystem:
-		return json.Marshal(openai.SystemMessage(m.Text()))
+		return encode(openai.SystemMessage(m.Text()))
 	case agent.RoleUser:
 		return d.encodeUser(m)
 	case agent.RoleAssistant:
 		return d.encodeAssistant(m)
 	case agent.RoleTool:
-		return json.Marshal(openai.ToolMessage(plain(m.Content()), m.CallID()))
+		return encode(openai.ToolMessage(plain(m.Content()), m.CallID()))
 	}
 	return nil, fmt.Errorf("a message has the role %q, which the chat format does not know", m.Role())
 }
 
 func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 	if m.Content().IsText() {
-		return json.Marshal(openai.UserMessage(m.Text()))
+		return encode(openai.UserMessage(m.Text()))
 	}
 	var parts []openai.ChatCompletionContentPartUnionParam
 	for _, part := range m.Content().Parts() {
@@ -54,7 +54,7 @@ func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 			}))
 		}
 	}
-	return json.Marshal(openai.UserMessage(parts))
+	return encode(openai.UserMessage(parts))
 }
 
 // address is where an image or a file is: its URL, or one that holds its bytes.
@@ -82,7 +82,7 @@ func (d *Driver) encodeAssistant(m agent.Message) ([]byte, error) {
 	if thought := reasoning(m); thought != "" && d.dialect.Reasoning != "" {
 		p.SetExtraFields(map[string]any{d.dialect.Reasoning: thought})
 	}
-	return json.Marshal(p)
+	return encode(p)
 }
 
 // arguments is a call's arguments as services take them back. Some read the text of
@@ -95,7 +95,7 @@ func arguments(text string) string {
 	if object := strings.TrimLeft(text, " \t\r\n"); strings.HasPrefix(object, "{") && json.Valid([]byte(object)) {
 		return text
 	}
-	wrapped, _ := json.Marshal(map[string]string{"not_a_json_object": text})
+	wrapped, _ := encode(map[string]string{"not_a_json_object": text})
 	return string(wrapped)
 }
 

@@ -1,0 +1,303 @@
+package openai_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/samber/mo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/openai"
+	"github.com/grapnel-go/grapnel/internal/modeltest"
+)
+
+// caught is a client that sends nothing: it notes the request and answers.
+type caught struct {
+	requests []*http.Request
+	answer   string
+}
+
+func (c *caught) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests = append(c.requests, r)
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader([]byte(c.answer))),
+	}, nil
+}
+
+// TestKeys: which key goes where.
+func TestKeys(t *testing.T) {
+	for name, c := range map[string]struct {
+		environment map[string]string
+		config      openai.Config
+		url         string
+		header      map[string]string // empty means that there is none
+		err         string
+	}{
+		"no key": {err: "making an openai driver: there is no key: set the environment variable OPENAI_API_KEY, or Config.APIKey"},
+		"the environment's, to the vendor": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env\n", "OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "proj"},
+			url:         "https://api.openai.com/v1/chat/completions",
+			header:      map[string]string{"Authorization": "Bearer sk-env", "Openai-Organization": "org", "Openai-Project": "proj"},
+		},
+		"one's own, to the vendor": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env", "OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "proj"},
+			config:      openai.Config{APIKey: "sk-own", Project: "mine"},
+			url:         "https://api.openai.com/v1/chat/completions",
+			header:      map[string]string{"Authorization": "Bearer sk-own", "Openai-Organization": "", "Openai-Project": "mine"},
+		},
+		"the environment's, to the environment's URL": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env", "OPENAI_BASE_URL": "http://gateway/openai/v1/"},
+			url:         "http://gateway/openai/v1/chat/completions",
+			header:      map[string]string{"Authorization": "Bearer sk-env"},
+		},
+		"the environment's, to a region of the vendor's": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env"},
+			config:      openai.Config{BaseURL: "https://eu.api.openai.com/v1"},
+			url:         "https://eu.api.openai.com/v1/chat/completions",
+			header:      map[string]string{"Authorization": "Bearer sk-env"},
+		},
+		"the environment's, never to a URL of one's own": {
+			environment: map[string]string{
+				"OPENAI_API_KEY": "sk-env", "OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "proj", "OPENAI_ADMIN_KEY": "sk-admin",
+				"OPENAI_BASE_URL": "http://gateway/v1", "OPENAI_CUSTOM_HEADERS": "Authorization: Bearer sk-custom",
+			},
+			config: openai.Config{BaseURL: "http://localhost:11434/v1"},
+			url:    "http://localhost:11434/v1/chat/completions",
+			header: map[string]string{"Authorization": "", "Openai-Organization": "", "Openai-Project": ""},
+		},
+		"nor to one that looks like the vendor's": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env"},
+			config:      openai.Config{BaseURL: "https://api.openai.com.example.com/v1"},
+			url:         "https://api.openai.com.example.com/v1/chat/completions",
+			header:      map[string]string{"Authorization": ""},
+		},
+		"nor in the clear": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env"},
+			config:      openai.Config{BaseURL: "http://api.openai.com/v1"},
+			url:         "http://api.openai.com/v1/chat/completions",
+			header:      map[string]string{"Authorization": ""},
+		},
+		"one's own, to a URL of one's own": {
+			config: openai.Config{BaseURL: "http://vllm:8000", APIKey: "sk-own"},
+			url:    "http://vllm:8000/chat/completions",
+			header: map[string]string{"Authorization": "Bearer sk-own"},
+		},
+		"further headers": {
+			config: openai.Config{BaseURL: "https://x.openai.azure.com/openai/v1", Header: http.Header{"Api-Key": {"azure-1"}, "X-Two": {"a", "b"}}},
+			url:    "https://x.openai.azure.com/openai/v1/chat/completions",
+			header: map[string]string{"Api-Key": "azure-1", "X-Two": "a, b", "Authorization": ""},
+		},
+		"a header for a key": {
+			config: openai.Config{Header: http.Header{"Authorization": {"Bearer own"}}},
+			url:    "https://api.openai.com/v1/chat/completions",
+			header: map[string]string{"Authorization": "Bearer own"},
+		},
+		"a broken key": {
+			config: openai.Config{APIKey: "sk-\nown"},
+			err:    "making an openai driver: the key has a line break or a control character in it: copy it anew",
+		},
+		"no URL": {
+			config: openai.Config{BaseURL: "localhost:11434"},
+			err:    `making an openai driver: BaseURL "localhost:11434" is not the address of a service: begin with https:// or http://`,
+		},
+		"nonsense": {
+			environment: map[string]string{"OPENAI_BASE_URL": "http://user:pass\x7f@host"},
+			err:         "making an openai driver: OPENAI_BASE_URL is not a URL",
+		},
+		"a query": {
+			config: openai.Config{BaseURL: "https://user:secret@host/v1?api-version=1"},
+			err:    `making an openai driver: BaseURL "https://user:xxxxx@host/v1?api-version=1" has a query or a fragment, which cannot be sent: leave it out`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, name := range []string{"API_KEY", "ORG_ID", "PROJECT_ID", "BASE_URL", "ADMIN_KEY", "CUSTOM_HEADERS"} {
+				t.Setenv("OPENAI_"+name, c.environment["OPENAI_"+name])
+			}
+			client := &caught{answer: good}
+			c.config.Model, c.config.HTTPClient = "gpt-4o", &http.Client{Transport: client}
+			d, err := openai.New(c.config)
+			if c.err != "" {
+				require.EqualError(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			_, err = d.Next(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
+			require.NoError(t, err)
+			require.Len(t, client.requests, 1)
+			r := client.requests[0]
+			assert.Equal(t, c.url, r.URL.String())
+			for name, want := range c.header {
+				assert.Equal(t, want, strings.Join(r.Header.Values(name), ", "), name)
+			}
+			for name, values := range r.Header {
+				assert.NotContains(t, strings.Join(values, " "), "sk-admin", name)
+				assert.NotContains(t, strings.Join(values, " "), "sk-custom", name)
+			}
+		})
+	}
+}
+
+func TestNewSaysAllThatIsWrong(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("OPENAI_BASE_URL", "")
+	_, err := openai.New(openai.Config{})
+	require.EqualError(t, err, "making an openai driver: Model is empty: name the model to ask\n"+
+		"there is no key: set the environment variable OPENAI_API_KEY, or Config.APIKey")
+}
+
+func TestFeatures(t *testing.T) {
+	t.Setenv("OPENAI_BASE_URL", "")
+	usual := agent.Features{
+		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
+	}
+	for name, c := range map[string]struct {
+		config openai.Config
+		want   func(f *agent.Features)
+	}{
+		"the vendor": {openai.Config{Model: "gpt-4o-2024-08-06", APIKey: "k"}, func(f *agent.Features) {
+			f.Endpoint, f.Files, f.Priced = "https://api.openai.com/v1", true, true
+		}},
+		"a model without a price": {openai.Config{Model: "gpt-99", APIKey: "k"}, func(f *agent.Features) {
+			f.Endpoint, f.Files = "https://api.openai.com/v1", true
+		}},
+		"a region, whose prices are others": {openai.Config{Model: "gpt-4o", APIKey: "k", BaseURL: "https://eu.api.openai.com/v1"}, func(f *agent.Features) {
+			f.Endpoint, f.Files = "https://eu.api.openai.com/v1", true
+		}},
+		"an endpoint of one's own": {openai.Config{Model: "gpt-4o", BaseURL: "http://user:secret@localhost:11434/v1/"}, func(f *agent.Features) {
+			f.Endpoint, f.Reasoning = "http://localhost:11434/v1", true
+		}},
+		"corrected": {openai.Config{
+			Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1",
+			Prices: mo.Some(drivers.NewPrices("2026-11-21", map[string]drivers.Price{"qwen3:8b": {}})),
+			Features: func(f *agent.Features) {
+				f.Provider, f.Images, f.ContextTokens, f.Model = "ollama", false, 32_768, "another"
+			},
+		}, func(f *agent.Features) {
+			f.Provider, f.Endpoint, f.Reasoning, f.Images, f.ContextTokens, f.Priced = "ollama", "http://localhost:11434/v1", true, false, 32_768, true
+		}},
+		"not counted": {openai.Config{Model: "gpt-4o", APIKey: "k", Dialect: openai.Dialect{NoStreamUsage: true}}, func(f *agent.Features) {
+			f.Endpoint, f.Files = "https://api.openai.com/v1", true
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := openai.New(c.config)
+			require.NoError(t, err)
+			want := usual
+			want.Model = c.config.Model
+			c.want(&want)
+			assert.Equal(t, want, d.Features())
+			assert.Equal(t, want.Provider+"/"+want.Model, d.String())
+		})
+	}
+}
+
+// TestVendor: what is different before the vendor itself.
+func TestVendor(t *testing.T) {
+	t.Setenv("OPENAI_BASE_URL", "")
+	ask := func(answer string, r agent.Request) (agent.Step, string) {
+		client := &caught{answer: answer}
+		d, err := openai.New(openai.Config{Model: "gpt-4o", APIKey: "k", HTTPClient: &http.Client{Transport: client}})
+		require.NoError(t, err)
+		step, err := d.Next(t.Context(), agent.NewState(agent.UserText("hi")).WithRequest(r)).Get()
+		require.NoError(t, err)
+		body, err := client.requests[0].GetBody()
+		require.NoError(t, err)
+		text, err := io.ReadAll(body)
+		require.NoError(t, err)
+		return step, string(text)
+	}
+	_, body := ask(good, agent.Request{MaxOutputTokens: 5, Output: &agent.Output{Schema: `{"type":"array"}`}})
+	assert.Equal(t, `{"model":"gpt-4o","max_completion_tokens":5,"messages":[{"content":"hi","role":"user"}]}`, body,
+		"the vendor has a name of its own for the limit, and answers with objects alone")
+
+	step, _ := ask(good, agent.Request{})
+	assert.InDelta(t, 9*2.5e-6+3*10e-6, step.Usage.Cost.MustGet(), 1e-12, "the list price")
+	step, _ = ask(strings.Replace(good, `"model"`, `"service_tier":"flex","model"`, 1), agent.Request{})
+	assert.Equal(t, mo.None[float64](), step.Usage.Cost, "the list has the standard tier")
+	step, _ = ask(strings.Replace(good, "gpt-4o-2024-08-06", "gpt-99", 1), agent.Request{})
+	assert.Equal(t, mo.None[float64](), step.Usage.Cost, "another model answered")
+	step, _ = ask(strings.Replace(good, `"usage"`, `"used"`, 1), agent.Request{})
+	assert.Equal(t, agent.Usage{}, step.Usage, "nobody counted")
+}
+
+func TestListPrices(t *testing.T) {
+	prices := openai.ListPrices()
+	assert.Equal(t, "2026-10-04", prices.AsOf())
+	astra := prices.Of("gpt-6-astra-2026-09-03").MustGet()
+	assert.Equal(t, drivers.Price{Input: 20, CacheRead: mo.Some(2.0), CacheWrite: mo.Some(25.0), Output: 75}, *astra.Over)
+	assert.InDelta(t, 0.272*20+0.000001*20, prices.Cost("gpt-6-astra", agent.Usage{InputTokens: 272_001}).MustGet(), 1e-9)
+	assert.InDelta(t, 0.272*10, prices.Cost("gpt-6-astra", agent.Usage{InputTokens: 272_000}).MustGet(), 1e-9)
+	assert.True(t, prices.Of("gpt-5.6-sol").IsAbsent())
+	assert.True(t, prices.Of("gpt-4o-audio-preview").IsAbsent(), "audio has prices of its own")
+}
+
+// TestRequestsThatAreNotSent: what cannot be asked fails before anybody is asked.
+func TestRequestsThatAreNotSent(t *testing.T) {
+	hello := agent.UserText("hello")
+	tools := agent.ToolsOf(weather)
+	lacks := func(take func(f *agent.Features)) func(*openai.Config) {
+		return func(c *openai.Config) { c.Features = take }
+	}
+	for name, c := range map[string]struct {
+		message agent.Message
+		request agent.Request
+		change  func(*openai.Config)
+		says    string
+	}{
+		"no tools":         {hello, agent.Request{Tools: tools}, lacks(func(f *agent.Features) { f.Tools = false }), "the request has tools, and openai/gpt-4o takes none"},
+		"nothing to call":  {hello, agent.Request{ToolChoice: agent.ToolsRequired}, nil, "a tool call is required, and there are no tools"},
+		"unknown tool":     {hello, agent.Request{Tools: tools, ToolChoice: "bash"}, nil, `the tool "bash" must be called, and there is none of that name`},
+		"schema":           {hello, agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "x", Parameters: "{"})}, nil, `the tool "x" has a schema that is not JSON`},
+		"output":           {hello, agent.Request{Output: &agent.Output{Schema: "{"}}, nil, "the schema of the output is not JSON"},
+		"reserved option":  {hello, agent.Request{Options: agent.Options{}.With("messages", 1)}, nil, `the option "messages" cannot be set: the messages are those of the run`},
+		"streaming option": {hello, agent.Request{Options: agent.Options{}.With("stream", true)}, nil, `the option "stream" cannot be set: the run decides whether a reply is streamed`},
+		"choices":          {hello, agent.Request{Options: agent.Options{}.With("n", 2)}, nil, `the option "n" cannot be set: a step has one reply`},
+		"option twice": {hello, agent.Request{Temperature: mo.Some(1.0), Options: agent.Options{}.With("temperature", 0)}, nil,
+			`the option "temperature" is set by the request already: leave one of them out`},
+		"option that is no JSON": {hello, agent.Request{Options: agent.Options{}.With("x", func() {})}, nil, `the value of "x" cannot be written as JSON`},
+		"image": {agent.User(agent.ImageURL("https://example.com")), agent.Request{}, lacks(func(f *agent.Features) { f.Images = false }),
+			"a message has an image, and openai/gpt-4o takes none"},
+		"file": {agent.User(agent.File("a.pdf", "application/pdf", nil)), agent.Request{}, nil, `a message has the file "a.pdf", and openai/gpt-4o takes none`},
+		"file by URL": {agent.User(agent.FileURL("a.pdf", "https://example.com/a.pdf")), agent.Request{}, lacks(func(f *agent.Features) { f.Files = true }),
+			`a message has the file "a.pdf" by its URL, and chat completions take files by their bytes only`},
+		"no role": {agent.Message{}, agent.Request{}, nil, `a message has the role "", which the chat format does not know`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", good))
+			change := c.change
+			if change == nil {
+				change = func(*openai.Config) {}
+			}
+			d := newDriver(t, endpoint.URL, change)
+			s := agent.NewState(c.message).WithRequest(c.request)
+			for _, ask := range []func() error{
+				func() error { return d.Next(t.Context(), s).Error() },
+				func() error { return d.Stream(t.Context(), s, func(agent.Delta) {}).Error() },
+			} {
+				err := ask()
+				require.ErrorContains(t, err, c.says)
+				assert.Equal(t, agent.KindBadRequest, agent.KindOf(err))
+			}
+			assert.Empty(t, endpoint.Requests())
+		})
+	}
+}
+
+// TestWithoutStreaming: before an endpoint that cannot stream, Stream tells of the
+// whole.
+func TestWithoutStreaming(t *testing.T) {
+	endpoint := modeltest.Golden(t, modeltest.ReadReply(t, "testdata/replies/whole-calls.http"))
+	d := newDriver(t, endpoint.URL, func(c *openai.Config) { c.Features = func(f *agent.Features) { f.Streaming = false } })
+	var got pieces
+	step, err := d.Stream(t.Context(), agent.NewState(agent.UserText("hello")), got.add).Get()
+	require.NoError(t, err)
+	got.check(t, step)
+	assert.NotContains(t, endpoint.Requests()[0].JSON(t), "stream")
+}

@@ -1,0 +1,120 @@
+package openai_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/openai"
+	"github.com/grapnel-go/grapnel/internal/modeltest"
+)
+
+// TestErrorTexts: what an error says as a whole. The kinds are held by TestFaults.
+func TestErrorTexts(t *testing.T) {
+	keyless := func(c *openai.Config) { c.APIKey = "" }
+	as := func(status int, body string) modeltest.Reply {
+		return modeltest.Body(status, "application/json", body).With("X-Request-Id", "req_1")
+	}
+	for name, c := range map[string]struct {
+		reply  modeltest.Reply
+		change func(*openai.Config)
+		want   string
+	}{
+		"wrong key": {
+			as(401, `{"error":{"message":"Incorrect API key provided: `+modeltest.Key+`.","type":"invalid_request_error","code":"invalid_api_key"}}`), nil,
+			`asking openai model "gpt-4o": not authorized (401 invalid_api_key): Incorrect API key provided: [redacted].; ` +
+				`see that the key is that of this service and still valid [request req_1]`,
+		},
+		"no key": {
+			as(401, `{"detail":"Unauthorized"}`), keyless,
+			`asking openai model "gpt-4o": not authorized (401): Unauthorized; no key was sent: set Config.APIKey [request req_1]`,
+		},
+		"no credit": {
+			as(429, `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}`), nil,
+			`asking openai model "gpt-4o": not authorized (429 insufficient_quota): You exceeded your current quota.; ` +
+				`the account has no credit left or has reached its limit: see its billing page [request req_1]`,
+		},
+		"rate limit": {
+			as(429, `{"error":{"message":"Slow down.","code":"rate_limit_exceeded"}}`).With("Retry-After-Ms", "1500").With("Retry-After", "2"), nil,
+			`asking openai model "gpt-4o": too many requests (429 rate_limit_exceeded): Slow down.; it wants to be left alone for 1.5s [request req_1]`,
+		},
+		"unknown model": {
+			as(404, `{"error":{"message":"model \"x\" not found","type":"api_error","param":null,"code":null}}`), nil,
+			`asking openai model "gpt-4o": the request was not accepted (404 api_error): model "x" not found; ` +
+				`see that the model's name is right, and that the base URL is all that stands before /chat/completions [request req_1]`,
+		},
+		"too long": {
+			as(400, `{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`), nil,
+			`asking openai model "gpt-4o": the messages are too long for the model (400 context_length_exceeded): ` +
+				`This model's maximum context length is 8192 tokens.; say less, or ask a model that reads more [request req_1]`,
+		},
+		"a number for a code": {
+			as(400, `{"object":"error","message":"temperature must be non-negative","type":"BadRequestError","code":400}`), nil,
+			`asking openai model "gpt-4o": the request was not accepted (400 400): temperature must be non-negative [request req_1]`,
+		},
+		"a page": {
+			modeltest.Body(502, "text/html", "<html>\n<h1>502 Bad Gateway</h1>\n"+strings.Repeat("x", 5000)), nil,
+			`asking openai model "gpt-4o": the call failed (502): <html> <h1>502 Bad Gateway</h1> ` + strings.Repeat("x", 1000-len("<html> <h1>502 Bad Gateway</h1> ")) + "…",
+		},
+		"a redirection": {
+			modeltest.Reply{Status: 304}, nil,
+			`asking openai model "gpt-4o": the call failed (304)`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := c.change
+			if change == nil {
+				change = func(*openai.Config) {}
+			}
+			endpoint := modeltest.Golden(t, c.reply)
+			err := newDriver(t, endpoint.URL, change).Next(t.Context(), agent.NewState(agent.UserText("hello"))).Error()
+			require.EqualError(t, err, c.want)
+			assert.Len(t, endpoint.Requests(), 1)
+		})
+	}
+}
+
+// TestRedirectsKeepTheKey: the key does not follow a redirection to another host.
+func TestRedirectsKeepTheKey(t *testing.T) {
+	elsewhere := modeltest.Golden(t, modeltest.Body(200, "application/json", good))
+	away := strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)
+	endpoint := modeltest.Golden(t, modeltest.Reply{Status: 307}.With("Location", away+"/v1/chat/completions"))
+	err := newDriver(t, endpoint.URL).Next(t.Context(), agent.NewState(agent.UserText("hello"))).Error()
+	require.Error(t, err)
+	assert.Empty(t, elsewhere.Requests())
+	t.Log(err)
+}
+
+// TestNoAnswer: who is not there, and who takes too long to answer.
+func TestNoAnswer(t *testing.T) {
+	d, err := openai.New(openai.Config{Model: "m", BaseURL: "http://user:secret-password@127.0.0.1:1/v1"})
+	require.NoError(t, err)
+	err = d.Next(t.Context(), agent.NewState(agent.UserText("hello"))).Error()
+	failure, ok := errors.AsType[*drivers.Error](err)
+	require.True(t, ok)
+	assert.Equal(t, agent.KindModel, failure.Kind)
+	assert.Contains(t, err.Error(), `asking openai model "m": the call failed: dial tcp 127.0.0.1:1`)
+	assert.NotContains(t, err.Error(), "secret")
+
+	slow := modeltest.Golden(t, modeltest.Reply{Wait: make(chan struct{})})
+	client := &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: time.Millisecond}}
+	t.Cleanup(client.CloseIdleConnections)
+	err = newDriver(t, slow.URL, func(c *openai.Config) { c.HTTPClient = client }).Next(t.Context(), agent.NewState(agent.UserText("hello"))).Error()
+	assert.Equal(t, agent.KindTimeout, agent.KindOf(err), "%v", err)
+}
+
+// TestContentThatIsNotText: what cannot be read is not taken for nothing.
+func TestContentThatIsNotText(t *testing.T) {
+	body := strings.Replace(good, `"ok"`, `[{"type":"text","text":"ok"}]`, 1)
+	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", body))
+	err := newDriver(t, endpoint.URL).Next(t.Context(), agent.NewState(agent.UserText("hello"))).Error()
+	require.ErrorContains(t, err, "the reply's content is not text")
+	assert.Equal(t, agent.KindBrokenStream, agent.KindOf(err))
+}
