@@ -50,8 +50,8 @@ func New(c Config) (*Driver, error) {
 		cache:    c.Cache,
 		prices:   c.Prices.OrElse(lo.Ternary(at.vendor, ListPrices(), drivers.Prices{})),
 		secrets:  at.secrets(c),
-		messages: agent.NewWireForm(blocksOf),
 	}
+	d.messages = agent.NewWireForm(d.blocksOf)
 	d.features.Priced = d.prices.Of(c.Model).IsPresent()
 	return d, nil
 }

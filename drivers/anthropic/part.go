@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 // partBlock is a part of what a user or a tool says: a text, an image or a document
 // block, or nil for what is left away (blank text, another's reasoning).
-func partBlock(p agent.Part) (any, error) {
+func (d *Driver) partBlock(p agent.Part) (any, error) {
 	if mediaType, data, ok := dataURL(p.URL); ok {
 		p.URL, p.MediaType, p.Data = "", mediaType, data
 	}
@@ -26,8 +27,14 @@ func partBlock(p agent.Part) (any, error) {
 		}
 		return &sdk.TextBlockParam{Text: p.Text}, nil
 	case agent.PartImage:
+		if !d.features.Images {
+			return nil, errors.New("there is an image, and the model sees none")
+		}
 		return imageBlock(p)
 	case agent.PartFile:
+		if !d.features.Files {
+			return nil, fmt.Errorf("there is the file %q, and the model reads none", p.Name)
+		}
 		return documentBlock(p)
 	}
 	return nil, nil

@@ -119,11 +119,11 @@ func (b *block) whole() json.RawMessage {
 	if !json.Valid(b.more) {
 		return b.raw
 	}
-	fields, err := object(b.raw)
-	if err != nil {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(b.raw, &fields) != nil {
 		return b.raw
 	}
-	fields["input"] = json.RawMessage(b.more)
+	fields["input"] = b.more
 	whole, err := json.Marshal(fields)
 	if err != nil {
 		return b.raw

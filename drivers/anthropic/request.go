@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -16,18 +17,33 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// request is the request as it is sent: its head, which is the SDK's, and the messages,
-// which were encoded when they were first sent.
+// request is the request as it is sent: its head, which is the SDK's, the options, and
+// the messages, which were encoded when they were first sent.
 func (d *Driver) request(s agent.State, stream bool) ([]byte, []option.RequestOption, error) {
-	if err := d.accepts(s.Request()); err != nil {
+	r := s.Request()
+	if err := d.accepts(r); err != nil {
 		return nil, nil, err
 	}
-	head, headers, err := d.head(s, stream)
+	extra, headers, err := options(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	out := append(bytes.TrimSuffix(head, []byte("}")), `,"messages":[`...)
-	out, err = d.appendMessages(out, s)
+	if stream {
+		extra["stream"] = json.RawMessage("true")
+	}
+	out, err := d.head(s, extra)
+	if err != nil {
+		return nil, nil, err
+	}
+	out = bytes.TrimSuffix(out, []byte("}"))
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(append(append(append(out, ','), quoted...), ':'), extra[name]...)
+	}
+	out, err = d.appendMessages(append(out, `,"messages":[`...), s)
 	return append(out, "]}"...), headers, err
 }
 
@@ -43,16 +59,13 @@ func (d *Driver) accepts(r agent.Request) error {
 	return nil
 }
 
-// head is everything of a request but the messages.
-func (d *Driver) head(s agent.State, stream bool) ([]byte, []option.RequestOption, error) {
+// head is everything of a request but the messages and the options. An option that
+// belongs into a member of the head is taken out of extra.
+func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, error) {
 	r := s.Request()
 	p := sdk.MessageNewParams{Model: d.modelOf(r), MaxTokens: d.maxTokens(r)}
 	if t, ok := r.Temperature.Get(); ok {
 		p.Temperature = param.NewOpt(t)
-	}
-	extra, headers, err := options(r)
-	if err != nil {
-		return nil, nil, err
 	}
 	system := []string{r.Instructions}
 	for _, m := range s.Messages() { // those that stand first are instructions, too
@@ -62,21 +75,22 @@ func (d *Driver) head(s agent.State, stream bool) ([]byte, []option.RequestOptio
 		system = append(system, m.Text())
 	}
 	if err := d.form(r, &p, extra, &system); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if text := strings.Join(lo.Filter(system, func(t string, _ int) bool { return !blank(t) }), "\n\n"); text != "" {
 		p.System = []sdk.TextBlockParam{{Text: text}}
 	}
-	if err := tools(r, &p); err != nil {
-		return nil, nil, err
+	if err := d.tools(r, &p); err != nil {
+		return nil, err
 	}
 	d.breakpoints(&p)
-	if stream {
-		extra["stream"] = true
+	if _, ok := extra["tool_choice"]; ok {
+		p.ToolChoice = sdk.ToolChoiceUnionParam{}
 	}
-	p.SetExtraFields(extra)
-	head, err := p.MarshalJSON()
-	return head, headers, err
+	if _, ok := extra["cache_control"]; ok {
+		p.CacheControl = sdk.CacheControlEphemeralParam{}
+	}
+	return p.MarshalJSON()
 }
 
 // maxTokens is how long the reply may be.
@@ -89,7 +103,7 @@ func (d *Driver) maxTokens(r agent.Request) int64 {
 
 // form asks for the form that the final answer must have: of the service, where it
 // can hold an answer to a schema, and of the model in words where not.
-func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string]any, system *[]string) error {
+func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string]json.RawMessage, system *[]string) error {
 	if r.Output == nil || r.Output.Schema == "" {
 		return nil
 	}
@@ -108,36 +122,25 @@ func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string
 	if !ok || len(simple) == 0 {
 		return errors.New("the schema of Request.Output is no JSON Schema that can be read")
 	}
-	p.OutputConfig.Format.Schema = simple
-	if given, ok := extra["output_config"]; ok { // effort, say, with which it is one object
-		fields, err := object(given)
-		if err != nil {
-			return fmt.Errorf("option \"output_config\": %w", err)
-		}
-		if _, ok := fields["format"]; ok {
-			return errors.New("option \"output_config\" has a format, and so has Request.Output: leave one away")
-		}
-		p.OutputConfig.SetExtraFields(fields)
-		delete(extra, "output_config")
+	config := map[string]json.RawMessage{} // with effort, say, it is one object
+	if given, ok := extra["output_config"]; ok && json.Unmarshal(given, &config) != nil {
+		return errors.New("option \"output_config\" is no JSON object")
 	}
+	if _, ok := config["format"]; ok {
+		return errors.New("option \"output_config\" has a format, and so has Request.Output: leave one away")
+	}
+	delete(extra, "output_config")
+	format, err := sdk.JSONOutputFormatParam{Schema: simple}.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("the schema of Request.Output: %w", err)
+	}
+	config["format"] = format
+	p.OutputConfig = param.Override[sdk.OutputConfigParam](config)
 	return nil
 }
 
-// object is a value as the members of a JSON object.
-func object(v any) (map[string]any, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, errors.New("it is no JSON object")
-	}
-	return lo.MapValues(fields, func(raw json.RawMessage, _ string) any { return raw }), nil
-}
-
 // tools offers the tools and says whether one must be called.
-func tools(r agent.Request, p *sdk.MessageNewParams) error {
+func (d *Driver) tools(r agent.Request, p *sdk.MessageNewParams) error {
 	if r.Tools.Len() == 0 {
 		return nil
 	}
@@ -156,14 +159,21 @@ func tools(r agent.Request, p *sdk.MessageNewParams) error {
 		}
 		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: tool})
 	}
+	single := param.Opt[bool]{}
+	if !d.features.ParallelCalls {
+		single = param.NewOpt(true)
+	}
 	switch r.ToolChoice {
 	case agent.ToolsAuto:
+		if single.Valid() {
+			p.ToolChoice.OfAuto = &sdk.ToolChoiceAutoParam{DisableParallelToolUse: single}
+		}
 	case agent.ToolsRequired:
-		p.ToolChoice.OfAny = &sdk.ToolChoiceAnyParam{}
+		p.ToolChoice.OfAny = &sdk.ToolChoiceAnyParam{DisableParallelToolUse: single}
 	case agent.ToolsNone:
 		p.ToolChoice.OfNone = lo.ToPtr(sdk.NewToolChoiceNoneParam())
 	default:
-		p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: string(r.ToolChoice)}
+		p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: string(r.ToolChoice), DisableParallelToolUse: single}
 	}
 	return nil
 }
@@ -196,26 +206,29 @@ var instead = map[string]string{
 
 // options are the settings that the request has for this service: members of the
 // body, and "betas", which are a header.
-func options(r agent.Request) (map[string]any, []option.RequestOption, error) {
-	extra := maps.Collect(r.Options.All())
-	for name := range extra {
-		if place, ok := instead[name]; ok {
-			return nil, nil, fmt.Errorf("option %q would overwrite what the driver sends: it comes from %s", name, place)
-		}
-	}
-	if _, ok := extra["tool_choice"]; ok && r.ToolChoice != agent.ToolsAuto {
-		return nil, nil, errors.New("option \"tool_choice\" would overwrite Request.ToolChoice: leave one away")
-	}
+func options(r agent.Request) (map[string]json.RawMessage, []option.RequestOption, error) {
+	extra := map[string]json.RawMessage{}
 	var headers []option.RequestOption
-	if given, ok := extra["betas"]; ok {
-		delete(extra, "betas")
-		text, err := json.Marshal(given)
-		var names []string
-		if err != nil || json.Unmarshal(text, &names) != nil {
-			return nil, nil, errors.New("option \"betas\" must be a list of names")
+	for name, value := range r.Options.All() {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, nil, fmt.Errorf("option %q cannot be sent: %w", name, err)
 		}
-		for _, name := range names {
-			headers = append(headers, option.WithHeaderAdd("anthropic-beta", name))
+		switch place, set := instead[name]; {
+		case set:
+			return nil, nil, fmt.Errorf("option %q would overwrite what the driver sends: it comes from %s", name, place)
+		case name == "tool_choice" && r.ToolChoice != agent.ToolsAuto:
+			return nil, nil, errors.New("option \"tool_choice\" would overwrite Request.ToolChoice: leave one away")
+		case name == "betas":
+			var betas []string
+			if json.Unmarshal(raw, &betas) != nil {
+				return nil, nil, errors.New("option \"betas\" must be a list of names")
+			}
+			for _, beta := range betas {
+				headers = append(headers, option.WithHeaderAdd("anthropic-beta", beta))
+			}
+		default:
+			extra[name] = raw
 		}
 	}
 	return extra, headers, nil

@@ -31,9 +31,16 @@ func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
 		}
 		t.add(m.Role(), blocks)
 	}
+	if !t.began {
+		t.add(agent.RoleUser, nothing)
+	}
 	t.end()
 	return t.out, nil
 }
+
+// nothing is what a user says who says nothing: the service wants to be told
+// something, and by a user first.
+const nothing = `{"text":"(empty)","type":"text"}`
 
 // turns joins the blocks of messages to turns.
 type turns struct {
@@ -53,6 +60,9 @@ func (t *turns) add(role agent.Role, blocks string) {
 		speaker = "assistant"
 	}
 	if t.open != speaker {
+		if !t.began && speaker == "assistant" {
+			t.add(agent.RoleUser, nothing)
+		}
 		t.end()
 		if t.began {
 			t.out = append(t.out, ',')
@@ -88,20 +98,23 @@ func (t *turns) end() {
 
 // blocksOf is what a message says as the service's content blocks, with commas
 // between them: what is remembered of each message.
-func blocksOf(m agent.Message) ([]byte, error) {
+func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 	var blocks []sdk.ContentBlockParamUnion
 	var err error
 	switch m.Role() {
 	case agent.RoleTool:
-		blocks, err = resultBlocks(m)
+		blocks, err = d.resultBlocks(m)
 	case agent.RoleAssistant:
 		blocks = assistantBlocks(m)
 	case agent.RoleSystem:
 		blocks = []sdk.ContentBlockParamUnion{sdk.NewTextBlock("<system>\n" + m.Text() + "\n</system>")}
 	case agent.RoleUser:
-		blocks, err = userBlocks(m)
+		blocks, err = d.userBlocks(m)
 	default:
 		return nil, fmt.Errorf("the role %q is not known", m.Role())
+	}
+	if err == nil && len(blocks) == 0 && m.Role() == agent.RoleUser {
+		return []byte(nothing), nil
 	}
 	if err != nil || len(blocks) == 0 {
 		return nil, err
@@ -113,11 +126,11 @@ func blocksOf(m agent.Message) ([]byte, error) {
 // blank reports whether a text says nothing: the service refuses such blocks.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// userBlocks is what a user says. One who says nothing still has a turn.
-func userBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
+// userBlocks is what a user says.
+func (d *Driver) userBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, p := range m.Content().Parts() {
-		block, err := partBlock(p)
+		block, err := d.partBlock(p)
 		if err != nil {
 			return nil, err
 		}
@@ -130,17 +143,14 @@ func userBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
 			blocks = append(blocks, sdk.ContentBlockParamUnion{OfDocument: b})
 		}
 	}
-	if len(blocks) == 0 {
-		blocks = append(blocks, sdk.NewTextBlock("(empty)"))
-	}
 	return blocks, nil
 }
 
 // resultBlocks is the answer to a call.
-func resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
+func (d *Driver) resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
 	result := &sdk.ToolResultBlockParam{ToolUseID: wireID(m.CallID())}
 	for _, p := range m.Content().Parts() {
-		block, err := partBlock(p)
+		block, err := d.partBlock(p)
 		if err != nil {
 			return nil, err
 		}
