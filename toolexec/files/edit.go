@@ -130,18 +130,12 @@ func hint(text, part string) string {
 			n, effort = n+1, effort-1
 		}
 		if n == len(wanted) {
-			return fmt.Sprintf("; with other white space it is, from line %d: %s", i+1, quoted(lines[i:i+n]))
+			return fmt.Sprintf("; with other white space it is, from line %d: %s", i+1, quote(strings.Join(lines[i:i+n], "\n")))
 		}
 	}
 	if first > 0 {
 		return fmt.Sprintf("; its first line is, at line %d, but what follows is different: %s",
-			first, quoted(lines[first-1:min(len(lines), first+2)]))
+			first, quote(strings.Join(lines[first-1:min(len(lines), first+2)], "\n")))
 	}
 	return ": read the file and copy the text from there"
-}
-
-// quoted is some lines with their white space to be seen.
-func quoted(lines []string) string {
-	text := strings.Join(lines, "\n")
-	return strconv.Quote(lo.Ternary(len(text) > 400, lo.Substring(text, 0, 400)+"…", text))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -22,7 +23,7 @@ type Error struct {
 	Err error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s %q: %s", e.Op, e.Path, e.Problem) }
+func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Op, quote(e.Path), e.Problem) }
 
 // Unwrap is what the system said.
 func (e *Error) Unwrap() error { return e.Err }
@@ -43,6 +44,8 @@ func failed(op, path string, err error) *Error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Problem = "there is no such file or directory"
+	case errors.Is(err, fs.ErrExist):
+		e.Problem = "there is a file where a directory would have to be"
 	case errors.Is(err, fs.ErrPermission):
 		e.Problem = "the system does not permit it"
 	case errors.Is(err, fs.ErrClosed):
@@ -53,6 +56,14 @@ func failed(op, path string, err error) *Error {
 		e.Problem = cause(err).Error()
 	}
 	return e
+}
+
+// quote quotes a text, or the beginning of a long one.
+func quote(text string) string {
+	if len(text) > 300 {
+		text = strings.ToValidUTF8(text[:300], "") + "…"
+	}
+	return strconv.Quote(text)
 }
 
 // cause is what the system said, without the names that os puts before it.

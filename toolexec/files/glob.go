@@ -34,7 +34,7 @@ func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 		base, rest = doublestar.SplitPattern(rest)
 	}
 	dir = path.Join(dir, base)
-	levels := deepest
+	levels := 0
 	if !strings.Contains(rest, "**") {
 		levels = strings.Count(rest, "/") + 1
 	}

@@ -73,7 +73,7 @@ func (t *Tree) Grep(ctx context.Context, in GrepArgs) (Matches, error) {
 			err = problem(op, in.Path, "it is binary, or larger than %d bytes: it is not searched", t.config.MaxWriteBytes)
 		}
 	} else {
-		err = w.below(ctx, name, deepest, func(name string, d fs.DirEntry) error {
+		err = w.below(ctx, name, 0, func(name string, d fs.DirEntry) error {
 			if !d.Type().IsRegular() || !s.wanted(name) {
 				return nil
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -60,4 +61,22 @@ func call(t testing.TB, tree *files.Tree, tool, arguments string) *agent.ToolRes
 	r, err := x.Execute(context.Background(), agent.State{}, p).Get()
 	require.NoError(t, err)
 	return r
+}
+
+// callRapid is call inside of a property, and gives the text.
+func callRapid(t *rapid.T, tree *files.Tree, tool, arguments string) string {
+	for _, tl := range tree.Tools() {
+		if tl.Spec().Name != tool {
+			continue
+		}
+		body, err := tl.Prepare(arguments)
+		if err != nil {
+			return err.Error()
+		}
+		out, err := body.Run(context.Background(), toolexec.Call{})
+		require.NoError(t, err)
+		return out.Content.Text()
+	}
+	t.Fatalf("no tool %s", tool)
+	return ""
 }

@@ -89,14 +89,14 @@ func (t *Tree) missed(ctx context.Context, err error, name string) error {
 	parent = path.Clean(parent)
 	list, _, dirErr := t.entries(ctx, parent, 1000)
 	if dirErr != nil && parent != "." {
-		e.Problem += "; nor is there a directory " + strconv.Quote(parent)
+		e.Problem += "; nor is there a directory " + quote(parent)
 	}
 	near := lo.FilterMap(list, func(d fs.DirEntry, _ int) (string, bool) {
 		return path.Join(parent, d.Name()), alike(base, d.Name())
 	})
 	if len(near) == 0 { // the right name in another directory
 		w := &walk{tree: t, left: 2000}
-		_ = w.below(ctx, ".", 1<<20, func(name string, d fs.DirEntry) error {
+		_ = w.below(ctx, ".", 0, func(name string, d fs.DirEntry) error {
 			if strings.EqualFold(path.Base(name), base) {
 				near = append(near, name)
 			}
@@ -104,33 +104,35 @@ func (t *Tree) missed(ctx context.Context, err error, name string) error {
 		})
 	}
 	if len(near) > 0 {
-		near = lo.Map(near[:min(3, len(near))], func(name string, _ int) string { return strconv.Quote(name) })
+		near = lo.Map(near[:min(3, len(near))], func(name string, _ int) string { return quote(name) })
 		e.Problem += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return e
 }
 
-// alike reports whether one name may be a slip of the pen for the other: up to a third of its letters differ, or one
-// is in the other.
+// alike reports whether one name may be a slip of the pen for the other: in up to a third of its letters, letters that
+// changed places counting as one, or because one is in the other.
 func alike(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
-	if short := min(len(a), len(b)); short >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
+	if min(len(a), len(b)) >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
 		return true
 	}
 	if len(a) > 64 || len(b) > 64 {
 		return false
 	}
-	row := lo.Range(len(b) + 1)
+	rows := [][]int{nil, lo.Range(len(b) + 1)}
 	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
+		above, row := rows[i+1], []int{i + 1}
 		for j := range len(b) {
-			changed := before + lo.Ternary(a[i] == b[j], 0, 1)
-			before = row[j+1]
-			row[j+1] = min(changed, row[j]+1, before+1)
+			slips := min(above[j]+lo.Ternary(a[i] == b[j], 0, 1), row[j]+1, above[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				slips = min(slips, rows[i][j-1]+1)
+			}
+			row = append(row, slips)
 		}
+		rows = append(rows, row)
 	}
-	return row[len(b)] <= len(a)/3
+	return rows[len(a)+1][len(b)] <= len(a)/3
 }
 
 // shown is a path as it is told: quoted where it could be taken for something else.

@@ -20,18 +20,23 @@ type walk struct {
 	left       int  // how many entries it may still look at
 	unreadable int  // directories and files that could not be read
 	cut        bool // there was more to look at
+	bottomless bool // it goes as deep as walks go
+	deeper     bool // and there was more below that
 }
 
 func (t *Tree) walk() *walk { return &walk{tree: t, left: t.config.MaxWalk} }
 
-// below calls visit for what is in a directory, and below that as many levels deep as depth says, in the order of the
-// paths. It ends with the first error of visit, or with ctx; a directory further down that cannot be read is counted.
+// below calls visit for what is in a directory, and below that as many levels deep as depth says, 0 meaning all, in the
+// order of the paths. It ends with the first error of visit, or with ctx; a directory further down that cannot be read is counted.
 func (w *walk) below(ctx context.Context, dir string, depth int, visit func(name string, d fs.DirEntry) error) error {
 	list, err := w.list(ctx, dir)
 	if err != nil {
 		return err
 	}
-	return w.through(ctx, dir, list, min(depth, deepest), visit)
+	if depth <= 0 || depth > deepest {
+		depth, w.bottomless = deepest, true
+	}
+	return w.through(ctx, dir, list, depth, visit)
 }
 
 func (w *walk) through(
@@ -53,7 +58,11 @@ func (w *walk) through(
 		if err := visit(name, d); err != nil {
 			return err
 		}
-		if !d.IsDir() || depth <= 1 {
+		if !d.IsDir() {
+			continue
+		}
+		if depth <= 1 {
+			w.deeper = w.bottomless
 			continue
 		}
 		inner, err := w.list(ctx, name)
@@ -82,6 +91,9 @@ func (w *walk) notes() []string {
 	var notes []string
 	if w.cut {
 		notes = append(notes, "stopped after looking at "+strconv.Itoa(w.tree.config.MaxWalk)+" files and directories: say a path further down")
+	}
+	if w.deeper {
+		notes = append(notes, "what is more than "+strconv.Itoa(deepest)+" levels down was not looked at: say a path further down")
 	}
 	if w.unreadable > 0 {
 		notes = append(notes, strconv.Itoa(w.unreadable)+" could not be read")
