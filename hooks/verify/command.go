@@ -1,0 +1,82 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Command is a program whose success is the check, such as go test.
+type Command struct {
+	// Dir is where it runs. Empty means where this program does.
+	Dir string
+	// Args are the program and its arguments. No shell reads them.
+	Args []string
+	// Env is its environment, as in exec.Cmd. Nil means those variables of this program that programs need to find
+	// their files: PATH, HOME and the like, and those of the Go tools. The tests that a model wrote see no API keys.
+	Env []string
+}
+
+// passed names the variables that a Command without Env gets.
+var passed = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_CACHE_HOME",
+	"GOROOT", "GOPATH", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOTOOLCHAIN", "GOTMPDIR", "CGO_ENABLED", "CC", "CXX",
+	"SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PATHEXT", "TEMP", "TMP",
+}
+
+// Check runs the program: it passes when the program exits with 0. What it wrote, both streams as they came, is the
+// output. When ctx is done, the program is killed with all of its process group, and so is what it leaves behind. That
+// it cannot be started is an error.
+func (p Command) Check(ctx context.Context, _ agent.State) (Verdict, error) {
+	if len(p.Args) == 0 {
+		return Verdict{}, errors.New("there is no program: set Command.Args")
+	}
+	var out tail
+	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...) //nolint:gosec // that is what it is for
+	cmd.Dir, cmd.Env = p.Dir, p.environ()
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = time.Second // for pipes that somebody holds open
+	ownGroup(cmd)
+	err := cmd.Run()
+	killGroup(cmd)
+	if cmd.ProcessState == nil {
+		return Verdict{}, fmt.Errorf("running %s: %w", p.Args[0], err)
+	}
+	if cmd.ProcessState.Success() && ctx.Err() == nil {
+		return Verdict{Passed: true, Output: out.String()}, nil
+	}
+	return Verdict{Output: fmt.Sprintf("%s\n%s: %s", strings.TrimSpace(out.String()), strings.Join(p.Args, " "), cmd.ProcessState)}, nil
+}
+
+func (p Command) environ() []string {
+	if p.Env != nil {
+		return p.Env
+	}
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(passed, name)
+	})
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ kept []byte }
+
+// tailBytes is how much of the end is kept; more than a model is told.
+const tailBytes = 64 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p[max(0, len(p)-tailBytes):]...)
+	if len(t.kept) > 2*tailBytes {
+		t.kept = append(t.kept[:0], t.kept[len(t.kept)-tailBytes:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(t.kept[max(0, len(t.kept)-tailBytes):]) }

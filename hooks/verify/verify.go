@@ -1,0 +1,112 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// What Options that say nothing mean.
+const (
+	DefaultName     = "verify"
+	DefaultAttempts = 3
+	DefaultTimeout  = 5 * time.Minute
+	DefaultMaxBytes = 4 << 10
+)
+
+// Check looks whether the work is done. An error says that it could not find out, which is not a "no". It must return
+// soon after ctx is done, and be safe for concurrent use.
+type Check func(ctx context.Context, s agent.State) (Verdict, error)
+
+// Verdict is what a check found. The zero Verdict is a no without a word.
+type Verdict struct {
+	Passed bool
+	// Output is what the model is told when it has not passed: what is wrong. Its end counts.
+	Output string
+}
+
+// Options is how often and how long is checked. The zero value is the default.
+type Options struct {
+	// Name is the hook's name. Empty means DefaultName.
+	Name string
+	// Attempts is how often in one run the model is sent back to work. Zero means DefaultAttempts, less than zero not at
+	// all. More than hooks.DefaultContinuations has no effect.
+	Attempts int
+	// Timeout is how long one check may take. Zero means DefaultTimeout.
+	Timeout time.Duration
+	// MaxBytes is how much of the end of the output the model is told. Zero means DefaultMaxBytes.
+	MaxBytes int
+	// Clean, when set, is what may be told of the output: where secrets are taken out. What a check says passes through
+	// no PostToolUse hook. It must be safe for concurrent use.
+	Clean func(output string) string
+}
+
+// Hook is a control at Stop that lets a run end only when the check has passed.
+func Hook(check Check, o Options) hooks.Hook {
+	o.Name = cmp.Or(o.Name, DefaultName)
+	o.Attempts = min(cmp.Or(o.Attempts, DefaultAttempts), hooks.DefaultContinuations)
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	sentBack := agent.NewScratch[int](nil)
+	return hooks.On(hooks.AtStop, o.Name, func(ctx context.Context, c hooks.StopContext) hooks.Result {
+		if check == nil {
+			return c.Fail(errors.New("there is no check: give verify.Hook one"))
+		}
+		verdict, err := o.make(ctx, check, c.State())
+		switch {
+		case err != nil:
+			return c.Fail(fmt.Errorf("checking: %w", err))
+		case verdict.Passed:
+			return c.Allow()
+		}
+		count, told := sentBack.Of(c.State()), o.told(verdict.Output)
+		if *count >= o.Attempts || c.Continuations() >= hooks.DefaultContinuations {
+			return c.Stop(fmt.Sprintf("the check has not passed, and the model was sent back %d times: %s", *count, told))
+		}
+		*count++
+		return c.Continue(fmt.Sprintf("You are not done: the check that your work must pass has failed (%d of %d). Mend what is wrong.\n\n%s",
+			*count, o.Attempts, told))
+	}).WithTimeout(o.Timeout + slack)
+}
+
+// slack is how long a check may take to return when its time is up.
+const slack = 10 * time.Second
+
+// make makes the check, as long as it may take.
+func (o Options) make(ctx context.Context, check Check, s agent.State) (Verdict, error) {
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	verdict, err := check(limited, s)
+	switch {
+	case ctx.Err() != nil:
+		return Verdict{}, context.Cause(ctx)
+	case limited.Err() != nil && !verdict.Passed:
+		return Verdict{Output: fmt.Sprintf("%s\nThe check did not end within %v.", verdict.Output, o.Timeout)}, nil
+	}
+	return verdict, err
+}
+
+// told is the end of the output, from the beginning of a line if there is one.
+func (o Options) told(output string) string {
+	if o.Clean != nil {
+		output = o.Clean(output)
+	}
+	output = strings.TrimSpace(strings.ToValidUTF8(output, "\ufffd"))
+	if missing := len(output) - o.MaxBytes; missing > 0 {
+		if line := strings.IndexByte(output[missing-1:], '\n'); line >= 0 && line < o.MaxBytes/2 {
+			missing += line
+		}
+		output = fmt.Sprintf("[… %d bytes before this left out …]\n%s", missing, strings.ToValidUTF8(output[missing:], ""))
+	}
+	return cmp.Or(output, "It said nothing.")
+}
