@@ -187,13 +187,16 @@ func (w writer) assistant(m agent.Message) ([]part, error) {
 			parts = append(parts, sent)
 		}
 	}
-	for i, c := range m.Calls() {
+	first := len(parts)
+	some := w.older
+	for _, c := range m.Calls() {
 		sent := part{Call: &functionCall{ID: wireID(c.ID), Name: c.Name, Arguments: arguments(c.Arguments)}}
 		sent.Signature = signed[c.ID]
-		if i == 0 && len(signed) == 0 && !w.older {
-			sent.Signature = unsigned
-		}
+		some = some || sent.Signature != ""
 		parts = append(parts, sent)
+	}
+	if !some && m.CallCount() > 0 {
+		parts[first].Signature = unsigned
 	}
 	return parts, nil
 }

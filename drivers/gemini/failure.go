@@ -63,6 +63,8 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 		e.Kind, e.Err = agent.KindModel, d.redacted(err)
 	case x.cut != nil:
 		e.Err = d.redacted(x.cut)
+	case x.status >= 300: // and its words could not be read
+		e.Kind, e.Status, e.Err = drivers.KindOfStatus(x.status), x.status, d.redacted(err)
 	default: // the SDK's words hold the whole answer
 		e.Message = "the answer is not what the Gemini API says: " + excerpt(d.at.redact(string(x.text)))
 	}

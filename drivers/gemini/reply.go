@@ -51,21 +51,25 @@ func (r *reply) add(piece *genai.GenerateContentResponse, raw []byte, emit func(
 	}
 	c := piece.Candidates[0]
 	r.answered = true
+	var parts []*genai.Part
+	if c.Content != nil {
+		parts = c.Content.Parts
+	}
 	if c.FinishReason != "" && c.FinishReason != genai.FinishReasonUnspecified {
-		r.finish, r.note = c.FinishReason, c.FinishMessage
+		r.finish = c.FinishReason
+		if r.reason() == agent.FinishError {
+			r.note = found(raw, len(parts)).note
+		}
 	}
-	if c.Content == nil {
-		return
-	}
-	var texts []string // of the arguments, by part
-	for i, p := range c.Content.Parts {
+	var l lost
+	for i, p := range parts {
 		switch {
 		case p == nil:
 		case p.FunctionCall != nil:
-			if texts == nil {
-				texts = argumentTexts(raw, len(c.Content.Parts))
+			if l.arguments == nil {
+				l = found(raw, len(parts))
 			}
-			r.call(p, texts[i], emit)
+			r.call(p, l.arguments[i], emit)
 		case p.InlineData != nil:
 			kind := lo.Ternary(strings.HasPrefix(p.InlineData.MIMEType, "image/"), agent.PartImage, agent.PartFile)
 			r.whole(agent.Part{Kind: kind, MediaType: p.InlineData.MIMEType, Data: agent.Bytes(p.InlineData.Data)}, p)
@@ -156,14 +160,21 @@ func wireID(id string) string {
 	return id
 }
 
-// argumentTexts is the arguments of the calls in a reply as the model wrote them, by
-// part: decoding loses the order of members, digits of long numbers, and names that
-// are given twice.
-func argumentTexts(raw []byte, parts int) []string {
-	texts := make([]string, parts)
+// lost is what the SDK leaves out of a piece, or changes.
+type lost struct {
+	note string
+	// arguments is those of calls as the model wrote them, by part: decoding loses the
+	// order of members, digits of long numbers, and names that are given twice.
+	arguments []string
+}
+
+// found reads it in the JSON of the piece, which has that many parts.
+func found(raw []byte, parts int) lost {
+	l := lost{arguments: make([]string, parts)}
 	var said struct {
 		Candidates []struct {
-			Content struct {
+			FinishMessage string `json:"finishMessage"`
+			Content       struct {
 				Parts []struct {
 					FunctionCall struct {
 						Args json.RawMessage `json:"args"`
@@ -173,15 +184,16 @@ func argumentTexts(raw []byte, parts int) []string {
 		} `json:"candidates"`
 	}
 	if json.Unmarshal(raw, &said) != nil || len(said.Candidates) == 0 || len(said.Candidates[0].Content.Parts) != parts {
-		return texts
+		return l
 	}
+	l.note = said.Candidates[0].FinishMessage
 	for i, p := range said.Candidates[0].Content.Parts {
 		var out bytes.Buffer
 		if json.Compact(&out, p.FunctionCall.Args) == nil && out.String() != "null" {
-			texts[i] = out.String()
+			l.arguments[i] = out.String()
 		}
 	}
-	return texts
+	return l
 }
 
 func marshalled(args map[string]any) string {

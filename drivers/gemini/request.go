@@ -36,6 +36,9 @@ var elsewhere = map[string]string{
 // body is the body of a request. The messages in it were written when they were
 // first seen.
 func (d *Driver) body(model string, s agent.State) (map[string]any, error) {
+	if strings.ContainsAny(model, "?&#%") || strings.Contains(model, "..") {
+		return nil, fmt.Errorf("%q is no name of a model", model)
+	}
 	r := s.Request()
 	system := []string{r.Instructions}
 	contents, err := d.contents(model, s, &system)
