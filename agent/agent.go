@@ -255,8 +255,7 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 	if l == nil {
 		return mo.Err[State](errForeign)
 	}
-	l.request = s.read().request
-	s = s.letIn()
+	s = s.settled().letIn()
 	for {
 		if ctx.Err() != nil {
 			return mo.Ok(cancelled(ctx, s))

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"sync/atomic"
@@ -24,20 +25,23 @@ type Message struct {
 }
 
 // messageBody is written while a message is made and never again, but for wire,
-// which caches what the fields already say.
+// which caches what the fields already say. What is said in it stands in one of
+// two places: a message of role tool is a view of a result, which says it all.
 type messageBody struct {
+	*speech
+	result *ToolResult
+	wire   atomic.Pointer[wired]
+}
+
+// speech is what a system, user or assistant message says.
+type speech struct {
 	role    Role
 	content Content
 	calls   []ToolCall
 	source  string
-	callID  string
-	tool    string
-	status  ToolStatus
-	reason  ReasonCode
-	wire    atomic.Pointer[wired]
 }
 
-var emptyBody messageBody
+var emptyBody = messageBody{speech: new(speech)}
 
 func (m Message) read() *messageBody {
 	if m.body == nil {
@@ -46,19 +50,29 @@ func (m Message) read() *messageBody {
 	return m.body
 }
 
+// said is a message of a role other than tool.
+func said(what speech) Message {
+	b := &struct {
+		messageBody
+		speech
+	}{speech: what}
+	b.messageBody.speech = &b.speech
+	return Message{&b.messageBody}
+}
+
 // System is a message that instructs the model.
 func System(text string) Message {
-	return Message{&messageBody{role: RoleSystem, content: TextContent(text)}}
+	return said(speech{role: RoleSystem, content: TextContent(text)})
 }
 
 // User is what a user says: text, images, files.
 func User(parts ...Part) Message {
-	return Message{&messageBody{role: RoleUser, content: ContentOf(parts...)}}
+	return said(speech{role: RoleUser, content: ContentOf(parts...)})
 }
 
 // UserText is what a user says in plain text.
 func UserText(text string) Message {
-	return Message{&messageBody{role: RoleUser, content: TextContent(text)}}
+	return said(speech{role: RoleUser, content: TextContent(text)})
 }
 
 // Assistant is a model's reply: text, calls, or both. The calls are copied.
@@ -68,105 +82,133 @@ func Assistant(text string, calls ...ToolCall) Message {
 
 // AssistantContent is a model's reply with content of several parts.
 func AssistantContent(content Content, calls ...ToolCall) Message {
-	if len(calls) == 1 { // most replies: the call lies in the body's own allocation
-		b := &struct {
-			messageBody
-			call [1]ToolCall
-		}{call: [1]ToolCall{calls[0]}}
-		b.call[0].Index = 0
-		b.role, b.content, b.calls = RoleAssistant, content, b.call[:]
-		return Message{&b.messageBody}
+	if len(calls) != 1 {
+		return said(speech{role: RoleAssistant, content: content, calls: numbered(calls)})
 	}
-	return Message{&messageBody{role: RoleAssistant, content: content, calls: numbered(calls)}}
+	b := &struct { // most replies: all lies in one allocation
+		messageBody
+		speech
+		call [1]ToolCall
+	}{call: [1]ToolCall{calls[0]}}
+	b.call[0].Index = 0
+	b.role, b.content, b.calls = RoleAssistant, content, b.call[:]
+	b.messageBody.speech = &b.speech
+	return Message{&b.messageBody}
 }
 
 // ToolAnswer is the message that answers a tool call: what the model is told of
-// the result.
+// the result, which is copied.
 func ToolAnswer(r *ToolResult) Message {
-	b := new(messageBody)
-	b.answer(r)
-	return Message{b}
-}
-
-// answer fills a new body in.
-func (b *messageBody) answer(r *ToolResult) {
-	b.role, b.content, b.callID, b.tool = RoleTool, r.Content, r.CallID(), r.Tool()
-	b.status, b.reason, b.source = r.Status, r.Reason, r.DecidedBy
+	own := *r
+	return Message{&messageBody{result: &own}}
 }
 
 // Role says who speaks.
-func (m Message) Role() Role { return m.read().role }
+func (m Message) Role() Role {
+	b := m.read()
+	if b.result != nil {
+		return RoleTool
+	}
+	return b.role
+}
 
 // Content is what is said.
-func (m Message) Content() Content { return m.read().content }
+func (m Message) Content() Content {
+	b := m.read()
+	if b.result != nil {
+		return b.result.Content
+	}
+	return b.content
+}
 
 // Text is the text of the content.
-func (m Message) Text() string { return m.read().content.Text() }
+func (m Message) Text() string { return m.Content().Text() }
+
+// list is the tool calls, which must not be written.
+func (m Message) list() []ToolCall {
+	b := m.read()
+	if b.result != nil {
+		return nil
+	}
+	return b.calls
+}
 
 // CallCount is the number of tool calls an assistant message asks for.
-func (m Message) CallCount() int { return len(m.read().calls) }
+func (m Message) CallCount() int { return len(m.list()) }
 
 // Call is tool call i, in the order the model asked. It panics when i is out of
 // range.
-func (m Message) Call(i int) ToolCall { return m.read().calls[i] }
+func (m Message) Call(i int) ToolCall { return m.list()[i] }
 
 // Calls iterates over the tool calls in the order the model asked.
-func (m Message) Calls() iter.Seq2[int, ToolCall] { return slices.All(m.read().calls) }
+func (m Message) Calls() iter.Seq2[int, ToolCall] { return slices.All(m.list()) }
+
+// emptyResult is the result of a message that answers no call.
+var emptyResult ToolResult
+
+func (m Message) result() *ToolResult { return cmp.Or(m.read().result, &emptyResult) }
 
 // CallID is the id of the call that a tool message answers.
-func (m Message) CallID() string { return m.read().callID }
+func (m Message) CallID() string { return m.result().CallID() }
 
 // Tool is the name of the tool that a tool message answers for.
-func (m Message) Tool() string { return m.read().tool }
+func (m Message) Tool() string { return m.result().Tool() }
 
 // Status says what became of the call that a tool message answers; it is empty
 // on other messages.
-func (m Message) Status() ToolStatus { return m.read().status }
+func (m Message) Status() ToolStatus { return m.result().Status }
 
 // Reason is the code of why the call was not executed or failed.
-func (m Message) Reason() ReasonCode { return m.read().reason }
+func (m Message) Reason() ReasonCode { return m.result().Reason }
 
 // IsError reports whether a tool message tells the model of something that did
 // not work or was not done.
-func (m Message) IsError() bool { return m.read().reason != "" || m.read().status == ToolFailed }
+func (m Message) IsError() bool { return m.result().IsError() }
 
 // Source is who put the message in, where that was neither the user, the model
 // nor a tool: the name of a hook, for example. Empty otherwise.
-func (m Message) Source() string { return m.read().source }
+func (m Message) Source() string {
+	b := m.read()
+	if b.result != nil {
+		return b.result.DecidedBy
+	}
+	return b.source
+}
 
 // WithSource returns the message with its source set.
 func (m Message) WithSource(source string) Message {
-	b := m.copied()
-	b.source = source
-	return Message{b}
+	return m.changed(func(s *speech) { s.source = source }, func(r *ToolResult) { r.DecidedBy = source })
 }
 
 // WithContent returns the message with other content; role, calls and the rest
 // stay.
 func (m Message) WithContent(c Content) Message {
-	b := m.copied()
-	b.content = c
-	return Message{b}
+	return m.changed(func(s *speech) { s.content = c }, func(r *ToolResult) { r.Content = c })
 }
 
-// WithCalls returns the message with other tool calls, which are copied.
+// WithCalls returns the message with other tool calls, which are copied. A message
+// of role tool has none and stays as it is.
 func (m Message) WithCalls(calls ...ToolCall) Message {
-	b := m.copied()
-	b.calls = numbered(calls)
-	return Message{b}
+	return m.changed(func(s *speech) { s.calls = numbered(calls) }, func(*ToolResult) {})
+}
+
+// changed returns a copy of the message, changed in the place where it says what it
+// does.
+func (m Message) changed(speaking func(*speech), answering func(*ToolResult)) Message {
+	b := m.read()
+	if b.result != nil {
+		r := *b.result
+		answering(&r)
+		return Message{&messageBody{result: &r}}
+	}
+	s := *b.speech
+	speaking(&s)
+	return said(s)
 }
 
 // Equal reports whether both messages say the same.
 func (m Message) Equal(o Message) bool {
-	a, b := m.read(), o.read()
-	return a == b || a.role == b.role && a.content.Equal(b.content) && slices.Equal(a.calls, b.calls) &&
-		a.source == b.source && a.callID == b.callID && a.tool == b.tool && a.status == b.status && a.reason == b.reason
-}
-
-func (m Message) copied() *messageBody {
-	b := m.read()
-	return &messageBody{
-		role: b.role, content: b.content, calls: b.calls, source: b.source,
-		callID: b.callID, tool: b.tool, status: b.status, reason: b.reason,
-	}
+	return m.read() == o.read() || m.Role() == o.Role() && m.Content().Equal(o.Content()) &&
+		slices.Equal(m.list(), o.list()) && m.Source() == o.Source() && m.CallID() == o.CallID() &&
+		m.Tool() == o.Tool() && m.Status() == o.Status() && m.Reason() == o.Reason()
 }

@@ -88,13 +88,15 @@ func TestMessagesAreEqualWhenTheySayTheSame(t *testing.T) {
 	for name, m := range map[string]agent.Message{
 		"content": answer.WithContent(agent.TextContent("yes")),
 		"source":  answer.WithSource("another"),
-		"calls":   answer.WithCalls(call),
 		"status":  agent.ToolAnswer(&otherStatus),
 		"id":      agent.ToolAnswer(agent.NotExecuted(&agent.ToolCall{ID: "2", Name: "ls"}, agent.ReasonDenied, "guard", "no")),
 	} {
 		assert.False(t, answer.Equal(m), name)
 		assert.True(t, m.Equal(m.WithSource(m.Source())), name)
 	}
+	assert.True(t, answer.Equal(answer.WithCalls(call)), "who answers a call makes none")
+	asking := agent.Assistant("", call)
+	assert.False(t, asking.Equal(asking.WithCalls()), "calls")
 	assert.Equal(t, []any{"1", "ls", agent.ToolNotExecuted, agent.ReasonDenied, true}, []any{
 		answer.CallID(), answer.Tool(), answer.Status(), answer.Reason(), answer.IsError(),
 	})

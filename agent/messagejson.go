@@ -53,10 +53,10 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 }
 
 func (m Message) form() messageJSON {
-	b := m.read()
+	content := m.Content()
 	return messageJSON{
-		Role: b.role, Text: b.content.text, Parts: b.content.list(), Calls: b.calls, Source: b.source,
-		CallID: b.callID, Tool: b.tool, Status: b.status, Reason: b.reason,
+		Role: m.Role(), Text: content.text, Parts: content.list(), Calls: m.list(), Source: m.Source(),
+		CallID: m.CallID(), Tool: m.Tool(), Status: m.Status(), Reason: m.Reason(),
 	}
 }
 
@@ -65,10 +65,13 @@ func (f *messageJSON) message() Message {
 	if len(f.Parts) > 0 {
 		content = ContentOf(f.Parts...)
 	}
-	return Message{&messageBody{
-		role: f.Role, content: content, calls: numbered(f.Calls), source: f.Source,
-		callID: f.CallID, tool: f.Tool, status: f.Status, reason: f.Reason,
-	}}
+	if f.Role != RoleTool {
+		return said(speech{role: f.Role, content: content, calls: numbered(f.Calls), source: f.Source})
+	}
+	call := &ToolCall{ID: f.CallID, Name: f.Tool}
+	return Message{&messageBody{result: &ToolResult{
+		call: call, original: call, Content: content, Status: f.Status, Reason: f.Reason, DecidedBy: f.Source,
+	}}}
 }
 
 // check says what of the form no message can have.

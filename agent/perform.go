@@ -83,7 +83,7 @@ func uniqueIDs(calls []ToolCall) bool {
 // withCallIDs gives an id to calls that have none and a new one to calls whose id
 // is taken, so that every call can have its own answer.
 func withCallIDs(m Message, step int) Message {
-	calls := m.read().calls
+	calls := m.list()
 	if uniqueIDs(calls) {
 		return m
 	}
@@ -115,7 +115,7 @@ func (a *Agent) prepare(ctx context.Context, s State, reply Step, batch []*Prepa
 		return settle(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil
 	}
 	asking := false
-	calls := m.read().calls
+	calls := m.list()
 	for i := range calls {
 		call := &calls[i]
 		if err := ctx.Err(); err != nil {
@@ -207,7 +207,7 @@ func orNoReason(reason string) string {
 // not take place.
 func settle(m Message, decided []*Prepared, reason ReasonCode, sentence string) []*Prepared {
 	batch := make([]*Prepared, m.CallCount())
-	calls := m.read().calls
+	calls := m.list()
 	for i := range calls {
 		p := Prepared{Original: &calls[i], Call: &calls[i]}
 		if i < len(decided) && decided[i] != nil {

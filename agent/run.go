@@ -126,7 +126,6 @@ type live struct {
 	observer Observer
 	onDelta  func(Delta)
 	onStep   func(State) bool
-	request  *Request // of the run; a step may be given another for itself
 
 	events  sync.Mutex // one event at a time
 	adding  sync.Mutex // one scratch value at a time

@@ -27,7 +27,7 @@ type Session struct {
 // Session returns a conversation that goes on from s.
 func (a *Agent) Session(s State) *Session {
 	if s.Session() == "" {
-		d := s.copied()
+		d := s.framed()
 		d.session = NewSessionID()
 		s = State{d}
 	}

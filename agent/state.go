@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"iter"
 	"time"
 
@@ -20,35 +21,47 @@ type State struct {
 	data *stateData
 }
 
-// stateData is written while a state is made and never again.
+// stateData is written while a state is made and never again. There is a new one
+// for each step, so that what stays the same through a run stands in its frame.
 type stateData struct {
-	session  SessionID
+	*frame
 	messages plog.Log[Message]
 	steps    plog.Log[StepRecord]
 	meta     metadata
-	usage    Usage // of the session
+	usage    Usage // of the run
 
 	// accepted is how many messages were let in; user messages behind them are
 	// input that the next run has to let in first.
-	accepted int
-
-	// Of the current or last run:
-	run      *Run
-	status   Status
+	accepted int32
+	failures int32 // steps of the run in which something failed
 	signal   *Signal
-	runUsage Usage
-	first    int // index of the run's first step
-	failures int // steps of the run in which something failed
+	asking   *asking // not kept in JSON
+}
+
+// frame is what a state says of its current or last run and does not change from
+// step to step. It is never written once it is part of a state.
+type frame struct {
+	session SessionID
+	run     Run
+	status  Status
+	first   int   // index of the run's first step
+	before  Usage // of the runs before
 
 	// Not kept in JSON:
 	request *Request
-	view    *plog.Log[Message] // what the model is shown, where that is not messages
 	live    *live
 }
 
+// asking is what is said for one model call alone.
+type asking struct {
+	request *Request           // nil for that of the run
+	view    *plog.Log[Message] // what the model is shown; nil for the messages
+}
+
 var (
-	emptyState   = stateData{run: new(Run), usage: noUsage, runUsage: noUsage}
+	emptyState   = stateData{frame: &frame{before: noUsage}, usage: noUsage}
 	emptyRequest Request
+	noAsking     asking
 )
 
 func (s State) read() *stateData {
@@ -62,6 +75,17 @@ func (s State) copied() *stateData {
 	d := *s.read()
 	return &d
 }
+
+// framed is a copy with a frame of its own, to be written.
+func (s State) framed() *stateData {
+	d := s.copied()
+	f := *d.frame
+	d.frame = &f
+	return d
+}
+
+// asked is what is said for the next model call alone.
+func (d *stateData) asked() asking { return *cmp.Or(d.asking, &noAsking) }
 
 // NewState returns a state with the given messages. User messages among them are
 // input that the first run has to let in.
@@ -81,10 +105,16 @@ func (s State) With(messages ...Message) State {
 // place.
 func (d *stateData) add(messages ...Message) {
 	d.messages = d.messages.Append(messages...)
-	if d.view != nil {
-		view := d.view.Append(messages...)
-		d.view = &view
+	if d.asking != nil && d.asking.view != nil {
+		d.show(d.asking.view.Append(messages...))
 	}
+}
+
+// show sets what the model is shown in place of the transcript.
+func (d *stateData) show(view plog.Log[Message]) {
+	asked := d.asked()
+	asked.view = &view
+	d.asking = &asked
 }
 
 // WithView returns s such that the model is shown the given messages in place of
@@ -92,8 +122,7 @@ func (d *stateData) add(messages ...Message) {
 // call: the transcript of the state that the call is recorded in stays as it is.
 func (s State) WithView(messages ...Message) State {
 	d := s.copied()
-	view := plog.Of(messages...)
-	d.view = &view
+	d.show(plog.Of(messages...))
 	return State{d}
 }
 
@@ -101,7 +130,9 @@ func (s State) WithView(messages ...Message) State {
 // model call, as WithView is.
 func (s State) WithRequest(r Request) State {
 	d := s.copied()
-	d.request = &r
+	asked := d.asked()
+	asked.request = &r
+	d.asking = &asked
 	return State{d}
 }
 
@@ -119,7 +150,7 @@ func (s State) WithStop(signal Signal) State {
 // WithStatus returns s with a status: a processor around a run that ends the run
 // without starting it says so with this.
 func (s State) WithStatus(status Status) State {
-	d := s.copied()
+	d := s.framed()
 	d.status = status
 	return State{d}
 }
@@ -128,7 +159,7 @@ func (s State) WithStatus(status Status) State {
 func (s State) Session() SessionID { return s.read().session }
 
 // Run says which run the state belongs to: the current or the last one.
-func (s State) Run() Run { return *s.read().run }
+func (s State) Run() Run { return s.read().run }
 
 // Status says how that run stands.
 func (s State) Status() Status { return s.read().status }
@@ -147,16 +178,14 @@ func (s State) Stopped() bool { return s.read().signal != nil }
 
 // Request is what the model is asked with besides the messages.
 func (s State) Request() Request {
-	if r := s.read().request; r != nil {
-		return *r
-	}
-	return emptyRequest
+	d := s.read()
+	return *cmp.Or(d.asked().request, d.request, &emptyRequest)
 }
 
 // shown is the log that the message methods read.
 func (d *stateData) shown() plog.Log[Message] {
-	if d.view != nil {
-		return *d.view
+	if view := d.asked().view; view != nil {
+		return *view
 	}
 	return d.messages
 }
@@ -237,21 +266,21 @@ func (s State) LastStep() mo.Option[StepRecord] {
 }
 
 // Usage is what the session consumed, RunUsage what its current or last run did.
-func (s State) Usage() Usage { return s.read().usage }
+func (s State) Usage() Usage { d := s.read(); return d.before.Plus(d.usage) }
 
 // RunUsage is what the current or last run consumed.
-func (s State) RunUsage() Usage { return s.read().runUsage }
+func (s State) RunUsage() Usage { return s.read().usage }
 
 // RunFailures is the number of steps of the current or last run in which the
 // model call or a tool failed.
-func (s State) RunFailures() int { return s.read().failures }
+func (s State) RunFailures() int { return int(s.read().failures) }
 
 // Input iterates over the user messages that no run has let in yet, with their
 // index in the transcript. Messages with a Source are not a user's.
 func (s State) Input() iter.Seq2[int, Message] {
 	d := s.read()
 	return func(yield func(int, Message) bool) {
-		for i, m := range d.messages.From(d.accepted) {
+		for i, m := range d.messages.From(int(d.accepted)) {
 			if m.Role() == RoleUser && m.Source() == "" && !yield(i, m) {
 				return
 			}
@@ -262,49 +291,64 @@ func (s State) Input() iter.Seq2[int, Message] {
 // WithInput returns s with the messages that no run has let in yet replaced.
 func (s State) WithInput(messages ...Message) State {
 	d := s.copied()
-	d.messages = d.messages.Truncate(d.accepted).Append(messages...)
+	d.messages = d.messages.Truncate(int(d.accepted)).Append(messages...)
 	return State{d}
 }
 
 // Pending iterates over all messages that no run has let in yet, whatever their
 // role, with their index in the transcript.
-func (s State) Pending() iter.Seq2[int, Message] { d := s.read(); return d.messages.From(d.accepted) }
+func (s State) Pending() iter.Seq2[int, Message] {
+	d := s.read()
+	return d.messages.From(int(d.accepted))
+}
 
 // begun returns s at the begin of a run.
 func (s State) begun(run Run, request *Request, l *live) State {
 	d := s.copied()
-	if d.session == "" {
-		d.session = run.Session
+	d.frame = &frame{
+		session: cmp.Or(d.session, run.Session), run: run, status: StatusRunning,
+		first: d.steps.Len(), before: d.before.Plus(d.usage), request: request, live: l,
 	}
-	d.run, d.status, d.signal = &run, StatusRunning, nil
-	d.request, d.view, d.live = request, nil, l
 	d.meta = d.meta.withoutRun()
-	d.runUsage, d.first, d.failures = noUsage, d.steps.Len(), 0
+	d.usage, d.failures, d.signal, d.asking = noUsage, 0, nil, nil
+	return State{d}
+}
+
+// settled returns s such that the request that was set for its next model call is
+// the one of the run.
+func (s State) settled() State {
+	asked := s.read().asked()
+	if asked.request == nil {
+		return s
+	}
+	d := s.framed()
+	d.request, asked.request = asked.request, nil
+	d.asking = &asked
 	return State{d}
 }
 
 // letIn returns s with all its messages accepted.
 func (s State) letIn() State {
 	d := s.read()
-	if d.accepted == d.messages.Len() {
+	if int(d.accepted) == d.messages.Len() {
 		return s
 	}
 	d = s.copied()
-	d.accepted = d.messages.Len()
+	d.accepted = int32(d.messages.Len())
 	return State{d}
 }
 
 // ended returns s at the end of its run.
 func (s State) ended(status Status, signal Signal) State {
-	d := s.copied()
+	d := s.framed()
 	d.status, d.signal = status, &signal
 	return State{d}
 }
 
 // released returns s without what only a running agent needs.
 func (s State) released() State {
-	d := s.copied()
-	d.live, d.request, d.view = nil, nil, nil
+	d := s.framed()
+	d.live, d.request, d.asking = nil, nil, nil
 	return State{d}
 }
 
@@ -312,10 +356,7 @@ func (s State) released() State {
 // calls, then their effects, all in call order.
 func (s State) record(reply Step, results []*ToolResult, started time.Time, failure *Failure) State {
 	d := s.copied()
-	d.view = nil // what was for this model call alone
-	if d.live != nil {
-		d.request = d.live.request
-	}
+	d.asking = nil // what was for this model call alone
 	failed := failure != nil
 	at := d.messages.Len()
 	kept := newStep(len(results))
@@ -323,20 +364,20 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 		var space [8]Message
 		messages := append(space[:0], reply.Message)
 		for i, r := range results {
-			kept.answers[i].answer(r)
+			kept.answers[i].result = r
 			messages = append(messages, Message{&kept.answers[i]})
 			failed = failed || r.Status == ToolFailed
 		}
 		d.messages = d.messages.Append(messages...)
-		d.usage, d.runUsage = d.usage.Plus(reply.Usage), d.runUsage.Plus(reply.Usage)
+		d.usage = d.usage.Plus(reply.Usage)
 	}
-	d.accepted = d.messages.Len()
+	d.accepted = int32(d.messages.Len())
 	if failed {
 		d.failures++
 	}
 	copy(kept.results, results)
 	b := kept.body // filled in place: a copy would cost as much as making it
-	b.index, b.at, b.results = d.steps.Len()-d.first, at, kept.results
+	b.index, b.at, b.results = int32(d.steps.Len()-d.first), int32(at), kept.results
 	b.message, b.finish, b.usage, b.model, b.id = reply.Message, reply.FinishReason, reply.Usage, reply.Model, reply.ID
 	b.started, b.took, b.failure = started, time.Since(started), failure
 	d.steps = d.steps.Append(StepRecord{kept.body})
@@ -354,7 +395,7 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 		}
 	}
 	if out.data != d { // messages that effects added are no input
-		out.data.accepted = out.data.messages.Len()
+		out.data.accepted = int32(out.data.messages.Len())
 	}
 	return out
 }

@@ -38,7 +38,7 @@ func (f *stateJSON) check() error {
 		within("/failures", f.Failures, 0, len(f.Steps)-f.First),
 		below("/run", f.Run.check()),
 		below("/signal", f.Signal.check()),
-		below("/usage", f.Usage.check()),
+		below("/usage_before", f.UsageBefore.check()),
 		below("/run_usage", f.RunUsage.check()),
 	)
 }

@@ -34,8 +34,10 @@ type stateJSON struct {
 	First    int          `json:"first,omitempty"`
 	Failures int          `json:"failures,omitempty"`
 	Metadata metadataJSON `json:"metadata,omitzero"`
-	Usage    *Usage       `json:"usage,omitempty"` // missing is nothing used
-	RunUsage *Usage       `json:"run_usage,omitempty"`
+	// UsageBefore is what the earlier runs consumed, RunUsage what this one did;
+	// missing is nothing used.
+	UsageBefore *Usage `json:"usage_before,omitempty"`
+	RunUsage    *Usage `json:"run_usage,omitempty"`
 }
 
 // metadataJSON is values by name, the session's and the run's.
@@ -126,8 +128,8 @@ func readState(data []byte) (stateJSON, error) {
 func (s State) form() (stateJSON, error) {
 	d := s.read()
 	form := stateJSON{
-		Version: stateVersion, Session: d.session, Run: *d.run, Status: d.status, Signal: d.signal,
-		Accepted: d.accepted, First: d.first, Failures: d.failures, Usage: &d.usage, RunUsage: &d.runUsage,
+		Version: stateVersion, Session: d.session, Run: d.run, Status: d.status, Signal: d.signal,
+		Accepted: int(d.accepted), First: d.first, Failures: int(d.failures), UsageBefore: &d.before, RunUsage: &d.usage,
 		Messages: make([]messageJSON, 0, d.messages.Len()), Steps: make([]stepJSON, 0, d.steps.Len()),
 	}
 	form.Run.Started = form.Run.Started.UTC()
@@ -147,23 +149,24 @@ func (f *stateJSON) state() State {
 	messages := lo.Map(f.Messages, func(m messageJSON, _ int) Message { return m.message() })
 	steps := lo.Map(f.Steps, func(r stepJSON, _ int) StepRecord { return r.record(messages) })
 	return State{&stateData{
-		session: f.Session, run: &f.Run, status: f.Status, signal: f.Signal,
-		messages: plog.Of(messages...), accepted: f.Accepted,
-		steps: plog.Of(steps...), first: f.First, failures: f.Failures,
-		meta:  f.Metadata.metadata(),
-		usage: *cmp.Or(f.Usage, &noUsage), runUsage: *cmp.Or(f.RunUsage, &noUsage),
+		frame: &frame{
+			session: f.Session, run: f.Run, status: f.Status, first: f.First, before: *cmp.Or(f.UsageBefore, &noUsage),
+		},
+		messages: plog.Of(messages...), accepted: int32(f.Accepted),
+		steps: plog.Of(steps...), failures: int32(f.Failures),
+		meta: f.Metadata.metadata(), usage: *cmp.Or(f.RunUsage, &noUsage), signal: f.Signal,
 	}}
 }
 
 func (r StepRecord) form() stepJSON {
 	b := r.read()
 	form := stepJSON{
-		Index: b.index, FinishReason: b.finish, Model: b.model, ID: b.id,
+		Index: int(b.index), FinishReason: b.finish, Model: b.model, ID: b.id,
 		Results: lo.Map(b.results, func(r *ToolResult, _ int) resultJSON { return r.form() }),
 		Started: b.started.UTC(), Duration: int64(b.took), Failure: b.failure,
 	}
 	if b.message.body != nil {
-		form.Message = &b.at
+		form.Message = new(int(b.at))
 	}
 	if b.usage != (Usage{}) {
 		form.Usage = &b.usage
@@ -182,13 +185,13 @@ func (r *ToolResult) form() resultJSON {
 }
 
 func (f *stepJSON) record(messages []Message) StepRecord {
-	b := &stepBody{index: f.Index, started: f.Started, took: time.Duration(f.Duration), failure: f.Failure}
+	b := &stepBody{index: int32(f.Index), started: f.Started, took: time.Duration(f.Duration), failure: f.Failure}
 	b.finish, b.usage, b.model, b.id = f.FinishReason, *cmp.Or(f.Usage, &Usage{}), f.Model, f.ID
 	if f.Message != nil {
-		b.at = *f.Message
-		b.message = messages[b.at]
+		at := *f.Message
+		b.at, b.message = int32(at), messages[at]
 		for i, call := range b.message.Calls() {
-			b.results = append(b.results, f.Results[i].result(call, messages[b.at+1+i]))
+			b.results = append(b.results, f.Results[i].result(call, messages[at+1+i]))
 		}
 	}
 	return StepRecord{b}

@@ -291,7 +291,7 @@ func TestTheZeroStateComesBackFromJSON(t *testing.T) {
 	requireSame(t, agent.State{}, throughJSON(t, agent.State{}))
 	data, err := json.Marshal(agent.State{})
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"version":1,"usage":{"input_tokens":0,"output_tokens":0,"cost":0},"run_usage":{"input_tokens":0,"output_tokens":0,"cost":0}}`, string(data))
+	assert.JSONEq(t, `{"version":1,"usage_before":{"input_tokens":0,"output_tokens":0,"cost":0},"run_usage":{"input_tokens":0,"output_tokens":0,"cost":0}}`, string(data))
 }
 
 func TestTimesAreWrittenInUTC(t *testing.T) {
@@ -301,7 +301,7 @@ func TestTimesAreWrittenInUTC(t *testing.T) {
 			`{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},`+
 			`{"role":"tool","call_id":"1","tool":"a","status":"executed"}],"accepted":2,`+
 			`"steps":[{"index":0,"message":0,"results":[{"attempts":1,"started":%q}],"started":%q}],`+
-			`"usage":{"input_tokens":0,"output_tokens":0,"cost":0},"run_usage":{"input_tokens":0,"output_tokens":0,"cost":0}}`, at, at, at)
+			`"usage_before":{"input_tokens":0,"output_tokens":0,"cost":0},"run_usage":{"input_tokens":0,"output_tokens":0,"cost":0}}`, at, at, at)
 	}
 	var s agent.State
 	require.NoError(t, json.Unmarshal([]byte(text(local)), &s))
@@ -399,9 +399,9 @@ func TestWhatNoStateCanHoldIsNotRead(t *testing.T) {
 		"failures":                 {`{"version":1,"failures":1}`, `/failures: 1 is out of range: it must be from 0 to 0`},
 		"a negative run":           {`{"version":1,"run":{"id":"r","session":"s","root":"r","number":-1,"started":"2026-01-01T00:00:00Z"}}`, `/run/number: -1 is negative`},
 		"a time":                   {`{"version":1,"run":{"started":"yesterday"}}`, `/run/started: `},
-		"usage":                    {`{"version":1,"usage":{"output_tokens":-5}}`, `/usage/output_tokens: -5 is negative`},
+		"usage":                    {`{"version":1,"usage_before":{"output_tokens":-5}}`, `/usage_before/output_tokens: -5 is negative`},
 		"run usage":                {`{"version":1,"run_usage":{"reasoning_tokens":-5}}`, `/run_usage/reasoning_tokens: -5 is negative`},
-		"half a token":             {`{"version":1,"usage":{"output_tokens":0.5}}`, `/usage/output_tokens: expected integer`},
+		"half a token":             {`{"version":1,"usage_before":{"output_tokens":0.5}}`, `/usage_before/output_tokens: expected integer`},
 		"a step of nothing":        {step("", `{"index":0}`), `/steps/0: a step has a message or a failure`},
 		"a step's index":           {step("", `{"index":1,"failure":{"kind":"model","text":"x"}}`), `/steps/0/index: the index is 1: it must be 0 here`},
 		"a step's index, later":    {step("", `{"index":0,"failure":{"kind":"model","text":"x"}},{"index":0,"failure":{"kind":"model","text":"x"}}`), `/steps/1/index: the index is 0: it must be 1 here`},

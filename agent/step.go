@@ -99,24 +99,30 @@ type StepRecord struct {
 }
 
 type stepBody struct {
-	index   int
-	at      int // where the transcript has the reply, if there is one
-	message Message
-	finish  FinishReason
-	usage   Usage
-	model   string
-	id      string
-	results []*ToolResult
-	started time.Time
-	took    time.Duration
-	failure *Failure
+	index, at int32 // at is where the transcript has the reply, if there is one
+	message   Message
+	finish    FinishReason
+	usage     Usage
+	model     string
+	id        string
+	results   []*ToolResult
+	started   time.Time
+	took      time.Duration
+	failure   *Failure
 }
 
 var emptyStep stepBody
 
-// newStep makes room for what is kept of a step: its record, its results, and the
-// messages that answer its calls. Most steps have one call: all lies in one
-// allocation then.
+// keptStep is room for what is kept of a step: its record, its results, and the
+// messages that answer its calls.
+type keptStep struct {
+	body    *stepBody
+	answers []messageBody
+	results []*ToolResult
+}
+
+// newStep makes the room. Most steps have one call: all lies in one allocation
+// then.
 func newStep(calls int) keptStep {
 	if calls == 1 {
 		k := &struct {
@@ -129,12 +135,6 @@ func newStep(calls int) keptStep {
 	return keptStep{new(stepBody), make([]messageBody, calls), make([]*ToolResult, calls)}
 }
 
-type keptStep struct {
-	body    *stepBody
-	answers []messageBody
-	results []*ToolResult
-}
-
 func (r StepRecord) read() *stepBody {
 	if r.body == nil {
 		return &emptyStep
@@ -143,7 +143,7 @@ func (r StepRecord) read() *stepBody {
 }
 
 // Index is the number of the step in its run, counted from zero.
-func (r StepRecord) Index() int { return r.read().index }
+func (r StepRecord) Index() int { return int(r.read().index) }
 
 // Reply is the model's turn. Its Message is empty when the model call failed.
 func (r StepRecord) Reply() Step {
