@@ -360,13 +360,15 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 	failed := failure != nil
 	at := d.messages.Len()
 	kept := newStep(len(results))
+	for i, r := range results {
+		kept.answers[i].result = r
+		failed = failed || r.Status == ToolFailed
+	}
 	if reply.Message.body != nil {
 		var space [8]Message
 		messages := append(space[:0], reply.Message)
-		for i, r := range results {
-			kept.answers[i].result = r
+		for i := range kept.answers {
 			messages = append(messages, Message{&kept.answers[i]})
-			failed = failed || r.Status == ToolFailed
 		}
 		d.messages = d.messages.Append(messages...)
 		d.usage = d.usage.Plus(reply.Usage)
@@ -375,12 +377,11 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 	if failed {
 		d.failures++
 	}
-	copy(kept.results, results)
-	b := kept.body // filled in place: a copy would cost as much as making it
-	b.index, b.at, b.results = int32(d.steps.Len()-d.first), int32(at), kept.results
-	b.message, b.finish, b.usage, b.model, b.id = reply.Message, reply.FinishReason, reply.Usage, reply.Model, reply.ID
-	b.started, b.took, b.failure = started, time.Since(started), failure
-	d.steps = d.steps.Append(StepRecord{kept.body})
+	// Filled in place: a copy would cost as much as making it.
+	kept.index, kept.at = int32(d.steps.Len()-d.first), int32(at)
+	kept.message, kept.finish, kept.usage, kept.model, kept.id = reply.Message, reply.FinishReason, reply.Usage, reply.Model, reply.ID
+	kept.started, kept.took, kept.failure = momentOf(started), time.Since(started), failure
+	d.steps = d.steps.Append(StepRecord{kept})
 	out := State{d}
 	for _, r := range results {
 		out = out.Apply(r.Effects)

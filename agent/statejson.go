@@ -162,8 +162,11 @@ func (r StepRecord) form() stepJSON {
 	b := r.read()
 	form := stepJSON{
 		Index: int(b.index), FinishReason: b.finish, Model: b.model, ID: b.id,
-		Results: lo.Map(b.results, func(r *ToolResult, _ int) resultJSON { return r.form() }),
-		Started: b.started.UTC(), Duration: int64(b.took), Failure: b.failure,
+		Results: make([]resultJSON, len(b.answers)),
+		Started: b.started.time().UTC(), Duration: int64(b.took), Failure: b.failure,
+	}
+	for i := range b.answers {
+		form.Results[i] = b.answers[i].result.form()
 	}
 	if b.message.body != nil {
 		form.Message = new(int(b.at))
@@ -184,14 +187,18 @@ func (r *ToolResult) form() resultJSON {
 	return form
 }
 
+// record is the step, and puts the messages that answer its calls in their places:
+// they are views of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
-	b := &stepBody{index: int32(f.Index), started: f.Started, took: time.Duration(f.Duration), failure: f.Failure}
+	b := newStep(len(f.Results))
+	b.index, b.started, b.took, b.failure = int32(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure
 	b.finish, b.usage, b.model, b.id = f.FinishReason, *cmp.Or(f.Usage, &Usage{}), f.Model, f.ID
 	if f.Message != nil {
 		at := *f.Message
 		b.at, b.message = int32(at), messages[at]
 		for i, call := range b.message.Calls() {
-			b.results = append(b.results, f.Results[i].result(call, messages[at+1+i]))
+			b.answers[i].result = f.Results[i].result(call, messages[at+1+i])
+			messages[at+1+i] = Message{&b.answers[i]}
 		}
 	}
 	return StepRecord{b}

@@ -99,40 +99,51 @@ type StepRecord struct {
 }
 
 type stepBody struct {
+	started   moment
 	index, at int32 // at is where the transcript has the reply, if there is one
 	message   Message
+	answers   []messageBody // what the messages behind it are made of: the results
 	finish    FinishReason
 	usage     Usage
 	model     string
 	id        string
-	results   []*ToolResult
-	started   time.Time
 	took      time.Duration
 	failure   *Failure
 }
 
 var emptyStep stepBody
 
-// keptStep is room for what is kept of a step: its record, its results, and the
-// messages that answer its calls.
-type keptStep struct {
-	body    *stepBody
-	answers []messageBody
-	results []*ToolResult
+// newStep makes room for what is kept of a step: its record, and the messages that
+// answer its calls. Most steps have one call: all lies in one allocation then.
+func newStep(calls int) *stepBody {
+	switch calls {
+	case 0:
+		return new(stepBody)
+	case 1:
+		b := &struct {
+			stepBody
+			one [1]messageBody
+		}{}
+		b.answers = b.one[:]
+		return &b.stepBody
+	}
+	return &stepBody{answers: make([]messageBody, calls)}
 }
 
-// newStep makes the room. Most steps have one call: all lies in one allocation
-// then.
-func newStep(calls int) keptStep {
-	if calls == 1 {
-		k := &struct {
-			body    stepBody
-			answers [1]messageBody
-			results [1]*ToolResult
-		}{}
-		return keptStep{&k.body, k.answers[:], k.results[:]}
+// moment is a time without the clock and the zone that a time.Time carries along.
+// The zero moment is the zero time.
+type moment struct {
+	seconds int64
+	behind  int32 // nanoseconds, and one
+}
+
+func momentOf(t time.Time) moment { return moment{t.Unix(), int32(t.Nanosecond()) + 1} } //nolint:gosec // at most 1e9
+
+func (m moment) time() time.Time {
+	if m == (moment{}) {
+		return time.Time{}
 	}
-	return keptStep{new(stepBody), make([]messageBody, calls), make([]*ToolResult, calls)}
+	return time.Unix(m.seconds, int64(m.behind)-1)
 }
 
 func (r StepRecord) read() *stepBody {
@@ -158,16 +169,16 @@ func (r StepRecord) Message() Message { return r.read().message }
 func (r StepRecord) Usage() Usage { return r.read().usage }
 
 // ResultCount is the number of tool results: one for each call of the message.
-func (r StepRecord) ResultCount() int { return len(r.read().results) }
+func (r StepRecord) ResultCount() int { return len(r.read().answers) }
 
 // Result is the answer to call i. It panics when i is out of range.
-func (r StepRecord) Result(i int) ToolResult { return *r.read().results[i] }
+func (r StepRecord) Result(i int) ToolResult { return *r.read().answers[i].result }
 
 // Results iterates over the answers in call order.
 func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
 	return func(yield func(int, ToolResult) bool) {
-		for i, result := range r.read().results {
-			if !yield(i, *result) {
+		for i := range r.read().answers {
+			if !yield(i, r.Result(i)) {
 				return
 			}
 		}
@@ -175,7 +186,7 @@ func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
 }
 
 // Started is when the step began.
-func (r StepRecord) Started() time.Time { return r.read().started }
+func (r StepRecord) Started() time.Time { return r.read().started.time() }
 
 // Duration is how long the step took, its tools included.
 func (r StepRecord) Duration() time.Duration { return r.read().took }
@@ -188,8 +199,8 @@ func (r StepRecord) Failure() *Failure { return r.read().failure }
 // timeout.
 func (r StepRecord) ToolFailures() int {
 	n := 0
-	for _, result := range r.read().results {
-		if result.Status == ToolFailed {
+	for i := range r.read().answers {
+		if r.read().answers[i].result.Status == ToolFailed {
 			n++
 		}
 	}

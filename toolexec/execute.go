@@ -23,13 +23,13 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	case p.Disposition != agent.DisposeRun:
 		return mo.Err[*agent.ToolResult](errors.New("executing: the call was neither allowed nor answered"))
 	}
-	r, ok := p.Carry.(*ready)
-	if !ok || r.executor != e || r.prepared.Call.Arguments != p.Call.Arguments || r.prepared.Call.Name != p.Call.Name {
+	r, ok := p.Carry.(ready)
+	if !ok || !r.at().of(e, p.Call) {
 		again := e.prepare(p.Call)
 		if again.Disposition == agent.DisposeAnswer {
 			return mo.Ok(again.Answer)
 		}
-		r = again.Carry.(*ready) //nolint:forcetypeassert // made a moment ago
+		r = again.Carry.(ready) //nolint:forcetypeassert // made a moment ago
 	}
 	if ctx.Err() != nil {
 		return mo.Ok(agent.NotExecuted(p.Call, agent.ReasonCancelled, "", "not executed: the run was cancelled"))
@@ -41,13 +41,18 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	return mo.Ok(result)
 }
 
+// of reports whether the executor prepared this very call.
+func (p *place) of(e *Executor, c *agent.ToolCall) bool {
+	return p.tool.executor == e && p.prepared.Call.Arguments == c.Arguments && p.prepared.Call.Name == c.Name
+}
+
 // run runs a call, again if it has to be, and makes the result.
-func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, r *ready) *agent.ToolResult {
-	t := r.tool
+func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, r ready) *agent.ToolResult {
+	t := r.at().tool
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
 	started := time.Now()
-	out, err := e.attempt(ctx, t, r.body, call)
+	out, err := e.attempt(ctx, t, r, call)
 	for err != nil {
 		again, broken := asked(t.policy.Retry, call.Attempt, err)
 		if broken != nil {

@@ -35,23 +35,34 @@ var _ agent.Executor = (*Executor)(nil)
 
 // NewExecutor returns an executor of the tools in b.
 func NewExecutor(b Toolbox, o Options) *Executor {
-	return &Executor{
-		tools:   lo.SliceToMap(b.entries, func(e entry) (string, *bound) { return e.spec.Name, e.under(o.Policy) }),
+	e := &Executor{
 		names:   lo.Map(b.entries, func(e entry, _ int) string { return e.spec.Name }),
 		failRun: o.FailRun,
 	}
+	e.tools = lo.SliceToMap(b.entries, func(t entry) (string, *bound) { return t.spec.Name, t.under(o.Policy, e) })
+	return e
 }
 
-// ready is what an executor keeps of a call between Prepare and Execute. Bodies of this package embed it, so that it
-// needs no allocation of its own.
-type ready struct {
+// ready is a call between Prepare and Execute: what its Prepared carries. Bodies of this package embed a place, so that
+// one allocation takes all of it.
+type ready interface {
+	Body
+	at() *place
+}
+
+// place is what an executor keeps of a call.
+type place struct {
 	prepared agent.Prepared
-	executor *Executor
 	tool     *bound
-	body     Body
 }
 
-func (r *ready) place() *ready { return r }
+func (p *place) at() *place { return p }
+
+// placed is the body of a tool that knows nothing of places.
+type placed struct {
+	place
+	Body
+}
 
 // Prepare checks a call and runs nothing. What cannot run is answered: arguments that have no one strict reading
 // first, then a name that no tool has, then arguments that the tool does not take; Invalid says what is wrong. It is
@@ -75,15 +86,14 @@ func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
 	if err != nil {
 		return refused(c, err)
 	}
-	var r *ready
-	if own, ok := body.(interface{ place() *ready }); ok {
-		r = own.place()
-	} else {
-		r = new(ready)
+	r, ok := body.(ready)
+	if !ok {
+		r = &placed{Body: body}
 	}
-	r.executor, r.tool, r.body = e, tool, body
-	r.prepared.Original, r.prepared.Call, r.prepared.Carry = c, c, r
-	return &r.prepared
+	p := r.at()
+	p.tool = tool
+	p.prepared.Original, p.prepared.Call, p.prepared.Carry = c, c, r
+	return &p.prepared
 }
 
 // argumentsOf is the arguments of a call, which may leave them out when there are none.

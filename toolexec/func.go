@@ -86,10 +86,10 @@ func (t *typedTool[In]) Prepare(args string) (Body, error) {
 	return b, nil
 }
 
-// typedBody is a call's arguments, decoded, together with the place for what the executor prepares: one allocation
+// typedBody is a call's arguments, decoded, together with the place that the executor needs: one allocation
 // takes both from Prepare to Execute.
 type typedBody[In any] struct {
-	ready
+	place
 
 	tool *typedTool[In]
 	in   In

@@ -75,6 +75,7 @@ func unwrapped(t Tool) (Tool, Policy) {
 
 // bound is a tool as an executor runs it.
 type bound struct {
+	executor *Executor
 	name     string
 	tool     Tool
 	strict   bool // the tool reads its arguments strictly itself
@@ -82,8 +83,8 @@ type bound struct {
 	timedOut *TimeoutError // what the ctx of an attempt is cancelled with
 }
 
-func (e entry) under(defaults Policy) *bound {
+func (e entry) under(defaults Policy, by *Executor) *bound {
 	policy := e.policy.over(defaults).over(Policy{Grace: DefaultGrace, MaxResultBytes: DefaultMaxResultBytes})
 	_, strict := e.tool.(interface{ readsStrictly() })
-	return &bound{e.spec.Name, e.tool, strict, policy, &TimeoutError{After: policy.Timeout}}
+	return &bound{by, e.spec.Name, e.tool, strict, policy, &TimeoutError{After: policy.Timeout}}
 }

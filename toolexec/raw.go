@@ -55,7 +55,7 @@ func (t *rawTool) Prepare(args string) (Body, error) {
 }
 
 type rawBody struct {
-	ready
+	place
 
 	run func(ctx context.Context, c Call) (Output, error)
 }
