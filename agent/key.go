@@ -83,8 +83,9 @@ type kept string
 // MarshalJSON is the text that was read.
 func (k kept) MarshalJSON() ([]byte, error) { return []byte(k), nil }
 
-// metadata is an immutable list of entries, one for each name and scope.
-type metadata []entry
+// metadata is an immutable list of entries, one for each name and scope; nil when
+// there are none.
+type metadata struct{ entries []entry }
 
 type entry struct {
 	name  string
@@ -92,8 +93,15 @@ type entry struct {
 	value any
 }
 
-func (m metadata) find(name string, scope Scope) (entry, bool) {
-	for _, e := range m {
+func (m *metadata) all() []entry {
+	if m == nil {
+		return nil
+	}
+	return m.entries
+}
+
+func (m *metadata) find(name string, scope Scope) (entry, bool) {
+	for _, e := range m.all() {
 		if e.name == name && e.scope == scope {
 			return e, true
 		}
@@ -101,21 +109,21 @@ func (m metadata) find(name string, scope Scope) (entry, bool) {
 	return entry{}, false
 }
 
-func (m metadata) with(e entry) metadata {
-	out := slices.Clone(m)
-	for i := range out {
-		if out[i].name == e.name && out[i].scope == e.scope {
-			out[i] = e
-			return out
-		}
+func (m *metadata) with(e entry) *metadata {
+	out := slices.Clone(m.all())
+	at := slices.IndexFunc(out, func(o entry) bool { return o.name == e.name && o.scope == e.scope })
+	if at < 0 {
+		return &metadata{append(out, e)}
 	}
-	return append(out, e)
+	out[at] = e
+	return &metadata{out}
 }
 
 // withoutRun drops what belonged to the last run.
-func (m metadata) withoutRun() metadata {
-	if !slices.ContainsFunc(m, func(e entry) bool { return e.scope == ScopeRun }) {
+func (m *metadata) withoutRun() *metadata {
+	ofRun := func(e entry) bool { return e.scope == ScopeRun }
+	if !slices.ContainsFunc(m.all(), ofRun) {
 		return m
 	}
-	return slices.DeleteFunc(slices.Clone(m), func(e entry) bool { return e.scope == ScopeRun })
+	return &metadata{slices.DeleteFunc(slices.Clone(m.entries), ofRun)}
 }

@@ -33,12 +33,35 @@ type messageBody struct {
 	wire   atomic.Pointer[wired]
 }
 
-// speech is what a system, user or assistant message says.
+// speech is what a system, user or assistant message says. It is as small as it
+// can be: there is one for every reply of every run.
 type speech struct {
-	role    Role
 	content Content
 	calls   []ToolCall
-	source  string
+	source  *string // nil for none
+	speaker speaker
+}
+
+// speaker is a role other than tool, as an index into roles.
+type speaker uint8
+
+const (
+	nobody speaker = iota
+	bySystem
+	byUser
+	byAssistant
+)
+
+var roles = [...]Role{nobody: "", bySystem: RoleSystem, byUser: RoleUser, byAssistant: RoleAssistant}
+
+func speakerOf(r Role) speaker { return speaker(slices.Index(roles[:], r)) } //nolint:gosec // the role was checked
+
+// sourced is a source as a speech keeps it.
+func sourced(source string) *string {
+	if source == "" {
+		return nil
+	}
+	return &source
 }
 
 var emptyBody = messageBody{speech: new(speech)}
@@ -62,17 +85,17 @@ func said(what speech) Message {
 
 // System is a message that instructs the model.
 func System(text string) Message {
-	return said(speech{role: RoleSystem, content: TextContent(text)})
+	return said(speech{speaker: bySystem, content: TextContent(text)})
 }
 
 // User is what a user says: text, images, files.
 func User(parts ...Part) Message {
-	return said(speech{role: RoleUser, content: ContentOf(parts...)})
+	return said(speech{speaker: byUser, content: ContentOf(parts...)})
 }
 
 // UserText is what a user says in plain text.
 func UserText(text string) Message {
-	return said(speech{role: RoleUser, content: TextContent(text)})
+	return said(speech{speaker: byUser, content: TextContent(text)})
 }
 
 // Assistant is a model's reply: text, calls, or both. The calls are copied.
@@ -83,7 +106,7 @@ func Assistant(text string, calls ...ToolCall) Message {
 // AssistantContent is a model's reply with content of several parts.
 func AssistantContent(content Content, calls ...ToolCall) Message {
 	if len(calls) != 1 {
-		return said(speech{role: RoleAssistant, content: content, calls: numbered(calls)})
+		return said(speech{speaker: byAssistant, content: content, calls: numbered(calls)})
 	}
 	b := &struct { // most replies: all lies in one allocation
 		messageBody
@@ -91,7 +114,7 @@ func AssistantContent(content Content, calls ...ToolCall) Message {
 		call [1]ToolCall
 	}{call: [1]ToolCall{calls[0]}}
 	b.call[0].Index = 0
-	b.role, b.content, b.calls = RoleAssistant, content, b.call[:]
+	b.speaker, b.content, b.calls = byAssistant, content, b.call[:]
 	b.messageBody.speech = &b.speech
 	return Message{&b.messageBody}
 }
@@ -109,7 +132,7 @@ func (m Message) Role() Role {
 	if b.result != nil {
 		return RoleTool
 	}
-	return b.role
+	return roles[b.speaker]
 }
 
 // Content is what is said.
@@ -172,12 +195,12 @@ func (m Message) Source() string {
 	if b.result != nil {
 		return b.result.DecidedBy
 	}
-	return b.source
+	return *cmp.Or(b.source, new(string))
 }
 
 // WithSource returns the message with its source set.
 func (m Message) WithSource(source string) Message {
-	return m.changed(func(s *speech) { s.source = source }, func(r *ToolResult) { r.DecidedBy = source })
+	return m.changed(func(s *speech) { s.source = sourced(source) }, func(r *ToolResult) { r.DecidedBy = source })
 }
 
 // WithContent returns the message with other content; role, calls and the rest

@@ -66,7 +66,7 @@ func (f *messageJSON) message() Message {
 		content = ContentOf(f.Parts...)
 	}
 	if f.Role != RoleTool {
-		return said(speech{role: f.Role, content: content, calls: numbered(f.Calls), source: f.Source})
+		return said(speech{speaker: speakerOf(f.Role), content: content, calls: numbered(f.Calls), source: sourced(f.Source)})
 	}
 	call := &ToolCall{ID: f.CallID, Name: f.Tool}
 	return Message{&messageBody{result: &ToolResult{

@@ -27,7 +27,7 @@ type stateData struct {
 	*frame
 	messages plog.Log[Message]
 	steps    plog.Log[StepRecord]
-	meta     metadata
+	meta     *metadata
 	usage    Usage // of the run
 
 	// accepted is how many messages were let in; user messages behind them are

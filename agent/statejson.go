@@ -216,9 +216,9 @@ func (f *resultJSON) result(call ToolCall, answer Message) *ToolResult {
 	}
 }
 
-func (m metadata) form() (metadataJSON, error) {
+func (m *metadata) form() (metadataJSON, error) {
 	var form metadataJSON
-	for _, e := range m {
+	for _, e := range m.all() {
 		values, at := &form.Session, "/metadata/session/"
 		if e.scope == ScopeRun {
 			values, at = &form.Run, "/metadata/run/"
@@ -240,15 +240,15 @@ func (m metadata) form() (metadataJSON, error) {
 
 var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
 
-func (f *metadataJSON) metadata() metadata {
-	var m metadata
+func (f *metadataJSON) metadata() *metadata {
+	var entries []entry
 	for scope, values := range map[Scope]map[string]json.RawMessage{ScopeSession: f.Session, ScopeRun: f.Run} {
 		for name, raw := range values {
-			m = append(m, entry{name, scope, kept(raw)})
+			entries = append(entries, entry{name, scope, kept(raw)})
 		}
 	}
-	slices.SortFunc(m, func(a, b entry) int {
+	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.scope, b.scope), cmp.Compare(a.name, b.name))
 	})
-	return m
+	return &metadata{entries}
 }
