@@ -84,9 +84,18 @@ func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, erro
 	return d.appendMessages(o.buf, s)
 }
 
-// appendMessages ends a request's object with its messages.
+// appendMessages ends a request's object with its messages. It makes room for them
+// first: what is sent is megabytes at times, which growing would copy again and again.
 func (d *Driver) appendMessages(dst []byte, s agent.State) ([]byte, error) {
-	dst = append(dst, `,"messages":[`...)
+	size := 2*len(s.Request().Instructions) + 100
+	for _, m := range s.Messages() {
+		text, err := d.messages.Of(m)
+		if err != nil {
+			return nil, err
+		}
+		size += len(text) + 1
+	}
+	dst = append(slices.Grow(dst, size), `,"messages":[`...)
 	if text := s.Request().Instructions; text != "" {
 		instructions, err := encode(map[string]string{"role": d.dialect.Instructions, "content": text})
 		if err != nil {

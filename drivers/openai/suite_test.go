@@ -27,6 +27,14 @@ func newDriver(t testing.TB, url string, change ...func(*openai.Config)) *openai
 	return d
 }
 
+// onClient is a driver that sends its requests with client.
+func onClient(t *testing.T, baseURL string, client *http.Client) agent.Driver {
+	t.Helper()
+	return newDriver(t, baseURL, func(c *openai.Config) { c.HTTPClient = client })
+}
+
+func TestMock(t *testing.T) { modeltest.TestMock(t, modeltest.Service{New: onClient}) }
+
 func TestModel(t *testing.T) {
 	mock := modeltest.StartMock(t)
 	agenttest.TestModel(t, agenttest.Model{
@@ -45,9 +53,7 @@ func TestFaults(t *testing.T) {
 		return "data: {\"error\":{\"message\":\"" + modeltest.Sentence + "\",\"type\":\"" + kind + "\",\"code\":" + code + "}}\n\n"
 	}
 	modeltest.TestFaults(t, modeltest.Service{
-		New: func(t *testing.T, baseURL string, client *http.Client) agent.Driver {
-			return newDriver(t, baseURL, func(c *openai.Config) { c.HTTPClient = client })
-		},
+		New: onClient,
 		Whole: modeltest.Exchange{
 			Body: `{"id":"chatcmpl-1","object":"chat.completion","model":"gpt-4o-2024-08-06","choices":[{"index":0,` +
 				`"message":{"role":"assistant","content":"Good day!","refusal":null},"finish_reason":"stop"}],` +

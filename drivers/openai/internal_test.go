@@ -1,0 +1,243 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+func TestStrictSchema(t *testing.T) {
+	const object = `{"type":"object","properties":{"a":%s},"required":["a"],"additionalProperties":false}`
+	deep := func(n int) string {
+		return strings.Repeat(`{"type":"array","items":`, n) + `{"type":"string"}` + strings.Repeat("}", n)
+	}
+	for schema, want := range map[string]bool{
+		`{"type":"object","properties":{},"required":[],"additionalProperties":false}`:                                                          true,
+		`{"type":"object","additionalProperties":false}`:                                                                                        true,
+		fmt.Sprintf(object, `{"type":"string"}`):                                                                                                true,
+		fmt.Sprintf(object, `{"type":["string","null"],"enum":["x",null]}`):                                                                     true,
+		fmt.Sprintf(object, `{"anyOf":[{"type":"string"},{"type":"null"}]}`):                                                                    true,
+		fmt.Sprintf(object, `{"type":"string","format":"date-time","pattern":"^2"}`):                                                            true,
+		fmt.Sprintf(object, deep(9)):                                                                                                            true,
+		fmt.Sprintf(object, fmt.Sprintf(object, `{"$ref":"#"}`)):                                                                                true,
+		`{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}},"required":["a"],"additionalProperties":false,"$defs":{"x":{"type":"null"}}}`: true,
+
+		`true`:              false,
+		`{}`:                false,
+		`{"type":"object"}`: false, // further members are allowed
+		`{"type":"array","items":{"type":"string"}}`:                                                                                       false,
+		`{"type":"object","additionalProperties":false,"anyOf":[{"type":"object","additionalProperties":false}]}`:                          false,
+		`{"type":"object","properties":{"a":{"type":"string"}},"required":[],"additionalProperties":false}`:                                false,
+		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`:                                              false,
+		`{"type":"object","properties":{"a":{"type":"string"}},"required":["b"],"additionalProperties":false}`:                             false,
+		`{"type":"object","properties":{"a":{},"b":{}},"required":["a","a"],"additionalProperties":false}`:                                 false,
+		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":true}`:                              false,
+		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":{}}`:                                false,
+		fmt.Sprintf(object, `{"type":"string","minLength":1}`):                                                                             false,
+		fmt.Sprintf(object, `{"type":"string","format":"uri"}`):                                                                            false,
+		fmt.Sprintf(object, `{"oneOf":[{"type":"string"}]}`):                                                                               false,
+		fmt.Sprintf(object, `{"anyOf":"x"}`):                                                                                               false,
+		fmt.Sprintf(object, `{"type":["object","null"]}`):                                                                                  false,
+		fmt.Sprintf(object, `{"properties":{}}`):                                                                                           false,
+		fmt.Sprintf(object, `{"type":"object","properties":[],"additionalProperties":false}`):                                              false,
+		fmt.Sprintf(object, `{"type":"array","items":true}`):                                                                               false,
+		fmt.Sprintf(object, deep(10)):                                                                                                      false,
+		`{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}},"required":["a"],"additionalProperties":false,"$defs":{"x":{"not":{}}}}`: false,
+	} {
+		var v any
+		require.NoError(t, json.Unmarshal([]byte(schema), &v), schema)
+		assert.Equal(t, want, strictSchema(v), schema)
+	}
+	many := map[string]any{}
+	var names []any
+	for i := range strictProperties + 1 {
+		name := fmt.Sprint(i)
+		many[name], names = map[string]any{"type": "null"}, append(names, name)
+	}
+	assert.False(t, strictSchema(map[string]any{"type": "object", "properties": many, "required": names, "additionalProperties": false}))
+}
+
+func TestToolsAreEncodedOnce(t *testing.T) {
+	var forms toolForms
+	list := func(n int) agent.Tools {
+		return agent.ToolsOf(agent.ToolSpec{Name: fmt.Sprint("tool", n)}, agent.ToolSpec{Name: "other"})
+	}
+	first, err := forms.of(list(0))
+	require.NoError(t, err)
+	again, err := forms.of(list(0))
+	require.NoError(t, err)
+	assert.Same(t, &first[0], &again[0], "equal lists have one form")
+	for i := range keptForms - 1 {
+		text, err := forms.of(list(i + 1))
+		require.NoError(t, err)
+		assert.Contains(t, string(text), fmt.Sprintf(`"tool%d"`, i+1))
+	}
+	again, err = forms.of(list(0))
+	require.NoError(t, err)
+	assert.Same(t, &first[0], &again[0], "the last few lists are remembered")
+	for i := range keptForms {
+		_, err := forms.of(list(100 + i))
+		require.NoError(t, err)
+	}
+	again, err = forms.of(list(0))
+	require.NoError(t, err)
+	assert.Equal(t, string(first), string(again))
+	assert.NotSame(t, &first[0], &again[0], "older ones are forgotten")
+	assert.Len(t, forms.last, keptForms)
+}
+
+// TestTextInPieces: however a text is cut, all of it is told, never half a
+// character, and what is no text becomes U+FFFD.
+func TestTextInPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		var p textPieces
+		var told strings.Builder
+		for rest := text; rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
+			piece := p.add(rest[:n])
+			assert.True(t, utf8.ValidString(piece))
+			told.WriteString(piece)
+			rest = rest[n:]
+		}
+		told.WriteString(p.end())
+		assert.Equal(t, text, told.String())
+		assert.Equal(t, text, p.String())
+	})
+	var p textPieces
+	assert.Equal(t, "a", p.add("a\xf0\x9f"))
+	assert.Equal(t, "\uFFFDb", p.add("b"), "the character is not gone on with")
+	assert.Empty(t, p.add("\xe2\x82"))
+	assert.Equal(t, "\uFFFD", p.end())
+	assert.Equal(t, "a\uFFFDb\uFFFD", p.String())
+}
+
+func driverFor(t testing.TB) *Driver {
+	t.Helper()
+	d, err := New(Config{Model: "m", BaseURL: "http://127.0.0.1:1/v1"})
+	require.NoError(t, err)
+	return d
+}
+
+// FuzzStream: whatever a service streams, it is a whole reply whose pieces were told
+// of, or an error that says that it is none.
+func FuzzStream(f *testing.F) {
+	files, err := filepath.Glob("testdata/replies/stream-*.http")
+	require.NoError(f, err)
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		require.NoError(f, err)
+		_, body, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
+		f.Add(body)
+	}
+	for _, body := range []string{
+		"data: {\"choices\":[{\"delta\":{\"content\":\"\xf0\x9f\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"\x91\x8b\"}}]}\n\ndata: [DONE]\n\n",
+		"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":-5,\"function\":{\"name\":\"x\",\"arguments\":{\"a\":1}}}]}}]}\n\ndata: [DONE]\n\n",
+		"data: {\"error\":null}\n\n", "data: {\"error\":{\"message\":{}}}\n\n", "event: x\ndata: 1\n\n", "data: [DONE]",
+	} {
+		f.Add([]byte(body))
+	}
+	d := driverFor(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var text, thought string
+		calls := map[int]agent.ToolCall{}
+		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
+		step, err := d.readStream(&asking{model: "m"}, res, func(d agent.Delta) {
+			require.NotEqual(t, agent.Delta{}, d, "a delta that says nothing")
+			text += d.Text
+			thought += d.Reasoning
+			if d.Call != (agent.ToolCall{}) {
+				c, begun := calls[d.CallIndex]
+				require.Equal(t, !begun, d.Call.Name != "", "the name comes with the first piece and no other")
+				calls[d.CallIndex] = agent.ToolCall{ID: c.ID + d.Call.ID, Name: c.Name + d.Call.Name, Arguments: c.Arguments + d.Call.Arguments, Index: d.CallIndex}
+			}
+		})
+		if err != nil {
+			_, isBroken := errors.AsType[*broken](err)
+			_, isTold := errors.AsType[*ssestream.StreamError](err)
+			require.True(t, isBroken || isTold, "%T: %v", err, err)
+			require.Less(t, len(d.failure(&asking{}, err).Error()), 5000)
+			return
+		}
+		require.Equal(t, step.Message.Text(), text)
+		require.True(t, utf8.ValidString(text) && utf8.ValidString(thought))
+		require.Equal(t, reasoning(step.Message), thought)
+		require.Len(t, calls, step.Message.CallCount())
+		for i, c := range step.Message.Calls() {
+			require.Equal(t, c, calls[i])
+		}
+		_, err = d.encodeMessage(step.Message)
+		require.NoError(t, err, "what came can go back")
+	})
+}
+
+// FuzzWhole: the same of a reply in one piece, and of the body of a refusal.
+func FuzzWhole(f *testing.F) {
+	files, err := filepath.Glob("testdata/replies/whole-*.http")
+	require.NoError(f, err)
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		require.NoError(f, err)
+		_, body, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
+		f.Add(body)
+	}
+	f.Add([]byte(`{"error":{"message":["x"],"code":1.5,"type":null}}`))
+	f.Add([]byte(`{"error":{"error":{}},"detail":{}}`))
+	d := driverFor(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
+		step, err := d.readWhole(&asking{model: "m"}, res, nil)
+		if err != nil {
+			_, ok := errors.AsType[*broken](err)
+			require.True(t, ok, "%T: %v", err, err)
+		} else {
+			require.True(t, utf8.ValidString(step.Message.Text()))
+		}
+		failure := d.failure(&asking{}, &refusal{status: 400, header: http.Header{}, body: body})
+		require.Equal(t, 400, failure.Status)
+		require.Less(t, len(failure.Error()), 5000)
+	})
+}
+
+// BenchmarkRequest is what a step costs before anything is sent: the messages and
+// the tools of earlier steps are copied, not encoded anew.
+func BenchmarkRequest(b *testing.B) {
+	for _, n := range []int{10, 10_000} {
+		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {
+			d := driverFor(b)
+			var messages []agent.Message
+			for i := range n / 2 {
+				messages = append(messages, agent.UserText(strings.Repeat("a question ", 20)),
+					agent.Assistant(strings.Repeat("an answer ", 20), agent.ToolCall{ID: fmt.Sprint("call_", i), Name: "look", Arguments: `{"at":"it"}`}))
+			}
+			s := agent.NewState(messages...).WithRequest(agent.Request{
+				Instructions: strings.Repeat("Be brief. ", 100),
+				Tools:        agent.ToolsOf(agent.ToolSpec{Name: "look", Parameters: `{"type":"object","properties":{"at":{"type":"string"}}}`}),
+			})
+			body, err := d.request("m", s, true)
+			require.NoError(b, err)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := d.request("m", s.With(agent.UserText("one more")), true); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
