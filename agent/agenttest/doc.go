@@ -25,6 +25,9 @@
 // of your own to the comment on its interface, as testing/fstest does for file
 // systems. Run them with the race detector.
 //
+// TestModel holds the driver of a model service to what agents need of it, with
+// whole runs over whatever answers in the service's place.
+//
 // # Concurrency
 //
 // Everything here may be used by several runs at once.

@@ -50,6 +50,7 @@ func TestModel(t *testing.T, m Model) {
 		"cut answer":                m.testCutAnswer,
 		"structured output":         m.testStructuredOutput,
 		"session of several runs":   m.testSession,
+		"image":                     m.testImage,
 		"run cancelled when asking": m.testCancelled,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -139,6 +139,9 @@ var brokenModels = map[string]struct {
 	"says that it streams and does not": {func(d agent.Streamer) agent.Driver {
 		return blocking{d, agent.Features{Provider: "script", Streaming: true, Tools: true, ParallelCalls: true}}
 	}, "Features.Streaming against being an agent.Streamer"},
+	"shows images that it says it cannot": {func(d agent.Streamer) agent.Driver {
+		return blocking{d, agent.Features{Provider: "script", Tools: true}}
+	}, "the driver says that there are no images"},
 	"mixes runs up": {func(d agent.Streamer) agent.Driver {
 		return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
 			step, err := d.Next(ctx, s).Get()
@@ -198,6 +201,6 @@ func TestBrokenModel(t *testing.T) {
 
 func TestModelWithoutWhatADriverCannotDo(t *testing.T) {
 	agenttest.TestModel(t, agenttest.Model{ObjectArguments: true, New: func(t *testing.T, turns ...agent.Step) agent.Driver {
-		return blocking{scripted(t, turns...), agent.Features{Provider: "script", Tools: true}}
+		return blocking{scripted(t, turns...), agent.Features{Provider: "script", Tools: true, Images: true}}
 	}})
 }

@@ -54,6 +54,28 @@ func (m Model) testSession(t *testing.T, w way) {
 	got.checkUsage(t, turns[2])
 }
 
+// testImage: a driver shows an image to the model, or says that it cannot; it does
+// not leave it out.
+func (m Model) testImage(t *testing.T, w way) {
+	d := m.New(t, sayTurn("A dot."))
+	said, ok := agent.FeaturesOf(d).Get()
+	if !ok {
+		t.Skip("the driver does not say whether there are images")
+	}
+	got := w.run(t, d, Tools{}, agent.User(agent.Text("what is this?"), agent.Image("image/png", dot)))
+	if !said.Images {
+		require.Error(t, got.err, "the driver says that there are no images")
+		assert.Equal(t, agent.KindBadRequest, agent.KindOf(got.err), "the kind of: %v", got.err)
+		return
+	}
+	require.NoError(t, got.err)
+	assert.Equal(t, "A dot.", got.final.Answer(), "the answer")
+}
+
+// dot is a PNG image of one pixel.
+var dot = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\b\x06\x00\x00\x00\x1f\x15\xc4\x89" +
+	"\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB\x60\x82")
+
 // testCancelled: the run's context ends at the moment when the model is asked for
 // the second time.
 func (m Model) testCancelled(t *testing.T, w way) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -63,7 +64,9 @@ type wireReply struct {
 }
 
 func (c chat) Features() agent.Features {
-	return agent.Features{Provider: "openai", Model: "small", Endpoint: c.url, Streaming: true, Tools: true, ParallelCalls: true}
+	return agent.Features{
+		Provider: "openai", Model: "small", Endpoint: c.url, Streaming: true, Tools: true, ParallelCalls: true, Images: true,
+	}
 }
 
 func (c chat) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
@@ -162,8 +165,12 @@ func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Respon
 	if stream {
 		request["stream_options"] = map[string]any{"include_usage": true}
 	}
-	messages := []wireMessage{{Role: "system", Content: s.Request().Instructions}}
+	messages := []any{wireMessage{Role: "system", Content: s.Request().Instructions}}
 	for _, m := range s.Messages() {
+		if !m.Content().IsText() {
+			messages = append(messages, map[string]any{"role": m.Role(), "content": wireParts(m.Content())})
+			continue
+		}
 		wire := wireMessage{Role: string(m.Role()), Content: m.Text(), CallID: m.CallID()}
 		for _, call := range m.Calls() {
 			made := wireCall{ID: call.ID, Type: "function"}
@@ -202,6 +209,18 @@ func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Respon
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(answer.Body)
 	return nil, errors.Join(c.failure(answer.StatusCode, answer.Header.Get("X-Request-Id"), said, answer.Header), err)
+}
+
+func wireParts(c agent.Content) (parts []any) {
+	for _, part := range c.Parts() {
+		if part.Kind == agent.PartText {
+			parts = append(parts, map[string]any{"type": "text", "text": part.Text})
+			continue
+		}
+		url := "data:" + part.MediaType + ";base64," + base64.StdEncoding.EncodeToString([]byte(part.Data))
+		parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]any{"url": url}})
+	}
+	return parts
 }
 
 func (c chat) post(ctx context.Context, body []byte) (*http.Response, error) {

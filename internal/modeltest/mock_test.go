@@ -1,8 +1,13 @@
 package modeltest_test
 
 import (
+	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,4 +38,53 @@ func TestMockKeepsWhatWasAsked(t *testing.T) {
 	assert.Equal(t, "Bearer "+modeltest.Key, r.Header.Get("Authorization"))
 	assert.Equal(t, "small", r.JSON(t)["model"])
 	<-r.Gone()
+}
+
+func TestMockAnswersByThePositionInTheConversation(t *testing.T) {
+	mock := modeltest.StartMock(t)
+	turns := func(texts ...string) chat {
+		var steps []agent.Step
+		for _, text := range texts {
+			steps = append(steps, agent.Step{Message: agent.Assistant(text), FinishReason: agent.FinishStop})
+		}
+		return chat{url: mock.Play(t, steps...).URL + "/v1", key: modeltest.Key, client: http.DefaultClient}
+	}
+	one, other := turns("first", "second"), turns("another first")
+	opened := agent.NewState(agent.UserText("hello"))
+	gone := opened.With(agent.Assistant("whatever"), agent.UserText("go on"))
+	for range 2 {
+		assert.Equal(t, "second", one.Next(t.Context(), gone).MustGet().Message.Text())
+		assert.Equal(t, "first", one.Next(t.Context(), opened).MustGet().Message.Text())
+		assert.Equal(t, "another first", other.Next(t.Context(), opened).MustGet().Message.Text())
+	}
+	_, err := other.Next(t.Context(), gone).Get()
+	assert.ErrorContains(t, err, "no_fixture_match", "there is no second turn")
+}
+
+// A server must not outlive a test binary, however that ends: what is killed, panics
+// or runs out of time does not clean up.
+const orphanTest = "MODELTEST_ORPHAN"
+
+func TestServerEndsWithTheProcess(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOrphan$", "-test.timeout=60s")
+	cmd.Env = append(os.Environ(), orphanTest+"=1")
+	out, err := cmd.Output()
+	require.Error(t, err, "it gives up: %s", out)
+	address, _, _ := strings.Cut(string(out), "\n")
+	require.Contains(t, address, "127.0.0.1:", "the address of the server")
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	}, 30*time.Second, 10*time.Millisecond, "the server still listens on %s", address)
+}
+
+func TestOrphan(t *testing.T) {
+	if os.Getenv(orphanTest) == "" {
+		t.Skip("this is run by TestServerEndsWithTheProcess")
+	}
+	_, _ = os.Stdout.WriteString(modeltest.StartMock(t).Address() + "\n")
+	os.Exit(3)
 }

@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,6 +33,7 @@ func TestMock(t *testing.T, s Service) {
 			t.Run("streaming", func(t *testing.T) { part(t, mock, true) })
 		})
 	}
+	t.Run("image", func(t *testing.T) { s.mockImage(t, mock) })
 	t.Run("stream cut off", func(t *testing.T) { s.mockCut(t, mock) })
 	t.Run("slow first byte", func(t *testing.T) { s.mockSlow(t, mock) })
 	t.Run("cancelled within a stream", func(t *testing.T) { s.mockCancelled(t, mock) })
@@ -92,6 +94,23 @@ func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool
 	require.Len(t, shown.Tools, 1, "tools")
 	assert.Equal(t, "look", shown.Tools[0].Function.Name, "the tool's name")
 	assert.Equal(t, "Looks.", shown.Tools[0].Function.Description, "the tool's description")
+}
+
+// mockImage: the bytes of an image are sent, where the driver says that there are
+// images.
+func (s Service) mockImage(t *testing.T, mock *MockServer) {
+	d := s.at(t, false, mock.play(t, []fixture{saying("nice")}))
+	if !agent.FeaturesOf(d.driver).OrEmpty().Images {
+		t.Skip("the driver does not say that there are images")
+	}
+	image := []byte("not looked at by a mock: \x00\xff")
+	show := agent.NewState(agent.User(agent.Text("what is this?"), agent.Image("image/png", image)))
+	step, err := d.driver.Next(t.Context(), show).Get()
+	require.NoError(t, err)
+	assert.Equal(t, "nice", step.Message.Text(), "the answer")
+	body := string(d.Requests()[0].Body)
+	assert.Contains(t, body, base64.StdEncoding.EncodeToString(image), "the image")
+	assert.Contains(t, body, "image/png", "the media type")
 }
 
 func (s Service) mockAuth(t *testing.T, _ *MockServer, streaming bool) {
