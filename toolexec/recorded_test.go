@@ -1,7 +1,6 @@
 package toolexec
 
 import (
-	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -36,7 +36,7 @@ type recordedRun struct {
 // fits the schemas another library agrees.
 func TestRecordedArguments(t *testing.T) {
 	calls, malformed, invalid, plain := 0, 0, 0, 0
-	for call := range recordedCalls(t, sharedTranscripts(t)) {
+	for call := range recordedCalls(t, parts.Recordings(t)) {
 		calls++
 		wrong, _ := errors.AsType[*agent.ArgumentsError](call.tool.schema.Validate(call.args))
 		require.Equal(t, call.malformed, wrong != nil && wrong.Malformed, "%s: %s: %v", call.run, call.args, wrong)
@@ -138,19 +138,4 @@ func recordedTools(t *testing.T, path string) map[string]recordedTool {
 		tools[tool.Function.Name] = recordedTool{schema: compiled(t, string(tool.Function.Parameters)), other: other}
 	}
 	return tools
-}
-
-// sharedTranscripts is the folder of recorded runs that lies beside the module, not in it.
-func sharedTranscripts(t *testing.T) string {
-	t.Helper()
-	shared := cmp.Or(os.Getenv("GRAPNEL_SHARED"), filepath.Join("..", "..", "shared"))
-	folder := filepath.Join(shared, "transcripts")
-	if _, err := os.Stat(folder); err != nil {
-		const how = "no recorded runs: put the shared folder beside the module, or its path into GRAPNEL_SHARED"
-		if os.Getenv("GRAPNEL_TEST_ALL") == "1" {
-			t.Fatal(how)
-		}
-		t.Skip(how)
-	}
-	return folder
 }

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -90,7 +89,7 @@ func compileTools(t *testing.T, path string) map[string]*jsonschema.Schema {
 // was read from. With -short, every sixteenth is.
 func TestRecordedRunsSurviveReading(t *testing.T) {
 	t.Parallel()
-	dir := recordings(t)
+	dir := parts.Recordings(t)
 	for name, want := range map[string]int{
 		"agentdojo-banking": 1494, "agentdojo-slack": 1148, "agentdojo-travel": 1647, "agentdojo-workspace": 2747,
 		"tau": 282, "shell": 555,
@@ -125,7 +124,7 @@ func checkRoundTrip(t *testing.T, path string, want int) {
 }
 
 func TestRecordedToolsAreSchemas(t *testing.T) {
-	dir := filepath.Join(recordings(t), "tools")
+	dir := filepath.Join(parts.Recordings(t), "tools")
 	for name, want := range map[string]int{
 		"agentdojo-banking": 11, "agentdojo-slack": 11, "agentdojo-travel": 28, "agentdojo-workspace": 24,
 		"shell": 1, "tau-airline": 14, "tau-retail": 16,
@@ -137,7 +136,7 @@ func TestRecordedToolsAreSchemas(t *testing.T) {
 }
 
 func TestCommandListsAreNoRecordings(t *testing.T) {
-	_, err := replay.Load(filepath.Join(recordings(t), "shell-dangerous.jsonl"))
+	_, err := replay.Load(filepath.Join(parts.Recordings(t), "shell-dangerous.jsonl"))
 	assert.ErrorContains(t, err, `has no "messages"`)
 }
 
@@ -176,23 +175,4 @@ func withoutNothing(t *testing.T, text string) map[string]any {
 	}
 	maps.DeleteFunc(object, empty)
 	return object
-}
-
-// recordings is the folder of recorded runs, which is no part of this project. Without it the test is skipped,
-// or fails where every test has to run.
-func recordings(t *testing.T) string {
-	t.Helper()
-	shared := os.Getenv("GRAPNEL_SHARED")
-	if shared == "" {
-		shared = filepath.Join("..", "..", "..", "shared") // beside the module's root
-	}
-	dir := filepath.Join(shared, "transcripts")
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		const how = "no recorded runs at %s: put the folder that has transcripts/ beside the module, or name it in GRAPNEL_SHARED"
-		if os.Getenv("GRAPNEL_TEST_ALL") == "1" {
-			t.Fatalf(how, dir)
-		}
-		t.Skipf(how, dir)
-	}
-	return dir
 }

@@ -5,8 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,26 +19,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
-
-// transcripts is the folder of recorded runs, which is no part of this project. Without it the test is skipped, or
-// fails where every test has to run.
-func transcripts(t *testing.T) string {
-	t.Helper()
-	shared := os.Getenv("GRAPNEL_SHARED")
-	if shared == "" {
-		shared = filepath.Join("..", "..", "..", "shared") // beside the module's root
-	}
-	dir := filepath.Join(shared, "transcripts")
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		const how = "no recorded runs at %s: put the folder that has transcripts/ beside the module, or name it in GRAPNEL_SHARED"
-		if os.Getenv("GRAPNEL_TEST_ALL") == "1" {
-			t.Fatalf(how, dir)
-		}
-		t.Skipf(how, dir)
-	}
-	return dir
-}
 
 // sampled is all runs, or with -short every sixteenth.
 func sampled(records []*replay.Record) []*replay.Record {
@@ -70,7 +50,7 @@ func onAllCores(records []*replay.Record, f func(*replay.Record)) {
 // but at calls that cannot run. With -short, every sixteenth run is played.
 func TestGoldenDenials(t *testing.T) {
 	t.Parallel()
-	dir := transcripts(t)
+	dir := parts.Recordings(t)
 	golden := loadGolden(t, filepath.Join(dir, "golden-denials.jsonl.gz"))
 	require.Len(t, golden, 7036)
 	f := &folder{name: dir, files: os.DirFS(dir)}
@@ -208,7 +188,7 @@ func playThrough(t *testing.T, r *replay.Record, a *agent.Agent) tally {
 // that can be read. With -short, every sixteenth is played.
 func TestOtherRecordingsPass(t *testing.T) {
 	t.Parallel()
-	dir := transcripts(t)
+	dir := parts.Recordings(t)
 	f := &folder{name: dir, files: os.DirFS(dir)}
 	for file, want := range map[string]tally{
 		"tau.jsonl.gz":   {282, 1984, 2395, 66},
@@ -254,7 +234,7 @@ func TestTheNumbersReproduce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the numbers are of all runs: run without -short")
 	}
-	found, err := find(options{paths: []string{transcripts(t)}}, "")
+	found, err := find(options{paths: []string{parts.Recordings(t)}}, "")
 	require.NoError(t, err)
 	done := newBacktest(policies, found, newProgress(silent)).run(t.Context())
 	type numbers struct {

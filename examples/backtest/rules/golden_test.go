@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,12 +13,13 @@ import (
 
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/examples/backtest/rules"
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
 // The golden list says, for 7,036 recorded runs, which calls two reference policies deny. Ours must deny the same
 // calls and no others.
 func TestRulesDenyExactlyTheGoldenCalls(t *testing.T) {
-	dir := recordings(t)
+	dir := parts.Recordings(t)
 	facts, err := rules.LoadFacts(filepath.Join(dir, "tools", "agentdojo-operator-facts.json"))
 	require.NoError(t, err)
 	golden := loadGolden(t, filepath.Join(dir, "golden-denials.jsonl.gz"))
@@ -92,23 +91,4 @@ func loadGolden(t *testing.T, path string) map[string]map[string][]string {
 	}
 	require.NoError(t, lines.Err())
 	return golden
-}
-
-// recordings is the folder of recorded runs, which is no part of this project. Without it the test is skipped,
-// or fails where every test has to run.
-func recordings(t *testing.T) string {
-	t.Helper()
-	shared := os.Getenv("GRAPNEL_SHARED")
-	if shared == "" {
-		shared = filepath.Join("..", "..", "..", "..", "shared") // beside the module's root
-	}
-	dir := filepath.Join(shared, "transcripts")
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		const how = "no recorded runs at %s: put the folder that has transcripts/ beside the module, or name it in GRAPNEL_SHARED"
-		if os.Getenv("GRAPNEL_TEST_ALL") == "1" {
-			t.Fatalf(how, dir)
-		}
-		t.Skipf(how, dir)
-	}
-	return dir
 }
