@@ -1,0 +1,31 @@
+// Package budget holds hooks that end a run, or its tool calls, when it has used
+// what it may: US dollars, tokens, tool calls.
+//
+//	limits := budget.Limits{Cost: 0.50, ToolCalls: 40}
+//	a := builder.New().
+//		WithDriver(driver).
+//		With(capability.UseTools(bash), capability.UseHooks(budget.Hooks(limits)...)).
+//		Build()
+//
+// # What happens
+//
+// A run that has reached its cost or tokens is stopped before the next model call,
+// and before the tools run which the last reply asked for: what that reply cost
+// counts already. Its status is then agent.StatusStopped. One reply may take a run
+// beyond its limit, since what it costs is known when it is there.
+//
+// Tool calls beyond their number are denied, and the model is told to finish with what
+// it has. With Limits.Deny that is so for cost and tokens, too: the run may go on to an
+// answer, and only calls are refused. Calls that other hooks deny do not count.
+//
+// Where a cost is limited and nobody knows what a reply cost, the budget is taken to
+// be used up.
+//
+// capability.UseGuards limits cost and tokens, too, as a criterion: it knows no tool
+// calls, and lets the calls of the last reply run.
+//
+// # Concurrency
+//
+// One set of hooks serves any number of runs at once, each with the whole budget:
+// sub-agents are runs of their own.
+package budget

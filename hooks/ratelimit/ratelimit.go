@@ -1,0 +1,129 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Limit is how often a tool may be called.
+type Limit struct {
+	// Calls is how many calls there may be in Per. Zero and less mean none.
+	Calls int
+	// Per is the time in which Calls come back. Zero and less mean that they do not: Calls is for the whole run, or with
+	// Shared for as long as the hook lives.
+	Per time.Duration
+	// Shared counts the calls of all runs together: the limit of a service that all of them use.
+	Shared bool
+	// Wait is how long a call may be held back until it is its turn. Zero and less mean that it is denied at once.
+	Wait time.Duration
+}
+
+// Hook is a control at PreToolUse that denies, or holds back, the calls that are too many. Without matchers every tool
+// is limited, each by itself.
+func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
+	limit.Calls, limit.Wait = max(limit.Calls, 0), max(limit.Wait, 0)
+	shared, ofRun := new(counters), agent.NewScratch[counters](nil)
+	hook := hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+		if c.Invalid() != nil {
+			return c.Pass() // it does not run
+		}
+		counters := shared
+		if !limit.Shared {
+			counters = ofRun.Of(c.State())
+		}
+		wait, ok := counters.take(c.Tool(), limit)
+		if !ok {
+			return c.Deny(limit.denial(c.Tool(), wait))
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return c.Fail(fmt.Errorf("waiting for the turn of %s: %w", c.Tool(), err))
+		}
+		return c.Allow()
+	}, matching...).WithPriority(hooks.PriorityAfterwork)
+	if limit.Wait > 0 {
+		hook = hook.WithTimeout(limit.Wait + hooks.DefaultTimeout)
+	}
+	return hook
+}
+
+// counters hold a counter for each tool. The zero value is ready.
+type counters struct {
+	mu    sync.Mutex
+	tools map[string]*rate.Limiter
+}
+
+// take spends a call of the tool, and says how long it has to wait for its turn; unless that is too long: then nothing
+// is spent. The wait is rate.InfDuration for a turn that never comes.
+func (c *counters) take(tool string, limit Limit) (wait time.Duration, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limiter := c.tools[tool]
+	if limiter == nil {
+		limiter = rate.NewLimiter(limit.rate(), limit.Calls)
+		if c.tools == nil {
+			c.tools = map[string]*rate.Limiter{}
+		}
+		c.tools[tool] = limiter
+	}
+	now := time.Now()
+	r := limiter.ReserveN(now, 1)
+	if !r.OK() {
+		return rate.InfDuration, false
+	}
+	if wait = r.DelayFrom(now); wait > limit.Wait {
+		r.CancelAt(now)
+		return wait, false
+	}
+	return wait, true
+}
+
+func (l Limit) rate() rate.Limit {
+	if l.Per <= 0 {
+		return 0
+	}
+	return rate.Limit(float64(l.Calls) / l.Per.Seconds())
+}
+
+// denial is what the model is told. A day is as good as never.
+func (l Limit) denial(tool string, wait time.Duration) string {
+	const day = 24 * time.Hour
+	span := "in all"
+	if l.Per > 0 {
+		span = fmt.Sprintf("in %v", l.Per)
+	}
+	if wait > day {
+		return fmt.Sprintf("%s may be called %d times %s, and was: go on without it", tool, l.Calls, span)
+	}
+	return fmt.Sprintf("%s may be called %d times %s: try again in %v", tool, l.Calls, span, roundedUp(wait))
+}
+
+// roundedUp is a time in whole seconds, or in milliseconds if it is shorter than one.
+func roundedUp(d time.Duration) time.Duration {
+	unit := time.Millisecond
+	if d > time.Second {
+		unit = time.Second
+	}
+	return (d + unit - 1).Truncate(unit)
+}
+
+// sleep waits, at most until ctx is done.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
