@@ -48,20 +48,30 @@ type functionResponse struct {
 	Parts    []part            `json:"parts,omitempty"`
 }
 
-// contents is the messages as a list of contents. What stands before all others as
-// a system message goes into system. The answers to the calls of one turn are one
-// content, which comes right behind the calls: what a user says in between them
-// follows.
-func (d *Driver) contents(model string, s agent.State, system *[]string) (json.RawMessage, error) {
+// contents is the beginning of a body: the messages as a list of contents. What
+// stands before all others as a system message goes into system. The answers to the
+// calls of one turn are one content, which comes right behind the calls: what a user
+// says in between them follows.
+func (d *Driver) contents(model string, s agent.State, system *[]string) ([]byte, error) {
 	form := d.newer
 	if early(model) {
 		form = d.older
 	}
-	out := []byte("[")
+	size := 4096 // for the rest of the body
+	for i, m := range s.Messages() {
+		parts, err := form.Of(m)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		size += len(parts) + len(`{"role":"model","parts":[]},`)
+	}
+	out := append(make([]byte, 0, size), `{"contents":[`...)
+	began := false
 	write := func(role string, parts ...string) {
-		if len(out) > 1 {
+		if began {
 			out = append(out, ',')
 		}
+		began = true
 		out = append(append(append(out, `{"role":"`...), role...), `","parts":[`...)
 		for i, p := range parts {
 			if i > 0 {
@@ -82,14 +92,14 @@ func (d *Driver) contents(model string, s agent.State, system *[]string) (json.R
 		answers, users = answers[:0], users[:0]
 	}
 	leading := true
-	for i, m := range s.Messages() {
+	for _, m := range s.Messages() {
 		if leading = leading && m.Role() == agent.RoleSystem; leading {
 			*system = append(*system, m.Text())
 			continue
 		}
 		parts, err := form.Of(m)
 		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", i, err)
+			return nil, err
 		}
 		switch {
 		case parts == "": // a reply that says nothing

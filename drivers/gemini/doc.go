@@ -88,8 +88,8 @@
 //
 // # Speed
 //
-// A message is written once, however many steps send it. The SDK writes whole
-// transcripts anew for each request; this driver gives it the finished body through
-// genai.HTTPOptions.ExtrasRequestProvider, and all that is left is that it copies and
-// checks the text.
+// A message is written once, however many steps send it, and goes past the SDK: given
+// the messages, that would write all of them anew for each request. BenchmarkNext has
+// what is left: before the network, a step takes a tenth of a millisecond with 10
+// messages, and with 10,000 (1.9 MB) less than two, for copying them.
 package gemini

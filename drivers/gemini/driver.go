@@ -140,12 +140,12 @@ func (d *Driver) ask(
 		return mo.Err[agent.Step](context.Cause(ctx))
 	}
 	q := question{model: cmp.Or(s.Request().Model, d.features.Model)}
-	observing, x := observed(ctx)
+	x := &exchange{}
 	var err error
-	if q.body, err = d.body(q.model, s); err != nil {
+	if q.body, x.contents, err = d.body(q.model, s); err != nil {
 		return mo.Err[agent.Step](d.refusal(q.model, err))
 	}
-	step, err := call(observing, q, x)
+	step, err := call(x.with(ctx), q, x)
 	switch {
 	case err == nil:
 		return mo.Ok(step)
@@ -155,14 +155,15 @@ func (d *Driver) ask(
 	return mo.Err[agent.Step](d.failure(q.model, x, err))
 }
 
-// question is what is asked: a model, and the body of the request.
+// question is what is asked: a model, and the body of the request without the
+// contents.
 type question struct {
 	model string
 	body  map[string]any
 }
 
 // config is the question as the SDK takes it. It sends the body as it is: its own
-// types would lose what they do not know, and write every message anew each time.
+// types would lose what they do not know.
 func (q question) config() *genai.GenerateContentConfig {
 	return &genai.GenerateContentConfig{
 		AutomaticContinuation: genai.Ptr(false), // it would ask again by itself

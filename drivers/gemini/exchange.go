@@ -12,9 +12,12 @@ import (
 	"net/http"
 )
 
-// exchange is what the SDK does not hand on of one request: the answer's head, and
-// the text of what it is decoding.
+// exchange is what goes past the SDK with one request: the contents on the way there;
+// on the way back the answer's head, and the text of what it is decoding.
 type exchange struct {
+	// contents is the beginning of the body, up to the end of that member.
+	contents []byte
+
 	status int
 	header http.Header
 	// text is the JSON that the SDK decodes: the whole answer, or in a stream the event
@@ -26,14 +29,33 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// observed is a context under which a request's exchange is kept.
-func observed(ctx context.Context) (context.Context, *exchange) {
-	x := new(exchange)
-	return context.WithValue(ctx, exchangeKey{}, x), x
+// with is a context for a request that the exchange belongs to.
+func (x *exchange) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, x)
 }
 
-// transport puts the credentials on a request, so that the SDK need not know them,
-// and keeps the exchange.
+// splice puts the contents into the body that the SDK wrote. They are finished text,
+// which the SDK would read and write once more with each request.
+func (x *exchange) splice(req *http.Request) error {
+	head, err := io.ReadAll(req.Body)
+	if err != nil {
+		return err
+	}
+	_ = req.Body.Close() // it is a reader in memory
+	body := x.contents
+	if head = bytes.TrimPrefix(bytes.TrimSpace(head), []byte("{")); len(head) > 0 {
+		body = append(append(body, ','), head...)
+	} else { // the SDK writes nothing where there is nothing else
+		body = append(body, '}')
+	}
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, err = req.GetBody()
+	req.ContentLength = int64(len(body))
+	return err
+}
+
+// transport puts the credentials and the contents on a request, and keeps the
+// exchange. The SDK need not know the key then.
 type transport struct {
 	base   http.RoundTripper // nil means the default
 	key    string
@@ -61,13 +83,16 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for name, values := range t.header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
+	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return nil, errors.New("the SDK made a request of its own") // with the key in it, to who knows where
+	}
+	if err := x.splice(req); err != nil {
+		return nil, err
+	}
 	resp, err := cmp.Or(t.base, http.DefaultTransport).RoundTrip(req)
 	if err != nil {
 		return nil, err
-	}
-	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
-	if !ok {
-		return resp, nil
 	}
 	x.status, x.header = resp.StatusCode, resp.Header
 	body := &capped{resp.Body, replyLimit}

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
 	"google.golang.org/genai"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -42,17 +44,14 @@ func (d *Driver) refusal(model string, err error) *drivers.Error {
 
 // failure is an error of a request as callers get it.
 func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
-	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: x.header.Get("X-Request-Id")}
+	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: d.at.redact(x.header.Get("X-Request-Id"))}
 	if said, ok := errors.AsType[genai.APIError](err); ok {
 		d.explain(e, x, said)
 		return e
 	}
 	if finish, ok := errors.AsType[*finishError](err); ok {
-		e.Code, e.Message = string(finish.reason), d.at.redact(finish.Error())
-		e.Kind = agent.KindBrokenStream
-		if e.Code == string(genai.FinishReasonOther) {
-			e.Kind = agent.KindModel
-		}
+		e.Code, e.Message = d.at.redact(string(finish.reason)), excerpt(d.at.redact(finish.Error()))
+		e.Kind = lo.Ternary(slices.Contains(spoiled, finish.reason), agent.KindBrokenStream, agent.KindModel)
 		return e
 	}
 	e.Kind = agent.KindBrokenStream

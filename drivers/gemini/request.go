@@ -33,19 +33,18 @@ var elsewhere = map[string]string{
 	"continuationToken":  "a step has one request",
 }
 
-// body is the body of a request. The messages in it were written when they were
-// first seen.
-func (d *Driver) body(model string, s agent.State) (map[string]any, error) {
+// body is the body of a request, and the contents that belong in it. The messages in
+// these were written when they were first seen.
+func (d *Driver) body(model string, s agent.State) (body map[string]any, contents []byte, err error) {
 	if strings.ContainsAny(model, "?&#%") || strings.Contains(model, "..") {
-		return nil, fmt.Errorf("%q is no name of a model", model)
+		return nil, nil, fmt.Errorf("%q is no name of a model", model)
 	}
 	r := s.Request()
 	system := []string{r.Instructions}
-	contents, err := d.contents(model, s, &system)
-	if err != nil {
-		return nil, err
+	if contents, err = d.contents(model, s, &system); err != nil {
+		return nil, nil, err
 	}
-	body := map[string]any{"contents": contents}
+	body = map[string]any{}
 	settings := map[string]any{}
 	if r.MaxOutputTokens > 0 {
 		settings["maxOutputTokens"] = r.MaxOutputTokens
@@ -54,13 +53,13 @@ func (d *Driver) body(model string, s agent.State) (map[string]any, error) {
 		settings["temperature"] = t
 	}
 	if err := d.output(model, r, settings, &system); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := options(r, body, settings); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := d.tools(r, body); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(settings) > 0 {
 		body["generationConfig"] = settings
@@ -70,7 +69,7 @@ func (d *Driver) body(model string, s agent.State) (map[string]any, error) {
 			"parts": lo.Map(system, func(text string, _ int) part { return part{Text: &text} }),
 		}
 	}
-	return body, nil
+	return body, contents, nil
 }
 
 // output asks for the form that the answer must have: of the service where it can
