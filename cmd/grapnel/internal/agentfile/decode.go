@@ -178,20 +178,12 @@ type entry struct{ key, value *yaml.Node }
 // `key:"name,required"`.
 func (d *decoder) mapping(n *yaml.Node, into reflect.Value) {
 	if n.Kind != yaml.MappingNode {
-		d.wrong(n, "expected keys with values, got %s: known are %s", shown(n), oneOf(keysOf(into.Type())))
+		d.wrong(n, "expected keys with values, got %s: known are %s", shown(n), oneOf(lo.Keys(keysOf(into.Type()))))
 		return
 	}
 	fields := map[string]reflect.Value{}
-	var required []string
-	for i := range into.NumField() {
-		name, options, _ := strings.Cut(into.Type().Field(i).Tag.Get("key"), ",")
-		if name == "" {
-			continue
-		}
-		fields[name] = into.Field(i)
-		if options == "required" {
-			required = append(required, name)
-		}
+	for name, at := range keysOf(into.Type()) {
+		fields[name] = into.FieldByIndex(at)
 	}
 	given := map[string]bool{}
 	for _, e := range d.entries(n) {
@@ -203,17 +195,35 @@ func (d *decoder) mapping(n *yaml.Node, into reflect.Value) {
 		}
 		d.value(e.value, field)
 	}
-	for _, name := range required {
+	for _, name := range requiredKeys(into.Type()) {
 		if !given[name] {
 			d.wrong(n, "the key %q is missing", name)
 		}
 	}
+	if checked, ok := into.Addr().Interface().(interface {
+		check(d *decoder, n *yaml.Node)
+	}); ok {
+		checked.check(d, n)
+	}
 }
 
-func keysOf(t reflect.Type) []string {
-	return lo.FilterMap(lo.Range(t.NumField()), func(i, _ int) (string, bool) {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("key"), ",")
-		return name, name != ""
+// keysOf is the keys of a struct, those of embedded ones included, and where their
+// fields are.
+func keysOf(t reflect.Type) map[string][]int {
+	keys := map[string][]int{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("key"), ","); name != "" {
+			keys[name] = f.Index
+		}
+	}
+	return keys
+}
+
+// requiredKeys is the keys that must be there.
+func requiredKeys(t reflect.Type) []string {
+	return lo.FilterMap(reflect.VisibleFields(t), func(f reflect.StructField, _ int) (string, bool) {
+		name, options, _ := strings.Cut(f.Tag.Get("key"), ",")
+		return name, options == "required"
 	})
 }
 

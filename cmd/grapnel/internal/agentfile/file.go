@@ -18,6 +18,7 @@ type File struct {
 	Model           Model   `key:"model"`
 	APIKeyEnv       EnvName `key:"api_key_env"`
 	BaseURL         URL     `key:"base_url"`
+	Price           *Price  `key:"price"`
 	Instructions    string  `key:"instructions"`
 	MaxOutputTokens Count   `key:"max_output_tokens"`
 	Temperature     *Number `key:"temperature"`
@@ -105,13 +106,6 @@ func errorsOfDepth(problems []Problem) bool {
 	return false
 }
 
-// Problem is a mistake that was found out later, of what stands at a place in the
-// file.
-func (f *File) Problem(at Position, err error) Problem {
-	d := decoder{name: f.path, lines: f.lines}
-	return Problem{File: f.path, Position: at, Text: err.Error(), Source: d.line(at.Line), Width: 1}
-}
-
 // Options are settings of one provider, by their names there.
 type Options map[string]any
 
@@ -120,4 +114,14 @@ func (o *Options) read(d *decoder, n *yaml.Node) {
 	for _, e := range d.entries(n) {
 		(*o)[e.key.Value] = d.plain(e.value)
 	}
+}
+
+// Wrong is a mistake that was found out later, of what stands at a place in the
+// file; the error itself where the place is nowhere, as it came from a flag.
+func (f *File) Wrong(at Position, err error) error {
+	if at.Line == 0 {
+		return err
+	}
+	d := decoder{lines: f.lines}
+	return &Error{[]Problem{{File: f.path, Position: at, Text: err.Error(), Source: d.line(at.Line), Width: 1}}}
 }

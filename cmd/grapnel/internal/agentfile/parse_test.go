@@ -25,7 +25,7 @@ max_output_tokens: 4000
 temperature: 0.2
 options: {reasoning_effort: low, seed: 7}
 tools:
-  - shell: {dir: work, timeout: 2m, max_output: 64KiB, env: [PATH, HOME]}
+  - shell: {dir: work, timeout: 2m, max_output: 64KiB, env: [PATH, GO*]}
   - files:
       root: .
       read_only: true
@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 	assert.Equal(t, "You mend Go code. ${NAME} stays.\n", file.Instructions)
 	assert.Equal(t, Guards{Steps: 30, Tokens: 200000, Cost: 0.5, Time: Duration(10 * time.Minute)}, file.Guards)
 	require.Len(t, file.Tools, 2)
-	assert.Equal(t, &Shell{Dir: "work", Timeout: Duration(2 * time.Minute), MaxOutput: 64 << 10, Env: []EnvName{"PATH", "HOME"}},
+	assert.Equal(t, &Shell{Dir: "work", Timeout: Duration(2 * time.Minute), MaxOutput: 64 << 10, Env: []EnvPattern{"PATH", "GO*"}},
 		file.Tools[0].Settings)
 	assert.Equal(t, &Files{Root: ".", ReadOnly: true}, file.Tools[1].Settings)
 	require.Len(t, file.MCP, 2)
@@ -122,6 +122,7 @@ func TestMistakes(t *testing.T) {
 		"two ways":               {"mcp: {x: {command: [a], url: http://h/}}\n", []string{`has a command and a url`}},
 		"a server's name":        {"mcp: {a__b: {url: http://h/}}\n", []string{`1:7: expected a name of letters, digits`}},
 		"a value for a name":     {"mcp: {x: {command: [a], env: [TOKEN=abc]}}\n", []string{`expected the name of a variable of the environment`}},
+		"half a condition":       {"hooks: [deny: {tools: [bash], matching: x}]\n", []string{`1:15: argument and matching go together`}},
 		"a bad schema":           {"output: {schema: {type: object, properties: 3}}\n", []string{`1:18: expected a JSON Schema of an object`}},
 		"an empty file":          {"# nothing\n", []string{`1:1: the file is empty`}},
 		"a list":                 {"- a\n", []string{`1:1: expected keys with values, got a list`}},

@@ -86,13 +86,6 @@ func add(parts *[]Part[any], what, kind string, kinds map[string]func() any) err
 	return nil
 }
 
-func requiredKeys(t reflect.Type) []string {
-	return lo.FilterMap(lo.Range(t.NumField()), func(i, _ int) (string, bool) {
-		name, options, _ := strings.Cut(t.Field(i).Tag.Get("key"), ",")
-		return name, options == "required"
-	})
-}
-
 // parts reads a list in which each item is a kind, or a kind with its settings.
 func (d *decoder) parts(n *yaml.Node, what string, kinds map[string]func() any) []Part[any] {
 	if n.Kind != yaml.SequenceNode {
@@ -144,10 +137,12 @@ type Server struct {
 	Env []EnvName `key:"env"`
 	URL URL       `key:"url"`
 	// TokenEnv is the variable that holds the bearer token for the URL.
-	TokenEnv EnvName   `key:"token_env"`
-	Tools    []Pattern `key:"tools"`
-	Timeout  Duration  `key:"timeout"`
-	At       Position
+	TokenEnv EnvName `key:"token_env"`
+	// Only and Except pick tools by their names at the server, or by globs.
+	Only    []string `key:"only"`
+	Except  []string `key:"except"`
+	Timeout Duration `key:"timeout"`
+	At      Position
 }
 
 // Servers are the MCP servers of an agent, in the order of the file.

@@ -37,6 +37,8 @@ type (
 	Regexp struct{ *regexp.Regexp }
 	// EnvName is the name of a variable of the environment.
 	EnvName string
+	// EnvPattern is the name of a variable of the environment, or a glob such as GO*.
+	EnvPattern string
 )
 
 // Set reads a count.
@@ -169,6 +171,17 @@ func (v *EnvName) Set(text string) error {
 		return errors.New("expected the name of a variable of the environment, such as GITHUB_TOKEN, never its value")
 	}
 	*v = EnvName(text)
+	return nil
+}
+
+var envPattern = regexp.MustCompile(`^[A-Za-z_*?\[][A-Za-z0-9_*?\[\]-]*$`)
+
+// Set reads the name of a variable, or a glob.
+func (v *EnvPattern) Set(text string) error {
+	if _, err := path.Match(text, ""); err != nil || !envPattern.MatchString(text) {
+		return errors.New("expected the name of a variable of the environment, such as GOPATH or GO*, never its value")
+	}
+	*v = EnvPattern(text)
 	return nil
 }
 

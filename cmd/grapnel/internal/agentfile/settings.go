@@ -1,20 +1,36 @@
 package agentfile
 
-import "regexp"
+import (
+	"regexp"
+
+	"go.yaml.in/yaml/v4"
+)
 
 // Shell is the settings of the shell tool.
 type Shell struct {
-	Dir       string    `key:"dir"`
-	Timeout   Duration  `key:"timeout"`
-	MaxOutput Bytes     `key:"max_output"`
-	Env       []EnvName `key:"env"`
+	Dir        string   `key:"dir"`
+	Timeout    Duration `key:"timeout"`
+	MaxTimeout Duration `key:"max_timeout"`
+	MaxOutput  Bytes    `key:"max_output"`
+	// Env are variables that commands get besides the usual ones, by name or glob.
+	Env    []EnvPattern `key:"env"`
+	Limits Limits       `key:"limits"`
+}
+
+// Limits bound what one command of the shell tool may use.
+type Limits struct {
+	Processes Count    `key:"processes"`
+	CPUTime   Duration `key:"cpu_time"`
+	FileSize  Bytes    `key:"file_size"`
+	Memory    Bytes    `key:"memory"`
 }
 
 // Files is the settings of the file tools.
 type Files struct {
 	Root     string `key:"root"`
 	ReadOnly bool   `key:"read_only"`
-	MaxSize  Bytes  `key:"max_size"`
+	MaxRead  Bytes  `key:"max_read"`
+	MaxWrite Bytes  `key:"max_write"`
 }
 
 // BaseDir is the settings of the base-dir hook.
@@ -56,21 +72,34 @@ type Verify struct {
 	Timeout Duration `key:"timeout"`
 }
 
-// Calls says which tool calls a deny or ask hook is about.
+// Calls says which tool calls a deny or ask hook is about: those of the tools, and
+// where Argument is set, of them those whose argument of that name is Matching.
 type Calls struct {
-	Tools []Pattern `key:"tools,required"`
-	// Argument, with Matching, narrows it to calls whose argument of that name
-	// matches.
-	Argument string `key:"argument"`
-	Matching Regexp `key:"matching"`
-	Reason   string `key:"reason"`
+	Name     string    `key:"name"`
+	Tools    []Pattern `key:"tools,required"`
+	Argument string    `key:"argument"`
+	Matching Regexp    `key:"matching"`
+	Reason   string    `key:"reason"`
+}
+
+func (c *Calls) check(d *decoder, n *yaml.Node) {
+	if (c.Argument == "") != (c.Matching.Regexp == nil) {
+		d.wrong(n, "argument and matching go together: one says which argument, the other what is in it")
+	}
 }
 
 // Deny is the settings of the deny hook, Ask those of the ask hook.
 type (
-	Deny Calls
-	Ask  Calls
+	Deny struct{ Calls }
+	Ask  struct{ Calls }
 )
+
+// Price is what a model costs that has no listed price, in US dollars for a million
+// tokens.
+type Price struct {
+	Input  Number `key:"input,required"`
+	Output Number `key:"output,required"`
+}
 
 // Output is the form of the final answer.
 type Output struct {

@@ -9,9 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/processor"
+	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
 // Config is how a timeline looks.
@@ -36,10 +39,12 @@ type Timeline struct {
 	streamed  strings.Builder          // of the reply under way
 	reasoning int                      // how much of the thinking was shown
 	decided   map[string][]hooks.Event // by call
+	quarters  map[string]int           // how far calls have come
 	told      map[string]bool          // calls whose fate stands in what hooks decided
 	calls     []string                 // ids of calls of the step that began and have not ended
 	names     map[string]string        // of calls
 	failure   *agent.Failure           // of the last step
+	noted     bool                     // the last line is a note
 	totals
 }
 
@@ -60,7 +65,8 @@ func New(c Config) *Timeline {
 func (t *Timeline) Note(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.paper.line(0, dim, "", yellow, text)
+	t.paper.line(0, dim, "", yellow, Clean(text))
+	t.noted = true
 }
 
 // mostReasoning is how much of the thinking before a reply is shown, in bytes.
@@ -97,7 +103,8 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	defer t.mu.Unlock()
 	switch e := e.(type) {
 	case agent.RunStarted:
-		t.totals, t.decided, t.told, t.names, t.calls = totals{}, map[string][]hooks.Event{}, map[string]bool{}, map[string]string{}, nil
+		t.totals, t.calls, t.names, t.quarters = totals{}, nil, map[string]string{}, map[string]int{}
+		t.decided, t.told = map[string][]hooks.Event{}, map[string]bool{}
 	case agent.StepStarted:
 		t.paper.end()
 		t.calls = nil
@@ -109,6 +116,8 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 		t.paper.line(2, yellow, "⟳", yellow, fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), took(e.Wait)))
 	case agent.ToolCallStarted:
 		t.started(e)
+	case mcp.ProgressReported:
+		t.progress(e)
 	case agent.ToolCallCompleted:
 		t.completed(&e.Result)
 	case agent.StepCompleted:
@@ -128,10 +137,13 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 // asked shows what the user said, and that a model is asked.
 func (t *Timeline) asked(e agent.InferenceStarted) {
 	if m, ok := e.State.LastMessage().Get(); t.input && ok && m.Role() == agent.RoleUser && m.Source() == "" {
+		if t.noted {
+			t.paper.gap()
+		}
 		t.paper.line(0, cyan, "you ", plain, abridged(Clean(m.Text()), 6))
 	}
 	t.streamed.Reset()
-	t.reasoning = 0
+	t.reasoning, t.noted = 0, false
 	t.paper.gap()
 	t.paper.begin(bold, fmt.Sprintf("step %d", e.Step+1))
 }
@@ -171,7 +183,7 @@ func (t *Timeline) decisions(id string) {
 // completed shows how a call was answered.
 func (t *Timeline) completed(r *agent.ToolResult) {
 	t.decisions(r.CallID())
-	mark, look, words := "✓", green, took(r.Duration)
+	mark, look, words := "✓", green, "ok"
 	switch {
 	case r.Denied():
 		t.denied++
@@ -180,13 +192,13 @@ func (t *Timeline) completed(r *agent.ToolResult) {
 		mark, look, words = "◦", yellow, "answered by "+cmp.Or(oneLine(r.DecidedBy), "a hook")
 	case r.IsError():
 		t.failed++
-		mark, look = "!", yellow
+		mark, look, words = "!", yellow, lo.Ternary(r.Executed(), "failed", "not run")
 	}
-	switch {
-	case r.Status == agent.ToolNotExecuted && !r.Denied():
-		words = "not run"
-	case r.Attempts > 1:
+	if r.Attempts > 1 {
 		words += fmt.Sprintf(" · %d attempts", r.Attempts)
+	}
+	if r.Duration >= time.Millisecond {
+		words += " · " + took(r.Duration)
 	}
 	if len(t.calls) > 1 { // whose result it is does not go without saying
 		words = oneLine(r.Tool()) + " " + words
@@ -198,6 +210,20 @@ func (t *Timeline) completed(r *agent.ToolResult) {
 	if text := strings.TrimSpace(Clean(r.Text())); text != "" && !r.Denied() {
 		t.result(text)
 	}
+}
+
+// progress shows how far a call has come, each quarter of the way.
+func (t *Timeline) progress(e mcp.ProgressReported) {
+	quarter := -1
+	if e.Total > 0 {
+		quarter = int(4 * e.Progress / e.Total)
+	}
+	if last, known := t.quarters[e.Call.ID]; known && last == quarter {
+		return
+	}
+	t.quarters[e.Call.ID] = quarter
+	how := lo.Ternary(e.Total > 0, fmt.Sprintf("%g of %g", e.Progress, e.Total), fmt.Sprintf("%g", e.Progress))
+	t.paper.line(4, dim, "…", dim, strings.TrimSpace(how+" "+oneLine(e.Message)))
 }
 
 // refusal says why a call did not run that somebody did not let run.
@@ -251,12 +277,11 @@ func abridged(text string, most int) string {
 
 // stepped shows what a step consumed.
 func (t *Timeline) stepped(r agent.StepRecord) {
-	words := took(r.Duration())
-	if used := usage(r.Usage()); used != "" {
-		words = used + " · " + words
-	}
-	t.paper.line(2, plain, "", dim, words)
 	t.failure = r.Failure()
+	words := lo.Compact([]string{usage(r.Usage()), lo.Ternary(r.Duration() < time.Millisecond, "", took(r.Duration()))})
+	if len(words) > 0 {
+		t.paper.line(2, plain, "", dim, strings.Join(words, " · "))
+	}
 }
 
 // ended shows why the run ended, and the sum of it.
@@ -288,4 +313,16 @@ func (t *Timeline) ended(e agent.RunCompleted) {
 		sums = append(sums, used)
 	}
 	t.paper.line(0, dim, "", dim, strings.Join(append(sums, took(time.Since(s.Run().Started))), " · "))
+}
+
+// Question shows a call that needs a person's yes, whole, and why.
+func (t *Timeline) Question(c agent.ToolCall, q agent.Question) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	by := ""
+	if q.By != "" {
+		by = oneLine(q.By) + " wants a person's yes" + because(q.Reason)
+	}
+	t.paper.line(2, yellow, "?", yellow, cmp.Or(by, "this needs a yes"))
+	t.paper.line(4, cyan, oneLine(c.Name), plain, Clean(c.Arguments))
 }

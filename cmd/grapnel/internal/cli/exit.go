@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// The exit codes.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitStopped     = 3
+	exitDenied      = 4
+	exitRejected    = 5
+	exitInterrupted = 130 // 128 and the number of the signal, as shells have it
+	exitTerminated  = 143
+)
+
+const exitHelp = `Exit codes:
+  0    done: the model gave its answer
+  1    failed: an error ended the run
+  2    the command, the agent file or the environment is wrong; no run began
+  3    stopped: by a guard (steps, tokens, cost, time), a hook or a criterion
+  4    denied: a hook did not let the input in
+  5    a person was asked and said no
+  130  interrupted with Ctrl-C; 143 for SIGTERM`
+
+// usageError is a mistake of whoever called: no run began.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// exitError is the end of a command that has said all there is to say.
+type exitError struct{ code int }
+
+func (e *exitError) Error() string { return "" }
+
+// signalError is why a context was cancelled by a signal.
+type signalError struct{ os.Signal }
+
+func (e *signalError) Error() string {
+	if e.Signal == os.Interrupt {
+		return "interrupted by Ctrl-C"
+	}
+	return "ended by SIGTERM"
+}
+
+func (e *signalError) code() int {
+	if e.Signal == syscall.SIGTERM {
+		return exitTerminated
+	}
+	return exitInterrupted
+}
+
+// exitCode is the code for a run that ended so; cause is why its context ended, if
+// it did.
+func exitCode(s agent.State, err, cause error) int {
+	switch s.Status() {
+	case agent.StatusDone:
+		return exitDone
+	case agent.StatusStopped:
+		return exitStopped
+	case agent.StatusDenied:
+		return exitDenied
+	case agent.StatusInterrupted:
+		return exitRejected
+	case agent.StatusCancelled:
+		if by, ok := errors.AsType[*signalError](cause); ok {
+			return by.code()
+		}
+		return exitInterrupted
+	}
+	if by, ok := errors.AsType[*signalError](err); ok {
+		return by.code()
+	}
+	return exitFailed
+}

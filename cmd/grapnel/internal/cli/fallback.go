@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/drivers/replay"
+)
+
+// The recording that is played where no model can be asked, and its agent file,
+// whose hooks are at work while it plays.
+var (
+	//go:embed shipped/session.jsonl
+	shippedSession []byte
+	//go:embed shipped/agent.yaml
+	shippedAgent []byte
+)
+
+// shipped makes the agent that plays the shipped recording.
+func shipped(w watchers) (*made, error) {
+	file, err := agentfile.Parse("the shipped agent file", shippedAgent)
+	if err != nil {
+		return nil, err
+	}
+	session, schemas, err := firstRun(replay.NewReader(bytes.NewReader(shippedSession)))
+	if err != nil {
+		return nil, fmt.Errorf("the shipped recording: %w", err)
+	}
+	m := &made{recording: session}
+	tools := replay.Tools(schemas.list...)
+	list, err := m.hooks(file, tools)
+	if err != nil {
+		return nil, err
+	}
+	b := builder.New().WithName(agentName(file)).WithDriver(replay.Driver{}).With(
+		capability.UseTools(tools...), capability.UseHooks(list...), guardsOf(file.Guards), capability.UseCriteria(replay.GoOn))
+	if w.observer != nil {
+		b = b.WithObserver(w.observer)
+	}
+	m.agent, err = b.Build().Get()
+	return m, err
+}
+
+// playShipped plays the shipped recording in the place of a run for which no model
+// can be asked, and says so.
+func playShipped(ctx context.Context, v *view, why error) error {
+	v.fallback(why, "This is not an answer to your prompt.")
+	m, err := shipped(watchers{observer: v.observer()})
+	if err != nil {
+		return err
+	}
+	final, err := m.turn(ctx, v, "")
+	return m.finish(ctx, v, final, err)
+}
+
+// fallback says that a recording is played, why, and what to do about it.
+func (v *view) fallback(why error, more string) {
+	reason := why.Error()
+	advice := "To ask a model, set one of these keys, or name a model with --model."
+	if offline, ok := errors.AsType[*offlineError](why); ok {
+		reason = "the model service cannot be reached: " + offline.Error()
+		advice = "To ask a model, see to the network, or name another with --model and --base-url."
+	}
+	if v.events != nil {
+		v.events.Fallback(reason)
+	}
+	v.note("No model is asked: " + reason + ".\nInstead you see a recording that ships with grapnel, played through a real agent with its hooks. " +
+		more + "\n" + advice)
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// errInterrupted is that somebody pressed Ctrl-C while a line was read.
+var errInterrupted = errors.New("interrupted")
+
+// mostLine is how long a line of a conversation may be, in bytes.
+const mostLine = 1 << 20
+
+// input reads lines from a person, with editing, history and pasting of several
+// lines, or from a pipe.
+type input struct {
+	std      streams
+	terminal *term.Terminal // nil for a pipe
+	keys     *keys
+	piped    *bufio.Reader
+
+	mu  sync.Mutex
+	raw *term.State // how the terminal was before it was made raw; nil when it is not
+}
+
+func newInput(std streams) *input {
+	in := &input{std: std, piped: bufio.NewReader(std.in)}
+	if term.IsTerminal(int(std.in.Fd())) && term.IsTerminal(int(std.err.Fd())) {
+		in.keys = &keys{in: std.in, out: std.err}
+		in.terminal = term.NewTerminal(in.keys, "")
+	}
+	return in
+}
+
+// keys are the keyboard and the screen. They notice Ctrl-C, which a Terminal cannot
+// tell from the end of the input.
+type keys struct {
+	in          io.Reader
+	out         io.Writer
+	interrupted bool
+}
+
+func (k *keys) Read(p []byte) (int, error) {
+	n, err := k.in.Read(p)
+	k.interrupted = k.interrupted || bytes.IndexByte(p[:n], 3) >= 0
+	return n, err
+}
+
+func (k *keys) Write(p []byte) (int, error) { return k.out.Write(p) }
+
+// line reads what a person says: one line, or several that were pasted at once or
+// that end in a backslash. It is io.EOF at the end of the input, errInterrupted for
+// Ctrl-C.
+func (in *input) line(prompt string) (string, error) {
+	var lines []string
+	for {
+		line, pasted, err := in.one(prompt)
+		if err != nil {
+			if errors.Is(err, io.EOF) && len(lines) > 0 {
+				return strings.Join(lines, "\n"), nil
+			}
+			return "", err
+		}
+		rest, goesOn := strings.CutSuffix(line, `\`)
+		if lines = append(lines, rest); !goesOn && !pasted {
+			if in.terminal == nil {
+				lines[len(lines)-1] = line
+			}
+			return strings.Join(lines, "\n"), nil
+		}
+		if pasted && goesOn {
+			lines[len(lines)-1] = line
+		}
+		prompt = "… "
+	}
+}
+
+func (in *input) one(prompt string) (line string, pasted bool, err error) {
+	if in.terminal == nil {
+		line, err := in.fromPipe()
+		return line, false, err
+	}
+	if err := in.makeRaw(); err != nil {
+		return "", false, err
+	}
+	defer in.restore()
+	if width, height, err := term.GetSize(int(in.std.err.Fd())); err == nil && width > 0 {
+		_ = in.terminal.SetSize(width, height) // what does not fit is shown badly, and read well
+	}
+	in.terminal.SetPrompt(prompt)
+	in.terminal.SetBracketedPasteMode(true)
+	defer in.terminal.SetBracketedPasteMode(false)
+	in.keys.interrupted = false
+	line, err = in.terminal.ReadLine()
+	switch {
+	case errors.Is(err, term.ErrPasteIndicator):
+		return line, true, nil
+	case errors.Is(err, io.EOF) && in.keys.interrupted:
+		return "", false, errInterrupted
+	}
+	return line, false, err
+}
+
+// fromPipe reads one line. The last one may be without a line end.
+func (in *input) fromPipe() (string, error) {
+	var line []byte
+	for {
+		piece, err := in.piped.ReadSlice('\n')
+		line = append(line, piece...)
+		switch {
+		case len(line) > mostLine:
+			return "", fmt.Errorf("reading a line from standard input: it is longer than %d bytes", mostLine)
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && len(line) > 0, err == nil:
+			return strings.TrimRight(string(line), "\r\n"), nil
+		default:
+			return "", err
+		}
+	}
+}
+
+func (in *input) makeRaw() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	state, err := term.MakeRaw(int(in.std.in.Fd()))
+	if err != nil {
+		return fmt.Errorf("reading from the terminal: %w", err)
+	}
+	in.raw = state
+	return nil
+}
+
+// restore leaves the terminal as it was.
+func (in *input) restore() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.raw != nil {
+		_ = term.Restore(int(in.std.in.Fd()), in.raw) // there is nobody left to tell
+		in.raw = nil
+	}
+}
+
+// approver asks the person at the terminal; nil where there is none, so that what
+// needs a yes is refused.
+func (in *input) approver(v *view) agent.Approver {
+	if in.terminal == nil {
+		return nil
+	}
+	return agent.ApproverFunc(func(ctx context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
+		question := p.Question
+		if question == nil {
+			question = &agent.Question{}
+		}
+		v.question(*p.Call, *question)
+		type said struct {
+			text string
+			err  error
+		}
+		answer := make(chan said, 1)
+		go func() {
+			text, err := in.line("  y = yes, n = no, or say why not: ")
+			answer <- said{text, err}
+		}()
+		select {
+		case <-ctx.Done(): // whoever reads is left behind: the program is about to end
+			in.restore()
+			return agent.Approval{}, context.Cause(ctx)
+		case a := <-answer:
+			if errors.Is(a.err, errInterrupted) {
+				return agent.Approval{Verdict: agent.Reject, By: person, Reason: "interrupted"}, nil
+			}
+			if a.err != nil && !errors.Is(a.err, io.EOF) {
+				return agent.Approval{}, a.err
+			}
+			return approval(a.text), nil
+		}
+	})
+}
+
+// person is what somebody at the terminal is called.
+const person = "the user"
+
+// approval is what an answer means. Silence is a no.
+func approval(text string) agent.Approval {
+	switch text = strings.TrimSpace(text); strings.ToLower(text) {
+	case "y", "yes":
+		return agent.Approval{Verdict: agent.Approve, By: person}
+	case "", "n", "no":
+		return agent.Approval{Verdict: agent.Reject, By: person}
+	}
+	return agent.Approval{Verdict: agent.RejectAndContinue, By: person, Reason: text}
+}
+
+var _ io.ReadWriter = (*keys)(nil)

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// mostInput is how much of standard input a prompt may be.
+const mostInput = 10 << 20
+
+// promptOf is what the user wants: the arguments, joined with spaces; standard
+// input in the place of a "-", and where there are no arguments and something is
+// piped in. It is empty when nobody said anything.
+func promptOf(args []string, in *os.File) (string, error) {
+	words := args
+	fromStdin := len(args) == 0 && !term.IsTerminal(int(in.Fd()))
+	if len(args) > 0 && args[len(args)-1] == "-" {
+		words, fromStdin = args[:len(args)-1], true
+	}
+	prompt := strings.Join(words, " ")
+	if fromStdin {
+		text, err := io.ReadAll(io.LimitReader(in, mostInput+1))
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("reading the prompt from standard input: %w", err)
+		case len(text) > mostInput:
+			return "", errors.New("reading the prompt from standard input: it is longer than 10 MiB")
+		}
+		prompt = strings.TrimSpace(prompt + "\n\n" + strings.TrimRight(string(text), "\n"))
+	}
+	if !utf8.ValidString(prompt) {
+		return "", errors.New("the prompt is not UTF-8 text")
+	}
+	return prompt, nil
+}

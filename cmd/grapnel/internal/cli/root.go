@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+)
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       *os.File
+	out, err *os.File
+}
+
+// Main runs the command with its arguments, without the name of the program, and
+// returns its exit code.
+func Main(args []string) int {
+	std := streams{os.Stdin, os.Stdout, os.Stderr}
+	root := newRoot(std)
+	root.SetArgs(args)
+	return report(std.err, root.ExecuteContext(context.Background()))
+}
+
+// report says what went wrong, unless that was said, and returns the exit code.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if ended, ok := errors.AsType[*exitError](err); ok {
+		return ended.code
+	}
+	fmt.Fprintln(w, "grapnel: "+err.Error())
+	if _, ok := errors.AsType[*usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRoot(std streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "grapnel",
+		Short: "Run agents with hooks you can trust",
+		Long: `grapnel runs agents: a language model, tools, and hooks that watch, steer or stop it.
+
+Without a key for a model service it plays a recording that ships with it, and says so:
+
+  grapnel run "Why do the tests fail?"
+
+` + exitHelp,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newRun(std), newChat(std), newVersion())
+	return root
+}
+
+// flagName finds the flags in a help text.
+var flagName = regexp.MustCompile(`--([a-z-]+)`)
+
+// flagError says which flag was probably meant.
+func flagError(c *cobra.Command, err error) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
+		known := lo.Map(flagName.FindAllStringSubmatch(c.Flags().FlagUsages(), -1), func(m []string, _ int) string { return m[1] })
+		if near, ok := agentfile.Nearest(name, known); ok {
+			text += fmt.Sprintf(" (did you mean --%s?)", near)
+		}
+	}
+	return &usageError{fmt.Errorf("%s; %q lists what there is", text, c.CommandPath()+" --help")}
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+)
+
+func newRun(std streams) *cobra.Command {
+	var o options
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "run [PROMPT | -]",
+		Short: "Run an agent until it is done",
+		Long: `Run an agent on a prompt until it is done, stopped, denied or failed.
+
+The prompt is the arguments, or standard input where they end in "-" or where there
+are none and something is piped in. The answer goes to standard output, what happens
+on the way to standard error; with --json all of it goes to standard output, as JSON
+Lines. Keys are read from the environment only: OPENAI_API_KEY, ANTHROPIC_API_KEY,
+GEMINI_API_KEY.
+
+Without --model, a model in the agent file or GRAPNEL_MODEL, a small model of the
+first service with a key is asked. Without any key, or without a network, a recording
+that ships with grapnel is played instead, and grapnel says so.
+
+` + exitHelp,
+		Example: `  grapnel run "Why do the tests fail?" --tool shell --tool files
+  grapnel run --agent fixer.yaml "Mend the build" > answer.txt
+  git diff | grapnel run "Review this change:" - --model anthropic/claude-haiku-5-5
+  grapnel run -m openai/llama3 --base-url http://localhost:11434/v1 "Hello"
+  grapnel run --agent fixer.yaml --json "Mend the build" | jq -r .type`,
+		RunE: func(c *cobra.Command, args []string) error {
+			file, err := o.resolve()
+			if err != nil {
+				return err
+			}
+			prompt, err := promptOf(args, std.in)
+			if err != nil {
+				return &usageError{err}
+			}
+			return run(c.Context(), file, prompt, newView(std, &o, asJSON, true))
+		},
+	}
+	o.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/events.md)")
+	return c
+}
+
+// drainTime is how long work is waited for that a run left in the background.
+const drainTime = 10 * time.Second
+
+// run runs the agent once, or plays the shipped recording where no model can be
+// asked that nobody asked for.
+func run(ctx context.Context, file *agentfile.File, prompt string, v *view) error {
+	in := newInput(v.std)
+	ctx, release := interruptible(ctx,
+		func() { v.note("Interrupted: ending the run. Once more, and grapnel exits at once.") }, in.restore)
+	defer release()
+	m, err := build(ctx, file, watchers{v.observer(), in.approver(v)})
+	if errors.Is(err, errNoKey) {
+		return playShipped(ctx, v, err)
+	}
+	if err != nil {
+		return interruptedOr(ctx, err)
+	}
+	if prompt == "" && m.recording == nil {
+		return errors.Join(&usageError{errors.New(`there is no prompt: give one, as in grapnel run "Why do the tests fail?", or pipe one in`)}, m.close())
+	}
+	final, err := m.turn(ctx, v, prompt)
+	if offline, ok := errors.AsType[*offlineError](err); ok {
+		if err := m.close(); err != nil {
+			v.note(err.Error())
+		}
+		return playShipped(ctx, v, offline)
+	}
+	return m.finish(ctx, v, final, err)
+}
+
+// interruptedOr is the exit of a signal, where that is why something went wrong.
+func interruptedOr(ctx context.Context, err error) error {
+	if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
+		return &exitError{by.code()}
+	}
+	return err
+}
+
+// turn runs the agent once on a new session, with the prompt, or with what was
+// recorded where there is none.
+func (m *made) turn(ctx context.Context, v *view, prompt string) (agent.State, error) {
+	for _, note := range m.notes {
+		v.note(note)
+	}
+	s, input := agent.NewState(), []agent.Message{agent.UserText(prompt)}
+	if m.recording != nil {
+		ctx, s = m.recording.Into(ctx), m.recording.Start()
+		if prompt == "" {
+			input = m.recording.Input(0)
+		}
+	}
+	var err error
+	var final agent.State
+	for progress, failed := range m.agent.Stream(ctx, s, input...) {
+		if progress.Delta != nil {
+			v.delta(*progress.Delta)
+			continue
+		}
+		final, err = progress.State, failed
+	}
+	return final, err
+}
+
+// finish ends all that belongs to the agent, writes the answer, and says with which
+// code to exit.
+func (m *made) finish(ctx context.Context, v *view, final agent.State, err error) error {
+	cause := context.Cause(ctx)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if waiting := m.agent.Drain(draining); waiting != nil {
+		v.note(fmt.Sprintf("Work in the background was not done after %s and is cancelled.", drainTime))
+	}
+	m.agent.Cancel()
+	if closing := m.close(); closing != nil {
+		v.note(closing.Error())
+	}
+	if err != nil && v.show == nil && v.events == nil {
+		return errors.Join(err, &exitError{exitCode(final, err, cause)})
+	}
+	if final.Status() == agent.StatusDone || final.Status() == agent.StatusStopped && final.Answer() != "" {
+		answer := final.Answer()
+		if final.Request().Output != nil {
+			answer = unfenced(answer)
+		}
+		if err := v.answer(answer); err != nil {
+			return err
+		}
+	}
+	if code := exitCode(final, err, cause); code != exitDone {
+		return &exitError{code}
+	}
+	return nil
+}

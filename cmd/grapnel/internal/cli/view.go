@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+)
+
+// view is who is shown what happens: a person who reads a timeline, a program that
+// reads events, or nobody.
+type view struct {
+	std    streams
+	show   *timeline.Timeline // nil when nobody reads it
+	events *events.Stream     // nil when nobody reads them
+}
+
+// newView is the view that the flags ask for. Input says that the timeline is to
+// show what the user said.
+func newView(std streams, o *options, asJSON, input bool) *view {
+	v := &view{std: std}
+	switch {
+	case asJSON:
+		v.events = events.New(std.out)
+	case !o.quiet:
+		v.show = timeline.New(timeline.Config{
+			Out: std.err, Width: func() int { return widthOf(std.err) }, Colour: coloured(std.err, o.color), Input: input,
+		})
+	}
+	return v
+}
+
+// observer is whom the agent tells; nil when nobody is there.
+func (v *view) observer() agent.Observer {
+	switch {
+	case v.show != nil:
+		return v.show
+	case v.events != nil:
+		return v.events
+	}
+	return nil
+}
+
+func (v *view) delta(d agent.Delta) {
+	if v.show != nil {
+		v.show.Delta(d)
+	}
+	if v.events != nil {
+		v.events.Delta(d)
+	}
+}
+
+// note tells a person something that is not an event of the agent.
+func (v *view) note(text string) {
+	if v.show != nil {
+		v.show.Note(text)
+		return
+	}
+	fmt.Fprintln(v.std.err, "grapnel: "+timeline.Clean(text))
+}
+
+// answer writes the final answer to standard output, unless it is a terminal on
+// which the timeline has just shown it.
+func (v *view) answer(text string) error {
+	terminal := term.IsTerminal(int(v.std.out.Fd()))
+	if v.events != nil || terminal && v.show != nil && term.IsTerminal(int(v.std.err.Fd())) {
+		return nil
+	}
+	if terminal {
+		text = timeline.Clean(text)
+	}
+	if _, err := io.WriteString(v.std.out, text+"\n"); err != nil {
+		return fmt.Errorf("writing the answer: %w", err)
+	}
+	return nil
+}
+
+func widthOf(f *os.File) int {
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width
+	}
+	return 80
+}
+
+// coloured reports whether f gets colours: a terminal that wants some.
+func coloured(f *os.File, when string) bool {
+	switch when {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// question shows a person what needs a yes.
+func (v *view) question(c agent.ToolCall, q agent.Question) {
+	show := v.show
+	if show == nil {
+		show = timeline.New(timeline.Config{Out: v.std.err})
+	}
+	show.Question(c, q)
+}

@@ -1,0 +1,253 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+type (
+	// ofRun says which run an object is of, inStep which step of it, from zero.
+	ofRun struct {
+		Run agent.RunID `json:"run"`
+	}
+	inStep struct {
+		Run  agent.RunID `json:"run"`
+		Step int         `json:"step"`
+	}
+	fallback struct {
+		head
+
+		Reason string `json:"reason"`
+	}
+	runStarted struct {
+		head
+		ofRun
+
+		Session agent.SessionID `json:"session"`
+		Agent   string          `json:"agent,omitempty"`
+		Number  int             `json:"number"`
+		Parent  agent.RunID     `json:"parent,omitempty"`
+		Depth   int             `json:"depth,omitempty"`
+	}
+	stepStarted struct {
+		head
+		inStep
+	}
+	inferenceStarted struct {
+		head
+		inStep
+
+		Inference string `json:"inference"`
+		Model     string `json:"model,omitempty"`
+		Messages  int    `json:"messages"`
+		Tools     int    `json:"tools"`
+	}
+	delta struct {
+		head
+
+		Text      string     `json:"text,omitempty"`
+		Reasoning string     `json:"reasoning,omitempty"`
+		Call      *deltaCall `json:"call,omitempty"`
+	}
+	deltaCall struct {
+		Index     int    `json:"index"`
+		ID        string `json:"id,omitempty"`
+		Name      string `json:"name,omitempty"`
+		Arguments string `json:"arguments,omitempty"`
+	}
+	inferenceCompleted struct {
+		head
+		inStep
+
+		Inference    string             `json:"inference"`
+		Model        string             `json:"model,omitempty"`
+		FinishReason agent.FinishReason `json:"finish_reason,omitempty"`
+		Text         string             `json:"text,omitempty"`
+		Calls        []call             `json:"calls,omitempty"`
+		Usage        *usage             `json:"usage,omitempty"`
+		Error        *failure           `json:"error,omitempty"`
+	}
+	retrying struct {
+		head
+		inStep
+
+		Attempt int      `json:"attempt"`
+		WaitMS  int64    `json:"wait_ms"`
+		Error   *failure `json:"error"`
+	}
+	call struct {
+		ID        string `json:"id"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	toolCallStarted struct {
+		head
+		inStep
+
+		Call     call    `json:"call"`
+		Original *string `json:"original_arguments,omitempty"`
+		Runs     bool    `json:"runs"`
+	}
+	toolCallCompleted struct {
+		head
+		inStep
+
+		Call       call             `json:"call"`
+		Original   *string          `json:"original_arguments,omitempty"`
+		Status     agent.ToolStatus `json:"status"`
+		Reason     agent.ReasonCode `json:"reason,omitempty"`
+		DecidedBy  string           `json:"decided_by,omitempty"`
+		Denied     bool             `json:"denied,omitempty"`
+		Text       string           `json:"text"`
+		Attempts   int              `json:"attempts"`
+		DurationMS int64            `json:"duration_ms"`
+	}
+	progress struct {
+		head
+		inStep
+
+		CallID   string  `json:"call_id"`
+		Tool     string  `json:"tool"`
+		Progress float64 `json:"progress"`
+		Total    float64 `json:"total,omitempty"`
+		Message  string  `json:"message,omitempty"`
+	}
+	stepCompleted struct {
+		head
+		inStep
+
+		Kind       agent.StepKind `json:"kind"`
+		DurationMS int64          `json:"duration_ms"`
+		Usage      *usage         `json:"usage,omitempty"`
+		Error      *failure       `json:"error,omitempty"`
+	}
+	judged struct {
+		head
+		ofRun
+
+		Steps   int     `json:"steps"`
+		Verdict string  `json:"verdict"`
+		Signal  *signal `json:"signal,omitempty"`
+	}
+	hook struct {
+		head
+		inStep
+
+		Hook       string          `json:"hook"`
+		Point      hooks.PointName `json:"point"`
+		Control    bool            `json:"control"`
+		Detached   bool            `json:"detached,omitempty"`
+		CallID     string          `json:"call_id,omitempty"`
+		Tool       string          `json:"tool,omitempty"`
+		Attempt    int             `json:"attempt,omitempty"`
+		DurationMS int64           `json:"duration_ms"`
+		Decision   hooks.Decision  `json:"decision,omitempty"`
+		Reason     string          `json:"reason,omitempty"`
+		Before     string          `json:"before,omitempty"`
+		After      string          `json:"after,omitempty"`
+		Policy     string          `json:"policy,omitempty"`
+		Error      *failure        `json:"error,omitempty"`
+	}
+	runCompleted struct {
+		head
+		ofRun
+
+		Session    agent.SessionID `json:"session"`
+		Status     agent.Status    `json:"status"`
+		Signal     *signal         `json:"signal,omitempty"`
+		Answer     string          `json:"answer,omitempty"`
+		Steps      int             `json:"steps"`
+		Usage      *usage          `json:"usage,omitempty"`
+		DurationMS int64           `json:"duration_ms"`
+		Error      *failure        `json:"error,omitempty"`
+	}
+	// usage is what model calls consumed; cost is null when nobody knows it.
+	usage struct {
+		InputTokens      int64    `json:"input_tokens"`
+		OutputTokens     int64    `json:"output_tokens"`
+		CacheReadTokens  int64    `json:"cache_read_tokens,omitempty"`
+		CacheWriteTokens int64    `json:"cache_write_tokens,omitempty"`
+		ReasoningTokens  int64    `json:"reasoning_tokens,omitempty"`
+		CostUSD          *float64 `json:"cost_usd"`
+	}
+	failure struct {
+		Kind agent.ErrorKind `json:"kind"`
+		Text string          `json:"text"`
+	}
+	signal struct {
+		Reason  agent.StopReason `json:"reason"`
+		Message string           `json:"message,omitempty"`
+		Source  string           `json:"source,omitempty"`
+		Details json.RawMessage  `json:"details,omitempty"`
+	}
+)
+
+func of(r agent.Run) ofRun            { return ofRun{r.ID} }
+func in(r agent.Run, step int) inStep { return inStep{r.ID, step} }
+func callOf(c agent.ToolCall) call    { return call{c.ID, c.Name, c.Arguments} }
+
+func usageOf(u agent.Usage) *usage {
+	if u.Tokens() == 0 && u.Cost.IsAbsent() {
+		return nil
+	}
+	return &usage{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.ReasoningTokens, u.Cost.ToPointer()}
+}
+
+func failureOf(err error) *failure {
+	if err == nil {
+		return nil
+	}
+	return &failure{agent.KindOf(err), err.Error()}
+}
+
+func signalOf(s agent.Signal) *signal {
+	if s.Reason == "" {
+		return nil
+	}
+	out := &signal{Reason: s.Reason, Message: s.Message, Source: s.Source}
+	if len(s.Details) > 0 {
+		out.Details, _ = json.Marshal(s.Details) // figures of middleware that JSON does not know are left out
+	}
+	return out
+}
+
+func completedInference(h head, e agent.InferenceCompleted) any {
+	out := inferenceCompleted{
+		head: h, inStep: in(e.Run, e.Step), Inference: e.Inference, Model: e.Reply.Model, FinishReason: e.Reply.FinishReason,
+		Text: e.Reply.Message.Text(), Usage: usageOf(e.Reply.Usage), Error: failureOf(e.Err),
+	}
+	for _, c := range e.Reply.Message.Calls() {
+		out.Calls = append(out.Calls, callOf(c))
+	}
+	return out
+}
+
+func completedCall(h head, e agent.ToolCallCompleted) any {
+	r := e.Result
+	return toolCallCompleted{
+		h, in(e.Run, e.Step), callOf(r.Call()), unless(r.Original().Arguments, r.Call().Arguments), r.Status, r.Reason,
+		r.DecidedBy, r.Denied(), r.Text(), r.Attempts, r.Duration.Milliseconds(),
+	}
+}
+
+func hookEvent(h head, e hooks.Event) any {
+	return hook{
+		h, in(e.Run, e.Step), e.Hook, e.Point, e.Control, e.Detached, e.Call.ID, e.Call.Name, e.Attempt,
+		e.Duration.Milliseconds(), e.Decision, e.Reason, e.Before, e.After, e.Policy, failureOf(e.Err),
+	}
+}
+
+func completedRun(h head, e agent.RunCompleted) any {
+	s, err := e.State, e.Err
+	if failed, ok := errors.AsType[*agent.RunError](err); ok {
+		err = failed.Err
+	}
+	return runCompleted{
+		h, of(s.Run()), s.Session(), s.Status(), signalOf(s.StopSignal().OrEmpty()), s.Answer(), s.RunStepCount(),
+		usageOf(s.RunUsage()), time.Since(s.Run().Started).Milliseconds(), failureOf(err),
+	}
+}

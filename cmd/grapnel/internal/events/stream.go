@@ -1,0 +1,127 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/processor"
+	"github.com/grapnel-go/grapnel/toolexec/mcp"
+)
+
+// Version is the version of the form.
+const Version = 1
+
+// Stream is an agent.Observer that writes events as JSON Lines.
+type Stream struct {
+	mu  sync.Mutex
+	out *json.Encoder
+	seq int
+	err error
+}
+
+var _ agent.Observer = (*Stream)(nil)
+
+// New returns a stream that writes to out.
+func New(out io.Writer) *Stream {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return &Stream{out: encoder}
+}
+
+// Err is the first error of writing; nothing is written after it.
+func (s *Stream) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// head is what every object begins with.
+type head struct {
+	V    int       `json:"v"`
+	Seq  int       `json:"seq"`
+	Time time.Time `json:"time"`
+	Type string    `json:"type"`
+}
+
+func (s *Stream) write(kind string, make func(head) any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	s.seq++
+	s.err = s.out.Encode(make(head{Version, s.seq, time.Now().UTC(), kind}))
+}
+
+// Fallback writes that no model could be asked, and that a recording is played
+// instead.
+func (s *Stream) Fallback(reason string) {
+	s.write("fallback", func(h head) any { return fallback{h, reason} })
+}
+
+// Delta writes a piece of a reply that arrives in a run.
+func (s *Stream) Delta(d agent.Delta) {
+	s.write("delta", func(h head) any {
+		out := delta{head: h, Text: d.Text, Reasoning: d.Reasoning}
+		if d.Text == "" && d.Reasoning == "" {
+			out.Call = &deltaCall{d.CallIndex, d.Call.ID, d.Call.Name, d.Call.Arguments}
+		}
+		return out
+	})
+}
+
+// Observe writes an event.
+func (s *Stream) Observe(_ context.Context, e agent.Event) {
+	s.write(e.EventName(), func(h head) any {
+		switch e := e.(type) {
+		case agent.RunStarted:
+			return runStarted{h, of(e.Run), e.Run.Session, e.Run.Agent, e.Run.Number, e.Run.Parent, e.Run.Depth}
+		case agent.StepStarted:
+			return stepStarted{h, in(e.Run, e.Index)}
+		case agent.InferenceStarted:
+			request := e.State.Request()
+			return inferenceStarted{h, in(e.Run, e.Step), e.Inference, request.Model, e.State.MessageCount(), request.Tools.Len()}
+		case agent.InferenceCompleted:
+			return completedInference(h, e)
+		case processor.Retrying:
+			return retrying{h, in(e.Run, e.Step), e.Attempt, e.Wait.Milliseconds(), failureOf(e.Err)}
+		case agent.ToolCallStarted:
+			return toolCallStarted{h, in(e.Run, e.Step), callOf(e.Call), unless(e.Original.Arguments, e.Call.Arguments), e.Runs}
+		case agent.ToolCallCompleted:
+			return completedCall(h, e)
+		case mcp.ProgressReported:
+			return progress{h, in(e.Run, e.Step), e.Call.ID, e.Call.Name, e.Progress, e.Total, e.Message}
+		case agent.StepCompleted:
+			r := e.Record
+			return stepCompleted{h, in(e.Run, r.Index()), r.Kind(), r.Duration().Milliseconds(), usageOf(r.Usage()), failureOf(orNil(r.Failure()))}
+		case agent.Judged:
+			return judged{h, of(e.Run), e.Step, e.Evaluation.Verdict.String(), signalOf(e.Evaluation.Signal)}
+		case hooks.Event:
+			return hookEvent(h, e)
+		case agent.RunCompleted:
+			return completedRun(h, e)
+		}
+		return h // of middleware that we do not know
+	})
+}
+
+// orNil is a failure as an error; a nil pointer is no error.
+func orNil(f *agent.Failure) error {
+	if f == nil {
+		return nil
+	}
+	return f
+}
+
+// unless is a text, or nothing where it is the same as another.
+func unless(text, same string) *string {
+	if text == same {
+		return nil
+	}
+	return &text
+}
