@@ -123,7 +123,7 @@ func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string
 		return errors.New("the schema of Request.Output is no JSON Schema that can be read")
 	}
 	config := map[string]json.RawMessage{} // with effort, say, it is one object
-	if given, ok := extra["output_config"]; ok && json.Unmarshal(given, &config) != nil {
+	if given, ok := extra["output_config"]; ok && (json.Unmarshal(given, &config) != nil || config == nil) {
 		return errors.New("option \"output_config\" is no JSON object")
 	}
 	if _, ok := config["format"]; ok {

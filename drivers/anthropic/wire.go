@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -19,15 +20,25 @@ import (
 // user and the assistant that alternate, and in the user's turns the results of tools
 // first.
 func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
-	t := turns{out: out}
-	instructions := true
+	size, first := 0, 0
 	for i, m := range s.Messages() {
-		if instructions = instructions && m.Role() == agent.RoleSystem; instructions {
-			continue // they are in the head
-		}
 		blocks, err := d.messages.Of(m)
 		if err != nil {
 			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		size += len(blocks) + len(`{"role":"assistant","content":[]},`)
+		if first == i && m.Role() == agent.RoleSystem {
+			first++ // it is in the head
+		}
+	}
+	t := turns{out: slices.Grow(out, size+len(nothing))}
+	for i, m := range s.Messages() {
+		if i < first {
+			continue
+		}
+		blocks, err := d.messages.Of(m)
+		if err != nil {
+			return nil, err
 		}
 		t.add(m.Role(), blocks)
 	}
