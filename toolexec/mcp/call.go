@@ -128,7 +128,7 @@ func (b *call) explain(ctx context.Context, s *session, x *exchange, err error) 
 		advice = "is the server running?"
 	}
 	e := b.failed(err, advice, s.said())
-	e.Lost = !x.gone.Load() && !unreached && (!s.alive() || status < http.StatusMultipleChoices)
+	e.Lost = !unreached && (status < http.StatusMultipleChoices || status == http.StatusBadGateway || status == http.StatusGatewayTimeout)
 	if e.Lost {
 		e.text += "; the connection was lost before the answer, and nobody knows whether the call took effect: " +
 			"find out before you make it again"

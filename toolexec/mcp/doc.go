@@ -36,9 +36,9 @@
 // documents, unknown dialects), the model is told all of it, we check the rest, and the server checks the whole.
 //
 // Text, images, audio and embedded resources reach the model as what they are; links as text, for nobody to fetch
-// unasked. A structured result follows as JSON unless the text says it already; its numbers are 64-bit floats, as the
-// SDK reads them. isError is a call that ran and has bad news. A result that breaks the schema that the server gave
-// for it is told, and marked as failed.
+// unasked. A structured result is told as JSON where there is no text, which is to say the same; its numbers are 64-bit
+// floats, as the SDK reads them. isError is a call that ran and has bad news. A result that breaks the schema that the
+// server gave for it is told, and marked as failed.
 //
 // Each request carries the call's idempotency key in its _meta, under IdempotencyKey.
 //

@@ -38,7 +38,7 @@ func TestCallsOfAHostileServer(t *testing.T) {
 			`it said: "boom: [secret]"`, "nobody knows whether the call took effect"}},
 		"close":      {agent.ToolFailed, agent.ReasonError, 0, []string{"it closed its output", "nobody knows"}},
 		"huge":       {agent.ToolFailed, agent.ReasonError, 0, []string{"it sent a message of more than 262144 bytes"}},
-		"noise":      {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that answer nothing"}},
+		"noise":      {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that are no messages"}},
 		"pings":      {agent.ToolFailed, agent.ReasonError, 0, []string{"things without reading the answers"}},
 		"badcontent": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "badcontent" of mcp server "bad"`, "content"}},
 		"refuse":     {agent.ToolFailed, agent.ReasonError, 0, []string{"the server refused the call: no such thing, [secret] (code -32602)"}},
@@ -82,8 +82,9 @@ func TestResultsOfEveryKind(t *testing.T) {
 		agent.Image("image/png", []byte("img")), agent.File("audio", "audio/mpeg", []byte("aud")),
 		agent.Text("[resource link] a file:///a text/plain\n"), agent.Text("[resource] file:///b\nbee"),
 		agent.File("c.bin", "application/octet-stream", []byte("bin")), agent.Image("image/gif", []byte("gif")),
-		agent.Text("[resource without contents]\n"), agent.Text(`{"n":1}`),
+		agent.Text("[resource without contents]"),
 	}, parts)
+	assert.Equal(t, `{"n":1}`, answer(t, t.Context(), connect(t, hostile(t, "")), "mcp__bad__structured", "{}").Text())
 }
 
 func TestTheIdempotencyKeyIsSent(t *testing.T) {
@@ -204,18 +205,22 @@ func TestCallsInParallel(t *testing.T) {
 	wait.Wait()
 }
 
-// Fifty calls wait when the server dies: each has its answer, and one new server is enough.
+// Fifty calls wait when the server dies: each of them is told.
 func TestManyCallsAtTheDeath(t *testing.T) {
 	c := connect(t, hostile(t, ""))
+	dir := t.TempDir()
 	var wait sync.WaitGroup
-	for range 50 {
+	for i := range 50 {
 		wait.Go(func() {
-			r := answer(t, t.Context(), c, "mcp__bad__hang", "{}")
-			assert.Equal(t, agent.ToolFailed, r.Status)
+			r := answer(t, t.Context(), c, "mcp__bad__hang", `{"mark":`+strconv.Quote(filepath.Join(dir, strconv.Itoa(i)))+`}`)
+			assert.Contains(t, r.Text(), "exit status 3")
 		})
 	}
-	r := answer(t, t.Context(), c, "mcp__bad__die", "{}")
-	assert.Equal(t, agent.ToolFailed, r.Status)
+	require.Eventually(t, func() bool {
+		asked, err := os.ReadDir(dir)
+		return err == nil && len(asked) == 50
+	}, 10*time.Second, 5*time.Millisecond)
+	assert.Contains(t, answer(t, t.Context(), c, "mcp__bad__die", "{}").Text(), "exit status 3")
 	wait.Wait()
 }
 

@@ -19,7 +19,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	}{
 		"exit":       {nil, []string{`connecting to mcp server "bad": the process ended (exit status 7)`, `it said: "no configuration found, token is [secret]"`}},
 		"silent":     {quick, []string{`connecting to mcp server "bad": no answer within the time to connect (ConnectTimeout is 300ms)`}},
-		"chatty":     {nil, []string{"bytes that answer nothing: its stdout is for the protocol", "Have a nice day."}},
+		"chatty":     {nil, []string{"bytes that are no messages: its stdout is for the protocol", "Have a nice day."}},
 		"null":       {nil, []string{"unsupported protocol version"}},
 		"refuse":     {nil, []string{"not today, [secret]"}},
 		"no-list":    {quick, []string{`listing the tools of mcp server "bad": no answer within the time to connect`}},

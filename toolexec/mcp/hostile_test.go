@@ -14,10 +14,9 @@ import (
 // hostileServer is an MCP server that does wrong what can be done wrong: by its mode before a tool is called, by the
 // tool's name then.
 type hostileServer struct {
-	mode  string
-	in    *bufio.Scanner
-	echo  string // the schema of echo; empty when it has gone
-	calls int
+	mode string
+	in   *bufio.Scanner
+	echo string // the schema of echo; empty when it has gone
 }
 
 func newHostile(mode string) *hostileServer {
@@ -87,7 +86,6 @@ func (h *hostileServer) handle(m message) {
 	case "tools/list":
 		h.list(m)
 	case "tools/call":
-		h.calls++
 		h.call(m)
 	}
 }
@@ -121,8 +119,8 @@ func (h *hostileServer) list(m message) {
 		if h.echo != "" {
 			tools = append(tools, `{"name":"echo","inputSchema":`+h.echo+`}`)
 		}
-		for _, name := range strings.Fields("hang die garbage wrongid huge flood noise nostructure null badcontent change drop pings nasty deaf " +
-			"patient refuse fork close everything error once") {
+		for _, name := range strings.Fields("hang die garbage wrongid huge flood noise null badcontent change drop pings nasty deaf " +
+			"patient refuse fork close everything structured error") {
 			tools = append(tools, `{"name":"`+name+`",`+schema+`}`)
 		}
 		h.result(m.ID, `{"tools":[`+strings.Join(tools, ",")+`]}`)
@@ -135,6 +133,10 @@ func (h *hostileServer) call(m message) {
 	case "echo":
 		h.text(m.ID, string(m.Params.Arguments)+" "+m.Params.Meta.Key)
 	case "hang":
+		var in struct{ Mark string }
+		if _ = json.Unmarshal(m.Params.Arguments, &in); in.Mark != "" {
+			_ = os.WriteFile(in.Mark, nil, 0o600)
+		}
 	case "die":
 		fmt.Fprintln(os.Stderr, "boom: hunter2-hunter2")
 		os.Exit(3)
@@ -222,8 +224,8 @@ func (h *hostileServer) call(m message) {
 			{"type":"resource"}],"structuredContent":{"n":1}}`)
 	case "error":
 		h.result(m.ID, `{"content":[],"isError":true}`)
-	case "once":
-		h.text(m.ID, fmt.Sprint(h.calls))
+	case "structured":
+		h.result(m.ID, `{"content":[],"structuredContent":{"n":1}}`)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -17,12 +18,19 @@ type endpoint struct {
 	origin  *url.URL
 	headers http.Header
 	most    int64
+	grace   time.Duration
 	base    http.RoundTripper
 	own     *http.Transport // to be closed at the end; nil when it is the caller's
 	life    context.Context //nolint:containedctx // of the connection, not of a call
 	end     context.CancelFunc
-	gone    atomic.Bool // the server does not know the session
+	version atomic.Value // of the protocol, once that is agreed upon
+	gone    atomic.Bool  // the server does not know the session
 }
+
+// The header that says which version of the protocol is spoken. The SDK sets it only on a connection without a gate.
+const versionHeader = "Mcp-Protocol-Version"
+
+func (e *endpoint) agreed(version string) { e.version.Store(version) }
 
 // exchange is what is known of the last request of a call.
 type exchange struct {
@@ -33,7 +41,7 @@ type exchange struct {
 type exchangeKey struct{}
 
 func newEndpoint(s Server) *endpoint {
-	e := &endpoint{headers: s.Headers, most: int64(s.MaxMessageBytes)}
+	e := &endpoint{headers: s.Headers, most: int64(s.MaxMessageBytes), grace: s.CloseGrace}
 	e.origin, _ = url.Parse(s.URL) // checked
 	e.life, e.end = context.WithCancel(context.Background())
 	if s.HTTPClient != nil && s.HTTPClient.Transport != nil {
@@ -78,6 +86,10 @@ func (e *endpoint) isOrigin(u *url.URL) bool {
 // RoundTrip makes a request that ends with the endpoint, and whose answer is no longer than it may be.
 func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
+	if r.Method == http.MethodDelete { // the end of the session, for which the SDK lets everything else wait
+		cancel()
+		ctx, cancel = context.WithTimeout(r.Context(), e.grace)
+	}
 	unhook := context.AfterFunc(e.life, cancel)
 	done := func() { unhook(); cancel() }
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
@@ -86,6 +98,9 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 		for name, values := range e.headers {
 			r.Header[http.CanonicalHeaderKey(name)] = values
 		}
+	}
+	if version, ok := e.version.Load().(string); ok && r.Header.Get(versionHeader) == "" {
+		r.Header.Set(versionHeader, version)
 	}
 	resp, err := e.base.RoundTrip(r)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"reflect"
 	"strings"
 
 	"github.com/samber/lo"
@@ -22,7 +21,8 @@ func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 	for _, content := range r.Content {
 		parts = append(parts, partsOf(content)...)
 	}
-	if r.StructuredContent != nil && !lo.ContainsBy(parts, func(p agent.Part) bool { return says(p, r.StructuredContent) }) {
+	isText := func(p agent.Part) bool { return p.Kind == agent.PartText }
+	if r.StructuredContent != nil && !lo.ContainsBy(parts, isText) { // the text is to say the same, for models
 		text, _ := json.Marshal(r.StructuredContent) // came from JSON
 		parts = append(parts, agent.Text(string(text)))
 	}
@@ -37,12 +37,6 @@ func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 	}
 	out.Content = agent.ContentOf(spaced(parts)...)
 	return out
-}
-
-// says reports whether a part is the structured result as text.
-func says(p agent.Part, structured any) bool {
-	var value any
-	return p.Kind == agent.PartText && json.Unmarshal([]byte(p.Text), &value) == nil && reflect.DeepEqual(value, structured)
 }
 
 // broken is how a result breaks the schema that the server gave for it.

@@ -18,6 +18,7 @@ type session struct {
 	process *process  // of these two,
 	http    *endpoint // one is nil
 	news    *news
+	gate    *gate
 	dead    chan struct{} // closed when the connection has ended
 	over    atomic.Bool   // it is known to be of no more use
 
@@ -67,17 +68,19 @@ func late(ctx context.Context, s Server, err error) error {
 func greet(ctx context.Context, s Server, protocol string) (_ *session, code int64, _ error) {
 	c := &session{server: s, news: &news{}, dead: make(chan struct{}), refreshing: make(chan struct{}, 1)}
 	var transport sdk.Transport
+	agreed := func(string) {}
 	if s.URL != "" {
 		c.http = newEndpoint(s)
-		transport = c.http.transport(s)
+		transport, agreed = c.http.transport(s), c.http.agreed
 	} else {
 		p, err := start(s)
 		if err != nil {
 			return nil, 0, s.errorOf("connecting to", "", err, "check Command, Dir and PATH", "")
 		}
 		c.process = p
-		transport = newLines(p, s, c.news)
+		transport = newLines(p, s)
 	}
+	c.gate = newGate(transport, s, c.news, agreed)
 
 	x := &exchange{}
 	type outcome struct {
@@ -89,8 +92,8 @@ func greet(ctx context.Context, s Server, protocol string) (_ *session, code int
 		var o outcome
 		defer func() { greeted <- o }()
 		defer survive(&o.err)
-		o.session, o.err = newSDKClient(c.news).Connect(
-			context.WithValue(ctx, exchangeKey{}, x), transport, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
+		o.session, o.err = newSDKClient().Connect(
+			context.WithValue(ctx, exchangeKey{}, x), c.gate, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	}()
 	var o outcome
 	select {
@@ -120,13 +123,11 @@ func greet(ctx context.Context, s Server, protocol string) (_ *session, code int
 }
 
 // newSDKClient is a client that can nothing but call tools.
-func newSDKClient(n *news) *sdk.Client {
+func newSDKClient() *sdk.Client {
 	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: "0"}, &sdk.ClientOptions{
-		Capabilities:           &sdk.ClientCapabilities{},
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { n.toolsChanged() },
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
-			n.progressed(r.Params)
-		},
+		Capabilities: &sdk.ClientCapabilities{},
+		// That it is there makes servers of the newest protocol tell us; the gate has heard it already.
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {},
 	})
 	client.AddReceivingMiddleware(onlyKnown)
 	return client
@@ -138,7 +139,7 @@ func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (_ sdk.Result, err error) {
 		defer survive(&err)
 		switch method {
-		case "ping", "notifications/progress", "notifications/tools/list_changed":
+		case "ping", "notifications/tools/list_changed":
 			return next(ctx, method, r)
 		}
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + ": this client only calls tools"}

@@ -4,31 +4,24 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lines is the connection to a process: a JSON-RPC message a line. It passes on what the session waits for, and reads
-// past everything else, as much of it as is bearable.
+// lines is the connection to a process: a JSON-RPC message a line. What is no message is read past, as much of it as is
+// bearable: not every program keeps its output for the protocol.
 type lines struct {
 	*process
 
-	news   *news
-	most   int // bytes of a message
-	reader *bufio.Reader
-	queue  chan outgoing
-
-	mu      sync.Mutex
-	awaited map[jsonrpc.ID]bool // our requests
-	asked   int                 // its requests that have no answer yet
-	noise   int                 // bytes that nobody asked for since the last answer
+	most    int // bytes of a message
+	garbage int // bytes that are no message
+	reader  *bufio.Reader
+	queue   chan outgoing
 }
 
 type outgoing struct {
@@ -36,18 +29,8 @@ type outgoing struct {
 	written chan error
 }
 
-// How much a server may say that nobody asked for, in messages of the greatest length, and how many questions it may
-// ask without reading the answers.
-const (
-	maxNoise = 4
-	maxAsked = 64
-)
-
-func newLines(p *process, s Server, n *news) *lines {
-	return &lines{
-		process: p, news: n, most: s.MaxMessageBytes, reader: bufio.NewReaderSize(p.out, 64<<10),
-		queue: make(chan outgoing), awaited: map[jsonrpc.ID]bool{},
-	}
+func newLines(p *process, s Server) *lines {
+	return &lines{process: p, most: s.MaxMessageBytes, reader: bufio.NewReaderSize(p.out, 64<<10), queue: make(chan outgoing)}
 }
 
 // Connect makes the connection a transport of its own.
@@ -71,7 +54,6 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	l.note(m)
 	o := outgoing{append(line, '\n'), make(chan error, 1)}
 	select {
 	case l.queue <- o:
@@ -96,20 +78,6 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 
 var errNotSent = errors.New("it had ended before the message was sent")
 
-// note keeps account of what is said to the server.
-func (l *lines) note(m jsonrpc.Message) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch m := m.(type) {
-	case *jsonrpc.Request:
-		if m.IsCall() {
-			l.awaited[m.ID] = true
-		}
-	case *jsonrpc.Response:
-		l.asked--
-	}
-}
-
 // write writes line after line: a server that does not read holds up nobody but this goroutine.
 func (l *lines) write() {
 	for {
@@ -123,7 +91,7 @@ func (l *lines) write() {
 	}
 }
 
-// Read returns the next message that the session waits for.
+// Read returns the next message.
 func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 	for {
 		line, err := l.line()
@@ -131,15 +99,15 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 			return nil, l.ends(err)
 		}
 		m, err := jsonrpc.DecodeMessage(line)
-		if err != nil && len(line) > 0 {
+		if err == nil {
+			return m, nil
+		}
+		if len(line) > 0 {
 			fmt.Fprintf(l.said, "[on stdout] %s\n", line)
 		}
-		wanted := err == nil && l.wanted(m)
-		if err := l.bear(len(line)+1, wanted); err != nil {
-			return nil, l.ends(err)
-		}
-		if wanted {
-			return m, nil
+		if l.garbage += len(line) + 1; l.garbage > maxNoise*l.most {
+			return nil, l.ends(fmt.Errorf("it wrote %d bytes that are no messages: its stdout is for the protocol, "+
+				"its log belongs on stderr", l.garbage))
 		}
 	}
 }
@@ -159,52 +127,6 @@ func (l *lines) line() ([]byte, error) {
 			return nil, err
 		}
 	}
-}
-
-// wanted reports whether the session is to have the message. Progress is told here, in the order in which it comes.
-func (l *lines) wanted(m jsonrpc.Message) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch m := m.(type) {
-	case *jsonrpc.Response:
-		if !l.awaited[m.ID] {
-			fmt.Fprintf(l.said, "[on stdout] an answer with id %v, which no request has\n", m.ID.Raw())
-			return false
-		}
-		delete(l.awaited, m.ID)
-		l.noise = 0
-		return true
-	case *jsonrpc.Request:
-		switch {
-		case m.IsCall():
-			l.asked++
-			return true
-		case m.Method == "notifications/progress":
-			var params sdk.ProgressNotificationParams
-			if json.Unmarshal(m.Params, &params) == nil {
-				l.news.progressed(&params)
-			}
-		case m.Method == "notifications/tools/list_changed":
-			return l.news.toolsChanged()
-		}
-	}
-	return false
-}
-
-// bear counts what nobody asked for, until it is too much.
-func (l *lines) bear(n int, wanted bool) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !wanted {
-		l.noise += n
-	}
-	switch {
-	case l.asked > maxAsked:
-		return fmt.Errorf("it asked %d things without reading the answers", l.asked)
-	case l.noise > maxNoise*l.most:
-		return fmt.Errorf("it wrote %d bytes that answer nothing: its stdout is for the protocol, its log belongs on stderr", l.noise)
-	}
-	return nil
 }
 
 // ends begins to end the process, and says why there is nothing more to read.

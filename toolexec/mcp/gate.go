@@ -1,0 +1,124 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// gate stands between a connection and the session. It lets through what the session waits for, passes progress on to
+// its call in the order in which it comes, and drops everything else, as much of it as is bearable. While it does so
+// nothing more is read: a server cannot fill our memory with what nobody asked for.
+type gate struct {
+	sdk.Transport
+	sdk.Connection
+
+	news   *news
+	most   int          // bytes of noise
+	agreed func(string) // told of the protocol's version
+
+	mu      sync.Mutex
+	awaited map[jsonrpc.ID]string // the methods of our requests
+	asked   int                   // its requests that have no answer yet
+	noise   int                   // bytes that nobody asked for since the last answer
+}
+
+// How much a server may say that nobody asked for, in messages of the greatest length, and how many questions it may
+// ask without reading the answers.
+const (
+	maxNoise = 4
+	maxAsked = 64
+)
+
+func newGate(t sdk.Transport, s Server, n *news, agreed func(version string)) *gate {
+	return &gate{Transport: t, news: n, most: maxNoise * s.MaxMessageBytes, agreed: agreed, awaited: map[jsonrpc.ID]string{}}
+}
+
+// Connect opens the connection behind the gate.
+func (g *gate) Connect(ctx context.Context) (sdk.Connection, error) {
+	var err error
+	g.Connection, err = g.Transport.Connect(ctx)
+	return g, err
+}
+
+// Write lets everything through, and keeps account of it.
+func (g *gate) Write(ctx context.Context, m jsonrpc.Message) error {
+	g.mu.Lock()
+	switch m := m.(type) {
+	case *jsonrpc.Request:
+		if m.IsCall() {
+			g.awaited[m.ID] = m.Method
+		}
+	case *jsonrpc.Response:
+		g.asked--
+	}
+	g.mu.Unlock()
+	return g.Connection.Write(ctx, m)
+}
+
+// Read returns the next message that the session waits for.
+func (g *gate) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		m, err := g.Connection.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if wanted, err := g.judge(m); wanted || err != nil {
+			return m, err
+		}
+	}
+}
+
+// judge reports whether the session is to have the message, or why there has been enough of the others.
+func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch m := m.(type) {
+	case *jsonrpc.Response:
+		if wanted = g.answers(m); !wanted {
+			g.noise += len(m.Result)
+		}
+	case *jsonrpc.Request:
+		switch g.noise += len(m.Params); {
+		case m.IsCall():
+			g.asked++
+			wanted = true
+		case m.Method == "notifications/progress":
+			var params sdk.ProgressNotificationParams
+			if json.Unmarshal(m.Params, &params) == nil {
+				g.news.progressed(&params)
+			}
+		case m.Method == "notifications/tools/list_changed":
+			wanted = g.news.toolsChanged()
+		}
+	}
+	g.noise += 32 // for the message itself
+	switch {
+	case g.asked > maxAsked:
+		return false, fmt.Errorf("it asked %d things without reading the answers", g.asked)
+	case g.noise > g.most:
+		return false, fmt.Errorf("it sent %d bytes that answer nothing", g.noise)
+	}
+	return wanted, nil
+}
+
+// answers reports whether the message is the answer to a request of ours.
+func (g *gate) answers(m *jsonrpc.Response) bool {
+	method, ok := g.awaited[m.ID]
+	if !ok {
+		return false
+	}
+	delete(g.awaited, m.ID)
+	g.noise = 0
+	var result struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if method == "initialize" && json.Unmarshal(m.Result, &result) == nil {
+		g.agreed(result.ProtocolVersion)
+	}
+	return true
+}
