@@ -166,7 +166,7 @@ type question struct {
 // types would lose what they do not know.
 func (q question) config() *genai.GenerateContentConfig {
 	return &genai.GenerateContentConfig{
-		AutomaticContinuation: genai.Ptr(false), // it would ask again by itself
+		AutomaticContinuation: new(false), // it would ask again by itself
 		HTTPOptions: &genai.HTTPOptions{
 			ExtrasRequestProvider: func(map[string]any) map[string]any { return q.body },
 		},

@@ -44,7 +44,7 @@ func (d *Driver) refusal(model string, err error) *drivers.Error {
 
 // failure is an error of a request as callers get it.
 func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
-	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: d.at.redact(x.header.Get("X-Request-Id"))}
+	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: d.at.redact(x.header.Get("X-Request-ID"))}
 	if said, ok := errors.AsType[genai.APIError](err); ok {
 		d.explain(e, x, said)
 		return e

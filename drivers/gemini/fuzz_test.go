@@ -31,6 +31,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (a answering) driver(t testing.TB) *gemini.Driver {
+	t.Helper()
 	d, err := gemini.New(gemini.Config{Model: "gemini-3.8-flash", BaseURL: "http://test", HTTPClient: &http.Client{Transport: a}})
 	require.NoError(t, err)
 	return d

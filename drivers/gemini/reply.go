@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -149,7 +150,7 @@ const ownPrefix = "grapnel-"
 
 // ownID is an id for a call that has none: no other call of the session has it.
 func ownID(reply, place string, index int) string {
-	return strings.Join(lo.Compact([]string{strings.TrimSuffix(ownPrefix, "-"), reply, place, fmt.Sprint(index)}), "-")
+	return strings.Join(lo.Compact([]string{strings.TrimSuffix(ownPrefix, "-"), reply, place, strconv.Itoa(index)}), "-")
 }
 
 // wireID is a call's id as the service knows it: our own are not sent.
@@ -248,7 +249,7 @@ func (r *reply) reason() agent.FinishReason {
 	switch {
 	case r.blocked != "" || slices.Contains(filtered, r.finish):
 		return agent.FinishFilter
-	case r.finish == genai.FinishReasonMaxTokens:
+	case r.finish == genai.FinishReasonMaxTokens, r.finish == genai.FinishReasonContinuation:
 		return agent.FinishLength
 	case r.finish == genai.FinishReasonStop && len(r.calls) > 0:
 		return agent.FinishToolCalls

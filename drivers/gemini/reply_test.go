@@ -39,6 +39,7 @@ func as(body string) (whole, stream modeltest.Reply) {
 }
 
 func replyFile(t *testing.T, name string) modeltest.Reply {
+	t.Helper()
 	return modeltest.ReadReply(t, filepath.Join("testdata", "replies", name))
 }
 
@@ -46,6 +47,7 @@ func TestParallelCallsWithSignatures(t *testing.T) {
 	s := agent.NewState(agent.UserText("where?"))
 	bothWays(t, gemini.Config{Model: "gemini-3.1-pro-preview", Prices: mo.Some(gemini.ListPrices())}, s,
 		replyFile(t, "parallel.http"), replyFile(t, "parallel.sse.http"), func(t *testing.T, step agent.Step, err error) {
+			t.Helper()
 			require.NoError(t, err)
 			assert.Equal(t, agent.Step{
 				Message: agent.AssistantContent(agent.ContentOf(
@@ -156,6 +158,7 @@ func TestFinishReasons(t *testing.T) {
 		{"FUNCTION_CALL", call, agent.FinishToolCalls},
 		{"MAX_TOKENS", text, agent.FinishLength},
 		{"MAX_TOKENS", "", agent.FinishLength},
+		{"CONTINUATION", text, agent.FinishLength},
 		{"SAFETY", "", agent.FinishFilter},
 		{"RECITATION", text, agent.FinishFilter},
 		{"LANGUAGE", text, agent.FinishFilter},
@@ -169,6 +172,7 @@ func TestFinishReasons(t *testing.T) {
 		t.Run(tc.reason+" "+tc.part, func(t *testing.T) {
 			whole, stream := as(fmt.Sprintf(`{"candidates":[{"content":{"parts":[%s],"role":"model"},"finishReason":%q}],"usageMetadata":{}}`, tc.part, tc.reason))
 			bothWays(t, gemini.Config{}, agent.NewState(agent.UserText("?")), whole, stream, func(t *testing.T, step agent.Step, err error) {
+				t.Helper()
 				require.NoError(t, err)
 				assert.Equal(t, tc.want, step.FinishReason)
 				assert.Equal(t, tc.part == text, step.Message.Text() == "so far")
@@ -193,6 +197,7 @@ func TestRepliesOfNoUse(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			whole, stream := as(body)
 			bothWays(t, gemini.Config{}, agent.NewState(agent.UserText("?")), whole, stream, func(t *testing.T, _ agent.Step, err error) {
+				t.Helper()
 				failure := new(drivers.Error)
 				require.ErrorAs(t, err, &failure)
 				assert.Equal(t, want, fmt.Sprintf("%s %s %s", failure.Kind, failure.Code, failure.Message))
@@ -205,6 +210,7 @@ func TestRepliesOfNoUse(t *testing.T) {
 func TestBlockedPrompt(t *testing.T) {
 	whole, stream := as(`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":7,"totalTokenCount":7},"modelVersion":"gemini-3.8-flash"}`)
 	bothWays(t, gemini.Config{}, agent.NewState(agent.UserText("?")), whole, stream, func(t *testing.T, step agent.Step, err error) {
+		t.Helper()
 		require.NoError(t, err)
 		assert.Equal(t, agent.FinishFilter, step.FinishReason)
 		assert.Equal(t, agent.RoleAssistant, step.Message.Role())
@@ -217,6 +223,7 @@ func TestImagesAndFilesOfAReply(t *testing.T) {
 	whole, stream := as(`{"candidates":[{"content":{"parts":[{"text":"Here: "},{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"AQ=="},` +
 		`{"inlineData":{"mimeType":"audio/wav","data":"UklGRg=="}},{"fileData":{"mimeType":"image/jpeg","fileUri":"https://example.com/x"}}]},"finishReason":"STOP"}]}`)
 	bothWays(t, gemini.Config{}, agent.NewState(agent.UserText("?")), whole, stream, func(t *testing.T, step agent.Step, err error) {
+		t.Helper()
 		require.NoError(t, err)
 		want := agent.ContentOf(agent.Text("Here: "),
 			agent.Part{Kind: agent.PartImage, MediaType: "image/png", Data: "\x89PNG", Opaque: "gemini:AQ=="},
@@ -246,6 +253,7 @@ func TestCost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whole, stream := as(tc.body)
 			bothWays(t, gemini.Config{Model: tc.asked, Prices: tc.prices}, agent.NewState(agent.UserText("?")), whole, stream, func(t *testing.T, step agent.Step, err error) {
+				t.Helper()
 				require.NoError(t, err)
 				assert.Equal(t, tc.want, step.Usage.Cost)
 			})

@@ -17,7 +17,7 @@ import (
 var ofRequest = []string{"cachedContent", "labels", "safetySettings", "serviceTier", "store"}
 
 // elsewhere are the names that no option may have, and what to do instead.
-var elsewhere = map[string]string{
+var elsewhere = map[string]string{ //nolint:gosec // these tokens are what models count
 	"contents":           "the messages are those of the run",
 	"systemInstruction":  "set agent.Request.Instructions",
 	"tools":              "set agent.Request.Tools",

@@ -26,6 +26,9 @@ func opaque(signature []byte) string {
 // signatureOf is the signature of a part of our own; ok is false for the parts of
 // other services.
 func signatureOf(p agent.Part) (signature string, ok bool) {
+	if strings.HasPrefix(p.Opaque, callPrefix) {
+		return "", false
+	}
 	return strings.CutPrefix(p.Opaque, opaquePrefix)
 }
 

@@ -16,6 +16,7 @@ import (
 // service is the Gemini API in the bytes of its protocol.
 var service = modeltest.Service{
 	New: func(t *testing.T, baseURL string, client *http.Client) agent.Driver {
+		t.Helper()
 		d, err := gemini.New(gemini.Config{Model: "gemini-3.8-flash", APIKey: modeltest.Key, BaseURL: baseURL, HTTPClient: client})
 		require.NoError(t, err)
 		return d
@@ -83,6 +84,7 @@ func TestModel(t *testing.T) {
 	agenttest.TestModel(t, agenttest.Model{
 		ObjectArguments: true,
 		New: func(t *testing.T, turns ...agent.Step) agent.Driver {
+			t.Helper()
 			client := &http.Client{Transport: &http.Transport{}}
 			t.Cleanup(client.CloseIdleConnections)
 			return service.New(t, mock.Play(t, turns...).URL, client)
