@@ -1,0 +1,55 @@
+// Package audit writes down what agents did, for somebody who has to know it later:
+// an append-only file of JSON lines, one for each run, tool call, answer and decision.
+//
+//	log, err := audit.Open("/var/log/agents/audit.jsonl", audit.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer log.Close()
+//	a := builder.New().
+//		WithDriver(driver).
+//		With(capability.UseTools(bash), capability.UseHooks(log.Hooks()...)).
+//		Build()
+//
+// # What is written
+//
+//	run_started   a run has let its input in
+//	tool_call     a call is about to run; written before it does
+//	tool_result   a call was answered: executed, failed, mocked or not executed, and why
+//	decision      a hook denied, stopped, asked, mocked, rewrote, replaced, withheld, or made the run go on
+//	run_ended     a run has ended, however it did: status, who stopped it, what it used
+//
+// An Entry is a line; its fields are the format, and Entry.Version counts the changes
+// of it that a reader must know of. Members may be added without a new version.
+//
+// What was said and done is not in it, but hashes of it: of the arguments as they ran
+// and, where a hook rewrote them, as the model gave them; of the result as the model
+// was told it, after all PostToolUse hooks, so that what was redacted or withheld
+// does not get here by its hash either. With Options.Content the texts are there,
+// too: arguments, results, reasons. Results are again what PostToolUse let out;
+// arguments and reasons pass through no such hook, which is what Options.Clean is for.
+//
+// Who reads a log of plain hashes can try what the arguments may have been. With
+// Options.Key they are keyed (HMAC-SHA256), and only who has the key can try.
+//
+// # Order
+//
+// tool_call is written by a control that is asked last at PreToolUse, so that it is
+// not there for a call that was denied; tool_result by one that is asked last at
+// PostToolUse, and there is one for every call. Priority has their numbers: a hook of
+// yours beyond them is not seen.
+//
+// # Failure
+//
+// What cannot be written down must not happen. By default a line that cannot be
+// written keeps the run from beginning, denies the call, withholds the result. With
+// hooks.Abort in Options.Failure it fails the run, with hooks.Open it changes nothing.
+// A decision, and the end of a run, are facts by then: a failure there is told to the
+// agent's observer, and kept for Log.Err, unless Failure is hooks.Abort, which fails
+// the run for a decision, too.
+//
+// # Concurrency
+//
+// A Log serves any number of runs and agents at once. Each line goes out in one write,
+// so that several processes may append to one file.
+package audit

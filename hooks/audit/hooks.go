@@ -1,0 +1,107 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Priority puts the hooks that write last: this below zero where the highest is asked first, and above it where that is
+// asked last.
+const Priority = 1_000_000
+
+// Hooks are the hooks that write to the log. They only watch: nothing is denied but what could not be written down.
+func (l *Log) Hooks() []hooks.Hook {
+	name, strict, lenient := l.options.Name, l.options.Failure, l.options.Failure
+	if strict != hooks.Abort {
+		lenient = hooks.Open
+	}
+	return []hooks.Hook{
+		hooks.On(hooks.AtExecutionStart, name+".run", l.started).WithPriority(-Priority).WithFailure(strict),
+		hooks.On(hooks.AtPreToolUse, name+".call", l.called).WithPriority(-Priority).WithFailure(strict),
+		hooks.On(hooks.AtPostToolUse, name+".result", l.answered).WithPriority(Priority).WithFailure(strict),
+		hooks.ObserveAll(name+".decision", l.decided, lo.Without(hooks.PointNames(), hooks.ExecutionEnd)...).WithFailure(lenient),
+		hooks.Observe(hooks.AtExecutionEnd, name+".end", l.ended).WithFailure(hooks.Open),
+	}
+}
+
+func (l *Log) started(_ context.Context, c hooks.ExecutionContext) hooks.Result {
+	if err := l.write(entryOf(RunStarted, c)); err != nil {
+		return c.Fail(err)
+	}
+	return c.Pass()
+}
+
+func (l *Log) called(_ context.Context, c hooks.ToolContext) hooks.Result {
+	if c.Invalid() != nil {
+		return c.Pass() // it does not run
+	}
+	e := entryOf(ToolCall, c)
+	l.about(&e, c.Call(), c.Original(), Texts{})
+	if err := l.write(e); err != nil {
+		return c.Fail(err)
+	}
+	return c.Pass()
+}
+
+func (l *Log) answered(_ context.Context, c hooks.ToolResultContext) hooks.Result {
+	r := c.Result()
+	e := entryOf(ToolResult, c)
+	l.about(&e, c.Call(), c.Original(), Texts{Result: r.Text()})
+	e.Status, e.Reason, e.By = string(r.Status), string(r.Reason), r.DecidedBy
+	e.Attempts, e.Milliseconds = r.Attempts, r.Duration.Milliseconds()
+	e.Result, e.ResultBytes = l.hash(r.Text()), len(r.Text())
+	if err := l.write(e); err != nil {
+		return c.Fail(err)
+	}
+	return c.Pass()
+}
+
+// decided writes what the controls of a point decided, if that is more than to let things go on.
+func (l *Log) decided(_ context.Context, c hooks.Context) error {
+	o := c.Frozen()
+	if o.Decision() == hooks.Pass || o.Decision() == hooks.Allow {
+		return nil
+	}
+	e := entryOf(Decision, c)
+	e.Decision, e.Point, e.By, e.HookFailed = o.Decision(), c.Point(), o.Hook(), o.HookFailed()
+	said := Texts{Reason: o.Reason()}
+	switch c := c.(type) {
+	case hooks.ToolContext:
+		l.about(&e, c.Call(), c.Original(), said)
+	case hooks.ToolFailureContext:
+		l.about(&e, c.Call(), c.Original(), said)
+	case hooks.ToolResultContext:
+		l.about(&e, c.Call(), c.Original(), said)
+	default:
+		e.Texts = l.texts(said)
+	}
+	return l.write(e)
+}
+
+func (l *Log) ended(_ context.Context, c hooks.EndContext) error {
+	used := c.State().RunUsage()
+	e := entryOf(RunEnded, c)
+	e.Status, e.Reason, e.By = string(c.Status()), string(c.Reason().Reason), c.Reason().Source
+	e.Milliseconds = c.Duration().Milliseconds()
+	e.Totals = &Totals{
+		Steps: c.State().RunStepCount(), InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, Cost: used.Cost.ToPointer(),
+	}
+	e.Texts = l.texts(Texts{Reason: c.Reason().Message})
+	return l.write(e)
+}
+
+// about says which call a line is about.
+func (l *Log) about(e *Entry, call, original hooks.Call, texts Texts) {
+	e.Call, e.Tool, e.Arguments = call.ID, call.Name, l.hash(arguments(call))
+	texts.Arguments = arguments(call)
+	if arguments(original) != arguments(call) {
+		e.Asked, texts.Asked = l.hash(arguments(original)), arguments(original)
+	}
+	e.Texts = l.texts(texts)
+}
+
+// arguments are the arguments of a call; none stand for an empty object.
+func arguments(c hooks.Call) string { return lo.CoalesceOrEmpty(c.Arguments, "{}") }

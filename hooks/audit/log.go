@@ -1,0 +1,167 @@
+package audit
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Options is what is written, and what happens when that fails. The zero value is the default.
+type Options struct {
+	// Name begins the names of the hooks. Empty means "audit".
+	Name string
+	// Content writes the texts of arguments, results and reasons, too.
+	Content bool
+	// Clean, when set, is what may be written of a text: where secrets are taken out. It must be safe for concurrent use.
+	Clean func(text string) string
+	// Key makes hashes that only who has it can try guesses on. It is not kept anywhere else.
+	Key []byte
+	// Failure is what happens when a line cannot be written: hooks.Closed, which is the default, hooks.Abort or
+	// hooks.Open.
+	Failure hooks.FailurePolicy
+	// Sync waits after each line until the disk has it, where the writer can do that: a file.
+	Sync bool
+}
+
+// Log writes lines. Make one with New or Open. It is safe for concurrent use.
+type Log struct {
+	options Options
+	id      string
+
+	mu     sync.Mutex
+	to     io.Writer
+	closes io.Closer
+	lines  uint64
+	torn   bool // the last write did not get to the end of its line
+	err    error
+}
+
+// New returns a log that writes to w, a line with each Write. Nobody else may write to w meanwhile, unless it is a file
+// that was opened to append.
+func New(w io.Writer, o Options) *Log {
+	if o.Name == "" {
+		o.Name = "audit"
+	}
+	if o.Failure == (hooks.FailurePolicy{}) {
+		o.Failure = hooks.Closed
+	}
+	o.Key = append([]byte(nil), o.Key...)
+	return &Log{options: o, id: rand.Text(), to: w}
+}
+
+// Open returns a log that appends to a file, which is made if it is not there, for nobody but its owner. One that others
+// may read or write is an error. Close it when the agents are done.
+func Open(path string, o Options) (*Log, error) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	info, err := file.Stat()
+	if err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		err = fmt.Errorf("%s is open to others (%v): chmod 600 it", path, info.Mode().Perm())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", errors.Join(err, file.Close()))
+	}
+	l := New(file, o)
+	l.closes = file
+	return l, nil
+}
+
+// Close closes the file that Open opened. What is to be written afterwards fails.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closes == nil {
+		return nil
+	}
+	return l.closes.Close()
+}
+
+// Err is the first failure to write a line, if there was one: the log has a gap.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// write writes a line.
+func (l *Log) write(e Entry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines++
+	e.Log, e.Number, e.Time = l.id, l.lines, time.Now().UTC()
+	err := l.put(e)
+	if err != nil {
+		err = fmt.Errorf("writing the audit log: %w", err)
+		if l.err == nil {
+			l.err = err
+		}
+	}
+	return err
+}
+
+// put puts a line out, in one write.
+func (l *Log) put(e Entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	line = append(line, '\n')
+	if l.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := l.to.Write(line)
+	if err == nil && n < len(line) {
+		err = io.ErrShortWrite
+	}
+	if n > 0 {
+		l.torn = n < len(line)
+	}
+	if file, ok := l.to.(interface{ Sync() error }); ok && err == nil && l.options.Sync {
+		err = file.Sync()
+	}
+	return err
+}
+
+// hash is the hash of a text, in hexadecimal digits.
+func (l *Log) hash(text string) string {
+	if len(l.options.Key) == 0 {
+		sum := sha256.Sum256([]byte(text))
+		return "sha256:" + hex.EncodeToString(sum[:])
+	}
+	mac := hmac.New(sha256.New, l.options.Key)
+	mac.Write([]byte(text))
+	return "hmac-sha256:" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// texts are the texts as they may be written, if they may.
+func (l *Log) texts(t Texts) *Texts {
+	if !l.options.Content {
+		return nil
+	}
+	for _, text := range []*string{&t.Arguments, &t.Asked, &t.Result, &t.Reason} {
+		if l.options.Clean != nil {
+			*text = l.options.Clean(*text)
+		}
+		if len(*text) > MaxText {
+			*text = strings.ToValidUTF8((*text)[:MaxText], "") + "…"
+		}
+	}
+	if t == (Texts{}) {
+		return nil
+	}
+	return &t
+}
