@@ -42,7 +42,8 @@ type InferenceStarted struct {
 }
 
 // InferenceCompleted: the model answered, and this is what the hooks left of it;
-// or it failed, and Err says how.
+// or it failed, and Err says how. It follows an InferenceStarted; where nobody was
+// asked, neither is told.
 type InferenceCompleted struct {
 	Run       Run
 	Step      int

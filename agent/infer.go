@@ -71,6 +71,7 @@ func (d asked) Stream(ctx context.Context, s State, emit func(Delta)) mo.Result[
 
 func (asked) tell(ctx context.Context, s State) {
 	if s.Observed() {
+		s.read().live.asked.Store(true)
 		s.Emit(ctx, InferenceStarted{
 			Run: s.Run(), Step: s.RunStepCount(), Inference: s.InferenceID(), State: s,
 		})

@@ -23,14 +23,15 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	}
 	started := time.Now()
 	reply, err := a.infer(ctx, s)
-	if err == nil && reply.Stop != nil && reply.Message.body == nil { // nobody was asked
-		return mo.Ok(s.Apply(reply.Prior).WithStop(*reply.Stop))
-	}
-	if err == nil && reply.Message.Role() != RoleAssistant {
+	ended := err == nil && reply.Stop != nil && reply.Message.body == nil // by middleware, without a reply
+	if err == nil && !ended && reply.Message.Role() != RoleAssistant {
 		err = fmt.Errorf("the driver answered with a message of role %q: it must be %q", reply.Message.Role(), RoleAssistant)
 	}
-	if s.Observed() {
+	if s.Observed() && s.read().live.asked.Swap(false) {
 		s.Emit(ctx, InferenceCompleted{s.Run(), s.RunStepCount(), s.InferenceID(), reply, err})
+	}
+	if ended {
+		return mo.Ok(s.Apply(reply.Prior).WithStop(*reply.Stop))
 	}
 	if err != nil {
 		if ctx.Err() != nil {

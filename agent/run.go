@@ -127,8 +127,9 @@ type live struct {
 	onDelta  func(Delta)
 	onStep   func(State) bool
 
-	events  sync.Mutex // one event at a time
-	adding  sync.Mutex // one scratch value at a time
+	asked   atomic.Bool // the observer was told that the model is asked
+	events  sync.Mutex  // one event at a time
+	adding  sync.Mutex  // one scratch value at a time
 	scratch atomic.Pointer[[]scratchValue]
 }
 

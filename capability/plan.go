@@ -151,12 +151,15 @@ func (p Plan) WithBackground(b agent.Background) Plan {
 // WithParallel sets how many tool calls of one step run at once; zero means one.
 func (p Plan) WithParallel(n int) Plan { p.parallel = n; return p }
 
+func toolNames(box toolexec.Toolbox) []string {
+	return lo.Map(slices.Collect(values(box.Specs().All())), func(s agent.ToolSpec, _ int) string { return s.Name })
+}
+
 // Agent builds what was planned. The error joins everything that is wrong. Each
 // call builds an agent of its own.
 func (p Plan) Agent() mo.Result[*agent.Agent] {
 	box, boxing := toolexec.NewToolbox(p.tools...)
-	tools := lo.Map(slices.Collect(values(box.Specs().All())), func(s agent.ToolSpec, _ int) string { return s.Name })
-	compiled, compiling := p.hooks.Compile(tools...).Get()
+	compiled, compiling := p.hooks.Compile(toolNames(box)...).Get()
 	if err := errors.Join(boxing, compiling, p.check()); err != nil {
 		return mo.Err[*agent.Agent](err)
 	}

@@ -41,7 +41,20 @@ func (p Plan) String() string {
 			p.called("starts ", point, hooks.Hook.IsDetached),
 		})...)
 	}
+	if unused := p.unused(); len(unused) > 0 {
+		t.line("unused", "", strings.Join(unused, ", ")+": for tools that the agent does not have")
+	}
 	return t.String()
+}
+
+// unused is the hooks that no call of the tools can reach.
+func (p Plan) unused() []string {
+	box, _ := toolexec.NewToolbox(p.tools...)
+	compiled, err := p.hooks.Compile(toolNames(box)...).Get()
+	if err != nil { // Build says so
+		return nil
+	}
+	return compiled.Unused()
 }
 
 // hooked is the name of what hangs hooks in, if there is a hook at one of the

@@ -64,6 +64,19 @@ func TestPrintedPlans(t *testing.T) {
   executor       remote
   judge          Base
 `},
+		"a guard that guards nothing": {
+			capability.Plan{}.WithDriver(agenttest.Script()).WithTools(tool("bash")).WithHooks(
+				hooks.On(hooks.AtPreToolUse, "mistyped",
+					func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Allow() }, hooks.ToolNamed("bahs"))),
+			`agent "unnamed"
+  run            steps
+  step           infer, prepare, execute, record
+  driver         agenttest.Driver
+  executor       HookedToolExecutor ▸ bash
+  judge          Base
+  PreToolUse     asks mistyped
+  unused         mistyped: for tools that the agent does not have
+`},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, tc.plan.String()) })
 	}

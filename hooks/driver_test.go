@@ -159,6 +159,18 @@ func TestOrderOfInferenceHooksAndEvents(t *testing.T) {
 	assert.NotEmpty(t, ids[0])
 }
 
+// Where a hook keeps the model from being asked, nobody is told that it was, nor that it answered.
+func TestNoInferenceEventsWithoutAModelCall(t *testing.T) {
+	end := play(t, agenttest.Script(agenttest.Say("never")), []hooks.Hook{
+		hooks.On(hooks.AtPreInference, "broken", func(context.Context, hooks.InferenceContext) hooks.Result {
+			return mo.Err[*hooks.Outcome](errors.New("no idea"))
+		}).WithFailure(hooks.Abort),
+	})
+	require.Error(t, end.err)
+	assert.Empty(t, agenttest.Of[agent.InferenceStarted](end.recorder))
+	assert.Empty(t, agenttest.Of[agent.InferenceCompleted](end.recorder))
+}
+
 // IP-54
 func TestEffectsOfInferenceHooksReachTheState(t *testing.T) {
 	asked, answered := agent.SessionKey[int]("asked"), agent.SessionKey[string]("answered")
