@@ -69,8 +69,8 @@ func TestPrintedPlans(t *testing.T) {
 				hooks.On(hooks.AtPreToolUse, "mistyped",
 					func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Allow() }, hooks.ToolNamed("bahs"))),
 			`agent "unnamed"
-  run            steps
-  step           infer, prepare, execute, record
+  run            HookProcessor ▸ steps
+  step           HookProcessor ▸ infer, prepare, execute, record
   driver         agenttest.Driver
   executor       HookedToolExecutor ▸ bash
   judge          Base
