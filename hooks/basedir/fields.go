@@ -1,0 +1,59 @@
+package basedir
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+)
+
+// visit goes through the arguments, lets see look at each path, and puts in its place what that returns, unless the path
+// is the name of a member. At is the place of v, and path says whether strings there are paths.
+func (g guard) visit(at string, v any, path bool, see func(at, path string, name bool) string) any {
+	join := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
+	switch v := v.(type) {
+	case string:
+		if path {
+			return see(at, v, false)
+		}
+	case []any:
+		for i := range v {
+			v[i] = g.visit(join(strconv.Itoa(i)), v[i], path, see)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if path { // {"files": {"a.txt": …}}
+				see(join(name), name, true)
+			}
+			v[name] = g.visit(join(name), v[name], g.isPath(name), see)
+		}
+	}
+	return v
+}
+
+// isPath reports whether a member of that name is a path.
+func (g guard) isPath(name string) bool {
+	if g.Fields != nil {
+		return slices.Contains(g.Fields, name)
+	}
+	words := lo.Words(name) // of file_path, filePath, FILE-PATH
+	words = lo.FilterMap(words, func(word string, _ int) (string, bool) {
+		word = strings.ToLower(strings.Trim(word, "0123456789"))
+		return word, word != ""
+	})
+	if len(words) > 1 && words[len(words)-1] == "name" {
+		words = words[:len(words)-1]
+	}
+	last, _ := lo.Last(words)
+	return slices.ContainsFunc(pathWords, func(word string) bool {
+		return last == word || last == word+"s" || last == strings.TrimSuffix(word, "y")+"ies"
+	})
+}
+
+// pathWords are the words that the names of paths end in, or their plurals.
+var pathWords = []string{
+	"path", "file", "filename", "filepath", "pathname", "dir", "dirname", "dirpath", "directory", "folder", "cwd", "workdir",
+	"workspace", "root", "rootdir", "basedir", "source", "src", "destination", "dest", "dst", "target", "from", "to", "uri", "url",
+}

@@ -1,0 +1,146 @@
+package basedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/samber/lo"
+)
+
+// judge says what is wrong with a path, or nothing.
+func (g guard) judge(path string) string {
+	switch {
+	case strings.ContainsFunc(path, unicode.IsControl):
+		return "has control characters, and is not judged"
+	case len(path) > 1<<16:
+		return "is too long to be judged"
+	}
+	list, err := readings(path)
+	if err != nil {
+		return fmt.Sprintf("cannot be judged: %v", err)
+	}
+	for _, reading := range lo.Compact(list) {
+		abs, problem := g.absolute(reading)
+		if problem != "" {
+			return problem
+		}
+		for _, p := range lo.Uniq([]string{abs, filepath.Clean(abs)}) { // link/.. is not where link is
+			real, err := resolve(p)
+			if err != nil {
+				return fmt.Sprintf("cannot be judged: %v", err)
+			}
+			if !lo.SomeBy(g.dirs, func(dir string) bool { return isBelow(dir, real) }) {
+				return "lies outside of " + g.dirs[0] + lo.Ternary(real == filepath.Clean(abs), "", ": it leads to "+real)
+			}
+		}
+	}
+	return ""
+}
+
+// readings are the ways in which tools read a path.
+func readings(path string) ([]string, error) {
+	list := []string{path, strings.Trim(path, " \"'`")}
+	for _, p := range list {
+		if decoded, err := url.PathUnescape(p); err == nil {
+			list = append(list, decoded)
+		}
+	}
+	for _, p := range list {
+		if len(p) < 5 || !strings.EqualFold(p[:5], "file:") {
+			continue
+		}
+		u, err := url.Parse(p)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, u.Path+u.Opaque) // file:path is read, too
+		if u.Host != "" {
+			list = append(list, "//"+u.Host+u.Path)
+		}
+	}
+	backslashes := lo.Map(list, func(p string, _ int) string { return strings.ReplaceAll(p, `\`, "/") })
+	return lo.Uniq(append(list, backslashes...)), nil
+}
+
+// absolute makes a path absolute, and leaves its dots where they are.
+func (g guard) absolute(path string) (abs, problem string) {
+	slashed := filepath.ToSlash(path)
+	first, rest, _ := strings.Cut(slashed, "/")
+	switch {
+	case first == "~":
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", "is in a home directory that is not known"
+		}
+		return home + string(filepath.Separator) + filepath.FromSlash(rest), ""
+	case strings.HasPrefix(first, "~"):
+		return "", "may be in a home directory; begin it with ./ if it is not"
+	case strings.HasPrefix(first, "$") || strings.HasPrefix(first, "%") && strings.Count(first, "%") > 1:
+		return "", "begins with a variable, and is not judged; begin it with ./ if that is its name"
+	case filepath.IsAbs(path):
+		return path, ""
+	case strings.HasPrefix(slashed, "/") || filepath.VolumeName(path) != "":
+		return "", "is neither relative nor absolute"
+	}
+	return g.dirs[0] + string(filepath.Separator) + path, ""
+}
+
+// resolve follows the links in an absolute path as the system does, as far as the path exists.
+func resolve(path string) (string, error) {
+	parts := func(p string) []string { return strings.Split(filepath.ToSlash(p), "/") }
+	top := filepath.VolumeName(path) + string(filepath.Separator)
+	done, todo := top, parts(path[len(top)-1:])
+	for links := 0; len(todo) > 0; {
+		part := todo[0]
+		todo = todo[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			done = filepath.Dir(done)
+			continue
+		}
+		done = filepath.Join(done, part)
+		info, err := os.Lstat(done)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return "", err
+		case info.Mode()&fs.ModeSymlink == 0:
+			continue
+		}
+		target, err := os.Readlink(done)
+		if err != nil {
+			return "", err
+		}
+		if links++; links > 100 {
+			return "", errors.New("it leads through too many links")
+		}
+		done = filepath.Dir(done)
+		if filepath.IsAbs(target) {
+			done = filepath.VolumeName(target) + string(filepath.Separator)
+			target = target[len(done)-1:]
+		}
+		todo = append(parts(target), todo...)
+	}
+	return done, nil
+}
+
+// isBelow reports whether a path without links is a directory or below it.
+func isBelow(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// isURL reports whether a path is written as a URL.
+func isURL(path string) bool {
+	u, err := url.Parse(path)
+	return err == nil && len(u.Scheme) > 1
+}
