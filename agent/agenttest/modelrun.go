@@ -76,7 +76,7 @@ func newAgent(t *testing.T, d agent.Driver, tools Tools) (*agent.Agent, *Executo
 	executor := tools.Executor()
 	a, err := agent.New(agent.Config{
 		Name: "agenttest", Driver: d, Executor: executor, Parallel: 3,
-		Request: agent.Request{Instructions: "Be brief. Seid kurz — 短く。", Tools: tools.specs()},
+		Request: agent.Request{Instructions: "Be brief. Seid kurz — будь краток.", Tools: tools.specs()},
 	}).Get()
 	require.NoError(t, err)
 	return a, executor
@@ -155,6 +155,14 @@ func (o outcome) checkUsage(t *testing.T, turns ...agent.Step) {
 	used := o.final.RunUsage()
 	assert.Equal(t, lo.SumBy(turns, func(s agent.Step) int64 { return s.Usage.InputTokens }), used.InputTokens, "input tokens of the run")
 	assert.Equal(t, lo.SumBy(turns, func(s agent.Step) int64 { return s.Usage.OutputTokens }), used.OutputTokens, "output tokens of the run")
+}
+
+// checkText compares texts that are too long to be shown.
+func checkText(t *testing.T, what, want, got string) {
+	t.Helper()
+	if want != got {
+		assert.Fail(t, what, "%s has %d bytes and should have %d, or others", what, len(got), len(want))
+	}
 }
 
 // canonical is JSON text in one form; empty text stands for an empty object.

@@ -66,6 +66,7 @@ func TestModel(t *testing.T, m Model) {
 // testFeatures: a driver that says what it can do says the same each time, and does
 // it.
 func (m Model) testFeatures(t *testing.T) {
+	t.Helper()
 	d := m.New(t, sayTurn("hello"))
 	said, ok := agent.FeaturesOf(d).Get()
 	if !ok {
@@ -78,6 +79,7 @@ func (m Model) testFeatures(t *testing.T) {
 }
 
 func (m Model) testPlainAnswer(t *testing.T, w way) {
+	t.Helper()
 	text := "One plain answer, long enough to arrive in more than one piece.\nIt has two lines."
 	d := m.New(t, sayTurn(text))
 	got := w.run(t, d, Tools{}, agent.UserText("hello"))
@@ -93,6 +95,7 @@ func (m Model) testPlainAnswer(t *testing.T, w way) {
 }
 
 func (m Model) testTurns(t *testing.T, w way) {
+	t.Helper()
 	turns := []agent.Step{
 		callTurn("First I look.", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"n":1}`}),
 		callTurn("", agent.ToolCall{ID: "call_b", Name: "echo", Arguments: `{"n":2,"deep":{"list":[1,"two",null,true,0.5]}}`}),
@@ -111,6 +114,7 @@ func (m Model) testTurns(t *testing.T, w way) {
 }
 
 func (m Model) testParallelCalls(t *testing.T, w way) {
+	t.Helper()
 	turns := []agent.Step{
 		callTurn("All at once.",
 			agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"n":1}`},
@@ -137,6 +141,7 @@ func (m Model) testParallelCalls(t *testing.T, w way) {
 }
 
 func (m Model) testNoArguments(t *testing.T, w way) {
+	t.Helper()
 	got := w.run(t, m.withTools(t, callTurn("", agent.ToolCall{ID: "call_a", Name: "echo"}), sayTurn("Done.")), echoing, agent.UserText("go"))
 	require.NoError(t, got.err)
 	assert.Equal(t, "Done.", got.final.Answer(), "the answer")
@@ -144,6 +149,7 @@ func (m Model) testNoArguments(t *testing.T, w way) {
 }
 
 func (m Model) testMalformedArguments(t *testing.T, w way) {
+	t.Helper()
 	const cut = `{"text":"it breaks off he`
 	got := w.run(t, m.withTools(t, callTurn("", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: cut}), sayTurn("Sorry.")),
 		echoing, agent.UserText("go"))
@@ -157,8 +163,10 @@ func (m Model) testMalformedArguments(t *testing.T, w way) {
 }
 
 func (m Model) testNonASCII(t *testing.T, w way) {
+	t.Helper()
+	//nolint:gosmopolitan // characters of all lengths
 	const text = "Grüße aus 東京 — naïve café, שלום, 🌍🌏 and a 👩‍👩‍👧‍👦 \u2028 \"quoted\" \\ back\tslash </script> \u0001"
-	arguments := `{"text":"東京 🌍 \"q\" \\ ü","ключ":"значение"}`
+	arguments := `{"text":"ελ 🌍 \"q\" \\ ü","ключ":"значение"}`
 	turns := []agent.Step{callTurn(text, agent.ToolCall{ID: "call_a", Name: "echo", Arguments: arguments}), sayTurn(text + " once more")}
 	got := w.run(t, m.withTools(t, turns...), echoing, agent.UserText(text))
 	require.NoError(t, got.err)
@@ -171,28 +179,31 @@ func (m Model) testNonASCII(t *testing.T, w way) {
 const huge = 1 << 20
 
 func (m Model) testHugeAnswer(t *testing.T, w way) {
+	t.Helper()
 	text := strings.Repeat("All work and no play. ", huge/22)
 	a, executor := newAgent(t, m.New(t, sayTurn(text), sayTurn("short")), Tools{})
 	got := outcome{executor: executor}
 	soon(t, "the run", func() { w.on(t.Context(), a, &got, agent.NewState(), agent.UserText("go")) })
 	require.NoError(t, got.err)
-	assert.True(t, text == got.final.Answer(), "the answer has %d bytes and should have %d, or others", len(got.final.Answer()), len(text))
+	checkText(t, "the answer", text, got.final.Answer())
 	soon(t, "the run that is shown a huge answer", func() { w.on(t.Context(), a, &got, got.final, agent.UserText("go on")) })
 	require.NoError(t, got.err)
-	assert.True(t, got.final.Answer() == "short", "the answer to a huge message has %d bytes", len(got.final.Answer()))
+	checkText(t, "the answer to a huge message", "short", got.final.Answer())
 }
 
 func (m Model) testHugeArguments(t *testing.T, w way) {
+	t.Helper()
 	arguments := fmt.Sprintf(`{"text":%q}`, strings.Repeat("All work and no play. ", huge/4/22))
 	got := w.run(t, m.withTools(t, callTurn("", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: arguments}), sayTurn("Done.")),
 		echoing, agent.UserText("go"))
 	require.NoError(t, got.err)
 	ran := got.ran(t)
 	require.Len(t, ran, 1, "calls")
-	assert.True(t, "echo "+arguments == ran[0], "the arguments have %d bytes and should have %d, or others", len(ran[0])-5, len(arguments))
+	checkText(t, "the call", "echo "+arguments, ran[0])
 }
 
 func (m Model) testCutAnswer(t *testing.T, w way) {
+	t.Helper()
 	turn := sayTurn("It was longer than it m")
 	turn.FinishReason = agent.FinishLength
 	got := w.run(t, m.New(t, turn), Tools{}, agent.UserText("go"))

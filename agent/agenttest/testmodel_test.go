@@ -68,9 +68,11 @@ func alteredStream(f func(agent.Step) agent.Step) func(agent.Streamer) agent.Dri
 	return func(d agent.Streamer) agent.Driver { return altering{Streamer: d, step: f, streamOnly: true} }
 }
 
-// brokenModels is drivers with a fault, and what TestModel has to say of each.
+// brokenModels is drivers with a fault, the part of TestModel that finds it, and what
+// it has to say.
 var brokenModels = map[string]struct {
 	make func(d agent.Streamer) agent.Driver
+	part string
 	says string
 }{
 	"leaves the last call out": {altered(func(s agent.Step) agent.Step {
@@ -84,11 +86,11 @@ var brokenModels = map[string]struct {
 			s.Message = s.Message.WithCalls(kept...)
 		}
 		return s
-	}), "the answers to calls of one reply"},
+	}), "parallel", "the answers to calls of one reply"},
 	"gives calls of one reply one id": {altered(func(s agent.Step) agent.Step {
 		s.Message = calls(s.Message, func(c agent.ToolCall) agent.ToolCall { c.ID = "same"; return c })
 		return s
-	}), "as another call has"},
+	}), "contract", "as another call has"},
 	"mends arguments": {altered(func(s agent.Step) agent.Step {
 		s.Message = calls(s.Message, func(c agent.ToolCall) agent.ToolCall {
 			if !strings.HasSuffix(c.Arguments, "}") {
@@ -97,25 +99,25 @@ var brokenModels = map[string]struct {
 			return c
 		})
 		return s
-	}), "the arguments as the model wrote them"},
+	}), "malformed", "the arguments as the model wrote them"},
 	"loses what is not ASCII": {altered(func(s agent.Step) agent.Step {
 		text := strings.Map(func(r rune) rune { return lo.Ternary(r < 0x80, r, '?') }, s.Message.Text())
 		s.Message = s.Message.WithContent(agent.TextContent(text))
 		return s
-	}), "the text beside the call"},
+	}), "ASCII", "the text beside the call"},
 	"cuts what is long": {altered(func(s agent.Step) agent.Step {
 		text := s.Message.Text()
 		s.Message = s.Message.WithContent(agent.TextContent(text[:min(len(text), 1<<16)]))
 		return s
-	}), "the answer has 65536 bytes"},
-	"does not count what a stream uses": {alteredStream(func(s agent.Step) agent.Step { s.Usage = agent.Usage{}; return s }), "input tokens of the run"},
-	"forgets why a stream ended":        {alteredStream(func(s agent.Step) agent.Step { s.FinishReason = ""; return s }), "another finish reason"},
+	}), "huge", "the answer has 65536 bytes"},
+	"does not count what a stream uses": {alteredStream(func(s agent.Step) agent.Step { s.Usage = agent.Usage{}; return s }), "several_turns", "input tokens of the run"},
+	"forgets why a stream ended":        {alteredStream(func(s agent.Step) agent.Step { s.FinishReason = ""; return s }), "contract", "another finish reason"},
 	"takes a cut answer for a whole": {altered(func(s agent.Step) agent.Step {
 		if s.FinishReason == agent.FinishLength {
 			s.FinishReason = agent.FinishStop
 		}
 		return s
-	}), "finish reasons"},
+	}), "cut_answer", "finish reasons"},
 	"fails at what the model wrote": {func(d agent.Streamer) agent.Driver {
 		return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
 			step, err := d.Next(ctx, s).Get()
@@ -126,7 +128,7 @@ var brokenModels = map[string]struct {
 			}
 			return step, err
 		})
-	}, "is no failure of its service"},
+	}, "malformed", "is no failure of its service"},
 	"does not look at its context": {func(d agent.Streamer) agent.Driver {
 		return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
 			if ctx.Err() != nil {
@@ -134,14 +136,14 @@ var brokenModels = map[string]struct {
 			}
 			return d.Next(ctx, s).Get()
 		})
-	}, "the run did not return"},
-	"streams in one piece": {func(d agent.Streamer) agent.Driver { return atOnce{d} }, "told of the reply in one piece"},
+	}, "cancelled", "the run did not return"},
+	"streams in one piece": {func(d agent.Streamer) agent.Driver { return atOnce{d} }, "plain", "told of the reply in one piece"},
 	"says that it streams and does not": {func(d agent.Streamer) agent.Driver {
 		return blocking{d, agent.Features{Provider: "script", Streaming: true, Tools: true, ParallelCalls: true}}
-	}, "Features.Streaming against being an agent.Streamer"},
+	}, "features", "Features.Streaming against being an agent.Streamer"},
 	"shows images that it says it cannot": {func(d agent.Streamer) agent.Driver {
 		return blocking{d, agent.Features{Provider: "script", Tools: true}}
-	}, "the driver says that there are no images"},
+	}, "image", "the driver says that there are no images"},
 	"mixes runs up": {func(d agent.Streamer) agent.Driver {
 		return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
 			step, err := d.Next(ctx, s).Get()
@@ -150,7 +152,7 @@ var brokenModels = map[string]struct {
 			}
 			return step, err
 		})
-	}, "several_runs_at_once"},
+	}, "several_runs_at_once", "several_runs_at_once"},
 }
 
 // atOnce tells of whole replies.
@@ -178,7 +180,7 @@ func TestModelFindsWhatIsBroken(t *testing.T) {
 	for name, model := range brokenModels {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBrokenModel$", "-test.timeout=60s")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBrokenModel$/"+model.part, "-test.timeout=60s")
 			cmd.Env = append(os.Environ(), brokenModel+"="+name)
 			out, err := cmd.CombinedOutput()
 			assert.Error(t, err, "the test passed")
@@ -193,7 +195,9 @@ func TestBrokenModel(t *testing.T) {
 	if name == "" {
 		t.Skip("this is run by TestModelFindsWhatIsBroken")
 	}
-	agenttest.SetPatience(time.Second / 4)
+	if brokenModels[name].part == "cancelled" {
+		agenttest.SetPatience(time.Second / 4)
+	}
 	agenttest.TestModel(t, agenttest.Model{New: func(t *testing.T, turns ...agent.Step) agent.Driver {
 		return brokenModels[name].make(scripted(t, turns...).(agent.Streamer))
 	}})

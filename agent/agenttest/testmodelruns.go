@@ -14,6 +14,7 @@ import (
 )
 
 func (m Model) testStructuredOutput(t *testing.T, w way) {
+	t.Helper()
 	output := &agent.Output{
 		Name:   "city",
 		Schema: `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`,
@@ -39,6 +40,7 @@ func (m Model) testStructuredOutput(t *testing.T, w way) {
 }
 
 func (m Model) testSession(t *testing.T, w way) {
+	t.Helper()
 	turns := []agent.Step{
 		callTurn("", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"n":1}`}),
 		sayTurn("The first answer."), sayTurn("The second answer."),
@@ -57,6 +59,7 @@ func (m Model) testSession(t *testing.T, w way) {
 // testImage: a driver shows an image to the model, or says that it cannot; it does
 // not leave it out.
 func (m Model) testImage(t *testing.T, w way) {
+	t.Helper()
 	d := m.New(t, sayTurn("A dot."))
 	said, ok := agent.FeaturesOf(d).Get()
 	if !ok {
@@ -79,6 +82,7 @@ var dot = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x0
 // testCancelled: the run's context ends at the moment when the model is asked for
 // the second time.
 func (m Model) testCancelled(t *testing.T, w way) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	asked := 0
@@ -104,6 +108,7 @@ func (m Model) testCancelled(t *testing.T, w way) {
 
 // testSame: asked both ways, the model gives the same transcript.
 func (m Model) testSame(t *testing.T) {
+	t.Helper()
 	turns := []agent.Step{
 		callTurn("Let me see.", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"n":1}`}),
 		callTurn("", agent.ToolCall{ID: "call_b", Name: "echo", Arguments: `{"n":2}`}),
@@ -124,11 +129,13 @@ func (m Model) testSame(t *testing.T) {
 // testLeft: whoever listens leaves at the first piece of a long reply. The driver
 // serves the next run.
 func (m Model) testLeft(t *testing.T) {
+	t.Helper()
 	a, _ := newAgent(t, m.New(t, sayTurn(strings.Repeat("All work and no play. ", 5000))), Tools{})
 	for range 2 {
 		pieces := 0
 		soon(t, "Stream", func() {
-			for p := range a.Stream(t.Context(), agent.NewState(), agent.UserText("go")) {
+			for p, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("go")) {
+				assert.NoError(t, err)
 				if p.Delta != nil {
 					pieces++
 					break
@@ -140,6 +147,7 @@ func (m Model) testLeft(t *testing.T) {
 }
 
 func (m Model) testAtOnce(t *testing.T) {
+	t.Helper()
 	turns := []agent.Step{
 		callTurn("", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"n":1}`},
 			agent.ToolCall{ID: "call_b", Name: "echo", Arguments: `{"n":2}`}),

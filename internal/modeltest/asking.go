@@ -17,7 +17,7 @@ import (
 
 // patience is how long a test waits for what must happen soon. It is spent only
 // when a driver is at fault.
-var patience = 10 * time.Second
+var patience = 30 * time.Second
 
 var hello = agent.NewState(agent.UserText("hello"))
 
@@ -81,7 +81,7 @@ func wait(t *testing.T, done <-chan struct{}, otherwise string) {
 }
 
 // fails asks once and checks that the driver tells of one failure of that kind.
-func (a asking) fails(t *testing.T, kind agent.ErrorKind) *drivers.Error {
+func (a asking) fails(t *testing.T, kind agent.ErrorKind) drivers.Error {
 	t.Helper()
 	_, err := a.soon(t.Context(), t, nil)
 	failure := a.checkFailure(t, err, kind)
@@ -89,7 +89,7 @@ func (a asking) fails(t *testing.T, kind agent.ErrorKind) *drivers.Error {
 	return failure
 }
 
-func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) *drivers.Error {
+func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) drivers.Error {
 	t.Helper()
 	require.Error(t, err, "the service failed, and the driver answers")
 	failure, ok := errors.AsType[*drivers.Error](err)
@@ -98,7 +98,7 @@ func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) *dri
 	assert.NotEmpty(t, failure.Provider, "the error's provider")
 	assert.Less(t, len(err.Error()), 4096, "the error's text is as long as a page: %.200s …", err)
 	a.checkSecret(t, err)
-	return failure
+	return *failure
 }
 
 // checkSecret: neither the error nor one underneath repeats the key.
@@ -108,6 +108,14 @@ func (a asking) checkSecret(t *testing.T, err error) {
 		if strings.Contains(e.Error(), Key) {
 			assert.Fail(t, "the API key is in the text of an error", "of type %T: %v", e, e)
 		}
+	}
+}
+
+// checkText compares texts that are too long to be shown.
+func checkText(t *testing.T, want, got string) {
+	t.Helper()
+	if want != got {
+		assert.Fail(t, "another text", "the text has %d bytes and should have %d, or others", len(got), len(want))
 	}
 }
 

@@ -117,7 +117,7 @@ func (c chat) Stream(ctx context.Context, s agent.State, emit func(agent.Delta))
 			return c.broken(ctx, err)
 		}
 		if reply.Error != nil {
-			return mo.Err[agent.Step](c.failure(http.StatusOK, "", []byte(data), nil))
+			return mo.Err[agent.Step](c.failure(http.StatusOK, []byte(data), nil))
 		}
 		c.add(&step, reply, func(delta wireMessage) {
 			text.WriteString(delta.Content)
@@ -208,7 +208,7 @@ func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Respon
 	}
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(answer.Body)
-	return nil, errors.Join(c.failure(answer.StatusCode, answer.Header.Get("X-Request-Id"), said, answer.Header), err)
+	return nil, errors.Join(c.failure(answer.StatusCode, said, answer.Header), err)
 }
 
 func wireParts(c agent.Content) (parts []any) {
@@ -233,8 +233,8 @@ func (c chat) post(ctx context.Context, body []byte) (*http.Response, error) {
 }
 
 // failure is an answer that says what is wrong.
-func (c chat) failure(status int, id string, body []byte, header http.Header) error {
-	e := &drivers.Error{Provider: "openai", Model: "small", Status: status, Kind: drivers.KindOfStatus(status), RequestID: id}
+func (c chat) failure(status int, body []byte, header http.Header) error {
+	e := &drivers.Error{Provider: "openai", Model: "small", Status: status, Kind: drivers.KindOfStatus(status)}
 	var said wireReply
 	if json.Unmarshal(body, &said) == nil && said.Error != nil {
 		e.Code, e.Message = said.Error.Code, said.Error.Message

@@ -51,6 +51,7 @@ func TestFaults(t *testing.T, s Service) {
 
 // testWhole: the service is asked once, with the key where keys belong.
 func (s Service) testWhole(t *testing.T, streaming bool) {
+	t.Helper()
 	a := s.ask(t, streaming, s.Whole.reply(streaming))
 	step, err := a.soon(t.Context(), t, nil)
 	require.NoError(t, err)
@@ -65,6 +66,7 @@ func (s Service) testWhole(t *testing.T, streaming bool) {
 }
 
 func (s Service) testErrors(t *testing.T, streaming bool) {
+	t.Helper()
 	for kind, replies := range s.Errors {
 		for i, reply := range replies {
 			t.Run(fmt.Sprintf("%s %d", kind, i), func(t *testing.T) {
@@ -88,6 +90,7 @@ func (s Service) testErrors(t *testing.T, streaming bool) {
 // testBareErrors: errors of what stands before the service, which does not speak
 // its protocol.
 func (s Service) testBareErrors(t *testing.T, streaming bool) {
+	t.Helper()
 	page := "<html><head><title>%[1]d</title></head><body>" + strings.Repeat("<p>Something is wrong.</p>", 1000) + "</body></html>"
 	for status, kind := range map[int]agent.ErrorKind{
 		401: agent.KindAuth, 403: agent.KindAuth, 404: agent.KindBadRequest, 429: agent.KindRateLimit, 500: agent.KindModel,
@@ -111,6 +114,7 @@ func (s Service) testBareErrors(t *testing.T, streaming bool) {
 
 // testDown: there is nobody, or somebody who hangs up.
 func (s Service) testDown(t *testing.T, streaming bool) {
+	t.Helper()
 	t.Run("no server", func(t *testing.T) {
 		a := s.ask(t, streaming, Reply{})
 		a.Close()
@@ -130,6 +134,7 @@ func (s Service) testDown(t *testing.T, streaming bool) {
 
 // testNoAnswer: a status of 200, and a body that is no reply of the service.
 func (s Service) testNoAnswer(t *testing.T, streaming bool) {
+	t.Helper()
 	contentType := lo.Ternary(streaming, "text/event-stream", "application/json")
 	for name, reply := range map[string]Reply{
 		"page":          Body(http.StatusOK, "text/html", "<html><body>Please log in.</body></html>"),
@@ -147,6 +152,7 @@ func (s Service) testNoAnswer(t *testing.T, streaming bool) {
 
 // testCutAnswer: the connection is closed before the body is whole.
 func (s Service) testCutAnswer(t *testing.T, streaming bool) {
+	t.Helper()
 	whole := s.Whole.Body
 	if streaming {
 		whole = strings.TrimRight(strings.Join(s.Whole.Frames, ""), "\n")
@@ -162,6 +168,7 @@ func (s Service) testCutAnswer(t *testing.T, streaming bool) {
 
 // testRetry: after a rate limit, processor.Retry asks again, and not too early.
 func (s Service) testRetry(t *testing.T, streaming bool) {
+	t.Helper()
 	limit := s.Errors[agent.KindRateLimit][0].With("Retry-After-Ms", "30")
 	d := s.ask(t, streaming, limit, limit, s.Whole.reply(streaming))
 	var waits []time.Duration

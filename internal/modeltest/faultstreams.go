@@ -18,6 +18,7 @@ import (
 
 // testBrokenStream: a stream ends before its end, however it does.
 func (s Service) testBrokenStream(t *testing.T) {
+	t.Helper()
 	for n := range s.Whole.Frames {
 		for name, then := range map[string]End{"cut": Cut, "ended": Ends} {
 			t.Run(fmt.Sprintf("%s after %d of %d frames", name, n, len(s.Whole.Frames)), func(t *testing.T) {
@@ -40,6 +41,7 @@ func (s Service) testBrokenStream(t *testing.T) {
 }
 
 func (s Service) testStreamErrors(t *testing.T) {
+	t.Helper()
 	for kind, frames := range s.StreamErrors {
 		for i, frame := range frames {
 			t.Run(fmt.Sprintf("%s %d", kind, i), func(t *testing.T) {
@@ -54,7 +56,8 @@ func (s Service) testStreamErrors(t *testing.T) {
 // testOddPieces: where the network cuts the stream in pieces is no matter, nor how
 // lines end.
 func (s Service) testOddPieces(t *testing.T) {
-	text := "Grüße 東京 🌍"
+	t.Helper()
+	text := "Grüße 東京 🌍" //nolint:gosmopolitan // characters of all lengths
 	whole := strings.Join(s.saying(text).Frames, "")
 	for name, stream := range map[string]string{"LF": whole, "CRLF": strings.ReplaceAll(whole, "\n", "\r\n")} {
 		for _, size := range []int{1, 7, len(stream)} {
@@ -71,6 +74,7 @@ func (s Service) testOddPieces(t *testing.T) {
 }
 
 func (s Service) testArguments(t *testing.T, streaming bool) {
+	t.Helper()
 	if s.Call.Body == "" && len(s.Call.Frames) == 0 {
 		t.Skip("the protocol cannot carry malformed arguments")
 	}
@@ -90,14 +94,16 @@ func (s Service) testArguments(t *testing.T, streaming bool) {
 
 // testHuge: one piece of a reply is longer than buffers like to be.
 func (s Service) testHuge(t *testing.T, streaming bool) {
+	t.Helper()
 	text := strings.Repeat("All work and no play. ", 4<<20/22)
 	step, err := s.ask(t, streaming, s.saying(text).reply(streaming)).soon(t.Context(), t, nil)
 	require.NoError(t, err)
-	assert.True(t, text == step.Message.Text(), "the text has %d bytes and should have %d, or others", len(step.Message.Text()), len(text))
+	checkText(t, text, step.Message.Text())
 }
 
 // testEmpty: the model said nothing, and said so well.
 func (s Service) testEmpty(t *testing.T, streaming bool) {
+	t.Helper()
 	step, err := s.ask(t, streaming, s.saying("").reply(streaming)).soon(t.Context(), t, nil)
 	require.NoError(t, err)
 	assert.Equal(t, agent.RoleAssistant, step.Message.Role(), "the role")
@@ -109,30 +115,34 @@ func (s Service) testEmpty(t *testing.T, streaming bool) {
 // testSlow: who waits long enough gets the answer, who does not learns that it
 // took too long.
 func (s Service) testSlow(t *testing.T, streaming bool) {
-	reply := s.Whole.reply(streaming)
-	begin := make(chan struct{})
-	reply.Wait = begin
-	a := s.ask(t, streaming, reply)
-
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err := a.soon(ctx, t, nil)
-	require.Error(t, err, "nothing was answered")
-	assert.Equal(t, agent.KindTimeout, agent.KindOf(err), "the kind of: %v", err)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	a.checkSecret(t, err)
-
-	go func() {
-		<-a.Asked()
-		<-a.Asked() // the driver waits
-		close(begin)
-	}()
-	step, err := a.soon(t.Context(), t, nil)
-	require.NoError(t, err)
-	assert.Equal(t, s.Text, step.Message.Text(), "the text")
+	t.Helper()
+	t.Run("too slow", func(t *testing.T) {
+		a := s.ask(t, streaming, Reply{Wait: make(chan struct{})})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := a.soon(ctx, t, nil)
+		require.Error(t, err, "nothing was answered")
+		assert.Equal(t, agent.KindTimeout, agent.KindOf(err), "the kind of: %v", err)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		a.checkSecret(t, err)
+	})
+	t.Run("in time", func(t *testing.T) {
+		begin := make(chan struct{})
+		reply := s.Whole.reply(streaming)
+		reply.Wait = begin
+		a := s.ask(t, streaming, reply)
+		go func() {
+			<-a.Asked()
+			close(begin)
+		}()
+		step, err := a.soon(t.Context(), t, nil)
+		require.NoError(t, err)
+		assert.Equal(t, s.Text, step.Message.Text(), "the text")
+	})
 }
 
 func (s Service) testCancelledEarly(t *testing.T, streaming bool) {
+	t.Helper()
 	reply := Reply{Wait: make(chan struct{})}
 	s.cancelled(t, streaming, reply, func(a asking, cancel func()) func(agent.Delta) {
 		go func() {
@@ -144,6 +154,7 @@ func (s Service) testCancelledEarly(t *testing.T, streaming bool) {
 }
 
 func (s Service) testCancelledWithin(t *testing.T, streaming bool) {
+	t.Helper()
 	reply := s.Whole.reply(streaming)
 	reply.Then = Hangs
 	if !streaming {

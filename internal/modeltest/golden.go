@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -104,9 +105,7 @@ func (r Reply) send(w http.ResponseWriter, asked *http.Request) {
 	if r.Then == Dropped {
 		panic(http.ErrAbortHandler)
 	}
-	for name, values := range r.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), r.Header)
 	w.WriteHeader(max(r.Status, http.StatusOK))
 	flush := http.NewResponseController(w).Flush
 	_ = flush() // here and below: a client that is gone is what some tests are about

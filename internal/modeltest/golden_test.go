@@ -50,7 +50,7 @@ func TestFramesAreSentOneByOne(t *testing.T) {
 	text := make([]byte, len("one two "))
 	n, err := answer.Body.Read(text)
 	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix("one two ", string(text[:n])), "it arrives although the reply goes on: %q", text[:n])
+	assert.Equal(t, "one two "[:n], string(text[:n]), "it arrives although the reply goes on")
 	select {
 	case <-golden.Requests()[0].Gone():
 		assert.Fail(t, "the connection is closed")

@@ -40,11 +40,17 @@ type MockServer struct {
 
 // Mock starts a mock server for this test alone and gives it the turns: it is
 // StartMock and Play.
-func Mock(t testing.TB, turns ...agent.Step) *Endpoint { return StartMock(t).Play(t, turns...) }
+func Mock(t testing.TB, turns ...agent.Step) *Endpoint {
+	t.Helper()
+	return StartMock(t).Play(t, turns...)
+}
 
 // StartMock starts a mock server, which ends with the test. Without the npm
 // packages the test is skipped. When the test fails, it shows the server's log.
-func StartMock(t testing.TB) *MockServer { return startMock(t, "", []fixture{}) }
+func StartMock(t testing.TB) *MockServer {
+	t.Helper()
+	return startMock(t, "", []fixture{})
+}
 
 // startMock starts a server that has fixtures and, if key is not empty, takes only
 // requests with that key.
@@ -55,6 +61,7 @@ func startMock(t testing.TB, key string, fixtures []fixture) *MockServer {
 	file := filepath.Join(t.TempDir(), "fixtures.json")
 	require.NoError(t, os.WriteFile(file, encodeFixtures(t, fixtures), 0o600))
 
+	//nolint:gosec // the command is one of the test parts
 	cmd := exec.CommandContext(t.Context(), command, "--port", "0", "--fixtures", file, "--journal-max", "0")
 	cmd.Env = append(lo.Reject(os.Environ(), func(set string, _ int) bool { return strings.HasPrefix(set, "AIMOCK_") }),
 		endWithParent, "AIMOCK_STRICT_TURN_INDEX=1")
@@ -107,7 +114,7 @@ func startMock(t testing.TB, key string, fixtures []fixture) *MockServer {
 // output tokens of a turn; a turn must have text or calls.
 func (m *MockServer) Play(t testing.TB, turns ...agent.Step) *Endpoint {
 	t.Helper()
-	return m.play(t, lo.Map(turns, func(turn agent.Step, i int) fixture { return stepFixture(turn, i) }))
+	return m.play(t, lo.Map(turns, stepFixture))
 }
 
 // play gives the fixtures to the server and puts an endpoint before it that notes
@@ -144,6 +151,7 @@ func (m *MockServer) control(t testing.TB, method, path string, body []byte) []b
 }
 
 func (m *MockServer) endpoint(t testing.TB, name string) *Endpoint {
+	t.Helper()
 	proxy := &httputil.ReverseProxy{
 		Transport: &http.Transport{DisableKeepAlives: true},
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -161,6 +169,7 @@ func (m *MockServer) endpoint(t testing.TB, name string) *Endpoint {
 	}
 	e := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) { proxy.ServeHTTP(w, r) })
 	e.journal = func(t testing.TB) []byte {
+		t.Helper()
 		return m.control(t, http.MethodGet, "/journal?testId="+url.QueryEscape(name), nil)
 	}
 	return e

@@ -20,6 +20,7 @@ import (
 func TestModelOverTheMockServer(t *testing.T) {
 	mock := modeltest.StartMock(t)
 	agenttest.TestModel(t, agenttest.Model{New: func(t *testing.T, turns ...agent.Step) agent.Driver {
+		t.Helper()
 		return chat{url: mock.Play(t, turns...).URL + "/v1", key: modeltest.Key, client: http.DefaultClient}
 	}})
 }
@@ -67,13 +68,13 @@ const orphanTest = "MODELTEST_ORPHAN"
 
 func TestServerEndsWithTheProcess(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOrphan$", "-test.timeout=60s")
-	cmd.Env = append(os.Environ(), orphanTest+"=1")
+	cmd.Env = append(os.Environ(), orphanTest+"=1", "TMPDIR="+t.TempDir()) // it leaves its files, too
 	out, err := cmd.Output()
 	require.Error(t, err, "it gives up: %s", out)
 	address, _, _ := strings.Cut(string(out), "\n")
 	require.Contains(t, address, "127.0.0.1:", "the address of the server")
 	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", address)
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err == nil {
 			_ = conn.Close()
 		}

@@ -53,6 +53,7 @@ type Endpoint struct {
 // serve starts an endpoint that hands each request, noted down and numbered from
 // zero, to answer. It is closed at the end of the test.
 func serve(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, n int)) *Endpoint {
+	t.Helper()
 	e := &Endpoint{asked: make(chan struct{}, 10_000)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -55,6 +55,7 @@ func failing(status int, kind string) fixture {
 // mockConversation: of a run with parallel calls, the server understands all: who
 // said what, which answer is to which call, what the tools are.
 func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool) {
+	t.Helper()
 	calling := agent.Step{FinishReason: agent.FinishToolCalls, Message: agent.Assistant("Let me see.",
 		agent.ToolCall{ID: "call_a", Name: "look", Arguments: `{"at":"the first"}`},
 		agent.ToolCall{ID: "call_b", Name: "look", Arguments: `{"at":"the second"}`})}
@@ -99,6 +100,7 @@ func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool
 // mockImage: the bytes of an image are sent, where the driver says that there are
 // images.
 func (s Service) mockImage(t *testing.T, mock *MockServer) {
+	t.Helper()
 	d := s.at(t, false, mock.play(t, []fixture{saying("nice")}))
 	if !agent.FeaturesOf(d.driver).OrEmpty().Images {
 		t.Skip("the driver does not say that there are images")
@@ -114,11 +116,13 @@ func (s Service) mockImage(t *testing.T, mock *MockServer) {
 }
 
 func (s Service) mockAuth(t *testing.T, _ *MockServer, streaming bool) {
+	t.Helper()
 	other := startMock(t, "another key", []fixture{})
 	s.at(t, streaming, other.play(t, []fixture{saying("hi")})).fails(t, agent.KindAuth)
 }
 
 func (s Service) mockFailure(t *testing.T, mock *MockServer, streaming bool) {
+	t.Helper()
 	for status, want := range map[int]struct {
 		kind agent.ErrorKind
 		code string
@@ -138,6 +142,7 @@ func (s Service) mockFailure(t *testing.T, mock *MockServer, streaming bool) {
 }
 
 func (s Service) mockRetry(t *testing.T, mock *MockServer, streaming bool) {
+	t.Helper()
 	limit := failing(http.StatusTooManyRequests, "rate_limit_error")
 	limit.Response.RetryAfter = 0.02
 	fixtures := []fixture{limit, limit, saying("at last")}
@@ -158,6 +163,7 @@ func (s Service) mockRetry(t *testing.T, mock *MockServer, streaming bool) {
 }
 
 func (s Service) mockCut(t *testing.T, mock *MockServer) {
+	t.Helper()
 	f := saying(strings.Repeat("All work and no play. ", 20))
 	f.TruncateAfterChunks = 4
 	f.StreamingProfile = &profile{PerSecond: 200} // without a pause the first pieces are lost, too
@@ -165,6 +171,7 @@ func (s Service) mockCut(t *testing.T, mock *MockServer) {
 }
 
 func (s Service) mockSlow(t *testing.T, mock *MockServer) {
+	t.Helper()
 	f := saying("at last")
 	f.StreamingProfile = &profile{FirstByte: 100}
 	d := s.at(t, true, mock.play(t, []fixture{f}))
@@ -178,6 +185,7 @@ func (s Service) mockSlow(t *testing.T, mock *MockServer) {
 }
 
 func (s Service) mockCancelled(t *testing.T, mock *MockServer) {
+	t.Helper()
 	f := saying(strings.Repeat("All work and no play. ", 2000))
 	f.StreamingProfile = &profile{PerSecond: 20} // it would take a minute
 	d := s.at(t, true, mock.play(t, []fixture{f}))
