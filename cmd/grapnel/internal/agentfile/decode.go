@@ -200,10 +200,17 @@ func (d *decoder) mapping(n *yaml.Node, into reflect.Value) {
 			d.wrong(n, "the key %q is missing", name)
 		}
 	}
-	if checked, ok := into.Addr().Interface().(interface {
-		check(d *decoder, n *yaml.Node)
-	}); ok {
-		checked.check(d, n)
+	d.check(n, into)
+}
+
+// checker is a struct that says what is wrong between its keys.
+type checker interface {
+	check(d *decoder, n *yaml.Node)
+}
+
+func (d *decoder) check(n *yaml.Node, into reflect.Value) {
+	if c, ok := into.Addr().Interface().(checker); ok {
+		c.check(d, n)
 	}
 }
 

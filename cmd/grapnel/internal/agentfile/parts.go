@@ -76,8 +76,10 @@ func add(parts *[]Part[any], what, kind string, kinds map[string]func() any) err
 		return fmt.Errorf("%s", unknown(what, kind, lo.Keys(kinds)))
 	}
 	made := settings()
-	if missing := requiredKeys(reflect.TypeOf(made).Elem()); len(missing) > 0 {
-		return fmt.Errorf("the %s %q needs settings (%s): name it in an agent file", what, kind, strings.Join(missing, ", "))
+	d := decoder{}
+	d.check(&yaml.Node{}, reflect.ValueOf(made).Elem())
+	if len(requiredKeys(reflect.TypeOf(made).Elem())) > 0 || len(d.problems) > 0 {
+		return fmt.Errorf("the %s %q needs settings: give it some in an agent file", what, kind)
 	}
 	if lo.ContainsBy(*parts, func(p Part[any]) bool { return p.Kind == kind }) {
 		return fmt.Errorf("the %s %q is there already", what, kind)
@@ -121,6 +123,8 @@ func (d *decoder) parts(n *yaml.Node, what string, kinds map[string]func() any) 
 			d.value(settings, into)
 		case len(requiredKeys(into.Type())) > 0:
 			d.wrong(kind, "the %s %q needs settings: %s", what, kind.Value, strings.Join(requiredKeys(into.Type()), ", "))
+		default:
+			d.check(kind, into)
 		}
 		out = append(out, part)
 	}

@@ -35,9 +35,11 @@ type Files struct {
 
 // BaseDir is the settings of the base-dir hook.
 type BaseDir struct {
-	Dir       string    `key:"dir"`
-	Tools     []Pattern `key:"tools"`
-	Arguments []string  `key:"arguments"`
+	Name   string    `key:"name"`
+	Dir    string    `key:"dir"`
+	Also   []string  `key:"also"`
+	Fields []string  `key:"fields"`
+	Tools  []Pattern `key:"tools"`
 }
 
 // Redact is the settings of the redact hook.
@@ -48,16 +50,19 @@ type Redact struct {
 
 // RateLimit is the settings of the rate-limit hook.
 type RateLimit struct {
+	Name  string    `key:"name"`
 	Tools []Pattern `key:"tools"`
 	Calls Count     `key:"calls,required"`
-	Per   Duration  `key:"per,required"`
+	Per   Duration  `key:"per"`
+	Wait  Duration  `key:"wait"`
 }
 
 // Budget is the settings of the budget hook.
 type Budget struct {
-	Cost   Dollars `key:"cost"`
-	Tokens Count   `key:"tokens"`
-	Calls  Count   `key:"calls"`
+	Cost      Dollars `key:"cost"`
+	Tokens    Count   `key:"tokens"`
+	ToolCalls Count   `key:"tool_calls"`
+	Deny      bool    `key:"deny"`
 }
 
 // Audit is the settings of the audit hook.
@@ -65,11 +70,19 @@ type Audit struct {
 	File string `key:"file,required"`
 }
 
+func (b *Budget) check(d *decoder, n *yaml.Node) {
+	if b.Cost == 0 && b.Tokens == 0 && b.ToolCalls == 0 {
+		d.wrong(n, "a budget limits nothing that says neither cost, tokens nor tool_calls")
+	}
+}
+
 // Verify is the settings of the verify hook.
 type Verify struct {
-	Command []string `key:"command,required"`
-	Dir     string   `key:"dir"`
-	Timeout Duration `key:"timeout"`
+	Name     string   `key:"name"`
+	Command  []string `key:"command,required"`
+	Dir      string   `key:"dir"`
+	Attempts Count    `key:"attempts"`
+	Timeout  Duration `key:"timeout"`
 }
 
 // Calls says which tool calls a deny or ask hook is about: those of the tools, and

@@ -18,7 +18,6 @@ func onCalls(
 	name string, calls agentfile.Calls, otherwise string,
 	say func(c hooks.ToolContext, reason string, effects ...agent.Effect) hooks.Result,
 ) hooks.Hook {
-	patterns := lo.Map(calls.Tools, func(p agentfile.Pattern, _ int) hooks.Matcher { return hooks.ToolMatching(string(p)) })
 	return hooks.On(hooks.AtPreToolUse, name, func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		if calls.Matching.Regexp != nil {
 			text, isText := c.Call().Text(calls.Argument)
@@ -28,5 +27,5 @@ func onCalls(
 			}
 		}
 		return say(c, cmp.Or(calls.Reason, otherwise))
-	}, hooks.Or(patterns...)).WithPriority(hooks.PriorityGuard)
+	}, toolsNamed(calls.Tools)).WithPriority(hooks.PriorityGuard)
 }

@@ -2,11 +2,220 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 )
 
+const chatHelp = `/help   this text
+/quit   end the conversation, as Ctrl-D does
+//…     say something that begins with a slash
+A line that ends in \ goes on in the next; several lines can be pasted at once.
+Ctrl-C cancels what the agent is doing and brings the prompt back.`
+
 func newChat(std streams) *cobra.Command {
-	_ = context.Background
-	return &cobra.Command{Use: "chat"}
+	var o options
+	c := &cobra.Command{
+		Use:   "chat",
+		Short: "Have a conversation with an agent",
+		Long: `Have a conversation with an agent. Each line is a turn; the agent remembers all of them.
+
+` + chatHelp + `
+
+At a terminal you are asked where a hook wants a person's yes; without one, such a
+call is refused. What is piped in is taken line by line, as if it were typed; the exit
+code is then that of the last turn.
+
+` + exitHelp,
+		Example: `  grapnel chat --tool files --tool shell
+  grapnel chat --agent fixer.yaml
+  printf 'Read go.mod.\nWhich Go version is that?\n' | grapnel chat --tool files`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			file, err := o.resolve()
+			if err != nil {
+				return err
+			}
+			in := newInput(std)
+			return chat(c.Context(), file, in, newView(std, &o, false, in.terminal == nil))
+		},
+	}
+	o.register(c)
+	return c
+}
+
+// conversation is a chat under way.
+type conversation struct {
+	*made
+
+	in      *input
+	view    *view
+	session *agent.Session
+	code    int // of the last turn
+}
+
+func chat(ctx context.Context, file *agentfile.File, in *input, v *view) (err error) {
+	building, release := interruptible(ctx, func() {}, in.restore)
+	m, err := build(building, file, watchers{v.observer(), in.approver(v)})
+	release()
+	if errors.Is(err, errNoKey) {
+		v.fallback(err, "It does not listen to what you type.")
+		m, err = shipped(watchers{observer: v.observer()})
+	}
+	if err != nil {
+		return interruptedOr(building, err)
+	}
+	c := &conversation{in: in, view: v}
+	c.begin(m)
+	defer func() { err = errors.Join(err, c.end(ctx)) }()
+	for _, note := range m.notes {
+		v.note(note)
+	}
+	if in.terminal != nil {
+		v.note("Say something; /help says what else there is, /quit ends.")
+	}
+	for {
+		text, err := c.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return c.exit()
+		case err != nil:
+			return err
+		}
+		if err := c.turn(ctx, text); err != nil {
+			return err
+		}
+	}
+}
+
+// begin lets the conversation begin, with a state of its own.
+func (c *conversation) begin(m *made) {
+	s := agent.NewState()
+	if m.recording != nil {
+		s = m.recording.Start()
+	}
+	c.made, c.session = m, m.agent.Session(s)
+}
+
+// end waits for what runs in the background, and closes the agent.
+func (c *conversation) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	if c.agent.Drain(ctx) != nil {
+		c.view.note(fmt.Sprintf("Work in the background was not done after %s and is cancelled.", drainTime))
+	}
+	c.agent.Cancel()
+	return c.close()
+}
+
+// exit is the end of the input: a script wants to know how its last turn went.
+func (c *conversation) exit() error {
+	if c.code == exitDone || c.in.terminal != nil {
+		return nil
+	}
+	return &exitError{c.code}
+}
+
+// next is what the user wants to say to the agent; commands are seen to here. It is
+// io.EOF when the conversation is over.
+func (c *conversation) next() (string, error) {
+	release := exitOnSignal(c.in.restore)
+	defer release()
+	for {
+		text, err := c.in.line("> ")
+		if errors.Is(err, errInterrupted) {
+			c.view.note("Nothing is running. /quit or Ctrl-D ends the conversation.")
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		text = strings.TrimSpace(text)
+		word, isCommand := strings.CutPrefix(text, "/")
+		switch {
+		case text == "":
+		case !utf8.ValidString(text):
+			c.view.note("That was not UTF-8 text, and is not sent.")
+		case !isCommand || strings.ContainsAny(word, " \n") && !strings.HasPrefix(word, "/"):
+			return text, nil
+		case strings.HasPrefix(word, "/"):
+			return word, nil
+		case word == "quit" || word == "exit":
+			return "", io.EOF
+		case word == "help":
+			c.view.note(chatHelp)
+		default:
+			advice := ""
+			if near, ok := agentfile.Nearest(word, []string{"quit", "help"}); ok {
+				advice = " Did you mean /" + near + "?"
+			}
+			c.view.note(fmt.Sprintf("There is no command /%s.%s /help lists them; // sends a text that begins with a slash.", word, advice))
+		}
+	}
+}
+
+// turn lets the agent answer. An error ends the conversation; a run that went wrong
+// does not.
+func (c *conversation) turn(ctx context.Context, text string) error {
+	ctx, release := interruptible(ctx,
+		func() { c.view.note("Cancelling. Once more, and grapnel exits at once.") }, c.in.restore)
+	defer release()
+	final, err := c.stream(ctx, text)
+	if _, offline := errors.AsType[*offlineError](err); offline {
+		c.view.fallback(err, "It does not listen to what you type.")
+		m, err := shipped(watchers{observer: c.view.observer()})
+		if err != nil {
+			return err
+		}
+		if err := c.close(); err != nil {
+			c.view.note(err.Error())
+		}
+		c.begin(m)
+		final, err = c.stream(ctx, text)
+		return c.said(ctx, final, err)
+	}
+	return c.said(ctx, final, err)
+}
+
+func (c *conversation) stream(ctx context.Context, text string) (final agent.State, err error) {
+	if c.recording != nil {
+		ctx = c.recording.Into(ctx)
+	}
+	for progress, failed := range c.session.Stream(ctx, agent.UserText(text)) {
+		if progress.Delta != nil {
+			c.view.delta(*progress.Delta)
+			continue
+		}
+		final, err = progress.State, failed
+	}
+	return final, err
+}
+
+// said writes the answer of a turn, and says whether the conversation goes on.
+func (c *conversation) said(ctx context.Context, final agent.State, err error) error {
+	cause := context.Cause(ctx)
+	c.code = exitCode(final, err, cause)
+	if err != nil && c.view.show == nil {
+		c.view.note(err.Error())
+	}
+	if final.Status() == agent.StatusDone {
+		if err := c.view.answer(final.Answer()); err != nil {
+			return err
+		}
+	}
+	if by, ok := errors.AsType[*signalError](cause); ok && (by.Signal == syscall.SIGTERM || c.in.terminal == nil) {
+		return &exitError{by.code()}
+	}
+	if c.in.terminal != nil {
+		fmt.Fprintln(c.in.std.err)
+	}
+	return nil
 }

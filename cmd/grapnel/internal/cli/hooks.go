@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/basedir"
+	"github.com/grapnel-go/grapnel/hooks/budget"
+	"github.com/grapnel-go/grapnel/hooks/ratelimit"
+	"github.com/grapnel-go/grapnel/hooks/verify"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -52,10 +57,34 @@ func reaching(list []hooks.Hook, tools []string) error {
 
 func (m *made) hook(name string, settings any) ([]hooks.Hook, error) {
 	switch s := settings.(type) {
+	case *agentfile.BaseDir:
+		h, err := basedir.Guard(cmp.Or(s.Dir, "."), basedir.Options{Name: cmp.Or(s.Name, name), Also: s.Also, Fields: s.Fields})
+		if len(s.Tools) > 0 && err == nil {
+			h = h.Matching(toolsNamed(s.Tools))
+		}
+		return []hooks.Hook{h}, err
+	case *agentfile.RateLimit:
+		limit := ratelimit.Limit{Calls: int(s.Calls), Per: time.Duration(s.Per), Wait: time.Duration(s.Wait)}
+		if len(s.Tools) == 0 {
+			return []hooks.Hook{ratelimit.Hook(cmp.Or(s.Name, name), limit)}, nil
+		}
+		return []hooks.Hook{ratelimit.Hook(cmp.Or(s.Name, name), limit, toolsNamed(s.Tools))}, nil
+	case *agentfile.Budget:
+		return budget.Hooks(budget.Limits{Cost: float64(s.Cost), Tokens: int64(s.Tokens), ToolCalls: int(s.ToolCalls), Deny: s.Deny}), nil
+	case *agentfile.Verify:
+		check := verify.Command{Dir: s.Dir, Args: s.Command}.Check
+		return []hooks.Hook{verify.Hook(check, verify.Options{
+			Name: cmp.Or(s.Name, name), Attempts: int(s.Attempts), Timeout: time.Duration(s.Timeout),
+		})}, nil
 	case *agentfile.Deny:
 		return []hooks.Hook{onCalls(cmp.Or(s.Name, name), s.Calls, "it is not allowed here", hooks.ToolContext.Deny)}, nil
 	case *agentfile.Ask:
 		return []hooks.Hook{onCalls(cmp.Or(s.Name, name), s.Calls, "", hooks.ToolContext.Ask)}, nil
 	}
 	return nil, fmt.Errorf("nothing is known of settings like %T", settings)
+}
+
+// toolsNamed matches the tools that any of the patterns names.
+func toolsNamed(patterns []agentfile.Pattern) hooks.Matcher {
+	return hooks.Or(lo.Map(patterns, func(p agentfile.Pattern, _ int) hooks.Matcher { return hooks.ToolMatching(string(p)) })...)
 }

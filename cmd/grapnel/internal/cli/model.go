@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -28,10 +29,11 @@ const modelVariable = "GRAPNEL_MODEL"
 var vendors = []struct {
 	provider, model string
 	keys            []string
+	url             string // the variable that names another place for the service
 }{
-	{"openai", "gpt-6-luna", []string{"OPENAI_API_KEY"}},
-	{"anthropic", "claude-haiku-5-5", []string{"ANTHROPIC_API_KEY"}},
-	{"gemini", "gemini-3.8-flash", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}},
+	{"openai", "gpt-6-luna", []string{"OPENAI_API_KEY"}, "OPENAI_BASE_URL"},
+	{"anthropic", "claude-haiku-5-5", []string{"ANTHROPIC_API_KEY"}, "ANTHROPIC_BASE_URL"},
+	{"gemini", "gemini-3.8-flash", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "GOOGLE_GEMINI_BASE_URL"},
 }
 
 // errNoKey is that no model was asked for and none can be.
@@ -54,17 +56,32 @@ func choose(file *agentfile.File) (m agentfile.Model, explicit bool, err error) 
 			"name it with --model, such as --model openai/llama3")}
 	}
 	for _, v := range vendors {
-		for _, key := range v.keys {
-			if strings.TrimSpace(os.Getenv(key)) != "" {
-				return agentfile.Model{Provider: v.provider, Name: v.model}, false, nil
-			}
+		if anySet(v.keys) {
+			return agentfile.Model{Provider: v.provider, Name: v.model}, false, nil
 		}
 	}
 	return m, false, errNoKey
 }
 
+func anySet(variables []string) bool {
+	return slices.ContainsFunc(variables, func(name string) bool { return strings.TrimSpace(os.Getenv(name)) != "" })
+}
+
+// needsKey says which key is missing for a service that is not asked without one.
+func needsKey(m agentfile.Model, file *agentfile.File) error {
+	for _, v := range vendors {
+		if v.provider == m.Provider && file.BaseURL == "" && file.APIKeyEnv == "" && !anySet(append(v.keys, v.url)) {
+			return fmt.Errorf("asking %s needs a key: set %s in the environment", &m, strings.Join(v.keys, " or "))
+		}
+	}
+	return nil
+}
+
 // newDriver is the driver that asks a model.
 func newDriver(m agentfile.Model, file *agentfile.File) (agent.Driver, error) {
+	if err := needsKey(m, file); err != nil {
+		return nil, err
+	}
 	key := ""
 	if file.APIKeyEnv != "" {
 		if key = os.Getenv(string(file.APIKeyEnv)); key == "" {

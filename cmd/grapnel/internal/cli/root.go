@@ -39,7 +39,7 @@ func report(w io.Writer, err error) int {
 		return ended.code
 	}
 	fmt.Fprintln(w, "grapnel: "+err.Error())
-	if _, ok := errors.AsType[*usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
+	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
 	return exitFailed
@@ -58,7 +58,7 @@ Without a key for a model service it plays a recording that ships with it, and s
 ` + exitHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          unknownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(std.in)
@@ -68,6 +68,18 @@ Without a key for a model service it plays a recording that ships with it, and s
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(std), newChat(std), newVersion())
 	return root
+}
+
+// unknownCommand says which command was probably meant.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		text += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
+	}
+	return &usageError{fmt.Errorf("%s; %q lists what there is", text, c.CommandPath()+" --help")}
 }
 
 // flagName finds the flags in a help text.

@@ -40,3 +40,25 @@ func interruptible(ctx context.Context, told, last func()) (_ context.Context, r
 		cancel(nil)
 	}
 }
+
+// exitOnSignal ends the program at SIGINT or SIGTERM, after before was called, until
+// it is released: nothing is under way that could be cancelled.
+func exitOnSignal(before func()) (release func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-over:
+		case s := <-signals:
+			before()
+			os.Exit((&signalError{s}).code())
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(over)
+		<-ended
+	}
+}

@@ -45,6 +45,7 @@ type Timeline struct {
 	names     map[string]string        // of calls
 	failure   *agent.Failure           // of the last step
 	noted     bool                     // the last line is a note
+	begun     bool                     // the model was asked in this run
 	totals
 }
 
@@ -103,7 +104,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	defer t.mu.Unlock()
 	switch e := e.(type) {
 	case agent.RunStarted:
-		t.totals, t.calls, t.names, t.quarters = totals{}, nil, map[string]string{}, map[string]int{}
+		t.begun, t.totals, t.calls, t.names, t.quarters = false, totals{}, nil, map[string]string{}, map[string]int{}
 		t.decided, t.told = map[string][]hooks.Event{}, map[string]bool{}
 	case agent.StepStarted:
 		t.paper.end()
@@ -136,12 +137,13 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 
 // asked shows what the user said, and that a model is asked.
 func (t *Timeline) asked(e agent.InferenceStarted) {
-	if m, ok := e.State.LastMessage().Get(); t.input && ok && m.Role() == agent.RoleUser && m.Source() == "" {
+	if m, ok := e.State.LastMessage().Get(); t.input && !t.begun && ok && m.Role() == agent.RoleUser && m.Source() == "" {
 		if t.noted {
 			t.paper.gap()
 		}
 		t.paper.line(0, cyan, "you ", plain, abridged(Clean(m.Text()), 6))
 	}
+	t.begun = true
 	t.streamed.Reset()
 	t.reasoning, t.noted = 0, false
 	t.paper.gap()
