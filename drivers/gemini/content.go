@@ -2,51 +2,11 @@ package gemini
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"mime"
-	"path"
-	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
-
-// part is one part of a content as it is sent. The SDK's own type would write a
-// call's arguments anew, and cannot say an empty text.
-type part struct {
-	Text      *string           `json:"text,omitempty"`
-	Inline    *blob             `json:"inlineData,omitempty"`
-	File      *fileData         `json:"fileData,omitempty"`
-	Call      *functionCall     `json:"functionCall,omitempty"`
-	Answer    *functionResponse `json:"functionResponse,omitempty"`
-	Thought   bool              `json:"thought,omitempty"`
-	Signature string            `json:"thoughtSignature,omitempty"`
-}
-
-type blob struct {
-	MediaType string `json:"mimeType"`
-	Data      string `json:"data"`
-}
-
-type fileData struct {
-	MediaType string `json:"mimeType,omitempty"`
-	URL       string `json:"fileUri"`
-}
-
-type functionCall struct {
-	ID        string          `json:"id,omitempty"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"args"`
-}
-
-type functionResponse struct {
-	ID       string            `json:"id,omitempty"`
-	Name     string            `json:"name"`
-	Response map[string]string `json:"response"`
-	Parts    []part            `json:"parts,omitempty"`
-}
 
 // contents is the beginning of a body: the messages as a list of contents. What
 // stands before all others as a system message goes into system. The answers to the
@@ -150,8 +110,6 @@ func (w writer) message(m agent.Message) ([]byte, error) {
 	return bytes.TrimSuffix(bytes.TrimPrefix(out.Bytes(), []byte("[")), []byte("]\n")), nil
 }
 
-func textPart(text string) part { return part{Text: &text} }
-
 func (w writer) user(m agent.Message) ([]part, error) {
 	var parts []part
 	for _, p := range m.Content().Parts() {
@@ -236,73 +194,4 @@ func (w writer) answer(m agent.Message) ([]part, error) {
 		}
 	}
 	return parts, nil
-}
-
-// media is an image or a file, by its bytes or by its address.
-func (w writer) media(p agent.Part) (part, error) {
-	switch {
-	case p.Kind == agent.PartImage && !w.d.features.Images:
-		return part{}, fmt.Errorf("there is an image, and %s takes none", w.d)
-	case p.Kind == agent.PartFile && !w.d.features.Files:
-		return part{}, fmt.Errorf("there is the file %q, and %s takes none", p.Name, w.d)
-	}
-	if mediaType, data, ok := dataURL(p.URL); ok {
-		p.URL, p.MediaType, p.Data = "", mediaType, data
-	}
-	switch {
-	case p.URL != "":
-		mediaType := p.MediaType
-		if mediaType == "" {
-			mediaType = mediaTypes[strings.ToLower(path.Ext(strings.SplitN(p.URL, "?", 2)[0]))]
-		}
-		return part{File: &fileData{mediaType, p.URL}}, nil
-	case p.Data == "":
-		return part{}, fmt.Errorf("the %s %q has neither bytes nor an address", p.Kind, p.Name)
-	}
-	mediaType, _, err := mime.ParseMediaType(p.MediaType)
-	if err != nil {
-		return part{}, fmt.Errorf("the %s %q has the media type %q: set one such as image/png", p.Kind, p.Name, p.MediaType)
-	}
-	return part{Inline: &blob{mediaType, base64.StdEncoding.EncodeToString([]byte(p.Data))}}, nil
-}
-
-// mediaTypes are what is usually behind an address that ends so.
-var mediaTypes = map[string]string{
-	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif",
-	".heic": "image/heic", ".heif": "image/heif", ".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/markdown",
-	".html": "text/html", ".csv": "text/csv", ".json": "application/json", ".mp4": "video/mp4", ".mov": "video/quicktime",
-	".webm": "video/webm", ".mp3": "audio/mp3", ".wav": "audio/wav", ".flac": "audio/flac", ".ogg": "audio/ogg",
-}
-
-// dataURL reads an address that holds the data itself, in base64.
-func dataURL(url string) (mediaType string, data agent.Bytes, ok bool) {
-	rest, ok := strings.CutPrefix(url, "data:")
-	if !ok {
-		return "", "", false
-	}
-	mediaType, text, ok := strings.Cut(rest, ";base64,")
-	if !ok {
-		return "", "", false
-	}
-	raw, err := base64.StdEncoding.DecodeString(text)
-	return mediaType, agent.Bytes(raw), err == nil
-}
-
-// malformed is the one member of the object that stands for arguments that are not
-// one: its value is their text.
-const malformed = "_malformed"
-
-// arguments is a call's arguments as the object that the service wants.
-func arguments(text string) json.RawMessage {
-	if text == "" {
-		return json.RawMessage("{}")
-	}
-	if strictjson.CheckObject(text) == nil {
-		return json.RawMessage(text)
-	}
-	raw, err := json.Marshal(map[string]string{malformed: text})
-	if err != nil {
-		return json.RawMessage("{}") // a string is always written
-	}
-	return raw
 }

@@ -52,6 +52,9 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	if finish, ok := errors.AsType[*finishError](err); ok {
 		e.Code, e.Message = d.at.redact(string(finish.reason)), excerpt(d.at.redact(finish.Error()))
 		e.Kind = lo.Ternary(slices.Contains(spoiled, finish.reason), agent.KindBrokenStream, agent.KindModel)
+		if finish.reason == unsignedCalls {
+			e.Kind, e.Advice = agent.KindBadRequest, "a call in the messages has lost its signature: leave replies with calls as they are"
+		}
 		return e
 	}
 	e.Kind = agent.KindBrokenStream

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// limits is how much the models read and write at most that are known to: all of
-// Gemini 2.5 and 3.
+// How much the models of Gemini 2.5 and 3 read and write at most.
 const (
 	contextTokens   = 1_048_576
 	maxOutputTokens = 65_536

@@ -8,7 +8,7 @@ import (
 
 // ListPrices is what Google asked for its models on the day that AsOf names: the
 // paid tier of https://ai.google.dev/gemini-api/docs/pricing, for text, images and
-// video, as https://models.dev lists it. Where a price holds only until a day that is
+// video, as https://models.dev and others repeated it in October 2026. Where a price holds only until a day that is
 // known, the table has the price from then on, so that no limit on cost is too wide:
 // Gemini 3.8 Flash costs half until the end of 2026, Gemini 4 Argon until the end of
 // November.
@@ -21,7 +21,7 @@ func ListPrices() drivers.Prices {
 	over25, over31 := listed(2.50, 15, 0.25), listed(4, 18, 0.40)
 	pro25.OverTokens, pro25.Over = 200_000, &over25
 	pro31.OverTokens, pro31.Over = 200_000, &over31
-	return drivers.NewPrices("2026-11-21", map[string]drivers.Price{
+	return drivers.NewPrices("2026-10-20", map[string]drivers.Price{
 		"gemini-4-argon":         listed(4, 20, 0.20),
 		"gemini-3.8-flash":       listed(1.50, 7.50, 0.15),
 		"gemini-3.7-flash":       listed(1.50, 7.50, 0.15),

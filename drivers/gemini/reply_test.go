@@ -181,7 +181,7 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-// A reply that is of no use is an error, and worth another attempt.
+// A reply that is of no use is an error, and mostly worth another attempt.
 func TestRepliesOfNoUse(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: print(x"}]}`: "broken_stream MALFORMED_FUNCTION_CALL Malformed function call: print(x",
@@ -189,6 +189,7 @@ func TestRepliesOfNoUse(t *testing.T) {
 		`{"candidates":[{"content":{"parts":[]},"finishReason":"UNEXPECTED_TOOL_CALL"}]}`:                                "broken_stream UNEXPECTED_TOOL_CALL the reply ended for the reason UNEXPECTED_TOOL_CALL",
 		`{"candidates":[{"finishReason":"OTHER"}]}`:                                                                      "model OTHER the reply ended for the reason OTHER",
 		`{"usageMetadata":{"promptTokenCount":5}}`:                                                                       "broken_stream  the answer holds no reply",
+		`{"candidates":[{"finishReason":"MISSING_THOUGHT_SIGNATURE"}]}`:                                                  "bad_request MISSING_THOUGHT_SIGNATURE the reply ended for the reason MISSING_THOUGHT_SIGNATURE",
 		`{"candidates":[]}`:     "broken_stream  the answer holds no reply",
 		`{"candidates":[null]}`: "broken_stream  the answer is not what the Gemini API says: {\"candidates\":[null]}",
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`: `broken_stream  the answer is not what the Gemini API says: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`,
@@ -201,7 +202,7 @@ func TestRepliesOfNoUse(t *testing.T) {
 				failure := new(drivers.Error)
 				require.ErrorAs(t, err, &failure)
 				assert.Equal(t, want, fmt.Sprintf("%s %s %s", failure.Kind, failure.Code, failure.Message))
-				assert.True(t, failure.Retryable())
+				assert.Equal(t, !strings.HasPrefix(want, "bad_request"), failure.Retryable())
 			})
 		})
 	}
@@ -220,7 +221,7 @@ func TestBlockedPrompt(t *testing.T) {
 }
 
 func TestImagesAndFilesOfAReply(t *testing.T) {
-	whole, stream := as(`{"candidates":[{"content":{"parts":[{"text":"Here: "},{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"AQ=="},` +
+	whole, stream := as(`{"candidates":[{"content":{"parts":[{"thought":true,"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"text":"Here: "},{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"AQ=="},` +
 		`{"inlineData":{"mimeType":"audio/wav","data":"UklGRg=="}},{"fileData":{"mimeType":"image/jpeg","fileUri":"https://example.com/x"}}]},"finishReason":"STOP"}]}`)
 	bothWays(t, gemini.Config{}, agent.NewState(agent.UserText("?")), whole, stream, func(t *testing.T, step agent.Step, err error) {
 		t.Helper()

@@ -1,0 +1,61 @@
+package gemini
+
+import (
+	"encoding/base64"
+	"fmt"
+	"mime"
+	"path"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// media is an image or a file, by its bytes or by its address.
+func (w writer) media(p agent.Part) (part, error) {
+	switch {
+	case p.Kind == agent.PartImage && !w.d.features.Images:
+		return part{}, fmt.Errorf("there is an image, and %s takes none", w.d)
+	case p.Kind == agent.PartFile && !w.d.features.Files:
+		return part{}, fmt.Errorf("there is the file %q, and %s takes none", p.Name, w.d)
+	}
+	if mediaType, data, ok := dataURL(p.URL); ok {
+		p.URL, p.MediaType, p.Data = "", mediaType, data
+	}
+	switch {
+	case p.URL != "":
+		mediaType := p.MediaType
+		if mediaType == "" {
+			mediaType = mediaTypes[strings.ToLower(path.Ext(strings.SplitN(p.URL, "?", 2)[0]))]
+		}
+		return part{File: &fileData{mediaType, p.URL}}, nil
+	case p.Data == "":
+		return part{}, fmt.Errorf("the %s %q has neither bytes nor an address", p.Kind, p.Name)
+	}
+	mediaType, _, err := mime.ParseMediaType(p.MediaType)
+	if err != nil {
+		return part{}, fmt.Errorf("the %s %q has the media type %q: set one such as image/png", p.Kind, p.Name, p.MediaType)
+	}
+	return part{Inline: &blob{mediaType, base64.StdEncoding.EncodeToString([]byte(p.Data))}}, nil
+}
+
+// mediaTypes are what is usually behind an address that ends so.
+var mediaTypes = map[string]string{
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif",
+	".heic": "image/heic", ".heif": "image/heif", ".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/markdown",
+	".html": "text/html", ".csv": "text/csv", ".json": "application/json", ".mp4": "video/mp4", ".mov": "video/quicktime",
+	".webm": "video/webm", ".mp3": "audio/mp3", ".wav": "audio/wav", ".flac": "audio/flac", ".ogg": "audio/ogg",
+}
+
+// dataURL reads an address that holds the data itself, in base64.
+func dataURL(url string) (mediaType string, data agent.Bytes, ok bool) {
+	rest, ok := strings.CutPrefix(url, "data:")
+	if !ok {
+		return "", "", false
+	}
+	mediaType, text, ok := strings.Cut(rest, ";base64,")
+	if !ok {
+		return "", "", false
+	}
+	raw, err := base64.StdEncoding.DecodeString(text)
+	return mediaType, agent.Bytes(raw), err == nil
+}
