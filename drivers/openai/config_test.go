@@ -148,7 +148,7 @@ func TestNewSaysAllThatIsWrong(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("OPENAI_BASE_URL", "")
 	_, err := openai.New(openai.Config{})
-	require.EqualError(t, err, "making an openai driver: Model is empty: name the model to ask\n"+
+	require.EqualError(t, err, "making an openai driver: there is no model: set Config.Model\n"+
 		"there is no key: set the environment variable OPENAI_API_KEY, or Config.APIKey")
 }
 

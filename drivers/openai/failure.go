@@ -8,11 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
@@ -112,29 +114,29 @@ var tooLong = []string{
 	"input is too long", "prompt is too long", "request too large for",
 }
 
+// refusesLength are the statuses under which they say so; 0 is in the middle of a
+// reply.
+var refusesLength = []int{0, 400, 413, 422, 429, 500}
+
 // sort finds the kind of a refusal, and what to do about it if only the service's
 // words say so.
 func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
-	words := strings.ToLower(c.code + "\n" + c.kind + "\n" + c.message)
-	says := func(any []string) bool {
-		for _, text := range any {
-			if strings.Contains(words, text) {
-				return true
-			}
-		}
-		return false
+	names := c.code + "\n" + c.kind
+	words := strings.ToLower(names + "\n" + c.message)
+	has := func(text string, parts []string) bool {
+		return lo.SomeBy(parts, func(part string) bool { return strings.Contains(text, part) })
 	}
 	switch {
-	case status == http.StatusPaymentRequired, says(noCredit):
+	case status == http.StatusPaymentRequired, has(names, noCredit):
 		return agent.KindAuth, "the account has no credit left or has reached its limit: see its billing page"
-	case (status == 0 || status == 429 || status >= 400 && status < 404 || status == 413 || status == 422 || status == 500) && says(tooLong):
+	case slices.Contains(refusesLength, status) && has(words, tooLong):
 		return agent.KindContextLength, ""
-	case says([]string{"overloaded", "server is busy"}):
+	case (status == 0 || status == 429 || status >= 500) && strings.Contains(words, "overloaded"):
 		return agent.KindOverloaded, ""
-	case status == 0 && says([]string{"rate_limit"}):
+	case status == 0 && strings.Contains(names, "rate_limit"):
 		return agent.KindRateLimit, ""
-	case status == 0:
-		return agent.KindModel, "" // in the middle of a reply
+	case status == 0: // in the middle of a reply
+		return agent.KindModel, ""
 	}
 	return drivers.KindOfStatus(status), ""
 }
@@ -148,11 +150,11 @@ type complaint struct {
 // or the members at the top as FastAPI and older vLLM have them.
 func complaintOf(body []byte) complaint {
 	var top struct {
-		Error   json.RawMessage
-		Message json.RawMessage
-		Detail  json.RawMessage
-		Code    json.RawMessage
-		Type    json.RawMessage
+		Error   json.RawMessage `json:"error"`
+		Message json.RawMessage `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+		Code    json.RawMessage `json:"code"`
+		Type    json.RawMessage `json:"type"`
 	}
 	if json.Unmarshal(body, &top) != nil {
 		return complaint{}
@@ -185,7 +187,7 @@ func excerpt(said string) string {
 }
 
 func requestID(h http.Header) string {
-	return cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id"))
+	return cmp.Or(h.Get("X-Request-ID"), h.Get("Request-ID"))
 }
 
 // redact takes the driver's secrets out of a text.

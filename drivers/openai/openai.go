@@ -41,7 +41,7 @@ var (
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
-		err = errors.Join(errors.New("Model is empty: name the model to ask"), err)
+		err = errors.Join(errors.New("there is no model: set Config.Model"), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making an openai driver: %w", err)

@@ -39,6 +39,7 @@ func TestModel(t *testing.T) {
 	mock := modeltest.StartMock(t)
 	agenttest.TestModel(t, agenttest.Model{
 		New: func(t *testing.T, turns ...agent.Step) agent.Driver {
+			t.Helper()
 			return newDriver(t, mock.Play(t, turns...).URL)
 		},
 	})
