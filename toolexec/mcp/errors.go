@@ -96,8 +96,8 @@ func (s Server) secrets() []string {
 	var all []string
 	for _, values := range s.Headers {
 		for _, value := range values {
-			all = append(all, value)
-			all = append(all, strings.Fields(value)...)
+			_, withoutScheme, _ := strings.Cut(value, " ")
+			all = append(all, value, withoutScheme)
 		}
 	}
 	all = append(all, lo.Values(s.Env)...)

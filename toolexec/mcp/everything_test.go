@@ -1,3 +1,5 @@
+//go:build unix
+
 package mcp_test
 
 import (
@@ -34,14 +36,14 @@ func everything(t testing.TB) mcp.Server {
 func everythingOverHTTP(t testing.TB) (s mcp.Server, restart func()) {
 	t.Helper()
 	program := parts.NPM(t, "mcp-server-everything")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := strconv.Itoa(free.Addr().(*net.TCPAddr).Port)
 	require.NoError(t, free.Close())
 	stop := func() {}
 	restart = func() {
 		stop()
-		cmd := exec.Command(program, "streamableHttp")
+		cmd := exec.CommandContext(t.Context(), program, "streamableHttp")
 		cmd.Env = append(os.Environ(), "PORT="+port)
 		stderr, err := cmd.StderrPipe()
 		require.NoError(t, err)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package mcp_test
 
 import (
@@ -102,7 +104,8 @@ func TestACancelledCallReturnsAtOnceAndTheServerIsTold(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan *agent.ToolResult)
-	go func() { done <- answer(t, ctx, c, "mcp__bad__patient", `{"mark":`+strconv.Quote(mark)+`}`) }()
+	ask := asking(t, c, "mcp__bad__patient", `{"mark":`+strconv.Quote(mark)+`}`)
+	go func() { done <- ask(ctx) }()
 	require.Eventually(t, func() bool { return exists(mark + ".asked") }, 10*time.Second, 5*time.Millisecond)
 	cancel()
 	r := <-done
@@ -172,6 +175,30 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// What has left the process group is not ours to end; that it holds the pipes open holds up nothing.
+func TestADaemonHoldsUpNothing(t *testing.T) {
+	c, err := mcp.Connect(t.Context(), hostile(t, ""))
+	require.NoError(t, err)
+	child, err := strconv.Atoi(answer(t, t.Context(), c, "mcp__bad__daemon", "{}").Text())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL) })
+	started := time.Now()
+	assert.Contains(t, answer(t, t.Context(), c, "mcp__bad__die", "{}").Text(), "exit status 3")
+	require.NoError(t, c.Close())
+	assert.Less(t, time.Since(started), 10*time.Second)
+	assert.False(t, isGone(child))
+}
+
+func TestAServerThatComesBackWithOtherToolsIsNotTrusted(t *testing.T) {
+	s := hostile(t, "moody")
+	s.Env["MOOD"] = filepath.Join(t.TempDir(), "mood")
+	c := connect(t, s)
+	require.NoError(t, os.WriteFile(s.Env["MOOD"], nil, 0o600))
+	answer(t, t.Context(), c, "mcp__bad__die", "{}")
+	assert.Contains(t, answer(t, t.Context(), c, "mcp__bad__echo", "{}").Text(), "the tool takes other arguments than when the agent was built")
+	assert.Equal(t, "done", answer(t, t.Context(), c, "mcp__bad__garbage", "{}").Text())
+}
+
 // isGone reports whether a process has ended; one that nobody has waited for yet counts.
 func isGone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
@@ -187,7 +214,8 @@ func TestCloseEndsCallsUnderWay(t *testing.T) {
 	require.NoError(t, err)
 	mark := filepath.Join(t.TempDir(), "mark")
 	done := make(chan *agent.ToolResult)
-	go func() { done <- answer(t, t.Context(), c, "mcp__bad__patient", `{"mark":`+strconv.Quote(mark)+`}`) }()
+	ask := asking(t, c, "mcp__bad__patient", `{"mark":`+strconv.Quote(mark)+`}`)
+	go func() { done <- ask(t.Context()) }()
 	require.Eventually(t, func() bool { return exists(mark + ".asked") }, 10*time.Second, 5*time.Millisecond)
 	require.NoError(t, c.Close())
 	assert.Contains(t, (<-done).Text(), "the client was closed")

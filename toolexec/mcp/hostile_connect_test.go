@@ -1,3 +1,5 @@
+//go:build unix
+
 package mcp_test
 
 import (
@@ -18,11 +20,11 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		want  []string
 	}{
 		"exit":       {nil, []string{`connecting to mcp server "bad": the process ended (exit status 7)`, `it said: "no configuration found, token is [secret]"`}},
-		"silent":     {quick, []string{`connecting to mcp server "bad": no answer within the time to connect (ConnectTimeout is 300ms)`}},
+		"silent":     {quick, []string{`connecting to mcp server "bad": no answer within the 300ms of ConnectTimeout`}},
 		"chatty":     {nil, []string{"bytes that are no messages: its stdout is for the protocol", "Have a nice day."}},
 		"null":       {nil, []string{"unsupported protocol version"}},
 		"refuse":     {nil, []string{"not today, [secret]"}},
-		"no-list":    {quick, []string{`listing the tools of mcp server "bad": no answer within the time to connect`}},
+		"no-list":    {quick, []string{`listing the tools of mcp server "bad": no answer within the 300ms of ConnectTimeout`}},
 		"endless":    {nil, []string{"its list of tools has more than 100 pages"}},
 		"many":       {nil, []string{"it lists more than 1000 tools"}},
 		"long":       {nil, []string{"its list of tools is longer than 262144 bytes (MaxMessageBytes)"}},
@@ -96,7 +98,7 @@ func TestOnlyAndExcept(t *testing.T) {
 
 	s.Only, s.Except = []string{"ecko"}, []string{"dye"}
 	_, err := mcp.Connect(t.Context(), s)
-	require.ErrorContains(t, err, `Only or Except names a tool "ecko" that it does not have; it has ["lie"`)
+	require.ErrorContains(t, err, `there is no tool "ecko", which Only or Except names; there are ["lie"`)
 	require.ErrorContains(t, err, `"dye"`)
 }
 

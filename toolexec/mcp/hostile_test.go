@@ -1,3 +1,5 @@
+//go:build unix
+
 package mcp_test
 
 import (
@@ -46,6 +48,10 @@ func (h *hostileServer) serve() {
 		os.Exit(7)
 	case "silent":
 		h.sulk()
+	case "moody":
+		if _, err := os.Stat(os.Getenv("MOOD")); err == nil {
+			h.echo = `{"type":"object","required":["more"]}`
+		}
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 	case "chatty":
@@ -119,8 +125,8 @@ func (h *hostileServer) list(m message) {
 		if h.echo != "" {
 			tools = append(tools, `{"name":"echo","inputSchema":`+h.echo+`}`)
 		}
-		for _, name := range strings.Fields("hang die garbage wrongid huge flood noise null badcontent change drop pings nasty deaf " +
-			"patient refuse fork close everything structured error") {
+		for name := range strings.FieldsSeq("hang die garbage wrongid huge flood noise null badcontent change drop pings nasty deaf " +
+			"patient refuse fork daemon close everything structured error") {
 			tools = append(tools, `{"name":"`+name+`",`+schema+`}`)
 		}
 		h.result(m.ID, `{"tools":[`+strings.Join(tools, ",")+`]}`)
@@ -206,8 +212,11 @@ func (h *hostileServer) call(m message) {
 		}
 	case "refuse":
 		h.fail(m.ID, -32602, "no such thing, hunter2-hunter2")
-	case "fork":
-		child := exec.Command("sleep", "600")
+	case "fork", "daemon":
+		child := exec.Command("sleep", "600") //nolint:noctx // it is to be left behind
+		if m.Params.Name == "daemon" {
+			child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		}
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
 		_ = child.Start()
 		h.text(m.ID, fmt.Sprint(child.Process.Pid))

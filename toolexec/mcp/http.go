@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,9 @@ func newEndpoint(s Server) *endpoint {
 		e.base = s.HTTPClient.Transport
 		return e
 	}
-	e.own = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	e.own = &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: time.Minute,
+	}
 	e.base = e.own
 	return e
 }
@@ -110,17 +113,33 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	forgotten := r.Header.Get("Mcp-Session-Id") != "" && r.Method != http.MethodDelete &&
-		(resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest)
+	resp.Body = &capped{ReadCloser: resp.Body, left: e.most * maxNoise, done: done}
+	forgotten := r.Header.Get("Mcp-Session-Id") != "" && r.Method != http.MethodDelete && isForgotten(resp)
 	if forgotten {
 		e.gone.Store(true)
 	}
 	if x != nil {
 		x.status.Store(int64(resp.StatusCode))
-		x.gone.Store(forgotten)
+		x.gone.Store(forgotten && r.Method == http.MethodPost) // GET goes on with a call that was made
 	}
-	resp.Body = &capped{ReadCloser: resp.Body, left: e.most * maxNoise, done: done}
 	return resp, nil
+}
+
+// isForgotten reports whether a server says that it does not know the session: with status 404, as the protocol has
+// it, or, as some do, with status 400 and a sentence about the session.
+func isForgotten(resp *http.Response) bool {
+	if resp.StatusCode != http.StatusBadRequest {
+		return resp.StatusCode == http.StatusNotFound
+	}
+	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid))
+	resp.Body = &rest{io.MultiReader(bytes.NewReader(start), resp.Body), resp.Body}
+	return bytes.Contains(bytes.ToLower(start), []byte("session"))
+}
+
+// rest is a body of which the start has been looked at.
+type rest struct {
+	io.Reader
+	io.Closer
 }
 
 // stop ends all requests.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package mcp_test
 
 import (
@@ -92,7 +94,7 @@ func webHostile(t *testing.T) *httptest.Server {
 			reply(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"w","version":"1"}}`)
 		case m.Method == "tools/list":
 			var tools []string
-			for _, name := range strings.Fields("ok auth html hang huge hugeerror flood cut badjson busy redirect wrongid nasty reset") {
+			for name := range strings.FieldsSeq("ok auth html hang huge hugeerror flood cut badjson busy redirect wrongid nasty reset") {
 				tools = append(tools, `{"name":"`+name+`","inputSchema":{}}`)
 			}
 			reply(`{"tools":[` + strings.Join(tools, ",") + `]}`)
@@ -217,9 +219,9 @@ func TestConnectOverHTTPSaysWhatIsWrong(t *testing.T) {
 		"it redirects to another origin": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusPermanentRedirect)
 		},
-		"no answer within the time to connect": func(http.ResponseWriter, *http.Request) { <-gone },
-		"failed to decode response":            func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") },
-		"status 500: try again later":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"no answer within the 500ms of ConnectTimeout": func(http.ResponseWriter, *http.Request) { <-gone },
+		"failed to decode response":                    func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") },
+		"status 500: try again later":                  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
 	} {
 		t.Run(want, func(t *testing.T) {
 			server := httptest.NewServer(handle)

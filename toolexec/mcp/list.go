@@ -24,8 +24,18 @@ const (
 type definition [sha256.Size]byte
 
 func definitionOf(t *sdk.Tool) definition {
-	text, _ := json.Marshal(t.InputSchema) // came from JSON
-	return sha256.Sum256(text)
+	return sha256.Sum256([]byte(jsonOf(t.InputSchema)))
+}
+
+// jsonOf is the JSON of what came from JSON.
+func jsonOf(v any) string {
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return ""
+	}
+	return strings.TrimSpace(text.String())
 }
 
 // list reads the server's list of tools, and remembers how they are defined. Not safe for concurrent use.
@@ -52,8 +62,7 @@ func (c *session) read(ctx context.Context) ([]*sdk.Tool, error) {
 			return nil, err
 		}
 		for _, t := range page.Tools {
-			text, _ := json.Marshal(t)
-			size += len(text)
+			size += len(jsonOf(t))
 		}
 		tools = append(tools, page.Tools...)
 		switch {
@@ -76,7 +85,7 @@ func picked(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	for _, pattern := range slices.Concat(s.Only, s.Except) {
 		literal := !strings.ContainsAny(pattern, `*?[\`)
 		if literal && !slices.Contains(names, pattern) {
-			wrong = append(wrong, fmt.Errorf("Only or Except names a tool %q that it does not have; it has %s", pattern, some(names)))
+			wrong = append(wrong, fmt.Errorf("there is no tool %q, which Only or Except names; there are %s", pattern, some(names)))
 		}
 	}
 	kept := lo.Filter(tools, func(t *sdk.Tool, _ int) bool { return s.picks(t.Name) })
@@ -110,7 +119,7 @@ func (c *session) check(ctx context.Context, t *tool) error {
 	case <-c.refreshing:
 		defer func() { c.refreshing <- struct{}{} }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	if c.news.stale.Load() {
 		if _, err := c.list(ctx); err != nil {

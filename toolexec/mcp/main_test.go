@@ -1,3 +1,5 @@
+//go:build unix
+
 package mcp_test
 
 import (
@@ -55,11 +57,16 @@ func executor(t testing.TB, c *mcp.Client) *toolexec.Executor {
 // answer is the result of a call, through both phases of an executor.
 func answer(t testing.TB, ctx context.Context, c *mcp.Client, tool, args string) *agent.ToolResult { //nolint:revive // t is first
 	t.Helper()
+	return asking(t, c, tool, args)(ctx)
+}
+
+// asking is answer for another goroutine.
+func asking(t testing.TB, c *mcp.Client, tool, args string) func(context.Context) *agent.ToolResult {
+	t.Helper()
 	e := executor(t, c)
 	call := agent.ToolCall{ID: "c1", Name: tool, Arguments: args}
-	p, err := e.Prepare(ctx, agent.NewState(), &call).Get()
-	require.NoError(t, err)
-	r, err := e.Execute(ctx, agent.NewState(), p).Get()
-	require.NoError(t, err)
-	return r
+	return func(ctx context.Context) *agent.ToolResult {
+		p := e.Prepare(ctx, agent.NewState(), &call).MustGet()
+		return e.Execute(ctx, agent.NewState(), p).MustGet()
+	}
 }

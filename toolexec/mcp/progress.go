@@ -39,7 +39,8 @@ const (
 
 // news is what a server tells without being asked.
 type news struct {
-	stale atomic.Bool // the list of tools has changed since it was read
+	stale   atomic.Bool // the list of tools has changed since it was read
+	telling atomic.Bool // the SDK is being told so
 
 	mu    sync.Mutex
 	last  int
@@ -75,5 +76,15 @@ func (n *news) progressed(p *sdk.ProgressNotificationParams) {
 	}
 }
 
-// toolsChanged notes that the list of tools has changed, and reports whether that is new.
-func (n *news) toolsChanged() bool { return !n.stale.Swap(true) }
+// toolsChanged notes that the list of tools has changed, and reports whether the SDK, which may keep the list, is to
+// be told.
+func (n *news) toolsChanged() bool {
+	n.stale.Store(true)
+	return !n.telling.Swap(true)
+}
+
+// toldTools says that the SDK has been told: what it lists from here on is new.
+func (n *news) toldTools() {
+	n.telling.Store(false)
+	n.stale.Store(true)
+}

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -23,8 +22,7 @@ func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 	}
 	isText := func(p agent.Part) bool { return p.Kind == agent.PartText }
 	if r.StructuredContent != nil && !lo.ContainsBy(parts, isText) { // the text is to say the same, for models
-		text, _ := json.Marshal(r.StructuredContent) // came from JSON
-		parts = append(parts, agent.Text(string(text)))
+		parts = append(parts, agent.Text(jsonOf(r.StructuredContent)))
 	}
 	out := toolexec.Output{Failed: r.IsError}
 	switch broken := t.broken(r); {
@@ -47,8 +45,7 @@ func (t *tool) broken(r *sdk.CallToolResult) error {
 	case r.StructuredContent == nil:
 		return errors.New("it has no structured content")
 	}
-	text, _ := json.Marshal(r.StructuredContent) // came from JSON
-	err := t.output.Validate(string(text))
+	err := t.output.Validate(jsonOf(r.StructuredContent))
 	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		return errors.New(shortened(strings.Join(lo.Map(lo.Slice(invalid.Problems, 0, 5),
 			func(p agent.ArgumentProblem, _ int) string { return p.String() }), "; ")))

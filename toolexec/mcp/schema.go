@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"regexp"
@@ -25,19 +24,15 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	if _, ok := object["type"]; !ok {
 		object["type"] = "object" // as the protocol says; model services insist
 	}
-	text, err := json.Marshal(object)
-	if err != nil {
-		return "", nil, err
-	}
-	if checked, err = toolexec.CompileSchema(string(text)); err == nil {
-		return checked.String(), checked, nil
+	told = jsonOf(object)
+	if checked, err = toolexec.CompileSchema(told); err == nil {
+		return told, checked, nil
 	}
 	loose, _ := loosened(object).(map[string]any)
 	for _, without := range []string{"", "$schema"} {
 		delete(loose, without)
-		less, _ := json.Marshal(loose) // came from JSON
-		if checked, looseErr := toolexec.CompileSchema(string(less)); looseErr == nil {
-			return string(text), checked, nil
+		if checked, looseErr := toolexec.CompileSchema(jsonOf(loose)); looseErr == nil {
+			return told, checked, nil
 		}
 	}
 	return "", nil, err

@@ -33,7 +33,8 @@ var protocols = []string{"2025-11-25", ""}
 func dial(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	if s.ConnectTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.ConnectTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, s.ConnectTimeout,
+			fmt.Errorf("no answer within the %v of ConnectTimeout: %w", s.ConnectTimeout, context.DeadlineExceeded))
 		defer cancel()
 	}
 	var c *session
@@ -51,15 +52,15 @@ func dial(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	if err != nil {
 		said := c.said()
 		_ = c.close()
-		return nil, nil, s.errorOf("listing the tools of", "", late(ctx, s, err), "", said)
+		return nil, nil, s.errorOf("listing the tools of", "", late(ctx, err), "", said)
 	}
 	return c, tools, nil
 }
 
-// late says that the time to connect was up, where that is why err came about.
-func late(ctx context.Context, s Server, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within the time to connect (ConnectTimeout is %v): %w", s.ConnectTimeout, context.DeadlineExceeded)
+// late says that there was no more time, where that is why err came about.
+func late(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return err
 }
@@ -92,7 +93,7 @@ func greet(ctx context.Context, s Server, protocol string) (_ *session, code int
 		var o outcome
 		defer func() { greeted <- o }()
 		defer survive(&o.err)
-		o.session, o.err = newSDKClient().Connect(
+		o.session, o.err = newSDKClient(c.news).Connect(
 			context.WithValue(ctx, exchangeKey{}, x), c.gate, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	}()
 	var o outcome
@@ -111,7 +112,7 @@ func greet(ctx context.Context, s Server, protocol string) (_ *session, code int
 		if refused, ok := errors.AsType[*jsonrpc.Error](o.err); ok {
 			code = refused.Code
 		}
-		return nil, code, s.errorOf("connecting to", "", late(ctx, s, o.err), x.advice(), c.said())
+		return nil, code, s.errorOf("connecting to", "", late(ctx, o.err), x.advice(), c.said())
 	}
 	c.sdk = o.session
 	go func() {
@@ -123,11 +124,10 @@ func greet(ctx context.Context, s Server, protocol string) (_ *session, code int
 }
 
 // newSDKClient is a client that can nothing but call tools.
-func newSDKClient() *sdk.Client {
+func newSDKClient(n *news) *sdk.Client {
 	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: "0"}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{},
-		// That it is there makes servers of the newest protocol tell us; the gate has heard it already.
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {},
+		Capabilities:           &sdk.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { n.toldTools() },
 	})
 	client.AddReceivingMiddleware(onlyKnown)
 	return client

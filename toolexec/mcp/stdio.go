@@ -19,7 +19,7 @@ type lines struct {
 	*process
 
 	most    int // bytes of a message
-	garbage int // bytes that are no message
+	garbage int // bytes that are no message since the last one
 	reader  *bufio.Reader
 	queue   chan outgoing
 }
@@ -100,6 +100,7 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 		}
 		m, err := jsonrpc.DecodeMessage(line)
 		if err == nil {
+			l.garbage = 0
 			return m, nil
 		}
 		if len(line) > 0 {

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -80,8 +79,7 @@ func (c *Client) toolOf(t *sdk.Tool, name string) (*tool, error) {
 		policy: c.server.Policy,
 	}
 	if t.OutputSchema != nil {
-		text, _ := json.Marshal(t.OutputSchema) // came from JSON
-		made.output, _ = toolexec.CompileSchema(string(text))
+		made.output, _ = toolexec.CompileSchema(jsonOf(t.OutputSchema))
 	}
 	if made.policy.Retry.Attempts == 0 && (made.annotations.ReadOnly || made.annotations.Idempotent) {
 		made.policy.Retry = toolexec.Retry{Attempts: 2, If: lost}
