@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/drivers/gemini"
 	"github.com/grapnel-go/grapnel/internal/modeltest"
+	"github.com/grapnel-go/grapnel/processor"
 )
 
 // bothWays asks once for a whole reply and once for a stream.
@@ -206,6 +207,18 @@ func TestRepliesOfNoUse(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A model that meant to call a tool and could not is asked again by the policy that
+// all drivers share.
+func TestMalformedCallIsTriedAgain(t *testing.T) {
+	spoiled, _ := as(`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}`)
+	d, e := newDriver(t, gemini.Config{}, spoiled, modeltest.Body(http.StatusOK, "application/json", service.Whole.Body))
+	a := agent.New(agent.Config{Driver: d, AroundStep: []agent.Processor{processor.Retry{Delay: -1}}}).MustGet()
+	final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("hello")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, service.Text, final.Answer())
+	assert.Len(t, e.Requests(), 2)
 }
 
 func TestBlockedPrompt(t *testing.T) {
