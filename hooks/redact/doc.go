@@ -1,0 +1,39 @@
+// Package redact keeps secrets in the results of tools from the model, and from everything that stores or shows what
+// the model was told: they are replaced by [redacted: kind] before anybody has seen them.
+//
+//	redactor, err := redact.New(redact.Options{Literals: map[string]string{"DB_PASSWORD": os.Getenv("DB_PASSWORD")}})
+//	if err != nil {
+//		return err
+//	}
+//	a := builder.New().WithDriver(driver).
+//		With(capability.UseTools(tools...), capability.UseHooks(redactor.Results())).Build()
+//
+// # What is a secret
+//
+// The literal ones that you give, as they are and as base64 (also inside of a longer base64 text), hex, escaped for URLs
+// and for JSON. What has a well-known form: keys and tokens of AWS, GitHub, GitLab, Slack, OpenAI, Anthropic, Google,
+// Stripe, npm and others, private keys, JSON web tokens, passwords in URLs and Authorization headers; Kinds lists them.
+// What is set to something called password, secret, token, api_key and the like: that is a guess, which takes
+// token = nextToken in a program for a secret, too; Options.Without turns kinds off. And what your own patterns match.
+//
+// # Where it looks
+//
+// In all parts of a result: text, files that are text, their names, and URLs. In a text that is JSON, strings are read
+// before they are looked at and written as JSON again; all else stays as it is to the byte, so that what was valid
+// stays valid. Denied and failed calls have results, too, and these are treated alike.
+//
+// Each part is looked at by itself: half a secret in one result and half in the next is not found, nor is one that the
+// tool broke into lines, spelled out or encrypted. What a tool changes in the state besides its answer (its effects),
+// the error value that programs see beside it, and what the model writes into the arguments of a call are not looked at;
+// Replies looks at what it says. Where a reply is streamed, it is held back until that hook has seen all of it.
+//
+// # Cost
+//
+// Patterns are RE2: the time grows with the length of the text and with nothing else. Rules whose hint is not in the
+// text cost a search for it.
+//
+// # Failure and concurrency
+//
+// The hooks are guards: they speak last, and should one fail, the result is withheld. A Redactor does not change and
+// serves any number of runs at once. It never tells a secret: Options.Told is given kinds and numbers.
+package redact

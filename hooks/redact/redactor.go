@@ -1,0 +1,140 @@
+package redact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Options says what is a secret besides what everybody knows. The zero value is the default.
+type Options struct {
+	// Literals is secrets by their kind, such as the name of the variable that they are in. They have four bytes or
+	// more; empty ones, of variables that are not set, are passed over.
+	Literals map[string]string
+	// Patterns is your own, and goes before the well-known ones.
+	Patterns []Pattern
+	// Without names well-known kinds that are left alone; see Kinds.
+	Without []string
+	// Told, unless nil, is told of each result or reply in which something was replaced. It must be quick and safe for
+	// concurrent use.
+	Told func(ctx context.Context, r Report)
+}
+
+// Pattern is a regular expression in RE2 syntax for one kind of secret. If it has a group, the first one is the secret,
+// else all that matches.
+type Pattern struct {
+	Kind   string
+	Regexp string
+}
+
+// Report says what was replaced.
+type Report struct {
+	Run agent.Run
+	// Point is where, and Tool and CallID which call's result it was; both are empty for a reply.
+	Point  hooks.PointName
+	Tool   string
+	CallID string
+	// Counts is how often each kind was replaced.
+	Counts Counts
+}
+
+// Counts is how often each kind of secret was replaced. It is empty, not nil, when none was.
+type Counts map[string]int
+
+// Redactor replaces secrets. Make one with New.
+type Redactor struct {
+	literals []literal
+	rules    []rule
+	told     func(context.Context, Report)
+}
+
+// New returns a redactor, or an error that joins everything that is wrong with the options.
+func New(o Options) (*Redactor, error) {
+	r := &Redactor{told: o.Told}
+	var wrong []error
+	for kind, secret := range o.Literals {
+		if secret != "" && len(secret) < 4 {
+			wrong = append(wrong, fmt.Errorf("the literal %q has less than 4 bytes: it would be found everywhere", kind))
+		} else if secret != "" {
+			r.literals = append(r.literals, forms(kind, secret)...)
+		}
+	}
+	// The longest first: a secret may be part of another.
+	slices.SortFunc(r.literals, func(a, b literal) int {
+		return lo.CoalesceOrEmpty(len(b.text)-len(a.text), strings.Compare(a.text, b.text), strings.Compare(a.kind, b.kind))
+	})
+	for _, p := range o.Patterns {
+		re, err := regexp.Compile(p.Regexp)
+		switch {
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("pattern of %q: %w", p.Kind, err))
+		case re.MatchString(""):
+			wrong = append(wrong, fmt.Errorf("pattern of %q: it matches nothing at all: ask for something", p.Kind))
+		default:
+			r.rules = append(r.rules, rule{kind: p.Kind, re: re})
+		}
+	}
+	for _, kind := range o.Without {
+		if !slices.Contains(Kinds(), kind) {
+			wrong = append(wrong, fmt.Errorf("there is no well-known kind %q to go without; there are %s", kind, strings.Join(Kinds(), ", ")))
+		}
+	}
+	for _, p := range o.Patterns {
+		wrong = append(wrong, checkKind(p.Kind))
+	}
+	for kind := range o.Literals {
+		wrong = append(wrong, checkKind(kind))
+	}
+	r.rules = append(r.rules, lo.Reject(wellKnown, func(w rule, _ int) bool { return slices.Contains(o.Without, w.kind) })...)
+	if err := errors.Join(wrong...); err != nil {
+		return nil, fmt.Errorf("making a redactor: %w", err)
+	}
+	return r, nil
+}
+
+// checkKind makes sure that a kind can stand in any text.
+func checkKind(kind string) error {
+	if kind == "" || strings.ContainsFunc(kind, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"\[]`, r) }) {
+		return fmt.Errorf("kind %q: a kind is a word or two, without quotes, brackets and backslashes", kind)
+	}
+	return nil
+}
+
+// Results is the hook that replaces secrets in the results of tools.
+func (r *Redactor) Results() hooks.Hook {
+	return hooks.On(hooks.AtPostToolUse, "redact", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
+		result := c.Result()
+		content, counts := r.Content(result.Content)
+		if len(counts) == 0 {
+			return c.Pass()
+		}
+		r.tell(ctx, Report{Run: c.Run(), Point: hooks.PostToolUse, Tool: c.Tool(), CallID: result.CallID(), Counts: counts})
+		return c.ReplaceContent(content)
+	}).WithPriority(hooks.PriorityGuard)
+}
+
+// Replies is the hook that replaces secrets in what the model says; what it calls is left alone.
+func (r *Redactor) Replies() hooks.Hook {
+	return hooks.On(hooks.AtPostInference, "redact-replies", func(ctx context.Context, c hooks.ReplyContext) hooks.Result {
+		text, counts := r.Text(c.Text())
+		if len(counts) == 0 {
+			return c.Pass()
+		}
+		r.tell(ctx, Report{Run: c.Run(), Point: hooks.PostInference, Counts: counts})
+		return c.ReplaceText(text)
+	}).WithPriority(hooks.PriorityGuard)
+}
+
+func (r *Redactor) tell(ctx context.Context, report Report) {
+	if r.told != nil {
+		r.told(ctx, report)
+	}
+}

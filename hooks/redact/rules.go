@@ -1,0 +1,142 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// rule is one form of secret.
+type rule struct {
+	kind string
+	hint string         // is in every text that the rule finds something in; empty means nothing is known
+	re   *regexp.Regexp // the first group is the secret, or else the whole
+	not  *regexp.Regexp // what the secret cannot be, if set
+}
+
+// kindSet is the kind of what is set to something called like a secret.
+const kindSet = "password"
+
+// names ends in what is called like a secret: DB_PASSWORD, githubToken, x-api-key.
+const names = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key)`
+
+// set is what stands between a name and its value.
+const set = `(?:\\?["'])?[ \t]*(?:=>|:=|[:=])[ \t]*`
+
+// wellKnown are the rules that everybody has use for, the more exact ones first.
+var wellKnown = []rule{
+	known("private key", "PRIVATE KEY", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\[nr])*[A-Za-z-]+: [^\n\\]*)*`+
+		`[A-Za-z0-9+/=\s\\"',>#|*]*(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?`),
+	known("AWS key", "", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`),
+	known("GitHub token", "gh", `\bgh[pousr]_[A-Za-z0-9]{36,255}`),
+	known("GitHub token", "github_pat_", `\bgithub_pat_[A-Za-z0-9_]{22,255}`),
+	known("GitLab token", "glpat-", `\bglpat-[A-Za-z0-9_.-]{20,}`),
+	known("Slack token", "x", `\b(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,}`),
+	known("Slack webhook", "hooks.slack.com", `https://hooks\.slack\.com/[a-z]+/[A-Za-z0-9/_-]{20,}`),
+	known("Anthropic key", "sk-ant-", `\bsk-ant-[A-Za-z0-9_-]{20,}`),
+	known("OpenAI key", "sk-", `\bsk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})`),
+	known("Google key", "AIza", `\bAIza[A-Za-z0-9_-]{35}`),
+	known("Google token", "ya29.", `\bya29\.[A-Za-z0-9_-]{20,}`),
+	known("Google secret", "GOCSPX-", `\bGOCSPX-[A-Za-z0-9_-]{28}`),
+	known("Stripe key", "k_", `\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}`),
+	known("npm token", "npm_", `\bnpm_[A-Za-z0-9]{36}`),
+	known("PyPI token", "pypi-", `\bpypi-[A-Za-z0-9_-]{50,}`),
+	known("Hugging Face token", "hf_", `\bhf_[A-Za-z0-9]{30,}`),
+	known("SendGrid key", "SG.", `\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`),
+	known("JWT", "eyJ", `\beyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`),
+	known("URL password", "://", `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@`),
+	known("authorization", "", `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|token|digest|negotiate)\s+)?([^\s"'\\]{6,})`),
+	known("authorization", "", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`),
+	known(kindSet, "=", `(?im)^\s*(?:export\s+|set\s+)?[a-z0-9_.-]*`+names+`=([^\s"'`+"`"+`]{4,})`),
+	known(kindSet, `"`, `(?i)`+names+set+`"((?:[^"\\\n]|\\[^\n])+)"`),
+	known(kindSet, `'`, `(?i)`+names+set+`'((?:[^'\\\n]|\\[^\n])+)'`),
+	known(kindSet, "", `(?i)`+names+set+`(?:\\["'])?([^\s"'`+"`"+`\\,;&(){}\[\]<>$]{4,}[({\[]?)`),
+}
+
+// noSecret is what is set where no secret is: types, placeholders, what stands for a value, code, and marks.
+var noSecret = regexp.MustCompile(`(?i)^(?:\[redacted.*|[*x.]+|<.*>|\$.*|\{\{.*|%[a-z]+%?|.*[({\[]|nil|null|none|true|false|undefined|` +
+	`string|str|bytes?|text|int|bool|any|object|required|optional|required,.*|\d{1,5})$`)
+
+var setName = regexp.MustCompile(`(?i)` + names + `$`)
+
+func known(kind, hint, re string) rule {
+	r := rule{kind: kind, hint: hint, re: regexp.MustCompile(re)}
+	if r.re.NumSubexp() > 0 { // it goes by what is around the secret
+		r.not = noSecret
+	}
+	return r
+}
+
+// Kinds is the kinds of secrets that are known by their form.
+func Kinds() []string {
+	return lo.Uniq(lo.Map(wellKnown, func(r rule, _ int) string { return r.kind }))
+}
+
+// isSet reports whether the value of a member is a secret because of the member's name.
+func (r *Redactor) isSet(name, value string) bool {
+	return value != "" && setName.MatchString(name) && !noSecret.MatchString(value) &&
+		lo.SomeBy(r.rules, func(r rule) bool { return r.kind == kindSet })
+}
+
+// replace puts marks in the place of what the rule finds.
+func (r rule) replace(text string, counts Counts) string {
+	if !strings.Contains(text, r.hint) {
+		return text
+	}
+	var b strings.Builder
+	end := 0
+	for _, at := range r.re.FindAllStringSubmatchIndex(text, -1) {
+		from, to := at[0], at[1]
+		if len(at) > 2 && at[2] >= 0 {
+			from, to = at[2], at[3]
+		}
+		if from == to || r.not != nil && r.not.MatchString(text[from:to]) {
+			continue
+		}
+		counts[r.kind]++
+		b.WriteString(text[end:from] + mark(r.kind))
+		end = to
+	}
+	if end == 0 {
+		return text
+	}
+	return b.String() + text[end:]
+}
+
+// mark is what stands in the place of a secret.
+func mark(kind string) string { return "[redacted: " + kind + "]" }
+
+// literal is one form of a secret that is known word by word.
+type literal struct{ kind, text string }
+
+// forms is a secret in all the ways it is commonly written.
+func forms(kind, secret string) []literal {
+	raw := []byte(secret)
+	list := []string{
+		secret, url.QueryEscape(secret), url.PathEscape(secret), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)),
+	}
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		list = append(list, encoding.EncodeToString(raw), strings.TrimRight(encoding.EncodeToString(raw), "="))
+		for shift := range 3 { // inside of a longer text, the part that its neighbours do not change
+			inner := encoding.EncodeToString(append(make([]byte, shift), raw...))
+			inner = inner[(shift*8+5)/6 : (shift+len(raw))*8/6]
+			if len(inner) >= 8 {
+				list = append(list, inner)
+			}
+		}
+	}
+	if strict, err := strictjson.Marshal(secret); err == nil {
+		list = append(list, strict[1:len(strict)-1])
+	}
+	if html, err := json.Marshal(secret); err == nil {
+		list = append(list, string(html[1:len(html)-1]))
+	}
+	return lo.Map(lo.Uniq(list), func(text string, _ int) literal { return literal{kind, text} })
+}
