@@ -151,7 +151,7 @@ func TestWhatIsWritten(t *testing.T) {
 	assert.Equal(t, sha("[key]"), result.Result)
 	assert.Equal(t, 5, result.ResultBytes)
 	assert.Equal(t, 1, result.Attempts)
-	assert.Equal(t, &audit.Totals{Steps: 3, InputTokens: 10, OutputTokens: 5, Cost: lo.ToPtr(0.5)}, got[14].Totals)
+	assert.Equal(t, &audit.Totals{Steps: 3, InputTokens: 10, OutputTokens: 5, Cost: new(0.5)}, got[14].Totals)
 	assert.NoError(t, log.Err())
 	assert.NotContains(t, out.String(), "sk-12345")
 	assert.NotContains(t, out.String(), "secret\"")

@@ -115,7 +115,7 @@ func (l Limits) exceeded(used agent.Usage) string {
 	switch {
 	case l.Cost != 0 && !known:
 		return fmt.Sprintf("the cost of the run is not known, so that the limit of %s cannot be kept", dollars(l.Cost))
-	case l.Cost != 0 && !(cost < l.Cost): //nolint:staticcheck // so that no comparison with NaN lets the run go on
+	case l.Cost != 0 && !(cost < l.Cost): // so that no comparison with NaN lets the run go on
 		return fmt.Sprintf("%s of at most %s spent", dollars(cost), dollars(l.Cost))
 	case l.Tokens != 0 && used.Tokens() >= l.Tokens:
 		return fmt.Sprintf("%d of at most %d tokens used", used.Tokens(), l.Tokens)

@@ -49,9 +49,8 @@ func (c *capture) stream() Stream {
 	first, odd := readable(head)
 	last, more := readable(tail)
 	s.Replaced = odd + more
-	kept := head
 	if bytes.IndexByte(head, 0) >= 0 || bytes.IndexByte(tail, 0) >= 0 || s.Replaced*100 > binaryPercent*(len(head)+len(tail)) {
-		kept = head[:min(binaryShown, len(head))]
+		kept := head[:min(binaryShown, len(head))]
 		s.Binary, s.Replaced = true, 0
 		s.Omitted = c.total - int64(len(kept))
 		s.Text = fmt.Sprintf("[begins with % x; not shown]", kept)
@@ -94,7 +93,7 @@ func readable(b []byte) (text string, replaced int) {
 		case r == '\r' && len(b) > 1 && b[1] == '\n':
 		case r == '\r':
 			out.WriteByte('\n')
-		case r == utf8.RuneError && size == 1, 0x80 <= r && r < 0xa0, steers(r):
+		case r == utf8.RuneError && size == 1, 0x80 <= r && r < 0xa0, deceives(r):
 			out.WriteRune(utf8.RuneError)
 			replaced++
 		case r < ' ' && r != '\n' && r != '\t':
@@ -111,5 +110,8 @@ func readable(b []byte) (text string, replaced int) {
 	return out.String(), replaced
 }
 
-// steers reports whether a rune changes the direction of the text after it, so that it reads other than it is.
-func steers(r rune) bool { return 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 }
+// deceives reports whether a rune makes text look other than it is: it turns the direction around, or is a letter that
+// a model can read and a person cannot see.
+func deceives(r rune) bool {
+	return 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || 0xe0000 <= r && r <= 0xe007f
+}

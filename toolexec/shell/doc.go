@@ -43,8 +43,9 @@
 //
 // The first line says how it ended (exit code 1, killed by SIGSEGV), then come both
 // streams. Of a long stream head and tail are kept, with the number of bytes left out
-// between them; the rest is never in memory. Bytes that are no text and control
-// characters are replaced, and binary output is not shown at all; both is said.
+// between them; the rest is never in memory. Bytes that are no text, control characters
+// and characters that deceive the eye are replaced, and binary output is not shown at
+// all; both is said.
 //
 // Exit code 0 is a good answer, another one is an answer that says it failed. A
 // command that took too long has failed as a tool does that gave no answer: with a
@@ -62,9 +63,9 @@
 //
 // It is no sandbox. A command may do what the user may do who runs this program: read
 // the files of that user outside of Dir, use the network, signal other processes, and
-// read in /proc what the environment of this program was when it began. Put a hook in
-// front of the tool, and the program into a container or under a user of its own,
-// where that matters.
+// read in /proc what the environment of this program was when it began, unless the
+// program called Conceal. Put a hook in front of the tool, and the program into a
+// container or under a user of its own, where that matters.
 //
 // # Concurrency
 //

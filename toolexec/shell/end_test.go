@@ -27,7 +27,7 @@ func pidsIn(t *testing.T, file string, lines int) []int {
 	require.Eventually(t, func() bool {
 		text, _ := os.ReadFile(file)
 		pids = nil
-		for _, field := range strings.Fields(string(text)) {
+		for field := range strings.FieldsSeq(string(text)) {
 			pid, err := strconv.Atoi(field)
 			require.NoError(t, err)
 			pids = append(pids, pid)
@@ -35,6 +35,11 @@ func pidsIn(t *testing.T, file string, lines int) []int {
 		return len(pids) == lines
 	}, 10*time.Second, 2*time.Millisecond)
 	return pids
+}
+
+func countLines(file string) int {
+	text, _ := os.ReadFile(file)
+	return strings.Count(string(text), "\n")
 }
 
 // assertGone asserts that none of the processes runs any more. Whoever adopted it may not have reaped it yet.
@@ -85,7 +90,9 @@ func TestNothingIsLeft(t *testing.T) {
 			defer cancel(nil)
 			if tc.cutShort {
 				go func() { // once all are there
-					pidsIn(t, filepath.Join(dir, "pids"), tc.pids)
+					for ctx.Err() == nil && countLines(filepath.Join(dir, "pids")) < tc.pids {
+						time.Sleep(time.Millisecond)
+					}
 					cancel(context.DeadlineExceeded)
 				}()
 			}
@@ -115,11 +122,12 @@ func TestNoZombies(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	s := newShell(t, nil)
-	r, err := s.Run(t.Context(), shell.Command{Text: "echo before; sleep 300; echo after", Timeout: 50 * time.Millisecond})
+	r, err := s.Run(t.Context(), shell.Command{Text: "echo before; sleep 300; echo after", Timeout: time.Second})
 	require.NoError(t, err)
 	assert.Equal(t, shell.TimedOut, r.Ended)
-	assert.Equal(t, "timed out after 50ms and was killed\nstdout:\nbefore", r.String())
+	assert.Equal(t, "timed out after 1s and was killed\nstdout:\nbefore", r.String())
 	assert.Equal(t, "SIGTERM", r.Signal)
 	assert.Equal(t, -1, r.ExitCode)
 	assert.Less(t, r.Duration, 5*time.Second)
@@ -127,10 +135,11 @@ func TestTimeout(t *testing.T) {
 
 // SIGTERM comes first, and what a program does then is waited for.
 func TestATrapMayClearUp(t *testing.T) {
+	t.Parallel()
 	s := newShell(t, func(c *shell.Config) { c.Grace = 10 * time.Second })
 	r, err := s.Run(t.Context(), shell.Command{
 		Text:    `trap 'echo clearing up; exit 7' TERM; while :; do sleep 0.01; done`,
-		Timeout: 100 * time.Millisecond,
+		Timeout: time.Second,
 	})
 	require.NoError(t, err)
 	assert.Equal(t, shell.TimedOut, r.Ended)
@@ -155,7 +164,7 @@ func TestNobodyWaitsForAPipe(t *testing.T) {
 	fifo := filepath.Join(dir, "release")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	// The helper opens the shell's standard output by its name in /proc and keeps it.
-	helper := exec.Command("bash", "-c", `until [ -s pid ]; do :; done; exec 5>/proc/$(cat pid)/fd/1; echo >held; read -r _ <release`)
+	helper := exec.CommandContext(t.Context(), "bash", "-c", `until [ -s pid ]; do :; done; exec 5>/proc/$(cat pid)/fd/1; echo >held; read -r _ <release`)
 	helper.Dir = dir
 	require.NoError(t, helper.Start())
 	r, err := s.Run(t.Context(), shell.Command{Text: "echo $$ >$DIR/.pid; mv $DIR/.pid $DIR/pid; until [ -e $DIR/held ]; do :; done; echo done", Vars: map[string]string{"DIR": dir}})

@@ -111,7 +111,7 @@ func (s Stream) appendTo(b *strings.Builder, name string) {
 	case s.Binary:
 		fmt.Fprintf(b, " (binary, %d bytes)", s.Bytes)
 	case s.Replaced > 0:
-		fmt.Fprintf(b, " (%d bytes that are no text, or control characters, were replaced)", s.Replaced)
+		fmt.Fprintf(b, " (unprintable characters replaced: %d)", s.Replaced)
 	}
 	b.WriteString(":\n" + strings.TrimSuffix(s.Text, "\n"))
 }

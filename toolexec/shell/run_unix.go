@@ -119,11 +119,11 @@ func (f *family) end(grace time.Duration) (alive int) {
 		f.goneBy(time.Now().Add(grace))
 	}
 	for deadline := time.Now().Add(killing); ; {
+		f.signal(unix.SIGKILL)
+		f.goneBy(time.Now().Add(counting))
 		if alive = len(f.members()); alive == 0 || time.Now().After(deadline) {
 			return alive
 		}
-		f.signal(unix.SIGKILL)
-		f.goneBy(time.Now().Add(counting))
 	}
 }
 

@@ -130,10 +130,11 @@ func TestOutputThatIsNoText(t *testing.T) {
 	s := newShell(t, func(c *shell.Config) { c.MaxOutputBytes = 100 })
 	for command, want := range map[string]string{
 		`printf '\x7fELF\x00\x01'`:                        "stdout (binary, 6 bytes):\n[begins with 7f 45 4c 46 00 01; not shown]",
-		`printf 'caf\xe9, and quite some more text'`:      "stdout (1 bytes that are no text, or control characters, were replaced):\ncaf\ufffd, and quite some more text",
-		`printf 'a \x1b]0;title\x07 of a terminal here'`:  "stdout (2 bytes that are no text, or control characters, were replaced):\na ␛]0;title␇ of a terminal here",
+		`printf 'caf\xe9, and quite some more text'`:      "stdout (unprintable characters replaced: 1):\ncaf\ufffd, and quite some more text",
+		`printf 'a \x1b]0;title\x07 of a terminal here'`:  "stdout (unprintable characters replaced: 2):\na ␛]0;title␇ of a terminal here",
 		`printf 'a\r\nb\rc\n'`:                            "stdout:\na\nb\nc",
-		`printf 'user\u202etxt.exe, reads the other way'`: "stdout (1 bytes that are no text, or control characters, were replaced):\nuser\ufffdtxt.exe, reads the other way",
+		`printf 'user\u202etxt.exe, reads the other way'`: "stdout (unprintable characters replaced: 1):\nuser\ufffdtxt.exe, reads the other way",
+		`printf 'nothing \U000E0041 to be seen in here'`:  "stdout (unprintable characters replaced: 1):\nnothing \ufffd to be seen in here",
 		`for i in {1..100}; do printf 'ä€😀'; done`:        "stdout:\nä€😀ä€😀ä€😀ä€😀ä€😀ä€\n[… 801 of 900 bytes left out …]\n😀ä€😀ä€😀ä€😀ä€😀ä€😀",
 	} {
 		t.Run(command, func(t *testing.T) {

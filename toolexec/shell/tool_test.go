@@ -87,10 +87,11 @@ func TestToolInAnAgent(t *testing.T) {
 }
 
 func TestTimeoutTellsWhatWasWritten(t *testing.T) {
-	s := newShell(t, func(c *shell.Config) { c.Timeout = 200 * time.Millisecond })
+	t.Parallel()
+	s := newShell(t, func(c *shell.Config) { c.Timeout = time.Second })
 	final, err := play(t, t.Context(), s, []string{`{"command":"echo step one; sleep 300"}`})
 	require.NoError(t, err)
-	assert.Contains(t, onlyResult(t, final).Text(), "timed out after 200ms and was killed\nstdout:\nstep one")
+	assert.Contains(t, onlyResult(t, final).Text(), "timed out after 1s and was killed\nstdout:\nstep one")
 }
 
 func TestCancelledRun(t *testing.T) {
@@ -117,7 +118,8 @@ func TestCancelledRun(t *testing.T) {
 
 // Hooks see figures, whether the command ended well, badly or not at all.
 func TestResultOf(t *testing.T) {
-	s := newShell(t, func(c *shell.Config) { c.Timeout = 200 * time.Millisecond })
+	t.Parallel()
+	s := newShell(t, func(c *shell.Config) { c.Timeout = time.Second })
 	var seen []string
 	look := hooks.Observe(hooks.AtPostToolUse, "look", func(_ context.Context, c hooks.ToolResultContext) error {
 		r, ok := shell.ResultOf(c.Result())
