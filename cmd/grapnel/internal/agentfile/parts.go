@@ -40,6 +40,7 @@ var (
 		"verify":     func() any { return new(Verify) },
 		"deny":       func() any { return new(Deny) },
 		"ask":        func() any { return new(Ask) },
+		"deny-input": func() any { return new(DenyInput) },
 	}
 )
 

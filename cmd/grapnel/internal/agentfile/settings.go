@@ -67,7 +67,10 @@ type Budget struct {
 
 // Audit is the settings of the audit hook.
 type Audit struct {
-	File string `key:"file,required"`
+	File    string  `key:"file,required"`
+	Content bool    `key:"content"`
+	KeyEnv  EnvName `key:"key_env"`
+	Sync    bool    `key:"sync"`
 }
 
 func (b *Budget) check(d *decoder, n *yaml.Node) {
@@ -112,6 +115,13 @@ type (
 type Price struct {
 	Input  Number `key:"input,required"`
 	Output Number `key:"output,required"`
+}
+
+// DenyInput is the settings of the deny-input hook.
+type DenyInput struct {
+	Name     string `key:"name"`
+	Matching Regexp `key:"matching,required"`
+	Reason   string `key:"reason"`
 }
 
 // Output is the form of the final answer.

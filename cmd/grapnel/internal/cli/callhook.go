@@ -29,3 +29,13 @@ func onCalls(
 		return say(c, cmp.Or(calls.Reason, otherwise))
 	}, toolsNamed(calls.Tools)).WithPriority(hooks.PriorityGuard)
 }
+
+// onInput is a hook that does not let in what a user says where it matches.
+func onInput(name string, s *agentfile.DenyInput) hooks.Hook {
+	return hooks.On(hooks.AtInputSubmitted, name, func(_ context.Context, c hooks.InputContext) hooks.Result {
+		if s.Matching.MatchString(c.Text()) {
+			return c.Deny(cmp.Or(s.Reason, "it has something in it that is not let in"))
+		}
+		return c.Allow()
+	}).WithPriority(hooks.PriorityGuard)
+}

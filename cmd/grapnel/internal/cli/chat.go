@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
 const chatHelp = `/help   this text
@@ -62,7 +63,7 @@ type conversation struct {
 	code    int // of the last turn
 }
 
-func chat(ctx context.Context, file *agentfile.File, in *input, v *view) (err error) {
+func chat(ctx context.Context, file *agentfile.File, in *input, v *view) error {
 	building, release := interruptible(ctx, func() {}, in.restore)
 	m, err := build(building, file, watchers{v.observer(), in.approver(v)})
 	release()
@@ -75,7 +76,7 @@ func chat(ctx context.Context, file *agentfile.File, in *input, v *view) (err er
 	}
 	c := &conversation{in: in, view: v}
 	c.begin(m)
-	defer func() { err = errors.Join(err, c.end(ctx)) }()
+	defer c.end(ctx)
 	for _, note := range m.notes {
 		v.note(note)
 	}
@@ -106,14 +107,16 @@ func (c *conversation) begin(m *made) {
 }
 
 // end waits for what runs in the background, and closes the agent.
-func (c *conversation) end(ctx context.Context) error {
+func (c *conversation) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	if c.agent.Drain(ctx) != nil {
 		c.view.note(fmt.Sprintf("Work in the background was not done after %s and is cancelled.", drainTime))
 	}
 	c.agent.Cancel()
-	return c.close()
+	if err := c.close(); err != nil {
+		c.view.note(err.Error())
+	}
 }
 
 // exit is the end of the input: a script wants to know how its last turn went.
@@ -203,8 +206,8 @@ func (c *conversation) stream(ctx context.Context, text string) (final agent.Sta
 func (c *conversation) said(ctx context.Context, final agent.State, err error) error {
 	cause := context.Cause(ctx)
 	c.code = exitCode(final, err, cause)
-	if err != nil && c.view.show == nil {
-		c.view.note(err.Error())
+	if c.view.show == nil && final.Status() != agent.StatusDone {
+		c.view.note(timeline.Verdict(final, err))
 	}
 	if final.Status() == agent.StatusDone {
 		if err := c.view.answer(final.Answer()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/audit"
 	"github.com/grapnel-go/grapnel/hooks/basedir"
 	"github.com/grapnel-go/grapnel/hooks/budget"
 	"github.com/grapnel-go/grapnel/hooks/ratelimit"
@@ -76,6 +78,19 @@ func (m *made) hook(name string, settings any) ([]hooks.Hook, error) {
 		return []hooks.Hook{verify.Hook(check, verify.Options{
 			Name: cmp.Or(s.Name, name), Attempts: int(s.Attempts), Timeout: time.Duration(s.Timeout),
 		})}, nil
+	case *agentfile.Audit:
+		key, err := variable("key_env", s.KeyEnv)
+		if err != nil {
+			return nil, err
+		}
+		log, err := audit.Open(s.File, audit.Options{Name: name, Content: s.Content, Key: []byte(key), Sync: s.Sync})
+		if err != nil {
+			return nil, err
+		}
+		m.closing = append(m.closing, log.Close, log.Err)
+		return log.Hooks(), nil
+	case *agentfile.DenyInput:
+		return []hooks.Hook{onInput(cmp.Or(s.Name, name), s)}, nil
 	case *agentfile.Deny:
 		return []hooks.Hook{onCalls(cmp.Or(s.Name, name), s.Calls, "it is not allowed here", hooks.ToolContext.Deny)}, nil
 	case *agentfile.Ask:
@@ -87,4 +102,17 @@ func (m *made) hook(name string, settings any) ([]hooks.Hook, error) {
 // toolsNamed matches the tools that any of the patterns names.
 func toolsNamed(patterns []agentfile.Pattern) hooks.Matcher {
 	return hooks.Or(lo.Map(patterns, func(p agentfile.Pattern, _ int) hooks.Matcher { return hooks.ToolMatching(string(p)) })...)
+}
+
+// variable is the value of a variable of the environment that a file names; empty
+// where it names none.
+func variable(key string, name agentfile.EnvName) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	value := os.Getenv(string(name))
+	if value == "" {
+		return "", fmt.Errorf("%s is %s: this variable of the environment is not set", key, name)
+	}
+	return value, nil
 }

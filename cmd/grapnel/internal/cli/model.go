@@ -82,11 +82,9 @@ func newDriver(m agentfile.Model, file *agentfile.File) (agent.Driver, error) {
 	if err := needsKey(m, file); err != nil {
 		return nil, err
 	}
-	key := ""
-	if file.APIKeyEnv != "" {
-		if key = os.Getenv(string(file.APIKeyEnv)); key == "" {
-			return nil, fmt.Errorf("api_key_env is %s: this variable of the environment is not set", file.APIKeyEnv)
-		}
+	key, err := variable("api_key_env", file.APIKeyEnv)
+	if err != nil {
+		return nil, err
 	}
 	prices := mo.None[drivers.Prices]()
 	if p := file.Price; p != nil {

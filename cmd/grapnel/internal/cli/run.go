@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
 func newRun(std streams) *cobra.Command {
@@ -129,8 +130,8 @@ func (m *made) finish(ctx context.Context, v *view, final agent.State, err error
 	if closing := m.close(); closing != nil {
 		v.note(closing.Error())
 	}
-	if err != nil && v.show == nil && v.events == nil {
-		return errors.Join(err, &exitError{exitCode(final, err, cause)})
+	if v.show == nil && v.events == nil && final.Status() != agent.StatusDone {
+		v.note(timeline.Verdict(final, err))
 	}
 	if final.Status() == agent.StatusDone || final.Status() == agent.StatusStopped && final.Answer() != "" {
 		answer := final.Answer()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -78,11 +77,11 @@ func connect(ctx context.Context, s agentfile.Server) (*mcp.Client, error) {
 		Name: s.Name, Command: s.Command, Dir: s.Dir, Inherit: append(mcp.DefaultInherit(), texts(s.Env)...), URL: string(s.URL),
 		Only: s.Only, Except: s.Except, Policy: toolexec.Policy{Timeout: time.Duration(s.Timeout)},
 	}
-	if s.TokenEnv != "" {
-		token := os.Getenv(string(s.TokenEnv))
-		if token == "" {
-			return nil, fmt.Errorf("the MCP server %q: token_env is %s: this variable of the environment is not set", s.Name, s.TokenEnv)
-		}
+	token, err := variable("token_env", s.TokenEnv)
+	if err != nil {
+		return nil, fmt.Errorf("the MCP server %q: %w", s.Name, err)
+	}
+	if token != "" {
 		server.Headers = http.Header{"Authorization": {"Bearer " + token}}
 	}
 	return mcp.Connect(ctx, server)

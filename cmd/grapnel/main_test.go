@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"grapnel": main})
+}
+
+// The scripts run the program as a user does: what it writes where, and with which
+// code it exits.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			for _, name := range []string{"PATH", "HOME"} {
+				if e.Getenv(name) == "" {
+					e.Setenv(name, os.Getenv(name))
+				}
+			}
+			examples, err := filepath.Abs("../../examples")
+			e.Setenv("EXAMPLES", examples)
+			return err
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": exits,
+			"model": model,
+			"asked": asked,
+		},
+	})
+}
+
+// exits runs grapnel and compares its exit code: exits 3 run --steps 1 hello.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	if neg || err != nil {
+		ts.Fatalf("usage: exits CODE ARGS…")
+	}
+	got := 0
+	if err := ts.Exec("grapnel", args[1:]...); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("grapnel %s exits with %d, not %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// model starts a model service that plays the turns in a file, and tells grapnel of
+// it: model turns.jsonl.
+func model(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: model FILE")
+	}
+	service, err := newService(ts.ReadFile(args[0]))
+	ts.Check(err)
+	ts.Defer(service.Close)
+	ts.Setenv("OPENAI_BASE_URL", service.URL+"/v1")
+	ts.Setenv("OPENAI_API_KEY", "sk-test-1234")
+	ts.Setenv("GRAPNEL_MODEL", "openai/test-model")
+	ts.Setenv("ASKED", filepath.Join(ts.Getenv("WORK"), "asked.jsonl"))
+	service.log = ts.Getenv("ASKED")
+	_ = os.Remove(service.log) // of the model before
+}
+
+// asked checks that what the model was asked matches, as grep does in a file.
+func asked(ts *testscript.TestScript, neg bool, args []string) {
+	text, err := os.ReadFile(ts.Getenv("ASKED"))
+	ts.Check(err)
+	if strings.Contains(string(text), strings.Join(args, " ")) == neg {
+		ts.Fatalf("asked %v %q, in:\n%s", !neg, args, text)
+	}
+}
