@@ -28,7 +28,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 		contentType = "text/event-stream"
 	}
 	return &http.Response{
-		StatusCode: 200, Header: http.Header{"Content-Type": {contentType}}, Request: r,
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {contentType}}, Request: r,
 		Body: io.NopCloser(strings.NewReader(string(a))),
 	}, nil
 }

@@ -35,7 +35,7 @@ var (
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
-		err = errors.Join(errors.New("Model is empty: name the model to ask"), err)
+		err = errors.Join(errors.New("no model is named: set Config.Model"), err)
 	}
 	if c.Cache != CacheOff && c.Cache != CacheShort && c.Cache != CacheLong {
 		err = errors.Join(err, fmt.Errorf("the cache %q is not known: take CacheShort or CacheLong", c.Cache))

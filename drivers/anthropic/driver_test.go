@@ -99,7 +99,7 @@ func TestNew(t *testing.T) {
 	t.Setenv("ANTHROPIC_BASE_URL", "")
 	for want, c := range map[string]anthropic.Config{
 		"there is no key":                     {Model: "claude-opus-5"},
-		"Model is empty":                      {APIKey: "sk"},
+		"no model is named":                   {APIKey: "sk"},
 		`the cache "2h" is not known`:         {Model: "claude-opus-5", APIKey: "sk", Cache: "2h"},
 		`BaseURL "localhost:4000" is not the`: {Model: "claude-opus-5", BaseURL: "localhost:4000"},
 		"BaseURL is not a URL":                {Model: "claude-opus-5", BaseURL: "http://me:secret@\x00"},
@@ -111,7 +111,7 @@ func TestNew(t *testing.T) {
 		assert.NotContains(t, err.Error(), "secret")
 	}
 	_, err := anthropic.New(anthropic.Config{Cache: "2h"})
-	for _, want := range []string{"there is no key", "Model is empty", `the cache "2h"`} {
+	for _, want := range []string{"there is no key", "no model is named", `the cache "2h"`} {
 		assert.ErrorContains(t, err, want, "all at once")
 	}
 }

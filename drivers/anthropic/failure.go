@@ -74,7 +74,10 @@ func (d *Driver) failure(a asking, err error) *drivers.Error {
 // explain fills in what the service said of its refusal.
 func (d *Driver) explain(e *drivers.Error, no *refusal, header http.Header) {
 	var said struct {
-		Error     struct{ Type, Message string }
+		Error struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"error"`
 		RequestID string `json:"request_id"`
 	}
 	_ = json.Unmarshal(no.body, &said) // what is not in this form has no message, and is shown as it is
@@ -167,7 +170,7 @@ func excerpt(body []byte) string {
 	return text
 }
 
-func requestID(h http.Header) string { return cmp.Or(h.Get("Request-Id"), h.Get("X-Request-Id")) }
+func requestID(h http.Header) string { return cmp.Or(h.Get("Request-Id"), h.Get("X-Request-ID")) }
 
 // redacted is an error whose text shows no secret.
 func (d *Driver) redacted(err error) error {

@@ -114,7 +114,10 @@ func keptBlock(p agent.Part) (block sdk.ContentBlockParamUnion, calls int, ok bo
 	if !ok || err != nil || !isObject(raw) {
 		return block, 0, false
 	}
-	var thinking struct{ Type, Signature string }
+	var thinking struct {
+		Type      string `json:"type"`
+		Signature string `json:"signature"`
+	}
 	if json.Unmarshal([]byte(raw), &thinking) == nil && thinking.Type == "thinking" {
 		return sdk.NewThinkingBlock(thinking.Signature, p.Text), calls, true
 	}

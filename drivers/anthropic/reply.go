@@ -26,15 +26,20 @@ type reply struct {
 
 // block is a piece of a reply's content.
 type block struct {
-	// Raw is the block as it came, or began.
-	raw                       json.RawMessage
-	Type, Signature, ID, Name string
-	Text, Thinking            string
-	Input                     json.RawMessage
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	// raw is the block as it came, or began.
+	raw json.RawMessage
 	// more is what a stream brought after the beginning: text, thinking or arguments.
 	more []byte
-	// call is which call a block is that has one.
-	call int
+	// call is which call a block is that has one, ended that a stream has closed it.
+	call  int
+	ended bool
 }
 
 // blockOf reads a block.

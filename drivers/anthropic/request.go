@@ -107,7 +107,7 @@ func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string
 	if r.Output == nil || r.Output.Schema == "" {
 		return nil
 	}
-	if !d.features.StructuredOutput {
+	if !d.holdsForm(p.Model) {
 		*system = append(*system, "Give your final answer as JSON alone, without a word or a fence around it, "+
 			"that follows this JSON Schema:\n"+r.Output.Schema)
 		return nil
@@ -137,6 +137,15 @@ func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string
 	config["format"] = format
 	p.OutputConfig = param.Override[sdk.OutputConfigParam](config)
 	return nil
+}
+
+// holdsForm reports whether the service holds answers of a model to a schema.
+func (d *Driver) holdsForm(model string) bool {
+	if model == d.features.Model {
+		return d.features.StructuredOutput
+	}
+	_, known := limitsOf(model)
+	return known
 }
 
 // tools offers the tools and says whether one must be called.
@@ -171,7 +180,7 @@ func (d *Driver) tools(r agent.Request, p *sdk.MessageNewParams) error {
 	case agent.ToolsRequired:
 		p.ToolChoice.OfAny = &sdk.ToolChoiceAnyParam{DisableParallelToolUse: single}
 	case agent.ToolsNone:
-		p.ToolChoice.OfNone = lo.ToPtr(sdk.NewToolChoiceNoneParam())
+		p.ToolChoice.OfNone = new(sdk.NewToolChoiceNoneParam())
 	default:
 		p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: string(r.ToolChoice), DisableParallelToolUse: single}
 	}

@@ -93,22 +93,11 @@ func (a *arrival) event(e sdk.MessageStreamEventUnion) (done bool, err error) {
 		a.count(e.Usage)
 	case "message_stop":
 		for _, b := range a.reply.blocks { // those that nobody closed
-			if a.isOpen(b) {
-				a.end(b)
-			}
+			a.end(b)
 		}
 		return true, nil
 	}
 	return false, nil
-}
-
-func (a *arrival) isOpen(b *block) bool {
-	for _, other := range a.open {
-		if other == b {
-			return true
-		}
-	}
-	return false
 }
 
 func (a *arrival) begin(index int64, raw string) error {
@@ -141,7 +130,7 @@ func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 		a.emit(agent.Delta{Reasoning: piece.Thinking})
 	case piece.Type == "signature_delta":
 		b.Signature += piece.Signature
-	case piece.Type == "input_json_delta":
+	case piece.Type == "input_json_delta" && b.Type != "text" && b.Type != "thinking":
 		b.more = append(b.more, piece.PartialJSON...)
 		if b.Type == "tool_use" && piece.PartialJSON != "" {
 			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: piece.PartialJSON}, CallIndex: b.call})
@@ -151,9 +140,10 @@ func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 
 // end tells of arguments that came with the beginning of a call and not in pieces.
 func (a *arrival) end(b *block) {
-	if b.Type == "tool_use" && len(b.more) == 0 && len(b.Input) > 0 {
+	if b.Type == "tool_use" && !b.ended && len(b.more) == 0 && len(b.Input) > 0 {
 		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: string(b.Input)}, CallIndex: b.call})
 	}
+	b.ended = true
 }
 
 // count takes over what the service has counted up to now. What it leaves away stays

@@ -29,12 +29,20 @@ func newDriver(t testing.TB, url string, change ...func(*anthropic.Config)) *ant
 	return d
 }
 
+func onClient(t *testing.T, baseURL string, client *http.Client) agent.Driver {
+	t.Helper()
+	return newDriver(t, baseURL, func(c *anthropic.Config) { c.HTTPClient = client })
+}
+
+func TestMock(t *testing.T) { modeltest.TestMock(t, modeltest.Service{New: onClient}) }
+
 func TestModel(t *testing.T) {
 	mock := modeltest.StartMock(t)
 	for _, model := range []string{"claude-test", "claude-sonnet-5-5"} {
 		t.Run(model, func(t *testing.T) {
 			agenttest.TestModel(t, agenttest.Model{
 				New: func(t *testing.T, turns ...agent.Step) agent.Driver {
+					t.Helper()
 					return newDriver(t, mock.Play(t, turns...).URL, func(c *anthropic.Config) { c.Model = model })
 				},
 				ObjectArguments: true,
@@ -72,9 +80,7 @@ func TestFaults(t *testing.T) {
 		return modeltest.Body(status, "application/json", saying(kind, message...))
 	}
 	modeltest.TestFaults(t, modeltest.Service{
-		New: func(t *testing.T, baseURL string, client *http.Client) agent.Driver {
-			return newDriver(t, baseURL, func(c *anthropic.Config) { c.HTTPClient = client })
-		},
+		New: onClient,
 		Whole: modeltest.Exchange{
 			Body: `{"id":"msg_1","type":"message","role":"assistant","model":"claude-test","content":[{"type":"text","text":"Good day!"}],` +
 				`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}`,
