@@ -58,8 +58,9 @@ func (r *Redactor) text(text string, counts Counts, depth int) string {
 			text = strings.ReplaceAll(text, l.text, mark(l.kind))
 		}
 	}
+	lower := strings.ToLower(text)
 	for _, rule := range r.rules {
-		text = rule.replace(text, counts)
+		text = rule.replace(text, lower, counts)
 	}
 	return text
 }

@@ -16,8 +16,8 @@ import (
 // rule is one form of secret.
 type rule struct {
 	kind string
-	hint string         // is in every text that the rule finds something in; empty means nothing is known
-	re   *regexp.Regexp // the first group is the secret, or else the whole
+	hint []string       // one of these is, in lower case, in every text that the rule finds something in; none: not known
+	re   *regexp.Regexp // the first group that matched is the secret, or else the whole
 	not  *regexp.Regexp // what the secret cannot be, if set
 }
 
@@ -27,37 +27,36 @@ const kindSet = "password"
 // names ends in what is called like a secret: DB_PASSWORD, githubToken, x-api-key.
 const names = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key)`
 
-// set is what stands between a name and its value.
-const set = `(?:\\?["'])?[ \t]*(?:=>|:=|[:=])[ \t]*`
+// hintSet is the hint for names.
+const hintSet = "passw|passphrase|pwd|secret|token|credential|key"
 
 // wellKnown are the rules that everybody has use for, the more exact ones first.
 var wellKnown = []rule{
 	known("private key", "PRIVATE KEY", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\[nr])*[A-Za-z-]+: [^\n\\]*)*`+
 		`[A-Za-z0-9+/=\s\\"',>#|*]*(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?`),
-	known("AWS key", "", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`),
-	known("GitHub token", "gh", `\bgh[pousr]_[A-Za-z0-9]{36,255}`),
+	known("AWS key", "AKIA|ASIA|ABIA|ACCA", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`),
+	known("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", `\bgh[pousr]_[A-Za-z0-9]{36,255}`),
 	known("GitHub token", "github_pat_", `\bgithub_pat_[A-Za-z0-9_]{22,255}`),
 	known("GitLab token", "glpat-", `\bglpat-[A-Za-z0-9_.-]{20,}`),
-	known("Slack token", "x", `\b(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,}`),
+	known("Slack token", "xox|xapp-", `\b(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,}`),
 	known("Slack webhook", "hooks.slack.com", `https://hooks\.slack\.com/[a-z]+/[A-Za-z0-9/_-]{20,}`),
 	known("Anthropic key", "sk-ant-", `\bsk-ant-[A-Za-z0-9_-]{20,}`),
 	known("OpenAI key", "sk-", `\bsk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})`),
 	known("Google key", "AIza", `\bAIza[A-Za-z0-9_-]{35}`),
 	known("Google token", "ya29.", `\bya29\.[A-Za-z0-9_-]{20,}`),
 	known("Google secret", "GOCSPX-", `\bGOCSPX-[A-Za-z0-9_-]{28}`),
-	known("Stripe key", "k_", `\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}`),
+	known("Stripe key", "k_live_|k_test_", `\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}`),
 	known("npm token", "npm_", `\bnpm_[A-Za-z0-9]{36}`),
 	known("PyPI token", "pypi-", `\bpypi-[A-Za-z0-9_-]{50,}`),
 	known("Hugging Face token", "hf_", `\bhf_[A-Za-z0-9]{30,}`),
 	known("SendGrid key", "SG.", `\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`),
 	known("JWT", "eyJ", `\beyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`),
 	known("URL password", "://", `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@`),
-	known("authorization", "", `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|token|digest|negotiate)\s+)?([^\s"'\\]{6,})`),
-	known("authorization", "", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`),
-	known(kindSet, "=", `(?im)^\s*(?:export\s+|set\s+)?[a-z0-9_.-]*`+names+`=([^\s"'`+"`"+`]{4,})`),
-	known(kindSet, `"`, `(?i)`+names+set+`"((?:[^"\\\n]|\\[^\n])+)"`),
-	known(kindSet, `'`, `(?i)`+names+set+`'((?:[^'\\\n]|\\[^\n])+)'`),
-	known(kindSet, "", `(?i)`+names+set+`(?:\\["'])?([^\s"'`+"`"+`\\,;&(){}\[\]<>$]{4,}[({\[]?)`),
+	known("authorization", "authorization", `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|token|digest|negotiate)\s+)?([^\s"'\\]{6,})`),
+	known("authorization", "bearer", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`),
+	known(kindSet, hintSet, `(?im)^\s*(?:export\s+|set\s+)?[a-z0-9_.-]*`+names+`=([^\s"'`+"`"+`]{4,})`),
+	known(kindSet, hintSet, `(?i)`+names+`(?:\\?["'])?[ \t]*(?:=>|:=|[:=])[ \t]*`+
+		`(?:"((?:[^"\\\n]|\\[^\n])+)"|'((?:[^'\\\n]|\\[^\n])+)'|(?:\\["'])?([^\s"'`+"`"+`\\,;&(){}\[\]<>$]{4,}[({\[]?))`),
 }
 
 // noSecret is what is set where no secret is: types, placeholders, what stands for a value, code, and marks.
@@ -67,7 +66,7 @@ var noSecret = regexp.MustCompile(`(?i)^(?:\[redacted.*|[*x.]+|<.*>|\$.*|\{\{.*|
 var setName = regexp.MustCompile(`(?i)` + names + `$`)
 
 func known(kind, hint, re string) rule {
-	r := rule{kind: kind, hint: hint, re: regexp.MustCompile(re)}
+	r := rule{kind: kind, hint: strings.Split(strings.ToLower(hint), "|"), re: regexp.MustCompile(re)}
 	if r.re.NumSubexp() > 0 { // it goes by what is around the secret
 		r.not = noSecret
 	}
@@ -85,17 +84,20 @@ func (r *Redactor) isSet(name, value string) bool {
 		lo.SomeBy(r.rules, func(r rule) bool { return r.kind == kindSet })
 }
 
-// replace puts marks in the place of what the rule finds.
-func (r rule) replace(text string, counts Counts) string {
-	if !strings.Contains(text, r.hint) {
+// replace puts marks in the place of what the rule finds. Lower is the text in lower case.
+func (r rule) replace(text, lower string, counts Counts) string {
+	if len(r.hint) > 0 && !lo.SomeBy(r.hint, func(hint string) bool { return strings.Contains(lower, hint) }) {
 		return text
 	}
 	var b strings.Builder
 	end := 0
 	for _, at := range r.re.FindAllStringSubmatchIndex(text, -1) {
 		from, to := at[0], at[1]
-		if len(at) > 2 && at[2] >= 0 {
-			from, to = at[2], at[3]
+		for group := 2; group < len(at); group += 2 {
+			if at[group] >= 0 {
+				from, to = at[group], at[group+1]
+				break
+			}
 		}
 		if from == to || r.not != nil && r.not.MatchString(text[from:to]) {
 			continue
