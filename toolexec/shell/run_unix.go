@@ -12,12 +12,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/samber/lo"
 	"golang.org/x/sys/unix"
 )
 
 const (
-	// settling is how long output may still come from processes that a shell left behind, when it has exited.
+	// settling is how long processes may take to end by themselves when their shell has exited.
 	settling = 100 * time.Millisecond
 	// killing is how long processes may take to be gone after SIGKILL.
 	killing = 2 * time.Second
@@ -51,7 +50,7 @@ func (s *Shell) run(ctx context.Context, c Command) (r Result, err error) {
 		go o.read()
 	}
 
-	r = Result{Ended: s.await(ctx, family, outputs[:], c.Timeout), Timeout: c.Timeout, MaxProcesses: family.most}
+	r = Result{Ended: s.await(ctx, family, c.Timeout), Timeout: c.Timeout, MaxProcesses: family.most}
 	grace := s.config.Grace
 	switch r.Ended {
 	case Exited:
@@ -78,9 +77,9 @@ func (s *Shell) run(ctx context.Context, c Command) (r Result, err error) {
 	return r, nil
 }
 
-// await waits for the end of a command, or for a reason to end it. What a shell leaves behind may still write for a
-// moment: bash does not wait for a process in >(…).
-func (s *Shell) await(ctx context.Context, f *family, outputs []*output, limit time.Duration) Ending {
+// await waits for the end of a command, or for a reason to end it. What a shell leaves behind has a moment to end by
+// itself: bash does not wait for a process in >(…).
+func (s *Shell) await(ctx context.Context, f *family, limit time.Duration) Ending {
 	timer, ticker := time.NewTimer(limit), time.NewTicker(counting)
 	defer timer.Stop()
 	defer ticker.Stop()
@@ -90,6 +89,7 @@ func (s *Shell) await(ctx context.Context, f *family, outputs []*output, limit t
 		select {
 		case <-exited:
 			exited, settled = nil, time.Now().Add(settling)
+			timer.Stop() // it was in time
 		case <-ctx.Done():
 			return Cancelled
 		case <-timer.C:
@@ -99,7 +99,7 @@ func (s *Shell) await(ctx context.Context, f *family, outputs []*output, limit t
 		switch {
 		case f.overran():
 			return Overran
-		case exited == nil && (ended(outputs) || time.Now().After(settled) || len(f.members()) == 0):
+		case exited == nil && (time.Now().After(settled) || len(f.members()) == 0):
 			return Exited
 		}
 	}
@@ -173,18 +173,6 @@ func (o *output) finish(deadline time.Time) (held bool) {
 	_ = o.reader.SetReadDeadline(deadline)
 	<-o.done
 	return o.held
-}
-
-// ended reports whether all streams have ended.
-func ended(outputs []*output) bool {
-	return lo.EveryBy(outputs, func(o *output) bool {
-		select {
-		case <-o.done:
-			return true
-		default:
-			return false
-		}
-	})
 }
 
 // close closes what is open.
