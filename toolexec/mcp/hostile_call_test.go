@@ -17,6 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/toolexec"
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
@@ -172,7 +175,25 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 		r := answer(t, t.Context(), c, "mcp__bad__echo", "{}")
 		assert.Contains(t, r.Text(), "the client was closed: connect anew")
 		assert.NoError(t, c.Close())
+		_, err = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		assert.ErrorIs(t, err, syscall.ECHILD, "a child is left, alive or a zombie")
 	}
+}
+
+func TestProgressWithoutEnd(t *testing.T) {
+	s := hostile(t, "")
+	s.Policy.Timeout = time.Second
+	c := connect(t, s)
+	recorder := agenttest.Record()
+	a := builder.New().WithDriver(agenttest.Script(agenttest.Call("mcp__bad__flood", "{}"), agenttest.Say("done"))).
+		WithObserver(recorder).With(capability.UseTools(c.Tools()...)).Build().MustGet()
+	final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, "done", final.Answer())
+	reports := agenttest.Of[mcp.ProgressReported](recorder)
+	assert.NotEmpty(t, reports)
+	assert.LessOrEqual(t, len(reports), 1000)
+	assert.Equal(t, "on it", reports[0].Message)
 }
 
 // What has left the process group is not ours to end; that it holds the pipes open holds up nothing.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -113,7 +114,11 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	resp.Body = &capped{ReadCloser: resp.Body, left: e.most * maxNoise, done: done}
+	most := e.most
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		most *= maxNoise
+	}
+	resp.Body = &capped{ReadCloser: resp.Body, left: most, done: done}
 	forgotten := r.Header.Get("Mcp-Session-Id") != "" && r.Method != http.MethodDelete && isForgotten(resp)
 	if forgotten {
 		e.gone.Store(true)

@@ -132,6 +132,6 @@ func closesWithin(c <-chan struct{}, d time.Duration) bool {
 	case <-c:
 		return true
 	case <-timer.C:
-		return false
+		return isClosed(c)
 	}
 }

@@ -1,0 +1,29 @@
+package mcp
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The pause between reconnects doubles up to a minute, and a call that succeeds ends it.
+func TestThePauseBetweenReconnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Client{}
+		for _, want := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60} {
+			c.failed()
+			assert.Equal(t, want*time.Second, max(0, time.Until(c.notBefore)))
+		}
+		_, err := c.session(t.Context())
+		require.EqualError(t, err, "it failed 14 times in a row, and is left alone for 1m0s: do something else until then")
+		time.Sleep(30 * time.Second)
+		_, err = c.session(t.Context())
+		require.ErrorContains(t, err, "left alone for 30s")
+		c.worked()
+		c.failed()
+		assert.LessOrEqual(t, time.Until(c.notBefore), time.Duration(0))
+	})
+}
