@@ -14,7 +14,7 @@
 // # What is written
 //
 //	run_started   a run has let its input in
-//	tool_call     a call is about to run; written before it does
+//	tool_call     the hooks let a call through; written before anything runs
 //	tool_result   a call was answered: executed, failed, mocked or not executed, and why
 //	decision      a hook denied, stopped, asked, mocked, rewrote, replaced, withheld, or made the run go on
 //	run_ended     a run has ended, however it did: status, who stopped it, what it used
@@ -34,8 +34,9 @@
 //
 // # Order
 //
-// tool_call is written by a control that is asked last at PreToolUse, so that it is
-// not there for a call that was denied; tool_result by one that is asked last at
+// tool_call is written by a control that is asked last at PreToolUse: no tool runs
+// without one, and there is none for a call that a hook denied. A call that a hook
+// answers, or that a person says no to, has one; its tool_result says so. tool_result by one that is asked last at
 // PostToolUse, and there is one for every call. Priority has their numbers: a hook of
 // yours beyond them is not seen.
 //
