@@ -17,7 +17,7 @@
 // Each command has a shell of its own: a directory it changed to, a variable it set
 // and a job it started are gone with the next one. It begins in Config.Dir, reads
 // nothing on its standard input, and has no terminal, so that what would ask for a
-// password fails.
+// password fails. No other file of this program is open in it.
 //
 // Of the environment of this program it gets what DefaultEnv names and nothing else:
 // keys of model services stay here, unless Config.Env names them. The tool adds

@@ -175,3 +175,22 @@ func TestNobodyWaitsForAPipe(t *testing.T) {
 	require.NoError(t, os.WriteFile(fifo, []byte("\n"), 0o600))
 	require.NoError(t, helper.Wait())
 }
+
+// A command has nothing of this program open but its three streams; not even what this program was given.
+func TestOpenFiles(t *testing.T) {
+	inherited, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer inherited.Close()
+	fd, err := syscall.Dup(int(inherited.Fd())) // without close-on-exec, as what comes from outside
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, syscall.Close(fd)) }()
+	s := newShell(t, nil)
+	assert.Equal(t, "exit code 0\nstdout:\n0\n1\n2", run(t, s, "ls /proc/$$/fd; true").String())
+	assert.Equal(t, "exit code 0\nstdout:\n/dev/null", run(t, s, "readlink /proc/$$/fd/0; true").String())
+}
+
+func TestAnotherShell(t *testing.T) {
+	parts.Command(t, "dash", "install dash")
+	s := newShell(t, func(c *shell.Config) { c.Shell = "dash" })
+	assert.Equal(t, "exit code 3\nstdout:\ndash 0", run(t, s, `echo "$0 $#"; exit 3`).String())
+}

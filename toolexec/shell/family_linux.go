@@ -26,8 +26,16 @@ type family struct {
 	bred bool
 }
 
-// starter waits until the limits are set, then becomes the shell that runs the command.
-const starter = `read -r _ <&3 && exec "$0" -c "$1" bash 3<&-`
+// starter waits until the limits are set, closes what this program was given open by whoever started it, and becomes
+// the shell that runs the command. A shell other than bash, which may not know numbers of several digits, closes nothing.
+const starter = `read -r _ <&3 || exit
+if [ -n "$BASH_VERSION" ]; then
+	for fd in /proc/self/fd/*; do
+		fd=${fd##*/}
+		[ "$fd" -lt 3 ] || eval "exec $fd<&-"
+	done
+fi
+exec "$0" -c -- "$1" "${0##*/}" 3<&-`
 
 // start starts a command under its limits.
 func (s *Shell) start(cmd *exec.Cmd, text string) (*family, error) {

@@ -5,6 +5,7 @@ package shell
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +23,7 @@ type family struct {
 
 // start starts a command.
 func (s *Shell) start(cmd *exec.Cmd, text string) (*family, error) {
-	cmd.Args = []string{s.config.Shell, "-c", text, "bash"}
+	cmd.Args = []string{s.config.Shell, "-c", "--", text, filepath.Base(s.config.Shell)}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

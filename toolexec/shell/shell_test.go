@@ -48,6 +48,8 @@ func TestWhatIsTold(t *testing.T) {
 		"kill -SEGV $$":                     "killed by SIGSEGV\nno output",
 		"no-such-program-anywhere":          "exit code 127\nstderr:\nbash: line 1: no-such-program-anywhere: command not found",
 		"if":                                "exit code 2\nstderr:\nbash: -c: line 2: syntax error: unexpected end of file",
+		"-x":                                "exit code 127\nstderr:\nbash: line 1: -x: command not found",
+		"--version; echo $?":                "exit code 0\nstdout:\n127\nstderr:\nbash: line 1: --version: command not found",
 		"cat":                               "exit code 0\nno output",
 		"read -r x </dev/tty || exit 9":     "exit code 9\nstderr:\nbash: line 1: /dev/tty: No such device or address",
 		"echo \"$0 $# $-\"":                 "exit code 0\nstdout:\nbash 0 hBc",
