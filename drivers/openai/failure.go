@@ -187,7 +187,7 @@ func excerpt(said string) string {
 }
 
 func requestID(h http.Header) string {
-	return cmp.Or(h.Get("X-Request-ID"), h.Get("Request-ID"))
+	return cmp.Or(h.Get("X-Request-ID"), h.Get("Request-Id"))
 }
 
 // redact takes the driver's secrets out of a text.

@@ -118,3 +118,21 @@ func TestContentThatIsNotText(t *testing.T) {
 	require.ErrorContains(t, err, "the reply's content is not text")
 	assert.Equal(t, agent.KindBrokenStream, agent.KindOf(err))
 }
+
+// TestStreamsThatAreNone: what a stream lacks, or has too much.
+func TestStreamsThatAreNone(t *testing.T) {
+	for name, c := range map[string]struct{ body, says string }{
+		"nothing":          {"data: [DONE]\n\n", "there was nothing in it"},
+		"no end":           {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n", "it ended before its end"},
+		"a list of parts":  {"data: {\"choices\":[{\"delta\":{\"content\":[]}}]}\n\n", "the reply's content is not text"},
+		"a nameless call":  {"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\"}]}}]}\n\ndata: [DONE]\n\n", "tool call 0 of the reply has no name"},
+		"another choice":   {"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n", "there was nothing in it"},
+		"an error as text": {"data: {\"error\":\"out of memory\"}\n\n", "the call failed: out of memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			endpoint := modeltest.Golden(t, modeltest.SSE(c.body))
+			err := newDriver(t, endpoint.URL).Stream(t.Context(), agent.NewState(agent.UserText("hello")), func(agent.Delta) {}).Error()
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}

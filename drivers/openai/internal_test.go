@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/openai/openai-go/v3/packages/respjson"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -125,6 +126,29 @@ func TestTextInPieces(t *testing.T) {
 	assert.Empty(t, p.add("\xe2\x82"))
 	assert.Equal(t, "\uFFFD", p.end())
 	assert.Equal(t, "a\uFFFDb\uFFFD", p.String())
+}
+
+// TestRepliesHaveALimit: a service that never ends fills no memory.
+func TestRepliesHaveALimit(t *testing.T) {
+	endless := &capped{io.NopCloser(strings.NewReader(strings.Repeat("x", 100))), 60}
+	text, err := io.ReadAll(endless)
+	assert.Len(t, text, 60)
+	require.EqualError(t, err, "it is longer than 256 MB")
+	_, err = driverFor(t).readWhole(&asking{}, &http.Response{Body: &capped{io.NopCloser(strings.NewReader("{}")), 1}}, nil)
+	require.EqualError(t, err, "reading the reply: it is longer than 256 MB")
+}
+
+// TestHalfACharacterAtTheEnd: what was held back is told of when nothing follows.
+func TestHalfACharacterAtTheEnd(t *testing.T) {
+	var told string
+	r := reply{emit: func(d agent.Delta) { told += d.Text + "|" + d.Call.Arguments + "|" }}
+	r.call(0, "a", "x", "1\xe2")
+	require.NoError(t, r.say("2\xe2", respjson.Field{}, "", nil))
+	step, err := driverFor(t).step(&asking{}, &r)
+	require.NoError(t, err)
+	assert.Equal(t, "|1|2||\uFFFD|||\uFFFD|", told)
+	assert.Equal(t, "2\uFFFD", step.Message.Text())
+	assert.Equal(t, "1\uFFFD", step.Message.Call(0).Arguments)
 }
 
 func driverFor(t testing.TB) *Driver {

@@ -58,7 +58,7 @@ func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)
 		return agent.Step{}, err
 	}
 	for i, call := range m.ToolCalls {
-		r.call(int64(i), call.ID, call.Function.Name, argumentsOf(call.Function.Arguments, call.Function.JSON.Arguments))
+		r.call(int64(i), call.ID, call.Function.Name, call.Function.Arguments)
 	}
 	return d.step(a, &r)
 }
@@ -131,14 +131,6 @@ func (r *reply) call(index int64, id, name, arguments string) {
 		c.told = true
 		r.tell(agent.Delta{Call: agent.ToolCall{ID: c.id, Name: name, Arguments: c.arguments.String()}, CallIndex: place})
 	}
-}
-
-// argumentsOf is a call's arguments as text. Some services give the object itself.
-func argumentsOf(text string, raw respjson.Field) string {
-	if text == "" && len(raw.Raw()) > 0 && raw.Raw()[0] == '{' {
-		return raw.Raw()
-	}
-	return text
 }
 
 func (r *reply) tell(d agent.Delta) {

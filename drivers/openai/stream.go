@@ -67,7 +67,7 @@ func (r *reply) add(c openai.ChatCompletionChunk) error {
 			return err
 		}
 		for _, call := range m.ToolCalls {
-			r.call(call.Index, call.ID, call.Function.Name, argumentsOf(call.Function.Arguments, call.Function.JSON.Arguments))
+			r.call(call.Index, call.ID, call.Function.Name, call.Function.Arguments)
 		}
 	}
 	return nil
