@@ -69,12 +69,12 @@
 // as pause_turn, keep the service's name.
 //
 // Next streams, too, where a reply may be longer than 21,333 tokens, which is what
-// ten minutes are enough for: the service does not answer such requests otherwise.
+// ten minutes are enough for: the service wants such replies streamed.
 // A stream that says nothing more is waited for until the context ends.
 //
 // # Cost
 //
 // ListPrices has what Anthropic asks, and is used for api.anthropic.com alone. Cost
-// is unknown for models that it lacks, in fast mode, and where the service searched
-// the web.
+// is unknown for models that it lacks, in fast mode, where the service searched the
+// web, and where it does not say what was used.
 package anthropic

@@ -245,8 +245,9 @@ func TestPrices(t *testing.T) {
 		`{"input_tokens":0,"cache_creation_input_tokens":1000000,"output_tokens":0}`:                     mo.Some(2.5),
 		`{"cache_creation_input_tokens":1000000,"cache_creation":{"ephemeral_1h_input_tokens":1000000}}`: mo.Some(4.0),
 		`{"input_tokens":1000000,"inference_geo":"us"}`:                                                  mo.Some(2.2),
-		`{"input_tokens":1000000,"speed":"fast"}`:                                                        mo.None[float64](),
-		`{"input_tokens":1000000,"server_tool_use":{"web_search_requests":1}}`:                           mo.None[float64](),
+		`{}`: mo.None[float64](),
+		`{"input_tokens":1000000,"speed":"fast"}`:                              mo.None[float64](),
+		`{"input_tokens":1000000,"server_tool_use":{"web_search_requests":1}}`: mo.None[float64](),
 	} {
 		body := strings.Replace(strings.Replace(good, `{"input_tokens":9,"output_tokens":3}`, usage, 1), "claude-test", "claude-sonnet-5-5", 1)
 		d := newDriver(t, modeltest.Golden(t, modeltest.Body(200, "application/json", body)).URL, func(c *anthropic.Config) {

@@ -15,38 +15,33 @@ import (
 )
 
 // partBlock is a part of what a user or a tool says: a text, an image or a document
-// block, or nil for what is left away (blank text, another's reasoning).
-func (d *Driver) partBlock(p agent.Part) (any, error) {
+// block. It is omitted for what is left out: blank text, another's reasoning.
+func (d *Driver) partBlock(p agent.Part) (block sdk.ContentBlockParamUnion, err error) {
 	if mediaType, data, ok := dataURL(p.URL); ok {
 		p.URL, p.MediaType, p.Data = "", mediaType, data
 	}
-	switch p.Kind {
-	case agent.PartText:
-		if blank(p.Text) {
-			return nil, nil
-		}
-		return &sdk.TextBlockParam{Text: p.Text}, nil
-	case agent.PartImage:
-		if !d.features.Images {
-			return nil, errors.New("there is an image, and the model sees none")
-		}
-		return imageBlock(p)
-	case agent.PartFile:
-		if !d.features.Files {
-			return nil, fmt.Errorf("there is the file %q, and the model reads none", p.Name)
-		}
-		return documentBlock(p)
+	switch {
+	case p.Kind == agent.PartText && !blank(p.Text):
+		block.OfText = &sdk.TextBlockParam{Text: p.Text}
+	case p.Kind == agent.PartImage && !d.features.Images:
+		return block, errors.New("there is an image, and the model sees none")
+	case p.Kind == agent.PartImage:
+		block.OfImage, err = imageBlock(p)
+	case p.Kind == agent.PartFile && !d.features.Files:
+		return block, fmt.Errorf("there is the file %q, and the model reads none", p.Name)
+	case p.Kind == agent.PartFile:
+		block.OfDocument, err = documentBlock(p)
 	}
-	return nil, nil
+	return block, err
 }
 
-func imageBlock(p agent.Part) (any, error) {
+func imageBlock(p agent.Part) (*sdk.ImageBlockParam, error) {
 	image := &sdk.ImageBlockParam{}
 	switch {
 	case p.URL != "":
 		image.Source.OfURL = &sdk.URLImageSourceParam{URL: p.URL}
 	case !strings.HasPrefix(p.MediaType, "image/"):
-		return nil, fmt.Errorf("an image has the media type %q: it must be one of image/png, image/jpeg, image/gif, image/webp", p.MediaType)
+		return nil, fmt.Errorf("an image has the media type %q: it must be image/png, image/jpeg, image/gif or image/webp", p.MediaType)
 	default:
 		image.Source.OfBase64 = &sdk.Base64ImageSourceParam{
 			Data: base64.StdEncoding.EncodeToString([]byte(p.Data)), MediaType: sdk.Base64ImageSourceMediaType(p.MediaType),
@@ -55,7 +50,7 @@ func imageBlock(p agent.Part) (any, error) {
 	return image, nil
 }
 
-func documentBlock(p agent.Part) (any, error) {
+func documentBlock(p agent.Part) (*sdk.DocumentBlockParam, error) {
 	document := &sdk.DocumentBlockParam{}
 	if p.Name != "" {
 		document.Title = param.NewOpt(p.Name)
@@ -94,12 +89,8 @@ func dataURL(url string) (mediaType string, data agent.Bytes, ok bool) {
 const opaque = "anthropic:"
 
 // keep is a part for a block that goes back as it came.
-func keep(text string, calls int, block any) agent.Part {
-	raw, err := json.Marshal(block)
-	if err != nil {
-		return agent.Reasoning(text, "")
-	}
-	return agent.Reasoning(text, opaque+strconv.Itoa(calls)+":"+string(raw))
+func keep(text string, calls int, block json.RawMessage) agent.Part {
+	return agent.Reasoning(text, opaque+strconv.Itoa(calls)+":"+string(block))
 }
 
 // keptBlock is the block that a part was kept for, and how many calls stand before
@@ -109,17 +100,17 @@ func keptBlock(p agent.Part) (block sdk.ContentBlockParamUnion, calls int, ok bo
 	if !ok {
 		return block, 0, false
 	}
-	before, raw, ok := strings.Cut(rest, ":")
+	before, raw, _ := strings.Cut(rest, ":")
 	calls, err := strconv.Atoi(before)
-	if !ok || err != nil || !isObject(raw) {
+	var fields map[string]json.RawMessage
+	if err != nil || json.Unmarshal([]byte(raw), &fields) != nil || fields == nil {
 		return block, 0, false
 	}
-	var thinking struct {
-		Type      string `json:"type"`
-		Signature string `json:"signature"`
+	if string(fields["type"]) != `"thinking"` {
+		return param.Override[sdk.ContentBlockParamUnion](json.RawMessage(raw)), calls, true
 	}
-	if json.Unmarshal([]byte(raw), &thinking) == nil && thinking.Type == "thinking" {
-		return sdk.NewThinkingBlock(thinking.Signature, p.Text), calls, true
+	if fields["thinking"], err = json.Marshal(p.Text); err != nil {
+		return block, 0, false
 	}
-	return param.Override[sdk.ContentBlockParamUnion](json.RawMessage(raw)), calls, true
+	return param.Override[sdk.ContentBlockParamUnion](fields), calls, true
 }

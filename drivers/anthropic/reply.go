@@ -103,10 +103,9 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 		case "tool_use":
 			calls = append(calls, agent.ToolCall{ID: b.ID, Name: b.Name, Arguments: b.arguments()})
 		case "thinking":
-			signed := map[string]string{"type": b.Type, "signature": b.Signature}
-			parts = append(parts, keep(b.Thinking+string(b.more), len(calls), signed))
+			parts = append(parts, keep(b.Thinking+string(b.more), len(calls), b.kept()))
 		default: // redacted thinking, what tools of the service did, what is yet to come
-			parts = append(parts, keep("", len(calls), b.whole()))
+			parts = append(parts, keep("", len(calls), b.kept()))
 		}
 	}
 	if r.model == "" {
@@ -118,22 +117,27 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	}
 }
 
-// whole is a block of a kind that has no part of its own, with the input that a stream
-// brought for it.
-func (b *block) whole() json.RawMessage {
-	if !json.Valid(b.more) {
-		return b.raw
-	}
+// kept is a block as it goes back: as it came, with the signature or the input that a
+// stream brought for it, and without the text of thinking, which its part has.
+func (b *block) kept() json.RawMessage {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(b.raw, &fields) != nil {
+	if json.Unmarshal(b.raw, &fields) != nil || fields == nil {
 		return b.raw
 	}
-	fields["input"] = b.more
-	whole, err := json.Marshal(fields)
+	switch signature, err := json.Marshal(b.Signature); {
+	case err == nil && b.Type == "thinking":
+		delete(fields, "thinking")
+		fields["signature"] = signature
+	case json.Valid(b.more):
+		fields["input"] = b.more
+	default:
+		return b.raw
+	}
+	raw, err := json.Marshal(fields)
 	if err != nil {
 		return b.raw
 	}
-	return whole
+	return raw
 }
 
 // finishReason translates why the model stopped. What has no word here keeps the
@@ -176,7 +180,7 @@ func cost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usage) mo
 	price, known := prices.Of(model).Get()
 	sum, priced := prices.Cost(model, used).Get()
 	switch {
-	case !known || !priced, u.Speed == sdk.UsageSpeedFast, u.ServerToolUse.WebSearchRequests > 0:
+	case !known || !priced, used.Tokens() == 0, u.Speed == sdk.UsageSpeedFast, u.ServerToolUse.WebSearchRequests > 0:
 		return mo.None[float64]()
 	case price.Over != nil && used.InputTokens > price.OverTokens:
 		price = *price.Over

@@ -120,7 +120,7 @@ func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 	case agent.RoleSystem:
 		blocks = []sdk.ContentBlockParamUnion{sdk.NewTextBlock("<system>\n" + m.Text() + "\n</system>")}
 	case agent.RoleUser:
-		blocks, err = d.userBlocks(m)
+		blocks, err = d.saidBlocks(m)
 	default:
 		return nil, fmt.Errorf("the role %q is not known", m.Role())
 	}
@@ -137,21 +137,16 @@ func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 // blank reports whether a text says nothing: the service refuses such blocks.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// userBlocks is what a user says.
-func (d *Driver) userBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
+// saidBlocks is what a user or a tool says, without what says nothing.
+func (d *Driver) saidBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, p := range m.Content().Parts() {
 		block, err := d.partBlock(p)
 		if err != nil {
 			return nil, err
 		}
-		switch b := block.(type) {
-		case *sdk.TextBlockParam:
-			blocks = append(blocks, sdk.ContentBlockParamUnion{OfText: b})
-		case *sdk.ImageBlockParam:
-			blocks = append(blocks, sdk.ContentBlockParamUnion{OfImage: b})
-		case *sdk.DocumentBlockParam:
-			blocks = append(blocks, sdk.ContentBlockParamUnion{OfDocument: b})
+		if !param.IsOmitted(block) {
+			blocks = append(blocks, block)
 		}
 	}
 	return blocks, nil
@@ -159,20 +154,14 @@ func (d *Driver) userBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, erro
 
 // resultBlocks is the answer to a call.
 func (d *Driver) resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
+	said, err := d.saidBlocks(m)
+	if err != nil {
+		return nil, err
+	}
 	result := &sdk.ToolResultBlockParam{ToolUseID: wireID(m.CallID())}
-	for _, p := range m.Content().Parts() {
-		block, err := d.partBlock(p)
-		if err != nil {
-			return nil, err
-		}
-		switch b := block.(type) {
-		case *sdk.TextBlockParam:
-			result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: b})
-		case *sdk.ImageBlockParam:
-			result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfImage: b})
-		case *sdk.DocumentBlockParam:
-			result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfDocument: b})
-		}
+	for _, b := range said {
+		content := sdk.ToolResultBlockParamContentUnion{OfText: b.OfText, OfImage: b.OfImage, OfDocument: b.OfDocument}
+		result.Content = append(result.Content, content)
 	}
 	if m.IsError() {
 		result.IsError = param.NewOpt(true)
