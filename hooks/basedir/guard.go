@@ -34,11 +34,11 @@ func Guard(dir string, o Options) (hooks.Hook, error) {
 	}
 	g := guard{Options: o}
 	for _, dir := range append([]string{dir}, o.Also...) {
-		real, err := realDir(dir)
+		actual, err := realDir(dir)
 		if err != nil {
 			return hooks.Hook{}, fmt.Errorf("guarding base directory %q: %w", dir, err)
 		}
-		g.dirs = append(g.dirs, real)
+		g.dirs = append(g.dirs, actual)
 	}
 	name := lo.CoalesceOrEmpty(o.Name, "base-dir")
 	return hooks.On(hooks.AtPreToolUse, name, g.ask).WithPriority(hooks.PriorityGuard), nil
@@ -53,14 +53,14 @@ func realDir(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(abs)
+	actual, err := filepath.EvalSymlinks(abs)
 	if err != nil {
 		return "", err
 	}
-	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+	if info, err := os.Stat(actual); err != nil || !info.IsDir() {
 		return "", lo.Ternary(err != nil, err, errors.New("it is not a directory"))
 	}
-	return real, nil
+	return actual, nil
 }
 
 type guard struct {

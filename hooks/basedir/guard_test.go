@@ -177,9 +177,9 @@ func TestWhatIsAllowedIsInside(t *testing.T) {
 		if !filepath.IsAbs(path) {
 			opened = dir + "/" + path // not cleaned: the system goes through links before it goes up
 		}
-		real, err := filepath.EvalSymlinks(opened)
-		if err == nil && real != dir && !strings.HasPrefix(real, dir+"/") {
-			rt.Fatalf("%q leads to %s", path, real)
+		actual, err := filepath.EvalSymlinks(opened)
+		if err == nil && actual != dir && !strings.HasPrefix(actual, dir+"/") {
+			rt.Fatalf("%q leads to %s", path, actual)
 		}
 	})
 }

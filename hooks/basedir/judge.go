@@ -31,12 +31,12 @@ func (g guard) judge(path string) string {
 			return problem
 		}
 		for _, p := range lo.Uniq([]string{abs, filepath.Clean(abs)}) { // link/.. is not where link is
-			real, err := resolve(p)
+			actual, err := resolve(p)
 			if err != nil {
 				return fmt.Sprintf("cannot be judged: %v", err)
 			}
-			if !lo.SomeBy(g.dirs, func(dir string) bool { return isBelow(dir, real) }) {
-				return "lies outside of " + g.dirs[0] + lo.Ternary(real == filepath.Clean(abs), "", ": it leads to "+real)
+			if !lo.SomeBy(g.dirs, func(dir string) bool { return isBelow(dir, actual) }) {
+				return "lies outside of " + g.dirs[0] + lo.Ternary(actual == filepath.Clean(abs), "", ": it leads to "+actual)
 			}
 		}
 	}

@@ -24,5 +24,5 @@ func kernels(f *os.File) bool {
 		0xcafe4a11, // bpf
 		0xde5e81e4, // efivarfs
 		0x62656570, // configfs
-	}, int64(uint32(s.Type)))
+	}, int64(s.Type)&0xffffffff) //nolint:unconvert // it has 32 bits on some machines, and a sign
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -50,12 +51,18 @@ func get(t *testing.T, path string) string {
 	return string(content)
 }
 
+var executors sync.Map // of trees: making one takes longer than using it
+
 // call calls a tool of the tree as an agent would.
 func call(t testing.TB, tree *files.Tree, tool, arguments string) *agent.ToolResult {
 	t.Helper()
-	box, err := toolexec.NewToolbox(tree.Tools()...)
-	require.NoError(t, err)
-	x := toolexec.NewExecutor(box, toolexec.Options{})
+	made, ok := executors.Load(tree)
+	if !ok {
+		box, err := toolexec.NewToolbox(tree.Tools()...)
+		require.NoError(t, err)
+		made, _ = executors.LoadOrStore(tree, toolexec.NewExecutor(box, toolexec.Options{}))
+	}
+	x := made.(agent.Executor)
 	p, err := x.Prepare(context.Background(), agent.State{}, &agent.ToolCall{ID: "1", Name: tool, Arguments: arguments}).Get()
 	require.NoError(t, err)
 	r, err := x.Execute(context.Background(), agent.State{}, p).Get()
@@ -63,20 +70,19 @@ func call(t testing.TB, tree *files.Tree, tool, arguments string) *agent.ToolRes
 	return r
 }
 
-// callRapid is call inside of a property, and gives the text.
-func callRapid(t *rapid.T, tree *files.Tree, tool, arguments string) string {
-	for _, tl := range tree.Tools() {
-		if tl.Spec().Name != tool {
-			continue
+// callers makes callers of the tools of a tree, which give the text of the answer.
+func callers(tree *files.Tree) map[string]func(arguments string) string {
+	return lo.SliceToMap(tree.Tools(), func(tool toolexec.Tool) (string, func(string) string) {
+		return tool.Spec().Name, func(arguments string) string {
+			body, err := tool.Prepare(arguments)
+			if err != nil {
+				return err.Error()
+			}
+			out, err := body.Run(context.Background(), toolexec.Call{})
+			if err != nil {
+				return err.Error()
+			}
+			return out.Content.Text()
 		}
-		body, err := tl.Prepare(arguments)
-		if err != nil {
-			return err.Error()
-		}
-		out, err := body.Run(context.Background(), toolexec.Call{})
-		require.NoError(t, err)
-		return out.Content.Text()
-	}
-	t.Fatalf("no tool %s", tool)
-	return ""
+	})
 }

@@ -96,7 +96,7 @@ func (t *Tree) missed(ctx context.Context, err error, name string) error {
 	})
 	if len(near) == 0 { // the right name in another directory
 		w := &walk{tree: t, left: 2000}
-		_ = w.below(ctx, ".", 0, func(name string, d fs.DirEntry) error {
+		_ = w.below(ctx, ".", 0, func(name string, _ fs.DirEntry) error {
 			if strings.EqualFold(path.Base(name), base) {
 				near = append(near, name)
 			}

@@ -65,7 +65,7 @@ func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
 		return Excerpt{}, t.missed(ctx, failed(op, in.Path, err), name)
 	}
 	defer f.Close()
-	e := Excerpt{Path: name, First: max(1, in.Offset), Size: info.Size()}
+	e := reading{Excerpt{Path: name, First: max(1, in.Offset), Size: info.Size()}}
 	err = e.read(io.LimitReader(until{ctx, f}, e.Size), in.Limit, t.config.MaxReadBytes, e.Size <= int64(t.config.MaxWriteBytes))
 	switch {
 	case ctx.Err() != nil:
@@ -73,11 +73,14 @@ func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
 	case err != nil:
 		return Excerpt{}, failed(op, in.Path, err)
 	}
-	return e, nil
+	return e.Excerpt, nil
 }
 
+// reading is an excerpt that is being read.
+type reading struct{ Excerpt }
+
 // read reads as many lines as fit, and if whole is set the rest of the file too, to count and hash it.
-func (e *Excerpt) read(from io.Reader, limit, most int, whole bool) error {
+func (e *reading) read(from io.Reader, limit, most int, whole bool) error {
 	sum := sha256.New()
 	if whole {
 		from = io.TeeReader(from, sum)
@@ -118,7 +121,7 @@ func binary(head []byte) bool {
 }
 
 // add adds a line to the text, or as much of it as may be kept.
-func (e *Excerpt) add(text *strings.Builder, line []byte, keep int) {
+func (e *reading) add(text *strings.Builder, line []byte, keep int) {
 	long := len(line) > keep
 	line, ended := bytes.CutSuffix(line, []byte("\n"))
 	if long {
@@ -164,7 +167,7 @@ func strange(line []byte) (n int) {
 	return n
 }
 
-func (e *Excerpt) finish(lines int, whole bool, sum hash.Hash) error {
+func (e *reading) finish(lines int, whole bool, sum hash.Hash) error {
 	e.Lines = -1
 	if whole {
 		e.Lines, e.Hash = lines, shortHash(sum.Sum(nil))

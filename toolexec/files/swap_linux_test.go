@@ -82,7 +82,7 @@ func TestPipesSwappedIn(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
 	swaps := swapping(t, [2]string{filepath.Join(dir, "swap"), pipe}, [2]string{filepath.Join(dir, "d"), pipe})
 	soon(t, "reading what may be a pipe", func() {
-		for range 3000 {
+		for range 1000 {
 			_, _ = tree.Read(t.Context(), files.ReadArgs{Path: "swap"})
 			_, _ = tree.List(t.Context(), files.ListArgs{Path: "d"})
 			_, _ = tree.Edit(t.Context(), files.EditArgs{Path: "d/x", OldText: "text", NewText: "text"})

@@ -71,8 +71,8 @@ func Open(c Config) (*Tree, error) {
 		return nil, fmt.Errorf("opening files: root %q: %w", c.Root, cause(err))
 	}
 	names := []string{abs}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		names = lo.Uniq(append(names, real))
+	if actual, err := filepath.EvalSymlinks(abs); err == nil {
+		names = lo.Uniq(append(names, actual))
 	}
 	limit := func(n *int, otherwise int) { *n = lo.Ternary(*n > 0, *n, otherwise) }
 	limit(&c.MaxReadBytes, DefaultMaxReadBytes)

@@ -102,17 +102,17 @@ type target struct {
 
 // target finds where a name leads, and makes the directories on the way there if create is set.
 func (t *Tree) target(name string, create bool) (*target, error) {
-	real, err := t.resolve(name)
+	actual, err := t.resolve(name)
 	if err != nil {
 		return nil, err
 	}
-	if real == "." {
+	if actual == "." {
 		return nil, problem("", name, "it is a directory, not a file")
 	}
-	if named(name, t.config.Protect) || named(real, t.config.Protect) {
+	if named(name, t.config.Protect) || named(actual, t.config.Protect) {
 		return nil, problem("", name, "nothing is written to %s", strings.Join(t.config.Protect, ", "))
 	}
-	parent := path.Dir(real)
+	parent := path.Dir(actual)
 	if create && parent != "." {
 		if err := t.root.MkdirAll(parent, 0o777); err != nil {
 			return nil, err
@@ -122,7 +122,7 @@ func (t *Tree) target(name string, create bool) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &target{dir: dir, name: real}, nil
+	return &target{dir: dir, name: actual}, nil
 }
 
 // content looks at the file that is there, makes sure that it may be written, and reads it if that is wanted.
