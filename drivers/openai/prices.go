@@ -11,15 +11,16 @@ import (
 // ListPrices is what OpenAI charges for its models in the standard service tier. It
 // is what a driver of api.openai.com uses when Config.Prices is None.
 //
-// A model that is not in it has no known cost, among them gpt-5.6-sol, whose price
-// was lowered for a time that has run out. Not in the prices: what regional
-// endpoints add, what built-in tools cost, and cache writes that are kept for
-// longer than is usual.
+// A model that is not in it has no known cost, among them gpt-5.6-sol, whose
+// lowered price is promised until 2026-11-21 and no longer. Not in the prices: what
+// regional endpoints add, what built-in tools cost, and cache writes that are kept
+// for longer than is usual.
 func ListPrices() drivers.Prices { return listPrices() }
 
-// listPrices was put together from published records of the vendor's price list,
-// https://developers.openai.com/api/docs/pricing, as it stood on 2026-10-04, and for
-// gpt-6.1-terra on 2026-10-26.
+// listPrices was put together from what others published of the vendor's price list,
+// https://developers.openai.com/api/docs/pricing: input and output as of 2026-10-04,
+// gpt-6.1-terra as of 2026-10-26, cached input of the models before gpt-5.6 as of
+// earlier in that year.
 var listPrices = sync.OnceValue(func() drivers.Prices {
 	return drivers.NewPrices("2026-10-04", map[string]drivers.Price{
 		"gpt-6-astra":   long(drivers.Price{Input: 10, CacheRead: mo.Some(1.0), CacheWrite: mo.Some(12.5), Output: 50}),
