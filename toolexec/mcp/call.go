@@ -130,14 +130,10 @@ func (b *call) explain(ctx context.Context, s *session, x *exchange, err error) 
 	e := b.failed(err, advice, s.said())
 	e.Lost = !unreached && (status < http.StatusMultipleChoices || status == http.StatusBadGateway || status == http.StatusGatewayTimeout)
 	if e.Lost {
-		e.text += "; the connection was lost before the answer, and nobody knows whether the call took effect: " +
-			"find out before you make it again"
+		e.text += "; no answer came that can be read, and nobody knows whether the call took effect: find out before you make it again"
 	}
 	return e
 }
-
-// ownCodes are what the SDK marks its own errors with: closing on either side, and what could not be sent.
-var ownCodes = []int64{-32003, -32004, -32005}
 
 func (b *call) failed(err error, advice, said string) *Error {
 	return b.tool.client.server.errorOf("calling", b.tool.name, err, advice, said)

@@ -49,10 +49,11 @@
 // has DefaultCallTimeout; progress does not prolong it.
 //
 // A connection that has ended (the process died, closed its output, sent a message that is too long or nothing but
-// noise; the session is not known any more over HTTP) is made again for the next call: at once the first time, then
+// noise; over HTTP, the session is not known any more) is made again for the next call: at once the first time, then
 // after a pause that doubles up to a minute and is forgotten when a call succeeds; calls in the pause fail at once.
 // What the server held in memory is lost. Calls that were under way fail with Error.Lost. They are not repeated, with
-// one exception: a tool that says it is read-only or idempotent gets a second attempt, unless a Policy says otherwise.
+// one exception: a tool that says it is read-only or idempotent gets a second attempt, with the same idempotency key,
+// unless a Policy says otherwise.
 // A call that the server refused because it did not know the session was not run, and is made again.
 //
 // # Trust

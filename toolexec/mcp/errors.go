@@ -20,7 +20,8 @@ type Error struct {
 	Server string
 	// Tool is the tool that was called, by the name that the server gives it; empty when none was.
 	Tool string
-	// Lost says that the connection ended while the call was under way: nobody knows whether it took effect.
+	// Lost says that a call was sent and no answer came that can be read, mostly because the connection ended: nobody
+	// knows whether it took effect.
 	Lost bool
 	// Kind is what sort of error it is.
 	Kind agent.ErrorKind
@@ -46,7 +47,7 @@ func (e *Error) Unwrap() error { return e.cause }
 func (s Server) errorOf(doing, tool string, err error, advice, said string) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		again := *known
-		again.Tool, again.doing = tool, doing
+		again.Tool, again.doing, again.text = tool, doing, known.doing+" it again: "+known.text
 		return &again
 	}
 	e := &Error{Server: s.Name, Tool: tool, Kind: agent.KindTool, doing: doing}

@@ -3,7 +3,9 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -33,6 +35,10 @@ const (
 	maxNoise = 4
 	maxAsked = 64
 )
+
+// ownCodes are what the SDK marks its own errors with: closing on either side, and what could not be sent. A server
+// that uses them for errors of its own must not be taken for a connection that has ended.
+var ownCodes = []int64{-32003, -32004, -32005}
 
 func newGate(t sdk.Transport, s Server, n *news, agreed func(version string)) *gate {
 	return &gate{Transport: t, news: n, most: maxNoise * s.MaxMessageBytes, agreed: agreed, awaited: map[jsonrpc.ID]string{}}
@@ -114,6 +120,9 @@ func (g *gate) answers(m *jsonrpc.Response) bool {
 	}
 	delete(g.awaited, m.ID)
 	g.noise = 0
+	if refused, ok := errors.AsType[*jsonrpc.Error](m.Error); ok && slices.Contains(ownCodes, refused.Code) {
+		m.Error = &jsonrpc.Error{Code: -32000, Message: fmt.Sprintf("%s (it says code %d)", refused.Message, refused.Code)}
+	}
 	var result struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}

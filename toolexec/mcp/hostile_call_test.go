@@ -35,18 +35,19 @@ func TestCallsOfAHostileServer(t *testing.T) {
 		"garbage": {agent.ToolExecuted, "", 0, []string{"done"}},
 		"nasty":   {agent.ToolExecuted, "", 0, []string{"done"}},
 		"null":    {agent.ToolExecuted, "", 0, []string{""}},
-		"hang":    {agent.ToolFailed, agent.ReasonTimeout, 200 * time.Millisecond, []string{"no answer within 200ms"}},
-		"wrongid": {agent.ToolFailed, agent.ReasonTimeout, 200 * time.Millisecond, []string{"no answer within 200ms"}},
-		"flood":   {agent.ToolFailed, agent.ReasonTimeout, 200 * time.Millisecond, []string{"no answer within 200ms"}},
-		"deaf":    {agent.ToolFailed, agent.ReasonTimeout, 200 * time.Millisecond, []string{"no answer within 200ms"}},
+		"hang":    {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
+		"wrongid": {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
+		"flood":   {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
+		"deaf":    {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
 		"die": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "die" of mcp server "bad": the process ended (exit status 3)`,
 			`it said: "boom: [secret]"`, "nobody knows whether the call took effect"}},
 		"close":      {agent.ToolFailed, agent.ReasonError, 0, []string{"it closed its output", "nobody knows"}},
 		"huge":       {agent.ToolFailed, agent.ReasonError, 0, []string{"it sent a message of more than 262144 bytes"}},
 		"noise":      {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that are no messages"}},
 		"pings":      {agent.ToolFailed, agent.ReasonError, 0, []string{"things without reading the answers"}},
-		"badcontent": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "badcontent" of mcp server "bad"`, "content"}},
+		"badcontent": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "badcontent" of mcp server "bad"`, "nil content; no answer came that can be read"}},
 		"refuse":     {agent.ToolFailed, agent.ReasonError, 0, []string{"the server refused the call: no such thing, [secret] (code -32602)"}},
+		"closing":    {agent.ToolFailed, agent.ReasonError, 0, []string{"the server refused the call: closed on Sundays (it says code -32004)"}},
 		"lie": {agent.ToolExecuted, agent.ReasonError, 0, []string{
 			`tool "lie" of mcp server "bad": the result is not what the server promises (/n: `, "n is many"}},
 		"error": {agent.ToolExecuted, agent.ReasonError, 0, []string{`tool "error" of mcp server "bad" failed and does not say why`}},
@@ -218,6 +219,18 @@ func TestAServerThatComesBackWithOtherToolsIsNotTrusted(t *testing.T) {
 	answer(t, t.Context(), c, "mcp__bad__die", "{}")
 	assert.Contains(t, answer(t, t.Context(), c, "mcp__bad__echo", "{}").Text(), "the tool takes other arguments than when the agent was built")
 	assert.Equal(t, "done", answer(t, t.Context(), c, "mcp__bad__garbage", "{}").Text())
+}
+
+func TestAServerThatCannotBeStartedAgain(t *testing.T) {
+	s := hostile(t, "tired")
+	s.Env["MOOD"] = filepath.Join(t.TempDir(), "mood")
+	c := connect(t, s)
+	require.NoError(t, os.WriteFile(s.Env["MOOD"], nil, 0o600))
+	answer(t, t.Context(), c, "mcp__bad__die", "{}")
+	r := answer(t, t.Context(), c, "mcp__bad__echo", "{}")
+	assert.Contains(t, r.Text(), `calling tool "echo" of mcp server "bad": connecting to it again: the process ended (exit status 9)`)
+	require.NoError(t, os.Remove(s.Env["MOOD"]))
+	assert.Equal(t, agent.ToolExecuted, answer(t, t.Context(), c, "mcp__bad__echo", "{}").Status, "it works again")
 }
 
 // isGone reports whether a process has ended; one that nobody has waited for yet counts.

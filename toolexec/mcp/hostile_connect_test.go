@@ -14,17 +14,17 @@ import (
 )
 
 func TestConnectSaysWhatIsWrong(t *testing.T) {
-	quick := func(s *mcp.Server) { s.ConnectTimeout = 300 * time.Millisecond }
+	quick := func(s *mcp.Server) { s.ConnectTimeout = 1500 * time.Millisecond }
 	for mode, tc := range map[string]struct {
 		tweak func(*mcp.Server)
 		want  []string
 	}{
 		"exit":       {nil, []string{`connecting to mcp server "bad": the process ended (exit status 7)`, `it said: "no configuration found, token is [secret]"`}},
-		"silent":     {quick, []string{`connecting to mcp server "bad": no answer within the 300ms of ConnectTimeout`}},
+		"silent":     {quick, []string{`connecting to mcp server "bad": no answer within the 1.5s of ConnectTimeout`}},
 		"chatty":     {nil, []string{"bytes that are no messages: its stdout is for the protocol", "Have a nice day."}},
 		"null":       {nil, []string{"unsupported protocol version"}},
 		"refuse":     {nil, []string{"not today, [secret]"}},
-		"no-list":    {quick, []string{`listing the tools of mcp server "bad": no answer within the 300ms of ConnectTimeout`}},
+		"no-list":    {quick, []string{`listing the tools of mcp server "bad": no answer within the 1.5s of ConnectTimeout`}},
 		"endless":    {nil, []string{"its list of tools has more than 100 pages"}},
 		"many":       {nil, []string{"it lists more than 1000 tools"}},
 		"long":       {nil, []string{"its list of tools is longer than 262144 bytes (MaxMessageBytes)"}},

@@ -48,8 +48,11 @@ func (h *hostileServer) serve() {
 		os.Exit(7)
 	case "silent":
 		h.sulk()
-	case "moody":
+	case "moody", "tired":
 		if _, err := os.Stat(os.Getenv("MOOD")); err == nil {
+			if h.mode == "tired" {
+				os.Exit(9)
+			}
 			h.echo = `{"type":"object","required":["more"]}`
 		}
 	case "stubborn":
@@ -126,7 +129,7 @@ func (h *hostileServer) list(m message) {
 			tools = append(tools, `{"name":"echo","inputSchema":`+h.echo+`}`)
 		}
 		for name := range strings.FieldsSeq("hang die garbage wrongid huge flood noise null badcontent change drop pings nasty deaf " +
-			"patient refuse fork daemon close everything structured error") {
+			"patient closing refuse fork daemon close everything structured error") {
 			tools = append(tools, `{"name":"`+name+`",`+schema+`}`)
 		}
 		h.result(m.ID, `{"tools":[`+strings.Join(tools, ",")+`]}`)
@@ -212,6 +215,8 @@ func (h *hostileServer) call(m message) {
 		}
 	case "refuse":
 		h.fail(m.ID, -32602, "no such thing, hunter2-hunter2")
+	case "closing":
+		h.fail(m.ID, -32004, "closed on Sundays")
 	case "fork", "daemon":
 		child := exec.Command("sleep", "600") //nolint:noctx // it is to be left behind
 		if m.Params.Name == "daemon" {

@@ -63,8 +63,8 @@ type Server struct {
 	Only, Except []string
 
 	// Policy is how the tools are run. A zero Timeout means DefaultCallTimeout, less than zero none. Without
-	// Retry.Attempts, a call of a tool that says it is read-only or idempotent is repeated once when its connection
-	// was lost.
+	// Retry.Attempts, a call of a tool that says it is read-only or idempotent is repeated once when its answer was
+	// lost: see Error.Lost.
 	Policy toolexec.Policy
 	// ConnectTimeout bounds starting, greeting and listing, at Connect and at each reconnect. Zero means
 	// DefaultConnectTimeout, less than zero none.

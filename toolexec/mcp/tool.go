@@ -104,7 +104,7 @@ func (t *tool) Prepare(args string) (toolexec.Body, error) {
 	return &call{tool: t, arguments: args}, nil
 }
 
-// lost reports whether a call failed because its connection ended.
+// lost reports whether a call failed because its answer was lost.
 func lost(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Lost
