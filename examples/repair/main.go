@@ -1,0 +1,187 @@
+// Command repair lets an agent mend a broken Go package with real tools: a shell
+// and files, in a folder of its own. Five hooks stand beside it. They deny rm -rf,
+// keep paths inside of the folder, take a secret out of what tools answer, write
+// down what happened, and let the agent stop only when go test passes.
+//
+//	go run ./examples/repair                                    a recorded model, real tools
+//	go run ./examples/repair -provider openai -model gpt-5-mini  with OPENAI_API_KEY
+//
+// The providers are openai, anthropic and gemini; a server of one's own is named
+// with OPENAI_BASE_URL. It needs bash and the go command.
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/drivers/anthropic"
+	"github.com/grapnel-go/grapnel/drivers/gemini"
+	"github.com/grapnel-go/grapnel/drivers/openai"
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/processor"
+	"github.com/grapnel-go/grapnel/toolexec/files"
+	"github.com/grapnel-go/grapnel/toolexec/shell"
+)
+
+//go:embed broken
+var broken embed.FS
+
+//go:embed session.jsonl
+var recording []byte
+
+const (
+	instructions = "You are a careful Go developer. Your tools work in the folder of one package. Mend it and say what was wrong."
+	task         = "The tests of this Go package fail. Find out why and mend it."
+)
+
+func main() {
+	provider := flag.String("provider", "recorded", "who answers: recorded, openai, anthropic or gemini")
+	model := flag.String("model", "", "the model, by its name at the provider")
+	keep := flag.Bool("keep", false, "keep the folder")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := repair(ctx, os.Stdout, *provider, *model, *keep); err != nil {
+		fmt.Fprintln(os.Stderr, "repair:", err)
+		os.Exit(1) //nolint:gocritic // the signal handler goes with the process
+	}
+}
+
+// repair makes the broken package and lets an agent mend it.
+func repair(ctx context.Context, out io.Writer, provider, model string, keep bool) error {
+	ctx, driver, err := driverOf(ctx, provider, model)
+	if err != nil {
+		return err
+	}
+	above, err := os.MkdirTemp("", "repair")
+	if err != nil {
+		return err
+	}
+	if !keep {
+		defer os.RemoveAll(above) //nolint:errcheck // nothing depends on it
+	}
+	job := Job{Dir: filepath.Join(above, "roman"), Secret: newSecret()}
+	if err := job.unpack(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "A broken package in %s, mended by the %s model.\n\n", job.Dir, provider)
+	final, err := job.Run(ctx, driver, &timeline{out: out, dir: job.Dir})
+	if err != nil {
+		return err
+	}
+	if final.Status() != agent.StatusDone {
+		return fmt.Errorf("the package is not mended: the run was %s (%s)", final.Status(), final.StopSignal().OrEmpty().Message)
+	}
+	return nil
+}
+
+// driverOf is the model that answers.
+func driverOf(ctx context.Context, provider, model string) (context.Context, agent.Driver, error) {
+	switch provider {
+	case "recorded":
+		session, err := recorded()
+		if err != nil {
+			return ctx, nil, err
+		}
+		return session.Into(ctx), replay.Driver{}, nil
+	case "openai":
+		d, err := openai.New(openai.Config{Model: model})
+		return ctx, d, err
+	case "anthropic":
+		d, err := anthropic.New(anthropic.Config{Model: model})
+		return ctx, d, err
+	case "gemini":
+		d, err := gemini.New(gemini.Config{Model: model})
+		return ctx, d, err
+	}
+	return ctx, nil, fmt.Errorf("there is no provider %q: recorded, openai, anthropic and gemini are known", provider)
+}
+
+// recorded is the session that ships with the program.
+func recorded() (*replay.Session, error) {
+	for record, err := range replay.NewReader(bytes.NewReader(recording)).Records() {
+		if err != nil {
+			return nil, fmt.Errorf("session.jsonl: %w", err)
+		}
+		return replay.NewSession(record)
+	}
+	return nil, errors.New("session.jsonl: there is no run in it")
+}
+
+// Job is one package to mend.
+type Job struct {
+	// Dir is the folder of the package.
+	Dir string
+	// Secret is what stands in its .env and nobody may see.
+	Secret string
+	// Audit, when set, is told in JSON lines what happened.
+	Audit io.Writer
+}
+
+// unpack writes the broken package. Its files end in .txt, so that the Go tools do
+// not take them for part of this module.
+func (j Job) unpack() error {
+	return fs.WalkDir(broken, "broken", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if err := os.MkdirAll(j.Dir, 0o750); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(j.Dir, ".env"), []byte("SERVICE_TOKEN="+j.Secret+"\n"), 0o600)
+		}
+		text, err := broken.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(j.Dir, strings.TrimSuffix(entry.Name(), ".txt")), text, 0o600)
+	})
+}
+
+// Run lets the agent work until the tests pass, or it may try no more.
+func (j Job) Run(ctx context.Context, driver agent.Driver, show agent.Observer) (agent.State, error) {
+	bash, err := shell.Tool(shell.Config{Dir: j.Dir, Timeout: time.Minute, Env: append(shell.DefaultEnv(), "GO*")})
+	if err != nil {
+		return agent.State{}, err
+	}
+	tree, err := files.Open(files.Config{Root: j.Dir})
+	if err != nil {
+		return agent.State{}, err
+	}
+	defer tree.Close() //nolint:errcheck // only read handles are left
+	guards, err := j.hooks()
+	if err != nil {
+		return agent.State{}, err
+	}
+	a, err := builder.New().
+		WithName("mender").
+		WithDriver(driver).
+		WithObserver(show).
+		With(
+			capability.UseInstructions(instructions),
+			capability.UseTools(append(tree.Tools(), bash)...),
+			capability.UseHooks(guards...),
+			capability.UseStepProcessor("retry", processor.Retry{}),
+			capability.UseGuards{Steps: 30, Time: 10 * time.Minute},
+		).
+		Build().Get()
+	if err != nil {
+		return agent.State{}, err
+	}
+	return a.Run(ctx, agent.State{}, agent.UserText(task)).Get()
+}
