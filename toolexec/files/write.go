@@ -2,14 +2,7 @@ package files
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path"
-	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -90,123 +83,6 @@ func (t *Tree) change(
 
 func (t *Tree) tooBig(op, given string, size int) error {
 	return problem(op, given, "it would be %s, and files of up to %d are written", count(size, "byte"), t.config.MaxWriteBytes)
-}
-
-// target is a file that is to be written, in a directory that is held open: whatever the tree looks like later, all
-// happens there.
-type target struct {
-	dir  *os.Root
-	name string      // relative to the tree's root, without links
-	info fs.FileInfo // of the file that is there; nil if none is
-}
-
-// target finds where a name leads, and makes the directories on the way there if create is set.
-func (t *Tree) target(name string, create bool) (*target, error) {
-	actual, err := t.resolve(name)
-	if err != nil {
-		return nil, err
-	}
-	if actual == "." {
-		return nil, problem("", name, "it is a directory, not a file")
-	}
-	if named(name, t.config.Protect) || named(actual, t.config.Protect) {
-		return nil, problem("", name, "nothing is written to %s", strings.Join(t.config.Protect, ", "))
-	}
-	parent := path.Dir(actual)
-	if create && parent != "." {
-		if err := t.root.MkdirAll(parent, 0o777); err != nil {
-			return nil, err
-		}
-	}
-	dir, err := t.root.OpenRoot(parent + "/.") // the dot keeps a pipe by that name from being opened
-	if err != nil {
-		return nil, err
-	}
-	return &target{dir: dir, name: actual}, nil
-}
-
-// content looks at the file that is there, makes sure that it may be written, and reads it if that is wanted.
-func (w *target) content(most int, wanted bool) (text string, exists bool, err error) {
-	base := path.Base(w.name)
-	if link, err := w.dir.Lstat(base); err == nil && link.Mode()&fs.ModeSymlink != 0 {
-		return "", false, problem("", w.name, "it became a link while it was being looked at: try again")
-	}
-	f, info, err := openIn(w.dir, base, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, err
-	}
-	defer f.Close()
-	w.info = info
-	if !wanted {
-		return "", true, nil
-	}
-	all, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
-	if err == nil && len(all) > most {
-		err = problem("", w.name, "it is a file of %s, and files of up to %d are edited", count(info.Size(), "byte"), most)
-	}
-	return string(all), true, err
-}
-
-// put puts a new file in the place of what is there, if that is still the same. Until it is whole it has another name.
-func (w *target) put(content string) (err error) {
-	base, temporary := path.Base(w.name), ".grapnel-"+rand.Text()+".tmp"
-	mode := fs.FileMode(0o666)
-	if w.info != nil {
-		mode = w.info.Mode().Perm()
-	}
-	f, err := w.dir.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = w.dir.Remove(temporary)
-		}
-	}()
-	if w.info != nil {
-		keepOwner(f, w.info)
-		if err := f.Chmod(mode); err != nil { // what the umask took
-			return err
-		}
-	}
-	if _, err := f.WriteString(content); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := w.unchanged(base); err != nil {
-		return err
-	}
-	if err := w.dir.Rename(temporary, base); err != nil {
-		return err
-	}
-	if d, err := w.dir.Open("."); err == nil { // the name is safe only when the directory is
-		_ = d.Sync()
-		_ = d.Close()
-	}
-	return nil
-}
-
-// unchanged says what is wrong if what is there is not what was there when it was looked at.
-func (w *target) unchanged(base string) error {
-	now, err := w.dir.Lstat(base)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && w.info == nil:
-		return nil
-	case err == nil && w.info != nil && os.SameFile(now, w.info) && now.Size() == w.info.Size() && now.ModTime().Equal(w.info.ModTime()):
-		return nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	return problem("", w.name, "somebody else changed it at the same time: read it again")
 }
 
 // Content is a line on what became of the file.

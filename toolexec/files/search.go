@@ -1,0 +1,149 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/samber/lo"
+)
+
+const (
+	maxContext = 20        // lines around a match
+	maxColumn  = 400       // bytes shown of a line
+	maxSearch  = 256 << 20 // bytes that one call searches
+)
+
+// search is one call of grep on its way.
+type search struct {
+	tree          *Tree
+	expression    *regexp.Regexp
+	glob          string
+	around        int
+	most          int // matches told
+	bytes         int // of them
+	left          int // bytes still to be searched
+	skippedBinary int
+	skippedBig    int
+	found         Matches
+}
+
+func (t *Tree) search(in GrepArgs) (*search, error) {
+	expression, err := regexp.Compile(lo.Ternary(in.IgnoreCase, "(?i)", "") + in.Pattern)
+	switch {
+	case in.Pattern == "":
+		return nil, problem("", "", "the pattern is empty")
+	case err != nil:
+		return nil, problem("", "", "it is no regular expression in RE2 syntax: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	case in.Context < 0 || in.MaxMatches < 0:
+		return nil, problem("", "", "context and max_matches are not negative")
+	}
+	if in.Glob != "" {
+		if err := checkPattern(in.Glob); err != nil {
+			return nil, err
+		}
+	}
+	most := t.config.MaxMatches
+	if in.MaxMatches > 0 {
+		most = min(most, in.MaxMatches)
+	}
+	return &search{
+		tree: t, expression: expression, glob: in.Glob, around: min(in.Context, maxContext),
+		most: most, bytes: t.config.MaxReadBytes, left: maxSearch,
+	}, nil
+}
+
+func (s *search) wanted(name string) bool {
+	if s.glob == "" {
+		return true
+	}
+	return doublestar.MatchUnvalidated(s.glob, lo.Ternary(strings.Contains(s.glob, "/"), name, path.Base(name)))
+}
+
+// file searches one file.
+func (s *search) file(ctx context.Context, name string) error {
+	f, info, err := openIn(s.tree.root, name, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info.Size() > int64(s.tree.config.MaxWriteBytes) {
+		s.skippedBig++
+		return nil
+	}
+	all, err := io.ReadAll(io.LimitReader(until{ctx, f}, info.Size()))
+	if err != nil {
+		return err
+	}
+	if binary(all[:min(len(all), 8000)]) {
+		s.skippedBinary++
+		return nil
+	}
+	s.found.Files++
+	s.left -= len(all)
+	return s.lines(ctx, name, strings.Split(strings.TrimSuffix(string(all), "\n"), "\n"))
+}
+
+func (s *search) lines(ctx context.Context, name string, lines []string) error {
+	told := -1 // the last line that was told
+	for i, line := range lines {
+		if i%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		lines[i] = strings.TrimSuffix(line, "\r")
+		at := s.expression.FindStringIndex(lines[i])
+		if at == nil {
+			continue
+		}
+		if len(s.found.Matches) == s.most || s.bytes <= 0 {
+			s.found.More++
+			continue
+		}
+		m := Match{Path: name, Line: i + 1, Text: window(lines[i], at[0])}
+		for j := max(told+1, i-s.around); j < i; j++ {
+			m.Before = append(m.Before, window(lines[j], 0))
+		}
+		told = i
+		for j := i + 1; j <= min(i+s.around, len(lines)-1) && !s.expression.MatchString(strings.TrimSuffix(lines[j], "\r")); j++ {
+			m.After = append(m.After, window(strings.TrimSuffix(lines[j], "\r"), 0))
+			told = j
+		}
+		s.bytes -= len(m.text())
+		s.found.Matches = append(s.found.Matches, m)
+	}
+	return nil
+}
+
+// window is the part of a line that is shown: all of it, or what is around a place.
+func window(line string, at int) string {
+	from := max(0, min(at-maxColumn/4, len(line)-maxColumn))
+	to := min(len(line), from+maxColumn)
+	for from > 0 && from < len(line) && !utf8.RuneStart(line[from]) {
+		from--
+	}
+	for to < len(line) && !utf8.RuneStart(line[to]) {
+		to++
+	}
+	text := strings.ToValidUTF8(strings.ReplaceAll(line[from:to], "\x00", "�"), "�")
+	return lo.Ternary(from > 0, "…", "") + text + lo.Ternary(to < len(line), "…", "")
+}
+
+func (s *search) notes() []string {
+	var notes []string
+	if s.left < 0 {
+		notes = append(notes, fmt.Sprintf("stopped after searching %d MiB: say a path or a glob", maxSearch>>20))
+	}
+	if s.skippedBig > 0 {
+		notes = append(notes, fmt.Sprintf("%s of more than %d bytes not searched", count(s.skippedBig, "file"), s.tree.config.MaxWriteBytes))
+	}
+	if s.skippedBinary > 0 {
+		notes = append(notes, count(s.skippedBinary, "binary file")+" not searched")
+	}
+	return notes
+}
