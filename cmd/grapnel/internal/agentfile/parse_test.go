@@ -116,7 +116,7 @@ func TestMistakes(t *testing.T) {
 		"a huge size":            {"tools: [shell: {max_output: 99999999999GiB}]\n", []string{`expected a size above zero`}},
 		"not a number":           {"guards: {cost: .nan}\ntemperature: -1\n", []string{`1:16: expected US dollars`, `2:14: expected a number that is not negative`}},
 		"zero and below":         {"guards: {steps: 0, tokens: -5}\n", []string{`1:17: expected a whole number above zero`, `1:28: expected a whole number above zero`}},
-		"a bad expression":       {"hooks: [redact: {patterns: ['a(']}]\n", []string{`1:29: expected a regular expression`}},
+		"a bad expression":       {"hooks: [redact: {patterns: [{kind: a, matching: 'a('}]}]\n", []string{`1:49: expected a regular expression`}},
 		"a bad glob":             {"hooks: [deny: {tools: ['[']}]\n", []string{`1:24: expected the name of a tool`}},
 		"no way to a server":     {"mcp: {x: {}}\n", []string{`1:7: the server "x" has neither a command nor a url`}},
 		"two ways":               {"mcp: {x: {command: [a], url: http://h/}}\n", []string{`has a command and a url`}},

@@ -44,8 +44,19 @@ type BaseDir struct {
 
 // Redact is the settings of the redact hook.
 type Redact struct {
-	Patterns []Regexp  `key:"patterns"`
-	Env      []EnvName `key:"env"`
+	// Env are variables of the environment whose values are secret.
+	Env []EnvName `key:"env"`
+	// Patterns find further secrets, Without names kinds that are left alone.
+	Patterns []Secret `key:"patterns"`
+	Without  []string `key:"without"`
+	// Replies redacts what the model says, too, which then no longer streams.
+	Replies bool `key:"replies"`
+}
+
+// Secret is a kind of secret and how it is found.
+type Secret struct {
+	Kind     string `key:"kind,required"`
+	Matching Regexp `key:"matching,required"`
 }
 
 // RateLimit is the settings of the rate-limit hook.

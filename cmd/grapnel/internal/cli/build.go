@@ -83,8 +83,9 @@ func build(ctx context.Context, file *agentfile.File, w watchers) (_ *made, err 
 			m.notes = append(m.notes, fmt.Sprintf("No model was named: asking %s.", &model))
 		}
 		b = b.WithDriver(driver).With(capability.UseStepProcessor("retry", retryOf(file.Retry)))
-		tools, err = m.tools(ctx, file)
-		wrong = append(wrong, err)
+		if tools, err = m.tools(ctx, file); err != nil {
+			wrong, tools = append(wrong, err), nil // which of them hooks would reach is not known
+		}
 	}
 	list, err := m.hooks(file, tools)
 	if err := errors.Join(append(wrong, err)...); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/basedir"
 	"github.com/grapnel-go/grapnel/hooks/budget"
 	"github.com/grapnel-go/grapnel/hooks/ratelimit"
+	"github.com/grapnel-go/grapnel/hooks/redact"
 	"github.com/grapnel-go/grapnel/hooks/verify"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -27,12 +28,16 @@ func (m *made) hooks(file *agentfile.File, tools []toolexec.Tool) ([]hooks.Hook,
 	var wrong []error
 	names := lo.Map(tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })
 	seen := map[string]int{}
+	clean, err := m.redacting(file)
+	if err != nil {
+		return nil, err
+	}
 	for _, h := range file.Hooks {
 		name := h.Kind
 		if seen[h.Kind]++; seen[h.Kind] > 1 {
 			name = fmt.Sprintf("%s-%d", h.Kind, seen[h.Kind])
 		}
-		list, err := m.hook(name, h.Settings)
+		list, err := m.hook(name, h.Settings, clean)
 		if err == nil {
 			err = reaching(list, names)
 		}
@@ -57,8 +62,15 @@ func reaching(list []hooks.Hook, tools []string) error {
 	return nil
 }
 
-func (m *made) hook(name string, settings any) ([]hooks.Hook, error) {
+// hook makes a hook, or the several that belong together. Clean is nil where nothing
+// is redacted.
+func (m *made) hook(name string, settings any, clean *redact.Redactor) ([]hooks.Hook, error) {
 	switch s := settings.(type) {
+	case *agentfile.Redact:
+		if s.Replies {
+			return []hooks.Hook{clean.Results(), clean.Replies()}, nil
+		}
+		return []hooks.Hook{clean.Results()}, nil
 	case *agentfile.BaseDir:
 		h, err := basedir.Guard(cmp.Or(s.Dir, "."), basedir.Options{Name: cmp.Or(s.Name, name), Also: s.Also, Fields: s.Fields})
 		if len(s.Tools) > 0 && err == nil {
@@ -76,14 +88,14 @@ func (m *made) hook(name string, settings any) ([]hooks.Hook, error) {
 	case *agentfile.Verify:
 		check := verify.Command{Dir: s.Dir, Args: s.Command}.Check
 		return []hooks.Hook{verify.Hook(check, verify.Options{
-			Name: cmp.Or(s.Name, name), Attempts: int(s.Attempts), Timeout: time.Duration(s.Timeout),
+			Name: cmp.Or(s.Name, name), Attempts: int(s.Attempts), Timeout: time.Duration(s.Timeout), Clean: textOf(clean),
 		})}, nil
 	case *agentfile.Audit:
 		key, err := variable("key_env", s.KeyEnv)
 		if err != nil {
 			return nil, err
 		}
-		log, err := audit.Open(s.File, audit.Options{Name: name, Content: s.Content, Key: []byte(key), Sync: s.Sync})
+		log, err := audit.Open(s.File, audit.Options{Name: name, Content: s.Content, Key: []byte(key), Sync: s.Sync, Clean: textOf(clean)})
 		if err != nil {
 			return nil, err
 		}
@@ -115,4 +127,48 @@ func variable(key string, name agentfile.EnvName) (string, error) {
 		return "", fmt.Errorf("%s is %s: this variable of the environment is not set", key, name)
 	}
 	return value, nil
+}
+
+// redacting is what takes secrets out, for the hooks that write or tell what no
+// PostToolUse hook has seen, too; nil where the file does not ask for it. The keys of
+// model services are secrets in any case.
+func (m *made) redacting(file *agentfile.File) (*redact.Redactor, error) {
+	for _, h := range file.Hooks {
+		s, ok := h.Settings.(*agentfile.Redact)
+		if !ok {
+			continue
+		}
+		secrets := map[string]string{}
+		for _, v := range vendors {
+			for _, name := range v.keys {
+				secrets[name] = os.Getenv(name)
+			}
+		}
+		for _, name := range append(s.Env, file.APIKeyEnv) {
+			secrets[string(name)] = os.Getenv(string(name))
+		}
+		delete(secrets, "")
+		redactor, err := redact.New(redact.Options{
+			Literals: secrets, Without: s.Without,
+			Patterns: lo.Map(s.Patterns, func(p agentfile.Secret, _ int) redact.Pattern {
+				return redact.Pattern{Kind: p.Kind, Regexp: p.Matching.String()}
+			}),
+		})
+		if err != nil {
+			return nil, file.Wrong(h.At, fmt.Errorf("the hook %q: %w", h.Kind, err))
+		}
+		return redactor, nil
+	}
+	return nil, nil
+}
+
+// textOf is how a redactor cleans a text; nil where there is none.
+func textOf(r *redact.Redactor) func(string) string {
+	if r == nil {
+		return nil
+	}
+	return func(text string) string {
+		text, _ = r.Text(text)
+		return text
+	}
 }

@@ -27,6 +27,7 @@ func (m *made) tools(ctx context.Context, file *agentfile.File) ([]toolexec.Tool
 		tools, err := m.tool(t.Settings)
 		if err != nil {
 			wrong = append(wrong, file.Wrong(t.At, fmt.Errorf("the tool %q: %w", t.Kind, err)))
+			continue
 		}
 		out = append(out, tools...)
 	}
