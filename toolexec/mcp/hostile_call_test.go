@@ -37,7 +37,7 @@ func TestCallsOfAHostileServer(t *testing.T) {
 		"null":    {agent.ToolExecuted, "", 0, []string{""}},
 		"hang":    {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
 		"wrongid": {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
-		"flood":   {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
+		"flood":   {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that answer nothing"}},
 		"deaf":    {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
 		"die": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "die" of mcp server "bad": the process ended (exit status 3)`,
 			`it said: "boom: [secret]"`, "nobody knows whether the call took effect"}},
@@ -66,7 +66,7 @@ func TestCallsOfAHostileServer(t *testing.T) {
 				assert.Contains(t, r.Text(), want)
 			}
 			assert.NotContains(t, r.Text(), "hunter2")
-			if name == "deaf" || name == "flood" || name == "close" {
+			if name == "deaf" {
 				return // it is still there, and of no more use
 			}
 			again := answer(t, t.Context(), c, "mcp__bad__echo", `{"b":2}`)
