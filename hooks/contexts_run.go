@@ -126,8 +126,8 @@ type StopContext struct {
 
 type stopPayload struct {
 	base
-	signal        agent.Signal
-	continuations int
+	signal              agent.Signal
+	continuations, left int
 }
 
 // Signal is why the run would end.
@@ -139,7 +139,12 @@ func (c StopContext) Answer() string { return c.state.Answer() }
 // Continuations is how often a Stop hook has made this run go on already.
 func (c StopContext) Continuations() int { return c.p.continuations }
 
-// Continue makes the run go on, unless that was done as often as is allowed. The
+// ContinuationsLeft is how often Stop hooks may still make this run go on. At zero
+// a Continue is passed over and the run ends: a hook that must not let that happen
+// answers with Stop then, so that the run does not end as done.
+func (c StopContext) ContinuationsLeft() int { return c.p.left }
+
+// Continue makes the run go on, unless there are no ContinuationsLeft. The
 // reason is told to the model, so write it for the model: what is still to be done.
 func (c StopContext) Continue(reason string) Result {
 	return c.answer(Outcome{decision: Continue, reason: reason}, nil)

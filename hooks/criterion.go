@@ -57,7 +57,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 			base: base{
 				state: s, point: Stop, frozen: frozen, step: s.RunStepCount(), kind: agent.StepFinalResponse,
 			},
-			signal: verdict.Signal, continuations: count,
+			signal: verdict.Signal, continuations: count, left: max(x.most-count, 0),
 		}
 		return StopContext{p.common(), p}
 	}

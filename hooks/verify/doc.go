@@ -29,9 +29,8 @@
 // stopped.
 //
 // An agent lets its Stop hooks together make a run go on only so often:
-// hooks.DefaultContinuations, or UseGuards.Continuations. The hook stops the run
-// when it is asked after the last of the former. It cannot know of a smaller number
-// that the agent was given: do not give it one below Attempts.
+// hooks.DefaultContinuations, or UseGuards.Continuations. When none are left and
+// the check fails, the run ends as stopped, too.
 //
 // # Concurrency
 //

@@ -36,7 +36,7 @@ type Options struct {
 	// Name is the hook's name. Empty means DefaultName.
 	Name string
 	// Attempts is how often in one run the model is sent back to work. Zero means DefaultAttempts, less than zero not at
-	// all. More than hooks.DefaultContinuations has no effect.
+	// all. What the agent allows its Stop hooks together may be less; see UseGuards.Continuations.
 	Attempts int
 	// Timeout is how long one check may take. Zero means DefaultTimeout.
 	Timeout time.Duration
@@ -50,7 +50,7 @@ type Options struct {
 // Hook is a control at Stop that lets a run end only when the check has passed.
 func Hook(check Check, o Options) hooks.Hook {
 	o.Name = cmp.Or(o.Name, DefaultName)
-	o.Attempts = min(cmp.Or(o.Attempts, DefaultAttempts), hooks.DefaultContinuations)
+	o.Attempts = cmp.Or(o.Attempts, DefaultAttempts)
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
@@ -70,12 +70,13 @@ func Hook(check Check, o Options) hooks.Hook {
 			return c.Allow()
 		}
 		count, told := sentBack.Of(c.State()), o.told(verdict.Output)
-		if *count >= o.Attempts || c.Continuations() >= hooks.DefaultContinuations {
+		if *count >= o.Attempts || c.ContinuationsLeft() == 0 {
 			return c.Stop(fmt.Sprintf("the check has not passed, and the model was sent back %d times: %s", *count, told))
 		}
+		most := min(o.Attempts, *count+c.ContinuationsLeft())
 		*count++
 		return c.Continue(fmt.Sprintf("You are not done: the check that your work must pass has failed (%d of %d). Mend what is wrong.\n\n%s",
-			*count, o.Attempts, told))
+			*count, most, told))
 	}).WithTimeout(o.Timeout + slack)
 }
 

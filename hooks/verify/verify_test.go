@@ -58,25 +58,33 @@ func TestVerdicts(t *testing.T) {
 func TestOtherHooksMadeItGoOnToo(t *testing.T) {
 	hook := verify.Hook(says(verify.Verdict{Output: "red"}, nil), verify.Options{Attempts: 100})
 	hookstest.Cases{
-		"some":        {At: hookstest.Stop("done").WithContinuations(hooks.DefaultContinuations - 1), Want: hooks.Continue, Saying: "(1 of 8)"},
+		"some":        {At: hookstest.Stop("done").WithContinuations(hooks.DefaultContinuations - 1), Want: hooks.Continue, Saying: "(1 of 1)"},
 		"all of them": {At: hookstest.Stop("done").WithContinuations(hooks.DefaultContinuations), Want: hooks.StopRun, Saying: "sent back 0 times"},
 	}.Test(t, hook)
 }
 
 // play runs an agent whose model says that it is done, again and again.
-func play(ctx context.Context, t *testing.T, hook hooks.Hook) agent.State {
+func play(ctx context.Context, t *testing.T, hook hooks.Hook, more ...capability.Capability) agent.State {
 	t.Helper()
 	says := make([]agenttest.Turn, 20)
 	for i := range says {
 		says[i] = agenttest.Say(fmt.Sprintf("done %d", i))
 	}
-	a, err := builder.New().WithDriver(agenttest.Script(says...)).With(capability.UseHooks(hook)).Build().Get()
+	a, err := builder.New().WithDriver(agenttest.Script(says...)).With(capability.UseHooks(hook)).With(more...).Build().Get()
 	require.NoError(t, err)
 	final, err := a.Run(ctx, agent.NewState(), agent.UserText("go")).Get()
 	if failed, ok := errors.AsType[*agent.RunError](err); ok {
 		return failed.State
 	}
 	return final
+}
+
+// An agent that lets its hooks go on less often than the hook would: what has not passed is not done.
+func TestRunIsStoppedWhenItMayNotGoOn(t *testing.T) {
+	hook := verify.Hook(says(verify.Verdict{Output: "red"}, nil), verify.Options{Attempts: 5})
+	final := play(t.Context(), t, hook, capability.UseGuards{Continuations: 1})
+	assert.Equal(t, agent.StatusStopped, final.Status())
+	assert.Contains(t, final.StopSignal().MustGet().Message, "sent back 1 times: red")
 }
 
 func TestRunEndsWhenTheCheckPasses(t *testing.T) {
