@@ -13,30 +13,36 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/anthropic"
 )
 
-// answering is a service without a network.
-type answering string
+// answering is a service without a network, which tells of each request.
+type answering struct {
+	answer string
+	asked  io.Writer
+}
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
-			return nil, err
-		}
-		_ = r.Body.Close()
+	if _, err := io.Copy(a.asked, r.Body); err != nil {
+		return nil, err
 	}
+	_ = r.Body.Close()
 	contentType := "application/json"
-	if strings.HasPrefix(string(a), "event:") {
+	if strings.HasPrefix(a.answer, "event:") {
 		contentType = "text/event-stream"
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {contentType}}, Request: r,
-		Body: io.NopCloser(strings.NewReader(string(a))),
+		Body: io.NopCloser(strings.NewReader(a.answer)),
 	}, nil
 }
 
 func offline(tb testing.TB, answer string) *anthropic.Driver {
 	tb.Helper()
+	return recorded(tb, answer, io.Discard)
+}
+
+func recorded(tb testing.TB, answer string, asked io.Writer) *anthropic.Driver {
+	tb.Helper()
 	d, err := anthropic.New(anthropic.Config{
-		Model: "claude-test", BaseURL: "http://127.0.0.1:1", HTTPClient: &http.Client{Transport: answering(answer)},
+		Model: "claude-test", BaseURL: "http://127.0.0.1:1", HTTPClient: &http.Client{Transport: answering{answer, asked}},
 	})
 	require.NoError(tb, err)
 	return d

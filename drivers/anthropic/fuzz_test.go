@@ -1,6 +1,7 @@
 package anthropic_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -46,7 +47,8 @@ func FuzzReply(f *testing.F) {
 		for _, c := range step.Message.Calls() {
 			s = s.With(answer(c, "", agent.Text("ok")))
 		}
-		request := asked(t, s.With(agent.UserText("go on")))
-		assert.True(t, json.Valid(request.Body), "%s", request.Body)
+		var request bytes.Buffer
+		require.NoError(t, recorded(t, good, &request).Next(t.Context(), s.With(agent.UserText("go on"))).Error())
+		assert.True(t, json.Valid(request.Bytes()), "%s", &request)
 	})
 }
