@@ -99,14 +99,18 @@ func (in *input) one(prompt string) (line string, pasted bool, err error) {
 	}
 	in.terminal.SetPrompt(prompt)
 	in.terminal.SetBracketedPasteMode(true)
-	defer in.terminal.SetBracketedPasteMode(false)
+	defer func() { in.terminal.SetBracketedPasteMode(false) }()
 	in.keys.interrupted = false
 	line, err = in.terminal.ReadLine()
 	switch {
 	case errors.Is(err, term.ErrPasteIndicator):
 		return line, true, nil
-	case errors.Is(err, io.EOF) && in.keys.interrupted:
-		return "", false, errInterrupted
+	case errors.Is(err, io.EOF) && in.keys.interrupted: // the terminal keeps the Ctrl-C and what stands on the line: take another
+		history := in.terminal.History
+		in.terminal = term.NewTerminal(in.keys, "")
+		in.terminal.History = history
+		_, err := io.WriteString(in.keys, "\r\n")
+		return "", false, errors.Join(errInterrupted, err)
 	}
 	return line, false, err
 }

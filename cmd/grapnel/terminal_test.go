@@ -1,0 +1,242 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const patience = 30 * time.Second
+
+// program is grapnel at work, with all that it has written.
+type program struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	keys *os.File // its terminal; nil without one
+
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (p *program) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *program) written() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+// expect waits until the program has written a text.
+func (p *program) expect(text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return strings.Contains(p.written(), text) }, patience, 5*time.Millisecond,
+		"waiting for %q", text)
+}
+
+func (p *program) press(keys string) {
+	p.t.Helper()
+	_, err := p.keys.WriteString(keys)
+	require.NoError(p.t, err)
+}
+
+func (p *program) signal(s syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(s))
+}
+
+// code waits for the end of the program and returns its exit code.
+func (p *program) code() int {
+	p.t.Helper()
+	ended := make(chan struct{})
+	go func() { _ = p.cmd.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		_ = p.cmd.Process.Kill()
+		require.Fail(p.t, "the program does not end", p.written())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func command(t *testing.T, s *service, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, cmd: exec.Command("grapnel", args...)}
+	p.cmd.Dir = t.TempDir()
+	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.cmd.Dir, "TERM=xterm"}
+	if s != nil {
+		p.cmd.Env = append(p.cmd.Env, "GRAPNEL_MODEL=openai/test-model", "OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL="+s.URL+"/v1")
+	}
+	return p
+}
+
+// piped starts grapnel without a terminal.
+func piped(t *testing.T, s *service, args ...string) *program {
+	t.Helper()
+	p := command(t, s, args...)
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	require.NoError(t, p.cmd.Start())
+	return p
+}
+
+// atTerminal starts grapnel at a terminal of 60 columns.
+func atTerminal(t *testing.T, s *service, args ...string) *program {
+	t.Helper()
+	p := command(t, s, args...)
+	for name, text := range map[string]string{"ask.yaml": "tools: [shell]\nhooks:\n  - ask: {tools: [bash], reason: it makes files}\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(p.cmd.Dir, name), []byte(text), 0o600))
+	}
+	keys, err := pty.StartWithSize(p.cmd, &pty.Winsize{Rows: 40, Cols: 60})
+	require.NoError(t, err)
+	p.keys = keys
+	go func() {
+		buffer := make([]byte, 4096)
+		for {
+			n, err := keys.Read(buffer)
+			_, _ = p.Write(buffer[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = keys.Close() })
+	return p
+}
+
+func modelOf(t *testing.T, turns string) *service {
+	t.Helper()
+	s, err := newService(turns)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+// waitUntilAsked waits until the model was asked once more.
+func (s *service) waitUntilAsked(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.taken:
+	case <-time.After(patience):
+		require.Fail(t, "the model is not asked")
+	}
+}
+
+func TestCtrlCEndsARun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		signal syscall.Signal
+		code   int
+		says   string
+	}{
+		"SIGINT":  {syscall.SIGINT, 130, "cancelled: in step 1, interrupted by Ctrl-C"},
+		"SIGTERM": {syscall.SIGTERM, 143, "cancelled: in step 1, ended by SIGTERM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := modelOf(t, `{"hang": true}`)
+			p := piped(t, s, "run", "hello")
+			s.waitUntilAsked(t)
+			p.signal(tc.signal)
+			assert.Equal(t, tc.code, p.code())
+			assert.Contains(t, p.written(), tc.says)
+		})
+	}
+}
+
+// A tool that does not want to end is left to its grace period by the first Ctrl-C;
+// the second ends the program at once.
+func TestCtrlCTwiceExitsAtOnce(t *testing.T) {
+	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "trap '' TERM; echo > started; for i in $(seq 600); do sleep 0.1; done"}}]}`)
+	p := piped(t, s, "run", "--tool", "shell", "hello")
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(p.cmd.Dir, "started"))
+		return err == nil
+	}, patience, 5*time.Millisecond)
+	p.signal(syscall.SIGINT)
+	p.expect("Once more")
+	p.signal(syscall.SIGINT)
+	assert.Equal(t, 130, p.code())
+	assert.NotContains(t, p.written(), "cancelled: in step")
+}
+
+func TestCtrlCTellsWhichToolRan(t *testing.T) {
+	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "echo > started; sleep 60"}}]}`)
+	p := piped(t, s, "run", "--tool", "shell", "hello")
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(p.cmd.Dir, "started"))
+		return err == nil
+	}, patience, 5*time.Millisecond)
+	p.signal(syscall.SIGINT)
+	assert.Equal(t, 130, p.code())
+	assert.Contains(t, p.written(), "bash")
+	assert.Contains(t, p.written(), "interrupted by Ctrl-C")
+}
+
+// Ctrl-C cancels the turn and brings the prompt back; at the prompt it ends nothing.
+func TestChatAtATerminal(t *testing.T) {
+	s := modelOf(t, `{"hang": true}
+{"text": "Here I am."}
+{"text": "A paste."}`)
+	p := atTerminal(t, s, "chat")
+	p.expect("> ")
+	p.press("\x03")
+	p.expect("Nothing is running.")
+	p.press("hello?\r")
+	s.waitUntilAsked(t)
+	p.press("\x03")
+	p.expect("interrupted by Ctrl-C")
+	p.press("again\r")
+	p.expect("Here I am.")
+	p.press("/hepl\r")
+	p.expect("Did you mean /help?")
+	p.press("\x1b[200~one\rtwo\x1b[201~\r")
+	p.expect("A paste.")
+	p.press("\x04")
+	assert.Equal(t, 0, p.code())
+	assert.Contains(t, p.written(), "\x1b[1mstep 1", "a terminal gets colours")
+	assert.Equal(t, 1, strings.Count(p.written(), "Here I am."), "the answer is not written twice")
+}
+
+// Where a hook wants a person's yes, the person at the terminal is asked.
+func TestApproval(t *testing.T) {
+	const turns = `{"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}
+{"text": "All right."}`
+	for name, tc := range map[string]struct {
+		answer string
+		code   int
+		says   string
+		made   bool
+	}{
+		"yes":     {"y\r", 0, "All right.", true},
+		"no":      {"n\r", 5, "a person said no", false},
+		"why not": {"use printf instead\r", 0, "All right.", false},
+		"Ctrl-C":  {"\x03", 5, "a person said no", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := atTerminal(t, modelOf(t, turns), "run", "--agent", "ask.yaml", "go")
+			p.expect("y = yes")
+			assert.Contains(t, p.written(), "it makes files")
+			p.press(tc.answer)
+			p.expect(tc.says)
+			assert.Equal(t, tc.code, p.code())
+			_, err := os.Stat(filepath.Join(p.cmd.Dir, "made.txt"))
+			assert.Equal(t, tc.made, err == nil)
+		})
+	}
+}
