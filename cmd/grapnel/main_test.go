@@ -28,6 +28,9 @@ func TestScripts(t *testing.T) {
 					e.Setenv(name, os.Getenv(name))
 				}
 			}
+			if cache, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil {
+				e.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // a script's agent runs go test
+			}
 			examples, err := filepath.Abs("../../examples")
 			e.Setenv("EXAMPLES", examples)
 			return err

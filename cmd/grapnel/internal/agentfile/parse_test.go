@@ -209,6 +209,18 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The agent files under examples can be read.
+func TestExamples(t *testing.T) {
+	found, err := filepath.Glob("../../../../examples/agents/*")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(found), 3)
+	for _, path := range found {
+		file, err := Load(path)
+		require.NoError(t, err)
+		assert.NotEmpty(t, file.Model.Provider, path)
+	}
+}
+
 // Whatever the bytes, there is a file or a list of problems at places that are in it.
 func FuzzParse(f *testing.F) {
 	f.Add("f.yaml", whole)
