@@ -4,7 +4,7 @@
 // down what happened, and let the agent stop only when go test passes.
 //
 //	go run ./examples/repair                                    a recorded model, real tools
-//	go run ./examples/repair -provider openai -model gpt-5-mini  with OPENAI_API_KEY
+//	go run ./examples/repair -provider openai -model gpt-6.1-terra  with OPENAI_API_KEY
 //
 // The providers are openai, anthropic and gemini; a server of one's own is named
 // with OPENAI_BASE_URL. It needs bash and the go command.
