@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -243,4 +244,24 @@ func FuzzParse(f *testing.F) {
 			assert.NotContains(t, p.String(), "\x1b")
 		}
 	})
+}
+
+// docs/agent-file.md names every key, tool and hook.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/agent-file.md")
+	require.NoError(t, err)
+	forms := []any{
+		File{}, Guards{}, Retry{}, Price{}, Output{}, Server{}, Limits{}, Secret{},
+	}
+	for _, kinds := range []map[string]func() any{toolKinds, hookKinds} {
+		for kind, settings := range kinds {
+			assert.Contains(t, string(page), "`"+kind+"`")
+			forms = append(forms, reflect.ValueOf(settings()).Elem().Interface())
+		}
+	}
+	for _, form := range forms {
+		for key := range keysOf(reflect.TypeOf(form)) {
+			assert.Contains(t, string(page), "`"+key+"`", "%T", form)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
 // streams are where a command reads and writes.
@@ -38,7 +39,7 @@ func report(w io.Writer, err error) int {
 	if ended, ok := errors.AsType[*exitError](err); ok {
 		return ended.code
 	}
-	fmt.Fprintln(w, "grapnel: "+err.Error())
+	fmt.Fprintln(w, "grapnel: "+timeline.Clean(err.Error()))
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
