@@ -30,13 +30,14 @@ func (t *Tree) Edit(ctx context.Context, in EditArgs) (Written, error) {
 		case in.OldText == in.NewText:
 			return "", nil, problem("", "", "old_text and new_text are the same")
 		}
-		return replaced(old, in.OldText, in.NewText, in.ReplaceAll)
+		return replaced(old, in.OldText, in.NewText, in.ReplaceAll, t.config.MaxWriteBytes)
 	})
 }
 
 // replaced is the text after the edit, and the lines in which something was replaced. Where the text has CRLF, old is
-// looked for as if it did not, and what is put in has CRLF too; what is around it stays as it is.
-func replaced(text, from, to string, all bool) (string, []int, error) {
+// looked for as if it did not, and what is put in has CRLF too; what is around it stays as it is. A text of more than
+// most bytes is never made: many small places and a long text to put in come to more than there is memory.
+func replaced(text, from, to string, all bool, most int) (string, []int, error) {
 	plain := text
 	crlf := strings.Contains(text, "\r\n")
 	if crlf {
@@ -50,6 +51,9 @@ func replaced(text, from, to string, all bool) (string, []int, error) {
 		return "", nil, problem("", "", "old_text is in the file %s, at %s: give more of the text around the one you mean, or set replace_all",
 			lo.Ternary(strings.Count(plain, from) > 1, strconv.Itoa(strings.Count(plain, from))+" times", "twice, overlapping"),
 			linesText(linesAt(plain, places)))
+	}
+	if size := len(plain) + len(places)*(len(to)-len(from)); size > most {
+		return "", nil, tooBig(size, most)
 	}
 	if !crlf {
 		return strings.ReplaceAll(text, from, to), linesAt(plain, places), nil

@@ -31,7 +31,7 @@ type Written struct {
 // Write writes a whole file, and makes the directories that it is in.
 func (t *Tree) Write(ctx context.Context, in WriteArgs) (Written, error) {
 	if len(in.Content) > t.config.MaxWriteBytes {
-		return Written{}, t.tooBig("write", in.Path, len(in.Content))
+		return Written{}, failed("write", in.Path, tooBig(len(in.Content), t.config.MaxWriteBytes))
 	}
 	return t.change(ctx, "write", in.Path, in.IfHash, func(string, bool) (string, []int, error) { return in.Content, nil, nil })
 }
@@ -69,7 +69,7 @@ func (t *Tree) change(
 		return Written{}, t.missed(ctx, failed(op, given, err), name)
 	}
 	if len(content) > t.config.MaxWriteBytes {
-		return Written{}, t.tooBig(op, given, len(content))
+		return Written{}, failed(op, given, tooBig(len(content), t.config.MaxWriteBytes))
 	}
 	if err := target.put(content); err != nil {
 		return Written{}, failed(op, given, err)
@@ -81,8 +81,8 @@ func (t *Tree) change(
 	return w, nil
 }
 
-func (t *Tree) tooBig(op, given string, size int) error {
-	return problem(op, given, "it would be %s, and files of up to %d are written", count(size, "byte"), t.config.MaxWriteBytes)
+func tooBig(size, most int) error {
+	return problem("", "", "it would be %s, and files of up to %d are written", count(size, "byte"), most)
 }
 
 // Content is a line on what became of the file.
