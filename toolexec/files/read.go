@@ -104,7 +104,7 @@ func (e *reading) read(from io.Reader, limit, most int, whole bool) error {
 		number++
 		switch {
 		case number < e.First:
-		case full || limit > 0 && number >= e.First+limit || e.Last > 0 && size > keep:
+		case full || limit > 0 && number-e.First >= limit || e.Last > 0 && size > keep:
 			full, e.More = true, true
 		default:
 			e.add(&text, line, keep)
