@@ -29,7 +29,7 @@ func TestRead(t *testing.T) {
 		"empty":              {content: "", want: "[f: an empty file]"},
 		"empty from line 2":  {content: "", in: files.ReadArgs{Offset: 2}, want: `read "f": it has only 0 lines: there is no line 2`},
 		"some lines":         {content: lines, in: files.ReadArgs{Offset: 2, Limit: 2}, want: "two\nthree\n[f: lines 2 to 3 of 4, 19 bytes; read on with offset 4]"},
-		"as many as can be": {content: lines, in: files.ReadArgs{Offset: 3, Limit: math.MaxInt}, want: "three\nfour\n[f: lines 3 to 4 of 4, 19 bytes]"},
+		"as many as can be":  {content: lines, in: files.ReadArgs{Offset: 3, Limit: math.MaxInt}, want: "three\nfour\n[f: lines 3 to 4 of 4, 19 bytes]"},
 		"last lines":         {content: lines, in: files.ReadArgs{Offset: 3, Limit: 9}, want: "three\nfour\n[f: lines 3 to 4 of 4, 19 bytes]"},
 		"beyond the end":     {content: lines, in: files.ReadArgs{Offset: 5}, want: `read "f": it has only 4 lines: there is no line 5`},
 		"negative":           {content: lines, in: files.ReadArgs{Offset: -1}, want: `read "f": offset and limit count lines: they are 1 or more, or left out`},
