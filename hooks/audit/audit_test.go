@@ -288,6 +288,22 @@ func TestTornLine(t *testing.T) {
 	assert.Greater(t, got[0].Number, uint64(3), "the gap shows")
 }
 
+// The half of a line that a process left when it died costs the next one no line.
+func TestTornFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	half := `{"v":1,"time":"2026-01-`
+	require.NoError(t, os.WriteFile(path, []byte(half), 0o600))
+	log, err := audit.Open(path, audit.Options{})
+	require.NoError(t, err)
+	run(agentOf(t, log.Hooks(), agenttest.Say("done")))
+	require.NoError(t, log.Close())
+	lines, err := os.ReadFile(path)
+	require.NoError(t, err)
+	rest, ok := bytes.CutPrefix(lines, []byte(half+"\n"))
+	require.True(t, ok, "%s", lines)
+	assert.Equal(t, "run_started", short(entries(t, rest)[0]))
+}
+
 type shortWriter struct{}
 
 func (shortWriter) Write(p []byte) (int, error) { return len(p) / 2, nil }

@@ -44,7 +44,7 @@ type Log struct {
 	to     io.Writer
 	closes io.Closer
 	lines  uint64
-	torn   bool // the last write did not get to the end of its line
+	torn   bool // what was written last did not get to the end of its line
 	err    error
 }
 
@@ -76,8 +76,21 @@ func Open(path string, o Options) (*Log, error) {
 		return nil, fmt.Errorf("audit: %w", errors.Join(err, file.Close()))
 	}
 	l := New(file, o)
-	l.closes = file
+	l.closes, l.torn = file, info.Mode().IsRegular() && endsTorn(path, info.Size())
 	return l, nil
+}
+
+// endsTorn reports whether the last line of a file has no end: who wrote it died, or found the disk full. Of a file that
+// may be written and not read nobody knows.
+func endsTorn(path string, size int64) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	var last [1]byte
+	_, err = file.ReadAt(last[:], size-1)
+	return err == nil && last[0] != '\n' // an empty file has no byte before its end: an error
 }
 
 // Close closes the file that Open opened. What is to be written afterwards fails.
