@@ -22,9 +22,12 @@
 // before they are looked at and written as JSON again; all else stays as it is to the byte, so that what was valid
 // stays valid. Denied and failed calls have results, too, and these are treated alike.
 //
+// A failed tool's error value, which programs see beside the content, is replaced together with it, and also where only
+// the error has a secret, as that of a panic may. Hooks at ToolFailed come before, and see both as they were.
+//
 // Each part is looked at by itself: half a secret in one result and half in the next is not found, nor is one that the
-// tool broke into lines, spelled out or encrypted. What a tool changes in the state besides its answer (its effects),
-// the error value that programs see beside it, and what the model writes into the arguments of a call are not looked at;
+// tool broke into lines, spelled out or encrypted. What a tool changes in the state besides its answer (its effects, a
+// stop), what it tells while it runs, and what the model writes into the arguments of a call are not looked at;
 // Replies looks at what it says. Where a reply is streamed, it is held back until that hook has seen all of it.
 //
 // # Cost

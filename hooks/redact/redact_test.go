@@ -299,13 +299,16 @@ func TestInAnAgent(t *testing.T) {
 		Told:     func(_ context.Context, r redact.Report) { mu.Lock(); defer mu.Unlock(); count += r.Counts["phrase"] },
 	})
 	cat := toolexec.Func("cat", "Reads.", func(_ context.Context, in struct{ N int }) (toolexec.Output, error) {
-		if in.N == 3 {
+		switch in.N {
+		case 3:
 			return toolexec.Output{}, fmt.Errorf("cannot unlock with %q", secret)
+		case 4:
+			panic("no idea what to do with " + secret)
 		}
 		return toolexec.TextOutput(fmt.Sprintf("%d: %s", in.N, secret)), nil
 	})
 	model := agenttest.Script(
-		agenttest.Say("").Call("cat", `{"N":1}`).Call("cat", `{"N":2}`).Call("cat", `{"N":3}`),
+		agenttest.Say("").Call("cat", `{"N":1}`).Call("cat", `{"N":2}`).Call("cat", `{"N":3}`).Call("cat", `{"N":4}`),
 		agenttest.Say("done"),
 	)
 	seen := agenttest.Record()
@@ -316,9 +319,10 @@ func TestInAnAgent(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(stored), secret)
 	assert.Equal(t, 3, strings.Count(agenttest.Transcript(final), "[redacted: phrase]"))
-	assert.Equal(t, 3, count)
+	assert.Equal(t, 4, count)
 	for _, e := range agenttest.Of[agent.ToolCallCompleted](seen) {
 		assert.NotContains(t, e.Result.Text(), secret)
+		assert.NotContains(t, fmt.Sprintf("%+v", e.Result.Err), secret)
 	}
 	for _, e := range agenttest.Of[hooks.Event](seen) {
 		assert.NotContains(t, fmt.Sprintf("%+v", e), secret)

@@ -113,6 +113,9 @@ func (r *Redactor) Results() hooks.Hook {
 	return hooks.On(hooks.AtPostToolUse, "redact", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 		result := c.Result()
 		content, counts := r.Content(result.Content)
+		if len(counts) == 0 && result.Err != nil { // of a panic it says more than the content; what is replaced takes it along
+			_, counts = r.Text(result.Err.Error())
+		}
 		if len(counts) == 0 {
 			return c.Pass()
 		}
