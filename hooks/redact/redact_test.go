@@ -141,6 +141,13 @@ func TestLiterals(t *testing.T) {
 	assert.Equal(t, `"[redacted: DB]"`, text)
 }
 
+// A literal may be the whole of a file: what is around it there is not part of it.
+func TestLiteralsWithSpaceAround(t *testing.T) {
+	r := redactor(t, redact.Options{Literals: map[string]string{"DB": " correct horse\r\n", "UNSET": "\n"}})
+	text, _ := r.Text("it is >correct horse< there")
+	assert.Equal(t, "it is >[redacted: DB]< there", text)
+}
+
 func TestTheLongestLiteralWins(t *testing.T) {
 	r := redactor(t, redact.Options{Literals: map[string]string{"short": "hunter2", "long": "hunter2hunter3"}})
 	text, counts := r.Text("hunter2hunter3 hunter2")

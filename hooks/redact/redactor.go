@@ -17,7 +17,8 @@ import (
 // Options says what is a secret besides what everybody knows. The zero value is the default.
 type Options struct {
 	// Literals is secrets by their kind, such as the name of the variable that they are in. They have four bytes or
-	// more; empty ones, of variables that are not set, are passed over.
+	// more, without the white space around them, which does not count; empty ones, of variables that are not set, are
+	// passed over.
 	Literals map[string]string
 	// Patterns is your own, and goes before the well-known ones.
 	Patterns []Pattern
@@ -61,6 +62,7 @@ func New(o Options) (*Redactor, error) {
 	r := &Redactor{told: o.Told}
 	var wrong []error
 	for kind, secret := range o.Literals {
+		secret = strings.TrimSpace(secret) // a file that holds one ends in a line end
 		if secret != "" && len(secret) < 4 {
 			wrong = append(wrong, fmt.Errorf("the literal %q has less than 4 bytes: it would be found everywhere", kind))
 		} else if secret != "" {
