@@ -146,7 +146,7 @@ type RunSettings struct {
 func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
 	s = s.With(input...).begun(a.identity(settings, s), a.requestOf(settings), l)
-	s.Emit(ctx, RunStarted{s.Run()})
+	s.read().live.tell(ctx, RunStarted{s.Run()})
 	final, err := Conclude(ctx, s, a.run(ctx, s)).Get()
 	if broken, ok := runErrorOf(s, err); ok {
 		broken.State = broken.State.released() // nobody else has this error yet
@@ -265,7 +265,7 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 			return broken(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
 		}
 		if l.observer != nil {
-			s.Emit(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
+			s.read().live.tell(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
 		}
 		if s = s.Apply(verdict.Effects).letIn(); verdict.Stops() {
 			return end(s, verdict)
@@ -275,7 +275,7 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 		}
 		before := s.RunStepCount()
 		if l.observer != nil {
-			s.Emit(ctx, StepStarted{s.Run(), before})
+			s.read().live.tell(ctx, StepStarted{s.Run(), before})
 		}
 		next, err := a.step(ctx, s).Get()
 		switch {
@@ -294,7 +294,7 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 		if s.RunStepCount() > before {
 			if l.observer != nil {
 				last, _ := s.LastStep().Get()
-				s.Emit(ctx, StepCompleted{s.Run(), last})
+				s.read().live.tell(ctx, StepCompleted{s.Run(), last})
 			}
 			if l.onStep != nil && !l.onStep(s) {
 				return mo.Ok(s.ended(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource}))
@@ -310,7 +310,7 @@ func interrupted(ctx context.Context, s State, err error) mo.Result[State] {
 		taken := saved.State.RunStepCount() > s.RunStepCount()
 		if s, err = saved.State, saved.Err; taken {
 			last, _ := s.LastStep().Get()
-			s.Emit(ctx, StepCompleted{s.Run(), last})
+			s.read().live.tell(ctx, StepCompleted{s.Run(), last})
 		}
 	}
 	return broken(ctx, s, err)

@@ -114,22 +114,48 @@ func (Judged) EventName() string { return "judged" }
 // EventName is "run.completed".
 func (RunCompleted) EventName() string { return "run.completed" }
 
-// Observed reports whether somebody observes the run that s belongs to: what
-// nobody sees need not be made.
+// Listen lets o, too, be told of what middleware emits during this one run: what
+// hooks did, for one. Of the loop's own events, which are made for the agent's
+// Observer alone, it hears nothing, so that a run with a listener costs no more
+// than what its middleware tells. A run has one listener, the last one given.
+//
+// It is for a processor around the run, outside of everything that emits, before
+// it calls next. Detached hooks may emit after the run has ended.
+func (s State) Listen(o Observer) {
+	if l := s.read().live; l != nil {
+		l.listener = o
+	}
+}
+
+// Observed reports whether somebody is told of what Emit tells: what nobody sees
+// need not be made.
 func (s State) Observed() bool {
 	l := s.read().live
-	return l != nil && l.observer != nil
+	return l != nil && (l.observer != nil || l.listener != nil)
 }
 
-// Emit tells the observer of the run that s belongs to, if there is one, of an
-// event. It is for middleware with events of its own.
+// Emit tells the observer of the run that s belongs to, and who listens to it, of
+// an event. It is for middleware with events of its own.
 func (s State) Emit(ctx context.Context, e Event) {
-	s.read().live.tell(ctx, e)
+	l := s.read().live
+	if l == nil || l.observer == nil && l.listener == nil {
+		return
+	}
+	l.events.Lock()
+	defer l.events.Unlock()
+	for _, o := range [...]Observer{l.observer, l.listener} {
+		if o != nil {
+			o.Observe(ctx, e)
+		}
+	}
 }
 
-// tell tells the observer, if there is one, of one event at a time.
+// watched reports whether the loop's own events are seen.
+func (l *live) watched() bool { return l != nil && l.observer != nil }
+
+// tell tells the observer, if there is one, of one event of the loop at a time.
 func (l *live) tell(ctx context.Context, e Event) {
-	if l != nil && l.observer != nil {
+	if l.watched() {
 		l.events.Lock()
 		defer l.events.Unlock()
 		l.observer.Observe(ctx, e)

@@ -70,9 +70,9 @@ func (d asked) Stream(ctx context.Context, s State, emit func(Delta)) mo.Result[
 }
 
 func (asked) tell(ctx context.Context, s State) {
-	if s.Observed() {
+	if s.read().live.watched() {
 		s.read().live.asked.Store(true)
-		s.Emit(ctx, InferenceStarted{
+		s.read().live.tell(ctx, InferenceStarted{
 			Run: s.Run(), Step: s.RunStepCount(), Inference: s.InferenceID(), State: s,
 		})
 	}

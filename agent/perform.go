@@ -27,8 +27,8 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	if err == nil && !ended && reply.Message.Role() != RoleAssistant {
 		err = fmt.Errorf("the driver answered with a message of role %q: it must be %q", reply.Message.Role(), RoleAssistant)
 	}
-	if s.Observed() && s.read().live.asked.Swap(false) {
-		s.Emit(ctx, InferenceCompleted{s.Run(), s.RunStepCount(), s.InferenceID(), reply, err})
+	if s.read().live.watched() && s.read().live.asked.Swap(false) {
+		s.read().live.tell(ctx, InferenceCompleted{s.Run(), s.RunStepCount(), s.InferenceID(), reply, err})
 	}
 	if ended {
 		return mo.Ok(s.Apply(reply.Prior).WithStop(*reply.Stop))
@@ -353,8 +353,8 @@ func (a *Agent) execute(ctx context.Context, s State, p *Prepared) (*ToolResult,
 		q.Answer = NotExecuted(p.Call, ReasonCancelled, "", "not executed: the run was cancelled")
 		p = &q
 	}
-	if s.Observed() {
-		s.Emit(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), *p.Call, *p.Original, p.Disposition == DisposeRun})
+	if s.read().live.watched() {
+		s.read().live.tell(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), *p.Call, *p.Original, p.Disposition == DisposeRun})
 	}
 	r, err := a.executor.Execute(ctx, s, p).Get()
 	if err == nil {
@@ -380,8 +380,8 @@ func (a *Agent) execute(ctx context.Context, s State, p *Prepared) (*ToolResult,
 		}
 		r = &fixed
 	}
-	if s.Observed() {
-		s.Emit(ctx, ToolCallCompleted{s.Run(), s.RunStepCount(), *r})
+	if s.read().live.watched() {
+		s.read().live.tell(ctx, ToolCallCompleted{s.Run(), s.RunStepCount(), *r})
 	}
 	return r, err
 }

@@ -123,7 +123,8 @@ type Signal struct {
 
 // live is what belongs to a run while it runs, and is not kept in JSON.
 type live struct {
-	observer Observer
+	observer Observer // of all events
+	listener Observer // of those of middleware
 	onDelta  func(Delta)
 	onStep   func(State) bool
 

@@ -37,6 +37,9 @@ type Event struct {
 	Step  int
 	Hook  string
 	Point PointName
+	// Order is the hook's place among those at its point, in calling order, from
+	// one. It is zero where no hook was called.
+	Order int
 	// Call is the effective call at tool points; its ID is empty elsewhere.
 	Call agent.ToolCall
 	// Detached is set for hooks that nobody waits for.
@@ -67,7 +70,7 @@ func (e Event) EventName() string { return string(e.Kind) }
 func (e *entry[C]) event(c C, kind EventKind, attempt int) Event {
 	s := c.State()
 	ev := Event{
-		Kind: kind, Run: s.Run(), Step: c.StepIndex(), Hook: e.name, Point: e.info.name,
+		Kind: kind, Run: s.Run(), Step: c.StepIndex(), Hook: e.name, Point: e.info.name, Order: e.order,
 		Control: e.ask != nil, Detached: e.detached, Attempt: attempt,
 	}
 	if call := c.toolCall(); call != nil {

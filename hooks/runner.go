@@ -14,6 +14,7 @@ import (
 type entry[C Context] struct {
 	name     string
 	info     *pointInfo
+	order    int                                   // among the hooks at the point, from one
 	ask      func(ctx context.Context, c C) Result // controls
 	tell     func(ctx context.Context, c C) error  // observers
 	match    *Matcher                              // nil: everything that gets here

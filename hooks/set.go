@@ -215,11 +215,15 @@ func (h Hook) problems() []error {
 func momentOf[C Context](s Set, at Point[C]) moment[C] {
 	info, _ := infoOf(at.name)
 	var m moment[C]
+	order := s.Order(at.name)
 	for _, h := range s.sorted(info) {
 		if !slices.Contains(h.points, at.name) {
 			continue
 		}
-		e := &entry[C]{name: h.name, info: info, timeout: h.timeout, policy: h.policy, detached: h.detached}
+		e := &entry[C]{
+			name: h.name, info: info, order: slices.Index(order, h.name) + 1,
+			timeout: h.timeout, policy: h.policy, detached: h.detached,
+		}
 		if len(h.matchers) > 0 {
 			matcher := And(h.matchers...)
 			e.match = &matcher
