@@ -141,6 +141,16 @@ func TestLiterals(t *testing.T) {
 	assert.Equal(t, `"[redacted: DB]"`, text)
 }
 
+// Encoders do not agree on what to escape, nor on the case of the digits.
+func TestLiteralsInURLs(t *testing.T) {
+	r := redactor(t, redact.Options{Literals: map[string]string{"DB": "p@s s/wo!rd*ü", "plain": "correcthorse"}})
+	for _, form := range []string{"p%40s%20s%2Fwo%21rd%2A%C3%BC", "p%40s%20s/wo!rd*%c3%bc", "p@s+s%2fwo!rd*%c3%BC", "p%40s+s/wo%21rd*ü"} {
+		text, counts := r.Text("https://db/?q=" + form + "&x=1")
+		assert.Equal(t, "https://db/?q=[redacted: DB]&x=1", text)
+		assert.Equal(t, redact.Counts{"DB": 1}, counts)
+	}
+}
+
 // A literal may be the whole of a file: what is around it there is not part of it.
 func TestLiteralsWithSpaceAround(t *testing.T) {
 	r := redactor(t, redact.Options{Literals: map[string]string{"DB": " correct horse\r\n", "UNSET": "\n"}})

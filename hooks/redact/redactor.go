@@ -67,11 +67,18 @@ func New(o Options) (*Redactor, error) {
 			wrong = append(wrong, fmt.Errorf("the literal %q has less than 4 bytes: it would be found everywhere", kind))
 		} else if secret != "" {
 			r.literals = append(r.literals, forms(kind, secret)...)
+			if rule, ok := escaped(kind, secret); ok {
+				r.rules = append(r.rules, rule)
+			}
 		}
 	}
 	// The longest first: a secret may be part of another.
 	slices.SortFunc(r.literals, func(a, b literal) int {
 		return lo.CoalesceOrEmpty(len(b.text)-len(a.text), strings.Compare(a.text, b.text), strings.Compare(a.kind, b.kind))
+	})
+	slices.SortFunc(r.rules, func(a, b rule) int {
+		x, y := a.re.String(), b.re.String()
+		return lo.CoalesceOrEmpty(len(y)-len(x), strings.Compare(x, y), strings.Compare(a.kind, b.kind))
 	})
 	for _, p := range o.Patterns {
 		re, err := regexp.Compile(p.Regexp)

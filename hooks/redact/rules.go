@@ -4,9 +4,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/samber/lo"
 
@@ -117,6 +119,29 @@ func mark(kind string) string { return "[redacted: " + kind + "]" }
 
 // literal is one form of a secret that is known word by word.
 type literal struct{ kind, text string }
+
+// escaped is the rule that finds a secret escaped for a URL, whatever of it that escapes: encoders do not agree on it.
+// There is none for a secret of which none escapes anything.
+func escaped(kind, secret string) (rule, bool) {
+	if url.QueryEscape(secret) == secret || !utf8.ValidString(secret) {
+		return rule{}, false
+	}
+	var b strings.Builder
+	for _, r := range secret {
+		char := string(r)
+		if url.QueryEscape(char) == char {
+			b.WriteString(regexp.QuoteMeta(char))
+			continue
+		}
+		fmt.Fprintf(&b, "(?:%s|(?i:%s)%s)", regexp.QuoteMeta(char), percent([]byte(char)), lo.Ternary(r == ' ', `|\+`, ""))
+	}
+	return rule{kind: kind, hint: []string{"%"}, re: regexp.MustCompile(b.String())}, true
+}
+
+// percent is bytes with percent signs.
+func percent(b []byte) string {
+	return strings.Join(lo.Map(b, func(c byte, _ int) string { return fmt.Sprintf("%%%02X", c) }), "")
+}
 
 // forms is a secret in all the ways it is commonly written.
 func forms(kind, secret string) []literal {
