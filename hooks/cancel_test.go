@@ -86,11 +86,12 @@ func TestGuardsSeeResultsOfCancelledRuns(t *testing.T) {
 		with  func(hooks.Hook) hooks.Hook
 		want  string
 	}{
-		"quick":    {func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return c.Replace("redacted") }, nil, "redacted"},
-		"careful":  {func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { return c.Fail(ctx.Err()) }, nil, `tool "bash": result withheld by guard: the run was cancelled before the hook could decide`},
-		"open":     {func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { return c.Fail(ctx.Err()) }, func(h hooks.Hook) hooks.Hook { return h.WithFailure(hooks.Open) }, "ran ls"},
-		"aborting": {func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { return c.Fail(ctx.Err()) }, func(h hooks.Hook) hooks.Hook { return h.WithFailure(hooks.Abort) }, `tool "bash": result withheld by guard: the run was cancelled before the hook could decide`},
-		"limited":  {func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { <-ctx.Done(); return c.Allow() }, func(h hooks.Hook) hooks.Hook { return h.WithTimeout(time.Hour) }, `tool "bash": result withheld by guard: the run was cancelled before the hook could decide`},
+		"quick":     {func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return c.Replace("redacted") }, nil, "redacted"},
+		"careful":   {func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { return c.Fail(ctx.Err()) }, nil, `tool "bash": result withheld by guard: the run was cancelled before the hook could decide`},
+		"open":      {func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { return c.Fail(ctx.Err()) }, func(h hooks.Hook) hooks.Hook { return h.WithFailure(hooks.Open) }, "ran ls"},
+		"aborting":  {func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { return c.Fail(ctx.Err()) }, func(h hooks.Hook) hooks.Hook { return h.WithFailure(hooks.Abort) }, `tool "bash": result withheld by guard: the run was cancelled before the hook could decide`},
+		"limited":   {func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { <-ctx.Done(); return c.Allow() }, func(h hooks.Hook) hooks.Hook { return h.WithTimeout(time.Hour) }, `tool "bash": result withheld by guard: the run was cancelled before the hook could decide`},
+		"late pass": {func(ctx context.Context, c hooks.ToolResultContext) hooks.Result { <-ctx.Done(); return c.Pass() }, func(h hooks.Hook) hooks.Hook { return h.WithTimeout(time.Hour) }, `tool "bash": result withheld by guard: the run was cancelled before the hook could decide`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

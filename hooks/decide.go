@@ -26,11 +26,12 @@ func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *t
 	}
 	limited := contextOf(ctx, s, p.Original.Index)
 	a := asking{call: p}
-	for _, e := range hooks.pre.controls {
-		if limited.seen() {
-			limited = contextOf(ctx, s, p.Original.Index)
-		}
-		o, err := e.consultWith(ctx, limited, c.state, &c)
+	next, answer, asked := 0, verdict{}, false
+	if !s.Observed() {
+		next, answer, asked = hooks.pre.quick(limited, &c)
+	}
+	for ; next < len(hooks.pre.controls); next++ {
+		o, err := hooks.pre.controls[next].consultNext(ctx, &limited, &c, &answer, &asked)
 		if err != nil {
 			return broken(ctx, a.sofar(), err)
 		}

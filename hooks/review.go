@@ -69,11 +69,13 @@ func reviewAt[C resultContext](ctx context.Context, pool *pool, m *moment[C], at
 	var last *Outcome
 	c := C(v.view(at, nil))
 	limited := contextOf(ctx, v.state, v.call.Original.Index)
-	for _, e := range m.controls {
-		if limited.seen() {
-			limited = contextOf(ctx, v.state, v.call.Original.Index)
-		}
-		o, err := e.consultWith(ctx, limited, v.state, &c)
+	next, answer, asked := 0, verdict{}, false
+	if !v.state.Observed() {
+		next, answer, asked = m.quick(limited, &c)
+	}
+	for ; next < len(m.controls); next++ {
+		e := m.controls[next]
+		o, err := e.consultNext(ctx, &limited, &c, &answer, &asked)
 		switch {
 		case err == nil:
 		case ctx.Err() == nil:

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 )
 
@@ -42,20 +44,38 @@ func (e *entry[C]) consult(ctx context.Context, c C) (*Outcome, error) {
 // consultWith is consult with a context at hand, unseen if nobody has looked at it.
 func (e *entry[C]) consultWith(ctx context.Context, limited *lazyContext, s agent.State, c *C) (*Outcome, error) {
 	if e.match == nil && e.timeout == 0 && !s.Observed() { // the short way: nothing to judge, nobody to tell
-		v := e.protected(limited, c)
-		if v.err == nil && (v.outcome == nil || v.outcome == e.info.allowed) && !limited.seen() {
-			return v.outcome, nil
-		}
-		if v = e.accepted(ctx, c, inTime(limited, v)); v.err == nil {
-			return v.outcome, nil
-		}
-		return e.failed(ctx, *c, v, 1)
+		return e.concluded(ctx, limited, c, e.protected(limited, c))
 	}
 	v := e.attempt(ctx, *c, 1)
 	if v.err != nil {
 		return e.failed(ctx, *c, v, 1)
 	}
 	return v.outcome, nil
+}
+
+// consultNext is consultWith for one of several hooks. Of the first, quick may have
+// the answer already; each of the others gets a context that nobody has looked at.
+func (e *entry[C]) consultNext(ctx context.Context, limited **lazyContext, c *C, answer *verdict, asked *bool) (*Outcome, error) {
+	if *asked {
+		*asked = false
+		return e.concluded(ctx, *limited, c, *answer)
+	}
+	s, index := (*c).where()
+	if (*limited).seen() {
+		*limited = contextOf(ctx, s, index)
+	}
+	return e.consultWith(ctx, *limited, s, c)
+}
+
+// concluded is what comes of an answer that was given in the short way.
+func (e *entry[C]) concluded(ctx context.Context, limited *lazyContext, c *C, v verdict) (*Outcome, error) {
+	if v.err == nil && (v.outcome == nil || v.outcome == e.info.allowed) && !limited.seen() {
+		return v.outcome, nil
+	}
+	if v = e.accepted(ctx, c, inTime(limited, v)); v.err == nil {
+		return v.outcome, nil
+	}
+	return e.failed(ctx, *c, v, 1)
 }
 
 // attempt calls the hook if the matchers say yes, and tells the observer of the
@@ -147,8 +167,14 @@ func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 	}()
 	select {
 	case v := <-answer:
-		if limited.Err() == nil || ctx.Err() != nil {
+		switch {
+		case limited.Err() == nil:
 			return v
+		case ctx.Err() != nil: // a no stands; a yes may have come too late
+			if v.err == nil && v.outcome != nil && !v.outcome.plain() {
+				return v
+			}
+			return verdict{err: ctx.Err()}
 		}
 	case <-limited.Done():
 		if ctx.Err() != nil {
@@ -272,7 +298,44 @@ type moment[C Context] struct {
 	controls  []*entry[C]
 	observers []*entry[C]
 	detached  []*entry[C]
+	plain     int // so many of the controls stand first and have no matchers and no time limit
 }
+
+// withPlain is m with its plain controls counted.
+func (m moment[C]) withPlain() moment[C] {
+	isPlain := func(e *entry[C]) bool { return e.match == nil && e.timeout == 0 }
+	m.plain = len(lo.DropWhile(m.controls, isPlain))
+	m.plain = len(m.controls) - m.plain
+	return m
+}
+
+// quick asks the plain controls of a run that nobody observes, one after the other,
+// as long as each has nothing to say and leaves its context alone: most hooks, most
+// of the time. Next is the one to go on with; it has answered already if asked is
+// true.
+func (m *moment[C]) quick(limited *lazyContext, c *C) (next int, answer verdict, asked bool) {
+	defer func() {
+		if asked && answer.err == errAsking { //nolint:errorlint // this very value
+			answer.err = panicked(recover())
+		}
+	}()
+	for ; next < m.plain; next++ {
+		e := m.controls[next]
+		answer.err, asked = errAsking, true
+		result := e.ask(limited, *c)
+		answer.outcome, answer.err = result.Get()
+		if answer.err == nil && result.IsError() {
+			answer.err = errNoReason
+		}
+		if answer.err != nil || answer.outcome != nil && answer.outcome != e.info.allowed || limited.seen() {
+			return next, answer, true
+		}
+	}
+	return next, verdict{}, false
+}
+
+// errAsking stands for the answer of a hook that has not returned.
+var errAsking = errors.New("the hook is being asked")
 
 func (m *moment[C]) empty() bool {
 	return m == nil || len(m.controls)+len(m.observers)+len(m.detached) == 0

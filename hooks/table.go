@@ -105,5 +105,5 @@ func concerning[C Context](m *moment[C], tool string) moment[C] {
 		}
 		return out
 	}
-	return moment[C]{narrow(m.controls), narrow(m.observers), narrow(m.detached)}
+	return moment[C]{controls: narrow(m.controls), observers: narrow(m.observers), detached: narrow(m.detached)}.withPlain()
 }
