@@ -3,6 +3,7 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -65,14 +66,14 @@ func (r *Redactor) text(text string, counts Counts, depth int) string {
 	return text
 }
 
-// json is the text of a JSON value without the secrets in its strings. What is no string stays as it is.
+// json is the text of a JSON value without the secrets in its strings and numbers. All else stays as it is.
 func (r *Redactor) json(text string, counts Counts, depth int) string {
 	var b strings.Builder
 	named := "" // what the last string that was a name says
 	for {
 		start := strings.IndexByte(text, '"')
 		if start < 0 {
-			b.WriteString(text)
+			b.WriteString(r.between(text, counts))
 			return b.String()
 		}
 		end := start + 1
@@ -80,7 +81,7 @@ func (r *Redactor) json(text string, counts Counts, depth int) string {
 			end += lo.Ternary(text[end] == '\\', 2, 1)
 		}
 		end++
-		b.WriteString(text[:start])
+		b.WriteString(r.between(text[:start], counts))
 		raw := text[start:end]
 		text = text[end:]
 		isName := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), ":")
@@ -96,6 +97,19 @@ func (r *Redactor) json(text string, counts Counts, depth int) string {
 		b.WriteString(lo.Ternary(after == plain, raw, quoted(after)))
 		named = lo.Ternary(isName, plain, "")
 	}
+}
+
+var number = regexp.MustCompile(`-?[0-9][0-9.eE+-]*`)
+
+// between is what stands between the strings of a JSON text. A number with a secret in it becomes a string.
+func (r *Redactor) between(text string, counts Counts) string {
+	if !r.numbers {
+		return text
+	}
+	return number.ReplaceAllStringFunc(text, func(n string) string {
+		after := r.text(n, counts, deepest)
+		return lo.Ternary(after == n, n, quoted(after))
+	})
 }
 
 // quoted is a text as a JSON string.

@@ -190,9 +190,9 @@ func TestJSONStaysJSON(t *testing.T) {
 	}
 }
 
-// Whatever JSON it is, what was valid stays valid, and nothing but strings is touched.
+// Whatever JSON it is, what was valid stays valid, and numbers without a secret are not touched.
 func TestAnyJSONStaysJSON(t *testing.T) {
-	r := redactor(t, redact.Options{Literals: map[string]string{"L": `a"\b`}, Patterns: []redact.Pattern{{"n", `[0-9]`}, {"p", `[a-c"\\]+`}}})
+	r := redactor(t, redact.Options{Literals: map[string]string{"L": `a"\b`}, Patterns: []redact.Pattern{{"n", `7`}, {"p", `[a-c"\\]+`}}})
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom([]string{`a"\b`, "password", "token", "hunter2", "7", "é", "\u2028", `\`, `"`, "{", "[1]", `{"a":1}`, ""})
 		value := map[string]any{}
@@ -304,6 +304,20 @@ func TestHooks(t *testing.T) {
 	f := hookstest.Fire(t, r.Replies(), hookstest.Reply("your token is "+token))
 	assert.Equal(t, "your token is [redacted: GitHub token]", f.Text())
 	assert.Equal(t, hooks.PostInference, told[3].Point)
+}
+
+// Secrets of digits are numbers in JSON.
+func TestNumbersInJSON(t *testing.T) {
+	r := redactor(t, redact.Options{Literals: map[string]string{"PIN": "483920"}})
+	text, counts := r.Text(`{"a": [483920,12.5, -4839200], "483920": 1}`)
+	assert.JSONEq(t, `{"a": ["[redacted: PIN]", 12.5, "-[redacted: PIN]0"], "[redacted: PIN]": 1}`, text)
+	assert.Equal(t, redact.Counts{"PIN": 3}, counts)
+
+	r = redactor(t, redact.Options{Patterns: []redact.Pattern{{Kind: "card", Regexp: `\b4\d{15}\b`}}})
+	text, _ = r.Text(`4111111111111111`)
+	assert.Equal(t, `[redacted: card]`, text)
+	text, _ = r.Text(`{"card":4111111111111111}`)
+	assert.Equal(t, `{"card":"[redacted: card]"}`, text)
 }
 
 // In a real agent, no part of the state, no event and no later request of the model has the secret.

@@ -54,12 +54,13 @@ type Counts map[string]int
 type Redactor struct {
 	literals []literal
 	rules    []rule
+	numbers  bool // a number may be a secret, too
 	told     func(context.Context, Report)
 }
 
 // New returns a redactor, or an error that joins everything that is wrong with the options.
 func New(o Options) (*Redactor, error) {
-	r := &Redactor{told: o.Told}
+	r := &Redactor{told: o.Told, numbers: len(o.Patterns) > 0}
 	var wrong []error
 	for kind, secret := range o.Literals {
 		secret = strings.TrimSpace(secret) // a file that holds one ends in a line end
@@ -67,6 +68,7 @@ func New(o Options) (*Redactor, error) {
 			wrong = append(wrong, fmt.Errorf("the literal %q has less than 4 bytes: it would be found everywhere", kind))
 		} else if secret != "" {
 			r.literals = append(r.literals, forms(kind, secret)...)
+			r.numbers = r.numbers || strings.Trim(secret, "0123456789+-.eE") == ""
 			if rule, ok := escaped(kind, secret); ok {
 				r.rules = append(r.rules, rule)
 			}
