@@ -10,8 +10,9 @@
 // # What is judged
 //
 // The strings in a call's arguments whose member is called like a path: path, file, dir, cwd, source, uri, and names that
-// end in such a word, as file_path, targetDir and oldFilename do. Those in a list go by the name of the list; the names
-// in an object called files or paths are judged too. Options.Fields names other members instead.
+// end in such a word, as file_path, targetDir, oldFilename and logfile do. Those in a list go by the name of the list; the
+// names in an object called files or paths are judged too, and so is the name in an object called file. Options.Fields
+// names other members instead: say which, where your tools call a path something else, such as output or location.
 //
 // A path is denied if any way of reading it leads out of the directory: as it is and cleaned, with links followed, as a
 // file: URL, with percent signs decoded, with backslashes for slashes, without the space or quotes around it. What does

@@ -27,7 +27,8 @@ func (g guard) visit(at string, v any, path bool, see func(at, path string, name
 			if path { // {"files": {"a.txt": …}}
 				see(join(name), name, true)
 			}
-			v[name] = g.visit(join(name), v[name], g.isPath(name), see)
+			isFilesName := path && g.Fields == nil && strings.EqualFold(name, "name") // {"file": {"name": "a.txt"}}
+			v[name] = g.visit(join(name), v[name], isFilesName || g.isPath(name), see)
 		}
 	}
 	return v
@@ -47,13 +48,25 @@ func (g guard) isPath(name string) bool {
 		words = words[:len(words)-1]
 	}
 	last, _ := lo.Last(words)
-	return slices.ContainsFunc(pathWords, func(word string) bool {
-		return last == word || last == word+"s" || last == strings.TrimSuffix(word, "y")+"ies"
-	})
+	if slices.Contains(noPaths, last) {
+		return false
+	}
+	return slices.ContainsFunc(pathWords, func(word string) bool { return isWord(last, word) }) ||
+		slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(last, end) || strings.HasSuffix(last, end+"s") })
 }
+
+// isWord reports whether one word is the other, or its plural.
+func isWord(given, word string) bool {
+	return given == word || given == word+"s" || given == strings.TrimSuffix(word, "y")+"ies"
+}
+
+// endings are what words end in that are put together of a path word and another: outfile, tmpdir, logpath.
+var endings = []string{"path", "file", "filename", "dir", "directory", "folder"}
+
+// noPaths are words that end so and name something else.
+var noPaths = []string{"profile", "profiles", "xpath", "jsonpath"}
 
 // pathWords are the words that the names of paths end in, or their plurals.
 var pathWords = []string{
-	"path", "file", "filename", "filepath", "pathname", "dir", "dirname", "dirpath", "directory", "folder", "cwd", "workdir",
-	"workspace", "root", "rootdir", "basedir", "source", "src", "destination", "dest", "dst", "target", "from", "to", "uri", "url",
+	"path", "file", "filename", "pathname", "dir", "dirname", "directory", "folder", "cwd", "workspace", "root", "source", "src", "destination", "dest", "dst", "target", "from", "to", "uri", "url",
 }

@@ -97,6 +97,9 @@ func TestFields(t *testing.T) {
 		"a list":            deny(`{"paths":["a.txt","/etc/passwd"]}`, `argument "paths.1": the path "/etc/passwd" lies outside of`),
 		"deep":              deny(`{"ops":[{"to":{"filePath":"../x"}}]}`, `argument "ops.0.to.filePath"`),
 		"names as paths":    deny(`{"files":{"a.txt":"x","../x":"y"}}`, `argument "files.../x"`),
+		"a file's name":     deny(`{"file":{"name":"/etc/passwd","content":"/x"}}`, `argument "file.name"`),
+		"somebody's name":   allow(`{"name":"/x","user":{"name":"/y"}}`),
+		"no paths":          allow(`{"xpath":"//div[@id='x']","jsonpath":"$.a","profile":{"$ref":1},"profiles":["~me"]}`),
 		"contents of files": allow(`{"files":[{"path":"a.txt","content":"/* x */\n../y"}]}`),
 		"an escaped name":   deny(`{"\u0070ath":"/etc/passwd"}`, `argument "path"`),
 		"an escaped value":  deny(`{"path":"\u002e\u002e/x"}`, `the path "../x"`),
@@ -104,6 +107,7 @@ func TestFields(t *testing.T) {
 	for _, name := range []string{
 		"path", "Path", "PATH", "file", "filename", "fileName", "file_name", "FILE-PATH", "dir", "targetDirectory", "cwd", "root_dir", "working_dir",
 		"source", "destination", "src", "dst", "uri", "file_uri", "repo_path", "oldFilename", "folder", "directories", "path2", "outputFile", "from", "to",
+		"outfile", "logfiles", "tmpdir", "outdir2", "log_basedir", "logpath", "SUBFOLDER",
 	} {
 		cases["called "+name] = deny(fmt.Sprintf(`{%q:"/etc/passwd"}`, name), fmt.Sprintf("argument %q", name))
 	}
