@@ -28,7 +28,7 @@ func TestScripts(t *testing.T) {
 					e.Setenv(name, os.Getenv(name))
 				}
 			}
-			if cache, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil {
+			if cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output(); err == nil {
 				e.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // a script's agent runs go test
 			}
 			examples, err := filepath.Abs("../../examples")
@@ -68,15 +68,15 @@ func model(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: model FILE")
 	}
-	service, err := newService(ts.ReadFile(args[0]))
+	log := filepath.Join(ts.Getenv("WORK"), "asked.jsonl")
+	_ = os.Remove(log) // of the model before
+	service, err := newService(ts.ReadFile(args[0]), log)
 	ts.Check(err)
 	ts.Defer(service.Close)
 	ts.Setenv("OPENAI_BASE_URL", service.URL+"/v1")
 	ts.Setenv("OPENAI_API_KEY", "sk-test-1234")
 	ts.Setenv("GRAPNEL_MODEL", "openai/test-model")
-	ts.Setenv("ASKED", filepath.Join(ts.Getenv("WORK"), "asked.jsonl"))
-	service.log = ts.Getenv("ASKED")
-	_ = os.Remove(service.log) // of the model before
+	ts.Setenv("ASKED", log)
 }
 
 // asked checks that what the model was asked matches, as grep does in a file.

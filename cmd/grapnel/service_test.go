@@ -39,8 +39,8 @@ type call struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-func newService(lines string) (*service, error) {
-	s := &service{taken: make(chan struct{}, 100)}
+func newService(lines, log string) (*service, error) {
+	s := &service{log: log, taken: make(chan struct{}, 100)}
 	for line := range strings.Lines(lines) {
 		var t turn
 		if err := json.Unmarshal([]byte(line), &t); err != nil {

@@ -76,7 +76,7 @@ func (p *program) code() int {
 
 func command(t *testing.T, s *service, args ...string) *program {
 	t.Helper()
-	p := &program{t: t, cmd: exec.Command("grapnel", args...)}
+	p := &program{t: t, cmd: exec.CommandContext(t.Context(), "grapnel", args...)}
 	p.cmd.Dir = t.TempDir()
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.cmd.Dir, "TERM=xterm"}
 	if s != nil {
@@ -120,7 +120,7 @@ func atTerminal(t *testing.T, s *service, args ...string) *program {
 
 func modelOf(t *testing.T, turns string) *service {
 	t.Helper()
-	s, err := newService(turns)
+	s, err := newService(turns, "")
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -226,7 +226,7 @@ func TestApproval(t *testing.T) {
 		"yes":     {"y\r", 0, "All right.", true},
 		"no":      {"n\r", 5, "a person said no", false},
 		"why not": {"use printf instead\r", 0, "All right.", false},
-		"Ctrl-C":  {"\x03", 5, "a person said no", false},
+		"Ctrl-C":  {"\x03", 130, "interrupted by Ctrl-C", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := atTerminal(t, modelOf(t, turns), "run", "--agent", "ask.yaml", "go")
@@ -239,4 +239,22 @@ func TestApproval(t *testing.T) {
 			assert.Equal(t, tc.made, err == nil)
 		})
 	}
+}
+
+// SIGTERM ends a conversation, in a turn and at the prompt, and leaves the terminal
+// as it was.
+func TestSIGTERMEndsChat(t *testing.T) {
+	s := modelOf(t, `{"hang": true}`)
+	p := atTerminal(t, s, "chat")
+	p.expect("> ")
+	p.signal(syscall.SIGTERM)
+	assert.Equal(t, 143, p.code())
+
+	p = atTerminal(t, s, "chat")
+	p.expect("> ")
+	p.press("hello\r")
+	s.waitUntilAsked(t)
+	p.signal(syscall.SIGTERM)
+	assert.Equal(t, 143, p.code())
+	assert.Contains(t, p.written(), "ended by SIGTERM")
 }

@@ -209,7 +209,7 @@ type checker interface {
 }
 
 func (d *decoder) check(n *yaml.Node, into reflect.Value) {
-	if c, ok := into.Addr().Interface().(checker); ok {
+	if c, ok := reflect.TypeAssert[checker](into.Addr()); ok {
 		c.check(d, n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -117,7 +118,7 @@ func (p *jsonTree) value(depth int) (*yaml.Node, error) {
 	case nil:
 		node.Tag, node.Value = "!!null", "null"
 	case bool:
-		node.Tag, node.Value = "!!bool", fmt.Sprint(token)
+		node.Tag, node.Value = "!!bool", strconv.FormatBool(token)
 	case json.Number:
 		node.Tag, node.Value = "!!int", token.String()
 		if strings.ContainsAny(node.Value, ".eE") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type made struct {
 // close ends what the agent was made with, the last first.
 func (m *made) close() error {
 	var wrong []error
-	for _, f := range lo.Reverse(m.closing) {
+	for _, f := range slices.Backward(m.closing) {
 		wrong = append(wrong, f())
 	}
 	m.closing = nil

@@ -210,7 +210,7 @@ func (c *conversation) said(ctx context.Context, final agent.State, err error) e
 		c.view.note(timeline.Verdict(final, err))
 	}
 	if final.Status() == agent.StatusDone {
-		if err := c.view.answer(final.Answer()); err != nil {
+		if err := c.view.answer(c.answer(final)); err != nil {
 			return err
 		}
 	}

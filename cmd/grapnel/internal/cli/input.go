@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 
@@ -180,7 +181,11 @@ func (in *input) approver(v *view) agent.Approver {
 			in.restore()
 			return agent.Approval{}, context.Cause(ctx)
 		case a := <-answer:
-			if errors.Is(a.err, errInterrupted) {
+			if errors.Is(a.err, errInterrupted) { // as if no terminal had been in between
+				if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(os.Interrupt) == nil {
+					<-ctx.Done()
+					return agent.Approval{}, context.Cause(ctx)
+				}
 				return agent.Approval{Verdict: agent.Reject, By: person, Reason: "interrupted"}, nil
 			}
 			if a.err != nil && !errors.Is(a.err, io.EOF) {

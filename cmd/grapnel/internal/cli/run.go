@@ -117,6 +117,14 @@ func (m *made) turn(ctx context.Context, v *view, prompt string) (agent.State, e
 	return final, err
 }
 
+// answer is the final answer; of one that has a form only that.
+func (m *made) answer(final agent.State) string {
+	if m.agent.Request().Output != nil {
+		return unfenced(final.Answer())
+	}
+	return final.Answer()
+}
+
 // finish ends all that belongs to the agent, writes the answer, and says with which
 // code to exit.
 func (m *made) finish(ctx context.Context, v *view, final agent.State, err error) error {
@@ -133,12 +141,8 @@ func (m *made) finish(ctx context.Context, v *view, final agent.State, err error
 	if v.show == nil && v.events == nil && final.Status() != agent.StatusDone {
 		v.note(timeline.Verdict(final, err))
 	}
-	if final.Status() == agent.StatusDone || final.Status() == agent.StatusStopped && final.Answer() != "" {
-		answer := final.Answer()
-		if final.Request().Output != nil {
-			answer = unfenced(answer)
-		}
-		if err := v.answer(answer); err != nil {
+	if final.Status() == agent.StatusDone {
+		if err := v.answer(m.answer(final)); err != nil {
 			return err
 		}
 	}

@@ -210,7 +210,9 @@ func signalOf(s agent.Signal) *signal {
 	}
 	out := &signal{Reason: s.Reason, Message: s.Message, Source: s.Source}
 	if len(s.Details) > 0 {
-		out.Details, _ = json.Marshal(s.Details) // figures of middleware that JSON does not know are left out
+		if text, err := json.Marshal(s.Details); err == nil { // middleware may have figures that JSON does not know
+			out.Details = text
+		}
 	}
 	return out
 }

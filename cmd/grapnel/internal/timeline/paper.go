@@ -15,7 +15,6 @@ type paper struct {
 	colour bool
 
 	open   bool // something stands on the last line
-	flow   bool // text flows: the next piece goes on where the last one ended
 	indent int  // of the text that flows
 	column int
 	spaces int             // not yet written, before the word
@@ -80,7 +79,7 @@ func (p *paper) begin(s style, head string) {
 
 // say adds a piece of text. It was not made harmless yet.
 func (p *paper) say(s style, piece string) {
-	p.style, p.flow = s, true
+	p.style = s
 	for _, r := range Clean(piece) {
 		switch {
 		case r == '\n':
@@ -125,7 +124,7 @@ func (p *paper) end() {
 	if p.open {
 		p.raw("\n")
 	}
-	p.open, p.flow, p.column, p.spaces = false, false, 0, 0
+	p.open, p.column, p.spaces = false, 0, p.indent // what still comes goes on below
 }
 
 // gap ends the last line and leaves one empty.

@@ -256,8 +256,8 @@ const mostLines = 4
 // result shows the begin of an answer, a line of it on a line of the paper.
 func (t *Timeline) result(text string) {
 	lines := strings.Split(text, "\n")
-	if len(lines) == 1 { // a sentence, often
-		lines = wrap(text, t.paper.columns()-6)
+	if width := t.paper.columns() - 6; len(lines) == 1 { // a sentence, often
+		lines = wrap(shortened(text, mostLines*width), width)
 	}
 	for _, line := range lines[:min(len(lines), mostLines)] {
 		t.paper.end()

@@ -215,3 +215,15 @@ func TestWords(t *testing.T) {
 	assert.Equal(t, `go test timeout=60`, arguments(agent.ToolCall{Arguments: `{"timeout":60,"command":"go test"}`}))
 	assert.Equal(t, `{"broken`, arguments(agent.ToolCall{Arguments: "{\"broken"}))
 }
+
+// A note in the middle of a reply does not lose the margin of what follows.
+func TestNoteWhileTextFlows(t *testing.T) {
+	var out bytes.Buffer
+	line := New(Config{Out: &out})
+	line.paper.begin(bold, "step 1")
+	line.Delta(agent.Delta{Text: "some text "})
+	line.Note("Interrupted.")
+	line.Delta(agent.Delta{Text: "and more"})
+	line.paper.end()
+	assert.Equal(t, "step 1  some text\nInterrupted.\n        and more\n", out.String())
+}

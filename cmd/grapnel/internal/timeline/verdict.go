@@ -29,7 +29,7 @@ func Verdict(s agent.State, err error) string {
 	case agent.StatusDenied:
 		return fmt.Sprintf("denied: the input was not let in%s%s", byWhom(by), because(message))
 	case agent.StatusInterrupted:
-		return fmt.Sprintf("interrupted: a person said no%s", because(message))
+		return "interrupted: a person said no" + because(message)
 	case agent.StatusCancelled:
 		return fmt.Sprintf("cancelled: in step %d, %s", s.RunStepCount()+1, message)
 	}

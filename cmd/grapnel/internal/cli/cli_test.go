@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+)
+
+func TestExitCodes(t *testing.T) {
+	ctrlC, term := &signalError{os.Interrupt}, &signalError{syscall.SIGTERM}
+	for _, tc := range []struct {
+		status agent.Status
+		err    error
+		cause  error
+		want   int
+	}{
+		{agent.StatusDone, nil, nil, 0},
+		{agent.StatusFailed, errors.New("x"), nil, 1},
+		{agent.StatusStopped, nil, nil, 3},
+		{agent.StatusDenied, nil, nil, 4},
+		{agent.StatusInterrupted, nil, nil, 5},
+		{agent.StatusCancelled, ctrlC, ctrlC, 130},
+		{agent.StatusCancelled, term, term, 143},
+		{agent.StatusCancelled, nil, nil, 130},
+		{agent.StatusNew, fmt.Errorf("connecting: %w", term), nil, 143},
+		{agent.StatusDone, nil, ctrlC, 0}, // it was done before the signal counted
+	} {
+		assert.Equal(t, tc.want, exitCode(agent.NewState().WithStatus(tc.status), tc.err, tc.cause), "%+v", tc)
+	}
+}
+
+func TestReport(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		code int
+		text string
+	}{
+		{nil, 0, ""},
+		{&exitError{3}, 3, ""},
+		{errors.Join(&exitError{4}), 4, ""},
+		{&usageError{errors.New("no\x1b[2J")}, 2, "grapnel: no␛[2J\n"},
+		{fmt.Errorf("a: %w", &usageError{errors.New("b")}), 2, "grapnel: a: b\n"},
+		{errors.New("broken"), 1, "grapnel: broken\n"},
+	} {
+		var out strings.Builder
+		assert.Equal(t, tc.code, report(&out, tc.err))
+		assert.Equal(t, tc.text, out.String())
+	}
+}
+
+// Only what never got to the service counts as out of reach.
+func TestUnreachable(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for err, want := range map[error]bool{
+		fmt.Errorf("asking: %w", dial):                             true,
+		&net.DNSError{Name: "nowhere"}:                             true,
+		fmt.Errorf("x: %w", syscall.ENETUNREACH):                   true,
+		&net.OpError{Op: "read", Err: syscall.ECONNRESET}:          false,
+		context.DeadlineExceeded:                                   false,
+		errors.New("connection refused"):                           false,
+		&http.MaxBytesError{}:                                      false,
+		fmt.Errorf("x: %w", &net.OpError{Op: "read", Err: nil}):    false,
+		fmt.Errorf("x: %w", &offlineError{errors.New("whatever")}): false,
+	} {
+		assert.Equal(t, want, unreachable(err), "%v", err)
+	}
+}
+
+func TestApprovals(t *testing.T) {
+	for text, want := range map[string]agent.ApprovalVerdict{
+		"y": agent.Approve, " YES ": agent.Approve, "n": agent.Reject, "": agent.Reject, "No": agent.Reject,
+		"yes but": agent.RejectAndContinue, "use printf": agent.RejectAndContinue,
+	} {
+		assert.Equal(t, want, approval(text).Verdict, "%q", text)
+	}
+}
+
+func TestUnfenced(t *testing.T) {
+	for in, want := range map[string]string{
+		"{}": "{}", "\n{}\n": "{}", "```json\n{}\n```": "{}", "```\n{}\n```": "{}", "```json\n{}": "```json\n{}",
+	} {
+		assert.Equal(t, want, unfenced(in), "%q", in)
+	}
+}
+
+func TestPrompts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "in")
+	from := func(text string) *os.File {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		f, err := os.Open(path)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	for _, tc := range []struct {
+		args  []string
+		stdin string
+		want  string
+	}{
+		{[]string{"mend", "it"}, "not read", "mend it"},
+		{nil, "from a pipe\n", "from a pipe"},
+		{[]string{"-"}, "  indented\n", "indented"},
+		{[]string{"Review:", "-"}, "a\nb\n\n", "Review:\n\na\nb"},
+		{[]string{"a", "-", "b"}, "not read", "a - b"},
+		{nil, "", ""},
+	} {
+		got, err := promptOf(tc.args, from(tc.stdin))
+		require.NoError(t, err)
+		assert.Equal(t, tc.want, got)
+	}
+	_, err := promptOf(nil, from("\xff"))
+	require.ErrorContains(t, err, "not UTF-8")
+	_, err = promptOf(nil, from(strings.Repeat("x", mostInput+1)))
+	require.ErrorContains(t, err, "longer than 10 MiB")
+}
+
+// A key is only looked for where the vendor itself is asked.
+func TestNeedsKey(t *testing.T) {
+	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
+		t.Setenv(name, "")
+	}
+	m := agentfile.Model{Provider: "openai", Name: "x"}
+	require.ErrorContains(t, needsKey(m, &agentfile.File{}), "asking openai/x needs a key: set OPENAI_API_KEY")
+	require.NoError(t, needsKey(m, &agentfile.File{BaseURL: "http://localhost/v1"}))
+	t.Setenv("OPENAI_API_KEY", "k")
+	require.NoError(t, needsKey(m, &agentfile.File{}))
+	_, err := variable("api_key_env", "GRAPNEL_TEST_UNSET")
+	require.EqualError(t, err, "api_key_env is GRAPNEL_TEST_UNSET: this variable of the environment is not set")
+}
+
+func TestVersion(t *testing.T) {
+	b := buildOf(&debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v0.2.0"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}, {Key: "GOOS", Value: "linux"}, {Key: "GOARCH", Value: "amd64"},
+	}})
+	assert.Equal(t, "grapnel v0.2.0, commit abc with changes, go1.26.8, linux/amd64", b.String())
+}
+
+// The shipped recording plays to its end with its hooks at work.
+func TestShipped(t *testing.T) {
+	m, err := shipped(watchers{})
+	require.NoError(t, err)
+	final, err := m.turn(t.Context(), &view{}, "")
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, final.Status())
+	var denied []string
+	for _, step := range final.RunSteps() {
+		for _, r := range step.Results() {
+			if r.Denied() {
+				denied = append(denied, r.DecidedBy)
+			}
+			assert.NotContains(t, r.Text(), "correct-horse")
+		}
+	}
+	assert.Equal(t, []string{"no-wipe", "inside-only"}, denied)
+}

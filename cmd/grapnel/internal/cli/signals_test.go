@@ -1,0 +1,34 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The first signal cancels with a cause that says which it was; what was released
+// hears nothing more.
+func TestInterruptible(t *testing.T) {
+	told := make(chan struct{}, 1)
+	ctx, release := interruptible(t.Context(), func() { told <- struct{}{} }, func() { t.Error("this was no second signal") })
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+	<-ctx.Done()
+	<-told
+	release()
+	assert.Equal(t, &signalError{os.Interrupt}, context.Cause(ctx))
+
+	ctx, release = interruptible(t.Context(), func() { t.Error("there was no signal") }, func() {})
+	release()
+	require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+
+	exitOnSignal(func() { t.Error("there was no signal") })()
+}
