@@ -69,6 +69,7 @@ func TestPaths(t *testing.T) {
 			"file:///" + strings.ReplaceAll(dir, "/", "%2F") + "/../secret.txt", "file:///%2e%2e/x", "file://%zz/x", "%2e%2e/secret.txt", "..%2fsecret.txt",
 			"..\\secret.txt", "sub\\..\\..\\secret.txt", "\\etc\\passwd", " /etc/passwd", "\"/etc/passwd\"", "'../secret.txt'",
 			"a.txt\x00", "a.txt\n/etc/passwd", "//etc/passwd", "https://x/../../../../etc", "a.txt/x", strings.Repeat("a/", 40_000), strings.Repeat("n", 300),
+			"\u00a0/etc/passwd", "\ufeff/etc/passwd", "../secret.txt\u2003", "..%2fsecret%zz.txt", "100%/%2e%2e/%2e%2e/x",
 			"/proc/self/root/etc/passwd", "/proc/self/cwd/../../etc",
 		},
 	} {

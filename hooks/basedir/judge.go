@@ -1,12 +1,14 @@
 package basedir
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -45,11 +47,9 @@ func (g guard) judge(path string) string {
 
 // readings are the ways in which tools read a path.
 func readings(path string) ([]string, error) {
-	list := []string{path, strings.Trim(path, " \"'`")}
+	list := []string{path, strings.TrimFunc(path, isAround)}
 	for _, p := range list {
-		if decoded, err := url.PathUnescape(p); err == nil {
-			list = append(list, decoded)
-		}
+		list = append(list, decoded(p))
 	}
 	for _, p := range list {
 		if len(p) < 5 || !strings.EqualFold(p[:5], "file:") {
@@ -66,6 +66,20 @@ func readings(path string) ([]string, error) {
 	}
 	backslashes := lo.Map(list, func(p string, _ int) string { return strings.ReplaceAll(p, `\`, "/") })
 	return lo.Uniq(append(list, backslashes...)), nil
+}
+
+// isAround reports whether some tools take a rune at the ends of a path for nothing: white space of any kind, a byte
+// order mark, quotes.
+func isAround(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\ufeff\u200b\"'`", r) }
+
+var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+// decoded is a path with percent signs decoded where they stand for something; others stay, as lenient decoders have it.
+func decoded(path string) string {
+	return escape.ReplaceAllStringFunc(path, func(digits string) string {
+		b, _ := hex.DecodeString(digits[1:])
+		return string(b)
+	})
 }
 
 // absolute makes a path absolute, and leaves its dots where they are.
