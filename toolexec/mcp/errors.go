@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -92,7 +93,7 @@ func (s Server) scrubbed(text string) string {
 }
 
 // secrets are the values that no error may show, long ones first: a header's also without its scheme, a URL's
-// password and query. What is short is no secret, and would turn up everywhere.
+// password and query, and the variables that were named to be passed on. What is short is no secret, and would turn up everywhere.
 func (s Server) secrets() []string {
 	var all []string
 	for _, values := range s.Headers {
@@ -102,6 +103,9 @@ func (s Server) secrets() []string {
 		}
 	}
 	all = append(all, lo.Values(s.Env)...)
+	for _, name := range lo.Without(s.Inherit, DefaultInherit()...) {
+		all = append(all, os.Getenv(name))
+	}
 	if u, err := url.Parse(s.URL); err == nil {
 		all = append(all, u.RawQuery, u.User.String())
 		password, _ := u.User.Password()

@@ -53,6 +53,15 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// What a server inherits is as secret as what it is given.
+func TestInheritedSecretsAreStruckOut(t *testing.T) {
+	t.Setenv("SERVICE_TOKEN", "hunter2-hunter2")
+	s := hostile(t, "exit")
+	s.Inherit = append(mcp.DefaultInherit(), "SERVICE_TOKEN")
+	_, err := mcp.Connect(t.Context(), s)
+	require.ErrorContains(t, err, `it said: "no configuration found, token is [secret]"`)
+}
+
 func TestConnectEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -45,7 +45,7 @@ type Server struct {
 	// Dir is the working directory; empty means that of this process.
 	Dir string
 	// Inherit names the variables of this process's environment that the server is given. Nil means DefaultInherit,
-	// an empty list none.
+	// an empty list none. The values of others than those of DefaultInherit appear in no error, nor do those of Env.
 	Inherit []string
 	// Env are more variables, which win over inherited ones.
 	Env map[string]string
