@@ -52,7 +52,7 @@ type spending struct {
 // step stops a run that has used what it may.
 func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
 	b.of.Of(c.State()).replies = mo.None[agent.Usage]()
-	if reason := b.limits.exceeded(c.State().RunUsage()); reason != "" && !b.limits.Deny && c.State().RunStepCount() > 0 {
+	if reason := b.limits.exceeded(c.State().RunUsage()); reason != "" && !b.limits.Deny {
 		return c.Stop(reason)
 	}
 	return c.Allow()

@@ -75,9 +75,9 @@ func TestBudgets(t *testing.T) {
 			[]string{"not executed: run stopped by budget.call: the cost of the run is not known, so that the limit of $1 cannot be kept", "stopped by budget.call: the cost of the run is not known, so that the limit of $1 cannot be kept"},
 		},
 		"no number": {
-			budget.Limits{Cost: math.NaN()}, []agenttest.Turn{look.WithCost(0), done},
-			[]string{"not executed: run stopped by budget.call: $0 of at most $NaN spent", "stopped by budget.call: $0 of at most $NaN spent"},
+			budget.Limits{Cost: math.NaN()}, []agenttest.Turn{look.WithCost(0), done}, []string{"stopped by budget: $0 of at most $NaN spent"},
 		},
+		"nothing": {budget.Limits{Tokens: -1}, []agenttest.Turn{look, done}, []string{"stopped by budget: 0 of at most -1 tokens used"}},
 		"tokens": {
 			budget.Limits{Tokens: 100}, []agenttest.Turn{look.WithTokens(30, 30), look.WithTokens(30, 30), done},
 			[]string{"seen", "not executed: run stopped by budget.call: 120 of at most 100 tokens used", "stopped by budget.call: 120 of at most 100 tokens used"},
