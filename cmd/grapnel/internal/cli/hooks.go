@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -38,8 +39,11 @@ func (m *made) hooks(file *agentfile.File, tools []toolexec.Tool) ([]hooks.Hook,
 			name = fmt.Sprintf("%s-%d", h.Kind, seen[h.Kind])
 		}
 		list, err := m.hook(name, h.Settings, clean)
-		if err == nil {
-			err = reaching(list, names)
+		if idle := reaching(list, patternsOf(h.Settings), names); err == nil && idle != nil {
+			if err = idle; m.recording != nil { // its tools are what they were
+				m.notes = append(m.notes, fmt.Sprintf("The hook %q: %v.", h.Kind, err))
+				err = nil
+			}
 		}
 		if err != nil {
 			wrong = append(wrong, file.Wrong(h.At, fmt.Errorf("the hook %q: %w", h.Kind, err)))
@@ -49,15 +53,45 @@ func (m *made) hooks(file *agentfile.File, tools []toolexec.Tool) ([]hooks.Hook,
 	return out, errors.Join(wrong...)
 }
 
-// reaching says which of the hooks no call of the tools can reach.
-func reaching(list []hooks.Hook, tools []string) error {
-	compiled, err := hooks.NewSet(list...).Compile(tools...).Get()
-	if err != nil {
-		return err
+// reaching says which hook, or which of the patterns that it was given, no call of
+// the tools can reach.
+func reaching(list []hooks.Hook, patterns []agentfile.Pattern, tools []string) error {
+	if len(tools) == 0 {
+		return nil
 	}
-	if len(tools) > 0 && len(compiled.Unused()) > 0 {
-		slices.Sort(tools)
+	slices.Sort(tools)
+	for _, p := range patterns {
+		probe := hooks.Observe(hooks.AtPreToolUse, "probe", func(context.Context, hooks.ToolContext) error { return nil }, hooks.ToolMatching(string(p)))
+		if unused(tools, probe) {
+			near, ok := agentfile.Nearest(string(p), tools)
+			return fmt.Errorf("%q matches none of the agent's tools%s, and would guard nothing; they are %v", p,
+				lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", near), ""), tools)
+		}
+	}
+	if unused(tools, list...) {
 		return fmt.Errorf("it matches none of the agent's tools, and would guard nothing; they are %v", tools)
+	}
+	return nil
+}
+
+// unused reports whether one of the hooks cannot be reached. What is wrong with a
+// hook besides is said when the agent is built.
+func unused(tools []string, list ...hooks.Hook) bool {
+	compiled, err := hooks.NewSet(list...).Compile(tools...).Get()
+	return err == nil && len(compiled.Unused()) > 0
+}
+
+// patternsOf is the patterns for tools that a hook was given.
+func patternsOf(settings any) []agentfile.Pattern {
+	switch s := settings.(type) {
+	case *agentfile.BaseDir:
+		return s.Tools
+	case *agentfile.RateLimit:
+		return s.Tools
+	case *agentfile.Deny:
+		return s.Tools
+	case *agentfile.Ask:
+		return s.Tools
 	}
 	return nil
 }
