@@ -33,6 +33,7 @@
 //   - processor wraps a run or a step, toolexec describes and runs tools,
 //     continuation judges after a step whether to go on, hooks asks and tells
 //     hooks at their points. None of the four knows another.
+//   - telemetry lets runs be seen through OpenTelemetry: spans, metrics, log events.
 //   - capability brings several of these at once, under one name: UseTools,
 //     UseHooks, UseGuards and others.
 //   - builder makes an agent of a driver and capabilities, or says everything
@@ -43,7 +44,7 @@
 // and drivers has what they share: errors and prices. toolexec/shell,
 // toolexec/files and toolexec/mcp are tools that do something. Hooks ready to use
 // are hooks/basedir, hooks/redact, hooks/ratelimit, hooks/budget, hooks/audit and
-// hooks/verify.
+// hooks/verify. telemetry/otelsetup sends telemetry to where the OTEL_ variables say.
 //
 // Beside it stand agent/agenttest and hooks/hookstest, for tests of your own
 // drivers, tools and hooks. The command in cmd/grapnel runs agents without a line

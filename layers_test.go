@@ -86,11 +86,28 @@ var layers = map[string]layer{
 	},
 
 	// What brings them together.
-	"capability": {Ours: []string{"agent", "processor", "toolexec", "continuation", "hooks"}, Modules: core},
+	"capability": {
+		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "telemetry"},
+		Modules: core,
+	},
 	"builder": {
 		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability"},
 		Modules: core,
 	},
+
+	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
+	"telemetry": {Ours: []string{"agent", "hooks"}, Modules: core},
+	"telemetry/otelsetup": {Planned: true, Modules: slices.Concat(core, []string{
+		"go.opentelemetry.io/otel/sdk",
+		"go.opentelemetry.io/otel/sdk/metric",
+		"go.opentelemetry.io/otel/sdk/log",
+		"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp",
+		"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp",
+		"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp",
+		"go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
+		"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric",
+		"go.opentelemetry.io/otel/exporters/stdout/stdoutlog",
+	})},
 
 	// What helps to test the seams.
 	"agent/agenttest": {Ours: []string{"agent"}, Modules: core, Test: true},
@@ -139,7 +156,7 @@ var layers = map[string]layer{
 
 // heavy lists the packages whose whole weight, dependencies of dependencies
 // included, is kept to light: what a user of the framework compiles.
-var heavy = []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability", "builder"}
+var heavy = []string{"agent", "processor", "toolexec", "continuation", "hooks", "telemetry", "capability", "builder"}
 
 // light is every module that those packages may pull in, directly or not.
 var light = slices.Concat(core, schemas, []string{

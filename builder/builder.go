@@ -19,7 +19,8 @@ type AgentBuilder struct {
 	capabilities []capability.Capability
 }
 
-// New returns an empty builder.
+// New returns an empty builder. What it builds can be seen through OpenTelemetry's
+// global providers, if there are any: see capability.UseTelemetry.
 func New() AgentBuilder { return AgentBuilder{} }
 
 // WithName names the agent in events, spans and errors.
@@ -97,11 +98,17 @@ func (b AgentBuilder) naming(err error) error {
 	return fmt.Errorf("building the agent:\n%w", err)
 }
 
+// seen is what every agent has that is not given another of the name.
+var seen capability.UseTelemetry
+
 // install lets each capability add its part, in order. One that fails leaves the
 // plan as it was, so that the others can be checked, too.
 func (b AgentBuilder) install() (capability.Plan, error) {
 	ordered, wrong := inOrder(b.capabilities)
 	plan := b.plan
+	if !slices.ContainsFunc(ordered, func(p part) bool { return p.name() == seen.Name() }) {
+		plan = seen.Install(plan).OrElse(plan)
+	}
 	for _, part := range ordered {
 		next, err := part.Install(plan).Get()
 		if err != nil {

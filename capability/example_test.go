@@ -47,10 +47,10 @@ func ExamplePlan_String() {
 	// Output:
 	// agent "helper"
 	//   request        small · "You are a careful assistant."
-	//   run            trace ▸ HookProcessor ▸ deadline ▸ steps
+	//   run            telemetry ▸ trace ▸ HookProcessor ▸ deadline ▸ steps
 	//   step           HookProcessor ▸ retry ▸ infer, prepare, execute, record
-	//   driver         agenttest.Driver
-	//   executor       HookedToolExecutor ▸ bash, read
+	//   driver         telemetry ▸ gauge ▸ agenttest.Driver
+	//   executor       telemetry ▸ HookedToolExecutor ▸ bash, read
 	//   judge          HookContinuationCriterion ▸ Base, Steps(20), Cost(0.5), Time(10m0s)
 	//   observers      agenttest.Recorder
 	//   PreToolUse     asks no-force-push, base-dir

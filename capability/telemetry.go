@@ -1,0 +1,48 @@
+package capability
+
+import (
+	"github.com/samber/mo"
+	"go.opentelemetry.io/otel/log"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/telemetry"
+)
+
+// UseTelemetry lets the agent be seen through OpenTelemetry: see package telemetry.
+// A builder installs the zero UseTelemetry by itself, as the outermost layer of all,
+// unless it is given one. Where there are no providers it costs nothing.
+type UseTelemetry struct {
+	// Off leaves it out.
+	Off bool
+	// Content puts on spans what was said and done, as far as hooks let it out. The
+	// environment variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT does,
+	// too, with true, span_only or span_and_event.
+	Content bool
+	// Reasons puts on spans and log events the sentences of decisions and errors,
+	// which may quote what they are about. Content includes it.
+	Reasons bool
+	// Tracers, Meters and Loggers are where it goes. Nil means the global provider,
+	// also one that is set after the agent was built.
+	Tracers trace.TracerProvider
+	Meters  metric.MeterProvider
+	Loggers log.LoggerProvider
+}
+
+// Name is "telemetry": an agent has one.
+func (UseTelemetry) Name() string { return "telemetry" }
+
+// Install puts the instrumentation outside of the hooks, where it sees only what they
+// let through, and a gauge between them and the driver.
+func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
+	if u.Off {
+		return mo.Ok(p)
+	}
+	t := telemetry.New(telemetry.Config{
+		Tracers: u.Tracers, Meters: u.Meters, Loggers: u.Loggers,
+		Content: u.Content || telemetry.ContentFromEnv(), Reasons: u.Reasons,
+	})
+	name := u.Name()
+	p = p.AroundRun(Outside, name, t).WrapDriver(Outside, name, t.WrapDriver).WrapExecutor(Outside, name, t.WrapExecutor)
+	return mo.Ok(p.WrapDriver(Inside, "gauge", t.WrapModel))
+}

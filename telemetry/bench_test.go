@@ -1,0 +1,88 @@
+package telemetry_test
+
+import (
+	"context"
+	"testing"
+
+	"go.opentelemetry.io/otel/log"
+	nolog "go.opentelemetry.io/otel/log/noop"
+	"go.opentelemetry.io/otel/metric"
+	nometric "go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	notrace "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+const benchSteps = 100
+
+// looping is a model that wants the tool noop a number of times.
+type looping struct{ step agent.Step }
+
+func (d looping) Next(_ context.Context, s agent.State) mo.Result[agent.Step] {
+	if s.RunStepCount() >= benchSteps {
+		return mo.Ok(agent.Step{Message: agent.Assistant("done")})
+	}
+	return mo.Ok(d.step)
+}
+
+func looper(tb testing.TB, u capability.UseTelemetry) *agent.Agent {
+	tb.Helper()
+	noop := toolexec.Func("noop", "Does nothing.", func(context.Context, struct{}) (string, error) { return "ok", nil })
+	driver := looping{agent.Step{
+		Message: agent.Assistant("", agent.ToolCall{ID: "c1", Name: "noop", Arguments: "{}"}), Model: "small-1", ID: "r1",
+		FinishReason: agent.FinishToolCalls, Usage: agent.Usage{InputTokens: 10, OutputTokens: 5},
+	}}
+	return builder.New().WithName("bench").WithModel("small").WithDriver(driver).With(capability.UseTools(noop), u).Build().MustGet()
+}
+
+// BenchmarkStep says what telemetry adds to a step, in time and allocations: compare
+// with off.
+func BenchmarkStep(b *testing.B) {
+	recording := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(sdktrace.NewBatchSpanProcessor(discard{})))
+	never := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	b.Cleanup(func() {
+		_ = recording.Shutdown(context.Background())
+		_ = meters.Shutdown(context.Background())
+	})
+	for _, bm := range []struct {
+		name    string
+		off     bool
+		tracers trace.TracerProvider
+		meters  metric.MeterProvider
+		loggers log.LoggerProvider
+	}{
+		{"off", true, nil, nil, nil},
+		{"none", false, nil, nil, nil}, // the global providers, which nobody set
+		{"noop", false, notrace.NewTracerProvider(), nometric.NewMeterProvider(), nolog.NewLoggerProvider()},
+		{"unsampled", false, never, nil, nil},
+		{"spans", false, recording, nil, nil},
+		{"metrics", false, nil, meters, nil},
+		{"both", false, recording, meters, nil},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			a := looper(b, capability.UseTelemetry{Off: bm.off, Tracers: bm.tracers, Meters: bm.meters, Loggers: bm.loggers})
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := a.Run(context.Background(), agent.NewState(), agent.UserText("go")).Get(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchSteps, "ns/step")
+		})
+	}
+}
+
+// discard takes spans and drops them.
+type discard struct{}
+
+func (discard) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
+func (discard) Shutdown(context.Context) error                             { return nil }

@@ -1,0 +1,218 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/samber/mo"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// WrapDriver is the outer wrapper around the driver, outside of the hooks: a span
+// for each turn, from before the hooks see the request until they have let the
+// reply out.
+func (t *Telemetry) WrapDriver(inner agent.Driver) agent.Driver {
+	return outer{t, inner, targetOf(agent.FeaturesOf(inner).OrEmpty())}
+}
+
+// WrapModel is the inner wrapper around the driver, inside of the hooks: it sees
+// what the model is asked and what it answers, and measures that.
+func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
+	return asking{t, inner, targetOf(agent.FeaturesOf(inner).OrEmpty())}
+}
+
+// chat is the context of a turn: the span's, with what the inner wrapper needs.
+type chat struct {
+	context.Context
+
+	run  *run
+	span trace.Span
+	name string // of the span
+}
+
+type chatKey struct{}
+
+// Value is the value in the context of the span; for the inner wrapper, c.
+func (c *chat) Value(key any) any {
+	if key == (chatKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+type outer struct {
+	t      *Telemetry
+	inner  agent.Driver
+	target target
+}
+
+var (
+	_ agent.Streamer  = outer{}
+	_ agent.Describer = outer{}
+)
+
+// Features is what the wrapped driver says of itself.
+func (d outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+
+func (d outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	r := d.t.of(s)
+	if r == nil || !r.recording {
+		return d.inner.Next(ctx, s)
+	}
+	c := d.begin(ctx, r, s, false)
+	defer c.span.End()
+	result := d.inner.Next(c, s)
+	c.end(ctx, result)
+	return result
+}
+
+// Stream streams.
+func (d outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	r := d.t.of(s)
+	if r == nil || !r.recording {
+		return agent.Stream(ctx, d.inner, s, emit)
+	}
+	c := d.begin(ctx, r, s, true)
+	defer c.span.End()
+	result := agent.Stream(c, d.inner, s, emit)
+	c.end(ctx, result)
+	return result
+}
+
+func (d outer) begin(ctx context.Context, r *run, s agent.State, stream bool) *chat {
+	to := d.target.named(s.Request().Model)
+	to.stream = stream
+	begun := d.t.spans.chat(to)
+	ctx, span := d.t.tracer.Start(ctx, begun.name, begun.options...)
+	return &chat{ctx, r, span, begun.name}
+}
+
+// end says what came of the turn, hooks and all.
+func (c *chat) end(ctx context.Context, result mo.Result[agent.Step]) {
+	reply, err := result.Get()
+	failure := turnFailure(ctx, err)
+	if failure == "" && !c.run.t.content {
+		return
+	}
+	a := someAttributes()
+	a.text(KeyErrorType, failure)
+	if c.run.t.content && err == nil {
+		a.text(KeyOutputMessages, outputOf(reply))
+	}
+	a.on(c.span)
+	if failure != ErrorCancelled {
+		c.run.failed(c.span, failure, err)
+	}
+}
+
+// turnFailure is the class of the error that a turn ended with. A stop in the form
+// of an error is none.
+func turnFailure(ctx context.Context, err error) string {
+	if err == nil {
+		return ""
+	}
+	if _, stop := errors.AsType[*agent.SignalError](err); stop {
+		return ""
+	}
+	return errorType(ctx, err, agent.KindModel)
+}
+
+// asking is the inner wrapper.
+type asking struct {
+	t      *Telemetry
+	inner  agent.Driver
+	target target
+}
+
+var (
+	_ agent.Streamer  = asking{}
+	_ agent.Describer = asking{}
+)
+
+// Features is what the wrapped driver says of itself.
+func (d asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+
+func (d asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	r := d.t.of(s)
+	if r == nil {
+		return d.inner.Next(ctx, s)
+	}
+	began := time.Now()
+	result := d.inner.Next(ctx, s)
+	d.asked(ctx, r, s, result, time.Since(began), 0)
+	return result
+}
+
+// Stream streams, and looks at the clock when the first piece comes.
+func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	r := d.t.of(s)
+	if r == nil {
+		return agent.Stream(ctx, d.inner, s, emit)
+	}
+	var first time.Duration
+	began := time.Now()
+	result := agent.Stream(ctx, d.inner, s, func(delta agent.Delta) {
+		if first == 0 {
+			first = max(time.Since(began), 1)
+		}
+		emit(delta)
+	})
+	d.asked(ctx, r, s, result, time.Since(began), first)
+	return result
+}
+
+// asked records a model call: what was asked and what was answered, as figures.
+func (d asking) asked(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], took, first time.Duration) {
+	request := s.Request()
+	to := d.target.named(request.Model)
+	reply, err := result.Get()
+	failure := turnFailure(ctx, err)
+	m := &d.t.metrics
+	l := labels{
+		operation: OperationChat, provider: to.provider, model: to.model, responded: reply.Model, server: to.server, port: to.port, failure: failure,
+	}
+	m.seconds(ctx, m.operation, took, l)
+	if err == nil {
+		m.used(ctx, reply.Usage, l)
+	}
+	if first > 0 {
+		m.seconds(ctx, m.firstChunk, first, l)
+	}
+	c, ok := ctx.Value(chatKey{}).(*chat)
+	if !ok || c.run != r {
+		return
+	}
+	a := someAttributes()
+	a.text(KeyConversation, string(r.about.Session))
+	a.add(KeyStep.Int(s.RunStepCount()))
+	a.number(KeyMaxTokens, int64(request.MaxOutputTokens))
+	if temperature, ok := request.Temperature.Get(); ok {
+		a.add(KeyTemperature.Float64(temperature))
+	}
+	if request.Output != nil {
+		a.text(KeyOutputType, "json")
+	}
+	a.text(KeyRequestModel, to.model) // hooks may have chosen another
+	a.text(KeyResponseModel, reply.Model)
+	a.text(KeyResponseID, reply.ID)
+	if reasons, ok := finishReasons[reply.FinishReason]; ok {
+		a.add(reasons)
+	} else if reply.FinishReason != "" {
+		a.add(KeyFinishReasons.StringSlice([]string{string(reply.FinishReason)}))
+	}
+	a.usage(reply.Usage)
+	if first > 0 {
+		a.add(KeyFirstChunk.Float64(first.Seconds()))
+	}
+	if d.t.content {
+		a.text(KeyInstructions, instructions(request.Instructions))
+		a.text(KeyInputMessages, inputMessages(s))
+	}
+	a.on(c.span)
+	if name := d.t.spans.chat(to).name; name != c.name {
+		c.span.SetName(name)
+	}
+}

@@ -1,0 +1,87 @@
+package telemetry
+
+import (
+	"encoding/json"
+
+	"github.com/samber/lo"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// finishReasons is the attribute of each finish reason: the conventions want a list,
+// one for each choice.
+var finishReasons = lo.SliceToMap(
+	[]agent.FinishReason{agent.FinishStop, agent.FinishLength, agent.FinishToolCalls, agent.FinishFilter, agent.FinishError},
+	func(r agent.FinishReason) (agent.FinishReason, attribute.KeyValue) {
+		return r, KeyFinishReasons.StringSlice([]string{string(r)})
+	},
+)
+
+// message and part are the JSON form that the conventions have for messages.
+type message struct {
+	Role   string `json:"role"`
+	Parts  []part `json:"parts"`
+	Finish string `json:"finish_reason,omitempty"`
+}
+
+type part struct {
+	Type      string `json:"type"`
+	Content   string `json:"content,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments,omitempty"`
+	Response  string `json:"response,omitempty"`
+}
+
+func messageOf(m agent.Message) message {
+	out := message{Role: string(m.Role()), Parts: []part{}}
+	if m.Role() == agent.RoleTool {
+		out.Parts = []part{{Type: "tool_call_response", ID: m.CallID(), Response: m.Text()}}
+		return out
+	}
+	for _, p := range m.Content().Parts() {
+		// Images and files are named, not copied.
+		out.Parts = append(out.Parts, part{Type: string(p.Kind), Content: p.Text})
+	}
+	for _, c := range m.Calls() {
+		out.Parts = append(out.Parts, part{Type: "tool_call", ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+	}
+	return out
+}
+
+// inputMessages is what the model is shown.
+func inputMessages(s agent.State) string {
+	var list []message
+	for _, m := range s.Messages() {
+		list = append(list, messageOf(m))
+	}
+	return encoded(list)
+}
+
+// outputOf is what the hooks left of a reply.
+func outputOf(reply agent.Step) string {
+	if reply.Message.Role() == "" { // middleware ended the run in the model's place
+		return ""
+	}
+	m := messageOf(reply.Message)
+	m.Finish = string(reply.FinishReason)
+	return encoded([]message{m})
+}
+
+// outputMessages is a plain answer.
+func outputMessages(text string, finish agent.FinishReason) string {
+	return encoded([]message{{string(agent.RoleAssistant), []part{{Type: "text", Content: text}}, string(finish)}})
+}
+
+func instructions(text string) string {
+	if text == "" {
+		return ""
+	}
+	return encoded([]part{{Type: "text", Content: text}})
+}
+
+func encoded(v any) string {
+	text, _ := json.Marshal(v) // texts in structs: there is no error
+	return string(text)
+}

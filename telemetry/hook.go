@@ -1,0 +1,175 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/log"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+var _ agent.Observer = (*run)(nil)
+
+// Observe makes a span, measurements and a log event of what a hook did, when it
+// has done it. The span in ctx is that of what the hook decides upon.
+func (r *run) Observe(ctx context.Context, e agent.Event) {
+	h, ok := e.(hooks.Event)
+	if !ok {
+		return
+	}
+	failure := ""
+	switch h.Kind {
+	case hooks.HookComplete, hooks.HookBlocked:
+		r.decided(h)
+	case hooks.HookFailed, hooks.HookTimeout:
+		failure = failureOf(h)
+	case hooks.HookSkipped:
+	default:
+		return
+	}
+	r.measureHook(ctx, h, failure)
+	if r.recording {
+		ctx = r.hookSpan(ctx, h, failure)
+	}
+	r.logHook(ctx, h, failure)
+}
+
+// failureOf is the class of a hook's failure.
+func failureOf(h hooks.Event) string {
+	if h.Kind == hooks.HookTimeout {
+		return "timeout"
+	}
+	if _, ok := errors.AsType[*hooks.PanicError](h.Err); ok {
+		return "panic"
+	}
+	return "error"
+}
+
+// decided takes note of who decided upon a call: Stop > Deny > Ask > Mock >
+// Rewrite, as the hooks themselves have it.
+func (r *run) decided(h hooks.Event) {
+	if h.Point != hooks.PreToolUse || !h.Control || h.Call.Index >= len(r.calls) {
+		return
+	}
+	c, weight := &r.calls[h.Call.Index], weightOf(h.Decision)
+	if c.id == h.Call.ID && (weight > c.weight || weight == rewrote && c.weight == rewrote) { // the last rewrite counts
+		c.winner, c.weight = h.Hook, weight
+	}
+}
+
+// The weights of decisions about a call.
+const (
+	rewrote uint8 = iota + 1
+	mocked
+	asked
+	forbidden // denied or stopped: nothing is asked after it
+)
+
+func weightOf(d hooks.Decision) uint8 {
+	switch d {
+	case hooks.Rewrite:
+		return rewrote
+	case hooks.Mock:
+		return mocked
+	case hooks.Ask:
+		return asked
+	case hooks.Deny, hooks.StopRun:
+		return forbidden
+	}
+	return 0
+}
+
+func (r *run) measureHook(ctx context.Context, h hooks.Event, failure string) {
+	m := &r.t.metrics
+	l := labels{hook: h.Hook, point: string(h.Point)}
+	if h.Kind != hooks.HookSkipped {
+		timed := l
+		timed.outcome = outcomeOf(h)
+		m.seconds(ctx, m.hook, h.Duration, timed)
+	}
+	switch {
+	case failure != "":
+		l.failMode, l.failure = h.Policy, failure
+		m.count(ctx, m.errors, l)
+	case h.Control && h.Kind != hooks.HookSkipped:
+		l.decision = string(h.Decision)
+		m.count(ctx, m.decisions, l)
+	}
+}
+
+// outcomeOf is the last word of the event's kind: complete, blocked …
+func outcomeOf(h hooks.Event) string { return strings.TrimPrefix(string(h.Kind), "hook.") }
+
+// hookSpan records what the hook did, once it is done: its span begins when it did.
+func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) context.Context {
+	now := time.Now()
+	kind, mode := "observer", "sync"
+	if h.Control {
+		kind = "control"
+	}
+	if h.Detached {
+		mode = "detached"
+	}
+	begun := r.t.spans.hook(hookAt{string(h.Point), h.Hook, kind, mode})
+	inside, span := r.t.tracer.Start(ctx, begun.name, append(begun.options[:len(begun.options):len(begun.options)],
+		trace.WithTimestamp(now.Add(-h.Duration)))...)
+	a := someAttributes()
+	a.number(KeyHookOrder, int64(h.Order))
+	if h.Attempt > 1 {
+		a.add(KeyHookAttempt.Int(h.Attempt))
+	}
+	a.text(KeyHookOutcome, outcomeOf(h))
+	a.text(KeyDecision, string(h.Decision))
+	a.text(KeyFailMode, h.Policy)
+	a.text(KeyHookReasonCode, failure)
+	a.flag(KeyRewroteInput, h.Decision == hooks.Rewrite)
+	a.flag(KeyRewroteOutput, h.Decision == hooks.Replace || h.Decision == hooks.Withhold)
+	a.text(KeyToolName, h.Call.Name)
+	a.text(KeyToolCallID, h.Call.ID)
+	a.text(KeyErrorType, failure)
+	if r.t.reasons {
+		a.text(KeyReason, h.Reason)
+	}
+	a.on(span)
+	r.failed(span, failure, h.Err)
+	span.End(trace.WithTimestamp(now))
+	return inside
+}
+
+// logHook logs what the hook changed, or that it failed.
+func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
+	name, severity := eventOf(h.Decision)
+	if failure != "" {
+		name, severity = EventHookFailed, log.SeverityError
+	}
+	if name == "" || h.Kind == hooks.HookSkipped {
+		return
+	}
+	e := r.log(severity, name)
+	if e == nil {
+		return
+	}
+	e.text(KeyHook, h.Hook)
+	e.text(KeyPoint, string(h.Point))
+	e.text(KeyDecision, string(h.Decision))
+	e.text(KeyFailMode, h.Policy)
+	e.text(KeyErrorType, failure)
+	e.call(h.Call)
+	e.add(KeyStep.Int(h.Step))
+	e.reason(h.Reason)
+	if h.Err != nil {
+		e.reason(h.Err.Error())
+	}
+	e.emit(ctx)
+}
+
+// call says which tool call it is about.
+func (a *attributes) call(c agent.ToolCall) {
+	a.text(KeyToolName, c.Name)
+	a.text(KeyToolCallID, c.ID)
+}

@@ -1,0 +1,113 @@
+package telemetry
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// metrics is the instruments, and the sets of attributes that were measured with.
+type metrics struct {
+	operation, firstChunk, agent, tool, hook metric.Float64Histogram
+
+	tokens    metric.Int64Histogram
+	decisions metric.Int64Counter
+	errors    metric.Int64Counter
+
+	records cache[labels, []metric.RecordOption]
+	adds    cache[labels, []metric.AddOption]
+}
+
+// labels tell the measurements of one instrument apart. What is empty is left out.
+type labels struct {
+	operation, provider, model, responded, server string
+
+	port                   int
+	token                  string
+	agent, tool            string
+	hook, point            string
+	outcome, decision      string
+	failMode, failure, end string
+}
+
+// attributes is the labels as the conventions have them.
+func (l labels) attributes() attribute.Set {
+	list := []attribute.KeyValue{
+		KeyOperation.String(l.operation), KeyProvider.String(l.provider), KeyRequestModel.String(l.model),
+		KeyResponseModel.String(l.responded), KeyServerAddress.String(l.server), KeyTokenType.String(l.token),
+		KeyAgentName.String(l.agent), KeyToolName.String(l.tool), KeyHook.String(l.hook), KeyPoint.String(l.point),
+		KeyHookOutcome.String(l.outcome), KeyDecision.String(l.decision), KeyFailMode.String(l.failMode),
+		KeyErrorType.String(l.failure), KeyStatus.String(l.end),
+	}
+	list = slices.DeleteFunc(list, func(kv attribute.KeyValue) bool { return kv.Value.AsString() == "" })
+	if l.server != "" {
+		list = append(list, KeyServerPort.Int(l.port))
+	}
+	if l.tool != "" {
+		list = append(list, KeyToolType.String("function"))
+	}
+	return attribute.NewSet(list...)
+}
+
+func newMetrics(m metric.Meter) metrics {
+	seconds := func(name, text string, buckets []float64) metric.Float64Histogram {
+		h, _ := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(text), // its error is of bad names
+			metric.WithExplicitBucketBoundaries(buckets...))
+		return h
+	}
+	tokens, _ := m.Int64Histogram(MetricTokenUsage, metric.WithUnit("{token}"),
+		metric.WithDescription("Number of input and output tokens used."), metric.WithExplicitBucketBoundaries(tokenBuckets...))
+	decisions, _ := m.Int64Counter(MetricHookDecisions, metric.WithUnit("{decision}"), metric.WithDescription("Decisions of control hooks."))
+	errs, _ := m.Int64Counter(MetricHookErrors, metric.WithUnit("{error}"), metric.WithDescription("Hooks that could not decide."))
+	return metrics{
+		operation:  seconds(MetricOperationDuration, "GenAI operation duration.", secondBuckets),
+		firstChunk: seconds(MetricFirstChunk, "Time to receive the first chunk.", secondBuckets),
+		agent:      seconds(MetricAgentDuration, "The end-to-end duration of a single agent invocation.", agentBuckets),
+		tool:       seconds(MetricToolDuration, "The duration of a single tool execution.", secondBuckets),
+		hook:       seconds(MetricHookDuration, "The duration of a single call of a hook.", hookBuckets),
+		tokens:     tokens, decisions: decisions, errors: errs,
+	}
+}
+
+// enabled reports whether somebody takes measurements.
+func (m *metrics) enabled(ctx context.Context) bool {
+	return m.operation.Enabled(ctx) || m.tokens.Enabled(ctx) || m.agent.Enabled(ctx) || m.tool.Enabled(ctx) ||
+		m.hook.Enabled(ctx) || m.decisions.Enabled(ctx) || m.errors.Enabled(ctx) || m.firstChunk.Enabled(ctx)
+}
+
+func (m *metrics) seconds(ctx context.Context, h metric.Float64Histogram, took time.Duration, l labels) {
+	if h.Enabled(ctx) {
+		h.Record(ctx, took.Seconds(), m.recordOptions(l)...)
+	}
+}
+
+func (m *metrics) used(ctx context.Context, u agent.Usage, l labels) {
+	if !m.tokens.Enabled(ctx) {
+		return
+	}
+	if l.token = "input"; u.InputTokens > 0 {
+		m.tokens.Record(ctx, u.InputTokens, m.recordOptions(l)...)
+	}
+	if l.token = "output"; u.OutputTokens > 0 {
+		m.tokens.Record(ctx, u.OutputTokens, m.recordOptions(l)...)
+	}
+}
+
+func (m *metrics) count(ctx context.Context, c metric.Int64Counter, l labels) {
+	if c.Enabled(ctx) {
+		c.Add(ctx, 1, m.adds.of(l, func(l labels) []metric.AddOption {
+			return []metric.AddOption{metric.WithAttributeSet(l.attributes())}
+		})...)
+	}
+}
+
+func (m *metrics) recordOptions(l labels) []metric.RecordOption {
+	return m.records.of(l, func(l labels) []metric.RecordOption {
+		return []metric.RecordOption{metric.WithAttributeSet(l.attributes())}
+	})
+}

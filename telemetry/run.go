@@ -1,0 +1,155 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/samber/mo"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/log"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// run is what is recorded of one run: spans, log events, metrics, or some of them.
+type run struct {
+	t         *Telemetry
+	about     agent.Run
+	span      trace.Span
+	recording bool // the run's span records, so there are others below it
+	logging   bool
+	calls     []call // of the step under way, by index
+}
+
+var _ agent.Processor = (*Telemetry)(nil)
+
+// String is how the processor stands in a printed plan.
+func (*Telemetry) String() string { return "telemetry" }
+
+// Process is the processor around the run: it begins and ends the run's span and
+// sees to it that there is something to find for the wrappers, if anything of this
+// run is to be recorded. It belongs outside of the hooks.
+func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	about := s.Run()
+	begun := t.spans.agent(about.Agent)
+	started := time.Now()
+	inside, span := t.tracer.Start(ctx, begun.name, begun.options...)
+	if !span.SpanContext().IsValid() {
+		inside = ctx // there is no tracer
+	}
+	r := &run{t: t, about: about, span: span, recording: span.IsRecording(), logging: t.logs(inside)}
+	if !r.recording && !r.logging && !t.metrics.enabled(inside) {
+		span.End()
+		return next(inside, s)
+	}
+	defer r.close()
+	t.runs.Of(s).run = r
+	s.Listen(r)
+	r.begin()
+	result := next(inside, s)
+	r.end(inside, s, result, time.Since(started))
+	return result
+}
+
+// begin says whose span it is.
+func (r *run) begin() {
+	if !r.recording {
+		return
+	}
+	a := someAttributes()
+	a.text(KeyConversation, string(r.about.Session))
+	a.text(KeyRun, string(r.about.ID))
+	a.text(KeyParentRun, string(r.about.Parent))
+	a.text(KeyRootRun, string(r.about.Root))
+	a.number(KeyDepth, int64(r.about.Depth))
+	a.on(r.span)
+}
+
+// end says how the run ended. That hooks and criteria stopped it, that its input
+// was denied or that it was cancelled, is no error.
+func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.State], took time.Duration) {
+	final, err := agent.Conclude(ctx, s, result).Get()
+	if broken, ok := errors.AsType[*agent.RunError](err); ok {
+		final, err = broken.State, broken.Err
+	}
+	failure := ""
+	if final.Status() == agent.StatusFailed {
+		failure = errorType(ctx, err, "")
+	}
+	signal := final.StopSignal().OrEmpty()
+	if r.recording {
+		a := someAttributes()
+		a.text(KeyStatus, string(final.Status()))
+		a.text(KeyStopReason, string(signal.Reason))
+		a.text(KeyStopSource, signal.Source)
+		a.add(KeySteps.Int(final.RunStepCount()))
+		a.usage(final.RunUsage())
+		a.text(KeyErrorType, failure)
+		if r.t.reasons {
+			a.text(KeyReason, signal.Message)
+		}
+		if r.t.content && final.Status() == agent.StatusDone {
+			a.text(KeyOutputMessages, outputMessages(final.Answer(), agent.FinishStop))
+		}
+		a.on(r.span)
+		r.failed(r.span, failure, err)
+	}
+	r.t.metrics.seconds(ctx, r.t.metrics.agent, took, labels{agent: r.about.Agent, failure: failure, end: string(final.Status())})
+	r.logEnd(ctx, final, signal, failure)
+}
+
+// logEnd logs how the run ended.
+func (r *run) logEnd(ctx context.Context, final agent.State, signal agent.Signal, failure string) {
+	severity := log.SeverityInfo
+	if failure != "" {
+		severity = log.SeverityError
+	}
+	e := r.log(severity, EventRunEnded)
+	if e == nil {
+		return
+	}
+	e.add(KeySteps.Int(final.RunStepCount()))
+	e.text(KeyStatus, string(final.Status()))
+	e.text(KeyStopReason, string(signal.Reason))
+	e.text(KeyStopSource, signal.Source)
+	e.text(KeyErrorType, failure)
+	e.reason(signal.Message)
+	e.emit(ctx)
+}
+
+// close ends what a panic, or an executor that was not asked again, left open.
+func (r *run) close() {
+	for i := range r.calls {
+		if c := &r.calls[i]; c.span != nil {
+			c.span.End()
+		}
+	}
+	r.span.End()
+}
+
+// failed marks a span as that of something that failed: the class of the error
+// says how, its text only where texts were asked for.
+func (r *run) failed(span trace.Span, failure string, err error) {
+	if failure == "" {
+		return
+	}
+	text := failure
+	if r.t.reasons && err != nil {
+		text = err.Error()
+	}
+	span.SetStatus(codes.Error, text)
+}
+
+// usage is what model calls consumed.
+func (a *attributes) usage(u agent.Usage) {
+	a.number(KeyInputTokens, u.InputTokens)
+	a.number(KeyOutputTokens, u.OutputTokens)
+	a.number(KeyCacheRead, u.CacheReadTokens)
+	a.number(KeyCacheWrite, u.CacheWriteTokens)
+	a.number(KeyReasoningTokens, u.ReasoningTokens)
+	if cost, ok := u.Cost.Get(); ok && cost != 0 {
+		a.add(KeyCost.Float64(cost))
+	}
+}

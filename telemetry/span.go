@@ -1,0 +1,160 @@
+package telemetry
+
+import (
+	"net/url"
+	"strconv"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// spans is how spans begin: names and options, made once.
+type spans struct {
+	agents cache[string, *beginning]
+	chats  cache[target, *beginning]
+	tools  cache[toolOf, *beginning]
+	hooks  cache[hookAt, *beginning]
+}
+
+// beginning is the name of a span and what is known of it before it starts, which
+// is what a sampler sees.
+type beginning struct {
+	name    string
+	options []trace.SpanStartOption
+}
+
+func begin(name string, kind trace.SpanKind, attributes ...attribute.KeyValue) *beginning {
+	attributes = lo.Filter(attributes, func(kv attribute.KeyValue, _ int) bool {
+		return kv.Value.Type() != attribute.STRING || kv.Value.AsString() != ""
+	})
+	return &beginning{name, []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...)}}
+}
+
+// titled is an operation and what it is done with, if that has a name.
+func titled(operation, name string) string {
+	if name == "" {
+		return operation
+	}
+	return operation + " " + name
+}
+
+func (b *spans) agent(name string) *beginning {
+	return b.agents.of(name, func(name string) *beginning {
+		return begin(titled(OperationInvokeAgent, name), trace.SpanKindInternal,
+			KeyOperation.String(OperationInvokeAgent), KeyAgentName.String(name))
+	})
+}
+
+// target is who is asked: the service and the model.
+type target struct {
+	provider, model, server string
+
+	port   int
+	stream bool
+}
+
+// targetOf is who a driver asks when a request names no other model.
+func targetOf(f agent.Features) target {
+	t := target{provider: f.Provider, model: f.Model}
+	if t.provider == "" {
+		t.provider = Other
+	}
+	if u, err := url.Parse(f.Endpoint); err == nil && u.Hostname() != "" {
+		t.server = u.Hostname()
+		t.port, _ = strconv.Atoi(u.Port())
+		if t.port == 0 {
+			t.port = map[string]int{"http": 80, "https": 443}[u.Scheme]
+		}
+	}
+	return t
+}
+
+// named is the target when a request names a model.
+func (t target) named(model string) target {
+	if model != "" {
+		t.model = model
+	}
+	return t
+}
+
+func (b *spans) chat(t target) *beginning {
+	return b.chats.of(t, func(t target) *beginning {
+		attributes := []attribute.KeyValue{
+			KeyOperation.String(OperationChat), KeyProvider.String(t.provider), KeyRequestModel.String(t.model),
+			KeyServerAddress.String(t.server),
+		}
+		if t.server != "" {
+			attributes = append(attributes, KeyServerPort.Int(t.port))
+		}
+		if t.stream {
+			attributes = append(attributes, KeyRequestStream.Bool(true))
+		}
+		return begin(titled(OperationChat, t.model), trace.SpanKindClient, attributes...)
+	})
+}
+
+// toolOf is a tool as an agent calls it.
+type toolOf struct{ agent, tool string }
+
+func (b *spans) tool(agentName, tool string) *beginning {
+	return b.tools.of(toolOf{agentName, tool}, func(t toolOf) *beginning {
+		return begin(titled(OperationExecuteTool, t.tool), trace.SpanKindInternal,
+			KeyOperation.String(OperationExecuteTool), KeyToolName.String(t.tool), KeyToolType.String("function"),
+			KeyAgentName.String(t.agent))
+	})
+}
+
+// hookAt is a hook at one of its points.
+type hookAt struct{ point, hook, kind, mode string }
+
+func (b *spans) hook(h hookAt) *beginning {
+	return b.hooks.of(h, func(h hookAt) *beginning {
+		return begin(OperationHook+" "+h.point+" "+h.hook, trace.SpanKindInternal,
+			KeyHook.String(h.hook), KeyPoint.String(h.point), KeyHookType.String(h.kind), KeyHookMode.String(h.mode))
+	})
+}
+
+// attributes is a list of attributes in the making. Spans copy what they are given,
+// so one list serves after the other.
+type attributes struct{ list []attribute.KeyValue }
+
+var lists = sync.Pool{New: func() any { return &attributes{make([]attribute.KeyValue, 0, 24)} }}
+
+func someAttributes() *attributes { return lists.Get().(*attributes) }
+
+func (a *attributes) add(kv attribute.KeyValue) { a.list = append(a.list, kv) }
+
+func (a *attributes) text(key attribute.Key, value string) {
+	if value != "" {
+		a.list = append(a.list, key.String(value))
+	}
+}
+
+func (a *attributes) number(key attribute.Key, value int64) {
+	if value != 0 {
+		a.list = append(a.list, key.Int64(value))
+	}
+}
+
+func (a *attributes) flag(key attribute.Key, value bool) {
+	if value {
+		a.list = append(a.list, key.Bool(true))
+	}
+}
+
+// on sets the attributes on a span and gives the list back.
+func (a *attributes) on(span trace.Span) {
+	span.SetAttributes(a.list...)
+	a.release()
+}
+
+func (a *attributes) release() {
+	clear(a.list) // they hold texts
+	a.list = a.list[:0]
+	lists.Put(a)
+}

@@ -1,0 +1,101 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"strings"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/log"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// CaptureVariable is the environment variable of the conventions that asks for
+// content: see ContentFromEnv.
+const CaptureVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+// Config says where telemetry goes and how much it tells. The zero Config goes to
+// the global providers and tells no content.
+type Config struct {
+	// Tracers, Meters and Loggers are where it goes. Nil means the global provider,
+	// also one that is set later.
+	Tracers trace.TracerProvider
+	Meters  metric.MeterProvider
+	Loggers log.LoggerProvider
+	// Content puts on spans what was said: instructions and messages as the model
+	// was shown them, its replies, the arguments and results of tool calls as hooks
+	// left them. It includes Reasons.
+	Content bool
+	// Reasons puts on spans and log events the sentences of decisions and errors.
+	// They may quote what they are about.
+	Reasons bool
+}
+
+// ContentFromEnv reports whether the environment asks for content on spans: when
+// CaptureVariable is true, 1, span_only or span_and_event, in any case.
+func ContentFromEnv() bool {
+	switch strings.ToLower(os.Getenv(CaptureVariable)) {
+	case "true", "1", "span_only", "span_and_event":
+		return true
+	}
+	return false
+}
+
+// Telemetry is the instrumentation of agents: a processor around the run, a pair
+// of wrappers around the driver and one around the executor, which belong together.
+// Capability UseTelemetry puts them in their places. It is safe for concurrent use
+// and may serve several agents.
+type Telemetry struct {
+	tracer  trace.Tracer
+	logger  log.Logger
+	metrics metrics
+	spans   spans
+	content bool
+	reasons bool
+	runs    *agent.Scratch[watched]
+}
+
+// watched leads from a state to what is recorded of its run.
+type watched struct{ run *run } // nil: nothing is
+
+// New returns the instrumentation.
+func New(c Config) *Telemetry {
+	if c.Tracers == nil {
+		c.Tracers = otel.GetTracerProvider()
+	}
+	if c.Meters == nil {
+		c.Meters = otel.GetMeterProvider()
+	}
+	if c.Loggers == nil {
+		c.Loggers = otel.GetLoggerProvider()
+	}
+	return &Telemetry{
+		tracer: c.Tracers.Tracer(Scope), logger: c.Loggers.Logger(Scope), metrics: newMetrics(c.Meters.Meter(Scope)),
+		content: c.Content, reasons: c.Content || c.Reasons,
+		runs: agent.NewScratch[watched](nil),
+	}
+}
+
+// of is what is recorded of the run that s belongs to; nil: nothing.
+func (t *Telemetry) of(s agent.State) *run { return t.runs.Of(s).run }
+
+// logs reports whether somebody takes log events.
+func (t *Telemetry) logs(ctx context.Context) bool {
+	return t.logger.Enabled(ctx, log.EnabledParameters{Severity: log.SeverityInfo, EventName: EventRunEnded})
+}
+
+// errorType is what error.type says of an error.
+func errorType(ctx context.Context, err error, otherwise agent.ErrorKind) string {
+	kind := agent.KindOf(err)
+	if kind == agent.KindUnknown {
+		kind = ""
+		if ctx.Err() != nil {
+			return ErrorCancelled
+		}
+	}
+	return string(cmp.Or(kind, otherwise, Other))
+}

@@ -1,0 +1,210 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/samber/mo"
+	"go.opentelemetry.io/otel/log"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// call is what is known of a tool call between its two phases. Slots are used again
+// in every step.
+type call struct {
+	id     string
+	span   trace.Span // nil: none is open
+	winner string     // the hook whose decision counts so far
+	weight uint8      // of that decision
+}
+
+// WrapExecutor is the wrapper around the executor, outside of the hooks: a span for
+// each call, from before the hooks decide upon it until they have let its result
+// out.
+func (t *Telemetry) WrapExecutor(inner agent.Executor) agent.Executor { return executor{t, inner} }
+
+type executor struct {
+	t     *Telemetry
+	inner agent.Executor
+}
+
+// Prepare begins the call's span. It ends in Execute, which is called for every
+// call of a step, whatever was decided.
+func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	r := x.t.of(s)
+	if r == nil {
+		return x.inner.Prepare(ctx, s, c)
+	}
+	for c.Index >= len(r.calls) {
+		r.calls = append(r.calls, call{})
+	}
+	ctx, span := r.beginCall(ctx, c.Name)
+	r.calls[c.Index] = call{id: c.ID, span: span}
+	result := x.inner.Prepare(ctx, s, c)
+	if err := result.Error(); err != nil && span != nil {
+		r.broken(ctx, r.calls[c.Index], err)
+		span.End()
+		r.calls[c.Index].span = nil
+	}
+	return result
+}
+
+func (r *run) beginCall(ctx context.Context, tool string) (context.Context, trace.Span) {
+	if !r.recording {
+		return ctx, nil
+	}
+	begun := r.t.spans.tool(r.about.Agent, tool)
+	return r.t.tracer.Start(ctx, begun.name, begun.options...)
+}
+
+// Execute runs the tool, if it is to run, as part of the call's span.
+func (x executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	r := x.t.of(s)
+	if r == nil {
+		return x.inner.Execute(ctx, s, p)
+	}
+	c := r.take(p.Original)
+	if c.span != nil {
+		ctx = trace.ContextWithSpan(ctx, c.span)
+	} else { // stopped before it was decided upon
+		ctx, c.span = r.beginCall(ctx, p.Call.Name)
+	}
+	result := x.inner.Execute(ctx, s, p)
+	answer, err := result.Get()
+	if err == nil && answer != nil {
+		x.answered(ctx, r, c, p, answer)
+	} else if c.span != nil {
+		r.broken(ctx, c, err)
+	}
+	if c.span != nil {
+		c.span.End()
+	}
+	return result
+}
+
+// broken records a call whose executor broke, or ended the run in the form of an
+// error.
+func (r *run) broken(ctx context.Context, c call, err error) {
+	a := someAttributes()
+	a.text(KeyToolCallID, c.id)
+	a.text(KeyOutcome, OutcomeFailed)
+	failure := errorType(ctx, err, "")
+	if _, stop := errors.AsType[*agent.SignalError](err); stop {
+		failure = ""
+		a.text(KeyReasonCode, string(agent.ReasonRunStopped))
+	}
+	a.text(KeyErrorType, failure)
+	a.on(c.span)
+	r.failed(c.span, failure, err)
+}
+
+// take is the call as Prepare left it. Calls of one step may be executed at once;
+// each has a slot of its own.
+func (r *run) take(original *agent.ToolCall) call {
+	if original.Index < len(r.calls) {
+		if slot := &r.calls[original.Index]; slot.id == original.ID {
+			c := *slot
+			*slot = call{}
+			return c
+		}
+	}
+	return call{id: original.ID}
+}
+
+// verdict is what became of a call, as telemetry has it.
+type verdict struct {
+	outcome, failure, winner, resultBy string
+
+	reason    agent.ReasonCode
+	rewritten bool
+}
+
+func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
+	v := verdict{
+		reason: r.Reason, winner: c.winner,
+		rewritten: p.Call != p.Original && p.Call.Arguments != p.Original.Arguments,
+	}
+	given := p.Answer
+	if p.Disposition != agent.DisposeAnswer || given == nil {
+		given = r
+	}
+	switch {
+	case given != r || !r.Executed():
+		v.winner = cmp.Or(given.DecidedBy, v.winner) // what replaced the answer afterwards did not decide upon the call
+		if given.DecidedBy != r.DecidedBy {
+			v.resultBy = r.DecidedBy
+		}
+	default:
+		v.resultBy = r.DecidedBy
+	}
+	switch {
+	case r.Status == agent.ToolFailed:
+		v.outcome, v.failure = OutcomeFailed, string(cmp.Or(r.Reason, agent.ReasonError))
+		if r.Reason == agent.ReasonWithheld { // which it did not fail for
+			v.failure = string(agent.ReasonError)
+		}
+	case given.Mocked():
+		v.outcome = OutcomeMocked
+	case r.Executed():
+		v.outcome = OutcomeExecuted
+	case given.Denied(), given.Reason == agent.ReasonRunStopped && c.weight == forbidden:
+		v.outcome = OutcomeDenied
+	case given.Reason == agent.ReasonRunStopped, given.Reason == agent.ReasonCancelled:
+		v.outcome, v.winner = OutcomeNotExecuted, ""
+	default: // invalid arguments, no such tool
+		v.outcome, v.failure = OutcomeFailed, string(cmp.Or(given.Reason, agent.ReasonError))
+	}
+	return v
+}
+
+// answered records a call that has its answer.
+func (x executor) answered(ctx context.Context, r *run, c call, p *agent.Prepared, answer *agent.ToolResult) {
+	v := verdictOf(c, p, answer)
+	if answer.Executed() {
+		x.t.metrics.seconds(ctx, x.t.metrics.tool, answer.Duration, labels{agent: r.about.Agent, tool: p.Call.Name, failure: v.failure})
+	}
+	r.logCall(ctx, p, v, answer)
+	if c.span == nil {
+		return
+	}
+	a := someAttributes()
+	a.text(KeyToolCallID, c.id)
+	a.text(KeyOutcome, v.outcome)
+	a.text(KeyWinner, v.winner)
+	a.text(KeyReasonCode, string(v.reason))
+	a.text(KeyResultBy, v.resultBy)
+	a.flag(KeyRewritten, v.rewritten)
+	a.number(KeyAttempts, int64(answer.Attempts))
+	if answer.Duration > 0 {
+		a.add(KeyToolSeconds.Float64(answer.Duration.Seconds()))
+	}
+	a.text(KeyErrorType, v.failure)
+	if x.t.content {
+		a.text(KeyToolArguments, p.Call.Arguments)
+		a.text(KeyToolResult, answer.Text())
+	}
+	if x.t.reasons && v.outcome != OutcomeExecuted && v.outcome != OutcomeMocked {
+		a.text(KeyReason, answer.Text())
+	}
+	a.on(c.span)
+	r.failed(c.span, v.failure, answer.Err)
+}
+
+// logCall logs a denial that is no hook's: hooks tell of theirs themselves.
+func (r *run) logCall(ctx context.Context, p *agent.Prepared, v verdict, answer *agent.ToolResult) {
+	switch v.reason {
+	case agent.ReasonRejected, agent.ReasonNobodyToAsk, agent.ReasonHookFailed:
+		e := r.log(log.SeverityWarn, EventDenied)
+		if e == nil {
+			return
+		}
+		e.call(*p.Call)
+		e.text(KeyWinner, v.winner)
+		e.text(KeyReasonCode, string(v.reason))
+		e.reason(answer.Text())
+		e.emit(ctx)
+	}
+}
