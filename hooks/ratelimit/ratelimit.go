@@ -38,11 +38,12 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 		if !limit.Shared {
 			counters = ofRun.Of(c.State())
 		}
-		wait, ok := counters.take(c.Tool(), limit)
+		wait, giveBack, ok := counters.take(c.Tool(), limit)
 		if !ok {
 			return c.Deny(limit.denial(c.Tool(), wait))
 		}
 		if err := sleep(ctx, wait); err != nil {
+			giveBack()
 			return c.Fail(fmt.Errorf("waiting for the turn of %s: %w", c.Tool(), err))
 		}
 		return c.Allow()
@@ -59,9 +60,10 @@ type counters struct {
 	tools map[string]*rate.Limiter
 }
 
-// take spends a call of the tool, and says how long it has to wait for its turn; unless that is too long: then nothing
-// is spent. The wait is rate.InfDuration for a turn that never comes.
-func (c *counters) take(tool string, limit Limit) (wait time.Duration, ok bool) {
+// take spends a call of the tool, and says how long it has to wait for its turn, and what gives it back if it does not
+// wait that long; unless that is too long: then nothing is spent. The wait is rate.InfDuration for a turn that never
+// comes.
+func (c *counters) take(tool string, limit Limit) (wait time.Duration, giveBack func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	limiter := c.tools[tool]
@@ -75,13 +77,13 @@ func (c *counters) take(tool string, limit Limit) (wait time.Duration, ok bool) 
 	now := time.Now()
 	r := limiter.ReserveN(now, 1)
 	if !r.OK() {
-		return rate.InfDuration, false
+		return rate.InfDuration, nil, false
 	}
 	if wait = r.DelayFrom(now); wait > limit.Wait {
 		r.CancelAt(now)
-		return wait, false
+		return wait, nil, false
 	}
-	return wait, true
+	return wait, r.Cancel, true
 }
 
 func (l Limit) rate() rate.Limit {

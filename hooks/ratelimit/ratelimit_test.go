@@ -108,6 +108,23 @@ func TestWaitIsCancelledWithTheRun(t *testing.T) {
 	})
 }
 
+// A run that is cancelled while it waits holds up nobody: its turn goes to the next.
+func TestACancelledWaitCostsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := agentOf(t, []hooks.Hook{ratelimit.Hook("few", ratelimit.Limit{Calls: 1, Per: 10 * time.Second, Wait: time.Minute, Shared: true})}, calls("look", 1)...)
+		began := time.Now()
+		a.Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			require.ErrorIs(t, a.Run(ctx, agent.NewState(), agent.UserText("go")).Error(), context.DeadlineExceeded)
+			cancel()
+			synctest.Wait() // the hook notices by itself
+		}
+		a.Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+		assert.Equal(t, 10*time.Second, time.Since(began))
+	})
+}
+
 func TestNoMoreInAll(t *testing.T) {
 	hook := ratelimit.Hook("few", ratelimit.Limit{Calls: 2})
 	got := answers(agentOf(t, []hooks.Hook{hook}, calls("look", 3)...).Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet())
