@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -302,6 +303,17 @@ func TestTornFile(t *testing.T) {
 	rest, ok := bytes.CutPrefix(lines, []byte(half+"\n"))
 	require.True(t, ok, "%s", lines)
 	assert.Equal(t, "run_started", short(entries(t, rest)[0]))
+}
+
+// What is no number is not known, and no reason to lose the line.
+func TestCostThatIsNoNumber(t *testing.T) {
+	var out bytes.Buffer
+	log := audit.New(&out, audit.Options{})
+	run(agentOf(t, log.Hooks(), agenttest.Say("done").WithCost(math.NaN())))
+	require.NoError(t, log.Err())
+	last, _ := lo.Last(entries(t, out.Bytes()))
+	assert.Equal(t, audit.RunEnded, last.Event)
+	assert.Nil(t, last.Totals.Cost)
 }
 
 type shortWriter struct{}

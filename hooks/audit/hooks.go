@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"math"
 
 	"github.com/samber/lo"
 
@@ -87,7 +88,10 @@ func (l *Log) ended(_ context.Context, c hooks.EndContext) error {
 	e.Status, e.Reason, e.By = string(c.Status()), string(c.Reason().Reason), c.Reason().Source
 	e.Milliseconds = c.Duration().Milliseconds()
 	e.Totals = &Totals{
-		Steps: c.State().RunStepCount(), InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, Cost: used.Cost.ToPointer(),
+		Steps: c.State().RunStepCount(), InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
+	}
+	if cost, ok := used.Cost.Get(); ok && !math.IsNaN(cost) && !math.IsInf(cost, 0) { // which JSON has no words for
+		e.Totals.Cost = &cost
 	}
 	e.Texts = l.texts(Texts{Reason: c.Reason().Message})
 	return l.write(e)
