@@ -28,11 +28,18 @@ func Steps(limit int) agent.Criterion {
 // together, for agent.StopTokenLimit. The step that reaches the limit is the last
 // one, so that a run may use more by what one model call takes. The signal's
 // details are totalTokens, inputTokens, outputTokens and maxTokens. Zero or less
-// lets no step happen. Model calls whose driver reports no usage count as none.
+// lets no step happen. A run is stopped after a reply that came without usage,
+// neither tokens nor a cost, for nobody knows then what was used.
 func Tokens(limit int64) agent.Criterion {
 	return quick(fmt.Sprintf("Tokens(%d)", limit), func(s agent.State) *agent.Evaluation {
 		used := s.RunUsage()
-		if used.Tokens() < limit {
+		switch {
+		case uncounted(s):
+			return forbid(agent.StopTokenLimit, "continuation.Tokens", fmt.Sprintf(
+				"it is not known how many tokens the run used, so that the limit of %d cannot be kept: the last reply came without usage; "+
+					"have the driver set Usage, or do without the limit of tokens", limit),
+				map[string]any{"maxTokens": limit})
+		case used.Tokens() < limit:
 			return nil
 		}
 		return forbid(agent.StopTokenLimit, "continuation.Tokens",
@@ -42,6 +49,14 @@ func Tokens(limit int64) agent.Criterion {
 				"maxTokens": limit,
 			})
 	})
+}
+
+// uncounted reports whether the last reply of the run came without usage. Each is
+// the last one once.
+func uncounted(s agent.State) bool {
+	last, ok := s.LastStep().Get()
+	used := last.Usage()
+	return ok && last.Message().Role() == agent.RoleAssistant && used.Tokens() == 0 && used.Cost.IsAbsent()
 }
 
 // Cost forbids to go on once the run cost limit US dollars, for

@@ -90,6 +90,33 @@ func TestTokensStopsAtTheLimit(t *testing.T) {
 	}
 }
 
+// A reply without usage cannot be counted: the limit is closed. One that is known to have cost nothing is counted as
+// none, tokens without a price are counted, and a failed model call is no reply.
+func TestTokensStopsWhereNobodyCounts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		usage agent.Usage
+		steps int
+	}{
+		"no usage":            {agent.Usage{}, 1},
+		"free and uncounted":  {agent.Usage{Cost: mo.Some(0.0)}, 5},
+		"tokens, no price":    {agent.Usage{InputTokens: 20}, 5},
+		"output tokens alone": {agent.Usage{OutputTokens: 20}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			final, err := run(t, agent.Config{
+				Driver: turns(call("t").using(tc.usage)), Executor: works,
+				Criterion: continuation.All(agent.Base, continuation.Tokens(100), continuation.Steps(5)),
+			})
+			require.NoError(t, err)
+			assert.Equal(t, tc.steps, final.RunStepCount())
+			if tc.steps == 1 {
+				assert.Equal(t, agent.StopTokenLimit, signal(t, final).Reason)
+				assert.Contains(t, signal(t, final).Message, "the last reply came without usage")
+			}
+		})
+	}
+}
+
 func TestCostStopsAtTheLimit(t *testing.T) {
 	step := call("t").using(agent.Usage{Cost: mo.Some(0.25)})
 	for limit, steps := range map[float64]int{0: 0, 0.1: 1, 0.5: 2, 0.6: 3} {
