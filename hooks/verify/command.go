@@ -32,11 +32,17 @@ var passed = []string{
 }
 
 // Check runs the program: it passes when the program exits with 0. What it wrote, both streams as they came, is the
-// output. When ctx is done, the program is killed with all of its process group, and so is what it leaves behind. That
-// it cannot be started is an error.
+// output. When ctx is done, the program is killed with all of its process group, and so is what it leaves behind in that;
+// on systems without process groups only the program itself. What made a session of its own (setsid, daemons) goes on:
+// run such checks with a toolexec/shell, which finds it. That the program cannot be started is an error.
 func (p Command) Check(ctx context.Context, _ agent.State) (Verdict, error) {
 	if len(p.Args) == 0 {
 		return Verdict{}, errors.New("there is no program: set Command.Args")
+	}
+	if p.Dir != "" {
+		if _, err := os.Stat(p.Dir); err != nil { // which the program would be blamed for
+			return Verdict{}, fmt.Errorf("running %s: Command.Dir: %w", p.Args[0], err)
+		}
 	}
 	var out tail
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...) //nolint:gosec // that is what it is for

@@ -72,6 +72,7 @@ func TestCommandsThatCannotRun(t *testing.T) {
 	cmd.Dir = "/no/such/dir"
 	_, err = cmd.Check(t.Context(), agent.NewState())
 	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "Command.Dir: stat /no/such/dir", "the program is not to blame")
 	hookstest.Cases{
 		"closed": {At: hookstest.Stop("done"), Want: hooks.StopRun, Saying: "could not decide"},
 	}.Test(t, verify.Hook(cmd.Check, verify.Options{}))
