@@ -26,9 +26,9 @@
 // the error has a secret, as that of a panic may. Hooks at ToolFailed come before, and see both as they were.
 //
 // Each part is looked at by itself: half a secret in one result and half in the next is not found, nor is one that the
-// tool broke into lines, spelled out or encrypted. What a tool changes in the state besides its answer (its effects, a
+// tool broke into lines, cut off where its answer was too long, spelled out or encrypted. What a tool changes in the state besides its answer (its effects, a
 // stop), what it tells while it runs, and what the model writes into the arguments of a call are not looked at;
-// Replies looks at what it says. Where a reply is streamed, it is held back until that hook has seen all of it.
+// Replies looks at what it says, not at what it thinks. Where a reply is streamed, it is held back until that hook has seen all of it.
 //
 // # Cost
 //
