@@ -20,15 +20,17 @@
 //
 // In all parts of a result: text, files that are text, their names, and URLs. In a text that is JSON, strings are read
 // before they are looked at and written as JSON again, and a number becomes a string if it has a literal or what matches
-// one of your patterns; all else stays as it is to the byte, so that what was valid stays valid. Denied and failed calls have results, too, and these are treated alike.
+// one of your patterns; all else stays as it is to the byte, so that what was valid stays valid. Denied and failed calls
+// have results, too, and these are treated alike.
 //
 // A failed tool's error value, which programs see beside the content, is replaced together with it, and also where only
 // the error has a secret, as that of a panic may. Hooks at ToolFailed come before, and see both as they were.
 //
 // Each part is looked at by itself: half a secret in one result and half in the next is not found, nor is one that the
-// tool broke into lines, cut off where its answer was too long, spelled out or encrypted. What a tool changes in the state besides its answer (its effects, a
-// stop), what it tells while it runs, and what the model writes into the arguments of a call are not looked at;
-// Replies looks at what it says, not at what it thinks. Where a reply is streamed, it is held back until that hook has seen all of it.
+// tool broke into lines, cut off where its answer was too long, spelled out or encrypted. What a tool changes in the
+// state besides its answer (its effects, a stop), what it tells while it runs, and what the model writes into the
+// arguments of a call are not looked at; Replies looks at what it says, not at what it thinks. Where a reply is streamed,
+// it is held back until that hook has seen all of it.
 //
 // # Cost
 //
