@@ -31,7 +31,8 @@ type Config struct {
 	Dir string
 	// Name is the tool's name. Empty means DefaultName.
 	Name string
-	// Shell is the shell: a path, or a name to look up in PATH. Empty means bash. It must know -c.
+	// Shell is the shell: a path, or a name to look up in PATH. Empty means bash. It must be one that
+	// understands POSIX scripts, as dash and zsh do: fish, Python and the like do not.
 	Shell string
 	// Timeout is how long a command may take that does not say otherwise. Zero means DefaultTimeout.
 	Timeout time.Duration
