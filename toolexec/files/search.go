@@ -18,6 +18,8 @@ const (
 	maxContext = 20        // lines around a match
 	maxColumn  = 400       // bytes shown of a line
 	maxSearch  = 256 << 20 // bytes that one call searches
+	maxPattern = 1000      // bytes of a pattern
+	longLine   = 1 << 10   // bytes of a line that is looked at in one go
 )
 
 // search is one call of grep on its way.
@@ -35,10 +37,14 @@ type search struct {
 }
 
 func (t *Tree) search(in GrepArgs) (*search, error) {
-	expression, err := regexp.Compile(lo.Ternary(in.IgnoreCase, "(?i)", "") + in.Pattern)
 	switch {
 	case in.Pattern == "":
 		return nil, problem("", "", "the pattern is empty")
+	case len(in.Pattern) > maxPattern:
+		return nil, problem("", "", "the pattern is longer than %d bytes: use several simpler ones", maxPattern)
+	}
+	expression, err := regexp.Compile(lo.Ternary(in.IgnoreCase, "(?i)", "") + in.Pattern)
+	switch {
 	case err != nil:
 		return nil, problem("", "", "it is no regular expression in RE2 syntax: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	case in.Context < 0 || in.MaxMatches < 0:
@@ -93,11 +99,11 @@ func (s *search) file(ctx context.Context, name string) error {
 func (s *search) lines(ctx context.Context, name string, lines []string) error {
 	told := -1 // the last line that was told
 	for i, line := range lines {
-		if i%1000 == 0 && ctx.Err() != nil {
+		lines[i] = strings.TrimSuffix(line, "\r")
+		at := s.find(ctx, lines[i])
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		lines[i] = strings.TrimSuffix(line, "\r")
-		at := s.expression.FindStringIndex(lines[i])
 		if at == nil {
 			continue
 		}
@@ -110,7 +116,7 @@ func (s *search) lines(ctx context.Context, name string, lines []string) error {
 			m.Before = append(m.Before, window(lines[j], 0))
 		}
 		told = i
-		for j := i + 1; j <= min(i+s.around, len(lines)-1) && !s.expression.MatchString(strings.TrimSuffix(lines[j], "\r")); j++ {
+		for j := i + 1; j <= min(i+s.around, len(lines)-1) && s.find(ctx, strings.TrimSuffix(lines[j], "\r")) == nil; j++ {
 			m.After = append(m.After, window(strings.TrimSuffix(lines[j], "\r"), 0))
 			told = j
 		}
@@ -118,6 +124,29 @@ func (s *search) lines(ctx context.Context, name string, lines []string) error {
 		s.found.Matches = append(s.found.Matches, m)
 	}
 	return nil
+}
+
+// find is where a line matches; nil where it does not. An expression may take microseconds for each byte, so that a long
+// line is read in a way that ends with ctx.
+func (s *search) find(ctx context.Context, line string) []int {
+	if len(line) <= longLine {
+		return s.expression.FindStringIndex(line)
+	}
+	return s.expression.FindReaderIndex(&runes{ctx: ctx, r: strings.NewReader(line)})
+}
+
+// runes reads the runes of a line until ctx is done.
+type runes struct {
+	ctx  context.Context //nolint:containedctx // it lives as long as one look at a line
+	r    *strings.Reader
+	read int
+}
+
+func (r *runes) ReadRune() (rune, int, error) {
+	if r.read++; r.read%64 == 0 && r.ctx.Err() != nil {
+		return 0, 0, r.ctx.Err()
+	}
+	return r.r.ReadRune()
 }
 
 // window is the part of a line that is shown: all of it, or what is around a place.

@@ -1,11 +1,13 @@
 package files_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -82,6 +84,19 @@ func TestGrep(t *testing.T) {
 	} {
 		assert.Equal(t, want, call(t, tree, "grep", arguments).Text(), arguments)
 	}
+}
+
+// An expression that takes long for each byte holds nobody up whose time is up.
+func TestASlowGrepEndsWithItsContext(t *testing.T) {
+	_, tree := tree(t, files.Config{}, "one-line", strings.Repeat("a", 100_000), "lines", strings.Repeat(strings.Repeat("a", 500)+"\n", 200))
+	for _, path := range []string{"", "one-line", "lines"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := tree.Grep(ctx, files.GrepArgs{Pattern: "(?:a?){1000}z", Path: path})
+		assert.ErrorIs(t, err, context.DeadlineExceeded, path)
+		cancel()
+	}
+	_, err := tree.Grep(t.Context(), files.GrepArgs{Pattern: strings.Repeat("a", 1001)})
+	assert.ErrorContains(t, err, "the pattern is longer than 1000 bytes: use several simpler ones")
 }
 
 // What does not fit is counted and said, and nothing is looked at for ever.
