@@ -14,13 +14,24 @@ type Job struct {
 	// History is how many messages earlier turns left in the transcript: an even
 	// number, since it is a question, calls with their results, and an answer.
 	History int
+	// Calls is how many tool calls the model asks for in one step, to be run all at
+	// once. Zero means one.
+	Calls int
 	// HookPairs is how many hooks that look, and change nothing, stand before the
 	// tool call, and how many behind it.
 	HookPairs int
 	// Hold, if not nil, is called in the first model call of a run, which does
 	// not return before Hold does. It may be called by many runs at once.
 	Hold func()
+	// InTool, if not nil, is called in every tool run, by many at once.
+	InTool func()
+	// OffClock, if not nil, runs what is not part of the work, such as filling a
+	// store with what earlier turns would have left in it. See [Script.OffClock].
+	OffClock func(func())
 }
+
+// width is how many calls a step has.
+func (j Job) width() int { return max(1, j.Calls) }
 
 func (j Job) check() error {
 	switch {
@@ -28,6 +39,8 @@ func (j Job) check() error {
 		return fmt.Errorf("prepare job: %d steps: want none or more", j.Steps)
 	case j.History < 0 || j.History%2 != 0:
 		return fmt.Errorf("prepare job: a history of %d messages: want an even number", j.History)
+	case j.Calls < 0:
+		return fmt.Errorf("prepare job: %d calls in a step: want none or more", j.Calls)
 	case j.HookPairs < 0:
 		return fmt.Errorf("prepare job: %d hook pairs: want none or more", j.HookPairs)
 	}
@@ -38,6 +51,12 @@ func (j Job) check() error {
 type Contender struct {
 	// Name is what the tables call it.
 	Name string
+	// Module is the path of what is measured; empty for what is written here.
+	Module string
+	// NoHooks and Serial say, in a sentence for the reader of the table, why it has
+	// no hooks around a tool call, or why it runs the calls of a step one after the
+	// other. Empty means that it does.
+	NoHooks, Serial string
 	// Prepare builds, off the clock, what a program would build once. The
 	// returned Run may be called many times; to read its Outcome's counts, one
 	// call at a time.

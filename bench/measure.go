@@ -17,50 +17,58 @@ type Sample struct {
 }
 
 // Measure repeats the job, which must have steps, until at least the given time
-// has passed, and returns what a step cost. A run whose outcome does not prove
-// the job's work is an error.
+// has passed, and returns what a step cost. The run before the first warms up; one
+// that took five times as long as was asked for is warm long before it ends, and is
+// the measurement. A run whose outcome does not prove the job's work is an error.
 func Measure(ctx context.Context, c Contender, job Job, atLeast time.Duration) (Sample, error) {
 	if job.Steps == 0 {
 		return Sample{}, fmt.Errorf("measure %s: a job without steps", c.Name)
 	}
+	var clock Clock
+	job.OffClock = clock.Off
 	run, err := c.Prepare(job)
 	if err != nil {
 		return Sample{}, fmt.Errorf("measure %s: %w", c.Name, err)
 	}
-	outcome, err := run(ctx) // warms up, too
+	clock.Start()
+	outcome, err := run(ctx)
+	clock.Stop()
 	if err != nil {
 		return Sample{}, fmt.Errorf("measure %s: %w", c.Name, err)
 	}
+	warm := clock.Sample(job.Steps)
+	long := clock.Elapsed >= 5*atLeast
 	if got, want := outcome.Proof(), job.Proof(); got != want {
 		return Sample{}, fmt.Errorf("measure %s: it did other work: got %+v, want %+v", c.Name, got, want)
 	}
+	if long {
+		return warm, nil
+	}
 
 	runtime.GC()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	start, runs := time.Now(), 0
-	for time.Since(start) < atLeast || runs == 0 {
+	runs := 0
+	clock.Start()
+	for clock.running() < atLeast || runs == 0 {
 		if _, err := run(ctx); err != nil {
 			return Sample{}, fmt.Errorf("measure %s: %w", c.Name, err)
 		}
 		runs++
 	}
-	elapsed := time.Since(start)
-	runtime.ReadMemStats(&after)
-
-	steps := float64(runs) * float64(job.Steps)
-	return Sample{
-		Nanoseconds: float64(elapsed.Nanoseconds()) / steps,
-		Allocations: float64(after.Mallocs-before.Mallocs) / steps,
-		Bytes:       float64(after.TotalAlloc-before.TotalAlloc) / steps,
-	}, nil
+	clock.Stop()
+	return clock.Sample(runs * job.Steps), nil
 }
 
-// Blocked returns the bytes of heap and stack that one run holds while it waits
-// for its first model call, averaged over that many runs at once.
-func Blocked(ctx context.Context, c Contender, job Job, runs int) (float64, error) {
+// Held is what one run holds while it waits for its model.
+type Held struct {
+	Bytes      float64 // of heap and stack
+	Goroutines float64
+}
+
+// Blocked returns what one run holds while it waits for its first model call,
+// averaged over that many runs at once.
+func Blocked(ctx context.Context, c Contender, job Job, runs int) (Held, error) {
 	if runs < 1 {
-		return 0, fmt.Errorf("measure blocked %s: %d runs: want at least one", c.Name, runs)
+		return Held{}, fmt.Errorf("measure blocked %s: %d runs: want at least one", c.Name, runs)
 	}
 	var (
 		holding  atomic.Bool
@@ -77,14 +85,14 @@ func Blocked(ctx context.Context, c Contender, job Job, runs int) (float64, erro
 	}
 	run, err := c.Prepare(job)
 	if err != nil {
-		return 0, fmt.Errorf("measure blocked %s: %w", c.Name, err)
+		return Held{}, fmt.Errorf("measure blocked %s: %w", c.Name, err)
 	}
 	if _, err := run(ctx); err != nil { // makes what is made once
-		return 0, fmt.Errorf("measure blocked %s: %w", c.Name, err)
+		return Held{}, fmt.Errorf("measure blocked %s: %w", c.Name, err)
 	}
 
 	holding.Store(true)
-	before := inUse()
+	goroutines, before := runtime.NumGoroutine(), inUse()
 	for range runs {
 		done.Go(func() {
 			if _, err := run(ctx); err != nil {
@@ -98,10 +106,13 @@ func Blocked(ctx context.Context, c Contender, job Job, runs int) (float64, erro
 		select {
 		case <-arrived:
 		case err := <-failed:
-			return 0, fmt.Errorf("measure blocked %s: %w", c.Name, err)
+			return Held{}, fmt.Errorf("measure blocked %s: %w", c.Name, err)
 		}
 	}
-	return max(0, inUse()-before) / float64(runs), nil
+	return Held{
+		Bytes:      max(0, inUse()-before) / float64(runs),
+		Goroutines: float64(runtime.NumGoroutine()-goroutines) / float64(runs),
+	}, nil
 }
 
 // inUse is the memory that is left after collecting what nobody holds.

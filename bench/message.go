@@ -47,15 +47,15 @@ func (o Outcome) Proof() Proof {
 func (j Job) Proof() Proof {
 	transcript := append(j.past(), Message{Role: RoleUser, Content: question})
 	for i := range j.Steps {
-		transcript = append(transcript, exchange(callID(i))...)
+		transcript = append(transcript, exchange(callIDs(i*j.width(), j.width())...)...)
 	}
 	transcript = append(transcript, Message{Role: RoleAssistant, Content: Answer})
 	length, sum := digest(slices.Values(transcript))
 	return Proof{
 		ModelCalls: j.Steps + 1,
-		ToolRuns:   j.Steps,
-		HookCalls:  2 * j.HookPairs * j.Steps,
-		Sum:        42 * j.Steps,
+		ToolRuns:   j.Steps * j.width(),
+		HookCalls:  2 * j.HookPairs * j.Steps * j.width(),
+		Sum:        42 * j.Steps * j.width(),
 		Messages:   length,
 		Hash:       sum,
 	}

@@ -35,11 +35,7 @@ func NewScript(job Job) (*Script, error) {
 	if err := job.check(); err != nil {
 		return nil, err
 	}
-	ids := make([]string, job.Steps)
-	for i := range ids {
-		ids[i] = callID(i)
-	}
-	return &Script{job: job, ids: ids}, nil
+	return &Script{job: job, ids: callIDs(0, job.Steps*job.width())}, nil
 }
 
 // Input is what a run starts from: the history, then the user's question.
@@ -48,11 +44,11 @@ func (s *Script) Input() []Message {
 }
 
 // Reply is one model turn. It is told the role of the last message, and which
-// call it answers. It returns the id of the next tool call, or "" when the model
-// gives its [Answer] instead.
-func (s *Script) Reply(role, answers string) (id string, err error) {
+// call it answers. It returns the ids of the next step's tool calls, or none when
+// the model gives its [Answer] instead. The ids are not to be written to.
+func (s *Script) Reply(role, answers string) (ids []string, err error) {
 	s.modelCalls.Add(1)
-	turn := 0
+	next := 0
 	switch role {
 	case RoleUser:
 		if s.job.Hold != nil {
@@ -61,22 +57,27 @@ func (s *Script) Reply(role, answers string) (id string, err error) {
 	case RoleTool:
 		n, err := strconv.Atoi(strings.TrimPrefix(answers, prefix))
 		if err != nil {
-			return "", fmt.Errorf("scripted model: the last message answers call %q, which it never made", answers)
+			return nil, fmt.Errorf("scripted model: the last message answers call %q, which it never made", answers)
 		}
-		turn = n + 1
+		if next = n + 1; next%s.job.width() != 0 {
+			return nil, fmt.Errorf("scripted model: the last message answers call %q, which was not the last of its step", answers)
+		}
 	default:
-		return "", fmt.Errorf("scripted model: the last message is of role %q: want %s or %s",
+		return nil, fmt.Errorf("scripted model: the last message is of role %q: want %s or %s",
 			role, RoleUser, RoleTool)
 	}
-	if turn >= len(s.ids) {
-		return "", nil
+	if next >= len(s.ids) {
+		return nil, nil
 	}
-	return s.ids[turn], nil
+	return s.ids[next : next+s.job.width() : next+s.job.width()], nil
 }
 
 // Add is the tool's body.
 func (s *Script) Add(a, b int) int {
 	s.toolRuns.Add(1)
+	if s.job.InTool != nil {
+		s.job.InTool()
+	}
 	s.sum.Add(int64(a + b))
 	return a + b
 }
@@ -87,6 +88,16 @@ func (s *Script) Hook(tool string) {
 	if tool == ToolName {
 		s.hookCalls.Add(1)
 	}
+}
+
+// OffClock runs f, and its cost is nobody's: not the framework's, for it did its
+// share in earlier runs, and not the loop's, which has no such thing.
+func (s *Script) OffClock(f func()) {
+	if s.job.OffClock == nil {
+		f()
+		return
+	}
+	s.job.OffClock(f)
 }
 
 // Outcome hands out what was counted since it was last asked.
@@ -105,7 +116,7 @@ func (j Job) past() []Message {
 	if j.History == 0 {
 		return nil
 	}
-	messages := make([]Message, 0, j.History+2*j.Steps+2)
+	messages := make([]Message, 0, j.History+(1+j.width())*j.Steps+2)
 	messages = append(messages, Message{Role: RoleUser, Content: question})
 	for i := range j.History/2 - 1 {
 		messages = append(messages, exchange("past_"+strconv.Itoa(i))...)
@@ -113,12 +124,23 @@ func (j Job) past() []Message {
 	return append(messages, Message{Role: RoleAssistant, Content: Answer})
 }
 
-// exchange is a call and its result.
-func exchange(id string) []Message {
-	return []Message{
-		{Role: RoleAssistant, Calls: []Call{{id, ToolName, Arguments}}},
-		{Role: RoleTool, Content: result, CallID: id},
+// exchange is a step's calls and their results.
+func exchange(ids ...string) []Message {
+	asks := Message{Role: RoleAssistant}
+	messages := make([]Message, 1, 1+len(ids))
+	for _, id := range ids {
+		asks.Calls = append(asks.Calls, Call{id, ToolName, Arguments})
+		messages = append(messages, Message{Role: RoleTool, Content: result, CallID: id})
 	}
+	messages[0] = asks
+	return messages
 }
 
-func callID(i int) string { return prefix + strconv.Itoa(i) }
+// callIDs names n calls, counted from the first.
+func callIDs(first, n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = prefix + strconv.Itoa(first+i)
+	}
+	return ids
+}

@@ -15,17 +15,36 @@ func TestScriptGoesByTheLastMessageAlone(t *testing.T) {
 
 	first, err := script.Reply(bench.RoleUser, "")
 	require.NoError(t, err)
-	second, err := script.Reply(bench.RoleTool, first)
+	require.Len(t, first, 1)
+	second, err := script.Reply(bench.RoleTool, first[0])
 	require.NoError(t, err)
+	require.Len(t, second, 1)
 	assert.NotEqual(t, first, second, "each call has its own id")
 
-	again, err := script.Reply(bench.RoleTool, first)
+	again, err := script.Reply(bench.RoleTool, first[0])
 	require.NoError(t, err)
 	assert.Equal(t, second, again, "the same last message gets the same reply")
 
-	end, err := script.Reply(bench.RoleTool, second)
+	end, err := script.Reply(bench.RoleTool, second[0])
 	require.NoError(t, err)
 	assert.Empty(t, end, "after the last step the model answers")
+}
+
+func TestScriptAsksForSeveralCallsAtOnce(t *testing.T) {
+	script, err := bench.NewScript(bench.Job{Steps: 2, Calls: 3})
+	require.NoError(t, err)
+
+	first, err := script.Reply(bench.RoleUser, "")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"call_0", "call_1", "call_2"}, first)
+	_, err = script.Reply(bench.RoleTool, "call_1")
+	require.ErrorContains(t, err, `answers call "call_1", which was not the last of its step`)
+	second, err := script.Reply(bench.RoleTool, "call_2")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"call_3", "call_4", "call_5"}, second)
+	end, err := script.Reply(bench.RoleTool, "call_5")
+	require.NoError(t, err)
+	assert.Empty(t, end)
 }
 
 func TestScriptRefusesATranscriptThatIsNotItsOwn(t *testing.T) {

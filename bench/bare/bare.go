@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/grapnel-go/grapnel/bench"
 )
@@ -48,7 +49,8 @@ type agent struct {
 	after  []hook
 }
 
-// run appends to the transcript until the model asks for nothing more.
+// run appends to the transcript until the model asks for nothing more. Several calls
+// of one turn get a goroutine each.
 func (a *agent) run(ctx context.Context, transcript []message) ([]message, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -62,15 +64,26 @@ func (a *agent) run(ctx context.Context, transcript []message) ([]message, error
 		if len(reply.ToolCalls) == 0 {
 			return transcript, nil
 		}
-		for i := range reply.ToolCalls {
-			call := &reply.ToolCalls[i]
-			content, err := a.call(ctx, call)
-			if err != nil {
-				content = err.Error() // news for the model, not the end of the run
-			}
-			transcript = append(transcript, message{Role: "tool", Content: content, ToolCallID: call.ID})
+		if len(reply.ToolCalls) == 1 {
+			transcript = append(transcript, a.answer(ctx, &reply.ToolCalls[0]))
+			continue
 		}
+		answers := make([]message, len(reply.ToolCalls))
+		var calls sync.WaitGroup
+		for i := range reply.ToolCalls {
+			calls.Go(func() { answers[i] = a.answer(ctx, &reply.ToolCalls[i]) })
+		}
+		calls.Wait()
+		transcript = append(transcript, answers...)
 	}
+}
+
+func (a *agent) answer(ctx context.Context, c *toolCall) message {
+	content, err := a.call(ctx, c)
+	if err != nil {
+		content = err.Error() // news for the model, not the end of the run
+	}
+	return message{Role: "tool", Content: content, ToolCallID: c.ID}
 }
 
 func (a *agent) call(ctx context.Context, c *toolCall) (string, error) {

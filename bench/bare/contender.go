@@ -24,7 +24,7 @@ func prepare(job bench.Job) (bench.Run, error) {
 	if job.History > 0 {
 		// A conversation that goes on appends to the slice it has; growing is
 		// paid for by all the turns before, so there is room.
-		past = make([]message, job.History, job.History+2*job.Steps+2)
+		past = make([]message, job.History, job.Proof().Messages)
 		for i, m := range input[:job.History] {
 			past[i] = fromBench(m)
 		}
@@ -42,16 +42,18 @@ type scripted struct{ script *bench.Script }
 
 func (m scripted) Chat(_ context.Context, transcript []message) (message, error) {
 	last := &transcript[len(transcript)-1]
-	id, err := m.script.Reply(last.Role, last.ToolCallID)
+	ids, err := m.script.Reply(last.Role, last.ToolCallID)
 	if err != nil {
 		return message{}, err
 	}
-	if id == "" {
+	if len(ids) == 0 {
 		return message{Role: "assistant", Content: bench.Answer}, nil
 	}
-	return message{Role: "assistant", ToolCalls: []toolCall{{
-		ID: id, Type: "function", Function: function{bench.ToolName, bench.Arguments},
-	}}}, nil
+	calls := make([]toolCall, len(ids))
+	for i, id := range ids {
+		calls[i] = toolCall{ID: id, Type: "function", Function: function{bench.ToolName, bench.Arguments}}
+	}
+	return message{Role: "assistant", ToolCalls: calls}, nil
 }
 
 func add(script *bench.Script) tool {

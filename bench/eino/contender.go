@@ -20,7 +20,11 @@ import (
 )
 
 // Contender returns eino's ReAct agent.
-func Contender() bench.Contender { return bench.Contender{Name: "eino ReAct", Prepare: prepare} }
+func Contender() bench.Contender {
+	return bench.Contender{
+		Name: "eino ReAct", Module: "github.com/cloudwego/eino", Prepare: prepare,
+	}
+}
 
 func prepare(job bench.Job) (bench.Run, error) {
 	script, err := bench.NewScript(job)
@@ -89,17 +93,21 @@ func (m *scripted) Generate(
 	_ context.Context, transcript []*schema.Message, _ ...model.Option,
 ) (*schema.Message, error) {
 	last := transcript[len(transcript)-1]
-	id, err := m.script.Reply(string(last.Role), last.ToolCallID)
+	ids, err := m.script.Reply(string(last.Role), last.ToolCallID)
 	if err != nil {
 		return nil, err
 	}
-	if id == "" {
+	if len(ids) == 0 {
 		m.shown.Store(&transcript)
 		return schema.AssistantMessage(bench.Answer, nil), nil
 	}
-	return schema.AssistantMessage("", []schema.ToolCall{{
-		ID: id, Type: "function", Function: schema.FunctionCall{Name: bench.ToolName, Arguments: bench.Arguments},
-	}}), nil
+	calls := make([]schema.ToolCall, len(ids))
+	for i, id := range ids {
+		calls[i] = schema.ToolCall{
+			ID: id, Type: "function", Function: schema.FunctionCall{Name: bench.ToolName, Arguments: bench.Arguments},
+		}
+	}
+	return schema.AssistantMessage("", calls), nil
 }
 
 // Stream gives the reply in one piece.

@@ -48,6 +48,7 @@ func prepare(job bench.Job) (bench.Run, error) {
 	a, err := builder.New().
 		WithName("bench").
 		WithDriver(scripted{script}).
+		WithParallel(job.Calls).
 		With(capability.UseTools(add), capability.UseHooks(pairs...)).
 		Build().Get()
 	if err != nil {
@@ -70,17 +71,18 @@ type scripted struct{ script *bench.Script }
 
 func (m scripted) Next(_ context.Context, s agent.State) mo.Result[agent.Step] {
 	last, _ := s.LastMessage().Get()
-	id, err := m.script.Reply(string(last.Role()), last.CallID())
+	ids, err := m.script.Reply(string(last.Role()), last.CallID())
 	if err != nil {
 		return mo.Err[agent.Step](err)
 	}
-	if id == "" {
+	if len(ids) == 0 {
 		return mo.Ok(agent.Step{Message: agent.Assistant(bench.Answer), FinishReason: agent.FinishStop})
 	}
-	return mo.Ok(agent.Step{
-		Message:      agent.Assistant("", agent.ToolCall{ID: id, Name: bench.ToolName, Arguments: bench.Arguments}),
-		FinishReason: agent.FinishToolCalls,
-	})
+	calls := make([]agent.ToolCall, len(ids))
+	for i, id := range ids {
+		calls[i] = agent.ToolCall{ID: id, Name: bench.ToolName, Arguments: bench.Arguments}
+	}
+	return mo.Ok(agent.Step{Message: agent.Assistant("", calls...), FinishReason: agent.FinishToolCalls})
 }
 
 // earlier is the state that an earlier run of the session left: an agent that says

@@ -1,0 +1,129 @@
+// Package benchtest holds what every contender must pass before it is measured, and
+// the benchmarks that it then runs in: the same in each module that has contenders.
+package benchtest
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/bench"
+)
+
+// Prove runs every proof on every contender.
+func Prove(t *testing.T, contenders []bench.Contender) {
+	t.Helper()
+	for _, c := range contenders {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Run("does the same work", func(t *testing.T) { sameWork(t, c) })
+			t.Run("refuses jobs that make no sense", func(t *testing.T) { refuses(t, c) })
+			t.Run("runs calls at once or says why not", func(t *testing.T) { atOnce(t, c) })
+			t.Run("is blocked and goes home", func(t *testing.T) { blocked(t, c) })
+			t.Run("is measured", func(t *testing.T) { measured(t, c) })
+		})
+	}
+}
+
+func sameWork(t *testing.T, c bench.Contender) {
+	t.Helper()
+	for name, job := range map[string]bench.Job{
+		"an answer at once": {},
+		"one step":          {Steps: 1},
+		"many steps":        {Steps: 137},
+		"hooks":             {Steps: 9, HookPairs: 10},
+		"a short history":   {Steps: 3, History: 2},
+		"a long history":    {Steps: 20, History: 1000, HookPairs: 1},
+		"eight calls":       {Steps: 7, Calls: 8, History: 4, HookPairs: 1},
+	} {
+		if c.NoHooks != "" {
+			job.HookPairs = 0
+		}
+		t.Run(name, func(t *testing.T) {
+			run, err := c.Prepare(job)
+			require.NoError(t, err)
+			for range 2 { // the second run finds nothing of the first
+				outcome, err := run(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, job.Proof(), outcome.Proof())
+			}
+		})
+	}
+}
+
+func refuses(t *testing.T, c bench.Contender) {
+	t.Helper()
+	for name, tc := range map[string]struct {
+		job  bench.Job
+		want string
+	}{
+		"steps":            {bench.Job{Steps: -1}, "-1 steps"},
+		"calls":            {bench.Job{Calls: -1}, "-1 calls in a step"},
+		"hook pairs":       {bench.Job{HookPairs: -1}, "-1 hook pairs"},
+		"an odd history":   {bench.Job{History: 3}, "a history of 3 messages: want an even number"},
+		"negative history": {bench.Job{History: -2}, "a history of -2 messages"},
+	} {
+		_, err := c.Prepare(tc.job)
+		require.Error(t, err, name)
+		assert.ErrorContains(t, err, tc.want)
+	}
+}
+
+// atOnce has eight calls wait for each other. Those of a contender that says it is
+// serial must never meet.
+func atOnce(t *testing.T, c bench.Contender) {
+	t.Helper()
+	const calls = 8
+	var (
+		inside, most atomic.Int64
+		all          = make(chan struct{})
+		once         sync.Once
+		late         atomic.Bool
+	)
+	run, err := c.Prepare(bench.Job{Steps: 1, Calls: calls, InTool: func() {
+		now := inside.Add(1)
+		defer inside.Add(-1)
+		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() { //nolint:revive // all is in its head
+		}
+		if c.Serial != "" {
+			return
+		}
+		if now == calls {
+			once.Do(func() { close(all) })
+		}
+		select {
+		case <-all:
+		case <-time.After(20 * time.Second):
+			late.Store(true)
+		}
+	}})
+	require.NoError(t, err)
+	_, err = run(t.Context())
+	require.NoError(t, err)
+	if c.Serial != "" {
+		assert.Equal(t, int64(1), most.Load(), "it says that it runs one call after the other")
+		return
+	}
+	assert.False(t, late.Load(), "at most "+strconv.FormatInt(most.Load(), 10)+" of the calls ran at once")
+}
+
+func blocked(t *testing.T, c bench.Contender) {
+	t.Helper()
+	held, err := bench.Blocked(t.Context(), c, bench.Job{Steps: 1}, 50)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, held.Bytes, 2048.0, "a goroutine alone has a stack of 2 KiB")
+	assert.GreaterOrEqual(t, held.Goroutines, 1.0, "somebody waits")
+}
+
+func measured(t *testing.T, c bench.Contender) {
+	t.Helper()
+	got, err := bench.Measure(t.Context(), c, bench.Job{Steps: 50}, time.Millisecond)
+	require.NoError(t, err)
+	assert.Positive(t, got.Nanoseconds)
+	assert.GreaterOrEqual(t, got.Allocations, 1.0)
+	assert.GreaterOrEqual(t, got.Bytes, 16.0)
+}
