@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/samber/lo"
 
@@ -25,6 +26,8 @@ const (
 	DefaultMaxMatches = 200
 	// DefaultMaxWalk is how many files and directories a call looks at.
 	DefaultMaxWalk = 100_000
+	// DefaultSearchTimeout is how long the tools glob and grep may take.
+	DefaultSearchTimeout = time.Minute
 )
 
 // Config says which files there are tools for. Only Root is required. Limits that are zero or less mean the default.
@@ -41,6 +44,8 @@ type Config struct {
 	MaxMatches int
 	// MaxWalk is how many files and directories one call looks at before it gives up and says so.
 	MaxWalk int
+	// SearchTimeout is how long the tools glob and grep may take: a model can write an expression that takes hours.
+	SearchTimeout time.Duration
 	// Skip names directories and files that walks leave out, unless they begin inside of them. Letter case does not
 	// count. Nil means .git; an empty list means none.
 	Skip []string
@@ -79,6 +84,7 @@ func Open(c Config) (*Tree, error) {
 	limit(&c.MaxWriteBytes, DefaultMaxWriteBytes)
 	limit(&c.MaxMatches, DefaultMaxMatches)
 	limit(&c.MaxWalk, DefaultMaxWalk)
+	c.SearchTimeout = lo.Ternary(c.SearchTimeout > 0, c.SearchTimeout, DefaultSearchTimeout)
 	list := func(l *[]string) { *l = lo.Ternary(*l == nil, []string{".git"}, slices.Clone(*l)) }
 	list(&c.Skip)
 	list(&c.Protect)
@@ -91,13 +97,14 @@ func (t *Tree) Close() error { return t.root.Close() }
 // Tools is the tools for the tree: read_file, list_files, glob, grep, and unless it is read-only write_file and
 // edit_file.
 func (t *Tree) Tools() []toolexec.Tool {
+	search := toolexec.Policy{Timeout: t.config.SearchTimeout}
 	tools := []toolexec.Tool{
 		toolexec.Func("read_file", "Reads a text file, or some lines of it. What follows in brackets is not part of the file: "+
 			"how much of it was shown, how to read on, and its hash.", tool(t.Read)),
 		toolexec.Func("list_files", "Lists a directory: paths, sizes, and where links lead. Directories end in a slash.", tool(t.List)),
-		toolexec.Func("glob", "Finds files by a pattern on their paths: * and ? within a name, [a-z], {a,b}, "+
-			"and ** as a whole part of the path for any number of directories, as in **/*_test.go.", tool(t.Glob)),
-		toolexec.Func("grep", "Searches files line by line for a regular expression (RE2).", tool(t.Grep)),
+		toolexec.WithPolicy(toolexec.Func("glob", "Finds files by a pattern on their paths: * and ? within a name, [a-z], {a,b}, "+
+			"and ** as a whole part of the path for any number of directories, as in **/*_test.go.", tool(t.Glob)), search),
+		toolexec.WithPolicy(toolexec.Func("grep", "Searches files line by line for a regular expression (RE2).", tool(t.Grep)), search),
 	}
 	if t.config.ReadOnly {
 		return tools
