@@ -97,7 +97,7 @@ var layers = map[string]layer{
 
 	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
 	"telemetry": {Ours: []string{"agent", "hooks"}, Modules: core},
-	"telemetry/otelsetup": {Planned: true, Modules: slices.Concat(core, []string{
+	"telemetry/otelsetup": {Modules: slices.Concat(core, []string{
 		"go.opentelemetry.io/otel/sdk",
 		"go.opentelemetry.io/otel/sdk/metric",
 		"go.opentelemetry.io/otel/sdk/log",
@@ -114,10 +114,11 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks"}, Modules: core, Test: true},
 
 	// Models.
-	"drivers":           {Ours: []string{"agent"}, Modules: core},
-	"drivers/openai":    {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: append(core, "github.com/openai/openai-go/v3")},
-	"drivers/anthropic": {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: append(core, "github.com/anthropics/anthropic-sdk-go")},
-	"drivers/gemini":    {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: append(core, "google.golang.org/genai")},
+	"drivers":                  {Ours: []string{"agent"}, Modules: core},
+	"drivers/internal/service": {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: core},
+	"drivers/openai":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/openai/openai-go/v3")},
+	"drivers/anthropic":        {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/anthropics/anthropic-sdk-go")},
+	"drivers/gemini":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "google.golang.org/genai")},
 	"drivers/replay": {
 		Ours:    []string{"agent", "toolexec", "internal/strictjson"},
 		Modules: slices.Concat(values, schemas),

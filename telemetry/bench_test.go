@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/telemetry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -78,6 +79,30 @@ func BenchmarkStep(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchSteps, "ns/step")
 		})
+	}
+}
+
+// BenchmarkByHand is the two spans of a step alone, as a good engineer writes them
+// around the loop: what the SDK takes of the time of BenchmarkStep/spans.
+func BenchmarkByHand(b *testing.B) {
+	recording := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(sdktrace.NewBatchSpanProcessor(discard{})))
+	b.Cleanup(func() { _ = recording.Shutdown(context.Background()) })
+	tracer := recording.Tracer("by-hand")
+	ctx, root := tracer.Start(b.Context(), "invoke_agent bench")
+	b.Cleanup(func() { root.End() })
+	b.ReportAllocs()
+	for b.Loop() {
+		_, chat := tracer.Start(ctx, "chat small", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			telemetry.KeyOperation.String("chat"), telemetry.KeyProvider.String("test"), telemetry.KeyRequestModel.String("small")))
+		chat.SetAttributes(telemetry.KeyConversation.String("ses_1"), telemetry.KeyStep.Int(1), telemetry.KeyResponseModel.String("small-1"),
+			telemetry.KeyResponseID.String("r1"), telemetry.KeyFinishReasons.StringSlice([]string{"tool_calls"}),
+			telemetry.KeyInputTokens.Int(10), telemetry.KeyOutputTokens.Int(5))
+		chat.End()
+		_, call := tracer.Start(ctx, "execute_tool noop", trace.WithAttributes(
+			telemetry.KeyOperation.String("execute_tool"), telemetry.KeyToolName.String("noop"), telemetry.KeyToolType.String("function"),
+			telemetry.KeyAgentName.String("bench")))
+		call.SetAttributes(telemetry.KeyToolCallID.String("c1"), telemetry.KeyOutcome.String("executed"), telemetry.KeyAttempts.Int(1))
+		call.End()
 	}
 }
 

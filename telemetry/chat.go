@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/samber/mo"
@@ -24,23 +25,25 @@ func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
 	return asking{t, inner, targetOf(agent.FeaturesOf(inner).OrEmpty())}
 }
 
-// chat is the context of a turn: the span's, with what the inner wrapper needs.
-type chat struct {
-	context.Context
-
-	run  *run
-	span trace.Span
-	name string // of the span
+// turn is a turn of the model under way. The inner wrapper finds it in the run, so
+// that no context has to carry it.
+type turn struct {
+	span  trace.Span
+	model string // in its name
 }
 
-type chatKey struct{}
-
-// Value is the value in the context of the span; for the inner wrapper, c.
-func (c *chat) Value(key any) any {
-	if key == (chatKey{}) {
-		return c
+// turn is the turn whose span is in ctx, or else the only one there is: middleware in
+// between may have begun a span of its own.
+func (r *run) turn(ctx context.Context) (turn, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := trace.SpanContextFromContext(ctx).SpanID()
+	for _, u := range r.turns {
+		if len(r.turns) == 1 || u.span.SpanContext().SpanID() == id {
+			return u, true
+		}
 	}
-	return c.Context.Value(key)
+	return turn{}, false
 }
 
 type outer struct {
@@ -62,10 +65,10 @@ func (d outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if r == nil || !r.recording {
 		return d.inner.Next(ctx, s)
 	}
-	c := d.begin(ctx, r, s, false)
-	defer c.span.End()
-	result := d.inner.Next(c, s)
-	c.end(ctx, result)
+	ctx, span := d.begin(ctx, r, s, false)
+	defer r.over(span)
+	result := d.inner.Next(ctx, s)
+	r.answered(ctx, span, result)
 	return result
 }
 
@@ -75,36 +78,48 @@ func (d outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)
 	if r == nil || !r.recording {
 		return agent.Stream(ctx, d.inner, s, emit)
 	}
-	c := d.begin(ctx, r, s, true)
-	defer c.span.End()
-	result := agent.Stream(c, d.inner, s, emit)
-	c.end(ctx, result)
+	ctx, span := d.begin(ctx, r, s, true)
+	defer r.over(span)
+	result := agent.Stream(ctx, d.inner, s, emit)
+	r.answered(ctx, span, result)
 	return result
 }
 
-func (d outer) begin(ctx context.Context, r *run, s agent.State, stream bool) *chat {
+func (d outer) begin(ctx context.Context, r *run, s agent.State, stream bool) (context.Context, trace.Span) {
 	to := d.target.named(s.Request().Model)
 	to.stream = stream
 	begun := d.t.spans.chat(to)
 	ctx, span := d.t.tracer.Start(ctx, begun.name, begun.options...)
-	return &chat{ctx, r, span, begun.name}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns = append(r.turns, turn{span, to.model})
+	return ctx, span
 }
 
-// end says what came of the turn, hooks and all.
-func (c *chat) end(ctx context.Context, result mo.Result[agent.Step]) {
+// over ends the span of a turn.
+func (r *run) over(span trace.Span) {
+	span.End()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := span.SpanContext().SpanID()
+	r.turns = slices.DeleteFunc(r.turns, func(u turn) bool { return u.span.SpanContext().SpanID() == id })
+}
+
+// answered says what came of the turn, hooks and all.
+func (r *run) answered(ctx context.Context, span trace.Span, result mo.Result[agent.Step]) {
 	reply, err := result.Get()
 	failure := turnFailure(ctx, err)
-	if failure == "" && !c.run.t.content {
+	if failure == "" && !r.t.content {
 		return
 	}
 	a := someAttributes()
 	a.text(KeyErrorType, failure)
-	if c.run.t.content && err == nil {
+	if r.t.content && err == nil {
 		a.text(KeyOutputMessages, outputOf(reply))
 	}
-	a.on(c.span)
+	a.on(span)
 	if failure != ErrorCancelled {
-		c.run.failed(c.span, failure, err)
+		r.failed(span, failure, err)
 	}
 }
 
@@ -181,8 +196,8 @@ func (d asking) asked(ctx context.Context, r *run, s agent.State, result mo.Resu
 	if first > 0 {
 		m.seconds(ctx, m.firstChunk, first, l)
 	}
-	c, ok := ctx.Value(chatKey{}).(*chat)
-	if !ok || c.run != r {
+	u, ok := r.turn(ctx)
+	if !ok {
 		return
 	}
 	a := someAttributes()
@@ -195,7 +210,6 @@ func (d asking) asked(ctx context.Context, r *run, s agent.State, result mo.Resu
 	if request.Output != nil {
 		a.text(KeyOutputType, "json")
 	}
-	a.text(KeyRequestModel, to.model) // hooks may have chosen another
 	a.text(KeyResponseModel, reply.Model)
 	a.text(KeyResponseID, reply.ID)
 	if reasons, ok := finishReasons[reply.FinishReason]; ok {
@@ -211,8 +225,9 @@ func (d asking) asked(ctx context.Context, r *run, s agent.State, result mo.Resu
 		a.text(KeyInstructions, instructions(request.Instructions))
 		a.text(KeyInputMessages, inputMessages(s))
 	}
-	a.on(c.span)
-	if name := d.t.spans.chat(to).name; name != c.name {
-		c.span.SetName(name)
+	if to.model != u.model { // hooks chose another
+		a.text(KeyRequestModel, to.model)
+		u.span.SetName(titled(OperationChat, to.model))
 	}
+	a.on(u.span)
 }

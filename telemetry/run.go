@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/samber/mo"
@@ -21,6 +22,9 @@ type run struct {
 	recording bool // the run's span records, so there are others below it
 	logging   bool
 	calls     []call // of the step under way, by index
+
+	mu    sync.Mutex
+	turns []turn // under way: one, unless middleware asks several times at once
 }
 
 var _ agent.Processor = (*Telemetry)(nil)

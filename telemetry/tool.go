@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/samber/mo"
 	"go.opentelemetry.io/otel/log"
@@ -16,9 +17,11 @@ import (
 // in every step.
 type call struct {
 	id     string
-	span   trace.Span // nil: none is open
-	winner string     // the hook whose decision counts so far
-	weight uint8      // of that decision
+	span   trace.Span      // nil: none is open
+	outer  context.Context //nolint:containedctx // what Prepare was called with, and
+	inner  context.Context //nolint:containedctx // what it made of it: Execute is mostly called with the same
+	winner string          // the hook whose decision counts so far
+	weight uint8           // of that decision
 }
 
 // WrapExecutor is the wrapper around the executor, outside of the hooks: a span for
@@ -41,9 +44,9 @@ func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall)
 	for c.Index >= len(r.calls) {
 		r.calls = append(r.calls, call{})
 	}
-	ctx, span := r.beginCall(ctx, c.Name)
-	r.calls[c.Index] = call{id: c.ID, span: span}
-	result := x.inner.Prepare(ctx, s, c)
+	inside, span := r.beginCall(ctx, c.Name)
+	r.calls[c.Index] = call{id: c.ID, span: span, outer: ctx, inner: inside}
+	result := x.inner.Prepare(inside, s, c)
 	if err := result.Error(); err != nil && span != nil {
 		r.broken(ctx, r.calls[c.Index], err)
 		span.End()
@@ -68,7 +71,7 @@ func (x executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared)
 	}
 	c := r.take(p.Original)
 	if c.span != nil {
-		ctx = trace.ContextWithSpan(ctx, c.span)
+		ctx = c.within(ctx)
 	} else { // stopped before it was decided upon
 		ctx, c.span = r.beginCall(ctx, p.Call.Name)
 	}
@@ -99,6 +102,14 @@ func (r *run) broken(ctx context.Context, c call, err error) {
 	a.text(KeyErrorType, failure)
 	a.on(c.span)
 	r.failed(c.span, failure, err)
+}
+
+// within is ctx with the span of the call.
+func (c call) within(ctx context.Context) context.Context {
+	if reflect.TypeOf(ctx).Comparable() && c.outer == ctx {
+		return c.inner
+	}
+	return trace.ContextWithSpan(ctx, c.span)
 }
 
 // take is the call as Prepare left it. Calls of one step may be executed at once;

@@ -1,0 +1,31 @@
+// Package otelsetup sends telemetry to where the standard environment variables of
+// OpenTelemetry say, with one call at the start of a program:
+//
+//	shutdown, err := otelsetup.Start(ctx, otelsetup.Config{Service: "helper"})
+//	if err != nil {
+//		return err
+//	}
+//	defer shutdown(context.Background())
+//
+// It is for programs; libraries use the API of OpenTelemetry and leave this to them.
+//
+// # Variables
+//
+//   - OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER: otlp, console,
+//     none, or several with commas between. Empty means otlp where an endpoint is set,
+//     and otherwise none, so that a program that nobody watches sends nothing.
+//   - OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _TIMEOUT, _COMPRESSION, _CERTIFICATE …,
+//     and the same for one signal, such as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT.
+//   - OTEL_EXPORTER_OTLP_PROTOCOL, and for one signal: http/protobuf, the only one.
+//   - OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES: who sends.
+//   - OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG: what is sampled; empty means all.
+//   - OTEL_BSP_…, OTEL_BLRP_…, OTEL_METRIC_EXPORT_INTERVAL …: batches, as the SDK has them.
+//   - OTEL_PROPAGATORS: tracecontext, baggage, none; empty means the first two.
+//   - OTEL_SDK_DISABLED: true switches all of it off.
+//
+// What they ask for and is not there, is an error that says so.
+//
+// # Concurrency
+//
+// Start is called once. Exporters work on goroutines of their own until shutdown.
+package otelsetup

@@ -1,0 +1,99 @@
+package otelsetup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdoutlog"
+	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// signal is how the exporters of one signal are named and made.
+type signal[E interface{ Shutdown(context.Context) error }] struct {
+	name    string // in variables
+	otlp    func(context.Context) (E, error)
+	console func(io.Writer) (E, error)
+}
+
+var (
+	traceExporters = signal[sdktrace.SpanExporter]{
+		"TRACES",
+		func(ctx context.Context) (sdktrace.SpanExporter, error) { return otlptracehttp.New(ctx) },
+		func(w io.Writer) (sdktrace.SpanExporter, error) { return stdouttrace.New(stdouttrace.WithWriter(w)) },
+	}
+	metricExporters = signal[sdkmetric.Exporter]{
+		"METRICS",
+		func(ctx context.Context) (sdkmetric.Exporter, error) { return otlpmetrichttp.New(ctx) },
+		func(w io.Writer) (sdkmetric.Exporter, error) { return stdoutmetric.New(stdoutmetric.WithWriter(w)) },
+	}
+	logExporters = signal[sdklog.Exporter]{
+		"LOGS",
+		func(ctx context.Context) (sdklog.Exporter, error) { return otlploghttp.New(ctx) },
+		func(w io.Writer) (sdklog.Exporter, error) { return stdoutlog.New(stdoutlog.WithWriter(w)) },
+	}
+)
+
+// exportersOf is the exporters that the environment wants of a signal, or none at
+// all and what is wrong.
+func exportersOf[E interface{ Shutdown(context.Context) error }](s *setup, of signal[E]) ([]E, error) {
+	variable := "OTEL_" + of.name + "_EXPORTER"
+	names := words(os.Getenv(variable))
+	if len(names) == 0 && cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_"+of.name+"_ENDPOINT")) != "" {
+		names = []string{"otlp"}
+	}
+	var out []E
+	var wrong error
+	for _, name := range names {
+		var e E
+		switch name {
+		case "none":
+			continue
+		case "console":
+			w := s.c.Console
+			if w == nil {
+				w = os.Stdout
+			}
+			e, wrong = of.console(w)
+		case "otlp":
+			if wrong = protocol(of.name); wrong == nil {
+				e, wrong = of.otlp(s.ctx)
+			}
+		default:
+			wrong = errors.New("there is no such exporter: use otlp, console or none")
+		}
+		if wrong != nil {
+			for _, made := range out {
+				wrong = errors.Join(wrong, made.Shutdown(s.ctx))
+			}
+			return nil, fmt.Errorf("%s: %q: %w", variable, name, wrong)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// protocol finds fault with a protocol other than the one there is.
+func protocol(signal string) error {
+	own, common := "OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
+	variable := own
+	if os.Getenv(own) == "" {
+		variable = common
+	}
+	switch name := os.Getenv(variable); name {
+	case "", "http/protobuf":
+		return nil
+	default:
+		return fmt.Errorf("%s is %q: only http/protobuf is there: set it to that, and the endpoint to the collector's port for HTTP, mostly 4318", variable, name)
+	}
+}

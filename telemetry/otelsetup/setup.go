@@ -1,0 +1,169 @@
+package otelsetup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/samber/lo"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// Config is what a program says itself. The zero Config leaves all to the
+// environment.
+type Config struct {
+	// Service is the name of the service where the environment gives none. Empty
+	// means grapnel.
+	Service string
+	// Console is where console exporters write. Nil means standard output.
+	Console io.Writer
+	// Spans are told of every span besides, whatever the environment says, and are
+	// shut down with the rest: one that writes a trace to a file, for instance.
+	Spans []sdktrace.SpanProcessor
+}
+
+// Start sets the global providers and the propagator as the environment says. What
+// is not asked for is not set. Shutdown sends what is left and ends all that was
+// started; it returns when that is done or ctx is. After an error nothing is left
+// running.
+func Start(ctx context.Context, c Config) (shutdown func(context.Context) error, err error) {
+	var end ending
+	if disabled() {
+		for _, p := range c.Spans {
+			end = append(end, p.Shutdown)
+		}
+		return end.all, nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("setting up telemetry: %w", errors.Join(err, end.all(ctx)))
+			shutdown = nil
+		}
+	}()
+	propagator, wrong := propagatorOf(os.Getenv("OTEL_PROPAGATORS"))
+	from, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", cmp.Or(c.Service, "grapnel"))),
+		resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err = errors.Join(wrong, err); err != nil {
+		return nil, err
+	}
+	setup := &setup{ctx, c, from}
+	traces, err := setup.traces(&end)
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := setup.metrics(&end)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := setup.logs(&end)
+	if err != nil {
+		return nil, err
+	}
+	if traces != nil {
+		otel.SetTracerProvider(traces)
+	}
+	if metrics != nil {
+		otel.SetMeterProvider(metrics)
+	}
+	if logs != nil {
+		otel.SetLoggerProvider(logs)
+	}
+	otel.SetTextMapPropagator(propagator)
+	return end.all, nil
+}
+
+func disabled() bool {
+	return strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true")
+}
+
+// ending is what is to be shut down, in that order.
+type ending []func(context.Context) error
+
+func (e ending) all(ctx context.Context) error {
+	return errors.Join(lo.Map(e, func(end func(context.Context) error, _ int) error { return end(ctx) })...)
+}
+
+// setup is what the three signals have in common.
+type setup struct {
+	ctx  context.Context //nolint:containedctx // for the length of Start
+	c    Config
+	from *resource.Resource
+}
+
+func (s *setup) traces(end *ending) (*sdktrace.TracerProvider, error) {
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(s.from)}
+	for _, p := range s.c.Spans {
+		options = append(options, sdktrace.WithSpanProcessor(p))
+	}
+	exporters, err := exportersOf(s, traceExporters)
+	if err == nil && len(exporters)+len(s.c.Spans) == 0 {
+		return nil, nil
+	}
+	for _, e := range exporters {
+		options = append(options, sdktrace.WithBatcher(e))
+	}
+	provider := sdktrace.NewTracerProvider(options...)
+	*end = append(*end, provider.Shutdown)
+	return provider, err
+}
+
+func (s *setup) metrics(end *ending) (*sdkmetric.MeterProvider, error) {
+	exporters, err := exportersOf(s, metricExporters)
+	if len(exporters) == 0 {
+		return nil, err
+	}
+	options := []sdkmetric.Option{sdkmetric.WithResource(s.from)}
+	for _, e := range exporters {
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e)))
+	}
+	provider := sdkmetric.NewMeterProvider(options...)
+	*end = append(*end, provider.Shutdown)
+	return provider, err
+}
+
+func (s *setup) logs(end *ending) (*sdklog.LoggerProvider, error) {
+	exporters, err := exportersOf(s, logExporters)
+	if len(exporters) == 0 {
+		return nil, err
+	}
+	options := []sdklog.LoggerProviderOption{sdklog.WithResource(s.from)}
+	for _, e := range exporters {
+		options = append(options, sdklog.WithProcessor(sdklog.NewBatchProcessor(e)))
+	}
+	provider := sdklog.NewLoggerProvider(options...)
+	*end = append(*end, provider.Shutdown)
+	return provider, err
+}
+
+// propagatorOf is the propagator of that list of names.
+func propagatorOf(names string) (propagation.TextMapPropagator, error) {
+	var list []propagation.TextMapPropagator
+	for _, name := range words(cmp.Or(names, "tracecontext,baggage")) {
+		switch name {
+		case "tracecontext":
+			list = append(list, propagation.TraceContext{})
+		case "baggage":
+			list = append(list, propagation.Baggage{})
+		case "none":
+		default:
+			return nil, fmt.Errorf("OTEL_PROPAGATORS: there is no propagator %q: use tracecontext, baggage or none", name)
+		}
+	}
+	return propagation.NewCompositeTextMapPropagator(list...), nil
+}
+
+// words is the words of a list with commas between.
+func words(list string) []string {
+	return lo.Compact(lo.Map(strings.Split(list, ","), func(w string, _ int) string { return strings.ToLower(strings.TrimSpace(w)) }))
+}
