@@ -47,7 +47,7 @@
 // Walks leave out Config.Skip, which is .git unless something else is said, and nothing writes into Config.Protect,
 // which is .git too: who writes there can have commands run by the next git that somebody starts. Links are resolved
 // for that, but somebody who changes them at that very moment may get past it, though never out of the root. A .gitignore
-// is not read.
+// is not read. The tools that search have a time limit, Config.SearchTimeout; methods end with their context.
 //
 // # Failure
 //
