@@ -52,6 +52,7 @@ func guard(t *testing.T, dir string, o basedir.Options) hooks.Hook {
 
 func TestPaths(t *testing.T) {
 	dir := base(t)
+	t.Chdir(dir)
 	t.Setenv("HOME", filepath.Dir(dir))
 	t.Setenv("USERPROFILE", filepath.Dir(dir))
 	for want, paths := range map[hooks.Decision][]string{
@@ -70,7 +71,7 @@ func TestPaths(t *testing.T) {
 			"..\\secret.txt", "sub\\..\\..\\secret.txt", "\\etc\\passwd", " /etc/passwd", "\"/etc/passwd\"", "'../secret.txt'",
 			"a.txt\x00", "a.txt\n/etc/passwd", "//etc/passwd", "https://x/../../../../etc", "a.txt/x", strings.Repeat("a/", 40_000), strings.Repeat("n", 300),
 			"\u00a0/etc/passwd", "\ufeff/etc/passwd", "../secret.txt\u2003", "..%2fsecret%zz.txt", "100%/%2e%2e/%2e%2e/x",
-			"/proc/self/root/etc/passwd", "/proc/self/cwd/../../etc",
+			"/proc/self/root/etc/passwd", "/proc/self/cwd/a.txt", "/dev/fd/0", "/proc/self/cwd/../../etc",
 		},
 	} {
 		for _, path := range paths {

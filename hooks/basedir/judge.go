@@ -130,6 +130,9 @@ func resolve(path string) (string, error) {
 		case info.Mode()&fs.ModeSymlink == 0:
 			continue
 		}
+		if strings.HasPrefix(done, "/proc/") { // self/cwd is another directory for the tool
+			return "", errors.New("it leads through a link in /proc, which may lead elsewhere for the tool")
+		}
 		target, err := os.Readlink(done)
 		if err != nil {
 			return "", err
