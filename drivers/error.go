@@ -106,7 +106,8 @@ func (e *Error) Retryable() bool {
 }
 
 // KindOfStatus is the kind of failure that an HTTP status stands for where a
-// service does not say more.
+// service does not say more. A redirection is a bad request: drivers follow none, as
+// the key would go along, and asking again leads to the same.
 func KindOfStatus(status int) agent.ErrorKind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
@@ -118,7 +119,7 @@ func KindOfStatus(status int) agent.ErrorKind {
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
 		return agent.KindTimeout
 	}
-	if status >= 400 && status < 500 && status != http.StatusConflict {
+	if status >= 300 && status < 500 && status != http.StatusConflict {
 		return agent.KindBadRequest
 	}
 	return agent.KindModel

@@ -1,12 +1,15 @@
 package anthropic
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // Config is what a driver is made of. Only Model is required, and a key where the
@@ -42,6 +45,12 @@ type Config struct {
 	// asked. It is called once, by New, with what is usual for the model; the model,
 	// the endpoint and whether it is priced stay as they are.
 	Features func(f *agent.Features)
+}
+
+// Format prints which model is asked, and where; neither keys nor headers, whatever
+// the verb.
+func (c Config) Format(to fmt.State, _ rune) {
+	_, _ = io.WriteString(to, service.Described("anthropic", c.Model, c.BaseURL))
 }
 
 // Cache is for how long the service keeps what it has read, so that the next step

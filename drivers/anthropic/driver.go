@@ -12,6 +12,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // Driver asks a model through the Messages API. It is immutable and safe for
@@ -21,7 +22,8 @@ type Driver struct {
 	features agent.Features
 	cache    Cache
 	prices   drivers.Prices
-	secrets  []string // what no error may show
+	keyless  bool
+	redact   func(string) string // takes everything secret out of a text
 	messages *agent.WireForm
 }
 
@@ -35,7 +37,7 @@ var (
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
-		err = errors.Join(errors.New("no model is named: set Config.Model"), err)
+		err = errors.Join(errors.New("there is no model: set Config.Model"), err)
 	}
 	if c.Cache != CacheOff && c.Cache != CacheShort && c.Cache != CacheLong {
 		err = errors.Join(err, fmt.Errorf("the cache %q is not known: take CacheShort or CacheLong", c.Cache))
@@ -45,11 +47,12 @@ func New(c Config) (*Driver, error) {
 	}
 	d := &Driver{
 		// A client made by NewClient would look for credentials by itself.
-		client:   sdk.Client{Options: at.options(c)},
+		client:   sdk.Client{Options: c.options(at)},
 		features: features(c, at),
 		cache:    c.Cache,
-		prices:   c.Prices.OrElse(lo.Ternary(at.vendor, ListPrices(), drivers.Prices{})),
-		secrets:  at.secrets(c),
+		prices:   c.Prices.OrElse(lo.Ternary(at.Vendor, ListPrices(), drivers.Prices{})),
+		keyless:  at.Key == "",
+		redact:   at.Redact,
 	}
 	d.messages = agent.NewWireForm(d.blocksOf)
 	d.features.Priced = d.prices.Of(c.Model).IsPresent()
@@ -57,7 +60,7 @@ func New(c Config) (*Driver, error) {
 }
 
 // features is what is usual for a model, and what c has to say to it.
-func features(c Config, at endpoint) agent.Features {
+func features(c Config, at service.Endpoint) agent.Features {
 	known, ok := limitsOf(c.Model)
 	f := agent.Features{
 		Provider: "anthropic", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: ok,
@@ -67,7 +70,7 @@ func features(c Config, at endpoint) agent.Features {
 	if c.Features != nil {
 		c.Features(&f)
 	}
-	f.Model, f.Endpoint = c.Model, at.shown()
+	f.Model, f.Endpoint = c.Model, at.Shown()
 	return f
 }
 
@@ -140,8 +143,11 @@ func (d *Driver) send(ctx context.Context, s agent.State, stream bool) (*http.Re
 		return nil, &unfit{err}
 	}
 	var res *http.Response
-	err = d.client.Post(ctx, "v1/messages", body, &res, headers...)
-	return res, err
+	if err := d.client.Post(ctx, "v1/messages", body, &res, headers...); err != nil {
+		return nil, err
+	}
+	res.Body = service.Reply(res.Body)
+	return res, nil
 }
 
 // modelOf is the model that a request names.

@@ -98,20 +98,20 @@ func TestNew(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("ANTHROPIC_BASE_URL", "")
 	for want, c := range map[string]anthropic.Config{
-		"there is no key":                     {Model: "claude-opus-5"},
-		"no model is named":                   {APIKey: "sk"},
-		`the cache "2h" is not known`:         {Model: "claude-opus-5", APIKey: "sk", Cache: "2h"},
-		`BaseURL "localhost:4000" is not the`: {Model: "claude-opus-5", BaseURL: "localhost:4000"},
-		"BaseURL is not a URL":                {Model: "claude-opus-5", BaseURL: "http://me:secret@\x00"},
-		"has a query or a fragment":           {Model: "claude-opus-5", BaseURL: "https://me:secret@example.com?key=1"},
-		"the key has a line break":            {Model: "claude-opus-5", APIKey: "sk-\n1"},
+		"there is no key":             {Model: "claude-opus-5"},
+		"there is no model":           {APIKey: "sk"},
+		`the cache "2h" is not known`: {Model: "claude-opus-5", APIKey: "sk", Cache: "2h"},
+		"BaseURL is not the address":  {Model: "claude-opus-5", BaseURL: "localhost:4000"},
+		"BaseURL is not a URL":        {Model: "claude-opus-5", BaseURL: "http://me:secret@\x00"},
+		"has a query or a fragment":   {Model: "claude-opus-5", BaseURL: "https://me:secret@example.com?key=1"},
+		"the key has a line break":    {Model: "claude-opus-5", APIKey: "sk-\n1"},
 	} {
 		_, err := anthropic.New(c)
 		require.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "secret")
 	}
 	_, err := anthropic.New(anthropic.Config{Cache: "2h"})
-	for _, want := range []string{"there is no key", "no model is named", `the cache "2h"`} {
+	for _, want := range []string{"there is no key", "there is no model", `the cache "2h"`} {
 		assert.ErrorContains(t, err, want, "all at once")
 	}
 }
@@ -173,7 +173,7 @@ func TestRedirect(t *testing.T) {
 		endpoint := modeltest.Golden(t, modeltest.Reply{Status: status, Header: http.Header{"Location": {elsewhere.URL + "/v1/messages"}}})
 		err := newDriver(t, endpoint.URL).Next(t.Context(), hello).Error()
 		assert.Equal(t, agent.KindBadRequest, agent.KindOf(err))
-		assert.ErrorContains(t, err, "correct Config.BaseURL")
+		assert.ErrorContains(t, err, "redirects are not followed")
 	}
 	assert.Empty(t, elsewhere.Requests())
 }

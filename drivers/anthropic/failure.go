@@ -1,16 +1,13 @@
 package anthropic
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"regexp"
-	"strings"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // unfit is a request that is not sent.
@@ -64,9 +62,9 @@ func (d *Driver) failure(a asking, err error) *drivers.Error {
 	} else if no, ok := errors.AsType[*sdk.Error](err); ok { // an event "error" in a stream
 		d.explain(e, &refusal{body: []byte(no.RawJSON())}, a.answer)
 	} else if no, ok := errors.AsType[*unfit](err); ok {
-		e.Kind, e.Message = agent.KindBadRequest, d.redact(no.Error())
+		e.Kind, e.Message = agent.KindBadRequest, service.Excerpt(no.Error(), d.redact)
 	} else {
-		e.Kind, e.Err = kindOf(err), d.redacted(err)
+		e.Kind, e.Err = kindOf(err), service.Redacted(err, d.redact)
 	}
 	return e
 }
@@ -81,11 +79,14 @@ func (d *Driver) explain(e *drivers.Error, no *refusal, header http.Header) {
 		RequestID string `json:"request_id"`
 	}
 	_ = json.Unmarshal(no.body, &said) // what is not in this form has no message, and is shown as it is
-	e.Status, e.Code = no.status, d.redact(said.Error.Type)
-	e.Message = d.redact(cmp.Or(said.Error.Message, excerpt(no.body), http.StatusText(no.status)))
+	e.Status, e.Code = no.status, service.Excerpt(said.Error.Type, d.redact)
+	e.Message = service.Excerpt(cmp.Or(said.Error.Message, string(no.body), http.StatusText(no.status)), d.redact)
 	e.RequestID = d.redact(cmp.Or(requestID(header), said.RequestID))
 	e.After = drivers.RetryAfter(header, time.Now())
 	e.Kind, e.Advice = sort(no.status, said.Error.Type, said.Error.Message)
+	if e.Advice == "" {
+		e.Advice = service.Advice(e, d.keyless, "/v1/messages")
+	}
 }
 
 // tooLong is how the service says that the messages are more than the model reads.
@@ -95,15 +96,8 @@ var tooLong = regexp.MustCompile(`(?i)(prompt|input) is too long|exceeds? (the )
 // status of a bad request.
 var noCredit = regexp.MustCompile(`(?i)credit balance`)
 
-// What may be done, where that is not plain.
-const (
-	sayLess    = "say less, or ask a model that reads more"
-	seeBilling = "the account has no credit left or has reached its limit: see its billing page"
-	seeKey     = "see that the key is that of this service and still valid"
-	seeModel   = "see that the model's name is right, and that the base URL is all that stands before /v1/messages"
-)
-
-// sort finds the kind of a refusal, and what to do about it.
+// sort finds the kind of a refusal, and what to do about it if only the service's
+// words say so.
 func sort(status int, code, message string) (kind agent.ErrorKind, advice string) {
 	kind = drivers.KindOfStatus(status)
 	switch sdk.ErrorType(code) {
@@ -111,20 +105,18 @@ func sort(status int, code, message string) (kind agent.ErrorKind, advice string
 		kind = agent.KindBadRequest
 		switch {
 		case tooLong.MatchString(message):
-			return agent.KindContextLength, sayLess
+			return agent.KindContextLength, ""
 		case noCredit.MatchString(message):
-			return agent.KindAuth, seeBilling
+			return agent.KindAuth, service.SeeBilling
 		}
 	case "request_too_large":
-		return agent.KindContextLength, "say less, or give images and files by their URL"
-	case sdk.ErrorTypeAuthenticationError:
-		kind = agent.KindAuth
-	case sdk.ErrorTypePermissionError:
-		return agent.KindAuth, "see what the key's workspace may do"
+		return agent.KindContextLength, sendLess
+	case sdk.ErrorTypeAuthenticationError, sdk.ErrorTypePermissionError:
+		return agent.KindAuth, ""
 	case sdk.ErrorTypeBillingError:
-		return agent.KindAuth, seeBilling
+		return agent.KindAuth, service.SeeBilling
 	case sdk.ErrorTypeNotFoundError:
-		return agent.KindBadRequest, seeModel
+		return agent.KindBadRequest, ""
 	case sdk.ErrorTypeRateLimitError:
 		return agent.KindRateLimit, ""
 	case sdk.ErrorTypeOverloadedError:
@@ -134,20 +126,17 @@ func sort(status int, code, message string) (kind agent.ErrorKind, advice string
 	case sdk.ErrorTypeAPIError:
 		return agent.KindModel, ""
 	}
-	switch {
-	case status >= 300 && status < 400:
-		return agent.KindBadRequest, "it is elsewhere, and the key is not sent after it: correct Config.BaseURL"
-	case status == http.StatusPaymentRequired:
-		return agent.KindAuth, seeBilling
-	case status == http.StatusRequestEntityTooLarge:
-		return agent.KindContextLength, "say less, or give images and files by their URL"
-	case kind == agent.KindAuth:
-		return kind, seeKey
-	case status == http.StatusNotFound:
-		return kind, seeModel
+	switch status {
+	case http.StatusPaymentRequired:
+		return agent.KindAuth, service.SeeBilling
+	case http.StatusRequestEntityTooLarge:
+		return agent.KindContextLength, sendLess
 	}
 	return kind, ""
 }
+
+// sendLess is the advice where not the tokens are too many, but the bytes.
+const sendLess = "say less, or give images and files by their URL"
 
 // kindOf is the kind of an error that is not the service's own.
 func kindOf(err error) agent.ErrorKind {
@@ -160,25 +149,4 @@ func kindOf(err error) agent.ErrorKind {
 	return agent.KindModel
 }
 
-// excerpt is the beginning of a body that is in no known form, as a proxy's page is.
-func excerpt(body []byte) string {
-	const most = 300
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(bytes.TrimSpace(body)), "\uFFFD")), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
-
 func requestID(h http.Header) string { return cmp.Or(h.Get("Request-Id"), h.Get("X-Request-ID")) }
-
-// redacted is an error whose text shows no secret.
-func (d *Driver) redacted(err error) error {
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // the URL is the endpoint, which Features tells
-	}
-	if text := err.Error(); d.redact(text) != text {
-		return errors.New(d.redact(text))
-	}
-	return err
-}

@@ -12,12 +12,13 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // partBlock is a part of what a user or a tool says: a text, an image or a document
 // block. It is omitted for what is left out: blank text, another's reasoning.
 func (d *Driver) partBlock(p agent.Part) (block sdk.ContentBlockParamUnion, err error) {
-	if mediaType, data, ok := dataURL(p.URL); ok {
+	if mediaType, data, ok := service.DataURL(p.URL); ok {
 		p.URL, p.MediaType, p.Data = "", mediaType, data
 	}
 	switch {
@@ -40,6 +41,8 @@ func imageBlock(p agent.Part) (*sdk.ImageBlockParam, error) {
 	switch {
 	case p.URL != "":
 		image.Source.OfURL = &sdk.URLImageSourceParam{URL: p.URL}
+	case p.Data == "":
+		return nil, errors.New("an image has neither bytes nor an address")
 	case !strings.HasPrefix(p.MediaType, "image/"):
 		return nil, fmt.Errorf("an image has the media type %q: it must be image/png, image/jpeg, image/gif or image/webp", p.MediaType)
 	default:
@@ -67,20 +70,6 @@ func documentBlock(p agent.Part) (*sdk.DocumentBlockParam, error) {
 		return nil, fmt.Errorf("file %q has the media type %q: the service reads application/pdf and text", p.Name, p.MediaType)
 	}
 	return document, nil
-}
-
-// dataURL reads an address that holds the data itself, in base64.
-func dataURL(url string) (mediaType string, data agent.Bytes, ok bool) {
-	rest, ok := strings.CutPrefix(url, "data:")
-	if !ok {
-		return "", "", false
-	}
-	mediaType, text, ok := strings.Cut(rest, ";base64,")
-	if !ok {
-		return "", "", false
-	}
-	raw, err := base64.StdEncoding.DecodeString(text)
-	return mediaType, agent.Bytes(raw), err == nil
 }
 
 // opaque marks what this driver wants back with a part. Behind it are the number of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/samber/mo"
@@ -12,9 +13,6 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
 )
-
-// maxReply is how many bytes a reply may have that comes in one piece.
-const maxReply = 64 << 20
 
 // reply is what the service answered, however it came.
 type reply struct {
@@ -42,9 +40,12 @@ type block struct {
 	ended bool
 }
 
+// valid is a text in valid UTF-8: the SDK hands on what came as it is.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
 // blockOf reads a block.
 func blockOf(raw string) (*block, error) {
-	b := &block{raw: json.RawMessage(raw)}
+	b := &block{raw: json.RawMessage(valid(raw))}
 	if err := json.Unmarshal(b.raw, b); err != nil {
 		return nil, &broken{fmt.Errorf("a content block of the reply cannot be read: %w", err)}
 	}
@@ -61,12 +62,9 @@ func (b *block) arguments() string {
 
 // readReply reads a reply that comes in one piece.
 func readReply(body io.Reader) (*reply, error) {
-	raw, err := io.ReadAll(io.LimitReader(body, maxReply+1))
+	raw, err := io.ReadAll(body)
 	if err != nil {
-		return nil, &broken{err}
-	}
-	if len(raw) > maxReply {
-		return nil, &broken{fmt.Errorf("the reply is longer than %d MB", maxReply>>20)}
+		return nil, &broken{fmt.Errorf("reading the reply: %w", err)}
 	}
 	var m sdk.Message
 	if err := json.Unmarshal(raw, &m); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // request is the request as it is sent: its head, which is the SDK's, the options, and
@@ -52,9 +53,17 @@ func (d *Driver) accepts(r agent.Request) error {
 	if r.Tools.Len() > 0 && !d.features.Tools {
 		return errors.New("the model takes no tools: leave Request.Tools empty")
 	}
-	if name := string(r.ToolChoice); name != "" && r.ToolChoice != agent.ToolsRequired && r.ToolChoice != agent.ToolsNone &&
-		r.Tools.Named(name).IsAbsent() {
-		return fmt.Errorf("the tool choice %q is no tool of the request", name)
+	switch r.ToolChoice {
+	case agent.ToolsAuto, agent.ToolsNone:
+		return nil
+	case agent.ToolsRequired:
+		if r.Tools.Len() == 0 {
+			return errors.New("a tool call is required, and there are no tools")
+		}
+		return nil
+	}
+	if r.Tools.Named(string(r.ToolChoice)).IsAbsent() {
+		return fmt.Errorf("the tool choice %q is no tool of the request", r.ToolChoice)
 	}
 	return nil
 }
@@ -106,6 +115,9 @@ func (d *Driver) maxTokens(r agent.Request) int64 {
 func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string]json.RawMessage, system *[]string) error {
 	if r.Output == nil || r.Output.Schema == "" {
 		return nil
+	}
+	if !json.Valid([]byte(r.Output.Schema)) {
+		return errors.New("the schema of Request.Output is not JSON")
 	}
 	if !d.holdsForm(p.Model) {
 		*system = append(*system, "Give your final answer as JSON alone, without a word or a fence around it, "+
@@ -161,7 +173,7 @@ func (d *Driver) tools(r agent.Request, p *sdk.MessageNewParams) error {
 		if spec.Parameters == "" {
 			tool.InputSchema.Properties = map[string]any{}
 		} else {
-			if !isObject(spec.Parameters) {
+			if !service.IsObject(spec.Parameters) {
 				return fmt.Errorf("the parameters of tool %q are no JSON object", spec.Name)
 			}
 			tool.InputSchema = param.Override[sdk.ToolInputSchemaParam](json.RawMessage(spec.Parameters))
@@ -185,11 +197,6 @@ func (d *Driver) tools(r agent.Request, p *sdk.MessageNewParams) error {
 		p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: string(r.ToolChoice), DisableParallelToolUse: single}
 	}
 	return nil
-}
-
-// isObject reports whether a text is one JSON object.
-func isObject(text string) bool {
-	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && json.Valid([]byte(text))
 }
 
 // breakpoints says up to where the service keeps what it reads.

@@ -123,17 +123,20 @@ func (a *arrival) begin(index int64, raw string) error {
 func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 	switch {
 	case piece.Type == "text_delta" && b.Type == "text":
-		b.more = append(b.more, piece.Text...)
-		a.emit(agent.Delta{Text: piece.Text})
+		text := valid(piece.Text)
+		b.more = append(b.more, text...)
+		a.emit(agent.Delta{Text: text})
 	case piece.Type == "thinking_delta" && b.Type == "thinking":
-		b.more = append(b.more, piece.Thinking...)
-		a.emit(agent.Delta{Reasoning: piece.Thinking})
+		thought := valid(piece.Thinking)
+		b.more = append(b.more, thought...)
+		a.emit(agent.Delta{Reasoning: thought})
 	case piece.Type == "signature_delta":
 		b.Signature += piece.Signature
 	case piece.Type == "input_json_delta" && b.Type != "text" && b.Type != "thinking":
-		b.more = append(b.more, piece.PartialJSON...)
-		if b.Type == "tool_use" && piece.PartialJSON != "" {
-			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: piece.PartialJSON}, CallIndex: b.call})
+		arguments := valid(piece.PartialJSON)
+		b.more = append(b.more, arguments...)
+		if b.Type == "tool_use" && arguments != "" {
+			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})
 		}
 	}
 }

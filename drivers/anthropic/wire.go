@@ -13,7 +13,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/internal/strictjson"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // appendMessages appends the messages of s as the service wants them: turns of the
@@ -181,7 +181,7 @@ func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	callUpTo := func(n int) {
 		for ; called < min(n, m.CallCount()); called++ {
 			c := m.Call(called)
-			blocks = append(blocks, sdk.NewToolUseBlock(wireID(c.ID), input(c.Arguments), c.Name))
+			blocks = append(blocks, sdk.NewToolUseBlock(wireID(c.ID), service.Arguments(c.Arguments), c.Name))
 		}
 	}
 	for _, p := range m.Content().Parts() {
@@ -197,25 +197,6 @@ func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	}
 	callUpTo(m.CallCount())
 	return blocks
-}
-
-// malformed is the one member of the object that stands for arguments that are not
-// one: its value is their text.
-const malformed = "_malformed_arguments"
-
-// input is a call's arguments as the object that the service wants.
-func input(arguments string) json.RawMessage {
-	if arguments == "" {
-		return json.RawMessage("{}")
-	}
-	if strictjson.CheckObject(arguments) == nil {
-		return json.RawMessage(arguments)
-	}
-	raw, err := json.Marshal(map[string]string{malformed: arguments})
-	if err != nil {
-		return json.RawMessage("{}") // a string is always written
-	}
-	return raw
 }
 
 // plainID is what the service takes for the id of a call.

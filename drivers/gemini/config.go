@@ -1,24 +1,16 @@
 package gemini
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"net/url"
-	"os"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
-
-// vendor is where the service is when nobody says otherwise.
-const vendor = "https://generativelanguage.googleapis.com"
 
 // Config is what a driver is made of. Only Model is required, and a key where the
 // vendor itself is asked.
@@ -52,83 +44,17 @@ type Config struct {
 	Features func(f *agent.Features)
 }
 
-// endpoint is where the service is and what it is shown.
-type endpoint struct {
-	base    string // without a slash at its end
-	key     string
-	header  http.Header
-	client  *http.Client
-	secrets []string // what no error repeats
+// Format prints which model is asked, and where; neither keys nor headers, whatever
+// the verb.
+func (c Config) Format(to fmt.State, _ rune) {
+	_, _ = io.WriteString(to, service.Described("gemini", c.Model, c.BaseURL))
 }
 
-// endpoint finds out where the service is, joining all that is wrong with the
-// configuration.
-func (c Config) endpoint() (endpoint, error) {
-	e := endpoint{header: c.Header.Clone(), key: c.APIKey}
-	env := strings.TrimRight(os.Getenv("GOOGLE_GEMINI_BASE_URL"), "/")
-	own := strings.TrimRight(c.BaseURL, "/")
-	e.base = cmp.Or(own, env, vendor)
-	if e.key == "" && (own == "" || own == vendor || own == env) {
-		e.key = cmp.Or(os.Getenv("GEMINI_API_KEY"), os.Getenv("GOOGLE_API_KEY"))
-	}
-
-	var wrong []error
-	if c.Model == "" {
-		wrong = append(wrong, errors.New(`no model: set Config.Model, to "gemini-3.8-flash" for example`))
-	}
-	if e.key == "" && e.vendor() && e.header.Get("Authorization") == "" {
-		wrong = append(wrong, fmt.Errorf("no key for %s: set GEMINI_API_KEY or Config.APIKey", vendor))
-	}
-	if u, err := url.Parse(e.base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		// What does not parse may hold a password anywhere: it is not repeated.
-		wrong = append(wrong, errors.New("the base URL is not one: it must begin with http:// or https:// and name a host"))
-	} else if u.RawQuery != "" || u.Fragment != "" {
-		wrong = append(wrong, errors.New("the base URL has a query: put what the service wants to know into Config.Header"))
-	} else if password, ok := u.User.Password(); ok {
-		e.secrets = append(e.secrets, password)
-	}
-	e.secrets = append(e.secrets, e.key)
-	for _, values := range e.header {
-		for _, value := range values {
-			e.secrets = append(e.secrets, value, strings.TrimPrefix(value, "Bearer "))
-		}
-	}
-	client := *cmp.Or(c.HTTPClient, sharedClient())
-	client.Transport = &transport{base: client.Transport, key: e.key, header: e.header}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	e.client = &client
-	return e, errors.Join(wrong...)
+var vendor = service.Vendor{
+	URL: "https://generativelanguage.googleapis.com", BaseURL: "GOOGLE_GEMINI_BASE_URL",
+	Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 }
 
-// vendor reports whether the vendor itself is asked.
-func (e endpoint) vendor() bool { return e.base == vendor }
-
-// shown is the base URL without credentials.
-func (e endpoint) shown() string {
-	u, err := url.Parse(e.base)
-	if err != nil {
-		return ""
-	}
-	u.User = nil
-	return u.String()
+func (c Config) endpoint() (service.Endpoint, error) {
+	return vendor.Endpoint(service.Config{APIKey: c.APIKey, BaseURL: c.BaseURL, Header: c.Header, HTTPClient: c.HTTPClient})
 }
-
-// redact takes everything secret out of a text.
-func (e endpoint) redact(text string) string {
-	for _, secret := range e.secrets {
-		text = drivers.Redact(text, secret)
-	}
-	return text
-}
-
-// sharedClient is the client of all drivers that were not given one, so that they
-// share connections.
-var sharedClient = sync.OnceValue(func() *http.Client {
-	usual, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return &http.Client{} // the program has put something of its own in its place
-	}
-	usual = usual.Clone()
-	usual.ResponseHeaderTimeout = 10 * time.Minute
-	return &http.Client{Transport: usual}
-})

@@ -99,13 +99,13 @@ func TestWhoGetsWhichKey(t *testing.T) {
 func TestWrongConfigurations(t *testing.T) {
 	noEnvironment(t)
 	_, err := gemini.New(gemini.Config{})
-	require.EqualError(t, err, "making a gemini driver: no model: set Config.Model, to \"gemini-3.8-flash\" for example\n"+
-		"no key for https://generativelanguage.googleapis.com: set GEMINI_API_KEY or Config.APIKey")
+	require.EqualError(t, err, "making a gemini driver: there is no model: set Config.Model\n"+
+		"there is no key: set the environment variable GEMINI_API_KEY, or Config.APIKey")
 	for url, want := range map[string]string{
-		"localhost:4000":                  "the base URL is not one",
-		"ftp://example.com":               "the base URL is not one",
-		"http://user:secret@host:no/":     "the base URL is not one",
-		"https://example.com/?key=secret": "the base URL has a query",
+		"localhost:4000":                  "BaseURL is not ",
+		"ftp://example.com":               "BaseURL is not ",
+		"http://user:secret@host:no/":     "BaseURL is not ",
+		"https://example.com/?key=secret": "BaseURL has a query",
 	} {
 		_, err := gemini.New(gemini.Config{Model: "m", BaseURL: url})
 		require.ErrorContains(t, err, want)

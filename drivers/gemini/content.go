@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // contents is the beginning of a body: the messages as a list of contents. What
@@ -158,7 +159,7 @@ func (w writer) assistant(m agent.Message) ([]part, error) {
 	first := len(parts)
 	some := w.older
 	for _, c := range m.Calls() {
-		sent := part{Call: &functionCall{ID: wireID(c.ID), Name: c.Name, Arguments: arguments(c.Arguments)}}
+		sent := part{Call: &functionCall{ID: wireID(c.ID), Name: c.Name, Arguments: service.Arguments(c.Arguments)}}
 		sent.Signature = signed[c.ID]
 		some = some || sent.Signature != ""
 		parts = append(parts, sent)

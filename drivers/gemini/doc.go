@@ -28,7 +28,8 @@
 // right behind the calls; an answer is {"output": text}, or {"error": text} when it
 // tells of something that did not work. Tool schemas go out whole, as
 // parametersJsonSchema. A call whose stored arguments are not one well-formed object,
-// which this API cannot be sent, has {"_malformed": text} with the text as it was.
+// which this API cannot be sent, has
+// {"_malformed_arguments": text} with the text as it was.
 //
 // Images and files go by their bytes, or by an address that the service can read: one
 // of its Files API, or a public one. A tool's images stand in its answer; for models

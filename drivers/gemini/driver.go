@@ -3,22 +3,26 @@ package gemini
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"google.golang.org/genai"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // Driver asks a model over the Gemini API. It is immutable and safe for concurrent
 // use; make it with New.
 type Driver struct {
 	client   *genai.Client
-	at       endpoint
 	features agent.Features
 	prices   drivers.Prices
+	keyless  bool
+	redact   func(string) string // takes everything secret out of a text
 	// older and newer are how messages are written for models up to the second
 	// generation and for those after it.
 	older, newer *agent.WireForm
@@ -33,25 +37,28 @@ var (
 // asks nobody: a wrong key or model shows with the first call.
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
+	if c.Model == "" {
+		err = errors.Join(errors.New("there is no model: set Config.Model"), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making a gemini driver: %w", err)
 	}
+	at.Client.Transport = &transport{base: at.Client.Transport, key: at.Key, header: c.Header.Clone()}
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		Backend:    genai.BackendGeminiAPI, // whatever the environment says
 		APIKey:     noKey,
-		HTTPClient: at.client,
+		HTTPClient: at.Client,
 		HTTPOptions: genai.HTTPOptions{
-			BaseURL:    at.base,
+			BaseURL:    at.URL.String(),
 			APIVersion: "v1beta",
 		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a gemini driver: %w", err)
 	}
-	d := &Driver{client: client, at: at, features: features(c, at)}
-	d.prices = c.Prices.OrElse(drivers.Prices{})
-	if c.Prices.IsAbsent() && at.vendor() {
-		d.prices = ListPrices()
+	d := &Driver{
+		client: client, features: features(c, at), keyless: at.Key == "", redact: at.Redact,
+		prices: c.Prices.OrElse(lo.Ternary(at.Vendor, ListPrices(), drivers.Prices{})),
 	}
 	d.features.Priced = d.prices.Of(bare(c.Model)).IsPresent()
 	d.older = agent.NewWireForm(writer{d, true}.message)
@@ -60,7 +67,7 @@ func New(c Config) (*Driver, error) {
 }
 
 // features is what is usual for a model, and what c has to say to it.
-func features(c Config, at endpoint) agent.Features {
+func features(c Config, at service.Endpoint) agent.Features {
 	f := agent.Features{
 		Provider: "gcp.gemini", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true,
 		Images: true, Files: true, Reasoning: true,
@@ -71,7 +78,7 @@ func features(c Config, at endpoint) agent.Features {
 	if c.Features != nil {
 		c.Features(&f)
 	}
-	f.Model, f.Endpoint = c.Model, at.shown()
+	f.Model, f.Endpoint = c.Model, at.Shown()
 	return f
 }
 

@@ -6,10 +6,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
+
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // exchange is what goes past the SDK with one request: the contents on the way there;
@@ -69,9 +70,6 @@ const (
 	noKey = "unset"
 	// errorLimit is how many bytes are read of an answer that tells of an error.
 	errorLimit = 1 << 20
-	// replyLimit is how many bytes are read of a reply, so that a service that never
-	// ends fills no memory.
-	replyLimit = 256 << 20
 )
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -95,7 +93,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.status, x.header = resp.StatusCode, resp.Header
-	body := &capped{resp.Body, replyLimit}
+	body := service.Reply(resp.Body)
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode >= 300:
@@ -109,21 +107,6 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = &whole{x: x, from: body}
 	}
 	return resp, nil
-}
-
-// capped is a body that fails where it goes on for too long.
-type capped struct {
-	io.ReadCloser
-	left int64
-}
-
-func (c *capped) Read(p []byte) (int, error) {
-	if c.left <= 0 {
-		return 0, &brokenError{fmt.Sprintf("the reply is longer than %d MB", replyLimit>>20)}
-	}
-	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
-	c.left -= int64(n)
-	return n, err
 }
 
 // whole is an answer in one piece.

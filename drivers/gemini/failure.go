@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // brokenError is a reply that ended early or is not what the protocol says.
@@ -38,19 +37,19 @@ func (e *finishError) Error() string {
 // refusal is the error of a request that is not sent.
 func (d *Driver) refusal(model string, err error) *drivers.Error {
 	return &drivers.Error{
-		Provider: d.features.Provider, Model: model, Kind: agent.KindBadRequest, Message: d.at.redact(err.Error()),
+		Provider: d.features.Provider, Model: model, Kind: agent.KindBadRequest, Message: service.Excerpt(err.Error(), d.redact),
 	}
 }
 
 // failure is an error of a request as callers get it.
 func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
-	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: d.at.redact(x.header.Get("X-Request-ID"))}
+	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: d.redact(x.header.Get("X-Request-ID"))}
 	if said, ok := errors.AsType[genai.APIError](err); ok {
 		d.explain(e, x, said)
 		return e
 	}
 	if finish, ok := errors.AsType[*finishError](err); ok {
-		e.Code, e.Message = d.at.redact(string(finish.reason)), excerpt(d.at.redact(finish.Error()))
+		e.Code, e.Message = service.Excerpt(string(finish.reason), d.redact), service.Excerpt(finish.Error(), d.redact)
 		e.Kind = lo.Ternary(slices.Contains(spoiled, finish.reason), agent.KindBrokenStream, agent.KindModel)
 		if finish.reason == unsignedCalls {
 			e.Kind, e.Advice = agent.KindBadRequest, "a call in the messages has lost its signature: leave replies with calls as they are"
@@ -62,13 +61,13 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	case ok:
 		e.Message = broken.text
 	case x.status == 0: // nothing was answered
-		e.Kind, e.Err = agent.KindModel, d.redacted(err)
+		e.Kind, e.Err = agent.KindModel, service.Redacted(err, d.redact)
 	case x.cut != nil:
-		e.Err = d.redacted(x.cut)
+		e.Err = service.Redacted(x.cut, d.redact)
 	case x.status >= 300: // and its words could not be read
-		e.Kind, e.Status, e.Err = drivers.KindOfStatus(x.status), x.status, d.redacted(err)
+		e.Kind, e.Status, e.Err = drivers.KindOfStatus(x.status), x.status, service.Redacted(err, d.redact)
 	default: // the SDK's words hold the whole answer
-		e.Message = "the answer is not what the Gemini API says: " + excerpt(d.at.redact(string(x.text)))
+		e.Message = "the answer is not what the Gemini API says: " + service.Excerpt(string(x.text), d.redact)
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		e.Kind = agent.KindTimeout
@@ -101,12 +100,10 @@ func (d *Driver) explain(e *drivers.Error, x *exchange, said genai.APIError) {
 	if reason == "" && !strings.Contains(said.Status, " ") { // the SDK puts the HTTP status there where there is none
 		reason = said.Status
 	}
-	e.Code = d.at.redact(reason)
-	e.Message = excerpt(d.at.redact(said.Message))
-	e.Kind, e.Advice = sort(e.Status, said.Status, reason, said.Message)
-	if e.Kind == agent.KindAuth && d.at.key == "" {
-		e.Advice = "no key was sent: set Config.APIKey"
-	}
+	e.Code = service.Excerpt(reason, d.redact)
+	e.Message = service.Excerpt(said.Message, d.redact)
+	e.Kind = sort(e.Status, said.Status, reason, said.Message)
+	e.Advice = service.Advice(e, d.keyless, "/v1beta")
 }
 
 // unpacked is the error in a body that the SDK handed on as it was: a list with the
@@ -129,52 +126,27 @@ var tooLong = regexp.MustCompile(`(?i)token count.*exceeds|exceeds the maximum n
 // request.
 var badKey = regexp.MustCompile(`(?i)api[ _]key (not valid|not found|expired|invalid)|API_KEY_(INVALID|SERVICE_BLOCKED)`)
 
-// sort finds the kind of a refusal, and what to do about it.
-func sort(status int, state, reason, message string) (kind agent.ErrorKind, advice string) {
+// sort finds the kind of a refusal.
+func sort(status int, state, reason, message string) agent.ErrorKind {
 	switch {
 	case tooLong.MatchString(message):
-		return agent.KindContextLength, "say less, or ask a model that reads more"
+		return agent.KindContextLength
 	case badKey.MatchString(reason), badKey.MatchString(message):
-		return agent.KindAuth, "see that the key is a Gemini API key and still valid"
-	case status == http.StatusNotFound:
-		return agent.KindBadRequest, "see that the model's name is right, and that the base URL is all that stands before /v1beta"
-	case status >= 300 && status < 400:
-		return agent.KindBadRequest, "redirects are not followed: make the base URL the address that it leads to"
+		return agent.KindAuth
 	case status != 0:
-		return drivers.KindOfStatus(status), ""
+		return drivers.KindOfStatus(status)
 	}
 	switch state {
 	case "RESOURCE_EXHAUSTED":
-		return agent.KindRateLimit, ""
+		return agent.KindRateLimit
 	case "UNAVAILABLE":
-		return agent.KindOverloaded, ""
+		return agent.KindOverloaded
 	case "DEADLINE_EXCEEDED":
-		return agent.KindTimeout, ""
+		return agent.KindTimeout
 	case "UNAUTHENTICATED", "PERMISSION_DENIED":
-		return agent.KindAuth, ""
+		return agent.KindAuth
 	case "INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND":
-		return agent.KindBadRequest, ""
+		return agent.KindBadRequest
 	}
-	return agent.KindModel, ""
-}
-
-// excerpt is the beginning of a text that may be long, such as a proxy's page.
-func excerpt(text string) string {
-	const most = 500
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
-
-// redacted is an error whose text shows no secret.
-func (d *Driver) redacted(err error) error {
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // the URL is the endpoint, which Features tells
-	}
-	if text := err.Error(); d.at.redact(text) != text {
-		return errors.New(d.at.redact(text))
-	}
-	return err
+	return agent.KindModel
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // media is an image or a file, by its bytes or by its address.
@@ -18,7 +19,7 @@ func (w writer) media(p agent.Part) (part, error) {
 	case p.Kind == agent.PartFile && !w.d.features.Files:
 		return part{}, fmt.Errorf("there is the file %q, and %s takes none", p.Name, w.d)
 	}
-	if mediaType, data, ok := dataURL(p.URL); ok {
+	if mediaType, data, ok := service.DataURL(p.URL); ok {
 		p.URL, p.MediaType, p.Data = "", mediaType, data
 	}
 	switch {
@@ -44,18 +45,4 @@ var mediaTypes = map[string]string{
 	".heic": "image/heic", ".heif": "image/heif", ".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/markdown",
 	".html": "text/html", ".csv": "text/csv", ".json": "application/json", ".mp4": "video/mp4", ".mov": "video/quicktime",
 	".webm": "video/webm", ".mp3": "audio/mp3", ".wav": "audio/wav", ".flac": "audio/flac", ".ogg": "audio/ogg",
-}
-
-// dataURL reads an address that holds the data itself, in base64.
-func dataURL(url string) (mediaType string, data agent.Bytes, ok bool) {
-	rest, ok := strings.CutPrefix(url, "data:")
-	if !ok {
-		return "", "", false
-	}
-	mediaType, text, ok := strings.Cut(rest, ";base64,")
-	if !ok {
-		return "", "", false
-	}
-	raw, err := base64.StdEncoding.DecodeString(text)
-	return mediaType, agent.Bytes(raw), err == nil
 }

@@ -1,10 +1,6 @@
 package gemini
 
-import (
-	"encoding/json"
-
-	"github.com/grapnel-go/grapnel/internal/strictjson"
-)
+import "encoding/json"
 
 // part is one part of a content as it is sent. The SDK's own type would write a
 // call's arguments anew, and cannot say an empty text.
@@ -42,22 +38,3 @@ type functionResponse struct {
 }
 
 func textPart(text string) part { return part{Text: &text} }
-
-// malformed is the one member of the object that stands for arguments that are not
-// one: its value is their text.
-const malformed = "_malformed"
-
-// arguments is a call's arguments as the object that the service wants.
-func arguments(text string) json.RawMessage {
-	if text == "" {
-		return json.RawMessage("{}")
-	}
-	if strictjson.CheckObject(text) == nil {
-		return json.RawMessage(text)
-	}
-	raw, err := json.Marshal(map[string]string{malformed: text})
-	if err != nil {
-		return json.RawMessage("{}") // a string is always written
-	}
-	return raw
-}

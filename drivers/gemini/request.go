@@ -10,6 +10,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // ofRequest are the options that are members of the request; all others are members
@@ -128,7 +129,7 @@ func (d *Driver) tools(r agent.Request, body map[string]any) error {
 	}
 	declared := make([]declaration, 0, r.Tools.Len())
 	for _, spec := range r.Tools.All() {
-		if spec.Parameters != "" && !isObject(spec.Parameters) {
+		if spec.Parameters != "" && !service.IsObject(spec.Parameters) {
 			return fmt.Errorf("the parameters of tool %q are no JSON object", spec.Name)
 		}
 		declared = append(declared, declaration{spec.Name, spec.Description, json.RawMessage(spec.Parameters)})
@@ -151,9 +152,4 @@ func (d *Driver) tools(r agent.Request, body map[string]any) error {
 	}
 	body["toolConfig"] = map[string]any{"functionCallingConfig": calling}
 	return nil
-}
-
-// isObject reports whether a text is one JSON object.
-func isObject(text string) bool {
-	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && json.Valid([]byte(text))
 }

@@ -26,10 +26,11 @@ func opaque(signature []byte) string {
 // signatureOf is the signature of a part of our own; ok is false for the parts of
 // other services.
 func signatureOf(p agent.Part) (signature string, ok bool) {
-	if strings.HasPrefix(p.Opaque, callPrefix) {
+	signature, ok = strings.CutPrefix(p.Opaque, opaquePrefix)
+	if !ok || strings.HasPrefix(p.Opaque, callPrefix) {
 		return "", false
 	}
-	return strings.CutPrefix(p.Opaque, opaquePrefix)
+	return signature, true
 }
 
 // callSignature is the part that keeps the signature of a call.

@@ -1,12 +1,15 @@
 package openai
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // Config is what a driver is made of. Only Model is required, and a key where the
@@ -32,7 +35,8 @@ type Config struct {
 	Header http.Header
 	// HTTPClient sends the requests. Nil means a client that honours the proxy
 	// variables, gives up where no connection comes about or nothing is answered for
-	// ten minutes, and else leaves it to the context to end a call.
+	// ten minutes, and else leaves it to the context to end a call. Redirects are not
+	// followed, whatever the client says: they would take the key along.
 	HTTPClient *http.Client
 	// Prices says what a reply costs. None means ListPrices for api.openai.com, and
 	// no known cost for other endpoints. What costs nothing has a price of zero.
@@ -43,6 +47,12 @@ type Config struct {
 	Features func(f *agent.Features)
 	// Dialect is how the endpoint's chat format differs from the usual.
 	Dialect Dialect
+}
+
+// Format prints which model is asked, and where; neither keys nor headers, whatever
+// the verb.
+func (c Config) Format(to fmt.State, _ rune) {
+	_, _ = io.WriteString(to, service.Described("openai", c.Model, c.BaseURL))
 }
 
 // Dialect is how an endpoint's chat format differs from what is usual. The zero

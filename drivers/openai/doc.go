@@ -29,21 +29,22 @@
 // The key of the environment is sent to OpenAI over https, and to the URL that
 // OPENAI_BASE_URL names, and nowhere else: to a BaseURL in the Config goes the APIKey
 // in the Config, or none. The same holds for OPENAI_ORG_ID and OPENAI_PROJECT_ID. Other
-// variables of the SDK are not read. No request follows a redirection to another host,
-// and no error shows a key, also when the service repeats it.
+// variables of the SDK are not read. Redirects are not followed. No error shows a key,
+// also when the service repeats it, nor does a Config or a driver that is printed.
 //
 // # Requests
 //
 // Of agent.Request all is sent. Options go into the request by their names there, known
-// or not: reasoning_effort, top_p, service_tier, seed, parallel_tool_calls. One that the
-// driver sets itself, or that would change what the messages are, is an error. What the
+// or not: reasoning_effort, top_p, service_tier, seed, parallel_tool_calls. One that
+// agent.Request has a member for, that the driver sets itself, or that would change
+// what the messages are, is an error. What the
 // endpoint cannot do is an error of agent.KindBadRequest, and nothing is sent.
 //
 // The answer of a tool can only be text here. An image or a file in it becomes a
 // sentence that says what there was to see. Files from users are sent by their bytes;
 // the format has no room for their addresses. Arguments of an earlier call that are not
-// a JSON object are sent back inside of one, as some servers refuse a conversation
-// that has others in it.
+// one JSON object are sent back as {"_malformed_arguments": "the text as it was"}, as
+// some servers refuse a conversation that has others in it.
 //
 // A form for the answer is asked for as a JSON schema, and strictly where the schema
 // keeps to the rules of strict ones: all members required, no others allowed.
@@ -54,7 +55,8 @@
 // # Replies
 //
 // Reasoning that compatible servers tell of (reasoning_content, reasoning) becomes a
-// reasoning part, and is sent back under the name in Dialect.Reasoning only. OpenAI
+// reasoning part, and is sent back under the name in Dialect.Reasoning only; that of
+// other services, which have more to it than text, is not. OpenAI
 // counts the tokens of its reasoning and shows none of it. A refusal is the text of
 // the answer, with agent.FinishFilter. Finish reasons that OpenAI does not have are
 // passed on as they are.

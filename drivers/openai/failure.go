@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // unfit is a request that is not sent.
@@ -55,14 +55,14 @@ func refused(req *http.Request, next option.MiddlewareNext) (*http.Response, err
 func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: a.requestID}
 	if no, ok := errors.AsType[*refusal](err); ok {
-		e.Status, e.RequestID, e.After = no.status, requestID(no.header), drivers.RetryAfter(no.header, time.Now())
+		e.Status, e.RequestID, e.After = no.status, d.redact(requestID(no.header)), drivers.RetryAfter(no.header, time.Now())
 		d.explain(e, complaintOf(no.body), no.body)
 	} else if no, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		d.explain(e, complaintOf(no.Event.Data), no.Event.Data)
 	} else if no, ok := errors.AsType[*unfit](err); ok {
-		e.Kind, e.Message = agent.KindBadRequest, no.Error()
+		e.Kind, e.Message = agent.KindBadRequest, service.Excerpt(no.Error(), d.redact)
 	} else {
-		e.Kind, e.Err = kindOf(err), d.redacted(err)
+		e.Kind, e.Err = kindOf(err), service.Redacted(err, d.redact)
 	}
 	return e
 }
@@ -80,27 +80,12 @@ func kindOf(err error) agent.ErrorKind {
 
 // explain fills in what the service said of its refusal.
 func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
-	e.Code = d.redact(cmp.Or(c.code, c.kind))
-	e.Message = d.redact(excerpt(cmp.Or(c.message, string(body))))
+	e.Code = service.Excerpt(cmp.Or(c.code, c.kind), d.redact)
+	e.Message = service.Excerpt(cmp.Or(c.message, string(body)), d.redact)
 	e.Kind, e.Advice = sort(e.Status, c)
 	if e.Advice == "" {
-		e.Advice = d.advice(e)
+		e.Advice = service.Advice(e, d.keyless, "/chat/completions")
 	}
-}
-
-// advice is what to do about a status where that is not plain.
-func (d *Driver) advice(e *drivers.Error) string {
-	switch {
-	case e.Status == http.StatusUnauthorized && d.keyless:
-		return "no key was sent: set Config.APIKey"
-	case e.Status == http.StatusUnauthorized:
-		return "see that the key is that of this service and still valid"
-	case e.Status == http.StatusNotFound:
-		return "see that the model's name is right, and that the base URL is all that stands before /chat/completions"
-	case e.Kind == agent.KindContextLength:
-		return "say less, or ask a model that reads more"
-	}
-	return ""
 }
 
 // noCredit are the codes of an account that has to be paid for. They come with the
@@ -128,7 +113,7 @@ func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
 	}
 	switch {
 	case status == http.StatusPaymentRequired, has(names, noCredit):
-		return agent.KindAuth, "the account has no credit left or has reached its limit: see its billing page"
+		return agent.KindAuth, service.SeeBilling
 	case slices.Contains(refusesLength, status) && has(words, tooLong):
 		return agent.KindContextLength, ""
 	case (status == 0 || status == 429 || status >= 500) && strings.Contains(words, "overloaded"):
@@ -175,36 +160,6 @@ func word(raw json.RawMessage) string {
 	return strings.Trim(string(raw), `"`)
 }
 
-// excerpt is the beginning of what a service says, on one line: some say it in a
-// page, others repeat what they were asked.
-func excerpt(said string) string {
-	const most = 1000
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(said, "\uFFFD")), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
-
 func requestID(h http.Header) string {
 	return cmp.Or(h.Get("X-Request-ID"), h.Get("Request-Id"))
-}
-
-// redact takes the driver's secrets out of a text.
-func (d *Driver) redact(text string) string {
-	for _, secret := range d.secrets {
-		text = drivers.Redact(text, secret)
-	}
-	return text
-}
-
-// redacted is an error whose text shows no secret.
-func (d *Driver) redacted(err error) error {
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // the URL is the endpoint, which Features tells
-	}
-	if text := err.Error(); d.redact(text) != text {
-		return errors.New(d.redact(text))
-	}
-	return err
 }

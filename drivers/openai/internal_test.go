@@ -128,16 +128,6 @@ func TestTextInPieces(t *testing.T) {
 	assert.Equal(t, "a\uFFFDb\uFFFD", p.String())
 }
 
-// TestRepliesHaveALimit: a service that never ends fills no memory.
-func TestRepliesHaveALimit(t *testing.T) {
-	endless := &capped{io.NopCloser(strings.NewReader(strings.Repeat("x", 100))), 60}
-	text, err := io.ReadAll(endless)
-	assert.Len(t, text, 60)
-	require.EqualError(t, err, "it is longer than 256 MB")
-	_, err = driverFor(t).readWhole(&asking{}, &http.Response{Body: &capped{io.NopCloser(strings.NewReader("{}")), 1}}, nil)
-	require.EqualError(t, err, "reading the reply: it is longer than 256 MB")
-}
-
 // TestHalfACharacterAtTheEnd: what was held back is told of when nothing follows.
 func TestHalfACharacterAtTheEnd(t *testing.T) {
 	var told string

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // encodeMessage writes a message in the chat format.
@@ -39,6 +39,10 @@ func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 		case agent.PartImage:
 			if !d.features.Images {
 				return nil, fmt.Errorf("a message has an image, and %s takes none", d)
+			}
+			if part.URL == "" && (part.Data == "" || !strings.HasPrefix(part.MediaType, "image/")) {
+				return nil, fmt.Errorf("a message has an image of %d bytes and the media type %q: give it both, such as image/png, or a URL",
+					len(part.Data), part.MediaType)
 			}
 			parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: address(part)}))
 		case agent.PartFile:
@@ -75,7 +79,7 @@ func (d *Driver) encodeAssistant(m agent.Message) ([]byte, error) {
 		p.ToolCalls = append(p.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
 				ID:       c.ID,
-				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: arguments(c.Arguments)},
+				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: string(service.Arguments(c.Arguments))},
 			},
 		})
 	}
@@ -85,24 +89,12 @@ func (d *Driver) encodeAssistant(m agent.Message) ([]byte, error) {
 	return encode(p)
 }
 
-// arguments is a call's arguments as services take them back. Some read the text of
-// earlier calls and refuse the whole conversation for one that is not an object, so
-// that is put into one.
-func arguments(text string) string {
-	if text == "" {
-		return "{}"
-	}
-	if object := strings.TrimLeft(text, " \t\r\n"); strings.HasPrefix(object, "{") && json.Valid([]byte(object)) {
-		return text
-	}
-	wrapped, _ := encode(map[string]string{"not_a_json_object": text})
-	return string(wrapped)
-}
-
+// reasoning is what the model thought. That of another service, which has more to it
+// than text, is not sent to this one.
 func reasoning(m agent.Message) string {
 	var b strings.Builder
 	for _, part := range m.Content().Parts() {
-		if part.Kind == agent.PartReasoning {
+		if part.Kind == agent.PartReasoning && part.Opaque == "" {
 			b.WriteString(part.Text)
 		}
 	}

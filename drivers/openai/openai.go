@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // Driver asks an endpoint that speaks chat completions. It is immutable and safe
@@ -24,9 +24,9 @@ type Driver struct {
 	dialect  Dialect
 	vendor   bool
 	keyless  bool
+	redact   func(string) string // takes everything secret out of a text
 	prices   drivers.Prices
-	listed   bool     // prices is the shipped table
-	secrets  []string // what no error may show
+	listed   bool // prices is the shipped table
 	messages *agent.WireForm
 	tools    toolForms
 }
@@ -49,19 +49,19 @@ func New(c Config) (*Driver, error) {
 	d := &Driver{
 		// A client made by NewClient would take keys, headers and a URL from the
 		// environment by itself.
-		client:   openai.Client{Options: at.options(c)},
+		client:   openai.Client{Options: c.options(at)},
 		features: features(c, at),
 		dialect: Dialect{
 			Instructions:  lo.CoalesceOrEmpty(c.Dialect.Instructions, "system"),
-			MaxTokens:     lo.CoalesceOrEmpty(c.Dialect.MaxTokens, lo.Ternary(at.vendor, "max_completion_tokens", "max_tokens")),
+			MaxTokens:     lo.CoalesceOrEmpty(c.Dialect.MaxTokens, lo.Ternary(at.Vendor, "max_completion_tokens", "max_tokens")),
 			Reasoning:     c.Dialect.Reasoning,
 			NoStreamUsage: c.Dialect.NoStreamUsage,
 		},
-		vendor:  at.vendor,
-		keyless: at.key == "",
-		secrets: at.secrets(c),
+		vendor:  at.Vendor,
+		keyless: at.Key == "",
+		redact:  at.Redact,
 	}
-	d.listed = c.Prices.IsAbsent() && at.url.Host == vendorHost
+	d.listed = c.Prices.IsAbsent() && globally(at.URL)
 	d.prices = c.Prices.OrElse(lo.Ternary(d.listed, ListPrices(), drivers.Prices{}))
 	d.features.Priced = d.prices.Of(c.Model).IsPresent() && !c.Dialect.NoStreamUsage
 	d.messages = agent.NewWireForm(d.encodeMessage)
@@ -69,18 +69,16 @@ func New(c Config) (*Driver, error) {
 }
 
 // features is what is usual for an endpoint, and what c has to say to it.
-func features(c Config, at endpoint) agent.Features {
+func features(c Config, at service.Endpoint) agent.Features {
 	f := agent.Features{
 		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
-		Files:     at.vendor,
-		Reasoning: !at.vendor, // the vendor keeps to itself what its models think
+		Files:     at.Vendor,
+		Reasoning: !at.Vendor, // the vendor keeps to itself what its models think
 	}
 	if c.Features != nil {
 		c.Features(&f)
 	}
-	shown := *at.url
-	shown.User = nil
-	f.Model, f.Endpoint = c.Model, strings.TrimSuffix(shown.String(), "/")
+	f.Model, f.Endpoint = c.Model, at.Shown()
 	return f
 }
 
@@ -158,7 +156,7 @@ func (d *Driver) send(ctx context.Context, a *asking, s agent.State, stream bool
 	if err := d.client.Post(ctx, "chat/completions", body, &res, accept); err != nil {
 		return nil, err
 	}
-	a.requestID = requestID(res.Header)
-	res.Body = &capped{res.Body, maxReply}
+	a.requestID = d.redact(requestID(res.Header))
+	res.Body = service.Reply(res.Body)
 	return res, nil
 }

@@ -13,26 +13,8 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
-
-// maxReply is how many bytes of a reply are read, so that a service that never
-// ends fills no memory. The longest replies of today take a tenth of it.
-const maxReply = 256 << 20
-
-// capped is a body that fails where it goes on for too long.
-type capped struct {
-	io.ReadCloser
-	left int64
-}
-
-func (c *capped) Read(p []byte) (int, error) {
-	if c.left <= 0 {
-		return 0, fmt.Errorf("it is longer than %d MB", maxReply>>20)
-	}
-	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
-	c.left -= int64(n)
-	return n, err
-}
 
 // readWhole reads a reply that is one JSON object, and tells emit of it unless that
 // is nil.
@@ -43,10 +25,10 @@ func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)
 	}
 	var c openai.ChatCompletion
 	if err := json.Unmarshal(text, &c); err != nil {
-		return agent.Step{}, &broken{fmt.Errorf("the reply is not a chat completion (%w): %s", err, excerpt(string(text)))}
+		return agent.Step{}, &broken{fmt.Errorf("the reply is not a chat completion (%w): %s", err, service.Excerpt(string(text), d.redact))}
 	}
 	if len(c.Choices) == 0 {
-		return agent.Step{}, &broken{fmt.Errorf("the reply has no choice in it: %s", excerpt(string(text)))}
+		return agent.Step{}, &broken{fmt.Errorf("the reply has no choice in it: %s", service.Excerpt(string(text), d.redact))}
 	}
 	choice := c.Choices[0]
 	r := reply{id: c.ID, model: c.Model, tier: string(c.ServiceTier), finish: choice.FinishReason, emit: emit}

@@ -13,14 +13,17 @@ import (
 )
 
 // kept are the names in a request that no option may set.
-var kept = map[string]string{
-	"messages":      "the messages are those of the run",
-	"model":         "set agent.Request.Model",
-	"tools":         "set agent.Request.Tools",
-	"functions":     "set agent.Request.Tools",
-	"function_call": "set agent.Request.ToolChoice",
-	"stream":        "the run decides whether a reply is streamed",
-	"n":             "a step has one reply",
+var kept = map[string]string{ //nolint:gosec // these tokens are what models count
+	"messages":              "the messages are those of the run",
+	"model":                 "set agent.Request.Model",
+	"tools":                 "set agent.Request.Tools",
+	"functions":             "set agent.Request.Tools",
+	"function_call":         "set agent.Request.ToolChoice",
+	"stream":                "the run decides whether a reply is streamed",
+	"temperature":           "set agent.Request.Temperature",
+	"max_tokens":            "set agent.Request.MaxOutputTokens",
+	"max_completion_tokens": "set agent.Request.MaxOutputTokens",
+	"n":                     "a step has one reply",
 }
 
 // request is the body of a request. The messages and the tools in it were
@@ -53,7 +56,7 @@ func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, erro
 			o.set("tool_choice", map[string]any{"type": "function", "function": map[string]any{"name": r.ToolChoice}})
 		}
 	}
-	if r.Output != nil && d.features.StructuredOutput {
+	if r.Output != nil && r.Output.Schema != "" && d.features.StructuredOutput {
 		format, err := responseFormat(*r.Output, d.vendor)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // toolForms remembers how the last few lists of tools are written, so that a list
@@ -80,8 +81,8 @@ func encodeTools(tools agent.Tools) ([]byte, error) {
 	var list []toolJSON
 	for _, spec := range tools.All() {
 		schema := lo.CoalesceOrEmpty(spec.Parameters, `{"type":"object","properties":{}}`)
-		if !json.Valid([]byte(schema)) {
-			return nil, fmt.Errorf("the tool %q has a schema that is not JSON", spec.Name)
+		if !service.IsObject(schema) {
+			return nil, fmt.Errorf("the parameters of tool %q are no JSON object", spec.Name)
 		}
 		list = append(list, toolJSON{"function", functionJSON{spec.Name, spec.Description, json.RawMessage(schema)}})
 	}

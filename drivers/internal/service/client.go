@@ -1,0 +1,70 @@
+package service
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// client is what sends the requests: the one that was given, or the shared one.
+func client(given *http.Client) *http.Client {
+	if given == nil {
+		given = shared()
+	}
+	own := *given
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
+}
+
+// shared is the client of all drivers that were given none, so that they share its
+// connections. No limit is set on a whole call: that is the context's affair, and a
+// model that thinks may be silent for minutes before it answers.
+var shared = sync.OnceValue(func() *http.Client {
+	usual, ok := http.DefaultTransport.(*http.Transport)
+	if !ok { // somebody wrapped it, to trace it for example
+		return &http.Client{Transport: http.DefaultTransport}
+	}
+	t := usual.Clone() // with its proxy variables, and its limits on connecting
+	t.ResponseHeaderTimeout = 10 * time.Minute
+	t.MaxIdleConnsPerHost = 16
+	return &http.Client{Transport: t}
+})
+
+// maxReply is how many bytes of a reply are read, so that a service that never ends
+// fills no memory. The longest replies of today take a tenth of it.
+const maxReply = 256 << 20
+
+// byteOrder is the mark that a text may begin with, which says nothing here.
+const byteOrder = "\uFEFF"
+
+// Reply is the body of a reply as a driver reads it: without a byte order mark, which
+// readers of streams take for a part of the first line and lose that, and with an
+// error where it goes on for too long.
+func Reply(body io.ReadCloser) io.ReadCloser {
+	return &reply{text: bufio.NewReader(body), Closer: body, left: maxReply}
+}
+
+type reply struct {
+	text *bufio.Reader
+	io.Closer
+	begun bool
+	left  int64
+}
+
+func (r *reply) Read(p []byte) (int, error) {
+	if !r.begun {
+		r.begun = true
+		if mark, err := r.text.Peek(len(byteOrder)); err == nil && string(mark) == byteOrder {
+			_, _ = r.text.Discard(len(byteOrder))
+		}
+	}
+	if r.left <= 0 {
+		return 0, fmt.Errorf("it is longer than %d MB", maxReply>>20)
+	}
+	n, err := r.text.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	return n, err
+}

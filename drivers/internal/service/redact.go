@@ -1,0 +1,59 @@
+package service
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/drivers"
+)
+
+// redactor takes out of a text what no error may show: the key, a password in the
+// URL, the values of further headers that are long enough to be secrets. It is a func
+// so that printing a driver prints none of them.
+func redactor(e Endpoint, header http.Header) func(string) string {
+	secrets := []string{e.Key}
+	if password, ok := e.URL.User.Password(); ok {
+		secrets = append(secrets, password)
+	}
+	for _, values := range header {
+		for _, value := range values {
+			secrets = append(secrets, value, strings.TrimPrefix(value, "Bearer "))
+		}
+	}
+	secrets = lo.Filter(secrets, func(s string, _ int) bool { return len(s) >= 4 })
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may begin with another
+	return func(text string) string {
+		for _, secret := range secrets {
+			text = drivers.Redact(text, secret)
+		}
+		return text
+	}
+}
+
+// Redacted is an error whose text shows no secret.
+func Redacted(err error, redact func(string) string) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // the URL is the endpoint, which Features tells
+	}
+	if text := redact(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// Excerpt is the beginning of what a service says, on one line and without anything
+// secret: some say it in a page, others repeat what they were asked.
+func Excerpt(text string, redact func(string) string) string {
+	const most = 1000
+	text = redact(text) // before it is cut, as what is left of a key is still of one
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
