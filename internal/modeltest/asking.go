@@ -27,6 +27,7 @@ type asking struct {
 	driver    agent.Driver
 	client    *http.Client
 	streaming bool
+	state     agent.State
 }
 
 // ask makes a driver of its own for an endpoint that answers with replies.
@@ -40,7 +41,7 @@ func (s Service) at(t *testing.T, streaming bool, e *Endpoint) asking {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	a := asking{e, s.New(t, e.URL, client), client, streaming}
+	a := asking{e, s.New(t, e.URL, client), client, streaming, hello}
 	if _, ok := a.driver.(agent.Streamer); streaming && !ok {
 		t.Skip("the driver does not stream, and need not")
 	}
@@ -50,12 +51,12 @@ func (s Service) at(t *testing.T, streaming bool, e *Endpoint) asking {
 // next asks for a reply; emit may be nil.
 func (a asking) next(ctx context.Context, emit func(agent.Delta)) (agent.Step, error) {
 	if !a.streaming {
-		return a.driver.Next(ctx, hello).Get()
+		return a.driver.Next(ctx, a.state).Get()
 	}
 	if emit == nil {
 		emit = func(agent.Delta) {}
 	}
-	return agent.Stream(ctx, a.driver, hello, emit).Get()
+	return agent.Stream(ctx, a.driver, a.state, emit).Get()
 }
 
 // soon is next, and fails the test when it does not return.

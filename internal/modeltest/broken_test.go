@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"testing"
@@ -66,7 +67,12 @@ var broken = map[string]struct {
 		e.Err = errors.New("sent with " + modeltest.Key)
 		return e
 	}), "error/blocking", "the API key is in the text of an error"},
-	"tries again by itself": {func(c chat) agent.Driver { c.tries = 2; return c }, "error/streaming", "should have 1 item(s), but has 2"},
+	"shows a part of the key": {failing(func(e *drivers.Error) error { e.Message = modeltest.Key[:12]; return e }),
+		"secrets_in_errors/blocking", "a part of the key"},
+	"follows redirects": {func(c chat) agent.Driver { c.client = &http.Client{Transport: c.client.Transport}; return c },
+		"redirect/streaming", "the service failed, and the driver answers"},
+	"sends what is no request": {func(c chat) agent.Driver { c.sendsAll = true; return c }, "request_that", "the service failed, and the driver answers"},
+	"tries again by itself":    {func(c chat) agent.Driver { c.tries = 2; return c }, "error/streaming", "should have 1 item(s), but has 2"},
 	"tells of failures in its own way": {failing(func(e *drivers.Error) error { return fmt.Errorf("failed: %s", e.Message) }),
 		"error/blocking", "the error is not a *drivers.Error"},
 	"does not tell failures apart":  {failing(func(e *drivers.Error) error { e.Kind = agent.KindModel; return e }), "error/blocking", "the kind of"},

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -17,18 +18,20 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/internal/modeltest"
 )
 
 // chat is a small driver for chat completions, to try the tests on. What a
 // test wants broken is in its fields.
 type chat struct {
-	url, key string
-	client   *http.Client
+	url    string
+	key    func() string // so that it is not printed
+	client *http.Client
 
 	// lenient takes a stream without its end marker as whole, tellsKey does not
-	// redact, and tries is how often it asks.
-	lenient, tellsKey bool
-	tries             int
+	// redact, sendsAll sends what no service takes, and tries is how often it asks.
+	lenient, tellsKey, sendsAll bool
+	tries                       int
 }
 
 var _ agent.Streamer = chat{}
@@ -102,7 +105,8 @@ func (c chat) Stream(ctx context.Context, s agent.State, emit func(agent.Delta))
 	done := false
 	for lines := bufio.NewReader(answer.Body); !done; {
 		line, err := lines.ReadString('\n')
-		data, isData := strings.CutPrefix(strings.TrimSpace(line), "data: ")
+		data, isData := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(line, "\uFEFF")), "data:")
+		data = strings.TrimSpace(data)
 		if done = data == "[DONE]"; err != nil && !done {
 			if c.lenient && errors.Is(err, io.EOF) {
 				break
@@ -161,6 +165,9 @@ func calls(wire []wireCall) []agent.ToolCall {
 }
 
 func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Response, error) {
+	if err := c.fits(s); err != nil && !c.sendsAll {
+		return nil, &drivers.Error{Provider: "openai", Kind: agent.KindBadRequest, Err: err}
+	}
 	request := map[string]any{"model": "small", "stream": stream}
 	if stream {
 		request["stream_options"] = map[string]any{"include_usage": true}
@@ -175,6 +182,9 @@ func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Respon
 		for _, call := range m.Calls() {
 			made := wireCall{ID: call.ID, Type: "function"}
 			made.Function.Name, made.Function.Arguments = call.Name, call.Arguments
+			if call.Arguments != "" && !json.Valid([]byte(call.Arguments)) {
+				made.Function.Arguments = fmt.Sprintf(`{"_malformed_arguments":%q}`, call.Arguments)
+			}
 			wire.ToolCalls = append(wire.ToolCalls, made)
 		}
 		messages = append(messages, wire)
@@ -211,6 +221,36 @@ func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Respon
 	return nil, errors.Join(c.failure(answer.StatusCode, said, answer.Header), err)
 }
 
+// fits says what of a request cannot be sent.
+func (c chat) fits(s agent.State) error {
+	r := s.Request()
+	if choice := r.ToolChoice; choice != agent.ToolsAuto && choice != agent.ToolsNone && r.Tools.Len() == 0 {
+		return fmt.Errorf("the tool choice is %q, and there are no tools", choice)
+	}
+	for _, tool := range r.Tools.All() {
+		if parameters := map[string]any{}; tool.Parameters != "" && json.Unmarshal([]byte(tool.Parameters), &parameters) != nil {
+			return fmt.Errorf("the parameters of tool %q are no JSON object", tool.Name)
+		}
+	}
+	if r.Output != nil && !json.Valid([]byte(r.Output.Schema)) {
+		return errors.New("the schema of the output is not JSON")
+	}
+	for name := range r.Options.All() {
+		return fmt.Errorf("there is no option %q", name)
+	}
+	for _, m := range s.Messages() {
+		if m.Role() == "" {
+			return errors.New("a message has no role")
+		}
+		for _, part := range m.Content().Parts() {
+			if part.Kind == agent.PartImage && (part.Data == "" || part.MediaType == "") {
+				return errors.New("an image has no bytes, or no type")
+			}
+		}
+	}
+	return nil
+}
+
 func wireParts(c agent.Content) (parts []any) {
 	for _, part := range c.Parts() {
 		if part.Kind == agent.PartText {
@@ -228,7 +268,7 @@ func (c chat) post(ctx context.Context, body []byte) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", "Bearer "+c.key)
+	r.Header.Set("Authorization", "Bearer "+c.key())
 	return c.client.Do(r)
 }
 
@@ -240,7 +280,11 @@ func (c chat) failure(status int, body []byte, header http.Header) error {
 		e.Code, e.Message = said.Error.Code, said.Error.Message
 	}
 	if !c.tellsKey {
-		e.Message = drivers.Redact(e.Message, c.key)
+		e.Message = drivers.Redact(e.Message, c.key())
+	}
+	e.Message = e.Message[:min(len(e.Message), 1000)]
+	if status >= 300 && status < 400 {
+		e.Advice = "redirects are not followed"
 	}
 	switch e.Code {
 	case "context_length_exceeded":
@@ -258,3 +302,5 @@ func (c chat) broken(ctx context.Context, err error) mo.Result[agent.Step] {
 	}
 	return mo.Err[agent.Step](&drivers.Error{Provider: "openai", Model: "small", Kind: agent.KindBrokenStream, Err: err})
 }
+
+func key() string { return modeltest.Key }

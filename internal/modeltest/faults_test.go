@@ -16,7 +16,9 @@ func TestFaultsOfChat(t *testing.T) {
 func chatService(make func(chat) agent.Driver) modeltest.Service {
 	return modeltest.Service{
 		New: func(_ *testing.T, baseURL string, client *http.Client) agent.Driver {
-			return make(chat{url: baseURL + "/v1", key: modeltest.Key, client: client})
+			staying := *client
+			staying.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+			return make(chat{url: baseURL + "/v1", key: key, client: &staying})
 		},
 		Text: "Hello there.",
 		Whole: modeltest.Exchange{

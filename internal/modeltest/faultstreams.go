@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
@@ -59,7 +60,11 @@ func (s Service) testOddPieces(t *testing.T) {
 	t.Helper()
 	text := "Grüße 東京 🌍" //nolint:gosmopolitan // characters of all lengths
 	whole := strings.Join(s.saying(text).Frames, "")
-	for name, stream := range map[string]string{"LF": whole, "CRLF": strings.ReplaceAll(whole, "\n", "\r\n")} {
+	for name, stream := range map[string]string{
+		"LF": whole, "CRLF": strings.ReplaceAll(whole, "\n", "\r\n"), "byte order mark": "\uFEFF" + whole,
+		"comments": ": hello\n\n" + strings.ReplaceAll(whole, "\n\n", "\n\n: keep-alive\n\n"), "no space": strings.ReplaceAll(whole, "data: ", "data:"),
+		"other fields": strings.ReplaceAll(whole, "data: ", "id: 7\nretry: 10\ndata: "), "lines too many": "\n\n" + strings.ReplaceAll(whole, "\n\n", "\n\n\n\n"),
+	} {
 		for _, size := range []int{1, 7, len(stream)} {
 			t.Run(fmt.Sprintf("%s in pieces of %d", name, size), func(t *testing.T) {
 				pieces := lo.Map(lo.Chunk([]byte(stream), size), func(b []byte, _ int) string { return string(b) })
@@ -71,6 +76,13 @@ func (s Service) testOddPieces(t *testing.T) {
 			})
 		}
 	}
+	t.Run("no UTF-8", func(t *testing.T) {
+		var told strings.Builder
+		step, err := s.ask(t, true, SSE(s.saying("a\xffb").Frames...)).soon(t.Context(), t, func(d agent.Delta) { told.WriteString(d.Text) })
+		require.NoError(t, err)
+		assert.True(t, utf8.ValidString(step.Message.Text()), "the text %q", step.Message.Text())
+		assert.Equal(t, step.Message.Text(), told.String(), "the pieces of text")
+	})
 }
 
 func (s Service) testArguments(t *testing.T, streaming bool) {

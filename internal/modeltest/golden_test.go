@@ -21,7 +21,7 @@ func TestGoldenAnswersInOrderWithWhatWasRecorded(t *testing.T) {
 	assert.Equal(t, "data: [DONE]\n\n", stream.Frames[2])
 
 	golden := modeltest.Golden(t, limit, stream)
-	d := chat{url: golden.URL + "/v1", key: modeltest.Key, client: http.DefaultClient}
+	d := chat{url: golden.URL + "/v1", key: key, client: http.DefaultClient}
 	s := agent.NewState(agent.UserText("hello"))
 	_, err := d.Next(t.Context(), s).Get()
 	assert.EqualError(t, err, `asking openai model "small": too many requests (429 rate_limit_exceeded): Slow down.; it wants to be left alone for 20s`)

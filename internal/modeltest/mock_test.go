@@ -21,13 +21,13 @@ func TestModelOverTheMockServer(t *testing.T) {
 	mock := modeltest.StartMock(t)
 	agenttest.TestModel(t, agenttest.Model{New: func(t *testing.T, turns ...agent.Step) agent.Driver {
 		t.Helper()
-		return chat{url: mock.Play(t, turns...).URL + "/v1", key: modeltest.Key, client: http.DefaultClient}
+		return chat{url: mock.Play(t, turns...).URL + "/v1", key: key, client: http.DefaultClient}
 	}})
 }
 
 func TestMockKeepsWhatWasAsked(t *testing.T) {
 	mock := modeltest.Mock(t, agent.Step{Message: agent.Assistant("hi"), FinishReason: agent.FinishStop})
-	d := chat{url: mock.URL + "/v1", key: modeltest.Key, client: http.DefaultClient}
+	d := chat{url: mock.URL + "/v1", key: key, client: http.DefaultClient}
 	step, err := d.Next(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 	require.NoError(t, err)
 	assert.Equal(t, "hi", step.Message.Text())
@@ -48,7 +48,7 @@ func TestMockAnswersByThePositionInTheConversation(t *testing.T) {
 		for _, text := range texts {
 			steps = append(steps, agent.Step{Message: agent.Assistant(text), FinishReason: agent.FinishStop})
 		}
-		return chat{url: mock.Play(t, steps...).URL + "/v1", key: modeltest.Key, client: http.DefaultClient}
+		return chat{url: mock.Play(t, steps...).URL + "/v1", key: key, client: http.DefaultClient}
 	}
 	one, other := turns("first", "second"), turns("another first")
 	opened := agent.NewState(agent.UserText("hello"))
