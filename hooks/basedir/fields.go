@@ -68,5 +68,6 @@ var noPaths = []string{"profile", "profiles", "xpath", "jsonpath"}
 
 // pathWords are the words that the names of paths end in, or their plurals.
 var pathWords = []string{
-	"path", "file", "filename", "pathname", "dir", "dirname", "directory", "folder", "cwd", "workspace", "root", "source", "src", "destination", "dest", "dst", "target", "from", "to", "uri", "url",
+	"path", "file", "filename", "pathname", "dir", "dirname", "directory", "folder", "cwd", "workspace", "root",
+	"source", "src", "destination", "dest", "dst", "target", "from", "to", "uri", "url",
 }
