@@ -107,7 +107,7 @@ func (o Options) told(output string) string {
 		if line := strings.IndexByte(output[missing-1:], '\n'); line >= 0 && line < o.MaxBytes/2 {
 			missing += line
 		}
-		output = fmt.Sprintf("[… %d bytes before this left out …]\n%s", missing, strings.ToValidUTF8(output[missing:], ""))
+		output = "[… what came before is left out …]\n" + strings.ToValidUTF8(output[missing:], "")
 	}
 	return cmp.Or(output, "It said nothing.")
 }

@@ -44,7 +44,7 @@ func TestVerdicts(t *testing.T) {
 		"passed or not":   {says(verify.Verdict{Passed: true}, errors.New("no go")), verify.Options{}, hooks.StopRun, "checking: no go"},
 		"a panic":         {func(context.Context, agent.State) (verify.Verdict, error) { panic("kaboom") }, verify.Options{}, hooks.StopRun, "panic: kaboom"},
 		"none":            {nil, verify.Options{}, hooks.StopRun, "there is no check"},
-		"the end of much": {says(verify.Verdict{Output: "first\n" + strings.Repeat("a line\n", 100) + "the last"}, nil), verify.Options{MaxBytes: 40}, hooks.Continue, "\n[… 678 bytes before this left out …]\na line\na line\na line\na line\nthe last"},
+		"the end of much": {says(verify.Verdict{Output: "first\n" + strings.Repeat("a line\n", 100) + "the last"}, nil), verify.Options{MaxBytes: 40}, hooks.Continue, "\n[… what came before is left out …]\na line\na line\na line\na line\nthe last"},
 		"cleaned": {says(verify.Verdict{Output: "key=sk-1"}, nil), verify.Options{Clean: func(s string) string { return strings.ReplaceAll(s, "sk-1", "…") }},
 			hooks.Continue, "key=…"},
 	} {
