@@ -24,6 +24,12 @@ import (
 
 const benchSteps = 100
 
+var (
+	noTracers = notrace.NewTracerProvider()
+	noMeters  = nometric.NewMeterProvider()
+	noLoggers = nolog.NewLoggerProvider()
+)
+
 // looping is a model that wants the tool noop a number of times.
 type looping struct{ step agent.Step }
 
@@ -63,7 +69,7 @@ func BenchmarkStep(b *testing.B) {
 	}{
 		{"off", true, nil, nil, nil},
 		{"none", false, nil, nil, nil}, // the global providers, which nobody set
-		{"noop", false, notrace.NewTracerProvider(), nometric.NewMeterProvider(), nolog.NewLoggerProvider()},
+		{"noop", false, noTracers, noMeters, noLoggers},
 		{"unsampled", false, never, nil, nil},
 		{"spans", false, recording, nil, nil},
 		{"metrics", false, nil, meters, nil},

@@ -1,7 +1,6 @@
 package telemetry_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -114,7 +113,7 @@ func (s *sink) tree() string {
 	write = func(id trace.SpanID, indent string) {
 		children := below[id]
 		slices.SortStableFunc(children, func(a, b tracetest.SpanStub) int {
-			return cmp.Or(a.EndTime.Compare(b.EndTime), cmp.Compare(get(a, telemetry.KeyToolCallID), get(b, telemetry.KeyToolCallID)))
+			return a.EndTime.Compare(b.EndTime)
 		})
 		for _, c := range children {
 			facts := lo.FilterMap(told, func(k attribute.Key, _ int) (string, bool) { v := get(c, k); return v, v != "" })
