@@ -164,6 +164,15 @@ func TestErrors(t *testing.T) {
 		Stream(t.Context(), hello, func(agent.Delta) {}).Error()
 	assert.Equal(t, agent.KindBrokenStream, agent.KindOf(err))
 	assert.ErrorContains(t, err, "content block 3, which did not begin")
+
+	nameless := `{"type":"tool_use","id":"toolu_1","name":"","input":{}}`
+	for _, reply := range []modeltest.Reply{
+		modeltest.Body(200, "application/json", `{"type":"message","content":[`+nameless+`],"stop_reason":"tool_use"}`),
+		modeltest.SSE(events(start, `{"type":"content_block_start","index":0,"content_block":`+nameless+`}`, ends("tool_use"), stop)...),
+	} {
+		err = newDriver(t, modeltest.Golden(t, reply).URL).Stream(t.Context(), hello, func(agent.Delta) {}).Error()
+		assert.Equal(t, agent.KindBrokenStream, agent.KindOf(err), "%v", err)
+	}
 }
 
 // TestRedirect: the key is not taken elsewhere.

@@ -49,6 +49,9 @@ func blockOf(raw string) (*block, error) {
 	if err := json.Unmarshal(b.raw, b); err != nil {
 		return nil, &broken{fmt.Errorf("a content block of the reply cannot be read: %w", err)}
 	}
+	if b.Type == "tool_use" && b.Name == "" { // the service would never again take a conversation with it
+		return nil, &broken{errors.New("a tool call of the reply has no name")}
+	}
 	return b, nil
 }
 

@@ -138,6 +138,9 @@ func (r *reply) step(streamed bool) (agent.Step, error) {
 	case r.blocked != "":
 	case !r.answered:
 		return agent.Step{}, &brokenError{"the answer holds no reply"}
+	case lo.SomeBy(r.calls, func(c agent.ToolCall) bool { return c.Name == "" }):
+		// the service would never again take a conversation with it
+		return agent.Step{}, &brokenError{"a tool call of the reply has no name"}
 	case streamed && r.finish == "":
 		return agent.Step{}, &brokenError{"the stream ended before the reply was complete"}
 	}

@@ -194,6 +194,7 @@ func TestRepliesOfNoUse(t *testing.T) {
 		`{"candidates":[]}`:     "broken_stream  the answer holds no reply",
 		`{"candidates":[null]}`: "broken_stream  the answer is not what the Gemini API says: {\"candidates\":[null]}",
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`: `broken_stream  the answer is not what the Gemini API says: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`,
+		`{"candidates":[{"content":{"parts":[{"functionCall":{"args":{}}}]},"finishReason":"STOP"}]}`:              "broken_stream  a tool call of the reply has no name",
 		`{"candidates":"none"}`: `broken_stream  the answer is not what the Gemini API says: {"candidates":"none"}`,
 	} {
 		t.Run(body, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/respjson"
@@ -87,10 +88,11 @@ func textOf(f respjson.Field) string {
 }
 
 // call adds a piece of the call at an index. Services that do not number their calls
-// at least give each an id of its own.
+// give each an id of its own, or send each of them whole.
 func (r *reply) call(index int64, id, name, arguments string) {
 	place, ok := r.at[index]
-	if !ok || id != "" && r.calls[place].id != "" && id != r.calls[place].id {
+	if !ok || id != "" && r.calls[place].id != "" && id != r.calls[place].id ||
+		id == "" && name != "" && strings.HasPrefix(arguments, "{") && service.IsObject(r.calls[place].arguments.String()) {
 		place = len(r.calls)
 		r.calls = append(r.calls, &callPieces{})
 		if r.at == nil {
