@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -72,6 +73,7 @@ func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallT
 	params := &sdk.CallToolParams{
 		Name: b.tool.name, Arguments: json.RawMessage(b.arguments), Meta: sdk.Meta{IdempotencyKey: c.IdempotencyKey()},
 	}
+	traced(ctx, params.Meta)
 	params.SetProgressToken(token)
 	type outcome struct {
 		result *sdk.CallToolResult
@@ -105,6 +107,16 @@ func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallT
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
+	}
+}
+
+// traced tells the server which span the call is part of, if there is one: traceparent and tracestate in _meta, as the
+// conventions of OpenTelemetry for MCP have it.
+func traced(ctx context.Context, meta sdk.Meta) {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	for field, value := range carrier {
+		meta[field] = value
 	}
 }
 

@@ -40,7 +40,8 @@
 // floats, as the SDK reads them. isError is a call that ran and has bad news. A result that breaks the schema that the
 // server gave for it is told, and marked as failed.
 //
-// Each request carries the call's idempotency key in its _meta, under IdempotencyKey.
+// Each request carries the call's idempotency key in its _meta, under IdempotencyKey, and, where the call is part of a
+// trace, its traceparent and tracestate.
 //
 // # Failure
 //

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
@@ -101,6 +102,17 @@ func TestTheIdempotencyKeyIsSent(t *testing.T) {
 	p := e.Prepare(t.Context(), state, &call).MustGet()
 	want := toolexec.Call{ToolCall: call, State: state}.IdempotencyKey()
 	assert.Equal(t, "{} "+want, e.Execute(t.Context(), state, p).MustGet().Text())
+}
+
+func TestTheServerIsToldOfTheSpan(t *testing.T) {
+	c := connect(t, hostile(t, ""))
+	call := agent.ToolCall{ID: "call-9", Name: "mcp__bad__echo", Arguments: `{}`}
+	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
+	}))
+	e := executor(t, c)
+	text := e.Execute(ctx, agent.NewState(), e.Prepare(ctx, agent.NewState(), &call).MustGet()).MustGet().Text()
+	assert.Contains(t, text, " 00-01000000000000000000000000000000-0200000000000000-01")
 }
 
 func TestACancelledCallReturnsAtOnceAndTheServerIsTold(t *testing.T) {

@@ -37,6 +37,7 @@ type message struct {
 		Meta      struct {
 			Token string `json:"progressToken"`
 			Key   string `json:"grapnel/idempotency-key"`
+			Trace string `json:"traceparent"`
 		} `json:"_meta"`
 	} `json:"params"`
 }
@@ -140,7 +141,7 @@ func (h *hostileServer) call(m message) {
 	ok := func() { h.text(m.ID, "done") }
 	switch m.Params.Name {
 	case "echo":
-		h.text(m.ID, string(m.Params.Arguments)+" "+m.Params.Meta.Key)
+		h.text(m.ID, strings.TrimSpace(string(m.Params.Arguments)+" "+m.Params.Meta.Key+" "+m.Params.Meta.Trace))
 	case "hang":
 		var in struct{ Mark string }
 		if _ = json.Unmarshal(m.Params.Arguments, &in); in.Mark != "" {

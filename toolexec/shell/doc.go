@@ -21,9 +21,9 @@
 //
 // Of the environment of this program it gets what DefaultEnv names and nothing else:
 // keys of model services stay here, unless Config.Env names them. The tool adds
-// GRAPNEL_IDEMPOTENCY_KEY, which names the call; see toolexec.Call. A value is never
-// put into the text of a command: it goes in as a variable, in Config.Vars or
-// Command.Vars.
+// GRAPNEL_IDEMPOTENCY_KEY, which names the call; see toolexec.Call. A command that is
+// part of a sampled trace gets TRACEPARENT and TRACESTATE. A value is never put into
+// the text of a command: it goes in as a variable, in Config.Vars or Command.Vars.
 //
 // # How a command ends
 //

@@ -37,7 +37,7 @@ func (s *Shell) run(ctx context.Context, c Command) (r Result, err error) {
 		defer outputs[i].close()
 	}
 	cmd := &exec.Cmd{
-		Path: s.config.Shell, Dir: s.config.Dir, Env: s.environ(c),
+		Path: s.config.Shell, Dir: s.config.Dir, Env: s.environ(ctx, c),
 		Stdout: outputs[0].writer, Stderr: outputs[1].writer,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // which is a process group, too
 	}

@@ -74,7 +74,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 }
 
 // environ is the environment of a command.
-func (s *Shell) environ(c Command) []string {
+func (s *Shell) environ(ctx context.Context, c Command) []string {
 	vars := map[string]string{"TERM": "dumb"}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
@@ -82,6 +82,7 @@ func (s *Shell) environ(c Command) []string {
 			vars[name] = value
 		}
 	}
+	maps.Copy(vars, traceVars(ctx))
 	maps.Copy(vars, s.config.Vars)
 	maps.Copy(vars, c.Vars)
 	return slices.Sorted(maps.Values(lo.MapValues(vars, func(value, name string) string { return name + "=" + value })))
