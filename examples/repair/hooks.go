@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"path"
 	"slices"
 	"strings"
 
@@ -51,7 +52,7 @@ var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe", func(_ context.Context, c h
 	}
 	for _, part := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";&|\n()`", r) }) {
 		words := strings.Fields(part)
-		at := slices.Index(words, "rm")
+		at := slices.IndexFunc(words, func(w string) bool { return path.Base(strings.TrimPrefix(w, `\`)) == "rm" })
 		if at >= 0 && lo.SomeBy(words[at+1:], func(w string) bool {
 			return w == "--recursive" || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, "rR")
 		}) {
