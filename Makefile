@@ -53,6 +53,10 @@ golden: ## write the golden files anew; read the diff before you commit it
 parts: ## install the servers that tests talk to (needs Node.js with npm)
 	cd tools/npm && npm ci --no-audit --no-fund --loglevel=error
 
+.PHONY: collector
+collector: ## build the OpenTelemetry collector that tests send to; minutes at first
+	@scripts/collector
+
 .PHONY: fmt
 fmt: ## format the code
 	$(LINT) fmt ./...

@@ -96,8 +96,11 @@ func runEventful(t *testing.T, use capability.UseTelemetry) {
 func TestEverythingHasItsSpan(t *testing.T) {
 	s := newSink(t)
 	runEventful(t, s.use())
-	assert.Equal(t, strings.TrimPrefix(`
-invoke_agent helper: done completed agent
+	assert.Equal(t, eventfulTree, s.tree())
+}
+
+// eventfulTree is the trace of the run.
+const eventfulTree = `invoke_agent helper: done completed agent
   hook InputSubmitted clean-input: control complete rewrite
   chat small
     hook PostInference clean-reply: control complete allow
@@ -128,8 +131,7 @@ invoke_agent helper: done completed agent
     hook PostInference clean-reply: control complete allow
   hook Stop thorough: control complete allow
   hook ExecutionEnd notify: observer complete pass
-`, "\n"), s.tree())
-}
+`
 
 func TestAttributesOfTheRun(t *testing.T) {
 	s := newSink(t)

@@ -3,6 +3,8 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -289,6 +291,14 @@ func TestARunBelongsToItsCaller(t *testing.T) {
 // Nobody has to be there when the agent is built; and an agent of the builder can be
 // seen without being told so.
 func TestProvidersThatAreSetLater(t *testing.T) {
+	if os.Getenv("GRAPNEL_ALONE") == "" { // the global providers can be set once in a process
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), "GRAPNEL_ALONE=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "--- PASS: "+t.Name())
+		return
+	}
 	a := build(t, agenttest.Script(agenttest.Say("hi")).EachRun())
 	run(t, a)
 	s := newSink(t)

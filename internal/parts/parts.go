@@ -38,6 +38,17 @@ func NPM(t testing.TB, command string) string {
 	return path
 }
 
+// Collector is the path of an OpenTelemetry collector with an OTLP receiver, which
+// "make collector" builds.
+func Collector(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(Root(), "tools", "collector", "bin", "otelcol")
+	if _, err := os.Stat(path); err != nil {
+		Missing(t, "the OpenTelemetry collector is not here: run make collector, which takes a few minutes")
+	}
+	return path
+}
+
 // Command is the path of a program that must be installed on the machine. How
 // says how to get it.
 func Command(t testing.TB, name, how string) string {

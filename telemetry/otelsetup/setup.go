@@ -39,13 +39,13 @@ type Config struct {
 func Start(ctx context.Context, c Config) (shutdown func(context.Context) error, err error) {
 	var end ending
 	if disabled() {
-		for _, p := range c.Spans {
-			end = append(end, p.Shutdown)
-		}
-		return end.all, nil
+		return endingOf(c.Spans).all, nil
 	}
 	defer func() {
 		if err != nil {
+			if len(end) == 0 {
+				end = endingOf(c.Spans)
+			}
 			err = fmt.Errorf("setting up telemetry: %w", errors.Join(err, end.all(ctx)))
 			shutdown = nil
 		}
@@ -89,6 +89,10 @@ func disabled() bool {
 
 // ending is what is to be shut down, in that order.
 type ending []func(context.Context) error
+
+func endingOf(processors []sdktrace.SpanProcessor) ending {
+	return lo.Map(processors, func(p sdktrace.SpanProcessor, _ int) func(context.Context) error { return p.Shutdown })
+}
 
 func (e ending) all(ctx context.Context) error {
 	return errors.Join(lo.Map(e, func(end func(context.Context) error, _ int) error { return end(ctx) })...)
