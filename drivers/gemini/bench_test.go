@@ -15,7 +15,7 @@ import (
 // longRun is a driver, and a transcript of at least n messages that it has sent once.
 func longRun(t testing.TB, n int) (*gemini.Driver, agent.State) {
 	t.Helper()
-	d := answering{"application/json", []byte(service.Whole.Body)}.driver(t)
+	d := (&answering{"application/json", []byte(service.Whole.Body)}).driver(t)
 	s := agent.NewState(agent.UserText("go"))
 	for i := 1; s.MessageCount() < n; i++ {
 		c := agent.ToolCall{ID: fmt.Sprint("fc_", i), Name: "look", Arguments: `{"path":"/srv/data/file.txt","limit":200}`}
