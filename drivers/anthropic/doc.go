@@ -11,14 +11,14 @@
 //	}
 //	final, err := a.Run(ctx, agent.NewState(), agent.UserText("hello")).Get()
 //
-// # Key
+// # Keys
 //
 // The key is Config.APIKey, or ANTHROPIC_API_KEY. The one from the environment goes
 // to Anthropic and to the URL in ANTHROPIC_BASE_URL, and nowhere else: a
 // Config.BaseURL gets the key that stands beside it, or none. Redirects are not
 // followed. No error, and nothing that the driver says of itself, has the key in it.
 //
-// # Request
+// # Requests
 //
 // Request.Instructions is the system prompt; system messages that stand before all
 // others are added to it. The other members of agent.Request have their counterparts.
@@ -71,6 +71,15 @@
 // Next streams, too, where a reply may be longer than 21,333 tokens, which is what
 // ten minutes are enough for: the service wants such replies streamed.
 // A stream that says nothing more is waited for until the context ends.
+//
+// # Errors
+//
+// Every failed call is a *drivers.Error, but one whose context ended: that is the
+// context's own error. Requests are sent once; trying again is up to processor.Retry.
+// Too little credit, and what a key may not do, are agent.KindAuth; a body of too many
+// bytes is agent.KindContextLength, as too many tokens are; what cannot be asked is
+// agent.KindBadRequest, and nothing is sent. An error within a stream has the kind that
+// the service's word for it stands for.
 //
 // # Cost
 //

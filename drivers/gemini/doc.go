@@ -20,6 +20,20 @@
 // is in no error. Redirects are not followed. Where both variables are set, the SDK
 // logs that it takes the other one: it does not.
 //
+// # Requests
+//
+// Request.Options are members of generationConfig by their names there, such as topP,
+// seed, stopSequences, thinkingConfig, mediaResolution; cachedContent, labels,
+// safetySettings, serviceTier and store are members of the request. Options that would
+// overwrite what the driver sends itself are an error of kind KindBadRequest; nothing
+// is sent then.
+//
+//	request.Options = agent.Options{}.With("thinkingConfig", map[string]any{"thinkingLevel": "low", "includeThoughts": true})
+//
+// Request.Output is held by the service (responseJsonSchema). Models before the third
+// generation cannot do that while there are tools: they are told the schema in the
+// instructions instead. The agent checks the answer in both cases.
+//
 // # Messages
 //
 // Request.Instructions and the system messages that stand first are the
@@ -58,23 +72,7 @@
 // The text of a thought is only there when the model is asked for it, with the option
 // thinkingConfig.
 //
-// # Answers in a form
-//
-// Request.Output is held by the service (responseJsonSchema). Models before the third
-// generation cannot do that while there are tools: they are told the schema in the
-// instructions instead. The agent checks the answer in both cases.
-//
-// # Options
-//
-// Request.Options are members of generationConfig by their names there, such as topP,
-// seed, stopSequences, thinkingConfig, mediaResolution; cachedContent, labels,
-// safetySettings, serviceTier and store are members of the request. Options that would
-// overwrite what the driver sends itself are an error of kind KindBadRequest; nothing
-// is sent then.
-//
-//	request.Options = agent.Options{}.With("thinkingConfig", map[string]any{"thinkingLevel": "low", "includeThoughts": true})
-//
-// # Failure
+// # Errors
 //
 // A failed call is a *drivers.Error; a context that ends is the context's error. The
 // driver never asks twice. A prompt that was blocked, and a reply that was held back,

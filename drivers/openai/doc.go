@@ -36,18 +36,21 @@
 //
 // Of agent.Request all is sent. Options go into the request by their names there, known
 // or not: reasoning_effort, top_p, service_tier, seed, parallel_tool_calls. One that
-// agent.Request has a member for, that the driver sets itself, or that would change
-// what the messages are, is an error. What the
+// the driver sets itself, or that agent.Request has a member for, is an error;
+// tool_choice and response_format may say what those members cannot, where these are
+// left empty. What the
 // endpoint cannot do is an error of agent.KindBadRequest, and nothing is sent.
+//
+// A form for the answer is asked for as a JSON schema, and strictly where the schema
+// keeps to the rules of strict ones: all members required, no others allowed.
+//
+// # Messages
 //
 // The answer of a tool can only be text here. An image or a file in it becomes a
 // sentence that says what there was to see. Files from users are sent by their bytes;
 // the format has no room for their addresses. Arguments of an earlier call that are not
 // one JSON object are sent back as {"_malformed_arguments": "the text as it was"}, as
 // some servers refuse a conversation that has others in it.
-//
-// A form for the answer is asked for as a JSON schema, and strictly where the schema
-// keeps to the rules of strict ones: all members required, no others allowed.
 //
 // A message is encoded when it is first sent, and a list of tools too; later steps copy
 // the bytes.
@@ -81,6 +84,12 @@
 //   - agent.KindBadRequest: 400, 404, 422 and the like, and what is not sent
 //   - agent.KindBrokenStream: a reply that broke off or is not what the protocol says
 //   - agent.KindModel: everything else, such as 500 or no connection
+//
+// # Cost
+//
+// ListPrices has what OpenAI asks in its standard tier, and is used for api.openai.com
+// alone. Cost is unknown for models that it lacks, in other tiers, and where the service
+// does not count what was used, as a stream without stream_options does not.
 //
 // # Not mapped
 //
