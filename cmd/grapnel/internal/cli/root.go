@@ -14,6 +14,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
 
 // streams are where a command reads and writes.
@@ -25,6 +26,7 @@ type streams struct {
 // Main runs the command with its arguments, without the name of the program, and
 // returns its exit code.
 func Main(args []string) int {
+	_ = shell.Conceal() // Linux only; docs/agent-file.md says so
 	std := streams{os.Stdin, os.Stdout, os.Stderr}
 	root := newRoot(std)
 	root.SetArgs(args)
