@@ -22,12 +22,12 @@ type Job struct {
 	HookPairs int
 	// Hold, if not nil, is called in the first model call of a run, which does
 	// not return before Hold does. It may be called by many runs at once.
-	Hold func()
+	Hold func() `json:"-"`
 	// InTool, if not nil, is called in every tool run, by many at once.
-	InTool func()
+	InTool func() `json:"-"`
 	// OffClock, if not nil, runs what is not part of the work, such as filling a
 	// store with what earlier turns would have left in it. See [Script.OffClock].
-	OffClock func(func())
+	OffClock func(func()) `json:"-"`
 }
 
 // width is how many calls a step has.
@@ -53,10 +53,13 @@ type Contender struct {
 	Name string
 	// Module is the path of what is measured; empty for what is written here.
 	Module string
-	// NoHooks and Serial say, in a sentence for the reader of the table, why it has
-	// no hooks around a tool call, or why it runs the calls of a step one after the
-	// other. Empty means that it does.
-	NoHooks, Serial string
+	// NoHooks says of one that has no hooks around a tool call what it has instead.
+	NoHooks string
+	// AtOnce is how many calls of a step it runs at once at most. Zero means all.
+	AtOnce int
+	// Unordered is set where the results of a step stand in the transcript as their
+	// calls ended, and not as the model asked. See [Script.AnyOrder].
+	Unordered bool
 	// Prepare builds, off the clock, what a program would build once. The
 	// returned Run may be called many times; to read its Outcome's counts, one
 	// call at a time.

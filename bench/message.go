@@ -61,6 +61,26 @@ func (j Job) Proof() Proof {
 	}
 }
 
+// InOrder sorts the results that follow on one message by the calls in it.
+func InOrder(transcript iter.Seq[Message]) iter.Seq[Message] {
+	return func(yield func(Message) bool) {
+		sorted := slices.Collect(transcript)
+		for i := range sorted {
+			place := make(map[string]int, len(sorted[i].Calls))
+			for n, c := range sorted[i].Calls {
+				place[c.ID] = n
+			}
+			results := sorted[i+1 : min(i+1+len(place), len(sorted))]
+			slices.SortStableFunc(results, func(a, b Message) int { return place[a.CallID] - place[b.CallID] })
+		}
+		for _, m := range sorted {
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}
+
 // digest hashes every field behind its length, so that no two transcripts are
 // read as one.
 func digest(transcript iter.Seq[Message]) (length int, sum string) {

@@ -1,16 +1,17 @@
 package bench_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/grapnel-go/grapnel/bench"
+	"github.com/grapnel-go/grapnel/bench/bare"
 	"github.com/grapnel-go/grapnel/bench/benchtest"
-	"github.com/grapnel-go/grapnel/bench/contenders"
 )
 
-func TestEveryContenderDoesTheSameWork(t *testing.T) { benchtest.Prove(t, contenders.All()) }
+func TestBareDoesTheWork(t *testing.T) { benchtest.Prove(t, bare.Contender()) }
 
 func TestProofTellsJobsApart(t *testing.T) {
 	base := bench.Job{Steps: 5, History: 4, HookPairs: 1}.Proof()
@@ -48,4 +49,22 @@ func TestProofReadsEveryFieldOfAMessage(t *testing.T) {
 		change(&changed)
 		assert.NotEqual(t, hash(whole), hash(changed), name)
 	}
+}
+
+func TestResultsAreSortedWithinTheirStepAlone(t *testing.T) {
+	calls := func(ids ...string) bench.Message {
+		m := bench.Message{Role: bench.RoleAssistant}
+		for _, id := range ids {
+			m.Calls = append(m.Calls, bench.Call{ID: id})
+		}
+		return m
+	}
+	answer := func(id string) bench.Message { return bench.Message{Role: bench.RoleTool, CallID: id} }
+	asked := bench.Message{Role: bench.RoleUser}
+	got := slices.Collect(bench.InOrder(slices.Values([]bench.Message{
+		asked, calls("b", "a", "c"), answer("c"), answer("a"), answer("b"), calls("d", "e"), answer("e"), answer("d"), calls("f"),
+	})))
+	assert.Equal(t, []bench.Message{
+		asked, calls("b", "a", "c"), answer("b"), answer("a"), answer("c"), calls("d", "e"), answer("d"), answer("e"), calls("f"),
+	}, got)
 }

@@ -24,8 +24,9 @@ const (
 // less the types of its messages, and the witness that counts them. It may be
 // used by many runs at once.
 type Script struct {
-	job Job
-	ids []string // of the calls, made once
+	job      Job
+	ids      []string // of the calls, made once
+	anyOrder bool
 
 	modelCalls, toolRuns, hookCalls, sum atomic.Int64
 }
@@ -36,6 +37,14 @@ func NewScript(job Job) (*Script, error) {
 		return nil, err
 	}
 	return &Script{job: job, ids: callIDs(0, job.Steps*job.width())}, nil
+}
+
+// AnyOrder has Reply take any call of a step for its last: for contenders that put
+// results in the order in which calls ended. They sort what they show in their
+// Outcome.
+func (s *Script) AnyOrder() *Script {
+	s.anyOrder = true
+	return s
 }
 
 // Input is what a run starts from: the history, then the user's question.
@@ -59,7 +68,11 @@ func (s *Script) Reply(role, answers string) (ids []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("scripted model: the last message answers call %q, which it never made", answers)
 		}
-		if next = n + 1; next%s.job.width() != 0 {
+		next = n + 1
+		if s.anyOrder {
+			next += (s.job.width() - next%s.job.width()) % s.job.width()
+		}
+		if next%s.job.width() != 0 {
 			return nil, fmt.Errorf("scripted model: the last message answers call %q, which was not the last of its step", answers)
 		}
 	default:

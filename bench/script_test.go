@@ -68,3 +68,14 @@ func TestOutcomeStartsTheCountAnew(t *testing.T) {
 	assert.Equal(t, []int{1, 1, 3}, []int{first.ToolRuns, first.HookCalls, first.Sum})
 	assert.Equal(t, []int{0, 0, 0}, []int{second.ToolRuns, second.HookCalls, second.Sum})
 }
+
+func TestScriptOfAnyOrderGoesByTheStep(t *testing.T) {
+	script, err := bench.NewScript(bench.Job{Steps: 2, Calls: 3})
+	require.NoError(t, err)
+	script.AnyOrder()
+	for _, last := range []string{"call_0", "call_1", "call_2"} {
+		next, err := script.Reply(bench.RoleTool, last)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"call_3", "call_4", "call_5"}, next, last)
+	}
+}

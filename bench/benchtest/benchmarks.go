@@ -1,7 +1,8 @@
 package benchtest
 
 import (
-	"strconv"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,62 +10,41 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 )
 
-// Steps is the plain loop: does a step cost the same late as early?
-func Steps(b *testing.B, contenders []bench.Contender, steps ...int) {
+// Bench runs the contenders on the jobs of the tables, less those that take some of
+// them minutes.
+func Bench(b *testing.B, contenders ...bench.Contender) {
 	b.Helper()
-	for _, n := range steps {
-		each(b, contenders, "steps="+strconv.Itoa(n), bench.Job{Steps: n})
-	}
-}
-
-// Hooks is what a pair of hooks adds to a step.
-func Hooks(b *testing.B, contenders []bench.Contender, pairs ...int) {
-	b.Helper()
-	for _, n := range pairs {
-		each(b, contenders, "pairs="+strconv.Itoa(n), bench.Job{Steps: 100, HookPairs: n})
-	}
-}
-
-// History is steps at the end of a transcript that is already there: does anybody
-// look back?
-func History(b *testing.B, contenders []bench.Contender, messages ...int) {
-	b.Helper()
-	for _, n := range messages {
-		each(b, contenders, "messages="+strconv.Itoa(n), bench.Job{Steps: 10, History: n})
-	}
-}
-
-// Calls is a step of so many calls at once.
-func Calls(b *testing.B, contenders []bench.Contender, calls ...int) {
-	b.Helper()
-	for _, n := range calls {
-		each(b, contenders, "calls="+strconv.Itoa(n), bench.Job{Steps: 100, Calls: n})
-	}
-}
-
-func each(b *testing.B, contenders []bench.Contender, name string, job bench.Job) {
-	b.Helper()
-	for _, c := range contenders {
-		if job.HookPairs > 0 && c.NoHooks != "" {
-			continue
+	for _, job := range []bench.Job{
+		{Steps: 10},
+		{Steps: 100},
+		{Steps: 100, HookPairs: 1},
+		{Steps: 100, HookPairs: 10},
+		{Steps: 100, Calls: 8},
+		{Steps: 10, History: 100},
+		{Steps: 10, History: 1000},
+	} {
+		for _, c := range contenders {
+			if job.HookPairs > 0 && c.NoHooks != "" {
+				continue
+			}
+			name := fmt.Sprintf("contender=%s/steps=%d/history=%d/pairs=%d/calls=%d",
+				strings.ReplaceAll(c.Name, " ", "_"), job.Steps, job.History, job.HookPairs, max(1, job.Calls))
+			b.Run(name, func(b *testing.B) { each(b, c, job) })
 		}
-		b.Run(c.Name+"/"+name, func(b *testing.B) {
-			var clock bench.Clock
-			job := job
-			job.OffClock = clock.Off
-			run, err := c.Prepare(job)
-			require.NoError(b, err)
-			outcome, err := run(b.Context())
-			require.NoError(b, err)
-			require.Equal(b, job.Proof(), outcome.Proof(), "%s did other work than was asked", c.Name)
-			perStep(b, run, &clock, job.Steps)
-		})
 	}
 }
 
-// perStep reports what a step costs beside what a run does.
-func perStep(b *testing.B, run bench.Run, clock *bench.Clock, steps int) {
+// each reports what a step costs beside what a run does.
+func each(b *testing.B, c bench.Contender, job bench.Job) {
 	b.Helper()
+	var clock bench.Clock
+	job.OffClock = clock.Off
+	run, err := c.Prepare(job)
+	require.NoError(b, err)
+	outcome, err := run(b.Context())
+	require.NoError(b, err)
+	require.Equal(b, job.Proof(), outcome.Proof(), "%s did other work than was asked", c.Name)
+
 	clock.Start()
 	for b.Loop() {
 		if _, err := run(b.Context()); err != nil {
@@ -72,7 +52,7 @@ func perStep(b *testing.B, run bench.Run, clock *bench.Clock, steps int) {
 		}
 	}
 	clock.Stop()
-	sample := clock.Sample(b.N * steps)
+	sample := clock.Sample(b.N * job.Steps)
 	b.ReportMetric(sample.Nanoseconds, "ns/step")
 	b.ReportMetric(sample.Allocations, "allocs/step")
 	b.ReportMetric(sample.Bytes, "B/step")

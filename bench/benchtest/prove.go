@@ -3,7 +3,6 @@
 package benchtest
 
 import (
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,13 +15,13 @@ import (
 )
 
 // Prove runs every proof on every contender.
-func Prove(t *testing.T, contenders []bench.Contender) {
+func Prove(t *testing.T, contenders ...bench.Contender) {
 	t.Helper()
 	for _, c := range contenders {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Run("does the same work", func(t *testing.T) { sameWork(t, c) })
 			t.Run("refuses jobs that make no sense", func(t *testing.T) { refuses(t, c) })
-			t.Run("runs calls at once or says why not", func(t *testing.T) { atOnce(t, c) })
+			t.Run("runs as many calls at once as it says", func(t *testing.T) { atOnce(t, c) })
 			t.Run("is blocked and goes home", func(t *testing.T) { blocked(t, c) })
 			t.Run("is measured", func(t *testing.T) { measured(t, c) })
 		})
@@ -73,11 +72,15 @@ func refuses(t *testing.T, c bench.Contender) {
 	}
 }
 
-// atOnce has eight calls wait for each other. Those of a contender that says it is
-// serial must never meet.
+// atOnce has as many of eight calls wait for each other as the contender claims to
+// run at once; more must never meet.
 func atOnce(t *testing.T, c bench.Contender) {
 	t.Helper()
 	const calls = 8
+	limit := int64(calls)
+	if c.AtOnce > 0 {
+		limit = int64(c.AtOnce)
+	}
 	var (
 		inside, most atomic.Int64
 		all          = make(chan struct{})
@@ -89,10 +92,7 @@ func atOnce(t *testing.T, c bench.Contender) {
 		defer inside.Add(-1)
 		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() { //nolint:revive // all is in its head
 		}
-		if c.Serial != "" {
-			return
-		}
-		if now == calls {
+		if now == limit {
 			once.Do(func() { close(all) })
 		}
 		select {
@@ -104,16 +104,13 @@ func atOnce(t *testing.T, c bench.Contender) {
 	require.NoError(t, err)
 	_, err = run(t.Context())
 	require.NoError(t, err)
-	if c.Serial != "" {
-		assert.Equal(t, int64(1), most.Load(), "it says that it runs one call after the other")
-		return
-	}
-	assert.False(t, late.Load(), "at most "+strconv.FormatInt(most.Load(), 10)+" of the calls ran at once")
+	assert.False(t, late.Load(), "a call waited for others that did not come")
+	assert.Equal(t, limit, most.Load(), "calls that ran at once")
 }
 
 func blocked(t *testing.T, c bench.Contender) {
 	t.Helper()
-	held, err := bench.Blocked(t.Context(), c, bench.Job{Steps: 1}, 50)
+	held, err := bench.Blocked(t.Context(), c, bench.Job{Steps: 1}, 500)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, held.Bytes, 2048.0, "a goroutine alone has a stack of 2 KiB")
 	assert.GreaterOrEqual(t, held.Goroutines, 1.0, "somebody waits")

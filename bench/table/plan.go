@@ -1,4 +1,10 @@
-package main
+// Package table measures contenders side by side: every one on every job, in rounds
+// of random order, and turns what it found into tables, a chart, and a text that
+// benchstat reads.
+//
+// Ratios are taken within a round, from measurements minutes apart at most, and only
+// then is their median taken: what else the machine did falls on both sides.
+package table
 
 import (
 	"context"
@@ -9,35 +15,62 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/bench"
+	"github.com/grapnel-go/grapnel/bench/worker"
 )
 
+// Contender is someone who can be measured, wherever that happens.
+type Contender struct {
+	worker.About
+
+	// Measure and Blocked are as in package bench.
+	Measure func(ctx context.Context, job bench.Job, atLeast time.Duration) (bench.Sample, error)
+	Blocked func(ctx context.Context, job bench.Job, runs int) (bench.Held, error)
+	// Traced is set for those who are measured for what telemetry costs and for
+	// nothing else.
+	Traced bool
+}
+
+// Plan says what is measured and how thoroughly.
+type Plan struct {
+	Contenders []Contender // the first is what the others are compared with
+	Rounds     int
+	AtLeast    time.Duration // for one measurement
+	Blocked    int           // how many runs wait at once when memory is measured
+	// Patience is how long a contender may take for one job in all rounds together:
+	// who is slow takes part in fewer rounds, but in one at least.
+	Patience time.Duration
+	Progress io.Writer
+}
+
 // job is a bench.Job that can be a map's key.
-type job struct{ steps, history, pairs int }
+type job struct{ Steps, History, Pairs, Calls int }
+
+func (j job) bench() bench.Job {
+	return bench.Job{Steps: j.Steps, History: j.History, HookPairs: j.Pairs, Calls: j.Calls}
+}
+
+var (
+	ten      = job{Steps: 10}
+	hundred  = job{Steps: 100}
+	thousand = job{Steps: 1000}
+	onePair  = job{Steps: 100, Pairs: 1}
+	tenPairs = job{Steps: 100, Pairs: 10}
+	eight    = job{Steps: 100, Calls: 8}
+)
+
+// after is a conversation that goes on. A few steps will do: with so many messages
+// before them they cost all the same.
+func after(messages int) job { return job{Steps: 20, History: messages} }
 
 var jobs = []job{
-	{steps: 10},
-	{steps: 100},
-	{steps: 1000},
-	{steps: 100, pairs: 1},
-	{steps: 100, pairs: 10},
-	{steps: 100, history: 10},
-	{steps: 100, history: 100},
-	{steps: 100, history: 1000},
-	{steps: 100, history: 10_000},
+	ten, hundred, thousand, onePair, tenPairs, eight, after(10), after(100), after(1000), after(10_000),
 }
 
-type plan struct {
-	contenders []bench.Contender // the first is what the others are compared with
-	rounds     int
-	atLeast    time.Duration
-	blocked    int
-}
-
-// measured holds, for every contender, what each round found.
-type measured struct {
-	names   []string
+// Found is what the rounds of a plan found.
+type Found struct {
+	plan    Plan
 	rounds  []map[entry]bench.Sample
-	blocked map[string]float64 // bytes
+	blocked map[string]bench.Held
 }
 
 type entry struct {
@@ -45,39 +78,47 @@ type entry struct {
 	job  job
 }
 
-func (p plan) measure(ctx context.Context, progress io.Writer) (measured, error) {
-	if p.rounds < 1 {
-		return measured{}, fmt.Errorf("measure: %d rounds: want at least one", p.rounds)
+// Measure carries the plan out.
+func (p Plan) Measure(ctx context.Context) (Found, error) {
+	if p.Rounds < 1 || len(p.Contenders) == 0 {
+		return Found{}, fmt.Errorf("measure: %d rounds of %d contenders: want at least one of each", p.Rounds, len(p.Contenders))
 	}
-	out := measured{blocked: map[string]float64{}}
-	for _, c := range p.contenders {
-		out.names = append(out.names, c.Name)
-		bytes, err := bench.Blocked(ctx, c, bench.Job{Steps: 100}, p.blocked)
+	out := Found{plan: p, blocked: map[string]bench.Held{}}
+	for _, c := range p.Contenders {
+		held, err := c.Blocked(ctx, bench.Job{Steps: 1}, p.Blocked)
 		if err != nil {
-			return measured{}, err
+			return Found{}, err
 		}
-		out.blocked[c.Name] = bytes
+		out.blocked[c.Name] = held
 	}
-	for i := range p.rounds {
-		_, _ = fmt.Fprintf(progress, "round %d of %d\n", i+1, p.rounds)
-		round, err := p.round(ctx)
+	left := map[entry]time.Duration{}
+	for i := range p.Rounds {
+		_, _ = fmt.Fprintf(p.Progress, "round %d of %d\n", i+1, p.Rounds)
+		round, err := p.round(ctx, left, p.Rounds-i)
 		if err != nil {
-			return measured{}, err
+			return Found{}, err
 		}
 		out.rounds = append(out.rounds, round)
 	}
 	return out, nil
 }
 
-// round measures every contender on every job once, in random order.
-func (p plan) round(ctx context.Context) (map[entry]bench.Sample, error) {
+// round measures every contender on every job once, in random order, less those that
+// took so long before that the patience for them is at an end.
+func (p Plan) round(ctx context.Context, spent map[entry]time.Duration, roundsLeft int) (map[entry]bench.Sample, error) {
 	type measurement struct {
-		contender bench.Contender
+		contender Contender
 		job       job
 	}
-	order := make([]measurement, 0, len(p.contenders)*len(jobs))
-	for _, c := range p.contenders {
+	var order []measurement
+	for _, c := range p.Contenders {
 		for _, j := range jobs {
+			took := spent[entry{c.Name, j}]
+			done := p.Rounds - roundsLeft
+			tired := done > 0 && took+took/time.Duration(done) > p.Patience
+			if (j.Pairs > 0 && c.NoHooks != "") || (c.Traced && j != hundred) || tired {
+				continue
+			}
 			order = append(order, measurement{c, j})
 		}
 	}
@@ -88,39 +129,58 @@ func (p plan) round(ctx context.Context) (map[entry]bench.Sample, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		sample, err := bench.Measure(ctx, m.contender,
-			bench.Job{Steps: m.job.steps, History: m.job.history, HookPairs: m.job.pairs}, p.atLeast)
+		start := time.Now()
+		sample, err := m.contender.Measure(ctx, m.job.bench(), p.AtLeast)
 		if err != nil {
 			return nil, err
 		}
-		samples[entry{m.contender.Name, m.job}] = sample
+		e := entry{m.contender.Name, m.job}
+		samples[e] = sample
+		spent[e] += time.Since(start)
 	}
 	return samples, nil
 }
 
-// median is over the rounds of what a round says.
-func (m measured) median(of func(round map[entry]bench.Sample) float64) float64 {
-	values := make([]float64, len(m.rounds))
-	for i, r := range m.rounds {
-		values[i] = of(r)
+// median is over those rounds that have all of the entries.
+func (f Found) median(of func(round map[entry]bench.Sample) float64, entries ...entry) float64 {
+	var values []float64
+	for _, r := range f.rounds {
+		if !slices.ContainsFunc(entries, func(e entry) bool { _, ok := r[e]; return !ok }) {
+			values = append(values, of(r))
+		}
 	}
 	slices.Sort(values)
 	middle := len(values) / 2
-	if len(values)%2 == 1 {
+	switch {
+	case len(values) == 0:
+		return 0
+	case len(values)%2 == 1:
 		return values[middle]
 	}
 	return (values[middle-1] + values[middle]) / 2
 }
 
-func (m measured) time(name string, j job) float64 {
-	return m.median(func(r map[entry]bench.Sample) float64 { return r[entry{name, j}].Nanoseconds })
+func (f Found) time(name string, j job) float64 {
+	e := entry{name, j}
+	return f.median(func(r map[entry]bench.Sample) float64 { return r[e].Nanoseconds }, e)
 }
 
-func (m measured) allocations(name string, j job) float64 {
-	return m.median(func(r map[entry]bench.Sample) float64 { return r[entry{name, j}].Allocations })
+func (f Found) allocations(name string, j job) float64 {
+	e := entry{name, j}
+	return f.median(func(r map[entry]bench.Sample) float64 { return r[e].Allocations }, e)
+}
+
+func (f Found) bytes(name string, j job) float64 {
+	e := entry{name, j}
+	return f.median(func(r map[entry]bench.Sample) float64 { return r[e].Bytes }, e)
 }
 
 // ratio is the median of the rounds' own ratios.
-func (m measured) ratio(above, below entry) float64 {
-	return m.median(func(r map[entry]bench.Sample) float64 { return r[above].Nanoseconds / r[below].Nanoseconds })
+func (f Found) ratio(above, below entry) float64 {
+	return f.median(func(r map[entry]bench.Sample) float64 { return r[above].Nanoseconds / r[below].Nanoseconds }, above, below)
+}
+
+// more is the median of what the rounds found one to take longer than the other.
+func (f Found) more(above, below entry) float64 {
+	return f.median(func(r map[entry]bench.Sample) float64 { return r[above].Nanoseconds - r[below].Nanoseconds }, above, below)
 }

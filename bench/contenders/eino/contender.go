@@ -1,6 +1,6 @@
-// Package eino enters the ReAct agent of github.com/cloudwego/eino. A hook pair
+// Command eino enters the ReAct agent of github.com/cloudwego/eino. A hook pair
 // is one of its tool middlewares.
-package eino
+package main
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 )
 
-// Contender returns eino's ReAct agent.
-func Contender() bench.Contender {
+// contender is eino's ReAct agent.
+func contender() bench.Contender {
 	return bench.Contender{
 		Name: "eino ReAct", Module: "github.com/cloudwego/eino", Prepare: prepare,
 	}

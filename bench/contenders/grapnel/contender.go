@@ -1,6 +1,6 @@
-// Package grapnel is the framework itself among the contenders, put together the
+// Command grapnel is the framework itself among the contenders, put together the
 // way its README does it: a builder, a typed tool with a schema, hooks.
-package grapnel
+package main
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Contender returns grapnel.
-func Contender() bench.Contender { return bench.Contender{Name: "grapnel", Prepare: prepare} }
+// contender is grapnel.
+func contender() bench.Contender { return bench.Contender{Name: "grapnel", Prepare: prepare} }
 
 type sum struct {
 	A int `json:"a" jsonschema:"one number"`

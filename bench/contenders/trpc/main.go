@@ -1,0 +1,5 @@
+package main
+
+import "github.com/grapnel-go/grapnel/bench/worker"
+
+func main() { worker.Main(contender()) }

@@ -1,0 +1,195 @@
+package table
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+const (
+	begin = "<!-- table: begin (written by make table) -->"
+	end   = "<!-- table: end -->"
+)
+
+// Here says where and how the numbers came about.
+func (p Plan) Here() string {
+	return fmt.Sprintf("%s, %s/%s, %d cores, medians of %d rounds in random order; a job that takes a contender long, of fewer.",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.Rounds)
+}
+
+// Markdown is the tables, below a line that says where they come from.
+func (f Found) Markdown(where string) string {
+	m := markdown{Found: f, first: f.plan.Contenders[0].Name}
+	fmt.Fprintf(&m.text, "%s\n", where)
+	m.steps()
+	m.hooks()
+	m.calls()
+	m.histories()
+	m.blockedRuns()
+	m.traced()
+	return m.text.String()
+}
+
+type markdown struct {
+	Found
+
+	first string
+	text  strings.Builder
+}
+
+func (m *markdown) steps() {
+	m.head("A step", "One model turn and one tool call. *÷ "+m.first+"* at 100 steps, against "+m.first+
+		" in the same round; allocations and bytes of such a step; *growth* is a step's time in runs of 1,000 steps "+
+		"over that in runs of 100.",
+		"contender", "10 steps", "100 steps", "1,000 steps", "÷ "+m.first, "allocations", "bytes", "growth")
+	for _, c := range m.contenders(false) {
+		m.line(c.Name, nanoseconds(m.time(c.Name, ten)), nanoseconds(m.time(c.Name, hundred)), nanoseconds(m.time(c.Name, thousand)),
+			times(m.ratio(entry{c.Name, hundred}, entry{m.first, hundred})),
+			fmt.Sprintf("%.0f", m.allocations(c.Name, hundred)), size(m.bytes(c.Name, hundred)),
+			times(m.ratio(entry{c.Name, thousand}, entry{c.Name, hundred})))
+	}
+}
+
+func (m *markdown) hooks() {
+	m.head("Hooks", "A step with pairs of hooks around its tool call, 100 steps; *a pair* is what each of ten adds.",
+		"contender", "no pair", "1 pair", "10 pairs", "a pair", "allocations a pair")
+	for _, c := range m.contenders(false) {
+		if c.NoHooks != "" {
+			m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), c.NoHooks, "", "", "")
+			continue
+		}
+		m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), nanoseconds(m.time(c.Name, onePair)), nanoseconds(m.time(c.Name, tenPairs)),
+			nanoseconds(max(0, m.more(entry{c.Name, tenPairs}, entry{c.Name, hundred}))/10),
+			fmt.Sprintf("%.1f", max(0, m.allocations(c.Name, tenPairs)-m.allocations(c.Name, hundred))/10))
+	}
+}
+
+func (m *markdown) calls() {
+	m.head("Eight calls at once", "A step of eight tool calls, 100 steps; "+m.first+" gives each a goroutine.",
+		"contender", "a step", "÷ "+m.first, "allocations", "bytes", "at once", "results")
+	for _, c := range m.contenders(false) {
+		atOnce, results := "all", "as asked for"
+		if c.AtOnce > 0 {
+			atOnce = strconv.Itoa(c.AtOnce)
+		}
+		if c.Unordered {
+			results = "as they come"
+		}
+		m.line(c.Name, nanoseconds(m.time(c.Name, eight)), times(m.ratio(entry{c.Name, eight}, entry{m.first, eight})),
+			fmt.Sprintf("%.0f", m.allocations(c.Name, eight)), size(m.bytes(c.Name, eight)), atOnce, results)
+	}
+}
+
+func (m *markdown) histories() {
+	m.head("A long transcript", "A step of 20 that follow on a transcript of so many messages; *growth* from 10 to 10,000.",
+		"contender", "10 messages", "100", "1,000", "10,000", "÷ "+m.first+" at 10,000", "growth")
+	for _, c := range m.contenders(false) {
+		m.line(c.Name, nanoseconds(m.time(c.Name, after(10))), nanoseconds(m.time(c.Name, after(100))),
+			nanoseconds(m.time(c.Name, after(1000))), nanoseconds(m.time(c.Name, after(10_000))),
+			times(m.ratio(entry{c.Name, after(10_000)}, entry{m.first, after(10_000)})),
+			times(m.ratio(entry{c.Name, after(10_000)}, entry{c.Name, after(10)})))
+	}
+}
+
+func (m *markdown) blockedRuns() {
+	m.head("Blocked runs", fmt.Sprintf("What each of %s runs holds while it waits for its first model call: heap and stacks, "+
+		"and goroutines, that of its caller included.", thousands(m.plan.Blocked)),
+		"contender", "memory", "goroutines")
+	for _, c := range m.contenders(false) {
+		m.line(c.Name, size(m.blocked[c.Name].Bytes), strconv.FormatFloat(m.blocked[c.Name].Goroutines, 'f', 1, 64))
+	}
+}
+
+func (m *markdown) traced() {
+	traced := m.contenders(true)
+	if len(traced) == 0 {
+		return
+	}
+	m.head("Telemetry", "A step at 100 steps. *More* is beside the same contender without it.",
+		"contender", "a step", "÷ "+m.first, "allocations", "bytes")
+	for _, c := range traced {
+		m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), times(m.ratio(entry{c.Name, hundred}, entry{m.first, hundred})),
+			fmt.Sprintf("%.0f", m.allocations(c.Name, hundred)), size(m.bytes(c.Name, hundred)))
+	}
+}
+
+// contenders are those that are measured on everything, or those on telemetry.
+func (m *markdown) contenders(traced bool) []Contender {
+	var some []Contender
+	for _, c := range m.plan.Contenders {
+		if c.Traced == traced {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+func (m *markdown) head(title, text string, cells ...string) {
+	fmt.Fprintf(&m.text, "\n### %s\n\n%s\n\n", title, text)
+	m.line(cells...)
+	m.line(append([]string{"---"}, strings.Fields(strings.Repeat("---: ", len(cells)-1))...)...)
+}
+
+func (m *markdown) line(cells ...string) { m.text.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+
+// nanoseconds prints a time in the unit that leaves two or three digits.
+func nanoseconds(ns float64) string {
+	switch {
+	case ns < 1000:
+		return strconv.FormatFloat(ns, 'f', 0, 64) + " ns"
+	case ns < 10_000:
+		return strconv.FormatFloat(ns/1000, 'f', 2, 64) + " µs"
+	case ns < 1_000_000:
+		return strconv.FormatFloat(ns/1000, 'f', 1, 64) + " µs"
+	default:
+		return strconv.FormatFloat(ns/1e6, 'f', 2, 64) + " ms"
+	}
+}
+
+// size prints a number of bytes.
+func size(bytes float64) string {
+	switch {
+	case bytes < 1024:
+		return strconv.FormatFloat(bytes, 'f', 0, 64) + " B"
+	case bytes < 1<<20:
+		return strconv.FormatFloat(bytes/1024, 'f', 1, 64) + " KiB"
+	default:
+		return strconv.FormatFloat(bytes/(1<<20), 'f', 1, 64) + " MiB"
+	}
+}
+
+// times prints a ratio with as many digits as mean something.
+func times(ratio float64) string {
+	if ratio < 10 {
+		return strconv.FormatFloat(ratio, 'f', 2, 64) + " ×"
+	}
+	return thousands(int(ratio+0.5)) + " ×"
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return thousands(n/1000) + fmt.Sprintf(",%03d", n%1000)
+}
+
+// WriteBetweenMarkers puts the text between the markers of the file and leaves the
+// rest of it as it was.
+func WriteBetweenMarkers(file, text string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	above, rest, found := strings.Cut(string(content), begin)
+	_, below, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		return fmt.Errorf("write table: %s lacks a line %q or, after it, a line %q", file, begin, end)
+	}
+	updated := above + begin + "\n\n" + text + "\n" + end + below
+	if err := os.WriteFile(file, []byte(updated), 0o644); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}
