@@ -192,6 +192,7 @@ func TestNames(t *testing.T) {
 	for name, c := range map[string]capability.Capability{
 		"guards": capability.UseGuards{}, "approval": capability.UseApproval(nil),
 		"error-policy": capability.UseErrorPolicy(continuation.ErrorPolicy{}), "tool-options": capability.UseToolOptions(toolexec.Options{}),
+		"telemetry": capability.UseTelemetry{},
 	} {
 		n, ok := c.(capability.Named)
 		require.True(t, ok, name)
