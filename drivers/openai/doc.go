@@ -38,8 +38,8 @@
 // or not: reasoning_effort, top_p, service_tier, seed, parallel_tool_calls. One that
 // the driver sets itself, or that agent.Request has a member for, is an error;
 // tool_choice and response_format may say what those members cannot, where these are
-// left empty. What the
-// endpoint cannot do is an error of agent.KindBadRequest, and nothing is sent.
+// left empty. What the endpoint cannot do is an error of agent.KindBadRequest, and
+// nothing is sent.
 //
 // A form for the answer is asked for as a JSON schema, and strictly where the schema
 // keeps to the rules of strict ones: all members required, no others allowed.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -19,7 +20,7 @@ import (
 func (s Service) testRedirect(t *testing.T, streaming bool) {
 	t.Helper()
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			elsewhere := Golden(t, s.Whole.reply(streaming))
 			for _, to := range []string{elsewhere.URL, strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1), "/elsewhere"} {
 				a := s.ask(t, streaming, Reply{Status: status}.With("Location", to))
@@ -93,6 +94,9 @@ func (s Service) testOddTranscripts(t *testing.T, streaming bool) {
 	const foreign = "kept-for-another-service"
 	call := agent.ToolCall{ID: "call_1", Name: "look", Arguments: `{"text": "it br`}
 	answer := agent.ToolAnswer(agent.NotExecuted(&call, agent.ReasonCode("denied"), "", "not today"))
+	thinking := func(parts ...agent.Part) []agent.Message {
+		return []agent.Message{agent.UserText("first"), agent.AssistantContent(agent.ContentOf(parts...))}
+	}
 	for name, c := range map[string]struct {
 		messages []agent.Message
 		says     []string
@@ -103,8 +107,8 @@ func (s Service) testOddTranscripts(t *testing.T, streaming bool) {
 		"system in between":        {[]agent.Message{agent.UserText("first"), agent.System("by the way"), agent.Assistant("then")}, []string{"by the way"}},
 		"NUL and no UTF-8":         {[]agent.Message{agent.UserText("a\x00b\xffc"), agent.Assistant("d\xfe"), agent.UserText("e\xed\xa0\x80")}, nil},
 		"malformed and not run":    {[]agent.Message{agent.UserText("first"), agent.Assistant("", call), answer}, []string{`_malformed_arguments`, "it br"}},
-		"reasoning of another":     {[]agent.Message{agent.UserText("first"), agent.AssistantContent(agent.ContentOf(agent.Reasoning("hm", foreign), agent.Text("then")))}, []string{"then"}},
-		"something kept of a text": {[]agent.Message{agent.UserText("first"), agent.AssistantContent(agent.ContentOf(agent.Part{Kind: agent.PartText, Text: "then", Opaque: foreign}))}, []string{"then"}},
+		"reasoning of another":     {thinking(agent.Reasoning("hm", foreign), agent.Text("then")), []string{"then"}},
+		"something kept of a text": {thinking(agent.Part{Kind: agent.PartText, Text: "then", Opaque: foreign}), []string{"then"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := s.ask(t, streaming, s.Whole.reply(streaming))

@@ -63,7 +63,8 @@ func (s Service) testOddPieces(t *testing.T) {
 	for name, stream := range map[string]string{
 		"LF": whole, "CRLF": strings.ReplaceAll(whole, "\n", "\r\n"), "byte order mark": "\uFEFF" + whole,
 		"comments": ": hello\n\n" + strings.ReplaceAll(whole, "\n\n", "\n\n: keep-alive\n\n"), "no space": strings.ReplaceAll(whole, "data: ", "data:"),
-		"other fields": strings.ReplaceAll(whole, "data: ", "id: 7\nretry: 10\ndata: "), "lines too many": "\n\n" + strings.ReplaceAll(whole, "\n\n", "\n\n\n\n"),
+		"other fields":   strings.ReplaceAll(whole, "data: ", "id: 7\nretry: 10\ndata: "),
+		"lines too many": "\n\n" + strings.ReplaceAll(whole, "\n\n", "\n\n\n\n"),
 	} {
 		for _, size := range []int{1, 7, len(stream)} {
 			t.Run(fmt.Sprintf("%s in pieces of %d", name, size), func(t *testing.T) {
