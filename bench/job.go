@@ -60,10 +60,18 @@ type Contender struct {
 	// Unordered is set where the results of a step stand in the transcript as their
 	// calls ended, and not as the model asked. See [Script.AnyOrder].
 	Unordered bool
+	// Telemetry, if not nil, says that it is measured for what telemetry costs.
+	Telemetry *Telemetry
 	// Prepare builds, off the clock, what a program would build once. The
 	// returned Run may be called many times; to read its Outcome's counts, one
 	// call at a time.
 	Prepare func(Job) (Run, error)
+}
+
+// Telemetry says what a contender that records itself is compared with.
+type Telemetry struct {
+	Without string // the name of the same contender, not recording itself
+	ByHand  string // of one that is instrumented by hand to record the same; empty for those
 }
 
 // Run does the job once.

@@ -47,6 +47,18 @@ type agent struct {
 	tools  map[string]tool
 	before []hook
 	after  []hook
+	watch  Instrument // nil: nobody
+}
+
+// Instrument is told when the parts of a run begin and end, by a loop that somebody
+// has instrumented by hand. What it puts into a context is there when the part ends.
+type Instrument interface {
+	StartRun(ctx context.Context) context.Context
+	EndRun(ctx context.Context, messages int)
+	StartChat(ctx context.Context) context.Context
+	EndChat(ctx context.Context, messages int, finish string)
+	StartTool(ctx context.Context, tool string) context.Context
+	EndTool(ctx context.Context, call string, err error)
 }
 
 // run appends to the transcript until the model asks for nothing more. Several calls
@@ -79,7 +91,13 @@ func (a *agent) run(ctx context.Context, transcript []message) ([]message, error
 }
 
 func (a *agent) answer(ctx context.Context, c *toolCall) message {
+	if a.watch != nil {
+		ctx = a.watch.StartTool(ctx, c.Function.Name)
+	}
 	content, err := a.call(ctx, c)
+	if a.watch != nil {
+		a.watch.EndTool(ctx, c.ID, err)
+	}
 	if err != nil {
 		content = err.Error() // news for the model, not the end of the run
 	}

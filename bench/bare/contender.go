@@ -9,12 +9,25 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 )
 
-func prepare(job bench.Job) (bench.Run, error) {
+// Instrumented returns the loop with something around its parts.
+func Instrumented(name string, watch Instrument) bench.Contender {
+	return bench.Contender{
+		Name: name, Telemetry: &bench.Telemetry{Without: Contender().Name},
+		Prepare: func(job bench.Job) (bench.Run, error) { return build(job, watch) },
+	}
+}
+
+func prepare(job bench.Job) (bench.Run, error) { return build(job, nil) }
+
+func build(job bench.Job, watch Instrument) (bench.Run, error) {
 	script, err := bench.NewScript(job)
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{model: scripted{script}, tools: map[string]tool{bench.ToolName: add(script)}}
+	a := &agent{model: scripted{script}, tools: map[string]tool{bench.ToolName: add(script)}, watch: watch}
+	if watch != nil {
+		a.model = watched{a.model, watch}
+	}
 	for range job.HookPairs {
 		a.before = append(a.before, func(_ context.Context, c *toolCall) { script.Hook(c.Function.Name) })
 		a.after = append(a.after, func(_ context.Context, c *toolCall) { script.Hook(c.Function.Name) })
@@ -32,7 +45,13 @@ func prepare(job bench.Job) (bench.Run, error) {
 	asked := fromBench(input[job.History])
 
 	return func(ctx context.Context) (bench.Outcome, error) {
+		if watch != nil {
+			ctx = watch.StartRun(ctx)
+		}
 		transcript, err := a.run(ctx, append(past, asked))
+		if watch != nil {
+			watch.EndRun(ctx, len(transcript))
+		}
 		return script.Outcome(toBench(transcript)), err
 	}, nil
 }
@@ -54,6 +73,23 @@ func (m scripted) Chat(_ context.Context, transcript []message) (message, error)
 		calls[i] = toolCall{ID: id, Type: "function", Function: function{bench.ToolName, bench.Arguments}}
 	}
 	return message{Role: "assistant", ToolCalls: calls}, nil
+}
+
+// watched is a model that somebody looks at.
+type watched struct {
+	model model
+	watch Instrument
+}
+
+func (m watched) Chat(ctx context.Context, transcript []message) (message, error) {
+	ctx = m.watch.StartChat(ctx)
+	reply, err := m.model.Chat(ctx, transcript)
+	finish := "stop"
+	if len(reply.ToolCalls) > 0 {
+		finish = "tool_calls"
+	}
+	m.watch.EndChat(ctx, len(transcript), finish)
+	return reply, err
 }
 
 func add(script *bench.Script) tool {

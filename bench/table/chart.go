@@ -17,7 +17,7 @@ func (f Found) Chart() string {
 	var shown []Contender
 	least, most := math.Inf(1), 0.0
 	for _, c := range f.plan.Contenders {
-		if ns := f.time(c.Name, hundred); !c.Traced && ns > 0 {
+		if ns := f.time(c.Name, hundred); c.Telemetry == nil && ns > 0 {
 			shown = append(shown, c)
 			least, most = min(least, ns), max(most, ns)
 		}

@@ -107,11 +107,18 @@ func (m *markdown) traced() {
 	if len(traced) == 0 {
 		return
 	}
-	m.head("Telemetry", "A step at 100 steps. *More* is beside the same contender without it.",
-		"contender", "a step", "÷ "+m.first, "allocations", "bytes")
+	m.head("Telemetry", "A step at 100 steps, with OpenTelemetry. *More* is beside the same contender without it; "+
+		"*÷ by hand* is beside "+m.first+" with the same two spans a step, written by hand.",
+		"contender", "a step", "more", "÷ by hand", "allocations", "more")
 	for _, c := range traced {
-		m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), times(m.ratio(entry{c.Name, hundred}, entry{m.first, hundred})),
-			fmt.Sprintf("%.0f", m.allocations(c.Name, hundred)), size(m.bytes(c.Name, hundred)))
+		this, without := entry{c.Name, hundred}, entry{c.Telemetry.Without, hundred}
+		byHand := ""
+		if c.Telemetry.ByHand != "" {
+			byHand = times(m.ratio(this, entry{c.Telemetry.ByHand, hundred}))
+		}
+		m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), nanoseconds(m.more(this, without)), byHand,
+			fmt.Sprintf("%.0f", m.allocations(c.Name, hundred)),
+			fmt.Sprintf("%.0f", m.allocations(c.Name, hundred)-m.allocations(c.Telemetry.Without, hundred)))
 	}
 }
 
@@ -119,7 +126,7 @@ func (m *markdown) traced() {
 func (m *markdown) contenders(traced bool) []Contender {
 	var some []Contender
 	for _, c := range m.plan.Contenders {
-		if c.Traced == traced {
+		if (c.Telemetry != nil) == traced {
 			some = append(some, c)
 		}
 	}
@@ -132,11 +139,15 @@ func (m *markdown) head(title, text string, cells ...string) {
 	m.line(append([]string{"---"}, strings.Fields(strings.Repeat("---: ", len(cells)-1))...)...)
 }
 
-func (m *markdown) line(cells ...string) { m.text.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+func (m *markdown) line(cells ...string) {
+	m.text.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
 
 // nanoseconds prints a time in the unit that leaves two or three digits.
 func nanoseconds(ns float64) string {
 	switch {
+	case ns < 0:
+		return "−" + nanoseconds(-ns)
 	case ns < 1000:
 		return strconv.FormatFloat(ns, 'f', 0, 64) + " ns"
 	case ns < 10_000:

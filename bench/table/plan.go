@@ -25,9 +25,6 @@ type Contender struct {
 	// Measure and Blocked are as in package bench.
 	Measure func(ctx context.Context, job bench.Job, atLeast time.Duration) (bench.Sample, error)
 	Blocked func(ctx context.Context, job bench.Job, runs int) (bench.Held, error)
-	// Traced is set for those who are measured for what telemetry costs and for
-	// nothing else.
-	Traced bool
 }
 
 // Plan says what is measured and how thoroughly.
@@ -85,6 +82,9 @@ func (p Plan) Measure(ctx context.Context) (Found, error) {
 	}
 	out := Found{plan: p, blocked: map[string]bench.Held{}}
 	for _, c := range p.Contenders {
+		if c.Telemetry != nil {
+			continue
+		}
 		held, err := c.Blocked(ctx, bench.Job{Steps: 1}, p.Blocked)
 		if err != nil {
 			return Found{}, err
@@ -116,7 +116,7 @@ func (p Plan) round(ctx context.Context, spent map[entry]time.Duration, roundsLe
 			took := spent[entry{c.Name, j}]
 			done := p.Rounds - roundsLeft
 			tired := done > 0 && took+took/time.Duration(done) > p.Patience
-			if (j.Pairs > 0 && c.NoHooks != "") || (c.Traced && j != hundred) || tired {
+			if (j.Pairs > 0 && c.NoHooks != "") || (c.Telemetry != nil && j != hundred) || tired {
 				continue
 			}
 			order = append(order, measurement{c, j})

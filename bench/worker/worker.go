@@ -24,6 +24,7 @@ type About struct {
 	NoHooks   string
 	AtOnce    int
 	Unordered bool
+	Telemetry *bench.Telemetry
 }
 
 // Main is the main function of a program that measures these contenders.
@@ -83,7 +84,7 @@ func list(contenders []bench.Contender) []About {
 	}
 	all := make([]About, len(contenders))
 	for i, c := range contenders {
-		all[i] = About{c.Name, c.Module, versions[c.Module], c.NoHooks, c.AtOnce, c.Unordered}
+		all[i] = About{c.Name, c.Module, versions[c.Module], c.NoHooks, c.AtOnce, c.Unordered, c.Telemetry}
 	}
 	return all
 }

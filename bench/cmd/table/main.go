@@ -63,8 +63,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	return table.WriteBetweenMarkers(filepath.Join(*dir, "README.md"), found.Markdown(plan.Here()))
 }
 
-// build makes the programs, and asks each who is in it. Those whose name says more
-// than one word with "spans" or "telemetry" are measured for telemetry alone.
+// build makes the programs, and asks each who is in it.
 func build(ctx context.Context, names []string, progress io.Writer) (all []table.Contender, clean func(), err error) {
 	bin, err := os.MkdirTemp("", "grapnel-bench-")
 	if err != nil {
@@ -87,4 +86,3 @@ func build(ctx context.Context, names []string, progress io.Writer) (all []table
 	}
 	return all, clean, nil
 }
-

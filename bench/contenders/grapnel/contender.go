@@ -1,5 +1,6 @@
 // Command grapnel is the framework itself among the contenders, put together the
-// way its README does it: a builder, a typed tool with a schema, hooks.
+// way its README does it: a builder, a typed tool with a schema, hooks. Telemetry is
+// on, as it is without asking, and has nowhere to go; variants of it record.
 package main
 
 import (
@@ -18,14 +19,18 @@ import (
 )
 
 // contender is grapnel.
-func contender() bench.Contender { return bench.Contender{Name: "grapnel", Prepare: prepare} }
+func contender() bench.Contender {
+	return bench.Contender{
+		Name: "grapnel", Prepare: func(job bench.Job) (bench.Run, error) { return prepare(job, capability.UseTelemetry{}) },
+	}
+}
 
 type sum struct {
 	A int `json:"a" jsonschema:"one number"`
 	B int `json:"b" jsonschema:"another"`
 }
 
-func prepare(job bench.Job) (bench.Run, error) {
+func prepare(job bench.Job, telemetry capability.UseTelemetry) (bench.Run, error) {
 	script, err := bench.NewScript(job)
 	if err != nil {
 		return nil, err
@@ -49,7 +54,7 @@ func prepare(job bench.Job) (bench.Run, error) {
 		WithName("bench").
 		WithDriver(scripted{script}).
 		WithParallel(job.Calls).
-		With(capability.UseTools(add), capability.UseHooks(pairs...)).
+		With(capability.UseTools(add), capability.UseHooks(pairs...), telemetry).
 		Build().Get()
 	if err != nil {
 		return nil, err

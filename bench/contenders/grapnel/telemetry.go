@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	nometric "go.opentelemetry.io/otel/metric/noop"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/grapnel-go/grapnel/bench"
+	"github.com/grapnel-go/grapnel/bench/bare"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/telemetry"
+)
+
+// contenders are grapnel, and for the table of telemetry variants of it and of the
+// bare loop.
+func contenders() []bench.Contender {
+	off := capability.UseTelemetry{Off: true}
+	return []bench.Contender{
+		contender(),
+		variant("grapnel, off", "", off),
+		byHand("bare, no-op", noop.NewTracerProvider()),
+		variant("grapnel, no-op", "bare, no-op", capability.UseTelemetry{
+			Tracers: noop.NewTracerProvider(), Meters: nometric.NewMeterProvider(),
+		}),
+		byHand("bare, not sampled", notSampled()),
+		variant("grapnel, not sampled", "bare, not sampled", capability.UseTelemetry{Tracers: notSampled()}),
+		byHand("bare, recording", recording(ended{})),
+		variant("grapnel, recording", "bare, recording", capability.UseTelemetry{Tracers: recording(ended{})}),
+	}
+}
+
+func variant(name, byHand string, u capability.UseTelemetry) bench.Contender {
+	return bench.Contender{
+		Name: name, Telemetry: &bench.Telemetry{Without: "grapnel, off", ByHand: byHand},
+		Prepare: func(job bench.Job) (bench.Run, error) { return prepare(job, u) },
+	}
+}
+
+func byHand(name string, tracers trace.TracerProvider) bench.Contender {
+	return bare.Instrumented(name, spans{tracers.Tracer("github.com/grapnel-go/grapnel/bench")})
+}
+
+func notSampled() trace.TracerProvider {
+	return sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
+}
+
+// recording makes every span and hands it to the processor when it ends: what is
+// sent, and how, is the program's choice and the same for all.
+func recording(p sdktrace.SpanProcessor) trace.TracerProvider {
+	return sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(p))
+}
+
+// ended takes spans and drops them.
+type ended struct{}
+
+func (ended) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+func (ended) OnEnd(sdktrace.ReadOnlySpan)                     {}
+func (ended) Shutdown(context.Context) error                  { return nil }
+func (ended) ForceFlush(context.Context) error                { return nil }
+
+// spans are those of package telemetry, with the same attributes, as one would write
+// them into the loop.
+type spans struct{ tracer trace.Tracer }
+
+var (
+	startRun = []trace.SpanStartOption{trace.WithAttributes(
+		telemetry.KeyOperation.String("invoke_agent"), telemetry.KeyAgentName.String("bench"))}
+	startChat = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		telemetry.KeyOperation.String("chat"), telemetry.KeyProvider.String(telemetry.Other))}
+	startTool = []trace.SpanStartOption{trace.WithAttributes(
+		telemetry.KeyOperation.String("execute_tool"), telemetry.KeyToolName.String(bench.ToolName),
+		telemetry.KeyToolType.String("function"), telemetry.KeyAgentName.String("bench"))}
+	finished = map[string]attribute.KeyValue{
+		"stop":       telemetry.KeyFinishReasons.StringSlice([]string{"stop"}),
+		"tool_calls": telemetry.KeyFinishReasons.StringSlice([]string{"tool_calls"}),
+	}
+)
+
+func (s spans) StartRun(ctx context.Context) context.Context {
+	ctx, _ = s.tracer.Start(ctx, "invoke_agent bench", startRun...)
+	return ctx
+}
+
+func (s spans) EndRun(ctx context.Context, messages int) {
+	span := trace.SpanFromContext(ctx)
+	if span.IsRecording() {
+		span.SetAttributes(telemetry.KeyStatus.String("done"), telemetry.KeySteps.Int(messages/2))
+	}
+	span.End()
+}
+
+func (s spans) StartChat(ctx context.Context) context.Context {
+	ctx, _ = s.tracer.Start(ctx, "chat", startChat...)
+	return ctx
+}
+
+func (s spans) EndChat(ctx context.Context, messages int, finish string) {
+	span := trace.SpanFromContext(ctx)
+	if span.IsRecording() {
+		span.SetAttributes(telemetry.KeyConversation.String("bench"), telemetry.KeyStep.Int(messages/2), finished[finish])
+	}
+	span.End()
+}
+
+func (s spans) StartTool(ctx context.Context, _ string) context.Context {
+	ctx, _ = s.tracer.Start(ctx, "execute_tool "+bench.ToolName, startTool...)
+	return ctx
+}
+
+func (s spans) EndTool(ctx context.Context, call string, err error) {
+	span := trace.SpanFromContext(ctx)
+	if span.IsRecording() {
+		span.SetAttributes(telemetry.KeyToolCallID.String(call), telemetry.KeyOutcome.String("executed"), telemetry.KeyAttempts.Int(1))
+		if err != nil {
+			span.RecordError(err)
+		}
+	}
+	span.End()
+}
