@@ -42,6 +42,15 @@ func TestAListenerHearsWhatMiddlewareEmits(t *testing.T) {
 	assert.Equal(t, []agent.Event{said{"asked"}}, heard.Events(), "nothing of the loop's own")
 }
 
+func TestSeveralListenersAreTold(t *testing.T) {
+	first, second := agenttest.Record(), agenttest.Record()
+	a := build(t, agent.Config{Driver: agent.DriverFunc(emitting), AroundRun: []agent.Processor{listening(first), listening(second)}})
+	_, err := a.Run(t.Context(), agent.NewState(), agent.UserText("hello")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, []agent.Event{said{"asked"}}, first.Events())
+	assert.Equal(t, []agent.Event{said{"asked"}}, second.Events())
+}
+
 func TestListenerAndObserverAreBothTold(t *testing.T) {
 	heard, seen := agenttest.Record(), agenttest.Record()
 	a := build(t, agent.Config{Driver: agent.DriverFunc(emitting), Observer: seen, AroundRun: []agent.Processor{listening(heard)}})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"go.opentelemetry.io/otel/trace"
 
@@ -16,13 +17,15 @@ import (
 // for each turn, from before the hooks see the request until they have let the
 // reply out.
 func (t *Telemetry) WrapDriver(inner agent.Driver) agent.Driver {
-	return outer{t, inner, targetOf(agent.FeaturesOf(inner).OrEmpty())}
+	return outer{t, inner, targetOf(inner)}
 }
 
 // WrapModel is the inner wrapper around the driver, inside of the hooks: it sees
 // what the model is asked and what it answers, and measures that.
 func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
-	return asking{t, inner, targetOf(agent.FeaturesOf(inner).OrEmpty())}
+	f, described := agent.FeaturesOf(inner).Get()
+	_, streamer := inner.(agent.Streamer)
+	return asking{t, inner, targetOf(inner), lo.Ternary(described, f.Streaming, streamer)}
 }
 
 // turn is a turn of the model under way. The inner wrapper finds it in the run, so
@@ -65,7 +68,7 @@ func (d outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if r == nil || !r.recording {
 		return d.inner.Next(ctx, s)
 	}
-	ctx, span := d.begin(ctx, r, s, false)
+	ctx, span := d.begin(ctx, r, s)
 	defer r.over(span)
 	result := d.inner.Next(ctx, s)
 	r.answered(ctx, span, result)
@@ -78,16 +81,15 @@ func (d outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)
 	if r == nil || !r.recording {
 		return agent.Stream(ctx, d.inner, s, emit)
 	}
-	ctx, span := d.begin(ctx, r, s, true)
+	ctx, span := d.begin(ctx, r, s)
 	defer r.over(span)
 	result := agent.Stream(ctx, d.inner, s, emit)
 	r.answered(ctx, span, result)
 	return result
 }
 
-func (d outer) begin(ctx context.Context, r *run, s agent.State, stream bool) (context.Context, trace.Span) {
+func (d outer) begin(ctx context.Context, r *run, s agent.State) (context.Context, trace.Span) {
 	to := d.target.named(s.Request().Model)
-	to.stream = stream
 	begun := d.t.spans.chat(to)
 	ctx, span := d.t.tracer.Start(ctx, begun.name, begun.options...)
 	r.mu.Lock()
@@ -137,9 +139,10 @@ func turnFailure(ctx context.Context, err error) string {
 
 // asking is the inner wrapper.
 type asking struct {
-	t      *Telemetry
-	inner  agent.Driver
-	target target
+	t       *Telemetry
+	inner   agent.Driver
+	target  target
+	streams bool
 }
 
 var (
@@ -170,7 +173,7 @@ func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta
 	var first time.Duration
 	began := time.Now()
 	result := agent.Stream(ctx, d.inner, s, func(delta agent.Delta) {
-		if first == 0 {
+		if first == 0 && d.streams { // else it comes whole, at the end
 			first = max(time.Since(began), 1)
 		}
 		emit(delta)
@@ -219,6 +222,7 @@ func (d asking) asked(ctx context.Context, r *run, s agent.State, result mo.Resu
 	}
 	a.usage(reply.Usage)
 	if first > 0 {
+		a.add(KeyRequestStream.Bool(true))
 		a.add(KeyFirstChunk.Float64(first.Seconds()))
 	}
 	if d.t.content {

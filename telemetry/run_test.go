@@ -189,6 +189,20 @@ func TestTimeToFirstChunk(t *testing.T) {
 	})
 }
 
+// A reply that comes whole has no first chunk, whoever listens.
+func TestAModelThatCannotStream(t *testing.T) {
+	s := newSink(t)
+	whole := agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
+		return agent.Step{Message: agent.Assistant("hello")}, nil
+	})
+	a := builder.New().WithName("helper").WithDriver(whole).With(s.use()).Build().MustGet()
+	for _, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("go")) {
+		require.NoError(t, err)
+	}
+	assert.Empty(t, get(s.span(t, "chat"), "gen_ai.response.time_to_first_chunk"))
+	assert.Empty(t, get(s.span(t, "chat"), "gen_ai.request.stream"))
+}
+
 // slowly is a model that begins to speak after two seconds and ends after five.
 type slowly struct{}
 

@@ -54,12 +54,12 @@ func (b *spans) agent(name string) *beginning {
 type target struct {
 	provider, model, server string
 
-	port   int
-	stream bool
+	port int
 }
 
 // targetOf is who a driver asks when a request names no other model.
-func targetOf(f agent.Features) target {
+func targetOf(d agent.Driver) target {
+	f := agent.FeaturesOf(d).OrEmpty()
 	t := target{provider: f.Provider, model: f.Model}
 	if t.provider == "" {
 		t.provider = Other
@@ -90,9 +90,6 @@ func (b *spans) chat(t target) *beginning {
 		}
 		if t.server != "" {
 			attributes = append(attributes, KeyServerPort.Int(t.port))
-		}
-		if t.stream {
-			attributes = append(attributes, KeyRequestStream.Bool(true))
 		}
 		return begin(titled(OperationChat, t.model), trace.SpanKindClient, attributes...)
 	})
