@@ -65,10 +65,17 @@ func (v *view) note(text string) {
 }
 
 // answer writes the final answer to standard output, unless it is a terminal on
-// which the timeline has just shown it.
+// which the timeline has just shown it. Of events it is an error that not all of them
+// could be written.
 func (v *view) answer(text string) error {
+	if v.events != nil {
+		if err := v.events.Err(); err != nil {
+			return fmt.Errorf("writing the events: %w", err)
+		}
+		return nil
+	}
 	terminal := term.IsTerminal(int(v.std.out.Fd()))
-	if v.events != nil || terminal && v.show != nil && term.IsTerminal(int(v.std.err.Fd())) {
+	if terminal && v.show != nil && term.IsTerminal(int(v.std.err.Fd())) {
 		return nil
 	}
 	if terminal {
