@@ -24,7 +24,8 @@ const patience = 30 * time.Second
 type program struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	keys *os.File // its terminal; nil without one
+	keys *os.File      // its terminal; nil without one
+	gone chan struct{} // closed when all that came from the terminal was read
 
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -64,7 +65,13 @@ func (p *program) signal(s syscall.Signal) {
 func (p *program) code() int {
 	p.t.Helper()
 	ended := make(chan struct{})
-	go func() { _ = p.cmd.Wait(); close(ended) }()
+	go func() {
+		defer close(ended)
+		_ = p.cmd.Wait()
+		if p.gone != nil {
+			<-p.gone
+		}
+	}()
 	select {
 	case <-ended:
 	case <-time.After(patience):
@@ -101,10 +108,18 @@ func atTerminal(t *testing.T, s *service, args ...string) *program {
 	for name, text := range map[string]string{"ask.yaml": "tools: [shell]\nhooks:\n  - ask: {tools: [bash], reason: it makes files}\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(p.cmd.Dir, name), []byte(text), 0o600))
 	}
+	p.atTerminal()
+	return p
+}
+
+// atTerminal starts it at a terminal.
+func (p *program) atTerminal() {
+	p.t.Helper()
 	keys, err := pty.StartWithSize(p.cmd, &pty.Winsize{Rows: 40, Cols: 60})
-	require.NoError(t, err)
-	p.keys = keys
+	require.NoError(p.t, err)
+	p.keys, p.gone = keys, make(chan struct{})
 	go func() {
+		defer close(p.gone)
 		buffer := make([]byte, 4096)
 		for {
 			n, err := keys.Read(buffer)
@@ -114,8 +129,7 @@ func atTerminal(t *testing.T, s *service, args ...string) *program {
 			}
 		}
 	}()
-	t.Cleanup(func() { _ = keys.Close() })
-	return p
+	p.t.Cleanup(func() { _ = keys.Close() })
 }
 
 func modelOf(t *testing.T, turns string) *service {
@@ -147,6 +161,7 @@ func TestCtrlCEndsARun(t *testing.T) {
 	}{
 		"SIGINT":  {syscall.SIGINT, 130, "cancelled: in step 1, interrupted by Ctrl-C"},
 		"SIGTERM": {syscall.SIGTERM, 143, "cancelled: in step 1, ended by SIGTERM"},
+		"SIGHUP":  {syscall.SIGHUP, 129, "cancelled: in step 1, ended by SIGHUP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := modelOf(t, `{"hang": true}`)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -84,7 +84,7 @@ func chat(ctx context.Context, file *agentfile.File, in *input, v *view) error {
 		v.note("Say something; /help says what else there is, /quit ends.")
 	}
 	for {
-		text, err := c.next()
+		text, err := c.next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return c.exit()
@@ -129,8 +129,8 @@ func (c *conversation) exit() error {
 
 // next is what the user wants to say to the agent; commands are seen to here. It is
 // io.EOF when the conversation is over.
-func (c *conversation) next() (string, error) {
-	release := exitOnSignal(c.in.restore)
+func (c *conversation) next(ctx context.Context) (string, error) {
+	release := exitOnSignal(func() { c.in.restore(); c.end(ctx) }, c.in.restore)
 	defer release()
 	for {
 		text, err := c.in.line("> ")
@@ -214,7 +214,7 @@ func (c *conversation) said(ctx context.Context, final agent.State, err error) e
 			return err
 		}
 	}
-	if by, ok := errors.AsType[*signalError](cause); ok && (by.Signal == syscall.SIGTERM || c.in.terminal == nil) {
+	if by, ok := errors.AsType[*signalError](cause); ok && (by.Signal != os.Interrupt || c.in.terminal == nil) {
 		return &exitError{by.code()}
 	}
 	if c.in.terminal != nil {

@@ -16,18 +16,19 @@ const (
 	exitStopped     = 3
 	exitDenied      = 4
 	exitRejected    = 5
-	exitInterrupted = 130 // 128 and the number of the signal, as shells have it
+	exitHungUp      = 129 // 128 and the number of the signal, as shells have it
+	exitInterrupted = 130
 	exitTerminated  = 143
 )
 
 const exitHelp = `Exit codes:
   0    done: the model gave its answer
-  1    failed: an error ended the run
+  1    failed: an error ended the run, or its answer could not be written
   2    the command, the agent file or the environment is wrong; no run began
   3    stopped: by a guard (steps, tokens, cost, time), a hook or a criterion
   4    denied: a hook did not let the input in
   5    a person was asked and said no
-  130  interrupted with Ctrl-C; 143 for SIGTERM`
+  130  interrupted with Ctrl-C; 143 for SIGTERM, 129 for SIGHUP`
 
 // usageError is a mistake of whoever called: no run began.
 type usageError struct{ err error }
@@ -44,15 +45,21 @@ func (e *exitError) Error() string { return "" }
 type signalError struct{ os.Signal }
 
 func (e *signalError) Error() string {
-	if e.Signal == os.Interrupt {
+	switch e.Signal {
+	case os.Interrupt:
 		return "interrupted by Ctrl-C"
+	case syscall.SIGHUP:
+		return "ended by SIGHUP: the terminal is gone"
 	}
 	return "ended by SIGTERM"
 }
 
 func (e *signalError) code() int {
-	if e.Signal == syscall.SIGTERM {
+	switch e.Signal {
+	case syscall.SIGTERM:
 		return exitTerminated
+	case syscall.SIGHUP:
+		return exitHungUp
 	}
 	return exitInterrupted
 }

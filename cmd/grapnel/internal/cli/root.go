@@ -27,6 +27,7 @@ type streams struct {
 // returns its exit code.
 func Main(args []string) int {
 	_ = shell.Conceal() // Linux only; docs/agent-file.md says so
+	surviveBrokenPipes()
 	std := streams{os.Stdin, os.Stdout, os.Stderr}
 	root := newRoot(std)
 	root.SetArgs(args)
