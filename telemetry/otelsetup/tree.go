@@ -1,0 +1,137 @@
+package otelsetup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/samber/lo"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/telemetry"
+)
+
+// maxTree is how many spans a tree keeps; what comes on top is counted.
+const maxTree = 100_000
+
+// Tree keeps the spans that have ended, to be shown to a person when the program is
+// done: what happened, how long it took, who decided and why. Give it to Config.Spans.
+// The zero Tree is empty. It is safe for concurrent use.
+type Tree struct {
+	mu      sync.Mutex
+	spans   []sdktrace.ReadOnlySpan
+	dropped int
+}
+
+var _ sdktrace.SpanProcessor = (*Tree)(nil)
+
+// OnStart does nothing.
+func (*Tree) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+
+// OnEnd keeps the span.
+func (t *Tree) OnEnd(s sdktrace.ReadOnlySpan) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.spans) >= maxTree {
+		t.dropped++
+		return
+	}
+	t.spans = append(t.spans, s)
+}
+
+// ForceFlush does nothing.
+func (*Tree) ForceFlush(context.Context) error { return nil }
+
+// Shutdown does nothing: what was kept can still be shown.
+func (*Tree) Shutdown(context.Context) error { return nil }
+
+// WriteTo writes the spans, a line each, those that began later below those that
+// began sooner. It can be called at any time.
+func (t *Tree) WriteTo(w io.Writer) (int64, error) {
+	t.mu.Lock()
+	all, dropped := slices.Clone(t.spans), t.dropped
+	t.mu.Unlock()
+	slices.SortStableFunc(all, func(a, b sdktrace.ReadOnlySpan) int {
+		return cmp.Or(a.StartTime().Compare(b.StartTime()), a.EndTime().Compare(b.EndTime()))
+	})
+	there := lo.SliceToMap(all, func(s sdktrace.ReadOnlySpan) (trace.SpanID, bool) { return s.SpanContext().SpanID(), true })
+	below := lo.GroupBy(all, func(s sdktrace.ReadOnlySpan) trace.SpanID {
+		return lo.Ternary(there[s.Parent().SpanID()], s.Parent().SpanID(), trace.SpanID{})
+	})
+	var b strings.Builder
+	branch(&b, below, trace.SpanID{}, "", true)
+	if dropped > 0 {
+		fmt.Fprintf(&b, "… and %d more\n", dropped)
+	}
+	n, err := io.WriteString(w, b.String())
+	return int64(n), err
+}
+
+// branch writes what stands below a span.
+func branch(b *strings.Builder, below map[trace.SpanID][]sdktrace.ReadOnlySpan, id trace.SpanID, indent string, root bool) {
+	for i, s := range below[id] {
+		last := i == len(below[id])-1
+		twig, more := lo.Ternary(last, "└─ ", "├─ "), lo.Ternary(last, "   ", "│  ")
+		if root {
+			twig, more = "", ""
+		}
+		fmt.Fprintf(b, "%s%s%s  %s", indent, twig, s.Name(), rounded(s.EndTime().Sub(s.StartTime())))
+		if text := told(s); text != "" {
+			fmt.Fprintf(b, "  %s", text)
+		}
+		b.WriteByte('\n')
+		branch(b, below, s.SpanContext().SpanID(), indent+more, false)
+	}
+}
+
+// rounded is a duration in three digits.
+func rounded(d time.Duration) time.Duration {
+	for unit := time.Duration(1); ; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}
+
+// told is what a span says, in words.
+func told(s sdktrace.ReadOnlySpan) string {
+	set := attribute.NewSet(s.Attributes()...)
+	has := func(key attribute.Key) string {
+		v, _ := set.Value(key)
+		return lo.Ternary(set.HasValue(key), v.Emit(), "")
+	}
+	with := func(before string, keys ...attribute.Key) string {
+		values := lo.Compact(lo.Map(keys, func(k attribute.Key, _ int) string { return has(k) }))
+		return lo.Ternary(len(values) > 0, before+strings.Join(values, " "), "")
+	}
+	parts := []string{
+		with("", telemetry.KeyStatus), with("", telemetry.KeyOutcome),
+		lo.Ternary(has(telemetry.KeyHookOutcome) == "complete" || has(telemetry.KeyHookOutcome) == "blocked", "", with("", telemetry.KeyHookOutcome)),
+		with("", telemetry.KeyDecision),
+		with("by ", telemetry.KeyWinner), with("by ", telemetry.KeyStopSource),
+		lo.Ternary(has(telemetry.KeyRewritten) != "", "rewritten", ""), with("result replaced by ", telemetry.KeyResultBy),
+	}
+	why := lo.Uniq(lo.Compact([]string{has(telemetry.KeyStopReason), has(telemetry.KeyReasonCode), has(telemetry.KeyHookReasonCode), has(telemetry.KeyFailMode)}))
+	if len(why) > 0 {
+		parts = append(parts, "("+strings.Join(why, ", ")+")")
+	}
+	if in, out := has(telemetry.KeyInputTokens), has(telemetry.KeyOutputTokens); in+out != "" {
+		parts = append(parts, cmp.Or(in, "0")+" → "+cmp.Or(out, "0")+" tokens")
+	}
+	reason := has(telemetry.KeyReason)
+	if s.Status().Code == codes.Error {
+		parts = append(parts, "ERROR", lo.Ternary(reason == "", s.Status().Description, ""))
+	}
+	if reason != "" {
+		parts = append(parts, fmt.Sprintf("%q", reason))
+	}
+	return strings.Join(lo.Compact(parts), " ")
+}
