@@ -1,6 +1,7 @@
 package agentfile
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -14,6 +15,7 @@ type decoder struct {
 	name     string
 	lines    []string
 	problems []Problem
+	hidden   map[int]int // by line, from which column on it may be a secret
 }
 
 // scalar is a type that reads itself from one word. The error says what is
@@ -37,6 +39,24 @@ func (d *decoder) at(p Position, width int, format string, args ...any) {
 	d.problems = append(d.problems, Problem{
 		File: d.name, Position: p, Text: fmt.Sprintf(format, args...), Source: d.line(p.Line), Width: width,
 	})
+}
+
+// hide keeps what a node says out of what is told of its line.
+func (d *decoder) hide(n *yaml.Node) {
+	if from, already := d.hidden[n.Line]; !already || n.Column < from {
+		d.hidden[n.Line] = n.Column
+	}
+}
+
+// told is the problems in the order of the file, without what may be a secret.
+func (d *decoder) told() []Problem {
+	for i, p := range d.problems {
+		if from, hidden := d.hidden[p.Line]; hidden {
+			runes := []rune(p.Source)
+			d.problems[i].Source = string(runes[:min(from-1, len(runes))]) + "…"
+		}
+	}
+	return sorted(d.problems)
 }
 
 // wrong reports a problem with a node.
@@ -117,7 +137,13 @@ func (d *decoder) scalar(n *yaml.Node, into scalar) {
 		d.wrong(n, "%v, got %s", into.Set(""), shown(n))
 		return
 	}
-	if err := into.Set(n.Value); err != nil {
+	err := into.Set(n.Value)
+	if _, secret := errors.AsType[*secretError](err); secret {
+		d.hide(n)
+		d.wrong(n, "%v", err)
+		return
+	}
+	if err != nil {
 		d.wrong(n, "%v, got %s", err, shown(n))
 	}
 }
@@ -136,7 +162,13 @@ func (d *decoder) text(n *yaml.Node) (string, bool) {
 
 func (d *decoder) list(n *yaml.Node, into reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.wrong(n, "expected a list, such as [a, b], got %s", shown(n))
+		switch reflect.New(into.Type().Elem()).Interface().(type) {
+		case *EnvName, *EnvPattern: // values, where names are wanted
+			d.hide(n)
+			d.wrong(n, "expected a list of names of variables of the environment, such as [GITHUB_TOKEN], never their values")
+		default:
+			d.wrong(n, "expected a list, such as [a, b], got %s", shown(n))
+		}
 		return
 	}
 	if len(n.Content) == 0 {
@@ -190,7 +222,11 @@ func (d *decoder) mapping(n *yaml.Node, into reflect.Value) {
 		given[e.key.Value] = true
 		field, known := fields[e.key.Value]
 		if !known {
-			d.wrong(e.key, "%s%s", unknown("key", e.key.Value, lo.Keys(fields)), secretAdvice(e.key.Value))
+			advice := secretAdvice(e.key.Value)
+			if advice != "" {
+				d.hide(e.value)
+			}
+			d.wrong(e.key, "%s%s", unknown("key", e.key.Value, lo.Keys(fields)), advice)
 			continue
 		}
 		d.value(e.value, field)
@@ -237,9 +273,10 @@ func requiredKeys(t reflect.Type) []string {
 // secretAdvice says where secrets belong, to somebody who looks for their place in
 // the file.
 func secretAdvice(key string) string {
-	for _, word := range []string{"key", "token", "secret", "password", "authorization", "credential"} {
+	for _, word := range []string{"key", "token", "secret", "password", "auth", "header", "credential"} {
 		if plain(key) != "tokens" && strings.Contains(plain(key), word) {
-			return "; secrets are never in an agent file: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY in the environment"
+			return "; secrets are never in an agent file: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY in the environment, " +
+				"or variables that api_key_env, or token_env and env of an MCP server, name"
 		}
 	}
 	return ""

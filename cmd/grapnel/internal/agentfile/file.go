@@ -1,6 +1,7 @@
 package agentfile
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -67,7 +68,7 @@ func Load(path string) (*File, error) {
 // Parse reads the text of an agent file. Path is what its errors call it; one that
 // ends in .json is read as JSON. What is wrong is an *Error.
 func Parse(path string, text []byte) (*File, error) {
-	d := &decoder{name: path}
+	d := &decoder{name: path, hidden: map[int]int{}}
 	if len(text) > maxBytes {
 		d.at(Position{}, 0, "the file is larger than a megabyte: that is no agent file")
 		return nil, &Error{d.problems}
@@ -76,6 +77,7 @@ func Parse(path string, text []byte) (*File, error) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		parse, lineEnd = d.parseJSON, jsonLineEnd
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	d.lines = lineEnd.Split(string(text), -1)
 	file := &File{path: path, lines: d.lines}
 	if root := parse(text); root != nil {
@@ -86,7 +88,7 @@ func Parse(path string, text []byte) (*File, error) {
 		d.at(Position{1, 1}, 0, "the file is empty: begin with the line model: openai/gpt-5-mini")
 	}
 	if len(d.problems) > 0 {
-		return nil, &Error{sorted(d.problems)}
+		return nil, &Error{d.told()}
 	}
 	return file, nil
 }

@@ -41,6 +41,12 @@ type (
 	EnvPattern string
 )
 
+// secretError is what was expected in the place of a text that may be a secret: the
+// text is not shown.
+type secretError struct{ expected string }
+
+func (e *secretError) Error() string { return e.expected }
+
 // Set reads a count.
 func (c *Count) Set(text string) error {
 	n, err := strconv.ParseInt(text, 10, 32)
@@ -124,7 +130,7 @@ func (v *URL) Set(text string) error {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return errors.New(expected)
 	case u.User != nil:
-		return errors.New(expected + ", without a name and password")
+		return &secretError{expected + ", without a name and password"}
 	}
 	*v = URL(text)
 	return nil
@@ -168,7 +174,7 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // Set reads the name of a variable.
 func (v *EnvName) Set(text string) error {
 	if !envName.MatchString(text) {
-		return errors.New("expected the name of a variable of the environment, such as GITHUB_TOKEN, never its value")
+		return &secretError{"expected the name of a variable of the environment, such as GITHUB_TOKEN, never its value"}
 	}
 	*v = EnvName(text)
 	return nil
@@ -179,7 +185,7 @@ var envPattern = regexp.MustCompile(`^[A-Za-z_*?\[][A-Za-z0-9_*?\[\]-]*$`)
 // Set reads the name of a variable, or a glob.
 func (v *EnvPattern) Set(text string) error {
 	if _, err := path.Match(text, ""); err != nil || !envPattern.MatchString(text) {
-		return errors.New("expected the name of a variable of the environment, such as GOPATH or GO*, never its value")
+		return &secretError{"expected the name of a variable of the environment, such as GOPATH or GO*, never its value"}
 	}
 	*v = EnvPattern(text)
 	return nil
