@@ -64,6 +64,9 @@ var (
 	noAsking     asking
 )
 
+// short is a count or an index of what a state holds, in half a word.
+func short(n int) int32 { return int32(n) } //nolint:gosec // nobody has two billion messages
+
 func (s State) read() *stateData {
 	if s.data == nil {
 		return &emptyState
@@ -334,7 +337,7 @@ func (s State) letIn() State {
 		return s
 	}
 	d = s.copied()
-	d.accepted = int32(d.messages.Len())
+	d.accepted = short(d.messages.Len())
 	return State{d}
 }
 
@@ -373,12 +376,12 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 		d.messages = d.messages.Append(messages...)
 		d.usage = d.usage.Plus(reply.Usage)
 	}
-	d.accepted = int32(d.messages.Len())
+	d.accepted = short(d.messages.Len())
 	if failed {
 		d.failures++
 	}
 	// Filled in place: a copy would cost as much as making it.
-	kept.index, kept.at = int32(d.steps.Len()-d.first), int32(at)
+	kept.index, kept.at = short(d.steps.Len()-d.first), short(at)
 	kept.message, kept.finish, kept.usage, kept.model, kept.id = reply.Message, reply.FinishReason, reply.Usage, reply.Model, reply.ID
 	kept.started, kept.took, kept.failure = momentOf(started), time.Since(started), failure
 	d.steps = d.steps.Append(StepRecord{kept})
@@ -396,7 +399,7 @@ func (s State) record(reply Step, results []*ToolResult, started time.Time, fail
 		}
 	}
 	if out.data != d { // messages that effects added are no input
-		out.data.accepted = int32(out.data.messages.Len())
+		out.data.accepted = short(out.data.messages.Len())
 	}
 	return out
 }

@@ -152,8 +152,8 @@ func (f *stateJSON) state() State {
 		frame: &frame{
 			session: f.Session, run: f.Run, status: f.Status, first: f.First, before: *cmp.Or(f.UsageBefore, &noUsage),
 		},
-		messages: plog.Of(messages...), accepted: int32(f.Accepted),
-		steps: plog.Of(steps...), failures: int32(f.Failures),
+		messages: plog.Of(messages...), accepted: short(f.Accepted),
+		steps: plog.Of(steps...), failures: short(f.Failures),
 		meta: f.Metadata.metadata(), usage: *cmp.Or(f.RunUsage, &noUsage), signal: f.Signal,
 	}}
 }
@@ -191,11 +191,11 @@ func (r *ToolResult) form() resultJSON {
 // they are views of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := newStep(len(f.Results))
-	b.index, b.started, b.took, b.failure = int32(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure
+	b.index, b.started, b.took, b.failure = short(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure
 	b.finish, b.usage, b.model, b.id = f.FinishReason, *cmp.Or(f.Usage, &Usage{}), f.Model, f.ID
 	if f.Message != nil {
 		at := *f.Message
-		b.at, b.message = int32(at), messages[at]
+		b.at, b.message = short(at), messages[at]
 		for i, call := range b.message.Calls() {
 			b.answers[i].result = f.Results[i].result(call, messages[at+1+i])
 			messages[at+1+i] = Message{&b.answers[i]}

@@ -72,7 +72,7 @@ func repair(ctx context.Context, out io.Writer, provider, model string, keep boo
 		return err
 	}
 	if !keep {
-		defer os.RemoveAll(above) //nolint:errcheck // nothing depends on it
+		defer os.RemoveAll(above)
 	}
 	job := Job{Dir: filepath.Join(above, "roman"), Secret: newSecret()}
 	if err := job.unpack(); err != nil {
@@ -163,7 +163,7 @@ func (j Job) Run(ctx context.Context, driver agent.Driver, show agent.Observer) 
 	if err != nil {
 		return agent.State{}, err
 	}
-	defer tree.Close() //nolint:errcheck // only read handles are left
+	defer tree.Close()
 	guards, err := j.hooks()
 	if err != nil {
 		return agent.State{}, err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -27,34 +26,27 @@ import (
 
 // A whole task with real parts: real tools and hooks on a real package, whoever plays the model.
 func TestRepair(t *testing.T) {
-	for name, play := range map[string]func(t *testing.T) (context.Context, agent.Driver, *modeltest.Endpoint){
-		"recorded": func(t *testing.T) (context.Context, agent.Driver, *modeltest.Endpoint) {
-			ctx, driver, err := driverOf(t.Context(), "recorded", "")
-			require.NoError(t, err)
-			return ctx, driver, nil
+	for name, driverAt := range map[string]func(url string) (agent.Driver, error){
+		"recorded": nil,
+		"openai": func(url string) (agent.Driver, error) {
+			return openai.New(openai.Config{Model: "gpt-4o", APIKey: modeltest.Key, BaseURL: url + "/v1"})
 		},
-		"openai": func(t *testing.T) (context.Context, agent.Driver, *modeltest.Endpoint) {
-			mock := modeltest.Mock(t, turns(t)...)
-			d, err := openai.New(openai.Config{Model: "gpt-4o", APIKey: modeltest.Key, BaseURL: mock.URL + "/v1"})
-			require.NoError(t, err)
-			return t.Context(), d, mock
+		"anthropic": func(url string) (agent.Driver, error) {
+			return anthropic.New(anthropic.Config{Model: "claude-sonnet-4-5", APIKey: modeltest.Key, BaseURL: url})
 		},
-		"anthropic": func(t *testing.T) (context.Context, agent.Driver, *modeltest.Endpoint) {
-			mock := modeltest.Mock(t, turns(t)...)
-			d, err := anthropic.New(anthropic.Config{Model: "claude-sonnet-4-5", APIKey: modeltest.Key, BaseURL: mock.URL})
-			require.NoError(t, err)
-			return t.Context(), d, mock
-		},
-		"gemini": func(t *testing.T) (context.Context, agent.Driver, *modeltest.Endpoint) {
-			mock := modeltest.Mock(t, turns(t)...)
-			d, err := gemini.New(gemini.Config{Model: "gemini-2.5-flash", APIKey: modeltest.Key, BaseURL: mock.URL})
-			require.NoError(t, err)
-			return t.Context(), d, mock
+		"gemini": func(url string) (agent.Driver, error) {
+			return gemini.New(gemini.Config{Model: "gemini-2.5-flash", APIKey: modeltest.Key, BaseURL: url})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parts.Command(t, "bash", "install bash")
-			ctx, driver, mock := play(t)
+			ctx, driver, err := driverOf(t.Context(), "recorded", "")
+			var mock *modeltest.Endpoint
+			if driverAt != nil {
+				mock = modeltest.Mock(t, turns(t)...)
+				driver, err = driverAt(mock.URL)
+			}
+			require.NoError(t, err)
 			var log bytes.Buffer
 			job := Job{Dir: filepath.Join(t.TempDir(), "roman"), Secret: newSecret(), Audit: &log}
 			require.NoError(t, job.unpack())
