@@ -23,7 +23,7 @@ func Missing(t testing.TB, how string) {
 
 // Root is the folder of the module.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
+	_, file, _, _ := runtime.Caller(0) //nolint:dogsled // the standard library's way to say where this file is
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
