@@ -28,7 +28,7 @@ func Bench(b *testing.B, contenders ...bench.Contender) {
 				continue
 			}
 			name := fmt.Sprintf("contender=%s/steps=%d/history=%d/pairs=%d/calls=%d",
-				strings.ReplaceAll(c.Name, " ", "_"), job.Steps, job.History, job.HookPairs, max(1, job.Calls))
+				strings.NewReplacer(", ", "-", " ", "-").Replace(c.Name), job.Steps, job.History, job.HookPairs, max(1, job.Calls))
 			b.Run(name, func(b *testing.B) { each(b, c, job) })
 		}
 	}

@@ -19,7 +19,7 @@ func (f Found) Benchstat() string {
 					continue
 				}
 				fmt.Fprintf(&b, "BenchmarkContender/contender=%s/steps=%d/history=%d/pairs=%d/calls=%d 1 %.1f ns/step %.1f allocs/step %.0f B/step\n",
-					strings.ReplaceAll(c.Name, " ", "_"), j.Steps, j.History, j.Pairs, max(1, j.Calls), s.Nanoseconds, s.Allocations, s.Bytes)
+					strings.NewReplacer(", ", "-", " ", "-").Replace(c.Name), j.Steps, j.History, j.Pairs, max(1, j.Calls), s.Nanoseconds, s.Allocations, s.Bytes)
 			}
 		}
 	}

@@ -1,5 +1,6 @@
-// Command eino enters the ReAct agent of github.com/cloudwego/eino. A hook pair
-// is one of its tool middlewares.
+// Command eino enters two agents of github.com/cloudwego/eino: the ReAct graph and
+// the chat model agent of its agent development kit. A hook pair is a middleware of
+// the tools node that both use.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/cloudwego/eino/adk"
 	"github.com/cloudwego/eino/components/model"
 	"github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/components/tool/utils"
@@ -19,14 +21,64 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 )
 
-// contender is eino's ReAct agent.
-func contender() bench.Contender {
-	return bench.Contender{
-		Name: "eino ReAct", Module: "github.com/cloudwego/eino", Prepare: prepare,
+// contenders are eino's two agents.
+func contenders() []bench.Contender {
+	const module = "github.com/cloudwego/eino"
+	return []bench.Contender{
+		{Name: "eino ReAct", Module: module, Prepare: prepared(reAct)},
+		{Name: "eino ADK", Module: module, Prepare: prepared(chatModelAgent)},
 	}
 }
 
-func prepare(job bench.Job) (bench.Run, error) {
+type (
+	// runner runs an agent to its answer, builder builds one.
+	runner  func(context.Context, []*schema.Message) (*schema.Message, error)
+	builder func(ctx context.Context, m *scripted, tools compose.ToolsNodeConfig, steps int) (runner, error)
+)
+
+func reAct(ctx context.Context, m *scripted, tools compose.ToolsNodeConfig, steps int) (runner, error) {
+	a, err := react.NewAgent(ctx, &react.AgentConfig{
+		ToolCallingModel: m, ToolsConfig: tools,
+		MaxStep: 2*steps + 2, // the model's turns and the tool's
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, input []*schema.Message) (*schema.Message, error) {
+		return a.Generate(ctx, input)
+	}, nil
+}
+
+func chatModelAgent(ctx context.Context, m *scripted, tools compose.ToolsNodeConfig, steps int) (runner, error) {
+	a, err := adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{
+		Name: "bench", Description: "adds numbers", Model: m,
+		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: tools}, MaxIterations: steps + 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := adk.NewRunner(ctx, adk.RunnerConfig{Agent: a})
+	return func(ctx context.Context, input []*schema.Message) (*schema.Message, error) {
+		var answer *schema.Message
+		for events := r.Run(ctx, input); ; {
+			event, more := events.Next()
+			switch {
+			case !more:
+				return answer, nil
+			case event.Err != nil:
+				return nil, event.Err
+			case event.Output != nil && event.Output.MessageOutput != nil:
+				answer = event.Output.MessageOutput.Message
+			}
+		}
+	}, nil
+}
+
+func prepared(build builder) func(bench.Job) (bench.Run, error) {
+	return func(job bench.Job) (bench.Run, error) { return prepare(job, build) }
+}
+
+func prepare(job bench.Job, build builder) (bench.Run, error) {
 	script, err := bench.NewScript(job)
 	if err != nil {
 		return nil, err
@@ -38,14 +90,10 @@ func prepare(job bench.Job) (bench.Run, error) {
 		return nil, fmt.Errorf("make tool %q: %w", bench.ToolName, err)
 	}
 	m := &scripted{script: script}
-	agent, err := react.NewAgent(context.Background(), &react.AgentConfig{
-		ToolCallingModel: m,
-		ToolsConfig: compose.ToolsNodeConfig{
-			Tools:               []tool.BaseTool{add},
-			ToolCallMiddlewares: slices.Repeat([]compose.ToolMiddleware{{Invokable: pair(script)}}, job.HookPairs),
-		},
-		MaxStep: 2*job.Steps + 2, // the model's turns and the tool's
-	})
+	run, err := build(context.Background(), m, compose.ToolsNodeConfig{
+		Tools:               []tool.BaseTool{add},
+		ToolCallMiddlewares: slices.Repeat([]compose.ToolMiddleware{{Invokable: pair(script)}}, job.HookPairs),
+	}, job.Steps)
 	if err != nil {
 		return nil, fmt.Errorf("build agent: %w", err)
 	}
@@ -55,7 +103,7 @@ func prepare(job bench.Job) (bench.Run, error) {
 	}
 
 	return func(ctx context.Context) (bench.Outcome, error) {
-		answer, err := agent.Generate(ctx, input)
+		answer, err := run(ctx, input)
 		if err != nil {
 			return bench.Outcome{}, fmt.Errorf("run agent: %w", err)
 		}

@@ -6,5 +6,5 @@ import (
 	"github.com/grapnel-go/grapnel/bench/benchtest"
 )
 
-func TestContender(t *testing.T)      { benchtest.Prove(t, contender()) }
-func BenchmarkContender(b *testing.B) { benchtest.Bench(b, contender()) }
+func TestContender(t *testing.T)      { benchtest.Prove(t, contenders()...) }
+func BenchmarkContender(b *testing.B) { benchtest.Bench(b, contenders()...) }

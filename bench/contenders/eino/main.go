@@ -2,4 +2,4 @@ package main
 
 import "github.com/grapnel-go/grapnel/bench/worker"
 
-func main() { worker.Main(contender()) }
+func main() { worker.Main(contenders()...) }
