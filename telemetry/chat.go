@@ -91,11 +91,11 @@ func (d outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)
 func (d outer) begin(ctx context.Context, r *run, s agent.State) (context.Context, trace.Span) {
 	to := d.target.named(s.Request().Model)
 	begun := d.t.spans.chat(to)
-	ctx, span := d.t.tracer.Start(ctx, begun.name, begun.options...)
+	ctx, span := d.t.tracer.Start(ctx, begun.name, begun.options...) //nolint:spancheck // over ends it
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turns = append(r.turns, turn{span, to.model})
-	return ctx, span
+	return ctx, span //nolint:spancheck // over ends it
 }
 
 // over ends the span of a turn.

@@ -93,7 +93,7 @@ func TestARealCollector(t *testing.T) {
 // listens.
 func collect(t *testing.T, binary, to string) (endpoint string, log *output) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
@@ -118,7 +118,7 @@ service:
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // the context of the test is done by then
 	require.Eventually(t, func() bool {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err == nil {
 			_ = conn.Close()
 		}

@@ -81,7 +81,7 @@ func instructions(text string) string {
 	return encoded([]part{{Type: "text", Content: text}})
 }
 
-func encoded(v any) string {
-	text, _ := json.Marshal(v) // texts in structs: there is no error
+func encoded[T []message | []part](list T) string {
+	text, _ := json.Marshal(list) //nolint:errchkjson // structs of texts
 	return string(text)
 }

@@ -65,7 +65,7 @@ func ExampleEnviron() {
 // So does a service that it asks.
 func ExampleTransport() {
 	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		fmt.Println(r.Header.Get("traceparent"))
+		fmt.Println(r.Header.Get("Traceparent"))
 	}))
 	defer service.Close()
 	ctx := trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ func (r *run) measureHook(ctx context.Context, h hooks.Event, failure string) {
 	}
 }
 
-// outcomeOf is the last word of the event's kind: complete, blocked …
+// outcomeOf is the last word of the event's kind, such as blocked.
 func outcomeOf(h hooks.Event) string { return strings.TrimPrefix(string(h.Kind), "hook.") }
 
 // hookSpan records what the hook did, once it is done: its span begins when it did.
@@ -116,7 +117,7 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 		mode = "detached"
 	}
 	begun := r.t.spans.hook(hookAt{string(h.Point), h.Hook, kind, mode})
-	inside, span := r.t.tracer.Start(ctx, begun.name, append(begun.options[:len(begun.options):len(begun.options)],
+	inside, span := r.t.tracer.Start(ctx, begun.name, append(slices.Clip(begun.options),
 		trace.WithTimestamp(now.Add(-h.Duration)))...)
 	a := someAttributes()
 	a.number(KeyHookOrder, int64(h.Order))

@@ -88,7 +88,7 @@ func (s *sink) all(name string) []tracetest.SpanStub {
 func get(s tracetest.SpanStub, key attribute.Key) string {
 	for _, kv := range s.Attributes {
 		if kv.Key == key {
-			return kv.Value.Emit()
+			return kv.Value.String()
 		}
 	}
 	return ""
@@ -138,7 +138,7 @@ func (s *sink) events() []string {
 	defer s.mu.Unlock()
 	return lo.Map(s.logs, func(r sdklog.Record, _ int) string {
 		has := map[attribute.Key]string{}
-		r.WalkAttributes(func(kv attribute.KeyValue) bool { has[kv.Key] = kv.Value.Emit(); return true })
+		r.WalkAttributes(func(kv attribute.KeyValue) bool { has[kv.Key] = kv.Value.String(); return true })
 		facts := lo.Compact(lo.Map([]attribute.Key{
 			telemetry.KeyHook, telemetry.KeyWinner, telemetry.KeyPoint, telemetry.KeyToolName, telemetry.KeyReasonCode, telemetry.KeyFailMode,
 			telemetry.KeyErrorType, telemetry.KeyStatus, telemetry.KeyStopReason, telemetry.KeyReason,
@@ -156,7 +156,7 @@ func (s *sink) metrics(t *testing.T) []string {
 	point := func(name, unit string, set attribute.Set, count any) {
 		facts := lo.Map(set.ToSlice(), func(kv attribute.KeyValue, _ int) string {
 			key := string(kv.Key)
-			return key[strings.LastIndexByte(key, '.')+1:] + "=" + kv.Value.Emit()
+			return key[strings.LastIndexByte(key, '.')+1:] + "=" + kv.Value.String()
 		})
 		out = append(out, fmt.Sprintf("%s [%s] {%s} %v", name, unit, strings.Join(facts, " "), count))
 	}
@@ -192,12 +192,12 @@ func (s *sink) everything(t *testing.T) string {
 	require.NoError(t, err)
 	b.Write(text)
 	for _, span := range s.spans.GetSpans() {
-		fmt.Fprintf(&b, "%v %v\n", span.Status, lo.Map(span.Attributes, func(kv attribute.KeyValue, _ int) string { return kv.Value.Emit() }))
+		fmt.Fprintf(&b, "%v %v\n", span.Status, lo.Map(span.Attributes, func(kv attribute.KeyValue, _ int) string { return kv.Value.String() }))
 	}
 	s.mu.Lock()
 	for _, r := range s.logs {
 		fmt.Fprintln(&b, r.EventName(), r.Body().String())
-		r.WalkAttributes(func(kv attribute.KeyValue) bool { fmt.Fprintln(&b, kv.Key, kv.Value.Emit()); return true })
+		r.WalkAttributes(func(kv attribute.KeyValue) bool { fmt.Fprintln(&b, kv.Key, kv.Value.String()); return true })
 	}
 	s.mu.Unlock()
 	return b.String() + strings.Join(s.metrics(t), "\n")

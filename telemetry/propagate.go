@@ -57,7 +57,7 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 type transport struct{ base http.RoundTripper }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header.Get("traceparent") == "" && trace.SpanContextFromContext(r.Context()).IsValid() {
+	if r.Header.Get("Traceparent") == "" && trace.SpanContextFromContext(r.Context()).IsValid() {
 		r = r.Clone(r.Context())
 		Headers(r.Context(), r.Header)
 	}

@@ -44,7 +44,7 @@ func TestFromEnviron(t *testing.T) {
 func TestTransport(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		got = append(got, r.Header.Get("traceparent")+" "+r.Header.Get("tracestate"))
+		got = append(got, r.Header.Get("Traceparent")+" "+r.Header.Get("Tracestate"))
 	}))
 	defer server.Close()
 	client := server.Client()
@@ -53,12 +53,12 @@ func TestTransport(t *testing.T) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
 		require.NoError(t, err)
 		if own != "" {
-			r.Header.Set("traceparent", own)
+			r.Header.Set("Traceparent", own)
 		}
 		response, err := client.Do(r)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
-		assert.Equal(t, own, r.Header.Get("traceparent"), "the caller's request stays as it is")
+		assert.Equal(t, own, r.Header.Get("Traceparent"), "the caller's request stays as it is")
 	}
 	send(within(t, trace.FlagsSampled), "")
 	send(within(t, 0), "")

@@ -122,7 +122,7 @@ type attributes struct{ list []attribute.KeyValue }
 
 var lists = sync.Pool{New: func() any { return &attributes{make([]attribute.KeyValue, 0, 24)} }}
 
-func someAttributes() *attributes { return lists.Get().(*attributes) }
+func someAttributes() *attributes { return lists.Get().(*attributes) } //nolint:forcetypeassert // nothing else is put in
 
 func (a *attributes) add(kv attribute.KeyValue) { a.list = append(a.list, kv) }
 

@@ -45,6 +45,9 @@ func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall)
 		r.calls = append(r.calls, call{})
 	}
 	inside, span := r.beginCall(ctx, c.Name)
+	if left := r.calls[c.Index].span; left != nil { // of a step that was tried and not gone through with
+		left.End()
+	}
 	r.calls[c.Index] = call{id: c.ID, span: span, outer: ctx, inner: inside}
 	result := x.inner.Prepare(inside, s, c)
 	if err := result.Error(); err != nil && span != nil {
@@ -60,7 +63,7 @@ func (r *run) beginCall(ctx context.Context, tool string) (context.Context, trac
 		return ctx, nil
 	}
 	begun := r.t.spans.tool(r.about.Agent, tool)
-	return r.t.tracer.Start(ctx, begun.name, begun.options...)
+	return r.t.tracer.Start(ctx, begun.name, begun.options...) //nolint:spancheck // Execute ends it
 }
 
 // Execute runs the tool, if it is to run, as part of the call's span.

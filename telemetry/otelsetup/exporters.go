@@ -20,7 +20,9 @@ import (
 )
 
 // signal is how the exporters of one signal are named and made.
-type signal[E interface{ Shutdown(context.Context) error }] struct {
+type signal[E interface {
+	Shutdown(ctx context.Context) error
+}] struct {
 	name    string // in variables
 	otlp    func(context.Context) (E, error)
 	console func(io.Writer) (E, error)
@@ -46,7 +48,9 @@ var (
 
 // exportersOf is the exporters that the environment wants of a signal, or none at
 // all and what is wrong.
-func exportersOf[E interface{ Shutdown(context.Context) error }](s *setup, of signal[E]) ([]E, error) {
+func exportersOf[E interface {
+	Shutdown(ctx context.Context) error
+}](s *setup, of signal[E]) ([]E, error) {
 	variable := "OTEL_" + of.name + "_EXPORTER"
 	names := words(os.Getenv(variable))
 	if len(names) == 0 && cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_"+of.name+"_ENDPOINT")) != "" {
@@ -94,6 +98,7 @@ func protocol(signal string) error {
 	case "", "http/protobuf":
 		return nil
 	default:
-		return fmt.Errorf("%s is %q: only http/protobuf is there: set it to that, and the endpoint to the collector's port for HTTP, mostly 4318", variable, name)
+		return fmt.Errorf("%s is %q: only http/protobuf is there: set it to that, and the endpoint to the collector's port for HTTP, "+
+			"mostly 4318", variable, name)
 	}
 }

@@ -128,7 +128,7 @@ func TestOTLP(t *testing.T) {
 	stop()
 	assert.Len(t, r.paths, 3, "an endpoint is enough for all three signals")
 	for _, path := range []string{"/v1/traces", "/v1/metrics", "/v1/logs"} {
-		assert.Equal(t, "k1", r.paths[path].Get("x-key"), path)
+		assert.Equal(t, "k1", r.paths[path].Get("X-Key"), path)
 		assert.Equal(t, "application/x-protobuf", r.paths[path].Get("Content-Type"), path)
 	}
 	assert.Contains(t, r.spans.String(), "a-span")
@@ -158,6 +158,7 @@ func TestNothingWasAskedFor(t *testing.T) {
 			stop := start(t, otelsetup.Config{})
 			_, span := otel.Tracer("test").Start(t.Context(), "a-span")
 			assert.False(t, span.IsRecording())
+			span.End()
 			stop()
 		})
 	}
@@ -219,6 +220,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 			assert.Nil(t, shutdown)
 			_, span := otel.Tracer("test").Start(t.Context(), "a-span")
 			assert.False(t, span.IsRecording(), "nothing is left behind")
+			span.End()
 		})
 	}
 }

@@ -106,7 +106,7 @@ func told(s sdktrace.ReadOnlySpan) string {
 	set := attribute.NewSet(s.Attributes()...)
 	has := func(key attribute.Key) string {
 		v, _ := set.Value(key)
-		return lo.Ternary(set.HasValue(key), v.Emit(), "")
+		return lo.Ternary(set.HasValue(key), v.String(), "")
 	}
 	with := func(before string, keys ...attribute.Key) string {
 		values := lo.Compact(lo.Map(keys, func(k attribute.Key, _ int) string { return has(k) }))
@@ -119,7 +119,9 @@ func told(s sdktrace.ReadOnlySpan) string {
 		with("by ", telemetry.KeyWinner), with("by ", telemetry.KeyStopSource),
 		lo.Ternary(has(telemetry.KeyRewritten) != "", "rewritten", ""), with("result replaced by ", telemetry.KeyResultBy),
 	}
-	why := lo.Uniq(lo.Compact([]string{has(telemetry.KeyStopReason), has(telemetry.KeyReasonCode), has(telemetry.KeyHookReasonCode), has(telemetry.KeyFailMode)}))
+	why := lo.Uniq(lo.Compact([]string{
+		has(telemetry.KeyStopReason), has(telemetry.KeyReasonCode), has(telemetry.KeyHookReasonCode), has(telemetry.KeyFailMode),
+	}))
 	if len(why) > 0 {
 		parts = append(parts, "("+strings.Join(why, ", ")+")")
 	}

@@ -23,7 +23,7 @@ func TestACommandIsPartOfItsTrace(t *testing.T) {
 	}
 	show := shell.Command{Text: `echo "$TRACEPARENT/$TRACESTATE"`}
 	for name, c := range map[string]struct {
-		ctx    context.Context
+		ctx    context.Context //nolint:containedctx // a case of the table
 		change func(*shell.Config)
 		want   string
 	}{
