@@ -273,3 +273,37 @@ func TestSIGTERMEndsChat(t *testing.T) {
 	assert.Equal(t, 143, p.code())
 	assert.Contains(t, p.written(), "ended by SIGTERM")
 }
+
+// What was typed before a question was asked is no answer to it.
+func TestTypedBeforeTheQuestion(t *testing.T) {
+	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "until test -e typed; do sleep 0.01; done"}}]}
+{"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}
+{"text": "All right."}`)
+	p := atTerminal(t, s, "run", "--agent", "ask.yaml", "go")
+	p.expect("y = yes")
+	p.press("y\r")
+	s.waitUntilAsked(t)
+	p.expect("▸ bash")
+	p.press("y\r")
+	require.Eventually(t, func() bool { return strings.HasSuffix(p.written(), "y\r\n") }, patience, 5*time.Millisecond) // it waits in the terminal
+	require.NoError(t, os.WriteFile(filepath.Join(p.cmd.Dir, "typed"), nil, 0o600))
+	p.expect("touch made.txt")
+	p.press("n\r")
+	assert.Equal(t, 5, p.code())
+	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
+}
+
+// A question whose time is over takes nothing of what is typed after it.
+func TestAQuestionInVain(t *testing.T) {
+	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}
+{"text": "All right."}`)
+	p := atTerminal(t, s, "chat", "--agent", "ask.yaml", "--time", "500ms")
+	p.expect("> ")
+	p.press("go\r")
+	p.expect("time_limit")
+	p.press("again\r")
+	p.expect("All right.")
+	p.press("\x04")
+	assert.Equal(t, 0, p.code())
+	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
+}

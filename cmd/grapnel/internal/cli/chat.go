@@ -133,7 +133,7 @@ func (c *conversation) next(ctx context.Context) (string, error) {
 	release := exitOnSignal(func() { c.in.restore(); c.end(ctx) }, c.in.restore)
 	defer release()
 	for {
-		text, err := c.in.line("> ")
+		text, err := c.in.line(ctx, "> ")
 		if errors.Is(err, errInterrupted) {
 			c.view.note("Nothing is running. /quit or Ctrl-D ends the conversation.")
 			continue

@@ -44,28 +44,71 @@ func newInput(std streams) *input {
 }
 
 // keys are the keyboard and the screen. They notice Ctrl-C, which a Terminal cannot
-// tell from the end of the input.
+// tell from the end of the input, and reading them can be given up.
 type keys struct {
 	in          io.Reader
 	out         io.Writer
 	interrupted bool
+	over        <-chan struct{} // reading is given up when it is closed
+	reading     chan typed      // gets what is read, if a read is under way; one that was given up goes on
+	rest        []byte          // was read and is not taken yet
 }
 
+type typed struct {
+	bytes []byte
+	err   error
+}
+
+// errGivenUp is that nobody waits for a line any more.
+var errGivenUp = errors.New("given up")
+
 func (k *keys) Read(p []byte) (int, error) {
-	n, err := k.in.Read(p)
+	if len(k.rest) == 0 {
+		if k.reading == nil {
+			reading := make(chan typed, 1)
+			k.reading = reading
+			go func() {
+				buffer := make([]byte, 256)
+				n, err := k.in.Read(buffer)
+				reading <- typed{buffer[:n], err}
+			}()
+		}
+		select {
+		case t := <-k.reading:
+			k.reading, k.rest = nil, t.bytes
+			if len(t.bytes) == 0 {
+				return 0, t.err
+			}
+		case <-k.over:
+			return 0, errGivenUp
+		}
+	}
+	n := copy(p, k.rest)
+	k.rest = k.rest[n:]
 	k.interrupted = k.interrupted || bytes.IndexByte(p[:n], 3) >= 0
-	return n, err
+	return n, nil
+}
+
+// forget drops what was typed and not read yet.
+func (k *keys) forget(f *os.File) {
+	k.rest = nil
+	discardTyped(f)
+	select {
+	case <-k.reading:
+		k.reading = nil
+	default:
+	}
 }
 
 func (k *keys) Write(p []byte) (int, error) { return k.out.Write(p) }
 
 // line reads what a person says: one line, or several that were pasted at once or
 // that end in a backslash. It is io.EOF at the end of the input, errInterrupted for
-// Ctrl-C.
-func (in *input) line(prompt string) (string, error) {
+// Ctrl-C, errGivenUp when ctx ends first, if there is a terminal.
+func (in *input) line(ctx context.Context, prompt string) (string, error) {
 	var lines []string
 	for {
-		line, pasted, err := in.one(prompt)
+		line, pasted, err := in.one(ctx, prompt)
 		if err != nil {
 			if errors.Is(err, io.EOF) && len(lines) > 0 {
 				return strings.Join(lines, "\n"), nil
@@ -86,7 +129,7 @@ func (in *input) line(prompt string) (string, error) {
 	}
 }
 
-func (in *input) one(prompt string) (line string, pasted bool, err error) {
+func (in *input) one(ctx context.Context, prompt string) (line string, pasted bool, err error) {
 	if in.terminal == nil {
 		line, err := in.fromPipe()
 		return line, false, err
@@ -101,19 +144,26 @@ func (in *input) one(prompt string) (line string, pasted bool, err error) {
 	in.terminal.SetPrompt(prompt)
 	in.terminal.SetBracketedPasteMode(true)
 	defer func() { in.terminal.SetBracketedPasteMode(false) }()
-	in.keys.interrupted = false
+	in.keys.interrupted, in.keys.over = false, ctx.Done()
 	line, err = in.terminal.ReadLine()
 	switch {
 	case errors.Is(err, term.ErrPasteIndicator):
 		return line, true, nil
-	case errors.Is(err, io.EOF) && in.keys.interrupted: // the terminal keeps the Ctrl-C and what stands on the line: take another
-		history := in.terminal.History
-		in.terminal = term.NewTerminal(in.keys, "")
-		in.terminal.History = history
-		_, err := io.WriteString(in.keys, "\r\n")
-		return "", false, errors.Join(errInterrupted, err)
+	case errors.Is(err, io.EOF) && in.keys.interrupted:
+		err = errInterrupted
+	case !errors.Is(err, errGivenUp):
+		return line, false, err
 	}
-	return line, false, err
+	in.renew()
+	_, failed := io.WriteString(in.keys, "\r\n")
+	return "", false, errors.Join(err, failed)
+}
+
+// renew takes another terminal: one keeps a Ctrl-C and what stands on its line.
+func (in *input) renew() {
+	history := in.terminal.History
+	in.terminal = term.NewTerminal(in.keys, "")
+	in.terminal.History = history
 }
 
 // fromPipe reads one line. The last one may be without a line end.
@@ -167,32 +217,22 @@ func (in *input) approver(v *view) agent.Approver {
 			question = &agent.Question{}
 		}
 		v.question(*p.Call, *question)
-		type said struct {
-			text string
-			err  error
-		}
-		answer := make(chan said, 1)
-		go func() {
-			text, err := in.line("  y = yes, n = no, or say why not: ")
-			answer <- said{text, err}
-		}()
-		select {
-		case <-ctx.Done(): // whoever reads is left behind: the program is about to end
-			in.restore()
+		in.keys.forget(in.std.in) // it was no answer to this question
+		in.renew()
+		text, err := in.line(ctx, "  y = yes, n = no, or say why not: ")
+		switch {
+		case errors.Is(err, errGivenUp):
 			return agent.Approval{}, context.Cause(ctx)
-		case a := <-answer:
-			if errors.Is(a.err, errInterrupted) { // as if no terminal had been in between
-				if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(os.Interrupt) == nil {
-					<-ctx.Done()
-					return agent.Approval{}, context.Cause(ctx)
-				}
-				return agent.Approval{Verdict: agent.Reject, By: person, Reason: "interrupted"}, nil
+		case errors.Is(err, errInterrupted): // as if no terminal had been in between
+			if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(os.Interrupt) == nil {
+				<-ctx.Done()
+				return agent.Approval{}, context.Cause(ctx)
 			}
-			if a.err != nil && !errors.Is(a.err, io.EOF) {
-				return agent.Approval{}, a.err
-			}
-			return approval(a.text), nil
+			return agent.Approval{Verdict: agent.Reject, By: person, Reason: "interrupted"}, nil
+		case err != nil && !errors.Is(err, io.EOF):
+			return agent.Approval{}, err
 		}
+		return approval(text), nil
 	})
 }
 

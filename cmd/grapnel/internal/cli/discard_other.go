@@ -1,0 +1,7 @@
+//go:build !(linux || darwin || dragonfly || freebsd || netbsd || openbsd)
+
+package cli
+
+import "os"
+
+func discardTyped(*os.File) {} // there is no way to
