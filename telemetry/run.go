@@ -43,11 +43,12 @@ func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next)
 	if !span.SpanContext().IsValid() {
 		inside = ctx // there is no tracer
 	}
-	r := &run{t: t, about: about, span: span, recording: span.IsRecording(), logging: t.logs(inside)}
-	if !r.recording && !r.logging && !t.metrics.enabled(inside) {
+	recording, logging := span.IsRecording(), t.logs(inside)
+	if !recording && !logging && !t.metrics.enabled(inside) {
 		span.End()
 		return next(inside, s)
 	}
+	r := &run{t: t, about: about, span: span, recording: recording, logging: logging}
 	defer r.close()
 	t.runs.Of(s).run = r
 	s.Listen(r)

@@ -81,7 +81,12 @@ func New(c Config) *Telemetry {
 }
 
 // of is what is recorded of the run that s belongs to; nil: nothing.
-func (t *Telemetry) of(s agent.State) *run { return t.runs.Of(s).run }
+func (t *Telemetry) of(s agent.State) *run {
+	if !s.Observed() { // it would listen
+		return nil
+	}
+	return t.runs.Of(s).run
+}
 
 // logs reports whether somebody takes log events.
 func (t *Telemetry) logs(ctx context.Context) bool {
