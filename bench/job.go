@@ -10,16 +10,16 @@ import (
 // Job is the work that every contender does in one run.
 type Job struct {
 	// Steps is how many times the model asks for a tool call before it answers.
-	Steps int
+	Steps int `json:"steps"`
 	// History is how many messages earlier turns left in the transcript: an even
 	// number, since it is a question, calls with their results, and an answer.
-	History int
+	History int `json:"history"`
 	// Calls is how many tool calls the model asks for in one step, to be run all at
 	// once. Zero means one.
-	Calls int
+	Calls int `json:"calls"`
 	// HookPairs is how many hooks that look, and change nothing, stand before the
 	// tool call, and how many behind it.
-	HookPairs int
+	HookPairs int `json:"pairs"`
 	// Hold, if not nil, is called in the first model call of a run, which does
 	// not return before Hold does. It may be called by many runs at once.
 	Hold func() `json:"-"`
@@ -70,8 +70,8 @@ type Contender struct {
 
 // Telemetry says what a contender that records itself is compared with.
 type Telemetry struct {
-	Without string // the name of the same contender, not recording itself
-	ByHand  string // of one that is instrumented by hand to record the same; empty for those
+	Without string `json:"without"` // the name of the same contender, not recording itself
+	ByHand  string `json:"byHand"`  // of one that is instrumented by hand to record the same; empty for those
 }
 
 // Run does the job once.

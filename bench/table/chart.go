@@ -54,8 +54,9 @@ text { fill: #e6edf3 } .dim { fill: #9198a1 } line { stroke: #3d444d } rect { fi
 		if c.Name == "grapnel" {
 			class = ` class="ours"`
 		}
-		fmt.Fprintf(&b, `<text x="%.0f" y="%.0f" text-anchor="end">%s</text><rect%s x="%.0f" y="%.0f" width="%.1f" height="%.0f" rx="2"/><text x="%.1f" y="%.0f">%s</text>`+"\n",
-			left-10, y+17, html.EscapeString(c.Name), class, left, y+4, x(ns)-left, bar, x(ns)+6, y+17, nanoseconds(ns))
+		fmt.Fprintf(&b, `<text x="%.0f" y="%.0f" text-anchor="end">%s</text>`, left-10, y+17, html.EscapeString(c.Name))
+		fmt.Fprintf(&b, `<rect%s x="%.0f" y="%.0f" width="%.1f" height="%.0f" rx="2"/>`, class, left, y+4, x(ns)-left, bar)
+		fmt.Fprintf(&b, `<text x="%.1f" y="%.0f">%s</text>`+"\n", x(ns)+6, y+17, nanoseconds(ns))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

@@ -52,7 +52,7 @@ func (p Program) measure(ctx context.Context, into any, name string, job bench.J
 
 func (p Program) ask(ctx context.Context, into any, args ...string) error {
 	var out, complaints bytes.Buffer
-	c := exec.CommandContext(ctx, string(p), args...)
+	c := exec.CommandContext(ctx, string(p), args...) //nolint:gosec // a program that the developer built
 	c.Stdout, c.Stderr = &out, &complaints
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("run %s %s: %w: %s", p, strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))

@@ -18,13 +18,13 @@ import (
 
 // About is what a table says of a contender.
 type About struct {
-	Name      string
-	Module    string // its path, if it is one
-	Version   string // of the module, as it was built
-	NoHooks   string
-	AtOnce    int
-	Unordered bool
-	Telemetry *bench.Telemetry
+	Name      string           `json:"name"`
+	Module    string           `json:"module"`  // its path, if it is one
+	Version   string           `json:"version"` // of the module, as it was built
+	NoHooks   string           `json:"noHooks"`
+	AtOnce    int              `json:"atOnce"`
+	Unordered bool             `json:"unordered"`
+	Telemetry *bench.Telemetry `json:"telemetry"`
 }
 
 // Main is the main function of a program that measures these contenders.
@@ -43,7 +43,7 @@ func Main(contenders ...bench.Contender) {
 func Run(ctx context.Context, args []string, out io.Writer, contenders ...bench.Contender) error {
 	flags := flag.NewFlagSet("measure", flag.ContinueOnError)
 	name := flags.String("contender", "", "whom to measure; nobody: say who is here")
-	text := flags.String("job", `{"Steps": 100}`, "the job, as JSON")
+	text := flags.String("job", `{"steps": 100}`, "the job, as JSON")
 	atLeast := flags.Duration("time", 200*time.Millisecond, "the least time for a measurement")
 	blocked := flags.Int("blocked", 0, "if not zero, measure what so many runs hold while they wait for their model")
 	if err := flags.Parse(args); err != nil {

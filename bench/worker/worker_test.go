@@ -25,12 +25,12 @@ func TestWorkerSaysWhoIsHere(t *testing.T) {
 
 func TestWorkerMeasures(t *testing.T) {
 	var sample bench.Sample
-	run(t, &sample, []string{"-contender", "bare", "-time", "1ms", "-job", `{"Steps": 10, "HookPairs": 1}`}, bare.Contender())
+	run(t, &sample, []string{"-contender", "bare", "-time", "1ms", "-job", `{"steps": 10, "pairs": 1}`}, bare.Contender())
 	assert.Positive(t, sample.Nanoseconds)
 	assert.GreaterOrEqual(t, sample.Allocations, 1.0)
 
 	var held bench.Held
-	run(t, &held, []string{"-contender", "bare", "-blocked", "500", "-job", `{"Steps": 1}`}, bare.Contender())
+	run(t, &held, []string{"-contender", "bare", "-blocked", "500", "-job", `{"steps": 1}`}, bare.Contender())
 	assert.InDelta(t, 1, held.Goroutines, 0.1)
 	assert.Greater(t, held.Bytes, 2048.0)
 }
