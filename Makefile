@@ -26,7 +26,8 @@ race: ## the tests under the race detector
 
 .PHONY: bench
 bench: ## the side-by-side benchmarks; "make -C bench table" writes their table
-	cd bench && $(GO) test -run '^$$' -bench . ./...
+	cd bench && $(GO) test -run '^$$' -bench . .
+	cd bench/contenders/grapnel && $(GO) test -run '^$$' -bench . .
 
 .PHONY: fuzz
 fuzz: ## every fuzz target of the module for FUZZTIME (30s) each
@@ -36,6 +37,7 @@ fuzz: ## every fuzz target of the module for FUZZTIME (30s) each
 lint: ## the linters; the first run builds them, which takes minutes
 	$(LINT) run ./...
 	cd bench && $(LINT) run ./...
+	cd bench/contenders/grapnel && $(LINT) run ./...
 
 .PHONY: cover
 cover: ## the share of statements that tests reach, package by package
