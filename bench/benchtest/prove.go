@@ -113,7 +113,7 @@ func blocked(t *testing.T, c bench.Contender) {
 	held, err := bench.Blocked(t.Context(), c, bench.Job{Steps: 1}, 500)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, held.Bytes, 2048.0, "a goroutine alone has a stack of 2 KiB")
-	assert.GreaterOrEqual(t, held.Goroutines, 1.0, "somebody waits")
+	assert.Greater(t, held.Goroutines, 0.9, "somebody waits; a few of the process may have gone home meanwhile")
 }
 
 func measured(t *testing.T, c bench.Contender) {
