@@ -45,9 +45,32 @@ func TestSIGHUPEndsTools(t *testing.T) {
 	assertGone(t, tool)
 }
 
-// A signal at the prompt of a conversation leaves no MCP server behind, and none of
-// its children.
-func TestSIGTERMAtThePromptEndsServers(t *testing.T) {
+// A signal at the prompt of a conversation, or while it ends, leaves no MCP server
+// behind, and none of its children.
+func TestASignalAtThePromptEndsServers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code   int
+		closes bool
+	}{"at the prompt": {143, false}, "while it ends": {0, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := talkToStubborn(t)
+			child := p.processIn("child")
+			p.expect("> ")
+			if tc.closes {
+				p.press("/quit\r")
+				p.processIn("closing")
+			}
+			p.signal(syscall.SIGTERM)
+			assert.Equal(t, tc.code, p.code())
+			assertGone(t, child)
+		})
+	}
+}
+
+// talkToStubborn begins a conversation with an MCP server that does not end by itself.
+func talkToStubborn(t *testing.T) *program {
+	t.Helper()
 	p := command(t, modelOf(t, `{"text": "Done."}`), "chat", "--agent", "mcp.yaml")
 	server := filepath.Join(p.cmd.Dir, "server")
 	require.NoError(t, os.WriteFile(server, []byte(`#!/bin/sh
@@ -56,15 +79,13 @@ read line
 echo '{"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}}'
 read line; read line
 echo '{"jsonrpc": "2.0", "id": 2, "result": {"tools": []}}'
+cat
+echo 1 > closing
 wait
 `), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(p.cmd.Dir, "mcp.yaml"), []byte("mcp: {s: {command: ["+strconv.Quote(server)+"]}}\n"), 0o600))
 	p.atTerminal()
-	child := p.processIn("child")
-	p.expect("> ")
-	p.signal(syscall.SIGTERM)
-	assert.Equal(t, 143, p.code())
-	assertGone(t, child)
+	return p
 }
 
 // A reader who has seen enough ends what is written, not the run and its tools; the

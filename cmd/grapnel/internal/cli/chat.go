@@ -106,8 +106,11 @@ func (c *conversation) begin(m *made) {
 	c.made, c.session = m, m.agent.Session(s)
 }
 
-// end waits for what runs in the background, and closes the agent.
+// end waits for what runs in the background, and closes the agent. A signal meanwhile
+// changes nothing, a second one exits at once.
 func (c *conversation) end(ctx context.Context) {
+	_, release := interruptible(ctx, func() {}, c.in.restore)
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	if c.agent.Drain(ctx) != nil {

@@ -16,6 +16,7 @@ import (
 func newRun(std streams) *cobra.Command {
 	var o options
 	var asJSON bool
+	var trace string
 	c := &cobra.Command{
 		Use:   "run [PROMPT | -]",
 		Short: "Run an agent until it is done",
@@ -46,11 +47,14 @@ that ships with grapnel is played instead, and grapnel says so.
 			if err != nil {
 				return &usageError{err}
 			}
-			return run(c.Context(), file, prompt, newView(std, &o, asJSON, true))
+			return telemetered(c.Context(), trace, std.err, func(ctx context.Context) error {
+				return run(ctx, file, prompt, newView(std, &o, asJSON, true))
+			})
 		},
 	}
 	o.register(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/events.md)")
+	c.Flags().StringVar(&trace, "trace", "", "write the run's OpenTelemetry spans to this `file`, and show them as a tree at the end")
 	return c
 }
 
