@@ -142,7 +142,10 @@ var layers = map[string]layer{
 	"cmd/grapnel/internal/agentfile": {Ours: []string{"toolexec"}, Modules: append(values, "go.yaml.in/yaml/v4")},
 	"cmd/grapnel/internal/timeline":  {Ours: observed, Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
-	"cmd/grapnel/internal/cli":       {Ours: []string{"..."}, Modules: slices.Concat(values, []string{"github.com/spf13/cobra", "golang.org/x/sys", "golang.org/x/term"})},
+	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{
+		"github.com/spf13/cobra", "golang.org/x/sys", "golang.org/x/term",
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
+	})},
 
 	// What tests need of the machine.
 	"internal/parts": {Test: true},
