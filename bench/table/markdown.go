@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,6 +24,7 @@ func (p Plan) Here() string {
 func (f Found) Markdown(where string) string {
 	m := markdown{Found: f, first: f.plan.Contenders[0].Name}
 	fmt.Fprintf(&m.text, "%s\n", where)
+	m.versions()
 	m.steps()
 	m.hooks()
 	m.calls()
@@ -37,6 +39,19 @@ type markdown struct {
 
 	first string
 	text  strings.Builder
+}
+
+// versions are those that the programs say they were built with.
+func (m *markdown) versions() {
+	var all []string
+	for _, c := range m.plan.Contenders {
+		if v := c.Module + " " + c.Version; c.Module != "" && !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	if len(all) > 0 {
+		fmt.Fprintf(&m.text, "Built with %s.\n", strings.Join(all, ", "))
+	}
 }
 
 func (m *markdown) steps() {

@@ -39,7 +39,7 @@ func everyKind() []Contender {
 	return []Contender{
 		here(worker.About{Name: "bare"}),
 		here(worker.About{Name: "grapnel"}),
-		here(worker.About{Name: "no hooks", NoHooks: "none of its own", AtOnce: 1, Unordered: true}),
+		here(worker.About{Name: "no hooks", Module: "example.com/m", Version: "v1.2.3", NoHooks: "none of its own", AtOnce: 1, Unordered: true}),
 		here(worker.About{Name: "by hand", Telemetry: &bench.Telemetry{Without: "bare"}}),
 		here(worker.About{Name: "traced", Telemetry: &bench.Telemetry{Without: "grapnel", ByHand: "by hand"}}),
 	}
@@ -58,6 +58,7 @@ func TestARoundFillsEveryCell(t *testing.T) {
 	for name, rows := range map[string]int{"bare": 5, "grapnel": 5, "no hooks": 5, "by hand": 1, "traced": 1} {
 		assert.Equal(t, rows, strings.Count(text, "\n| "+name+" |"), "rows of %s:\n%s", name, text)
 	}
+	assert.Contains(t, text, "\nBuilt with example.com/m v1.2.3.\n")
 	assert.Contains(t, text, "| none of its own |")
 	assert.Contains(t, text, "| 1 | as they come |")
 
