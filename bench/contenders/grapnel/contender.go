@@ -83,9 +83,10 @@ func (m scripted) Next(_ context.Context, s agent.State) mo.Result[agent.Step] {
 	if len(ids) == 0 {
 		return mo.Ok(agent.Step{Message: agent.Assistant(bench.Answer), FinishReason: agent.FinishStop})
 	}
-	calls := make([]agent.ToolCall, len(ids))
-	for i, id := range ids {
-		calls[i] = agent.ToolCall{ID: id, Name: bench.ToolName, Arguments: bench.Arguments}
+	var few [8]agent.ToolCall // the message copies them
+	calls := few[:0]
+	for _, id := range ids {
+		calls = append(calls, agent.ToolCall{ID: id, Name: bench.ToolName, Arguments: bench.Arguments})
 	}
 	return mo.Ok(agent.Step{Message: agent.Assistant("", calls...), FinishReason: agent.FinishToolCalls})
 }
