@@ -144,16 +144,30 @@ type RunSettings struct {
 
 // RunWith is Run with settings.
 func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
+	s = a.begin(ctx, &settings, s.With(input...))
+	return a.finish(ctx, &settings, s, a.run(ctx, s))
+}
+
+// What a run does before its steps and after them stands in funcs of its own: a run
+// that waits for its model holds the stack of all that is under way.
+
+//go:noinline
+func (a *Agent) begin(ctx context.Context, settings *RunSettings, s State) State {
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
-	s = s.With(input...).begun(a.identity(settings, s), a.requestOf(settings), l)
-	s.read().live.tell(ctx, RunStarted{s.Run()})
-	final, err := Conclude(ctx, s, a.run(ctx, s)).Get()
+	s = s.begun(a.identity(settings, s), a.requestOf(settings), l)
+	l.tell(ctx, RunStarted{s.Run()})
+	return s
+}
+
+//go:noinline
+func (a *Agent) finish(ctx context.Context, settings *RunSettings, s State, result mo.Result[State]) mo.Result[State] {
+	final, err := Conclude(ctx, s, result).Get()
 	if broken, ok := runErrorOf(s, err); ok {
 		broken.State = broken.State.released() // nobody else has this error yet
 		final = broken.State
 	}
 	final = final.released()
-	l.tell(ctx, RunCompleted{State: final, Err: err})
+	s.read().live.tell(ctx, RunCompleted{State: final, Err: err})
 	if settings.onEnd != nil {
 		settings.onEnd(final)
 	}
@@ -164,7 +178,7 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 }
 
 // requestOf is what the model is asked with in this run.
-func (a *Agent) requestOf(settings RunSettings) *Request {
+func (a *Agent) requestOf(settings *RunSettings) *Request {
 	if settings.Output == nil {
 		return &a.config.Request
 	}
@@ -174,7 +188,7 @@ func (a *Agent) requestOf(settings RunSettings) *Request {
 }
 
 // identity is the run's place among others.
-func (a *Agent) identity(settings RunSettings, s State) Run {
+func (a *Agent) identity(settings *RunSettings, s State) Run {
 	last := s.Run()
 	run := Run{
 		ID: settings.ID, Session: s.Session(), Agent: a.config.Name,
@@ -257,50 +271,73 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 	}
 	s = s.settled().letIn()
 	for {
-		if ctx.Err() != nil {
-			return mo.Ok(cancelled(ctx, s))
+		end, over := a.judge(ctx, &s)
+		if !over {
+			end, over = a.took(ctx, &s, a.step(ctx, s))
 		}
-		verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
-		if err != nil {
-			return broken(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
-		}
-		if l.observer != nil {
-			s.read().live.tell(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
-		}
-		if s = s.Apply(verdict.Effects).letIn(); verdict.Stops() {
-			return end(s, verdict)
-		}
-		if signal := s.read().signal; signal != nil { // a criterion without Base forgot it
-			return end(s, Evaluation{Verdict: Forbid, Signal: *signal})
-		}
-		before := s.RunStepCount()
-		if l.observer != nil {
-			s.read().live.tell(ctx, StepStarted{s.Run(), before})
-		}
-		next, err := a.step(ctx, s).Get()
-		switch {
-		case err != nil:
-			failed, begun := stepErrorOf(s, err)
-			if !begun {
-				return interrupted(ctx, s, err)
-			}
-			next = failed.State
-		case next.read().live != l:
-			return failed(s, fmt.Errorf("step %d: %w", before, errForeign))
-		case next.RunStepCount() <= before && !next.Stopped():
-			return failed(s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before))
-		}
-		s = next.letIn()
-		if s.RunStepCount() > before {
-			if l.observer != nil {
-				last, _ := s.LastStep().Get()
-				s.read().live.tell(ctx, StepCompleted{s.Run(), last})
-			}
-			if l.onStep != nil && !l.onStep(s) {
-				return mo.Ok(s.ended(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource}))
-			}
+		if over {
+			return end
 		}
 	}
+}
+
+// judge asks the criteria, before the first step and after each, and makes of s what
+// they want. Over says that the run ends so.
+//
+//go:noinline
+func (a *Agent) judge(ctx context.Context, s *State) (result mo.Result[State], over bool) {
+	if ctx.Err() != nil {
+		return mo.Ok(cancelled(ctx, *s)), true
+	}
+	l := s.read().live
+	verdict, err := a.config.Criterion.Evaluate(ctx, *s).Get()
+	if err != nil {
+		return broken(ctx, *s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err)), true
+	}
+	if l.observer != nil {
+		l.tell(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
+	}
+	if *s = s.Apply(verdict.Effects).letIn(); verdict.Stops() {
+		return end(*s, verdict), true
+	}
+	if signal := s.read().signal; signal != nil { // a criterion without Base forgot it
+		return end(*s, Evaluation{Verdict: Forbid, Signal: *signal}), true
+	}
+	if l.observer != nil {
+		l.tell(ctx, StepStarted{s.Run(), s.RunStepCount()})
+	}
+	return result, false
+}
+
+// took makes of s what a step made of it.
+//
+//go:noinline
+func (a *Agent) took(ctx context.Context, s *State, step mo.Result[State]) (result mo.Result[State], over bool) {
+	before, l := s.RunStepCount(), s.read().live
+	next, err := step.Get()
+	switch {
+	case err != nil:
+		failed, begun := stepErrorOf(*s, err)
+		if !begun {
+			return interrupted(ctx, *s, err), true
+		}
+		next = failed.State
+	case next.read().live != l:
+		return failed(*s, fmt.Errorf("step %d: %w", before, errForeign)), true
+	case next.RunStepCount() <= before && !next.Stopped():
+		return failed(*s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before)), true
+	}
+	if *s = next.letIn(); s.RunStepCount() <= before {
+		return result, false
+	}
+	if l.observer != nil {
+		last, _ := s.LastStep().Get()
+		l.tell(ctx, StepCompleted{s.Run(), last})
+	}
+	if l.onStep != nil && !l.onStep(*s) {
+		return mo.Ok(s.ended(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource})), true
+	}
+	return result, false
 }
 
 // interrupted ends the run for an error that is not the step's own. A processor

@@ -8,12 +8,12 @@ import (
 )
 
 // infer asks the model, through every wrapper, and streams when somebody listens.
-func (a *Agent) infer(ctx context.Context, s State) (Step, error) {
+func (a *Agent) infer(ctx context.Context, s State) mo.Result[Step] {
 	l := s.read().live
 	if l.onDelta == nil {
-		return a.driver.Next(ctx, s).Get()
+		return a.driver.Next(ctx, s)
 	}
-	return Stream(ctx, a.driver, s, l.onDelta).Get()
+	return Stream(ctx, a.driver, s, l.onDelta)
 }
 
 // Stream asks d for the next turn and tells emit of it while it arrives; a driver

@@ -21,8 +21,14 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	case s.Stopped():
 		return mo.Ok(s)
 	}
-	started := time.Now()
-	reply, err := a.infer(ctx, s)
+	return a.answered(ctx, s, time.Now(), a.infer(ctx, s))
+}
+
+// answered is the step behind the model's answer.
+//
+//go:noinline
+func (a *Agent) answered(ctx context.Context, s State, started time.Time, result mo.Result[Step]) mo.Result[State] {
+	reply, err := result.Get()
 	ended := err == nil && reply.Stop != nil && reply.Message.body == nil // by middleware, without a reply
 	if err == nil && !ended && reply.Message.Role() != RoleAssistant {
 		err = fmt.Errorf("the driver answered with a message of role %q: it must be %q", reply.Message.Role(), RoleAssistant)

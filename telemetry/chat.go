@@ -17,7 +17,7 @@ import (
 // for each turn, from before the hooks see the request until they have let the
 // reply out.
 func (t *Telemetry) WrapDriver(inner agent.Driver) agent.Driver {
-	return outer{t, inner, targetOf(inner)}
+	return &outer{t, inner, targetOf(inner)}
 }
 
 // WrapModel is the inner wrapper around the driver, inside of the hooks: it sees
@@ -25,7 +25,7 @@ func (t *Telemetry) WrapDriver(inner agent.Driver) agent.Driver {
 func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
 	f, described := agent.FeaturesOf(inner).Get()
 	_, streamer := inner.(agent.Streamer)
-	return asking{t, inner, targetOf(inner), lo.Ternary(described, f.Streaming, streamer)}
+	return &asking{t, inner, targetOf(inner), lo.Ternary(described, f.Streaming, streamer)}
 }
 
 // turn is a turn of the model under way. The inner wrapper finds it in the run, so
@@ -56,18 +56,24 @@ type outer struct {
 }
 
 var (
-	_ agent.Streamer  = outer{}
-	_ agent.Describer = outer{}
+	_ agent.Streamer  = (*outer)(nil)
+	_ agent.Describer = (*outer)(nil)
 )
 
 // Features is what the wrapped driver says of itself.
-func (d outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
-func (d outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
-	r := d.t.of(s)
-	if r == nil || !r.recording {
-		return d.inner.Next(ctx, s)
+// Next, like everything that stands on the stack while a model is asked, is small
+// where nothing is recorded: a run that waits holds its stack.
+func (d *outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	if r := d.t.of(s); r != nil && r.recording {
+		return d.recorded(ctx, r, s)
 	}
+	return d.inner.Next(ctx, s)
+}
+
+//go:noinline
+func (d *outer) recorded(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
 	ctx, span := d.begin(ctx, r, s)
 	defer r.over(span)
 	result := d.inner.Next(ctx, s)
@@ -76,7 +82,7 @@ func (d outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 }
 
 // Stream streams.
-func (d outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+func (d *outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	r := d.t.of(s)
 	if r == nil || !r.recording {
 		return agent.Stream(ctx, d.inner, s, emit)
@@ -88,7 +94,7 @@ func (d outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)
 	return result
 }
 
-func (d outer) begin(ctx context.Context, r *run, s agent.State) (context.Context, trace.Span) {
+func (d *outer) begin(ctx context.Context, r *run, s agent.State) (context.Context, trace.Span) {
 	to := d.target.named(s.Request().Model)
 	begun := d.t.spans.chat(to)
 	ctx, span := d.t.tracer.Start(ctx, begun.name, begun.options...) //nolint:spancheck // over ends it
@@ -146,18 +152,22 @@ type asking struct {
 }
 
 var (
-	_ agent.Streamer  = asking{}
-	_ agent.Describer = asking{}
+	_ agent.Streamer  = (*asking)(nil)
+	_ agent.Describer = (*asking)(nil)
 )
 
 // Features is what the wrapped driver says of itself.
-func (d asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+func (d *asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
-func (d asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
-	r := d.t.of(s)
-	if r == nil {
-		return d.inner.Next(ctx, s)
+func (d *asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	if r := d.t.of(s); r != nil {
+		return d.recorded(ctx, r, s)
 	}
+	return d.inner.Next(ctx, s)
+}
+
+//go:noinline
+func (d *asking) recorded(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
 	began := time.Now()
 	result := d.inner.Next(ctx, s)
 	d.asked(ctx, r, s, result, time.Since(began), 0)
@@ -165,7 +175,7 @@ func (d asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 }
 
 // Stream streams, and looks at the clock when the first piece comes.
-func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+func (d *asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	r := d.t.of(s)
 	if r == nil {
 		return agent.Stream(ctx, d.inner, s, emit)
@@ -183,7 +193,7 @@ func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta
 }
 
 // asked records a model call: what was asked and what was answered, as figures.
-func (d asking) asked(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], took, first time.Duration) {
+func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], took, first time.Duration) {
 	request := s.Request()
 	to := d.target.named(request.Model)
 	reply, err := result.Get()

@@ -36,9 +36,21 @@ func (*Telemetry) String() string { return "telemetry" }
 // sees to it that there is something to find for the wrappers, if anything of this
 // run is to be recorded. It belongs outside of the hooks.
 func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	started := time.Now()
+	ctx, r := t.opened(ctx, s)
+	if r == nil {
+		return next(ctx, s)
+	}
+	return r.around(ctx, s, next, started)
+}
+
+// opened begins the run's span. It is nil when nothing of the run is to be
+// recorded.
+//
+//go:noinline
+func (t *Telemetry) opened(ctx context.Context, s agent.State) (context.Context, *run) {
 	about := s.Run()
 	begun := t.spans.agent(about.Agent)
-	started := time.Now()
 	inside, span := t.tracer.Start(ctx, begun.name, begun.options...)
 	if !span.SpanContext().IsValid() {
 		inside = ctx // there is no tracer
@@ -46,15 +58,19 @@ func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next)
 	recording, logging := span.IsRecording(), t.logs(inside)
 	if !recording && !logging && !t.metrics.enabled(inside) {
 		span.End()
-		return next(inside, s)
+		return inside, nil
 	}
-	r := &run{t: t, about: about, span: span, recording: recording, logging: logging}
+	return inside, &run{t: t, about: about, span: span, recording: recording, logging: logging}
+}
+
+//go:noinline
+func (r *run) around(ctx context.Context, s agent.State, next agent.Next, started time.Time) mo.Result[agent.State] {
 	defer r.close()
-	t.runs.Of(s).run = r
+	r.t.runs.Of(s).run = r
 	s.Listen(r)
 	r.begin()
-	result := next(inside, s)
-	r.end(inside, s, result, time.Since(started))
+	result := next(ctx, s)
+	r.end(ctx, s, result, time.Since(started))
 	return result
 }
 
