@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -42,6 +43,10 @@ func (p *program) written() string {
 	defer p.mu.Unlock()
 	return p.text.String()
 }
+
+// heedSIGHUP has programs begin with SIGHUP as it is by default, also where the tests
+// run under nohup: a signal that is handled here is not ignored there.
+var heedSIGHUP = sync.OnceFunc(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) })
 
 // expect waits until the program has written a text.
 func (p *program) expect(text string) {
@@ -83,6 +88,7 @@ func (p *program) code() int {
 
 func command(t *testing.T, s *service, args ...string) *program {
 	t.Helper()
+	heedSIGHUP()
 	p := &program{t: t, cmd: exec.CommandContext(t.Context(), "grapnel", args...)}
 	p.cmd.Dir = t.TempDir()
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.cmd.Dir, "TERM=xterm"}
