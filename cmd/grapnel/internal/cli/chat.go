@@ -45,8 +45,10 @@ code is then that of the last turn.
 			if err != nil {
 				return err
 			}
-			in := newInput(std)
-			return chat(c.Context(), file, in, newView(std, &o, false, in.terminal == nil))
+			return telemetered(c.Context(), "", std.err, func(ctx context.Context) error {
+				in := newInput(std)
+				return chat(ctx, file, in, newView(std, &o, false, in.terminal == nil))
+			})
 		},
 	}
 	o.register(c)

@@ -25,14 +25,18 @@ func telemetered(ctx context.Context, path string, w io.Writer, f func(context.C
 	setup := otelsetup.Config{Service: "grapnel", Console: w}
 	var tree *otelsetup.Tree
 	if path != "" {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if err != nil {
-			return &usageError{fmt.Errorf("--trace: %w", err)}
+		file, opening := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if opening != nil {
+			return &usageError{fmt.Errorf("--trace: %w", opening)}
 		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		lines, err := stdouttrace.New(stdouttrace.WithWriter(file))
-		if err != nil {
-			return fmt.Errorf("--trace %s: %w", path, err)
+		defer func() {
+			if closing := file.Close(); closing != nil {
+				err = errors.Join(err, fmt.Errorf("--trace: %w", closing))
+			}
+		}()
+		lines, making := stdouttrace.New(stdouttrace.WithWriter(file))
+		if making != nil {
+			return fmt.Errorf("--trace %s: %w", path, making)
 		}
 		tree = &otelsetup.Tree{}
 		setup.Spans = []sdktrace.SpanProcessor{tree, sdktrace.NewBatchSpanProcessor(lines)}
