@@ -55,6 +55,14 @@ func (p *program) expect(text string) {
 		"waiting for %q", text)
 }
 
+// prompted waits until the program reads what is said. Ctrl-D is only a key to it then:
+// before, the terminal takes it.
+func (p *program) prompted() {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return strings.HasSuffix(p.written(), "\x1b[?2004h> ") }, patience, 5*time.Millisecond,
+		"waiting for the prompt")
+}
+
 func (p *program) press(keys string) {
 	p.t.Helper()
 	_, err := p.keys.WriteString(keys)
@@ -215,19 +223,24 @@ func TestChatAtATerminal(t *testing.T) {
 {"text": "Here I am."}
 {"text": "A paste."}`)
 	p := atTerminal(t, s, "chat")
-	p.expect("> ")
+	p.prompted()
 	p.press("\x03")
 	p.expect("Nothing is running.")
+	p.prompted()
 	p.press("hello?\r")
 	s.waitUntilAsked(t)
 	p.press("\x03")
 	p.expect("interrupted by Ctrl-C")
+	p.prompted()
 	p.press("again\r")
 	p.expect("Here I am.")
+	p.prompted()
 	p.press("/hepl\r")
 	p.expect("Did you mean /help?")
+	p.prompted()
 	p.press("\x1b[200~one\rtwo\x1b[201~\r")
 	p.expect("A paste.")
+	p.prompted()
 	p.press("\x04")
 	assert.Equal(t, 0, p.code())
 	assert.Contains(t, p.written(), "\x1b[1mstep 1", "a terminal gets colours")
@@ -304,11 +317,13 @@ func TestAQuestionInVain(t *testing.T) {
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}
 {"text": "All right."}`)
 	p := atTerminal(t, s, "chat", "--agent", "ask.yaml", "--time", "500ms")
-	p.expect("> ")
+	p.prompted()
 	p.press("go\r")
 	p.expect("time_limit")
+	p.prompted()
 	p.press("again\r")
 	p.expect("All right.")
+	p.prompted()
 	p.press("\x04")
 	assert.Equal(t, 0, p.code())
 	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
