@@ -113,6 +113,12 @@ var layers = map[string]layer{
 	"agent/agenttest": {Ours: []string{"agent"}, Modules: core, Test: true},
 	"hooks/hookstest": {Ours: []string{"agent", "hooks"}, Modules: core, Test: true},
 
+	// Runs that survive.
+	"durable":             {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
+	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
+	"durable/sqlite":      {Ours: []string{"agent", "durable"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
+	"durable/postgres":    {Ours: []string{"agent", "durable"}, Modules: append(values, "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3")},
+
 	// Models.
 	"drivers":                  {Ours: []string{"agent"}, Modules: core},
 	"drivers/internal/service": {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: core},
