@@ -48,6 +48,9 @@ func (p Plan) Name() string { return p.name }
 // WithDriver sets what asks the model.
 func (p Plan) WithDriver(d agent.Driver) Plan { p.driver = d; return p }
 
+// Driver is what asks the model so far; nil when nobody said.
+func (p Plan) Driver() agent.Driver { return p.driver }
+
 // WithRequest changes what the model is asked with. The tools in it are replaced
 // by those of the plan when the agent is built.
 func (p Plan) WithRequest(change func(agent.Request) agent.Request) Plan {
