@@ -32,6 +32,9 @@ type Config struct {
 	// Approver asks a person. Nil means that nobody is there: a call that needs a
 	// yes is denied.
 	Approver Approver
+	// WrapApprover wraps the approver, first outermost. What was answered while a run
+	// was parked comes from further in.
+	WrapApprover []func(Approver) Approver
 	// Parallel is how many tool calls of one step run at once. Zero means one: in
 	// the order the model asked. Results come back in that order whatever it is.
 	Parallel int
@@ -50,6 +53,7 @@ type Agent struct {
 	driver   Driver
 	features mo.Option[Features]
 	executor Executor
+	approver Approver
 	run      Next // the chain around a run, down to steps
 	step     Next // the chain around a step, down to performStep
 }
@@ -80,11 +84,12 @@ func New(c Config) mo.Result[*Agent] {
 	if c.Observer != nil {
 		innermost = asked{c.Driver}
 	}
-	var driving, executing error
+	var driving, executing, approving error
 	a.features = FeaturesOf(c.Driver)
 	a.driver, driving = wrapped("driver", c.WrapDriver, innermost)
 	a.executor, executing = wrapped("executor", c.WrapExecutor, c.Executor)
-	if err := errors.Join(driving, executing); err != nil {
+	a.approver, approving = wrapped[Approver]("approver", c.WrapApprover, stored{c.Approver})
+	if err := errors.Join(driving, executing, approving); err != nil {
 		return mo.Err[*Agent](fmt.Errorf("agent %q: %w", c.Name, err))
 	}
 	a.run = chain(c.AroundRun, a.steps)
@@ -119,7 +124,8 @@ func (a *Agent) Name() string { return a.config.Name }
 func (a *Agent) Request() Request { return a.config.Request }
 
 // Run runs the agent on s with input appended, until it is done or stopped, and
-// returns the state it ended in: see its Status and StopSignal. A run that failed
+// returns the state it ended in: see its Status and StopSignal. A run that waits for a
+// person whose answer comes later is returned as parked: see Resume. A run that failed
 // or was cancelled is an Err that holds the last good state, a *RunError.
 func (a *Agent) Run(ctx context.Context, s State, input ...Message) mo.Result[State] {
 	return a.RunWith(ctx, RunSettings{}, s, input...)
@@ -134,6 +140,9 @@ type RunSettings struct {
 	// Stage and Iteration place the run in a pipeline.
 	Stage     string
 	Iteration int
+	// Resume goes on with the run of the state, as Agent.Resume does. What is said of ID
+	// to Iteration does not count then, and there must be no input.
+	Resume bool
 	// Output, when set, is the form that the final answer of this run must have.
 	Output *Output
 
@@ -144,6 +153,14 @@ type RunSettings struct {
 
 // RunWith is Run with settings.
 func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
+	switch {
+	case settings.Resume && len(input) > 0:
+		return mo.Err[State](errors.New("resuming a run: there is input: give it to the next run"))
+	case settings.Resume:
+		return a.resume(ctx, settings, s)
+	case s.StepOpen():
+		return mo.Err[State](fmt.Errorf("running agent %q: %w", a.config.Name, ErrParked))
+	}
 	s = a.begin(ctx, &settings, s.With(input...))
 	return a.finish(ctx, &settings, s, a.run(ctx, s))
 }
@@ -167,7 +184,11 @@ func (a *Agent) finish(ctx context.Context, settings *RunSettings, s State, resu
 		final = broken.State
 	}
 	final = final.released()
-	s.read().live.tell(ctx, RunCompleted{State: final, Err: err})
+	if final.Parked() {
+		s.read().live.tell(ctx, RunParked{final})
+	} else {
+		s.read().live.tell(ctx, RunCompleted{State: final, Err: err})
+	}
 	if settings.onEnd != nil {
 		settings.onEnd(final)
 	}
@@ -216,7 +237,7 @@ func (a *Agent) identity(settings *RunSettings, s State) Run {
 // the run ends; ctx is the one they were called with.
 func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[State] {
 	final, err := result.Get()
-	if err == nil && !final.Status().Terminal() {
+	if err == nil && !final.Status().Terminal() && !final.Parked() {
 		err = errors.New("a processor around the run returned a state that has not ended")
 	}
 	if _, ok := runErrorOf(s, err); err != nil && !ok {
@@ -271,7 +292,11 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 	}
 	s = s.settled().letIn()
 	for {
-		end, over := a.judge(ctx, &s)
+		var end mo.Result[State]
+		over := false
+		if !s.StepOpen() { // a step that had begun was judged before
+			end, over = a.judge(ctx, &s)
+		}
 		if !over {
 			end, over = a.took(ctx, &s, a.step(ctx, s))
 		}
@@ -324,6 +349,8 @@ func (a *Agent) took(ctx context.Context, s *State, step mo.Result[State]) (resu
 		next = failed.State
 	case next.read().live != l:
 		return failed(*s, fmt.Errorf("step %d: %w", before, errForeign)), true
+	case next.Parked():
+		return mo.Ok(next), true
 	case next.RunStepCount() <= before && !next.Stopped():
 		return failed(*s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before)), true
 	}

@@ -87,6 +87,19 @@ type RunCompleted struct {
 	Err   error
 }
 
+// RunParked: a run waits for a person, and nothing of it is under way. Its
+// interventions say for what.
+type RunParked struct{ State State }
+
+// RunResumed: a run that was parked or cut off goes on. State is as it was stored.
+type RunResumed struct{ State State }
+
+// EventName is "run.parked".
+func (RunParked) EventName() string { return "run.parked" }
+
+// EventName is "run.resumed".
+func (RunResumed) EventName() string { return "run.resumed" }
+
 // EventName is "run.started".
 func (RunStarted) EventName() string { return "run.started" }
 

@@ -20,6 +20,8 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 		return mo.Err[State](errForeign)
 	case s.Stopped():
 		return mo.Ok(s)
+	case s.read().open != nil:
+		return a.perform(ctx, s, s.read().open.reply, s.read().open.started)
 	}
 	return a.answered(ctx, s, time.Now(), a.infer(ctx, s))
 }
@@ -51,11 +53,20 @@ func (a *Agent) answered(ctx context.Context, s State, started time.Time, result
 	}
 	s = s.Apply(reply.Prior)
 	reply.Message = withCallIDs(reply.Message, s.StepCount())
+	return a.perform(ctx, s, reply, started)
+}
+
+// perform is the step behind the model's reply: decide on the calls, run them, record
+// it all. Of an open step, some may be decided or answered already.
+func (a *Agent) perform(ctx context.Context, s State, reply Step, started time.Time) mo.Result[State] {
 	if reply.Message.CallCount() == 0 {
 		return mo.Ok(s.record(reply, nil, started, nil))
 	}
 	var few [4]*Prepared // on the stack: most steps have no more calls
-	batch, err := a.prepare(ctx, s, reply, few[:0])
+	batch, waits, err := a.prepare(ctx, s, reply, few[:0])
+	if waits != nil {
+		return mo.Ok(s.parked(reply, started, waits))
+	}
 	var fewResults [4]*ToolResult
 	results := fewResults[:]
 	if len(batch) > len(few) {
@@ -116,17 +127,22 @@ func withCallIDs(m Message, step int) Message {
 
 // prepare decides on every call, in call order. When one of them stops the run,
 // or something breaks, none of the batch runs: each is answered all the same.
-func (a *Agent) prepare(ctx context.Context, s State, reply Step, batch []*Prepared) ([]*Prepared, error) {
+func (a *Agent) prepare(ctx context.Context, s State, reply Step, batch []*Prepared) ([]*Prepared, []*Intervention, error) {
 	m := reply.Message
 	if reply.Stop != nil {
-		return settle(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil
+		return settle(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil, nil
 	}
 	asking := false
+	open := s.read().open
 	calls := m.list()
 	for i := range calls {
 		call := &calls[i]
+		if done := open.result(i); done != nil { // before the run was cut off
+			batch = append(batch, &Prepared{Original: call, Call: call, Disposition: DisposeAnswer, Answer: done})
+			continue
+		}
 		if err := ctx.Err(); err != nil {
-			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil
+			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
 		}
 		p, err := a.executor.Prepare(ctx, s, call).Get()
 		if stop, ok := errors.AsType[*SignalError](err); ok {
@@ -137,23 +153,23 @@ func (a *Agent) prepare(ctx context.Context, s State, reply Step, batch []*Prepa
 		}
 		if err != nil {
 			err = fmt.Errorf("tool %q: preparing call %s: %w", call.Name, call.ID, err)
-			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), err
+			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 		}
 		batch = append(batch, p)
 		switch p.Disposition {
 		case DisposeStop:
-			return stop(m, batch), nil
+			return stop(m, batch), nil, nil
 		case DisposeAsk:
 			asking = true
 		}
 	}
 	if ctx.Err() != nil {
-		return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil
+		return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
 	}
 	if asking {
 		return a.approve(ctx, s, m, batch)
 	}
-	return batch, nil
+	return batch, nil, nil
 }
 
 // checked holds an executor to its contract: what it prepared is of this call and
@@ -230,64 +246,6 @@ func settle(m Message, decided []*Prepared, reason ReasonCode, sentence string) 
 	return batch
 }
 
-// approve asks a person about the calls that need a yes. Nothing of the batch
-// has run.
-func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepared) ([]*Prepared, error) {
-	var pending []*Prepared
-	for _, p := range batch {
-		if p.Disposition == DisposeAsk {
-			pending = append(pending, p)
-		}
-	}
-	answers := make([]Approval, len(pending))
-	nobody := a.config.Approver == nil
-	if !nobody {
-		var err error
-		answers, err = a.config.Approver.Approve(ctx, s, pending).Get()
-		if err == nil && len(answers) != len(pending) {
-			err = fmt.Errorf("the approver gave %d answers to %d questions", len(answers), len(pending))
-		}
-		if ctx.Err() != nil { // a yes that comes after the end is no yes
-			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil
-		}
-		if err != nil {
-			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), fmt.Errorf("asking for approval: %w", err)
-		}
-	}
-	next := 0
-	for i, p := range batch {
-		if p.Disposition != DisposeAsk {
-			continue
-		}
-		q := *p
-		question := p.Question
-		if question == nil {
-			question = new(Question)
-		}
-		switch answer := answers[next]; {
-		case nobody:
-			q.Disposition = DisposeAnswer
-			q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By,
-				fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is nobody to ask", p.Call.Name, question.By, orNoReason(question.Reason)))
-		case answer.Verdict == Approve:
-			q.Disposition = DisposeRun
-			if p.Answer != nil {
-				q.Disposition = DisposeAnswer
-			}
-		default:
-			q.Disposition = DisposeAnswer
-			q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By,
-				fmt.Sprintf("tool %q: rejected by %s: %s", p.Call.Name, orPerson(answer.By), orNoReason(answer.Reason)))
-			if answer.Verdict != RejectAndContinue {
-				q.Stop = &Signal{Reason: StopRejected, Message: orNoReason(answer.Reason), Source: orPerson(answer.By)}
-			}
-		}
-		next++
-		batch[i] = &q
-	}
-	return batch, nil
-}
-
 func orPerson(name string) string {
 	if name == "" {
 		return "a person"
@@ -302,7 +260,7 @@ func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, resu
 	if width == 1 {
 		var broken error
 		for i, p := range batch {
-			r, err := a.execute(ctx, s, p)
+			r, err := a.execute(ctx, s, i, p)
 			if results[i] = r; err != nil {
 				broken = errors.Join(broken, err)
 			}
@@ -320,7 +278,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	var taken atomic.Int64
 	work := func() {
 		for i := int(taken.Add(1)) - 1; i < len(batch); i = int(taken.Add(1)) - 1 {
-			results[i], errs[i] = a.execute(ctx, s, batch[i])
+			results[i], errs[i] = a.execute(ctx, s, i, batch[i])
 		}
 	}
 	var wg sync.WaitGroup
@@ -351,8 +309,11 @@ func answered(r *ToolResult, p *Prepared) (*ToolResult, error) {
 	return &filled, nil
 }
 
-// execute answers one call.
-func (a *Agent) execute(ctx context.Context, s State, p *Prepared) (*ToolResult, error) {
+// execute answers call i.
+func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*ToolResult, error) {
+	if done := s.read().open.result(i); done != nil { // before the run was cut off, whatever is decided now
+		return done, nil
+	}
 	if p.Disposition == DisposeRun && ctx.Err() != nil {
 		q := *p
 		q.Disposition = DisposeAnswer

@@ -44,12 +44,16 @@ type Run struct {
 // Status says how a run stands.
 type Status string
 
-// How a run may stand. All but StatusRunning and the empty status are terminal.
+// How a run may stand. All but StatusRunning, StatusParked and the
+// empty status are terminal.
 const (
 	// StatusNew is a state that no run has touched yet.
 	StatusNew Status = ""
 	// StatusRunning: between a run's begin and its end.
 	StatusRunning Status = "running"
+	// StatusParked: the run waits for a person's answer, and nothing of it is in memory
+	// but the state: see Agent.Resume.
+	StatusParked Status = "parked"
 	// StatusDone: the model gave its final answer.
 	StatusDone Status = "done"
 	// StatusStopped: somebody or some limit stopped the run.
@@ -65,7 +69,9 @@ const (
 )
 
 // Terminal reports whether a run with this status has ended.
-func (s Status) Terminal() bool { return s != StatusNew && s != StatusRunning }
+func (s Status) Terminal() bool {
+	return s != StatusNew && s != StatusRunning && s != StatusParked
+}
 
 // StopReason says in one word why a run ended.
 type StopReason string
@@ -127,6 +133,7 @@ type live struct {
 	listener Observer // of those of middleware
 	onDelta  func(Delta)
 	onStep   func(State) bool
+	resumed  bool // from a state that was stored
 
 	asked   atomic.Bool // the observer was told that the model is asked
 	events  sync.Mutex  // one event at a time

@@ -2,6 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/samber/mo"
 )
@@ -90,6 +93,8 @@ type Prepared struct {
 	Stop *Signal
 	// Effects is what the decision wants changed in the state.
 	Effects Effects
+	// Approval is the yes that a person gave to the call; nil when nobody was asked.
+	Approval *Approval
 	// Carry is for the executor that made the value, to find again in Execute.
 	Carry any
 }
@@ -97,9 +102,13 @@ type Prepared struct {
 // Question is why a person is asked about a call.
 type Question struct {
 	// By names who asks: a hook.
-	By string
+	By string `json:"by,omitempty"`
 	// Reason is a sentence for the person.
-	Reason string
+	Reason string `json:"reason,omitempty"`
+	// Within is how long the person has; zero is as long as it takes. OnTimeout is what
+	// counts as said when that is over: by default a no that ends the run.
+	Within    time.Duration   `json:"within_ns,omitempty"`
+	OnTimeout ApprovalVerdict `json:"on_timeout,omitempty"`
 }
 
 // Approver asks a person about the calls of one step that need a yes. It answers
@@ -109,7 +118,8 @@ type Approver interface {
 	Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval]
 }
 
-// ApproverFunc is an Approver from a plain func that is asked call by call.
+// ApproverFunc is an Approver from a plain func that is asked call by call, with a
+// context that ends with the time of the question.
 type ApproverFunc func(ctx context.Context, s State, p *Prepared) (Approval, error)
 
 // Approve calls f for each pending call.
@@ -119,7 +129,7 @@ func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared)
 		if ctx.Err() != nil {
 			return mo.Err[[]Approval](context.Cause(ctx))
 		}
-		a, err := f(ctx, s, p)
+		a, err := f.within(ctx, s, p)
 		if err != nil {
 			return mo.Err[[]Approval](err)
 		}
@@ -128,13 +138,32 @@ func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared)
 	return mo.Ok(out)
 }
 
+// within asks for as long as the question allows.
+func (f ApproverFunc) within(ctx context.Context, s State, p *Prepared) (Approval, error) {
+	if p.Question == nil || p.Question.Within <= 0 {
+		return f(ctx, s, p)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, p.Question.Within, errNoAnswer)
+	defer cancel()
+	a, err := f(limited, s, p)
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errNoAnswer) {
+		return Approval{Verdict: p.Question.OnTimeout, By: "timeout", Reason: errNoAnswer.Error()}, nil
+	}
+	return a, err
+}
+
+var errNoAnswer = errors.New("nobody answered in time")
+
 // Approval is what a person said. The zero Approval is a no.
 type Approval struct {
-	Verdict ApprovalVerdict
+	Verdict ApprovalVerdict `json:"verdict"`
 	// By names the person.
-	By string
+	By string `json:"by,omitempty"`
 	// Reason is told to the model when the answer is no.
-	Reason string
+	Reason string `json:"reason,omitempty"`
+	// Arguments, when not empty, is a yes to the call with these arguments in the place
+	// of those that it has. The controls judge it anew.
+	Arguments string `json:"arguments,omitempty"`
 }
 
 // ApprovalVerdict is a person's answer.
@@ -148,7 +177,46 @@ const (
 	RejectAndContinue
 	// Approve: the call runs.
 	Approve
+	// Park: the answer comes later. Nothing of the step runs; the run ends as parked,
+	// and Agent.Resume goes on with it when there are answers.
+	Park
+	// NobodyToAsk: there is nobody who could answer; the call is denied.
+	NobodyToAsk
+	// withdrawn: another answer has ended the run.
+	withdrawn
 )
+
+var verdictTexts = [...]string{"reject", "reject_and_continue", "approve", "park", "nobody_to_ask", "withdrawn"}
+
+// final reports whether a person may say it about a parked call.
+func (v ApprovalVerdict) final() bool { return v <= Approve }
+
+func (v ApprovalVerdict) String() string {
+	if int(v) < len(verdictTexts) {
+		return verdictTexts[v]
+	}
+	return fmt.Sprintf("verdict(%d)", uint8(v))
+}
+
+// MarshalText is the verdict's name.
+func (v ApprovalVerdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads "approve", "reject" or "reject_and_continue".
+func (v *ApprovalVerdict) UnmarshalText(text []byte) error {
+	for i, name := range verdictTexts {
+		if name == string(text) && ApprovalVerdict(i).final() { //nolint:gosec // a handful
+			*v = ApprovalVerdict(i) //nolint:gosec // a handful
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no verdict %q: it is approve, reject or reject_and_continue", text)
+}
+
+// ParkApprover answers every question later: the run parks. It is the approver of
+// agents whose runs are stored.
+var ParkApprover Approver = ApproverFunc(func(context.Context, State, *Prepared) (Approval, error) {
+	return Approval{Verdict: Park}, nil
+})
 
 // Next is the rest of a chain of processors.
 type Next func(ctx context.Context, s State) mo.Result[State]

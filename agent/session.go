@@ -55,6 +55,24 @@ func (c *Session) Run(ctx context.Context, input ...Message) mo.Result[State] {
 	return result
 }
 
+// Approve records a person's answer about a call that the last run waits for: see
+// State.WithApproval. ErrSessionBusy while a run is under way.
+func (c *Session) Approve(callID string, answer Approval) error {
+	return c.turn(func(s State, settings RunSettings) { settings.onEnd(s.WithApproval(callID, answer)) })
+}
+
+// Resume is Agent.Resume on the state of the session.
+func (c *Session) Resume(ctx context.Context) mo.Result[State] {
+	var result mo.Result[State]
+	if err := c.turn(func(s State, settings RunSettings) {
+		settings.Resume = true
+		result = c.agent.RunWith(ctx, settings, s)
+	}); err != nil {
+		return mo.Err[State](err)
+	}
+	return result
+}
+
 // Steps is Agent.Steps on the state of the session.
 func (c *Session) Steps(ctx context.Context, input ...Message) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {

@@ -46,6 +46,7 @@ type frame struct {
 	status  Status
 	first   int   // index of the run's first step
 	before  Usage // of the runs before
+	open    *openStep
 
 	// Not kept in JSON:
 	request *Request
@@ -330,6 +331,28 @@ func (s State) settled() State {
 	return State{d}
 }
 
+// parked returns s at the end of what can be done before somebody answers.
+func (s State) parked(reply Step, started time.Time, waits []*Intervention) State {
+	open := &openStep{reply, started, make([]openCall, len(waits))}
+	open.reply.Prior = Effects{}
+	for i, asked := range waits {
+		if before := s.read().open.at(i); before != nil {
+			open.calls[i] = *before
+		}
+		open.calls[i].asked = asked
+	}
+	d := s.framed()
+	d.status, d.open, d.asking = StatusParked, open, nil
+	return State{d}
+}
+
+// resumed returns s as it goes on in a run that was parked or cut off.
+func (s State) resumed(request *Request, l *live) State {
+	d := s.framed()
+	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
+	return State{d}
+}
+
 // letIn returns s with all its messages accepted.
 func (s State) letIn() State {
 	d := s.read()
@@ -360,6 +383,10 @@ func (s State) released() State {
 func (s State) record(reply Step, results []*ToolResult, started time.Time, failure *Failure) State {
 	d := s.copied()
 	d.asking = nil // what was for this model call alone
+	if d.open != nil {
+		d = s.reopened(nil).data
+		d.asking = nil
+	}
 	failed := failure != nil
 	at := d.messages.Len()
 	kept := newStep(len(results))

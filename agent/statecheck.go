@@ -12,7 +12,7 @@ import (
 // check says what of the form no state can hold, and where.
 func (f *stateJSON) check() error {
 	switch f.Status {
-	case StatusNew, StatusRunning, StatusDone, StatusStopped, StatusFailed, StatusDenied, StatusCancelled, StatusInterrupted:
+	case StatusNew, StatusRunning, StatusParked, StatusDone, StatusStopped, StatusFailed, StatusDenied, StatusCancelled, StatusInterrupted:
 	default:
 		return wrong("/status", "status %q is not known", f.Status)
 	}
@@ -40,6 +40,7 @@ func (f *stateJSON) check() error {
 		below("/signal", f.Signal.check()),
 		below("/usage_before", f.UsageBefore.check()),
 		below("/run_usage", f.RunUsage.check()),
+		below("/open_step", f.OpenStep.check(f.Status)),
 	)
 }
 

@@ -38,6 +38,8 @@ type stateJSON struct {
 	// missing is nothing used.
 	UsageBefore *Usage `json:"usage_before,omitempty"`
 	RunUsage    *Usage `json:"run_usage,omitempty"`
+	// OpenStep is a step that has begun and is not recorded.
+	OpenStep *openStepJSON `json:"open_step,omitempty"`
 }
 
 // metadataJSON is values by name, the session's and the run's.
@@ -139,9 +141,10 @@ func (s State) form() (stateJSON, error) {
 	for _, r := range d.steps.All() {
 		form.Steps = append(form.Steps, r.form())
 	}
-	var err error
-	form.Metadata, err = d.meta.form()
-	return form, err
+	var opening, keeping error
+	form.OpenStep, opening = d.open.form()
+	form.Metadata, keeping = d.meta.form()
+	return form, first(opening, keeping)
 }
 
 // state is the state that a checked form says.
@@ -151,6 +154,7 @@ func (f *stateJSON) state() State {
 	return State{&stateData{
 		frame: &frame{
 			session: f.Session, run: f.Run, status: f.Status, first: f.First, before: *cmp.Or(f.UsageBefore, &noUsage),
+			open: f.OpenStep.open(),
 		},
 		messages: plog.Of(messages...), accepted: short(f.Accepted),
 		steps: plog.Of(steps...), failures: short(f.Failures),

@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samber/mo"
+)
+
+// mostRounds is how often a batch is asked about anew because what a person changed
+// was changed again.
+const mostRounds = 4
+
+// approve asks a person about the calls that need a yes. Nothing of the batch has run.
+// When the approver wants to be answered later, the step parks: the interventions are
+// what it waits for.
+func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepared) (decided []*Prepared, parked []*Intervention, err error) {
+	for round := 0; ; round++ {
+		pending := make([]*Prepared, 0, len(batch))
+		for _, p := range batch {
+			if p.Disposition == DisposeAsk {
+				pending = append(pending, p)
+			}
+		}
+		if len(pending) == 0 {
+			return batch, nil, nil
+		}
+		answers, err := a.ask(ctx, s, pending)
+		if ctx.Err() != nil { // a yes that comes after the end is no yes
+			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
+		}
+		if err != nil {
+			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, fmt.Errorf("asking for approval: %w", err)
+		}
+		if parked := park(m, batch, answers, time.Now()); parked != nil {
+			return nil, parked, nil
+		}
+		next := 0
+		for i, p := range batch {
+			if p.Disposition != DisposeAsk {
+				continue
+			}
+			if batch[i], err = a.settled(ctx, s, p, answers[next], round); err != nil {
+				return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
+			}
+			if batch[i].Disposition == DisposeStop { // by a control that saw what a person changed
+				return stop(m, batch[:i+1]), nil, nil
+			}
+			next++
+		}
+	}
+}
+
+// ask is the approver's answers, one for each question.
+func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) {
+	answers, err := a.approver.Approve(ctx, s, pending).Get()
+	if err == nil && len(answers) != len(pending) {
+		err = fmt.Errorf("the approver gave %d answers to %d questions", len(answers), len(pending))
+	}
+	return answers, err
+}
+
+// park is what the step waits for when one of the answers comes later; nil when none
+// does.
+func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*Intervention {
+	later := false
+	for _, answer := range answers {
+		later = later || answer.Verdict == Park
+	}
+	if !later {
+		return nil
+	}
+	waits := make([]*Intervention, m.CallCount())
+	next := 0
+	for i, p := range batch {
+		if p.Disposition != DisposeAsk {
+			continue
+		}
+		answer := answers[next]
+		next++
+		asked := &Intervention{Original: *p.Original, Call: *p.Call, Asked: now, prepared: p.Call.Hash()}
+		if p.Question != nil {
+			asked.Question = *p.Question
+		}
+		if answer.Arguments != "" { // somebody changed what the person is asked about
+			asked.Call.Arguments = answer.Arguments
+		}
+		if asked.Question.Within > 0 {
+			asked.Deadline = now.Add(asked.Question.Within)
+		}
+		if answer.Verdict != Park {
+			asked.Answer = &answer
+		}
+		waits[i] = asked
+	}
+	return waits
+}
+
+// settled is a call that a person was asked about, with the answer.
+func (a *Agent) settled(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
+	q := *p
+	question := p.Question
+	if question == nil {
+		question = new(Question)
+	}
+	switch answer.Verdict {
+	case Approve:
+		if answer.Arguments != "" && answer.Arguments != p.Call.Arguments {
+			return a.edited(ctx, s, p, answer, round)
+		}
+		q.approved(answer)
+	case NobodyToAsk:
+		q.Disposition = DisposeAnswer
+		q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By,
+			fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is nobody to ask", p.Call.Name, question.By, orNoReason(question.Reason)))
+	case Reject, RejectAndContinue:
+		q.Disposition = DisposeAnswer
+		q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By,
+			fmt.Sprintf("tool %q: rejected by %s: %s", p.Call.Name, orPerson(answer.By), orNoReason(answer.Reason)))
+		if answer.Verdict == Reject {
+			q.Stop = &Signal{Reason: StopRejected, Message: orNoReason(answer.Reason), Source: orPerson(answer.By)}
+		}
+	case withdrawn:
+		q.Disposition = DisposeAnswer
+		q.Answer = NotExecuted(p.Call, ReasonRunStopped, "", "not executed: a person ended the run")
+	default:
+		return nil, fmt.Errorf("the approver gave verdict %d, which there is not", answer.Verdict)
+	}
+	return &q, nil
+}
+
+// approved has the call run, or be answered by the mock that stands in for it.
+func (p *Prepared) approved(by Approval) {
+	p.Disposition, p.Approval = DisposeRun, &by
+	if p.Answer != nil {
+		p.Disposition = DisposeAnswer
+	}
+}
+
+// edited is a call whose arguments a person changed: the controls judge it anew. What
+// they want a yes for once more has it, if it is still what the person said.
+func (a *Agent) edited(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
+	call := *p.Call
+	call.Arguments = answer.Arguments
+	q, err := a.executor.Prepare(ctx, s, &call).Get()
+	if stop, ok := errors.AsType[*SignalError](err); ok {
+		q, err = &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
+	}
+	if err == nil {
+		q, err = checked(q, &call)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: preparing call %s as a person changed it: %w", call.Name, call.ID, err)
+	}
+	again := *q
+	again.Original = p.Original
+	same := again.Call.Hash() == call.Hash()
+	switch {
+	case again.Disposition == DisposeRun, again.Disposition == DisposeAsk && same:
+		if !same { // a control changed it without asking: a yes to something else
+			again.Disposition, again.Question = DisposeAsk, p.Question
+			break
+		}
+		again.approved(answer)
+	}
+	if again.Disposition == DisposeAsk && round+1 >= mostRounds {
+		again.Disposition = DisposeAnswer
+		again.Answer = NotExecuted(again.Call, ReasonNobodyToAsk, "",
+			fmt.Sprintf("tool %q: not executed: what a person changed was changed again %d times", call.Name, round+1))
+	}
+	return &again, nil
+}
+
+// stored is the innermost approver: what was answered while the run was parked, then
+// whoever the agent has.
+type stored struct{ ask Approver }
+
+func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval] {
+	answers := make([]Approval, len(pending))
+	open := s.read().open
+	ends := false
+	var rest []*Prepared
+	var places []int
+	for i, p := range pending {
+		if known := open.answerTo(p); known != nil {
+			answers[i] = *known
+			ends = ends || known.Verdict == Reject
+			continue
+		}
+		rest, places = append(rest, p), append(places, i)
+	}
+	switch {
+	case len(rest) == 0:
+		return mo.Ok(answers)
+	case ends, x.ask == nil:
+		for _, i := range places {
+			answers[i] = Approval{Verdict: NobodyToAsk}
+			if ends {
+				answers[i].Verdict = withdrawn
+			}
+		}
+		return mo.Ok(answers)
+	}
+	more, err := x.ask.Approve(ctx, s, rest).Get()
+	if err == nil && len(more) != len(rest) {
+		err = fmt.Errorf("the approver gave %d answers to %d questions", len(more), len(rest))
+	}
+	if err != nil {
+		return mo.Err[[]Approval](err)
+	}
+	for n, i := range places {
+		answers[i] = more[n]
+	}
+	return mo.Ok(answers)
+}
+
+// answerTo is what a person has said to this very call; nil when nobody has.
+func (o *openStep) answerTo(p *Prepared) *Approval {
+	c := o.call(p.Original.ID)
+	if c == nil || c.asked == nil || c.asked.Answer == nil {
+		return nil
+	}
+	if hash := p.Call.Hash(); hash != c.asked.prepared && hash != c.asked.Call.Hash() {
+		return nil
+	}
+	answer := *c.asked.Answer
+	if answer.Arguments == "" && answer.Verdict == Approve {
+		answer.Arguments = c.asked.Call.Arguments
+	}
+	return &answer
+}

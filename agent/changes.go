@@ -1,0 +1,176 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// changesJSON is the JSON form of what one state has that an earlier one had not.
+type changesJSON struct {
+	Version int `json:"version"`
+	// About is what does not change from step to step; missing when it did not.
+	About    *aboutJSON `json:"about,omitempty"`
+	Status   Status     `json:"status,omitempty"`
+	Signal   *Signal    `json:"signal,omitempty"`
+	Accepted int        `json:"accepted,omitempty"`
+	Failures int        `json:"failures,omitempty"`
+	RunUsage *Usage     `json:"run_usage,omitempty"`
+	// Messages and Steps follow the first MessagesFrom and StepsFrom of the earlier
+	// state; what stood behind those is gone.
+	MessagesFrom int           `json:"messages_from,omitempty"`
+	Messages     []messageJSON `json:"messages,omitempty"`
+	StepsFrom    int           `json:"steps_from,omitempty"`
+	Steps        []stepJSON    `json:"steps,omitempty"`
+	// Metadata takes the place of all metadata; missing when it did not change.
+	Metadata *metadataJSON `json:"metadata,omitempty"`
+	// OpenStep takes the place of the open step; OpenCalls those of some of its calls,
+	// by index; Closed says that there is none any more.
+	OpenStep  *openStepJSON        `json:"open_step,omitempty"`
+	OpenCalls map[int]openCallJSON `json:"open_calls,omitempty"`
+	Closed    bool                 `json:"closed,omitempty"`
+}
+
+type aboutJSON struct {
+	Session     SessionID `json:"session,omitempty"`
+	Run         Run       `json:"run,omitzero"`
+	First       int       `json:"first,omitempty"`
+	UsageBefore *Usage    `json:"usage_before,omitempty"`
+}
+
+// Changes is the JSON form of what s has that an earlier state of its session had not:
+// its size and cost do not grow with the transcript. Restore makes a state of all
+// changes since the zero State.
+//
+// A metadata value that JSON cannot hold is an error that names its key.
+func (s State) Changes(since State) ([]byte, error) {
+	form, err := s.changes(since)
+	if err != nil {
+		return nil, fmt.Errorf("writing what changed in the state: %w", err)
+	}
+	return compactJSON(form)
+}
+
+func (s State) changes(since State) (*changesJSON, error) {
+	d, old := s.read(), since.read()
+	form := &changesJSON{
+		Version: stateVersion, Status: d.status, Signal: d.signal,
+		Accepted: int(d.accepted), Failures: int(d.failures), RunUsage: &d.usage,
+	}
+	if since.data == nil || d.frame != old.frame && (d.session != old.session || d.run != old.run || d.first != old.first) {
+		form.About = &aboutJSON{d.session, d.run, d.first, &d.before}
+		form.About.Run.Started = d.run.Started.UTC()
+	}
+	if n := old.messages.Len(); n <= d.messages.Len() && (n == 0 || d.messages.At(n-1) == old.messages.At(n-1)) {
+		form.MessagesFrom = n
+	}
+	for _, m := range d.messages.From(form.MessagesFrom) {
+		form.Messages = append(form.Messages, m.form())
+	}
+	if n := old.steps.Len(); n <= d.steps.Len() && (n == 0 || d.steps.At(n-1) == old.steps.At(n-1)) {
+		form.StepsFrom = n
+	}
+	for _, r := range d.steps.From(form.StepsFrom) {
+		form.Steps = append(form.Steps, r.form())
+	}
+	if d.meta != old.meta {
+		metadata, err := d.meta.form()
+		if err != nil {
+			return nil, err
+		}
+		form.Metadata = &metadata
+	}
+	return form, form.openStep(d.open, old.open)
+}
+
+// openStep says what changed in the open step.
+func (f *changesJSON) openStep(open, old *openStep) error {
+	switch {
+	case open == old:
+	case open == nil:
+		f.Closed = true
+	case old != nil && old.reply.Message == open.reply.Message && len(old.calls) == len(open.calls):
+		f.OpenCalls = map[int]openCallJSON{}
+		for i := range open.calls {
+			if open.calls[i] == old.calls[i] {
+				continue
+			}
+			form, err := open.calls[i].form()
+			if err != nil {
+				return below("/open_calls/"+strconv.Itoa(i), err)
+			}
+			f.OpenCalls[i] = form
+		}
+	default:
+		var err error
+		f.OpenStep, err = open.form()
+		return err
+	}
+	return nil
+}
+
+// Restore is the state that a series of changes leads to, the first of them since the
+// zero State. Like UnmarshalJSON it is strict: an error says which of the changes is
+// wrong, counted from one, and where.
+func Restore(changes ...[]byte) (State, error) {
+	if len(changes) == 0 {
+		return State{}, errors.New("restoring a state: there are no changes")
+	}
+	form := stateJSON{Version: stateVersion}
+	for i, text := range changes {
+		if err := form.take(text); err != nil {
+			return State{}, fmt.Errorf("restoring a state: change %d of %d: %w", i+1, len(changes), err)
+		}
+	}
+	if err := form.check(); err != nil {
+		return State{}, fmt.Errorf("restoring a state from %d changes: %w", len(changes), err)
+	}
+	return form.state(), nil
+}
+
+// take makes the changes in the form.
+func (f *stateJSON) take(text []byte) error {
+	var c changesJSON
+	var known struct {
+		Version int `json:"version"`
+	}
+	if err := strictjson.Unmarshal(text, &known); err != nil {
+		return err
+	}
+	if known.Version != stateVersion {
+		return wrong("/version", "version %d is not the one that this program reads: %d", known.Version, stateVersion)
+	}
+	if err := strictjson.UnmarshalStrict(text, &c); err != nil {
+		return err
+	}
+	if err := first(
+		within("/messages_from", c.MessagesFrom, 0, len(f.Messages)),
+		within("/steps_from", c.StepsFrom, 0, len(f.Steps)),
+	); err != nil {
+		return err
+	}
+	if c.About != nil {
+		f.Session, f.Run, f.First, f.UsageBefore = c.About.Session, c.About.Run, c.About.First, c.About.UsageBefore
+	}
+	f.Status, f.Signal, f.Accepted, f.Failures, f.RunUsage = c.Status, c.Signal, c.Accepted, c.Failures, c.RunUsage
+	f.Messages = append(f.Messages[:c.MessagesFrom], c.Messages...)
+	f.Steps = append(f.Steps[:c.StepsFrom], c.Steps...)
+	if c.Metadata != nil {
+		f.Metadata = *c.Metadata
+	}
+	if c.OpenStep != nil {
+		f.OpenStep = c.OpenStep
+	}
+	if c.Closed {
+		f.OpenStep = nil
+	}
+	for i, call := range c.OpenCalls {
+		if f.OpenStep == nil || i < 0 || i >= len(f.OpenStep.Calls) {
+			return wrong("/open_calls/"+strconv.Itoa(i), "there is no such call in an open step")
+		}
+		f.OpenStep.Calls[i] = call
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+)
+
+// Hash names what a call does: SHA-256 of its tool and its arguments, in hexadecimal.
+// A yes is said to this call and to no other.
+func (c ToolCall) Hash() string {
+	h := sha256.New()
+	h.Write([]byte(c.Name)) //nolint:errcheck // never fails
+	h.Write([]byte{0})      //nolint:errcheck
+	arguments := c.Arguments
+	if arguments == "" {
+		arguments = "{}"
+	}
+	h.Write([]byte(arguments)) //nolint:errcheck
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Intervention is a tool call that waits for a person, or did. It is a plain value.
+type Intervention struct {
+	// Original is what the model asked for, Call what would run: what the person is
+	// asked about.
+	Original ToolCall `json:"original"`
+	Call     ToolCall `json:"call"`
+	// Question is who asks, and why.
+	Question Question `json:"question"`
+	// Asked is when, and Deadline when the time for an answer is over; zero for never.
+	Asked    time.Time `json:"asked"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Answer is what the person said; nil while nobody did.
+	Answer *Approval `json:"answer,omitempty"`
+
+	prepared string // hash of the call that the controls wanted a yes for
+}
+
+// CallID is the id of the call.
+func (i Intervention) CallID() string { return i.Original.ID }
+
+// Parked reports whether the run waits for answers: see Interventions.
+func (s State) Parked() bool { return s.Status() == StatusParked }
+
+// Interventions is the calls of the open step that a person was asked about, in call
+// order; none when there are none.
+func (s State) Interventions() []Intervention {
+	open := s.read().open
+	if open == nil {
+		return nil
+	}
+	var list []Intervention
+	for i := range open.calls {
+		if asked := open.calls[i].asked; asked != nil {
+			list = append(list, *asked)
+		}
+	}
+	return list
+}
+
+// Intervention is what a person was asked about a call of the open step.
+func (s State) Intervention(callID string) (Intervention, bool) {
+	if c := s.read().open.call(callID); c != nil && c.asked != nil {
+		return *c.asked, true
+	}
+	return Intervention{}, false
+}
+
+// Waiting reports whether the run is parked and there is nothing to do yet: somebody
+// still has to answer, and nobody has said anything that ends the run.
+func (s State) Waiting() bool {
+	if !s.Parked() {
+		return false
+	}
+	waiting := false
+	for _, i := range s.Interventions() {
+		switch {
+		case i.Answer == nil:
+			waiting = true
+		case i.Answer.Verdict == Reject:
+			return false
+		}
+	}
+	return waiting
+}
+
+// WithApproval returns a parked state with an answer about a call. A call that nobody
+// is asked about, or that was answered already, and a run that is not parked stay as
+// they are.
+func (s State) WithApproval(callID string, answer Approval) State {
+	if !s.Parked() || !answer.Verdict.final() {
+		return s
+	}
+	return s.answered(func(i Intervention) *Approval {
+		if i.CallID() != callID {
+			return nil
+		}
+		return &answer
+	})
+}
+
+// WithExpired returns a parked state in which every question whose time was over at
+// that moment is answered as it said: see Question.OnTimeout.
+func (s State) WithExpired(now time.Time) State {
+	if !s.Parked() {
+		return s
+	}
+	return s.answered(func(i Intervention) *Approval {
+		if i.Deadline.IsZero() || now.Before(i.Deadline) {
+			return nil
+		}
+		return &Approval{Verdict: i.Question.OnTimeout, By: "timeout", Reason: errNoAnswer.Error()}
+	})
+}
+
+// answered gives answers to the questions that have none.
+func (s State) answered(answer func(Intervention) *Approval) State {
+	open := s.read().open
+	var calls []openCall
+	for i := range open.calls {
+		asked := open.calls[i].asked
+		if asked == nil || asked.Answer != nil {
+			continue
+		}
+		given := answer(*asked)
+		if given == nil {
+			continue
+		}
+		if calls == nil {
+			calls = slices.Clone(open.calls)
+		}
+		now := *asked
+		now.Answer = given
+		calls[i].asked = &now
+	}
+	if calls == nil {
+		return s
+	}
+	return s.reopened(open.with(calls))
+}
+
+// StepOpen reports whether the step that comes next was begun already, before the run
+// was parked or cut off: its reply is there, and the model is not asked again.
+func (s State) StepOpen() bool { return s.read().open != nil }
+
+// InDoubt reports whether the tool of a call of the open step was started, and nobody
+// knows what became of it.
+func (s State) InDoubt(callID string) bool {
+	c := s.read().open.call(callID)
+	return c != nil && c.begun != nil && c.result == nil
+}
+
+// Resumed reports whether the run went on in this process from a state that was
+// stored: after it was parked, or cut off.
+func (s State) Resumed() bool { l := s.read().live; return l != nil && l.resumed }

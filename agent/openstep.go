@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"slices"
+	"time"
+)
+
+// openStep is a step that has begun and is not recorded: the model has answered. It is
+// never written once it is part of a state.
+type openStep struct {
+	reply   Step
+	started time.Time
+	calls   []openCall // one for each call of the reply
+}
+
+// openCall is how far one call of an open step has come.
+type openCall struct {
+	asked  *Intervention // a person is asked about it
+	begun  *ToolCall     // what was started
+	result *ToolResult   // what came of it
+}
+
+func (o *openStep) with(calls []openCall) *openStep {
+	return &openStep{o.reply, o.started, calls}
+}
+
+// at is how far call i has come.
+func (o *openStep) at(i int) *openCall {
+	if o == nil || i >= len(o.calls) {
+		return nil
+	}
+	return &o.calls[i]
+}
+
+// call is how far the call of that id has come; nil when there is none.
+func (o *openStep) call(id string) *openCall {
+	if o == nil {
+		return nil
+	}
+	for i, c := range o.reply.Message.list() {
+		if c.ID == id {
+			return o.at(i)
+		}
+	}
+	return nil
+}
+
+// result is the answer that call i has already; nil when it has none.
+func (o *openStep) result(i int) *ToolResult {
+	if c := o.at(i); c != nil {
+		return c.result
+	}
+	return nil
+}
+
+// reopened returns s with another open step, or none.
+func (s State) reopened(open *openStep) State {
+	d := s.framed()
+	d.open = open
+	return State{d}
+}
+
+// WithOpenStep returns s with a step begun: the model's reply is there and none of its
+// calls has been answered. A journal keeps such a state before the calls are decided
+// upon; a run that is resumed from it does not ask the model again. Reply.Prior has
+// been applied to s.
+func (s State) WithOpenStep(reply Step, started time.Time) State {
+	reply.Message = withCallIDs(reply.Message, s.StepCount())
+	reply.Prior = Effects{}
+	return s.reopened(&openStep{reply, started, make([]openCall, reply.Message.CallCount())})
+}
+
+// WithCallBegun returns a state with an open step in which a call was started: call is
+// what runs. Should nothing more be heard of it, it is in doubt.
+func (s State) WithCallBegun(call ToolCall) State {
+	return s.withOpenCall(call.ID, func(c *openCall) { c.begun = &call })
+}
+
+// WithCallAnswered returns a state with an open step in which a call was answered. A
+// run that is resumed from it takes the answer as it is.
+func (s State) WithCallAnswered(r *ToolResult) State {
+	return s.withOpenCall(r.CallID(), func(c *openCall) { c.result = r })
+}
+
+func (s State) withOpenCall(id string, change func(*openCall)) State {
+	open := s.read().open
+	if open == nil {
+		return s
+	}
+	for i, c := range open.reply.Message.list() {
+		if c.ID == id && i < len(open.calls) {
+			calls := slices.Clone(open.calls)
+			change(&calls[i])
+			return s.reopened(open.with(calls))
+		}
+	}
+	return s
+}

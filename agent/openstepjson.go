@@ -1,0 +1,236 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// openStepJSON is the JSON form of a step that has begun: the reply is not among the
+// messages yet.
+type openStepJSON struct {
+	Reply        *messageJSON   `json:"reply,omitempty"`
+	FinishReason FinishReason   `json:"finish_reason,omitempty"`
+	Usage        *Usage         `json:"usage,omitempty"`
+	Model        string         `json:"model,omitempty"`
+	ID           string         `json:"id,omitempty"`
+	Effects      []effectJSON   `json:"effects,omitempty"`
+	Stop         *Signal        `json:"stop,omitempty"`
+	Started      time.Time      `json:"started,omitzero"`
+	Calls        []openCallJSON `json:"calls,omitempty"` // one for each call of the reply
+}
+
+// openCallJSON is how far one call has come.
+type openCallJSON struct {
+	Asked *interventionJSON `json:"asked,omitempty"`
+	Begun *ToolCall         `json:"begun,omitempty"`
+	// Answer is what came of it, Result what the answer does not say.
+	Answer *messageJSON `json:"answer,omitempty"`
+	Result *resultJSON  `json:"result,omitempty"`
+	// Effects is what the answer wants changed.
+	Effects []effectJSON `json:"effects,omitempty"`
+}
+
+// interventionJSON is what a person is asked; the original call is in the reply.
+type interventionJSON struct {
+	Call     ToolCall  `json:"call"`
+	Prepared string    `json:"prepared"` // hash of the call that a yes is wanted for
+	Question Question  `json:"question,omitzero"`
+	Asked    time.Time `json:"asked"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	Answer   *Approval `json:"answer,omitempty"`
+}
+
+// effectJSON is one effect: one of message, context and key.
+type effectJSON struct {
+	Message *messageJSON    `json:"message,omitempty"`
+	Context string          `json:"context,omitempty"`
+	Key     string          `json:"key,omitempty"`
+	Run     bool            `json:"run,omitempty"` // the key's scope
+	Value   json.RawMessage `json:"value,omitempty"`
+	Source  string          `json:"source,omitempty"`
+}
+
+func (o *openStep) form() (*openStepJSON, error) {
+	if o == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	r := o.reply
+	effects, err := r.Effects.form()
+	if err != nil {
+		return nil, below("/open_step", err)
+	}
+	form := &openStepJSON{
+		Reply: new(r.Message.form()), FinishReason: r.FinishReason, Model: r.Model, ID: r.ID,
+		Effects: effects, Stop: r.Stop, Started: o.started.UTC(), Calls: make([]openCallJSON, len(o.calls)),
+	}
+	if r.Usage != (Usage{}) {
+		form.Usage = &r.Usage
+	}
+	for i := range o.calls {
+		if form.Calls[i], err = o.calls[i].form(); err != nil {
+			return nil, below("/open_step/calls/"+strconv.Itoa(i), err)
+		}
+	}
+	return form, nil
+}
+
+func (c *openCall) form() (openCallJSON, error) {
+	form := openCallJSON{Begun: c.begun}
+	if a := c.asked; a != nil {
+		form.Asked = &interventionJSON{
+			Call: a.Call, Prepared: a.prepared, Question: a.Question,
+			Asked: a.Asked.UTC(), Deadline: a.Deadline.UTC(), Answer: a.Answer,
+		}
+	}
+	var err error
+	if c.result != nil {
+		form.Answer = new(answerOf(c.result).form())
+		form.Result = new(c.result.form())
+		form.Effects, err = c.result.Effects.form()
+	}
+	return form, err
+}
+
+// answerOf is the message that answers a call.
+func answerOf(r *ToolResult) Message { return Message{&messageBody{result: r}} }
+
+func (e Effects) form() ([]effectJSON, error) {
+	var forms []effectJSON
+	for _, effect := range e.All() {
+		form := effectJSON{Source: effect.source}
+		switch effect.kind {
+		case effectMessage:
+			form.Message = new(effect.message.form())
+		case effectContext:
+			form.Context = effect.context
+		case effectMetadata:
+			raw, err := compactJSON(effect.entry.value)
+			if err != nil {
+				return nil, wrong("/effects/"+strconv.Itoa(len(forms)), "metadata %q: %v", effect.entry.name, err)
+			}
+			form.Key, form.Run, form.Value = effect.entry.name, effect.entry.scope == ScopeRun, raw
+		}
+		forms = append(forms, form)
+	}
+	return forms, nil
+}
+
+func (f *openStepJSON) open() *openStep {
+	if f == nil {
+		return nil
+	}
+	o := &openStep{started: f.Started, calls: make([]openCall, len(f.Calls))}
+	o.reply = Step{
+		Message: f.Reply.message(), FinishReason: f.FinishReason, Usage: *cmp.Or(f.Usage, &Usage{}),
+		Model: f.Model, ID: f.ID, Effects: effectsFrom(f.Effects), Stop: f.Stop,
+	}
+	calls := o.reply.Message.list()
+	for i := range f.Calls {
+		o.calls[i] = f.Calls[i].call(calls[i])
+	}
+	return o
+}
+
+func (f *openCallJSON) call(original ToolCall) openCall {
+	c := openCall{begun: f.Begun}
+	if c.begun != nil {
+		c.begun.Index = original.Index
+	}
+	if a := f.Asked; a != nil {
+		call := a.Call
+		call.Index = original.Index
+		c.asked = &Intervention{
+			Original: original, Call: call, Question: a.Question, Asked: a.Asked, Deadline: a.Deadline,
+			Answer: a.Answer, prepared: a.Prepared,
+		}
+	}
+	if f.Result != nil {
+		c.result = f.Result.result(original, f.Answer.message())
+		c.result.Effects = effectsFrom(f.Effects)
+	}
+	return c
+}
+
+func effectsFrom(forms []effectJSON) Effects {
+	return EffectsOf(lo.Map(forms, func(f effectJSON, _ int) Effect { return f.effect() })...)
+}
+
+func (f *effectJSON) effect() Effect {
+	switch {
+	case f.Message != nil:
+		return Effect{kind: effectMessage, message: f.Message.message(), source: f.Source}
+	case f.Key != "":
+		scope := ScopeSession
+		if f.Run {
+			scope = ScopeRun
+		}
+		return Effect{kind: effectMetadata, entry: entry{f.Key, scope, kept(f.Value)}, source: f.Source}
+	}
+	return Effect{kind: effectContext, context: f.Context, source: f.Source}
+}
+
+// check says what no open step can hold.
+func (f *openStepJSON) check(status Status) error {
+	switch {
+	case f == nil && status == StatusParked:
+		return wrong("", "a parked run has an open step")
+	case f == nil:
+		return nil
+	case status != StatusParked && status != StatusRunning:
+		return wrong("", "a run with status %q has no open step", status)
+	case f.Reply == nil:
+		return wrong("/reply", "an open step has a reply")
+	case f.Reply.Role != RoleAssistant:
+		return wrong("/reply/role", "the role is %q: it must be %q", f.Reply.Role, RoleAssistant)
+	case len(f.Calls) != len(f.Reply.Calls):
+		return wrong("/calls", "there are %d for the %d calls of the reply: every call has one", len(f.Calls), len(f.Reply.Calls))
+	case !uniqueIDs(f.Reply.Calls):
+		return wrong("/reply/calls", "every call has an id of its own")
+	}
+	errs := []error{
+		below("/reply", f.Reply.check()), below("/usage", f.Usage.check()), below("/stop", f.Stop.check()),
+		checkEffects(f.Effects),
+	}
+	asked := false
+	for i := range f.Calls {
+		asked = asked || f.Calls[i].Asked != nil
+		errs = append(errs, below("/calls/"+strconv.Itoa(i), f.Calls[i].check(f.Reply.Calls[i])))
+	}
+	if status == StatusParked && !asked {
+		errs = append(errs, wrong("/calls", "a parked run has a call that somebody is asked about"))
+	}
+	return first(errs...)
+}
+
+func (f *openCallJSON) check(call ToolCall) error {
+	switch {
+	case f.Begun != nil && f.Begun.ID != call.ID:
+		return wrong("/begun/id", "the id is %q: the call is %q", f.Begun.ID, call.ID)
+	case f.Asked != nil && f.Asked.Call.ID != call.ID:
+		return wrong("/asked/call/id", "the id is %q: the call is %q", f.Asked.Call.ID, call.ID)
+	case (f.Answer == nil) != (f.Result == nil):
+		return wrong("/answer", "an answer has its result, and a result its answer")
+	case f.Answer == nil:
+		return nil
+	}
+	return first(below("/answer", f.Answer.check()), below("/result", f.Result.check(call, f.Answer)), checkEffects(f.Effects))
+}
+
+func checkEffects(forms []effectJSON) error {
+	for i, f := range forms {
+		at := "/effects/" + strconv.Itoa(i)
+		if f.Message != nil {
+			if err := below(at+"/message", f.Message.check()); err != nil {
+				return err
+			}
+		}
+		if f.Key != "" && len(f.Value) == 0 {
+			return wrong(at+"/value", "metadata %q has no value", f.Key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/mo"
+)
+
+// ErrParked is the error of a run that was asked for on a state in which another one
+// stands in the middle of a step.
+var ErrParked = errors.New("a run of this state is parked or was cut off in a step: answer what it waits for, and go on with Resume")
+
+// Resume goes on with a run that was parked, once its questions are answered, or that
+// was cut off, from a state that was stored on the way. The run keeps its id; hooks at
+// InputSubmitted and ExecutionStart are not asked again. In an open step the model is
+// not asked again, and StepStart does not fire; the controls judge every call that has
+// no answer yet, and a yes counts only for what the person saw.
+//
+// Steps and Stream go on with a run when RunSettings.Resume is set.
+//
+// A state that still waits for an answer, or whose run has ended, is returned as it
+// is. With a ctx that is done, a parked run ends as cancelled.
+func (a *Agent) Resume(ctx context.Context, s State) mo.Result[State] {
+	return a.RunWith(ctx, RunSettings{Resume: true}, s)
+}
+
+func (a *Agent) resume(ctx context.Context, settings RunSettings, s State) mo.Result[State] {
+	switch status := s.Status(); {
+	case status == StatusNew:
+		return mo.Err[State](errors.New("resuming a run: no run has touched this state: use Run"))
+	case status.Terminal(), s.Waiting() && ctx.Err() == nil:
+		return mo.Ok(s)
+	case s.Run().Agent != a.config.Name:
+		return mo.Err[State](fmt.Errorf("resuming run %s: it is of agent %q, and this is agent %q", s.Run().ID, s.Run().Agent, a.config.Name))
+	}
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true}
+	l.tell(ctx, RunResumed{s})
+	s = s.resumed(a.requestOf(&settings), l)
+	return a.finish(ctx, &settings, s, a.run(ctx, s))
+}

@@ -1,0 +1,381 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/samber/mo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// wantsYes is an executor that wants a yes for every call whose tool is "write", and
+// counts what it ran.
+type wantsYes struct {
+	question agent.Question
+	ran      []string
+	change   func(agent.ToolCall) agent.ToolCall
+}
+
+func (x *wantsYes) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	p := &agent.Prepared{Original: c, Call: c}
+	if x.change != nil {
+		call := x.change(*c)
+		p.Call = &call
+	}
+	if c.Name == "write" {
+		p.Disposition, p.Question = agent.DisposeAsk, &x.question
+	}
+	return mo.Ok(p)
+}
+
+func (x *wantsYes) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	if p.Disposition == agent.DisposeAnswer {
+		return mo.Ok(p.Answer)
+	}
+	x.ran = append(x.ran, p.Call.Name+p.Call.Arguments)
+	r := agent.Answer(p)
+	r.Content, r.Attempts = agent.TextContent("did "+p.Call.Arguments), 1
+	return mo.Ok(r)
+}
+
+// parking is an agent whose model first asks for the calls and then says "Done.".
+func parking(t *testing.T, x agent.Executor, calls ...agent.ToolCall) (a *agent.Agent, asked *int) {
+	t.Helper()
+	asked = new(int)
+	a, err := agent.New(agent.Config{
+		Name: "clerk", Executor: x, Approver: agent.ParkApprover,
+		Driver: agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+			*asked++
+			if s.RunStepCount() == 0 {
+				return agent.Step{Message: agent.Assistant("", calls...), Usage: agent.Usage{InputTokens: 7}}, nil
+			}
+			return agent.Step{Message: agent.Assistant("Done.")}, nil
+		}),
+	}).Get()
+	require.NoError(t, err)
+	return a, asked
+}
+
+func write(id string) agent.ToolCall {
+	return agent.ToolCall{ID: id, Name: "write", Arguments: `{"n":` + id + `}`}
+}
+
+// stored is the state as another process reads it.
+func stored(t *testing.T, s agent.State) agent.State {
+	t.Helper()
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	var out agent.State
+	require.NoError(t, json.Unmarshal(text, &out), string(text))
+	again, err := json.Marshal(out)
+	require.NoError(t, err)
+	assert.JSONEq(t, string(text), string(again))
+	return out
+}
+
+// LH-63, LH-70: nothing of the batch runs, and the model is not asked, while one call
+// of it waits; what was answered survives; after the last answer the run goes on.
+func TestParkAndResume(t *testing.T) {
+	x := &wantsYes{question: agent.Question{By: "guard", Reason: "it writes", Within: time.Hour}}
+	a, asked := parking(t, x, write("1"), agent.ToolCall{ID: "2", Name: "read"}, write("3"))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.True(t, s.Parked())
+	assert.Equal(t, agent.StatusParked, s.Status())
+	assert.False(t, s.Status().Terminal())
+	assert.Zero(t, s.RunStepCount())
+	assert.Empty(t, x.ran)
+
+	s = stored(t, s)
+	waits := s.Interventions()
+	require.Len(t, waits, 2)
+	assert.Equal(t, "1", waits[0].CallID())
+	assert.Equal(t, write("1"), waits[0].Call)
+	assert.Equal(t, x.question, waits[0].Question)
+	assert.WithinDuration(t, waits[0].Asked.Add(time.Hour), waits[0].Deadline, 0)
+	assert.True(t, s.Waiting())
+
+	same, err := a.Resume(t.Context(), s).Get()
+	require.NoError(t, err)
+	assert.True(t, same.Waiting(), "nobody answered")
+
+	s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve, By: "ann"})
+	same, err = a.Resume(t.Context(), stored(t, s)).Get()
+	require.NoError(t, err)
+	assert.True(t, same.Waiting(), "one call waits still")
+	assert.Equal(t, 1, *asked)
+	assert.Empty(t, x.ran)
+
+	s = stored(t, s).WithApproval("3", agent.Approval{Verdict: agent.Approve, By: "bob"})
+	assert.False(t, s.Waiting())
+	run := s.Run()
+	s, err = a.Resume(t.Context(), stored(t, s)).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, run, s.Run())
+	assert.Equal(t, []string{`write{"n":1}`, "read", `write{"n":3}`}, x.ran)
+	assert.Equal(t, 2, *asked)
+	assert.Equal(t, 2, s.RunStepCount())
+	assert.EqualValues(t, 7, s.RunUsage().InputTokens, "what the reply cost counts once")
+	assert.False(t, s.StepOpen())
+	assert.Equal(t, 6, s.MessageCount())
+	stored(t, s)
+
+	again, err := a.Resume(t.Context(), s).Get()
+	require.NoError(t, err)
+	assert.Equal(t, s, again, "a run that has ended stays as it is")
+}
+
+// LH-64, LH-65, LH-66: what a person may say, and to what it is said in vain.
+func TestAnswers(t *testing.T) {
+	start := func(t *testing.T) (*agent.Agent, *wantsYes, agent.State) {
+		x := &wantsYes{question: agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.RejectAndContinue}}
+		a, _ := parking(t, x, write("1"), write("2"))
+		s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		return a, x, stored(t, s)
+	}
+	t.Run("a no ends the run, whatever else waits", func(t *testing.T) {
+		a, x, s := start(t)
+		s, err := a.Resume(t.Context(), s.WithApproval("2", agent.Approval{By: "ann", Reason: "not today"})).Get()
+		require.NoError(t, err)
+		assert.Equal(t, agent.StatusInterrupted, s.Status())
+		assert.Equal(t, agent.StopRejected, s.StopSignal().MustGet().Reason)
+		assert.Empty(t, x.ran)
+		step, _ := s.LastStep().Get()
+		one, two := step.Result(0), step.Result(1)
+		assert.Equal(t, agent.ReasonRunStopped, one.Reason)
+		assert.Equal(t, agent.ReasonRejected, two.Reason)
+		assert.Contains(t, two.Text(), "not today")
+		assert.Equal(t, "ann", two.DecidedBy)
+	})
+	t.Run("a no that goes on", func(t *testing.T) {
+		a, x, s := start(t)
+		s = s.WithApproval("2", agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"}).
+			WithApproval("1", agent.Approval{Verdict: agent.Approve})
+		s, err := a.Resume(t.Context(), s).Get()
+		require.NoError(t, err)
+		assert.Equal(t, agent.StatusDone, s.Status())
+		assert.Equal(t, []string{`write{"n":1}`}, x.ran)
+	})
+	t.Run("a yes to something else", func(t *testing.T) {
+		a, x, s := start(t)
+		s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve, Arguments: `{"n":10}`}).
+			WithApproval("2", agent.Approval{Verdict: agent.Approve})
+		s, err := a.Resume(t.Context(), stored(t, s)).Get()
+		require.NoError(t, err)
+		assert.Equal(t, []string{`write{"n":10}`, `write{"n":2}`}, x.ran)
+		step, _ := first(s.RunSteps())
+		call, _ := first(step.Message().Calls())
+		assert.Equal(t, `{"n":1}`, call.Arguments, "what the model asked for stays")
+		result := step.Result(0)
+		assert.True(t, result.Rewritten())
+	})
+	t.Run("the time is over", func(t *testing.T) {
+		a, x, s := start(t)
+		assert.True(t, s.WithExpired(time.Now()).Waiting())
+		s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve})
+		s, err := a.Resume(t.Context(), s.WithExpired(time.Now().Add(2*time.Minute))).Get()
+		require.NoError(t, err)
+		assert.Equal(t, []string{`write{"n":1}`}, x.ran)
+		step, _ := first(s.RunSteps())
+		assert.Equal(t, "timeout", step.Result(1).DecidedBy)
+	})
+	t.Run("in vain", func(t *testing.T) {
+		_, _, s := start(t)
+		assert.Equal(t, s, s.WithApproval("7", agent.Approval{Verdict: agent.Approve}), "no such call")
+		assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Park}), "no answer")
+		once := s.WithApproval("1", agent.Approval{Verdict: agent.Approve})
+		assert.Equal(t, once, once.WithApproval("1", agent.Approval{Verdict: agent.Reject}), "answered already")
+		assert.Equal(t, agent.NewState(), agent.NewState().WithApproval("1", agent.Approval{Verdict: agent.Approve}))
+	})
+	t.Run("cancelled while it waits", func(t *testing.T) {
+		a, x, s := start(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("no longer wanted"))
+		_, err := a.Resume(ctx, s).Get()
+		var broken *agent.RunError
+		require.ErrorAs(t, err, &broken)
+		assert.Equal(t, agent.StatusCancelled, broken.State.Status())
+		assert.False(t, broken.State.StepOpen())
+		assert.Equal(t, 1, broken.State.RunStepCount())
+		assert.Empty(t, x.ran)
+	})
+	t.Run("another run in between", func(t *testing.T) {
+		a, _, s := start(t)
+		_, err := a.Run(t.Context(), s, agent.UserText("and now?")).Get()
+		require.ErrorIs(t, err, agent.ErrParked)
+	})
+	t.Run("an agent of another name", func(t *testing.T) {
+		_, _, s := start(t)
+		b, err := agent.New(agent.Config{Name: "other", Driver: agent.DriverFunc(nil)}).Get()
+		require.NoError(t, err)
+		_, err = b.Resume(t.Context(), s.WithApproval("1", agent.Approval{})).Get()
+		require.ErrorContains(t, err, `of agent "clerk"`)
+	})
+}
+
+// LH-71: a yes counts for what the person saw, and for nothing else.
+func TestAChangedCallIsAskedAgain(t *testing.T) {
+	x := &wantsYes{}
+	a, _ := parking(t, x, write("1"))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	x.change = func(c agent.ToolCall) agent.ToolCall { c.Arguments = `{"n":99}`; return c }
+	s, err = a.Resume(t.Context(), s.WithApproval("1", agent.Approval{Verdict: agent.Approve})).Get()
+	require.NoError(t, err)
+	assert.True(t, s.Waiting())
+	assert.Empty(t, x.ran)
+	assert.Equal(t, `{"n":99}`, s.Interventions()[0].Call.Arguments)
+	s, err = a.Resume(t.Context(), stored(t, s).WithApproval("1", agent.Approval{Verdict: agent.Approve})).Get()
+	require.NoError(t, err)
+	assert.Equal(t, []string{`write{"n":99}`}, x.ran)
+	assert.Equal(t, agent.StatusDone, s.Status())
+}
+
+// A journal of changes is the state, also in the middle of a step; what was answered is
+// not asked for again, and what was begun is in doubt.
+func TestRestoreInTheMiddleOfAStep(t *testing.T) {
+	x := &wantsYes{}
+	a, asked := parking(t, x)
+	before, err := a.Run(t.Context(), agent.NewState(), agent.UserText("hello")).Get()
+	require.NoError(t, err)
+
+	// As a journal sees the second run: begun, a reply with three calls, one answered,
+	// one begun.
+	var journal [][]byte
+	last := agent.State{}
+	keep := func(s agent.State) {
+		text, err := s.Changes(last)
+		require.NoError(t, err)
+		journal, last = append(journal, text), s
+	}
+	keep(before)
+	running := caught(t, a, before)
+	keep(running)
+	open := running.WithOpenStep(agent.Step{
+		Message: agent.Assistant("", write("1"), agent.ToolCall{ID: "2", Name: "read"}, agent.ToolCall{ID: "3", Name: "list"}),
+		Effects: agent.EffectsOf(agent.SessionKey[int]("seen").Set(3), agent.AddContext("mind the gap")),
+	}, time.Now())
+	keep(open)
+	open = open.WithCallBegun(agent.ToolCall{ID: "2", Name: "read"})
+	keep(open)
+	result := agent.NotExecuted(&agent.ToolCall{ID: "1", Name: "write", Arguments: "{}"}, agent.ReasonDenied, "guard", "no")
+	result = result.To(&agent.Prepared{Original: new(write("1")), Call: new(write("1"))})
+	result.Effects = agent.EffectsOf(agent.AddMessage(agent.UserText("psst").WithSource("guard")))
+	open = open.WithCallAnswered(result)
+	keep(open)
+
+	s, err := agent.Restore(journal...)
+	require.NoError(t, err)
+	assert.JSONEq(t, text(t, open), text(t, s))
+	assert.True(t, s.StepOpen())
+	assert.True(t, s.InDoubt("2"))
+	assert.False(t, s.InDoubt("1"))
+	assert.False(t, s.InDoubt("3"))
+
+	*asked = 0
+	s, err = a.Resume(t.Context(), s).Get()
+	require.NoError(t, err)
+	assert.Equal(t, 1, *asked, "the reply was there already")
+	assert.Equal(t, []string{"read", "list"}, x.ran)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	step, _ := first(s.RunSteps())
+	assert.Equal(t, "no", text2(step.Result(0)))
+	seen, _ := agent.SessionKey[int]("seen").From(s)
+	assert.Equal(t, 3, seen)
+	keep(s)
+	restored, err := agent.Restore(journal...)
+	require.NoError(t, err)
+	assert.JSONEq(t, text(t, s), text(t, restored))
+
+	_, err = agent.Restore()
+	require.ErrorContains(t, err, "no changes")
+	_, err = agent.Restore(journal[1:]...)
+	require.ErrorContains(t, err, "change 1 of")
+	_, err = agent.Restore([]byte(`{"version":9}`))
+	require.ErrorContains(t, err, "version 9")
+}
+
+// caught is the state of a run at its first model call.
+func caught(t *testing.T, a *agent.Agent, s agent.State) agent.State {
+	t.Helper()
+	var running agent.State
+	b, err := agent.New(agent.Config{Name: a.Name(), Driver: agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		running = s
+		return agent.Step{Message: agent.Assistant("x")}, nil
+	})}).Get()
+	require.NoError(t, err)
+	_, err = b.Run(t.Context(), s, agent.UserText("go on")).Get()
+	require.NoError(t, err)
+	return running
+}
+
+func text(t *testing.T, s agent.State) string {
+	t.Helper()
+	out, err := json.Marshal(s)
+	require.NoError(t, err)
+	return string(out)
+}
+
+func text2(r agent.ToolResult) string { return r.Text() }
+
+func first[K, V any](seq func(yield func(K, V) bool)) (v V, ok bool) {
+	for _, v = range seq {
+		return v, true
+	}
+	return v, false
+}
+
+// A session answers, and goes on, in its own words.
+func TestASessionParksAndGoesOn(t *testing.T) {
+	x := &wantsYes{}
+	a, _ := parking(t, x, write("1"))
+	c := a.Session(agent.NewState())
+	s, err := c.Run(t.Context(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	require.True(t, s.Waiting())
+	_, err = c.Run(t.Context(), agent.UserText("hello?")).Get()
+	require.ErrorIs(t, err, agent.ErrParked)
+	assert.True(t, c.State().Waiting(), "it is not lost")
+	require.NoError(t, c.Approve("1", agent.Approval{Verdict: agent.Approve}))
+	s, err = c.Resume(t.Context()).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, s, c.State())
+}
+
+// What a person changes is judged by the controls, and by the person again when they
+// change it; not for ever.
+func TestAnEditThatIsChangedIsAskedAgain(t *testing.T) {
+	n := 0
+	x := &wantsYes{}
+	a, err := agent.New(agent.Config{
+		Name: "clerk", Executor: x,
+		Driver: agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+			if s.RunStepCount() == 0 {
+				return agent.Step{Message: agent.Assistant("", write("1"))}, nil
+			}
+			return agent.Step{Message: agent.Assistant("Done.")}, nil
+		}),
+		Approver: agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+			n++
+			return agent.Approval{Verdict: agent.Approve, Arguments: fmt.Sprintf(`{"n":%d}`, 100*n)}, nil
+		}),
+	}).Get()
+	require.NoError(t, err)
+	x.change = func(c agent.ToolCall) agent.ToolCall { c.Arguments += " "; return c }
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.Empty(t, x.ran)
+	assert.Equal(t, 4, n)
+	step, _ := first(s.RunSteps())
+	assert.Contains(t, text2(step.Result(0)), "changed again")
+}
