@@ -18,7 +18,8 @@ import (
 // A Store must be safe for concurrent use, by several processes at once as well.
 // Errors that are not about the request, such as a database that is gone, are
 // returned as they are: nothing was done then, or the same call may be made again
-// with the same outcome.
+// with the same outcome. ErrNotFound is what every method that is given the id of one
+// run says when there is no such run.
 //
 // Package durabletest has the tests that every Store must pass.
 type Store interface {
@@ -27,12 +28,14 @@ type Store interface {
 	Create(ctx context.Context, r Run, owner string, ttl time.Duration) (Lease, error)
 	// Claim leases a run that has not ended. One that somebody else holds is a
 	// *HeldError, unless that lease has run out or take says to take it all the same;
-	// then the epoch is one higher, and whoever held it before writes no more.
+	// then the epoch is one higher, and whoever held it before writes no more. So it is
+	// for an owner that claims what it holds, too. ErrEnded when the run has ended.
 	Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take Take) (Lease, error)
 	// Renew gives a lease another ttl from now. ErrStale when it is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Release gives a lease up, so that the next Claim need not wait. ErrStale when
-	// it is not the newest.
+	// it is not the newest. A lease that was given up, by Release or by the end of the
+	// run, is as stale as an old one.
 	Release(ctx context.Context, l Lease) error
 
 	// Append adds entries to the journal of a leased run and changes what is known of
@@ -49,10 +52,10 @@ type Store interface {
 	Run(ctx context.Context, id agent.RunID) (Run, error)
 	// List is the runs that a filter lets through, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
-	// Due is the runs that somebody should take up, at most limit of them, those that
-	// wait longest first: parked ones whose questions are all answered, of which one
+	// Due is the runs that nobody holds and somebody should take up, at most limit of
+	// them, those that wait longest first: parked ones whose questions are all answered, of which one
 	// ended the run, whose time is over, or whose child has ended; ones that are to be
-	// cancelled; and running ones whose lease has run out.
+	// cancelled; and running ones whose lease has run out or was given up.
 	Due(ctx context.Context, limit int) ([]Run, error)
 
 	// Questions is what a run waits to be told, in call order, answered ones included.
@@ -62,11 +65,13 @@ type Store interface {
 	QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error)
 	// Answer records answers to questions of one parked run, all or none. ErrAnswered
 	// when one of them has its answer already, ErrNotFound when a question is not, or
-	// no longer, asked in this form: its call and hash must be those of the answer.
+	// no longer, asked in this form: its call and hash must be those of the answer, and
+	// the run must be parked.
 	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
 
 	// Cancel asks that a run be cancelled. Whoever holds it sees it in Run, when it
-	// renews its lease at the latest. No error when the run has ended.
+	// renews its lease at the latest. The first reason stays; an empty one is kept as
+	// "cancelled". When the run has ended nothing happens, and that is no error.
 	Cancel(ctx context.Context, id agent.RunID, reason string) error
 	// Delete removes a run and everything of it. *HeldError while somebody holds it.
 	Delete(ctx context.Context, id agent.RunID) error
@@ -159,7 +164,8 @@ type Update struct {
 	Reason agent.StopReason
 	Steps  int
 	// Questions takes the place of all questions of the run when it is not nil: an
-	// empty list removes them. A question that has an answer keeps it.
+	// empty list removes them. A question that has an answer keeps it: the one that
+	// was recorded for the same call and hash, or else the one that is given here.
 	Questions []Question
 }
 
