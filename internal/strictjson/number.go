@@ -12,19 +12,7 @@ func wholeNumber(text string) (string, error) {
 	if !strings.ContainsAny(text, ".eE-") {
 		return text, nil
 	}
-	unsigned, negative := strings.CutPrefix(text, "-")
-	mantissa, exponent := unsigned, 0
-	if at := strings.IndexAny(unsigned, "eE"); at >= 0 {
-		mantissa = unsigned[:at]
-		exponent = clampedInt(unsigned[at+1:])
-	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	// The value is 0.digits × 10^point.
-	digits := strings.TrimRight(whole+fraction, "0")
-	point := len(whole) + exponent
-	leading := len(digits)
-	digits = strings.TrimLeft(digits, "0")
-	point -= leading - len(digits)
+	digits, point, negative := decimal(text)
 	switch {
 	case digits == "":
 		return "0", nil
@@ -38,6 +26,23 @@ func wholeNumber(text string) (string, error) {
 		return "-" + digits, nil
 	}
 	return digits, nil
+}
+
+// decimal takes a JSON number apart: its value is 0.digits × 10^point. Digits neither begins nor ends with a zero, and is
+// empty for zero.
+func decimal(text string) (digits string, point int, negative bool) {
+	unsigned, negative := strings.CutPrefix(text, "-")
+	mantissa, exponent := unsigned, 0
+	if at := strings.IndexAny(unsigned, "eE"); at >= 0 {
+		mantissa = unsigned[:at]
+		exponent = clampedInt(unsigned[at+1:])
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits = strings.TrimRight(whole+fraction, "0")
+	point = len(whole) + exponent
+	leading := len(digits)
+	digits = strings.TrimLeft(digits, "0")
+	return digits, point - (leading - len(digits)), negative
 }
 
 // clampedInt reads an exponent; one beyond all reason is as good as a billion.

@@ -1,0 +1,55 @@
+package strictjson
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// Canonical is the one text that all writings of the same arguments have: no white space, members sorted by name, strings
+// escaped in one way, numbers by what they are worth (1, 1.0 and 10e-1 are the same, and digits of big ones count). The
+// error is that of CheckObject.
+func Canonical(args string) (string, error) {
+	if err := CheckObject(args); err != nil {
+		return "", err
+	}
+	var members map[string]any
+	if err := Unmarshal(args, &members); err != nil {
+		return "", err
+	}
+	return Marshal(canonical(members))
+}
+
+// canonical is a decoded value with its numbers written in one way. It changes lists and objects in place.
+func canonical(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = canonical(member)
+		}
+	case []any:
+		for i, element := range v {
+			v[i] = canonical(element)
+		}
+	case json.Number:
+		return json.Number(canonicalNumber(string(v)))
+	}
+	return v
+}
+
+// canonicalNumber is a number that is whole and fits a Go integer without an exponent, and any other with one.
+func canonicalNumber(text string) string {
+	digits, point, negative := decimal(text)
+	switch {
+	case digits == "":
+		return "0"
+	case point >= len(digits) && point <= len("18446744073709551615"):
+		digits += strings.Repeat("0", point-len(digits))
+	default:
+		digits += "e" + strconv.Itoa(point-len(digits))
+	}
+	if negative {
+		return "-" + digits
+	}
+	return digits
+}
