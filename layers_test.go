@@ -90,6 +90,10 @@ var layers = map[string]layer{
 		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "telemetry"},
 		Modules: core,
 	},
+	"capability/kit": {
+		Ours:    []string{"agent", "processor", "toolexec", "toolexec/files", "continuation", "hooks", "capability"},
+		Modules: values,
+	},
 	"builder": {
 		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability"},
 		Modules: core,

@@ -1,0 +1,305 @@
+package kit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
+)
+
+// What a ContextEditing that says nothing means.
+const (
+	DefaultEditTokens  = 100_000
+	DefaultKeepResults = 3
+	DefaultPlaceholder = "[this old result was removed to save room; call the tool again if it is needed]"
+)
+
+// ContextEditing no longer shows the model what tools answered long ago, once that
+// has become much: in the place of an old result stands a placeholder. Calls keep
+// their answers, so nothing is split; and the transcript stays as it is, since this is
+// only what the model is shown. The zero ContextEditing begins at 100,000 tokens and
+// keeps the newest three results.
+//
+// It edits seldom and much: the model is shown the same until a limit is passed
+// again, so that what a provider has cached of the prompt is of use in between. How
+// far it has come is kept in the session's metadata, and is the same after a restart.
+//
+// Results that the model has not seen yet are never removed, whatever Keep says, nor
+// are results that are shorter than the placeholder.
+//
+// A message is measured once in a run. From the first edit on, each step also copies
+// the list of messages, a word each.
+type ContextEditing struct {
+	// Tokens is how much the model is shown before old results are removed, by Count.
+	// Zero sets no limit, unless Results is zero, too: then it is DefaultEditTokens.
+	Tokens int64
+	// Results is how many results the model is shown before old ones are removed. Zero
+	// sets no limit. It must be more than Keep.
+	Results int
+	// Keep is how many of the newest results stay. Zero means DefaultKeepResults, less
+	// than zero none.
+	Keep int
+	// AtLeast is how many tokens must be gained by removing results for the sake of
+	// Tokens: to gain less is not worth another beginning of the prompt. Zero means a
+	// tenth of Tokens, less than zero that anything is.
+	AtLeast int64
+	// Exclude names tools whose results stay, and are not counted by Keep or Results.
+	Exclude []string
+	// Placeholder stands in the place of a result. Empty means DefaultPlaceholder.
+	Placeholder string
+	// Count says how many tokens a message has. Nil means an estimate: a token for
+	// four bytes of text and arguments, four for the message, and 1500 for an image or
+	// a file. It must be safe for concurrent use and say the same each time.
+	Count func(agent.Message) int64
+}
+
+// ContextEdited: old results are no longer shown from this model call on.
+type ContextEdited struct {
+	Run  agent.Run
+	Step int
+	// Results is how many were removed now.
+	Results int
+	// Before and After are how many tokens the model would have been shown, and is.
+	Before, After int64
+}
+
+// EventName is "context.edited".
+func (ContextEdited) EventName() string { return "context.edited" }
+
+// Name is "context-editing".
+func (ContextEditing) Name() string { return "context-editing" }
+
+// Install puts the editing around the driver, inside of the hooks.
+func (e ContextEditing) Install(p capability.Plan) mo.Result[capability.Plan] {
+	e = e.withDefaults()
+	if err := e.check(); err != nil {
+		return mo.Err[capability.Plan](err)
+	}
+	shared := &editor{e, agent.NewScratch[shownSize](nil)}
+	return mo.Ok(p.WrapDriver(capability.Inside, e.Name(), func(inner agent.Driver) agent.Driver { return editing{shared, inner} }))
+}
+
+func (e ContextEditing) withDefaults() ContextEditing {
+	if e.Tokens == 0 && e.Results == 0 {
+		e.Tokens = DefaultEditTokens
+	}
+	e.Keep = max(0, cmp.Or(e.Keep, DefaultKeepResults))
+	e.AtLeast = max(0, cmp.Or(e.AtLeast, e.Tokens/10))
+	e.Placeholder = cmp.Or(e.Placeholder, DefaultPlaceholder)
+	e.Exclude = slices.Clone(e.Exclude)
+	if e.Count == nil {
+		e.Count = estimate
+	}
+	return e
+}
+
+func (e ContextEditing) check() error {
+	var wrong []error
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if e.Tokens < 0 {
+		say("the limit of tokens is %d: it must not be negative, and zero means none", e.Tokens)
+	}
+	if e.Results < 0 {
+		say("the limit of results is %d: it must not be negative, and zero means none", e.Results)
+	}
+	if e.Results > 0 && e.Results <= e.Keep {
+		say("the limit of results is %d and the newest %d are kept: keep fewer, or there is nothing to remove", e.Results, e.Keep)
+	}
+	return errors.Join(wrong...)
+}
+
+// estimate is a token for four bytes, and a lump for what is no text.
+func estimate(m agent.Message) int64 {
+	bytes, lumps := 0, int64(0)
+	for _, part := range m.Content().Parts() {
+		bytes += len(part.Text)
+		if part.Kind == agent.PartImage || part.Kind == agent.PartFile {
+			lumps++
+		}
+	}
+	for _, call := range m.Calls() {
+		bytes += len(call.Name) + len(call.Arguments)
+	}
+	const each, lump, bytesOfToken = 4, 1500, 4
+	return each + int64(bytes/bytesOfToken) + lumps*lump
+}
+
+// edge is how far results are removed: all that may be before message At. The last
+// of them answers Call, so that an edge of another list of messages is known as such.
+type edge struct {
+	At   int    `json:"at"`
+	Call string `json:"call"`
+}
+
+var editEdge = agent.SessionKey[edge]("kit.context_editing")
+
+// shownSize is what is known in a run of what the model is shown.
+type shownSize struct {
+	mu      sync.Mutex
+	seen    int           // how many messages were measured
+	last    agent.Message // the last of them
+	edge    int
+	tokens  int64 // that the model is shown of them
+	results []int // which of them may be removed yet
+	removed map[int]replacement
+}
+
+// replacement is what stands for a message.
+type replacement struct{ original, shown agent.Message }
+
+// editor decides what the model is shown.
+type editor struct {
+	ContextEditing
+	sizes *agent.Scratch[shownSize]
+}
+
+// removable reports whether a placeholder may stand for a message.
+func (e *editor) removable(m agent.Message) bool {
+	return m.Role() == agent.RoleTool && !slices.Contains(e.Exclude, m.Tool()) &&
+		(!m.Content().IsText() || len(m.Text()) > len(e.Placeholder))
+}
+
+func (e *editor) placeheld(m agent.Message) agent.Message {
+	return m.WithContent(agent.TextContent(e.Placeholder))
+}
+
+// gain is how many tokens a placeholder saves.
+func (e *editor) gain(m agent.Message) int64 { return e.Count(m) - e.Count(e.placeheld(m)) }
+
+// edgeOf is how far results are removed in s.
+func edgeOf(s agent.State) edge {
+	at := editEdge.Or(s, edge{})
+	if at.At < 1 || at.At > s.MessageCount() || s.Message(at.At-1).CallID() != at.Call {
+		return edge{} // of a list of messages that is no longer shown
+	}
+	return at
+}
+
+// measure brings what is known up to what the model is about to be shown.
+func (e *editor) measure(s agent.State, at edge, known *shownSize) {
+	n := s.MessageCount()
+	if known.seen > n || known.seen > 0 && s.Message(known.seen-1) != known.last || known.edge != at.At {
+		known.seen, known.tokens, known.results, known.edge, known.removed = 0, 0, nil, at.At, nil
+	}
+	for i, m := range s.MessagesFrom(known.seen) {
+		known.tokens += e.Count(m)
+		switch {
+		case !e.removable(m):
+		case i < at.At:
+			known.tokens -= e.gain(m)
+		default:
+			known.results = append(known.results, i)
+		}
+	}
+	if known.seen = n; n > 0 {
+		known.last = s.Message(n - 1)
+	}
+}
+
+// shown is what the model is to be shown of s, and how far results are removed if
+// that is new.
+func (e *editor) shown(ctx context.Context, s agent.State) (agent.State, agent.Effects) {
+	known := e.sizes.Of(s)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	at := edgeOf(s)
+	e.measure(s, at, known)
+	var moved agent.Effects
+	if next, ok := e.next(ctx, s, known); ok {
+		at, moved = next, agent.EffectsOf(editEdge.Set(next))
+	}
+	if at.At == 0 {
+		return s, moved
+	}
+	view := make([]agent.Message, 0, s.MessageCount())
+	for i, m := range s.Messages() {
+		if i < at.At && e.removable(m) {
+			m = known.replaced(i, m, e.placeheld)
+		}
+		view = append(view, m)
+	}
+	return s.WithView(view...), moved
+}
+
+// replaced is what stands for message i: the same each time.
+func (k *shownSize) replaced(i int, m agent.Message, by func(agent.Message) agent.Message) agent.Message {
+	if r, ok := k.removed[i]; ok && r.original == m {
+		return r.shown
+	}
+	if k.removed == nil {
+		k.removed = map[int]replacement{}
+	}
+	k.removed[i] = replacement{m, by(m)}
+	return k.removed[i].shown
+}
+
+// next is how far to remove results now; ok is false when all stays as it is.
+func (e *editor) next(ctx context.Context, s agent.State, known *shownSize) (next edge, ok bool) {
+	many := e.Results > 0 && len(known.results) > e.Results
+	much := e.Tokens > 0 && known.tokens > e.Tokens
+	if !many && !much {
+		return next, false
+	}
+	seen := 0 // by the model: all before its last reply
+	for i, m := range s.MessagesBackward() {
+		if m.Role() == agent.RoleAssistant {
+			seen = i
+			break
+		}
+	}
+	var gain int64
+	n := 0
+	for _, i := range known.results[:max(0, len(known.results)-e.Keep)] {
+		if i >= seen {
+			break
+		}
+		m := s.Message(i)
+		gain, n, next = gain+e.gain(m), n+1, edge{i + 1, m.CallID()}
+	}
+	if n == 0 || !many && gain < e.AtLeast {
+		return next, false
+	}
+	before := known.tokens
+	known.tokens, known.results, known.edge = before-gain, slices.Clone(known.results[n:]), next.At
+	s.Emit(ctx, ContextEdited{Run: s.Run(), Step: s.RunStepCount(), Results: n, Before: before, After: known.tokens})
+	return next, true
+}
+
+// editing is a driver that is shown less.
+type editing struct {
+	*editor
+	inner agent.Driver
+}
+
+var (
+	_ agent.Streamer  = editing{}
+	_ agent.Describer = editing{}
+)
+
+// Features is what the wrapped driver says of itself.
+func (d editing) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+
+func (d editing) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })
+}
+
+func (d editing) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return agent.Stream(ctx, d.inner, s, emit) })
+}
+
+func (d editing) turn(ctx context.Context, s agent.State, ask func(agent.State) mo.Result[agent.Step]) mo.Result[agent.Step] {
+	shown, moved := d.shown(ctx, s)
+	result := ask(shown)
+	if step, err := result.Get(); err == nil && moved.Len() > 0 {
+		step.Prior = moved.Plus(step.Prior)
+		return mo.Ok(step)
+	}
+	return result
+}

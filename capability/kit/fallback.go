@@ -1,0 +1,267 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
+)
+
+// ModelFallback asks other models when the agent's own cannot answer: one after the
+// other, until one does. The next model call begins with the agent's own again,
+// unless Sticky is set.
+//
+// The others are asked the same, but without Request.Model and Request.Options,
+// which belong to one service: each is asked for its own model. Asking makes a
+// driver that asks for something else.
+//
+// A reply that is streamed is told as it arrives, and what was told cannot be taken
+// back: a model that fails before it said anything is replaced, and one that breaks
+// off after that fails the call. So nobody is told a reply made of two. With Whole
+// set, the pieces are held back until the reply is whole, and a reply that breaks off
+// is replaced, too.
+//
+// Who answered is in the step: agent.Step.Model. Each change is told as a FellBack
+// event. When none answers, the call fails with a *FallbackError.
+type ModelFallback struct {
+	// Drivers are asked in this order after the agent's own. At least one.
+	Drivers []agent.Driver
+	// Kinds are the errors after which the next is asked; an error of no kind counts
+	// as agent.KindModel. Empty means those that are about the service and not about
+	// what it was asked: KindOverloaded, KindRateLimit, KindTimeout, KindBrokenStream,
+	// KindModel, and KindAuth, since a key that ended at one service is good reason to
+	// ask another. KindContextLength is worth adding where the others read more.
+	// Context that ended and signals that stop a run are never fallen back from.
+	Kinds []agent.ErrorKind
+	// Sticky lets each model call of a run begin with the model that answered the last
+	// one; those before it are asked when it and those behind it fail.
+	Sticky bool
+	// Whole holds a streamed reply back until it is whole.
+	Whole bool
+}
+
+// FellBack: a model did not answer and the next is asked.
+type FellBack struct {
+	Run  agent.Run
+	Step int
+	// From and To are the places of the drivers: zero is the agent's own, one the
+	// first of ModelFallback.Drivers. Models by name are in FromModel and ToModel,
+	// empty for a driver that does not say.
+	From, To           int
+	FromModel, ToModel string
+	Err                error
+}
+
+// EventName is "inference.fell_back".
+func (FellBack) EventName() string { return "inference.fell_back" }
+
+// FallbackError says that no model answered.
+type FallbackError struct {
+	// Errs is what each of them said, in the order in which they were asked. The first
+	// decides what the whole is taken for: its kind, and whether and when the call is
+	// worth making again.
+	Errs []error
+}
+
+func (e *FallbackError) Error() string {
+	texts := lo.Map(e.Errs, func(err error, _ int) string { return err.Error() })
+	return fmt.Sprintf("none of %d models answered: %s", len(texts), strings.Join(texts, "; then "))
+}
+
+// Unwrap is what each of them said.
+func (e *FallbackError) Unwrap() []error { return e.Errs }
+
+// Name is "model-fallback".
+func (ModelFallback) Name() string { return "model-fallback" }
+
+// Install puts the drivers beside the agent's own.
+func (f ModelFallback) Install(p capability.Plan) mo.Result[capability.Plan] {
+	if len(f.Drivers) == 0 {
+		return mo.Err[capability.Plan](errors.New("there is no model to fall back on: give at least one in Drivers"))
+	}
+	if i := slices.Index(f.Drivers, nil); i >= 0 {
+		return mo.Err[capability.Plan](fmt.Errorf("driver %d of %d is nil", i+1, len(f.Drivers)))
+	}
+	if p.Driver() == nil {
+		return mo.Ok(p) // the plan says so itself
+	}
+	kinds := f.Kinds
+	if len(kinds) == 0 {
+		kinds = []agent.ErrorKind{
+			agent.KindOverloaded, agent.KindRateLimit, agent.KindTimeout, agent.KindBrokenStream, agent.KindModel, agent.KindAuth,
+		}
+	}
+	others := lo.Map(f.Drivers, func(d agent.Driver, _ int) agent.Driver { return Asking(d, ownModel) })
+	return mo.Ok(p.WithDriver(&fallback{
+		drivers: append([]agent.Driver{p.Driver()}, others...), kinds: slices.Clone(kinds),
+		sticky: f.Sticky, whole: f.Whole, last: agent.NewScratch[atomic.Int64](nil),
+	}))
+}
+
+// ownModel leaves out what belongs to another service.
+func ownModel(r agent.Request) agent.Request {
+	r.Model, r.Options = "", agent.Options{}
+	return r
+}
+
+// fallback asks one driver after the other. It is safe for concurrent use.
+type fallback struct {
+	drivers       []agent.Driver
+	kinds         []agent.ErrorKind
+	sticky, whole bool
+	last          *agent.Scratch[atomic.Int64] // who answered last in a run
+}
+
+var (
+	_ agent.Streamer  = (*fallback)(nil)
+	_ agent.Describer = (*fallback)(nil)
+)
+
+// String is how a plan that prints names it.
+func (f *fallback) String() string {
+	return "fallback(" + strings.Join(lo.Map(f.drivers, func(d agent.Driver, i int) string {
+		return lo.CoalesceOrEmpty(modelOf(d), fmt.Sprintf("model %d", i+1))
+	}), ", ") + ")"
+}
+
+// Features is what the agent's own driver says, within what holds for all.
+func (f *fallback) Features() agent.Features {
+	own := agent.FeaturesOf(f.drivers[0]).OrEmpty()
+	if own == (agent.Features{}) {
+		return own
+	}
+	for _, d := range f.drivers[1:] {
+		other := agent.FeaturesOf(d).OrEmpty()
+		own.Priced = own.Priced && other.Priced
+		own.ContextTokens = least(own.ContextTokens, other.ContextTokens)
+		own.MaxOutputTokens = least(own.MaxOutputTokens, other.MaxOutputTokens)
+	}
+	return own
+}
+
+// least is the smaller of two limits, of which zero is none known.
+func least(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+func (f *fallback) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	return f.turn(ctx, s, func(d agent.Driver) (mo.Result[agent.Step], bool) { return d.Next(ctx, s), false })
+}
+
+func (f *fallback) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	return f.turn(ctx, s, func(d agent.Driver) (mo.Result[agent.Step], bool) {
+		var held []agent.Delta
+		told := false
+		out := agent.Stream(ctx, d, s, func(piece agent.Delta) {
+			if f.whole {
+				held = append(held, piece)
+				return
+			}
+			told = true
+			emit(piece)
+		})
+		if out.IsOk() {
+			for _, piece := range held {
+				emit(piece)
+			}
+		}
+		return out, told
+	})
+}
+
+// turn is one model call. Ask also reports whether anything of the reply was told.
+func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Driver) (mo.Result[agent.Step], bool)) mo.Result[agent.Step] {
+	first := 0
+	if f.sticky {
+		first = int(f.last.Of(s).Load())
+	}
+	var errs []error
+	for n := range f.drivers {
+		i := (first + n) % len(f.drivers)
+		result, told := ask(f.drivers[i])
+		step, err := result.Get()
+		if err == nil {
+			if f.sticky {
+				f.last.Of(s).Store(int64(i))
+			}
+			step.Model = lo.CoalesceOrEmpty(step.Model, modelOf(f.drivers[i]))
+			return mo.Ok(step)
+		}
+		errs = append(errs, err)
+		if told || ctx.Err() != nil || !f.worth(err) {
+			break
+		}
+		if n+1 < len(f.drivers) {
+			next := (i + 1) % len(f.drivers)
+			s.Emit(ctx, FellBack{
+				Run: s.Run(), Step: s.RunStepCount(), From: i, To: next,
+				FromModel: modelOf(f.drivers[i]), ToModel: modelOf(f.drivers[next]), Err: err,
+			})
+		}
+	}
+	if last := errs[len(errs)-1]; len(errs) == 1 || ctx.Err() != nil || !f.worth(last) {
+		return mo.Err[agent.Step](last)
+	}
+	return mo.Err[agent.Step](&FallbackError{errs})
+}
+
+// worth reports whether an error is a reason to ask another model.
+func (f *fallback) worth(err error) bool {
+	if _, decided := errors.AsType[*agent.SignalError](err); decided {
+		return false
+	}
+	kind := agent.KindOf(err)
+	if kind == agent.KindUnknown { // what a driver does not say is the model's, as for the loop
+		kind = agent.KindModel
+	}
+	return slices.Contains(f.kinds, kind)
+}
+
+func modelOf(d agent.Driver) string { return agent.FeaturesOf(d).OrEmpty().Model }
+
+// Asking is a driver that asks d with what change makes of each request: another
+// model of the same service, a lower temperature. Change must be safe for concurrent
+// use and give the same for the same.
+func Asking(d agent.Driver, change func(agent.Request) agent.Request) agent.Driver {
+	return asking{d, change}
+}
+
+type asking struct {
+	inner  agent.Driver
+	change func(agent.Request) agent.Request
+}
+
+var (
+	_ agent.Streamer  = asking{}
+	_ agent.Describer = asking{}
+)
+
+func (d asking) changed(s agent.State) agent.State { return s.WithRequest(d.change(s.Request())) }
+
+func (d asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	return d.inner.Next(ctx, d.changed(s))
+}
+
+func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	return agent.Stream(ctx, d.inner, d.changed(s), emit)
+}
+
+// Features is what the driver says of itself, with the model that it is asked for.
+func (d asking) Features() agent.Features {
+	features := agent.FeaturesOf(d.inner).OrEmpty()
+	if model := d.change(agent.Request{}).Model; model != "" && features != (agent.Features{}) {
+		features.Model = model
+	}
+	return features
+}

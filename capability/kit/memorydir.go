@@ -1,0 +1,182 @@
+package kit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/toolexec/files"
+)
+
+// memoryError is what a model is told that it can do something about.
+type memoryError struct{ text string }
+
+func (e *memoryError) Error() string { return e.text }
+
+func refuse(format string, args ...any) error { return &memoryError{fmt.Sprintf(format, args...)} }
+
+// memoryDir is the directory, open for one command.
+type memoryDir struct {
+	*memory
+	tree *files.Tree
+	dir  *os.Root
+}
+
+func (m *memory) open() (*memoryDir, error) {
+	tree, err := files.Open(files.Config{
+		Root: m.root, MaxReadBytes: m.fileBytes, MaxWriteBytes: m.fileBytes,
+		MaxMatches: math.MaxInt32, Skip: []string{"node_modules"}, Protect: []string{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.OpenRoot(m.root)
+	if err != nil {
+		_ = tree.Close()
+		return nil, err
+	}
+	return &memoryDir{m, tree, dir}, nil
+}
+
+func (d *memoryDir) close() { _, _ = d.tree.Close(), d.dir.Close() }
+
+// run runs a command whose arguments are all there.
+func (d *memoryDir) run(ctx context.Context, in memoryArgs) (string, error) {
+	given := lo.FromPtr(in.Path)
+	if in.Command == "rename" {
+		given = *in.OldPath
+	}
+	name, err := placeOf(given)
+	if err != nil {
+		return "", err
+	}
+	if name == "." && in.Command != "view" {
+		return "", refuse("Error: %s is the whole memory: name a file or directory in it", memoryRoot)
+	}
+	var text string
+	switch in.Command {
+	case "view":
+		text, err = d.view(ctx, name, in.ViewRange)
+	case "create":
+		text, err = d.create(ctx, name, *in.FileText)
+	case "str_replace":
+		text, err = d.replace(ctx, name, *in.OldStr, lo.FromPtr(in.NewStr))
+	case "insert":
+		text, err = d.insert(ctx, name, *in.InsertLine, *in.InsertText)
+	case "delete":
+		text, err = d.remove(name)
+	case "rename":
+		text, err = d.rename(name, *in.NewPath)
+	}
+	return text, said(name, err)
+}
+
+// memoryRoot is what the directory is called in paths.
+const memoryRoot = "/memories"
+
+// placeOf is a path relative to the directory.
+func placeOf(given string) (string, error) {
+	plain := strings.TrimSuffix(given, "/")
+	if plain == memoryRoot {
+		return ".", nil
+	}
+	name, ok := strings.CutPrefix(plain, memoryRoot+"/")
+	if !ok {
+		return "", refuse("Error: the path %q is not in the memory: paths begin with %s/", given, memoryRoot)
+	}
+	odd := func(r rune) bool { return r == '\\' || r == unicode.ReplacementChar || unicode.IsControl(r) }
+	hidden := func(part string) bool { return strings.HasPrefix(part, ".") }
+	if path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) ||
+		strings.ContainsFunc(name, odd) || slices.ContainsFunc(strings.Split(name, "/"), hidden) {
+		return "", refuse("Error: the path %q is not allowed: plain names with slashes between them, none of which begins with a dot", given)
+	}
+	return name, nil
+}
+
+// shownPath is the path that the model knows a name by.
+func shownPath(name string) string { return path.Join(memoryRoot, name) }
+
+// said is an error in words for the model, where it is about a file.
+func said(name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse("The path %s does not exist. Please provide a valid path.", shownPath(name))
+	}
+	if e, ok := errors.AsType[*files.Error](err); ok {
+		return refuse("Error: %s: %s", shownPath(name), e.Problem)
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return refuse("Error: %s: %v", shownPath(name), e.Err)
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return refuse("Error: %s: %v", shownPath(name), e.Err)
+	}
+	return err
+}
+
+// memoryEntry is a file or directory.
+type memoryEntry struct {
+	name string
+	size int64 // of a directory: of all that is in it
+	dir  bool
+}
+
+// String is a line on the entry, its size first.
+func (e memoryEntry) String() string { return bytesText(e.size) + "\t" + shownPath(e.name) }
+
+func bytesText(n int64) string {
+	const k = 1 << 10
+	switch {
+	case n < k:
+		return fmt.Sprintf("%dB", n)
+	case n < k*k:
+		return fmt.Sprintf("%.1fK", float64(n)/k)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/(k*k))
+}
+
+// entries is what there is in a directory and below, hidden things left out, in the
+// order of their paths.
+func (d *memoryDir) entries(ctx context.Context, name string) ([]memoryEntry, error) {
+	const deep = 100
+	listing, err := d.tree.List(ctx, files.ListArgs{Path: name, Depth: deep})
+	if err != nil {
+		return nil, err
+	}
+	all := lo.FilterMap(listing.Entries, func(e files.Entry, _ int) (memoryEntry, bool) {
+		hidden := strings.HasPrefix(e.Path, ".") || strings.Contains(e.Path, "/.")
+		return memoryEntry{e.Path, e.Size, e.Mode.IsDir()}, !hidden && (e.Mode.IsDir() || e.Mode.IsRegular())
+	})
+	for i := range all {
+		if all[i].dir {
+			all[i].size = total(all, all[i].name+"/")
+		}
+	}
+	slices.SortFunc(all, func(a, b memoryEntry) int { return cmp.Compare(a.name, b.name) })
+	return all, nil
+}
+
+// total is the size of the files whose names begin so.
+func total(all []memoryEntry, prefix string) int64 {
+	return lo.SumBy(all, func(e memoryEntry) int64 {
+		return lo.Ternary(!e.dir && strings.HasPrefix(e.name, prefix), e.size, 0)
+	})
+}
+
+func sortedAnd(words []string) string {
+	slices.Sort(words)
+	return strings.Join(words, " and ")
+}

@@ -1,0 +1,53 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/processor"
+)
+
+// ModelRetry makes a model call again that failed: it is processor.Retry, with the
+// same fields and rules, around each step and inside of the hooks. The zero
+// ModelRetry makes three attempts, with one second and then two in between.
+//
+// Only a call that brought no reply is made again, so no tool runs twice. A service
+// that says how long it wants to be left alone is left alone that long; errors that
+// will not go away by themselves are not retried; waiting ends with the context.
+// Attempts that failed count as no step, and show as processor.Retrying.
+//
+// Pieces of a reply that broke off while it was streamed have been told by then, and
+// the next attempt tells its own from the start: a Retrying event stands between.
+type ModelRetry processor.Retry
+
+// Name is "model-retry".
+func (ModelRetry) Name() string { return "model-retry" }
+
+// Install puts the retry around each step.
+func (r ModelRetry) Install(p capability.Plan) mo.Result[capability.Plan] {
+	if err := r.check(); err != nil {
+		return mo.Err[capability.Plan](err)
+	}
+	return mo.Ok(p.AroundStep(capability.Inside, r.Name(), processor.Retry(r)))
+}
+
+func (r ModelRetry) check() error {
+	var wrong []error
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if r.Attempts < 0 {
+		say("attempts are %d: give how often the model is asked in all, zero means 3", r.Attempts)
+	}
+	if r.Backoff != 0 && !(r.Backoff >= 1) { // which NaN is not
+		say("backoff is %v: it must be 1 or more, zero means 2", r.Backoff)
+	}
+	if r.Max < 0 {
+		say("the longest wait is %v: it must not be negative, zero means one minute", r.Max)
+	}
+	if !(r.Jitter >= 0 && r.Jitter <= 1) {
+		say("jitter is %v: it must be between 0 and 1", r.Jitter)
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,235 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
+)
+
+// ToolSelection tells the model of the tools that it needs for a call, and of no
+// others. The choice is made by a func, for each model call; or by another model, a
+// small one, which is asked once for each message of the user.
+//
+// Only the request of the model call changes: tools stand in the order in which they
+// always do. A call of a tool that the model was not told of is answered with the
+// names of those that it was. A tool that the request names in its ToolChoice is
+// always told of.
+//
+// A choice that fails, by an error or by an answer that is no list of tools, is not
+// the run's failure: the model is told of all tools. Selected says so.
+//
+// What the small model uses counts with the step for which it was asked, so that
+// limits on tokens and cost hold. Another set of tools is another beginning of the
+// prompt, which providers have not cached: select seldom, or where there are many
+// tools.
+type ToolSelection struct {
+	// Select gives the names of the tools that are needed. It sees the state as the
+	// model is about to see it, and must be safe for concurrent use. Names that no
+	// tool has are passed over. Either this or Driver is set.
+	Select func(ctx context.Context, s agent.State, tools []agent.ToolSpec) ([]string, error)
+	// Driver asks the model that selects. It is shown the newest message of the user,
+	// and the names and descriptions of all tools.
+	Driver agent.Driver
+	// Instructions are what that model is told to do. Empty means those of this
+	// package.
+	Instructions string
+	// Always is the names of tools that are not up to the choice.
+	Always []string
+	// Max is how many tools are selected at most, Always not counted; the first ones
+	// that were chosen stay. Zero sets no limit.
+	Max int
+}
+
+// Selected: the model is told of some of its tools.
+type Selected struct {
+	Run  agent.Run
+	Step int
+	// Tools is the names of those that it is told of, and Hidden how many there are
+	// besides.
+	Tools  []string
+	Hidden int
+	// Err is why the choice failed, so that all tools are told of; nil otherwise.
+	Err error
+}
+
+// EventName is "tools.selected".
+func (Selected) EventName() string { return "tools.selected" }
+
+// Name is "tool-selection".
+func (ToolSelection) Name() string { return "tool-selection" }
+
+// Install puts the selection around the driver, and an answer to calls of hidden
+// tools around the executor.
+func (t ToolSelection) Install(p capability.Plan) mo.Result[capability.Plan] {
+	var wrong []error
+	say := func(text string) { wrong = append(wrong, errors.New(text)) }
+	if (t.Select == nil) == (t.Driver == nil) {
+		say("who selects is not clear: give either Select or Driver")
+	}
+	if t.Instructions != "" && t.Driver == nil {
+		say("there are instructions and no Driver to follow them")
+	}
+	if t.Max < 0 {
+		say(fmt.Sprintf("the most tools are %d: it must not be negative, and zero means no limit", t.Max))
+	}
+	x := &selection{chosen: agent.NewScratch[choice](nil), always: slices.Clone(t.Always), most: t.Max, choose: t.chosenByFunc}
+	if t.Driver != nil {
+		small, err := newChooser(t.Driver, t.Instructions, t.Max)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+		x.choose = small.choose
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return mo.Err[capability.Plan](err)
+	}
+	name := t.Name()
+	return mo.Ok(p.
+		WrapDriver(capability.Inside, name, func(inner agent.Driver) agent.Driver { return selecting{x, inner} }).
+		WrapExecutor(capability.Inside, name, func(inner agent.Executor) agent.Executor { return offering{x, inner} }))
+}
+
+func (t ToolSelection) chosenByFunc(ctx context.Context, s agent.State, _ *choice) ([]string, *agent.Usage, error) {
+	names, err := t.Select(ctx, s, specsOf(s))
+	return names, nil, err
+}
+
+// specsOf is what the model would be told of all tools, in their order.
+func specsOf(s agent.State) (specs []agent.ToolSpec) {
+	for _, spec := range s.Request().Tools.All() {
+		specs = append(specs, spec)
+	}
+	return specs
+}
+
+// selection is the selection of one agent.
+type selection struct {
+	chosen *agent.Scratch[choice]
+	always []string
+	most   int
+	// choose gives names, and what it used, if that was a model.
+	choose func(ctx context.Context, s agent.State, c *choice) ([]string, *agent.Usage, error)
+}
+
+// choice is what is known in a run: what is hidden in its step, and what a model
+// chose before.
+type choice struct {
+	mu     sync.Mutex
+	hidden map[string]bool
+	shown  []string
+
+	asked string // for what a model chose
+	names []string
+}
+
+// request is the request with the tools that are needed.
+func (x *selection) request(ctx context.Context, s agent.State) (r agent.Request, used *agent.Usage, err error) {
+	r = s.Request()
+	c := x.chosen.Of(s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := r.Tools
+	names, used, failed := x.choose(ctx, s, c)
+	if ctx.Err() != nil {
+		return r, used, context.Cause(ctx)
+	}
+	if _, decided := errors.AsType[*agent.SignalError](failed); decided {
+		return r, used, failed
+	}
+	if failed == nil {
+		known := lo.Filter(lo.Uniq(names), func(n string, _ int) bool {
+			return all.Named(n).IsPresent() && !slices.Contains(x.always, n)
+		})
+		if x.most > 0 {
+			known = lo.Slice(known, 0, x.most)
+		}
+		known = append(slices.Concat(known, x.always), string(r.ToolChoice))
+		r.Tools = all.Keep(func(spec agent.ToolSpec) bool { return slices.Contains(known, spec.Name) })
+	}
+	c.hidden, c.shown = map[string]bool{}, nil
+	for _, spec := range all.All() {
+		if r.Tools.Named(spec.Name).IsPresent() {
+			c.shown = append(c.shown, spec.Name)
+		} else {
+			c.hidden[spec.Name] = true
+		}
+	}
+	if s.Observed() {
+		s.Emit(ctx, Selected{Run: s.Run(), Step: s.RunStepCount(), Tools: slices.Clone(c.shown), Hidden: len(c.hidden), Err: failed})
+	}
+	return r, used, nil
+}
+
+// selecting is a driver that is asked with some of the tools.
+type selecting struct {
+	*selection
+	inner agent.Driver
+}
+
+var (
+	_ agent.Streamer  = selecting{}
+	_ agent.Describer = selecting{}
+)
+
+// Features is what the wrapped driver says of itself.
+func (d selecting) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+
+func (d selecting) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })
+}
+
+func (d selecting) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return agent.Stream(ctx, d.inner, s, emit) })
+}
+
+func (d selecting) turn(ctx context.Context, s agent.State, ask func(agent.State) mo.Result[agent.Step]) mo.Result[agent.Step] {
+	if s.Request().Tools.Len() == 0 {
+		return ask(s)
+	}
+	r, used, err := d.request(ctx, s)
+	if err != nil {
+		return mo.Err[agent.Step](fmt.Errorf("selecting tools: %w", err))
+	}
+	result := ask(s.WithRequest(r))
+	if step, err := result.Get(); err == nil && used != nil {
+		step.Usage = step.Usage.Plus(*used)
+		return mo.Ok(step)
+	}
+	return result
+}
+
+// offering answers calls of tools that the model was not told of.
+type offering struct {
+	*selection
+	agent.Executor
+}
+
+func (x offering) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
+	result := x.Executor.Prepare(ctx, s, call)
+	if p, err := result.Get(); err != nil || p == nil || p.Disposition != agent.DisposeRun {
+		return result
+	}
+	c := x.chosen.Of(s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hidden[call.Name] {
+		return result
+	}
+	offered := "there are no tools for it"
+	if len(c.shown) > 0 {
+		offered = "the tools for it are " + strings.Join(c.shown, ", ")
+	}
+	err := fmt.Errorf("tool %q: not executed: it is not available in this turn; %s", call.Name, offered)
+	answer := agent.NotExecuted(call, agent.ReasonUnknownTool, ToolSelection{}.Name(), err.Error())
+	answer.Err = err
+	return mo.Ok(&agent.Prepared{Original: call, Call: call, Disposition: agent.DisposeAnswer, Answer: answer, Invalid: err})
+}

@@ -1,0 +1,146 @@
+package kit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// TodoTool is the name of the tool that TodoList brings.
+const TodoTool = "write_todos"
+
+// TodoList gives the model a tool to write its plan with, and tells it when to. The
+// whole list is written each time; a write that has the wrong form changes nothing.
+// Of several in one step the last counts, and the model is told so.
+//
+// The list belongs to the session: it stays from run to run and through JSON, and
+// Todos reads it. That one item is in progress at a time is advice for the model and
+// not enforced.
+type TodoList struct {
+	// Instructions stand in the system prompt. Empty means those of this package.
+	Instructions string
+}
+
+// Todo is one item of the list.
+type Todo struct {
+	Content string     `json:"content"`
+	Status  TodoStatus `json:"status"`
+}
+
+// TodoStatus says how an item stands.
+type TodoStatus string
+
+// How an item may stand.
+const (
+	TodoPending    TodoStatus = "pending"
+	TodoInProgress TodoStatus = "in_progress"
+	TodoCompleted  TodoStatus = "completed"
+)
+
+var todos = agent.SessionKey[[]Todo]("kit.todos")
+
+// Todos is the list as the model last wrote it, in its order; nil when there is none.
+// It is the caller's to keep.
+func Todos(s agent.State) []Todo { return slices.Clone(todos.Or(s, nil)) }
+
+// Name is "todo-list".
+func (TodoList) Name() string { return "todo-list" }
+
+// Install adds the tool, the instructions, and what knows which write is the last.
+func (t TodoList) Install(p capability.Plan) mo.Result[capability.Plan] {
+	list := todoList{agent.NewScratch[writes](nil)}
+	p = p.WithTools(toolexec.CallFunc(todoSpec, list.write)).WrapExecutor(capability.Outside, t.Name(), list.wrap)
+	return capability.UseInstructions(cmp.Or(t.Instructions, todoInstructions)).Install(p)
+}
+
+const todoInstructions = `You have a to-do list, which you write with the tool ` + TodoTool + `.
+Use it for work of three steps or more: write the plan down before you begin, set an item to in_progress when you begin with it and to completed as soon as it is done, one at a time, and change the list when the plan changes. Have exactly one item in progress while there is work left. Do not use it for what is done in one or two steps.
+Each call replaces the whole list, so call it once in a turn, with all items in it.`
+
+// todoSpec has limits, since the list goes into every stored state.
+var todoSpec = agent.ToolSpec{
+	Name:        TodoTool,
+	Description: "Writes your to-do list: all of it, in the place of what was there. An empty list is none.",
+	Parameters: `{"type":"object","properties":{"todos":{"type":"array","maxItems":100,"description":"all items, in order",` +
+		`"items":{"type":"object","properties":{` +
+		`"content":{"type":"string","minLength":1,"maxLength":1000,"description":"what is to be done"},` +
+		`"status":{"type":"string","enum":["pending","in_progress","completed"]}},` +
+		`"required":["content","status"],"additionalProperties":false}}},"required":["todos"],"additionalProperties":false}`,
+}
+
+type todoArgs struct {
+	Todos []Todo `json:"todos"`
+}
+
+// todoList is the list of one agent.
+type todoList struct{ writes *agent.Scratch[writes] }
+
+// writes is the writes of the step under way that are to run, by their place in it.
+type writes struct {
+	mu   sync.Mutex
+	step int
+	at   []int
+}
+
+func (l todoList) write(_ context.Context, c toolexec.Call, in todoArgs) (toolexec.Output, error) {
+	text := summary(in.Todos)
+	w := l.writes.Of(c.State)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case lo.SomeBy(w.at, func(at int) bool { return at > c.Index }):
+		text = "This list is replaced by a later call of " + TodoTool + " in the same turn: the last one counts."
+	case lo.SomeBy(w.at, func(at int) bool { return at < c.Index }):
+		text += " It takes the place of the lists written before it in the same turn: the last one counts."
+	}
+	out := toolexec.TextOutput(text)
+	out.Effects = agent.EffectsOf(todos.Set(in.Todos))
+	return out, nil
+}
+
+// summary says how the list stands.
+func summary(list []Todo) string {
+	if len(list) == 0 {
+		return "The to-do list is empty now."
+	}
+	count := lo.CountValuesBy(list, func(t Todo) TodoStatus { return t.Status })
+	text := fmt.Sprintf("To-do list written: %d of %d completed, %d in progress, %d pending.",
+		count[TodoCompleted], len(list), count[TodoInProgress], count[TodoPending])
+	now := lo.FilterMap(list, func(t Todo, _ int) (string, bool) { return t.Content, t.Status == TodoInProgress })
+	if len(now) > 0 {
+		text += " Now: " + strings.Join(now, "; ") + "."
+	}
+	return text
+}
+
+func (l todoList) wrap(inner agent.Executor) agent.Executor { return noting{inner, l.writes} }
+
+// noting notes which writes of a step are to run, before any of them does.
+type noting struct {
+	agent.Executor
+	writes *agent.Scratch[writes]
+}
+
+func (x noting) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	result := x.Executor.Prepare(ctx, s, c)
+	if p, err := result.Get(); err == nil && p != nil && c.Name == TodoTool && p.Disposition == agent.DisposeRun {
+		w := x.writes.Of(s)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if step := s.StepCount(); w.step != step || lo.LastOrEmpty(w.at) >= c.Index {
+			w.step, w.at = step, nil
+		}
+		w.at = append(w.at, c.Index)
+	}
+	return result
+}
