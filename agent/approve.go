@@ -222,7 +222,7 @@ func (o *openStep) answerTo(p *Prepared) *Approval {
 	if c == nil || c.asked == nil || c.asked.Answer == nil {
 		return nil
 	}
-	if hash := p.Call.Hash(); hash != c.asked.prepared && hash != c.asked.Call.Hash() {
+	if !c.asked.Covers(*p.Call) {
 		return nil
 	}
 	answer := *c.asked.Answer

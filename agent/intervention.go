@@ -38,6 +38,13 @@ type Intervention struct {
 	prepared string // hash of the call that the controls wanted a yes for
 }
 
+// Covers reports whether a call is what the person was asked about, or what the
+// controls had made of it before a hook showed the person something else.
+func (i Intervention) Covers(c ToolCall) bool {
+	hash := c.Hash()
+	return hash == i.prepared || hash == i.Call.Hash()
+}
+
 // CallID is the id of the call.
 func (i Intervention) CallID() string { return i.Original.ID }
 

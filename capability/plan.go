@@ -188,6 +188,7 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 		config.AroundStep = p.aroundStep.around(compiled.AroundStep())
 		config.WrapDriver = p.wrapDriver.around(compiled.WrapDriver)
 		config.WrapExecutor = p.wrapExecutor.around(compiled.WrapExecutor)
+		config.WrapApprover = []func(agent.Approver) agent.Approver{compiled.WrapApprover}
 		config.Background = append(slices.Clip(p.background), compiled.Background())
 	}
 	return agent.New(config)

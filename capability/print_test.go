@@ -48,10 +48,13 @@ func TestPrintedPlans(t *testing.T) {
   PreInference   tells all; starts all
   PostInference  tells all; starts all
   PreToolUse     tells all; starts all
+  InterventionRequested tells all; starts all
+  InterventionResolved tells all; starts all
   ToolFailed     tells all; starts all
   PostToolUse    tells all; starts all
   StepEnd        tells all; starts all
   Stop           tells all; starts all
+  InterventionStopped tells all; starts all
   AgentFailed    tells all; starts all
   ExecutionEnd   tells all; starts all
 `},

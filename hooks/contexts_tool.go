@@ -103,6 +103,25 @@ func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Ask, reason: reason}, effects)
 }
 
+// AskAbout is Ask with a question that says more: how long the person has, and what
+// counts as said when nobody answers in time. By is set to the hook's name.
+func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Ask, reason: q.Reason, question: &q, invalid: wrongQuestion(q)}, effects)
+}
+
+func wrongQuestion(q agent.Question) error {
+	if q.Within < 0 || q.OnTimeout > agent.Approve {
+		return fmt.Errorf("it asks a question that nobody can: within %s, on timeout %s", q.Within, q.OnTimeout)
+	}
+	return nil
+}
+
+// Asked is what a person was asked about the call before the run was parked, and what
+// they said; ok is false when nobody was asked.
+func (c ToolContext) Asked() (i agent.Intervention, ok bool) {
+	return c.state.Intervention(c.p.Original.ID)
+}
+
 // Rewrite puts other arguments in the place of all of the call's. They are given
 // as anything that marshals to a JSON object, or as a json.RawMessage; they are
 // checked against the tool's schema at once. What breaks it is a failure of the

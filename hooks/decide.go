@@ -114,10 +114,20 @@ func (a *asking) settle() (*agent.Prepared, *Outcome) {
 			p.Disposition = max(p.Disposition, agent.DisposeAnswer)
 		}
 		if a.ask != nil {
-			p.Disposition, p.Question = agent.DisposeAsk, &agent.Question{By: a.ask.hook, Reason: a.ask.reason}
+			p.Disposition, p.Question = agent.DisposeAsk, a.question()
 		}
 	}
 	return p, counts
+}
+
+// question is what a person is asked, in the name of the first hook that wants it.
+func (a *asking) question() *agent.Question {
+	q := agent.Question{Reason: a.ask.reason}
+	if a.ask.question != nil {
+		q = *a.ask.question
+	}
+	q.By = a.ask.hook
+	return &q
 }
 
 // answered reports whether the call does not run, whatever more is said, and is not

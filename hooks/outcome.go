@@ -33,6 +33,9 @@ const (
 	Mock Decision = "mock"
 	// Ask wants a person's yes.
 	Ask Decision = "ask"
+	// Approve says yes in a person's place, Reject says no and ends the run.
+	Approve Decision = "approve"
+	Reject  Decision = "reject"
 	// Deny forbids this call, or this input.
 	Deny Decision = "deny"
 	// StopRun ends the run.
@@ -57,6 +60,7 @@ type Outcome struct {
 	content   *agent.Content    // Replace at PostToolUse and ToolFailed
 	mock      *agent.ToolResult // Mock
 	invalid   error             // what is wrong with the outcome itself
+	question  *agent.Question   // Ask
 	failed    bool              // stands for a hook that could not decide
 	hook      string            // who decided; set by the runner
 	prepared  *agent.Prepared   // Rewrite at PreToolUse: what the executor made of it; set by the runner

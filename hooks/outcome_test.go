@@ -38,18 +38,21 @@ func TestPowers(t *testing.T) {
 		got  []string
 		want string
 	}{
-		hooks.InputSubmitted: {powersOf[hooks.InputContext](), "Allow Deny Rewrite RewriteText"},
-		hooks.ExecutionStart: {powersOf[hooks.ExecutionContext](), "Allow Deny Rewrite RewriteText Stop"},
-		hooks.StepStart:      {powersOf[hooks.StepContext](), "Allow Stop"},
-		hooks.PreInference:   {powersOf[hooks.InferenceContext](), "Allow Rewrite RewriteMessages Stop"},
-		hooks.PostInference:  {powersOf[hooks.ReplyContext](), "Allow Replace ReplaceText"},
-		hooks.PreToolUse:     {powersOf[hooks.ToolContext](), "Allow Ask Deny Mock MockContent MockFailure Rewrite Stop"},
-		hooks.ToolFailed:     {powersOf[hooks.ToolFailureContext](), "Allow Replace ReplaceContent Stop Withhold"},
-		hooks.PostToolUse:    {powersOf[hooks.ToolResultContext](), "Allow Replace ReplaceContent Stop Withhold"},
-		hooks.StepEnd:        {powersOf[hooks.StepEndContext](), "Allow Stop"},
-		hooks.Stop:           {powersOf[hooks.StopContext](), "Allow Continue Stop"},
-		hooks.AgentFailed:    {powersOf[hooks.FailureContext](), "Allow"},
-		hooks.ExecutionEnd:   {powersOf[hooks.EndContext](), ""},
+		hooks.InputSubmitted:        {powersOf[hooks.InputContext](), "Allow Deny Rewrite RewriteText"},
+		hooks.ExecutionStart:        {powersOf[hooks.ExecutionContext](), "Allow Deny Rewrite RewriteText Stop"},
+		hooks.StepStart:             {powersOf[hooks.StepContext](), "Allow Stop"},
+		hooks.PreInference:          {powersOf[hooks.InferenceContext](), "Allow Rewrite RewriteMessages Stop"},
+		hooks.PostInference:         {powersOf[hooks.ReplyContext](), "Allow Replace ReplaceText"},
+		hooks.PreToolUse:            {powersOf[hooks.ToolContext](), "Allow Ask AskAbout Deny Mock MockContent MockFailure Rewrite Stop"},
+		hooks.ToolFailed:            {powersOf[hooks.ToolFailureContext](), "Allow Replace ReplaceContent Stop Withhold"},
+		hooks.PostToolUse:           {powersOf[hooks.ToolResultContext](), "Allow Replace ReplaceContent Stop Withhold"},
+		hooks.InterventionRequested: {powersOf[hooks.InterventionContext](), "Allow Approve Deny Reject Rewrite"},
+		hooks.InterventionResolved:  {powersOf[hooks.InterventionResolvedContext](), ""},
+		hooks.InterventionStopped:   {powersOf[hooks.InterventionStoppedContext](), ""},
+		hooks.StepEnd:               {powersOf[hooks.StepEndContext](), "Allow Stop"},
+		hooks.Stop:                  {powersOf[hooks.StopContext](), "Allow Continue Stop"},
+		hooks.AgentFailed:           {powersOf[hooks.FailureContext](), "Allow"},
+		hooks.ExecutionEnd:          {powersOf[hooks.EndContext](), ""},
 	} {
 		want := slices.Sorted(strings.FieldsSeq(always + tc.want))
 		assert.Equal(t, want, tc.got, point)
@@ -123,6 +126,8 @@ func TestAllToolPowers(t *testing.T) {
 				args = append(args, reflect.ValueOf("text"))
 			case in == reflect.TypeFor[agent.Content]():
 				args = append(args, reflect.ValueOf(agent.TextContent("content")))
+			case in == reflect.TypeFor[agent.Question]():
+				args = append(args, reflect.ValueOf(agent.Question{Reason: "text"}))
 			default: // the arguments of a rewrite
 				args = append(args, reflect.ValueOf(map[string]any{"command": "pwd"}))
 			}

@@ -11,18 +11,21 @@ type PointName string
 
 // The points of a single agent.
 const (
-	InputSubmitted PointName = "InputSubmitted"
-	ExecutionStart PointName = "ExecutionStart"
-	StepStart      PointName = "StepStart"
-	StepEnd        PointName = "StepEnd"
-	PreInference   PointName = "PreInference"
-	PostInference  PointName = "PostInference"
-	PreToolUse     PointName = "PreToolUse"
-	PostToolUse    PointName = "PostToolUse"
-	ToolFailed     PointName = "ToolFailed"
-	Stop           PointName = "Stop"
-	ExecutionEnd   PointName = "ExecutionEnd"
-	AgentFailed    PointName = "AgentFailed"
+	InputSubmitted        PointName = "InputSubmitted"
+	ExecutionStart        PointName = "ExecutionStart"
+	StepStart             PointName = "StepStart"
+	StepEnd               PointName = "StepEnd"
+	PreInference          PointName = "PreInference"
+	PostInference         PointName = "PostInference"
+	PreToolUse            PointName = "PreToolUse"
+	PostToolUse           PointName = "PostToolUse"
+	ToolFailed            PointName = "ToolFailed"
+	InterventionRequested PointName = "InterventionRequested"
+	InterventionResolved  PointName = "InterventionResolved"
+	InterventionStopped   PointName = "InterventionStopped"
+	Stop                  PointName = "Stop"
+	ExecutionEnd          PointName = "ExecutionEnd"
+	AgentFailed           PointName = "AgentFailed"
 )
 
 // Point ties a moment to the context that a hook is given there, so that the
@@ -56,6 +59,13 @@ var (
 	// tool of the step runs. May deny, stop, rewrite the arguments, answer in the
 	// tool's place, ask a person, add.
 	AtPreToolUse = Point[ToolContext]{PreToolUse}
+	// AtInterventionRequested fires for each call of a step that a person is to be asked
+	// about, before anybody is asked; when a run that was parked goes on, only for a call
+	// that has changed. May deny, rewrite the arguments, answer in the person's place.
+	AtInterventionRequested = Point[InterventionContext]{InterventionRequested}
+	// AtInterventionResolved fires once when all calls of a step that a person was asked
+	// about are answered, before any of them runs. Only to be observed.
+	AtInterventionResolved = Point[InterventionResolvedContext]{InterventionResolved}
 	// AtToolFailed fires when a tool's body ended in an error, a panic or a timeout,
 	// before AtPostToolUse. May replace the result, stop, add.
 	AtToolFailed = Point[ToolFailureContext]{ToolFailed}
@@ -67,6 +77,10 @@ var (
 	AtStepEnd = Point[StepEndContext]{StepEnd}
 	// AtStop fires when the run would end by itself. May make it go on, or stop it.
 	AtStop = Point[StopContext]{Stop}
+	// AtInterventionStopped fires when a run has ended because a person said no, before
+	// AtExecutionEnd: the step is recorded, and stored where runs are. Only to be
+	// observed.
+	AtInterventionStopped = Point[InterventionStoppedContext]{InterventionStopped}
 	// AtAgentFailed fires when a run failed, before AtExecutionEnd. May add.
 	AtAgentFailed = Point[FailureContext]{AgentFailed}
 	// AtExecutionEnd fires exactly once in every run, whatever its end. Only to be
@@ -98,10 +112,13 @@ var pointInfos = []*pointInfo{
 	{name: PreInference, decides: true, closed: StopRun},
 	{name: PostInference, after: true, decides: true, closed: Withhold},
 	{name: PreToolUse, also: []string{"beforeToolCall", "on_tool_call"}, tool: true, decides: true, closed: Deny},
+	{name: InterventionRequested, also: []string{"beforeHumanIntervention", "PermissionRequest"}, tool: true, decides: true, closed: Deny},
+	{name: InterventionResolved, also: []string{"afterHumanIntervention"}, after: true},
 	{name: ToolFailed, also: []string{"onToolCallError", "PostToolUseFailure"}, tool: true, after: true, decides: true, closed: Withhold},
 	{name: PostToolUse, also: []string{"afterToolCall"}, tool: true, after: true, decides: true, closed: Withhold},
 	{name: StepEnd, also: []string{"afterStep"}, after: true, decides: true, closed: StopRun},
 	{name: Stop, after: false, decides: true, closed: StopRun},
+	{name: InterventionStopped, also: []string{"onStopByHumanIntervention"}, after: true},
 	{name: AgentFailed, also: []string{"onError"}, after: true, decides: true, closed: Pass},
 	{name: ExecutionEnd, also: []string{"onComplete", "postHook"}, after: true},
 }

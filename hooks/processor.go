@@ -41,7 +41,10 @@ func (p HookProcessor) Process(ctx context.Context, s agent.State, next agent.Ne
 
 // aroundRun: input, start, the run, failure, end.
 func (c *Compiled) aroundRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	s, err := c.admit(ctx, s)
+	var err error
+	if !s.Resumed() { // else it was let in before
+		s, err = c.admit(ctx, s)
+	}
 	result := mo.TupleToResult(s, err)
 	switch {
 	case err != nil:
@@ -55,10 +58,13 @@ func (c *Compiled) aroundRun(ctx context.Context, s agent.State, next agent.Next
 // finish tells the hooks how the run ended, whatever its end. They are told even
 // when the run was cancelled, and nothing that they do fails it.
 func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[agent.State]) mo.Result[agent.State] {
-	if c.failed.empty() && c.end.empty() {
+	if c.failed.empty() && c.end.empty() && c.stopped.empty() {
 		return result
 	}
 	final, err := agent.Conclude(ctx, s, result).Get()
+	if err == nil && final.Parked() { // it has not ended
+		return result
+	}
 	ctx = context.WithoutCancel(ctx)
 	if failed, ok := errors.AsType[*agent.RunError](err); ok {
 		final = failed.State
@@ -67,6 +73,7 @@ func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[a
 			result = mo.Err[agent.State](err)
 		}
 	}
+	c.tellStopped(ctx, final)
 	p := &runPayload{base: base{state: final, point: ExecutionEnd, step: final.RunStepCount()}, err: err}
 	p.took = p.common().Elapsed()
 	_ = c.end.announce(ctx, c.pool, EndContext{p.common(), p})
@@ -97,7 +104,10 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 // aroundStep: start, the step, end. StepEnd is told of every step that was
 // recorded, failed ones included.
 func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	s, err := foldStep(ctx, c, &c.stepStart, s, StepStart, func(b *base) StepContext { return StepContext{b.common()} })
+	var err error
+	if !s.StepOpen() { // else it has started before
+		s, err = foldStep(ctx, c, &c.stepStart, s, StepStart, func(b *base) StepContext { return StepContext{b.common()} })
+	}
 	switch {
 	case err != nil:
 		return mo.Err[agent.State](&agent.RunError{State: s, Err: err})

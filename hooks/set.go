@@ -83,6 +83,9 @@ type Compiled struct {
 	stop      moment[StopContext]
 	end       moment[EndContext]
 	failed    moment[FailureContext]
+	requested moment[InterventionContext]
+	resolved  moment[InterventionResolvedContext]
+	stopped   moment[InterventionStoppedContext]
 
 	preTool    moment[ToolContext]
 	toolFailed moment[ToolFailureContext]
@@ -105,6 +108,7 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 		stepStart: momentOf(s, AtStepStart), stepEnd: momentOf(s, AtStepEnd),
 		pre: momentOf(s, AtPreInference), post: momentOf(s, AtPostInference),
 		stop: momentOf(s, AtStop), end: momentOf(s, AtExecutionEnd), failed: momentOf(s, AtAgentFailed),
+		requested: momentOf(s, AtInterventionRequested), resolved: momentOf(s, AtInterventionResolved), stopped: momentOf(s, AtInterventionStopped),
 		preTool: momentOf(s, AtPreToolUse), toolFailed: momentOf(s, AtToolFailed), postTool: momentOf(s, AtPostToolUse),
 		pool: &pool{},
 	}

@@ -168,6 +168,8 @@ func TestHooksAreCalledWhereTheyBelong(t *testing.T) {
 			switch at {
 			case hooks.ToolFailed:
 				workWith(t, []hooks.Hook{hooks.ObserveAll("only", see, at)}, wants("broken", `{}`))
+			case hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped:
+				play(t, script, append(refused(), hooks.ObserveAll("only", see, at)), personSays(agent.Reject))
 			case hooks.AgentFailed:
 				play(t, agenttest.Script(agenttest.Fail(errPaper)), []hooks.Hook{hooks.ObserveAll("only", see, at)})
 			default:
@@ -209,7 +211,11 @@ func TestFailingObserversHoldUpNobody(t *testing.T) {
 					script = agenttest.Script(agenttest.Fail(errPaper))
 				}
 				var shop workshop
-				end := play(t, script, list, shop.capability())
+				with := []capability.Capability{shop.capability()}
+				if strings.HasPrefix(string(at), "Intervention") {
+					list, with = append(list, refused()...), append(with, personSays(agent.Reject))
+				}
+				end := play(t, script, list, with...)
 				assert.Equal(t, at == hooks.AgentFailed, end.err != nil)
 				failed := end.count(string(hooks.HookFailed))
 				assert.Positive(t, failed)

@@ -23,6 +23,7 @@ type Moment struct {
 	status agent.Status // that the run ends with
 	signal agent.Signal
 
+	approval      *agent.Approval // what the person says who is asked about the call
 	invalid       error
 	executor      agent.Executor
 	request       agent.Request
@@ -72,6 +73,31 @@ func ToolCall(tool, arguments string) Moment {
 // hooks.PostToolUse. For answers that are not good, see WithResult.
 func ToolResult(tool, arguments, text string) Moment {
 	return Moment{at: hooks.PostToolUse, result: good(text)}.calling(tool, arguments)
+}
+
+// Intervention is the moment before a person is asked about a call:
+// hooks.InterventionRequested. The person says yes.
+func Intervention(tool, arguments string) Moment {
+	return asked(hooks.InterventionRequested, tool, arguments, agent.Approval{Verdict: agent.Approve, By: person})
+}
+
+// Resolved is the moment after a person has answered about a call:
+// hooks.InterventionResolved.
+func Resolved(tool, arguments string, answer agent.Approval) Moment {
+	return asked(hooks.InterventionResolved, tool, arguments, answer)
+}
+
+// InterventionStopped is the moment after a person's no has ended the run:
+// hooks.InterventionStopped.
+func InterventionStopped(tool, arguments, reason string) Moment {
+	return asked(hooks.InterventionStopped, tool, arguments, agent.Approval{Verdict: agent.Reject, By: person, Reason: reason})
+}
+
+// person is who is asked.
+const person = "a person"
+
+func asked(at hooks.PointName, tool, arguments string, answer agent.Approval) Moment {
+	return Moment{at: at, result: good("ok"), approval: &answer}.calling(tool, arguments)
 }
 
 // ToolFailure is the moment after a tool ended in an error: hooks.ToolFailed.

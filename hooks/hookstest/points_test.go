@@ -18,18 +18,21 @@ var errBoom = errors.New("boom")
 // moments is one moment for each point.
 func moments() map[hooks.PointName]hookstest.Moment {
 	return map[hooks.PointName]hookstest.Moment{
-		hooks.InputSubmitted: hookstest.Input("in"),
-		hooks.ExecutionStart: hookstest.Start("in"),
-		hooks.StepStart:      hookstest.StepStart(),
-		hooks.PreInference:   hookstest.Request(agent.Request{Model: "small"}),
-		hooks.PostInference:  hookstest.Reply("said"),
-		hooks.PreToolUse:     hookstest.ToolCall("bash", `{}`),
-		hooks.PostToolUse:    hookstest.ToolResult("bash", `{}`, "out"),
-		hooks.ToolFailed:     hookstest.ToolFailure("bash", `{}`, errBoom),
-		hooks.StepEnd:        hookstest.StepEnd("said"),
-		hooks.Stop:           hookstest.Stop("said"),
-		hooks.AgentFailed:    hookstest.RunFailure(errBoom),
-		hooks.ExecutionEnd:   hookstest.End(agent.StatusDone),
+		hooks.InputSubmitted:        hookstest.Input("in"),
+		hooks.ExecutionStart:        hookstest.Start("in"),
+		hooks.StepStart:             hookstest.StepStart(),
+		hooks.PreInference:          hookstest.Request(agent.Request{Model: "small"}),
+		hooks.PostInference:         hookstest.Reply("said"),
+		hooks.PreToolUse:            hookstest.ToolCall("bash", `{}`),
+		hooks.PostToolUse:           hookstest.ToolResult("bash", `{}`, "out"),
+		hooks.ToolFailed:            hookstest.ToolFailure("bash", `{}`, errBoom),
+		hooks.InterventionRequested: hookstest.Intervention("bash", `{}`),
+		hooks.InterventionResolved:  hookstest.Resolved("bash", `{}`, agent.Approval{Verdict: agent.Approve}),
+		hooks.InterventionStopped:   hookstest.InterventionStopped("bash", `{}`, "no"),
+		hooks.StepEnd:               hookstest.StepEnd("said"),
+		hooks.Stop:                  hookstest.Stop("said"),
+		hooks.AgentFailed:           hookstest.RunFailure(errBoom),
+		hooks.ExecutionEnd:          hookstest.End(agent.StatusDone),
 	}
 }
 
@@ -74,7 +77,7 @@ func TestHooksAreAskedOnce(t *testing.T) {
 			}, at)
 			hookstest.Fire(t, spy, moment.AfterSteps(busy, agent.Step{}, busy))
 			want := 3
-			if at == hooks.Stop || at == hooks.ExecutionEnd || at == hooks.AgentFailed {
+			if at == hooks.Stop || at == hooks.ExecutionEnd || at == hooks.AgentFailed || at == hooks.InterventionStopped {
 				want = 4 // steps taken
 			}
 			assert.Equal(t, []int{want}, steps)

@@ -26,10 +26,12 @@ const theirs = "hookstest"
 func (r rig) config(observer agent.Observer) agent.Config {
 	criterion := agent.CriterionFunc(r.judge)
 	return agent.Config{
-		Name:       r.run.Agent,
-		Driver:     agent.DriverFunc(r.answer),
-		WrapDriver: []func(agent.Driver) agent.Driver{r.atItsStep},
-		Executor:   r.executorInside(),
+		Name:         r.run.Agent,
+		Driver:       agent.DriverFunc(r.answer),
+		WrapDriver:   []func(agent.Driver) agent.Driver{r.atItsStep},
+		Executor:     r.executorInside(),
+		Approver:     r.person(),
+		WrapApprover: []func(agent.Approver) agent.Approver{r.hooks.WrapApprover},
 		WrapExecutor: []func(agent.Executor) agent.Executor{func(inner agent.Executor) agent.Executor {
 			return oneStep{step: len(r.before), there: r.hooks.WrapExecutor(inner), elsewhere: inner}
 		}},
@@ -40,6 +42,14 @@ func (r rig) config(observer agent.Observer) agent.Config {
 		Observer:   observer,
 		Background: []agent.Background{r.hooks.Background()},
 	}
+}
+
+// person is who answers at the points of asking one; nobody elsewhere.
+func (r rig) person() agent.Approver {
+	if r.approval == nil {
+		return nil
+	}
+	return agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) { return *r.approval, nil })
 }
 
 // settings place the run.
@@ -166,7 +176,9 @@ func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.R
 	if s.RunStepCount() != len(x.before) {
 		return mo.Ok(p)
 	}
-	if asked := x.reply.Message.Call(c.Index); x.invalid != nil && c.Arguments == asked.Arguments {
+	if x.approval != nil {
+		p.Disposition, p.Question = agent.DisposeAsk, &agent.Question{By: theirs, Reason: "somebody is to look at it"}
+	} else if asked := x.reply.Message.Call(c.Index); x.invalid != nil && c.Arguments == asked.Arguments {
 		reason := agent.ReasonInvalid
 		if wrong, ok := errors.AsType[*agent.ArgumentsError](x.invalid); ok {
 			reason = wrong.Reason()

@@ -1,0 +1,105 @@
+package hooks
+
+import (
+	"slices"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// The points of asking a person.
+var (
+	interventionRequested, _ = infoOf(InterventionRequested)
+	interventionResolved, _  = infoOf(InterventionResolved)
+	interventionStopped, _   = infoOf(InterventionStopped)
+)
+
+// batchView is what the points of asking a person have in common: all calls of the
+// step that a person is asked about.
+type batchView struct {
+	Common
+	batch []agent.Intervention
+}
+
+// Interventions is every call of the step that a person is asked about, in call order.
+func (c batchView) Interventions() []agent.Intervention { return slices.Clone(c.batch) }
+
+// CallIDs is the ids of those calls.
+func (c batchView) CallIDs() []string {
+	return lo.Map(c.batch, func(i agent.Intervention, _ int) string { return i.CallID() })
+}
+
+// CallID is the id of the only call; ok is false when there are several.
+func (c batchView) CallID() (id string, ok bool) {
+	if len(c.batch) != 1 {
+		return "", false
+	}
+	return c.batch[0].CallID(), true
+}
+
+// InterventionContext is the context of AtInterventionRequested.
+type InterventionContext struct {
+	batchView
+	p *agent.Prepared // as it stands
+}
+
+// Call is the call that the person is asked about, earlier rewrites applied.
+func (c InterventionContext) Call() Call { return Call{*c.p.Call} }
+
+// Original is the call as the model asked for it.
+func (c InterventionContext) Original() Call { return Call{*c.p.Original} }
+
+// Tool is the tool's name.
+func (c InterventionContext) Tool() string { return c.p.Call.Name }
+
+// Question is who asks the person, and why.
+func (c InterventionContext) Question() agent.Question {
+	if c.p.Question == nil {
+		return agent.Question{}
+	}
+	return *c.p.Question
+}
+
+// Allow has nothing against asking the person.
+func (c InterventionContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+
+// Deny forbids the call: nobody is asked, and the model is told why.
+func (c InterventionContext) Deny(reason string) Result {
+	return c.answer(Outcome{decision: Deny, reason: reason}, nil)
+}
+
+// Rewrite asks the person about other arguments. The call that then runs with a yes is
+// checked against the tool's schema, and judged by the controls.
+func (c InterventionContext) Rewrite(arguments any) Result {
+	text, err := strictjson.Marshal(arguments)
+	if err == nil {
+		err = strictjson.CheckObject(text)
+	}
+	if err != nil {
+		err = &rewriteError{err}
+	}
+	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
+}
+
+// Approve answers in the person's place: the call may run.
+func (c InterventionContext) Approve(reason string) Result {
+	return c.answer(Outcome{decision: Approve, reason: reason}, nil)
+}
+
+// Reject answers in the person's place: the call does not run, and the run ends as
+// interrupted. To let it go on, use Deny.
+func (c InterventionContext) Reject(reason string) Result {
+	return c.answer(Outcome{decision: Reject, reason: reason}, nil)
+}
+
+func (c InterventionContext) where() (agent.State, int) { return c.state, c.p.Original.Index }
+
+func (c InterventionContext) toolCall() *agent.ToolCall { return c.p.Call }
+
+// InterventionResolvedContext is the context of AtInterventionResolved.
+type InterventionResolvedContext struct{ batchView }
+
+// InterventionStoppedContext is the context of AtInterventionStopped.
+type InterventionStoppedContext struct{ batchView }

@@ -1,0 +1,221 @@
+package hooks_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// refused is a hook that wants a person's yes for everything.
+func refused() []hooks.Hook {
+	return []hooks.Hook{hooks.On(hooks.AtPreToolUse, "wants-a-yes", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.Ask("it is " + c.Tool())
+	})}
+}
+
+func personSays(verdict agent.ApprovalVerdict) capability.Capability {
+	return capability.UseApproval(agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+		return agent.Approval{Verdict: verdict, By: "ann", Reason: "because"}, nil
+	}))
+}
+
+// desk is an agent that wants to write twice in one step, parks, and is told of all.
+type desk struct {
+	agent *agent.Agent
+	told  []string // points
+	ids   map[hooks.PointName][][]string
+	ran   []string
+	seen  []hooks.Call
+}
+
+func newDesk(t *testing.T, more ...hooks.Hook) *desk {
+	t.Helper()
+	d := &desk{ids: map[hooks.PointName][][]string{}}
+	write := toolexec.Func("write", "Writes.", func(_ context.Context, in struct{ N int }) (string, error) {
+		d.ran = append(d.ran, string(rune('0'+in.N)))
+		return "ok", nil
+	})
+	all := hooks.ObserveAll("all", func(_ context.Context, c hooks.Context) error {
+		d.told = append(d.told, string(c.Point()))
+		if c, ok := c.(interface{ CallIDs() []string }); ok {
+			d.ids[hooks.PointName(d.told[len(d.told)-1])] = append(d.ids[hooks.PointName(d.told[len(d.told)-1])], c.CallIDs())
+		}
+		return nil
+	})
+	var err error
+	d.agent, err = builder.New().WithDriver(agenttest.Script(
+		agenttest.Call("write", `{"N":1}`).Call("write", `{"N":2}`), agenttest.Say("Done."))).
+		With(capability.UseTools(write), capability.UseHooks(append(append(refused(), all), more...)...), capability.UseApproval(agent.ParkApprover)).
+		Build().Get()
+	require.NoError(t, err)
+	return d
+}
+
+func (d *desk) start(t *testing.T) agent.State {
+	t.Helper()
+	s, err := d.agent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	require.True(t, s.Parked())
+	return again(t, s)
+}
+
+// again is the state as another process reads it.
+func again(t *testing.T, s agent.State) agent.State {
+	t.Helper()
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	var out agent.State
+	require.NoError(t, json.Unmarshal(text, &out))
+	return out
+}
+
+func (d *desk) answer(t *testing.T, s agent.State, answers ...agent.ApprovalVerdict) agent.State {
+	t.Helper()
+	for i, id := range ids(s) {
+		if i < len(answers) {
+			s = s.WithApproval(id, agent.Approval{Verdict: answers[i], By: "ann", Reason: "because"})
+		}
+	}
+	d.told = nil
+	s, err := d.agent.Resume(t.Context(), again(t, s)).Get()
+	require.NoError(t, err)
+	return s
+}
+
+func ids(s agent.State) []string {
+	var out []string
+	for _, i := range s.Interventions() {
+		out = append(out, i.CallID())
+	}
+	return out
+}
+
+// LH-62, LH-67: parking fires neither StepEnd, Stop nor ExecutionEnd; going on fires
+// neither what starts a run or a step nor the inference; the controls are asked again,
+// and all that happens once fires once. The events have every id of the batch.
+func TestPointsOfAParkedRun(t *testing.T) {
+	d := newDesk(t)
+	s := d.start(t)
+	assert.Equal(t, []string{
+		"InputSubmitted", "ExecutionStart", "StepStart", "PreInference", "PostInference", "PreToolUse", "PreToolUse",
+		"InterventionRequested", "InterventionRequested",
+	}, d.told)
+	assert.Equal(t, [][]string{ids(s), ids(s)}, d.ids[hooks.InterventionRequested])
+	s = d.answer(t, s, agent.Approve, agent.RejectAndContinue)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, []string{"1"}, d.ran)
+	assert.Equal(t, []string{
+		"PreToolUse", "PreToolUse", "InterventionResolved", "PostToolUse", "PostToolUse", "StepEnd",
+		"StepStart", "PreInference", "PostInference", "StepEnd", "Stop", "ExecutionEnd",
+	}, d.told)
+	require.Len(t, d.ids[hooks.InterventionResolved], 1)
+	assert.Len(t, d.ids[hooks.InterventionResolved][0], 2)
+}
+
+// LH-64, LH-72: a person's no is told when the run has ended, and nothing that a hook
+// does undoes it.
+func TestAPersonsNoIsTold(t *testing.T) {
+	var status agent.Status
+	var batch []agent.Intervention
+	d := newDesk(t, hooks.Observe(hooks.AtInterventionStopped, "stopped", func(_ context.Context, c hooks.InterventionStoppedContext) error {
+		status, batch = c.State().Status(), c.Interventions()
+		panic("too bad")
+	}))
+	s := d.answer(t, d.start(t), agent.Approve, agent.Reject)
+	assert.Equal(t, agent.StatusInterrupted, s.Status())
+	assert.Equal(t, agent.StatusInterrupted, status)
+	require.Len(t, batch, 2)
+	assert.Equal(t, agent.Reject, batch[1].Answer.Verdict)
+	assert.Equal(t, []string{"InterventionStopped", "ExecutionEnd"}, d.told[len(d.told)-2:])
+}
+
+// LH-71: a control that has changed its mind is heard.
+func TestControlsAreAskedAgain(t *testing.T) {
+	closed := false
+	d := newDesk(t, before("late", func(c hooks.ToolContext) hooks.Result {
+		asked, ok := c.Asked()
+		if closed && ok && c.Resumed() && asked.Answer != nil {
+			return c.Deny("not any more")
+		}
+		return c.Pass()
+	}))
+	s := d.start(t)
+	closed = true
+	s = d.answer(t, s, agent.Approve, agent.Approve)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Empty(t, d.ran)
+}
+
+// LH-62: what a hook may do before anybody is asked, in this process and in the next.
+func TestBeforeAnybodyIsAsked(t *testing.T) {
+	hook := func(f func(hooks.InterventionContext) hooks.Result) hooks.Hook {
+		return hooks.On(hooks.AtInterventionRequested, "before", func(_ context.Context, c hooks.InterventionContext) hooks.Result { return f(c) })
+	}
+	first := func(c hooks.InterventionContext) bool { n, _ := c.Call().Argument("N"); return n == "1" }
+	t.Run("deny", func(t *testing.T) {
+		d := newDesk(t, hook(func(c hooks.InterventionContext) hooks.Result {
+			if first(c) {
+				return c.Deny("never")
+			}
+			return c.Pass()
+		}))
+		s := d.start(t)
+		require.Len(t, s.Interventions(), 2)
+		assert.NotNil(t, s.Interventions()[0].Answer)
+		s = d.answer(t, s, agent.Approve, agent.Approve)
+		assert.Equal(t, []string{"2"}, d.ran)
+		assert.Equal(t, agent.StatusDone, s.Status())
+	})
+	t.Run("answer in the person's place", func(t *testing.T) {
+		d := newDesk(t, hook(func(c hooks.InterventionContext) hooks.Result { return c.Approve("known") }))
+		s, err := d.agent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		assert.Equal(t, agent.StatusDone, s.Status())
+		assert.Equal(t, []string{"1", "2"}, d.ran)
+	})
+	t.Run("rewrite", func(t *testing.T) {
+		d := newDesk(t, hook(func(c hooks.InterventionContext) hooks.Result {
+			if first(c) {
+				return c.Rewrite(map[string]int{"N": 7})
+			}
+			return c.Pass()
+		}))
+		s := d.start(t)
+		assert.JSONEq(t, `{"N":7}`, s.Interventions()[0].Call.Arguments)
+		assert.JSONEq(t, `{"N":1}`, s.Interventions()[0].Original.Arguments)
+		s = d.answer(t, s, agent.Approve, agent.Approve)
+		assert.Equal(t, []string{"7", "2"}, d.ran)
+		assert.Equal(t, agent.StatusDone, s.Status())
+	})
+	t.Run("failing closed", func(t *testing.T) {
+		d := newDesk(t, hook(func(c hooks.InterventionContext) hooks.Result { return c.Fail(errPaper) }))
+		s, err := d.agent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		assert.Equal(t, agent.StatusDone, s.Status())
+		assert.Empty(t, d.ran)
+	})
+}
+
+// A question may say how long it is asked, and what counts when nobody answers.
+func TestAskAbout(t *testing.T) {
+	w := workWith(t, []hooks.Hook{before("q", func(c hooks.ToolContext) hooks.Result {
+		return c.AskAbout(agent.Question{Reason: "sure?", Within: time.Millisecond, OnTimeout: agent.RejectAndContinue})
+	})}, wants("bash", ls))
+	assert.Equal(t, agent.StatusDone, w.Status(), "there is nobody to ask")
+	d := newDesk(t, hooks.On(hooks.AtPreToolUse, "q", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.AskAbout(agent.Question{Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve})
+	}).WithPriority(5))
+	s := d.start(t)
+	assert.Equal(t, agent.Question{By: "q", Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve}, s.Interventions()[0].Question)
+}
