@@ -44,7 +44,8 @@
 // and drivers has what they share: errors and prices. toolexec/shell,
 // toolexec/files and toolexec/mcp are tools that do something. Hooks ready to use
 // are hooks/basedir, hooks/redact, hooks/pii, hooks/ratelimit, hooks/budget, hooks/loops,
-// hooks/judge, hooks/audit and hooks/verify; hooks/mock answers in the place of tools. telemetry/otelsetup sends telemetry to where the OTEL_ variables say.
+// hooks/judge, hooks/audit and hooks/verify; hooks/mock answers in the place of tools.
+// telemetry/otelsetup sends telemetry to where the OTEL_ variables say.
 //
 // Beside it stand agent/agenttest and hooks/hookstest, for tests of your own
 // drivers, tools and hooks. The command in cmd/grapnel runs agents without a line

@@ -175,8 +175,16 @@ func TestRuns(t *testing.T) {
 func BenchmarkCall(b *testing.B) {
 	for _, steps := range []int{10, 1000} {
 		b.Run(fmt.Sprint(steps), func(b *testing.B) {
-			script := strings.Join(lo.Times(steps, func(i int) string { return fmt.Sprintf(`look:{"x":%d}`, i) }), ",")
-			a := agentOf(b, script, loops.Hooks(loops.Options{})...)
+			driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+				n := s.StepCount()
+				if n == steps {
+					return agent.Step{Message: agent.Assistant("done")}, nil
+				}
+				return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "c", Name: "look", Arguments: fmt.Sprintf(`{"x":%d}`, n)})}, nil
+			})
+			a, err := builder.New().WithDriver(driver).
+				With(capability.UseTools(tools()...), capability.UseHooks(loops.Hooks(loops.Options{})...)).Build().Get()
+			require.NoError(b, err)
 			for b.Loop() {
 				a.Run(b.Context(), agent.NewState(), agent.UserText("go")).MustGet()
 			}
