@@ -1,0 +1,236 @@
+package durabletest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+var racing = map[string]part{
+	"one of many creates": func(t *testing.T, s durable.Store) { oneCreates(t, s) },
+	"one of many claims":  func(t *testing.T, s durable.Store) { oneClaims(t, s) },
+	"all of many take over, one after another": func(t *testing.T, s durable.Store) {
+		first := create(t, s, "r")
+		var mu sync.Mutex
+		leases := []durable.Lease{first}
+		atOnce(8, func(i int) {
+			l, err := s.Claim(t.Context(), "r", fmt.Sprint(i), hour, durable.TakeOver)
+			assert.NoError(t, err)
+			mu.Lock()
+			defer mu.Unlock()
+			leases = append(leases, l)
+		})
+		slices.SortFunc(leases, func(a, b durable.Lease) int { return int(a.Epoch - b.Epoch) })
+		for i, l := range leases {
+			assert.Equal(t, int64(i+1), l.Epoch, "no epoch is given twice")
+		}
+		last := leases[len(leases)-1]
+		for _, l := range leases[:len(leases)-1] {
+			stale(t, s, l)
+		}
+		write(t, s, last, durable.Update{}, entry(1))
+	},
+	"one of many writes an entry":       func(t *testing.T, s durable.Store) { oneAppends(t, s) },
+	"one of many answers":               func(t *testing.T, s durable.Store) { oneAnswers(t, s) },
+	"who reads sees whole writes":       func(t *testing.T, s durable.Store) { wholeWrites(t, s, s) },
+	"who was taken over writes no more": func(t *testing.T, s durable.Store) { fenced(t, s, s) },
+	"runs do not disturb each other": func(t *testing.T, s durable.Store) {
+		const steps = 15
+		atOnce(8, func(i int) {
+			id := agent.RunID(fmt.Sprint(i))
+			l, err := s.Create(t.Context(), durable.Run{ID: id}, "one", hour)
+			assert.NoError(t, err)
+			for n := range steps {
+				assert.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(int64(n+1))))
+				_, err := s.Run(t.Context(), id)
+				assert.NoError(t, err)
+			}
+			assert.NoError(t, s.Append(t.Context(), l, ended()))
+		})
+		for i := range 8 {
+			sameEntries(t, entries(1, steps), journal(t, s, agent.RunID(fmt.Sprint(i))))
+		}
+	},
+}
+
+// The races below run over one handle, or in TestShared over several.
+
+func oneCreates(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	won := race(t, 8, durable.ErrExists, func(i int) error {
+		return second(handles[i%len(handles)].Create(t.Context(), durable.Run{ID: "r", Agent: fmt.Sprint(i)}, fmt.Sprint(i), hour))
+	})
+	r := run(t, handles[0], "r")
+	assert.Equal(t, []string{fmt.Sprint(won), fmt.Sprint(won)}, []string{r.Agent, r.Owner})
+}
+
+func oneClaims(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	park(t, handles[0], "r", question("c"))
+	won := race(t, 8, new(durable.HeldError), func(i int) error {
+		return second(handles[i%len(handles)].Claim(t.Context(), "r", fmt.Sprint(i), hour, durable.TakeFree))
+	})
+	r := run(t, handles[0], "r")
+	assert.Equal(t, []any{fmt.Sprint(won), int64(2)}, []any{r.Owner, r.Epoch})
+}
+
+func oneAppends(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	l := create(t, handles[0], "r")
+	for seq := int64(1); seq <= 5; seq++ {
+		won := race(t, 8, new(durable.SeqError), func(i int) error {
+			e := entry(seq)
+			e.Data = fmt.Append(nil, i)
+			return handles[i%len(handles)].Append(t.Context(), l, durable.Update{Status: agent.StatusRunning, Steps: i}, e)
+		})
+		assert.Equal(t, won, run(t, handles[0], "r").Steps)
+		assert.Equal(t, fmt.Sprint(won), string(journal(t, handles[0], "r")[seq-1].Data))
+	}
+}
+
+func oneAnswers(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	for round := range 5 {
+		id := agent.RunID(fmt.Sprint("r", round))
+		park(t, handles[0], id, question("c"), question("d"))
+		won := race(t, 8, durable.ErrAnswered, func(i int) error {
+			c, d := answer("c"), answer("d")
+			c.Data, d.Data = fmt.Append(nil, i), fmt.Append(nil, i)
+			if i%2 == 0 { // the other order must not lock either of them out
+				c, d = d, c
+			}
+			return handles[i%len(handles)].Answer(t.Context(), id, c, d)
+		})
+		for _, q := range questions(t, handles[0], id) {
+			require.NotNil(t, q.Answer)
+			assert.Equal(t, fmt.Sprint(won), string(q.Answer.Data), "both answers are the winner's")
+		}
+	}
+}
+
+// wholeWrites looks through one handle while another writes: the journal is never
+// behind what is known of the run.
+func wholeWrites(t *testing.T, writer, reader durable.Store) {
+	t.Helper()
+	l := create(t, writer, "r")
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		defer close(done)
+		for i := range 40 {
+			u := durable.Update{Status: agent.StatusRunning, Steps: 2 * (i + 1), Questions: []durable.Question{question("c"), question("d")}}
+			if i%2 == 0 {
+				u.Questions = []durable.Question{}
+			}
+			assert.NoError(t, writer.Append(t.Context(), l, u, entry(int64(2*i+1)), entry(int64(2*i+2))))
+		}
+	})
+	for over := false; !over; {
+		select {
+		case <-done:
+			over = true
+		default:
+		}
+		r, err := reader.Run(t.Context(), "r")
+		assert.NoError(t, err)
+		assert.Equal(t, r.Entries, int64(r.Steps), "the number of steps and of entries are written together")
+		all, err := reader.Entries(t.Context(), "r", 0)
+		assert.NoError(t, err)
+		assert.GreaterOrEqual(t, int64(len(all)), r.Entries)
+		assert.Zero(t, len(all)%2, "two entries are written together, and %d are there", len(all))
+		asked, err := reader.Questions(t.Context(), "r")
+		assert.NoError(t, err)
+		assert.Contains(t, []int{0, 2}, len(asked), "questions")
+	}
+	group.Wait()
+	assert.Len(t, journal(t, reader, "r"), 80)
+}
+
+// fenced has one writer taken over in the middle of its work: what it wrote is
+// before the other's first entry, and nothing of it behind.
+func fenced(t *testing.T, first, other durable.Store) {
+	t.Helper()
+	l := create(t, first, "r")
+	started := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for seq := int64(1); ; seq++ {
+			e := entry(seq)
+			e.Key = "old"
+			err := first.Append(t.Context(), l, durable.Update{}, e)
+			if err != nil {
+				assert.ErrorIs(t, err, durable.ErrStale)
+				return
+			}
+			if seq == 3 {
+				close(started)
+			}
+		}
+	})
+	<-started
+	taken := claim(t, other, "r", "two", durable.TakeOver)
+	seq := run(t, other, "r").Entries
+	for i := range int64(5) {
+		e := entry(seq + 1 + i)
+		e.Key = "new"
+		write(t, other, taken, durable.Update{}, e)
+	}
+	group.Wait()
+	all := journal(t, first, "r")
+	require.Len(t, all, int(seq)+5)
+	for i, e := range all {
+		assert.Equal(t, e.Key == "old", int64(i) < seq, "entry %d is of the %s writer", i+1, e.Key)
+	}
+}
+
+// atOnce does a thing n times at once.
+func atOnce(n int, do func(i int)) {
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			<-start
+			do(i)
+		})
+	}
+	close(start)
+	group.Wait()
+}
+
+// race does a thing n times at once, of which one succeeds: it says which. The
+// others get an error that is, or is of the type of, the given one.
+func race(t *testing.T, n int, lost error, do func(i int) error) (won int) {
+	t.Helper()
+	errs := make([]error, n)
+	atOnce(n, func(i int) { errs[i] = do(i) })
+	won = -1
+	for i, err := range errs {
+		if err == nil {
+			require.Equal(t, -1, won, "%d and %d both won", won, i)
+			won = i
+			continue
+		}
+		assert.True(t, lostBy(err, lost), "%d: %v; want %T", i, err, lost)
+	}
+	require.NotEqual(t, -1, won, "nobody won: %v", errors.Join(errs...))
+	return won
+}
+
+func lostBy(err, lost error) bool {
+	switch lost.(type) {
+	case *durable.HeldError:
+		return errors.As(err, new(*durable.HeldError))
+	case *durable.SeqError:
+		return errors.As(err, new(*durable.SeqError))
+	default:
+		return errors.Is(err, lost)
+	}
+}

@@ -1,0 +1,178 @@
+package durabletest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// part is one sentence of the contract: it gets an empty store of its own.
+type part func(t *testing.T, s durable.Store)
+
+// TestStore holds a store to the contract of durable.Store. Open makes an empty one,
+// once for each part of the contract, and TestStore closes it.
+func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
+	for _, group := range []struct {
+		name  string
+		parts map[string]part
+	}{
+		{"create", creating},
+		{"claim", claiming},
+		{"append", appending},
+		{"list", listing},
+		{"due", dueing},
+		{"questions", asking},
+		{"answer", answering},
+		{"end", ending},
+		{"switch", switching},
+		{"at once", racing},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for name, test := range group.parts {
+				t.Run(name, func(t *testing.T) {
+					s := open(t)
+					t.Cleanup(func() { assert.NoError(t, s.Close(), "close the store") })
+					test(t, s)
+				})
+			}
+		})
+	}
+}
+
+const (
+	// hour is a lease that no test outlives.
+	hour = time.Hour
+	// gone is a lease that has run out when it is given.
+	gone = time.Nanosecond
+	// nobody is the id of a run that is not there.
+	nobody agent.RunID = "nobody"
+)
+
+// moment is a time that every store can keep.
+func moment() time.Time { return time.Date(2026, 11, 21, 12, 5, 8, 123456000, time.UTC) }
+
+// create adds a run that one owner holds for an hour.
+func create(t *testing.T, s durable.Store, id agent.RunID) durable.Lease {
+	t.Helper()
+	return createAs(t, s, durable.Run{ID: id, Session: "s", Agent: "tester", Root: id}, "one", hour)
+}
+
+func createAs(t *testing.T, s durable.Store, r durable.Run, owner string, ttl time.Duration) durable.Lease {
+	t.Helper()
+	l, err := s.Create(t.Context(), r, owner, ttl)
+	require.NoError(t, err, "create run %q", r.ID)
+	return l
+}
+
+// run is what the store knows of a run that must be there.
+func run(t *testing.T, s durable.Store, id agent.RunID) durable.Run {
+	t.Helper()
+	r, err := s.Run(t.Context(), id)
+	require.NoError(t, err, "look at run %q", id)
+	return r
+}
+
+func claim(t *testing.T, s durable.Store, id agent.RunID, owner string, take durable.Take) durable.Lease {
+	t.Helper()
+	l, err := s.Claim(t.Context(), id, owner, hour, take)
+	require.NoError(t, err, "claim run %q", id)
+	return l
+}
+
+func write(t *testing.T, s durable.Store, l durable.Lease, u durable.Update, entries ...durable.Entry) {
+	t.Helper()
+	require.NoError(t, s.Append(t.Context(), l, u, entries...), "append to run %q", l.Run)
+}
+
+func release(t *testing.T, s durable.Store, l durable.Lease) {
+	t.Helper()
+	require.NoError(t, s.Release(t.Context(), l), "release run %q", l.Run)
+}
+
+// park adds a run that waits for answers, held by nobody.
+func park(t *testing.T, s durable.Store, id agent.RunID, questions ...durable.Question) {
+	t.Helper()
+	l := create(t, s, id)
+	write(t, s, l, parked(1, questions...))
+	release(t, s, l)
+}
+
+func parked(steps int, questions ...durable.Question) durable.Update {
+	return durable.Update{Status: agent.StatusParked, Steps: steps, Questions: questions}
+}
+
+// ended is an update that ends a run.
+func ended() durable.Update {
+	return durable.Update{Status: agent.StatusDone, Reason: agent.StopCompleted, Steps: 3}
+}
+
+// entry is a small entry with that number.
+func entry(seq int64) durable.Entry {
+	return durable.Entry{Seq: seq, Kind: "note", At: moment(), Data: []byte("data")}
+}
+
+// entries are small entries with those numbers.
+func entries(from, to int64) []durable.Entry {
+	var all []durable.Entry
+	for seq := from; seq <= to; seq++ {
+		all = append(all, entry(seq))
+	}
+	return all
+}
+
+// journal is the whole journal of a run.
+func journal(t *testing.T, s durable.Store, id agent.RunID) []durable.Entry {
+	t.Helper()
+	all, err := s.Entries(t.Context(), id, 0)
+	require.NoError(t, err, "read the journal of run %q", id)
+	return all
+}
+
+// question is a question about a call, with the hash that answer answers.
+func question(call string) durable.Question {
+	return durable.Question{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: moment(), Data: []byte("may I?")}
+}
+
+func answer(call string) durable.Answer {
+	return durable.Answer{Call: call, Hash: "hash of " + call, Data: []byte("yes")}
+}
+
+func questions(t *testing.T, s durable.Store, id agent.RunID) []durable.Question {
+	t.Helper()
+	all, err := s.Questions(t.Context(), id)
+	require.NoError(t, err, "read the questions of run %q", id)
+	return all
+}
+
+func ids(runs []durable.Run) []agent.RunID {
+	all := []agent.RunID{}
+	for _, r := range runs {
+		all = append(all, r.ID)
+	}
+	return all
+}
+
+// cancelled is a context that is over.
+func cancelled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// sameEntries compares journals: a time is equal in any zone, no data is empty data.
+func sameEntries(t *testing.T, want, got []durable.Entry) {
+	t.Helper()
+	require.Len(t, got, len(want), "entries")
+	for i, w := range want {
+		g := got[i]
+		assert.Equal(t, []any{w.Seq, w.Kind, w.Key}, []any{g.Seq, g.Kind, g.Key}, "entry %d", i)
+		assert.True(t, w.At.Equal(g.At), "entry %d: at %v, want %v", i, g.At, w.At)
+		assert.Equal(t, string(w.Data), string(g.Data), "data of entry %d", i)
+	}
+}
