@@ -53,4 +53,5 @@
 //
 // A Log serves any number of runs and agents at once. Each line goes out in one write,
 // so that several processes may append to one file.
+// A log that is opened while another process writes a line may begin with an empty line: readers pass over those.
 package audit
