@@ -1,11 +1,13 @@
 package kit_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
 
 	"github.com/samber/lo"
+	"github.com/samber/mo"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -95,6 +97,22 @@ type describes struct {
 
 func (d describes) Features() agent.Features { return d.features }
 
+func (d describes) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	return d.signed(s, d.Driver.Next(ctx, s))
+}
+
+func (d describes) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	return d.signed(s, d.Driver.Stream(ctx, s, emit))
+}
+
+// signed is the reply with who gave it.
+func (d describes) signed(s agent.State, r mo.Result[agent.Step]) mo.Result[agent.Step] {
+	return r.Map(func(step agent.Step) (agent.Step, error) {
+		step.Model = cmp.Or(s.Request().Model, d.features.Model)
+		return step, nil
+	})
+}
+
 // model is a scripted driver of a model with that name.
 func model(name string, turns ...agenttest.Turn) describes {
 	return describes{agenttest.Script(turns...), agent.Features{Provider: "test", Model: name}}
@@ -109,4 +127,30 @@ func (k kinded) ErrorKind() agent.ErrorKind { return agent.ErrorKind(k) }
 // texts is the texts of messages.
 func texts(list []agent.Message) []string {
 	return lo.Map(list, func(m agent.Message, _ int) string { return m.Text() })
+}
+
+// keepsContract holds what a capability puts around an executor to its contract.
+func keepsContract(t *testing.T, c capability.Capability) {
+	t.Helper()
+	agenttest.TestExecutor(t, func(t *testing.T, tools agenttest.Tools) agent.Executor {
+		t.Helper()
+		var outermost agent.Executor
+		plan := capability.Plan{}.WithDriver(agenttest.Script()).WithExecutor(tools.Executor()).
+			WrapExecutor(capability.Outside, "outermost", func(x agent.Executor) agent.Executor { outermost = x; return x })
+		c.Install(plan).MustGet().Agent().MustGet()
+		return outermost
+	})
+}
+
+// drivesAsDriver holds what a capability puts around a driver to its contract.
+func drivesAsDriver(t *testing.T, c capability.Capability) {
+	t.Helper()
+	agenttest.TestDriver(t, func(t *testing.T) agent.Driver {
+		t.Helper()
+		var outermost agent.Driver
+		plan := capability.Plan{}.WithDriver(agenttest.Script().Then(agenttest.Say("hi"))).
+			WrapDriver(capability.Outside, "outermost", func(d agent.Driver) agent.Driver { outermost = d; return d })
+		c.Install(plan).MustGet().Agent().MustGet()
+		return outermost
+	})
 }
