@@ -250,7 +250,7 @@ func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[S
 		}
 	}
 	if err != nil && ctx.Err() != nil && !final.Status().Terminal() { // saved by a processor, at the end of the context
-		if final = cancelled(ctx, final); final.Status() == StatusStopped {
+		if final = cancelled(ctx, final); final.Status() == StatusStopped || final.Parked() {
 			return mo.Ok(final)
 		}
 		err = context.Cause(ctx)
@@ -386,6 +386,9 @@ func broken(ctx context.Context, s State, err error) mo.Result[State] {
 	if ctx.Err() != nil {
 		return mo.Ok(cancelled(ctx, s))
 	}
+	if errors.Is(err, ErrSuspended) {
+		return mo.Ok(s.suspended())
+	}
 	if stop, ok := errors.AsType[*SignalError](err); ok {
 		return end(s, Evaluation{Verdict: Forbid, Signal: stop.Signal})
 	}
@@ -422,6 +425,9 @@ func failed(s State, err error) mo.Result[State] {
 // Signal, such as a time limit, ends the run as the signal says.
 func cancelled(ctx context.Context, s State) State {
 	cause := context.Cause(ctx)
+	if errors.Is(cause, ErrSuspended) {
+		return s.suspended()
+	}
 	if limit, ok := errors.AsType[*SignalError](cause); ok {
 		return s.ended(StatusStopped, limit.Signal)
 	}

@@ -290,23 +290,42 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	return results, errors.Join(errs...)
 }
 
-// answered holds an executor to its contract: there is a result, and it says what
-// became of the call. A status that was left empty is the plain one.
-func answered(r *ToolResult, p *Prepared) (*ToolResult, error) {
+// Result is what is recorded of a call that an executor answered with r: a result that
+// says what became of the call, with the effects of the decision and its signal. A
+// status that was left empty is the plain one. It is an error when there is no result,
+// or one with a status that there is not.
+//
+// The loop does this with every result; a journal does it to keep what will be
+// recorded.
+func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	switch {
 	case r == nil:
 		return nil, errors.New("the executor gave no result")
-	case r.Status.known():
-		return r, nil
-	case r.Status != "":
+	case !r.Status.known() && r.Status != "":
 		return nil, fmt.Errorf("the executor gave a result with status %q, which there is not", r.Status)
 	}
-	filled := *r
-	filled.Status = ToolExecuted
-	if p.Disposition != DisposeRun {
-		filled.Status = ToolNotExecuted
+	if r.Status == "" {
+		filled := *r
+		filled.Status = ToolExecuted
+		if p.Disposition != DisposeRun {
+			filled.Status = ToolNotExecuted
+		}
+		r = &filled
 	}
-	return &filled, nil
+	return p.with(r.To(p)), nil
+}
+
+// with is the result with what the decision wants besides.
+func (p *Prepared) with(r *ToolResult) *ToolResult {
+	if p.Effects.Len() == 0 && (p.Stop == nil || r.Stop != nil) {
+		return r
+	}
+	fixed := *r
+	fixed.Effects = p.Effects.Plus(r.Effects)
+	if r.Stop == nil {
+		fixed.Stop = p.Stop
+	}
+	return &fixed
 }
 
 // execute answers call i.
@@ -325,7 +344,7 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 	}
 	r, err := a.executor.Execute(ctx, s, p).Get()
 	if err == nil {
-		r, err = answered(r, p)
+		r, err = p.Result(r)
 	}
 	if err != nil {
 		r = NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
@@ -337,15 +356,7 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 			r.Content, r.Reason = TextContent("no result: the run was stopped"), ReasonRunStopped
 			r.Stop, err = &stop.Signal, nil
 		}
-	}
-	r = r.To(p)
-	if p.Effects.Len() > 0 || p.Stop != nil && r.Stop == nil {
-		fixed := *r
-		fixed.Effects = p.Effects.Plus(r.Effects)
-		if r.Stop == nil {
-			fixed.Stop = p.Stop
-		}
-		r = &fixed
+		r = p.with(r.To(p))
 	}
 	if s.read().live.watched() {
 		s.read().live.tell(ctx, ToolCallCompleted{s.Run(), s.RunStepCount(), *r})

@@ -12,6 +12,13 @@ import (
 // stands in the middle of a step.
 var ErrParked = errors.New("a run of this state is parked or was cut off in a step: answer what it waits for, and go on with Resume")
 
+// ErrSuspended is why a run is parked that waits for nobody: its process is going away.
+// As the error of a processor around a step, or the cause that its context is cancelled
+// with, it parks the run where it stands; Resume goes on with it. No hook is told of an
+// end: there is none. A step that was cancelled so may have left calls in doubt, so that
+// only a state that was stored before is good to go on from.
+var ErrSuspended = errors.New("the run is suspended")
+
 // Resume goes on with a run that was parked, once its questions are answered, or that
 // was cut off, from a state that was stored on the way. The run keeps its id; hooks at
 // InputSubmitted and ExecutionStart are not asked again. In an open step the model is

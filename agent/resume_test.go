@@ -379,3 +379,51 @@ func TestAnEditThatIsChangedIsAskedAgain(t *testing.T) {
 	step, _ := first(s.RunSteps())
 	assert.Contains(t, text2(step.Result(0)), "changed again")
 }
+
+// A run that is suspended is parked where it stands, and no end of it is told.
+func TestSuspended(t *testing.T) {
+	for name, how := range map[string]func(cancel context.CancelCauseFunc) error{
+		"by a processor": func(context.CancelCauseFunc) error { return agent.ErrSuspended },
+		"by the context": func(cancel context.CancelCauseFunc) error { cancel(agent.ErrSuspended); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			var events []string
+			steps := 0
+			a, err := agent.New(agent.Config{
+				Name:     "clerk",
+				Observer: agent.ObserverFunc(func(_ context.Context, e agent.Event) { events = append(events, e.EventName()) }),
+				AroundStep: []agent.Processor{agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+					if steps++; steps == 2 {
+						if err := how(cancel); err != nil {
+							return mo.Err[agent.State](err)
+						}
+					}
+					return next(ctx, s)
+				})},
+				Executor: &wantsYes{},
+				Driver: agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
+					if ctx.Err() != nil {
+						return agent.Step{}, ctx.Err()
+					}
+					if s.RunStepCount() == 0 {
+						return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "1", Name: "read"})}, nil
+					}
+					return agent.Step{Message: agent.Assistant("Done.")}, nil
+				}),
+			}).Get()
+			require.NoError(t, err)
+			s, err := a.Run(ctx, agent.NewState(), agent.UserText("go")).Get()
+			require.NoError(t, err)
+			assert.True(t, s.Parked())
+			assert.False(t, s.Waiting())
+			assert.Equal(t, 1, s.RunStepCount())
+			assert.Equal(t, "run.parked", events[len(events)-1])
+			s, err = a.Resume(t.Context(), stored(t, s)).Get()
+			require.NoError(t, err)
+			assert.Equal(t, agent.StatusDone, s.Status())
+			assert.Equal(t, 2, s.RunStepCount())
+		})
+	}
+}

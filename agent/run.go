@@ -51,8 +51,8 @@ const (
 	StatusNew Status = ""
 	// StatusRunning: between a run's begin and its end.
 	StatusRunning Status = "running"
-	// StatusParked: the run waits for a person's answer, and nothing of it is in memory
-	// but the state: see Agent.Resume.
+	// StatusParked: the run waits for a person's answer, or to be taken up again, and
+	// nothing of it is in memory but the state: see Agent.Resume.
 	StatusParked Status = "parked"
 	// StatusDone: the model gave its final answer.
 	StatusDone Status = "done"

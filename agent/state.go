@@ -346,6 +346,13 @@ func (s State) parked(reply Step, started time.Time, waits []*Intervention) Stat
 	return State{d}
 }
 
+// suspended returns s as it stands, to be taken up later.
+func (s State) suspended() State {
+	d := s.framed()
+	d.status, d.asking = StatusParked, nil
+	return State{d}
+}
+
 // resumed returns s as it goes on in a run that was parked or cut off.
 func (s State) resumed(request *Request, l *live) State {
 	d := s.framed()

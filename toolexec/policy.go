@@ -28,11 +28,26 @@ type Policy struct {
 	// Retry is whether a failed attempt is repeated. It is taken whole: from the tool when that sets Attempts, else
 	// from the executor.
 	Retry Retry
+	// Doubt is what becomes of a call that was started before its run was cut off, and of which nobody knows how far it
+	// came. Zero means DoubtAsk.
+	Doubt Doubt
 	// MaxResultBytes is how much text of an answer the model is shown. Of a longer one it gets head and tail, and
 	// between them a note that says how much is missing; never half a rune. The note counts. Images and files stay
 	// whole and do not count. Zero means DefaultMaxResultBytes, less than zero no limit.
 	MaxResultBytes int
 }
+
+// Doubt says what becomes of a call that may have run already.
+type Doubt uint8
+
+// What may become of it.
+const (
+	// DoubtAsk: a person is asked whether it is to run again. Where there is nobody, it does not.
+	DoubtAsk Doubt = iota + 1
+	// DoubtRepeat: it runs again, with the same idempotency key. It is for tools that only read, that do the same twice as
+	// once, or that keep to the key.
+	DoubtRepeat
+)
 
 // over is p where it says something, and otherwise q.
 func (p Policy) over(q Policy) Policy {
@@ -40,6 +55,7 @@ func (p Policy) over(q Policy) Policy {
 		Timeout:        cmp.Or(p.Timeout, q.Timeout),
 		Grace:          cmp.Or(p.Grace, q.Grace),
 		Retry:          p.Retry,
+		Doubt:          cmp.Or(p.Doubt, q.Doubt),
 		MaxResultBytes: cmp.Or(p.MaxResultBytes, q.MaxResultBytes),
 	}
 	if out.Retry.Attempts == 0 {

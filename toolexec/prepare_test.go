@@ -225,3 +225,21 @@ func FuzzPrepare(f *testing.F) {
 		assert.Equal(t, p.Disposition == agent.DisposeRun, r.Executed())
 	})
 }
+
+// A call that was started before its run was cut off is asked about, unless its tool may run again.
+func TestACallInDoubt(t *testing.T) {
+	tool := func(name string) toolexec.Tool {
+		return toolexec.Func(name, "", func(context.Context, struct{}) (string, error) { return "", nil })
+	}
+	box, err := toolexec.NewToolbox(tool("pay"), toolexec.WithPolicy(tool("look"), toolexec.Policy{Doubt: toolexec.DoubtRepeat}))
+	require.NoError(t, err)
+	x := toolexec.NewExecutor(box, toolexec.Options{})
+	pay, look, later := agent.ToolCall{ID: "1", Name: "pay"}, agent.ToolCall{ID: "2", Name: "look"}, agent.ToolCall{ID: "3", Name: "pay"}
+	s := agent.NewState().WithOpenStep(agent.Step{Message: agent.Assistant("", pay, look, later)}, time.Now()).
+		WithCallBegun(pay).WithCallBegun(look)
+	for call, want := range map[agent.ToolCall]agent.Disposition{pay: agent.DisposeAsk, look: agent.DisposeRun, later: agent.DisposeRun} {
+		p, err := x.Prepare(t.Context(), s, &call).Get()
+		require.NoError(t, err)
+		assert.Equal(t, want, p.Disposition, call)
+	}
+}

@@ -95,8 +95,15 @@ func Open(c Config) (*Tree, error) {
 func (t *Tree) Close() error { return t.root.Close() }
 
 // Tools is the tools for the tree: read_file, list_files, glob, grep, and unless it is read-only write_file and
-// edit_file.
+// edit_file. A call that a run was cut off in may run again: an edit that was made already says that its text is not
+// there.
 func (t *Tree) Tools() []toolexec.Tool {
+	return lo.Map(t.tools(), func(tool toolexec.Tool, _ int) toolexec.Tool {
+		return toolexec.WithPolicy(tool, toolexec.Policy{Doubt: toolexec.DoubtRepeat})
+	})
+}
+
+func (t *Tree) tools() []toolexec.Tool {
 	search := toolexec.Policy{Timeout: t.config.SearchTimeout}
 	tools := []toolexec.Tool{
 		toolexec.Func("read_file", "Reads a text file, or some lines of it. What follows in brackets is not part of the file: "+

@@ -84,6 +84,9 @@ func (c *Client) toolOf(t *sdk.Tool, name string) (*tool, error) {
 	if made.policy.Retry.Attempts == 0 && (made.annotations.ReadOnly || made.annotations.Idempotent) {
 		made.policy.Retry = toolexec.Retry{Attempts: 2, If: lost}
 	}
+	if made.policy.Doubt == 0 && (made.annotations.ReadOnly || made.annotations.Idempotent) {
+		made.policy.Doubt = toolexec.DoubtRepeat
+	}
 	return made, nil
 }
 
