@@ -147,6 +147,7 @@ var layers = map[string]layer{
 	"hooks/audit":     {Ours: []string{"agent", "hooks"}, Modules: core},
 	"hooks/verify":    {Ours: []string{"agent", "hooks"}, Modules: core},
 	"hooks/loops":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
+	"hooks/mock":      {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},

@@ -1,0 +1,100 @@
+package mock
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Player answers calls from a recording. Make one with Replay. It is safe for concurrent use.
+type Player struct {
+	options   Options
+	recording *Recording
+	ofRun     *agent.Scratch[played]
+
+	mu   sync.Mutex
+	uses []int // of the recording's lines
+}
+
+// played is how often each call was answered in the session.
+type played struct{ calls map[key]int }
+
+// Replay returns a player of a recording.
+func Replay(recording *Recording, o Options) *Player {
+	return &Player{options: o, recording: recording, uses: make([]int, recording.Len()), ofRun: agent.NewScratch[played](nil)}
+}
+
+// Hook is the control at PreToolUse that answers.
+func (p *Player) Hook() hooks.Hook {
+	longest := time.Duration(0)
+	if p.options.Timed {
+		for _, answers := range p.recording.answers {
+			for _, a := range answers {
+				longest = max(longest, a.reply.latency)
+			}
+		}
+	}
+	return p.options.hook(p, longest, p.find, p.denial)
+}
+
+func (p *Player) find(c hooks.ToolContext) (reply, bool) {
+	k, err := keyOf(c.Tool(), c.Call().Arguments)
+	if err != nil { // hooks do not see such a call
+		return reply{}, false
+	}
+	calls := p.calls(c.State())
+	answers := p.recording.answers[k]
+	if calls[k] >= len(answers) {
+		return reply{}, false
+	}
+	a := answers[calls[k]]
+	calls[k]++
+	p.mu.Lock()
+	p.uses[a.entry]++
+	p.mu.Unlock()
+	if !p.options.Timed {
+		a.reply.latency = 0
+	}
+	return a.reply, true
+}
+
+// calls is how often each call was answered so far: in the runs before this one as the state says.
+func (p *Player) calls(s agent.State) map[key]int {
+	ofRun := p.ofRun.Of(s)
+	if ofRun.calls == nil {
+		ofRun.calls = map[key]int{}
+		name := cmp.Or(p.options.Name, "mock")
+		for _, step := range s.Steps() {
+			for _, r := range step.Results() {
+				call := r.Call()
+				if k, err := keyOf(call.Name, call.Arguments); err == nil && r.Mocked() && r.DecidedBy == name {
+					ofRun.calls[k]++
+				}
+			}
+		}
+	}
+	return ofRun.calls
+}
+
+func (p *Player) denial(c hooks.ToolContext) string {
+	k, err := keyOf(c.Tool(), c.Call().Arguments)
+	if n := len(p.recording.answers[k]); err == nil && n > 0 {
+		return fmt.Sprintf("the recording %s has %d answers of %s to these arguments, and this is one call more: %s", p.recording.name, n, c.Tool(), k.arguments)
+	}
+	return fmt.Sprintf("the recording %s has no answer of %s to these arguments: %s", p.recording.name, c.Tool(), c.Call().Arguments)
+}
+
+// Unused is the lines of the recording that were never played, as file:line and call.
+func (p *Player) Unused() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return lo.FilterMap(p.recording.lines, func(e entry, i int) (string, bool) {
+		return fmt.Sprintf("%s:%d: %s %s, occurrence %d", p.recording.name, e.line, e.key.tool, e.key.arguments, e.occurrence), p.uses[i] == 0
+	})
+}

@@ -1,0 +1,190 @@
+package mock
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// Row says which calls are answered, and how.
+type Row struct {
+	// Name is what reports call the row; empty means its number and tool.
+	Name string
+	// Tool is the name of the tool; empty stands for any.
+	Tool string
+	// Arguments is what the arguments must have; those that are not mentioned do not matter.
+	Arguments Arguments
+	// When, unless nil, must say yes, too. It must be safe for concurrent use.
+	When func(hooks.Call) bool
+
+	// Text is the answer, Content one that is more than text, Failure one of a tool that failed. One of them at most is set.
+	Text    string
+	Content agent.Content
+	Failure string
+	// Latency is how long the answer takes.
+	Latency time.Duration
+	// Times is how often the row answers in one run; then it is as if it was not there. Zero means any number.
+	Times int
+}
+
+// Arguments is what is asked of arguments: for a path such as "city" or "to.0.email" the value that must be there, compared
+// as JSON, or a *regexp.Regexp that must match somewhere in the text that is there.
+type Arguments map[string]any
+
+// Use is how often a row answered.
+type Use struct {
+	Row   string
+	Count int
+}
+
+// Table answers calls from rows, and counts. Make one with NewTable. It is safe for concurrent use.
+type Table struct {
+	options Options
+	rows    []row
+	ofRun   *agent.Scratch[answered]
+
+	mu        sync.Mutex
+	uses      []int
+	unmatched []agent.ToolCall
+}
+
+// answered is how often each row answered in a run.
+type answered struct{ times []int }
+
+type row struct {
+	Row
+
+	asks []ask
+}
+
+// ask is what is asked of the value at a path.
+type ask struct {
+	path  string
+	value string // canonical, of {"": value}
+	text  *regexp.Regexp
+}
+
+// NewTable returns a table of rows, which are tried in order, or an error that joins everything that is wrong with them.
+func NewTable(o Options, rows ...Row) (*Table, error) {
+	t := &Table{options: o, uses: make([]int, len(rows)), ofRun: agent.NewScratch[answered](nil)}
+	var wrong []error
+	for i, r := range rows {
+		r.Name = cmp.Or(r.Name, fmt.Sprintf("row %d: %s", i+1, cmp.Or(r.Tool, "any tool")))
+		if lo.CountBy([]bool{r.Text != "", r.Content.Len() > 0, r.Failure != ""}, func(set bool) bool { return set }) > 1 {
+			wrong = append(wrong, fmt.Errorf("%s: set Text, Content or Failure, and not several of them", r.Name))
+		}
+		made := row{Row: r}
+		for _, path := range slices.Sorted(maps.Keys(r.Arguments)) {
+			a, err := askFor(path, r.Arguments[path])
+			if err != nil {
+				wrong = append(wrong, fmt.Errorf("%s: argument %q: %w", r.Name, path, err))
+			}
+			made.asks = append(made.asks, a)
+		}
+		t.rows = append(t.rows, made)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, fmt.Errorf("making a table of mocks: %w", err)
+	}
+	return t, nil
+}
+
+func askFor(path string, value any) (ask, error) {
+	if re, ok := value.(*regexp.Regexp); ok {
+		return ask{path: path, text: re}, nil
+	}
+	raw, err := strictjson.Marshal(value)
+	if err != nil {
+		return ask{}, err
+	}
+	canonical, err := canonicalValue(raw)
+	return ask{path: path, value: canonical}, err
+}
+
+// canonicalValue is one writing for all of the same JSON value.
+func canonicalValue(raw string) (string, error) { return strictjson.Canonical(`{"":` + raw + `}`) }
+
+func (r row) matches(c hooks.Call) bool {
+	return (r.Tool == "" || r.Tool == c.Name) && lo.EveryBy(r.asks, func(a ask) bool { return a.matches(c) }) && (r.When == nil || r.When(c))
+}
+
+func (a ask) matches(c hooks.Call) bool {
+	if a.text != nil {
+		text, ok := c.Text(a.path)
+		return ok && a.text.MatchString(text)
+	}
+	raw, ok := c.Argument(a.path)
+	if !ok {
+		return false
+	}
+	value, err := canonicalValue(raw)
+	return err == nil && value == a.value
+}
+
+// Hook is the control at PreToolUse that answers.
+func (t *Table) Hook() hooks.Hook {
+	longest := time.Duration(0)
+	for _, r := range t.rows {
+		longest = max(longest, r.Latency)
+	}
+	return t.options.hook(t, longest, t.find, func(c hooks.ToolContext) string {
+		return fmt.Sprintf("this is a test in which %s has no answer to these arguments: %s", c.Tool(), c.Call().Arguments)
+	})
+}
+
+func (t *Table) find(c hooks.ToolContext) (reply, bool) {
+	ofRun := t.ofRun.Of(c.State())
+	if ofRun.times == nil {
+		ofRun.times = make([]int, len(t.rows))
+	}
+	call := c.Call()
+	for i, r := range t.rows {
+		if r.Times > 0 && ofRun.times[i] >= r.Times || !r.matches(call) {
+			continue
+		}
+		ofRun.times[i]++
+		t.mu.Lock()
+		t.uses[i]++
+		t.mu.Unlock()
+		if r.Failure != "" {
+			return reply{agent.TextContent(r.Failure), true, r.Latency}, true
+		}
+		return reply{lo.Ternary(r.Text != "", agent.TextContent(r.Text), r.Content), false, r.Latency}, true
+	}
+	t.mu.Lock()
+	if len(t.unmatched) < 1000 { // enough to see what is missing
+		t.unmatched = append(t.unmatched, call.ToolCall)
+	}
+	t.mu.Unlock()
+	return reply{}, false
+}
+
+// Uses is how often each row answered, in the order of the rows, over all runs.
+func (t *Table) Uses() []Use {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return lo.Map(t.rows, func(r row, i int) Use { return Use{r.Name, t.uses[i]} })
+}
+
+// Unused is the names of the rows that never answered.
+func (t *Table) Unused() []string {
+	return lo.FilterMap(t.Uses(), func(u Use, _ int) (string, bool) { return u.Row, u.Count == 0 })
+}
+
+// Unmatched is the calls that no row answered, in the order in which they were made; the first thousand of them.
+func (t *Table) Unmatched() []agent.ToolCall {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.unmatched)
+}
