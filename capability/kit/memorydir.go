@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -35,8 +34,7 @@ type memoryDir struct {
 
 func (m *memory) open() (*memoryDir, error) {
 	tree, err := files.Open(files.Config{
-		Root: m.root, MaxReadBytes: m.fileBytes, MaxWriteBytes: m.fileBytes,
-		MaxMatches: math.MaxInt32, Skip: []string{"node_modules"}, Protect: []string{},
+		Root: m.root, MaxReadBytes: m.fileBytes, MaxWriteBytes: m.fileBytes, Protect: []string{},
 	})
 	if err != nil {
 		return nil, err
@@ -148,18 +146,41 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1fM", float64(n)/(k*k))
 }
 
+// mostEntries is how many files and directories are looked at. Who puts more into the
+// directory is told, and not slowed down by it.
+const mostEntries = 10_000
+
 // entries is what there is in a directory and below, hidden things left out, in the
-// order of their paths.
-func (d *memoryDir) entries(ctx context.Context, name string) ([]memoryEntry, error) {
-	const deep = 100
-	listing, err := d.tree.List(ctx, files.ListArgs{Path: name, Depth: deep})
+// order of their paths. Links are not followed.
+func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry, err error) {
+	err = fs.WalkDir(d.dir.FS(), name, func(at string, e fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return err
+		case at == name:
+			return nil
+		case strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules":
+			return lo.Ternary(e.IsDir(), fs.SkipDir, nil)
+		case len(all) == mostEntries:
+			return refuse("Error: there are more than %d files and directories in the memory: somebody must make room in %s", mostEntries, memoryRoot)
+		case e.IsDir():
+			all = append(all, memoryEntry{name: at, dir: true})
+		case e.Type().IsRegular():
+			info, err := d.dir.Lstat(at)
+			if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+				return nil
+			} else if err != nil {
+				return err
+			}
+			all = append(all, memoryEntry{name: at, size: info.Size()})
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	all := lo.FilterMap(listing.Entries, func(e files.Entry, _ int) (memoryEntry, bool) {
-		hidden := strings.HasPrefix(e.Path, ".") || strings.Contains(e.Path, "/.")
-		return memoryEntry{e.Path, e.Size, e.Mode.IsDir()}, !hidden && (e.Mode.IsDir() || e.Mode.IsRegular())
-	})
 	for i := range all {
 		if all[i].dir {
 			all[i].size = total(all, all[i].name+"/")
