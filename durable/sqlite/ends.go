@@ -1,0 +1,91 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+const (
+	updateCancel = `UPDATE runs SET cancel_reason = ?2, ready = coalesce(ready, ?3)
+		WHERE n = ?1 AND cancel_reason = '' AND status IN ('running', 'parked')`
+	deleteRun = `DELETE FROM runs WHERE n = ?`
+	pruneRuns = `DELETE FROM runs WHERE status NOT IN ('running', 'parked') AND updated < ?`
+
+	selectDeny = `SELECT is_on, reason, who, since FROM deny_tools`
+	upsertDeny = `INSERT INTO deny_tools (only, is_on, reason, who, since) VALUES (1, ?1, ?2, ?3, ?4)
+		ON CONFLICT (only) DO UPDATE SET is_on = ?1, reason = ?2, who = ?3, since = ?4`
+)
+
+// reads and writes are all statements that are prepared.
+var (
+	reads  = []string{selectRun, selectN, selectDue, selectEntries, selectQuestions, selectByToken, selectDeny}
+	writes = []string{
+		insertRun, selectLease, updateLease, insertEntry, updateWrote, updateState, endLease, wakeParents, settleRun,
+		selectAnswered, deleteQuestions, insertQuestion, updateAnswer, hasQuestion, updateCancel, deleteRun, pruneRuns, upsertDeny,
+	}
+)
+
+// Cancel is of durable.Store.
+func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error {
+	return s.write(ctx, "cancelling a run", func(t tx) error {
+		h, err := look(ctx, t, id)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, updateCancel, h.n, cmp.Or(reason, "cancelled"), s.clock())
+		return err
+	})
+}
+
+// Delete is of durable.Store.
+func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
+	return s.write(ctx, "deleting a run", func(t tx) error {
+		h, err := look(ctx, t, id)
+		if err != nil {
+			return err
+		}
+		if h.good(s.clock()) {
+			return &durable.HeldError{Run: id, Owner: h.owner, Expires: h.expires.Time}
+		}
+		_, err = t.exec(ctx, deleteRun, h.n)
+		return err
+	})
+}
+
+// Prune is of durable.Store.
+func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) {
+	err = s.write(ctx, "deleting old runs", func(t tx) error {
+		deleted, err := t.exec(ctx, pruneRuns, before.UnixMicro())
+		n = int(deleted)
+		return err
+	})
+	return ok(n, err)
+}
+
+// DenyTools is of durable.Store.
+func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
+	err = s.call(ctx, "looking at the switch that denies tools", func() error {
+		var since micros
+		err := s.statements[selectDeny].QueryRowContext(ctx).Scan(&sw.On, &sw.Reason, &sw.By, &since)
+		sw.Since = since.Time
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return ok(sw, err)
+}
+
+// SetDenyTools is of durable.Store.
+func (s *Store) SetDenyTools(ctx context.Context, sw durable.Switch) error {
+	return s.write(ctx, "setting the switch that denies tools", func(t tx) error {
+		_, err := t.exec(ctx, upsertDeny, sw.On, sw.Reason, sw.By, micros{sw.Since})
+		return err
+	})
+}

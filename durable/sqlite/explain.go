@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// explain makes an error one that says which store it is of and what to do. What the
+// contract of a store says is left as it is.
+func (s *Store) explain(ctx context.Context, doing string, err error) error {
+	switch {
+	case err == nil, isAnswer(err):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("sqlite store %s: %s: %w", s.path, doing, context.Cause(ctx))
+	}
+	var advice string
+	switch code(err) {
+	case codes.SQLITE_FULL:
+		advice = "the disk is full, nothing was written: free some space and try again: "
+	case codes.SQLITE_READONLY:
+		advice = "it cannot be written to: let this user write the file, those beside it and their folder: "
+	case codes.SQLITE_BUSY:
+		advice = fmt.Sprintf("another process has kept it locked for %v: see what has the file open: ", s.wait)
+	case codes.SQLITE_CORRUPT:
+		advice = "the file is damaged: put a backup in its place: "
+	case codes.SQLITE_NOTADB:
+		advice = "the file is no SQLite database: name another one: "
+	case codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN:
+		advice = "the file cannot be read or written: see whether its disk is there: "
+	}
+	return fmt.Errorf("sqlite store %s: %s: %s%w", s.path, doing, advice, err)
+}
+
+// isAnswer tells whether the store itself is well and says no.
+func isAnswer(err error) bool {
+	for _, answer := range []error{durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered} {
+		if errors.Is(err, answer) {
+			return true
+		}
+	}
+	return errors.As(err, new(*durable.HeldError)) || errors.As(err, new(*durable.SeqError))
+}
+
+// code is the primary result code of SQLite, zero for an error that is not its own.
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+func isBusy(err error) bool { return code(err) == codes.SQLITE_BUSY }

@@ -1,0 +1,47 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // the driver
+)
+
+// owner is the mode of a file that its owner alone reads and writes. SQLite gives it
+// to the files beside, too.
+const ownerOnly = 0o600
+
+// prepareFile sees to it that the file is there and may be written.
+func prepareFile(path string) (fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no folder %s: make it first", filepath.Dir(path))
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("the file must be one that this user may read and write, in a folder where it may make files: %w", err)
+	case err != nil:
+		return nil, err
+	}
+	info, err := f.Stat()
+	return info, errors.Join(err, f.Close())
+}
+
+// connect opens a pool of connections; settings are added to those that all have.
+func connect(path, settings string) (*sql.DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_busy_timeout=200" +
+		"&_foreign_keys=1" +
+		"&_dqs=0" + // what is in double quotes is a name, never a text
+		"&_pragma=secure_delete(1)" + // what was deleted is overwritten
+		"&_pragma=journal_size_limit(67108864)" + // the -wal file shrinks again after a large write
+		"&" + settings}
+	return sql.Open("sqlite", dsn.String())
+}

@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+const (
+	insertEntry = `INSERT INTO entries (run, seq, kind, key, at, data) VALUES (?, ?, ?, ?, ?, ?)`
+	updateWrote = `UPDATE runs SET entries = ?2, updated = ?3 WHERE n = ?1`
+	updateState = `UPDATE runs SET status = ?2, reason = ?3, steps = ?4 WHERE n = ?1`
+	endLease    = `UPDATE runs SET owner = '', leased = NULL, expires = NULL WHERE n = ?`
+
+	// wakeParents makes those ready that wait for a run which has ended.
+	wakeParents = `UPDATE runs SET ready = coalesce(ready, ?2) WHERE status = 'parked' AND n IN
+		(SELECT run FROM questions WHERE child = ?1 AND child <> '' AND answered IS NULL)`
+
+	// settleRun works out what follows from everything else that is known of a run:
+	// its deadline, and since when it waits to be taken up.
+	settleRun = `UPDATE runs SET
+		deadline = (SELECT min(deadline) FROM questions WHERE run = runs.n AND answered IS NULL),
+		ready = CASE
+			WHEN status NOT IN ('running', 'parked') THEN NULL
+			WHEN cancel_reason <> '' THEN coalesce(ready, ?2)
+			WHEN status = 'running' THEN CASE WHEN owner = '' THEN coalesce(ready, ?2) END
+			WHEN NOT EXISTS (SELECT 1 FROM questions WHERE run = runs.n AND answered IS NULL)
+				OR EXISTS (SELECT 1 FROM questions WHERE run = runs.n AND answered IS NOT NULL AND ends)
+				OR EXISTS (SELECT 1 FROM questions q JOIN runs c ON c.id = q.child
+					WHERE q.run = runs.n AND q.answered IS NULL AND c.status NOT IN ('running', 'parked'))
+			THEN coalesce(ready, ?2)
+		END
+		WHERE n = ?1`
+
+	// A run without entries is one row of NULLs: it is there, after all.
+	selectEntries = `SELECT e.seq, e.kind, e.key, e.at, e.data FROM runs r LEFT JOIN entries e ON e.run = r.n AND e.seq > ?2
+		WHERE r.id = ?1 ORDER BY e.seq`
+)
+
+// Append is of durable.Store.
+func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+	return s.write(ctx, "writing to a journal", func(t tx) error {
+		h, err := by(ctx, t, l)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			h.entries++
+			if e.Seq != h.entries {
+				return &durable.SeqError{Run: l.Run, Got: e.Seq, Want: h.entries}
+			}
+			if _, err := t.exec(ctx, insertEntry, h.n, e.Seq, string(e.Kind), e.Key, micros{e.At}, e.Data); err != nil {
+				return err
+			}
+		}
+		now := s.clock()
+		if _, err := t.exec(ctx, updateWrote, h.n, h.entries, now); err != nil {
+			return err
+		}
+		return update(ctx, t, h, l.Run, u, now)
+	})
+}
+
+// update changes what is known of a run.
+func update(ctx context.Context, t tx, h held, id agent.RunID, u durable.Update, now int64) error {
+	if u.Status == "" && u.Questions == nil {
+		return nil
+	}
+	if u.Status != "" {
+		if _, err := t.exec(ctx, updateState, h.n, string(u.Status), string(u.Reason), u.Steps); err != nil {
+			return err
+		}
+	}
+	if u.Status.Terminal() {
+		u.Questions = []durable.Question{}
+		if _, err := t.exec(ctx, endLease, h.n); err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, wakeParents, id, now); err != nil {
+			return err
+		}
+	}
+	if u.Questions != nil {
+		if err := ask(ctx, t, h.n, u.Questions); err != nil {
+			return err
+		}
+	}
+	return settle(ctx, t, h.n, now)
+}
+
+func settle(ctx context.Context, t tx, n, now int64) error {
+	_, err := t.exec(ctx, settleRun, n, now)
+	return err
+}
+
+// Entries is of durable.Store.
+func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all []durable.Entry, err error) {
+	err = s.call(ctx, "reading a journal", func() error {
+		there := false
+		rows, err := s.statements[selectEntries].QueryContext(ctx, id, after)
+		err = each(rows, err, func(rows *sql.Rows) error {
+			there = true
+			var seq sql.NullInt64
+			var kind, key sql.NullString
+			var written micros
+			var data []byte
+			if err := rows.Scan(&seq, &kind, &key, &written, &data); err != nil || !seq.Valid {
+				return err
+			}
+			all = append(all, durable.Entry{Seq: seq.Int64, Kind: durable.EntryKind(kind.String), Key: key.String, At: written.Time, Data: data})
+			return nil
+		})
+		if err == nil && !there {
+			return notFound(id)
+		}
+		return err
+	})
+	return ok(all, err)
+}

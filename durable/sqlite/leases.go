@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// skew is how far in the future a lease may have been given and still be believed,
+// in microseconds: clocks are set right by a little all the time.
+const skew = int64(5 * time.Second / time.Microsecond)
+
+const (
+	insertRun = `INSERT INTO runs (id, session, agent, parent, root, status, created, updated, owner, epoch, leased, expires)
+		VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?6, ?7, 1, ?6, ?8) ON CONFLICT (id) DO NOTHING`
+	selectLease = `SELECT n, status, entries, owner, epoch, leased, expires FROM runs WHERE id = ?`
+	updateLease = `UPDATE runs SET owner = ?2, epoch = ?3, leased = ?4, expires = ?5 WHERE n = ?1`
+)
+
+// held is what is known of a run when somebody wants to change it.
+type held struct {
+	n, entries, epoch int64
+	status            agent.Status
+	owner             string
+	leased, expires   micros
+}
+
+// look reads a run inside a transaction.
+func look(ctx context.Context, t tx, id agent.RunID) (h held, err error) {
+	err = t.one(ctx, selectLease, id).Scan(&h.n, &h.status, &h.entries, &h.owner, &h.epoch, &h.leased, &h.expires)
+	if errors.Is(err, sql.ErrNoRows) {
+		return held{}, notFound(id)
+	}
+	return h, err
+}
+
+// by looks at a run that a lease is for.
+func by(ctx context.Context, t tx, l durable.Lease) (held, error) {
+	h, err := look(ctx, t, l.Run)
+	if err == nil && (h.owner == "" || h.owner != l.Owner || h.epoch != l.Epoch) {
+		return held{}, fmt.Errorf("run %q, epoch %d: %w", l.Run, l.Epoch, durable.ErrStale)
+	}
+	return h, err
+}
+
+// good tells whether somebody holds the run.
+func (h held) good(now int64) bool {
+	return h.owner != "" && now < h.expires.UnixMicro() && h.leased.UnixMicro() <= now+skew
+}
+
+// Create is of durable.Store.
+func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl time.Duration) (durable.Lease, error) {
+	now := s.clock()
+	l := durable.Lease{Run: r.ID, Owner: owner, Epoch: 1, Expires: at(now + ttl.Microseconds())}
+	err := s.write(ctx, "creating a run", func(t tx) error {
+		made, err := t.exec(ctx, insertRun, r.ID, r.Session, r.Agent, r.Parent, r.Root, now, owner, micros{l.Expires})
+		if err == nil && made == 0 {
+			return fmt.Errorf("run %q: %w", r.ID, durable.ErrExists)
+		}
+		return err
+	})
+	return ok(l, err)
+}
+
+// Claim is of durable.Store.
+func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take durable.Take) (l durable.Lease, err error) {
+	err = s.write(ctx, "claiming a run", func(t tx) error {
+		h, err := look(ctx, t, id)
+		if err != nil {
+			return err
+		}
+		now := s.clock()
+		switch {
+		case h.status.Terminal():
+			return fmt.Errorf("run %q: %w", id, durable.ErrEnded)
+		case h.good(now) && h.owner != owner && take != durable.TakeOver:
+			return &durable.HeldError{Run: id, Owner: h.owner, Expires: h.expires.Time}
+		}
+		l = durable.Lease{Run: id, Owner: owner, Epoch: h.epoch + 1, Expires: at(now + ttl.Microseconds())}
+		return lease(ctx, t, h.n, l, now)
+	})
+	return ok(l, err)
+}
+
+// Renew is of durable.Store.
+func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
+	err := s.write(ctx, "renewing a lease", func(t tx) error {
+		h, err := by(ctx, t, l)
+		if err != nil {
+			return err
+		}
+		now := s.clock()
+		l.Expires = at(now + ttl.Microseconds())
+		return lease(ctx, t, h.n, l, now)
+	})
+	return ok(l, err)
+}
+
+// Release is of durable.Store.
+func (s *Store) Release(ctx context.Context, l durable.Lease) error {
+	return s.write(ctx, "releasing a run", func(t tx) error {
+		h, err := by(ctx, t, l)
+		if err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, updateLease, h.n, "", h.epoch, nil, nil); err != nil {
+			return err
+		}
+		return settle(ctx, t, h.n, s.clock())
+	})
+}
+
+func lease(ctx context.Context, t tx, n int64, l durable.Lease, now int64) error {
+	if _, err := t.exec(ctx, updateLease, n, l.Owner, l.Epoch, now, micros{l.Expires}); err != nil {
+		return err
+	}
+	return settle(ctx, t, n, now)
+}
+
+// ok is a value where nothing went wrong.
+func ok[T any](v T, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return v, nil
+}
+
+func notFound(id agent.RunID) error { return fmt.Errorf("run %q: %w", id, durable.ErrNotFound) }

@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+const runColumns = `id, session, agent, parent, root, status, reason, steps, entries, created, updated, deadline, cancel_reason, owner, epoch, expires`
+
+const (
+	selectRun = `SELECT ` + runColumns + ` FROM runs WHERE id = ?`
+	selectN   = `SELECT n FROM runs WHERE id = ?`
+
+	// free is that nobody holds a run: ?1 is now and ?2 the last moment that a lease
+	// can have been given at.
+	free = `(owner = '' OR expires <= ?1 OR leased > ?2)`
+
+	// selectDue looks at each cause by its own index, so that it costs what is due and
+	// not what is there; ?3 is the limit.
+	selectDue = `SELECT ` + runColumns + ` FROM runs JOIN (
+		SELECT n AS due, min(since) AS since FROM (
+			SELECT * FROM (SELECT n, ready AS since FROM runs WHERE ready IS NOT NULL AND ` + free + ` ORDER BY ready LIMIT ?3)
+			UNION ALL
+			SELECT * FROM (SELECT n, deadline FROM runs WHERE status = 'parked' AND deadline <= ?1 AND ` + free + ` ORDER BY deadline LIMIT ?3)
+			UNION ALL
+			SELECT * FROM (SELECT n, expires FROM runs WHERE status = 'running' AND owner <> '' AND expires <= ?1 ORDER BY expires LIMIT ?3)
+			UNION ALL
+			SELECT * FROM (SELECT n, leased FROM runs WHERE status = 'running' AND owner <> '' AND leased > ?2 ORDER BY leased LIMIT ?3)
+		) GROUP BY n ORDER BY since LIMIT ?3
+	) ON n = due ORDER BY since`
+)
+
+// Run is of durable.Store.
+func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
+	err = s.call(ctx, "looking at a run", func() error {
+		r, err = scanRun(s.statements[selectRun].QueryRowContext(ctx, id).Scan)
+		if errors.Is(err, sql.ErrNoRows) {
+			return notFound(id)
+		}
+		return err
+	})
+	return ok(r, err)
+}
+
+// List is of durable.Store.
+func (s *Store) List(ctx context.Context, f durable.Filter) (runs []durable.Run, err error) {
+	err = s.call(ctx, "listing runs", func() error {
+		before := int64(math.MaxInt64)
+		if f.Before != "" {
+			err := s.statements[selectN].QueryRowContext(ctx, f.Before).Scan(&before)
+			if errors.Is(err, sql.ErrNoRows) {
+				return notFound(f.Before)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		query, args := selectList(f, before)
+		rows, err := s.readers.QueryContext(ctx, query, args...)
+		runs, err = scanRuns(rows, err)
+		return err
+	})
+	return ok(runs, err)
+}
+
+// selectList asks for each status by itself, in the order of an index, so that a
+// page costs a page and not all runs of several statuses. Where several conditions
+// could choose an index, a plus sign keeps the less telling ones from it.
+func selectList(f durable.Filter, before int64) (query string, args []any) {
+	limit := f.Limit
+	if limit <= 0 {
+		limit = durable.DefaultLimit
+	}
+	where := []string{"n < ?"}
+	plus := ""
+	is := func(column, value string) {
+		if value != "" {
+			where = append(where, plus+column+" = ?")
+			args = append(args, value)
+		}
+	}
+	args = append(args, before)
+	is("parent", string(f.Parent))
+	plus = lo.Ternary(f.Parent != "", "+", "")
+	is("session", string(f.Session))
+	plus = lo.Ternary(f.Parent != "" || f.Session != "", "+", "")
+	is("agent", f.Agent)
+
+	var parts []string
+	var all []any
+	for _, status := range lo.Uniq(f.Status) {
+		parts = append(parts, strings.Join(append(where[:len(where):len(where)], plus+"status = ?"), " AND "))
+		all = append(all, append(args[:len(args):len(args)], string(status), limit)...)
+	}
+	if len(parts) == 0 {
+		parts, all = []string{strings.Join(where, " AND ")}, append(args, limit)
+	}
+	for i, part := range parts {
+		parts[i] = "SELECT * FROM (SELECT n, " + runColumns + " FROM runs WHERE " + part + " ORDER BY n DESC LIMIT ?)"
+	}
+	return "SELECT " + runColumns + " FROM (" + strings.Join(parts, " UNION ALL ") + ") ORDER BY n DESC LIMIT ?", append(all, limit)
+}
+
+// Due is of durable.Store.
+func (s *Store) Due(ctx context.Context, limit int) (runs []durable.Run, err error) {
+	err = s.call(ctx, "looking for runs to take up", func() error {
+		now := s.clock()
+		rows, err := s.statements[selectDue].QueryContext(ctx, now, now+skew, max(limit, 0))
+		runs, err = scanRuns(rows, err)
+		return err
+	})
+	return ok(runs, err)
+}
+
+func scanRuns(rows *sql.Rows, err error) (runs []durable.Run, _ error) {
+	err = each(rows, err, func(rows *sql.Rows) error {
+		r, err := scanRun(rows.Scan)
+		runs = append(runs, r)
+		return err
+	})
+	return runs, err
+}
+
+// scanRun reads a row of runColumns.
+func scanRun(scan func(...any) error) (durable.Run, error) {
+	var r durable.Run
+	var created, updated, deadline, expires micros
+	err := scan(&r.ID, &r.Session, &r.Agent, &r.Parent, &r.Root, &r.Status, &r.Reason, &r.Steps, &r.Entries,
+		&created, &updated, &deadline, &r.CancelReason, &r.Owner, &r.Epoch, &expires)
+	r.Created, r.Updated, r.Deadline, r.Expires = created.Time, updated.Time, deadline.Time, expires.Time
+	return r, err
+}

@@ -1,0 +1,33 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"time"
+)
+
+// micros is a time as it is kept: microseconds since 1970, NULL for the zero time.
+type micros struct{ time.Time }
+
+func at(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+// Value is of driver.Valuer.
+func (m micros) Value() (driver.Value, error) {
+	if m.IsZero() {
+		return nil, nil
+	}
+	return m.UnixMicro(), nil
+}
+
+// Scan is of sql.Scanner.
+func (m *micros) Scan(v any) error {
+	switch v := v.(type) {
+	case nil:
+		m.Time = time.Time{}
+	case int64:
+		m.Time = at(v)
+	default:
+		return fmt.Errorf("a time is kept as %T", v)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// ours is the application id in the head of the file, "Grap": it tells our databases
+// from those of other programs.
+const ours = 0x47726170
+
+// Migrate brings the schema of a file up to date, as Open does, and says its version.
+func Migrate(ctx context.Context, path string) (version int64, err error) {
+	return atRest(ctx, path, "migrating", func(db *sql.DB) error { return migrate(ctx, db) })
+}
+
+// Rollback takes the schema of a file one step back, for an older version of the
+// program, and says the version that it has then. No process may have the file open.
+// No run is lost by it: the first version, before which there were none, is refused.
+func Rollback(ctx context.Context, path string) (version int64, err error) {
+	return atRest(ctx, path, "taking the schema one step back", func(db *sql.DB) error {
+		steps, version, _, err := schema(ctx, db)
+		if err != nil {
+			return err
+		}
+		if version <= 1 {
+			return errors.New("this is the first version of the schema: there is nothing before it")
+		}
+		_, err = steps.Down(ctx)
+		return err
+	})
+}
+
+// atRest does something to the schema of a file that no store has open here.
+func atRest(ctx context.Context, path, doing string, do func(db *sql.DB) error) (version int64, err error) {
+	s := &Store{path: path}
+	defer func() { err = s.explain(ctx, doing, errors.Join(err, s.disconnect())) }()
+	if _, err := prepareFile(path); err != nil {
+		return 0, err
+	}
+	if s.writer, err = connect(path, "_txlock=immediate"); err != nil {
+		return 0, err
+	}
+	s.writer.SetMaxOpenConns(1)
+	if err := own(ctx, s.writer); err != nil {
+		return 0, err
+	}
+	if err := do(s.writer); err != nil {
+		return 0, err
+	}
+	_, version, _, err = schema(ctx, s.writer)
+	return version, err
+}
+
+// migrate makes a file one of ours, with the newest schema.
+func migrate(ctx context.Context, db *sql.DB) error {
+	if err := own(ctx, db); err != nil {
+		return err
+	}
+	// Kept in the file; a no-op where it is so already.
+	var mode string
+	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("its file system takes no write-ahead log (journal mode %s): put the file on a local disk", mode)
+	}
+	for {
+		steps, version, newest, err := schema(ctx, db)
+		if err != nil || version == newest {
+			return err
+		}
+		if version > newest {
+			return fmt.Errorf("the file has schema version %d and this program knows %d: use the newer program, "+
+				"or take the schema back with it", version, newest)
+		}
+		if _, err := steps.UpByOne(ctx); err == nil {
+			continue
+		} else if _, after, _, e := schema(ctx, db); e != nil || after == version {
+			return err
+		} // else another process was quicker
+	}
+}
+
+// own marks an empty file as ours, and refuses one of another program.
+func own(ctx context.Context, db *sql.DB) error {
+	t, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = t.Rollback() }() // does nothing once it is committed
+	var id, things int
+	if err := t.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil || id == ours {
+		return err
+	}
+	if err := t.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&things); err != nil {
+		return err
+	}
+	if id != 0 || things != 0 {
+		return errors.New("the file is a database of another program: name another one")
+	}
+	if _, err := t.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", ours)); err != nil {
+		return err
+	}
+	return t.Commit()
+}
+
+// schema is the version that the schema of a file has, and the newest one known.
+func schema(ctx context.Context, db *sql.DB) (steps *goose.Provider, version, newest int64, err error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	steps, err = goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	version, newest, err = steps.GetVersions(ctx)
+	return steps, version, newest, err
+}

@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+const questionColumns = `r.id, q.call, q.hash, q.tool, q.asked, q.deadline, q.child, q.token, q.data, q.answered, q.ends, q.answer`
+
+const (
+	// A run without questions is one row of NULLs: it is there, after all.
+	selectQuestions = `SELECT ` + questionColumns + ` FROM runs r LEFT JOIN questions q ON q.run = r.n WHERE r.id = ? ORDER BY q.place`
+	selectByToken   = `SELECT ` + questionColumns + ` FROM questions q JOIN runs r ON r.n = q.run WHERE q.token = ? LIMIT 1`
+	selectAnswered  = `SELECT call, hash, answered, ends, answer FROM questions WHERE run = ? AND answered IS NOT NULL`
+	deleteQuestions = `DELETE FROM questions WHERE run = ?`
+	insertQuestion  = `INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, answered, ends, answer)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	updateAnswer = `UPDATE questions SET answered = ?4, ends = ?5, answer = ?6 WHERE run = ?1 AND call = ?2 AND hash = ?3 AND answered IS NULL`
+	hasQuestion  = `SELECT EXISTS (SELECT 1 FROM questions WHERE run = ? AND call = ? AND hash = ?)`
+)
+
+// ask puts questions in the place of those of a run. Those that had an answer keep it.
+func ask(ctx context.Context, t tx, n int64, questions []durable.Question) error {
+	type form struct{ call, hash string }
+	answers := map[form]durable.Answer{}
+	rows, err := t.StmtContext(ctx, t.store.statements[selectAnswered]).QueryContext(ctx, n)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var a durable.Answer
+		var said micros
+		err := rows.Scan(&a.Call, &a.Hash, &said, &a.Ends, &a.Data)
+		a.At = said.Time
+		answers[form{a.Call, a.Hash}] = a
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(ctx, deleteQuestions, n); err != nil {
+		return err
+	}
+	for place, q := range questions {
+		var token, answered any
+		var a durable.Answer
+		if q.TokenHash != [32]byte{} {
+			token = q.TokenHash[:]
+		}
+		if q.Answer != nil {
+			a, answered = *q.Answer, q.Answer.At.UnixMicro()
+		}
+		if kept, ok := answers[form{q.Call, q.Hash}]; ok {
+			a, answered = kept, kept.At.UnixMicro()
+		}
+		if _, err := t.exec(ctx, insertQuestion, n, place, q.Call, q.Hash, q.Tool, micros{q.Asked}, micros{q.Deadline}, string(q.Child),
+			token, q.Data, answered, a.Ends, a.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Answer is of durable.Store.
+func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
+	return s.write(ctx, "answering", func(t tx) error {
+		h, err := look(ctx, t, id)
+		if err != nil {
+			return err
+		}
+		if h.status != agent.StatusParked {
+			return fmt.Errorf("run %q waits for no answer: %w", id, durable.ErrNotFound)
+		}
+		now := s.clock()
+		for _, a := range answers {
+			if err := record(ctx, t, h.n, a, now); err != nil {
+				return fmt.Errorf("run %q, call %q: %w", id, a.Call, err)
+			}
+		}
+		return settle(ctx, t, h.n, now)
+	})
+}
+
+func record(ctx context.Context, t tx, n int64, a durable.Answer, now int64) error {
+	if done, err := t.exec(ctx, updateAnswer, n, a.Call, a.Hash, now, a.Ends, a.Data); err != nil || done > 0 {
+		return err
+	}
+	var asked bool
+	if err := t.one(ctx, hasQuestion, n, a.Call, a.Hash).Scan(&asked); err != nil {
+		return err
+	}
+	if asked {
+		return durable.ErrAnswered
+	}
+	return durable.ErrNotFound
+}
+
+// Questions is of durable.Store.
+func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Question, err error) {
+	err = s.call(ctx, "reading questions", func() error {
+		there := false
+		rows, err := s.statements[selectQuestions].QueryContext(ctx, id)
+		err = each(rows, err, func(rows *sql.Rows) error {
+			there = true
+			q, asked, err := scanQuestion(rows.Scan)
+			if asked {
+				all = append(all, q)
+			}
+			return err
+		})
+		if err == nil && !there {
+			return notFound(id)
+		}
+		return err
+	})
+	return ok(all, err)
+}
+
+// QuestionByToken is of durable.Store.
+func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q durable.Question, err error) {
+	err = s.call(ctx, "looking for a question", func() error {
+		q, _, err = scanQuestion(s.statements[selectByToken].QueryRowContext(ctx, tokenHash[:]).Scan)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("by its token: %w", durable.ErrNotFound)
+		}
+		return err
+	})
+	return ok(q, err)
+}
+
+// scanQuestion reads a row of questionColumns, if there is a question in it.
+func scanQuestion(scan func(...any) error) (q durable.Question, asked bool, err error) {
+	var run string
+	var call, hash, tool, child sql.NullString
+	var when, deadline micros
+	var answered sql.NullInt64
+	var ends sql.NullBool
+	var token, answer []byte
+	if err := scan(&run, &call, &hash, &tool, &when, &deadline, &child, &token, &q.Data, &answered, &ends, &answer); err != nil || !call.Valid {
+		return durable.Question{}, false, err
+	}
+	q.Run, q.Call, q.Hash, q.Tool, q.Child = agent.RunID(run), call.String, hash.String, tool.String, agent.RunID(child.String)
+	q.Asked, q.Deadline = when.Time, deadline.Time
+	copy(q.TokenHash[:], token)
+	if answered.Valid {
+		q.Answer = &durable.Answer{Call: q.Call, Hash: q.Hash, Ends: ends.Bool, At: at(answered.Int64), Data: answer}
+	}
+	return q, true, nil
+}

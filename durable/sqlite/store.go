@@ -1,0 +1,212 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Store is a durable.Store in a SQLite file. Make one with Open. It is safe for
+// concurrent use.
+type Store struct {
+	path string
+	file fs.FileInfo // which file that was when it was opened
+	wait time.Duration
+	now  func() time.Time
+
+	// Writes go through one connection, so that they queue here and not in SQLite.
+	writer, readers *sql.DB
+	// statements are prepared on the writer or on the readers, by their text.
+	statements map[string]*sql.Stmt
+
+	// open is read-locked while a call runs.
+	open   sync.RWMutex
+	closed bool
+}
+
+var _ durable.Store = (*Store)(nil)
+
+// maxReaders is how many reads run at once; more wait.
+const maxReaders = 4
+
+// Open opens the store in a file, and makes the file when it is not there. Its
+// schema is brought up to date.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	s := &Store{path: path, wait: o.Wait, now: o.Now, statements: map[string]*sql.Stmt{}}
+	if s.wait == 0 {
+		s.wait = 10 * time.Second
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if err := s.connect(ctx, o.Sync); err != nil {
+		return nil, errors.Join(s.explain(ctx, "opening it", err), s.disconnect())
+	}
+	return s, nil
+}
+
+func (s *Store) connect(ctx context.Context, sync Sync) (err error) {
+	if s.file, err = prepareFile(s.path); err != nil {
+		return err
+	}
+	if s.writer, err = connect(s.path, "_txlock=immediate&_synchronous="+sync.pragma()); err != nil {
+		return err
+	}
+	s.writer.SetMaxOpenConns(1)
+	if err := s.retry(ctx, func() error { return migrate(ctx, s.writer) }); err != nil {
+		return err
+	}
+	if s.readers, err = connect(s.path, "_query_only=1"); err != nil {
+		return err
+	}
+	s.readers.SetMaxOpenConns(maxReaders)
+	s.readers.SetMaxIdleConns(maxReaders)
+	if err := s.prepare(ctx, s.readers, reads); err != nil {
+		return err
+	}
+	return s.prepare(ctx, s.writer, writes)
+}
+
+func (s *Store) prepare(ctx context.Context, db *sql.DB, queries []string) error {
+	for _, query := range queries {
+		stmt, err := db.PrepareContext(ctx, query)
+		if err != nil {
+			return fmt.Errorf("preparing %q: %w", query, err)
+		}
+		s.statements[query] = stmt
+	}
+	return nil
+}
+
+// Close waits until running calls are done and closes the store. Calls after it are
+// refused.
+func (s *Store) Close() error {
+	s.open.Lock()
+	defer s.open.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return s.disconnect()
+}
+
+// disconnect closes the writer last: the last connection of all tidies up.
+func (s *Store) disconnect() error {
+	var errs []error
+	for _, stmt := range s.statements {
+		errs = append(errs, stmt.Close())
+	}
+	for _, db := range []*sql.DB{s.readers, s.writer} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// call does something while the store cannot be closed, and explains what went wrong.
+func (s *Store) call(ctx context.Context, doing string, do func() error) error {
+	s.open.RLock()
+	defer s.open.RUnlock()
+	if s.closed {
+		return fmt.Errorf("sqlite store %s: %s: the store is closed", s.path, doing)
+	}
+	return s.explain(ctx, doing, do())
+}
+
+// write does something in a transaction that no other writer, here or in another
+// process, gets between.
+func (s *Store) write(ctx context.Context, doing string, do func(t tx) error) error {
+	return s.call(ctx, doing, func() error {
+		if err := s.sameFile(); err != nil {
+			return err
+		}
+		return s.retry(ctx, func() error {
+			t, err := s.writer.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			if err := do(tx{t, s}); err != nil {
+				return errors.Join(err, rollback(t))
+			}
+			return t.Commit()
+		})
+	})
+}
+
+// rollback undoes a transaction. One whose context is over is undone already.
+func rollback(t *sql.Tx) error {
+	if err := t.Rollback(); !errors.Is(err, sql.ErrTxDone) {
+		return err
+	}
+	return nil
+}
+
+// retry does something again while another process is in its way. SQLite waits by
+// itself, but would not look at ctx meanwhile: so it waits a little each time.
+func (s *Store) retry(ctx context.Context, do func() error) error {
+	for start := time.Now(); ; {
+		err := do()
+		if !isBusy(err) || ctx.Err() != nil || time.Since(start) > s.wait {
+			return err
+		}
+	}
+}
+
+// sameFile tells whether the file is still the one that was opened. SQLite would go
+// on writing to a file that has no name any more, and all of it would be lost.
+func (s *Store) sameFile() error {
+	now, err := os.Stat(s.path)
+	if err == nil && !os.SameFile(s.file, now) {
+		return errors.New("the file was replaced while it was open: open the store again")
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the file is gone while it is open: put it back, with those that end in -wal and -shm")
+	}
+	return err
+}
+
+// tx is a transaction of the writer.
+type tx struct {
+	*sql.Tx
+
+	store *Store
+}
+
+// exec runs one of the writes and counts the rows that it changed.
+func (t tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	result, err := t.StmtContext(ctx, t.store.statements[query]).ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// one runs one of the writes that gives a single row.
+func (t tx) one(ctx context.Context, query string, args ...any) *sql.Row {
+	return t.StmtContext(ctx, t.store.statements[query]).QueryRowContext(ctx, args...)
+}
+
+// each reads all rows of a query.
+func each(rows *sql.Rows, err error, read func(rows *sql.Rows) error) error {
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err says what went wrong
+	for rows.Next() {
+		if err := read(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// clock is the time now, as it is kept.
+func (s *Store) clock() int64 { return s.now().UnixMicro() }
