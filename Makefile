@@ -52,7 +52,7 @@ golden: ## write the golden files anew; read the diff before you commit it
 	@scripts/golden
 
 .PHONY: parts
-parts: ## install the servers that tests talk to (needs Node.js with npm)
+parts: ## install the servers that tests talk to (needs Node.js with npm); PostgreSQL is a package of the system
 	cd tools/npm && npm ci --no-audit --no-fund --loglevel=error
 
 .PHONY: collector

@@ -1,0 +1,255 @@
+//go:build unix
+
+package parts
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// PostgresServer is a PostgreSQL server of a test. It listens on a socket in a
+// folder of its own, so that any number of them run side by side.
+type PostgresServer struct {
+	bin      string
+	dir      string
+	password string
+	settings []string
+	cred     *syscall.Credential // of the account that it runs as; nil: ours
+
+	watcher *exec.Cmd
+	told    io.WriteCloser // what the watcher reads
+}
+
+// Postgres is the URL of a new, empty database that is dropped when the test ends. It
+// is on a server that the first test to ask for one starts and that ends with the
+// test binary. That server keeps what it said to have kept when it is killed, but not
+// when the machine loses power.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	bin := postgresPrograms(t)
+	shared.once.Do(func() { shared.server, shared.err = newPostgres(bin, "fsync=off") })
+	require.NoError(t, shared.err)
+	return shared.server.Database(t)
+}
+
+var shared struct {
+	once   sync.Once
+	server *PostgresServer
+	err    error
+}
+
+// Tests are the tests of a binary: run like this they end the server of Postgres
+// when they are over, and wait until it is gone.
+//
+//	func TestMain(m *testing.M) { os.Exit(parts.Tests{M: m}.Run()) }
+//
+// Without, it ends a moment after the binary.
+type Tests struct{ M *testing.M }
+
+// Run runs the tests.
+func (t Tests) Run() int {
+	code := t.M.Run()
+	if shared.server != nil {
+		if err := shared.server.end("remove"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return code
+}
+
+// NewPostgres starts a server for one test, which may stop it and start it again.
+// Settings are lines of postgresql.conf: "fsync=off".
+func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
+	t.Helper()
+	p, err := newPostgres(postgresPrograms(t), settings...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, p.end("remove")) })
+	return p
+}
+
+// postgresPrograms is the folder of initdb and postgres: the newest of Debian's, or
+// the one that the PATH knows.
+func postgresPrograms(t testing.TB) string {
+	t.Helper()
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(found) > 0 {
+		return filepath.Dir(found[len(found)-1])
+	}
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path)
+	}
+	Missing(t, "PostgreSQL is not here: apt-get install postgresql")
+	return ""
+}
+
+func newPostgres(bin string, settings ...string) (*PostgresServer, error) {
+	p := &PostgresServer{bin: bin, password: rand.Text(), settings: settings}
+	parent := ""
+	if os.Geteuid() == 0 { // which postgres refuses to run as
+		account, err := user.Lookup("postgres")
+		if err != nil {
+			return nil, fmt.Errorf("start PostgreSQL: as root it needs an account called postgres: %w", err)
+		}
+		uid, _ := strconv.ParseUint(account.Uid, 10, 32)
+		gid, _ := strconv.ParseUint(account.Gid, 10, 32)
+		p.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		parent = "/tmp" // TMPDIR may lie where that account cannot go
+	}
+	dir, err := os.MkdirTemp(parent, "grapnel-postgres-")
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	p.dir = dir
+	secret := filepath.Join(dir, "password")
+	err = os.WriteFile(secret, []byte(p.password), 0o600)
+	for _, path := range []string{dir, secret} {
+		if err == nil && p.cred != nil {
+			err = os.Chown(path, int(p.cred.Uid), int(p.cred.Gid))
+		}
+	}
+	if err == nil {
+		_, err = p.run("initdb", "--pgdata", p.data(), "--username", "grapnel", "--pwfile", secret,
+			"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")
+	}
+	if err == nil {
+		err = p.start()
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	return p, nil
+}
+
+func (p *PostgresServer) data() string { return filepath.Join(p.dir, "data") }
+
+// watch runs the server until its input ends or says otherwise. Its input is a pipe
+// whose other end only the test binary holds: however that one comes to its end,
+// panic and kill -9 included, the server ends and the folder goes.
+const watch = `trap "" INT HUP TERM
+"$@" &
+server=$!
+read -r told
+kill -QUIT $server
+wait $server
+[ "$told" = keep ] || rm -rf "$DIR"`
+
+func (p *PostgresServer) start() error {
+	args := []string{"-c", watch, "watch", filepath.Join(p.bin, "postgres"), "-D", p.data(), "-k", p.dir, "-h", ""}
+	for _, setting := range p.settings {
+		args = append(args, "-c", setting)
+	}
+	log, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := p.command("/bin/sh", args...)
+	cmd.Env = append(cmd.Env, "DIR="+p.dir)
+	cmd.Stdout, cmd.Stderr = log, log
+	if p.told, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	if err = cmd.Start(); err != nil {
+		return err
+	}
+	p.watcher = cmd
+	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err = p.run("psql", "-Atqc", "select 1", "postgres"); err == nil {
+			return nil
+		}
+		if time.Now().After(until) {
+			said, _ := os.ReadFile(p.log())
+			_ = p.end("keep")
+			return fmt.Errorf("it did not get ready: %w; its log:\n%s", err, said)
+		}
+	}
+}
+
+func (p *PostgresServer) log() string { return filepath.Join(p.dir, "log") }
+
+// end stops the server at once, as a crash would, and waits until it is gone.
+func (p *PostgresServer) end(told string) error {
+	if p.watcher == nil {
+		if told == "keep" {
+			return nil
+		}
+		return os.RemoveAll(p.dir)
+	}
+	_, _ = fmt.Fprintln(p.told, told)
+	_ = p.told.Close()
+	err := p.watcher.Wait()
+	p.watcher = nil
+	if err != nil {
+		return fmt.Errorf("stop PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// Stop stops the server as a crash would: connections break, nothing is finished.
+func (p *PostgresServer) Stop(t testing.TB) {
+	t.Helper()
+	require.NoError(t, p.end("keep"))
+}
+
+// Start starts the server that was stopped, on the same data.
+func (p *PostgresServer) Start(t testing.TB) {
+	t.Helper()
+	require.NoError(t, p.start())
+}
+
+// Database is the URL of a new, empty database of this server. It is dropped when the
+// test ends. The URL has a password in it, which is good for all of the server.
+func (p *PostgresServer) Database(t testing.TB) string {
+	t.Helper()
+	name := "test_" + strings.ToLower(rand.Text()[:12])
+	out, err := p.run("createdb", name)
+	require.NoError(t, err, "%s", out)
+	t.Cleanup(func() {
+		if p.watcher != nil {
+			_, err := p.run("dropdb", "--force", name)
+			assert.NoError(t, err)
+		}
+	})
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword("grapnel", p.password), Path: "/" + name,
+		RawQuery: url.Values{"host": {p.dir}}.Encode(),
+	}
+	return u.String()
+}
+
+// run runs one of PostgreSQL's own programs to its end.
+func (p *PostgresServer) run(program string, args ...string) (string, error) {
+	out, err := p.command(filepath.Join(p.bin, program), args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", program, err, out)
+	}
+	return string(out), nil
+}
+
+func (p *PostgresServer) command(path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...)
+	cmd.Dir = p.dir
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "LC_ALL=C",
+		"PGHOST=" + p.dir, "PGUSER=grapnel", "PGPASSWORD=" + p.password,
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.cred}
+	return cmd
+}
