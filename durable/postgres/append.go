@@ -1,0 +1,216 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Append adds to the journal of a run: see durable.Store. All of it is one transaction,
+// sent in one message. When an answer is lost, the same call may be made again: when
+// the last Append that was done is this very one, entries and all, that is no error.
+// One without entries is done again, or is ErrStale when it has ended the run.
+func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+	return s.call(ctx, fmt.Sprintf("append to run %s", l.Run), func(ctx context.Context) error {
+		a := appending{l, u, entries, fingerprint(l, u, entries)}
+		misplaced := a.misplaced()
+		var b pgx.Batch
+		if misplaced != nil { // nothing will be done; but what comes first may be something else
+			r := locked(&b, l.Run)
+			if err := s.batch(ctx, &b); err != nil {
+				return err
+			}
+			if err := a.refusal(r); err != nil {
+				return err
+			}
+			return misplaced
+		}
+		a.lockChildren(&b)
+		r := locked(&b, l.Run)
+		a.write(&b)
+		a.ask(&b)
+		done := a.update(&b)
+		a.wake(&b)
+		switch err := s.batch(ctx, &b); {
+		case err != nil || *done:
+			return err
+		case len(entries) > 0 && bytes.Equal(r.appended, a.print):
+			return nil
+		}
+		return a.refusal(r)
+	})
+}
+
+// appending is one call of Append.
+type appending struct {
+	l       durable.Lease
+	u       durable.Update
+	entries []durable.Entry
+	print   []byte
+}
+
+// misplaced is what is wrong with the numbers of the entries behind the first.
+func (a appending) misplaced() error {
+	for i, e := range a.entries {
+		if want := a.entries[0].Seq + int64(i); e.Seq != want {
+			return &durable.SeqError{Run: a.l.Run, Got: e.Seq, Want: want}
+		}
+	}
+	return nil
+}
+
+// refusal says why nothing was done to a run that was found like that.
+func (a appending) refusal(r *found) error {
+	switch {
+	case !r.there:
+		return durable.ErrNotFound
+	case r.Epoch != a.l.Epoch || r.Expires.IsZero():
+		return durable.ErrStale
+	case len(a.entries) > 0 && a.entries[0].Seq != r.Entries+1:
+		return &durable.SeqError{Run: r.ID, Got: a.entries[0].Seq, Want: r.Entries + 1}
+	}
+	return nil
+}
+
+// fits is true of a run that the lease is good for and that has as many entries as
+// stand before the new ones. All statements of an Append do nothing where it is false.
+const fits = `r.id = $1 AND r.epoch = $2 AND r.expires IS NOT NULL AND r.entries = coalesce($3, r.entries)`
+
+// fit is the arguments of fits.
+func (a appending) fit(more ...any) []any {
+	var before *int64
+	if len(a.entries) > 0 {
+		before = new(a.entries[0].Seq - 1)
+	}
+	return append([]any{text(a.l.Run), a.l.Epoch, before}, more...)
+}
+
+// lockChildren keeps runs that are asked about from ending meanwhile: either this
+// Append sees that a child has ended, or the child's last one sees the question. The
+// children come before the run itself, as in wake, or two could wait for each other.
+func (a appending) lockChildren(b *pgx.Batch) {
+	children := lo.FilterMap(a.u.Questions, func(q durable.Question, _ int) (text, bool) { return text(q.Child), q.Child != "" })
+	if len(children) > 0 && !a.ends() {
+		b.Queue(`SELECT FROM runs WHERE id = ANY ($1) ORDER BY num FOR SHARE`, children)
+	}
+}
+
+func (a appending) ends() bool { return a.u.Status.Terminal() }
+
+// write adds the entries.
+func (a appending) write(b *pgx.Batch) {
+	if len(a.entries) == 0 {
+		return
+	}
+	b.Queue(`INSERT INTO entries (run, seq, kind, key, at, data)
+		SELECT r.num, e.* FROM runs r, unnest($4::bigint[], $5::text[], $6::text[], $7::timestamptz[], $8::bytea[]) e WHERE `+fits,
+		a.fit(
+			lo.Map(a.entries, func(e durable.Entry, _ int) int64 { return e.Seq }),
+			lo.Map(a.entries, func(e durable.Entry, _ int) text { return text(e.Kind) }),
+			lo.Map(a.entries, func(e durable.Entry, _ int) text { return text(e.Key) }),
+			lo.Map(a.entries, func(e durable.Entry, _ int) time.Time { return e.At.Truncate(time.Microsecond) }),
+			lo.Map(a.entries, func(e durable.Entry, _ int) []byte { return e.Data }),
+		)...)
+}
+
+// ask puts the questions in the place of the old ones, with the answers of those that
+// had one.
+func (a appending) ask(b *pgx.Batch) {
+	questions := a.u.Questions
+	if a.ends() {
+		questions = []durable.Question{}
+	}
+	if questions == nil {
+		return
+	}
+	given := lo.Map(questions, func(q durable.Question, _ int) durable.Answer {
+		if q.Answer == nil {
+			return durable.Answer{}
+		}
+		if q.Answer.At.IsZero() {
+			return durable.Answer{At: time.Now(), Ends: q.Answer.Ends, Data: q.Answer.Data}
+		}
+		return *q.Answer
+	})
+	b.Queue(`
+		WITH old AS (DELETE FROM questions q USING runs r WHERE q.run = r.num AND `+fits+` RETURNING q.*)
+		INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, answered, ends, answer)
+		SELECT r.num, n.place, n.call, n.hash, n.tool, n.asked, n.deadline, n.child, n.token, n.data,
+			coalesce(o.answered, n.answered), coalesce(o.ends, n.ends), CASE WHEN o.answered IS NULL THEN n.answer ELSE o.answer END
+		FROM runs r,
+			unnest($4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::text[], $10::bytea[], $11::bytea[],
+				$12::timestamptz[], $13::boolean[], $14::bytea[]) WITH ORDINALITY
+				n (call, hash, tool, asked, deadline, child, token, data, answered, ends, answer, place)
+			LEFT JOIN LATERAL (SELECT * FROM old WHERE old.call = n.call AND old.hash = n.hash AND old.answered IS NOT NULL LIMIT 1) o ON true
+		WHERE `+fits,
+		a.fit(
+			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Call) }),
+			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Hash) }),
+			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Tool) }),
+			lo.Map(questions, func(q durable.Question, _ int) time.Time { return q.Asked.Truncate(time.Microsecond) }),
+			lo.Map(questions, func(q durable.Question, _ int) *time.Time { return orNull(q.Deadline) }),
+			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Child) }),
+			lo.Map(questions, func(q durable.Question, _ int) []byte { return token(q.TokenHash) }),
+			lo.Map(questions, func(q durable.Question, _ int) []byte { return q.Data }),
+			lo.Map(given, func(a durable.Answer, _ int) *time.Time { return orNull(a.At) }),
+			lo.Map(given, func(a durable.Answer, _ int) bool { return a.Ends }),
+			lo.Map(given, func(a durable.Answer, _ int) []byte { return a.Data }),
+		)...)
+}
+
+// update writes what is known of the run, and reports whether the call was done.
+func (a appending) update(b *pgx.Batch) (done *bool) {
+	done = new(bool)
+	u := a.u
+	b.Queue(`UPDATE runs r SET entries = r.entries + $4, updated = clock_timestamp(), appended = $5,
+			status = CASE WHEN $6 = '' THEN r.status ELSE $6 END,
+			reason = CASE WHEN $6 = '' THEN r.reason ELSE $7 END,
+			steps = CASE WHEN $6 = '' THEN r.steps ELSE $8 END,
+			ended = CASE WHEN $9 THEN clock_timestamp() END,
+			owner = CASE WHEN $9 THEN '' ELSE r.owner END,
+			expires = CASE WHEN $9 THEN NULL ELSE r.expires END
+		WHERE `+fits,
+		a.fit(len(a.entries), a.print, text(u.Status), text(u.Reason), u.Steps, a.ends())...).
+		Exec(func(tag pgconn.CommandTag) error {
+			*done = tag.RowsAffected() > 0
+			return nil
+		})
+	if u.Status != "" || u.Questions != nil {
+		settle(b, a.l.Run)
+	}
+	return done
+}
+
+// wake makes the runs that wait for one that has ended ready to go on.
+func (a appending) wake(b *pgx.Batch) {
+	if a.ends() {
+		b.Queue(`UPDATE runs SET ready = least(ready, clock_timestamp())
+			WHERE ended IS NULL AND num IN (SELECT run FROM questions WHERE child = $1 AND child <> '' AND answered IS NULL)
+				AND EXISTS (SELECT FROM runs c WHERE c.id = $1 AND c.ended IS NOT NULL)`, text(a.l.Run))
+	}
+}
+
+// settle writes from when on there is something to do for a run, which is a matter of
+// its status, its questions and whether it is to be cancelled, and when the time of its
+// first open question is over.
+func settle(b *pgx.Batch, id agent.RunID) {
+	b.Queue(`
+		UPDATE runs r SET deadline = w.deadline, ready = CASE
+			WHEN r.ended IS NOT NULL THEN NULL
+			WHEN r.status <> 'parked' OR r.cancel_reason <> '' OR w.told THEN least(r.ready, clock_timestamp())
+			ELSE w.deadline END
+		FROM (
+			SELECT min(q.deadline) FILTER (WHERE q.answered IS NULL) AS deadline,
+				count(q.id) FILTER (WHERE q.answered IS NULL) = 0 OR bool_or(q.ends) OR bool_or(q.answered IS NULL AND c.ended IS NOT NULL) AS told
+			FROM runs x LEFT JOIN questions q ON q.run = x.num LEFT JOIN runs c ON c.id = q.child WHERE x.id = $1
+		) w
+		WHERE r.id = $1`, text(id))
+}

@@ -1,0 +1,2 @@
+// Package postgres keeps runs in a PostgreSQL database.
+package postgres

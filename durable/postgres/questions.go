@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+const (
+	questionsQuery = `SELECT ` + questionColumns + ` FROM questions q JOIN runs r ON r.num = q.run WHERE r.id = $1 ORDER BY q.place`
+	tokenQuery     = `SELECT ` + questionColumns + ` FROM questions q JOIN runs r ON r.num = q.run WHERE q.token = $1`
+)
+
+// Questions is what a run waits to be told: see durable.Store.
+func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Question, err error) {
+	err = s.call(ctx, fmt.Sprintf("read the questions of run %s", id), func(ctx context.Context) error {
+		all, err = ofRun(ctx, s, id, collectQuestion, questionsQuery)
+		return err
+	})
+	return all, err
+}
+
+// QuestionByToken finds the question that a token was made for: see durable.Store.
+func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q durable.Question, err error) {
+	err = s.call(ctx, "find a question by its token", func(ctx context.Context) error {
+		hash := token(tokenHash)
+		if hash == nil {
+			return durable.ErrNotFound
+		}
+		q, err = scanQuestion(s.pool.QueryRow(ctx, tokenQuery, hash))
+		return notFound(err)
+	})
+	if err != nil {
+		return durable.Question{}, err
+	}
+	return q, nil
+}
+
+// token is a hash as it is written: null for none.
+func token(hash [32]byte) []byte {
+	if hash == [32]byte{} {
+		return nil
+	}
+	return hash[:]
+}
+
+// Answer records answers: see durable.Store. When the database's own answer is lost,
+// ErrAnswered the next time says that there is one, and Questions whose it is.
+func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
+	return s.call(ctx, fmt.Sprintf("answer run %s", id), func(ctx context.Context) error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			var (
+				b     pgx.Batch
+				asked []durable.Question
+			)
+			r := locked(&b, id)
+			b.Queue(questionsQuery, text(id)).Query(func(rows pgx.Rows) (err error) {
+				asked, err = pgx.CollectRows(rows, collectQuestion)
+				return err
+			})
+			if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+				return err
+			}
+			if !r.there {
+				return durable.ErrNotFound
+			}
+			if err := answerable(r.Run, asked, answers); err != nil {
+				return err
+			}
+			b = pgx.Batch{}
+			b.Queue(`UPDATE questions q SET answered = clock_timestamp(), ends = a.ends, answer = a.data
+				FROM runs r, unnest($2::text[], $3::text[], $4::boolean[], $5::bytea[]) a (call, hash, ends, data)
+				WHERE r.id = $1 AND q.run = r.num AND q.call = a.call AND q.hash = a.hash`,
+				text(id),
+				lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Call) }),
+				lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Hash) }),
+				lo.Map(answers, func(a durable.Answer, _ int) bool { return a.Ends }),
+				lo.Map(answers, func(a durable.Answer, _ int) []byte { return a.Data }))
+			settle(&b, id)
+			return tx.SendBatch(ctx, &b).Close()
+		})
+	})
+}
+
+// answerable says what is wrong with answers to a run's questions.
+func answerable(r durable.Run, asked []durable.Question, answers []durable.Answer) error {
+	type form struct{ call, hash string }
+	open := map[form]bool{}
+	for _, q := range asked {
+		open[form{q.Call, q.Hash}] = q.Answer == nil
+	}
+	if len(answers) > 0 && r.Status != agent.StatusParked {
+		return fmt.Errorf("it is %s: %w", r.Status, durable.ErrNotFound)
+	}
+	var wrong []error
+	for _, a := range answers {
+		is, there := open[form{a.Call, a.Hash}]
+		switch {
+		case !there:
+			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Call, durable.ErrNotFound))
+		case !is:
+			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Call, durable.ErrAnswered))
+		default:
+			open[form{a.Call, a.Hash}] = false // an answer is given once
+		}
+	}
+	return errors.Join(wrong...)
+}

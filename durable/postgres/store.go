@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Options says how a store uses its database. The zero value is the default.
+type Options struct {
+	// Schema is the schema that holds the tables; it is made when it is not there. A
+	// database may hold several stores. Empty means "grapnel".
+	Schema string
+	// Conns is how many connections there are at most. Zero means what the URL says in
+	// pool_max_conns, or else the number of processors and at least 4.
+	Conns int
+	// Timeout is how long one call takes at most, waiting for a connection included.
+	// Zero means 30 seconds. A context that ends earlier ends it earlier.
+	Timeout time.Duration
+}
+
+func (o Options) schema() string { return lo.CoalesceOrEmpty(o.Schema, "grapnel") }
+
+func (o Options) timeout() time.Duration { return lo.CoalesceOrEmpty(o.Timeout, 30*time.Second) }
+
+// Store keeps runs in a PostgreSQL database. It is safe for concurrent use, by any
+// number of processes.
+type Store struct {
+	pool    *pgxpool.Pool
+	schema  string
+	timeout time.Duration
+}
+
+var _ durable.Store = (*Store)(nil)
+
+// Open opens the store in a database, and makes it or brings it up to date first:
+// processes that do so at once wait for one another. The URL is one such as
+// postgres://user@host:5432/database, or words such as host=... user=...; what it
+// leaves out, or all when it is empty, comes from the standard variables (PGHOST,
+// PGUSER, PGPASSWORD, PGSSLMODE ...) and the password file. No error has the password
+// in it. Close gives the connections up.
+func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	config, err := o.parse(url)
+	if err != nil {
+		return nil, err
+	}
+	if err := migrateUp(ctx, config.ConnConfig, o.schema()); err != nil {
+		return nil, fmt.Errorf("open the postgres store: %w", err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open the postgres store: %w", err)
+	}
+	return &Store{pool: pool, schema: o.schema(), timeout: o.timeout()}, nil
+}
+
+// parse reads a URL. What the reader says of a URL that it cannot read quotes from it,
+// and nobody knows which part of such a URL is the password: a "/" in it is enough to
+// make it a port.
+func (o Options) parse(url string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, fmt.Errorf("open the postgres store: %w", file)
+	}
+	if err != nil {
+		return nil, errors.New("open the postgres store: the url, or one of the PG variables, cannot be read: give " +
+			"postgres://user@host:5432/database or host=... user=... dbname=..., and the password in PGPASSWORD or " +
+			"percent-encoded (%2F for /); no more is said of it here, since it may hold the password")
+	}
+	if o.Conns > 0 {
+		config.MaxConns = int32(min(o.Conns, 1<<16)) //nolint:gosec // it fits
+	}
+	params := config.ConnConfig.RuntimeParams
+	params["search_path"] = pgx.Identifier{o.schema()}.Sanitize()
+	params["default_transaction_isolation"] = "read committed" // a statement behind a lock must see what the lock waited for
+	limit := strconv.FormatInt(max(1, o.timeout().Milliseconds()), 10)
+	for name, value := range map[string]string{
+		"application_name":  "grapnel",
+		"statement_timeout": limit, "idle_in_transaction_session_timeout": limit, // when the client is gone
+	} {
+		if params[name] == "" {
+			params[name] = value
+		}
+	}
+	return config, nil
+}
+
+// Close gives the connections up, when the calls that use them have ended.
+func (s *Store) Close() error {
+	s.pool.Close()
+	return nil
+}
+
+// String names the store. It does not show the password.
+func (s *Store) String() string {
+	c := s.pool.Config().ConnConfig
+	return fmt.Sprintf("postgres store %s on %s:%d/%s", s.schema, c.Host, c.Port, c.Database)
+}
+
+// GoString is String, so that %#v does not show the password either.
+func (s *Store) GoString() string { return s.String() }
+
+// LogValue is String in a log.
+func (s *Store) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// call makes one call, again where that is sure to do no harm: when nothing was sent,
+// and when the database undid it all to let another go first.
+func (s *Store) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := f(within)
+	for again := 0; again < 3 && err != nil && within.Err() == nil && undone(err); again++ {
+		err = f(within)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case within.Err() != nil && ctx.Err() == nil:
+		return fmt.Errorf("%s: the database did not answer within %s: %w", what, s.timeout, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// undone reports whether a call that failed with an error has had no effect and is
+// likely to go well the next time.
+func undone(err error) bool {
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return said.Code == "40001" || said.Code == "40P01" // serialization failure, deadlock
+	}
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	return pgconn.SafeToRetry(err) && !connecting
+}
+
+// batch sends statements at once. They are one transaction.
+func (s *Store) batch(ctx context.Context, b *pgx.Batch) error {
+	return s.pool.SendBatch(ctx, b).Close()
+}

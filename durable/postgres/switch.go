@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// denyTools is the name of the switch that denies every tool.
+const denyTools = "deny tools"
+
+// DenyTools is the switch that denies every tool: see durable.Store.
+func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
+	err = s.call(ctx, "read the switch that denies tools", func(ctx context.Context) error {
+		err := s.pool.QueryRow(ctx, `SELECT is_on, reason, by, since FROM switches WHERE name = $1`, denyTools).
+			Scan(&sw.On, (*text)(&sw.Reason), (*text)(&sw.By), when{&sw.Since})
+		if errors.Is(err, pgx.ErrNoRows) {
+			sw = durable.Switch{}
+			return nil
+		}
+		return err
+	})
+	return sw, err
+}
+
+// SetDenyTools sets it: see durable.Store. It may be called again.
+func (s *Store) SetDenyTools(ctx context.Context, sw durable.Switch) error {
+	return s.call(ctx, "set the switch that denies tools", func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, `
+			INSERT INTO switches (name, is_on, reason, by, since) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (name) DO UPDATE SET is_on = excluded.is_on, reason = excluded.reason, by = excluded.by, since = excluded.since`,
+			denyTools, sw.On, text(sw.Reason), text(sw.By), orNull(sw.Since))
+		return err
+	})
+}
