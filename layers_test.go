@@ -87,7 +87,7 @@ var layers = map[string]layer{
 
 	// What brings them together.
 	"capability": {
-		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "telemetry"},
+		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "telemetry", "durable"},
 		Modules: core,
 	},
 	"capability/kit": {
@@ -148,6 +148,7 @@ var layers = map[string]layer{
 	"hooks/verify":    {Ours: []string{"agent", "hooks"}, Modules: core},
 	"hooks/loops":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/mock":      {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
+	"hooks/judge":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},

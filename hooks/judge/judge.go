@@ -1,0 +1,186 @@
+package judge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Options says who judges by what.
+type Options struct {
+	// Name begins the names of the hooks; empty means "judge".
+	Name string
+	// Driver asks the model that judges. Required.
+	Driver agent.Driver
+	// Model is its name at the service; empty means the driver's default.
+	Model string
+	// Rule says, for the model, what is allowed and what is not. Required.
+	Rule string
+	// Input shows what the user asked.
+	Input bool
+	// Transcript is how many of the last messages are shown; negative means all of them.
+	Transcript int
+	// MaxBytes is how long all that is shown of the run may be, as JSON. Zero means 64 KiB.
+	MaxBytes int
+	// Timeout is how long the judge may take; zero means 30 seconds.
+	Timeout time.Duration
+	// Failure is what happens when the judge fails. Zero means hooks.Closed.
+	Failure hooks.FailurePolicy
+	// Told, unless nil, is told of each judgement. It must be quick and safe for concurrent use.
+	Told func(ctx context.Context, j Judgement)
+}
+
+// Judgement is what a judge decided, or that it failed.
+type Judgement struct {
+	Run agent.Run
+	// Point is where it was asked, Tool and CallID about which call; both are empty for an answer.
+	Point  hooks.PointName
+	Tool   string
+	CallID string
+	// Allowed is what it decided, and Reason why.
+	Allowed bool
+	Reason  string
+	// Usage is what the model call consumed, and Duration how long it took.
+	Usage    agent.Usage
+	Duration time.Duration
+	// Err is why there is no verdict; nil when there is one.
+	Err error
+}
+
+// Judge is a model that decides. Make one with New.
+type Judge struct {
+	options Options
+	request agent.Request
+
+	mu    sync.Mutex
+	usage agent.Usage
+}
+
+// New returns a judge, or an error that joins everything that is wrong with the options.
+func New(o Options) (*Judge, error) {
+	var wrong []error
+	if o.Driver == nil {
+		wrong = append(wrong, errors.New("the driver is missing: somebody has to judge"))
+	}
+	if o.Rule == "" {
+		wrong = append(wrong, errors.New("the rule is missing: say what is allowed and what is not"))
+	}
+	if o.Timeout < 0 || o.MaxBytes < 0 {
+		wrong = append(wrong, errors.New("a limit is less than nothing"))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, fmt.Errorf("making a judge: %w", err)
+	}
+	o.Name, o.Timeout, o.MaxBytes = cmp.Or(o.Name, "judge"), cmp.Or(o.Timeout, 30*time.Second), cmp.Or(o.MaxBytes, 64<<10)
+	return &Judge{
+		options: o,
+		request: agent.Request{
+			Model: o.Model, Instructions: instructions(o.Rule),
+			Output: &agent.Output{Name: "verdict", Schema: schema},
+		},
+		usage: agent.Usage{Cost: mo.Some(0.0)},
+	}, nil
+}
+
+// Usage is what all judgements consumed so far. The cost is unknown when that of any is.
+func (j *Judge) Usage() agent.Usage {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.usage
+}
+
+// Calls is the hook that judges calls before they run.
+func (j *Judge) Calls(matching ...hooks.Matcher) hooks.Hook {
+	return j.limited(hooks.On(hooks.AtPreToolUse, j.options.Name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+		if c.Invalid() != nil {
+			return c.Pass() // it does not run
+		}
+		call := c.Call()
+		verdict, err := j.judge(ctx, c, call.ToolCall, j.shown(c.State()).call(call))
+		switch {
+		case err != nil:
+			return c.Fail(err)
+		case verdict.denied():
+			return c.Deny(verdict.Reason)
+		}
+		return c.Allow()
+	}, matching...).WithPriority(hooks.PriorityAfterwork))
+}
+
+// Results is the hook that judges what tools answered. Its name ends in ".results".
+func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
+	return j.limited(hooks.On(hooks.AtPostToolUse, j.options.Name+".results", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
+		if c.Status() == agent.ToolNotExecuted {
+			return c.Pass()
+		}
+		verdict, err := j.judge(ctx, c, c.Call().ToolCall, j.shown(c.State()).call(c.Call()).result(c.Result()))
+		switch {
+		case err != nil:
+			return c.Fail(err)
+		case verdict.denied():
+			return c.Withhold(verdict.Reason)
+		}
+		return c.Allow()
+	}, matching...).WithPriority(hooks.PriorityGuard + 1)) // behind the guards: higher ones speak later here
+}
+
+// Answers is the hook that judges the answer with which a run would end. Its name ends in ".answers".
+func (j *Judge) Answers() hooks.Hook {
+	return j.limited(hooks.On(hooks.AtStop, j.options.Name+".answers", func(ctx context.Context, c hooks.StopContext) hooks.Result {
+		verdict, err := j.judge(ctx, c, agent.ToolCall{}, j.shown(c.State()).answer(c.State(), c.Answer()))
+		switch {
+		case err != nil:
+			return c.Fail(err)
+		case !verdict.denied():
+			return c.Allow()
+		case c.ContinuationsLeft() == 0:
+			return c.Stop(verdict.Reason)
+		}
+		return c.Continue(verdict.Reason)
+	}))
+}
+
+func (j *Judge) limited(h hooks.Hook) hooks.Hook {
+	return h.WithTimeout(j.options.Timeout).WithFailure(j.options.Failure)
+}
+
+// judge asks the model, and tells what came of it.
+func (j *Judge) judge(ctx context.Context, c hooks.Context, call agent.ToolCall, about shown) (verdict, error) {
+	began := time.Now()
+	verdict, usage, err := j.ask(ctx, about)
+	if err != nil {
+		err = fmt.Errorf("judging: %w", err)
+	}
+	if j.options.Told != nil {
+		j.options.Told(ctx, Judgement{
+			Run: c.Run(), Point: c.Point(), Tool: call.Name, CallID: call.ID,
+			Allowed: err == nil && !verdict.denied(), Reason: verdict.Reason, Usage: usage, Duration: time.Since(began), Err: err,
+		})
+	}
+	return verdict, err
+}
+
+func (j *Judge) ask(ctx context.Context, about shown) (verdict, agent.Usage, error) {
+	nothing := agent.Usage{Cost: mo.Some(0.0)}
+	question, err := about.question(j.options.MaxBytes)
+	if err != nil {
+		return verdict{}, nothing, err
+	}
+	step, err := j.options.Driver.Next(ctx, agent.NewState(agent.UserText(question)).WithRequest(j.request)).Get()
+	if err != nil {
+		return verdict{}, nothing, err
+	}
+	j.mu.Lock()
+	j.usage = j.usage.Plus(step.Usage)
+	j.mu.Unlock()
+	v, err := verdictOf(step)
+	return v, step.Usage, err
+}
