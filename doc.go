@@ -35,7 +35,7 @@
 //     hooks at their points. None of the four knows another.
 //   - telemetry lets runs be seen through OpenTelemetry: spans, metrics, log events.
 //   - capability brings several of these at once, under one name: UseTools,
-//     UseHooks, UseGuards and others.
+//     UseHooks, UseGuards and others; capability/kit has such as are ready to use.
 //   - builder makes an agent of a driver and capabilities, or says everything
 //     that is wrong with them.
 //

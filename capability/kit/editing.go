@@ -34,8 +34,8 @@ const (
 // Results that the model has not seen yet are never removed, whatever Keep says, nor
 // are results that are shorter than the placeholder.
 //
-// A message is measured once in a run. From the first edit on, each step also copies
-// the list of messages, a word each.
+// A message is measured once in a run. From the first edit on, each step also looks
+// through the list of messages and copies it, a word each.
 type ContextEditing struct {
 	// Tokens is how much the model is shown before old results are removed, by Count.
 	// Zero sets no limit, unless Results is zero, too: then it is DefaultEditTokens.
@@ -148,11 +148,10 @@ type shownSize struct {
 	edge    int
 	tokens  int64 // that the model is shown of them
 	results []int // which of them may be removed yet
-	removed map[int]replacement
-}
 
-// replacement is what stands for a message.
-type replacement struct{ original, shown agent.Message }
+	originals, view []agent.Message // the messages, and what was shown of them at viewEdge
+	viewEdge        int
+}
 
 // editor decides what the model is shown.
 type editor struct {
@@ -186,7 +185,7 @@ func edgeOf(s agent.State) edge {
 func (e *editor) measure(s agent.State, at edge, known *shownSize) {
 	n := s.MessageCount()
 	if known.seen > n || known.seen > 0 && s.Message(known.seen-1) != known.last || known.edge != at.At {
-		known.seen, known.tokens, known.results, known.edge, known.removed = 0, 0, nil, at.At, nil
+		known.seen, known.tokens, known.results, known.edge = 0, 0, nil, at.At
 	}
 	for i, m := range s.MessagesFrom(known.seen) {
 		known.tokens += e.Count(m)
@@ -218,26 +217,32 @@ func (e *editor) shown(ctx context.Context, s agent.State) (agent.State, agent.E
 	if at.At == 0 {
 		return s, moved
 	}
-	view := make([]agent.Message, 0, s.MessageCount())
-	for i, m := range s.Messages() {
-		if i < at.At && e.removable(m) {
-			m = known.replaced(i, m, e.placeheld)
-		}
-		view = append(view, m)
-	}
-	return s.WithView(view...), moved
+	return s.WithView(e.view(s, at, known)...), moved
 }
 
-// replaced is what stands for message i: the same each time.
-func (k *shownSize) replaced(i int, m agent.Message, by func(agent.Message) agent.Message) agent.Message {
-	if r, ok := k.removed[i]; ok && r.original == m {
-		return r.shown
+// view is the messages with placeholders before the edge. Each message is looked at,
+// since hooks may show others from call to call; one that is what it was is what it
+// was shown as.
+func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message {
+	if known.viewEdge != at.At { // what is before both edges stays as it is
+		n := min(known.viewEdge, at.At, len(known.view))
+		known.originals, known.view, known.viewEdge = known.originals[:n], known.view[:n], at.At
 	}
-	if k.removed == nil {
-		k.removed = map[int]replacement{}
+	for i, m := range s.Messages() {
+		switch {
+		case i < len(known.originals) && known.originals[i] == m:
+			continue
+		case i < len(known.originals):
+			known.originals, known.view = known.originals[:i], known.view[:i]
+		}
+		known.originals = append(known.originals, m)
+		if i < at.At && e.removable(m) {
+			m = e.placeheld(m)
+		}
+		known.view = append(known.view, m)
 	}
-	k.removed[i] = replacement{m, by(m)}
-	return k.removed[i].shown
+	known.originals, known.view = known.originals[:s.MessageCount()], known.view[:s.MessageCount()]
+	return known.view
 }
 
 // next is how far to remove results now; ok is false when all stays as it is.

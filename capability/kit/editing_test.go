@@ -249,15 +249,23 @@ func TestContextEditingThatMakesNoSense(t *testing.T) {
 	assert.Contains(t, wrong(t, kit.ContextEditing{Results: 3}), "the limit of results is 3 and the newest 3 are kept")
 }
 
-// Before anything is removed, a step costs the same however long the transcript is.
+// Before anything is removed, a step costs the same however long the transcript is;
+// from then on it copies a list of words.
 func BenchmarkContextEditing(b *testing.B) {
-	for _, n := range []int{10, 1000} {
-		for name, list := range map[string][]capability.Capability{"without": nil, "unedited": {kit.ContextEditing{}}, "edited": {kit.ContextEditing{Results: 4}}} {
+	for _, n := range []int{10, 1000, 4000} {
+		model := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+			if s.StepCount() == n {
+				return agent.Step{Message: agent.Assistant("end")}, nil
+			}
+			return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "1", Name: "read", Arguments: "{}"})}, nil
+		})
+		for name, list := range map[string][]capability.Capability{
+			"without": nil, "unedited": {kit.ContextEditing{Tokens: 1 << 40}}, "edited": {kit.ContextEditing{Results: 4}},
+		} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				s := agent.NewState()
-				a := built(b, reads(n), append(list, capability.UseTools(long("read", 100)))...)
+				a := built(b, model, append(list, capability.UseTools(long("read", 100)))...)
 				for b.Loop() {
-					done(b, a, s, "go")
+					done(b, a, agent.NewState(), "go")
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/step")
 			})
