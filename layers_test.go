@@ -141,7 +141,7 @@ var layers = map[string]layer{
 
 	// Hooks that are ready to use.
 	"hooks/basedir":   {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
-	"hooks/redact":    {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
+	"hooks/redact":    {Ours: []string{"agent", "hooks", "hooks/internal/scrub", "internal/strictjson"}, Modules: core},
 	"hooks/ratelimit": {Ours: []string{"agent", "hooks"}, Modules: append(core, "golang.org/x/time")},
 	"hooks/budget":    {Ours: []string{"agent", "hooks"}, Modules: core},
 	"hooks/audit":     {Ours: []string{"agent", "hooks"}, Modules: core},
@@ -149,6 +149,9 @@ var layers = map[string]layer{
 	"hooks/loops":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/mock":      {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/judge":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
+	"hooks/pii":       {Ours: []string{"agent", "hooks", "hooks/internal/scrub"}, Modules: core},
+
+	"hooks/internal/scrub": {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},

@@ -65,11 +65,19 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 // park is what the step waits for when one of the answers comes later; nil when none
 // does.
 func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*Intervention {
-	later := false
+	later, ends := false, false
 	for _, answer := range answers {
 		later = later || answer.Verdict == Park
+		ends = ends || answer.Verdict == Reject
 	}
-	if !later {
+	if later && ends { // nobody need answer any more
+		for i := range answers {
+			if answers[i].Verdict == Park {
+				answers[i].Verdict = withdrawn
+			}
+		}
+	}
+	if !later || ends {
 		return nil
 	}
 	waits := make([]*Intervention, m.CallCount())

@@ -1,0 +1,35 @@
+package capability
+
+import (
+	"errors"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// UseDurability keeps the agent's runs in a store while they run, so that they survive
+// the process: see package durable. Its wrappers stand outside of the hooks and inside
+// of telemetry, and write down what the hooks let out. A run whose questions nobody in
+// the process answers needs UseApproval(agent.ParkApprover) besides.
+type UseDurability struct {
+	// Keeper is what keeps the runs; several agents may share one. Required.
+	Keeper *durable.Keeper
+}
+
+// Name is "durability": an agent has one.
+func (UseDurability) Name() string { return "durability" }
+
+// After is telemetry: spans stand around the journal.
+func (UseDurability) After() []string { return []string{"telemetry"} }
+
+// Install puts the keeper around run, step, driver and executor.
+func (u UseDurability) Install(p Plan) mo.Result[Plan] {
+	k := u.Keeper
+	if k == nil {
+		return mo.Err[Plan](errors.New("there is no keeper: give it one that durable.Keep made"))
+	}
+	name := u.Name()
+	p = p.AroundRun(Outside, name, k.AroundRun()).AroundRun(Inside, name, k.Admitted())
+	return mo.Ok(p.AroundStep(Outside, name, k.AroundStep()).WrapDriver(Outside, name, k.WrapDriver).WrapExecutor(Outside, name, k.WrapExecutor))
+}

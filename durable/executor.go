@@ -1,0 +1,140 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// WrapExecutor writes down each call before it runs, and its answer. While the switch
+// of the store is on, it denies every call.
+func (k *Keeper) WrapExecutor(inner agent.Executor) agent.Executor { return &keptExecutor{inner, k} }
+
+type keptExecutor struct {
+	inner  agent.Executor
+	keeper *Keeper
+}
+
+// switchName is who denies while the switch is on.
+const switchName = "deny-tools"
+
+// decision is what an EntryDecision says.
+type decision struct {
+	Call        agent.ToolCall `json:"call"`
+	Disposition string         `json:"disposition"`
+	By          string         `json:"by,omitempty"`
+	Reason      string         `json:"reason,omitempty"`
+}
+
+var dispositions = [...]string{"run", "answer", "ask", "stop"}
+
+// Prepare lets the inner executor decide, and notes what it decided.
+func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	result := x.inner.Prepare(ctx, s, c)
+	p, err := result.Get()
+	h := x.keeper.runs.Of(s)
+	if err != nil || p == nil || h.keeper == nil {
+		return result
+	}
+	if p.Disposition == agent.DisposeRun || p.Disposition == agent.DisposeAsk {
+		denied, err := x.denied(ctx, p, c)
+		if err != nil {
+			return mo.Err[*agent.Prepared](err)
+		}
+		if denied != nil {
+			p = denied
+		}
+	}
+	h.decided(p, c)
+	return mo.Ok(p)
+}
+
+// denied is the call as the switch has it; nil while that is off. A switch that cannot
+// be read is on.
+func (x *keptExecutor) denied(ctx context.Context, p *agent.Prepared, c *agent.ToolCall) (*agent.Prepared, error) {
+	sw, err := x.keeper.store.DenyTools(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil //nolint:nilnil // the loop sees to it
+	case err != nil:
+		sw = Switch{On: true, Reason: fmt.Sprintf("the switch that denies every tool could not be read: %v", err)}
+	case !sw.On:
+		return nil, nil //nolint:nilnil // nothing is denied
+	}
+	call := p.Call
+	if call == nil {
+		call = c
+	}
+	reason := strings.TrimSpace(sw.Reason)
+	if reason == "" {
+		reason = "all tools are denied for the time being"
+	}
+	q := *p
+	q.Disposition, q.Question = agent.DisposeAnswer, nil
+	q.Answer = agent.NotExecuted(call, agent.ReasonDenied, switchName, fmt.Sprintf("tool %q: denied by %s: %s", call.Name, switchName, reason))
+	return &q, nil
+}
+
+// Execute writes down that the call runs, and what came of it.
+func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	h := x.keeper.runs.Of(s)
+	if h.keeper == nil {
+		return x.inner.Execute(ctx, s, p)
+	}
+	if p.Disposition == agent.DisposeRun {
+		denied, err := x.denied(ctx, p, p.Original) // turned on since
+		if err != nil {
+			return mo.Err[*agent.ToolResult](err)
+		}
+		if denied != nil {
+			p = denied
+		} else if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return s.WithCallBegun(*p.Call) }); err != nil {
+			return mo.Err[*agent.ToolResult](err)
+		}
+	}
+	result := x.inner.Execute(ctx, s, p)
+	r, err := result.Get()
+	if err != nil {
+		return result
+	}
+	final, err := p.Result(r)
+	if err != nil {
+		return result // the loop says what is wrong
+	}
+	if err := h.noteCall(ctx, EntryResult, p.Original.ID, func(s agent.State) agent.State { return s.WithCallAnswered(final) }); err != nil {
+		return mo.Err[*agent.ToolResult](err)
+	}
+	return result
+}
+
+// decided notes a decision, to be written with what is written next.
+func (h *held) decided(p *agent.Prepared, c *agent.ToolCall) {
+	d := decision{Call: *c}
+	if p.Call != nil {
+		d.Call = *p.Call
+	}
+	if int(p.Disposition) < len(dispositions) {
+		d.Disposition = dispositions[p.Disposition]
+	}
+	switch {
+	case p.Answer != nil:
+		d.By, d.Reason = p.Answer.DecidedBy, string(p.Answer.Reason)
+	case p.Question != nil:
+		d.By, d.Reason = p.Question.By, p.Question.Reason
+	case p.Stop != nil:
+		d.By, d.Reason = p.Stop.Source, p.Stop.Message
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		data = nil // strings only: it does not happen
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting = append(h.waiting, Entry{Kind: EntryDecision, Key: c.ID, At: time.Now(), Data: data})
+}

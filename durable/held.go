@@ -1,0 +1,223 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// held is a run that this process holds. It is the value of a Scratch: the zero value
+// is of a run that nobody keeps.
+type held struct {
+	keeper *Keeper
+	lease  Lease
+	lose   context.CancelCauseFunc // ends the run: it is not ours any more, or cannot be kept
+
+	mu      sync.Mutex
+	last    agent.State // as the journal has it
+	entries int64       // in the journal
+	waiting []Entry     // written with what comes next
+	lost    error       // why nothing more is written
+	done    map[string][]byte
+	begun   map[string]bool
+}
+
+// take has the run held under a claim.
+func (h *held) take(k *Keeper, c *claim) {
+	h.keeper, h.lease, h.entries, h.last = k, c.lease, c.entries, c.state
+	h.done, h.begun = c.done, c.begun
+	if h.done == nil {
+		h.done, h.begun = map[string][]byte{}, map[string]bool{}
+	}
+}
+
+// around runs the run, with the lease renewed, and writes down its end.
+func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	inside, lose := context.WithCancelCause(ctx)
+	h.lose = lose
+	var renewing sync.WaitGroup
+	over := make(chan struct{})
+	renewing.Go(func() { h.renew(inside, over) })
+	result := agent.Conclude(inside, s, next(inside, s)) // it knows why it was cancelled
+	close(over)
+	renewing.Wait()
+	lose(nil)
+	final, err := result.Get()
+	if lost := h.whyLost(); lost != nil {
+		h.release(ctx)
+		return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", s.Run().ID, lost))
+	}
+	if broken, ok := errors.AsType[*agent.RunError](err); ok {
+		final = broken.State
+	}
+	// Whatever the end is, also that of the context, it is written down.
+	if err := h.ended(context.WithoutCancel(ctx), final); err != nil {
+		return mo.Err[agent.State](&agent.RunError{State: final, Err: err})
+	}
+	return result
+}
+
+// ended writes down how the run ended or what it waits for.
+func (h *held) ended(ctx context.Context, final agent.State) error {
+	if !final.Parked() {
+		reason := final.StopSignal().OrEmpty().Reason
+		return h.note(ctx, EntryEnd, "", final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})
+	}
+	if !final.Waiting() { // suspended: anybody may take it up at once, from where the journal is
+		h.release(ctx)
+		return nil
+	}
+	notice := noticeOf(final, len(h.keeper.options.Notify) > 0)
+	questions, err := notice.questions()
+	if err != nil {
+		return err
+	}
+	if err := h.note(ctx, EntryPark, "", final, Update{Status: agent.StatusParked, Steps: final.RunStepCount(), Questions: questions}); err != nil {
+		return err
+	}
+	h.release(ctx)
+	for _, n := range h.keeper.options.Notify {
+		if err := n.Notify(ctx, notice); err != nil {
+			final.Emit(ctx, NotifyFailed{final.Run(), err})
+		}
+	}
+	return nil
+}
+
+func (h *held) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = h.keeper.store.Release(ctx, h.lease) // it runs out by itself
+}
+
+// note writes down the state as it is now.
+func (h *held) note(ctx context.Context, kind EntryKind, key string, s agent.State, u Update) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.write(ctx, kind, key, s, u)
+}
+
+// noteCall writes down how far a call of the open step has come.
+func (h *held) noteCall(ctx context.Context, kind EntryKind, key string, change func(agent.State) agent.State) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.write(ctx, kind, key, change(h.last), Update{})
+}
+
+func (h *held) write(ctx context.Context, kind EntryKind, key string, s agent.State, u Update) error {
+	data, err := s.Changes(h.last)
+	if err != nil {
+		return h.give(fmt.Errorf("writing down a %s: %w", kind, err))
+	}
+	if err := h.append(ctx, u, Entry{Kind: kind, Key: key, At: time.Now(), Data: data}); err != nil {
+		return err
+	}
+	h.last = s
+	return nil
+}
+
+// append writes entries behind those that wait. A store that fails is tried again for a
+// while: the context of the run does not matter, for what has happened has happened.
+func (h *held) append(ctx context.Context, u Update, entries ...Entry) error {
+	if h.lost != nil {
+		return h.lost
+	}
+	all := append(h.waiting, entries...)
+	for i := range all {
+		all[i].Seq = h.entries + int64(i) + 1
+	}
+	ctx = context.WithoutCancel(ctx)
+	err := h.keeper.patiently(ctx, func(ctx context.Context) error { return h.keeper.store.Append(ctx, h.lease, u, all...) })
+	if err != nil {
+		return h.give(fmt.Errorf("writing to the journal of run %s: %w", h.lease.Run, err))
+	}
+	h.entries += int64(len(all))
+	h.waiting = nil
+	return nil
+}
+
+// give gives the run up: nothing more is written, and nothing more is to be done.
+func (h *held) give(err error) error {
+	if h.lost == nil {
+		h.lost = err
+		if h.lose != nil {
+			h.lose(errors.Join(agent.ErrSuspended, err))
+		}
+	}
+	return h.lost
+}
+
+func (h *held) whyLost() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lost
+}
+
+// renew renews the lease until the run is over. A run that somebody wants cancelled is
+// cancelled.
+func (h *held) renew(ctx context.Context, over <-chan struct{}) {
+	every := time.NewTicker(h.keeper.options.Lease / 3)
+	defer every.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+			<-over
+			return
+		case <-every.C:
+		}
+		switch _, err := h.keeper.store.Renew(ctx, h.lease, h.keeper.options.Lease); {
+		case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
+			h.mu.Lock()
+			_ = h.give(err)
+			h.mu.Unlock()
+		case err == nil:
+			if about, err := h.keeper.store.Run(ctx, h.lease.Run); err == nil && about.CancelReason != "" {
+				h.lose(&CancelledError{Reason: about.CancelReason})
+			}
+		}
+	}
+}
+
+// CancelledError is why a run was cancelled that somebody wanted cancelled: see
+// Store.Cancel.
+type CancelledError struct{ Reason string }
+
+func (e *CancelledError) Error() string { return "cancelled: " + e.Reason }
+
+// final reports whether trying again is of no use.
+func final(err error) bool {
+	var seq *SeqError
+	var heldBy *HeldError
+	return errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) || errors.Is(err, ErrEnded) ||
+		errors.Is(err, ErrAnswered) || errors.As(err, &seq) || errors.As(err, &heldBy)
+}
+
+// patiently tries something until the store does it, says no, or patience is over.
+func (k *Keeper) patiently(ctx context.Context, try func(context.Context) error) error {
+	err := try(ctx)
+	if err == nil || final(err) || k.options.Patience < 0 {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, k.options.Patience)
+	defer cancel()
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		timer := time.NewTimer(wait)
+		select {
+		case <-limited.Done():
+			timer.Stop()
+			return fmt.Errorf("tried for %s: %w", k.options.Patience, err)
+		case <-timer.C:
+		}
+		if err = try(limited); err == nil || final(err) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package durable
+
+// What the entries of a journal are about.
+const (
+	// EntryBegin: the run was let in; the state as it began.
+	EntryBegin EntryKind = "begin"
+	// EntryReply: the model answered; the step is open.
+	EntryReply EntryKind = "reply"
+	// EntryDecision: a call was decided upon; Data says how. Nothing is rebuilt from it:
+	// controls judge again.
+	EntryDecision EntryKind = "decision"
+	// EntryCall: a call is about to run; Key is its id. Without an EntryResult it is in
+	// doubt.
+	EntryCall EntryKind = "call"
+	// EntryResult: a call was answered; Key is its id.
+	EntryResult EntryKind = "result"
+	// EntryStep: a step was recorded.
+	EntryStep EntryKind = "step"
+	// EntryPark: the run waits.
+	EntryPark EntryKind = "park"
+	// EntryEnd: the run ended.
+	EntryEnd EntryKind = "end"
+	// EntryOnce and EntryDone: something that is done once was begun, and done; Key is
+	// its name, Data what came of it.
+	EntryOnce EntryKind = "once"
+	EntryDone EntryKind = "done"
+)
+
+// ofState reports whether the data of such an entry are changes of the state: see
+// agent.State.Changes.
+func (k EntryKind) ofState() bool {
+	switch k {
+	case EntryBegin, EntryReply, EntryCall, EntryResult, EntryStep, EntryPark, EntryEnd:
+		return true
+	}
+	return false
+}

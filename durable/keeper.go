@@ -1,0 +1,185 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Options is what may be said about how runs are kept. The zero value is the default.
+type Options struct {
+	// Owner names this process in leases; empty means a name made of host, process id
+	// and a random part.
+	Owner string
+	// Lease is how long a run is held without a sign of life; it is renewed at a third
+	// of it. Zero means DefaultLease.
+	Lease time.Duration
+	// Patience is how long a store that fails is tried again before the run is given up
+	// to be resumed later. Zero means DefaultPatience, less than zero not at all.
+	Patience time.Duration
+	// Notify is told of each run that waits for a person, after that was stored.
+	Notify []Notifier
+}
+
+// What Options that say nothing mean.
+const (
+	DefaultLease    = 30 * time.Second
+	DefaultPatience = 2 * time.Minute
+)
+
+// Keeper writes the runs of agents down in a store while they run, so that they can go
+// on in another process. It is made of wrappers that stand around the run, the step,
+// the driver and the executor, outside of the hooks: capability.UseDurability puts them
+// there. What it writes is what the hooks let out.
+//
+// A Keeper serves any number of runs and agents at once.
+type Keeper struct {
+	store   Store
+	options Options
+	runs    *agent.Scratch[held]
+
+	mu         sync.Mutex
+	suspending bool
+}
+
+// Keep returns a keeper that writes to a store.
+func Keep(store Store, o Options) *Keeper {
+	if o.Owner == "" {
+		o.Owner = newOwner()
+	}
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
+	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil)}
+}
+
+// Store is where the runs are kept.
+func (k *Keeper) Store() Store { return k.store }
+
+// Suspend has the runs of this keeper park at the end of the step that is under way,
+// and those that begin later before their first: the process is going away. They can be
+// resumed by any other.
+func (k *Keeper) Suspend() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.suspending = true
+}
+
+func (k *Keeper) suspended() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.suspending
+}
+
+// leased is the key under which a context holds the lease of a run that is resumed.
+type leased struct{}
+
+// claim is a lease with the journal that belongs to it.
+type claim struct {
+	lease   Lease
+	entries int64
+	state   agent.State       // as it was restored
+	done    map[string][]byte // what was done once
+	begun   map[string]bool   // what was begun once, and not done
+}
+
+// AroundRun is the processor around the whole run, outside of the hooks: it takes the
+// lease, and writes down how the run ended or what it waits for.
+func (k *Keeper) AroundRun() agent.Processor {
+	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		h := k.runs.Of(s)
+		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
+			h.take(k, c)
+		} else {
+			about := s.Run()
+			lease, err := k.store.Create(ctx, Run{
+				ID: about.ID, Session: about.Session, Agent: about.Agent, Parent: about.Parent, Root: about.Root,
+			}, k.options.Owner, k.options.Lease)
+			if err != nil {
+				return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", about.ID, err))
+			}
+			h.take(k, &claim{lease: lease})
+		}
+		return h.around(ctx, s, next)
+	})
+}
+
+// Admitted is the processor around the run inside of the hooks: it writes down what
+// they let in.
+func (k *Keeper) Admitted() agent.Processor {
+	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		h := k.runs.Of(s)
+		if h.keeper != nil && !s.Resumed() {
+			if err := h.note(ctx, EntryBegin, "", s, Update{Status: agent.StatusRunning}); err != nil {
+				return mo.Err[agent.State](err)
+			}
+		}
+		return next(ctx, s)
+	})
+}
+
+// AroundStep is the processor around each step, outside of the hooks: it writes down
+// the step that was recorded.
+func (k *Keeper) AroundStep() agent.Processor {
+	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		h := k.runs.Of(s)
+		if h.keeper == nil {
+			return next(ctx, s)
+		}
+		if k.suspended() {
+			return mo.Err[agent.State](agent.ErrSuspended)
+		}
+		result := next(ctx, s)
+		taken, err := result.Get()
+		if failed, ok := errors.AsType[*agent.StepError](err); ok && failed.State.Run().ID == s.Run().ID {
+			taken, err = failed.State, nil
+		}
+		if err != nil || taken.Parked() || taken.RunStepCount() == s.RunStepCount() {
+			return result
+		}
+		if err := h.note(ctx, EntryStep, "", taken, Update{Status: agent.StatusRunning, Steps: taken.RunStepCount()}); err != nil {
+			return mo.Err[agent.State](err)
+		}
+		return result
+	})
+}
+
+// WrapDriver writes down what the model answered, before its calls are decided upon.
+func (k *Keeper) WrapDriver(inner agent.Driver) agent.Driver { return &keptDriver{inner, k} }
+
+type keptDriver struct {
+	agent.Driver
+
+	keeper *Keeper
+}
+
+// Features is what the driver says of itself.
+func (d *keptDriver) Features() agent.Features { return agent.FeaturesOf(d.Driver).OrEmpty() }
+
+func (d *keptDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	started := time.Now()
+	return d.kept(ctx, s, started, d.Driver.Next(ctx, s))
+}
+
+func (d *keptDriver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+	started := time.Now()
+	return d.kept(ctx, s, started, agent.Stream(ctx, d.Driver, s, emit))
+}
+
+func (d *keptDriver) kept(ctx context.Context, s agent.State, started time.Time, result mo.Result[agent.Step]) mo.Result[agent.Step] {
+	reply, err := result.Get()
+	h := d.keeper.runs.Of(s)
+	if err != nil || h.keeper == nil || reply.Message.Role() != agent.RoleAssistant {
+		return result
+	}
+	if err := h.note(ctx, EntryReply, "", s.Apply(reply.Prior).WithOpenStep(reply, started), Update{}); err != nil {
+		return mo.Err[agent.Step](err)
+	}
+	return result
+}

@@ -1,0 +1,474 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+func openStore(t *testing.T) durable.Store {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	return store
+}
+
+// world is what a run changes outside of itself, and what it asked for: it outlives the
+// process that the run runs in.
+type world struct {
+	mu      sync.Mutex
+	effects map[string]int // by idempotency key
+	models  map[int]int    // how often the model was asked, by step
+	hooks   map[string]int // how often a hook did what it does once
+}
+
+func newWorld() *world {
+	return &world{effects: map[string]int{}, models: map[int]int{}, hooks: map[string]int{}}
+}
+
+const lastStep = 4
+
+// agent is the agent of this world, as each process builds it.
+func (w *world) agent(t *testing.T, k *durable.Keeper, more ...capability.Capability) *agent.Agent {
+	t.Helper()
+	add := toolexec.CallFunc(agent.ToolSpec{Name: "add"}, func(_ context.Context, c toolexec.Call, in struct{ N int }) (string, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.effects[c.IdempotencyKey()]++
+		return fmt.Sprint("added ", in.N), nil
+	})
+	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		n := s.RunStepCount()
+		w.models[n]++
+		if n == lastStep {
+			return agent.Step{Message: agent.Assistant("Done.")}, nil
+		}
+		return agent.Step{
+			Message: agent.Assistant("", agent.ToolCall{ID: "a", Name: "add", Arguments: fmt.Sprintf(`{"N":%d}`, 2*n)},
+				agent.ToolCall{ID: "b", Name: "add", Arguments: fmt.Sprintf(`{"N":%d}`, 2*n+1)}),
+			Usage: agent.Usage{InputTokens: 10}, FinishReason: agent.FinishToolCalls,
+		}, nil
+	})
+	once := hooks.On(hooks.AtStepEnd, "once", func(ctx context.Context, c hooks.StepEndContext) hooks.Result {
+		name := fmt.Sprint("mail ", c.StepIndex())
+		_, err := k.Once(ctx, c.State(), name, true, func(context.Context, string) ([]byte, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.hooks[name]++
+			return nil, nil
+		})
+		if err != nil {
+			return c.Fail(err)
+		}
+		return c.Allow(agent.SessionKey[int]("steps").Set(c.StepIndex() + 1))
+	})
+	a, err := builder.New().WithName("clerk").WithDriver(driver).WithParallel(2).
+		With(capability.UseTools(toolexec.WithPolicy(add, toolexec.Policy{Doubt: toolexec.DoubtRepeat})),
+			capability.UseHooks(once), capability.UseDurability{Keeper: k}).With(more...).Build().Get()
+	require.NoError(t, err)
+	return a
+}
+
+// brittle is a store of a process that dies after so many writes.
+type brittle struct {
+	durable.Store
+
+	left atomic.Int64
+}
+
+var errDead = errors.New("the process is dead")
+
+func (s *brittle) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+	if s.left.Add(-1) < 0 {
+		return errDead
+	}
+	return s.Store.Append(ctx, l, u, entries...)
+}
+
+func (s *brittle) Release(context.Context, durable.Lease) error { return errDead }
+
+func said(s agent.State) string {
+	var b strings.Builder
+	for _, m := range s.Messages() {
+		fmt.Fprintf(&b, "%s %s %s", m.Role(), m.Text(), m.CallID())
+		for _, c := range m.Calls() {
+			fmt.Fprintf(&b, " %s %s", c.ID, c.Arguments)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// Wherever a run is cut off, it goes on from there: the transcript is that of an
+// undisturbed run, every effect is there, what was written down as done is not done
+// again, and no reply is asked for twice that was written down.
+func TestARunGoesOnFromWhereItWasCutOff(t *testing.T) {
+	undisturbed := newWorld()
+	store := openStore(t)
+	want, err := undisturbed.agent(t, durable.Keep(store, durable.Options{})).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	require.Equal(t, agent.StatusDone, want.Status())
+	about, err := store.Run(t.Context(), want.Run().ID)
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, about.Status)
+	assert.Equal(t, lastStep+1, about.Steps)
+	assert.Empty(t, about.Owner)
+
+	ended := false
+	for writes := int64(1); !ended; writes++ {
+		w, inner := newWorld(), openStore(t)
+		dying := &brittle{Store: inner}
+		dying.left.Store(writes)
+		k := durable.Keep(dying, durable.Options{Patience: -1})
+		_, err := w.agent(t, k).RunWith(t.Context(), agent.RunSettings{ID: "run"}, agent.NewState(), agent.UserText("go")).Get()
+		if ended = err == nil; ended {
+			break
+		}
+		require.ErrorIs(t, err, errDead)
+		entries, err := inner.Entries(t.Context(), "run", 0)
+		require.NoError(t, err)
+		begun, done, replies := map[string]bool{}, map[string]bool{}, map[int]bool{}
+		step := 0
+		for _, e := range entries {
+			key := fmt.Sprintf("run/%d/%s", step, e.Key)
+			switch e.Kind {
+			case durable.EntryReply:
+				replies[step] = true
+			case durable.EntryCall:
+				begun[key] = true
+			case durable.EntryResult:
+				done[key] = true
+			case durable.EntryStep:
+				step++
+			}
+		}
+		before := &world{effects: maps(w.effects), models: maps(w.models)}
+
+		k = durable.Keep(inner, durable.Options{})
+		s, err := k.Resume(t.Context(), w.agent(t, k), "run", durable.TakeOver).Get()
+		require.NoError(t, err, "after %d writes", writes)
+		assert.Equal(t, agent.StatusDone, s.Status())
+		assert.Equal(t, said(want), said(s), "after %d writes", writes)
+		assert.Equal(t, want.RunUsage(), s.RunUsage())
+		steps, _ := agent.SessionKey[int]("steps").From(s)
+		assert.Equal(t, lastStep+1, steps)
+		assert.Len(t, w.effects, 2*lastStep)
+		for key, n := range w.effects {
+			if done[key] {
+				assert.Equal(t, before.effects[key], n, "%s was done, after %d writes", key, writes)
+			}
+			if n > 1 {
+				assert.True(t, begun[key], "%s was delivered again, after %d writes", key, writes)
+			}
+		}
+		for step, n := range w.models {
+			if replies[step] {
+				assert.Equal(t, before.models[step], n, "the model had answered step %d, after %d writes", step, writes)
+			}
+		}
+		again, err := durable.Load(t.Context(), inner, "run")
+		require.NoError(t, err)
+		assert.Equal(t, said(want), said(again))
+	}
+}
+
+func maps[K comparable, V any](m map[K]V) map[K]V {
+	out := make(map[K]V, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// What a hook does once it does once, unless nobody knows; then again, or not.
+func TestOnce(t *testing.T) {
+	inner := openStore(t)
+	w := newWorld()
+	dying := &brittle{Store: inner}
+	dying.left.Store(1 << 30)
+	k := durable.Keep(dying, durable.Options{Patience: -1})
+	var errs []error
+	do := func(s agent.State, name string, repeat bool, f func(string)) {
+		_, err := k.Once(t.Context(), s, name, repeat, func(_ context.Context, key string) ([]byte, error) { f(key); return []byte(name), nil })
+		errs = append(errs, err)
+	}
+	a := w.agent(t, k, capability.UseHooks(hooks.On(hooks.AtStepStart, "acts", func(_ context.Context, c hooks.StepContext) hooks.Result {
+		if c.StepIndex() != 1 {
+			return c.Pass()
+		}
+		do(c.State(), "sure", false, func(key string) { w.hooks[key]++ })
+		do(c.State(), "again", true, func(key string) {
+			if w.hooks[key]++; w.hooks[key] == 1 {
+				dying.left.Store(0)
+			}
+		})
+		do(c.State(), "never", false, func(key string) { w.hooks[key]++ })
+		return c.Pass()
+	})))
+	_, err := a.RunWith(t.Context(), agent.RunSettings{ID: "run"}, agent.NewState(), agent.UserText("go")).Get()
+	require.ErrorIs(t, err, errDead)
+	require.NoError(t, errs[0])
+	require.ErrorIs(t, errs[1], errDead, "it was done, and could not be written down")
+	errs = nil
+	dying.left.Store(1 << 30)
+	s, err := k.Resume(t.Context(), a, "run", durable.TakeOver).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 1, w.hooks["run/once/sure"])
+	assert.Equal(t, 2, w.hooks["run/once/again"])
+	assert.Equal(t, 1, w.hooks["run/once/never"])
+
+	data, err := durable.Keep(inner, durable.Options{}).Once(t.Context(), s, "x", false, func(context.Context, string) ([]byte, error) { return []byte("y"), nil })
+	require.NoError(t, err)
+	assert.Equal(t, "y", string(data), "in a run that nobody keeps")
+}
+
+func asks(name string) capability.Capability {
+	return capability.UseHooks(hooks.On(hooks.AtPreToolUse, name, func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		if n, _ := c.Call().Argument("N"); n != "2" && n != "3" {
+			return c.Pass()
+		}
+		return c.AskAbout(agent.Question{Reason: "it is " + c.Tool(), Within: time.Hour})
+	}))
+}
+
+// X-06, X-08, LH-63, LH-69, LH-70: a run that waits is rows in a store and nothing else;
+// another process answers, a third goes on.
+func TestAParkedRun(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	var notices []durable.Notice
+	k := durable.Keep(store, durable.Options{Notify: []durable.Notifier{
+		durable.NotifierFunc(func(_ context.Context, n durable.Notice) error {
+			notices = append(notices, n)
+			return errors.New("no paper")
+		}),
+	}})
+	parkingAgent := func(k *durable.Keeper) *agent.Agent {
+		return w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover))
+	}
+	s, err := parkingAgent(k).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	id := s.Run().ID
+	assert.True(t, s.Waiting())
+	about, err := store.Run(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusParked, about.Status)
+	assert.Empty(t, about.Owner)
+	assert.WithinDuration(t, time.Now().Add(time.Hour), about.Deadline, time.Minute)
+	require.Len(t, notices, 1)
+	require.Len(t, notices[0].Calls, 2)
+	token := notices[0].Calls[0].Token
+	q, err := store.QuestionByToken(t.Context(), durable.TokenHash(token))
+	require.NoError(t, err)
+	i, err := durable.InterventionOf(q)
+	require.NoError(t, err)
+	assert.Equal(t, notices[0].Calls[0].Intervention.Call, i.Call)
+	assert.Equal(t, "it is add", i.Question.Reason)
+	due, err := store.Due(t.Context(), 10)
+	require.NoError(t, err)
+	assert.Empty(t, due)
+
+	other := durable.Keep(store, durable.Options{})
+	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
+	require.NoError(t, err)
+	assert.True(t, s.Waiting(), "nobody answered")
+	require.NoError(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Approve, By: "ann"}))
+	require.ErrorIs(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Reject}), durable.ErrAnswered)
+	require.ErrorIs(t, durable.Approve(t.Context(), store, id, "z", agent.Approval{}), durable.ErrNotFound)
+	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
+	require.NoError(t, err)
+	assert.True(t, s.Waiting(), "one of two waits")
+	assert.Equal(t, 1, w.models[1])
+	require.NoError(t, durable.Approve(t.Context(), store, id, "b", agent.Approval{Verdict: agent.RejectAndContinue, By: "ann", Reason: "odd"}))
+	due, err = store.Due(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
+	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, map[int]int{0: 1, 1: 1, 2: 1, 3: 1, 4: 1}, w.models)
+	assert.Len(t, w.effects, 2*lastStep-1)
+	loaded, err := durable.Load(t.Context(), store, id)
+	require.NoError(t, err)
+	assert.Equal(t, said(s), said(loaded))
+	same, err := other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
+	require.NoError(t, err)
+	assert.Equal(t, said(s), said(same), "what has ended has ended")
+}
+
+// X-11: while the switch is on no tool runs, in runs that are under way as well.
+func TestDenyTools(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	k := durable.Keep(store, durable.Options{})
+	a := w.agent(t, k, capability.UseHooks(hooks.Observe(hooks.AtStepEnd, "off", func(ctx context.Context, c hooks.StepEndContext) error {
+		return store.SetDenyTools(ctx, durable.Switch{On: c.StepIndex() == 0, Reason: "fire drill"})
+	})))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Len(t, w.effects, 2*(lastStep-1))
+	for i, step := range s.RunSteps() {
+		for _, r := range step.Results() {
+			assert.Equal(t, i == 1, r.Denied())
+			if i == 1 {
+				assert.Equal(t, `tool "add": denied by deny-tools: fire drill`, r.Text())
+			}
+		}
+	}
+}
+
+// A process that was thought dead writes no more, and its run says so.
+func TestAStaleProcess(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	k := durable.Keep(store, durable.Options{})
+	ended := false
+	var k2 *durable.Keeper
+	a := w.agent(t, k, capability.UseHooks(
+		hooks.Observe(hooks.AtStepStart, "thief", func(ctx context.Context, c hooks.StepContext) error {
+			if c.StepIndex() == 1 && k2 == nil {
+				k2 = durable.Keep(store, durable.Options{})
+				s, err := k2.Resume(ctx, w.agent(t, k2), c.Run().ID, durable.TakeOver).Get()
+				assert.NoError(t, err)
+				assert.Equal(t, agent.StatusDone, s.Status())
+			}
+			return nil
+		}),
+		hooks.Observe(hooks.AtExecutionEnd, "end", func(context.Context, hooks.EndContext) error { ended = true; return nil })))
+	_, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.ErrorIs(t, err, durable.ErrStale)
+	assert.False(t, ended, "it is no end of the run")
+	for key, n := range w.effects {
+		assert.Equal(t, 1, n, key)
+	}
+}
+
+// A run that is wanted cancelled ends as cancelled: one that runs, and one that waits.
+func TestCancel(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	k := durable.Keep(store, durable.Options{Lease: 30 * time.Millisecond})
+	a := w.agent(t, k, capability.UseHooks(hooks.Observe(hooks.AtStepStart, "waits", func(ctx context.Context, c hooks.StepContext) error {
+		if c.StepIndex() == 1 {
+			assert.NoError(t, store.Cancel(ctx, c.Run().ID, "no longer wanted"))
+			<-ctx.Done()
+		}
+		return nil
+	})))
+	_, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	var wanted *durable.CancelledError
+	require.ErrorAs(t, err, &wanted)
+	var broken *agent.RunError
+	require.ErrorAs(t, err, &broken)
+	about, err := store.Run(t.Context(), broken.State.Run().ID)
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusCancelled, about.Status)
+
+	ends := 0
+	parked := w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover),
+		capability.UseHooks(hooks.Observe(hooks.AtExecutionEnd, "end", func(context.Context, hooks.EndContext) error { ends++; return nil })))
+	s, err := parked.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	require.NoError(t, store.Cancel(t.Context(), s.Run().ID, "too late"))
+	_, err = k.Resume(t.Context(), parked, s.Run().ID, durable.TakeFree).Get()
+	require.ErrorAs(t, err, &wanted)
+	about, err = store.Run(t.Context(), s.Run().ID)
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusCancelled, about.Status)
+	assert.Equal(t, 1, ends)
+	assert.Empty(t, about.Deadline)
+}
+
+// A process that goes away lets its runs go after the step that is under way.
+func TestSuspend(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	k := durable.Keep(store, durable.Options{})
+	ends := 0
+	a := w.agent(t, k, capability.UseHooks(
+		hooks.Observe(hooks.AtStepStart, "sigterm", func(_ context.Context, c hooks.StepContext) error {
+			if c.StepIndex() == 1 {
+				k.Suspend()
+			}
+			return nil
+		}),
+		hooks.Observe(hooks.AtExecutionEnd, "end", func(context.Context, hooks.EndContext) error { ends++; return nil })))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.True(t, s.Parked())
+	assert.Equal(t, 2, s.RunStepCount())
+	due, err := store.Due(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
+	k = durable.Keep(store, durable.Options{})
+	s, err = k.Resume(t.Context(), w.agent(t, k), due[0].ID, durable.TakeFree).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Zero(t, ends, "the agent that went on has no such hook")
+	assert.Len(t, w.effects, 2*lastStep)
+}
+
+// A store that is away for a while holds a run up and does not end it.
+func TestAStoreThatIsAwayForAWhile(t *testing.T) {
+	inner, w := openStore(t), newWorld()
+	flaky := &failing{Store: inner}
+	k := durable.Keep(flaky, durable.Options{})
+	s, err := w.agent(t, k).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	for key, n := range w.effects {
+		assert.Equal(t, 1, n, key)
+	}
+	assert.Positive(t, flaky.failed)
+}
+
+// failing is a store of which every fourth write fails.
+type failing struct {
+	durable.Store
+
+	n, failed int
+}
+
+func (s *failing) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+	if s.n++; s.n%4 == 0 {
+		s.failed++
+		return errors.New("connection refused")
+	}
+	return s.Store.Append(ctx, l, u, entries...)
+}
+
+// The agent is one of a test script here, to see that scripts and stores go together.
+func TestARunWithoutToolsIsKept(t *testing.T) {
+	store := openStore(t)
+	a, err := builder.New().WithDriver(agenttest.Script(agenttest.Say("hello"))).
+		With(capability.UseDurability{Keeper: durable.Keep(store, durable.Options{})}).Build().Get()
+	require.NoError(t, err)
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("hi")).Get()
+	require.NoError(t, err)
+	loaded, err := durable.Load(t.Context(), store, s.Run().ID)
+	require.NoError(t, err)
+	assert.Equal(t, said(s), said(loaded))
+	_, err = builder.New().WithDriver(agenttest.Script()).With(capability.UseDurability{}).Build().Get()
+	require.ErrorContains(t, err, "no keeper")
+}

@@ -1,0 +1,124 @@
+package durable
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Notifier is told that a run waits for a person, so that somebody hears of it. The run
+// is stored and waits whatever becomes of the telling; an error is told to the agent's
+// observer as a NotifyFailed. It must be safe for concurrent use.
+type Notifier interface {
+	Notify(ctx context.Context, n Notice) error
+}
+
+// NotifierFunc is a Notifier from a plain func.
+type NotifierFunc func(ctx context.Context, n Notice) error
+
+// Notify calls f.
+func (f NotifierFunc) Notify(ctx context.Context, n Notice) error { return f(ctx, n) }
+
+// Notice is that a run waits for a person.
+type Notice struct {
+	Run   agent.Run
+	Calls []WaitingCall
+}
+
+// WaitingCall is a call that waits for a person.
+type WaitingCall struct {
+	agent.Intervention
+
+	// Token is the right to answer about this call, once: random, in letters that need
+	// no escaping in a URL. The store has only its hash. Keep it out of logs.
+	Token string
+}
+
+// NotifyFailed is told to the agent's observer when a Notifier failed.
+type NotifyFailed struct {
+	Run agent.Run
+	Err error
+}
+
+// EventName is "notify.failed".
+func (NotifyFailed) EventName() string { return "notify.failed" }
+
+// noticeOf is the notice of a parked run, with a new token for each call that waits.
+func noticeOf(s agent.State, tokens bool) Notice {
+	n := Notice{Run: s.Run()}
+	for _, i := range s.Interventions() {
+		call := WaitingCall{Intervention: i}
+		if tokens && i.Answer == nil {
+			call.Token = newToken()
+		}
+		n.Calls = append(n.Calls, call)
+	}
+	return n
+}
+
+// newToken is 32 random bytes as text.
+func newToken() string {
+	var raw [32]byte
+	_, _ = rand.Read(raw[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(raw[:])
+}
+
+// TokenHash is what a store keeps of a token.
+func TokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
+
+// questions is what the store is to keep of the notice.
+func (n Notice) questions() ([]Question, error) {
+	out := make([]Question, 0, len(n.Calls))
+	for _, c := range n.Calls {
+		data, err := json.Marshal(c.Intervention)
+		if err != nil {
+			return nil, fmt.Errorf("writing down the question about call %s: %w", c.CallID(), err)
+		}
+		q := Question{
+			Run: n.Run.ID, Call: c.CallID(), Hash: c.Call.Hash(), Tool: c.Call.Name,
+			Asked: c.Asked, Deadline: c.Deadline, Data: data,
+		}
+		if c.Token != "" {
+			q.TokenHash = TokenHash(c.Token)
+		}
+		if c.Answer != nil {
+			answer, err := AnswerOf(c.Intervention, *c.Answer)
+			if err != nil {
+				return nil, err
+			}
+			answer.At = c.Asked
+			q.Answer = &answer
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+// AnswerOf is an approval as a store keeps it.
+func AnswerOf(i agent.Intervention, a agent.Approval) (Answer, error) {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return Answer{}, fmt.Errorf("writing down the answer about call %s: %w", i.CallID(), err)
+	}
+	return Answer{Call: i.CallID(), Hash: i.Call.Hash(), Ends: a.Verdict == agent.Reject, Data: data}, nil
+}
+
+// InterventionOf is what a person is shown of a question.
+func InterventionOf(q Question) (agent.Intervention, error) {
+	var i agent.Intervention
+	if err := json.Unmarshal(q.Data, &i); err != nil {
+		return i, fmt.Errorf("reading the question about call %s of run %s: %w", q.Call, q.Run, err)
+	}
+	if q.Answer != nil {
+		i.Answer = new(agent.Approval)
+		if err := json.Unmarshal(q.Answer.Data, i.Answer); err != nil {
+			return i, fmt.Errorf("reading the answer about call %s of run %s: %w", q.Call, q.Run, err)
+		}
+	}
+	return i, nil
+}

@@ -1,0 +1,231 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Load is the state of a run as its journal has it, with the answers that were given.
+// ErrNotBegun when the run was cut off before its input was let in: there is nothing to
+// go on from.
+func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error) {
+	entries, err := store.Entries(ctx, id, 0)
+	if err != nil {
+		return agent.State{}, fmt.Errorf("loading run %s: %w", id, err)
+	}
+	c, err := restored(entries)
+	if err != nil {
+		return agent.State{}, fmt.Errorf("loading run %s: %w", id, err)
+	}
+	return withAnswers(ctx, store, id, c.state)
+}
+
+// ErrNotBegun is that the journal of a run has no beginning.
+var ErrNotBegun = errors.New("the run was cut off before its input was let in: start it anew")
+
+// restored is what the entries of a journal say.
+func restored(entries []Entry) (*claim, error) {
+	c := &claim{done: map[string][]byte{}, begun: map[string]bool{}}
+	var changes [][]byte
+	for _, e := range entries {
+		c.entries = e.Seq
+		switch {
+		case e.Kind.ofState():
+			changes = append(changes, e.Data)
+		case e.Kind == EntryOnce:
+			c.begun[e.Key] = true
+		case e.Kind == EntryDone:
+			delete(c.begun, e.Key)
+			c.done[e.Key] = e.Data
+		}
+	}
+	if len(changes) == 0 {
+		return c, ErrNotBegun
+	}
+	var err error
+	c.state, err = agent.Restore(changes...)
+	return c, err
+}
+
+// withAnswers is the state with what was said to the questions of the run.
+func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State) (agent.State, error) {
+	if !s.Parked() {
+		return s, nil
+	}
+	questions, err := store.Questions(ctx, id)
+	if err != nil {
+		return s, fmt.Errorf("loading the questions of run %s: %w", id, err)
+	}
+	for _, q := range questions {
+		i, err := InterventionOf(q)
+		if err != nil {
+			return s, err
+		}
+		if asked, ok := s.Intervention(q.Call); ok && i.Answer != nil && asked.Call.Hash() == q.Hash {
+			s = s.WithApproval(q.Call, *i.Answer)
+		}
+	}
+	return s, nil
+}
+
+// Resume goes on with a run of the agent from the store: the agent must be one that
+// keeps its runs with this keeper. It takes the run's lease, restores its state,
+// answers the questions whose time is over, and runs it to its end, or until it waits
+// again. A run that still waits, and one that has ended, are returned as they are.
+//
+// A *HeldError when somebody else has the run, unless take is TakeOver. A run that is
+// to be cancelled ends as cancelled.
+func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, take Take) mo.Result[agent.State] {
+	fail := func(err error) mo.Result[agent.State] {
+		return mo.Err[agent.State](fmt.Errorf("resuming run %s: %w", id, err))
+	}
+	about, err := k.store.Run(ctx, id)
+	if err != nil {
+		return fail(err)
+	}
+	if about.Status.Terminal() {
+		return mo.TupleToResult(Load(ctx, k.store, id))
+	}
+	lease, err := k.claim(ctx, id, take)
+	if errors.Is(err, ErrEnded) {
+		return mo.TupleToResult(Load(ctx, k.store, id))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	entries, err := k.store.Entries(ctx, id, 0)
+	if err != nil {
+		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
+	}
+	c, err := restored(entries)
+	if errors.Is(err, ErrNotBegun) {
+		_ = k.store.Append(ctx, lease, Update{Status: agent.StatusFailed, Reason: agent.StopError}, Entry{
+			Seq: c.entries + 1, Kind: EntryDecision, At: time.Now(), Data: []byte(`{"disposition":"not begun"}`),
+		})
+		return fail(err)
+	}
+	s := c.state
+	if err == nil {
+		s, err = withAnswers(ctx, k.store, id, s)
+	}
+	if err != nil {
+		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
+	}
+	c.lease = lease
+	s = s.WithExpired(time.Now())
+	if about, err = k.store.Run(ctx, id); err != nil { // it may be wanted cancelled since
+		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
+	}
+	if about.CancelReason != "" {
+		cancelled, cancel := context.WithCancelCause(ctx)
+		cancel(&CancelledError{Reason: about.CancelReason})
+		ctx = cancelled
+	} else if s.Waiting() {
+		return mo.TupleToResult(s, k.store.Release(context.WithoutCancel(ctx), lease))
+	}
+	if s.Status().Terminal() { // its end was written, and its status was not: it cannot be
+		return fail(fmt.Errorf("its journal says that it ended as %s", s.Status()))
+	}
+	return a.Resume(context.WithValue(ctx, leased{}, c), s)
+}
+
+// claim takes the lease of a run. One that is held by a process of this machine that is
+// gone is taken over at once.
+func (k *Keeper) claim(ctx context.Context, id agent.RunID, take Take) (Lease, error) {
+	lease, err := k.store.Claim(ctx, id, k.options.Owner, k.options.Lease, take)
+	var other *HeldError
+	if errors.As(err, &other) && gone(other.Owner, k.options.Owner) {
+		lease, err = k.store.Claim(ctx, id, k.options.Owner, k.options.Lease, TakeOver)
+	}
+	return lease, err
+}
+
+// Once does something once in the life of a run, whatever becomes of the process in
+// between: what do returned is written down, and returned again when the run is resumed
+// and gets here once more. Name is unique within the run; do is given an idempotency
+// key. When nobody knows whether it was done, because the process ended meanwhile, it is
+// done again with the same key, or is ErrInDoubt if repeat is false. An error of do is
+// not written down.
+//
+// In a run that nobody keeps, it is done and no more.
+func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error)) ([]byte, error) {
+	key := string(s.Run().ID) + "/once/" + name
+	h := k.runs.Of(s)
+	if h.keeper == nil {
+		return do(ctx, key)
+	}
+	doubt, data, done, err := h.beginOnce(ctx, name, repeat)
+	switch {
+	case err != nil:
+		return nil, err
+	case done:
+		return data, nil
+	case doubt && !repeat:
+		return nil, fmt.Errorf("doing %q in run %s: %w", name, s.Run().ID, ErrInDoubt)
+	}
+	if data, err = do(ctx, key); err != nil {
+		return nil, err
+	}
+	return data, h.endOnce(ctx, name, data)
+}
+
+// ErrInDoubt is that nobody knows whether something was done.
+var ErrInDoubt = errors.New("it was begun before the run was cut off, and nobody knows whether it was done")
+
+func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt bool, data []byte, done bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if data, done = h.done[name]; done {
+		return false, data, true, nil
+	}
+	doubt = h.begun[name]
+	if doubt && !repeat {
+		return true, nil, false, nil
+	}
+	err = h.append(ctx, Update{}, Entry{Kind: EntryOnce, Key: name, At: time.Now()})
+	return doubt, nil, false, err
+}
+
+func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.append(ctx, Update{}, Entry{Kind: EntryDone, Key: name, At: time.Now(), Data: data}); err != nil {
+		return err
+	}
+	h.done[name] = data
+	return nil
+}
+
+// Approve records a person's answer about a call of a parked run. ErrAnswered when
+// somebody was faster; ErrNotFound when nobody is asked about that call.
+func Approve(ctx context.Context, store Store, id agent.RunID, callID string, a agent.Approval) error {
+	questions, err := store.Questions(ctx, id)
+	if err != nil {
+		return fmt.Errorf("answering for run %s: %w", id, err)
+	}
+	for _, q := range questions {
+		if q.Call != callID {
+			continue
+		}
+		i, err := InterventionOf(q)
+		if err != nil {
+			return err
+		}
+		answer, err := AnswerOf(i, a)
+		if err != nil {
+			return err
+		}
+		if err := store.Answer(ctx, id, answer); err != nil {
+			return fmt.Errorf("answering about call %s of run %s: %w", callID, id, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("answering about call %s of run %s: %w", cmp.Or(callID, `""`), id, ErrNotFound)
+}
