@@ -27,7 +27,8 @@ type chosenTools struct {
 	Tools []string `json:"tools"`
 }
 
-const chooserInstructions = `You select tools for an assistant. You are shown what the user wants, and all tools. Name the tools that the assistant is likely to need for it, the most important first, and none besides. You do not do the work, and you do not call tools.`
+const chooserInstructions = "You select tools for an assistant. You are shown what the user wants, and all tools. Name the tools that " +
+	"the assistant is likely to need for it, the most important first, and none besides. You do not do the work, and you do not call tools."
 
 // chooserSteps is more than a model needs that keeps to what it was asked.
 const chooserSteps = 3

@@ -165,12 +165,12 @@ func (e *editor) removable(m agent.Message) bool {
 		(!m.Content().IsText() || len(m.Text()) > len(e.Placeholder))
 }
 
-func (e *editor) placeheld(m agent.Message) agent.Message {
+func (e *editor) stoodFor(m agent.Message) agent.Message {
 	return m.WithContent(agent.TextContent(e.Placeholder))
 }
 
 // gain is how many tokens a placeholder saves.
-func (e *editor) gain(m agent.Message) int64 { return e.Count(m) - e.Count(e.placeheld(m)) }
+func (e *editor) gain(m agent.Message) int64 { return e.Count(m) - e.Count(e.stoodFor(m)) }
 
 // edgeOf is how far results are removed in s.
 func edgeOf(s agent.State) edge {
@@ -237,7 +237,7 @@ func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message 
 		}
 		known.originals = append(known.originals, m)
 		if i < at.At && e.removable(m) {
-			m = e.placeheld(m)
+			m = e.stoodFor(m)
 		}
 		known.view = append(known.view, m)
 	}

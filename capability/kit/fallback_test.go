@@ -236,7 +236,7 @@ func TestFallbackFeatures(t *testing.T) {
 
 func TestFallbackKeepsTheContractOfADriver(t *testing.T) {
 	for _, whole := range []bool{false, true} {
-		agenttest.TestDriver(t, func(t *testing.T) agent.Driver {
+		agenttest.TestDriver(t, func(*testing.T) agent.Driver {
 			fallback := kit.ModelFallback{Drivers: []agent.Driver{agenttest.Script().Then(agenttest.Say("b"))}, Whole: whole}
 			return fallback.Install(capability.Plan{}.WithDriver(agenttest.Script().Then(busy))).MustGet().Driver()
 		})

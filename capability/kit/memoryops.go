@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -92,7 +93,8 @@ func (d *memoryDir) create(ctx context.Context, name, text string) (string, erro
 // put writes a file, in the place of what was there, within the limits.
 func (d *memoryDir) put(ctx context.Context, name, text string, old files.Excerpt) error {
 	if len(text) > d.fileBytes {
-		return refuse("Error: %s would have %d bytes, and a file of the memory has %d at most: write less, or into several files", shownPath(name), len(text), d.fileBytes)
+		return refuse("Error: %s would have %d bytes, and a file of the memory has %d at most: write less, or into several files",
+			shownPath(name), len(text), d.fileBytes)
 	}
 	all, err := d.entries(ctx, ".")
 	if err != nil {
@@ -116,7 +118,8 @@ func (d *memoryDir) load(ctx context.Context, name string) (files.Excerpt, error
 	case err != nil:
 		return e, err
 	case e.More || e.Cut || e.Hash == "":
-		return e, refuse("Error: %s is too large to be changed: it has %d bytes, and a file of the memory has %d at most", shownPath(name), e.Size, d.fileBytes)
+		return e, refuse("Error: %s is too large to be changed: it has %d bytes, and a file of the memory has %d at most",
+			shownPath(name), e.Size, d.fileBytes)
 	case e.CRLF > 0 || e.Strange > 0:
 		return e, refuse("Error: %s was not written here, and has bytes that cannot be shown: make a new file of what is in it", shownPath(name))
 	}
@@ -155,7 +158,7 @@ func linesWith(text, part string) (lines []string) {
 		if i < 0 {
 			break
 		}
-		lines = append(lines, fmt.Sprint(strings.Count(text[:from+i], "\n")+1))
+		lines = append(lines, strconv.Itoa(strings.Count(text[:from+i], "\n")+1))
 		from += i + 1
 	}
 	return lines

@@ -31,7 +31,7 @@ type TodoList struct {
 	Instructions string
 }
 
-// Todo is one item of the list.
+// A Todo is one item of the list.
 type Todo struct {
 	Content string     `json:"content"`
 	Status  TodoStatus `json:"status"`
@@ -63,9 +63,11 @@ func (t TodoList) Install(p capability.Plan) mo.Result[capability.Plan] {
 	return capability.UseInstructions(cmp.Or(t.Instructions, todoInstructions)).Install(p)
 }
 
-const todoInstructions = `You have a to-do list, which you write with the tool ` + TodoTool + `.
-Use it for work of three steps or more: write the plan down before you begin, set an item to in_progress when you begin with it and to completed as soon as it is done, one at a time, and change the list when the plan changes. Have exactly one item in progress while there is work left. Do not use it for what is done in one or two steps.
-Each call replaces the whole list, so call it once in a turn, with all items in it.`
+const todoInstructions = "You have a to-do list, which you write with the tool " + TodoTool + ".\n" +
+	"Use it for work of three steps or more: write the plan down before you begin, set an item to in_progress when you begin with " +
+	"it and to completed as soon as it is done, one at a time, and change the list when the plan changes. Have exactly one item in " +
+	"progress while there is work left. Do not use it for what is done in one or two steps.\n" +
+	"Each call replaces the whole list, so call it once in a turn, with all items in it."
 
 // todoSpec has limits, since the list goes into every stored state.
 var todoSpec = agent.ToolSpec{
