@@ -175,6 +175,8 @@ func (a appending) update(b *pgx.Batch) (done *bool) {
 			reason = CASE WHEN $6 = '' THEN r.reason ELSE $7 END,
 			steps = CASE WHEN $6 = '' THEN r.steps ELSE $8 END,
 			ended = CASE WHEN $9 THEN clock_timestamp() END,
+			ready = CASE WHEN $9 THEN NULL WHEN $6 = 'running' THEN least(r.ready, clock_timestamp()) ELSE r.ready END,
+			deadline = CASE WHEN $9 THEN NULL ELSE r.deadline END,
 			owner = CASE WHEN $9 THEN '' ELSE r.owner END,
 			expires = CASE WHEN $9 THEN NULL ELSE r.expires END
 		WHERE `+fits,
@@ -183,7 +185,7 @@ func (a appending) update(b *pgx.Batch) (done *bool) {
 			*done = tag.RowsAffected() > 0
 			return nil
 		})
-	if u.Status != "" || u.Questions != nil {
+	if !a.ends() && (u.Status == agent.StatusParked || u.Questions != nil) {
 		settle(b, a.l.Run)
 	}
 	return done

@@ -15,41 +15,56 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// MigrateDown takes the schema one step back, for a version of this module that is
-// one step older. It does not touch data that the older version knows. No process
-// should be using the store meanwhile.
-func MigrateDown(ctx context.Context, url string, o Options) error {
+// Migrate makes the schema, or brings it up to date, as Open does, and says its
+// version. A program that may write rows but not make tables is run behind it.
+func Migrate(ctx context.Context, url string, o Options) (version int64, err error) {
 	config, err := o.parse(url)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return migrate(ctx, config.ConnConfig, o.schema(), func(p *goose.Provider) error {
-		_, err := p.Down(ctx)
-		if errors.Is(err, goose.ErrNoNextVersion) {
-			return errors.New("it is at its first version: there is nothing before it")
-		}
-		return err
-	})
+	return migrate(ctx, config.ConnConfig, o.schema(), up)
 }
 
-func migrateUp(ctx context.Context, config *pgx.ConnConfig, schema string) error {
-	return migrate(ctx, config, schema, func(p *goose.Provider) error {
-		_, err := p.Up(ctx)
-		if err != nil {
-			return err
-		}
-		there, known, err := p.GetVersions(ctx)
-		if err == nil && there > known {
-			err = fmt.Errorf("it has version %d and this program knows versions up to %d: use a newer program, "+
-				"or take the schema back with the one that brought it forward", there, known)
-		}
+// Rollback takes the schema one step back, for an older version of the program, and
+// says the version that it has then. No process may be using the store. No run is lost
+// by it: the first version, before which there were none, is refused.
+func Rollback(ctx context.Context, url string, o Options) (version int64, err error) {
+	config, err := o.parse(url)
+	if err != nil {
+		return 0, err
+	}
+	return migrate(ctx, config.ConnConfig, o.schema(), down)
+}
+
+func up(ctx context.Context, p *goose.Provider) error {
+	there, known, err := p.GetVersions(ctx)
+	if err == nil && there > known {
+		err = fmt.Errorf("it has version %d and this program knows versions up to %d: use a newer program, "+
+			"or go back with that one first", there, known)
+	}
+	if err == nil && there < known {
+		_, err = p.Up(ctx)
+	}
+	return err
+}
+
+func down(ctx context.Context, p *goose.Provider) error {
+	there, known, err := p.GetVersions(ctx)
+	switch {
+	case err != nil:
 		return err
-	})
+	case there > known:
+		return fmt.Errorf("it has version %d and this program knows versions up to %d: go back with the program that made it", there, known)
+	case there <= 1:
+		return errors.New("it has its first version: nothing comes before it but no runs at all")
+	}
+	_, err = p.Down(ctx)
+	return err
 }
 
 // migrate hands out a provider while no other process has one for this schema, which it
 // makes first. Others wait in the database. Its statements may take as long as they need.
-func migrate(ctx context.Context, config *pgx.ConnConfig, schema string, f func(*goose.Provider) error) (err error) {
+func migrate(ctx context.Context, config *pgx.ConnConfig, schema string, f func(context.Context, *goose.Provider) error) (version int64, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("migrate schema %q: %w", schema, err)
@@ -62,11 +77,11 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, schema string, f func(
 	defer db.Close()
 	turn, err := db.Conn(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer turn.Close() // db.Close then ends the session, and with it the lock
 	if _, err := turn.ExecContext(ctx, `SELECT pg_advisory_lock(hashtextextended('grapnel/' || $1, 0))`, schema); err != nil {
-		return fmt.Errorf("wait for another process that migrates: %w", err)
+		return 0, fmt.Errorf("wait for another process that migrates: %w", err)
 	}
 	var there bool
 	err = turn.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, schema).Scan(&there)
@@ -74,16 +89,19 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, schema string, f func(
 		_, err = turn.ExecContext(ctx, `CREATE SCHEMA `+pgx.Identifier{schema}.Sanitize())
 	}
 	if err != nil {
-		return fmt.Errorf("make the schema: %w", err)
+		return 0, fmt.Errorf("make the schema: %w", err)
 	}
 	sources, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, db, sources, goose.WithTableName("migrations"),
 		goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return f(p)
+	if err := f(ctx, p); err != nil {
+		return 0, err
+	}
+	return p.GetDBVersion(ctx)
 }

@@ -2,11 +2,17 @@ package postgres_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/postgres"
@@ -18,21 +24,71 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(parts.Tests{M: m}) }
 func TestStore(t *testing.T) {
 	url := parts.Postgres(t)
 	durabletest.TestStore(t, func(t *testing.T) durable.Store {
-		return open(t, url, postgres.Options{Schema: rand.Text()})
+		return open(t, url, postgres.Options{Schema: schema()})
 	})
 }
 
 func TestSharedStore(t *testing.T) {
 	url := parts.Postgres(t)
 	durabletest.TestShared(t, func(t *testing.T) func(t *testing.T) durable.Store {
-		o := postgres.Options{Schema: rand.Text()}
+		o := postgres.Options{Schema: schema()}
 		return func(t *testing.T) durable.Store { return open(t, url, o) }
 	})
 }
+
+// schema is the name of a schema that is not there.
+func schema() string { return rand.Text() }
 
 func open(t testing.TB, url string, o postgres.Options) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), url, o)
 	require.NoError(t, err)
 	return s
+}
+
+// openClosed opens a store that is closed when the test ends.
+func openClosed(t testing.TB, url string, o postgres.Options) *postgres.Store {
+	t.Helper()
+	s := open(t, url, o)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
+	return s
+}
+
+func create(t testing.TB, s durable.Store, id agent.RunID) durable.Lease {
+	t.Helper()
+	l, err := s.Create(t.Context(), durable.Run{ID: id, Session: "s", Agent: "a", Root: id}, "one", time.Hour)
+	require.NoError(t, err)
+	return l
+}
+
+func entry(seq int64) durable.Entry {
+	return durable.Entry{
+		Seq: seq, Kind: "reply", Key: fmt.Sprint("call ", seq),
+		At: time.Date(2026, 11, 21, 12, 0, int(seq%60), 0, time.UTC), Data: fmt.Append(nil, "data ", seq),
+	}
+}
+
+func entries(from, to int64) []durable.Entry {
+	return lo.Map(lo.RangeFrom(from, int(to-from+1)), func(seq int64, _ int) durable.Entry { return entry(seq) })
+}
+
+func journal(t testing.TB, s durable.Store, id agent.RunID) []durable.Entry {
+	t.Helper()
+	all, err := s.Entries(t.Context(), id, 0)
+	require.NoError(t, err)
+	return all
+}
+
+func ids(runs []durable.Run) []agent.RunID {
+	return lo.Map(runs, func(r durable.Run, _ int) agent.RunID { return r.ID })
+}
+
+// column is what a query of one column of text says.
+func column(t testing.TB, s *postgres.Store, query string, args ...any) []string {
+	t.Helper()
+	rows, err := s.Pool().Query(t.Context(), query, args...)
+	require.NoError(t, err)
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -55,7 +56,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := migrateUp(ctx, config.ConnConfig, o.schema()); err != nil {
+	if _, err := migrate(ctx, config.ConnConfig, o.schema(), up); err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -136,7 +137,10 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 // likely to go well the next time.
 func undone(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return said.Code == "40001" || said.Code == "40P01" // serialization failure, deadlock
+		return slices.Contains([]string{
+			"40001", "40P01", // somebody else goes first: serialization failure, deadlock
+			"0A000", // a statement was prepared before the schema changed
+		}, said.Code)
 	}
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	return pgconn.SafeToRetry(err) && !connecting
