@@ -15,12 +15,6 @@ func TestStore(t *testing.T) {
 	durabletest.TestStore(t, func(t *testing.T) durable.Store { return open(t, tempFile(t), sqlite.Options{}) })
 }
 
-func TestStoreNormal(t *testing.T) {
-	durabletest.TestStore(t, func(t *testing.T) durable.Store {
-		return open(t, tempFile(t), sqlite.Options{Sync: sqlite.SyncNormal})
-	})
-}
-
 func TestShared(t *testing.T) {
 	durabletest.TestShared(t, func(t *testing.T) func(*testing.T) durable.Store {
 		path := tempFile(t)

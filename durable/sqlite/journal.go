@@ -97,7 +97,8 @@ func settle(ctx context.Context, t tx, n, now int64) error {
 
 // Entries is of durable.Store.
 func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all []durable.Entry, err error) {
-	err = s.call(ctx, "reading a journal", func() error {
+	err = s.read(ctx, "reading a journal", func() error {
+		all = nil
 		there := false
 		rows, err := s.statements[selectEntries].QueryContext(ctx, id, after)
 		err = each(rows, err, func(rows *sql.Rows) error {

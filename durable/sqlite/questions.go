@@ -99,7 +99,8 @@ func record(ctx context.Context, t tx, n int64, a durable.Answer, now int64) err
 
 // Questions is of durable.Store.
 func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Question, err error) {
-	err = s.call(ctx, "reading questions", func() error {
+	err = s.read(ctx, "reading questions", func() error {
+		all = nil
 		there := false
 		rows, err := s.statements[selectQuestions].QueryContext(ctx, id)
 		err = each(rows, err, func(rows *sql.Rows) error {
@@ -120,7 +121,7 @@ func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Qu
 
 // QuestionByToken is of durable.Store.
 func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q durable.Question, err error) {
-	err = s.call(ctx, "looking for a question", func() error {
+	err = s.read(ctx, "looking for a question", func() error {
 		q, _, err = scanQuestion(s.statements[selectByToken].QueryRowContext(ctx, tokenHash[:]).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("by its token: %w", durable.ErrNotFound)

@@ -111,33 +111,32 @@ func (s *Store) disconnect() error {
 	return errors.Join(errs...)
 }
 
-// call does something while the store cannot be closed, and explains what went wrong.
-func (s *Store) call(ctx context.Context, doing string, do func() error) error {
+// read does something while the store cannot be closed, and explains what went wrong.
+func (s *Store) read(ctx context.Context, doing string, do func() error) error {
 	s.open.RLock()
 	defer s.open.RUnlock()
-	if s.closed {
-		return fmt.Errorf("sqlite store %s: %s: the store is closed", s.path, doing)
+	err := errors.New("the store is closed")
+	if !s.closed {
+		err = s.sameFile()
 	}
-	return s.explain(ctx, doing, do())
+	if err == nil {
+		err = s.retry(ctx, do)
+	}
+	return s.explain(ctx, doing, err)
 }
 
 // write does something in a transaction that no other writer, here or in another
 // process, gets between.
 func (s *Store) write(ctx context.Context, doing string, do func(t tx) error) error {
-	return s.call(ctx, doing, func() error {
-		if err := s.sameFile(); err != nil {
+	return s.read(ctx, doing, func() error {
+		t, err := s.writer.BeginTx(ctx, nil)
+		if err != nil {
 			return err
 		}
-		return s.retry(ctx, func() error {
-			t, err := s.writer.BeginTx(ctx, nil)
-			if err != nil {
-				return err
-			}
-			if err := do(tx{t, s}); err != nil {
-				return errors.Join(err, rollback(t))
-			}
-			return t.Commit()
-		})
+		if err := do(tx{t, s}); err != nil {
+			return errors.Join(err, rollback(t))
+		}
+		return t.Commit()
 	})
 }
 

@@ -1,0 +1,103 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+)
+
+var syncs = map[string]sqlite.Sync{"full": sqlite.SyncFull, "normal": sqlite.SyncNormal}
+
+func BenchmarkAppend(b *testing.B) {
+	for name, sync := range syncs {
+		b.Run(name, func(b *testing.B) {
+			s := open(b, tempFile(b), sqlite.Options{Sync: sync})
+			defer s.Close()
+			l, err := s.Create(b.Context(), durable.Run{ID: "r"}, "one", time.Hour)
+			require.NoError(b, err)
+			e := entry(0)
+			e.Data = []byte(strings.Repeat("x", 500))
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Seq++
+				if err := s.Append(b.Context(), l, durable.Update{}, e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkClaim(b *testing.B) {
+	for name, sync := range syncs {
+		b.Run(name, func(b *testing.B) {
+			s := open(b, tempFile(b), sqlite.Options{Sync: sync})
+			defer s.Close()
+			park(b, s, "r", question("c"))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Claim(b.Context(), "r", "two", time.Hour, durable.TakeOver); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMany is of a store with 100,000 parked runs. Their making is measured as
+// well: see the time that the test as a whole takes.
+func BenchmarkMany(b *testing.B) {
+	const many = 100_000
+	path := tempFile(b)
+	s := open(b, path, sqlite.Options{Sync: sqlite.SyncNormal})
+	defer s.Close()
+	fill(b, path, many)
+	for i := range 10 {
+		require.NoError(b, s.Answer(b.Context(), agent.RunID(fmt.Sprint("run", i*1000+1)), answer("c")))
+	}
+	b.Run("list a page", func(b *testing.B) {
+		for b.Loop() {
+			runs, err := s.List(b.Context(), durable.Filter{Status: []agent.Status{agent.StatusParked}, Agent: "a", Before: "run50000"})
+			if err != nil || len(runs) != durable.DefaultLimit {
+				b.Fatal(len(runs), err)
+			}
+		}
+	})
+	b.Run("list several statuses", func(b *testing.B) {
+		for b.Loop() {
+			runs, err := s.List(b.Context(), durable.Filter{Status: []agent.Status{agent.StatusParked, agent.StatusRunning}})
+			if err != nil || len(runs) != durable.DefaultLimit {
+				b.Fatal(len(runs), err)
+			}
+		}
+	})
+	b.Run("due", func(b *testing.B) {
+		for b.Loop() {
+			runs, err := s.Due(b.Context(), 100)
+			if err != nil || len(runs) != 10 {
+				b.Fatal(len(runs), err)
+			}
+		}
+	})
+	b.Run("question by token", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.QuestionByToken(b.Context(), tokenOf(77_777)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("claim", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.Claim(b.Context(), "run77777", "one", time.Hour, durable.TakeFree); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "grapnel")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx, path := context.Background(), filepath.Join(dir, "runs.db")
+
+	// One process writes, and is gone.
+	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		panic(err)
+	}
+	lease, err := store.Create(ctx, durable.Run{ID: "r1", Agent: "helper"}, "process 1", time.Minute)
+	if err != nil {
+		panic(err)
+	}
+	if err := store.Append(ctx, lease, durable.Update{Status: agent.StatusRunning, Steps: 1},
+		durable.Entry{Seq: 1, Kind: "reply", At: time.Now(), Data: []byte("hello")}); err != nil {
+		panic(err)
+	}
+	fmt.Println(store.Close())
+
+	// Another goes on where it was.
+	store, err = sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer store.Close()
+	newer, err := store.Claim(ctx, "r1", "process 2", time.Minute, durable.TakeOver)
+	if err != nil {
+		panic(err)
+	}
+	entries, err := store.Entries(ctx, "r1", 0)
+	fmt.Println(newer.Epoch, string(entries[0].Data), err)
+	fmt.Println(store.Append(ctx, lease, durable.Update{}, durable.Entry{Seq: 2, Kind: "late"}))
+
+	// Output:
+	// <nil>
+	// 2 hello <nil>
+	// run "r1", epoch 1: another process has taken this run: this one must not write to it any more
+}

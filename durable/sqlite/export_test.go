@@ -1,0 +1,4 @@
+package sqlite
+
+// InUse is how many connections of the writer work.
+func (s *Store) InUse() int { return s.writer.Stats().InUse }

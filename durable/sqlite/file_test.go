@@ -1,0 +1,274 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+)
+
+func TestFilesAreTheOwnersAlone(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{})
+	park(t, s, "r")
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(path + suffix)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "%s", info.Name())
+	}
+	require.NoError(t, s.Close())
+	files, err := filepath.Glob(path + "*")
+	require.NoError(t, err)
+	assert.Equal(t, []string{path}, files, "a store that is closed is one file")
+
+	require.NoError(t, os.Chmod(path, 0o640))
+	s = open(t, path, sqlite.Options{})
+	park(t, s, "s")
+	info, err := os.Stat(path + "-wal")
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o640), info.Mode().Perm(), "a mode that somebody chose stays")
+	require.NoError(t, s.Close())
+}
+
+func TestAnyPath(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a b.db", "what?mode=memory", "100%.db", "%41", "a#b", "it's", `"q"`, "ünï.db", "file:x", ":memory:", "a&_fk=0"} {
+		path := filepath.Join(dir, name)
+		s := open(t, path, sqlite.Options{})
+		park(t, s, "r")
+		require.NoError(t, s.Close())
+		s = open(t, path, sqlite.Options{})
+		_, err := s.Run(t.Context(), "r")
+		require.NoError(t, err, name)
+		require.NoError(t, s.Close())
+		info, err := os.Stat(path)
+		require.NoError(t, err, name)
+		assert.NotZero(t, info.Size())
+	}
+	t.Chdir(dir)
+	s := open(t, "relative.db", sqlite.Options{})
+	defer s.Close()
+	_, err := os.Stat(filepath.Join(dir, "relative.db"))
+	require.NoError(t, err)
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	foreign := filepath.Join(dir, "foreign.db")
+	raw(t, foreign, "CREATE TABLE accounts (id)")
+	newer := filepath.Join(dir, "newer.db")
+	require.NoError(t, open(t, newer, sqlite.Options{}).Close())
+	raw(t, newer, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (7, 1) RETURNING ''")
+
+	for name, c := range map[string]struct{ path, says string }{
+		"no folder":         {filepath.Join(dir, "missing", "runs.db"), "there is no folder " + filepath.Join(dir, "missing") + ": make it first"},
+		"a folder":          {dir, "is a directory"},
+		"text":              {write("text", strings.Repeat("this is no database\n", 100)), "the file is no SQLite database: name another one"},
+		"another program's": {foreign, "the file is a database of another program: name another one"},
+		"newer":             {newer, "the file has schema version 7 and this program knows 2: use the newer program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
+			require.ErrorContains(t, err, "sqlite store "+c.path+": opening it: ")
+			require.ErrorContains(t, err, c.says)
+			_, err = sqlite.Rollback(t.Context(), c.path)
+			require.ErrorContains(t, err, "sqlite store "+c.path+": taking the schema one step back: ")
+		})
+	}
+	assert.Equal(t, "delete", raw(t, foreign, "PRAGMA journal_mode"), "a foreign database is left as it was")
+	assert.Equal(t, "0", raw(t, foreign, "PRAGMA application_id"))
+}
+
+func TestOpenWithAContextThatIsOver(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := sqlite.Open(ctx, tempFile(t), sqlite.Options{})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// tmpfs is a small disk of its own.
+func tmpfs(t *testing.T) (dir string, remount func(options string)) {
+	t.Helper()
+	dir = t.TempDir()
+	mount := func(options string) error {
+		return exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).Run()
+	}
+	if err := mount("size=1m"); err != nil {
+		t.Skip("this user cannot mount a disk: run the tests as root")
+	}
+	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", dir).Run()) }) //nolint:noctx // the test's context is over by now
+	return dir, func(options string) { require.NoError(t, mount("remount,"+options)) }
+}
+
+func TestReadOnlyDisk(t *testing.T) {
+	dir, remount := tmpfs(t)
+	path := filepath.Join(dir, "runs.db")
+	s := open(t, path, sqlite.Options{})
+	park(t, s, "r")
+	require.NoError(t, s.Close())
+	remount("ro")
+	_, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	require.ErrorContains(t, err, "sqlite store "+path+": opening it: ")
+	require.ErrorContains(t, err, "read-only file system")
+	remount("rw")
+	require.NoError(t, open(t, path, sqlite.Options{}).Close())
+}
+
+// A file that this user may not write: as root, somebody else looks at it.
+func TestReadOnlyFile(t *testing.T) {
+	dir, err := os.MkdirTemp("", "readonly") //nolint:usetesting // t.TempDir is inside a folder that nobody else may enter
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	path := filepath.Join(dir, "runs.db")
+	require.NoError(t, open(t, path, sqlite.Options{}).Close())
+	require.NoError(t, os.Chmod(path, 0o444))
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	if os.Getuid() == 0 {
+		binary, err := os.ReadFile(os.Args[0])
+		require.NoError(t, err)
+		cmd.Path = filepath.Join(dir, "nobody")
+		require.NoError(t, os.WriteFile(cmd.Path, binary, 0o755))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	cmd.Env = append(os.Environ(), roleVar+"=open", pathVar+"="+path)
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err, "%s", out)
+	assert.Contains(t, string(out), "sqlite store "+path+": opening it: the file must be one that this user may read and write")
+}
+
+func TestDiskFull(t *testing.T) {
+	dir, remount := tmpfs(t)
+	path := filepath.Join(dir, "runs.db")
+	s := open(t, path, sqlite.Options{})
+	l := park(t, s, "r", question("c"))
+	e := entry(1)
+	e.Data = make([]byte, 100<<10)
+	var err error
+	for ; err == nil && e.Seq < 100; e.Seq++ {
+		err = s.Append(t.Context(), l, durable.Update{Status: "running", Steps: int(e.Seq)}, e)
+	}
+	e.Seq--
+	require.ErrorContains(t, err, "sqlite store "+path+": writing to a journal: ")
+	require.ErrorContains(t, err, "the disk is full, nothing was written: free some space and try again")
+
+	r, err := s.Run(t.Context(), "r")
+	require.NoError(t, err, "reading goes on")
+	assert.Equal(t, []int{int(e.Seq) - 1, int(e.Seq) - 1}, []int{int(r.Entries), r.Steps}, "what failed is not there by halves")
+
+	remount("size=4m")
+	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, e), "and so does writing, when there is space")
+	entries, err := s.Entries(t.Context(), "r", 0)
+	require.NoError(t, err)
+	assert.Len(t, entries, int(e.Seq))
+	require.NoError(t, s.Close())
+	assert.Equal(t, "ok", raw(t, path, "PRAGMA integrity_check"))
+}
+
+func TestFileGoneForAWhile(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{})
+	l := park(t, s, "r")
+	require.NoError(t, os.Rename(path, path+".away"))
+	err := s.Append(t.Context(), l, durable.Update{}, entry(1))
+	require.ErrorContains(t, err, "sqlite store "+path+": writing to a journal: the file is gone while it is open: put it back")
+	_, err = s.Run(t.Context(), "r")
+	require.ErrorContains(t, err, "the file is gone")
+
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	err = s.Append(t.Context(), l, durable.Update{}, entry(1))
+	require.ErrorContains(t, err, "the file was replaced while it was open: open the store again")
+
+	require.NoError(t, os.Rename(path+".away", path))
+	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(1)), "it is back")
+	require.NoError(t, s.Close())
+}
+
+// locked keeps the file locked as another process that writes would, until unlock.
+func locked(t *testing.T, path string) (unlock func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+	require.NoError(t, err)
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	return func() {
+		require.NoError(t, tx.Rollback())
+		require.NoError(t, db.Close())
+	}
+}
+
+func TestLockedByAnother(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{Wait: time.Millisecond})
+	l := park(t, s, "r")
+	patient := open(t, path, sqlite.Options{Wait: time.Hour})
+	unlock := locked(t, path)
+
+	err := s.Append(t.Context(), l, durable.Update{}, entry(1))
+	require.ErrorContains(t, err, "another process has kept it locked for 1ms")
+	_, err = s.Run(t.Context(), "r")
+	require.NoError(t, err, "who reads need not wait")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	require.ErrorIs(t, patient.Append(ctx, l, durable.Update{}, entry(1)), context.DeadlineExceeded)
+	assert.Less(t, time.Since(begun), 10*time.Second, "a context is looked at while waiting")
+
+	done := make(chan error)
+	go func() { done <- patient.Append(t.Context(), l, durable.Update{}, entry(1)) }()
+	unlock()
+	require.NoError(t, <-done, "who waits gets its turn")
+	require.NoError(t, s.Close())
+	require.NoError(t, patient.Close())
+}
+
+func TestClose(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{Wait: time.Hour})
+	l := park(t, s, "r")
+	unlock := locked(t, path)
+	wrote, closed := make(chan error), make(chan error)
+	go func() { wrote <- s.Append(t.Context(), l, durable.Update{}, entry(1)) }()
+	for s.InUse() == 0 { // until the write has begun
+		runtime.Gosched()
+	}
+	go func() { closed <- s.Close() }()
+	select {
+	case <-closed:
+		require.Fail(t, "closed while a write was running")
+	case <-time.After(20 * time.Millisecond):
+	}
+	unlock()
+	require.NoError(t, <-wrote)
+	require.NoError(t, <-closed)
+	require.NoError(t, s.Close(), "once more")
+
+	require.ErrorContains(t, s.Append(t.Context(), l, durable.Update{}, entry(2)), "writing to a journal: the store is closed")
+	_, err := s.List(t.Context(), durable.Filter{})
+	require.ErrorContains(t, err, "the store is closed")
+	s = open(t, path, sqlite.Options{})
+	entries, err := s.Entries(t.Context(), "r", 0)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+	require.NoError(t, s.Close())
+}
