@@ -79,6 +79,13 @@ func journal(t testing.TB, s durable.Store, id agent.RunID) []durable.Entry {
 	return all
 }
 
+func run(t testing.TB, s durable.Store, id agent.RunID) durable.Run {
+	t.Helper()
+	r, err := s.Run(t.Context(), id)
+	require.NoError(t, err)
+	return r
+}
+
 func ids(runs []durable.Run) []agent.RunID {
 	return lo.Map(runs, func(r durable.Run, _ int) agent.RunID { return r.ID })
 }
