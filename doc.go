@@ -47,6 +47,9 @@
 // hooks/judge, hooks/audit and hooks/verify; hooks/mock answers in the place of tools.
 // telemetry/otelsetup sends telemetry to where the OTEL_ variables say.
 //
+// policy/bash says what running a line of bash may do, for hooks and policies to
+// judge; it stands on nothing of ours.
+//
 // Beside it stand agent/agenttest and hooks/hookstest, for tests of your own
 // drivers, tools and hooks. The command in cmd/grapnel runs agents without a line
 // of Go, and the programs under examples show it all at work.

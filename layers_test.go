@@ -153,6 +153,9 @@ var layers = map[string]layer{
 
 	"hooks/internal/scrub": {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 
+	// What policies look at.
+	"policy/bash": {Modules: append(values, "mvdan.cc/sh/v3")},
+
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},
 	"cmd/grapnel/internal/agentfile": {Ours: []string{"toolexec"}, Modules: append(values, "go.yaml.in/yaml/v4")},

@@ -1,0 +1,282 @@
+package bash
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// What is looked at, at most. A line beyond is unparseable or opaque, never cut off
+// in silence.
+const (
+	maxLine     = 64 << 10 // bytes of a line
+	maxNesting  = 200      // open brackets at one place
+	maxDepth    = 120      // steps on the way to a command, and constructs around it
+	maxCommands = 2000
+	maxText     = 64 << 10 // bytes of one word
+	maxFuel     = 400_000  // a measure of all work
+)
+
+// Analyse says what running the line may do. It starts nothing and reads nothing,
+// and is safe to call at once from many goroutines.
+func Analyse(line string, o Options) Analysis {
+	w := &walker{line: line, opts: &o, fuel: maxFuel}
+	text, blocked := line, blockedAt(line)
+	if blocked != nil {
+		w.out.Unparseable = &SyntaxError{Pos: w.place(blocked.offset), Text: blocked.text}
+		return w.out
+	}
+	st := &state{home: "~", dirs: []string{"."}, noParams: true}
+	if o.Home != "" {
+		st.home = o.Home
+	}
+	if o.Dir != "" {
+		st.dirs = []string{tidy(o.Dir)}
+	}
+	for name, text := range o.Env {
+		if known(text) {
+			st.set(name, value{text: text, exported: true})
+		}
+	}
+	c := ctx{src: source{text: text, verbatim: true}, st: st}
+	file, err := w.parse(text)
+	if err != nil {
+		w.out.Unparseable = &SyntaxError{Pos: w.place(err.offset), Text: err.text}
+	}
+	if i := strings.IndexByte(text, '\r'); i >= 0 {
+		w.opaque(c, i, -1, OpaqueSyntax, "a carriage return, which bash takes for a letter")
+	}
+	w.stmts(c, file)
+	w.declared(c)
+	return w.out
+}
+
+// walker goes through the line.
+type walker struct {
+	out     Analysis
+	opts    *Options
+	line    string
+	newline []int
+	fuel    int
+	stopped bool
+	decls   []decl
+	called  map[*syntax.FuncDecl]bool
+	running map[*syntax.FuncDecl]int
+}
+
+type decl struct {
+	body *syntax.FuncDecl
+	c    ctx
+}
+
+// source is a text under analysis, and where in the line it lies.
+type source struct {
+	text     string
+	at       int  // where its first byte is
+	verbatim bool // the text is a part of the line; else all of it is at one place
+}
+
+func (s source) offset(p syntax.Pos) int {
+	if s.verbatim && p.IsValid() {
+		return s.at + int(p.Offset()) //nolint:gosec // a line is short
+	}
+	return s.at
+}
+
+// slice is the text between two positions, as written.
+func (s source) slice(from, to syntax.Pos) string {
+	a, b := int(from.Offset()), int(to.Offset()) //nolint:gosec // a line is short
+	if a > b || b > len(s.text) {
+		return ""
+	}
+	return s.text[a:b]
+}
+
+// ctx is where a statement stands.
+type ctx struct {
+	src   source
+	st    *state
+	via   *step
+	in    input
+	out   *output // who reads what is written; nil is nobody who matters
+	depth int
+}
+
+// input is what a command reads when it reads its standard input.
+type input struct {
+	kind inputKind
+	text string
+}
+
+type inputKind uint8
+
+const (
+	inherited inputKind = iota // what the line as a whole reads
+	piped                      // text, known or not
+	fromFile                   // text is the path
+)
+
+// output collects what is written to a pipe or substitution.
+type output struct{ text string }
+
+func (o *output) add(text string) {
+	if o != nil && len(o.text) < maxText {
+		o.text += text
+	}
+}
+
+// lose says that something not known was written.
+func (o *output) lose() {
+	if o != nil && !strings.HasSuffix(o.text, unknown) {
+		o.text += unknown
+	}
+}
+
+// step is a Step and those before it.
+type step struct {
+	kind   StepKind
+	name   string
+	at     int
+	parent *step
+	all    []Step
+}
+
+func (c ctx) by(kind StepKind, name string, at int) ctx {
+	c.via = &step{kind: kind, name: name, at: at, parent: c.via}
+	c.depth++
+	return c
+}
+
+// steps is the way to a command; the commands at one place share it.
+func (w *walker) steps(s *step) []Step {
+	if s == nil {
+		return nil
+	}
+	if s.all == nil {
+		s.all = append(slices.Clip(w.steps(s.parent)), Step{Kind: s.kind, Name: s.name, Pos: w.place(s.at)})
+	}
+	return s.all
+}
+
+// place is the position of an offset in the line.
+func (w *walker) place(offset int) Pos {
+	if w.newline == nil {
+		w.newline = []int{}
+		for i := range len(w.line) {
+			if w.line[i] == '\n' {
+				w.newline = append(w.newline, i)
+			}
+		}
+	}
+	n, _ := slices.BinarySearch(w.newline, offset)
+	start := 0
+	if n > 0 {
+		start = w.newline[n-1] + 1
+	}
+	return Pos{Offset: offset, Line: n + 1, Column: offset - start + 1}
+}
+
+// spend takes from what may be done at all, and reports whether there was enough.
+func (w *walker) spend(n int) bool {
+	w.fuel -= n
+	if w.fuel < 0 && !w.stopped {
+		w.stopped = true
+		w.out.Opaque = append(w.out.Opaque, Opaque{Reason: OpaqueLimit, Detail: "more than is looked at", Command: -1, Pos: w.place(0)})
+	}
+	return !w.stopped
+}
+
+func (w *walker) opaque(_ ctx, at, command int, reason Reason, detail string) {
+	if !w.spend(1) {
+		return
+	}
+	o := Opaque{Reason: reason, Detail: detail, Command: command, Pos: w.place(at)}
+	if n := len(w.out.Opaque); n > 0 && w.out.Opaque[n-1] == o {
+		return
+	}
+	w.out.Opaque = append(w.out.Opaque, o)
+}
+
+type textError struct {
+	offset int
+	text   string
+}
+
+// blockedAt says why a text is not even parsed.
+func blockedAt(text string) *textError {
+	if len(text) > maxLine {
+		return &textError{maxLine, "longer than " + itoa(maxLine) + " bytes"}
+	}
+	open := 0
+	for i := range len(text) {
+		switch text[i] {
+		case 0:
+			return &textError{i, "a byte of value 0"}
+		case '(', '{', '[':
+			if open++; open > maxNesting {
+				return &textError{i, "more than " + itoa(maxNesting) + " open brackets"}
+			}
+		case ')', '}', ']':
+			open = max(open-1, 0)
+		}
+	}
+	return nil
+}
+
+type parser struct {
+	*syntax.Parser
+	text strings.Reader
+}
+
+var parsers = sync.Pool{New: func() any { return &parser{Parser: syntax.NewParser(syntax.Variant(syntax.LangBash))} }}
+
+// parse is the statements of a text. With an error, they are those before it.
+func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
+	if blocked := blockedAt(text); blocked != nil {
+		return nil, blocked
+	}
+	p, _ := parsers.Get().(*parser)
+	defer parsers.Put(p)
+	p.text.Reset(text)
+	file, err := p.Parse(&p.text, "")
+	if err == nil {
+		return file.Stmts, nil
+	}
+	var before []*syntax.Stmt
+	p.text.Reset(text)
+	for s, err := range p.StmtsSeq(&p.text) {
+		if err != nil {
+			break
+		}
+		before = append(before, s)
+	}
+	var e syntax.ParseError
+	if errors.As(err, &e) {
+		return before, &textError{int(e.Pos.Offset()), e.Text} //nolint:gosec // a line is short
+	}
+	var l syntax.LangError
+	if errors.As(err, &l) {
+		return before, &textError{int(l.Pos.Offset()), l.Error()} //nolint:gosec // a line is short
+	}
+	return before, &textError{0, err.Error()}
+}
+
+// document is a text as bash expands a here-document: what $(…) in it runs.
+func (w *walker) document(c ctx, text string, at int) {
+	if !strings.ContainsAny(text, "$`") || blockedAt(text) != nil || !w.spend(len(text)/16+1) {
+		return
+	}
+	p, _ := parsers.Get().(*parser)
+	defer parsers.Put(p)
+	p.text.Reset(text)
+	word, err := p.Document(&p.text)
+	if err != nil || word == nil {
+		w.opaque(c, at, -1, OpaqueSyntax, "text that is expanded when it is used does not parse")
+		return
+	}
+	c.src = source{text: text, at: at}
+	w.value(c, word, true)
+}

@@ -1,0 +1,234 @@
+package bash
+
+import (
+	"strings"
+)
+
+// awk reads its program: system(), pipes and files in it are looked for.
+func awk(w *walker, c ctx, k call, _ given) {
+	g := getopt(k.args(), "+F:v:f^E^i^l^e:W:bcCd?D?ghI?kL?MnNo?OpPrsStV",
+		"field-separator: assign: file^ exec^ include^ load^ source: characters-as-bytes traditional copyright dump-variables? debug? gen-pot help trace csv lint? bignum use-lc-numeric non-decimal-data pretty-print? optimize no-optimize profile? posix re-interval sandbox lint-old version")
+	c = w.options(c, k, g)
+	ops := g.operands
+	var programs []Word
+	for _, o := range g.options {
+		if o.name == "e" || o.name == "source" {
+			programs = append(programs, o.value)
+		}
+	}
+	if len(programs) == 0 && !g.has("f", "file", "E", "exec") && len(ops) > 0 {
+		programs, ops = ops[:1], ops[1:]
+	}
+	for _, p := range programs {
+		w.awkProgram(c, k, p)
+	}
+	for _, o := range ops {
+		if name, _, found := strings.Cut(o.Text, "="); !found || strings.ContainsAny(name, "/.") {
+			w.file(c, o, Reads, k.index)
+		}
+	}
+}
+
+func (w *walker) awkProgram(c ctx, k call, program Word) {
+	text := program.loose()
+	w.out.Commands[k.index].Code, w.out.Commands[k.index].Language = strings.ReplaceAll(text, unknown, "…"), "awk"
+	if !known(text) {
+		w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "a program of awk that is not known")
+	}
+	tokens, ok := awkTokens(strings.ReplaceAll(text, unknown, " 0 "))
+	if !ok {
+		w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "a program of awk that is not understood")
+		return
+	}
+	printing, depth := false, 0
+	for i, t := range tokens {
+		next, before := awkToken{}, awkToken{}
+		if i+1 < len(tokens) {
+			next = tokens[i+1]
+		}
+		if i > 0 {
+			before = tokens[i-1]
+		}
+		switch {
+		case t.kind == awkName && (t.text == "print" || t.text == "printf"):
+			printing, depth = true, 0
+		case t.kind == awkName && t.text == "system":
+			arg := awkToken{}
+			if i+3 < len(tokens) && next.text == "(" && tokens[i+3].text == ")" {
+				arg = tokens[i+2]
+			}
+			w.awkCommand(c, k, program, arg)
+		case t.kind == awkName && t.text == "getline" && next.text == "<" && i+2 < len(tokens) && tokens[i+2].kind == awkString:
+			w.file(c, literalWord(tokens[i+2].text, program.Pos), Reads, k.index)
+		case t.kind == awkSign && (t.text == "@"):
+			w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk loads or calls what a text names")
+		case t.kind == awkSign && (t.text == "|" || t.text == "|&"):
+			command := next
+			if next.kind == awkName && next.text == "getline" {
+				command = before
+				if i > 1 && tokens[i-2].kind != awkSign {
+					command = awkToken{} // joined of several parts
+				}
+			} else if i+2 < len(tokens) && !awkEnds(tokens[i+2]) {
+				command = awkToken{}
+			}
+			w.awkCommand(c, k, program, command)
+		case t.text == "(" && t.kind == awkSign:
+			depth++
+		case t.text == ")" && t.kind == awkSign:
+			depth--
+		case t.kind == awkSign && (t.text == ";" || t.text == "}" || t.text == "\n"):
+			printing = false
+		case t.kind == awkSign && (t.text == ">" || t.text == ">>") && printing && depth <= 0:
+			if next.kind == awkString && (i+2 >= len(tokens) || awkEnds(tokens[i+2])) {
+				w.file(c, literalWord(next.text, program.Pos), Writes, k.index)
+			} else {
+				w.file(c, makeWord(unknown, false, false, "", program.Pos), Writes, k.index)
+			}
+		}
+	}
+}
+
+func awkEnds(t awkToken) bool {
+	return t.kind == awkSign && (t.text == ";" || t.text == "}" || t.text == "\n" || t.text == ")")
+}
+
+func (w *walker) awkCommand(c ctx, k call, program Word, t awkToken) {
+	if t.kind != awkString {
+		w.opaque(c, program.Pos.Offset, k.index, OpaqueText, "awk runs text that is not known")
+		return
+	}
+	w.shellText(c, k, "awk", literalWord(t.text, program.Pos), nil)
+}
+
+type awkKind uint8
+
+const (
+	awkSign awkKind = iota
+	awkName
+	awkNumber
+	awkString
+	awkRegexp
+)
+
+type awkToken struct {
+	kind awkKind
+	text string
+}
+
+// awkTokens splits a program. It is false for what does not look like one.
+func awkTokens(text string) ([]awkToken, bool) {
+	var tokens []awkToken
+	for i := 0; i < len(text); {
+		b := text[i]
+		switch {
+		case b == ' ' || b == '\t' || b == '\r':
+			i++
+		case b == '\\' && i+1 < len(text) && text[i+1] == '\n':
+			i += 2
+		case b == '#':
+			for i < len(text) && text[i] != '\n' {
+				i++
+			}
+		case b == '"':
+			end := closing(text, i+1, '"')
+			if end < 0 {
+				return nil, false
+			}
+			content, _ := escapes(strings.ReplaceAll(text[i+1:end], `\/`, "/"), false)
+			tokens = append(tokens, awkToken{awkString, content})
+			i = end + 1
+		case b == '/' && regexpAllowed(tokens):
+			end := closingRegexp(text, i+1)
+			if end < 0 {
+				return nil, false
+			}
+			tokens = append(tokens, awkToken{awkRegexp, text[i+1 : end]})
+			i = end + 1
+		case isAlnum(rune(b)) || b == '_' || b == '.':
+			end := i
+			for end < len(text) && (isAlnum(rune(text[end])) || text[end] == '_' || text[end] == '.') {
+				end++
+			}
+			kind := awkName
+			if b >= '0' && b <= '9' || b == '.' {
+				kind = awkNumber
+			}
+			tokens = append(tokens, awkToken{kind, text[i:end]})
+			i = end
+		default:
+			n := 1
+			if i+1 < len(text) {
+				switch text[i : i+2] {
+				case "||", "&&", "|&", ">>", ">=", "<=", "==", "!=", "++", "--", "+=", "-=", "*=", "%=", "^=", "**", "!~":
+					n = 2
+				}
+			}
+			tokens = append(tokens, awkToken{awkSign, text[i : i+n]})
+			i += n
+		}
+	}
+	return tokens, true
+}
+
+func closing(text string, i int, quote byte) int {
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '\n':
+			return -1
+		case quote:
+			return i
+		}
+	}
+	return -1
+}
+
+func closingRegexp(text string, i int) int {
+	bracket := false
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '\n':
+			return -1
+		case '[':
+			if !bracket {
+				bracket = true
+				if i+1 < len(text) && text[i+1] == '^' {
+					i++
+				}
+				if i+1 < len(text) && text[i+1] == ']' {
+					i++
+				}
+			}
+		case ']':
+			bracket = false
+		case '/':
+			if bracket {
+				return -1 // the awks do not agree
+			}
+			return i
+		}
+	}
+	return -1
+}
+
+// regexpAllowed reports that a slash begins a regular expression, and does not divide.
+func regexpAllowed(tokens []awkToken) bool {
+	if len(tokens) == 0 {
+		return true
+	}
+	last := tokens[len(tokens)-1]
+	switch last.kind {
+	case awkSign:
+		return last.text != ")" && last.text != "]" && last.text != "$" && last.text != "++" && last.text != "--"
+	case awkName:
+		switch last.text {
+		case "print", "printf", "return", "in", "case", "else", "do", "and", "or":
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,737 @@
+package bash
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// isBuiltin reports whether bash runs the name itself.
+func isBuiltin(name string) bool {
+	switch name {
+	case ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen", "complete", "compopt",
+		"continue", "declare", "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export", "false", "fc", "fg",
+		"getopts", "hash", "help", "history", "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd",
+		"pwd", "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test", "times",
+		"trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait":
+		return true
+	}
+	return false
+}
+
+// builtinOf is what a builtin does that matters here: run, change or write something.
+// The rest do nothing of the kind.
+func builtinOf(name string) func(w *walker, c ctx, k call) {
+	switch name {
+	case "eval":
+		return evalBuiltin
+	case "source", ".":
+		return sourceBuiltin
+	case "command", "builtin":
+		return command
+	case "exec":
+		return execBuiltin
+	case "trap":
+		return trap
+	case "alias":
+		return aliasBuiltin
+	case "unalias":
+		return unalias
+	case "cd", "pushd":
+		return cd
+	case "popd":
+		return popd
+	case "echo":
+		return echo
+	case "printf":
+		return printf
+	case "export", "declare", "typeset", "local", "readonly":
+		return declare
+	case "read", "wait":
+		return read
+	case "mapfile", "readarray":
+		return mapfile
+	case "unset":
+		return unset
+	case "set":
+		return setBuiltin
+	case "shift":
+		return shift
+	case "getopts":
+		return getoptsBuiltin
+	case "let":
+		return let
+	case "test", "[":
+		return testBuiltin
+	case "hash":
+		return hash
+	case "enable":
+		return enable
+	case "shopt":
+		return shopt
+	case "bind", "complete", "compgen":
+		return runsText
+	case "jobs":
+		return jobs
+	case "fc":
+		return fc
+	case "history":
+		return history
+	case "pwd":
+		return pwd
+	case "type", "help", "times", "dirs", "umask", "ulimit", "caller":
+		return writesSomething
+	}
+	return nil
+}
+
+func writesSomething(_ *walker, c ctx, _ call) { c.out.lose() }
+
+func evalBuiltin(w *walker, c ctx, k call) {
+	args := k.args()
+	if len(args) > 0 && args[0].Is("--") {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	text := joined(args)
+	e := c.by(Eval, "eval", k.at)
+	if !known(text) {
+		w.opaque(c, k.at, k.index, OpaqueText, "eval of text that is not known")
+		e.st = c.st.fork()
+		w.text(e, text, args[0].Pos.Offset)
+		c.st.forget()
+		return
+	}
+	w.text(e, text, args[0].Pos.Offset)
+}
+
+func sourceBuiltin(w *walker, c ctx, k call) {
+	args := k.args()
+	if len(args) > 0 && args[0].Is("--") {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	w.file(c, args[0], Runs, k.index)
+	w.opaque(c, k.at, k.index, OpaqueFile, "a file is read as commands: "+args[0].String())
+	c.out.lose()
+	c.st.forget()
+}
+
+// command is command and builtin, which start what follows without its function.
+func command(w *walker, c ctx, k call) {
+	args := k.args()
+	for i, a := range args {
+		switch {
+		case a.Kind != Literal:
+			w.run(c.by(Wrapper, k.name, k.at), call{words: args[i:], at: a.Pos.Offset, noFunc: true})
+			return
+		case a.Text == "--":
+		case k.name == "command" && len(a.Text) > 1 && a.Text[0] == '-':
+			if strings.Trim(a.Text[1:], "pvV") != "" {
+				return // an error
+			}
+			if strings.ContainsAny(a.Text, "vV") {
+				c.out.lose()
+				return
+			}
+		default:
+			w.run(c.by(Wrapper, k.name, k.at), call{words: args[i:], at: a.Pos.Offset, noFunc: true})
+			return
+		}
+	}
+}
+
+func execBuiltin(w *walker, c ctx, k call) {
+	g := getopt(k.args(), "+cla:", "")
+	if len(g.operands) == 0 {
+		return
+	}
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of exec begins is not sure")
+	}
+	w.run(c.by(Wrapper, "exec", k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
+}
+
+func trap(w *walker, c ctx, k call) {
+	args := k.args()
+	for len(args) > 0 && args[0].Kind == Literal && len(args[0].Text) > 1 && args[0].Text[0] == '-' {
+		if args[0].Text != "--" {
+			c.out.lose()
+			return // -l, -p
+		}
+		args = args[1:]
+	}
+	if len(args) < 2 || args[0].Is("-") || args[0].Is("") {
+		return
+	}
+	e := c.by(Eval, "trap", k.at)
+	e.st = c.st.fork()
+	e.st.forget()
+	e.out = nil
+	text := args[0].loose()
+	if !known(text) {
+		w.opaque(c, k.at, k.index, OpaqueText, "trap runs text that is not known")
+	}
+	w.text(e, text, args[0].Pos.Offset)
+}
+
+func aliasBuiltin(w *walker, c ctx, k call) {
+	for _, a := range k.args() {
+		name, _, found := strings.Cut(a.Text, "=")
+		if !found {
+			if a.Kind != Literal {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an alias for text that is not known")
+			}
+			c.out.lose()
+			continue
+		}
+		text := a.cut(len(name) + 1).loose()
+		e := c.by(Alias, name, a.Pos.Offset)
+		e.st = c.st.fork()
+		e.st.forget()
+		e.out = nil
+		if !known(text) {
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an alias for text that is not known")
+		}
+		w.text(e, text, a.Pos.Offset)
+		c.st.own()
+		if c.st.aliases == nil {
+			c.st.aliases = map[string]string{}
+		}
+		c.st.aliases[name] = text
+	}
+}
+
+func unalias(_ *walker, c ctx, k call) {
+	c.st.own()
+	for _, a := range k.args() {
+		if _, found := c.st.aliases[a.Text]; found {
+			c.st.aliases[a.Text] = unknown // it may come too late for this line
+		}
+	}
+}
+
+func cd(w *walker, c ctx, k call) {
+	c.out.lose()
+	var target *Word
+	for i, a := range k.args() {
+		if a.Kind == Literal && len(a.Text) > 1 && (a.Text[0] == '-' || a.Text[0] == '+') && a.Text != "--" {
+			if k.name == "pushd" {
+				target = nil
+				c.st.enter(makeWord(unknown, false, true, "", k.words[0].Pos))
+				return
+			}
+			continue
+		}
+		if a.Is("--") {
+			continue
+		}
+		target = &k.args()[i]
+		break
+	}
+	switch {
+	case target != nil:
+		c.st.enter(*target)
+		if target.Text == "-" {
+			c.out.lose()
+		}
+	case k.name == "cd":
+		c.st.enter(makeWord(c.st.lookup("HOME").text, false, false, "", k.words[0].Pos))
+	default:
+		c.st.enter(makeWord(unknown, false, true, "", k.words[0].Pos))
+	}
+}
+
+func popd(_ *walker, c ctx, k call) {
+	c.out.lose()
+	c.st.enter(makeWord(unknown, false, true, "", k.words[0].Pos))
+}
+
+func pwd(_ *walker, c ctx, _ call) {
+	if text := c.st.lookup("PWD").text; known(text) && c.out != nil {
+		c.out.add(text + "\n")
+		return
+	}
+	c.out.lose()
+}
+
+func echo(_ *walker, c ctx, k call) {
+	if c.out == nil {
+		return
+	}
+	newline, escaped := true, false
+	args := k.args()
+	for len(args) > 0 && args[0].Kind == Literal && len(args[0].Text) > 1 && args[0].Text[0] == '-' &&
+		strings.Trim(args[0].Text[1:], "neE") == "" {
+		for _, letter := range args[0].Text[1:] {
+			switch letter {
+			case 'n':
+				newline = false
+			case 'e':
+				escaped = true
+			case 'E':
+				escaped = false
+			}
+		}
+		if c.st.posix {
+			c.out.lose() // printed by some
+		}
+		args = args[1:]
+	}
+	if len(args) > 0 && args[0].Kind != Literal && strings.HasPrefix(args[0].Text+"-", "-") {
+		c.out.lose() // it may be an option
+	}
+	text := joined(args)
+	if c.st.posix && strings.ContainsRune(text, '\\') {
+		c.out.lose()
+		return
+	}
+	if escaped {
+		var ended bool
+		if text, ended = escapes(text, true); ended {
+			newline = false
+		}
+	}
+	if newline {
+		text += "\n"
+	}
+	c.out.add(text)
+}
+
+func printf(w *walker, c ctx, k call) {
+	args := k.args()
+	if len(args) > 1 && strings.HasPrefix(args[0].Text, "-v") {
+		name := args[0].cut(min(2, len(args[0].raw)))
+		rest := args[1:]
+		if args[0].Is("-v") {
+			name, rest = args[1], args[2:]
+		}
+		out := &output{}
+		e := c
+		e.out = out
+		formatted(e, rest)
+		switch {
+		case name.Kind == Literal && syntax.ValidName(name.Text):
+			c.st.set(name.Text, value{text: out.text})
+			w.environment(c, name.Text, out.text, k.at, k.index)
+		case name.Kind == Literal:
+			w.computed(c, name.Text, name.Pos.Offset)
+			base, _, _ := strings.Cut(name.Text, "[")
+			c.st.set(base, value{text: unknown})
+		default:
+			w.opaque(c, k.at, k.index, OpaqueText, "the name of the variable that printf sets is not known")
+			c.st.forget()
+		}
+		return
+	}
+	if c.out != nil {
+		formatted(c, args)
+	}
+}
+
+// formatted is what printf prints, where its format is simple.
+func formatted(c ctx, args []Word) {
+	if len(args) > 0 && args[0].Is("--") {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	format, values := args[0].loose(), args[1:]
+	if !known(format) || args[0].Kind != Literal || hasFunc(values, func(w Word) bool { return w.Many }) {
+		c.out.lose()
+		return
+	}
+	for round := 0; round == 0 || len(values) > 0; round++ {
+		before := len(values)
+		for rest := format; rest != ""; {
+			plainText, verb, found := strings.Cut(rest, "%")
+			text, _ := escapes(plainText, false)
+			c.out.add(text)
+			if !found {
+				break
+			}
+			if verb == "" {
+				c.out.lose()
+				return
+			}
+			if verb[0] == '%' {
+				c.out.add("%")
+				rest = verb[1:]
+				continue
+			}
+			arg := ""
+			if len(values) > 0 {
+				arg, values = values[0].loose(), values[1:]
+			}
+			switch verb[0] {
+			case 's':
+			case 'd':
+				if n, err := strconv.Atoi(arg); err != nil || strconv.Itoa(n) != arg {
+					arg = unknown
+				}
+			case 'b':
+				arg, _ = escapes(arg, true)
+			default:
+				c.out.lose()
+				return
+			}
+			c.out.add(arg)
+			rest = verb[1:]
+		}
+		if len(values) == before || round > maxWords {
+			break
+		}
+	}
+}
+
+// declClause is declare, export, local and readonly, which the parser reads itself.
+func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
+	at := c.src.offset(x.Pos())
+	name := x.Variant.Value
+	words := []Word{makeWord(name, false, false, name, w.place(at))}
+	k := call{name: name, at: at, redirs: redirs}
+	var plainArgs []*syntax.Assign
+	for _, a := range x.Args {
+		switch {
+		case a.Naked && a.Name == nil:
+			words = w.appendWords(c, words, a.Value)
+		case a.Naked:
+			words = append(words, makeWord(a.Name.Value, false, false, a.Name.Value, w.place(c.src.offset(a.Pos()))))
+		default:
+			plainArgs = append(plainArgs, a)
+		}
+	}
+	k.words = words
+	odd, exported := declared(words[1:], name)
+	for _, a := range plainArgs {
+		w.localName(c, name, a.Name.Value)
+		w.assign(c, a, exported)
+		raw := "=…"
+		if v := c.st.lookup(a.Name.Value); !v.array && a.Array == nil {
+			raw = "=" + v.text
+		}
+		k.words = append(k.words, makeWord(a.Name.Value+raw, false, false, c.src.slice(a.Pos(), a.End()), w.place(c.src.offset(a.Pos()))))
+		if odd {
+			c.st.set(a.Name.Value, value{odd: true})
+		}
+	}
+	if f, found := c.st.funcs[name]; found {
+		w.callFunction(c, call{words: k.words, at: at, index: len(w.out.Commands)}, f)
+	}
+	k.index = len(w.out.Commands)
+	w.out.Commands = append(w.out.Commands, Command{
+		Name: name, Kind: Builtin, Words: k.words, Args: k.words[1:], Redirects: redirs, Dirs: c.st.dirs, Via: w.steps(c.via), Pos: w.place(at),
+	})
+	naked := k
+	naked.words = words
+	declare(w, c, naked)
+}
+
+// declared reads the options of declare: whether variables become such that assigning
+// does not simply set them, and whether they are exported.
+func declared(args []Word, name string) (odd, exported bool) {
+	exported, odd = name == "export", name == "readonly"
+	for _, a := range args {
+		if len(a.Text) < 2 || a.Text[0] != '-' && a.Text[0] != '+' {
+			odd = odd || a.Many
+			continue
+		}
+		odd = odd || a.Kind != Literal || strings.ContainsAny(a.Text[1:], "niluctraA")
+		exported = exported || strings.Contains(a.Text, "x")
+	}
+	return odd, exported
+}
+
+func (w *walker) localName(c ctx, builtin, name string) {
+	if c.st.locals == nil || builtin == "export" || builtin == "readonly" {
+		return
+	}
+	if _, found := c.st.locals[name]; !found {
+		c.st.locals[name] = c.st.lookup(name)
+	}
+}
+
+// declare is the same for words: command export a=b, declare "$x".
+func declare(w *walker, c ctx, k call) {
+	odd, exported := declared(k.args(), k.name)
+	functions := false
+	for _, a := range k.args() {
+		if a.Kind == Literal && len(a.Text) > 1 && (a.Text[0] == '-' || a.Text[0] == '+') {
+			functions = functions || strings.ContainsAny(a.Text, "fF")
+			if strings.ContainsRune(a.Text, 'p') {
+				c.out.lose()
+			}
+			continue
+		}
+		name, _, assigned := strings.Cut(a.Text, "=")
+		if !assigned && a.Kind != Literal {
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "the name of a variable that is set is not known")
+			c.st.forget()
+			continue
+		}
+		w.computed(c, name, a.Pos.Offset)
+		name, _, indexed := strings.Cut(strings.TrimSuffix(name, "+"), "[")
+		if functions || !syntax.ValidName(name) {
+			continue
+		}
+		w.localName(c, k.name, name)
+		v := c.st.lookup(name)
+		if assigned {
+			v = value{text: a.cut(strings.IndexByte(a.Text, '=') + 1).loose()}
+			if indexed || strings.Contains(a.Text[:strings.IndexByte(a.Text, '=')], "+") || strings.HasPrefix(v.text, "(") {
+				v.text = unknown
+			}
+			w.environment(c, name, v.text, a.Pos.Offset, k.index)
+		} else if c.st.locals != nil && (k.name == "local" || k.name == "declare" || k.name == "typeset") {
+			v = value{}
+		}
+		v.odd, v.exported = odd, exported
+		c.st.set(name, v)
+	}
+	if len(k.args()) == 0 {
+		c.out.lose()
+	}
+}
+
+// read sets the variables that it names to what is not known; so does wait -p.
+func read(w *walker, c ctx, k call) {
+	g := getopt(k.args(), "ersa:d:i:n:N:p:t:u:f", "")
+	names := g.operands
+	for _, o := range g.options {
+		if o.name == "a" || k.name == "wait" && o.name == "p" {
+			names = append(names, o.value)
+		}
+	}
+	if k.name == "wait" {
+		names = names[len(g.operands):]
+	}
+	c.st.set("REPLY", value{text: unknown})
+	w.setUnknown(c, k, names)
+}
+
+func (w *walker) setUnknown(c ctx, k call, names []Word) {
+	for _, n := range names {
+		if n.Kind != Literal {
+			w.opaque(c, n.Pos.Offset, k.index, OpaqueText, "the name of a variable that is set is not known")
+			c.st.forget()
+			continue
+		}
+		w.computed(c, n.Text, n.Pos.Offset)
+		name, _, _ := strings.Cut(n.Text, "[")
+		if syntax.ValidName(name) {
+			w.environment(c, name, unknown, n.Pos.Offset, k.index)
+			w.blurName(c, name)
+		}
+	}
+}
+
+func mapfile(w *walker, c ctx, k call) {
+	g := getopt(k.args(), "td:n:O:s:u:C!c:", "")
+	if o, found := g.last("C"); found {
+		e := c.by(Eval, k.name, k.at)
+		if !known(o.value.loose()) {
+			w.opaque(c, k.at, k.index, OpaqueText, "mapfile -C runs text that is not known")
+		}
+		w.text(e, o.value.loose()+" "+unknown, o.value.Pos.Offset)
+		w.opaque(c, k.at, k.index, OpaqueText, "mapfile -C runs text with words that are not known")
+	}
+	if len(g.operands) == 0 {
+		c.st.set("MAPFILE", value{text: unknown})
+	}
+	w.setUnknown(c, k, g.operands)
+}
+
+func unset(w *walker, c ctx, k call) {
+	functions := false
+	for _, a := range k.args() {
+		switch {
+		case a.Kind == Literal && len(a.Text) > 1 && a.Text[0] == '-':
+			functions = functions || strings.ContainsRune(a.Text, 'f')
+		case a.Kind != Literal:
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "what is unset is not known")
+			c.st.forget()
+		default:
+			w.computed(c, a.Text, a.Pos.Offset)
+			if f, found := c.st.funcs[a.Text]; found {
+				c.st.own()
+				f.maybe = true
+				c.st.funcs[a.Text] = f
+			}
+			name, _, indexed := strings.Cut(a.Text, "[")
+			if functions || !syntax.ValidName(name) {
+				continue
+			}
+			v := value{odd: c.st.lookup(name).odd}
+			if indexed || v.odd || c.st.locals != nil {
+				v.text = unknown
+			}
+			c.st.set(name, v)
+			if name == "IFS" {
+				c.st.noFields = true
+			}
+		}
+	}
+}
+
+func setBuiltin(w *walker, c ctx, k call) {
+	args := k.args()
+	if len(args) == 0 {
+		c.out.lose()
+	}
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a.Is("--"), a.Is("-"):
+			if a.Text == "--" || i+1 < len(args) {
+				c.st.params, c.st.noParams = args[i+1:], false
+			}
+			return
+		case len(a.Text) > 1 && (a.Text[0] == '-' || a.Text[0] == '+') && a.Kind == Literal:
+			if strings.HasSuffix(a.Text, "o") && i+1 < len(args) {
+				i++
+				if args[i].Is("posix") || args[i].Kind != Literal {
+					c.st.posix = true
+				}
+			}
+			if strings.ContainsAny(a.Text[1:], "akB") {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "set "+a.Text+" changes how words are read")
+			}
+		default:
+			if a.Kind != Literal && strings.HasPrefix(a.Text+"-", "-") {
+				c.st.noParams = true
+				return
+			}
+			c.st.params, c.st.noParams = args[i:], false
+			return
+		}
+	}
+}
+
+func shift(_ *walker, c ctx, k call) {
+	n := 1
+	if args := k.args(); len(args) > 0 {
+		var err error
+		if n, err = strconv.Atoi(args[0].Text); err != nil || args[0].Kind != Literal {
+			c.st.noParams = true
+			return
+		}
+	}
+	if c.st.noParams || n < 0 || hasFunc(c.st.params, func(w Word) bool { return w.Many }) {
+		c.st.noParams = true
+		return
+	}
+	if n <= len(c.st.params) {
+		c.st.params = c.st.params[n:]
+	}
+}
+
+func getoptsBuiltin(w *walker, c ctx, k call) {
+	if args := k.args(); len(args) > 1 {
+		w.setUnknown(c, k, args[1:2])
+	}
+}
+
+func let(w *walker, c ctx, k call) {
+	for _, a := range k.args() {
+		w.computed(c, a.loose(), a.Pos.Offset)
+		name := a.Text[:max(strings.IndexFunc(a.Text, func(r rune) bool { return r != '_' && !isAlnum(r) }), 0)]
+		switch {
+		case syntax.ValidName(name):
+			w.blurName(c, name)
+		case a.Kind != Literal:
+			c.st.forget()
+		}
+		for _, part := range strings.FieldsFunc(a.Text, func(r rune) bool { return r != '_' && !isAlnum(r) }) {
+			if syntax.ValidName(part) {
+				w.blurName(c, part)
+			}
+		}
+	}
+}
+
+func isAlnum(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+}
+
+// testBuiltin: test -v and the comparisons of numbers expand an index.
+func testBuiltin(w *walker, c ctx, k call) {
+	for i, a := range k.args() {
+		if i > 0 && k.words[i].Is("-v") || i > 0 && k.words[i].Is("-R") {
+			w.computed(c, a.loose(), a.Pos.Offset)
+		}
+	}
+}
+
+func hash(w *walker, c ctx, k call) {
+	for _, a := range k.args() {
+		if strings.HasPrefix(a.Text, "-") && strings.ContainsRune(a.Text, 'p') || a.Kind != Literal {
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "hash -p gives a name to another program")
+			return
+		}
+	}
+}
+
+func enable(w *walker, c ctx, k call) {
+	if len(k.args()) > 0 {
+		w.opaque(c, k.at, k.index, OpaqueEnvironment, "enable changes what builtins there are")
+	}
+}
+
+func shopt(w *walker, c ctx, k call) {
+	for _, a := range k.args() {
+		switch {
+		case a.Is("lastpipe"):
+			c.st.lastPipe = true
+		case a.Is("expand_aliases"), a.Is("extglob"), a.Is("nullglob"), a.Is("dotglob"), a.Is("globstar"), a.Is("nocaseglob"),
+			a.Is("nocasematch"), a.Is("failglob"), a.Is("inherit_errexit"), a.Is("checkwinsize"), a.Is("histappend"), a.Is("cmdhist"):
+		case a.Kind == Literal && strings.HasPrefix(a.Text, "-"):
+		default:
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "shopt "+a.String()+" may change how the line is read")
+		}
+	}
+	c.out.lose()
+}
+
+// runsText is what bind -x, complete -C and compgen -C, -W do.
+func runsText(w *walker, c ctx, k call) {
+	c.out.lose()
+	for _, a := range k.args() {
+		if a.Kind != Literal {
+			w.opaque(c, k.at, k.index, OpaqueText, k.name+" may run text that is not known")
+			return
+		}
+		if strings.HasPrefix(a.Text, "-") && strings.ContainsAny(a.Text, "xCWfF") || k.name == "bind" {
+			w.opaque(c, k.at, k.index, OpaqueText, k.name+" may run text when it is used")
+			return
+		}
+	}
+}
+
+func jobs(w *walker, c ctx, k call) {
+	c.out.lose()
+	if args := k.args(); len(args) > 1 && strings.HasPrefix(args[0].Text, "-") && strings.ContainsRune(args[0].Text, 'x') {
+		w.run(c.by(Wrapper, "jobs", k.at), call{words: args[1:], at: args[1].Pos.Offset})
+	}
+}
+
+func fc(w *walker, c ctx, k call) {
+	c.out.lose()
+	if args := k.args(); len(args) == 0 || !strings.HasPrefix(args[0].Text, "-l") {
+		w.opaque(c, k.at, k.index, OpaqueText, "fc runs commands of the history")
+	}
+}
+
+func history(w *walker, c ctx, k call) {
+	c.out.lose()
+	for _, a := range k.args() {
+		if strings.HasPrefix(a.Text, "-") && strings.ContainsAny(a.Text, "anrw") {
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "history reads or writes the file of the history")
+		}
+	}
+}

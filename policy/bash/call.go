@@ -1,0 +1,320 @@
+package bash
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// call is a simple command about to be listed.
+type call struct {
+	words   []Word
+	assigns []Assign
+	redirs  []Redirect
+	name    string
+	outside bool // a program starts it: neither function nor builtin
+	noFunc  bool // "command" starts it: no function
+	index   int  // among Analysis.Commands
+	at      int  // where it stands
+	hidden  bool // words follow that are not known: xargs
+}
+
+func (k call) args() []Word { return k.words[1:] }
+
+func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
+	if len(x.Args) > 0 && w.alias(c, x, s) {
+		return
+	}
+	words := w.words(c, x.Args)
+	index := len(w.out.Commands)
+	if len(words) == 0 {
+		index = -1
+	}
+	redirs := w.redirects(&c, s.Redirs, index)
+	if len(words) == 0 {
+		for _, a := range x.Assigns {
+			w.assign(c, a, false)
+		}
+		return
+	}
+	k := call{words: words, redirs: redirs, at: c.src.offset(x.Args[0].Pos())}
+	for _, r := range redirs {
+		if writesOut(r) {
+			c.out.lose()
+			c.out = nil
+		}
+	}
+	if len(x.Assigns) == 0 {
+		w.run(c, k)
+		return
+	}
+	// The variables count for this command alone.
+	saved := c.st.fork()
+	for _, a := range x.Assigns {
+		if a.Name == nil {
+			continue
+		}
+		raw := w.value(c, a.Value, false)
+		k.assigns = append(k.assigns, Assign{a.Name.Value, makeWord(raw, false, false, "", w.place(c.src.offset(a.Pos())))})
+		w.environment(c, a.Name.Value, raw, c.src.offset(a.Pos()), index)
+		c.st.set(a.Name.Value, value{text: raw, exported: true})
+	}
+	w.run(c, k)
+	for _, a := range k.assigns {
+		v := saved.lookup(a.Name)
+		if c.st.posix && specialBuiltin(words[0].Text) {
+			v = value{text: unknown}
+		}
+		c.st.own()
+		c.st.vars[a.Name] = v
+		if a.Name == "IFS" {
+			c.st.noFields = saved.noFields
+		}
+	}
+}
+
+func specialBuiltin(name string) bool {
+	switch name {
+	case ":", ".", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift", "times", "trap", "unset", "break", "continue", "source":
+		return true
+	}
+	return false
+}
+
+// run lists a simple command and all that it starts.
+func (w *walker) run(c ctx, k call) {
+	if len(k.words) == 0 || !w.spend(8+len(k.words)) {
+		return
+	}
+	if len(w.out.Commands) >= maxCommands || c.depth > maxDepth {
+		w.fuel = 0
+		w.spend(1)
+		return
+	}
+	first := k.words[0]
+	cmd := Command{
+		Kind: Program, Words: k.words, Args: k.words[1:], Assigns: k.assigns, Redirects: k.redirs,
+		Dirs: c.st.dirs, Via: w.steps(c.via), Pos: w.place(k.at),
+	}
+	k.index = len(w.out.Commands)
+	switch {
+	case first.Kind == Literal:
+		k.name = baseName(first.Text)
+	case first.Kind == Partial && !first.Many && strings.Contains(first.Suffix, "/"):
+		k.name = baseName(first.Suffix)
+	case strings.Contains(first.Suffix, "/") && first.Kind == Partial:
+		k.name = baseName(first.Suffix)
+		cmd.Kind = Unknown
+	default:
+		cmd.Kind = Unknown
+	}
+	cmd.Name = k.name
+	var f function
+	isFunc := false
+	if first.Kind == Literal && !k.outside {
+		if !k.noFunc {
+			f, isFunc = c.st.funcs[first.Text]
+		}
+		switch {
+		case isFunc:
+			cmd.Kind = Function
+		case isBuiltin(first.Text):
+			cmd.Kind = Builtin
+		}
+	}
+	w.out.Commands = append(w.out.Commands, cmd)
+	if cmd.Kind == Unknown {
+		w.unknownName(c, k)
+		return
+	}
+	if isFunc {
+		w.callFunction(c, k, f)
+		if !f.maybe {
+			return
+		}
+	}
+	w.handle(c, k, cmd.Kind)
+}
+
+// unknownName is a command of which not even the name is known.
+func (w *walker) unknownName(c ctx, k call) {
+	first := k.words[0]
+	detail := "the name of the command is not known"
+	if first.Source != "" && len(first.Source) < 40 {
+		detail += ": " + first.Source
+	}
+	w.opaque(c, k.at, k.index, OpaqueName, detail)
+	c.out.lose()
+	if k.name != "" {
+		w.handle(c, k, Program)
+		return
+	}
+	// An empty expansion leaves the next word as the name.
+	if first.Many && first.Text == "" && first.Suffix == "" && len(k.words) > 1 && k.words[1].Kind == Literal {
+		w.run(c, call{words: k.words[1:], at: k.words[1].Pos.Offset})
+	}
+}
+
+// handle goes into what the command of a known name does.
+func (w *walker) handle(c ctx, k call, kind Kind) {
+	if kind == Builtin {
+		if f := builtinOf(k.name); f != nil {
+			f(w, c, k)
+		}
+		return
+	}
+	path := k.words[0].Text
+	if strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/dev/") {
+		w.opaque(c, k.at, k.index, OpaqueName, "the program is named by a path of /proc or /dev")
+		k.name = "bash"
+	}
+	c.out.lose()
+	w.program(c, k)
+}
+
+// maxCalls is how often a function is walked inside itself.
+const maxCalls = 2
+
+func (w *walker) callFunction(c ctx, k call, f function) {
+	for i, body := range f.bodies {
+		w.markCalled(body)
+		if w.running == nil {
+			w.running = map[*syntax.FuncDecl]int{}
+		}
+		if w.running[body] >= maxCalls {
+			w.opaque(c, k.at, k.index, OpaqueLimit, "a function that calls itself")
+			continue
+		}
+		w.running[body]++
+		b := c.by(Body, k.words[0].Text, k.at)
+		b.src = f.from[i]
+		before := c.st.fork()
+		params, none, locals := c.st.params, c.st.noParams, c.st.locals
+		c.st.params, c.st.noParams, c.st.locals = k.args(), false, map[string]value{}
+		w.stmt(b, body.Body)
+		for name, v := range c.st.locals {
+			c.st.set(name, v)
+		}
+		c.st.params, c.st.noParams, c.st.locals = params, none, locals
+		if f.maybe || len(f.bodies) > 1 {
+			c.st.join(before)
+		}
+		w.running[body]--
+	}
+}
+
+// alias walks a command whose name stands for other text.
+func (w *walker) alias(c ctx, x *syntax.CallExpr, s *syntax.Stmt) bool {
+	if len(c.st.aliases) == 0 {
+		return false
+	}
+	name := x.Args[0].Lit()
+	text, found := c.st.aliases[name]
+	if !found || name == "" {
+		return false
+	}
+	at := c.src.offset(x.Args[0].Pos())
+	rest := c.src.slice(x.Args[0].End(), s.End())
+	if !known(text) || strings.HasSuffix(text, " ") || strings.HasSuffix(text, "\\") || strings.Contains(text, "<<") || c.depth > maxDepth/2 {
+		w.opaque(c, at, -1, OpaqueSyntax, "an alias that may change how the line is read")
+		return false
+	}
+	a := c.by(Alias, name, at)
+	// Inside its own text an alias does not count; as a command of that name it may not be one at all.
+	a.st = c.st.fork()
+	a.st.own()
+	delete(a.st.aliases, name)
+	w.text(a, text+rest, at)
+	return false
+}
+
+// assign walks an assignment that stands alone or in declare.
+func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
+	if a.Name == nil {
+		return
+	}
+	name, at := a.Name.Value, c.src.offset(a.Pos())
+	if a.Index != nil {
+		w.arithm(c, a.Index)
+	}
+	v := value{exported: exported}
+	switch {
+	case a.Array != nil:
+		v.array = true
+		for _, e := range a.Array.Elems {
+			if e.Index != nil {
+				w.arithm(c, e.Index)
+				w.value(c, e.Value, false)
+				v = value{text: unknown}
+				continue
+			}
+			for _, word := range w.words(c, []*syntax.Word{e.Value}) {
+				if word.Many || word.Kind == Pattern {
+					v = value{text: unknown}
+				}
+				if v.array {
+					v.list = append(v.list, word.raw)
+				}
+			}
+		}
+		if old := c.st.lookup(name); a.Append {
+			switch {
+			case old.array && v.array:
+				v.list = append(append([]string(nil), old.list...), v.list...)
+			default:
+				v = value{text: unknown}
+			}
+		}
+		if len(v.list) > maxWords {
+			v = value{text: unknown}
+		}
+	case a.Index != nil:
+		w.value(c, a.Value, false)
+		v.text = unknown
+	default:
+		v.text = w.value(c, a.Value, false)
+		if a.Append {
+			old := c.st.lookup(name)
+			if old.array {
+				v.text = unknown
+			} else {
+				v.text = old.text + v.text
+			}
+		}
+	}
+	if len(v.text) > maxText/4 {
+		v.text = unknown
+	}
+	w.spend(len(v.text) / 64)
+	v.exported = v.exported || c.st.vars[name].exported
+	w.environment(c, name, v.text, at, -1)
+	c.st.set(name, v)
+	if name == "HOME" {
+		c.st.home = v.text
+	}
+}
+
+// text walks shell text.
+func (w *walker) text(c ctx, text string, at int) {
+	if strings.TrimSpace(text) == "" || !w.spend(len(text)/8+8) {
+		return
+	}
+	partly := !known(text)
+	if partly {
+		text = strings.ReplaceAll(text, unknown, "${_}")
+	}
+	if c.depth > maxDepth/2 || len(text) > maxLine {
+		w.opaque(c, at, -1, OpaqueLimit, "text in text in text")
+		return
+	}
+	if strings.HasPrefix(w.line[min(at+1, len(w.line)):], text) && !partly {
+		at++ // behind the quote
+	}
+	verbatim := c.src.verbatim && !partly && strings.HasPrefix(w.line[min(at, len(w.line)):], text)
+	stmts, err := w.parse(text)
+	c.src = source{text: text, at: at, verbatim: verbatim}
+	if err != nil {
+		w.opaque(c, at, -1, OpaqueSyntax, "text that is run does not parse: "+err.text)
+	}
+	w.stmts(c, stmts)
+}

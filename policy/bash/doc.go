@@ -1,0 +1,2 @@
+// Package bash says what running a line of bash may do.
+package bash

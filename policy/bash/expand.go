@@ -1,0 +1,469 @@
+package bash
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// words is the words that a list of words becomes.
+func (w *walker) words(c ctx, list []*syntax.Word) []Word {
+	out := make([]Word, 0, len(list))
+	for _, word := range list {
+		if !w.spend(1) {
+			break
+		}
+		out = w.appendWords(c, out, word)
+	}
+	return out
+}
+
+// appendWords expands one word: to itself, to none, or to several.
+func (w *walker) appendWords(c ctx, out []Word, word *syntax.Word) []Word {
+	pos := w.place(c.src.offset(word.Pos()))
+	written := c.src.slice(word.Pos(), word.End())
+	if lit, ok := plain(word); ok {
+		return append(out, Word{Kind: Literal, Text: lit, Source: written, Pos: pos, raw: lit})
+	}
+	for _, parts := range w.braces(c, word) {
+		b := builder{w: w, pos: pos, source: written, fields: !c.st.noFields}
+		b.parts(c, parts, false, true)
+		out = b.done(out)
+	}
+	return out
+}
+
+// plain is the text of a word that nothing happens to.
+func plain(word *syntax.Word) (string, bool) {
+	if len(word.Parts) != 1 {
+		return "", false
+	}
+	lit, ok := word.Parts[0].(*syntax.Lit)
+	if !ok || strings.ContainsAny(lit.Value, "\\*?[{") || lit.Value[0] == '~' {
+		return "", false
+	}
+	return lit.Value, true
+}
+
+// oneWord expands the word of a redirection, which must become one.
+func (w *walker) oneWord(c ctx, word *syntax.Word) Word {
+	words := w.appendWords(c, nil, word)
+	if len(words) == 1 {
+		return words[0]
+	}
+	return makeWord(unknown, false, true, c.src.slice(word.Pos(), word.End()), w.place(c.src.offset(word.Pos())))
+}
+
+// value is a word that is not split: the value of an assignment, or (quoted) the text
+// of a here-document.
+func (w *walker) value(c ctx, word *syntax.Word, quoted bool) string {
+	if word == nil {
+		return ""
+	}
+	if len(word.Parts) == 1 {
+		if lit, ok := word.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\~") {
+			return lit.Value
+		}
+	}
+	b := builder{w: w, whole: true, fields: true}
+	b.parts(c, word.Parts, quoted, true)
+	return string(b.buf)
+}
+
+// builder makes words of the parts of one.
+type builder struct {
+	w      *walker
+	pos    Pos
+	source string
+	whole  bool // no splitting
+	fields bool // IFS is the usual one
+	buf    []byte
+	begun  bool // there is a word, even if it is empty
+	glob   bool
+	open   bool // an unquoted [
+	many   bool
+	ready  []Word
+}
+
+func (b *builder) done(out []Word) []Word {
+	b.flush()
+	return append(out, b.ready...)
+}
+
+func (b *builder) flush() {
+	if len(b.buf) > 0 || b.begun {
+		b.ready = append(b.ready, makeWord(string(b.buf), b.glob, b.many, b.source, b.pos))
+	}
+	b.buf, b.begun, b.glob, b.open, b.many = b.buf[:0], false, false, false, false
+}
+
+// text adds what stands for itself.
+func (b *builder) text(s string) {
+	if len(b.buf)+len(s) > maxText {
+		s = unknown
+	}
+	b.buf = append(b.buf, s...)
+}
+
+// bare adds unquoted text: its pattern letters count.
+func (b *builder) bare(s string) {
+	for i := range len(s) {
+		switch s[i] {
+		case '*', '?':
+			b.glob = true
+		case '[':
+			b.open = true
+		case ']':
+			b.glob = b.glob || b.open
+		}
+	}
+	b.text(s)
+}
+
+// expansion adds what an expansion gave.
+func (b *builder) expansion(s string, quoted bool) {
+	if !b.w.spend(len(s)/32 + 1) {
+		return
+	}
+	switch {
+	case b.whole:
+		b.text(s)
+	case quoted:
+		b.begun = true
+		b.text(s)
+	case !b.fields:
+		// What IFS splits it into is not known.
+		if s != "" {
+			b.many = true
+			b.text(unknown)
+		}
+	default:
+		b.split(s)
+	}
+}
+
+// split adds text that IFS splits.
+func (b *builder) split(s string) {
+	for s != "" {
+		i := strings.IndexAny(s, " \t\n")
+		part := s
+		if i >= 0 {
+			part = s[:i]
+		}
+		if part != "" {
+			b.many = b.many || !known(part)
+			b.bare(part)
+		}
+		if i < 0 {
+			return
+		}
+		b.flush()
+		s = strings.TrimLeft(s[i:], " \t\n")
+	}
+}
+
+func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
+	for i, p := range parts {
+		switch x := p.(type) {
+		case *syntax.Lit:
+			b.lit(c, x.Value, quoted, start && i == 0, i == len(parts)-1)
+		case *syntax.SglQuoted:
+			b.begun = true
+			switch {
+			case !x.Dollar:
+				b.text(x.Value)
+			case c.st.posix:
+				b.w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueSyntax, "$'…' is not the same in all shells")
+				b.text(ansiC(x.Value))
+			default:
+				b.text(ansiC(x.Value))
+			}
+		case *syntax.DblQuoted:
+			b.quotedParts(c, x)
+		case *syntax.ParamExp:
+			b.param(c, x, quoted)
+		case *syntax.CmdSubst:
+			b.expansion(b.w.substituted(c, x), quoted)
+		case *syntax.ArithmExp:
+			b.w.arithm(c, x.X)
+			b.text(number(x.X))
+		case *syntax.ProcSubst:
+			b.w.process(c, x)
+			b.text("/dev/fd/" + unknown)
+		case *syntax.ExtGlob:
+			b.glob = true
+			b.text(x.Op.String() + x.Pattern.Value + ")")
+		default:
+			b.many = true
+			b.text(unknown)
+		}
+	}
+}
+
+// number is the value of an arithmetic expression that is a number.
+func number(x syntax.ArithmExpr) string {
+	if word, ok := x.(*syntax.Word); ok {
+		if lit := word.Lit(); lit != "" && lit[0] != '0' && strings.Trim(lit, "0123456789") == "" {
+			return lit
+		}
+	}
+	return unknown
+}
+
+// lit adds literal text of the source, without its escapes.
+func (b *builder) lit(c ctx, s string, quoted, start, end bool) {
+	if start && !quoted && s[0] == '~' {
+		s = b.tilde(c, s, end)
+	}
+	if b.whole && !quoted && strings.Contains(s, ":~") {
+		// The value of an assignment: ~ counts after each colon.
+		s = strings.ReplaceAll(s, ":~", ":"+c.st.lookup("HOME").text)
+	}
+	if quoted {
+		b.text(unescapeQuoted(s))
+		return
+	}
+	for s != "" {
+		i := strings.IndexByte(s, '\\')
+		if i < 0 {
+			b.bare(s)
+			return
+		}
+		b.bare(s[:i])
+		s = s[i+1:]
+		if s == "" {
+			b.text("\\")
+			return
+		}
+		_, n := utf8.DecodeRuneInString(s)
+		if s[:n] != "\n" {
+			b.begun = true
+			b.text(s[:n])
+		}
+		s = s[n:]
+	}
+}
+
+// tilde adds what ~ at the start of a word stands for, and is the rest.
+func (b *builder) tilde(c ctx, s string, end bool) string {
+	user, rest, slash := strings.Cut(s[1:], "/")
+	if slash {
+		rest = "/" + rest
+	}
+	if b.whole {
+		// In an assignment a colon ends it as well.
+		if i := strings.IndexByte(user, ':'); i >= 0 {
+			user, rest, slash = user[:i], user[i:]+rest, true
+		}
+	}
+	switch {
+	case strings.ContainsRune(user, '\\'), !slash && !end:
+		b.begun = true
+		b.text("~") // quoted in part: it stands for itself
+		return s[1:]
+	case user == "":
+		b.begun = true
+		b.text(c.st.lookup("HOME").text)
+	default:
+		b.begun = true
+		b.text(unknown) // another user's, or ~+ and ~-, or itself
+	}
+	return rest
+}
+
+func unescapeQuoted(s string) string {
+	if !strings.ContainsRune(s, '\\') {
+		return s
+	}
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			switch s[i+1] {
+			case '$', '`', '"', '\\':
+				i++
+			case '\n':
+				i++
+				continue
+			}
+		}
+		out.WriteByte(s[i])
+	}
+	return out.String()
+}
+
+func (b *builder) quotedParts(c ctx, x *syntax.DblQuoted) {
+	// "$@" alone is no word at all when there are no parameters.
+	if len(x.Parts) == 1 {
+		if p, ok := x.Parts[0].(*syntax.ParamExp); ok && !b.whole && isList(p) {
+			b.param(c, p, true)
+			return
+		}
+	}
+	b.begun = true
+	for _, p := range x.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			b.text(unescapeQuoted(lit.Value))
+			continue
+		}
+		b.parts(c, []syntax.WordPart{p}, true, false)
+	}
+}
+
+// isList reports that the expansion is one word for each element, in quotes too.
+func isList(p *syntax.ParamExp) bool {
+	if p.Param == nil {
+		return false
+	}
+	return p.Param.Value == "@" || p.Names == syntax.NamesPrefixWords || indexLit(p) == "@"
+}
+
+func indexLit(p *syntax.ParamExp) string {
+	word, ok := p.Index.(*syntax.Word)
+	if !ok {
+		return ""
+	}
+	return word.Lit()
+}
+
+// substituted is the output of $( … ), as far as it is known.
+func (w *walker) substituted(c ctx, x *syntax.CmdSubst) string {
+	c = c.by(Substituted, "", c.src.offset(x.Pos()))
+	c.st = c.st.fork()
+	c.out = &output{}
+	w.stmts(c, x.Stmts)
+	for _, s := range x.Stmts {
+		if s.Cmd == nil {
+			c.out.lose() // $(< file)
+		}
+	}
+	if x.TempFile || x.ReplyVar {
+		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueSyntax, "a substitution that newer shells run in place")
+		c.out.lose()
+	}
+	return strings.TrimRight(c.out.text, "\n")
+}
+
+func (w *walker) process(c ctx, x *syntax.ProcSubst) {
+	c = c.by(Process, "", c.src.offset(x.Pos()))
+	c.st = c.st.fork()
+	c.out = nil
+	if x.Op == syntax.CmdOut {
+		c.in = input{kind: piped, text: unknown}
+	}
+	w.stmts(c, x.Stmts)
+}
+
+// maxWords is how many words one word may become.
+const maxWords = 256
+
+// braces is the words that {a,b} and {1..3} in a word make, part by part.
+func (w *walker) braces(c ctx, word *syntax.Word) [][]syntax.WordPart {
+	had := false
+	for _, p := range word.Parts {
+		if lit, ok := p.(*syntax.Lit); ok && strings.Contains(lit.Value, "{") {
+			had = true
+		}
+	}
+	if !had {
+		return [][]syntax.WordPart{word.Parts}
+	}
+	split := &syntax.Word{Parts: append([]syntax.WordPart(nil), word.Parts...)}
+	if !syntax.SplitBraces(split) {
+		return [][]syntax.WordPart{word.Parts}
+	}
+	for _, p := range split.Parts {
+		if _, expands := p.(*syntax.BraceExp); expands && c.st.posix {
+			w.opaque(c, c.src.offset(word.Pos()), -1, OpaqueSyntax, "{a,b} is not the same in all shells")
+			break
+		}
+	}
+	out, ok := w.braceParts(split.Parts, 0)
+	if !ok {
+		w.opaque(c, c.src.offset(word.Pos()), -1, OpaqueLimit, "braces make too many words")
+	}
+	return out
+}
+
+func (w *walker) braceParts(parts []syntax.WordPart, depth int) ([][]syntax.WordPart, bool) {
+	for i, p := range parts {
+		brace, ok := p.(*syntax.BraceExp)
+		if !ok {
+			continue
+		}
+		if depth > 20 {
+			return [][]syntax.WordPart{parts[:i]}, false
+		}
+		var elems [][]syntax.WordPart
+		whole := true
+		if brace.Sequence {
+			elems, whole = sequence(brace)
+		} else {
+			for _, e := range brace.Elems {
+				more, ok := w.braceParts(e.Parts, depth+1)
+				elems, whole = append(elems, more...), whole && ok
+			}
+		}
+		rests, ok := w.braceParts(parts[i+1:], depth+1)
+		whole = whole && ok
+		var out [][]syntax.WordPart
+		for _, e := range elems {
+			for _, rest := range rests {
+				if len(out) >= maxWords || !w.spend(1) {
+					return out, false
+				}
+				out = append(out, append(append(append([]syntax.WordPart(nil), parts[:i]...), e...), rest...))
+			}
+		}
+		return out, whole
+	}
+	return [][]syntax.WordPart{parts}, true
+}
+
+// sequence is the elements of {1..9} or {a..e..2}.
+func sequence(brace *syntax.BraceExp) ([][]syntax.WordPart, bool) {
+	from, to := brace.Elems[0].Lit(), brace.Elems[1].Lit()
+	step := 1
+	if len(brace.Elems) > 2 {
+		step, _ = strconv.Atoi(brace.Elems[2].Lit())
+	}
+	a, errA := strconv.Atoi(from)
+	z, errZ := strconv.Atoi(to)
+	letters := errA != nil || errZ != nil
+	width := 0
+	if letters {
+		a, z = int(from[0]), int(to[0])
+	} else if padded(from) || padded(to) {
+		width = max(len(from), len(to))
+	}
+	step = max(step, -step, 1)
+	var out [][]syntax.WordPart
+	for n := a; len(out) < maxWords; {
+		text := strconv.Itoa(n)
+		if letters {
+			text = string(rune(n))
+		} else if width > 0 {
+			sign, digits := "", text
+			if n < 0 {
+				sign, digits = "-", text[1:]
+			}
+			text = sign + strings.Repeat("0", max(width-len(sign)-len(digits), 0)) + digits
+		}
+		out = append(out, []syntax.WordPart{&syntax.SglQuoted{Value: text}})
+		switch {
+		case a <= z && n > z-step, a > z && n < z+step:
+			return out, true
+		case a <= z:
+			n += step
+		default:
+			n -= step
+		}
+	}
+	return out, false
+}
+
+func padded(number string) bool {
+	digits := strings.TrimLeft(number, "-+")
+	return len(digits) > 1 && digits[0] == '0'
+}

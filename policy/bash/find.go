@@ -1,0 +1,156 @@
+package bash
+
+import (
+	"strings"
+)
+
+// find walks the expression of find.
+func find(w *walker, c ctx, k call, _ given) {
+	args := k.args()
+	var roots []Word
+	i := 0
+	for ; i < len(args); i++ {
+		text := args[i].Text
+		if args[i].Kind == Literal && (text == "-H" || text == "-L" || text == "-P" || text == "--" || strings.HasPrefix(text, "-O")) {
+			continue
+		}
+		if args[i].Is("-D") {
+			i++
+			continue
+		}
+		if text != "" && (text[0] == '-' && len(text) > 1 || text[0] == '(' || text[0] == '!' || text == ",") && args[i].Kind != Partial {
+			break
+		}
+		roots = append(roots, args[i])
+	}
+	if len(roots) == 0 {
+		roots = []Word{literalWord(".", w.place(k.at))}
+	}
+	deletes := false
+	for ; i < len(args); i++ {
+		a := args[i]
+		if a.Kind != Literal {
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is not known")
+			continue
+		}
+		switch a.Text {
+		case "-exec", "-execdir", "-ok", "-okdir":
+			i = w.findExec(c, k, args, i, roots)
+		case "-delete":
+			deletes = true
+		case "-fprint", "-fprint0", "-fls":
+			if i++; i < len(args) {
+				w.file(c, args[i], Writes, k.index)
+			}
+		case "-fprintf":
+			if i++; i < len(args) {
+				w.file(c, args[i], Writes, k.index)
+			}
+			i++
+		case "-files0-from", "-newer", "-anewer", "-cnewer", "-samefile":
+			if i++; i < len(args) {
+				w.file(c, args[i], Reads, k.index)
+			}
+		default:
+			if findTakesOne(a.Text) {
+				if i++; i < len(args) && args[i].Many && args[i].Kind == Partial {
+					w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is not known")
+				}
+			}
+		}
+	}
+	access := Reads
+	if deletes {
+		access = Deletes
+	}
+	for _, root := range roots {
+		w.file(c, root, access, k.index)
+	}
+}
+
+func findTakesOne(test string) bool {
+	switch test {
+	case "-amin", "-atime", "-cmin", "-ctime", "-mmin", "-mtime", "-fstype", "-gid", "-group", "-ilname", "-iname", "-inum", "-ipath", "-iregex",
+		"-iwholename", "-links", "-lname", "-name", "-path", "-perm", "-regex", "-size", "-type", "-uid", "-used", "-user", "-wholename", "-xtype",
+		"-context", "-maxdepth", "-mindepth", "-regextype", "-printf", "-flags", "-mount_point", "-depth_", "-xattrname", "-Bmin", "-Btime":
+		return true
+	}
+	return strings.HasPrefix(test, "-newer") && len(test) == len("-newerXY")
+}
+
+// findExec walks the command of -exec and returns where it ends.
+func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
+	name := args[i].Text
+	from := i + 1
+	end := from
+	for ; end < len(args); end++ {
+		if args[end].Is(";") || args[end].Is("+") && end > from && args[end-1].Is("{}") && !strings.HasPrefix(name, "-ok") {
+			break
+		}
+		if args[end].Many {
+			w.opaque(c, args[end].Pos.Offset, k.index, OpaqueOption, "where the command of find ends is not known")
+		}
+	}
+	if from >= end {
+		return end
+	}
+	prefix := common(roots)
+	if strings.HasSuffix(name, "dir") {
+		prefix = "./" + unknown
+	}
+	words := make([]Word, 0, end-from)
+	for _, a := range args[from:end] {
+		if strings.Contains(a.raw, "{}") {
+			found := unknown
+			if strings.HasPrefix(a.raw, "{}") {
+				found = prefix
+			}
+			a = makeWord(strings.ReplaceAll(a.raw, "{}", found), false, end < len(args) && args[end].Text == "+", a.Source, a.Pos)
+		}
+		words = append(words, a)
+	}
+	e := c.by(Wrapper, "find "+name, args[i].Pos.Offset)
+	if strings.HasSuffix(name, "dir") {
+		e.st = c.st.fork()
+		e.st.dirs = nil
+	}
+	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true})
+	return end
+}
+
+// fd runs a command for what it finds.
+func fd(w *walker, c ctx, k call, _ given) {
+	args := k.args()
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if a.Kind != Literal && strings.HasPrefix(a.Text+"-", "-") {
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "an option of fd is not known")
+			continue
+		}
+		name, _, attached := strings.Cut(a.Text, "=")
+		switch {
+		case name == "--exec" || name == "--exec-batch" || strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") && strings.ContainsAny(a.Text, "xX"):
+			var words []Word
+			if attached {
+				words = append(words, a.cut(len(name)+1))
+			} else if j := strings.IndexAny(a.Text, "xX"); name[1] != '-' && j+1 < len(a.Text) {
+				words = append(words, a.cut(j+1))
+			}
+			replaced := false
+			for i++; i < len(args) && !args[i].Is(";"); i++ {
+				word := args[i]
+				for _, mark := range []string{"{}", "{/}", "{//}", "{.}", "{/.}"} {
+					if strings.Contains(word.raw, mark) {
+						word = makeWord(strings.ReplaceAll(word.raw, mark, unknown), false, false, word.Source, word.Pos)
+						replaced = true
+					}
+				}
+				words = append(words, word)
+			}
+			if !replaced {
+				words = append(words, makeWord(unknown, false, true, "", w.place(k.at)))
+			}
+			w.run(c.by(Wrapper, "fd", k.at), call{words: words, at: words[0].Pos.Offset, outside: true, hidden: true})
+		}
+	}
+}

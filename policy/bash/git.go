@@ -1,0 +1,231 @@
+package bash
+
+import (
+	"strings"
+)
+
+// git goes into what settings and sub-commands of git start.
+func git(w *walker, c ctx, k call, sub string, args []Word, g given) {
+	aliases := map[string]string(nil)
+	for _, o := range g.options {
+		switch o.name {
+		case "c":
+			key, _, assigned := strings.Cut(o.value.Text, "=")
+			if o.value.Kind != Literal && !assigned {
+				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueEnvironment, "a setting of git that is not known")
+				continue
+			}
+			value := literalWord("", o.value.Pos)
+			if assigned {
+				value = o.value.cut(len(key) + 1)
+			}
+			w.gitSetting(c, k, key, value)
+			if name, found := strings.CutPrefix(strings.ToLower(key), "alias."); found {
+				if aliases == nil {
+					aliases = map[string]string{}
+				}
+				aliases[name] = value.loose()
+			}
+		case "config-env":
+			key, _, _ := strings.Cut(o.value.Text, "=")
+			if o.value.Kind == Partial && !strings.Contains(o.value.Text, "=") || gitRuns(key) != 0 {
+				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueEnvironment, "git runs what a variable holds: "+key)
+			}
+		case "exec-path":
+			if o.given {
+				w.opaque(c, k.at, k.index, OpaqueEnvironment, "git takes its programs from "+o.value.String())
+			}
+		}
+	}
+	if text, found := aliases[strings.ToLower(sub)]; found && text != "" && text[0] != '!' {
+		// The alias is the words of another command of git.
+		e := c.by(Alias, "git "+sub, k.at)
+		words := []Word{k.words[0]}
+		for word := range strings.FieldsSeq(text) {
+			words = append(words, makeWord(strings.Trim(word, `"'`), false, false, "", w.place(k.at)))
+		}
+		e.depth += 20
+		w.run(e, call{words: append(words, args...), at: k.at, outside: true})
+		return
+	}
+	first, _, _ := strings.Cut(sub, " ")
+	switch {
+	case sub == "":
+	case !gitKnows(first):
+		w.opaque(c, k.at, k.index, OpaqueName, "git "+first+" may be an alias or a program")
+	default:
+		w.gitSub(c, k, sub, args)
+	}
+}
+
+// gitSetting is a setting given on the line: some are commands.
+func (w *walker) gitSetting(c ctx, k call, key string, value Word) {
+	switch gitRuns(key) {
+	case '$':
+		text := value
+		if strings.HasPrefix(value.Text, "!") {
+			text = value.cut(1)
+		} else if strings.HasPrefix(strings.ToLower(key), "alias.") {
+			if value.Kind != Literal {
+				w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "an alias of git that is not known")
+			}
+			return
+		}
+		if value.Text == "true" || value.Text == "false" || value.Is("") || value.Is("cat") {
+			return
+		}
+		w.shellText(c.by(Environment, key, value.Pos.Offset), k, "git", text, nil)
+	case 'o':
+		w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "a setting of git that may run something: "+key)
+	}
+}
+
+// gitRuns says what a setting does: '$' its value is shell text, 'o' it opens a way
+// to run something, 0 neither.
+func gitRuns(key string) byte {
+	key = strings.ToLower(key)
+	section, _, _ := strings.Cut(key, ".")
+	last := key[strings.LastIndexByte(key, '.')+1:]
+	switch section {
+	case "alias", "pager":
+		return '$'
+	case "include", "includeif", "protocol", "url", "http", "https", "init", "submodule":
+		if section == "submodule" && last != "update" && last != "url" || section == "http" && last != "proxy" && last != "sslverify" || section == "init" && last != "templatedir" {
+			return 0
+		}
+		return 'o'
+	}
+	switch last {
+	case "pager", "editor", "sshcommand", "askpass", "gitproxy", "fsmonitor", "external", "command", "textconv", "clean", "smudge", "process", "driver", "helper", "program",
+		"cmd", "difffilter", "packobjectshook", "uploadpack", "receivepack", "sendmailcmd", "tocmd", "cccmd", "headercmd", "alternaterefscommand", "defaultkeycommand":
+		return '$'
+	case "hookspath", "attributesfile", "vcs", "worktree", "smtpserver", "browser", "path", "bare":
+		if section == "core" || section == "remote" || section == "sendemail" || section == "browser" || section == "man" || section == "mergetool" || section == "difftool" {
+			return 'o'
+		}
+	}
+	return 0
+}
+
+func gitKnows(sub string) bool {
+	switch sub {
+	case "add", "am", "annotate", "apply", "archive", "bisect", "blame", "branch", "bugreport", "bundle", "cat-file", "check-attr", "check-ignore", "check-mailmap",
+		"check-ref-format", "checkout", "checkout-index", "cherry", "cherry-pick", "citool", "clean", "clone", "column", "commit", "commit-graph", "commit-tree", "config",
+		"count-objects", "credential", "credential-cache", "credential-store", "cvsimport", "daemon", "describe", "diagnose", "diff", "diff-files", "diff-index", "diff-tree",
+		"difftool", "fast-export", "fast-import", "fetch", "fetch-pack", "filter-branch", "fmt-merge-msg", "for-each-ref", "for-each-repo", "format-patch", "fsck", "fsmonitor--daemon",
+		"gc", "get-tar-commit-id", "grep", "gui", "hash-object", "help", "hook", "http-backend", "http-fetch", "http-push", "imap-send", "index-pack", "init", "init-db", "instaweb",
+		"interpret-trailers", "log", "ls-files", "ls-remote", "ls-tree", "mailinfo", "mailsplit", "maintenance", "merge", "merge-base", "merge-file", "merge-index", "merge-one-file",
+		"merge-tree", "mergetool", "mktag", "mktree", "multi-pack-index", "mv", "name-rev", "notes", "p4", "pack-objects", "pack-redundant", "pack-refs", "patch-id", "prune", "prune-packed",
+		"pull", "push", "quiltimport", "range-diff", "read-tree", "rebase", "receive-pack", "reflog", "refs", "remote", "repack", "replace", "replay", "request-pull", "rerere", "reset", "restore",
+		"rev-list", "rev-parse", "revert", "rm", "send-email", "send-pack", "shell", "shortlog", "show", "show-branch", "show-index", "show-ref", "sparse-checkout", "stage", "stash", "status",
+		"stripspace", "submodule", "subtree", "svn", "switch", "symbolic-ref", "tag", "unpack-file", "unpack-objects", "update-index", "update-ref", "update-server-info", "upload-archive",
+		"upload-pack", "var", "verify-commit", "verify-pack", "verify-tag", "version", "whatchanged", "worktree", "write-tree", "lfs", "flow", "backfill", "last-modified":
+		return true
+	}
+	return false
+}
+
+// gitSub goes into the sub-commands that start something or reach a host.
+func (w *walker) gitSub(c ctx, k call, sub string, args []Word) {
+	switch sub {
+	case "submodule foreach":
+		g := getopt(args, "+q", "quiet recursive")
+		w.operands(c, k, tool{operands: "X"}, g)
+	case "bisect run":
+		if len(args) > 0 {
+			w.run(c.by(Wrapper, "git bisect run", k.at), call{words: args, at: args[0].Pos.Offset, outside: true})
+		}
+	case "hook", "for-each-repo", "instaweb", "gui", "citool", "svn", "p4", "cvsimport", "daemon", "mergetool", "shell", "merge-index":
+		if sub != "mergetool" || len(args) > 0 {
+			w.opaque(c, k.at, k.index, OpaqueOption, "git "+sub+" may start programs")
+		}
+	case "config":
+		w.gitConfig(c, k, args)
+	case "rebase", "difftool", "grep", "filter-branch", "clone", "fetch", "pull", "ls-remote", "push", "archive", "send-email", "send-pack", "fetch-pack", "am", "commit", "remote add", "submodule add", "remote set-url", "request-pull":
+		w.gitOptions(c, k, sub, args)
+	}
+}
+
+func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
+	for i, a := range args {
+		name, _, attached := strings.Cut(a.Text, "=")
+		value := a.cut(min(len(name)+1, len(a.raw)))
+		if !attached && i+1 < len(args) {
+			value = args[i+1]
+		}
+		runs := false
+		switch sub {
+		case "rebase":
+			runs = name == "--exec" || name == "-x"
+			if !runs && strings.HasPrefix(a.Text, "-x") && len(a.Text) > 2 {
+				runs, value = true, a.cut(2)
+			}
+		case "difftool":
+			runs = name == "--extcmd" || name == "-x"
+			if !runs && strings.HasPrefix(a.Text, "-x") && len(a.Text) > 2 {
+				runs, value = true, a.cut(2)
+			}
+		case "grep":
+			if strings.HasPrefix(a.Text, "-O") && len(a.Text) > 2 {
+				runs, value = true, a.cut(2)
+			}
+			runs = runs || name == "--open-files-in-pager" && attached
+		case "filter-branch":
+			runs = strings.HasSuffix(name, "-filter") || name == "--setup"
+		case "clone", "fetch", "pull", "ls-remote", "fetch-pack":
+			runs = strings.HasPrefix(name, "--upload-pa") || strings.HasPrefix(name, "--exec") || sub == "clone" && name == "-u"
+			if sub == "clone" && (name == "--template" || name == "-c" || name == "--config") {
+				if name == "--template" {
+					w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "a template of git may hold hooks")
+				} else {
+					key, _, _ := strings.Cut(value.Text, "=")
+					w.gitSetting(c, k, key, value.cut(min(len(key)+1, len(value.raw))))
+				}
+			}
+		case "push", "send-pack", "archive":
+			runs = strings.HasPrefix(name, "--receive-pa") || strings.HasPrefix(name, "--exec")
+		case "send-email":
+			runs = strings.HasSuffix(name, "-cmd")
+		}
+		if runs {
+			w.shellText(c, k, "git", value, nil)
+		}
+		w.gitRemote(c, k, sub, a)
+	}
+}
+
+// gitRemote notes the host of a repository, and the transport that is a command.
+func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
+	switch sub {
+	case "clone", "fetch", "pull", "push", "ls-remote", "remote add", "remote set-url", "submodule add", "archive", "request-pull", "fetch-pack", "send-pack":
+	default:
+		return
+	}
+	switch {
+	case strings.HasPrefix(a.Text, "ext::"):
+		w.shellText(c, k, "git", a.cut(len("ext::")), nil)
+	case strings.Contains(a.Text, "::") && !strings.HasPrefix(a.Text, "-"):
+		w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a transport of git: "+a.String())
+	case strings.Contains(a.Text, "://"): // stranger did it
+	case strings.Contains(a.Text, "@") && strings.Contains(a.Text, ":") && !strings.HasPrefix(a.Text, "-"):
+		w.remotePath(c, a, Reads, k.index)
+	}
+}
+
+// gitConfig is a setting that stays.
+func (w *walker) gitConfig(c ctx, k call, args []Word) {
+	g := getopt(args, "f>zle", "global system local worktree file> blob: get get-all get-regexp get-urlmatch replace-all add unset unset-all rename-section remove-section list null name-only includes no-includes type: bool int bool-or-int path expiry-date show-origin show-scope default: edit fixed-value comment: all value: regexp")
+	c = w.options(c, k, g)
+	ops := g.operands
+	if len(ops) > 0 && ops[0].Is("set") {
+		ops = ops[1:]
+	}
+	if g.has("get", "get-all", "get-regexp", "list", "l", "unset", "unset-all") || len(ops) < 2 || ops[0].Is("get") || ops[0].Is("list") || ops[0].Is("unset") {
+		return
+	}
+	if ops[0].Kind != Literal {
+		w.opaque(c, ops[0].Pos.Offset, k.index, OpaqueEnvironment, "a setting of git that is not known")
+		return
+	}
+	w.gitSetting(c, k, ops[0].Text, ops[1])
+}

@@ -1,0 +1,139 @@
+package bash
+
+import (
+	"strings"
+)
+
+// language is an interpreter: its options, with "!" for code in the line.
+type language struct {
+	name        string
+	short, long string
+	module      string // the option that names a module to run
+	help        string // options that only tell something
+	subs        bool   // the first operand may be a sub-command: deno run
+}
+
+func languageOf(name string) (language, bool) {
+	switch name {
+	case "python", "pypy", "ipython":
+		return language{name: "python", short: "+bBdEhiIOPqRsSuvVx3?c=m=W:X:Q:", long: "help version check-hash-based-pycs: help-env help-xoptions help-all", module: "m", help: "h V help version"}, true
+	case "perl":
+		return language{name: "perl", short: "+acfhnpsStTuUvwWXd?D?i?l?0?F?C?V?x?e!E!I:m!M!", long: "help", help: "h v V help"}, true
+	case "ruby", "jruby", "truffleruby":
+		return language{name: "ruby", short: "+aclnpsSvwhUyF?i?0?K?T?W?x?C@e!E:I:r:", long: "copyright debug disable? enable? encoding? external-encoding? internal-encoding? help jit version verbose yjit", help: "h v version help"}, true
+	case "node", "nodejs", "bun", "tsx", "ts-node":
+		return language{name: "javascript", short: "+hvcie!p!r^C:", long: "eval! print! require^ import^ loader^ experimental-loader^ check interactive test watch inspect? inspect-brk? input-type: env-file< max-old-space-size? version help no-warnings trace-warnings experimental-strip-types no-deprecation stack-trace-limit? enable-source-maps expose-gc run:", help: "h v version help", subs: name == "bun"}, true
+	case "deno":
+		return language{name: "javascript", short: "+hVAq", long: "allow-all allow-net? allow-read? allow-write? allow-run? allow-env? version help unstable quiet", help: "h V version help", subs: true}, true
+	case "php", "php-cgi":
+		return language{name: "php", short: "+aehilmnsvwqCr!R!B!E!F^f^c^d:z:t:S:", long: "run! process-code! process-begin! process-end! file^ define: php-ini^ version help modules info ini syntax-check", help: "h v i m version help"}, true
+	case "lua", "luajit", "luau":
+		return language{name: "lua", short: "+ivEWe!l^j:b", help: "v"}, true
+	case "tclsh", "wish", "guile", "racket", "scheme", "sbcl", "clisp", "julia", "groovy", "scala", "swift", "elixir", "iex", "erl", "escript", "jshell", "osascript", "ocaml", "runghc", "runhaskell",
+		"crystal", "nim", "raku", "rakudo", "janet", "fennel", "kotlin", "kotlinc", "clojure", "clj", "bb", "lein", "coffee", "gjs", "qjs", "d8", "pwsh-preview", "xsltproc", "gforth", "picolisp", "emacs-batch", "gawk-language", "ghc":
+		return language{name: name, short: "+e!E!c!p!x!P!L!l:f^hvV", long: "eval! print! expr! execute! command! load^ script^ version help", help: "h v V version help"}, true
+	}
+	return language{}, false
+}
+
+// language is an interpreter: of code in the line, of a file, or of what it reads.
+func (w *walker) language(c ctx, k call, l language) {
+	args := k.args()
+	g := getopt(args, l.short, l.long)
+	code, hasCode := "", false
+	for _, o := range g.options {
+		if !o.given {
+			continue
+		}
+		switch {
+		case o.mark == '!' && (o.name == "M" || o.name == "m") && l.name == "perl":
+			// A module; anything but a name is code.
+			if strings.Trim(o.value.raw, "-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:") != "" && strings.ContainsAny(o.value.raw, " ;({"+unknown) {
+				code, hasCode = joinCode(code, o.value.loose()), true
+			}
+		case o.mark == '!':
+			code, hasCode = joinCode(code, o.value.loose()), true
+		case o.mark == '=' && o.name == l.module:
+			// python -m module: code that is installed, as a program is.
+			w.module(c, k, o.value, g)
+			return
+		case o.mark == '=':
+			code, hasCode = o.value.loose(), true
+		case o.mark == '^':
+			w.file(c, o.value, Runs, k.index)
+		case o.mark == '@':
+			w.file(c, o.value, Reads, k.index)
+		}
+	}
+	if hasCode {
+		w.setCode(k, l.name, code)
+		w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
+		w.stranger(c, k)
+		return
+	}
+	if l.help != "" {
+		for help := range strings.SplitSeq(l.help, " ") {
+			if g.has(help) {
+				return
+			}
+		}
+	}
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "an option of "+k.name+" is not known")
+	}
+	ops := g.operands
+	if l.subs && len(ops) > 0 && ops[0].Kind == Literal && !strings.ContainsAny(ops[0].Text, "./") {
+		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = ops[0].Text, ops[1:]
+		if ops[0].Text == "eval" || ops[0].Text == "repl" {
+			w.setCode(k, l.name, joined(ops[1:]))
+			w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
+		}
+		w.stranger(c, k)
+		return
+	}
+	switch {
+	case len(ops) > 0 && !ops[0].Is("-") && ops[0].Text != "/dev/stdin" && ops[0].Text != "/dev/fd/0" && ops[0].Text != "/proc/self/fd/0":
+		if strings.HasPrefix(ops[0].Text, "/dev/fd/") {
+			w.opaque(c, k.at, k.index, OpaqueInput, k.name+" runs what it reads, which is not known")
+			return
+		}
+		w.file(c, ops[0], Runs, k.index)
+		if ops[0].Many && ops[0].Text == "" {
+			w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are not known")
+		}
+		w.stranger(c, k)
+	case k.hidden:
+		w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are not known")
+	case g.has("v", "V") && c.in.kind == inherited:
+	case c.in.kind == piped && c.in.text != "" && known(c.in.text):
+		w.setCode(k, l.name, c.in.text)
+		w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
+	default:
+		w.opaque(c, k.at, k.index, OpaqueInput, k.name+" runs what it reads, which is not known")
+	}
+}
+
+func joinCode(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "\n" + b
+}
+
+// module is python -m: some modules run code that their words hold.
+func (w *walker) module(c ctx, k call, module Word, g given) {
+	if len(g.operands) > 0 {
+		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = module.Text, g.operands[1:]
+	}
+	switch {
+	case module.Kind != Literal:
+		w.opaque(c, k.at, k.index, OpaqueName, "which module of Python runs is not known")
+	case module.Text == "timeit", module.Text == "code", module.Text == "pdb", module.Text == "idlelib", module.Text == "asyncio", module.Text == "IPython":
+		w.setCode(k, "python", joined(g.operands))
+		w.opaque(c, k.at, k.index, OpaqueCode, "python code")
+	case module.Text == "cProfile", module.Text == "profile", module.Text == "trace", module.Text == "runpy", module.Text == "coverage":
+		w.stranger(c, k)
+	default:
+		w.stranger(c, k)
+	}
+}

@@ -1,0 +1,196 @@
+package bash
+
+import (
+	"strings"
+)
+
+// A grammar of options is two texts. The short one is as for getopt, with a letter
+// behind an option that takes a value; a "+" in front says that options end at the
+// first operand. The long one is names with blanks between, each with such a letter
+// at its end, and a single "-" among them when one dash does for long names, too.
+//
+//	:  a value of no interest
+//	?  a value that must be attached, if there is one
+//	<  a file that is read          >  one that is written
+//	^  a file whose content runs    @  a directory that is entered
+//	!  code in the tool's language  $  shell text that is run
+//	&  a host or URL                =  the first word of a command, which takes all that follows
+const valueMarks = ":?<>^@!$&="
+
+// option is one option that was given.
+type option struct {
+	name  string // "f", "force"
+	mark  byte   // of its value; 0 is none
+	value Word
+	given bool // it has a value
+}
+
+// given is what options and operands a command was given.
+type given struct {
+	options  []option
+	operands []Word
+	at       int  // the index of the first operand among the arguments, if options end there
+	doubt    bool // an option is not known, or a word may or may not be one
+}
+
+// has reports whether one of the options was given.
+func (g given) has(names ...string) bool {
+	_, found := g.last(names...)
+	return found
+}
+
+// last is the last of the options that was given.
+func (g given) last(names ...string) (option, bool) {
+	for i := len(g.options) - 1; i >= 0; i-- {
+		for _, name := range names {
+			if g.options[i].name == name {
+				return g.options[i], true
+			}
+		}
+	}
+	return option{}, false
+}
+
+// getopt reads the arguments (without the name) by a grammar.
+func getopt(args []Word, short, long string) given {
+	first := strings.HasPrefix(short, "+")
+	oneDash := strings.HasPrefix(long, "- ")
+	var g given
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		text := a.Text
+		switch {
+		case a.Is("--"):
+			g.operands = append(g.operands, args[i+1:]...)
+			if first {
+				g.at = i + 1
+			}
+			return g
+		case a.Kind != Literal && text == "":
+			g.doubt = true // it may be an option
+			fallthrough
+		case len(text) < 2 && (a.Kind == Literal || text != "-"), text[0] != '-':
+			if a.Many {
+				g.doubt = true
+			}
+			if first {
+				g.operands, g.at = args[i:], i
+				return g
+			}
+			g.operands = append(g.operands, a)
+			continue
+		}
+		var took int
+		switch {
+		case text == "-": // and more that is not known
+			g.doubt = true
+		case text[1] == '-':
+			took = g.long(a, 2, args[i+1:], long)
+		case oneDash && isLong(text[1:], long):
+			took = g.long(a, 1, args[i+1:], long)
+		default:
+			took = g.cluster(a, args[i+1:], short)
+		}
+		i += took
+		if n := len(g.options); n > 0 && g.options[n-1].mark == '=' && g.options[n-1].given {
+			g.at, g.operands = i, args[i:]
+			return g
+		}
+	}
+	g.at = len(args)
+	return g
+}
+
+func isLong(text, long string) bool {
+	name, _, _ := strings.Cut(text, "=")
+	_, _, found := findLong(name, long)
+	return found
+}
+
+// findLong is a long option by its name or the beginning of it. Of several that
+// begin so, one with a value counts.
+func findLong(name, long string) (full string, mark byte, found bool) {
+	for entry := range strings.SplitSeq(long, " ") {
+		if !strings.HasPrefix(entry, name) || entry == "" || entry == "-" {
+			continue
+		}
+		var m byte
+		bare := strings.TrimRight(entry, valueMarks)
+		if len(bare) < len(entry) {
+			m = entry[len(bare)]
+		}
+		if bare == name {
+			return bare, m, true
+		}
+		if !found || m != 0 {
+			full, mark, found = bare, m, true
+		}
+	}
+	return full, mark, found
+}
+
+func (g *given) long(a Word, dashes int, rest []Word, long string) int {
+	name, _, attached := strings.Cut(a.Text[dashes:], "=")
+	if a.Kind == Partial && !attached {
+		g.doubt = true
+		return 0
+	}
+	full, mark, found := findLong(name, long)
+	o := option{name: full, mark: mark}
+	if !found {
+		o.name = name
+	}
+	switch {
+	case !found:
+		g.doubt = true
+		if attached {
+			o.value, o.given = a.cut(dashes+len(name)+1), true
+		}
+	case attached:
+		o.value, o.given = a.cut(dashes+len(name)+1), true
+	case mark == 0 || mark == '?':
+	case len(rest) > 0:
+		o.value, o.given = rest[0], true
+		if rest[0].Many {
+			g.doubt = true
+		}
+		g.options = append(g.options, o)
+		return 1
+	}
+	g.options = append(g.options, o)
+	return 0
+}
+
+func (g *given) cluster(a Word, rest []Word, short string) int {
+	for j := 1; j < len(a.Text); j++ {
+		letter := a.Text[j]
+		at := strings.IndexByte(short, letter)
+		o := option{name: a.Text[j : j+1]}
+		if at < 0 || strings.IndexByte(valueMarks+"+", letter) >= 0 {
+			g.doubt = true
+			g.options = append(g.options, o)
+			continue
+		}
+		if at+1 < len(short) && strings.IndexByte(valueMarks, short[at+1]) >= 0 {
+			o.mark = short[at+1]
+		}
+		switch {
+		case o.mark == 0:
+			g.options = append(g.options, o)
+			continue
+		case j+1 < len(a.Text) || a.Kind != Literal:
+			o.value, o.given = a.cut(j+1), true
+		case o.mark != '?' && len(rest) > 0:
+			o.value, o.given = rest[0], true
+			g.doubt = g.doubt || rest[0].Many
+			g.options = append(g.options, o)
+			return 1
+		}
+		g.options = append(g.options, o)
+		return 0
+	}
+	if a.Kind != Literal {
+		g.doubt = true // more letters may follow
+	}
+	return 0
+}

@@ -1,0 +1,136 @@
+package bash
+
+import (
+	"strings"
+)
+
+// file notes a file that a command names.
+func (w *walker) file(c ctx, word Word, access Access, command int) {
+	if word.Text == "-" && word.Kind == Literal || !w.spend(2) || len(w.out.Files) > maxCommands {
+		return
+	}
+	if strings.HasPrefix(word.Text, "/dev/") && harmlessDevice(word.Text[len("/dev/"):]) {
+		return
+	}
+	f := File{Known: word.Kind != Partial, Access: access, Command: command, Word: word, Pos: word.Pos}
+	text := word.Text
+	rooted := strings.HasPrefix(text, "/") || text == "~" || strings.HasPrefix(text, "~/")
+	if c.st.dirs == nil || rooted || text == "" && !f.Known {
+		f.Path, f.Known = text, f.Known && rooted
+		if f.Known {
+			f.Path = tidy(text)
+		}
+		w.out.Files = append(w.out.Files, f)
+		return
+	}
+	for _, dir := range c.st.dirs {
+		f.Path = inDir(dir, text)
+		if !f.Known && strings.HasSuffix(text, "/") && !strings.HasSuffix(f.Path, "/") {
+			f.Path += "/"
+		}
+		w.out.Files = append(w.out.Files, f)
+	}
+}
+
+// harmlessDevice reports a device that stores nothing and leads nowhere.
+func harmlessDevice(name string) bool {
+	switch name {
+	case "null", "stdin", "stdout", "stderr", "tty", "zero", "full", "urandom", "random":
+		return true
+	}
+	return strings.HasPrefix(name, "fd/")
+}
+
+func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
+	access := Writes
+	switch r.Op {
+	case "<":
+		access = Reads
+	case "<<", "<<-", "<<<":
+		return
+	case "<&":
+		return
+	case ">&":
+		if t := r.Target; t.Kind == Literal && (t.Text == "-" || strings.Trim(t.Text, "0123456789-") == "") || t.Kind == Partial && t.Text == "" {
+			return
+		}
+	}
+	for _, network := range []string{"/dev/tcp/", "/dev/udp/"} {
+		if rest, found := strings.CutPrefix(r.Target.Text, network); found {
+			name, port, _ := strings.Cut(rest, "/")
+			if r.Target.Kind != Literal && port == "" {
+				name = ""
+			}
+			w.addHost(name, port, r.Target, command)
+			return
+		}
+	}
+	w.file(c, r.Target, access, command)
+}
+
+func (w *walker) addHost(name, port string, word Word, command int) {
+	if !w.spend(2) || len(w.out.Hosts) > maxCommands {
+		return
+	}
+	w.out.Hosts = append(w.out.Hosts, Host{Name: name, Port: port, Command: command, Word: word, Pos: word.Pos})
+}
+
+// host notes the machine that a URL, user@host:path or host names.
+func (w *walker) host(word Word, command int) {
+	name, port, ok := hostOf(word.Text, word.Kind == Literal)
+	if ok || word.Kind == Partial {
+		w.addHost(name, port, word, command)
+	}
+}
+
+// hostOf reads the host of a URL or of the bare form that curl, ssh and others take.
+// With text that is not whole, only a host that is surely complete counts.
+func hostOf(text string, whole bool) (name, port string, ok bool) {
+	scheme, rest, url := strings.Cut(text, "://")
+	if !url {
+		rest = text
+	}
+	if url && strings.EqualFold(scheme, "file") {
+		return "", "", false
+	}
+	// Programs differ on what ends the host: each of these ends it for one of them.
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		if !whole {
+			return "", "", false
+		}
+		end = len(rest)
+	}
+	authority := rest[:end]
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		authority = authority[i+1:]
+	}
+	if strings.ContainsAny(authority, "\\{}$*? ") {
+		return "", "", true // it may be read in several ways
+	}
+	if inner, found := strings.CutPrefix(authority, "["); found {
+		name, rest, _ = strings.Cut(inner, "]")
+		return name, strings.TrimPrefix(rest, ":"), true
+	}
+	name, port, _ = strings.Cut(authority, ":")
+	return strings.ToLower(name), port, name != ""
+}
+
+// remotePath notes the operand of scp or rsync: a file here, or a host.
+func (w *walker) remotePath(c ctx, word Word, access Access, command int) {
+	text := word.Text
+	if strings.Contains(text, "://") {
+		w.host(word, command)
+		return
+	}
+	colon, slash := strings.IndexByte(text, ':'), strings.IndexByte(text, '/')
+	if colon > 0 && (slash < 0 || colon < slash) {
+		name := text[:colon]
+		w.addHost(strings.ToLower(name[strings.LastIndexByte(name, '@')+1:]), "", word, command)
+		return
+	}
+	if word.Kind == Partial && slash < 0 {
+		w.addHost("", "", word, command) // perhaps
+	}
+	w.file(c, word, access, command)
+}

@@ -1,0 +1,272 @@
+package bash
+
+import (
+	"strings"
+)
+
+// tool is what is known of a program: its options and what its operands are.
+//
+// The operands are a text too, a letter for each: r a file that is read, w written,
+// d deleted, e run; h a host or URL, p a host's path or a file (p> one that is
+// written); - something else; = any number of NAME=value; x the first word of a
+// command that takes all that follows, X shell text in all that follows. A "*"
+// repeats the letter before it; what stands behind the star is the last operand.
+type tool struct {
+	short, long string
+	operands    string
+	// special goes on where the table ends.
+	special func(w *walker, c ctx, k call, g given)
+	// via is how what it starts is reached; empty is Wrapper.
+	via StepKind
+}
+
+// program goes into what a program does.
+func (w *walker) program(c ctx, k call) {
+	name, known := w.toolName(k.name)
+	if s, found := subcommandsOf(name); found {
+		w.subcommand(c, k, s)
+		return
+	}
+	if l, found := languageOf(name); found {
+		w.language(c, k, l)
+		return
+	}
+	if isShell(name) {
+		w.shell(c, k, name)
+		return
+	}
+	if !known {
+		w.stranger(c, k)
+		return
+	}
+	t, _ := toolOf(name)
+	g := getopt(k.args(), t.short, t.long)
+	if t.special != nil {
+		t.special(w, c, k, g)
+		return
+	}
+	w.tool(c, k, t, g)
+}
+
+// toolName is the name under which a program is known: python for python3.11, sed
+// for gsed.
+func (w *walker) toolName(name string) (string, bool) {
+	if isTool(name) {
+		_, known := toolOf(name)
+		return name, known
+	}
+	trimmed := strings.TrimSuffix(strings.ToLower(name), ".exe")
+	if i := strings.IndexByte(trimmed, '.'); i > 0 {
+		if rest := trimmed[i+1:]; rest == "openbsd" || rest == "traditional" || rest == "basic" || rest == "tiny" || rest == "nox" || rest == "gtk3" {
+			trimmed = trimmed[:i]
+		}
+	}
+	for _, candidate := range []string{trimmed, strings.TrimRight(trimmed, "0123456789.-"), strings.TrimPrefix(trimmed, "g")} {
+		if isTool(candidate) {
+			_, known := toolOf(candidate)
+			return candidate, known
+		}
+	}
+	return name, false
+}
+
+func isTool(name string) bool {
+	if _, found := toolOf(name); found {
+		return true
+	}
+	if _, found := subcommandsOf(name); found {
+		return true
+	}
+	_, found := languageOf(name)
+	return found || isShell(name)
+}
+
+// stranger is a program of which nothing is known: URLs among its words are hosts.
+func (w *walker) stranger(_ ctx, k call) {
+	for _, a := range k.args() {
+		if strings.Contains(a.Text, "://") {
+			w.host(a.cut(urlStart(a.Text)), k.index)
+		}
+	}
+}
+
+// urlStart is where the URL in a word like --url=http://x begins.
+func urlStart(text string) int {
+	i := strings.Index(text, "://")
+	for i > 0 && (isAlnum(rune(text[i-1])) || text[i-1] == '+') {
+		i--
+	}
+	return i
+}
+
+// tool follows the table.
+func (w *walker) tool(c ctx, k call, t tool, g given) {
+	c = w.options(c, k, g)
+	w.operands(c, k, t, g)
+}
+
+// options notes what the values of options are.
+func (w *walker) options(c ctx, k call, g given) ctx {
+	for _, o := range g.options {
+		if !o.given {
+			continue
+		}
+		switch o.mark {
+		case '<':
+			w.file(c, o.value, Reads, k.index)
+		case '>':
+			w.file(c, o.value, Writes, k.index)
+		case '^':
+			w.file(c, o.value, Runs, k.index)
+			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueFile, k.name+" runs what a file says: "+o.value.String())
+		case '@':
+			w.file(c, o.value, Reads, k.index)
+			c.st = c.st.fork()
+			c.st.enter(o.value)
+			c.st.dirs, c.st.cdOK, c.st.cdFail = orUnknown(c.st.cdOK), nil, nil
+		case '&':
+			w.host(o.value, k.index)
+		case '!':
+			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueCode, k.name+" runs what its option -"+o.name+" says")
+		case '$':
+			w.shellText(c, k, k.name, o.value, nil)
+		}
+	}
+	return c
+}
+
+// shellText walks the text that a program gives to a shell.
+func (w *walker) shellText(c ctx, k call, name string, text Word, params []Word) {
+	raw := text.loose()
+	if !known(raw) {
+		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" runs text that is not known")
+	}
+	e := c.by(Shell, name, k.at)
+	e.st = c.st.child()
+	e.st.params, e.st.noParams = params, params == nil
+	if params == nil && !isShell(name) {
+		e.st.noParams = false
+	}
+	w.text(e, raw, text.Pos.Offset)
+}
+
+// child is what a new shell knows.
+func (s *state) child() *state {
+	f := &state{home: s.home, dirs: s.dirs, aliases: nil, posix: s.posix}
+	for name, v := range s.vars {
+		if v.exported && !v.array {
+			f.set(name, value{text: v.text, exported: true})
+		} else if name == "HOME" {
+			f.set(name, value{text: v.text, exported: true})
+		}
+	}
+	f.noFields = false // a shell sets IFS itself
+	delete(f.vars, "IFS")
+	for name, g := range s.funcs {
+		if f.funcs == nil {
+			f.funcs = map[string]function{}
+		}
+		g.maybe = true // if it was exported
+		f.funcs[name] = g
+	}
+	return f
+}
+
+func (w *walker) operands(c ctx, k call, t tool, g given) {
+	roles := t.operands
+	ops := g.operands
+	var last string
+	if i := strings.IndexByte(roles, '*'); i >= 0 && i+1 < len(roles) {
+		roles, last = roles[:i+1], roles[i+1:]
+	}
+	role := byte('-')
+	j := 0
+	for i := 0; i < len(ops); i++ {
+		star := j+1 < len(roles) && roles[j+1] == '*'
+		if j < len(roles) && roles[j] != '*' {
+			role = roles[j]
+		} else if j >= len(roles) && !strings.HasSuffix(roles, "*") {
+			role = '-'
+		}
+		if last != "" && i == len(ops)-1 && (i > 0 || g.has("t", "target-directory")) {
+			if !g.has("t", "target-directory") {
+				role = last[0]
+				if strings.HasPrefix(last, "p") {
+					w.remotePath(c, ops[i], Writes, k.index)
+					return
+				}
+			}
+		}
+		switch role {
+		case '=':
+			name, _, assigned := strings.Cut(ops[i].Text, "=")
+			if assigned && name != "" {
+				c = w.assigned(c, k, name, ops[i])
+				continue
+			}
+			j++
+			i--
+			continue
+		case 'x':
+			w.wrapped(c, k, t, g, ops[i:])
+			return
+		case 'X':
+			if g.doubt {
+				w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+			}
+			text := makeWord(joined(ops[i:]), false, false, "", ops[i].Pos)
+			w.shellText(w.through(c, k, t), k, k.name, text, nil)
+			return
+		case 'r':
+			w.file(c, ops[i], Reads, k.index)
+		case 'w':
+			w.file(c, ops[i], Writes, k.index)
+		case 'd':
+			w.file(c, ops[i], Deletes, k.index)
+		case 'e':
+			w.file(c, ops[i], Runs, k.index)
+		case 'h':
+			w.host(ops[i], k.index)
+		case 'p':
+			w.remotePath(c, ops[i], Reads, k.index)
+		}
+		if !star {
+			j++
+		}
+	}
+}
+
+// assigned is NAME=value before the command of env or sudo.
+func (w *walker) assigned(c ctx, k call, name string, word Word) ctx {
+	v := word.cut(len(name) + 1)
+	w.environment(c, name, v.loose(), word.Pos.Offset, k.index)
+	c.st = c.st.fork()
+	c.st.set(name, value{text: v.loose(), exported: true})
+	return c
+}
+
+func (w *walker) through(c ctx, k call, t tool) ctx {
+	kind := t.via
+	if kind == "" {
+		kind = Wrapper
+	}
+	return c.by(kind, k.name, k.at)
+}
+
+// wrapped runs the words that a wrapper starts.
+func (w *walker) wrapped(c ctx, k call, t tool, g given, words []Word) {
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+	}
+	if len(words) == 0 {
+		return
+	}
+	e := w.through(c, k, t)
+	if t.via == Remote || t.via == Container {
+		e.st = elsewhere()
+	}
+	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true})
+}
+
+// elsewhere is the state of a shell on another machine.
+func elsewhere() *state { return &state{home: unknown, noParams: true} }

@@ -1,0 +1,229 @@
+package bash
+
+import (
+	"strings"
+)
+
+// sed reads its script: e and s///e run commands, r, R, w and W name files.
+func sed(w *walker, c ctx, k call, g given) {
+	c = w.options(c, k, g)
+	ops := g.operands
+	var scripts []Word
+	for _, o := range g.options {
+		if o.name == "e" || o.name == "expression" {
+			scripts = append(scripts, o.value)
+		}
+	}
+	if len(scripts) == 0 && !g.has("f", "file") && len(ops) > 0 {
+		scripts, ops = ops[:1], ops[1:]
+	}
+	if !g.has("sandbox") {
+		for _, s := range scripts {
+			w.sedScript(c, k, s)
+		}
+	}
+	access := Reads
+	if g.has("i", "in-place") {
+		access = Writes
+	}
+	for _, o := range ops {
+		w.file(c, o, access, k.index)
+	}
+}
+
+func (w *walker) sedScript(c ctx, k call, script Word) {
+	text := script.loose()
+	sure := false
+	found := func(command byte, arg string) {
+		word := makeWord(arg, false, false, "", script.Pos)
+		switch command {
+		case 'r', 'R':
+			w.file(c, word, Reads, k.index)
+		case 'w', 'W':
+			w.file(c, word, Writes, k.index)
+		case 'e':
+			if arg == "" {
+				w.opaque(c, script.Pos.Offset, k.index, OpaqueInput, "sed runs what it reads")
+				return
+			}
+			w.shellText(c, k, "sed", word, nil)
+		case 's':
+			w.opaque(c, script.Pos.Offset, k.index, OpaqueInput, "sed runs what s///e makes")
+		}
+	}
+	if known(text) {
+		// Whether a delimiter in brackets ends an expression is a matter of the sed.
+		readings := []sedReader{{text: text}}
+		if strings.Contains(text, "[") {
+			readings = append(readings, sedReader{text: text, brackets: true})
+		}
+		for _, r := range readings {
+			sure = r.script(func(byte, string) {}) || sure
+		}
+		for _, r := range readings {
+			r.script(found)
+		}
+	}
+	if !sure {
+		w.setCode(k, "sed", text)
+		w.opaque(c, script.Pos.Offset, k.index, OpaqueCode, "a script of sed that is not known")
+	}
+}
+
+// sedReader reads a script of sed command by command.
+type sedReader struct {
+	text     string
+	i        int
+	brackets bool // a delimiter in brackets does not count
+}
+
+func (s *sedReader) peek() byte {
+	if s.i < len(s.text) {
+		return s.text[s.i]
+	}
+	return '\n'
+}
+
+// script calls found for what runs and for files. It reports whether it read all.
+func (s *sedReader) script(found func(command byte, arg string)) bool {
+	for s.i < len(s.text) {
+		for s.i < len(s.text) && strings.IndexByte(" \t\n;{}", s.text[s.i]) >= 0 {
+			s.i++
+		}
+		if s.i >= len(s.text) {
+			break
+		}
+		if !s.addresses() {
+			return false
+		}
+		command := s.peek()
+		s.i++
+		switch command {
+		case '{', '}', '=', 'd', 'D', 'g', 'G', 'h', 'H', 'n', 'N', 'p', 'P', 'x', 'z', 'F', '\n':
+		case '#':
+			s.line()
+		case 'a', 'i', 'c':
+			s.block()
+		case ':', 'b', 't', 'T':
+			s.until(";\n}")
+		case 'q', 'Q', 'l', 'L':
+			s.until(";\n}")
+		case 'r', 'R', 'w', 'W', 'e':
+			found(command, strings.TrimLeft(s.line(), " \t"))
+		case 'y':
+			delimiter := s.peek()
+			s.i++
+			if !s.section(delimiter, false) || !s.section(delimiter, false) {
+				return false
+			}
+		case 's':
+			if !s.substitute(found) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (s *sedReader) line() string {
+	rest := s.text[s.i:]
+	if n := strings.IndexByte(rest, '\n'); n >= 0 {
+		s.i += n + 1
+		return rest[:n]
+	}
+	s.i = len(s.text)
+	return rest
+}
+
+// block is the text of a, i and c, which goes on behind a backslash.
+func (s *sedReader) block() {
+	for s.i < len(s.text) {
+		if !strings.HasSuffix(s.line(), `\`) {
+			return
+		}
+	}
+}
+
+func (s *sedReader) until(stops string) {
+	for s.i < len(s.text) && strings.IndexByte(stops, s.text[s.i]) < 0 {
+		s.i++
+	}
+}
+
+// section skips to behind the delimiter.
+func (s *sedReader) section(delimiter byte, pattern bool) bool {
+	if delimiter == '\n' || delimiter == '\\' {
+		return false
+	}
+	for ; s.i < len(s.text); s.i++ {
+		switch b := s.text[s.i]; {
+		case b == '\\':
+			s.i++
+		case b == '[' && pattern && s.brackets:
+			if end := strings.IndexByte(s.text[min(s.i+2, len(s.text)):], ']'); end >= 0 {
+				s.i += 2 + end
+			}
+		case b == delimiter:
+			s.i++
+			return true
+		}
+	}
+	return false
+}
+
+func (s *sedReader) substitute(found func(byte, string)) bool {
+	delimiter := s.peek()
+	s.i++
+	if !s.section(delimiter, true) || !s.section(delimiter, false) {
+		return false
+	}
+	for s.i < len(s.text) {
+		switch b := s.text[s.i]; {
+		case b == 'w':
+			s.i++
+			found('w', strings.TrimLeft(s.line(), " \t"))
+			return true
+		case b == 'e':
+			found('s', "")
+		case strings.IndexByte("gpiImM0123456789 \t", b) >= 0:
+		case strings.IndexByte(";\n}#", b) >= 0:
+			return true
+		default:
+			return false
+		}
+		s.i++
+	}
+	return true
+}
+
+// addresses skips what says on which lines a command works.
+func (s *sedReader) addresses() bool {
+	for {
+		switch b := s.peek(); {
+		case b >= '0' && b <= '9', b == '$', b == ',', b == '!', b == ' ', b == '\t', b == '~', b == '+':
+			s.i++
+		case b == '/':
+			s.i++
+			if !s.section('/', true) {
+				return false
+			}
+			for s.peek() == 'I' || s.peek() == 'M' {
+				s.i++
+			}
+		case b == '\\':
+			s.i++
+			delimiter := s.peek()
+			s.i++
+			if !s.section(delimiter, true) {
+				return false
+			}
+		default:
+			return true
+		}
+		if s.i >= len(s.text) {
+			return true
+		}
+	}
+}

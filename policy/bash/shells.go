@@ -1,0 +1,164 @@
+package bash
+
+import (
+	"strings"
+)
+
+func isShell(name string) bool {
+	switch name {
+	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "rksh", "pdksh", "lksh", "ksh93", "yash", "posh", "fish", "csh", "tcsh", "rc", "es", "xonsh", "nu", "elvish", "pwsh", "powershell", "cmd":
+		return true
+	}
+	return false
+}
+
+// shell is sh, bash and others: -c, a file, or the standard input.
+func (w *walker) shell(c ctx, k call, name string) {
+	switch name {
+	case "rc", "es", "xonsh", "nu", "elvish", "pwsh", "powershell", "cmd":
+		w.foreignShell(c, k, name)
+		return
+	}
+	args := k.args()
+	code, file, doubt := -1, false, false
+	i := 0
+options:
+	for ; i < len(args); i++ {
+		a := args[i]
+		text := a.Text
+		switch {
+		case a.Kind != Literal:
+			if text == "" || text[0] == '-' || text[0] == '+' || a.Many {
+				doubt = true
+			}
+			break options
+		case text == "--" || text == "-":
+			i++
+			break options
+		case strings.HasPrefix(text, "--"):
+			switch long := text[2:]; long {
+			case "rcfile", "init-file":
+				if i++; i < len(args) {
+					w.file(c, args[i], Runs, k.index)
+					w.opaque(c, k.at, k.index, OpaqueFile, "the shell reads a file first: "+args[i].String())
+				}
+			case "version", "help", "dump-strings", "dump-po-strings":
+				return
+			case "login", "norc", "noprofile", "posix", "restricted", "verbose", "noediting", "debugger", "debug", "wordexp", "protected", "no-config", "private", "interactive", "no-rcs":
+			case "command", "init-command":
+				if i+1 < len(args) {
+					w.opaque(c, k.at, k.index, OpaqueSyntax, "the text is for another shell")
+					w.shellCode(c, k, name, args[i+1], nil)
+					return
+				}
+			default:
+				doubt = true
+			}
+		case len(text) > 1 && (text[0] == '-' || text[0] == '+'):
+			for _, letter := range text[1:] {
+				switch letter {
+				case 'c':
+					code = 0
+				case 's':
+					file = true // not a file: standard input
+				case 'o', 'O':
+					i++
+				case 'C':
+					if name == "fish" {
+						doubt = true
+					}
+				}
+			}
+		default:
+			break options
+		}
+	}
+	rest := args[min(i, len(args)):]
+	if doubt {
+		w.opaque(c, k.at, k.index, OpaqueText, name+" is given an option that is not known")
+	}
+	switch {
+	case code == 0 && len(rest) > 0:
+		params := rest[1:]
+		if len(params) > 0 {
+			params = params[1:]
+		}
+		if hasFunc(rest, func(w Word) bool { return w.Many }) {
+			params = nil
+		} else if params == nil {
+			params = []Word{}
+		}
+		w.shellCode(c, k, name, rest[0], params)
+	case code == 0:
+		if k.hidden {
+			w.opaque(c, k.at, k.index, OpaqueText, name+" runs text that is not known")
+		}
+	case len(rest) > 0 && !file:
+		script := rest[0]
+		if script.Text == "/dev/stdin" || script.Text == "/proc/self/fd/0" || script.Text == "/dev/fd/0" {
+			w.shellInput(c, k, name)
+			return
+		}
+		w.file(c, script, Runs, k.index)
+		w.opaque(c, k.at, k.index, OpaqueFile, "a file is run as commands: "+script.String())
+	default:
+		w.shellInput(c, k, name)
+	}
+}
+
+// shellCode is the text of sh -c.
+func (w *walker) shellCode(c ctx, k call, name string, text Word, params []Word) {
+	raw := text.loose()
+	if !known(raw) {
+		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" -c runs text that is not known")
+	}
+	e := c.by(Shell, name, k.at)
+	e.st = c.st.child()
+	e.st.params, e.st.noParams = params, params == nil
+	switch name {
+	case "bash", "rbash":
+		e.st.posix = false
+	case "zsh", "fish", "csh", "tcsh":
+		if strings.ContainsAny(raw, "$`(){}[]^=~#!*?\\") {
+			w.opaque(c, text.Pos.Offset, k.index, OpaqueSyntax, name+" may read the text in another way")
+		}
+	default:
+		e.st.posix = true
+	}
+	w.text(e, raw, text.Pos.Offset)
+}
+
+// shellInput is a shell that reads its commands from the standard input.
+func (w *walker) shellInput(c ctx, k call, name string) {
+	switch {
+	case c.in.kind == piped && c.in.text != "" && known(c.in.text):
+		w.shellCode(c, k, name, literalWord(strings.TrimRight(c.in.text, "\n"), w.place(k.at)), nil)
+	case c.in.kind == fromFile:
+		w.opaque(c, k.at, k.index, OpaqueFile, "a file is run as commands: "+c.in.text)
+	case c.in.kind == piped && strings.Trim(c.in.text, unknown) != "":
+		w.opaque(c, k.at, k.index, OpaqueInput, name+" runs what it reads, which is not known")
+		w.shellCode(c, k, name, literalWord(c.in.text, w.place(k.at)), nil)
+	default:
+		w.opaque(c, k.at, k.index, OpaqueInput, name+" runs what it reads, which is not known")
+	}
+}
+
+// foreignShell is a shell whose language is quite another.
+func (w *walker) foreignShell(c ctx, k call, name string) {
+	for i, a := range k.args() {
+		switch strings.ToLower(a.Text) {
+		case "--version", "-version", "--help", "-h":
+			return
+		case "-c", "/c", "-command", "/k", "--commands":
+			w.setCode(k, name, joined(k.args()[i+1:]))
+			w.opaque(c, k.at, k.index, OpaqueCode, name+" code")
+			return
+		}
+	}
+	w.opaque(c, k.at, k.index, OpaqueCode, name+" runs a language that is not looked at")
+}
+
+func (w *walker) setCode(k call, language, code string) {
+	w.out.Commands[k.index].Code = strings.ReplaceAll(code, unknown, "…")
+	w.out.Commands[k.index].Language = language
+}

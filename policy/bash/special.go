@@ -1,0 +1,499 @@
+package bash
+
+import (
+	"strings"
+)
+
+func tee(w *walker, c ctx, k call, g given) {
+	w.operands(c, k, tool{operands: "w*"}, g)
+}
+
+// move also deletes what it moves.
+func move(w *walker, c ctx, k call, g given) {
+	w.operands(w.options(c, k, g), k, tool{operands: "d*w"}, g)
+}
+
+// rename takes code of Perl, or two texts: which one it is, the name does not say.
+func rename(w *walker, c ctx, k call, _ given) {
+	for i, a := range k.args() {
+		switch {
+		case strings.HasPrefix(a.Text, "-"):
+		case i == 0 || strings.HasPrefix(k.args()[i-1].Text, "-"):
+			if strings.ContainsAny(a.loose(), "(`$;{"+unknown) {
+				w.setCode(k, "perl", a.loose())
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "rename may run its first word as Perl")
+			}
+		default:
+			w.file(c, a, Writes, k.index)
+		}
+	}
+}
+
+func dd(w *walker, c ctx, k call, _ given) {
+	for _, a := range k.args() {
+		switch {
+		case strings.HasPrefix(a.Text, "of="):
+			w.file(c, a.cut(3), Writes, k.index)
+		case strings.HasPrefix(a.Text, "if="):
+			w.file(c, a.cut(3), Reads, k.index)
+		}
+	}
+}
+
+func grep(w *walker, c ctx, k call, g given) {
+	c = w.options(c, k, g)
+	roles := "-r*"
+	if g.has("e", "regexp", "f", "file") {
+		roles = "r*"
+	}
+	w.operands(c, k, tool{operands: roles}, g)
+}
+
+const curlLong = "abstract-unix-socket: alt-svc< anyauth append aws-sigv4: basic ca-native cacert< capath: cert< cert-status cert-type: ciphers: compressed config^ connect-timeout: connect-to: continue-at: cookie: " +
+	"cookie-jar> create-dirs create-file-mode: crlf crlfile< curves: data: data-ascii: data-binary: data-raw: data-urlencode: delegation: digest disable disable-eprt disable-epsv disallow-username-in-url " +
+	"dns-interface: dns-ipv4-addr: dns-ipv6-addr: dns-servers: doh-url& dump-header> egd-file< engine^ etag-compare< etag-save> expect100-timeout: fail fail-early fail-with-body false-start form: form-escape form-string: " +
+	"ftp-account: ftp-port: ftp-pasv get globoff happy-eyeballs-timeout-ms: haproxy-protocol head header: help? hostpubmd5: hsts> http0.9 http1.0 http1.1 http2 http3 ignore-content-length include insecure interface: " +
+	"ipv4 ipv6 json: junk-session-cookies keepalive-time: key< key-type: krb: libcurl> limit-rate: list-only local-port: location location-trusted login-options: mail-auth: mail-from: mail-rcpt: manual max-filesize: " +
+	"max-redirs: max-time: metalink negotiate netrc netrc-file< netrc-optional next no-alpn no-buffer no-keepalive no-npn no-progress-meter no-sessionid noproxy: ntlm oauth2-bearer: output> output-dir@ parallel " +
+	"parallel-immediate parallel-max: pass: path-as-is pinnedpubkey: post301 post302 post303 preproxy& progress-bar proto: proto-default: proto-redir: proxy& proxy-header: proxy-insecure proxy-user: proxy1.0& " +
+	"proxytunnel pubkey< quote: random-file< range: rate: raw referer: remote-header-name remote-name remote-name-all remote-time remove-on-error request: request-target: resolve: retry: retry-all-errors " +
+	"retry-connrefused retry-delay: retry-max-time: sasl-ir service-name: show-error show-headers silent socks4& socks4a& socks5& socks5-hostname& speed-limit: speed-time: ssl ssl-no-revoke ssl-reqd stderr> suppress-connect-headers " +
+	"tcp-fastopen tcp-nodelay telnet-option: tftp-blksize: time-cond: tls-max: tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding trace> trace-ascii> trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user: " +
+	"user-agent: variable: verbose version vlan-priority: write-out: xattr"
+
+// curl sends and stores files in many ways.
+func curl(w *walker, c ctx, k call, _ given) {
+	g := getopt(k.args(), "#0123468aA:b:Bc>C:d:D>e:E<fF:gGh?H:iIjJkK^lLm:MnNo>Op:P:qQ:r:RsSt:T<u:U:vVw:x&X:y:Y:z:Z:", curlLong)
+	c = w.options(c, k, g)
+	for _, o := range g.options {
+		if !o.given {
+			continue
+		}
+		switch o.name {
+		case "d", "data", "data-ascii", "data-binary", "json", "data-urlencode", "F", "form", "b", "cookie", "H", "header", "w", "write-out", "E", "variable", "url-query":
+			text := o.value.Text
+			if i := strings.IndexByte(text, '@'); i >= 0 && (i == 0 || o.name == "data-urlencode" || o.name == "F" || o.name == "form" || o.name == "variable" || o.name == "url-query") {
+				name := o.value.cut(i + 1)
+				if o.name == "F" || o.name == "form" {
+					name = upTo(name, ";,")
+				}
+				w.file(c, name, Reads, k.index)
+			} else if i := strings.IndexByte(text, '<'); i >= 0 && (o.name == "F" || o.name == "form") {
+				w.file(c, upTo(o.value.cut(i+1), ";,"), Reads, k.index)
+			} else if (o.name == "b" || o.name == "cookie") && !strings.Contains(text, "=") {
+				w.file(c, o.value, Reads, k.index)
+			} else if o.value.Kind == Partial && text == "" && o.name != "H" && o.name != "header" && o.name != "w" && o.name != "write-out" {
+				w.file(c, o.value, Reads, k.index) // it may begin with @
+			}
+		}
+	}
+	stores := 0
+	for _, o := range g.options {
+		if o.name == "O" || o.name == "remote-name" || o.name == "remote-name-all" || o.name == "J" {
+			stores++
+		}
+	}
+	for _, o := range g.operands {
+		w.url(c, k, o)
+		if stores > 0 {
+			w.saved(c, k, o)
+		}
+	}
+}
+
+func upTo(word Word, stops string) Word {
+	if i := strings.IndexAny(word.Text, stops); i >= 0 {
+		return literalWord(word.Text[:i], word.Pos)
+	}
+	return word
+}
+
+// url notes the host of an operand that is a URL, with its scheme or without.
+func (w *walker) url(c ctx, k call, word Word) {
+	if strings.HasPrefix(strings.ToLower(word.Text), "file://") {
+		w.file(c, word.cut(len("file://")), Reads, k.index)
+		return
+	}
+	w.host(word, k.index)
+}
+
+// saved is the file that the last part of a URL names.
+func (w *walker) saved(c ctx, k call, word Word) {
+	name, _, _ := strings.Cut(word.Text, "?")
+	if word.Kind != Literal || baseName(name) == "" {
+		w.file(c, makeWord(unknown, false, false, word.Source, word.Pos), Writes, k.index)
+		return
+	}
+	w.file(c, literalWord(baseName(name), word.Pos), Writes, k.index)
+}
+
+func wget(w *walker, c ctx, k call, _ given) {
+	g := getopt(k.args(), "VhbNcrkKmpxqvdFSi<e!O>o>a>P@l:A:R:D:I:X:B:t:T:w:Q:U:LHEn?46j0",
+		"- append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue convert-links cut-dirs: debug delete-after directory-prefix@ dns-timeout: "+
+			"exclude-directories: execute! force-directories force-html follow-tags: ftp-password: ftp-user: header: help http-password: http-user: https-only ignore-length include-directories: inet4-only inet6-only input-file< "+
+			"keep-session-cookies level: limit-rate: load-cookies< local-encoding: max-redirect: method: mirror no-cache no-check-certificate no-clobber no-cookies no-directories no-dns-cache no-glob no-host-directories no-hsts no-netrc "+
+			"no-parent no-passive-ftp no-proxy no-verbose output-document> output-file> page-requisites password: post-data: post-file< private-key< progress: protocol-directories proxy-password: proxy-user: quiet quota: random-wait "+
+			"read-timeout: recursive referer: reject: reject-regex: accept: accept-regex: domains: rejected-log> relative remote-encoding: restrict-file-names: retry-connrefused save-cookies> save-headers secure-protocol: server-response show-progress "+
+			"span-hosts spider start-pos: timeout: timestamping tries: trust-server-names unlink use-askpass$ user: user-agent: verbose version wait: waitretry: warc-file> xattr adjust-extension compression: connect-timeout: content-disposition content-on-error bind-address: ciphers:")
+	c = w.options(c, k, g)
+	for _, o := range g.operands {
+		w.url(c, k, o)
+		if !g.has("O", "output-document", "spider") {
+			w.saved(c, k, o)
+		}
+	}
+}
+
+func httpie(w *walker, c ctx, k call, g given) {
+	c = w.options(c, k, g)
+	for _, o := range g.operands {
+		if _, name, found := strings.Cut(o.Text, "@"); found && !strings.Contains(o.Text, "://") {
+			w.file(c, literalWord(name, o.Pos), Reads, k.index)
+			continue
+		}
+		if strings.Contains(o.Text, "://") || strings.ContainsAny(o.Text, "./") && !strings.ContainsAny(o.Text, "=") {
+			w.host(o, k.index)
+		}
+	}
+}
+
+func urls(w *walker, c ctx, k call, _ given) {
+	for _, a := range k.args() {
+		if !strings.HasPrefix(a.Text, "-") {
+			w.url(c, k, a)
+		} else if strings.Contains(a.Text, "://") {
+			w.host(a.cut(urlStart(a.Text)), k.index)
+		}
+	}
+}
+
+func dig(w *walker, _ ctx, k call, _ given) {
+	for _, a := range k.args() {
+		switch {
+		case strings.HasPrefix(a.Text, "@"):
+			w.host(a.cut(1), k.index)
+		case strings.ContainsRune(a.Text, '.') && !strings.HasPrefix(a.Text, "+") && !strings.HasPrefix(a.Text, "-"), a.Kind == Partial:
+			w.host(a, k.index)
+		}
+	}
+}
+
+func netcat(w *walker, c ctx, k call, g given) {
+	if k.name != "ncat" {
+		// -c is a command in some, a TLS switch in others: both are walked.
+		for i, o := range g.options {
+			if o.name == "c" && o.given && !strings.ContainsAny(o.value.Text, " /") && len(g.operands) < 2 {
+				g.operands = append([]Word{o.value}, g.operands...)
+				g.options[i].given = i >= 0
+			}
+		}
+	}
+	c = w.options(c, k, g)
+	if len(g.operands) > 0 {
+		port := ""
+		if len(g.operands) > 1 {
+			port = g.operands[1].Text
+		}
+		name, _, ok := hostOf(g.operands[0].Text, g.operands[0].Kind == Literal)
+		if ok || g.operands[0].Kind == Partial {
+			w.addHost(name, port, g.operands[0], k.index)
+		}
+	}
+	_ = c
+}
+
+func scp(w *walker, c ctx, k call, g given) {
+	for _, o := range g.options {
+		if o.name == "o" {
+			w.sshOption(c, k, o.value)
+		}
+	}
+	c = w.options(c, k, g)
+	w.operands(c, k, tool{operands: "p*p"}, g)
+}
+
+func rsync(w *walker, c ctx, k call, _ given) {
+	g := getopt(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T:M:",
+		"rsh$ rsync-path$ include-from< exclude-from< files-from< log-file> out-format: password-file< write-batch> read-batch< only-write-batch> partial-dir: temp-dir: backup-dir> suffix: "+
+			"exclude: include: filter: chmod: chown: usermap: groupmap: bwlimit: timeout: contimeout: compare-dest: copy-dest: link-dest: port: address: sockopts: iconv: info: debug: max-size: min-size: max-delete: max-alloc: block-size: "+
+			"compress-level: compress-choice: skip-compress: checksum-choice: modify-window: protocol: outbuf: remote-option: log-file-format: stop-after: stop-at: early-input< archive delete delete-after delete-before delete-during delete-delay delete-excluded "+
+			"dry-run verbose quiet recursive progress partial partial-dir: stats human-readable compress links copy-links perms times group owner update inplace append ignore-existing existing remove-source-files force numeric-ids relative checksum one-file-system version help delete-missing-args no-owner no-group no-perms no-times no-relative itemize-changes devices specials executability acls xattrs sparse hard-links whole-file")
+	c = w.options(c, k, g)
+	w.operands(c, k, tool{operands: "p*p"}, g)
+}
+
+func tar(w *walker, c ctx, k call, _ given) {
+	args := k.args()
+	if len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {
+		// Without a dash the values of the letters stand behind, in their order.
+		letters := args[0].Text
+		rest := args[1:]
+		var spread []Word
+		for _, letter := range letters {
+			spread = append(spread, literalWord("-"+string(letter), args[0].Pos))
+			if strings.ContainsRune("bCfFgHIKLNTVXoh", letter) && letter != 'o' && letter != 'h' && len(rest) > 0 {
+				spread, rest = append(spread, rest[0]), rest[1:]
+			}
+		}
+		args = append(spread, rest...)
+	}
+	g := getopt(args, "AcdrtuxBGhijJklmMnoOpPRsSUvwWzZ?af:C@I$F$T<X<b:g>H:K:L:N:V:",
+		"checkpoint-action: checkpoint? to-command$ use-compress-program$ info-script$ new-volume-script$ rsh-command$ rmt-command$ file: directory@ files-from< exclude-from< exclude: transform: xform: strip-components: "+
+			"owner: group: mode: mtime: create extract get list append update delete diff compare concatenate verbose gzip bzip2 xz zstd auto-compress sparse same-owner no-same-owner preserve-permissions keep-old-files overwrite "+
+			"one-top-level? absolute-names wildcards no-wildcards to-stdout unlink-first remove-files listed-incremental> starting-file: label: format: totals? warning: index-file> suffix: backup? occurrence? sort: numeric-owner exclude-vcs null help version no-recursion dereference skip-old-files anchored ignore-case interactive lzma lzip lzop acls xattrs selinux no-auto-compress posix")
+	extracts := g.has("x", "extract", "get")
+	for _, o := range g.options {
+		if !o.given {
+			continue
+		}
+		switch o.name {
+		case "f", "file":
+			switch {
+			case strings.Contains(o.value.Text, ":") && !g.has("force-local"):
+				w.remotePath(c, o.value, Reads, k.index)
+			case extracts || g.has("t", "list", "d", "diff", "compare"):
+				w.file(c, o.value, Reads, k.index)
+			default:
+				w.file(c, o.value, Writes, k.index)
+			}
+		case "checkpoint-action":
+			if strings.HasPrefix(o.value.Text, "exec=") {
+				w.shellText(c, k, "tar", o.value.cut(len("exec=")), nil)
+			} else if o.value.Kind != Literal {
+				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "tar --checkpoint-action may run text that is not known")
+			}
+		}
+	}
+	c = w.options(c, k, g)
+	if extracts && !g.has("O", "to-stdout") {
+		w.file(c, literalWord(".", w.place(k.at)), Writes, k.index)
+		return
+	}
+	if g.doubt {
+		for _, a := range args {
+			if a.Kind == Partial && strings.HasPrefix(a.Text+"-", "-") && a.Many {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "an option of tar is not known")
+			}
+		}
+	}
+	for _, o := range g.operands {
+		w.file(c, o, Reads, k.index)
+	}
+}
+
+func zip(w *walker, c ctx, k call, _ given) {
+	g := getopt(k.args(), "0123456789AcdDeEfFgjJklLmoqrRSTuvVwXyz@b:i:n:t:P:s:x:", "- unzip-command$ TT$ recurse-paths test encrypt move exclude: include: output-file> out>")
+	w.options(c, k, g)
+	for i, a := range k.args() {
+		if a.Is("-TT") && i+1 < len(k.args()) {
+			w.shellText(c, k, "zip", k.args()[i+1], nil)
+		}
+	}
+	w.operands(c, k, tool{operands: "wr*"}, g)
+}
+
+// vim runs the commands of its options; only those that surely do nothing else are let through.
+func vim(w *walker, c ctx, k call, _ given) {
+	args := k.args()
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		text := a.Text
+		switch {
+		case text == "-c" || text == "--cmd" || text == "-S" || text == "-s" || text == "-u" || text == "-U" || text == "-W" || text == "-w":
+			if i++; i >= len(args) {
+				return
+			}
+			if text == "-c" || text == "--cmd" {
+				w.vimCommand(c, k, args[i])
+				continue
+			}
+			if text[1] == 'w' || text[1] == 'W' {
+				w.file(c, args[i], Writes, k.index)
+				continue
+			}
+			if args[i].Is("NONE") || args[i].Is("NORC") {
+				continue
+			}
+			w.file(c, args[i], Runs, k.index)
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, "vim does what a file says: "+args[i].String())
+		case strings.HasPrefix(text, "+"):
+			w.vimCommand(c, k, a.cut(1))
+		case strings.HasPrefix(text, "-") && text != "-":
+			if a.Kind != Literal {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "an option of vim is not known")
+			}
+			if len(text) > 2 && text[1] == 'c' {
+				w.vimCommand(c, k, a.cut(2))
+			}
+		default:
+			w.file(c, a, Writes, k.index)
+		}
+	}
+	if c.in.kind == piped && (k.name == "ex" || hasFunc(args, func(w Word) bool { return w.Is("-es") || w.Is("-e") || w.Is("-s") })) {
+		w.vimCommand(c, k, makeWord(c.in.text, false, false, "", w.place(k.at)))
+	}
+}
+
+func (w *walker) vimCommand(c ctx, k call, word Word) {
+	text := strings.TrimLeft(word.loose(), ": ")
+	switch text {
+	case "q", "q!", "qa", "qa!", "wq", "wqa", "x", "xa", "w", "wa", "$", "set nu", "set number", "syntax on", "noh":
+		return
+	}
+	if strings.Trim(text, "0123456789") == "" {
+		return
+	}
+	if cut, found := strings.CutPrefix(text, "!"); found {
+		w.shellText(c, k, "vim", makeWord(cut, false, false, "", word.Pos), nil)
+		return
+	}
+	w.setCode(k, "vim", text)
+	w.opaque(c, word.Pos.Offset, k.index, OpaqueCode, "vim commands")
+}
+
+// ed reads commands, of which ! starts a shell.
+func ed(w *walker, c ctx, k call, _ given) {
+	for _, a := range k.args() {
+		if strings.HasPrefix(a.Text, "!") {
+			w.shellText(c, k, "ed", a.cut(1), nil)
+		} else if !strings.HasPrefix(a.Text, "-") {
+			w.file(c, a, Writes, k.index)
+		}
+	}
+	if c.in.kind != inherited && (!known(c.in.text) || strings.Contains(c.in.text, "!") || c.in.kind == fromFile) {
+		w.opaque(c, k.at, k.index, OpaqueCode, "ed runs what it reads")
+	}
+}
+
+func doubtfulCode(w *walker, c ctx, k call, _ given) {
+	for _, a := range k.args() {
+		if strings.HasPrefix(a.Text, "-") || a.Kind != Literal {
+			w.opaque(c, k.at, k.index, OpaqueCode, k.name+" may run what its options say")
+			break
+		}
+	}
+	for _, a := range k.args() {
+		if !strings.HasPrefix(a.Text, "-") {
+			w.file(c, a, Writes, k.index)
+		}
+	}
+}
+
+func makeTool(w *walker, c ctx, k call, _ given) {
+	g := getopt(k.args(), "bmBdeikLnpqrRsStvwf:C@E:I@j?l?o:O?W:",
+		"file: makefile: directory@ eval! include-dir: jobs? load-average? max-load? old-file: assume-old: what-if: new-file: assume-new: debug? always-make environment-overrides ignore-errors keep-going "+
+			"check-symlink-times just-print dry-run recon print-data-base question no-builtin-rules no-builtin-variables silent quiet no-silent stop no-keep-going touch trace version print-directory no-print-directory output-sync? warn-undefined-variables shuffle? help")
+	for _, o := range g.options {
+		if o.name == "f" || o.name == "file" || o.name == "makefile" {
+			if o.value.Is("-") || strings.HasPrefix(o.value.Text, "/dev/") {
+				w.opaque(c, k.at, k.index, OpaqueInput, "make runs the rules that it reads")
+				continue
+			}
+			w.file(c, o.value, Runs, k.index)
+		}
+	}
+	c = w.options(c, k, g)
+	for _, o := range g.operands {
+		name, _, assigned := strings.Cut(o.Text, "=")
+		if !assigned {
+			continue
+		}
+		name = strings.TrimRight(name, ":+?!")
+		value := o.Text[strings.IndexByte(o.Text, '=')+1:]
+		if name == "SHELL" || name == "MAKEFLAGS" || strings.ContainsAny(value, "$`;|&") || name == ".SHELLFLAGS" {
+			w.opaque(c, o.Pos.Offset, k.index, OpaqueEnvironment, "a variable of make that its rules run: "+name)
+		}
+	}
+}
+
+func dc(w *walker, c ctx, k call, _ given) {
+	for i, a := range k.args() {
+		if i > 0 && (k.words[i].Is("-e") || k.words[i].Is("--expression")) || strings.HasPrefix(a.Text, "-e") || strings.HasPrefix(a.Text, "--expression=") {
+			if strings.Contains(a.Text, "!") || a.Kind != Literal {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "dc may run a command")
+			}
+		} else if !strings.HasPrefix(a.Text, "-") {
+			w.file(c, a, Runs, k.index)
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, "dc does what a file says")
+		}
+	}
+	if c.in.kind == fromFile || c.in.kind == piped && (!known(c.in.text) || strings.Contains(c.in.text, "!")) {
+		w.opaque(c, k.at, k.index, OpaqueCode, "dc may run a command")
+	}
+}
+
+// database is programs whose language can start a shell.
+func database(w *walker, c ctx, k call, _ given) {
+	text := joined(k.args())
+	if c.in.kind == piped {
+		text += "\n" + c.in.text
+	}
+	lower := strings.ToLower(text)
+	for _, sign := range []string{".shell", ".system", "\\!", "system", ".import", ".load", "load_extension", "program", "syscmd", "esyscmd", ".output", ".once", "edit(", "-e", "\\g", "\\o", "\\copy", "\\i", "tee", "source", "pager"} {
+		if (k.name == "R" || k.name == "Rscript" || sign != "-e") && strings.Contains(lower, sign) {
+			w.setCode(k, k.name, text)
+			w.opaque(c, k.at, k.index, OpaqueCode, k.name+" may start a shell")
+			break
+		}
+	}
+	if c.in.kind == fromFile || c.in.kind == piped && !known(c.in.text) {
+		w.opaque(c, k.at, k.index, OpaqueInput, k.name+" does what it reads")
+	}
+	for i, a := range k.args() {
+		switch {
+		case a.Is("-f") && k.name == "psql", a.Is("-init"):
+			if i+1 < len(k.args()) {
+				w.file(c, k.args()[i+1], Runs, k.index)
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, k.name+" does what a file says")
+			}
+		case a.Is("-h") || a.Is("--host"):
+			if i+1 < len(k.args()) {
+				w.host(k.args()[i+1], k.index)
+			}
+		case strings.HasPrefix(a.Text, "--host="):
+			w.host(a.cut(len("--host=")), k.index)
+		case !strings.HasPrefix(a.Text, "-") && (k.name == "sqlite3" && i == 0 || k.name == "m4" || k.name == "Rscript" || k.name == "octave"):
+			access := Writes
+			if k.name != "sqlite3" {
+				access = Runs
+			}
+			w.file(c, a, access, k.index)
+		}
+	}
+}
+
+func openssl(w *walker, c ctx, k call, _ given) {
+	args := k.args()
+	if len(args) > 0 {
+		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = args[0].Text, args[1:]
+	}
+	for i := 1; i < len(args); i++ {
+		switch args[i-1].Text {
+		case "-in", "-inkey", "-key", "-CAfile", "-config", "-cert", "-kfile", "-pass":
+			if args[i-1].Text == "-pass" {
+				if name, found := strings.CutPrefix(args[i].Text, "file:"); found {
+					w.file(c, literalWord(name, args[i].Pos), Reads, k.index)
+				}
+				continue
+			}
+			w.file(c, args[i], Reads, k.index)
+		case "-out", "-keyout", "-writerand":
+			w.file(c, args[i], Writes, k.index)
+		case "-connect", "-host", "-proxy":
+			w.host(args[i], k.index)
+		case "-engine", "-provider", "-provider-path":
+			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueEnvironment, "openssl loads code")
+		}
+	}
+}
+
+func less(w *walker, c ctx, k call, _ given) {
+	for _, a := range k.args() {
+		switch {
+		case strings.HasPrefix(a.Text, "+") && strings.ContainsAny(a.Text, "!|v"):
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "less runs the command that it starts with")
+		case !strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "+"):
+			w.file(c, a, Reads, k.index)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package bash
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// value is what is known of a variable.
+type value struct {
+	text     string   // with marks
+	list     []string // the elements of an array
+	array    bool
+	exported bool
+	odd      bool // readonly, integer, a reference …: assigning does not simply set it
+}
+
+// function is what a name stands for after it was declared.
+type function struct {
+	bodies []*syntax.FuncDecl // more than one: either of them
+	from   []source
+	maybe  bool // or it is not declared at all
+}
+
+// state is what is known of the shell at one moment. Its maps are copied before they
+// are changed, so that a copy of the state costs little.
+type state struct {
+	vars     map[string]value
+	funcs    map[string]function
+	aliases  map[string]string
+	shared   bool // the maps belong to another state as well
+	home     string
+	dirs     []string // where the shell may be; nil is not known
+	cdOK     []string // where it is if the cd just before succeeded
+	cdFail   []string
+	params   []Word // $1 …
+	noParams bool   // $1 … are not known
+	noFields bool   // IFS is not the usual one
+	locals   map[string]value
+	posix    bool // a shell that may be less than bash
+	lastPipe bool
+}
+
+func (s *state) fork() *state {
+	s.shared = true
+	f := *s
+	f.cdOK, f.cdFail = nil, nil
+	return &f
+}
+
+func (s *state) own() {
+	if s.shared {
+		s.vars, s.funcs, s.aliases, s.shared = maps.Clone(s.vars), maps.Clone(s.funcs), maps.Clone(s.aliases), false
+	}
+}
+
+// size is what a copy costs.
+func (s *state) size() int {
+	if !s.shared {
+		return 0
+	}
+	return len(s.vars) + len(s.funcs) + len(s.aliases)
+}
+
+func (s *state) set(name string, v value) {
+	s.own()
+	if s.vars == nil {
+		s.vars = map[string]value{}
+	}
+	old := s.vars[name]
+	v.exported = v.exported || old.exported
+	if old.odd || v.odd || dynamic(name) {
+		v = value{text: unknown, odd: old.odd || v.odd, exported: v.exported}
+	}
+	switch name {
+	case "IFS":
+		s.noFields = v.text != " \t\n"
+	case "CDPATH":
+		s.dirs = nil
+	}
+	s.vars[name] = v
+}
+
+// dynamic reports that bash itself gives the variable its value.
+func dynamic(name string) bool {
+	switch name {
+	case "UID", "EUID", "PPID", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "GROUPS", "DIRSTACK", "FUNCNAME", "HISTCMD",
+		"PIPESTATUS", "EPOCHSECONDS", "EPOCHREALTIME", "SHELLOPTS", "OPTIND", "OPTARG", "REPLY", "COLUMNS", "LINES", "_":
+		return true
+	}
+	return strings.HasPrefix(name, "BASH")
+}
+
+// lookup is what a variable holds; a name that nothing set is not known.
+func (s *state) lookup(name string) value {
+	if v, found := s.vars[name]; found {
+		return v
+	}
+	switch name {
+	case "HOME":
+		return value{text: s.home}
+	case "IFS":
+		if !s.noFields {
+			return value{text: " \t\n"}
+		}
+	case "PWD":
+		if len(s.dirs) == 1 && path.IsAbs(s.dirs[0]) {
+			return value{text: s.dirs[0]}
+		}
+	}
+	return value{text: unknown}
+}
+
+// forget is what unknown shell text leaves: nothing.
+func (s *state) forget() {
+	s.own()
+	clear(s.vars)
+	for name, f := range s.funcs {
+		f.maybe = true
+		s.funcs[name] = f
+	}
+	s.home, s.dirs, s.params, s.noParams, s.noFields, s.cdOK, s.cdFail = unknown, nil, nil, true, true, nil, nil
+}
+
+// join makes s what it is if either s or other came to pass.
+func (s *state) join(other *state) {
+	s.cdOK, s.cdFail = nil, nil
+	s.dirs = joinDirs(s.dirs, other.dirs)
+	s.noFields = s.noFields || other.noFields
+	s.noParams = s.noParams || other.noParams || !slices.EqualFunc(s.params, other.params, func(a, b Word) bool { return a.raw == b.raw })
+	s.lastPipe = s.lastPipe || other.lastPipe
+	if s.home != other.home {
+		s.home = unknown
+	}
+	s.own()
+	for name, v := range s.vars {
+		o := other.lookup(name)
+		if v.text != o.text || v.array != o.array || !slices.Equal(v.list, o.list) {
+			v = value{text: unknown}
+		}
+		v.odd, v.exported = v.odd || o.odd, v.exported && o.exported
+		s.vars[name] = v
+	}
+	for name, v := range other.vars {
+		if _, found := s.vars[name]; found {
+			continue
+		}
+		if o := s.lookup(name); v.array || v.text != o.text {
+			v = value{text: unknown, odd: v.odd}
+		}
+		if s.vars == nil {
+			s.vars = map[string]value{}
+		}
+		v.exported = false
+		s.vars[name] = v
+	}
+	for name, f := range s.funcs {
+		if o := other.funcs[name]; !slices.Equal(f.bodies, o.bodies) {
+			s.funcs[name] = f.or(o)
+		}
+	}
+	for name, f := range other.funcs {
+		if _, found := s.funcs[name]; !found {
+			if s.funcs == nil {
+				s.funcs = map[string]function{}
+			}
+			s.funcs[name] = f.or(function{})
+		}
+	}
+	for name, text := range other.aliases {
+		if s.aliases[name] != text {
+			if s.aliases == nil {
+				s.aliases = map[string]string{}
+			}
+			s.aliases[name] = unknown
+		}
+	}
+}
+
+// or is a function that may be either.
+func (f function) or(g function) function {
+	both := function{bodies: slices.Clone(f.bodies), from: slices.Clone(f.from), maybe: f.maybe || g.maybe || len(f.bodies)*len(g.bodies) == 0}
+	for i, body := range g.bodies {
+		if !slices.Contains(both.bodies, body) {
+			both.bodies, both.from = append(both.bodies, body), append(both.from, g.from[i])
+		}
+	}
+	return both
+}
+
+// maxDirs is how many directories are kept apart.
+const maxDirs = 4
+
+func joinDirs(a, b []string) []string {
+	if a == nil || b == nil {
+		return nil
+	}
+	if slices.Equal(a, b) {
+		return a
+	}
+	both := slices.Clone(a)
+	for _, dir := range b {
+		if !slices.Contains(both, dir) {
+			both = append(both, dir)
+		}
+	}
+	if len(both) > maxDirs {
+		return nil
+	}
+	return both
+}
+
+// inDir is a path seen from a directory.
+func inDir(dir, name string) string {
+	if strings.HasPrefix(name, "/") || name == "~" || strings.HasPrefix(name, "~/") {
+		return tidy(name)
+	}
+	if dir == "." || dir == "" {
+		return tidy(name)
+	}
+	return tidy(dir + "/" + name)
+}
+
+// tidy cleans a path, but keeps a ".." that follows a name: a link may stand there.
+func tidy(name string) string {
+	if name == "" {
+		return "."
+	}
+	named := false
+	for part := range strings.SplitSeq(name, "/") {
+		switch {
+		case part == ".." && named:
+			return name
+		case part != ".." && part != "." && part != "":
+			named = true
+		}
+	}
+	return path.Clean(name)
+}
+
+// enter goes to a directory that may be one of several; it may also not be there.
+func (s *state) enter(target Word) {
+	old := s.dirs
+	var ok []string
+	if target.Kind == Literal && target.Text != "-" {
+		if path.IsAbs(target.Text) || target.Text == "~" || strings.HasPrefix(target.Text, "~/") {
+			ok = []string{path.Clean(target.Text)}
+		} else {
+			for _, dir := range old {
+				ok = joinDirs(orEmpty(ok), []string{cdTo(dir, target.Text)})
+			}
+		}
+	}
+	s.dirs = joinDirs(ok, old)
+	s.cdOK, s.cdFail = orEmpty(ok), orEmpty(old)
+	if ok == nil {
+		s.cdOK = []string{}
+	}
+}
+
+func cdTo(dir, target string) string {
+	if strings.HasPrefix(dir, "~") && strings.Contains(target, "..") {
+		if joined := path.Clean(strings.TrimPrefix(dir, "~") + "/" + target); strings.HasPrefix(dir, "~/") && !strings.Contains(target, "../..") {
+			return path.Clean("~" + joined)
+		}
+		return dir + "/" + target
+	}
+	return path.Join(dir, target)
+}
+
+func orEmpty(dirs []string) []string {
+	if dirs == nil {
+		return []string{}
+	}
+	return dirs
+}

@@ -1,0 +1,366 @@
+package bash
+
+import (
+	"strings"
+)
+
+// multi is a program with sub-commands: the options before them, and which of them
+// have a second level.
+type multi struct {
+	short, long string
+	second      string // "*" is all
+	special     func(w *walker, c ctx, k call, sub string, args []Word, g given)
+}
+
+func subcommandsOf(name string) (multi, bool) {
+	switch name {
+	case "git", "hub":
+		return multi{
+			short: "+hvpPC@c:", long: "help version exec-path? html-path man-path info-path paginate no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice bare git-dir: work-tree: namespace: " +
+				"super-prefix: config-env: list-cmds: literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs attr-source: shallow-file:",
+			second: "stash worktree remote submodule bisect notes reflog lfs flow bundle sparse-checkout maintenance", special: git,
+		}, true
+	case "docker", "podman", "nerdctl":
+		return multi{
+			short: "+DH&c:l:v", long: "config: context: debug host& log-level: tls tlscacert: tlscert: tlskey: tlsverify version help remote connection: url: root: runroot: namespace: storage-driver: cgroup-manager: events-backend:",
+			second: "compose container image volume network system builder buildx context config secret service stack swarm node plugin manifest trust pod machine generate kube play", special: docker,
+		}, true
+	case "docker-compose", "podman-compose":
+		return multi{short: "+f<p:DH&", long: "file< project-name: profile: env-file< project-directory@ ansi: parallel: verbose compatibility", special: compose}, true
+	case "kubectl", "oc", "k3s", "microk8s":
+		return multi{
+			short: "+n:s&v:", long: "namespace: server& kubeconfig< context: cluster: user: token: as: as-group: v: request-timeout: certificate-authority: client-certificate: client-key: cache-dir: insecure-skip-tls-verify tls-server-name: profile: match-server-version",
+			second: "config rollout set create auth top certificate cluster-info plugin adm", special: kubectl,
+		}, true
+	case "lxc", "incus":
+		return multi{short: "+qvh", long: "debug force-local project: quiet sub-commands verbose version help", second: "image network profile project storage config remote", special: lxc}, true
+	case "vagrant", "multipass", "adb", "machinectl":
+		return multi{short: "+s:H:M:qPt:deL:", second: "", special: guest}, true
+	case "npm", "pnpm", "yarn":
+		return multi{short: "+C@gw:sdqD", long: "prefix@ global workspace: silent filter: dir@ cwd@ registry& loglevel: workspaces script-shell^ verbose version help recursive", second: "config cache workspace global", special: npm}, true
+	case "npx", "bunx", "pnpx", "uvx", "pipx":
+		return multi{short: "+", special: npx}, true
+	case "pip", "uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "pdm", "hatch", "rye", "bundle", "mise", "asdf", "direnv", "nix", "rustup", "pixi", "devbox":
+		return multi{short: "+qvhC@n:p:y", long: "quiet verbose help version no-cache-dir directory@ project: python: no-interaction index-url& proxy& log> prefix: name: isolated yes no-ansi", second: "tool env config self python run_ cache", special: runner}, true
+	case "apt", "apt-get", "aptitude", "dpkg", "yum", "dnf", "zypper", "apk", "pacman", "brew", "snap", "flatpak", "port", "emerge", "rpm", "gem", "cargo", "go", "composer":
+		return multi{short: "+qyfdsmuVhc^o:t:", long: "quiet yes assume-yes force-yes no-install-recommends option: config-file^ assumeyes root: help version allow-unauthenticated verbose", second: "mod tool", special: packages}, true
+	case "systemctl", "service", "loginctl", "hostnamectl", "timedatectl", "journalctl", "launchctl", "rc-service":
+		return multi{short: "+qfalHM:p:t:n:o:s:u:b?", long: "user system no-pager quiet force now type: state: lines: output: host: machine: property: root: all full no-block no-ask-password plain", special: services}, true
+	case "gh", "glab", "aws", "gcloud", "az", "doctl", "heroku", "fly", "flyctl", "vercel", "netlify", "firebase", "supabase", "gsutil", "s3cmd", "rclone", "mc", "terraform", "tofu", "pulumi", "helm", "ansible", "vault", "consul", "nomad", "hg", "svn", "bzr", "jj", "ip", "nmcli", "zfs", "zpool", "btrfs", "lvm", "nft", "iptables", "ufw", "firewall-cmd", "virsh", "VBoxManage", "qm", "pct", "crictl", "ctr", "buildah", "skopeo", "make-", "op", "doppler", "aws-vault", "chamber", "infisical", "dotenv", "dotenvx":
+		return multi{short: "+qvhR:n:p:r:", long: "profile: region: output: endpoint-url& project: subscription: repo: namespace: kube-context: verbose debug help version quiet chdir@", second: second(name), special: service}, true
+	}
+	return multi{}, false
+}
+
+func second(name string) string {
+	switch name {
+	case "gh", "glab", "aws", "az", "doctl", "gcloud":
+		return "*"
+	case "terraform", "tofu":
+		return "state workspace providers"
+	case "helm":
+		return "repo plugin dependency get show"
+	case "ip", "zfs", "btrfs":
+		return "addr address link route rule neigh netns tunnel subvolume device"
+	}
+	return ""
+}
+
+// subcommand reads which sub-command it is.
+func (w *walker) subcommand(c ctx, k call, m multi) {
+	g := getopt(k.args(), m.short, m.long)
+	if g.doubt && len(g.operands) > 0 && hasFunc(k.args()[:min(g.at, len(k.args()))], func(w Word) bool { return w.Kind != Literal }) {
+		w.opaque(c, k.at, k.index, OpaqueOption, "where the sub-command of "+k.name+" stands is not sure")
+	}
+	c = w.options(c, k, g)
+	sub := ""
+	args := g.operands
+	if len(args) > 0 {
+		switch {
+		case args[0].Kind != Literal:
+			w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is not known")
+			w.out.Commands[k.index].Args = args
+		default:
+			sub, args = args[0].Text, args[1:]
+			two := m.second == "*" || m.second != "" && strings.Contains(" "+m.second+" ", " "+sub+" ")
+			if two && len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {
+				sub, args = sub+" "+args[0].Text, args[1:]
+			}
+			w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = sub, args
+		}
+	} else if k.hidden {
+		w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is not known")
+	}
+	w.stranger(c, k)
+	if m.special != nil {
+		m.special(w, c, k, sub, args, g)
+	}
+}
+
+const dockerRun = "add-host: annotation: attach: blkio-weight: blkio-weight-device: cap-add: cap-drop: cgroup-parent: cgroupns: cidfile> cpu-period: cpu-quota: cpu-rt-period: cpu-rt-runtime: cpu-shares: cpus: cpuset-cpus: cpuset-mems: " +
+	"detach detach-keys: device: device-cgroup-rule: device-read-bps: device-read-iops: device-write-bps: device-write-iops: disable-content-trust dns: dns-option: dns-search: domainname: entrypoint: env: env-file< expose: gpus: group-add: " +
+	"health-cmd: health-interval: health-retries: health-start-period: health-timeout: help hostname: init interactive ip: ip6: ipc: isolation: kernel-memory: label: label-file< link: link-local-ip: log-driver: log-opt: mac-address: memory: " +
+	"memory-reservation: memory-swap: memory-swappiness: mount: name: network: net: network-alias: no-healthcheck oom-kill-disable oom-score-adj: pid: pids-limit: platform: privileged publish: publish-all pull: quiet read-only restart: rm runtime: " +
+	"security-opt: shm-size: sig-proxy stop-signal: stop-timeout: storage-opt: sysctl: tmpfs: tty ulimit: user: userns: uts: volume: volume-driver: volumes-from: workdir: latest no-TTY no-deps service-ports use-aliases index: build quiet-pull remove-orphans"
+
+// docker runs commands in containers.
+func docker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+	switch sub {
+	case "run", "container run", "create", "container create":
+		g := getopt(args, "+dPitqa:c:e:h:l:m:p:u:v:w:", dockerRun)
+		for _, o := range g.options {
+			switch o.name {
+			case "v", "volume":
+				host, _, _ := strings.Cut(o.value.Text, ":")
+				if strings.HasPrefix(host, "/") || strings.HasPrefix(host, ".") || strings.HasPrefix(host, "~") {
+					w.file(c, literalWord(host, o.value.Pos), Writes, k.index)
+				}
+			case "mount":
+				for part := range strings.SplitSeq(o.value.Text, ",") {
+					if _, host, found := strings.Cut(part, "="); found && (strings.HasPrefix(part, "source=") || strings.HasPrefix(part, "src=")) {
+						w.file(c, literalWord(host, o.value.Pos), Writes, k.index)
+					}
+				}
+			}
+		}
+		w.options(c, k, g)
+		if e, found := g.last("entrypoint"); found && len(g.operands) > 0 {
+			words := append([]Word{e.value}, g.operands[1:]...)
+			w.contained(c, k, "docker run", words, g.doubt)
+			return
+		}
+		if len(g.operands) > 1 {
+			w.contained(c, k, "docker run", g.operands[1:], g.doubt)
+		} else if g.doubt && len(g.operands) == 0 {
+			w.opaque(c, k.at, k.index, OpaqueOption, "what docker runs is not known")
+		}
+	case "exec", "container exec":
+		g := getopt(args, "+dite:u:w:l", dockerRun)
+		if len(g.operands) > 1 {
+			w.contained(c, k, "docker exec", g.operands[1:], g.doubt)
+		}
+	case "build", "buildx build", "image build", "builder build":
+		g := getopt(args, "qf<t:c:m:", "file< tag: build-arg: no-cache pull target: platform: network: progress: iidfile> output> push load cache-from: cache-to: secret: ssh: label: quiet squash rm force-rm")
+		w.operands(w.options(c, k, g), k, tool{operands: "r"}, g)
+	default:
+		if rest, found := strings.CutPrefix(sub, "compose"); found {
+			words := args
+			if rest != "" {
+				words = append([]Word{literalWord(strings.TrimSpace(rest), w.place(k.at))}, args...)
+			}
+			compose(w, c, k, strings.TrimSpace(rest), args, getopt(words, "+", ""))
+		}
+	}
+}
+
+// contained runs words in a container.
+func (w *walker) contained(c ctx, k call, name string, words []Word, doubt bool) {
+	if doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+name+" begins is not sure")
+	}
+	e := c.by(Container, name, k.at)
+	e.st = elsewhere()
+	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true})
+}
+
+func compose(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+	if sub != "run" && sub != "exec" {
+		return
+	}
+	g := getopt(args, "+dTie:u:w:l:p:v:", dockerRun)
+	if len(g.operands) > 1 {
+		w.contained(c, k, "compose "+sub, g.operands[1:], g.doubt)
+	}
+}
+
+func kubectl(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+	if sub != "exec" && sub != "run" && sub != "debug" {
+		return
+	}
+	for i, a := range args {
+		if a.Is("--") && i+1 < len(args) {
+			w.contained(c, k, "kubectl "+sub, args[i+1:], false)
+			return
+		}
+	}
+	if sub == "exec" {
+		g := getopt(args, "+itqc:f:n:", "container: filename: stdin tty quiet namespace: pod-running-timeout: context:")
+		if len(g.operands) > 1 {
+			w.contained(c, k, "kubectl exec", g.operands[1:], g.doubt)
+		}
+	}
+}
+
+func lxc(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+	if sub != "exec" {
+		return
+	}
+	g := getopt(args, "+tTn", "cwd: disable-stdin env: force-interactive force-noninteractive group: mode: user: project:")
+	if len(g.operands) > 1 {
+		w.contained(c, k, "lxc exec", g.operands[1:], g.doubt)
+	}
+}
+
+// guest is programs that run text or words in a virtual machine or a phone.
+func guest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+	switch {
+	case sub == "ssh":
+		g := getopt(args, "c:pt", "command: plain tty")
+		if o, found := g.last("c", "command"); found {
+			e := c.by(Remote, k.name, k.at)
+			e.st = elsewhere()
+			w.shellText(e, k, k.name, o.value, nil)
+		}
+	case (sub == "exec" || sub == "shell") && len(args) > 0:
+		if k.name != "adb" {
+			args = args[1:]
+		}
+		for len(args) > 0 && strings.HasPrefix(args[0].Text, "-") {
+			args = args[1:]
+		}
+		if len(args) > 0 {
+			e := c.by(Remote, k.name, k.at)
+			e.st = elsewhere()
+			w.shellText(e, k, k.name, makeWord(joined(args), false, false, "", args[0].Pos), nil)
+		}
+	}
+}
+
+func npm(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+	switch sub {
+	case "exec", "x", "dlx", "create", "init":
+		if len(args) > 0 && sub != "init" && sub != "create" {
+			npx(w, c, k, "", append([]Word{}, args...), getopt(args, "+", ""))
+		}
+	}
+}
+
+// npx runs a program that it finds or fetches, or (-c) shell text.
+func npx(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+	if k.name == "npx" || k.name == "pnpx" || k.name == "bunx" || k.name == "uvx" || k.name == "pipx" {
+		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = "", k.args()
+		args = k.args()
+		if k.name == "pipx" && sub != "run" {
+			w.out.Commands[k.index].Sub = sub
+			return
+		}
+		if k.name == "pipx" && len(args) > 0 {
+			args = args[1:]
+		}
+	}
+	g := getopt(args, "+yqnc$p:", "yes no quiet call$ package: no-install ignore-existing shell$ shell-auto-fallback node-options: prefer-online prefer-offline bun from: with: python: spec:")
+	w.options(c, k, g)
+	if len(g.operands) == 0 {
+		return
+	}
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+	}
+	w.run(c.by(Wrapper, k.name, k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
+}
+
+// runner is programs whose run or exec starts another.
+func runner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+	switch sub {
+	case "run", "exec", "x", "tool run", "develop", "shell", "shell-hook":
+	default:
+		return
+	}
+	if k.name == "pip" || k.name == "asdf" && sub != "exec" {
+		return
+	}
+	if k.name == "direnv" && len(args) > 0 {
+		args = args[1:] // the directory
+	}
+	if sub == "develop" || sub == "shell" || k.name == "nix" {
+		for i, a := range args {
+			if (a.Is("-c") || a.Is("--command")) && i+1 < len(args) {
+				w.run(c.by(Wrapper, k.name, k.at), call{words: args[i+1:], at: args[i+1].Pos.Offset, outside: true})
+			}
+		}
+		return
+	}
+	g := getopt(args, "+qvhn:p:c$", "name: prefix: python: with: extra: group: no-sync frozen locked isolated no-project env-file< quiet verbose no-capture-output live-stream cwd@ from: package: dev all-extras module: directory@ active no-dev with-requirements< script^ command$")
+	w.options(c, k, g)
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+	}
+	if len(g.operands) > 0 && g.operands[0].Text != "" {
+		w.run(c.by(Wrapper, k.name+" "+sub, k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
+	}
+}
+
+// packages is managers of packages: some of their options run commands.
+func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
+	all := append([]Word(nil), k.args()...)
+	for i, a := range all {
+		text := strings.ToLower(a.Text)
+		switch {
+		case strings.Contains(text, "-invoke"), strings.Contains(text, "dpkg::"), strings.Contains(text, "apt::update"), strings.Contains(text, "--pre-invoke"):
+			_, command, _ := strings.Cut(a.Text, "=")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "an option that runs a command: "+a.String())
+			w.shellText(c, k, k.name, makeWord(command, false, false, "", a.Pos), nil)
+		case (text == "--eval" || text == "-e" || strings.HasPrefix(text, "--eval=")) && k.name == "rpm":
+			if strings.Contains(joined(all[i:]), "%(") || !known(joined(all[i:])) || strings.Contains(joined(all[i:]), "%{lua") {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "rpm runs a macro")
+			}
+		}
+	}
+	switch {
+	case k.name == "go" && (sub == "run" || sub == "generate" || sub == "test" || sub == "build" || sub == "vet" || sub == "install"):
+		for i, a := range args {
+			for _, name := range []string{"-exec", "-toolexec", "-vettool"} {
+				if value, found := strings.CutPrefix(strings.TrimPrefix(a.Text, "-"), name[1:]+"="); found && strings.HasPrefix(a.Text, "-") {
+					w.shellText(c, k, "go", makeWord(value, false, false, "", a.Pos), nil)
+				}
+				if (a.Is(name) || a.Is("-"+name)) && i+1 < len(args) {
+					w.shellText(c, k, "go", args[i+1], nil)
+				}
+			}
+		}
+	case k.name == "cargo" && (sub == "run" || sub == "build" || sub == "test"):
+		if g.has("config") {
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a setting of cargo")
+		}
+	}
+}
+
+func services(*walker, ctx, call, string, []Word, given) {}
+
+// service is programs that reach a service; some also start commands.
+func service(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+	switch {
+	case k.name == "ip" && strings.HasPrefix(sub, "netns"), k.name == "aws-vault" && sub == "exec", k.name == "op" && sub == "run",
+		k.name == "doppler" && sub == "run", k.name == "chamber" && sub == "exec", k.name == "infisical" && sub == "run",
+		k.name == "dotenv" || k.name == "dotenvx":
+		for i, a := range args {
+			if a.Is("--") && i+1 < len(args) {
+				w.run(c.by(Wrapper, k.name, k.at), call{words: args[i+1:], at: args[i+1].Pos.Offset, outside: true})
+				return
+			}
+		}
+		from := 0
+		if k.name == "ip" {
+			if !strings.HasSuffix(sub, "exec") {
+				return
+			}
+			from = 1
+		}
+		if len(args) > from {
+			w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+			w.run(c.by(Wrapper, k.name, k.at), call{words: args[from:], at: args[from].Pos.Offset, outside: true})
+		}
+	case k.name == "hg":
+		for i, a := range k.args() {
+			if a.Is("--config") && i+1 < len(k.args()) || strings.HasPrefix(a.Text, "--config=") {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "a setting of hg may run a command")
+			}
+		}
+	case k.name == "svn":
+		for _, a := range k.args() {
+			if strings.HasPrefix(a.Text, "--config-option") || strings.HasPrefix(a.Text, "--diff-cmd") || strings.HasPrefix(a.Text, "--editor-cmd") || strings.HasPrefix(a.Text, "--diff3-cmd") {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "a setting of svn may run a command")
+			}
+		}
+	}
+}

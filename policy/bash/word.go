@@ -1,0 +1,117 @@
+package bash
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// unknown stands in a text for what is not known of it. No line that is looked at
+// has this byte.
+const unknown = "\x00"
+
+// Word is one word after expansion, as far as it is known.
+type Word struct {
+	Kind WordKind
+	// Text is the word (Literal), the pattern (Pattern), or what the word begins
+	// with for certain (Partial).
+	Text string
+	// Suffix is what a Partial word ends with for certain.
+	Suffix string
+	// Many marks a word in whose place none or several may stand.
+	Many bool
+	// Source is the word as written, empty if it stands nowhere.
+	Source string
+	Pos    Pos
+
+	raw string // with a mark for each part that is not known
+}
+
+// WordKind says how much of a word is known.
+type WordKind string
+
+// How much of a word is known.
+const (
+	Literal WordKind = "literal" // all of it
+	Pattern WordKind = "pattern" // all of it, but the names of files that match take its place
+	Partial WordKind = "partial" // its beginning and end, or nothing
+)
+
+// Is reports whether the word is certainly this text.
+func (w Word) Is(text string) bool { return w.Kind == Literal && w.Text == text }
+
+// Prefix is what the word begins with for certain, in each of its forms.
+func (w Word) Prefix() string {
+	if w.Kind == Pattern {
+		return w.Text[:max(strings.IndexAny(w.Text, `*?[{(@+!`), 0)]
+	}
+	return w.Text
+}
+
+// String is the text, with "…" for what is not known.
+func (w Word) String() string {
+	if w.Kind == Partial {
+		return w.Text + "…" + w.Suffix
+	}
+	return w.Text
+}
+
+// makeWord is a word of a text with marks.
+func makeWord(raw string, glob, many bool, source string, pos Pos) Word {
+	w := Word{Kind: Literal, Text: raw, Source: source, Pos: pos, raw: raw}
+	if i := strings.IndexByte(raw, 0); i >= 0 {
+		w.Kind, w.Text, w.Suffix, w.Many = Partial, raw[:i], raw[strings.LastIndexByte(raw, 0)+1:], many
+	} else if glob {
+		w.Kind, w.Many = Pattern, true
+	}
+	return w
+}
+
+// literalWord is a word that stands nowhere in the text itself.
+func literalWord(text string, pos Pos) Word { return makeWord(text, false, false, "", pos) }
+
+// cut is the word after its first n bytes, which are known.
+func (w Word) cut(n int) Word {
+	return makeWord(w.raw[n:], w.Kind == Pattern, w.Many, w.Source, w.Pos)
+}
+
+// literals is the texts of words that are all literal.
+func literals(words []Word) ([]string, bool) {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		if w.Kind != Literal {
+			return nil, false
+		}
+		texts[i] = w.Text
+	}
+	return texts, true
+}
+
+// joined is the words with blanks between, with marks for what is not known.
+func joined(words []Word) string {
+	if len(words) == 1 {
+		return words[0].loose()
+	}
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = w.loose()
+	}
+	return strings.Join(texts, " ")
+}
+
+// loose is the word as text; a pattern is not known, as the files are not.
+func (w Word) loose() string {
+	if w.Kind == Pattern {
+		return w.Prefix() + unknown
+	}
+	return w.raw
+}
+
+func known(text string) bool { return strings.IndexByte(text, 0) < 0 }
+
+// baseName is the last part of a path.
+func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+func hasFunc(words []Word, f func(Word) bool) bool { return slices.ContainsFunc(words, f) }

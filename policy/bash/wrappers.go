@@ -1,0 +1,378 @@
+package bash
+
+import (
+	"strings"
+)
+
+// sudo is sudo and doas: with -s or -i the words are for a shell, with -e they are files.
+func sudo(w *walker, c ctx, k call, g given) {
+	t, _ := toolOf(k.name)
+	if k.name != "doas" {
+		t, _ = toolOf("sudo")
+	}
+	if g.has("e", "edit") {
+		for _, o := range g.operands {
+			w.file(c, o, Writes, k.index)
+		}
+		return
+	}
+	if o, found := g.last("R", "chroot"); found && o.given {
+		t.via = Container
+	}
+	if g.has("s", "shell", "i", "login") {
+		if len(g.operands) == 0 {
+			w.shellInput(c, k, k.name)
+			return
+		}
+		// sudo escapes the words for the shell, so that they stay the words they are.
+		c = w.options(c, k, g)
+		w.operands(c, k, t, g)
+		return
+	}
+	w.tool(c, k, t, g)
+}
+
+// env may split one word into a whole command.
+func env(w *walker, c ctx, k call, g given) {
+	t, _ := toolOf("env")
+	o, found := g.last("S", "split-string")
+	if !found || !o.given {
+		if g.has("i", "ignore-environment") || hasFunc(g.operands, func(w Word) bool { return w.Is("-") }) {
+			c.st = c.st.fork()
+			c.st.own()
+			for name, v := range c.st.vars {
+				v.exported = false
+				c.st.vars[name] = v
+			}
+		}
+		if len(g.operands) > 0 && g.operands[0].Is("-") {
+			g.operands = g.operands[1:]
+		}
+		w.tool(c, k, t, g)
+		return
+	}
+	raw := o.value.loose()
+	if !known(raw) || strings.ContainsAny(raw, "\\$") {
+		w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits text that is not known")
+	}
+	stmts, err := w.parse(strings.ReplaceAll(raw, unknown, "${_}"))
+	if err != nil || len(stmts) != 1 {
+		w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits text in its own way")
+		return
+	}
+	var words []Word
+	for word := range strings.FieldsSeq(raw) {
+		if strings.ContainsAny(word, `"'`) {
+			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits text in its own way")
+			word = strings.Trim(word, `"'`)
+		}
+		words = append(words, makeWord(word, false, false, "", o.value.Pos))
+	}
+	g.options = nil
+	g.operands = append(words, g.operands...)
+	if len(g.operands) > 0 && strings.HasPrefix(g.operands[0].Text, "-") {
+		g = getopt(g.operands, t.short, t.long)
+	}
+	w.tool(c, k, t, g)
+}
+
+// watch gives its words to a shell, but for -x.
+func watch(w *walker, c ctx, k call, g given) {
+	roles := "X"
+	if g.has("x", "exec") {
+		roles = "x"
+	}
+	w.operands(c, k, tool{operands: roles}, g)
+}
+
+// orShell is a wrapper that starts a shell when it is given no command.
+func orShell(w *walker, c ctx, k call, g given) {
+	if len(g.operands) == 0 {
+		w.shellInput(c, k, k.name)
+		return
+	}
+	t := plainWrapper(k.name)
+	t.special = nil
+	w.tool(c, k, t, g)
+}
+
+// doubtful is a wrapper of which not enough is known.
+func doubtful(w *walker, c ctx, k call, g given) {
+	if len(k.args()) == 0 || len(k.args()) == 1 && (k.args()[0].Is("--version") || k.args()[0].Is("--help")) {
+		return
+	}
+	w.opaque(c, k.at, k.index, OpaqueOption, k.name+" starts what its words say, in its own way")
+	for i, a := range k.args() {
+		if a.Kind == Literal && a.Text != "" && a.Text[0] != '-' && !strings.Contains(a.Text, "=") {
+			w.run(c.by(Wrapper, k.name, k.at), call{words: k.args()[i:], at: a.Pos.Offset, outside: true})
+			return
+		}
+	}
+}
+
+func su(w *walker, c ctx, k call, _ given) {
+	g := getopt(k.args(), "c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty whitelist-environment: help version")
+	if k.name == "runuser" && g.has("u", "user") {
+		g = getopt(k.args(), "+c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty whitelist-environment: help version")
+		w.tool(c, k, tool{operands: "x"}, g)
+		return
+	}
+	if !g.has("c", "command", "session-command") {
+		if len(g.operands) > 1 {
+			w.opaque(c, k.at, k.index, OpaqueOption, "su hands words to a shell")
+			return
+		}
+		w.shellInput(c, k, k.name)
+		return
+	}
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "an option of su is not known")
+	}
+	w.options(c, k, g)
+}
+
+// ssh runs its words on another machine.
+func ssh(w *walker, c ctx, k call, g given) {
+	for _, o := range g.options {
+		switch {
+		case o.name == "o":
+			w.sshOption(c, k, o.value)
+		case o.name == "J", o.name == "W":
+			w.host(o.value, k.index)
+		case o.name == "F", o.name == "I", o.name == "b" && k.name == "sftp":
+			w.file(c, o.value, Runs, k.index)
+			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueFile, "ssh does what a file says: "+o.value.String())
+		case o.mark == '<':
+			w.file(c, o.value, Reads, k.index)
+		case o.mark == '>':
+			w.file(c, o.value, Writes, k.index)
+		case o.mark == '$' && o.given:
+			w.shellText(c, k, k.name, o.value, nil)
+		}
+	}
+	if len(g.operands) == 0 {
+		return
+	}
+	w.host(g.operands[0], k.index)
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of ssh begins is not sure")
+	}
+	rest := getopt(g.operands[1:], "+46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E>e:F^I^i<J&L:l:m:O:o:p:P:Q:R:S:W&w:", "")
+	if len(rest.options) > 0 {
+		for _, o := range rest.options {
+			if o.name == "o" {
+				w.sshOption(c, k, o.value)
+			}
+		}
+	}
+	r := c.by(Remote, g.operands[0].String(), k.at)
+	r.st = elsewhere()
+	if len(rest.operands) == 0 {
+		if c.in.kind != inherited {
+			w.shellInput(r, k, "sh")
+		}
+		return
+	}
+	text := joined(rest.operands)
+	if !known(text) {
+		w.opaque(c, rest.operands[0].Pos.Offset, k.index, OpaqueText, "ssh runs text that is not known")
+	}
+	r.st.posix = true
+	w.text(r, text, rest.operands[0].Pos.Offset)
+}
+
+func (w *walker) sshOption(c ctx, k call, o Word) {
+	name, _, _ := strings.Cut(strings.Replace(o.Text, " ", "=", 1), "=")
+	switch strings.ToLower(name) {
+	case "proxycommand", "localcommand", "knownhostscommand":
+		w.shellText(c, k, name, o.cut(min(len(name)+1, len(o.raw))), nil)
+	case "permitlocalcommand", "stricthostkeychecking", "userknownhostsfile", "connecttimeout", "batchmode", "loglevel", "port", "user",
+		"serveraliveinterval", "serveralivecountmax", "identityfile", "identitiesonly", "passwordauthentication", "pubkeyauthentication", "compression",
+		"forwardagent", "requesttty", "controlmaster", "controlpath", "controlpersist", "hostname", "addressfamily", "exitonforwardfailure", "globalknownhostsfile", "hostkeyalgorithms", "preferredauthentications", "connectionattempts", "checkhostip", "tcpkeepalive", "visualhostkey", "updatehostkeys", "sendenv", "setenv":
+		if strings.EqualFold(name, "hostname") {
+			w.host(o.cut(min(len(name)+1, len(o.raw))), k.index)
+		}
+	case "proxyjump":
+		w.host(o.cut(min(len(name)+1, len(o.raw))), k.index)
+	default:
+		w.opaque(c, o.Pos.Offset, k.index, OpaqueOption, "an option of ssh that may run something: "+o.String())
+	}
+}
+
+// busybox runs the sub-command that is its first word.
+func busybox(w *walker, c ctx, k call, _ given) {
+	args := k.args()
+	if len(args) == 0 {
+		return
+	}
+	if args[0].Kind == Literal && strings.HasPrefix(args[0].Text, "-") {
+		if args[0].Text == "--install" {
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "busybox --install gives names to other programs")
+		}
+		return
+	}
+	if args[0].Kind == Literal {
+		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = args[0].Text, args[1:]
+	}
+	e := c.by(Wrapper, k.name, k.at)
+	e.st = c.st.fork()
+	e.st.posix = true
+	w.run(e, call{words: args, at: args[0].Pos.Offset, outside: true})
+}
+
+func flock(w *walker, c ctx, k call, g given) {
+	ops := g.operands
+	if len(ops) == 0 {
+		return
+	}
+	if len(ops) > 1 {
+		w.file(c, ops[0], Writes, k.index)
+	}
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of flock begins is not sure")
+	}
+	rest := ops[1:]
+	for len(rest) > 0 {
+		switch {
+		case rest[0].Is("-c") || rest[0].Is("--command"):
+			if len(rest) > 1 {
+				w.shellText(c, k, "flock", rest[1], nil)
+			}
+			return
+		case strings.HasPrefix(rest[0].Text, "-") && rest[0].Kind == Literal:
+			w.opaque(c, k.at, k.index, OpaqueOption, "where the command of flock begins is not sure")
+			rest = rest[1:]
+		default:
+			w.run(c.by(Wrapper, "flock", k.at), call{words: rest, at: rest[0].Pos.Offset, outside: true})
+			return
+		}
+	}
+}
+
+// at reads the commands that run later.
+func at(w *walker, c ctx, k call, g given) {
+	for _, o := range g.options {
+		if o.mark == '^' {
+			w.file(c, o.value, Runs, k.index)
+			w.opaque(c, k.at, k.index, OpaqueFile, k.name+" runs a file later: "+o.value.String())
+			return
+		}
+	}
+	if g.has("l", "r", "d", "c", "V") {
+		return
+	}
+	w.shellInput(c, k, "sh")
+}
+
+func crontab(w *walker, c ctx, k call, g given) {
+	if g.has("l", "r") {
+		return
+	}
+	if len(g.operands) > 0 && !g.operands[0].Is("-") {
+		w.file(c, g.operands[0], Runs, k.index)
+	}
+	w.opaque(c, k.at, k.index, OpaqueInput, "crontab takes commands that run later")
+	if c.in.kind == piped {
+		for line := range strings.Lines(c.in.text) {
+			if fields := strings.Fields(line); len(fields) > 5 && known(line) && !strings.HasPrefix(line, "#") {
+				w.shellCode(c, k, "sh", literalWord(strings.Join(fields[5:], " "), w.place(k.at)), nil)
+			}
+		}
+	}
+}
+
+func entr(w *walker, c ctx, k call, g given) {
+	roles := "x"
+	if g.has("s") {
+		roles = "X"
+	}
+	w.operands(c, k, tool{operands: roles}, g)
+}
+
+// terminal is tmux, screen and the like: they start commands and type into others.
+func terminal(w *walker, c ctx, k call, _ given) {
+	for i, a := range k.args() {
+		switch {
+		case a.Kind != Literal:
+			w.opaque(c, k.at, k.index, OpaqueText, k.name+" may run text that is not known")
+			return
+		case i == 0 && (a.Text == "ls" || a.Text == "list-sessions" || a.Text == "attach" || a.Text == "a" || a.Text == "kill-session" ||
+			a.Text == "kill-server" || a.Text == "-ls" || a.Text == "-list" || a.Text == "-V" || a.Text == "capture-pane" || a.Text == "has-session"):
+			return
+		}
+	}
+	w.opaque(c, k.at, k.index, OpaqueText, k.name+" runs or types what its words say")
+	for _, a := range k.args() {
+		if strings.ContainsAny(a.Text, " ;|&") {
+			w.shellText(c, k, k.name, a, nil)
+		}
+	}
+	for i, a := range k.args() {
+		if i > 0 && a.Kind == Literal && a.Text != "" && a.Text[0] != '-' && !strings.ContainsAny(a.Text, " ;|&") {
+			w.run(c.by(Wrapper, k.name, k.at), call{words: k.args()[i:], at: a.Pos.Offset, outside: true})
+			return
+		}
+	}
+}
+
+func runParts(w *walker, c ctx, k call, g given) {
+	for _, o := range g.operands {
+		w.file(c, o, Runs, k.index)
+	}
+	w.opaque(c, k.at, k.index, OpaqueFile, "run-parts runs the files of a directory")
+}
+
+// notBuiltin is the name of a builtin that some program starts: there is no such program.
+func notBuiltin(*walker, ctx, call, given) {}
+
+// xargs appends what it reads to a command.
+func xargs(w *walker, c ctx, k call, g given) {
+	w.options(c, k, g)
+	words := append([]Word(nil), g.operands...)
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of xargs begins is not sure")
+	}
+	if len(words) == 0 {
+		return // echo
+	}
+	mark := ""
+	for _, o := range g.options {
+		switch o.name {
+		case "I":
+			mark = o.value.Text
+		case "i", "replace":
+			if mark = "{}"; o.given {
+				mark = o.value.Text
+			}
+		}
+	}
+	hidden := false
+	if mark == "" {
+		words = append(words, w.readWords(c, k, g)...)
+		hidden = true
+	} else {
+		for i, word := range words {
+			if strings.Contains(word.raw, mark) {
+				words[i] = makeWord(strings.ReplaceAll(word.raw, mark, unknown), false, false, word.Source, word.Pos)
+			}
+		}
+	}
+	e := c.by(Wrapper, "xargs", k.at)
+	e.in = input{kind: piped}
+	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true, hidden: hidden})
+}
+
+// readWords is the words that xargs reads, if that is known and simple.
+func (w *walker) readWords(c ctx, k call, g given) []Word {
+	hidden := makeWord(unknown, false, true, "", w.place(k.at))
+	text := c.in.text
+	if c.in.kind != piped || !known(text) || text == "" || strings.ContainsAny(text, `"'\`) || len(text) > 1024 ||
+		g.has("a", "arg-file", "0", "null", "d", "delimiter", "E", "e", "eof", "L", "l", "max-lines", "n", "max-args", "s", "max-chars") || g.doubt {
+		return []Word{hidden}
+	}
+	var words []Word
+	for word := range strings.FieldsSeq(text) {
+		words = append(words, literalWord(word, w.place(k.at)))
+	}
+	return words
+}
