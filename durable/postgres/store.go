@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -68,16 +69,16 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 
 // parse reads a URL. What the reader says of a URL that it cannot read quotes from it,
 // and nobody knows which part of such a URL is the password: a "/" in it is enough to
-// make it a port.
-func (o Options) parse(url string) (*pgxpool.Config, error) {
-	config, err := pgxpool.ParseConfig(url)
+// make it a port, or the name of a database.
+func (o Options) parse(at string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(at)
 	if file, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("open the postgres store: %w", file)
 	}
-	if err != nil {
+	if err != nil || strayAt.MatchString(at) {
 		return nil, errors.New("open the postgres store: the url, or one of the PG variables, cannot be read: give " +
-			"postgres://user@host:5432/database or host=... user=... dbname=..., and the password in PGPASSWORD or " +
-			"percent-encoded (%2F for /); no more is said of it here, since it may hold the password")
+			"postgres://user@host:5432/database or host=... user=... dbname=..., with the password in PGPASSWORD or " +
+			"percent-encoded (%2F for /, %40 for @); no more is said of it here, since that may show the password")
 	}
 	if o.Conns > 0 {
 		config.MaxConns = int32(min(o.Conns, 1<<16)) //nolint:gosec // it fits
@@ -96,6 +97,10 @@ func (o Options) parse(url string) (*pgxpool.Config, error) {
 	}
 	return config, nil
 }
+
+// strayAt finds an "@" behind the part of a URL where it has a meaning: before it stands
+// what is a password to whoever wrote it and a path to whoever reads it.
+var strayAt = regexp.MustCompile(`^[a-z]+://[^/?#]*[/?#].*@`)
 
 // Close gives the connections up, when the calls that use them have ended.
 func (s *Store) Close() error {
