@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -25,8 +26,9 @@ const StopToolCalls agent.StopReason = "tool_call_limit"
 // mocked, rejected or invalid. The limits are kept exactly, with parallel calls, too:
 // of the calls of one step the first ones run, in the order in which the model made
 // them. A call that waits for a person's yes is counted until the person said no, so
-// that others of its step may be denied for its sake. Calls of sub-agents are not
-// counted: they have limits of their own.
+// that others of its step may be denied for its sake. When a run was cut off in the
+// middle of a step, what had run of that step is counted when it is recorded. Calls of
+// sub-agents are not counted: they have limits of their own.
 type ToolCallLimit struct {
 	// Run is for all calls of a run; zero sets no limit.
 	Run int
@@ -75,18 +77,16 @@ func (l ToolCallLimit) check() error {
 	return errors.Join(wrong...)
 }
 
-// callCount is the calls of a run that ran, and those of the step under way that are
-// to run.
+// callCount is the calls that ran, as far as steps are recorded, and those of the step
+// under way that are to run.
 type callCount struct {
 	mu     sync.Mutex
 	known  bool
 	before int // in earlier runs of the session
+	steps  int // of the run, that are counted
 	ran    int
 	ranOf  map[string]int
-	step   int
-	next   int // the index in the step that may come next
-	booked int
-	bookOf map[string]int
+	booked
 }
 
 // refusal is which limit a call met.
@@ -95,56 +95,54 @@ type refusal struct {
 	have, may int
 }
 
-// learn counts what the state says, once in a run.
+// learn counts what has been recorded since it was last asked.
 func (c *callCount) learn(s agent.State) {
-	if c.known {
-		return
+	if !c.known {
+		c.known, c.ranOf = true, map[string]int{}
+		earlier := s.StepCount() - s.RunStepCount()
+		for i, step := range s.Steps() {
+			if i == earlier {
+				break
+			}
+			for _, r := range step.Results() {
+				c.before += lo.Ternary(r.Executed(), 1, 0)
+			}
+		}
 	}
-	c.known, c.ranOf = true, map[string]int{}
-	first := s.StepCount() - s.RunStepCount()
-	for i, step := range s.Steps() {
+	for i, step := range s.RunStepsBackward() {
+		if i < c.steps {
+			break
+		}
 		for _, r := range step.Results() {
-			switch {
-			case !r.Executed():
-			case i < first:
-				c.before++
-			default:
+			if r.Executed() {
 				c.ran++
 				c.ranOf[r.Tool()]++
 			}
 		}
 	}
-}
-
-// begin makes ready for call i of a step.
-func (c *callCount) begin(s agent.State, i int) {
-	c.learn(s)
-	if step := s.StepCount(); c.bookOf == nil || step != c.step || i < c.next {
-		c.step, c.booked, c.bookOf = step, 0, map[string]int{}
-	}
-	c.next = i + 1
+	c.steps = s.RunStepCount()
 }
 
 // book makes room for a call, or says which limit it met.
-func (c *callCount) book(l ToolCallLimit, tool string) *refusal {
-	run := c.ran + c.booked
-	perTool, limited := l.PerTool[tool]
-	switch of := c.ranOf[tool] + c.bookOf[tool]; {
-	case limited && of >= perTool:
-		return &refusal{fmt.Sprintf("calls of %q in this run", tool), of, perTool}
+func (c *callCount) book(l ToolCallLimit, call *agent.ToolCall) *refusal {
+	run := c.ran + len(c.calls)
+	of := c.ranOf[call.Name] + lo.CountBy(lo.Values(c.calls), func(o agent.ToolCall) bool { return o.Name == call.Name })
+	most, limited := l.PerTool[call.Name]
+	switch {
+	case limited && of >= most:
+		return &refusal{fmt.Sprintf("calls of %q in this run", call.Name), of, most}
 	case l.Run > 0 && run >= l.Run:
 		return &refusal{"tool calls in this run", run, l.Run}
 	case l.Session > 0 && c.before+run >= l.Session:
 		return &refusal{"tool calls in this session", c.before + run, l.Session}
 	}
-	c.booked++
-	c.bookOf[tool]++
+	c.add(call)
 	return nil
 }
 
 // limiting keeps the limit around an executor.
 type limiting struct {
-	inner  agent.Executor
+	agent.Executor
 	limit  ToolCallLimit
 	counts *agent.Scratch[callCount]
 }
@@ -153,17 +151,18 @@ var _ agent.Executor = limiting{}
 
 // Prepare denies a call that would run and is too many.
 func (x limiting) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
-	result := x.inner.Prepare(ctx, s, call)
+	result := x.Executor.Prepare(ctx, s, call)
 	p, err := result.Get()
 	runs := err == nil && p != nil && (p.Disposition == agent.DisposeRun || p.Disposition == agent.DisposeAsk && p.Answer == nil)
 	count := x.counts.Of(s)
 	count.mu.Lock()
 	defer count.mu.Unlock()
-	count.begin(s, call.Index)
+	count.learn(s)
+	count.judge(s, call)
 	if !runs {
 		return result
 	}
-	met := count.book(x.limit, call.Name)
+	met := count.book(x.limit, call)
 	if met == nil {
 		return result
 	}
@@ -184,22 +183,4 @@ func (x limiting) Prepare(ctx context.Context, s agent.State, call *agent.ToolCa
 		"tool %q: denied by %s: %s; the limit will not be lifted, so do not call it again, and finish with what you have",
 		call.Name, x.limit.Name(), said))
 	return mo.Ok(&q)
-}
-
-// Execute counts what ran.
-func (x limiting) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	result := x.inner.Execute(ctx, s, p)
-	if p.Disposition != agent.DisposeRun {
-		return result
-	}
-	if r, err := result.Get(); err == nil && r != nil && r.Status == agent.ToolNotExecuted { // cancelled before it began
-		return result
-	}
-	count := x.counts.Of(s)
-	count.mu.Lock()
-	defer count.mu.Unlock()
-	count.learn(s)
-	count.ran++
-	count.ranOf[p.Call.Name]++
-	return result
 }

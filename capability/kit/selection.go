@@ -95,7 +95,7 @@ func (t ToolSelection) Install(p capability.Plan) mo.Result[capability.Plan] {
 	name := t.Name()
 	return mo.Ok(p.
 		WrapDriver(capability.Inside, name, func(inner agent.Driver) agent.Driver { return selecting{x, inner} }).
-		WrapExecutor(capability.Inside, name, func(inner agent.Executor) agent.Executor { return offering{x, inner} }))
+		WrapExecutor(capability.Inside, name, func(inner agent.Executor) agent.Executor { return offering{inner} }))
 }
 
 func (t ToolSelection) chosenByFunc(ctx context.Context, s agent.State, _ *choice) ([]string, *agent.Usage, error) {
@@ -120,16 +120,21 @@ type selection struct {
 	choose func(ctx context.Context, s agent.State, c *choice) ([]string, *agent.Usage, error)
 }
 
-// choice is what is known in a run: what is hidden in its step, and what a model
-// chose before.
+// choice is what a model chose before in a run, and for what.
 type choice struct {
-	mu     sync.Mutex
-	hidden map[string]bool
-	shown  []string
-
-	asked string // for what a model chose
+	mu    sync.Mutex
+	asked string
 	names []string
 }
+
+// offer is the tools that the model was told of for a step of the run. It is kept with
+// the run, which may be parked before the calls of that step are answered.
+type offer struct {
+	Step  int      `json:"step"`
+	Tools []string `json:"tools"`
+}
+
+var offered = agent.RunKey[offer]("kit.tool_selection")
 
 // request is the request with the tools that are needed.
 func (x *selection) request(ctx context.Context, s agent.State) (r agent.Request, used *agent.Usage, err error) {
@@ -155,18 +160,18 @@ func (x *selection) request(ctx context.Context, s agent.State) (r agent.Request
 		known = append(slices.Concat(known, x.always), string(r.ToolChoice))
 		r.Tools = all.Keep(func(spec agent.ToolSpec) bool { return slices.Contains(known, spec.Name) })
 	}
-	c.hidden, c.shown = map[string]bool{}, nil
-	for _, spec := range all.All() {
-		if r.Tools.Named(spec.Name).IsPresent() {
-			c.shown = append(c.shown, spec.Name)
-		} else {
-			c.hidden[spec.Name] = true
-		}
-	}
 	if s.Observed() {
-		s.Emit(ctx, Selected{Run: s.Run(), Step: s.RunStepCount(), Tools: slices.Clone(c.shown), Hidden: len(c.hidden), Err: failed})
+		shown := namesOf(r.Tools)
+		s.Emit(ctx, Selected{Run: s.Run(), Step: s.RunStepCount(), Tools: shown, Hidden: all.Len() - len(shown), Err: failed})
 	}
 	return r, used, nil
+}
+
+func namesOf(tools agent.Tools) (names []string) {
+	for _, spec := range tools.All() {
+		names = append(names, spec.Name)
+	}
+	return names
 }
 
 // selecting is a driver that is asked with some of the tools.
@@ -200,35 +205,34 @@ func (d selecting) turn(ctx context.Context, s agent.State, ask func(agent.State
 		return mo.Err[agent.Step](fmt.Errorf("selecting tools: %w", err))
 	}
 	result := ask(s.WithRequest(r))
-	if step, err := result.Get(); err == nil && used != nil {
-		step.Usage = step.Usage.Plus(*used)
-		return mo.Ok(step)
+	step, err := result.Get()
+	if err != nil {
+		return result
 	}
-	return result
+	if used != nil {
+		step.Usage = step.Usage.Plus(*used)
+	}
+	step.Prior = agent.EffectsOf(offered.Set(offer{s.RunStepCount(), namesOf(r.Tools)})).Plus(step.Prior)
+	return mo.Ok(step)
 }
 
 // offering answers calls of tools that the model was not told of.
-type offering struct {
-	*selection
-	agent.Executor
-}
+type offering struct{ agent.Executor }
 
 func (x offering) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
 	result := x.Executor.Prepare(ctx, s, call)
 	if p, err := result.Get(); err != nil || p == nil || p.Disposition != agent.DisposeRun {
 		return result
 	}
-	c := x.chosen.Of(s)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.hidden[call.Name] {
+	now, ok := offered.From(s)
+	if !ok || now.Step != s.RunStepCount() || slices.Contains(now.Tools, call.Name) {
 		return result
 	}
-	offered := "there are no tools for it"
-	if len(c.shown) > 0 {
-		offered = "the tools for it are " + strings.Join(c.shown, ", ")
+	others := "there are no tools for it"
+	if len(now.Tools) > 0 {
+		others = "the tools for it are " + strings.Join(now.Tools, ", ")
 	}
-	err := fmt.Errorf("tool %q: not executed: it is not available in this turn; %s", call.Name, offered)
+	err := fmt.Errorf("tool %q: not executed: it is not available in this turn; %s", call.Name, others)
 	answer := agent.NotExecuted(call, agent.ReasonUnknownTool, ToolSelection{}.Name(), err.Error())
 	answer.Err = err
 	return mo.Ok(&agent.Prepared{Original: call, Call: call, Disposition: agent.DisposeAnswer, Answer: answer, Invalid: err})

@@ -59,7 +59,8 @@ func (TodoList) Name() string { return "todo-list" }
 // Install adds the tool, the instructions, and what knows which write is the last.
 func (t TodoList) Install(p capability.Plan) mo.Result[capability.Plan] {
 	list := todoList{agent.NewScratch[writes](nil)}
-	p = p.WithTools(toolexec.CallFunc(todoSpec, list.write)).WrapExecutor(capability.Outside, t.Name(), list.wrap)
+	tool := toolexec.WithPolicy(toolexec.CallFunc(todoSpec, list.write), toolexec.Policy{Doubt: toolexec.DoubtRepeat})
+	p = p.WithTools(tool).WrapExecutor(capability.Outside, t.Name(), list.wrap)
 	return capability.UseInstructions(cmp.Or(t.Instructions, todoInstructions)).Install(p)
 }
 
@@ -87,12 +88,14 @@ type todoArgs struct {
 // todoList is the list of one agent.
 type todoList struct{ writes *agent.Scratch[writes] }
 
-// writes is the writes of the step under way that are to run, by their place in it.
+// writes is the writes of the step under way that are to run.
 type writes struct {
-	mu   sync.Mutex
-	step int
-	at   []int
+	mu sync.Mutex
+	booked
 }
+
+// other reports whether there is a write in such a place.
+func (w *writes) other(place func(at int) bool) bool { return lo.SomeBy(lo.Keys(w.calls), place) }
 
 func (l todoList) write(_ context.Context, c toolexec.Call, in todoArgs) (toolexec.Output, error) {
 	text := summary(in.Todos)
@@ -100,9 +103,9 @@ func (l todoList) write(_ context.Context, c toolexec.Call, in todoArgs) (toolex
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case lo.SomeBy(w.at, func(at int) bool { return at > c.Index }):
+	case w.other(func(at int) bool { return at > c.Index }):
 		text = "This list is replaced by a later call of " + TodoTool + " in the same turn: the last one counts."
-	case lo.SomeBy(w.at, func(at int) bool { return at < c.Index }):
+	case w.other(func(at int) bool { return at < c.Index }):
 		text += " It takes the place of the lists written before it in the same turn: the last one counts."
 	}
 	out := toolexec.TextOutput(text)
@@ -135,14 +138,15 @@ type noting struct {
 
 func (x noting) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	result := x.Executor.Prepare(ctx, s, c)
-	if p, err := result.Get(); err == nil && p != nil && c.Name == TodoTool && p.Disposition == agent.DisposeRun {
-		w := x.writes.Of(s)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if step := s.StepCount(); w.step != step || lo.LastOrEmpty(w.at) >= c.Index {
-			w.step, w.at = step, nil
-		}
-		w.at = append(w.at, c.Index)
+	if c.Name != TodoTool {
+		return result
+	}
+	w := x.writes.Of(s)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.judge(s, c)
+	if p, err := result.Get(); err == nil && p != nil && p.Disposition == agent.DisposeRun {
+		w.add(c)
 	}
 	return result
 }
