@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -59,8 +60,10 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (all []durable.Run, 
 }
 
 // listing is the query of a list. It says only what the filter asks for, so that the
-// database can take the index that is in the order of the list; where statuses are
-// asked for it reads one such list of each and merges them.
+// database can take the index that is in the order of the list. Of each status that is
+// asked for it reads one such list, and merges them: bounds in place of an equals sign
+// leave no other index in the order that is asked for, where the database might hope
+// to find the few that run among the newest of all.
 func listing(f durable.Filter, before *int64) (query string, args []any) {
 	arg := func(v any) string {
 		args = append(args, v)
@@ -78,24 +81,16 @@ func listing(f durable.Filter, before *int64) (query string, args []any) {
 	if f.Parent != "" {
 		where = append(where, "r.parent <> ''") // which its index is limited to
 	}
-	if before != nil {
-		where = append(where, "r.num < "+arg(*before))
-	}
-	order := " ORDER BY r.num DESC LIMIT " + arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
+	limit := " LIMIT " + arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
+	behind := arg(lo.FromPtrOr(before, math.MaxInt64))
 	rows := "SELECT " + runColumns + " FROM "
 	if len(f.Status) == 0 {
-		return rows + "runs r" + all(where) + order, args
+		return rows + "runs r WHERE " + strings.Join(append(where, "r.num < "+behind), " AND ") + " ORDER BY r.num DESC" + limit, args
 	}
 	statuses := arg(lo.Map(lo.Uniq(f.Status), func(s agent.Status, _ int) text { return text(s) }))
-	return rows + "unnest(" + statuses + "::text[]) wanted CROSS JOIN LATERAL (SELECT * FROM runs r" +
-		all(append(where, "r.status = wanted")) + order + ") r" + order, args
-}
-
-func all(conditions []string) string {
-	if len(conditions) == 0 {
-		return ""
-	}
-	return " WHERE " + strings.Join(conditions, " AND ")
+	where = append(where, "r.status >= wanted", "(r.status, r.num) < (wanted, "+behind+"::bigint)")
+	return rows + "unnest(" + statuses + "::text[]) wanted CROSS JOIN LATERAL (SELECT * FROM runs r WHERE " +
+		strings.Join(where, " AND ") + " ORDER BY r.status DESC, r.num DESC" + limit + ") r ORDER BY r.num DESC" + limit, args
 }
 
 // dueQuery reads the first runs of one index. It locks none of them, and skips none
