@@ -1,3 +1,55 @@
-// Package durable keeps runs so that they survive: a kill, a restart, a question
-// that nobody answers until next week.
+// Package durable keeps runs so that they survive: a kill, a restart, a question that
+// nobody answers until next week.
+//
+//	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
+//	keeper := durable.Keep(store, durable.Options{})
+//	a := builder.New().
+//		WithName("clerk").WithDriver(driver).
+//		With(capability.UseTools(tools...), capability.UseDurability{Keeper: keeper},
+//			capability.UseApproval(agent.ParkApprover)).
+//		Build()
+//	result := a.Run(ctx, agent.NewState(), agent.UserText("go")) // is written down while it runs
+//
+//	// Later, or in another process with an agent that is built the same way:
+//	err = durable.Approve(ctx, store, id, "call_1", agent.Approval{Verdict: agent.Approve, By: "ann"})
+//	result = keeper.Resume(ctx, a, id, durable.TakeFree)
+//
+// # What is written down, and when
+//
+// A [Keeper] stands outside of the hooks, so that a journal only ever holds what they let
+// through and let out:
+//
+//   - the run, when it begins, and its input when the hooks have let it in;
+//   - the model's reply, before its calls are decided upon;
+//   - what was decided about each call;
+//   - each call, before its tool runs, and its answer, after PostToolUse;
+//   - the step, when it is recorded, and the end of the run, or what it waits for.
+//
+// The entries are what changed since the one before (agent.State.Changes): they do not
+// grow with the transcript.
+//
+// # What happens to a run that was cut off
+//
+// Keeper.Resume rebuilds the state and goes on. A reply that was written down is not
+// asked for again, and a call with an answer does not run again. Hooks that begin a run
+// or a step are not asked again; the controls of a call are, for every call without an
+// answer. A call that was begun and has no answer is in doubt: by its tool's
+// toolexec.Policy a person is asked, or it runs again with the same idempotency key (in
+// toolexec.Call, in the environment of shell commands, in the metadata of MCP requests).
+// Keeper.Once does the same for what hooks do.
+//
+// A [Lease] says who may write. Whoever takes a run over gets a lease of a higher epoch,
+// and the one before writes no more: its run ends with [ErrStale].
+//
+// # Runs that wait for a person
+//
+// With agent.ParkApprover, a call that needs a yes parks its run: the state, the
+// questions and their deadlines are rows in the store, and nothing of the run is in
+// memory. Any process answers with [Approve], and any process resumes. A [Notifier] is
+// told, with a token for each question; the store has only the hashes of tokens.
+//
+// # Engines
+//
+// [Embedded] drives runs in this process: jobs that were submitted, runs whose questions
+// were answered or whose time is over, and runs that some process left behind.
 package durable

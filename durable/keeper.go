@@ -82,11 +82,12 @@ type leased struct{}
 
 // claim is a lease with the journal that belongs to it.
 type claim struct {
-	lease   Lease
-	entries int64
-	state   agent.State       // as it was restored
-	done    map[string][]byte // what was done once
-	begun   map[string]bool   // what was begun once, and not done
+	lease     Lease
+	entries   int64
+	state     agent.State       // as it was restored
+	submitted agent.State       // of a job that has not begun
+	done      map[string][]byte // what was done once
+	begun     map[string]bool   // what was begun once, and not done
 }
 
 // AroundRun is the processor around the whole run, outside of the hooks: it takes the

@@ -37,6 +37,11 @@ func restored(entries []Entry) (*claim, error) {
 	for _, e := range entries {
 		c.entries = e.Seq
 		switch {
+		case e.Kind == EntrySubmit:
+			var err error
+			if c.submitted, err = agent.Restore(e.Data); err != nil {
+				return c, fmt.Errorf("reading the job: %w", err)
+			}
 		case e.Kind.ofState():
 			changes = append(changes, e.Data)
 		case e.Kind == EntryOnce:
@@ -105,11 +110,20 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
 	}
 	c, err := restored(entries)
+	c.lease = lease
+	if errors.Is(err, ErrNotBegun) && about.CancelReason == "" && len(entries) > 0 && entries[0].Kind == EntrySubmit {
+		settings := agent.RunSettings{ID: id}
+		if about.Parent != "" {
+			settings.Parent = agent.Run{ID: about.Parent, Root: about.Root}
+		}
+		return a.RunWith(context.WithValue(ctx, leased{}, c), settings, c.submitted)
+	}
 	if errors.Is(err, ErrNotBegun) {
-		_ = k.store.Append(ctx, lease, Update{Status: agent.StatusFailed, Reason: agent.StopError}, Entry{
-			Seq: c.entries + 1, Kind: EntryDecision, At: time.Now(), Data: []byte(`{"disposition":"not begun"}`),
-		})
-		return fail(err)
+		status, reason := agent.StatusFailed, agent.StopError
+		if about.CancelReason != "" {
+			status, reason = agent.StatusCancelled, agent.StopUser
+		}
+		return fail(errors.Join(err, k.store.Append(ctx, lease, Update{Status: status, Reason: reason})))
 	}
 	s := c.state
 	if err == nil {
@@ -118,7 +132,6 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 	if err != nil {
 		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
 	}
-	c.lease = lease
 	s = s.WithExpired(time.Now())
 	if about, err = k.store.Run(ctx, id); err != nil { // it may be wanted cancelled since
 		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))

@@ -1,0 +1,177 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Embedded is the engine that drives the runs itself, in this process: jobs that were
+// submitted, runs whose questions were answered, and runs that some process left. It is
+// for one machine; several processes may share one store.
+//
+//	k := durable.Keep(store, durable.Options{})
+//	e := durable.NewEmbedded(k, durable.EmbeddedOptions{Agent: func(name string) (*agent.Agent, error) { … }})
+//	go e.Run(ctx)
+//	run, err := e.Submit(ctx, durable.Job{Agent: "clerk", Input: []agent.Message{agent.UserText("go")}})
+type Embedded struct {
+	*StoreEngine
+
+	keeper  *Keeper
+	options EmbeddedOptions
+	wake    chan struct{}
+}
+
+// EmbeddedOptions is what an embedded engine needs to know.
+type EmbeddedOptions struct {
+	// Agent is the agent of a name; it must keep its runs with the keeper of the engine.
+	// It is called for each run that is taken up. Required.
+	Agent func(name string) (*agent.Agent, error)
+	// Workers is how many runs run at once; zero means 8.
+	Workers int
+	// Poll is how often the store is looked into for what other processes left; zero
+	// means DefaultPoll. What this engine is told of is taken up at once.
+	Poll time.Duration
+	// Grace is how long runs may take to end their step when the engine stops; those
+	// that take longer are cut off, and go on from their journals. Zero means 10 s.
+	Grace time.Duration
+	// Ended, when set, is told of each run that was taken up, with what came of it: a
+	// state that has ended or waits, or an error.
+	Ended func(id agent.RunID, result mo.Result[agent.State])
+}
+
+// NewEmbedded is an engine on the store of a keeper. Run drives it.
+func NewEmbedded(k *Keeper, o EmbeddedOptions) *Embedded {
+	if o.Workers <= 0 {
+		o.Workers = 8
+	}
+	if o.Grace <= 0 {
+		o.Grace = 10 * time.Second
+	}
+	e := &Embedded{StoreEngine: NewStoreEngine(k.store, o.Poll), keeper: k, options: o, wake: make(chan struct{}, 1)}
+	e.woken = func() {
+		select {
+		case e.wake <- struct{}{}:
+		default:
+		}
+	}
+	return e
+}
+
+// Run takes up runs until ctx is done; then it lets those that are under way end their
+// step, and returns when none is left. It is called once.
+func (e *Embedded) Run(ctx context.Context) error {
+	running, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	busy := newBusy(e.options.Workers)
+	every := time.NewTicker(e.poll)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		if err := e.takeUp(ctx, running, busy); err != nil && ctx.Err() == nil {
+			e.told("", mo.Err[agent.State](err)) // the store may come back
+		}
+		select {
+		case <-ctx.Done():
+		case <-every.C:
+		case <-e.wake:
+		case <-busy.free:
+		}
+	}
+	e.keeper.Suspend()
+	late := time.AfterFunc(e.options.Grace, func() { cut(agent.ErrSuspended) })
+	defer late.Stop()
+	busy.all.Wait()
+	return nil
+}
+
+// busy is the runs that are under way.
+type busy struct {
+	mu    sync.Mutex
+	runs  map[agent.RunID]bool
+	most  int
+	all   sync.WaitGroup
+	free  chan struct{}
+	after map[agent.RunID]time.Time // runs that could not be taken up, and when to try again
+}
+
+func newBusy(most int) *busy {
+	return &busy{runs: map[agent.RunID]bool{}, most: most, free: make(chan struct{}, 1), after: map[agent.RunID]time.Time{}}
+}
+
+// take reports whether a run may be taken up now, and by us.
+func (b *busy) take(id agent.RunID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.runs[id] || len(b.runs) >= b.most || time.Now().Before(b.after[id]) {
+		return false
+	}
+	b.runs[id] = true
+	return true
+}
+
+// room is how many runs may be taken up, and how many of those that are due to look at
+// to find as many: some are under way, some let alone.
+func (b *busy) room() (room, look int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.most - len(b.runs), b.most + len(b.after)
+}
+
+// leave lets a run go. One that could not be taken up is let alone for a while.
+func (b *busy) leave(id agent.RunID, failed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.runs, id)
+	delete(b.after, id)
+	if failed {
+		b.after[id] = time.Now().Add(5 * time.Second)
+	}
+	select {
+	case b.free <- struct{}{}:
+	default:
+	}
+}
+
+// takeUp starts runs that are due, as many as there is room for.
+func (e *Embedded) takeUp(ctx, running context.Context, b *busy) error {
+	room, look := b.room()
+	if room <= 0 {
+		return nil
+	}
+	due, err := e.store.Due(ctx, look)
+	if err != nil {
+		return fmt.Errorf("looking for runs to take up: %w", err)
+	}
+	for _, about := range due {
+		if !b.take(about.ID) {
+			continue
+		}
+		b.all.Go(func() {
+			result := e.resume(running, about)
+			var ended *agent.RunError
+			b.leave(about.ID, result.IsError() && !errors.As(result.Error(), &ended))
+			e.told(about.ID, result)
+		})
+	}
+	return nil
+}
+
+func (e *Embedded) told(id agent.RunID, result mo.Result[agent.State]) {
+	if e.options.Ended != nil {
+		e.options.Ended(id, result)
+	}
+}
+
+func (e *Embedded) resume(ctx context.Context, about Run) mo.Result[agent.State] {
+	a, err := e.options.Agent(about.Agent)
+	if err != nil {
+		return mo.Err[agent.State](fmt.Errorf("taking up run %s: agent %q: %w", about.ID, about.Agent, err))
+	}
+	return e.keeper.Resume(ctx, a, about.ID, TakeFree)
+}

@@ -1,0 +1,232 @@
+package durable
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Encryption says how an Encrypted store keeps what is told and what is answered.
+type Encryption struct {
+	// Key encrypts, and decrypts what it encrypted. It is 32 random bytes. Change it
+	// before it has encrypted four billion things.
+	Key []byte
+	// Old are keys that decrypt only: those that were Key before.
+	Old [][]byte
+	// AllowPlain lets data through that is not encrypted, for a store that was filled
+	// before encryption was switched on. What an attacker puts there in plain is
+	// believed then, so switch it off when the old runs are gone.
+	AllowPlain bool
+}
+
+// DecryptError is data of a store that cannot be decrypted. Nothing of it is given out.
+type DecryptError struct {
+	// Of says what the data is of: an entry, a question or an answer of a run.
+	Of string
+	// Why says what is wrong and what to do.
+	Why string
+}
+
+func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", e.Of, e.Why) }
+
+// Encrypted is a store that encrypts the data of entries, questions and answers with
+// AES-256-GCM before another one keeps it. Each is bound to its run and its place
+// there, so that it cannot be changed or moved unseen; that a journal lost its end is
+// not seen. Everything else is in plain, as the store must look for it: ids, statuses
+// and reasons, kinds and keys of entries, names of tools, hashes, times; and so is how
+// long the data is. Forty bytes are added to each.
+func Encrypted(s Store, e Encryption) (Store, error) {
+	x := encrypted{Store: s, keys: map[keyID]cipher.AEAD{}, allowPlain: e.AllowPlain}
+	for i, key := range append([][]byte{e.Key}, e.Old...) {
+		if len(key) != 32 {
+			return nil, fmt.Errorf("encrypting a store: key %d has %d bytes: give it 32 random ones", i, len(key))
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, fmt.Errorf("encrypting a store: %w", err)
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, fmt.Errorf("encrypting a store: %w", err)
+		}
+		id := idOfKey(key)
+		x.keys[id] = aead
+		if i == 0 {
+			x.first = id
+		}
+	}
+	return x, nil
+}
+
+// Encrypted data is this mark, the id of its key, the nonce, and what GCM makes. No
+// text begins with a zero byte.
+const cipherMark = "\x00gk1"
+
+// keyID tells keys apart and says nothing about them.
+type keyID [8]byte
+
+func idOfKey(key []byte) keyID {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("grapnel key id"))
+	return keyID(mac.Sum(nil))
+}
+
+func (id keyID) String() string { return hex.EncodeToString(id[:]) }
+
+type encrypted struct {
+	Store
+
+	first      keyID
+	keys       map[keyID]cipher.AEAD
+	allowPlain bool
+}
+
+func (x encrypted) encrypt(data []byte, p spot) []byte {
+	out := append([]byte(cipherMark), x.first[:]...)
+	return x.keys[x.first].Seal(out, nil, data, p.bound)
+}
+
+func (x encrypted) decrypt(data []byte, p spot) ([]byte, error) {
+	fail := func(why string) ([]byte, error) { return nil, &DecryptError{Of: p.name, Why: why} }
+	const head = len(cipherMark) + len(keyID{})
+	switch {
+	case len(data) < len(cipherMark) || string(data[:len(cipherMark)]) != cipherMark:
+		if x.allowPlain {
+			return data, nil
+		}
+		return fail("it is not encrypted: set AllowPlain if it was written before encryption was switched on")
+	case len(data) < head:
+		return fail("it was cut short")
+	}
+	id := keyID(data[len(cipherMark):head])
+	key, known := x.keys[id]
+	if !known {
+		return fail(fmt.Sprintf("it was encrypted with key %s, and the keys at hand are others: give that one, too", id))
+	}
+	plain, err := key.Open(nil, nil, data[head:], p.bound)
+	if err != nil {
+		return fail("it was changed or moved since it was written: do not trust this store, put a backup in its place")
+	}
+	return plain, nil
+}
+
+// spot is where data belongs: in words, and as what is bound to it.
+type spot struct {
+	name  string
+	bound []byte
+}
+
+func spotOf(name, what string, parts ...string) spot {
+	p := spot{name: name}
+	for _, part := range append([]string{what}, parts...) {
+		p.bound = binary.AppendUvarint(p.bound, uint64(len(part)))
+		p.bound = append(p.bound, part...)
+	}
+	return p
+}
+
+func entrySpot(run agent.RunID, e Entry) spot {
+	return spotOf(fmt.Sprintf("entry %d of run %q", e.Seq, run), "entry", string(run), fmt.Sprint(e.Seq), string(e.Kind), e.Key)
+}
+
+func questionSpot(run agent.RunID, q Question) spot {
+	return spotOf(fmt.Sprintf("the question about call %q of run %q", q.Call, run), "question", string(run), q.Call, q.Hash, q.Tool)
+}
+
+func answerSpot(run agent.RunID, a Answer) spot {
+	return spotOf(fmt.Sprintf("the answer about call %q of run %q", a.Call, run), "answer", string(run), a.Call, a.Hash, fmt.Sprint(a.Ends))
+}
+
+// Append is of Store.
+func (x encrypted) Append(ctx context.Context, l Lease, u Update, entries ...Entry) error {
+	sealed := make([]Entry, len(entries))
+	for i, e := range entries {
+		e.Data = x.encrypt(e.Data, entrySpot(l.Run, e))
+		sealed[i] = e
+	}
+	if u.Questions != nil {
+		questions := make([]Question, len(u.Questions))
+		for i, q := range u.Questions {
+			q.Data = x.encrypt(q.Data, questionSpot(l.Run, q))
+			if q.Answer != nil {
+				a := *q.Answer
+				a.Call, a.Hash = q.Call, q.Hash
+				a.Data = x.encrypt(a.Data, answerSpot(l.Run, a))
+				q.Answer = &a
+			}
+			questions[i] = q
+		}
+		u.Questions = questions
+	}
+	return x.Store.Append(ctx, l, u, sealed...)
+}
+
+// Entries is of Store.
+func (x encrypted) Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error) {
+	entries, err := x.Store.Entries(ctx, id, after)
+	if err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Data, err = x.decrypt(e.Data, entrySpot(id, *e)); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// Questions is of Store.
+func (x encrypted) Questions(ctx context.Context, id agent.RunID) ([]Question, error) {
+	questions, err := x.Store.Questions(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for i, q := range questions {
+		if questions[i], err = x.question(q); err != nil {
+			return nil, err
+		}
+	}
+	return questions, nil
+}
+
+// QuestionByToken is of Store.
+func (x encrypted) QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error) {
+	q, err := x.Store.QuestionByToken(ctx, tokenHash)
+	if err != nil {
+		return Question{}, err
+	}
+	return x.question(q)
+}
+
+func (x encrypted) question(q Question) (_ Question, err error) {
+	var wrong error
+	q.Data, wrong = x.decrypt(q.Data, questionSpot(q.Run, q))
+	if q.Answer != nil {
+		a := *q.Answer
+		a.Data, err = x.decrypt(a.Data, answerSpot(q.Run, a))
+		q.Answer = &a
+	}
+	if err := errors.Join(wrong, err); err != nil {
+		return Question{}, err
+	}
+	return q, nil
+}
+
+// Answer is of Store.
+func (x encrypted) Answer(ctx context.Context, id agent.RunID, answers ...Answer) error {
+	sealed := make([]Answer, len(answers))
+	for i, a := range answers {
+		a.Data = x.encrypt(a.Data, answerSpot(id, a))
+		sealed[i] = a
+	}
+	return x.Store.Answer(ctx, id, sealed...)
+}

@@ -1,0 +1,29 @@
+package durable
+
+import (
+	"bytes"
+	"testing"
+)
+
+// Whatever a store holds: what is not encrypted with the key, for this place, is
+// never taken for data.
+func FuzzDecrypt(f *testing.F) {
+	store, err := Encrypted(nil, Encryption{Key: bytes.Repeat([]byte{1}, 32)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	x := store.(encrypted)
+	here, there := entrySpot("r", Entry{Seq: 1}), entrySpot("r", Entry{Seq: 2})
+	for _, data := range []string{"", "\x00", cipherMark, cipherMark + "12345678", `{"a":1}`} {
+		f.Add([]byte(data))
+		f.Add(x.encrypt([]byte(data), there))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if got, err := x.decrypt(data, here); err == nil {
+			t.Fatalf("%q was decrypted as %q", data, got)
+		}
+		if got, err := x.decrypt(x.encrypt(data, here), here); err != nil || !bytes.Equal(got, data) {
+			t.Fatalf("%q came back as %q: %v", data, got, err)
+		}
+	})
+}

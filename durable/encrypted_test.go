@@ -1,0 +1,263 @@
+package durable_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+)
+
+var keyA, keyB = bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+
+func openPlain(t testing.TB, path string) durable.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sqlite.SyncNormal})
+	require.NoError(t, err)
+	return s
+}
+
+func encrypt(t testing.TB, s durable.Store, e durable.Encryption) durable.Store {
+	t.Helper()
+	x, err := durable.Encrypted(s, e)
+	require.NoError(t, err)
+	return x
+}
+
+func TestEncryptedIsAStore(t *testing.T) {
+	durabletest.TestStore(t, func(t *testing.T) durable.Store {
+		return encrypt(t, openPlain(t, filepath.Join(t.TempDir(), "runs.db")), durable.Encryption{Key: keyA})
+	})
+}
+
+func TestEncryptedSurvives(t *testing.T) {
+	durabletest.TestShared(t, func(t *testing.T) func(*testing.T) durable.Store {
+		path := filepath.Join(t.TempDir(), "runs.db")
+		return func(t *testing.T) durable.Store { return encrypt(t, openPlain(t, path), durable.Encryption{Key: keyA}) }
+	})
+}
+
+// tell writes a text into an entry, a question and an answer of a run, and an answer
+// that comes with its question.
+func tell(t *testing.T, s durable.Store, id agent.RunID, text string) durable.Lease {
+	t.Helper()
+	l, err := s.Create(t.Context(), durable.Run{ID: id}, "one", time.Hour)
+	require.NoError(t, err)
+	given := &durable.Answer{Call: "d", Hash: "hash", At: time.Now(), Data: []byte(text)}
+	require.NoError(t, s.Append(t.Context(), l, durable.Update{Status: agent.StatusParked, Questions: []durable.Question{
+		{Call: "c", Hash: "hash", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte(text)},
+		{Call: "d", Hash: "hash", Tool: "bash", Data: []byte(text), Answer: given},
+	}}, durable.Entry{Seq: 1, Kind: "reply", Key: "k", Data: []byte(text)}, durable.Entry{Seq: 2, Kind: "reply", Key: "k", Data: []byte(text)}))
+	require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Call: "c", Hash: "hash", Data: []byte(text)}))
+	return l
+}
+
+// heard is all texts of a run that can be read.
+func heard(ctx context.Context, s durable.Store, id agent.RunID) (texts []string, err error) {
+	entries, err := s.Entries(ctx, id, 0)
+	for _, e := range entries {
+		texts = append(texts, string(e.Data))
+	}
+	if err != nil {
+		return texts, err
+	}
+	questions, err := s.Questions(ctx, id)
+	for _, q := range questions {
+		texts = append(texts, string(q.Data), string(q.Answer.Data))
+	}
+	return texts, err
+}
+
+func TestSecretIsNowhereInTheFiles(t *testing.T) {
+	const secret = "the launch code is 0000"
+	found := func(t *testing.T, wrap func(durable.Store) durable.Store) (open, closed int) {
+		path := filepath.Join(t.TempDir(), "runs.db")
+		s := wrap(openPlain(t, path))
+		tell(t, s, "r", secret)
+		count := func() (n int) {
+			files, err := filepath.Glob(path + "*")
+			require.NoError(t, err)
+			for _, file := range files {
+				data, err := os.ReadFile(file)
+				require.NoError(t, err)
+				n += bytes.Count(data, []byte(secret))
+			}
+			return n
+		}
+		open = count()
+		require.NoError(t, s.Close())
+		return open, count()
+	}
+	open, closed := found(t, func(s durable.Store) durable.Store { return s })
+	assert.GreaterOrEqual(t, open, 6, "without encryption it is there: this test sees it")
+	assert.GreaterOrEqual(t, closed, 6)
+	open, closed = found(t, func(s durable.Store) durable.Store { return encrypt(t, s, durable.Encryption{Key: keyA}) })
+	assert.Zero(t, open, "main file and -wal")
+	assert.Zero(t, closed)
+}
+
+func TestKeysCanBeChanged(t *testing.T) {
+	s := openPlain(t, filepath.Join(t.TempDir(), "runs.db"))
+	defer s.Close()
+	old := encrypt(t, s, durable.Encryption{Key: keyA})
+	both := encrypt(t, s, durable.Encryption{Key: keyB, Old: [][]byte{keyA}})
+	newer := encrypt(t, s, durable.Encryption{Key: keyB})
+	tell(t, old, "old", "hello")
+	tell(t, both, "new", "hello")
+
+	for name, c := range map[string]struct {
+		store durable.Store
+		run   agent.RunID
+		reads bool
+	}{
+		"old key, old run": {old, "old", true}, "old key, new run": {old, "new", false},
+		"both, old run": {both, "old", true}, "both, new run": {both, "new", true},
+		"new key, old run": {newer, "old", false}, "new key, new run": {newer, "new", true},
+	} {
+		texts, err := heard(t.Context(), c.store, c.run)
+		if c.reads {
+			require.NoError(t, err, name)
+			assert.Equal(t, []string{"hello", "hello", "hello", "hello", "hello", "hello"}, texts, name)
+			continue
+		}
+		require.ErrorAs(t, err, new(*durable.DecryptError), name)
+		assert.Empty(t, texts, name)
+		assert.Regexp(t, `^decrypting entry 1 of run "(old|new)": it was encrypted with key [0-9a-f]{16}, and the keys at hand are others: give that one, too$`, err.Error())
+	}
+}
+
+func TestPlainDataIsRefusedUnlessAllowed(t *testing.T) {
+	s := openPlain(t, filepath.Join(t.TempDir(), "runs.db"))
+	defer s.Close()
+	tell(t, s, "r", "hello")
+	strict := encrypt(t, s, durable.Encryption{Key: keyA})
+	_, err := strict.Entries(t.Context(), "r", 0)
+	require.EqualError(t, err, `decrypting entry 1 of run "r": it is not encrypted: set AllowPlain if it was written before encryption was switched on`)
+	_, err = strict.Questions(t.Context(), "r")
+	require.ErrorContains(t, err, `decrypting the question about call "c" of run "r": it is not encrypted`)
+	require.ErrorContains(t, err, `decrypting the answer about call "c" of run "r": it is not encrypted`)
+	_, err = strict.QuestionByToken(t.Context(), [32]byte{1})
+	require.ErrorContains(t, err, "it is not encrypted")
+
+	lenient := encrypt(t, s, durable.Encryption{Key: keyA, AllowPlain: true})
+	texts, err := heard(t.Context(), lenient, "r")
+	require.NoError(t, err)
+	assert.Len(t, texts, 6)
+	tell(t, lenient, "new", "hello")
+	texts, err = heard(t.Context(), strict, "new")
+	require.NoError(t, err, "what it writes is encrypted")
+	assert.Len(t, texts, 6)
+}
+
+func TestTamperedDataIsRefused(t *testing.T) {
+	const changed = "it was changed or moved since it was written: do not trust this store, put a backup in its place"
+	// A later letter is written for one before, so that each byte of the data changes.
+	for name, c := range map[string]struct{ sql, says string }{
+		"a bit of an entry":             {"UPDATE entries SET data = CAST(substr(data, 1, 40) || x'00' || substr(data, 42) AS BLOB) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
+		"an entry cut short":            {"UPDATE entries SET data = substr(data, 1, 20) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
+		"an entry cut very short":       {"UPDATE entries SET data = substr(data, 1, 8) WHERE seq = 2", "entry 2 of run \"r\": it was cut short"},
+		"an empty entry":                {"UPDATE entries SET data = NULL WHERE seq = 2", "entry 2 of run \"r\": it is not encrypted"},
+		"an entry for another":          {"UPDATE entries SET data = (SELECT data FROM entries WHERE seq = 1 AND run = 1) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
+		"an entry of another run":       {"UPDATE entries SET data = (SELECT data FROM entries e WHERE e.seq = entries.seq AND run = 2) WHERE run = 1", "entry 1 of run \"r\": " + changed},
+		"another kind":                  {"UPDATE entries SET kind = 'call' WHERE seq = 2", "entry 2 of run \"r\": " + changed},
+		"another key":                   {"UPDATE entries SET key = '' WHERE seq = 2", "entry 2 of run \"r\": " + changed},
+		"kind and key shifted":          {"UPDATE entries SET kind = 'repl', key = 'yk' WHERE seq = 2", "entry 2 of run \"r\": " + changed},
+		"a question of another call":    {"UPDATE questions SET data = (SELECT data FROM questions WHERE call = 'd' AND run = 1) WHERE call = 'c'", "the question about call \"c\" of run \"r\": " + changed},
+		"a question about other hashes": {"UPDATE questions SET hash = 'other' WHERE call = 'c'", "the question about call \"c\" of run \"r\": " + changed},
+		"an answer of another call":     {"UPDATE questions SET answer = (SELECT answer FROM questions WHERE call = 'd' AND run = 1) WHERE call = 'c'", "the answer about call \"c\" of run \"r\": " + changed},
+		"an answer from a question":     {"UPDATE questions SET answer = data WHERE call = 'c'", "the answer about call \"c\" of run \"r\": " + changed},
+		"an answer that ends the run":   {"UPDATE questions SET ends = 1 WHERE call = 'c'", "the answer about call \"c\" of run \"r\": " + changed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "runs.db")
+			s := encrypt(t, openPlain(t, path), durable.Encryption{Key: keyA})
+			defer s.Close()
+			tell(t, s, "r", "approve")
+			tell(t, s, "other", "approve")
+			texts, err := heard(t.Context(), s, "r")
+			require.NoError(t, err)
+			require.Len(t, texts, 6)
+
+			db, err := sql.Open("sqlite", path)
+			require.NoError(t, err)
+			defer db.Close()
+			result, err := db.ExecContext(t.Context(), c.sql)
+			require.NoError(t, err)
+			n, err := result.RowsAffected()
+			require.NoError(t, err)
+			require.Positive(t, n)
+			_, err = heard(t.Context(), s, "r")
+			require.ErrorAs(t, err, new(*durable.DecryptError))
+			require.ErrorContains(t, err, "decrypting "+c.says)
+		})
+	}
+}
+
+func TestKeysThatAreNone(t *testing.T) {
+	for name, e := range map[string]durable.Encryption{
+		"none":      {},
+		"short":     {Key: keyA[:16]},
+		"long":      {Key: append(bytes.Clone(keyA), 1)},
+		"short old": {Key: keyA, Old: [][]byte{keyB[:31]}},
+	} {
+		_, err := durable.Encrypted(nil, e)
+		require.ErrorContains(t, err, "give it 32 random ones", name)
+		for _, key := range [][]byte{e.Key, keyA, keyB} {
+			if len(key) > 0 {
+				assert.NotContains(t, err.Error(), string(key), "an error shows no key")
+			}
+		}
+	}
+}
+
+func ExampleEncrypted() {
+	dir, err := os.MkdirTemp("", "grapnel")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	plain, err := sqlite.Open(ctx, filepath.Join(dir, "runs.db"), sqlite.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer plain.Close()
+
+	key := []byte("32 bytes, random ones in earnest") // crypto/rand makes them
+	store, err := durable.Encrypted(plain, durable.Encryption{Key: key})
+	if err != nil {
+		panic(err)
+	}
+	lease, err := store.Create(ctx, durable.Run{ID: "r1"}, "me", time.Minute)
+	if err != nil {
+		panic(err)
+	}
+	if err := store.Append(ctx, lease, durable.Update{}, durable.Entry{Seq: 1, Kind: "reply", Data: []byte("a secret")}); err != nil {
+		panic(err)
+	}
+
+	read, err := store.Entries(ctx, "r1", 0)
+	fmt.Printf("%s %v\n", read[0].Data, err)
+	kept, err := plain.Entries(ctx, "r1", 0)
+	fmt.Println(strings.Contains(string(kept[0].Data), "secret"), err)
+
+	_, err = durable.Encrypted(plain, durable.Encryption{Key: []byte("too short")})
+	fmt.Println(err)
+
+	// Output:
+	// a secret <nil>
+	// false <nil>
+	// encrypting a store: key 0 has 9 bytes: give it 32 random ones
+}

@@ -1,0 +1,238 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Engine hands out runs to whoever runs them. Nothing above it knows which one it is:
+// the embedded one of this package, for one machine, or a cluster's. Package durabletest
+// has the tests that every Engine must pass.
+//
+// The right to write to a run is its lease, as a Store has it, and so are the errors.
+// An Engine must be safe for concurrent use.
+type Engine interface {
+	// Submit takes a job in. It is stored when Submit returns, and runs when somebody
+	// claims it.
+	Submit(ctx context.Context, j Job) (Run, error)
+	// Claim leases the run that has waited longest for somebody to take it up.
+	// ErrNothing when there is none.
+	Claim(ctx context.Context, owner string, ttl time.Duration) (Task, error)
+	// Renew gives a lease another ttl from now.
+	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
+	// Report writes down how far a run has come, or how it ended.
+	Report(ctx context.Context, l Lease, u Update, entries ...Entry) error
+	// Park writes down what a run waits for, and gives the lease up.
+	Park(ctx context.Context, l Lease, questions []Question, entries ...Entry) error
+	// Answer records answers to the questions of one parked run.
+	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
+	// Cancel asks that a run be cancelled.
+	Cancel(ctx context.Context, id agent.RunID, reason string) error
+	// List is the runs that a filter lets through, newest first.
+	List(ctx context.Context, f Filter) ([]Run, error)
+	// Watch yields each run that a filter lets through, and again whenever it has
+	// changed, until ctx is done. It ends with an error when the runs cannot be read.
+	Watch(ctx context.Context, f Filter) iter.Seq2[Run, error]
+	// Child is Submit for a job that a run starts. The run must be there.
+	Child(ctx context.Context, parent agent.RunID, j Job) (Run, error)
+}
+
+// ErrNothing is that no run waits to be taken up.
+var ErrNothing = errors.New("no run waits to be taken up")
+
+// Job is what an agent is to do.
+type Job struct {
+	// ID is the id of the run; empty means a new one. A job that is submitted twice with
+	// one id is ErrExists the second time.
+	ID agent.RunID
+	// Agent is the name of the agent.
+	Agent string
+	// State is the conversation so far, and Input what is said now.
+	State agent.State
+	Input []agent.Message
+}
+
+// Task is a run that was claimed.
+type Task struct {
+	Run     Run
+	Lease   Lease
+	Entries []Entry
+}
+
+// EntrySubmit: a job was taken in; the state with its input, which no hook has seen yet.
+const EntrySubmit EntryKind = "submit"
+
+// StoreEngine is the engine that a store makes: everything but the driving.
+type StoreEngine struct {
+	store Store
+	poll  time.Duration
+	woken func()
+}
+
+var _ Engine = (*StoreEngine)(nil)
+
+// DefaultPoll is how often an engine looks into its store for what others have changed.
+const DefaultPoll = time.Second
+
+// NewStoreEngine is the engine on a store, for runners that drive their runs themselves.
+// Poll is how often Watch looks; zero means DefaultPoll.
+func NewStoreEngine(store Store, poll time.Duration) *StoreEngine {
+	if poll <= 0 {
+		poll = DefaultPoll
+	}
+	return &StoreEngine{store: store, poll: poll, woken: func() {}}
+}
+
+// Submit stores the job.
+func (e *StoreEngine) Submit(ctx context.Context, j Job) (Run, error) {
+	return e.submit(ctx, j, Run{})
+}
+
+// Child stores the job as one that a run started.
+func (e *StoreEngine) Child(ctx context.Context, parent agent.RunID, j Job) (Run, error) {
+	about, err := e.store.Run(ctx, parent)
+	if err != nil {
+		return Run{}, fmt.Errorf("starting a child of run %s: %w", parent, err)
+	}
+	root := about.Root
+	if root == "" {
+		root = about.ID
+	}
+	return e.submit(ctx, j, Run{Parent: parent, Root: root})
+}
+
+const submitting = "submit"
+
+func (e *StoreEngine) submit(ctx context.Context, j Job, about Run) (Run, error) {
+	s := j.State.With(j.Input...)
+	data, err := s.Changes(agent.State{})
+	if err != nil {
+		return Run{}, fmt.Errorf("taking in a job for agent %q: %w", j.Agent, err)
+	}
+	about.ID, about.Agent, about.Session = j.ID, j.Agent, s.Session()
+	if about.ID == "" {
+		about.ID = agent.NewRunID()
+	}
+	if about.Root == "" {
+		about.Root = about.ID
+	}
+	lease, err := e.store.Create(ctx, about, submitting, time.Minute)
+	if err == nil {
+		err = e.store.Append(ctx, lease, Update{}, Entry{Seq: 1, Kind: EntrySubmit, At: time.Now(), Data: data})
+	}
+	if err == nil {
+		err = e.store.Release(ctx, lease)
+	}
+	if err != nil {
+		return Run{}, fmt.Errorf("taking in a job for agent %q: %w", j.Agent, err)
+	}
+	e.woken()
+	return e.store.Run(ctx, about.ID)
+}
+
+// someDue is how many runs Claim looks at: others may take the first ones meanwhile.
+const someDue = 16
+
+// Claim leases the first run that is due and that nobody else takes meanwhile.
+func (e *StoreEngine) Claim(ctx context.Context, owner string, ttl time.Duration) (Task, error) {
+	due, err := e.store.Due(ctx, someDue)
+	if err != nil {
+		return Task{}, fmt.Errorf("claiming a run: %w", err)
+	}
+	for _, about := range due {
+		lease, err := e.store.Claim(ctx, about.ID, owner, ttl, TakeFree)
+		var other *HeldError
+		if errors.As(err, &other) || errors.Is(err, ErrEnded) || errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return Task{}, fmt.Errorf("claiming run %s: %w", about.ID, err)
+		}
+		entries, err := e.store.Entries(ctx, about.ID, 0)
+		if err == nil {
+			about, err = e.store.Run(ctx, about.ID)
+		}
+		if err != nil {
+			return Task{}, fmt.Errorf("claiming run %s: %w", lease.Run, errors.Join(err, e.store.Release(context.WithoutCancel(ctx), lease)))
+		}
+		return Task{Run: about, Lease: lease, Entries: entries}, nil
+	}
+	return Task{}, ErrNothing
+}
+
+// Renew gives a lease another ttl from now.
+func (e *StoreEngine) Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error) {
+	return e.store.Renew(ctx, l, ttl)
+}
+
+// Report appends to the journal.
+func (e *StoreEngine) Report(ctx context.Context, l Lease, u Update, entries ...Entry) error {
+	return e.store.Append(ctx, l, u, entries...)
+}
+
+// Park appends to the journal and releases the run.
+func (e *StoreEngine) Park(ctx context.Context, l Lease, questions []Question, entries ...Entry) error {
+	about, err := e.store.Run(ctx, l.Run)
+	if err != nil {
+		return err
+	}
+	if questions == nil {
+		questions = []Question{}
+	}
+	if err := e.store.Append(ctx, l, Update{Status: agent.StatusParked, Steps: about.Steps, Questions: questions}, entries...); err != nil {
+		return err
+	}
+	return e.store.Release(ctx, l)
+}
+
+// Answer records answers.
+func (e *StoreEngine) Answer(ctx context.Context, id agent.RunID, answers ...Answer) error {
+	defer e.woken()
+	return e.store.Answer(ctx, id, answers...)
+}
+
+// Cancel asks that a run be cancelled.
+func (e *StoreEngine) Cancel(ctx context.Context, id agent.RunID, reason string) error {
+	defer e.woken()
+	return e.store.Cancel(ctx, id, reason)
+}
+
+// List is the runs that a filter lets through.
+func (e *StoreEngine) List(ctx context.Context, f Filter) ([]Run, error) { return e.store.List(ctx, f) }
+
+// Watch looks into the store again and again.
+func (e *StoreEngine) Watch(ctx context.Context, f Filter) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		seen := map[agent.RunID]Run{}
+		every := time.NewTicker(e.poll)
+		defer every.Stop()
+		for {
+			runs, err := e.store.List(ctx, f)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(Run{}, fmt.Errorf("watching the runs: %w", err))
+				return
+			}
+			for i := len(runs) - 1; i >= 0; i-- { // oldest first
+				if seen[runs[i].ID] == runs[i] {
+					continue
+				}
+				if seen[runs[i].ID] = runs[i]; !yield(runs[i], nil) {
+					return
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-every.C:
+			}
+		}
+	}
+}
