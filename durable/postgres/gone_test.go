@@ -219,3 +219,24 @@ func withoutPassword(t *testing.T, at string, err error) {
 	require.NotEmpty(t, password)
 	assert.NotContains(t, err.Error(), password)
 }
+
+// TestWhatASessionBeginsWith looks at the settings of the connections: those of a
+// database or a role, which may be others, do not count.
+func TestWhatASessionBeginsWith(t *testing.T) {
+	at := parts.Postgres(t)
+	s := openClosed(t, at, postgres.Options{Schema: `a "b"`, Timeout: 1500 * time.Millisecond})
+	_, err := s.Pool().Exec(t.Context(), `DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database());
+		EXECUTE format('ALTER DATABASE %I SET statement_timeout = 1', current_database());
+	END $$`)
+	require.NoError(t, err)
+	s = openClosed(t, at, postgres.Options{Schema: `a "b"`, Timeout: 1500 * time.Millisecond})
+	for name, want := range map[string]string{
+		"search_path": `"a ""b"""`, "transaction_isolation": "read committed", "application_name": "grapnel",
+		"statement_timeout": "1500ms", "idle_in_transaction_session_timeout": "1500ms",
+	} {
+		assert.Equal(t, []string{want}, column(t, s, `SELECT current_setting($1)`, name), name)
+	}
+	l := create(t, s, "r")
+	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(1)))
+}

@@ -22,7 +22,7 @@ func Migrate(ctx context.Context, url string, o Options) (version int64, err err
 	if err != nil {
 		return 0, err
 	}
-	return migrate(ctx, config.ConnConfig, o.schema(), up)
+	return o.migrate(ctx, config.ConnConfig, up)
 }
 
 // Rollback takes the schema one step back, for an older version of the program, and
@@ -33,7 +33,7 @@ func Rollback(ctx context.Context, url string, o Options) (version int64, err er
 	if err != nil {
 		return 0, err
 	}
-	return migrate(ctx, config.ConnConfig, o.schema(), down)
+	return o.migrate(ctx, config.ConnConfig, down)
 }
 
 func up(ctx context.Context, p *goose.Provider) error {
@@ -64,15 +64,17 @@ func down(ctx context.Context, p *goose.Provider) error {
 
 // migrate hands out a provider while no other process has one for this schema, which it
 // makes first. Others wait in the database. Its statements may take as long as they need.
-func migrate(ctx context.Context, config *pgx.ConnConfig, schema string, f func(context.Context, *goose.Provider) error) (version int64, err error) {
+func (o Options) migrate(
+	ctx context.Context, config *pgx.ConnConfig, f func(context.Context, *goose.Provider) error,
+) (version int64, err error) {
+	schema := o.schema()
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("migrate schema %q: %w", schema, err)
 		}
 	}()
 	config = config.Copy()
-	config.RuntimeParams["statement_timeout"] = "0"
-	config.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
+	config.AfterConnect = o.session(0)
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
 	turn, err := db.Conn(ctx)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +58,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := migrate(ctx, config.ConnConfig, o.schema(), up); err != nil {
+	if _, err := o.migrate(ctx, config.ConnConfig, up); err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -80,22 +81,34 @@ func (o Options) parse(at string) (*pgxpool.Config, error) {
 			"postgres://user@host:5432/database or host=... user=... dbname=..., with the password in PGPASSWORD or " +
 			"percent-encoded (%2F for /, %40 for @); no more is said of it here, since that may show the password")
 	}
+	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
+		params["application_name"] = "grapnel"
+	}
 	if o.Conns > 0 {
 		config.MaxConns = int32(min(o.Conns, 1<<16)) //nolint:gosec // it fits
 	}
-	params := config.ConnConfig.RuntimeParams
-	params["search_path"] = pgx.Identifier{o.schema()}.Sanitize()
-	params["default_transaction_isolation"] = "read committed" // a statement behind a lock must see what the lock waited for
-	limit := strconv.FormatInt(max(1, o.timeout().Milliseconds()), 10)
-	for name, value := range map[string]string{
-		"application_name":  "grapnel",
-		"statement_timeout": limit, "idle_in_transaction_session_timeout": limit, // when the client is gone
-	} {
-		if params[name] == "" {
-			params[name] = value
-		}
-	}
+	config.ConnConfig.AfterConnect = o.session(o.timeout())
 	return config, nil
+}
+
+// session is what every session begins with. It is asked for in a statement, since
+// poolers do not let parameters of the connection through.
+func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
+	ms := strconv.FormatInt(max(1, timeout.Milliseconds()), 10)
+	if timeout == 0 {
+		ms = "0"
+	}
+	settings := strings.Join([]string{
+		"SET search_path = " + pgx.Identifier{o.schema()}.Sanitize(),
+		"SET default_transaction_isolation = 'read committed'", // what follows a lock must see what the lock has waited for
+		// A client that hangs or is gone must not keep others from its rows.
+		"SET statement_timeout = " + ms,
+		"SET idle_in_transaction_session_timeout = " + ms,
+		"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3",
+	}, "; ")
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		return conn.Exec(ctx, settings).Close()
+	}
 }
 
 // strayAt finds an "@" behind the part of a URL where it has a meaning: before it stands

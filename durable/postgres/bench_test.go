@@ -1,0 +1,109 @@
+package postgres_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/postgres"
+	"github.com/grapnel-go/grapnel/internal/parts"
+)
+
+// BenchmarkStore measures calls on a store of 100,000 runs, on a server that waits for
+// the disk before it says that something is written.
+func BenchmarkStore(b *testing.B) {
+	s := openClosed(b, parts.NewPostgres(b, "fsync=on", "synchronous_commit=on").Database(b), postgres.Options{Conns: 16})
+	fill(b, s, 100_000)
+	ctx := b.Context()
+
+	b.Run("append", func(b *testing.B) {
+		l := fresh(b, s)
+		e := durable.Entry{Kind: "reply", Key: "call", At: time.Now(), Data: bytes.Repeat([]byte("x"), 1000)}
+		for b.Loop() {
+			e.Seq++
+			require.NoError(b, s.Append(ctx, l, durable.Update{Status: agent.StatusRunning, Steps: int(e.Seq)}, e))
+		}
+	})
+	b.Run("append, 16 runs at once", func(b *testing.B) {
+		b.SetParallelism(8)
+		b.RunParallel(func(pb *testing.PB) {
+			l := fresh(b, s)
+			e := durable.Entry{Kind: "reply", Key: "call", At: time.Now(), Data: bytes.Repeat([]byte("x"), 1000)}
+			for pb.Next() {
+				e.Seq++
+				if err := s.Append(ctx, l, durable.Update{Status: agent.StatusRunning, Steps: int(e.Seq)}, e); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	})
+	b.Run("claim", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			_, err := s.Claim(ctx, agent.RunID(fmt.Sprint("run ", 10*(i%9000)+11)), "two", time.Hour, durable.TakeOver)
+			require.NoError(b, err)
+		}
+	})
+	b.Run("renew", func(b *testing.B) {
+		l := fresh(b, s)
+		for b.Loop() {
+			_, err := s.Renew(ctx, l, time.Hour)
+			require.NoError(b, err)
+		}
+	})
+	b.Run("park and answer", func(b *testing.B) {
+		l := fresh(b, s)
+		u := durable.Update{Status: agent.StatusParked, Questions: []durable.Question{{Call: "c", Data: bytes.Repeat([]byte("x"), 1000)}}}
+		for seq := int64(1); b.Loop(); seq++ {
+			hash := fmt.Sprint(seq)
+			u.Questions[0].Hash = hash
+			require.NoError(b, s.Append(ctx, l, u, entry(seq)))
+			require.NoError(b, s.Answer(ctx, l.Run, durable.Answer{Call: "c", Hash: hash}))
+		}
+	})
+	b.Run("run", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			require.NoError(b, second(s.Run(ctx, agent.RunID(fmt.Sprint("run ", i%100_000+1)))))
+		}
+	})
+	for name, f := range map[string]durable.Filter{
+		"list page, all":               {Limit: 50},
+		"list page, parked":            {Limit: 50, Status: []agent.Status{agent.StatusParked}},
+		"list page, parked, in middle": {Limit: 50, Status: []agent.Status{agent.StatusParked}, Before: "run 50000"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				runs, err := s.List(ctx, f)
+				require.NoError(b, err)
+				require.Len(b, runs, 50)
+			}
+		})
+	}
+	b.Run("due", func(b *testing.B) {
+		for b.Loop() {
+			runs, err := s.Due(ctx, 10)
+			require.NoError(b, err)
+			require.Len(b, runs, 10)
+		}
+	})
+	b.Run("entries, 50", func(b *testing.B) {
+		l := fresh(b, s)
+		require.NoError(b, s.Append(ctx, l, durable.Update{}, entries(1, 50)...))
+		for b.Loop() {
+			all, err := s.Entries(ctx, l.Run, 0)
+			require.NoError(b, err)
+			require.Len(b, all, 50)
+		}
+	})
+}
+
+// fresh is the lease of a new run.
+func fresh(b *testing.B, s durable.Store) durable.Lease {
+	b.Helper()
+	return create(b, s, agent.NewRunID())
+}

@@ -1,0 +1,81 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/postgres"
+	"github.com/grapnel-go/grapnel/internal/parts"
+)
+
+// Two processes want the same run. The URL is empty: PGHOST, PGUSER and the other
+// variables say where the database is.
+func Example() {
+	ctx := context.Background()
+	store, err := postgres.Open(ctx, "", postgres.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	first, err := store.Create(ctx, durable.Run{ID: "run_1", Agent: "banker"}, "machine a", time.Minute)
+	if err != nil {
+		log.Fatal(err)
+	}
+	reply := durable.Entry{Seq: 1, Kind: "reply", At: time.Now(), Data: []byte(`"Pay Alice?"`)}
+	if err := store.Append(ctx, first, durable.Update{Status: agent.StatusRunning, Steps: 1}, reply); err != nil {
+		log.Fatal(err)
+	}
+
+	_, err = store.Claim(ctx, "run_1", "machine b", time.Minute, durable.TakeFree)
+	if held, ok := errors.AsType[*durable.HeldError](err); ok {
+		fmt.Println("held by", held.Owner)
+	}
+	second, err := store.Claim(ctx, "run_1", "machine b", time.Minute, durable.TakeOver)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("taken over with epoch", second.Epoch)
+
+	late := durable.Entry{Seq: 2, Kind: "reply", At: time.Now()}
+	fmt.Println(store.Append(ctx, first, durable.Update{}, late))
+	// The output is:
+	//	held by machine a
+	//	taken over with epoch 2
+	//	append to run run_1: another process has taken this run: this one must not write to it any more
+}
+
+// TestExample runs the example where there is a server.
+func TestExample(t *testing.T) {
+	u, err := url.Parse(parts.Postgres(t))
+	require.NoError(t, err)
+	password, _ := u.User.Password()
+	for name, value := range map[string]string{
+		"PGHOST": u.Query().Get("host"), "PGDATABASE": u.Path[1:], "PGUSER": u.User.Username(), "PGPASSWORD": password,
+	} {
+		t.Setenv(name, value)
+	}
+	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	require.NoError(t, err)
+	defer said.Close()
+	out := os.Stdout
+	os.Stdout = said
+	defer func() { os.Stdout = out }()
+	Example()
+	got, err := os.ReadFile(said.Name())
+	require.NoError(t, err)
+	assert.Equal(t, "held by machine a\ntaken over with epoch 2\n"+
+		"append to run run_1: another process has taken this run: this one must not write to it any more\n", string(got))
+}
