@@ -29,6 +29,14 @@ bench: ## the side-by-side benchmarks; "make -C bench table" writes their table
 	cd bench && $(GO) test -run '^$$' -bench . .
 	cd bench/contenders/grapnel && $(GO) test -run '^$$' -bench . .
 
+.PHONY: crash
+crash: ## kill runs 200 times on SQLite and 50 times on PostgreSQL, and go on with them
+	GRAPNEL_CRASH_RUNS=200 $(GO) test -count=1 -timeout 60m -run 'TestCrash' -v ./durable | grep -vE '^ *(===|--- PASS: TestCrash[A-Za-z]*/)'
+
+.PHONY: parked
+parked: ## park 100,000 runs in a SQLite file, and measure what they cost
+	GRAPNEL_PARKED_RUNS=100000 $(GO) test -count=1 -timeout 60m -run 'TestParkedRuns' -v ./durable
+
 .PHONY: fuzz
 fuzz: ## every fuzz target of the module for FUZZTIME (30s) each
 	@scripts/fuzz $(FUZZTIME)

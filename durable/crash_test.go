@@ -1,0 +1,297 @@
+package durable_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/postgres"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/parts"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// The crash test: a process runs 50 steps and is killed with SIGKILL at a random moment,
+// others go on with the run until it is over. "make crash" does it 200 times on SQLite
+// and 50 times on PostgreSQL; a plain test a few times.
+const (
+	crashDir   = "GRAPNEL_CRASH_DIR"   // in which a process that is going to be killed works
+	crashStore = "GRAPNEL_CRASH_STORE" // where it keeps its run: a URL, or a file
+	crashRuns  = "GRAPNEL_CRASH_RUNS"  // how often it is done, for SQLite; a quarter of it for PostgreSQL
+	crashSeed  = "GRAPNEL_CRASH_SEED"
+
+	crashSteps = 50
+	crashRun   = agent.RunID("run_crash")
+)
+
+func TestCrashSQLite(t *testing.T) {
+	crash(t, crashCount(8), func(t *testing.T, dir string) string { return filepath.Join(dir, "runs.db") })
+}
+
+func TestCrashPostgres(t *testing.T) {
+	crash(t, max(crashCount(8)/4, 2), func(t *testing.T, _ string) string { return parts.Postgres(t) })
+}
+
+func crashCount(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv(crashRuns)); err == nil {
+		return n
+	}
+	if testing.Short() {
+		return usual / 4
+	}
+	return usual
+}
+
+func openAt(ctx context.Context, where string) (durable.Store, error) {
+	if strings.Contains(where, "://") || strings.Contains(where, "host=") {
+		return postgres.Open(ctx, where, postgres.Options{})
+	}
+	return sqlite.Open(ctx, where, sqlite.Options{})
+}
+
+// crashing is what the process does that is going to be killed: it begins the run, or
+// goes on with it. What it does outside of the journal it notes in files, a line each.
+func crashing(dir string) int {
+	ctx := context.Background()
+	err := func() error {
+		store, err := openAt(ctx, os.Getenv(crashStore))
+		if err != nil {
+			return err
+		}
+		defer store.Close() //nolint:errcheck // the process ends
+		k := durable.Keep(store, durable.Options{})
+		a, err := crashAgent(k, dir)
+		if err != nil {
+			return err
+		}
+		_, err = k.Resume(ctx, a, crashRun, durable.TakeFree).Get() // who had it is gone, and known to be
+		if errors.Is(err, durable.ErrNotFound) || errors.Is(err, durable.ErrNotBegun) {
+			if errors.Is(err, durable.ErrNotBegun) {
+				if err := store.Delete(ctx, crashRun); err != nil {
+					return err
+				}
+			}
+			_, err = a.RunWith(ctx, agent.RunSettings{ID: crashRun}, agent.NewState(), agent.UserText("go")).Get()
+		}
+		return err
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func noteIn(dir, file, line string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, line)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func crashAgent(k *durable.Keeper, dir string) (*agent.Agent, error) {
+	tool := toolexec.CallFunc(agent.ToolSpec{Name: "append"}, func(_ context.Context, c toolexec.Call, in struct{ N int }) (string, error) {
+		return fmt.Sprint("appended ", in.N), noteIn(dir, "effects", c.IdempotencyKey())
+	})
+	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		n := s.RunStepCount()
+		if err := noteIn(dir, "replies", strconv.Itoa(n)); err != nil {
+			return agent.Step{}, err
+		}
+		if n == crashSteps {
+			return agent.Step{Message: agent.Assistant("Done.")}, nil
+		}
+		return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: fmt.Sprint("call_", n), Name: "append", Arguments: fmt.Sprintf(`{"N":%d}`, n)})}, nil
+	})
+	mail := hooks.On(hooks.AtStepEnd, "mail", func(ctx context.Context, c hooks.StepEndContext) hooks.Result {
+		if c.StepIndex()%10 != 0 {
+			return c.Pass()
+		}
+		_, err := k.Once(ctx, c.State(), fmt.Sprint("mail ", c.StepIndex()), true, func(_ context.Context, key string) ([]byte, error) {
+			return nil, noteIn(dir, "mails", key)
+		})
+		if err != nil {
+			return c.Fail(err)
+		}
+		return c.Pass()
+	})
+	return builder.New().WithName("crash").WithDriver(driver).
+		With(capability.UseTools(toolexec.WithPolicy(tool, toolexec.Policy{Doubt: toolexec.DoubtRepeat})),
+			capability.UseHooks(mail), capability.UseDurability{Keeper: k}).Build().Get()
+}
+
+// counted is the lines of a file with how often each is there.
+func counted(t *testing.T, dir, file string) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	f, err := os.Open(filepath.Join(dir, file))
+	if errors.Is(err, os.ErrNotExist) {
+		return out
+	}
+	require.NoError(t, err)
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		out[lines.Text()]++
+	}
+	return out
+}
+
+func crash(t *testing.T, runs int, where func(t *testing.T, dir string) string) {
+	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	if given, err := strconv.ParseUint(os.Getenv(crashSeed), 10, 64); err == nil {
+		seed = given
+	}
+	t.Logf("%s=%d brings the same moments", crashSeed, seed)
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
+	kills, deliveries, asked := 0, 0, 0
+	dir := t.TempDir()
+	started := time.Now()
+	require.True(t, process(t, dir, where(t, dir), time.Minute))
+	took := time.Since(started)
+	for run := range runs {
+		t.Run(strconv.Itoa(run), func(t *testing.T) {
+			k, again, twice := crashOnce(t, random, took, where)
+			kills, deliveries, asked = kills+k, deliveries+again, asked+twice
+		})
+	}
+	t.Logf("%d runs, %d kills, %d calls delivered again, %d replies asked for again", runs, kills, deliveries, asked)
+}
+
+// crashOnce runs one run through several processes, of which one takes about so long for
+// all of it, and holds what came of it against what the journal said after each.
+func crashOnce(t *testing.T, random *rand.Rand, took time.Duration, where func(t *testing.T, dir string) string) (kills, again, twice int) {
+	dir := t.TempDir()
+	at := where(t, dir)
+	replied, done, doubted, mailed := map[string]int{}, map[string]int{}, map[string]bool{}, map[string]int{}
+	for ended := false; !ended; {
+		patience := time.Minute
+		if kills < 3 {
+			patience = time.Duration(random.Int64N(int64(took) * 7 / 10))
+		}
+		if ended = process(t, dir, at, patience); ended {
+			break
+		}
+		kills++
+		journalAfter(t, dir, at, replied, done, doubted, mailed)
+	}
+	store, err := openAt(t.Context(), at)
+	require.NoError(t, err)
+	defer store.Close()
+	about, err := store.Run(t.Context(), crashRun)
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, about.Status)
+	s, err := durable.Load(t.Context(), store, crashRun)
+	require.NoError(t, err)
+	assert.Equal(t, undisturbed(t), said(s))
+
+	effects, replies, mails := counted(t, dir, "effects"), counted(t, dir, "replies"), counted(t, dir, "mails")
+	assert.Len(t, effects, crashSteps, "every effect is there")
+	for key, n := range effects {
+		if before, ok := done[key]; ok {
+			assert.Equal(t, before, n, "%s was done", key)
+		}
+		if n > 1 {
+			assert.True(t, doubted[key], "%s was delivered %d times and never in doubt", key, n)
+			again++
+		}
+	}
+	for step, n := range replies {
+		if before, ok := replied[step]; ok {
+			assert.Equal(t, before, n, "the reply of step %s was written down", step)
+		}
+		if n > 1 {
+			twice++
+		}
+	}
+	assert.Len(t, mails, crashSteps/10+1)
+	for key, n := range mails {
+		if before, ok := mailed[key]; ok {
+			assert.Equal(t, before, n, "%s was done", key)
+		}
+	}
+	return kills, again, twice
+}
+
+// process goes on with the run in a process of its own, which is killed after so long;
+// it reports whether it ended by itself.
+func process(t *testing.T, dir, at string, patience time.Duration) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0]) // killed with SIGKILL
+	cmd.Env = append(os.Environ(), crashDir+"="+dir, crashStore+"="+at)
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil && err != nil {
+		return false
+	}
+	require.NoError(t, err, string(out))
+	return true
+}
+
+// journalAfter notes what the journal says has happened: of that nothing may happen
+// again.
+func journalAfter(t *testing.T, dir, at string, replied, done map[string]int, doubted map[string]bool, mailed map[string]int) {
+	t.Helper()
+	store, err := openAt(t.Context(), at)
+	require.NoError(t, err)
+	defer store.Close()
+	entries, err := store.Entries(t.Context(), crashRun, 0)
+	if errors.Is(err, durable.ErrNotFound) {
+		return
+	}
+	require.NoError(t, err)
+	effects, replies, mails := counted(t, dir, "effects"), counted(t, dir, "replies"), counted(t, dir, "mails")
+	step := 0
+	for _, e := range entries {
+		key := fmt.Sprintf("%s/%d/%s", crashRun, step, e.Key)
+		switch e.Kind {
+		case durable.EntryReply:
+			if n := strconv.Itoa(step); replied[n] == 0 {
+				replied[n] = replies[n]
+			}
+		case durable.EntryCall:
+			doubted[key] = true
+		case durable.EntryResult:
+			if done[key] == 0 {
+				done[key] = effects[key]
+			}
+		case durable.EntryDone:
+			if name := string(crashRun) + "/once/" + e.Key; mailed[name] == 0 {
+				mailed[name] = mails[name]
+			}
+		case durable.EntryStep:
+			step++
+		}
+	}
+}
+
+// undisturbed is the transcript of a run that nobody disturbs.
+func undisturbed(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	k := durable.Keep(openStore(t), durable.Options{})
+	a, err := crashAgent(k, dir)
+	require.NoError(t, err)
+	s, err := a.RunWith(t.Context(), agent.RunSettings{ID: crashRun}, agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	return said(s)
+}
