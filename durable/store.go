@@ -75,7 +75,8 @@ type Store interface {
 	Cancel(ctx context.Context, id agent.RunID, reason string) error
 	// Delete removes a run and everything of it. *HeldError while somebody holds it.
 	Delete(ctx context.Context, id agent.RunID) error
-	// Prune deletes the runs that ended before a time, and counts them.
+	// Prune deletes the runs that ended before a time, and counts them. They may go a
+	// few at a time, so that others need not wait: an error may come with a count then.
 	Prune(ctx context.Context, before time.Time) (int, error)
 
 	// DenyTools is the switch that denies every tool, of all runs of this store.

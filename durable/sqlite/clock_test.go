@@ -137,6 +137,21 @@ func TestPruneByTime(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestPruneMany(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{Sync: sqlite.SyncNormal})
+	fill(t, path, 1001)
+	raw(t, path, "UPDATE runs SET status = 'done' WHERE id <> 'run500' RETURNING ''")
+	n, err := s.Prune(t.Context(), time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, 1000, n)
+	runs, err := s.List(t.Context(), durable.Filter{Limit: 2000})
+	require.NoError(t, err)
+	assert.Len(t, runs, 1)
+	require.NoError(t, s.Close())
+	assert.Equal(t, "3", raw(t, path, "SELECT count(*) FROM entries"))
+}
+
 func dueIDs(t *testing.T, s *sqlite.Store) (ids []agent.RunID) {
 	t.Helper()
 	runs, err := s.Due(t.Context(), 100)

@@ -15,7 +15,8 @@ const (
 	updateCancel = `UPDATE runs SET cancel_reason = ?2, ready = coalesce(ready, ?3)
 		WHERE n = ?1 AND cancel_reason = '' AND status IN ('running', 'parked')`
 	deleteRun = `DELETE FROM runs WHERE n = ?`
-	pruneRuns = `DELETE FROM runs WHERE status NOT IN ('running', 'parked') AND updated < ?`
+	pruneRuns = `DELETE FROM runs WHERE n IN
+		(SELECT n FROM runs WHERE status NOT IN ('running', 'parked') AND updated < ? ORDER BY updated LIMIT ?)`
 
 	selectDeny = `SELECT is_on, reason, who, since FROM deny_tools`
 	upsertDeny = `INSERT INTO deny_tools (only, is_on, reason, who, since) VALUES (1, ?1, ?2, ?3, ?4)
@@ -58,14 +59,23 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 	})
 }
 
+// atATime is how many runs are deleted in one transaction: others wait for some
+// hundredths of a second, not for as long as it takes to delete a year.
+const atATime = 200
+
 // Prune is of durable.Store.
 func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) {
-	err = s.write(ctx, "deleting old runs", func(t tx) error {
-		deleted, err := t.exec(ctx, pruneRuns, before.UnixMicro())
-		n = int(deleted)
-		return err
-	})
-	return ok(n, err)
+	for deleted := int64(atATime); err == nil && deleted == atATime; {
+		deleted = 0
+		err = s.write(ctx, "deleting old runs", func(t tx) (err error) {
+			deleted, err = t.exec(ctx, pruneRuns, before.UnixMicro(), atATime)
+			return err
+		})
+		if err == nil {
+			n += int(deleted)
+		}
+	}
+	return n, err
 }
 
 // DenyTools is of durable.Store.
