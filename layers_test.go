@@ -119,6 +119,7 @@ var layers = map[string]layer{
 
 	// Runs that survive.
 	"durable":             {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
+	"durable/approval":    {Ours: []string{"agent", "durable", "internal/strictjson"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/sqlite":      {Ours: []string{"agent", "durable"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
 	"durable/postgres":    {Ours: []string{"agent", "durable"}, Modules: append(values, "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3")},

@@ -1,0 +1,130 @@
+// Package scrub walks through all texts that content has, so that hooks which take something out of results find it
+// wherever it stands, and leave the rest as it is to the byte.
+//
+//	clean := scrub.Walker{Text: func(text string) string { return strings.ReplaceAll(text, secret, "…") }}
+//	content = clean.Content(content)
+//
+// A text that is JSON is read: strings are looked at as they read, not as they are escaped, and written as JSON again, so
+// that what was valid stays valid. A Walker is a value of funcs and as safe for concurrent use as they are.
+package scrub
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// Walker says what texts become. What returns its argument changes nothing.
+type Walker struct {
+	// Text is what a plain text becomes: one that is no JSON object, list or string. Required.
+	Text func(text string) string
+	// Member, unless nil, is what the string value of an object's member becomes that Text left as it is.
+	Member func(name, value string) string
+	// Number, unless nil, is what a number in JSON becomes, which is then a string. Name is that of its member, or empty.
+	Number func(name, digits string) string
+}
+
+// Content is what the content becomes. Images and opaque forms stay.
+func (w Walker) Content(content agent.Content) agent.Content {
+	var parts []agent.Part
+	for _, p := range content.Parts() {
+		parts = append(parts, w.Part(p))
+	}
+	return agent.ContentOf(parts...)
+}
+
+// Part is what a part becomes.
+func (w Walker) Part(p agent.Part) agent.Part {
+	p.Text = w.String(p.Text)
+	p.Name = w.String(p.Name)
+	p.URL = w.url(p.URL)
+	if p.Kind != agent.PartImage && utf8.ValidString(string(p.Data)) {
+		p.Data = agent.Bytes(w.String(string(p.Data)))
+	}
+	return p
+}
+
+// String is what a text becomes, JSON or not.
+func (w Walker) String(text string) string { return w.text(text, 0) }
+
+// url looks into a data: URL of text as well.
+func (w Walker) url(url string) string {
+	head, data, ok := strings.Cut(url, ";base64,")
+	if plain, err := base64.StdEncoding.DecodeString(data); ok && err == nil && strings.HasPrefix(head, "data:") && utf8.Valid(plain) {
+		return head + ";base64," + base64.StdEncoding.EncodeToString([]byte(w.String(string(plain))))
+	}
+	return w.String(url)
+}
+
+// deepest is how many texts within texts are read as JSON.
+const deepest = 4
+
+// text is what a text becomes that is in so many others.
+func (w Walker) text(text string, depth int) string {
+	trimmed := strings.TrimSpace(text)
+	if depth < deepest && trimmed != "" && strings.ContainsRune(`{["`, rune(trimmed[0])) && json.Valid([]byte(trimmed)) {
+		return w.json(text, depth)
+	}
+	return w.Text(text)
+}
+
+// json is what a JSON text becomes: its strings and numbers change, all else stays as it is.
+func (w Walker) json(text string, depth int) string {
+	var b strings.Builder
+	named := "" // what the last string that was a name says
+	for {
+		start := strings.IndexByte(text, '"')
+		if start < 0 {
+			b.WriteString(w.between(named, text))
+			return b.String()
+		}
+		end := start + 1
+		for text[end] != '"' {
+			end += lo.Ternary(text[end] == '\\', 2, 1)
+		}
+		end++
+		b.WriteString(w.between(named, text[:start]))
+		raw := text[start:end]
+		text = text[end:]
+		isName := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), ":")
+		plain, ok := strictjson.Unquote(raw)
+		if !ok { // half a surrogate pair: JSON to some
+			plain = strings.ToValidUTF8(raw[1:len(raw)-1], "�")
+		}
+		after := w.text(plain, depth+1)
+		if w.Member != nil && !isName && named != "" && after == plain {
+			after = w.Member(named, plain)
+		}
+		b.WriteString(lo.Ternary(after == plain, raw, quoted(after)))
+		named = lo.Ternary(isName, plain, "")
+	}
+}
+
+var number = regexp.MustCompile(`-?[0-9][0-9.eE+-]*`)
+
+// between is what becomes of what stands between the strings of a JSON text.
+func (w Walker) between(named, text string) string {
+	if w.Number == nil {
+		return text
+	}
+	return number.ReplaceAllStringFunc(text, func(digits string) string {
+		after := w.Number(named, digits)
+		return lo.Ternary(after == digits, digits, quoted(after))
+	})
+}
+
+// quoted is a text as a JSON string.
+func quoted(text string) string {
+	raw, err := strictjson.Marshal(text)
+	if err != nil { // it is not UTF-8, which no text of a JSON string is
+		return `"[redacted]"`
+	}
+	return raw
+}

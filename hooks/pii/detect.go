@@ -1,0 +1,226 @@
+package pii
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/samber/lo"
+)
+
+// detector finds one kind of personal data.
+type detector struct {
+	kind string
+	// first is the bytes that it is looked for at, where a word begins or the byte is none of a word; and hints, in its
+	// place, the words that it is looked for behind. With neither, re is looked for everywhere.
+	first string
+	hints []string
+	re    *regexp.Regexp
+	// at says where what begins there, or behind the hint, begins and ends, if it is there. It looks at no more than some
+	// bytes around.
+	at func(text string, i int) (from, to int, ok bool)
+	// valid, unless nil, judges what re found.
+	valid func(value string) bool
+	// same is one writing for all of the same value; nil means letters and digits in upper case.
+	same func(value string) string
+}
+
+// found is a piece of a text.
+type found struct {
+	from, to int
+	of       *detector
+}
+
+// finder finds what detectors are for.
+type finder struct {
+	first  [256][]*detector // by the byte that is looked at
+	others []*detector
+}
+
+func newFinder(detectors []detector) *finder {
+	f := new(finder)
+	for i := range detectors {
+		d := &detectors[i]
+		for _, c := range []byte(d.first) {
+			f.first[c] = append(f.first[c], d)
+		}
+		if d.first == "" {
+			f.others = append(f.others, d)
+		}
+	}
+	return f
+}
+
+// find is what of a text is personal data: in order, and without overlaps. What begins first is taken, of those the longest.
+func (f *finder) find(text string) []found {
+	var all []found
+	inWord := false
+	for i := range len(text) {
+		c := text[i]
+		if begins := !inWord || !inASCIIWord(c); begins {
+			for _, d := range f.first[c] {
+				if from, to, ok := d.at(text, i); ok {
+					all = append(all, found{from, to, d})
+				}
+			}
+		}
+		inWord = inASCIIWord(c)
+	}
+	lower := ""
+	for _, d := range f.others {
+		if d.hints == nil {
+			all = d.everywhere(all, text)
+			continue
+		}
+		if lower == "" {
+			lower = strings.Map(asciiLower, text)
+		}
+		all = d.behindHints(all, text, lower)
+	}
+	if len(all) < 2 {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return lo.CoalesceOrEmpty(a.from-b.from, b.to-a.to) })
+	kept := all[:1]
+	for _, f := range all[1:] {
+		if f.from >= kept[len(kept)-1].to {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func inASCIIWord(c byte) bool { return c < utf8.RuneSelf && isAlnum(rune(c)) }
+
+// asciiLower leaves places in a text where they are.
+func asciiLower(r rune) rune { return lo.Ternary('A' <= r && r <= 'Z', r+'a'-'A', r) }
+
+func (d *detector) everywhere(all []found, text string) []found {
+	for _, at := range d.re.FindAllStringSubmatchIndex(text, -1) {
+		from, to := group(at)
+		if from < to && (d.valid == nil || d.valid(text[from:to])) {
+			all = append(all, found{from, to, d})
+		}
+	}
+	return all
+}
+
+// group is the first group of a match, or the whole.
+func group(at []int) (from, to int) {
+	for g := 2; g < len(at); g += 2 {
+		if at[g] >= 0 {
+			return at[g], at[g+1]
+		}
+	}
+	return at[0], at[1]
+}
+
+// behindHints looks behind each hint. One that begins with a space must begin a word.
+func (d *detector) behindHints(all []found, text, lower string) []found {
+	for _, hint := range d.hints {
+		hint, whole := strings.CutPrefix(hint, " ")
+		for i := strings.Index(lower, hint); i >= 0; {
+			before, _ := utf8.DecodeLastRuneInString(text[:i])
+			if from, to, ok := d.at(text, i+len(hint)); ok && (!whole || !unicode.IsLetter(before)) {
+				all = append(all, found{from, to, d})
+			}
+			next := strings.Index(lower[i+len(hint):], hint)
+			if next < 0 {
+				break
+			}
+			i += len(hint) + next
+		}
+	}
+	return all
+}
+
+// window is how much of a text a pattern may look at.
+const window = 80
+
+// shaped is a detector of what has a form and passes a check of its letters and digits, in upper case. The pattern is of
+// what begins there.
+func shaped(kind, first, pattern string, check func(value string) bool) detector {
+	re := regexp.MustCompile(`^(?:` + pattern + `)`)
+	return detector{kind: kind, first: first, at: func(text string, i int) (int, int, bool) {
+		at := re.FindStringIndex(text[i:min(i+window, len(text))])
+		if at == nil {
+			return 0, 0, false
+		}
+		to := i + at[1]
+		return i, to, alone(text, i, to) && check(bare(text[i:to]))
+	}}
+}
+
+// near is a detector of what is only taken for it behind a word, as too many numbers look like it.
+func near(kind string, hints []string, pattern string, check func(value string) bool) detector {
+	re := regexp.MustCompile(`^(?i:[ ._-]?(?:numbers?|nummer|número|numéro|nr|no|num|id))?[\s:.=#"'(]{0,4}(` + pattern + `)`)
+	return detector{kind: kind, hints: hints, at: func(text string, i int) (int, int, bool) {
+		at := re.FindStringSubmatchIndex(text[i:min(i+window, len(text))])
+		if at == nil {
+			return 0, 0, false
+		}
+		from, to := i+at[2], i+at[3]
+		return from, to, endsThere(text, to) && check(bare(text[from:to]))
+	}}
+}
+
+// normal is one writing for all of the same value.
+func (d *detector) normal(value string) string {
+	if d.same != nil {
+		return d.same(value)
+	}
+	return bare(value)
+}
+
+func (d detector) withSame(same func(string) string) detector {
+	d.same = same
+	return d
+}
+
+// only is the runes of a text for which keep says yes.
+func only(text string, keep func(r rune) bool) string {
+	return strings.Map(func(r rune) rune { return lo.Ternary(keep(r), r, -1) }, text)
+}
+
+// bare is the letters and digits of a text, in upper case.
+func bare(text string) string { return strings.ToUpper(only(text, isAlnum)) }
+
+func digits(text string) string { return only(text, isDigit) }
+
+func isDigit(r rune) bool { return '0' <= r && r <= '9' }
+
+func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// alone reports whether a piece of a text is a word of its own, not a part of a longer one or of a longer number: what
+// stands before and behind is no letter and no digit, and no dash, underscore or decimal point that ties it to one.
+func alone(text string, from, to int) bool {
+	before, size := utf8.DecodeLastRuneInString(text[:from])
+	beyond, _ := utf8.DecodeLastRuneInString(text[:from-size])
+	return !tied(before, beyond) && endsThere(text, to)
+}
+
+func endsThere(text string, to int) bool {
+	after, size := utf8.DecodeRuneInString(text[to:])
+	beyond, _ := utf8.DecodeRuneInString(text[to+size:])
+	return !tied(after, beyond)
+}
+
+func tied(next, beyond rune) bool {
+	switch next {
+	case '-', '_':
+		return isAlnum(beyond)
+	case '.':
+		return isDigit(beyond)
+	}
+	return isAlnum(next)
+}
+
+const (
+	anyDigit = "0123456789"
+	capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	letters  = capitals + "abcdefghijklmnopqrstuvwxyz"
+)
+
+func anything(string) bool { return true }

@@ -1,0 +1,55 @@
+// Package pii finds personal data (e-mail addresses, phone numbers, cards, bank accounts, IP addresses, national numbers) in
+// what tools answer, what users send and what models reply, and takes it out before anybody else sees it.
+//
+//	filter, err := pii.New(pii.Options{
+//		Kinds:      []string{"email", "phone", "credit_card", "iban"},
+//		Strategy:   pii.Redact,
+//		Strategies: map[string]pii.Strategy{"credit_card": pii.Block},
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	a := builder.New().WithDriver(driver).
+//		With(capability.UseTools(tools...), capability.UseHooks(filter.Results(), filter.Input())).Build()
+//
+// # What is found
+//
+//   - email: addresses with a domain that has a dot; not the user of a URL or of ssh, and not file names such as logo@2x.png.
+//   - phone: numbers with a country code behind + or 00, North American ones in their form, and any behind a word such as
+//     phone, tel or mobile. Other digits are no phone numbers.
+//   - credit_card: 13 to 19 digits that pass Luhn's check and begin like an issuer's cards.
+//   - iban: account numbers of a country's length that pass the check of ISO 13616 (mod 97), in groups or not.
+//   - ip: addresses, version 4 and 6, that can be reached from everywhere; those of private networks and of the machine itself
+//     name nobody. What stands behind a word such as version is none.
+//   - us_ssn, es_dni, it_cf, fr_nir, cn_id, fi_hetu, se_pnr, br_cpf, and behind a word for it pl_pesel, nl_bsn, de_idnr,
+//     in_aadhaar, uk_nhs: national numbers, by their form and their check digits, but for the us_ssn, which has none.
+//
+// What your own detectors match comes on top. A number that is part of a longer word or number is nothing of all that. Where
+// two overlap, the one that begins first is taken, of those the longer one.
+//
+// Names, addresses of houses and dates of birth are not found: there is no form to know them by. What is found may still
+// be something else, with a check digit that fits by chance.
+//
+// # What happens to it
+//
+// Redact puts [EMAIL] in its place, Mask stars that leave a little to recognise it by (a***@example.com, the last four of a
+// card), Hash [EMAIL:3f2a81c09d44], the same for the same value as long as the key is the same, however it is written. Block
+// withholds the whole: the result, the reply, the input. Each kind may have a strategy of its own.
+//
+// # Where it looks
+//
+// Like package redact in all parts of content, in text, files that are text, URLs, and in JSON in the strings as they read
+// and the numbers, where the name of a member counts as the word before a value. JSON stays valid. Results looks at what tools
+// answer, failed and denied calls included; Input at what users send; Replies at what the model says, but not at what it
+// thinks, nor at the arguments of its calls. Where a reply is streamed, it is held back until that hook has seen all of it.
+//
+// # Cost
+//
+// Patterns are RE2, and checks look at a bounded number of characters: the time grows with the length of the text only.
+//
+// # Failure and concurrency
+//
+// The hooks are guards: they are asked first about what goes in and last about what comes out, and should one fail, that is
+// kept back. A Filter does not change and serves any number of runs at once. Options.Told is given kinds and numbers, never
+// what was found.
+package pii

@@ -1,0 +1,212 @@
+package pii
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/samber/lo"
+)
+
+// known are the kinds that everybody has use for.
+var known = slices.Concat([]detector{
+	{kind: "email", first: "@", at: email, same: strings.ToLower},
+	{kind: "credit_card", first: anyDigit, at: card},
+	{kind: "iban", first: letters, at: iban},
+	{kind: "ip", first: anyDigit, at: ip4, same: sameIP},
+	{kind: "ip", first: "23", at: ip6, same: sameIP},
+}, phones, nationals)
+
+// Kinds is the names of the kinds that are known.
+func Kinds() []string {
+	return lo.Uniq(lo.Map(known, func(d detector, _ int) string { return d.kind }))
+}
+
+// noDomains are ends of file names, which no mail goes to: logo@2x.png.
+var noDomains = []string{"png", "jpg", "jpeg", "gif", "webp", "svg", "ico", "avif", "bmp", "tiff", "css", "js", "mjs", "ts", "tsx", "jsx", "json", "html", "xml", "yaml", "yml", "txt"}
+
+var mailDomain = regexp.MustCompile(`^(?:[\p{L}\p{N}][\p{L}\p{N}-]*\.)+(?:xn--[A-Za-z0-9-]+|\p{L}{2,})`)
+
+// email looks around an @.
+func email(text string, i int) (from, to int, ok bool) {
+	const longestLocal, longestDomain = 64, 255
+	from = i
+	for from > 0 {
+		r, size := utf8.DecodeLastRuneInString(text[:from])
+		if !isAlnum(r) && !strings.ContainsRune("._%+'-", r) {
+			break
+		}
+		if from -= size; i-from > longestLocal {
+			return 0, 0, false
+		}
+	}
+	from += len(text[from:i]) - len(strings.TrimLeft(text[from:i], ".%+'-"))
+	at := mailDomain.FindStringIndex(text[i+1 : min(i+1+longestDomain, len(text))])
+	if from == i || at == nil {
+		return 0, 0, false
+	}
+	to = i + 1 + at[1]
+	local, domain, rest := text[from:i], text[i+1:to], text[to:]
+	switch {
+	case strings.Contains(local, "..") || strings.HasSuffix(local, ".") || strings.Contains(domain, "-."):
+		return 0, 0, false
+	case slices.Contains(noDomains, strings.ToLower(domain[strings.LastIndexByte(domain, '.')+1:])):
+		return 0, 0, false
+	case strings.HasPrefix(rest, ":/") || strings.HasPrefix(rest, ":~") || local == "git" && strings.HasPrefix(rest, ":"):
+		return 0, 0, false // a place for ssh
+	}
+	// In a URL it is a user at a host: as far back as no path begins.
+	back := text[max(0, from-200):from]
+	if at := strings.LastIndexAny(back, "/ \t\n\r\"'<>()"); at > 0 && strings.HasSuffix(back[:at+1], "://") {
+		return 0, 0, false
+	}
+	return from, to, true
+}
+
+// issuer is what the numbers of an issuer's cards begin with, in as many digits as both have, and how long they are.
+type issuer struct {
+	least, most int
+	lengths     []int
+}
+
+var issuers = []issuer{
+	{4, 4, []int{16, 13, 19}},           // Visa
+	{51, 55, []int{16}},                 // Mastercard
+	{2221, 2720, []int{16}},             // Mastercard
+	{34, 34, []int{15}},                 // American Express
+	{37, 37, []int{15}},                 // American Express
+	{300, 305, []int{14}},               // Diners Club
+	{36, 36, []int{14}},                 // Diners Club
+	{38, 39, []int{14}},                 // Diners Club
+	{6011, 6011, []int{16, 19}},         // Discover
+	{644, 659, []int{16, 19}},           // Discover
+	{3528, 3589, []int{16, 19}},         // JCB
+	{62, 62, []int{16, 17, 18, 19}},     // UnionPay
+	{5018, 5038, []int{16, 18, 19}},     // Maestro
+	{6759, 6763, []int{16, 17, 18, 19}}, // Maestro
+}
+
+func (i issuer) issued(number string) bool {
+	if !slices.Contains(i.lengths, len(number)) {
+		return false
+	}
+	begin, err := strconv.Atoi(number[:len(strconv.Itoa(i.least))])
+	return err == nil && i.least <= begin && begin <= i.most
+}
+
+// card looks for a card that begins there: digits with single spaces and dashes between them.
+func card(text string, i int) (from, to int, ok bool) {
+	const longest = 19
+	number := make([]byte, 0, longest)
+	for end := i; end < len(text) && len(number) < longest; end++ {
+		if c := text[end]; !isDigit(rune(c)) {
+			if c != ' ' && c != '-' || !isDigit(rune(text[end-1])) {
+				break
+			}
+			continue
+		}
+		number = append(number, text[end])
+		if next := end + 1; (next == len(text) || !isDigit(rune(text[next]))) && isCard(string(number)) && alone(text, i, next) {
+			return i, next, true
+		}
+	}
+	return 0, 0, false
+}
+
+func isCard(number string) bool {
+	return luhn(number) && strings.Trim(number[1:], number[:1]) != "" && lo.SomeBy(issuers, func(i issuer) bool { return i.issued(number) })
+}
+
+// luhn reports whether the last digit checks the others.
+func luhn(number string) bool {
+	sum := 0
+	for i := range len(number) {
+		d := int(number[len(number)-1-i] - '0')
+		if i%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+	}
+	return sum%10 == 0
+}
+
+// ibans is how long the account numbers of each country are.
+var ibans = map[string]int{
+	"AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BI": 27, "BR": 29, "BY": 28, "CH": 21, "CR": 22,
+	"CY": 28, "CZ": 24, "DE": 22, "DJ": 27, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18, "FK": 18, "FO": 18, "FR": 27, "GB": 22,
+	"GE": 22, "GI": 23, "GL": 18, "GR": 27, "GT": 28, "HN": 28, "HR": 21, "HU": 28, "IE": 22, "IL": 23, "IQ": 23, "IS": 26, "IT": 27, "JO": 30,
+	"KW": 30, "KZ": 20, "LB": 28, "LC": 32, "LI": 21, "LT": 20, "LU": 20, "LV": 21, "LY": 25, "MC": 27, "MD": 24, "ME": 22, "MK": 19, "MN": 20,
+	"MR": 27, "MT": 31, "MU": 30, "NI": 28, "NL": 18, "NO": 15, "OM": 23, "PK": 24, "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24, "RS": 22,
+	"RU": 33, "SA": 24, "SC": 31, "SD": 18, "SE": 24, "SI": 19, "SK": 24, "SM": 27, "SO": 23, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26,
+	"UA": 29, "VA": 22, "VG": 24, "XK": 20, "YE": 30,
+}
+
+// iban reads as many letters and digits as the country's numbers have, in groups or not.
+func iban(text string, i int) (from, to int, ok bool) {
+	if i+4 > len(text) || !isDigit(rune(text[i+2])) || !isDigit(rune(text[i+3])) {
+		return 0, 0, false
+	}
+	length := ibans[strings.ToUpper(text[i:i+2])]
+	number := make([]byte, 0, length)
+	for to = i; to < len(text) && len(number) < length; to++ {
+		switch c := text[to]; {
+		case inASCIIWord(c):
+			number = append(number, c)
+		case c != ' ' && c != '-' || !inASCIIWord(text[to-1]):
+			return 0, 0, false
+		}
+	}
+	return i, to, length > 0 && len(number) == length && alone(text, i, to) && mod97(strings.ToUpper(string(number[4:])+string(number[:4]))) == 1
+}
+
+// mod97 is what is left of a number, in which letters stand for 10 to 35, when it is divided by 97.
+func mod97(number string) int {
+	rest := 0
+	for _, c := range number {
+		if isDigit(c) {
+			rest = (rest*10 + int(c-'0')) % 97
+		} else {
+			rest = (rest*100 + int(c-'A') + 10) % 97
+		}
+	}
+	return rest
+}
+
+var version = regexp.MustCompile(`(?i)(?:version|release|\bver\.?|\bv)[\s:="']{0,3}$`)
+
+func ip4(text string, i int) (from, to int, ok bool) {
+	for to = i; to < len(text) && to-i < len("255.255.255.255") && (isDigit(rune(text[to])) || text[to] == '.'); to++ {
+	}
+	to = i + len(strings.TrimRight(text[i:to], "."))
+	return i, to, strings.Count(text[i:to], ".") == 3 && alone(text, i, to) && public(text[i:to]) && !version.MatchString(text[max(0, i-20):i])
+}
+
+func ip6(text string, i int) (from, to int, ok bool) {
+	if i > 0 && text[i-1] == ':' {
+		return 0, 0, false
+	}
+	for to = i; to < len(text) && to-i < window && strings.IndexByte("0123456789abcdefABCDEF:.", text[to]) >= 0; to++ {
+	}
+	to = i + len(strings.TrimRight(text[i:to], "."))
+	if strings.HasSuffix(text[i:to], ":") && !strings.HasSuffix(text[i:to], "::") {
+		to--
+	}
+	return i, to, strings.IndexByte(text[i:to], ':') == 4 && alone(text, i, to) && public(text[i:to])
+}
+
+// public reports whether an address is one that can be reached from everywhere. Others, such as that of the machine itself
+// or one in a private network, tell nothing of a person.
+func public(text string) bool {
+	ip, err := netip.ParseAddr(text)
+	return err == nil && ip.IsGlobalUnicast() && !ip.IsPrivate()
+}
+
+func sameIP(text string) string {
+	ip, err := netip.ParseAddr(text)
+	return lo.Ternary(err == nil, ip.String(), text)
+}

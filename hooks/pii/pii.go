@@ -1,0 +1,184 @@
+package pii
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/internal/scrub"
+)
+
+// Options says what is found and what happens to it. The zero value finds all that is known and redacts it.
+type Options struct {
+	// Kinds is what is looked for; empty means all Kinds. Detectors of your own are always looked for.
+	Kinds []string
+	// Detectors is your own.
+	Detectors []Detector
+	// Strategy is what happens to what was found; empty means Redact. Strategies is by kind, where it differs.
+	Strategy   Strategy
+	Strategies map[string]Strategy
+	// Key is the key of hashes, of 16 bytes or more. Needed for Hash.
+	Key []byte
+	// Except is values that are left alone, however they are written: the address of your own support.
+	Except []string
+	// Told, unless nil, is told of each result, input or reply in which something was found. It must be quick and safe for
+	// concurrent use.
+	Told func(ctx context.Context, r Report)
+}
+
+// Detector finds a kind of personal data of your own.
+type Detector struct {
+	// Kind names it: a word of letters, digits and underscores.
+	Kind string
+	// Regexp is in RE2 syntax. If it has a group, the first one that matched is what was found, else all that matches.
+	Regexp string
+	// Valid, unless nil, says whether it is one. It must be safe for concurrent use.
+	Valid func(value string) bool
+}
+
+// Report says what was found.
+type Report struct {
+	Run agent.Run
+	// Point is where, and Tool and CallID in which call's result; both are empty elsewhere.
+	Point  hooks.PointName
+	Tool   string
+	CallID string
+	// Counts is how often each kind was found, and Blocked whether that was a reason to block.
+	Counts  Counts
+	Blocked bool
+}
+
+// Counts is how often each kind was found. It is empty, not nil, when nothing was.
+type Counts map[string]int
+
+// Filter finds personal data and takes it out. Make one with New.
+type Filter struct {
+	finder     *finder
+	strategy   Strategy
+	strategies map[string]Strategy
+	key        []byte
+	except     map[string]bool // by what is the same
+	told       func(context.Context, Report)
+}
+
+// New returns a filter, or an error that joins everything that is wrong with the options.
+func New(o Options) (*Filter, error) {
+	f := &Filter{
+		strategy: lo.CoalesceOrEmpty(o.Strategy, Redact), strategies: maps.Clone(o.Strategies), key: slices.Clone(o.Key), told: o.Told, except: map[string]bool{},
+	}
+	var (
+		detectors []detector
+		wrong     []error
+	)
+	for _, own := range o.Detectors {
+		d, err := own.detector()
+		wrong = append(wrong, err)
+		detectors = append(detectors, d)
+	}
+	for _, kind := range o.Kinds {
+		if !slices.Contains(Kinds(), kind) {
+			wrong = append(wrong, fmt.Errorf("there is no kind %q; there are %s", kind, strings.Join(Kinds(), ", ")))
+		}
+	}
+	detectors = append(detectors, lo.Filter(known, func(d detector, _ int) bool { return len(o.Kinds) == 0 || slices.Contains(o.Kinds, d.kind) })...)
+	for _, kind := range slices.Sorted(maps.Keys(o.Strategies)) {
+		if !lo.SomeBy(detectors, func(d detector) bool { return d.kind == kind }) {
+			wrong = append(wrong, fmt.Errorf("there is a strategy for %q, which is not looked for", kind))
+		}
+	}
+	for _, strategy := range append([]Strategy{f.strategy}, lo.Values(o.Strategies)...) {
+		switch {
+		case !slices.Contains([]Strategy{Redact, Mask, Hash, Block}, strategy):
+			wrong = append(wrong, fmt.Errorf("there is no strategy %q; there are %s, %s, %s and %s", strategy, Redact, Mask, Hash, Block))
+		case strategy == Hash && len(o.Key) < 16:
+			wrong = append(wrong, errors.New("hashes need a key of 16 bytes or more: without one, who sees a hash can try all values"))
+		}
+	}
+	for _, value := range o.Except {
+		for i := range detectors {
+			f.except[detectors[i].normal(value)] = true
+		}
+	}
+	f.finder = newFinder(detectors)
+	if err := errors.Join(wrong...); err != nil {
+		return nil, fmt.Errorf("making a filter of personal data: %w", err)
+	}
+	return f, nil
+}
+
+var kindName = regexp.MustCompile(`^\w+$`)
+
+func (own Detector) detector() (detector, error) {
+	if !kindName.MatchString(own.Kind) || slices.Contains(Kinds(), own.Kind) {
+		return detector{}, fmt.Errorf("detector %q: its kind has to be a new word of letters, digits and underscores", own.Kind)
+	}
+	re, err := regexp.Compile(own.Regexp)
+	switch {
+	case err != nil:
+		return detector{}, fmt.Errorf("detector %q: %w", own.Kind, err)
+	case re.MatchString(""):
+		return detector{}, fmt.Errorf("detector %q: it matches nothing at all: ask for something", own.Kind)
+	}
+	return detector{kind: own.Kind, re: re, valid: own.Valid, same: func(value string) string { return value }}, nil
+}
+
+// Text is the text without personal data, and what was found. What would be blocked is redacted.
+func (f *Filter) Text(text string) (string, Counts) {
+	counts := Counts{}
+	return f.walker(counts).String(text), counts
+}
+
+// Content is the content without personal data, and what was found. Images stay.
+func (f *Filter) Content(content agent.Content) (agent.Content, Counts) {
+	counts := Counts{}
+	return f.walker(counts).Content(content), counts
+}
+
+func (f *Filter) walker(counts Counts) scrub.Walker {
+	behind := func(name, value string) string {
+		prefix := name + ": "
+		return f.replace(prefix+value, len(prefix), counts)
+	}
+	return scrub.Walker{Text: func(text string) string { return f.replace(text, 0, counts) }, Member: behind, Number: behind}
+}
+
+// replace is the text from some byte on, without personal data.
+func (f *Filter) replace(text string, from int, counts Counts) string {
+	var b strings.Builder
+	end := from
+	for _, p := range f.finder.find(text) {
+		value := text[p.from:p.to]
+		if p.from < from || len(f.except) > 0 && f.except[p.of.normal(value)] {
+			continue
+		}
+		counts[p.of.kind]++
+		b.WriteString(text[end:p.from])
+		b.WriteString(f.instead(p.of, value))
+		end = p.to
+	}
+	if end == from {
+		return text[from:]
+	}
+	return b.String() + text[end:]
+}
+
+// strategyOf is what happens to a kind.
+func (f *Filter) strategyOf(kind string) Strategy {
+	if s, ok := f.strategies[kind]; ok {
+		return s
+	}
+	return f.strategy
+}
+
+// blocked is the kinds among those that were found that are a reason to block.
+func (f *Filter) blocked(counts Counts) []string {
+	return slices.Sorted(maps.Keys(lo.PickBy(counts, func(kind string, _ int) bool { return f.strategyOf(kind) == Block })))
+}

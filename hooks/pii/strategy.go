@@ -1,0 +1,75 @@
+package pii
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+)
+
+// Strategy is what happens to what was found.
+type Strategy string
+
+// The strategies.
+const (
+	// Redact puts the kind in its place: [EMAIL].
+	Redact Strategy = "redact"
+	// Mask puts stars in its place, but for a little.
+	Mask Strategy = "mask"
+	// Hash puts the kind and a keyed hash in its place, the same for the same value.
+	Hash Strategy = "hash"
+	// Block keeps back all that it stands in.
+	Block Strategy = "block"
+)
+
+// instead is what stands in the place of a value.
+func (f *Filter) instead(d *detector, value string) string {
+	kind := strings.ToUpper(d.kind)
+	switch f.strategyOf(d.kind) {
+	case Mask:
+		return masked(d.kind, value)
+	case Hash:
+		mac := hmac.New(sha256.New, f.key)
+		mac.Write([]byte(d.kind + "\x00" + d.normal(value)))
+		return "[" + kind + ":" + hex.EncodeToString(mac.Sum(nil)[:6]) + "]"
+	default:
+		return "[" + kind + "]"
+	}
+}
+
+func masked(kind, value string) string {
+	switch kind {
+	case "email":
+		local, domain, _ := strings.Cut(value, "@")
+		first, _ := utf8.DecodeRuneInString(local)
+		return string(first) + "***@" + domain
+	case "ip":
+		if ip, err := netip.ParseAddr(value); err == nil && ip.Is4() {
+			parts := strings.Split(value, ".")
+			return parts[0] + "." + parts[1] + ".*.*"
+		}
+		parts := strings.Split(value, ":")
+		return parts[0] + ":" + parts[1] + ":*"
+	}
+	shown := 4
+	if len(only(value, isAlnum)) < 12 {
+		shown = 2
+	}
+	return stars(value, shown)
+}
+
+// stars is a value with stars for all but its last letters and digits.
+func stars(value string, shown int) string {
+	hidden := utf8.RuneCountInString(only(value, isAlnum)) - shown
+	return strings.Map(func(r rune) rune {
+		if !isAlnum(r) {
+			return r
+		}
+		if hidden--; hidden >= 0 {
+			return '*'
+		}
+		return r
+	}, value)
+}
