@@ -50,6 +50,9 @@
 // policy/bash says what running a line of bash may do, for hooks and policies to
 // judge; it stands on nothing of ours.
 //
+// Questions about tool calls that nobody is there to answer are answered later: durable/approval
+// has the page, the JSON endpoint and the notifiers for that.
+//
 // Beside it stand agent/agenttest and hooks/hookstest, for tests of your own
 // drivers, tools and hooks. The command in cmd/grapnel runs agents without a line
 // of Go, and the programs under examples show it all at work.

@@ -1,0 +1,102 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+// arguments is the text of a call's arguments.
+type arguments string
+
+// MarshalJSON is the arguments themselves, or their text where they are no JSON.
+func (a arguments) MarshalJSON() ([]byte, error) {
+	if text := a.orEmpty(); json.Valid([]byte(text)) {
+		return []byte(text), nil
+	}
+	return json.Marshal(string(a))
+}
+
+func (a arguments) orEmpty() string {
+	if a == "" {
+		return "{}"
+	}
+	return string(a)
+}
+
+// Text is the arguments as they are shown: laid out, and with every letter that cannot be
+// seen written as an escape, which means the same in JSON.
+func (a arguments) Text() string {
+	text := a.orEmpty()
+	if json.Valid([]byte(text)) && layoutBytes(text) <= 4*len(text)+64<<10 {
+		var out bytes.Buffer
+		_ = json.Indent(&out, []byte(text), "", "  ") // it is valid
+		text = out.String()
+	}
+	return visible(text)
+}
+
+// Same reports whether a text that came back is the one that was shown. Browsers change
+// the ends of lines.
+func (a arguments) Same(text string) bool { return plain(text) == plain(a.Text()) }
+
+func plain(text string) string {
+	var out bytes.Buffer
+	if json.Compact(&out, []byte(text)) == nil {
+		return out.String()
+	}
+	return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+}
+
+// layoutBytes is how many bytes laying out adds to a JSON text: deep nesting makes
+// gigabytes of a megabyte.
+func layoutBytes(text string) int {
+	depth, sum, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted:
+			if c == '\\' {
+				i++
+			}
+			quoted = c != '"'
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			depth++
+			sum += 1 + 2*depth
+		case c == '}' || c == ']':
+			depth--
+			sum += 1 + 2*depth
+		case c == ',':
+			sum += 1 + 2*depth
+		}
+	}
+	return sum
+}
+
+// visible writes letters that cannot be seen, or that turn the direction of those
+// around them, as escapes: nobody approves what is not on the screen.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || r == '\t' || unicode.IsPrint(r) && !blank(r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// blank reports whether a letter that counts as printable shows nothing.
+func blank(r rune) bool {
+	const brailleBlank = 0x2800
+	return r == brailleBlank || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}

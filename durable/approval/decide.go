@@ -1,0 +1,236 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// How much somebody may say, in bytes. A body may have bodyBytes more than the arguments
+// that come back with it.
+const (
+	byBytes     = 200
+	reasonBytes = 8 << 10
+	bodyBytes   = 256 << 10
+	mediaForm   = "application/x-www-form-urlencoded"
+	mediaJSON   = "application/json"
+)
+
+// said is a decision as it came, from a form or as JSON.
+type said struct {
+	Verdict string `json:"verdict"`
+	By      string `json:"by,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	// Arguments go in the place of those that were shown.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Hash      string          `json:"hash"`
+
+	text *string // of the arguments, in a form
+}
+
+// refusal is a decision that is none, and why.
+type refusal struct {
+	status  int
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+func refuse(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
+
+// decide takes a decision.
+func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
+	q, err := find(r.Context(), h.store, token)
+	if err != nil {
+		h.failed(w, r, "looking for a question", err)
+		return
+	}
+	given, err := read(w, r, bodyBytes+int64(8*len(q.kept.Data)))
+	approval, err := decision(q, given, err)
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		answer := q.reply(refused.status, refused.message)
+		answer.said = given
+		h.reply(w, r, answer)
+		return
+	}
+	if err := h.record(r.Context(), q, approval); err != nil {
+		if errors.Is(err, durable.ErrAnswered) {
+			h.taken(w, r, token)
+			return
+		}
+		h.failed(w, r, "recording a decision", err)
+		return
+	}
+	answer := q.reply(http.StatusOK, "Decided.")
+	answer.Question.Decided, answer.Question.State = decidedAt(approval, time.Now()), stateDecided
+	h.reply(w, r, answer)
+}
+
+// taken answers somebody who came second.
+func (h *handler) taken(w http.ResponseWriter, r *http.Request, token string) {
+	q, err := find(r.Context(), h.store, token)
+	if err != nil {
+		h.failed(w, r, "looking for a question", err)
+		return
+	}
+	h.reply(w, r, q.reply(http.StatusConflict, alreadyDecided))
+}
+
+const alreadyDecided = "This was decided already; what you said does not count."
+
+// record stores the answer and tells that it is there.
+func (h *handler) record(ctx context.Context, q *question, approval agent.Approval) error {
+	ctx = context.WithoutCancel(ctx) // who decided may close the page
+	answer, err := durable.AnswerOf(q.asked, approval)
+	if err != nil {
+		return err
+	}
+	storing, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := h.store.Answer(storing, q.kept.Run, answer); err != nil {
+		return err
+	}
+	h.options.Log.InfoContext(ctx, "approval: decided", "run", q.kept.Run, "call", q.kept.Call, "tool", q.kept.Tool,
+		"verdict", approval.Verdict.String(), "edited", approval.Arguments != "", "by", approval.By)
+	if h.options.Decided != nil {
+		h.options.Decided(ctx, q.kept.Run)
+	}
+	return nil
+}
+
+// read reads what was posted.
+func read(w http.ResponseWriter, r *http.Request, limit int64) (said, error) {
+	var given said
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset, named := params["charset"]; err != nil || media != mediaForm && media != mediaJSON ||
+		named && !strings.EqualFold(charset, "utf-8") || r.Header.Get("Content-Encoding") != "" {
+		return given, refuse(http.StatusUnsupportedMediaType, "A decision is a form or JSON (%s or %s), in UTF-8 and not compressed.", mediaForm, mediaJSON)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return given, refuse(http.StatusRequestEntityTooLarge, "That is more than the %d bytes that a decision may have.", tooLarge.Limit)
+	}
+	if err != nil {
+		return given, refuse(http.StatusBadRequest, "The decision did not arrive whole.")
+	}
+	if media == mediaJSON {
+		if err = strictjson.CheckObject(string(body)); err == nil {
+			err = strictjson.UnmarshalStrict(body, &given)
+		}
+		if err != nil {
+			return said{}, refuse(http.StatusBadRequest, "This is no decision: %v.", err)
+		}
+		return given, nil
+	}
+	return readForm(string(body))
+}
+
+func readForm(body string) (said, error) {
+	var given said
+	values, err := url.ParseQuery(body)
+	if err != nil {
+		return given, refuse(http.StatusBadRequest, "This is no form.")
+	}
+	fields := map[string]*string{"verdict": &given.Verdict, "by": &given.By, "reason": &given.Reason, "hash": &given.Hash, "arguments": new(string)}
+	for name, list := range values {
+		field, known := fields[name]
+		if !known || len(list) != 1 {
+			return said{}, refuse(http.StatusBadRequest, "The form has verdict, by, reason, hash and arguments, each once and nothing else.")
+		}
+		*field = list[0]
+		if name == "arguments" {
+			given.text = field
+		}
+	}
+	given.Reason = strings.ReplaceAll(given.Reason, "\r\n", "\n")
+	return given, nil
+}
+
+// decision is what was said, if it is an answer to the question.
+func decision(q *question, given said, err error) (agent.Approval, error) {
+	var a agent.Approval
+	switch {
+	case err != nil:
+		return a, err
+	case given.Hash == "":
+		return a, refuse(http.StatusBadRequest, "The hash is missing: it says what you looked at, and comes with the question.")
+	case given.Hash != q.kept.Hash:
+		return a, refuse(http.StatusConflict, "What is asked is not what you were shown. Nothing was decided: look again.")
+	case q.kept.Answer != nil:
+		return a, refuse(http.StatusConflict, alreadyDecided)
+	case q.expired(time.Now()):
+		return a, refuse(http.StatusGone, "") // the question says so itself
+	}
+	if !speakable(given.By, byBytes, "") || !speakable(given.Reason, reasonBytes, "\n\t") {
+		return a, refuse(http.StatusUnprocessableEntity,
+			"A name has at most %d bytes and a reason %d, and neither has letters that cannot be seen. Nothing was decided.", byBytes, reasonBytes)
+	}
+	a.By, a.Reason = strings.TrimSpace(given.By), strings.TrimSpace(given.Reason)
+	verdict := given.Verdict
+	if given.text != nil {
+		if verdict, err = fromForm(q, &given); err != nil {
+			return a, err
+		}
+	}
+	if err := a.Verdict.UnmarshalText([]byte(verdict)); err != nil {
+		return a, refuse(http.StatusUnprocessableEntity, "The verdict is approve, reject or reject_and_continue. Nothing was decided.")
+	}
+	if given.Arguments == nil {
+		return a, nil
+	}
+	if a.Verdict != agent.Approve {
+		return a, refuse(http.StatusUnprocessableEntity, "Only a call that is approved can have other arguments. Nothing was decided.")
+	}
+	if err := strictjson.CheckObject(string(given.Arguments)); err != nil {
+		return a, refuse(http.StatusUnprocessableEntity, "The arguments must be one JSON object: %v. Nothing was decided.", err)
+	}
+	a.Arguments, err = strictjson.Compact(string(given.Arguments))
+	if err != nil {
+		return a, refuse(http.StatusUnprocessableEntity, "The arguments must be one JSON object: %v. Nothing was decided.", err)
+	}
+	return a, nil
+}
+
+// verdictEdit is the button that approves with the arguments as they stand in the form.
+const verdictEdit = "edit"
+
+// fromForm is the verdict of a form, which brings the arguments with it whatever was
+// pressed.
+func fromForm(q *question, given *said) (verdict string, err error) {
+	same := arguments(q.asked.Call.Arguments).Same(*given.text)
+	switch given.Verdict {
+	case verdictEdit:
+		if !same {
+			given.Arguments = json.RawMessage(*given.text)
+		}
+		return agent.Approve.String(), nil
+	case agent.Approve.String():
+		if !same {
+			return "", refuse(http.StatusUnprocessableEntity,
+				"You changed the arguments, and pressed the button that approves them as they were. Nothing was decided.")
+		}
+	}
+	return given.Verdict, nil
+}
+
+// speakable reports whether a text may be shown to people and told to a model.
+func speakable(text string, limit int, also string) bool {
+	return len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)) && !strings.ContainsRune(also, r)
+	})
+}

@@ -1,0 +1,333 @@
+package approval_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// What each verdict does to the run, from the page and as JSON.
+func TestVerdicts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		send   func(t *testing.T, d *desk) answer
+		status agent.Status
+		ran    []string
+		told   string // what the model was told
+	}{
+		"approve": {func(t *testing.T, d *desk) answer { return post(t, d.link(0), d.form(0, "approve")) }, agent.StatusDone, []string{carol}, "paid"},
+		"with the arguments that the page brings along": {func(t *testing.T, d *desk) answer {
+			return post(t, d.link(0), d.form(0, "approve", "arguments", "{\r\n  \"to\": \"Carol\",\r\n  \"amount\": 250\r\n}"))
+		}, agent.StatusDone, []string{carol}, "paid"},
+		"edit": {func(t *testing.T, d *desk) answer {
+			return post(t, d.link(0), d.form(0, "edit", "arguments", "{\r\n \"to\": \"Carol\", \"amount\": 99.50}"))
+		}, agent.StatusDone, []string{`{"to":"Carol","amount":99.50}`}, "paid"},
+		"an edit that changes nothing": {func(t *testing.T, d *desk) answer {
+			return post(t, d.link(0), d.form(0, "edit", "arguments", `{"to":"Carol", "amount":250}`))
+		}, agent.StatusDone, []string{carol}, "paid"},
+		"reject and go on": {func(t *testing.T, d *desk) answer {
+			return post(t, d.link(0), d.form(0, "reject_and_continue", "reason", "too much\r\nfor her"))
+		}, agent.StatusDone, nil, `tool "pay": rejected by ann: too much` + "\nfor her"},
+		"reject": {func(t *testing.T, d *desk) answer {
+			return post(t, d.link(0), d.form(0, "reject", "reason", "fraud"))
+		}, agent.StatusInterrupted, nil, `tool "pay": rejected by ann: fraud`},
+		"JSON approve": {func(t *testing.T, d *desk) answer {
+			return postJSON(t, d.link(0), `{"verdict":"approve","by":"ann","hash":%q}`, d.hash(0))
+		}, agent.StatusDone, []string{carol}, "paid"},
+		"JSON edit": {func(t *testing.T, d *desk) answer {
+			return postJSON(t, d.link(0), `{"verdict":"approve","arguments":{"to": "Carol", "amount": 1e2},"hash":%q}`, d.hash(0))
+		}, agent.StatusDone, []string{`{"to":"Carol","amount":1e2}`}, "paid"},
+		"JSON reject": {func(t *testing.T, d *desk) answer {
+			return postJSON(t, d.link(0), `{"verdict":"reject","by":"ann","reason":"fraud","hash":%q}`, d.hash(0))
+		}, agent.StatusInterrupted, nil, `tool "pay": rejected by ann: fraud`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := park(t, asking{question: soon})
+			got := tc.send(t, d)
+			require.Equal(t, http.StatusOK, got.StatusCode, got.body)
+			assert.Contains(t, got.body, "Decided")
+			assert.Equal(t, []agent.RunID{d.notice.Run.ID}, d.decided)
+			s := d.goOn(t)
+			assert.Equal(t, tc.status, s.Status())
+			assert.Equal(t, tc.ran, d.ran)
+			assert.Equal(t, tc.told, firstResult(s))
+		})
+	}
+}
+
+// firstResult is what the model was told of the first call.
+func firstResult(s agent.State) string {
+	for _, step := range s.RunSteps() {
+		for _, r := range step.Results() {
+			return r.Text()
+		}
+	}
+	return ""
+}
+
+// AP-37: looking never decides, whoever looks.
+func TestLookingDecidesNothing(t *testing.T) {
+	d := park(t, asking{question: soon})
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		for _, query := range []string{"", "?verdict=approve&hash=" + d.hash(0), "?action=approve"} {
+			got := do(t, method, d.link(0)+query, "", "Purpose", "prefetch", "Sec-Purpose", "prefetch")
+			assert.Equal(t, http.StatusOK, got.StatusCode)
+			assert.Equal(t, method == http.MethodHead, got.body == "")
+			got = do(t, method, d.link(0)+query, d.form(0, "approve").Encode(), "Content-Type", "application/x-www-form-urlencoded")
+			assert.Equal(t, http.StatusOK, got.StatusCode)
+		}
+	}
+	for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "APPROVE"} {
+		got := do(t, method, d.link(0), d.form(0, "approve").Encode(), "Content-Type", "application/x-www-form-urlencoded")
+		assert.Equal(t, http.StatusMethodNotAllowed, got.StatusCode, method)
+		assert.Equal(t, "GET, HEAD, POST", got.Header.Get("Allow"))
+	}
+	got := do(t, http.MethodPost, d.link(0)+"?verdict=approve&hash="+d.hash(0), "", "Content-Type", "application/x-www-form-urlencoded")
+	assert.Equal(t, http.StatusBadRequest, got.StatusCode, "what stands in the address is no decision")
+	d.undecided(t, 0)
+	assert.Empty(t, d.decided)
+}
+
+// What is not a decision decides nothing, and says why.
+func TestWhatIsNoDecision(t *testing.T) {
+	d := park(t, asking{question: soon})
+	hash := d.hash(0)
+	form := func(verdict string, more ...string) string { return d.form(0, verdict, more...).Encode() }
+	const formType, jsonType = "application/x-www-form-urlencoded", "application/json"
+	for name, tc := range map[string]struct {
+		media, body string
+		want        int
+	}{
+		"no type":               {"", form("approve"), http.StatusUnsupportedMediaType},
+		"text":                  {"text/plain", form("approve"), http.StatusUnsupportedMediaType},
+		"multipart":             {"multipart/form-data; boundary=x", "--x--", http.StatusUnsupportedMediaType},
+		"a broken type":         {jsonType + "; charset", `{}`, http.StatusUnsupportedMediaType},
+		"another charset":       {formType + "; charset=utf-16", form("approve"), http.StatusUnsupportedMediaType},
+		"empty form":            {formType, "", http.StatusBadRequest},
+		"broken form":           {formType, form("approve") + "&a=%zz", http.StatusBadRequest},
+		"semicolons":            {formType, form("approve") + ";x=y", http.StatusBadRequest},
+		"no hash":               {formType, "verdict=approve", http.StatusBadRequest},
+		"twice":                 {formType, form("reject") + "&verdict=approve", http.StatusBadRequest},
+		"unknown field":         {formType, form("approve", "action", "x"), http.StatusBadRequest},
+		"another hash":          {formType, form("approve", "hash", strings.Repeat("0", 64)), http.StatusConflict},
+		"no verdict":            {formType, form(""), http.StatusUnprocessableEntity},
+		"park":                  {formType, form("park"), http.StatusUnprocessableEntity},
+		"a verdict in capitals": {formType, form("Approve"), http.StatusUnprocessableEntity},
+		"approve, though edited": {
+			formType, form("approve", "arguments", `{"to":"Carol","amount":1}`), http.StatusUnprocessableEntity,
+		},
+		"edited to no JSON":      {formType, form("edit", "arguments", `{"to":`), http.StatusUnprocessableEntity},
+		"edited to a list":       {formType, form("edit", "arguments", `[1]`), http.StatusUnprocessableEntity},
+		"edited to nothing":      {formType, form("edit", "arguments", ``), http.StatusUnprocessableEntity},
+		"edited, a name twice":   {formType, form("edit", "arguments", `{"to":"a","to":"b"}`), http.StatusUnprocessableEntity},
+		"edited, two cases":      {formType, form("edit", "arguments", `{"to":"a","To":"b"}`), http.StatusUnprocessableEntity},
+		"edit without arguments": {formType, form("edit"), http.StatusUnprocessableEntity},
+		"a name that is a line":  {formType, form("approve", "by", "ann\nroot"), http.StatusUnprocessableEntity},
+		"a long name":            {formType, form("approve", "by", strings.Repeat("x", 201)), http.StatusUnprocessableEntity},
+		"a name backwards":       {formType, form("approve", "by", "\u202enna"), http.StatusUnprocessableEntity},
+		"a broken name":          {formType, form("approve", "by", "\xff"), http.StatusUnprocessableEntity},
+		"a long reason":          {formType, form("reject", "reason", strings.Repeat("x", 9000)), http.StatusUnprocessableEntity},
+		"a reason that beeps":    {formType, form("reject", "reason", "\a"), http.StatusUnprocessableEntity},
+		"empty JSON":             {jsonType, ``, http.StatusBadRequest},
+		"JSON that is no object": {jsonType, `"approve"`, http.StatusBadRequest},
+		"JSON, unknown member":   {jsonType, `{"verdict":"approve","hash":"` + hash + `","force":true}`, http.StatusBadRequest},
+		"JSON, other case":       {jsonType, `{"Verdict":"approve","hash":"` + hash + `"}`, http.StatusBadRequest},
+		"JSON, twice":            {jsonType, `{"verdict":"reject","verdict":"approve","hash":"` + hash + `"}`, http.StatusBadRequest},
+		"JSON and more":          {jsonType, `{"verdict":"approve","hash":"` + hash + `"}{}`, http.StatusBadRequest},
+		"JSON, no hash":          {jsonType, `{"verdict":"approve"}`, http.StatusBadRequest},
+		"JSON, another hash":     {jsonType, `{"verdict":"approve","hash":"0"}`, http.StatusConflict},
+		"JSON, the page's word":  {jsonType, `{"verdict":"edit","hash":"` + hash + `"}`, http.StatusUnprocessableEntity},
+		"JSON, a list":           {jsonType, `{"verdict":"approve","arguments":[],"hash":"` + hash + `"}`, http.StatusUnprocessableEntity},
+		"JSON, arguments of a no": {
+			jsonType, `{"verdict":"reject","arguments":{},"hash":"` + hash + `"}`, http.StatusUnprocessableEntity,
+		},
+		"JSON, null": {jsonType, `{"verdict":"approve","arguments":null,"hash":"` + hash + `"}`, http.StatusUnprocessableEntity},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := do(t, http.MethodPost, d.link(0), tc.body, "Content-Type", tc.media)
+			assert.Equal(t, tc.want, got.StatusCode, got.body)
+		})
+	}
+	got := do(t, http.MethodPost, d.link(0), form("approve"), "Content-Type", formType, "Content-Encoding", "gzip")
+	assert.Equal(t, http.StatusUnsupportedMediaType, got.StatusCode)
+	d.undecided(t, 0)
+	assert.Empty(t, d.decided)
+
+	got = post(t, d.link(0), d.form(0, "approve", "arguments", `{"to":"Carol","amount":7}`, "reason", "<b>because"))
+	assert.Contains(t, got.body, "You changed the arguments")
+	assert.Contains(t, got.body, `{&#34;to&#34;:&#34;Carol&#34;,&#34;amount&#34;:7}`, "what was typed is kept")
+	assert.Contains(t, got.body, "&lt;b&gt;because")
+}
+
+// AP-31: a link decides once. Who comes second hears what was decided, and when the run
+// has gone on there is nothing to hear.
+func TestALinkDecidesOnce(t *testing.T) {
+	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
+	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "reject_and_continue", "reason", "not her")).StatusCode)
+	for range 2 {
+		got := post(t, d.link(0), d.form(0, "approve", "by", "eve"))
+		assert.Equal(t, http.StatusConflict, got.StatusCode)
+		for _, want := range []string{"decided already", "reject, and go on", "ann", "not her"} {
+			assert.Contains(t, got.body, want)
+		}
+		assert.NotContains(t, got.body, "<form")
+	}
+	got := postJSON(t, d.link(0), `{"verdict":"approve","by":"eve","hash":%q}`, d.hash(0))
+	assert.Equal(t, http.StatusConflict, got.StatusCode)
+	var told struct {
+		Question struct {
+			State   string
+			Decided struct{ Verdict, By, Reason string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.body), &told))
+	assert.Equal(t, "decided", told.Question.State)
+	assert.Equal(t, []string{"reject_and_continue", "ann", "not her"},
+		[]string{told.Question.Decided.Verdict, told.Question.Decided.By, told.Question.Decided.Reason})
+	got = see(t, d.link(0))
+	assert.Equal(t, http.StatusOK, got.StatusCode)
+	assert.NotContains(t, got.body, "<form")
+	assert.Contains(t, see(t, d.link(1)).body, "<code>pay</code>: reject, and go on", "the page of the other call says it")
+
+	require.Equal(t, http.StatusOK, post(t, d.link(1), d.form(1, "approve")).StatusCode)
+	require.Equal(t, agent.StatusDone, d.goOn(t).Status())
+	assert.Equal(t, []string{"{}"}, d.ran)
+	for i := range 2 {
+		assert.Equal(t, http.StatusNotFound, see(t, d.link(i)).StatusCode)
+		assert.Equal(t, http.StatusNotFound, post(t, d.link(i), d.form(i, "approve")).StatusCode)
+	}
+}
+
+// Of many who decide at once exactly one does, and all others hear what it was.
+func TestARace(t *testing.T) {
+	d := park(t, asking{question: soon})
+	const people = 16
+	got := make([]answer, people)
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range people {
+		all.Go(func() {
+			verdict := []string{"approve", "reject_and_continue"}[i%2]
+			<-start
+			got[i] = post(t, d.link(0), d.form(0, verdict, "by", "number "+string(rune('A'+i))))
+		})
+	}
+	close(start)
+	all.Wait()
+	won := -1
+	for i := range got {
+		if got[i].StatusCode == http.StatusOK {
+			assert.Equal(t, -1, won, "two have won")
+			won = i
+			continue
+		}
+		assert.Equal(t, http.StatusConflict, got[i].StatusCode, got[i].body)
+	}
+	require.GreaterOrEqual(t, won, 0, "nobody has won")
+	for i := range got {
+		assert.Contains(t, got[i].body, "number "+string(rune('A'+won)))
+	}
+	assert.Len(t, d.decided, 1)
+	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
+	assert.Len(t, d.ran, (won+1)%2)
+}
+
+// AP-30: a token that nothing is asked under is answered in one way, whatever the cause.
+func TestNothingToDecide(t *testing.T) {
+	d := park(t, asking{question: soon})
+	over := park(t, asking{question: soon})
+	require.Equal(t, http.StatusOK, post(t, over.link(0), over.form(0, "approve")).StatusCode)
+	over.goOn(t)
+	token := d.notice.Calls[0].Token
+	near := "A" + token[1:]
+	if near == token {
+		near = "B" + token[1:]
+	}
+	var first answer
+	for name, link := range map[string]string{
+		"unknown": d.url + "/approvals/" + strings.Repeat("x", 43), "near": d.url + "/approvals/" + near, "short": d.url + "/approvals/" + token[:42],
+		"long": d.url + "/approvals/" + token + "A", "empty": d.url + "/approvals/", "below": d.url + "/approvals/" + token + "/x",
+		"slash": d.url + "/approvals/" + token + "/", "above": d.url + "/approvals", "elsewhere": d.url + "/", "huge": d.url + "/approvals/" + strings.Repeat("y", 8000),
+		"the hash": d.url + "/approvals/" + d.hash(0), "dots": d.url + "/approvals/../approvals/x", "NUL": d.url + "/approvals/%00",
+		"twice": d.url + "//approvals/" + token, "used": over.link(0),
+	} {
+		got := see(t, link)
+		if first.Response == nil {
+			first = got
+		}
+		assert.Equal(t, http.StatusNotFound, got.StatusCode, name)
+		assert.Equal(t, first.body, got.body, name)
+		got.Header.Del("Date")
+		first.Header.Del("Date")
+		assert.Equal(t, first.Header, got.Header, name)
+		got = post(t, link, d.form(0, "approve"))
+		assert.Equal(t, http.StatusNotFound, got.StatusCode, name)
+		assert.Equal(t, first.body, got.body, name)
+	}
+	d.undecided(t, 0)
+}
+
+// When the time is over nothing can be decided any more.
+func TestTooLate(t *testing.T) {
+	d := park(t, asking{question: agent.Question{Within: time.Nanosecond, OnTimeout: agent.RejectAndContinue}})
+	for _, got := range []answer{
+		see(t, d.link(0)), post(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve","hash":%q}`, d.hash(0)),
+	} {
+		assert.Equal(t, http.StatusGone, got.StatusCode)
+		assert.Contains(t, got.body, "time to decide this is over")
+		assert.Contains(t, got.body, "reject, and go on without the call")
+		assert.NotContains(t, got.body, "<form")
+	}
+	d.undecided(t, 0)
+	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
+	assert.Empty(t, d.ran)
+}
+
+// A page that was opened before the question became another one decides nothing, though
+// its link be alive.
+func TestTheQuestionChanged(t *testing.T) {
+	d := park(t, asking{question: soon})
+	shown, run := d.hash(0), d.notice.Run.ID
+	lease, err := d.store.Claim(t.Context(), run, "other", time.Minute, durable.TakeFree)
+	require.NoError(t, err)
+	changed := d.notice.Calls[0].Intervention
+	changed.Call.Arguments = `{"to":"Mallory","amount":250}`
+	data, err := json.Marshal(changed)
+	require.NoError(t, err)
+	ask := func(hash string) {
+		require.NoError(t, d.store.Append(t.Context(), lease, durable.Update{Status: agent.StatusParked, Questions: []durable.Question{{
+			Call: "c1", Hash: hash, Tool: "pay", Asked: time.Now(), Data: data, TokenHash: durable.TokenHash(d.notice.Calls[0].Token),
+		}}}))
+	}
+	ask(changed.Call.Hash())
+	got := post(t, d.link(0), d.form(0, "approve", "hash", shown))
+	assert.Equal(t, http.StatusConflict, got.StatusCode)
+	assert.Contains(t, got.body, "look again")
+	assert.Contains(t, got.body, "Mallory")
+	d.undecided(t, 0)
+
+	ask(shown) // what the store says is asked is not what people would be shown
+	for _, got := range []answer{see(t, d.link(0)), post(t, d.link(0), d.form(0, "approve", "hash", shown))} {
+		assert.Equal(t, http.StatusServiceUnavailable, got.StatusCode)
+		assert.NotContains(t, got.body, "Mallory")
+	}
+	d.undecided(t, 0)
+}
+
+// A link is good for as long as its question is asked, also when others were answered.
+func TestALinkStaysGood(t *testing.T) {
+	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
+	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	require.True(t, d.goOn(t).Waiting(), "one waits still")
+	require.Equal(t, http.StatusOK, post(t, d.link(1), d.form(1, "approve")).StatusCode)
+	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
+	assert.Equal(t, []string{carol, "{}"}, d.ran)
+}

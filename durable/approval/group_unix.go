@@ -1,0 +1,24 @@
+//go:build unix
+
+package approval
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// ownGroup puts a program into a process group of its own, which is killed as a whole.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error {
+		killGroup(cmd)
+		return nil
+	}
+}
+
+// killGroup kills what is left of the group.
+func killGroup(cmd *exec.Cmd) {
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+}

@@ -1,0 +1,56 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Log is a notifier that writes a line for each call that waits, with its link, for
+// somebody who looks at a terminal or a file. Who can read that can decide.
+func Log(w io.Writer, links Links) durable.Notifier {
+	var mu sync.Mutex
+	return durable.NotifierFunc(func(_ context.Context, n durable.Notice) error {
+		var lines strings.Builder
+		for _, c := range open(n) {
+			fmt.Fprintf(&lines, "%s waits for a yes to %s", oneLine(named(n)), oneLine(c.Call.Name))
+			if c.Question.Reason != "" {
+				fmt.Fprintf(&lines, " (%s)", oneLine(c.Question.Reason))
+			}
+			if !c.Deadline.IsZero() {
+				fmt.Fprintf(&lines, ", until %s", c.Deadline.UTC().Format(time.RFC3339))
+			}
+			fmt.Fprintf(&lines, ": %s\n", links.To(c.Token))
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if _, err := io.WriteString(w, lines.String()); err != nil {
+			return fmt.Errorf("writing down that run %s waits: %w", n.Run.ID, err)
+		}
+		return nil
+	})
+}
+
+// open is the calls of a notice that nobody has answered.
+func open(n durable.Notice) []durable.WaitingCall {
+	return lo.Filter(n.Calls, func(c durable.WaitingCall, _ int) bool { return c.Token != "" })
+}
+
+func named(n durable.Notice) string {
+	if n.Run.Agent == "" {
+		return fmt.Sprintf("run %s", n.Run.ID)
+	}
+	return fmt.Sprintf("run %s of %s", n.Run.ID, n.Run.Agent)
+}
+
+// oneLine is a text that cannot begin a line of its own, nor speak to a terminal.
+func oneLine(text string) string {
+	return visible(strings.Join(strings.Fields(text), " "))
+}

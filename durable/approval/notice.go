@@ -1,0 +1,63 @@
+package approval
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Message is what Webhook posts and what Command gives a program, as JSON: that a run
+// waits. The arguments are left to the page, which whoever has the link may see.
+type Message struct {
+	// Event is always "approval.requested".
+	Event   string          `json:"event"`
+	Run     agent.RunID     `json:"run"`
+	Session agent.SessionID `json:"session,omitempty"`
+	Agent   string          `json:"agent,omitempty"`
+	// Calls are the calls that wait, in call order.
+	Calls []MessageCall `json:"calls"`
+}
+
+// MessageCall is a call that waits for a person.
+type MessageCall struct {
+	Call string `json:"call"`
+	Tool string `json:"tool"`
+	// AskedBy and Reason are who wants to know, and why.
+	AskedBy string    `json:"asked_by,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	Asked   time.Time `json:"asked"`
+	// Deadline is when the time is over, and OnTimeout what counts as said then.
+	Deadline  time.Time `json:"deadline,omitzero"`
+	OnTimeout string    `json:"on_timeout,omitempty"`
+	// Hash names the call with its arguments.
+	Hash string `json:"hash"`
+	// Link shows the question and takes the decision, once. Whoever has it can decide.
+	Link string `json:"link"`
+}
+
+// message is a notice in the form that is sent; nil when there is nobody to be asked.
+func message(n durable.Notice, links Links) (body []byte, m Message, err error) {
+	m = Message{Event: "approval.requested", Run: n.Run.ID, Session: n.Run.Session, Agent: n.Run.Agent}
+	m.Calls = lo.Map(open(n), func(c durable.WaitingCall, _ int) MessageCall {
+		call := MessageCall{
+			Call: c.CallID(), Tool: c.Call.Name, AskedBy: c.Question.By, Reason: c.Question.Reason,
+			Asked: c.Asked, Deadline: c.Deadline, Hash: c.Call.Hash(), Link: links.To(c.Token),
+		}
+		if !c.Deadline.IsZero() {
+			call.OnTimeout = c.Question.OnTimeout.String()
+		}
+		return call
+	})
+	if len(m.Calls) == 0 {
+		return nil, m, nil
+	}
+	if body, err = json.Marshal(m); err != nil {
+		err = fmt.Errorf("writing the notice that run %s waits: %w", n.Run.ID, err)
+	}
+	return body, m, err
+}

@@ -1,0 +1,159 @@
+package approval
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// question is a question as the store has it, with what belongs to it.
+type question struct {
+	kept  durable.Question
+	asked agent.Intervention
+	about durable.Run
+	batch []durable.Question // all of the run, in call order
+}
+
+// find is the question that a token was made for. ErrNotFound when there is none, or
+// when nobody waits for its answer any more. Every token takes the same way to that:
+// it is hashed, looked up and compared.
+func find(ctx context.Context, store durable.Store, token string) (*question, error) {
+	hash := durable.TokenHash(token)
+	q, err := store.QuestionByToken(ctx, hash)
+	same := subtle.ConstantTimeCompare(hash[:], q.TokenHash[:]) == 1
+	if err != nil {
+		return nil, err
+	}
+	if !same {
+		return nil, durable.ErrNotFound
+	}
+	found := &question{kept: q}
+	if found.asked, err = durable.InterventionOf(q); err != nil {
+		return nil, err
+	}
+	if found.asked.Call.Hash() != q.Hash {
+		return nil, fmt.Errorf("call %s of run %s: what would be shown is not what is asked", q.Call, q.Run)
+	}
+	if found.about, err = store.Run(ctx, q.Run); err != nil {
+		return nil, err
+	}
+	if q.Answer == nil && found.about.Status != agent.StatusParked {
+		return nil, durable.ErrNotFound
+	}
+	found.batch, err = store.Questions(ctx, q.Run)
+	return found, err
+}
+
+// expired reports whether the time was over before anybody answered.
+func (q *question) expired(now time.Time) bool {
+	return q.kept.Answer == nil && !q.kept.Deadline.IsZero() && !now.Before(q.kept.Deadline)
+}
+
+// reply is the answer that shows the question as it stands; status is for one that is
+// still open.
+func (q *question) reply(status int, message string) reply {
+	now := time.Now()
+	if q.expired(now) {
+		status = http.StatusGone
+		message = "The time to decide this is over: what counts is what the question says for that case: " + verdictNames[q.asked.Question.OnTimeout] + "."
+	}
+	return reply{Status: status, Message: message, Question: q.shown(now)}
+}
+
+// shown is a question as people and programs are shown it.
+type shown struct {
+	Run   agent.RunID `json:"run"`
+	Agent string      `json:"agent,omitempty"`
+	Call  string      `json:"call"`
+	Tool  string      `json:"tool"`
+	// Hash goes back with the decision: it says what was looked at.
+	Hash      string    `json:"hash"`
+	AskedBy   string    `json:"asked_by,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	Asked     time.Time `json:"asked"`
+	Deadline  time.Time `json:"deadline,omitzero"`
+	OnTimeout string    `json:"on_timeout,omitempty"`
+	// Original is what the model asked for, Arguments what would run.
+	Original  arguments `json:"original"`
+	Arguments arguments `json:"arguments"`
+	// State is open, decided or expired.
+	State   string   `json:"state"`
+	Decided *decided `json:"decided,omitempty"`
+	// Others are the other calls of the step that somebody is asked about.
+	Others []other `json:"others"`
+
+	Timeout agent.ApprovalVerdict `json:"-"`
+
+	now time.Time
+}
+
+// The states of a question.
+const (
+	stateOpen    = "open"
+	stateDecided = "decided"
+	stateExpired = "expired"
+)
+
+// decided is what was said about a call.
+type decided struct {
+	Verdict   agent.ApprovalVerdict `json:"verdict"`
+	By        string                `json:"by,omitempty"`
+	Reason    string                `json:"reason,omitempty"`
+	Arguments arguments             `json:"arguments,omitempty"`
+	At        time.Time             `json:"at"`
+}
+
+// other is another call of the step that somebody is asked about.
+type other struct {
+	Call      string    `json:"call"`
+	Tool      string    `json:"tool"`
+	Reason    string    `json:"reason,omitempty"`
+	Arguments arguments `json:"arguments"`
+	Decided   *decided  `json:"decided,omitempty"`
+}
+
+func (q *question) shown(now time.Time) *shown {
+	why, call := q.asked.Question, q.asked.Call
+	s := &shown{
+		Run: q.kept.Run, Agent: q.about.Agent, Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,
+		AskedBy: why.By, Reason: why.Reason, Asked: q.kept.Asked, Deadline: q.kept.Deadline,
+		Original: arguments(q.asked.Original.Arguments), Arguments: arguments(call.Arguments),
+		State: stateOpen, Decided: decisionOn(q.asked, q.kept), now: now,
+		Others: lo.FilterMap(q.batch, func(sibling durable.Question, _ int) (other, bool) {
+			i, err := durable.InterventionOf(sibling)
+			return other{
+				Call: sibling.Call, Tool: sibling.Tool, Reason: i.Question.Reason,
+				Arguments: arguments(i.Call.Arguments), Decided: decisionOn(i, sibling),
+			}, err == nil && sibling.Call != q.kept.Call
+		}),
+	}
+	if !s.Deadline.IsZero() {
+		s.Timeout, s.OnTimeout = why.OnTimeout, why.OnTimeout.String()
+	}
+	switch {
+	case s.Decided != nil:
+		s.State = stateDecided
+	case q.expired(now):
+		s.State = stateExpired
+	}
+	return s
+}
+
+// decisionOn is what was said; nil while nobody did.
+func decisionOn(i agent.Intervention, q durable.Question) *decided {
+	if i.Answer == nil {
+		return nil
+	}
+	return decidedAt(*i.Answer, q.Answer.At)
+}
+
+func decidedAt(a agent.Approval, at time.Time) *decided {
+	return &decided{a.Verdict, a.By, a.Reason, arguments(a.Arguments), at}
+}

@@ -1,0 +1,209 @@
+package approval
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Webhook is a notifier that posts a Message to a URL. It is tried again, with the same
+// body, when nobody answers or the answer is 408, 429 or 5xx; any 2xx will do, and what
+// it says is not read. A redirect is not followed. Errors name the host and nothing more
+// of the URL, for the rest is often a secret.
+//
+// A run parks in the time that this takes, so all tries together should not be long.
+type Webhook struct {
+	// URL is where to; https, or http on the loopback. Required.
+	URL string
+	// Links make the links; required.
+	Links Links
+	// Header is sent along. In its values $NAME and ${NAME} stand for variables of the
+	// environment, read at each notice, and only for those that Env names.
+	Header map[string]string
+	// Env names the variables that Header may use.
+	Env []string
+	// Key, when not empty, signs: the header Grapnel-Signature is "sha256=" and the
+	// HMAC-SHA256 of the body with this key, in hexadecimal.
+	Key []byte
+	// Tries is how often it is tried. Zero means DefaultTries.
+	Tries int
+	// Timeout is how long one try may take. Zero means DefaultPost.
+	Timeout time.Duration
+	// Wait is how long to wait before the second try; it doubles with each, and a part of
+	// it is left to chance. Zero means DefaultWait.
+	Wait time.Duration
+	// Transport sends the request. Nil means one of its own.
+	Transport http.RoundTripper
+}
+
+// What a Webhook that says nothing means.
+const (
+	DefaultTries = 4
+	DefaultPost  = 10 * time.Second
+	DefaultWait  = 500 * time.Millisecond
+)
+
+// SignatureHeader is the header that Webhook signs with.
+const SignatureHeader = "Grapnel-Signature"
+
+// Signature is what stands in SignatureHeader for a body and a key. Compare it in
+// constant time (hmac.Equal).
+func Signature(key, body []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(body) //nolint:errcheck // never fails
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+var _ durable.Notifier = Webhook{}
+
+// Notify posts the notice.
+func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
+	body, _, err := message(n, h.Links)
+	if err != nil || body == nil {
+		return err
+	}
+	to, header, err := h.prepared()
+	if err != nil {
+		return fmt.Errorf("posting that run %s waits: %w", n.Run.ID, err)
+	}
+	if len(h.Key) > 0 {
+		header.Set(SignatureHeader, Signature(h.Key, body))
+	}
+	transport := h.Transport
+	if transport == nil {
+		own := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is documented
+		own.DisableKeepAlives = true
+		transport = own
+	}
+	client := http.Client{
+		Transport: transport, Timeout: cmp.Or(h.Timeout, DefaultPost),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	tries, wait := max(1, cmp.Or(h.Tries, DefaultTries)), cmp.Or(h.Wait, DefaultWait)
+	for try := 1; ; try++ {
+		again, err := post(ctx, &client, to, header, body)
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("posting to %s that run %s waits, try %d of %d: %w", to.Host, n.Run.ID, try, tries, err)
+		if !again || try == tries {
+			return err
+		}
+		timer := time.NewTimer(wait/2 + rand.N(wait/2+1))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(err, context.Cause(ctx))
+		case <-timer.C:
+		}
+		wait *= 2
+	}
+}
+
+// post tries once. Again says that it may go better the next time.
+func post(ctx context.Context, client *http.Client, to *url.URL, header http.Header, body []byte) (again bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return false, withoutURL(err)
+	}
+	request.Header = header.Clone()
+	response, err := client.Do(request)
+	if err != nil {
+		return ctx.Err() == nil, withoutURL(err)
+	}
+	_ = response.Body.Close() // what it says does not matter
+	switch code := response.StatusCode; {
+	case code >= 200 && code < 300:
+		return false, nil
+	case code >= 300 && code < 400:
+		return false, fmt.Errorf("the answer is %d, a redirect, which is not followed: set URL to where it leads", code)
+	default:
+		again = code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
+		return again, fmt.Errorf("the answer is %d %s", code, http.StatusText(code))
+	}
+}
+
+// withoutURL is the error without the URL, which may be a secret.
+func withoutURL(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err
+	}
+	return err
+}
+
+// prepared is where the notice goes to, and with which header.
+func (h Webhook) prepared() (*url.URL, http.Header, error) {
+	to, err := url.Parse(h.URL)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("Webhook.URL: %w", withoutURL(err))
+	case to.Host == "" || to.Opaque != "" || to.Scheme != "https" && to.Scheme != "http":
+		return nil, nil, errors.New("Webhook.URL: it must begin with https:// and name a host")
+	case to.User != nil:
+		return nil, nil, errors.New("Webhook.URL: it has a user name in it: use Header, with the secret in the environment")
+	case to.Scheme == "http" && !local(to.Hostname()):
+		return nil, nil, fmt.Errorf("Webhook.URL: http is for the loopback; use https for %s", to.Host)
+	}
+	header := http.Header{"Content-Type": {mediaJSON}, "User-Agent": {"grapnel"}}
+	for name, value := range h.Header {
+		if !headerName.MatchString(name) || slices.Contains(reserved, http.CanonicalHeaderKey(name)) {
+			return nil, nil, fmt.Errorf("Webhook.Header: %q cannot be set", name)
+		}
+		if value, err = h.expanded(value); err != nil {
+			return nil, nil, fmt.Errorf("Webhook.Header: %s: %w", name, err)
+		}
+		header.Set(name, value)
+	}
+	return to, header, nil
+}
+
+var (
+	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	// reserved are the headers that are HTTP's own business, and those that we set.
+	reserved = []string{
+		"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Connection",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade", SignatureHeader,
+	}
+)
+
+// expanded is the value of a header with its variables.
+func (h Webhook) expanded(value string) (string, error) {
+	var err error
+	value = os.Expand(value, func(name string) string {
+		set, ok := os.LookupEnv(name)
+		switch {
+		case !slices.Contains(h.Env, name):
+			err = fmt.Errorf("variable %q is not one of Webhook.Env", name)
+		case !ok:
+			err = fmt.Errorf("variable %s is not set", name)
+		}
+		return set
+	})
+	if err == nil && strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		err = errors.New("it has a line break or another control character in it")
+	}
+	return value, err
+}
+
+// local reports whether a host is this machine by its name alone: names are not looked
+// up, since what they mean may change.
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
