@@ -178,6 +178,41 @@ func TestEditingShowsWhatHooksShow(t *testing.T) {
 	}
 }
 
+// What a hook takes out only later does not come back either.
+func TestEditingShowsWhatHooksShowLater(t *testing.T) {
+	const secret = "the secret word"
+	later := hooks.On(hooks.AtPreInference, "later", func(_ context.Context, c hooks.InferenceContext) hooks.Result {
+		list := slices.Collect(valuesOf(c.Messages()))
+		if len(list) < 14 {
+			return c.Allow()
+		}
+		list[0] = agent.UserText("something")
+		return c.RewriteMessages(list)
+	})
+	d := reads(10)
+	a := built(t, d, capability.UseTools(long("read", 400)), kit.ContextEditing{Results: 4, Keep: 2}, capability.UseHooks(later))
+	done(t, a, agent.NewState(), secret)
+	for i, asked := range d.Asked() {
+		assert.Equal(t, len(asked.Messages) < 14, asked.Messages[0].Text() == secret, "call %d", i)
+	}
+	assert.Equal(t, 6, slices.Max(removed(d)))
+}
+
+// An edge of the transcript is none of a list that begins elsewhere.
+func TestEditingOfAListThatBeginsElsewhere(t *testing.T) {
+	tail := hooks.On(hooks.AtPreInference, "tail", func(_ context.Context, c hooks.InferenceContext) hooks.Result {
+		list := slices.Collect(valuesOf(c.Messages()))
+		if len(list) < 14 {
+			return c.Allow()
+		}
+		return c.RewriteMessages(append([]agent.Message{agent.UserText("what was before")}, list[len(list)-8:]...))
+	})
+	d := reads(10)
+	a := built(t, d, capability.UseTools(long("read", 400)), kit.ContextEditing{Results: 4, Keep: 2}, capability.UseHooks(tail))
+	done(t, a, agent.NewState(), "go")
+	assert.Equal(t, []int{0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0}, removed(d), "four results are not too many")
+}
+
 // Another list of messages, such as a summary, is one of its own: nothing is taken for
 // removed that is not.
 func TestEditingOfAnotherListOfMessages(t *testing.T) {

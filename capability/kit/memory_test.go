@@ -222,6 +222,13 @@ func TestMemoryHasLimits(t *testing.T) {
 		"Error: /memories/a would have 11 bytes, and a file of the memory has 10 at most: write less, or into several files",
 		"The file /memories/a has been edited.",
 	}, got)
+	// Where others wrote too much already, what makes it less is let through.
+	root = written(t, map[string]string{"a": "aaaa", "b": strings.Repeat("b", 30)})
+	got = answers(t, kit.FileMemory{Root: root, TotalBytes: 20},
+		command("str_replace", "path", "/memories/a", "old_str", "aaaa", "new_str", "aa"),
+		command("str_replace", "path", "/memories/a", "old_str", "aa", "new_str", "aaa"))
+	assert.Contains(t, got[0], "has been edited")
+	assert.Contains(t, got[1], "the memory would have 33 bytes, and it has 20 at most")
 	// What others wrote may be larger than that.
 	root = written(t, map[string]string{"big": strings.Repeat("x\n", 100), "bytes": "a\x80b", "dos": "a\r\nb\r\n"})
 	got = answers(t, kit.FileMemory{Root: root, FileBytes: 100},
