@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -42,9 +43,10 @@ func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", 
 // there, so that it cannot be changed or moved unseen; that a journal lost its end is
 // not seen. Everything else is in plain, as the store must look for it: ids, statuses
 // and reasons, kinds and keys of entries, names of tools, hashes, times; and so is how
-// long the data is. Forty bytes are added to each.
+// long the data is. Forty bytes are added to each. The same data at the same place
+// becomes the same bytes, so that a call may be made again.
 func Encrypted(s Store, e Encryption) (Store, error) {
-	x := encrypted{Store: s, keys: map[keyID]cipher.AEAD{}, allowPlain: e.AllowPlain}
+	x := encrypted{Store: s, keys: map[keyID]dataKey{}, allowPlain: e.AllowPlain}
 	for i, key := range append([][]byte{e.Key}, e.Old...) {
 		if len(key) != 32 {
 			return nil, fmt.Errorf("encrypting a store: key %d has %d bytes: give it 32 random ones", i, len(key))
@@ -53,12 +55,12 @@ func Encrypted(s Store, e Encryption) (Store, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encrypting a store: %w", err)
 		}
-		aead, err := cipher.NewGCMWithRandomNonce(block)
+		aead, err := cipher.NewGCM(block)
 		if err != nil {
 			return nil, fmt.Errorf("encrypting a store: %w", err)
 		}
-		id := idOfKey(key)
-		x.keys[id] = aead
+		id := keyID(derive(key, []byte("grapnel key id")))
+		x.keys[id] = dataKey{aead, derive(key, []byte("grapnel nonce"))}
 		if i == 0 {
 			x.first = id
 		}
@@ -73,10 +75,28 @@ const cipherMark = "\x00gk1"
 // keyID tells keys apart and says nothing about them.
 type keyID [8]byte
 
-func idOfKey(key []byte) keyID {
+// dataKey is a key, and one made from it that makes nonces.
+type dataKey struct {
+	cipher.AEAD
+
+	nonces []byte
+}
+
+// nonce is as good as random for data that was not at this place before, and the same
+// for data that was: who writes again what may have been written, after an answer that
+// was lost, writes the same bytes, and a store can know it again.
+func (k dataKey) nonce(data []byte, p spot) []byte {
+	return derive(k.nonces, p.bound, data)[:k.NonceSize()]
+}
+
+// derive is the HMAC of texts, each behind its length.
+func derive(key []byte, texts ...[]byte) []byte {
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("grapnel key id"))
-	return keyID(mac.Sum(nil))
+	for _, text := range texts {
+		_ = binary.Write(mac, binary.BigEndian, uint64(len(text)))
+		mac.Write(text)
+	}
+	return mac.Sum(nil)
 }
 
 func (id keyID) String() string { return hex.EncodeToString(id[:]) }
@@ -85,25 +105,27 @@ type encrypted struct {
 	Store
 
 	first      keyID
-	keys       map[keyID]cipher.AEAD
+	keys       map[keyID]dataKey
 	allowPlain bool
 }
 
 func (x encrypted) encrypt(data []byte, p spot) []byte {
-	out := append([]byte(cipherMark), x.first[:]...)
-	return x.keys[x.first].Seal(out, nil, data, p.bound)
+	key := x.keys[x.first]
+	nonce := key.nonce(data, p)
+	return key.Seal(slices.Concat([]byte(cipherMark), x.first[:], nonce), nonce, data, p.bound)
 }
 
 func (x encrypted) decrypt(data []byte, p spot) ([]byte, error) {
 	fail := func(why string) ([]byte, error) { return nil, &DecryptError{Of: p.name, Why: why} }
 	const head = len(cipherMark) + len(keyID{})
+	const nonceSize = 12
 	switch {
 	case len(data) < len(cipherMark) || string(data[:len(cipherMark)]) != cipherMark:
 		if x.allowPlain {
 			return data, nil
 		}
 		return fail("it is not encrypted: set AllowPlain if it was written before encryption was switched on")
-	case len(data) < head:
+	case len(data) < head+nonceSize:
 		return fail("it was cut short")
 	}
 	id := keyID(data[len(cipherMark):head])
@@ -111,7 +133,7 @@ func (x encrypted) decrypt(data []byte, p spot) ([]byte, error) {
 	if !known {
 		return fail(fmt.Sprintf("it was encrypted with key %s, and the keys at hand are others: give that one, too", id))
 	}
-	plain, err := key.Open(nil, nil, data[head:], p.bound)
+	plain, err := key.Open(nil, data[head:head+nonceSize], data[head+nonceSize:], p.bound)
 	if err != nil {
 		return fail("it was changed or moved since it was written: do not trust this store, put a backup in its place")
 	}

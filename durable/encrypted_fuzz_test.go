@@ -25,5 +25,12 @@ func FuzzDecrypt(f *testing.F) {
 		if got, err := x.decrypt(x.encrypt(data, here), here); err != nil || !bytes.Equal(got, data) {
 			t.Fatalf("%q came back as %q: %v", data, got, err)
 		}
+		if !bytes.Equal(x.encrypt(data, here), x.encrypt(data, here)) {
+			t.Fatalf("%q at the same place becomes other bytes: a call that is made again is not known again", data)
+		}
+		a, b := x.encrypt(data, here), x.encrypt(data, there)
+		if nonce := len(cipherMark) + len(keyID{}); bytes.Equal(a[nonce:nonce+12], b[nonce:nonce+12]) {
+			t.Fatalf("%q has the same nonce at two places", data)
+		}
 	})
 }

@@ -165,7 +165,7 @@ func TestTamperedDataIsRefused(t *testing.T) {
 	const changed = "it was changed or moved since it was written: do not trust this store, put a backup in its place"
 	for name, c := range map[string]struct{ sql, says string }{
 		"a bit of an entry":             {"UPDATE entries SET data = unhex(hex(substr(data, 1, 30)) || CASE hex(substr(data, 31, 1)) WHEN '00' THEN '01' ELSE '00' END || hex(substr(data, 32))) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
-		"an entry cut short":            {"UPDATE entries SET data = substr(data, 1, 20) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
+		"an entry cut short":            {"UPDATE entries SET data = substr(data, 1, 30) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
 		"an entry cut very short":       {"UPDATE entries SET data = substr(data, 1, 8) WHERE seq = 2", "entry 2 of run \"r\": it was cut short"},
 		"an empty entry":                {"UPDATE entries SET data = NULL WHERE seq = 2", "entry 2 of run \"r\": it is not encrypted"},
 		"an entry for another":          {"UPDATE entries SET data = (SELECT data FROM entries WHERE seq = 1 AND run = 1) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
