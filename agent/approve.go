@@ -224,6 +224,18 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 	return mo.Ok(answers)
 }
 
+// stillAsked is a call that a person was asked about before the run was parked, and that
+// nobody wants a yes for any more: the question stands, and so does the answer.
+func (o *openStep) stillAsked(i int, p *Prepared) *Prepared {
+	c := o.at(i)
+	if c == nil || c.asked == nil || p.Disposition != DisposeRun {
+		return p
+	}
+	q := *p
+	q.Disposition, q.Question = DisposeAsk, &c.asked.Question
+	return &q
+}
+
 // answerTo is what a person has said to this very call; nil when nobody has.
 func (o *openStep) answerTo(p *Prepared) *Approval {
 	c := o.call(p.Original.ID)

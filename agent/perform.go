@@ -155,6 +155,7 @@ func (a *Agent) prepare(ctx context.Context, s State, reply Step, batch []*Prepa
 			err = fmt.Errorf("tool %q: preparing call %s: %w", call.Name, call.ID, err)
 			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 		}
+		p = open.stillAsked(i, p)
 		batch = append(batch, p)
 		switch p.Disposition {
 		case DisposeStop:

@@ -21,6 +21,7 @@ type wantsYes struct {
 	question agent.Question
 	ran      []string
 	change   func(agent.ToolCall) agent.ToolCall
+	tame     bool // wants nothing
 }
 
 func (x *wantsYes) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
@@ -29,7 +30,7 @@ func (x *wantsYes) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) 
 		call := x.change(*c)
 		p.Call = &call
 	}
-	if c.Name == "write" {
+	if c.Name == "write" && !x.tame {
 		p.Disposition, p.Question = agent.DisposeAsk, &x.question
 	}
 	return mo.Ok(p)
@@ -240,7 +241,21 @@ func TestAChangedCallIsAskedAgain(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, s.Status())
 }
 
-// A journal of changes is the state, also in the middle of a step; what was answered is
+// LH-53: a question that was asked stands, also where nothing would ask it any more.
+func TestAQuestionStands(t *testing.T) {
+	a, _ := parking(t, &wantsYes{}, write("1"), write("2"))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	tame := &wantsYes{tame: true}
+	b, _ := parking(t, tame, write("1"), write("2"))
+	s, err = b.Resume(t.Context(), s.WithApproval("1", agent.Approval{Verdict: agent.RejectAndContinue}).
+		WithApproval("2", agent.Approval{Verdict: agent.Approve})).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, []string{`write{"n":2}`}, tame.ran)
+}
+
+// LH-51: a journal of changes is the state, also in the middle of a step; what was answered is
 // not asked for again, and what was begun is in doubt.
 func TestRestoreInTheMiddleOfAStep(t *testing.T) {
 	x := &wantsYes{}

@@ -256,8 +256,9 @@ func asks(name string) capability.Capability {
 	}))
 }
 
-// LH-63, LH-69, LH-70: a run that waits is rows in a store and nothing else;
-// another process answers, a third goes on.
+// LH-63, LH-68, LH-69, LH-70: a run that waits is rows in a store and
+// nothing else; another process answers, a third goes on; what has ended is read as it
+// ended. Each call has one answer, behind the reply that asked for it.
 func TestAParkedRun(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	var notices []durable.Notice
@@ -318,9 +319,18 @@ func TestAParkedRun(t *testing.T) {
 	same, err := other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
 	require.NoError(t, err)
 	assert.Equal(t, said(s), said(same), "what has ended has ended")
+	step, _ := same.LastStep().Get()
+	assert.Zero(t, step.ResultCount())
+	answers := map[string]int{}
+	for _, m := range same.Messages() {
+		if m.Role() == agent.RoleTool {
+			answers[m.CallID()]++
+		}
+	}
+	assert.Equal(t, map[string]int{"a": lastStep, "b": lastStep}, answers)
 }
 
-// while the switch is on no tool runs, in runs that are under way as well.
+// While the switch is on no tool runs, in runs that are under way as well.
 func TestDenyTools(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -471,4 +481,99 @@ func TestARunWithoutToolsIsKept(t *testing.T) {
 	assert.Equal(t, said(s), said(loaded))
 	_, err = builder.New().WithDriver(agenttest.Script()).With(capability.UseDurability{}).Build().Get()
 	require.ErrorContains(t, err, "no keeper")
+}
+
+// half is a store of which some reads fail.
+type half struct {
+	durable.Store
+
+	runs      int // how many reads of what is known of a run work
+	questions func() ([]durable.Question, error)
+}
+
+func (s *half) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
+	if s.runs--; s.runs < 0 {
+		return durable.Run{}, errAway
+	}
+	return s.Store.Run(ctx, id)
+}
+
+func (s *half) Questions(ctx context.Context, id agent.RunID) ([]durable.Question, error) {
+	if s.questions != nil {
+		return s.questions()
+	}
+	return s.Store.Questions(ctx, id)
+}
+
+// LH-47, LH-54, LH-69: a run whose answers, or whose cancelling, cannot be read does not go
+// on; with no question on record nothing counts as answered. It can be resumed afterwards.
+func TestWhatCannotBeReadIsNoYes(t *testing.T) {
+	inner, w := openStore(t), newWorld()
+	k := durable.Keep(inner, durable.Options{})
+	s, err := w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover)).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	id := s.Run().ID
+	require.NoError(t, durable.Approve(t.Context(), inner, id, "a", agent.Approval{Verdict: agent.Approve}))
+	require.NoError(t, durable.Approve(t.Context(), inner, id, "b", agent.Approval{Verdict: agent.Approve}))
+	for name, store := range map[string]*half{
+		"the questions":     {Store: inner, runs: 9, questions: func() ([]durable.Question, error) { return nil, errAway }},
+		"no question":       {Store: inner, runs: 9, questions: func() ([]durable.Question, error) { return nil, nil }},
+		"a spoilt question": {Store: inner, runs: 9, questions: func() ([]durable.Question, error) { return []durable.Question{{Call: "a", Data: []byte("?")}}, nil }},
+		"the cancelling":    {Store: inner, runs: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := durable.Keep(store, durable.Options{})
+			s, err := k.Resume(t.Context(), w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover)), id, durable.TakeFree).Get()
+			if name == "no question" {
+				require.NoError(t, err)
+				assert.True(t, s.Waiting())
+			} else {
+				require.Error(t, err)
+			}
+			assert.Len(t, w.effects, 2, "those of the step before")
+		})
+	}
+	s, err = k.Resume(t.Context(), w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover)), id, durable.TakeFree).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+}
+
+// LH-50, LH-72: what is stored is what the hooks let out; a person's no is stored when it
+// is told.
+func TestWhatIsStored(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	k := durable.Keep(store, durable.Options{})
+	const secret = "hunter2"
+	seen := 0
+	a := w.agent(t, k, asks("guard"), capability.UseApproval(agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+		return agent.Approval{Verdict: agent.Reject, By: "ann", Reason: "no " + "more"}, nil
+	})), capability.UseHooks(
+		hooks.On(hooks.AtInputSubmitted, "clean-input", func(_ context.Context, c hooks.InputContext) hooks.Result {
+			return c.RewriteText(strings.ReplaceAll(c.Text(), secret, "***"))
+		}),
+		hooks.On(hooks.AtPostToolUse, "clean", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
+			return c.Replace(strings.ReplaceAll(c.Text(), "added", "***"))
+		}),
+		hooks.Observe(hooks.AtInterventionStopped, "told", func(ctx context.Context, c hooks.InterventionStoppedContext) error {
+			s, err := durable.Load(ctx, store, c.Run().ID)
+			require.NoError(t, err)
+			last, _ := s.LastStep().Get()
+			assert.Equal(t, agent.ReasonRejected, last.Result(0).Reason)
+			seen++
+			return nil
+		})))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("my password is "+secret)).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusInterrupted, s.Status())
+	assert.Equal(t, 1, seen)
+	entries, err := store.Entries(t.Context(), s.Run().ID, 0)
+	require.NoError(t, err)
+	for _, e := range entries {
+		assert.NotContains(t, string(e.Data), secret)
+		assert.NotContains(t, string(e.Data), "added")
+	}
+	about, err := store.Run(t.Context(), s.Run().ID)
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusInterrupted, about.Status)
+	assert.Equal(t, agent.StopRejected, about.Reason)
 }

@@ -24,7 +24,7 @@ const (
 	file = `{"path":"a.txt"}`
 )
 
-// IP-19, IP-40, IP-41, IP-48, X-13: a denied call is answered under its own id,
+// IP-19, IP-40, IP-41, IP-48, LH-49, X-13: a denied call is answered under its own id,
 // as an error that names the hook and the reason; the tool does not run, and the
 // model gets its next turn.
 func TestDeny(t *testing.T) {
@@ -126,7 +126,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// Stop > Deny > Ask > Mock > Allow, whoever speaks first, but for the first Stop
+// LH-48: Stop > Deny > Ask > Mock > Allow, whoever speaks first, but for the first Stop
 // or Deny, which ends the asking.
 func TestStrongestAnswerWins(t *testing.T) {
 	answers := map[hooks.Decision]func(hooks.ToolContext) hooks.Result{

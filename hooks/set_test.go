@@ -239,7 +239,7 @@ func TestEffectsAddUp(t *testing.T) {
 	assert.Equal(t, agent.StatusStopped, w.Status())
 }
 
-// IP-15: hooks that pass change nothing at all: what was prepared and answered is
+// IP-15, LH-52: hooks that pass change nothing at all: what was prepared and answered is
 // what the executor made, in the same place.
 func TestPassingToolHooksChangeNothing(t *testing.T) {
 	for name, hook := range map[string][]hooks.Hook{

@@ -93,16 +93,6 @@ func (a appending) fit(more ...any) []any {
 	return append([]any{text(a.l.Run), a.l.Epoch, before}, more...)
 }
 
-// lockChildren keeps runs that are asked about from ending meanwhile: either this
-// Append sees that a child has ended, or the child's last one sees the question. The
-// children come before the run itself, as in wake, or two could wait for each other.
-func (a appending) lockChildren(b *pgx.Batch) {
-	children := lo.FilterMap(a.u.Questions, func(q durable.Question, _ int) (text, bool) { return text(q.Child), q.Child != "" })
-	if len(children) > 0 && !a.ends() {
-		b.Queue(`SELECT FROM runs WHERE id = ANY ($1) ORDER BY num FOR SHARE`, children)
-	}
-}
-
 func (a appending) ends() bool { return a.u.Status.Terminal() }
 
 // write adds the entries.
@@ -131,25 +121,20 @@ func (a appending) ask(b *pgx.Batch) {
 	if questions == nil {
 		return
 	}
-	given := lo.Map(questions, func(q durable.Question, _ int) durable.Answer {
-		if q.Answer == nil {
-			return durable.Answer{}
-		}
-		if q.Answer.At.IsZero() {
-			return durable.Answer{At: time.Now(), Ends: q.Answer.Ends, Data: q.Answer.Data}
-		}
-		return *q.Answer
-	})
+	given := lo.Map(questions, func(q durable.Question, _ int) durable.Answer { return lo.FromPtr(q.Answer) })
 	b.Queue(`
-		WITH old AS (DELETE FROM questions q USING runs r WHERE q.run = r.num AND `+fits+` RETURNING q.*)
+		WITH old AS (DELETE FROM questions q USING runs r WHERE q.run = r.num AND `+fits+` RETURNING q.call, q.hash, q.answered, q.ends, q.answer)
 		INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, answered, ends, answer)
 		SELECT r.num, n.place, n.call, n.hash, n.tool, n.asked, n.deadline, n.child, n.token, n.data,
-			coalesce(o.answered, n.answered), coalesce(o.ends, n.ends), CASE WHEN o.answered IS NULL THEN n.answer ELSE o.answer END
+			coalesce(o.answered, n.answered, CASE WHEN n.told THEN clock_timestamp() END), coalesce(o.ends, n.ends),
+			CASE WHEN o.answered IS NULL THEN n.answer ELSE o.answer END
 		FROM runs r,
 			unnest($4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::text[], $10::bytea[], $11::bytea[],
-				$12::timestamptz[], $13::boolean[], $14::bytea[]) WITH ORDINALITY
-				n (call, hash, tool, asked, deadline, child, token, data, answered, ends, answer, place)
-			LEFT JOIN LATERAL (SELECT * FROM old WHERE old.call = n.call AND old.hash = n.hash AND old.answered IS NOT NULL LIMIT 1) o ON true
+				$12::boolean[], $13::timestamptz[], $14::boolean[], $15::bytea[]) WITH ORDINALITY
+				n (call, hash, tool, asked, deadline, child, token, data, told, answered, ends, answer, place)
+			LEFT JOIN LATERAL (
+				SELECT answered, ends, answer FROM old WHERE old.call = n.call AND old.hash = n.hash AND old.answered IS NOT NULL LIMIT 1
+			) o ON true
 		WHERE `+fits,
 		a.fit(
 			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Call) }),
@@ -160,6 +145,7 @@ func (a appending) ask(b *pgx.Batch) {
 			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Child) }),
 			lo.Map(questions, func(q durable.Question, _ int) []byte { return token(q.TokenHash) }),
 			lo.Map(questions, func(q durable.Question, _ int) []byte { return q.Data }),
+			lo.Map(questions, func(q durable.Question, _ int) bool { return q.Answer != nil }),
 			lo.Map(given, func(a durable.Answer, _ int) *time.Time { return orNull(a.At) }),
 			lo.Map(given, func(a durable.Answer, _ int) bool { return a.Ends }),
 			lo.Map(given, func(a durable.Answer, _ int) []byte { return a.Data }),
@@ -189,30 +175,4 @@ func (a appending) update(b *pgx.Batch) (done *bool) {
 		settle(b, a.l.Run)
 	}
 	return done
-}
-
-// wake makes the runs that wait for one that has ended ready to go on.
-func (a appending) wake(b *pgx.Batch) {
-	if a.ends() {
-		b.Queue(`UPDATE runs SET ready = least(ready, clock_timestamp())
-			WHERE ended IS NULL AND num IN (SELECT run FROM questions WHERE child = $1 AND child <> '' AND answered IS NULL)
-				AND EXISTS (SELECT FROM runs c WHERE c.id = $1 AND c.ended IS NOT NULL)`, text(a.l.Run))
-	}
-}
-
-// settle writes from when on there is something to do for a run, which is a matter of
-// its status, its questions and whether it is to be cancelled, and when the time of its
-// first open question is over.
-func settle(b *pgx.Batch, id agent.RunID) {
-	b.Queue(`
-		UPDATE runs r SET deadline = w.deadline, ready = CASE
-			WHEN r.ended IS NOT NULL THEN NULL
-			WHEN r.status <> 'parked' OR r.cancel_reason <> '' OR w.told THEN least(r.ready, clock_timestamp())
-			ELSE w.deadline END
-		FROM (
-			SELECT min(q.deadline) FILTER (WHERE q.answered IS NULL) AS deadline,
-				count(q.id) FILTER (WHERE q.answered IS NULL) = 0 OR bool_or(q.ends) OR bool_or(q.answered IS NULL AND c.ended IS NOT NULL) AS told
-			FROM runs x LEFT JOIN questions q ON q.run = x.num LEFT JOIN runs c ON c.id = q.child WHERE x.id = $1
-		) w
-		WHERE r.id = $1`, text(id))
 }

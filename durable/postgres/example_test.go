@@ -22,13 +22,12 @@ import (
 
 // Two processes want the same run. The URL is empty: PGHOST, PGUSER and the other
 // variables say where the database is.
-func Example() {
+func Example() { //nolint:testableexamples // TestExample looks at what it says, where there is a server
 	ctx := context.Background()
 	store, err := postgres.Open(ctx, "", postgres.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer store.Close()
 
 	first, err := store.Create(ctx, durable.Run{ID: "run_1", Agent: "banker"}, "machine a", time.Minute)
 	if err != nil {
@@ -51,6 +50,9 @@ func Example() {
 
 	late := durable.Entry{Seq: 2, Kind: "reply", At: time.Now()}
 	fmt.Println(store.Append(ctx, first, durable.Update{}, late))
+	if err := store.Close(); err != nil {
+		log.Fatal(err)
+	}
 	// The output is:
 	//	held by machine a
 	//	taken over with epoch 2

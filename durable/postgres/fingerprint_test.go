@@ -58,10 +58,10 @@ func TestFingerprint(t *testing.T) {
 	} {
 		c := make()
 		change(&c)
-		print := string(fingerprint(c.l, c.u, c.entries))
-		other, there := seen[print]
+		made := string(fingerprint(c.l, c.u, c.entries))
+		other, there := seen[made]
 		assert.False(t, there, "change %d looks like change %d", i, other)
-		seen[print] = i
+		seen[made] = i
 	}
 	c := make()
 	c.l.Owner, c.l.Expires = "two", at.Add(1)

@@ -22,8 +22,8 @@ func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl tim
 	l := durable.Lease{Run: r.ID, Owner: owner}
 	err := s.call(ctx, fmt.Sprintf("create run %s", r.ID), func(ctx context.Context) error {
 		err := s.pool.QueryRow(ctx, `
-			INSERT INTO runs (id, session, agent, parent, root, status, reason, steps, created, updated, ready, owner, expires)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now(), now(), now(), $9, now() + $10::interval)
+			INSERT INTO runs (id, session, agent, parent, root, status, reason, steps, owner, expires)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + $10::interval)
 			ON CONFLICT (id) DO NOTHING RETURNING epoch, expires`,
 			text(r.ID), text(r.Session), text(r.Agent), text(r.Parent), text(r.Root), text(agent.StatusRunning), text(r.Reason), r.Steps,
 			text(owner), ttl).Scan(&l.Epoch, when{&l.Expires})

@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"bytes"
-	"crypto/rand"
 	"io"
 	"net"
 	"net/url"
@@ -73,10 +72,10 @@ func lossy(t *testing.T, database string) (at string, lose func()) {
 	u, err := url.Parse(database)
 	require.NoError(t, err)
 	behind := filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
-	dir, err := os.MkdirTemp("", "grapnel-lossy-"+rand.Text()[:4]) // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "grapnel-lossy-") //nolint:usetesting // the path of a socket must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
-	listener, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(dir, ".s.PGSQL.5432"))
 	require.NoError(t, err)
 
 	var (
@@ -89,7 +88,7 @@ func lossy(t *testing.T, database string) (at string, lose func()) {
 			if err != nil {
 				return
 			}
-			server, err := net.Dial("unix", behind)
+			server, err := new(net.Dialer).DialContext(t.Context(), "unix", behind)
 			if !assert.NoError(t, err) {
 				return
 			}

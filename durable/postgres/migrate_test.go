@@ -32,7 +32,7 @@ func TestProcessesThatStartAtOnce(t *testing.T) {
 	const n = 4
 	var all []*exec.Cmd
 	for i := range n {
-		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), address+"="+at, fmt.Sprintf("%s=run %d", number, i))
 		cmd.Stderr = os.Stderr
 		require.NoError(t, cmd.Start())

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(parts.Tests{M: m}) }
 func TestStore(t *testing.T) {
 	url := parts.Postgres(t)
 	durabletest.TestStore(t, func(t *testing.T) durable.Store {
+		t.Helper()
 		return open(t, url, postgres.Options{Schema: schema()})
 	})
 }
@@ -31,8 +32,12 @@ func TestStore(t *testing.T) {
 func TestSharedStore(t *testing.T) {
 	url := parts.Postgres(t)
 	durabletest.TestShared(t, func(t *testing.T) func(t *testing.T) durable.Store {
+		t.Helper()
 		o := postgres.Options{Schema: schema()}
-		return func(t *testing.T) durable.Store { return open(t, url, o) }
+		return func(t *testing.T) durable.Store {
+			t.Helper()
+			return open(t, url, o)
+		}
 	})
 }
 

@@ -85,7 +85,7 @@ func (o Options) parse(at string) (*pgxpool.Config, error) {
 		params["application_name"] = "grapnel"
 	}
 	if o.Conns > 0 {
-		config.MaxConns = int32(min(o.Conns, 1<<16)) //nolint:gosec // it fits
+		config.MaxConns = int32(min(o.Conns, 1<<16))
 	}
 	config.ConnConfig.AfterConnect = o.session(o.timeout())
 	return config, nil

@@ -13,7 +13,7 @@ import (
 // byte there and nothing but UTF-8, and the id of a call is what a model made up: one
 // that cannot be written down would stop its run for good. Such a string, and any that
 // could be mistaken for one, is written as \x and hexadecimal digits.
-type text string
+type text string //nolint:recvcheck // a value is written, and read into a pointer
 
 const escaped = `\x`
 

@@ -14,15 +14,15 @@ CREATE TABLE runs (
 	steps         bigint NOT NULL,
 	entries       bigint NOT NULL DEFAULT 0, -- the number of the last one
 	appended      bytea,                     -- what the last append was: see append.go
-	created       timestamptz NOT NULL,
-	updated       timestamptz NOT NULL,
+	created       timestamptz NOT NULL DEFAULT now(),
+	updated       timestamptz NOT NULL DEFAULT now(),
 	ended         timestamptz,               -- null while it has not
 	deadline      timestamptz,               -- of the first open question
 	cancel_reason text NOT NULL DEFAULT '',
 	owner         text NOT NULL,
 	epoch         bigint NOT NULL DEFAULT 1,
 	expires       timestamptz,               -- null when nobody has a lease
-	ready         timestamptz                -- since when, or from when on, there is something to do; null: somebody must say something first
+	ready         timestamptz DEFAULT now()  -- since when, or from when on, there is something to do; null: somebody must say something first
 ) WITH (fillfactor = 80); -- a step changes no index, if its page has room for the new row
 
 CREATE TABLE entries (
