@@ -244,7 +244,7 @@ func (p *PostgresServer) run(program string, args ...string) (string, error) {
 }
 
 func (p *PostgresServer) command(path string, args ...string) *exec.Cmd {
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(path, args...) //nolint:gosec,noctx // the programs of PostgreSQL; a server outlives the test that started it
 	cmd.Dir = p.dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "LC_ALL=C",

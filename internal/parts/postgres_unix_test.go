@@ -27,10 +27,10 @@ func TestADatabaseOfItsOwn(t *testing.T) {
 	assert.NotEqual(t, one, other)
 	_, err := psql(t, one, "create table a (b int); insert into a values (1)")
 	require.NoError(t, err)
-	out, err := psql(t, one, "select * from a")
+	out, err := psql(t, one, "select b from a")
 	require.NoError(t, err)
 	assert.Equal(t, "1\n", out)
-	out, err = psql(t, other, "select * from a")
+	out, err = psql(t, other, "select b from a")
 	require.Error(t, err)
 	assert.Contains(t, out, "does not exist")
 
@@ -50,10 +50,10 @@ func TestAServerOfItsOwn(t *testing.T) {
 	assert.Equal(t, "17\n", out)
 
 	server.Stop(t)
-	_, err = psql(t, database, "select * from a")
+	_, err = psql(t, database, "select b from a")
 	require.Error(t, err)
 	server.Start(t)
-	out, err = psql(t, database, "select * from a")
+	out, err = psql(t, database, "select b from a")
 	require.NoError(t, err)
 	assert.Equal(t, "1\n", out)
 }
@@ -68,7 +68,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		return
 	}
 	parts.Postgres(t) // skips where there is none
-	cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), child+"=1")
 	_, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -100,6 +100,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 
 // folder is where the server of a database lies.
 func folder(t *testing.T, database string) string {
+	t.Helper()
 	u, err := url.Parse(database)
 	require.NoError(t, err)
 	return u.Query().Get("host")
@@ -107,6 +108,6 @@ func folder(t *testing.T, database string) string {
 
 func psql(t *testing.T, database, query string) (string, error) {
 	t.Helper()
-	out, err := exec.Command(parts.Command(t, "psql", "apt-get install postgresql"), database, "-Atqc", query).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), parts.Command(t, "psql", "apt-get install postgresql"), database, "-Atqc", query).CombinedOutput()
 	return string(out), err
 }
