@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the expected output anew")
+
+func TestOutput(t *testing.T) {
+	for file, asJSON := range map[string]bool{"testdata/output.txt": false, "testdata/output.json": true} {
+		var out bytes.Buffer
+		require.NoError(t, run(t.Context(), &out, asJSON))
+		if *update {
+			require.NoError(t, os.MkdirAll("testdata", 0o750))
+			require.NoError(t, os.WriteFile(file, out.Bytes(), 0o600))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, string(want), out.String())
+	}
+}
+
+// The careful model passes all, the hasty one only what needs no care.
+func TestWhoPasses(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), &out, true))
+	var reports []Report
+	require.NoError(t, json.Unmarshal(out.Bytes(), &reports))
+	require.Len(t, reports, len(models))
+	assert.Equal(t, len(cases), reports[0].passed())
+	var passed []string
+	for _, c := range reports[1].Cases {
+		if c.Passed {
+			passed = append(passed, c.Case)
+		}
+	}
+	assert.Equal(t, []string{"refund in time", "no such order"}, passed)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// prePost has a hook before the run that is waited for, since it may say no, and two that nobody waits for: they are
+// Detached, and only drained before the program goes on.
+func prePost(ctx context.Context, out io.Writer) error {
+	var log lines
+	validator := hooks.On(hooks.AtInputSubmitted, "input-validator", func(_ context.Context, c hooks.InputContext) hooks.Result {
+		if strings.TrimSpace(c.Text()) == "" {
+			return c.Deny("the message is empty")
+		}
+		return c.Allow()
+	})
+	requests := hooks.Observe(hooks.AtExecutionStart, "request-logger", func(_ context.Context, c hooks.ExecutionContext) error {
+		log.add("1 before: %s was asked %q", c.Run().Agent, c.Text())
+		return nil
+	}).Detached()
+	responses := hooks.Observe(hooks.AtExecutionEnd, "response-logger", func(_ context.Context, c hooks.EndContext) error {
+		log.add("2 after: %s ended as %s in %v", c.Run().Agent, c.Status(), about(c.Duration()))
+		return nil
+	}).Detached()
+
+	model := agenttest.Script().Then(thinking(200*time.Millisecond, agenttest.Say("Hello to you!")))
+	a, err := newAgent("Assistant", model, nil, validator, requests, responses)
+	if err != nil {
+		return err
+	}
+	for _, message := range []string{"Hello!", "  "} {
+		final, err := a.Run(ctx, agent.NewState(), agent.UserText(message)).Get()
+		if err != nil {
+			return err
+		}
+		if final.Status() == agent.StatusDenied {
+			fmt.Fprintf(out, "%q was denied by %s: %s\n", message, final.StopSignal().OrEmpty().Source, final.StopSignal().OrEmpty().Message)
+		} else {
+			fmt.Fprintf(out, "%q was answered: %s\n", message, final.Answer())
+		}
+		if err := a.Drain(ctx); err != nil { // what runs in the background
+			return err
+		}
+		for _, line := range log.taken() {
+			fmt.Fprintln(out, " ", line)
+		}
+	}
+	return nil
+}
+
+// lines is what several goroutines wrote.
+type lines struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (l *lines) add(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, fmt.Sprintf(format, args...))
+}
+
+// taken is the lines in their alphabetical order, which is not that in which they came.
+func (l *lines) taken() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.list
+	l.list = nil
+	slices.Sort(list)
+	return list
+}
