@@ -30,6 +30,7 @@ type Plan struct {
 	aroundStep    layers[agent.Processor]
 	wrapDriver    layers[func(agent.Driver) agent.Driver]
 	wrapExecutor  layers[func(agent.Executor) agent.Executor]
+	wrapApprover  layers[func(agent.Approver) agent.Approver]
 	criteria      []agent.Criterion
 	continuations int
 	approver      agent.Approver
@@ -118,6 +119,13 @@ func (p Plan) WrapExecutor(place Place, name string, wrap func(agent.Executor) a
 	return p
 }
 
+// WrapApprover adds a wrapper around whoever is asked for a person's yes. It also sees
+// what was answered while a run was parked.
+func (p Plan) WrapApprover(place Place, name string, wrap func(agent.Approver) agent.Approver) Plan {
+	p.wrapApprover = p.wrapApprover.with(place, name, wrap)
+	return p
+}
+
 // WithCriteria adds criteria beside agent.Base, which is always there. The
 // strongest verdict wins, in whatever order.
 func (p Plan) WithCriteria(criteria ...agent.Criterion) Plan {
@@ -182,13 +190,14 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 		Approver:  p.approver, Parallel: p.parallel, Observer: together(p.observers), Background: p.background,
 		AroundRun: p.aroundRun.values(), AroundStep: p.aroundStep.values(),
 		WrapDriver: p.wrapDriver.values(), WrapExecutor: p.wrapExecutor.values(),
+		WrapApprover: p.wrapApprover.values(),
 	}
 	if !p.hooks.IsEmpty() {
 		config.AroundRun = p.aroundRun.around(compiled.AroundRun())
 		config.AroundStep = p.aroundStep.around(compiled.AroundStep())
 		config.WrapDriver = p.wrapDriver.around(compiled.WrapDriver)
 		config.WrapExecutor = p.wrapExecutor.around(compiled.WrapExecutor)
-		config.WrapApprover = []func(agent.Approver) agent.Approver{compiled.WrapApprover}
+		config.WrapApprover = p.wrapApprover.around(compiled.WrapApprover)
 		config.Background = append(slices.Clip(p.background), compiled.Background())
 	}
 	return agent.New(config)
@@ -221,6 +230,11 @@ func (p Plan) check() error {
 	for _, l := range p.wrapExecutor {
 		if l.value == nil {
 			say("the executor wrapper %q is nil", l.name)
+		}
+	}
+	for _, l := range p.wrapApprover {
+		if l.value == nil {
+			say("the approver wrapper %q is nil", l.name)
 		}
 	}
 	sayMissing("criterion", p.criteria, say)

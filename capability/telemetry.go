@@ -44,5 +44,6 @@ func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
 	})
 	name := u.Name()
 	p = p.AroundRun(Outside, name, t).WrapDriver(Outside, name, t.WrapDriver).WrapExecutor(Outside, name, t.WrapExecutor)
+	p = p.WrapApprover(Outside, name, t.WrapApprover)
 	return mo.Ok(p.WrapDriver(Inside, "gauge", t.WrapModel))
 }

@@ -13,7 +13,7 @@ import (
 
 // metrics is the instruments, and the sets of attributes that were measured with.
 type metrics struct {
-	operation, firstChunk, agent, tool, hook metric.Float64Histogram
+	operation, firstChunk, agent, tool, hook, approval metric.Float64Histogram
 
 	tokens    metric.Int64Histogram
 	decisions metric.Int64Counter
@@ -70,6 +70,7 @@ func newMetrics(m metric.Meter) metrics {
 		agent:      seconds(MetricAgentDuration, "The end-to-end duration of a single agent invocation.", agentBuckets),
 		tool:       seconds(MetricToolDuration, "The duration of a single tool execution.", secondBuckets),
 		hook:       seconds(MetricHookDuration, "The duration of a single call of a hook.", hookBuckets),
+		approval:   seconds(MetricApprovalWait, "How long a person's answer took.", approvalBuckets),
 		tokens:     tokens, decisions: decisions, errors: errs,
 	}
 }
@@ -77,7 +78,8 @@ func newMetrics(m metric.Meter) metrics {
 // enabled reports whether somebody takes measurements.
 func (m *metrics) enabled(ctx context.Context) bool {
 	return m.operation.Enabled(ctx) || m.tokens.Enabled(ctx) || m.agent.Enabled(ctx) || m.tool.Enabled(ctx) ||
-		m.hook.Enabled(ctx) || m.decisions.Enabled(ctx) || m.errors.Enabled(ctx) || m.firstChunk.Enabled(ctx)
+		m.hook.Enabled(ctx) || m.decisions.Enabled(ctx) || m.errors.Enabled(ctx) || m.firstChunk.Enabled(ctx) ||
+		m.approval.Enabled(ctx)
 }
 
 func (m *metrics) seconds(ctx context.Context, h metric.Float64Histogram, took time.Duration, l labels) {

@@ -95,6 +95,9 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 	if broken, ok := errors.AsType[*agent.RunError](err); ok {
 		final, err = broken.State, broken.Err
 	}
+	if final.Parked() {
+		r.deferred()
+	}
 	failure := ""
 	if final.Status() == agent.StatusFailed {
 		failure = errorType(ctx, err, "")

@@ -410,3 +410,25 @@ func TestNobodyToTellCostsNothing(t *testing.T) {
 		assert.LessOrEqual(t, allocs(u)-off, 4.0, "%s: allocations in a run of %d steps", name, benchSteps)
 	}
 }
+
+// A run that parks ends its spans: the calls are deferred. When it goes on, the calls
+// have spans in another one, and what the person took is measured.
+func TestAParkedRun(t *testing.T) {
+	s := newSink(t)
+	ask := hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("sure?") })
+	a := build(t, agenttest.Script(agenttest.Call("a", `{}`), agenttest.Say("hi")), s.use(),
+		capability.UseTools(says("a", "a", nil)), capability.UseHooks(ask), capability.UseApproval(agent.ParkApprover))
+	parked, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, strings.TrimPrefix(`
+invoke_agent helper: parked
+  chat small
+  execute_tool a: deferred guard
+    hook PreToolUse guard: control complete ask
+`, "\n"), s.tree())
+	done, err := a.Resume(t.Context(), parked.WithApproval("call_1_1", agent.Approval{Verdict: agent.Approve, By: "ann"})).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, done.Status())
+	assert.Contains(t, s.tree(), "execute_tool a: executed guard")
+	assert.Contains(t, s.metrics(t), "grapnel.approval.wait [s] {name=helper name=a type=function decision=approve} 1")
+}

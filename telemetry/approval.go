@@ -1,0 +1,62 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// WrapApprover is the wrapper around whoever is asked for a person's yes, outside of the
+// hooks: it measures how long the answers took, from the moment that the person was
+// asked, in whatever process that was.
+func (t *Telemetry) WrapApprover(inner agent.Approver) agent.Approver { return approver{t, inner} }
+
+type approver struct {
+	t     *Telemetry
+	inner agent.Approver
+}
+
+func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
+	r := x.t.of(s)
+	if r == nil {
+		return x.inner.Approve(ctx, s, pending)
+	}
+	started := time.Now()
+	result := x.inner.Approve(ctx, s, pending)
+	answers, err := result.Get()
+	if err != nil || len(answers) != len(pending) {
+		return result
+	}
+	for i, p := range pending {
+		asked := started
+		if before, ok := s.Intervention(p.Original.ID); ok && before.Answer != nil {
+			asked = before.Asked
+		}
+		switch answer := answers[i]; answer.Verdict {
+		case agent.Approve, agent.Reject, agent.RejectAndContinue:
+			x.t.metrics.seconds(ctx, x.t.metrics.approval, time.Since(asked),
+				labels{agent: r.about.Agent, tool: p.Call.Name, decision: answer.Verdict.String()})
+		}
+	}
+	return result
+}
+
+// deferred ends the spans of the calls that a run waits with: it is parked.
+func (r *run) deferred() {
+	for i := range r.calls {
+		c := &r.calls[i]
+		if c.span == nil {
+			continue
+		}
+		a := someAttributes()
+		a.text(KeyToolCallID, c.id)
+		a.text(KeyOutcome, OutcomeDeferred)
+		a.text(KeyWinner, c.winner)
+		a.on(c.span)
+		c.span.End()
+		c.span = nil
+	}
+}
