@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -156,7 +157,7 @@ func spotOf(name, what string, parts ...string) spot {
 }
 
 func entrySpot(run agent.RunID, e Entry) spot {
-	return spotOf(fmt.Sprintf("entry %d of run %q", e.Seq, run), "entry", string(run), fmt.Sprint(e.Seq), string(e.Kind), e.Key)
+	return spotOf(fmt.Sprintf("entry %d of run %q", e.Seq, run), "entry", string(run), strconv.FormatInt(e.Seq, 10), string(e.Kind), e.Key)
 }
 
 func questionSpot(run agent.RunID, q Question) spot {
@@ -164,7 +165,7 @@ func questionSpot(run agent.RunID, q Question) spot {
 }
 
 func answerSpot(run agent.RunID, a Answer) spot {
-	return spotOf(fmt.Sprintf("the answer about call %q of run %q", a.Call, run), "answer", string(run), a.Call, a.Hash, fmt.Sprint(a.Ends))
+	return spotOf(fmt.Sprintf("the answer about call %q of run %q", a.Call, run), "answer", string(run), a.Call, a.Hash, strconv.FormatBool(a.Ends))
 }
 
 // Append is of Store.

@@ -38,14 +38,19 @@ func encrypt(t testing.TB, s durable.Store, e durable.Encryption) durable.Store 
 
 func TestEncryptedIsAStore(t *testing.T) {
 	durabletest.TestStore(t, func(t *testing.T) durable.Store {
+		t.Helper()
 		return encrypt(t, openPlain(t, filepath.Join(t.TempDir(), "runs.db")), durable.Encryption{Key: keyA})
 	})
 }
 
 func TestEncryptedSurvives(t *testing.T) {
 	durabletest.TestShared(t, func(t *testing.T) func(*testing.T) durable.Store {
+		t.Helper()
 		path := filepath.Join(t.TempDir(), "runs.db")
-		return func(t *testing.T) durable.Store { return encrypt(t, openPlain(t, path), durable.Encryption{Key: keyA}) }
+		return func(t *testing.T) durable.Store {
+			t.Helper()
+			return encrypt(t, openPlain(t, path), durable.Encryption{Key: keyA})
+		}
 	})
 }
 
@@ -83,6 +88,7 @@ func heard(ctx context.Context, s durable.Store, id agent.RunID) (texts []string
 func TestSecretIsNowhereInTheFiles(t *testing.T) {
 	const secret = "the launch code is 0000"
 	found := func(t *testing.T, wrap func(durable.Store) durable.Store) (open, closed int) {
+		t.Helper()
 		path := filepath.Join(t.TempDir(), "runs.db")
 		s := wrap(openPlain(t, path))
 		tell(t, s, "r", secret)

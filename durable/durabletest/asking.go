@@ -3,6 +3,7 @@ package durabletest
 import (
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -121,12 +122,12 @@ var asking = map[string]part{
 			tokens[i] = sha256.Sum256(fmt.Append(nil, "token ", i))
 			q := question("c")
 			q.TokenHash = tokens[i]
-			park(t, s, agent.RunID(fmt.Sprint(i)), question("b"), q)
+			park(t, s, agent.RunID(strconv.Itoa(i)), question("b"), q)
 		}
 		for i := range tokens {
 			q, err := s.QuestionByToken(t.Context(), tokens[i])
 			require.NoError(t, err)
-			sameQuestion(t, questions(t, s, agent.RunID(fmt.Sprint(i)))[1], q)
+			sameQuestion(t, questions(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
 		}
 		require.NoError(t, s.Answer(t.Context(), "1", answer("c")))
 		q, err := s.QuestionByToken(t.Context(), tokens[1])

@@ -1,7 +1,7 @@
 package durabletest
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -120,7 +120,7 @@ var dueing = map[string]part{
 		for _, n := range []int{4, 2, 5, 1, 3} {
 			q := question("c")
 			q.Deadline = moment().AddDate(-1, 0, n)
-			park(t, s, agent.RunID(fmt.Sprint(n)), q)
+			park(t, s, agent.RunID(strconv.Itoa(n)), q)
 		}
 		for _, limit := range []int{1, 3, 5, 10} {
 			runs, err := s.Due(t.Context(), limit)

@@ -1,8 +1,8 @@
 package durabletest
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -78,7 +78,7 @@ var listing = map[string]part{
 		for w := range 4 {
 			group.Go(func() {
 				for i := w; i < n; i += 4 {
-					_, err := s.Create(t.Context(), durable.Run{ID: agent.RunID(fmt.Sprint(i)), Agent: fmt.Sprint(i % 2)}, "one", hour)
+					_, err := s.Create(t.Context(), durable.Run{ID: agent.RunID(strconv.Itoa(i)), Agent: strconv.Itoa(i % 2)}, "one", hour)
 					assert.NoError(t, err)
 				}
 			})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -22,7 +23,7 @@ var racing = map[string]part{
 		var mu sync.Mutex
 		leases := []durable.Lease{first}
 		atOnce(8, func(i int) {
-			l, err := s.Claim(t.Context(), "r", fmt.Sprint(i), hour, durable.TakeOver)
+			l, err := s.Claim(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeOver)
 			assert.NoError(t, err)
 			mu.Lock()
 			defer mu.Unlock()
@@ -45,7 +46,7 @@ var racing = map[string]part{
 	"runs do not disturb each other": func(t *testing.T, s durable.Store) {
 		const steps = 15
 		atOnce(8, func(i int) {
-			id := agent.RunID(fmt.Sprint(i))
+			id := agent.RunID(strconv.Itoa(i))
 			l, err := s.Create(t.Context(), durable.Run{ID: id}, "one", hour)
 			assert.NoError(t, err)
 			for n := range steps {
@@ -56,7 +57,7 @@ var racing = map[string]part{
 			assert.NoError(t, s.Append(t.Context(), l, ended()))
 		})
 		for i := range 8 {
-			sameEntries(t, entries(1, steps), journal(t, s, agent.RunID(fmt.Sprint(i))))
+			sameEntries(t, entries(1, steps), journal(t, s, agent.RunID(strconv.Itoa(i))))
 		}
 	},
 }
@@ -65,34 +66,34 @@ var racing = map[string]part{
 
 func oneCreates(t *testing.T, handles ...durable.Store) {
 	t.Helper()
-	won := race(t, 8, durable.ErrExists, func(i int) error {
-		return second(handles[i%len(handles)].Create(t.Context(), durable.Run{ID: "r", Agent: fmt.Sprint(i)}, fmt.Sprint(i), hour))
+	won := race(t, durable.ErrExists, func(i int) error {
+		return second(handles[i%len(handles)].Create(t.Context(), durable.Run{ID: "r", Agent: strconv.Itoa(i)}, strconv.Itoa(i), hour))
 	})
 	r := run(t, handles[0], "r")
-	assert.Equal(t, []string{fmt.Sprint(won), fmt.Sprint(won)}, []string{r.Agent, r.Owner})
+	assert.Equal(t, []string{strconv.Itoa(won), strconv.Itoa(won)}, []string{r.Agent, r.Owner})
 }
 
 func oneClaims(t *testing.T, handles ...durable.Store) {
 	t.Helper()
 	park(t, handles[0], "r", question("c"))
-	won := race(t, 8, new(durable.HeldError), func(i int) error {
-		return second(handles[i%len(handles)].Claim(t.Context(), "r", fmt.Sprint(i), hour, durable.TakeFree))
+	won := race(t, new(durable.HeldError), func(i int) error {
+		return second(handles[i%len(handles)].Claim(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeFree))
 	})
 	r := run(t, handles[0], "r")
-	assert.Equal(t, []any{fmt.Sprint(won), int64(2)}, []any{r.Owner, r.Epoch})
+	assert.Equal(t, []any{strconv.Itoa(won), int64(2)}, []any{r.Owner, r.Epoch})
 }
 
 func oneAppends(t *testing.T, handles ...durable.Store) {
 	t.Helper()
 	l := create(t, handles[0], "r")
 	for seq := int64(1); seq <= 5; seq++ {
-		won := race(t, 8, new(durable.SeqError), func(i int) error {
+		won := race(t, new(durable.SeqError), func(i int) error {
 			e := entry(seq)
 			e.Data = fmt.Append(nil, i)
 			return handles[i%len(handles)].Append(t.Context(), l, durable.Update{Status: agent.StatusRunning, Steps: i}, e)
 		})
 		assert.Equal(t, won, run(t, handles[0], "r").Steps)
-		assert.Equal(t, fmt.Sprint(won), string(journal(t, handles[0], "r")[seq-1].Data))
+		assert.Equal(t, strconv.Itoa(won), string(journal(t, handles[0], "r")[seq-1].Data))
 	}
 }
 
@@ -101,7 +102,7 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 	for round := range 5 {
 		id := agent.RunID(fmt.Sprint("r", round))
 		park(t, handles[0], id, question("c"), question("d"))
-		won := race(t, 8, durable.ErrAnswered, func(i int) error {
+		won := race(t, durable.ErrAnswered, func(i int) error {
 			c, d := answer("c"), answer("d")
 			c.Data, d.Data = fmt.Append(nil, i), fmt.Append(nil, i)
 			if i%2 == 0 { // the other order must not lock either of them out
@@ -111,7 +112,7 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 		})
 		for _, q := range questions(t, handles[0], id) {
 			require.NotNil(t, q.Answer)
-			assert.Equal(t, fmt.Sprint(won), string(q.Answer.Data), "both answers are the winner's")
+			assert.Equal(t, strconv.Itoa(won), string(q.Answer.Data), "both answers are the winner's")
 		}
 	}
 }
@@ -205,12 +206,12 @@ func atOnce(n int, do func(i int)) {
 	group.Wait()
 }
 
-// race does a thing n times at once, of which one succeeds: it says which. The
+// race does a thing eight times at once, of which one succeeds: it says which. The
 // others get an error that is, or is of the type of, the given one.
-func race(t *testing.T, n int, lost error, do func(i int) error) (won int) {
+func race(t *testing.T, lost error, do func(i int) error) (won int) {
 	t.Helper()
-	errs := make([]error, n)
-	atOnce(n, func(i int) { errs[i] = do(i) })
+	errs := make([]error, 8)
+	atOnce(len(errs), func(i int) { errs[i] = do(i) })
 	won = -1
 	for i, err := range errs {
 		if err == nil {
@@ -225,7 +226,7 @@ func race(t *testing.T, n int, lost error, do func(i int) error) (won int) {
 }
 
 func lostBy(err, lost error) bool {
-	switch lost.(type) {
+	switch lost.(type) { //nolint:errorlint // the tests say which type they mean
 	case *durable.HeldError:
 		return errors.As(err, new(*durable.HeldError))
 	case *durable.SeqError:

@@ -22,6 +22,7 @@ func (c *clock) Now() time.Time    { return *c.now.Load() }
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func atNoon(t *testing.T) (*sqlite.Store, *clock) {
+	t.Helper()
 	c := &clock{}
 	c.set(noon)
 	s := open(t, tempFile(t), sqlite.Options{Now: c.Now, Sync: sqlite.SyncNormal})

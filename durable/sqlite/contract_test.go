@@ -12,17 +12,27 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	durabletest.TestStore(t, func(t *testing.T) durable.Store { return open(t, tempFile(t), sqlite.Options{}) })
+	durabletest.TestStore(t, func(t *testing.T) durable.Store {
+		t.Helper()
+		return open(t, tempFile(t), sqlite.Options{})
+	})
 }
 
 func TestShared(t *testing.T) {
 	durabletest.TestShared(t, func(t *testing.T) func(*testing.T) durable.Store {
+		t.Helper()
 		path := tempFile(t)
-		return func(t *testing.T) durable.Store { return open(t, path, sqlite.Options{}) }
+		return func(t *testing.T) durable.Store {
+			t.Helper()
+			return open(t, path, sqlite.Options{})
+		}
 	})
 }
 
-func tempFile(t testing.TB) string { return filepath.Join(t.TempDir(), "runs.db") }
+func tempFile(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "runs.db")
+}
 
 func open(t testing.TB, path string, o sqlite.Options) *sqlite.Store {
 	t.Helper()

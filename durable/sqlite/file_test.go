@@ -117,7 +117,7 @@ func tmpfs(t *testing.T) (dir string, remount func(options string)) {
 	if err := mount("size=1m"); err != nil {
 		t.Skip("this user cannot mount a disk: run the tests as root")
 	}
-	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", dir).Run()) }) //nolint:noctx // the test's context is over by now
+	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", dir).Run()) }) //nolint:noctx // the test's context is over by then
 	return dir, func(options string) { require.NoError(t, mount("remount,"+options)) }
 }
 
@@ -256,8 +256,8 @@ func TestClose(t *testing.T) {
 	}
 	go func() { closed <- s.Close() }()
 	select {
-	case <-closed:
-		require.Fail(t, "closed while a write was running")
+	case err := <-closed:
+		require.Fail(t, "closed while a write was running", "%v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	unlock()

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/samber/lo"
@@ -28,16 +29,16 @@ const (
 	// limit.
 	selectDue = `SELECT ` + runColumns + ` FROM runs JOIN (
 		SELECT n AS due, min(since) AS since FROM (
-			SELECT * FROM (SELECT n, ready AS since FROM runs INDEXED BY runs_ready
+			SELECT n, since FROM (SELECT n, ready AS since FROM runs INDEXED BY runs_ready
 				WHERE ready IS NOT NULL AND ` + free + ` ORDER BY ready LIMIT ?3)
 			UNION ALL
-			SELECT * FROM (SELECT n, deadline FROM runs INDEXED BY runs_by_deadline
+			SELECT n, deadline FROM (SELECT n, deadline FROM runs INDEXED BY runs_by_deadline
 				WHERE status = 'parked' AND deadline <= ?1 AND ` + free + ` ORDER BY deadline LIMIT ?3)
 			UNION ALL
-			SELECT * FROM (SELECT n, expires FROM runs INDEXED BY runs_by_expiry
+			SELECT n, expires FROM (SELECT n, expires FROM runs INDEXED BY runs_by_expiry
 				WHERE status = 'running' AND owner <> '' AND expires <= ?1 ORDER BY expires LIMIT ?3)
 			UNION ALL
-			SELECT * FROM (SELECT n, leased FROM runs INDEXED BY runs_by_lease
+			SELECT n, leased FROM (SELECT n, leased FROM runs INDEXED BY runs_by_lease
 				WHERE status = 'running' AND owner <> '' AND leased > ?2 ORDER BY leased LIMIT ?3)
 		) GROUP BY n ORDER BY since LIMIT ?3
 	) ON n = due ORDER BY since`
@@ -102,14 +103,14 @@ func selectList(f durable.Filter, before int64) (query string, args []any) {
 	var parts []string
 	var all []any
 	for _, status := range lo.Uniq(f.Status) {
-		parts = append(parts, strings.Join(append(where[:len(where):len(where)], plus+"status = ?"), " AND "))
-		all = append(all, append(args[:len(args):len(args)], string(status), limit)...)
+		parts = append(parts, strings.Join(append(slices.Clip(where), plus+"status = ?"), " AND "))
+		all = append(all, append(slices.Clip(args), string(status), limit)...)
 	}
 	if len(parts) == 0 {
-		parts, all = []string{strings.Join(where, " AND ")}, append(args, limit)
+		parts, all = []string{strings.Join(where, " AND ")}, slices.Concat(args, []any{limit})
 	}
 	for i, part := range parts {
-		parts[i] = "SELECT * FROM (SELECT n, " + runColumns + " FROM runs WHERE " + part + " ORDER BY n DESC LIMIT ?)"
+		parts[i] = "SELECT n, " + runColumns + " FROM (SELECT n, " + runColumns + " FROM runs WHERE " + part + " ORDER BY n DESC LIMIT ?)"
 	}
 	return "SELECT " + runColumns + " FROM (" + strings.Join(parts, " UNION ALL ") + ") ORDER BY n DESC LIMIT ?", append(all, limit)
 }

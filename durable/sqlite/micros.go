@@ -7,7 +7,7 @@ import (
 )
 
 // micros is a time as it is kept: microseconds since 1970, NULL for the zero time.
-type micros struct{ time.Time }
+type micros struct{ time.Time } //nolint:recvcheck // a Valuer is a value, a Scanner is scanned into
 
 func at(us int64) time.Time { return time.UnixMicro(us).UTC() }
 

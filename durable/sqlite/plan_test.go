@@ -25,6 +25,7 @@ func TestPlans(t *testing.T) {
 	// short lists that a subquery made.
 	small := regexp.MustCompile(`^SCAN (deny_tools|\(subquery-\d+\)|CONSTANT ROW)$`)
 	check := func(t *testing.T, query string, sorts bool) {
+		t.Helper()
 		plan := explainPlan(t, s, query)
 		for _, line := range plan {
 			if strings.HasPrefix(line, "SCAN") && !small.MatchString(line) {

@@ -30,7 +30,7 @@ const (
 var roles = map[string]func(path string) int{
 	// Each waits for a line, tries and says how it went.
 	"open":   tries(func(context.Context, *sqlite.Store) error { return nil }),
-	"claim":  tries(func(ctx context.Context, s *sqlite.Store) error { return claims(ctx, s) }),
+	"claim":  tries(claims),
 	"answer": tries(func(ctx context.Context, s *sqlite.Store) error { return s.Answer(ctx, "r", answer("c"), answer("d")) }),
 	"append": tries(func(ctx context.Context, s *sqlite.Store) error {
 		r, err := s.Run(ctx, "r")
@@ -133,16 +133,19 @@ func TestProcesses(t *testing.T) {
 		check func(t *testing.T, s *sqlite.Store)
 	}{
 		"claim": {"is held by", func(t *testing.T, s *sqlite.Store) {
+			t.Helper()
 			r, err := s.Run(t.Context(), "r")
 			require.NoError(t, err)
 			assert.Equal(t, int64(2), r.Epoch)
 		}},
 		"answer": {durable.ErrAnswered.Error(), func(t *testing.T, s *sqlite.Store) {
+			t.Helper()
 			due, err := s.Due(t.Context(), 10)
 			require.NoError(t, err)
 			assert.Len(t, due, 1)
 		}},
 		"append": {"entry 1 was given where entry 2 comes next", func(t *testing.T, s *sqlite.Store) {
+			t.Helper()
 			entries, err := s.Entries(t.Context(), "r", 0)
 			require.NoError(t, err)
 			assert.Len(t, entries, 1)

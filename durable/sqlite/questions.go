@@ -28,7 +28,7 @@ const (
 func ask(ctx context.Context, t tx, n int64, questions []durable.Question) error {
 	type form struct{ call, hash string }
 	answers := map[form]durable.Answer{}
-	rows, err := t.StmtContext(ctx, t.store.statements[selectAnswered]).QueryContext(ctx, n)
+	rows, err := t.prepared(ctx, selectAnswered).QueryContext(ctx, n) //nolint:sqlclosecheck // closed with the transaction
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var a durable.Answer
 		var said micros

@@ -76,7 +76,7 @@ func (s *Store) connect(ctx context.Context, sync Sync) (err error) {
 
 func (s *Store) prepare(ctx context.Context, db *sql.DB, queries []string) error {
 	for _, query := range queries {
-		stmt, err := db.PrepareContext(ctx, query)
+		stmt, err := db.PrepareContext(ctx, query) //nolint:sqlclosecheck // disconnect closes it
 		if err != nil {
 			return fmt.Errorf("preparing %q: %w", query, err)
 		}
@@ -179,9 +179,14 @@ type tx struct {
 	store *Store
 }
 
+// prepared is one of the writes, inside the transaction, whose end closes it.
+func (t tx) prepared(ctx context.Context, query string) *sql.Stmt {
+	return t.StmtContext(ctx, t.store.statements[query])
+}
+
 // exec runs one of the writes and counts the rows that it changed.
 func (t tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	result, err := t.StmtContext(ctx, t.store.statements[query]).ExecContext(ctx, args...)
+	result, err := t.prepared(ctx, query).ExecContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
 	if err != nil {
 		return 0, err
 	}
@@ -190,7 +195,7 @@ func (t tx) exec(ctx context.Context, query string, args ...any) (int64, error) 
 
 // one runs one of the writes that gives a single row.
 func (t tx) one(ctx context.Context, query string, args ...any) *sql.Row {
-	return t.StmtContext(ctx, t.store.statements[query]).QueryRowContext(ctx, args...)
+	return t.prepared(ctx, query).QueryRowContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
 }
 
 // each reads all rows of a query.
