@@ -41,6 +41,7 @@ func TestNoErrorShowsThePassword(t *testing.T) {
 		"postgres://u@127.0.0.1:1/db?password=sesame&connect_timeout=soon",
 		"postgres://u@127.0.0.1:1/db?password=sesame&pool_max_conns=many",
 		"postgres://u:sesame@127.0.0.1:1/db?sslmode=verify-full&sslrootcert=/nowhere",
+		"postgres://u:x?sslmode=verify-full&sslrootcert=/sesame@127.0.0.1:1/db",
 		"host=127.0.0.1 port=1 user=u password=sesame",
 		"host=127.0.0.1 port=1 user=u password='sesame",
 		"host=127.0.0.1 port=1 user=u password = sesame sslmode=wrong",

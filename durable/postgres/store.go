@@ -73,10 +73,11 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 // make it a port, or the name of a database.
 func (o Options) parse(at string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(at)
-	if file, ok := errors.AsType[*fs.PathError](err); ok {
+	stray := strayAt.MatchString(at)
+	if file, ok := errors.AsType[*fs.PathError](err); ok && !stray {
 		return nil, fmt.Errorf("open the postgres store: %w", file)
 	}
-	if err != nil || strayAt.MatchString(at) {
+	if err != nil || stray {
 		return nil, errors.New("open the postgres store: the url, or one of the PG variables, cannot be read: give " +
 			"postgres://user@host:5432/database or host=... user=... dbname=..., with the password in PGPASSWORD or " +
 			"percent-encoded (%2F for /, %40 for @); no more is said of it here, since that may show the password")
@@ -87,6 +88,7 @@ func (o Options) parse(at string) (*pgxpool.Config, error) {
 	if o.Conns > 0 {
 		config.MaxConns = int32(min(o.Conns, 1<<16))
 	}
+	config.PingTimeout = lo.CoalesceOrEmpty(config.PingTimeout, 5*time.Second) // one that broke unseen makes way for another
 	config.ConnConfig.AfterConnect = o.session(o.timeout())
 	return config, nil
 }
