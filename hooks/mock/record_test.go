@@ -72,9 +72,9 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 	var file bytes.Buffer
 	recorder := mock.Record(&file)
-	real := session(recorder.Hook(), secrets.Results())
+	answered := session(recorder.Hook(), secrets.Results())
 	require.NoError(t, recorder.Err())
-	require.Len(t, real, 6)
+	require.Len(t, answered, 6)
 	assert.NotContains(t, strings.Split(file.String(), "\n")[3], "hunter22", "results are clean")
 
 	golden := filepath.Join("testdata", "files.jsonl")
@@ -89,10 +89,10 @@ func TestRecordAndReplay(t *testing.T) {
 
 	require.NoError(t, os.Remove(filepath.Join(dir, "a.txt")))
 	player := mock.Replay(read(t, file.String()), mock.Options{})
-	assert.Equal(t, real, session(player.Hook()))
+	assert.Equal(t, answered, session(player.Hook()))
 	assert.Empty(t, player.Unused())
 	assert.NoFileExists(t, filepath.Join(dir, "a.txt"), "nothing was written")
-	assert.Equal(t, real, session(player.Hook()), "each session begins anew")
+	assert.Equal(t, answered, session(player.Hook()), "each session begins anew")
 }
 
 func TestReplay(t *testing.T) {

@@ -26,7 +26,10 @@ func Kinds() []string {
 }
 
 // noDomains are ends of file names, which no mail goes to: logo@2x.png.
-var noDomains = []string{"png", "jpg", "jpeg", "gif", "webp", "svg", "ico", "avif", "bmp", "tiff", "css", "js", "mjs", "ts", "tsx", "jsx", "json", "html", "xml", "yaml", "yml", "txt"}
+var noDomains = []string{
+	"png", "jpg", "jpeg", "gif", "webp", "svg", "ico", "avif", "bmp", "tiff", "css", "js", "mjs", "ts", "tsx", "jsx", "json", "html", "xml", "yaml",
+	"yml", "txt",
+}
 
 var mailDomain = regexp.MustCompile(`^(?:[\p{L}\p{N}][\p{L}\p{N}-]*\.)+(?:xn--[A-Za-z0-9-]+|\p{L}{2,})`)
 
@@ -180,9 +183,7 @@ func mod97(number string) int {
 var version = regexp.MustCompile(`(?i)(?:version|release|\bver\.?|\bv)[\s:="']{0,3}$`)
 
 func ip4(text string, i int) (from, to int, ok bool) {
-	for to = i; to < len(text) && to-i < len("255.255.255.255") && (isDigit(rune(text[to])) || text[to] == '.'); to++ {
-	}
-	to = i + len(strings.TrimRight(text[i:to], "."))
+	to = i + len(strings.TrimRight(spanned(text[i:], anyDigit+"."), "."))
 	return i, to, strings.Count(text[i:to], ".") == 3 && alone(text, i, to) && public(text[i:to]) && !version.MatchString(text[max(0, i-20):i])
 }
 
@@ -190,13 +191,17 @@ func ip6(text string, i int) (from, to int, ok bool) {
 	if i > 0 && text[i-1] == ':' {
 		return 0, 0, false
 	}
-	for to = i; to < len(text) && to-i < window && strings.IndexByte("0123456789abcdefABCDEF:.", text[to]) >= 0; to++ {
-	}
-	to = i + len(strings.TrimRight(text[i:to], "."))
+	to = i + len(strings.TrimRight(spanned(text[i:], anyDigit+"abcdefABCDEF:."), "."))
 	if strings.HasSuffix(text[i:to], ":") && !strings.HasSuffix(text[i:to], "::") {
 		to--
 	}
 	return i, to, strings.IndexByte(text[i:to], ':') == 4 && alone(text, i, to) && public(text[i:to])
+}
+
+// spanned is what a text begins with that is made of some characters, as far as one looks.
+func spanned(text, of string) string {
+	text = text[:min(len(text), window)]
+	return text[:len(text)-len(strings.TrimLeft(text, of))]
 }
 
 // public reports whether an address is one that can be reached from everywhere. Others, such as that of the machine itself
