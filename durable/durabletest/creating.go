@@ -80,7 +80,8 @@ var creating = map[string]part{
 	},
 	"ids and texts are any text": func(t *testing.T, s durable.Store) {
 		odd := []string{
-			"it's", `"quoted"`, "a;DROP TABLE runs;--", "%", "_", "*", "a b\tc\n", "../../etc", "Ünïcödé", "日本語", "🦑", //nolint:gosmopolitan // as many languages as possible
+			"it's", `"quoted"`, "a;DROP TABLE runs;--", "%", "_", "*", "a b\tc\n", "../../etc", "Ünïcödé",
+			"日本語", "🦑", //nolint:gosmopolitan // as many languages as possible
 			"e\u0301", "\u00e9", "NULL", "0", "00", "1e3", "case", "CASE", " case", `back\slash`, "$1 ?1 :id @p",
 		}
 		for _, text := range odd {
