@@ -1,0 +1,80 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/postgres"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/internal/parts"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// BenchmarkStep is a step with one tool call in a run of 100, without a store and with
+// each, side by side: what it takes, and what the slowest of a hundred does.
+func BenchmarkStep(b *testing.B) {
+	stores := []struct {
+		name string
+		open func(b *testing.B) (durable.Store, error)
+	}{
+		{"off", func(*testing.B) (durable.Store, error) { return nil, nil }},
+		{"sqlite", func(b *testing.B) (durable.Store, error) {
+			return sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "runs.db"), sqlite.Options{})
+		}},
+		{"postgres", func(b *testing.B) (durable.Store, error) {
+			return postgres.Open(b.Context(), parts.NewPostgres(b).Database(b), postgres.Options{}) // with fsync
+		}},
+	}
+	for _, s := range stores {
+		b.Run("store="+s.name, func(b *testing.B) {
+			store, err := s.open(b)
+			require.NoError(b, err)
+			var kept []capability.Capability
+			if store != nil {
+				defer store.Close()
+				kept = []capability.Capability{capability.UseDurability{Keeper: durable.Keep(store, durable.Options{})}}
+			}
+			const steps = 100
+			took := make([]time.Duration, 0, b.N)
+			a := benched(b, steps, &took, kept)
+			b.ResetTimer()
+			for left := b.N; left > 0; left -= steps {
+				_, err := a.Run(b.Context(), agent.NewState(), agent.UserText("go")).Get()
+				require.NoError(b, err)
+			}
+			b.StopTimer()
+			slices.Sort(took)
+			b.ReportMetric(float64(len(took))/b.Elapsed().Seconds(), "steps/s")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs/step")
+		})
+	}
+}
+
+func benched(b *testing.B, steps int, took *[]time.Duration, more []capability.Capability) *agent.Agent {
+	add := toolexec.Func("add", "Adds.", func(_ context.Context, in struct{ N int }) (string, error) { return fmt.Sprint(in.N + 1), nil })
+	var last time.Time
+	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		now := time.Now()
+		if n := s.RunStepCount(); n > 0 {
+			*took = append(*took, now.Sub(last))
+			if n == steps {
+				return agent.Step{Message: agent.Assistant("Done.")}, nil
+			}
+		}
+		last = now
+		return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "1", Name: "add", Arguments: `{"N":41}`})}, nil
+	})
+	a, err := builder.New().WithDriver(driver).With(capability.UseTools(add)).With(more...).Build().Get()
+	require.NoError(b, err)
+	return a
+}
