@@ -247,11 +247,11 @@ func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	}
 	var before []*syntax.Stmt
 	p.text.Reset(text)
-	for s, err := range p.StmtsSeq(&p.text) {
-		if err != nil {
-			break
+	failed := false
+	for s, err := range p.StmtsSeq(&p.text) { // it may go on after a break, so there is none
+		if failed = failed || err != nil; !failed {
+			before = append(before, s)
 		}
-		before = append(before, s)
 	}
 	var e syntax.ParseError
 	if errors.As(err, &e) {

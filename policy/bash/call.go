@@ -150,7 +150,7 @@ func (w *walker) unknownName(c ctx, k call) {
 		return
 	}
 	// An empty expansion leaves the next word as the name.
-	if first.Many && first.Text == "" && first.Suffix == "" && len(k.words) > 1 && k.words[1].Kind == Literal {
+	if first.Many && first.Text == "" && first.Suffix == "" && len(k.words) > 1 && k.words[1].Kind == Literal && !strings.HasPrefix(k.words[1].Text, "-") {
 		w.run(c, call{words: k.words[1:], at: k.words[1].Pos.Offset})
 	}
 }

@@ -41,7 +41,7 @@ func plain(word *syntax.Word) (string, bool) {
 		return "", false
 	}
 	lit, ok := word.Parts[0].(*syntax.Lit)
-	if !ok || strings.ContainsAny(lit.Value, "\\*?[{") || lit.Value[0] == '~' {
+	if !ok || strings.ContainsAny(lit.Value, "\\*?[{") || lit.Value == "" || lit.Value[0] == '~' {
 		return "", false
 	}
 	return lit.Value, true
@@ -214,8 +214,11 @@ func number(x syntax.ArithmExpr) string {
 
 // lit adds literal text of the source, without its escapes.
 func (b *builder) lit(c ctx, s string, quoted, start, end bool) {
-	if start && !quoted && s[0] == '~' {
+	if start && !quoted && strings.HasPrefix(s, "~") {
 		s = b.tilde(c, s, end)
+	}
+	if start && !quoted && !b.whole {
+		s = b.assignTilde(c, s)
 	}
 	if b.whole && !quoted && strings.Contains(s, ":~") {
 		// The value of an assignment: ~ counts after each colon.
@@ -244,6 +247,25 @@ func (b *builder) lit(c ctx, s string, quoted, start, end bool) {
 		}
 		s = s[n:]
 	}
+}
+
+// assignTilde adds a=~ of a word that looks like an assignment, and is the rest.
+func (b *builder) assignTilde(c ctx, s string) string {
+	name, rest, found := strings.Cut(s, "=~")
+	if !found || !syntax.ValidName(name) {
+		return s
+	}
+	b.text(name + "=")
+	if rest != "" && rest[0] != '/' && rest[0] != ':' {
+		b.text(unknown)
+		return ""
+	}
+	b.text(c.st.lookup("HOME").text)
+	if strings.Contains(rest, ":~") {
+		b.text(unknown)
+		return ""
+	}
+	return rest
 }
 
 // tilde adds what ~ at the start of a word stands for, and is the rest.

@@ -21,6 +21,9 @@ func find(w *walker, c ctx, k call, _ given) {
 		if text != "" && (text[0] == '-' && len(text) > 1 || text[0] == '(' || text[0] == '!' || text == ",") && args[i].Kind != Partial {
 			break
 		}
+		if len(roots) > 0 && args[i].Many && args[i].Kind == Partial && text == "" {
+			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is not known")
+		}
 		roots = append(roots, args[i])
 	}
 	if len(roots) == 0 {

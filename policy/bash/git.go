@@ -51,6 +51,7 @@ func git(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	first, _, _ := strings.Cut(sub, " ")
 	switch {
 	case sub == "":
+	case aliases[strings.ToLower(sub)] != "":
 	case !gitKnows(first):
 		w.opaque(c, k.at, k.index, OpaqueName, "git "+first+" may be an alias or a program")
 	default:

@@ -326,6 +326,9 @@ func literalNumber(x syntax.ArithmExpr) (int, bool) {
 // ansiC is the text of $'…'.
 func ansiC(s string) string {
 	text, _ := escapes(s, false)
+	if i := strings.IndexByte(text, 0); i >= 0 && !strings.Contains(s, `\x{`) && !strings.Contains(s, `\u`) && !strings.Contains(s, `\U`) {
+		return text[:i] // where bash ends it, too
+	}
 	return text
 }
 
@@ -376,8 +379,10 @@ func escapes(s string, echo bool) (string, bool) {
 				out = append(out, '\\', e)
 			case e == 'x':
 				out = append(out, byte(n)) //nolint:gosec // two digits
+			case n < utf8.RuneSelf:
+				out = append(out, byte(n))
 			default:
-				out = utf8.AppendRune(out, rune(n)) //nolint:gosec // too large is U+FFFD
+				out = append(out, unknown...) // a matter of the locale
 			}
 			i += read
 		case '0', '1', '2', '3', '4', '5', '6', '7':
@@ -396,7 +401,6 @@ func escapes(s string, echo bool) (string, bool) {
 			out = append(out, '\\', e)
 		}
 	}
-	// A byte of value 0 ends a text of bash: what follows is lost, or not. Both are not known.
 	return string(out), false
 }
 

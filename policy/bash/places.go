@@ -102,11 +102,11 @@ func hostOf(text string, whole bool) (name, port string, ok bool) {
 		end = len(rest)
 	}
 	authority := rest[:end]
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		authority = authority[i+1:]
-	}
 	if strings.ContainsAny(authority, "\\{}$*? ") {
 		return "", "", true // it may be read in several ways
+	}
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		authority = authority[i+1:]
 	}
 	if inner, found := strings.CutPrefix(authority, "["); found {
 		name, rest, _ = strings.Cut(inner, "]")

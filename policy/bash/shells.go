@@ -6,7 +6,7 @@ import (
 
 func isShell(name string) bool {
 	switch name {
-	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "rksh", "pdksh", "lksh", "ksh93", "yash", "posh", "fish", "csh", "tcsh", "rc", "es", "xonsh", "nu", "elvish", "pwsh", "powershell", "cmd":
+	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "rksh", "pdksh", "lksh", "ksh93", "yash", "posh", "fish", "csh", "tcsh", "xonsh", "elvish", "pwsh", "powershell":
 		return true
 	}
 	return false
@@ -15,7 +15,7 @@ func isShell(name string) bool {
 // shell is sh, bash and others: -c, a file, or the standard input.
 func (w *walker) shell(c ctx, k call, name string) {
 	switch name {
-	case "rc", "es", "xonsh", "nu", "elvish", "pwsh", "powershell", "cmd":
+	case "xonsh", "elvish", "pwsh", "powershell":
 		w.foreignShell(c, k, name)
 		return
 	}
@@ -74,7 +74,7 @@ options:
 		}
 	}
 	rest := args[min(i, len(args)):]
-	if doubt {
+	if doubt && (code < 0 || len(rest) == 0 || rest[0].Kind == Literal) {
 		w.opaque(c, k.at, k.index, OpaqueText, name+" is given an option that is not known")
 	}
 	switch {

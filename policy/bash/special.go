@@ -120,6 +120,9 @@ func (w *walker) url(c ctx, k call, word Word) {
 // saved is the file that the last part of a URL names.
 func (w *walker) saved(c ctx, k call, word Word) {
 	name, _, _ := strings.Cut(word.Text, "?")
+	if _, rest, _ := strings.Cut(name, "://"); !strings.Contains(rest, "/") || strings.HasSuffix(rest, "/") {
+		name = "index.html"
+	}
 	if word.Kind != Literal || baseName(name) == "" {
 		w.file(c, makeWord(unknown, false, false, word.Source, word.Pos), Writes, k.index)
 		return

@@ -142,13 +142,21 @@ func docker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	case "build", "buildx build", "image build", "builder build":
 		g := getopt(args, "qf<t:c:m:", "file< tag: build-arg: no-cache pull target: platform: network: progress: iidfile> output> push load cache-from: cache-to: secret: ssh: label: quiet squash rm force-rm")
 		w.operands(w.options(c, k, g), k, tool{operands: "r"}, g)
+	case "compose":
+		// Options stand between the two levels.
+		m, _ := subcommandsOf("docker-compose")
+		g := getopt(args, m.short, m.long)
+		c = w.options(c, k, g)
+		if g.doubt {
+			w.opaque(c, k.at, k.index, OpaqueOption, "where the sub-command of compose stands is not sure")
+		}
+		if len(g.operands) > 0 && g.operands[0].Kind == Literal {
+			w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = "compose "+g.operands[0].Text, g.operands[1:]
+			compose(w, c, k, g.operands[0].Text, g.operands[1:], g)
+		}
 	default:
-		if rest, found := strings.CutPrefix(sub, "compose"); found {
-			words := args
-			if rest != "" {
-				words = append([]Word{literalWord(strings.TrimSpace(rest), w.place(k.at))}, args...)
-			}
-			compose(w, c, k, strings.TrimSpace(rest), args, getopt(words, "+", ""))
+		if rest, found := strings.CutPrefix(sub, "compose "); found {
+			compose(w, c, k, rest, args, given{})
 		}
 	}
 }
@@ -160,6 +168,9 @@ func (w *walker) contained(c ctx, k call, name string, words []Word, doubt bool)
 	}
 	e := c.by(Container, name, k.at)
 	e.st = elsewhere()
+	if words[0].Is("--") && len(words) > 1 {
+		words = words[1:]
+	}
 	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true})
 }
 
