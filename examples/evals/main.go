@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -94,5 +95,5 @@ var (
 	) (string, error) {
 		return "", errNotHere
 	})
-	errNotHere = fmt.Errorf("this program is no shop: its tools are mocked")
+	errNotHere = errors.New("this program is no shop: its tools are mocked")
 )

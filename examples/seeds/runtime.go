@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// runtimeHooks mocks the first search, as if the service had had enough, and looks at every call, step and the end.
+// runtimeHooks mocks the first search, as if the service was asked too often, and looks at every call, step and the end.
 // examples/evals scores a whole table of cases with the same hooks.
 func runtimeHooks(ctx context.Context, out io.Writer) error {
 	search := toolexec.Func("search", "Searches the web.", func(_ context.Context, in struct {
@@ -33,7 +33,8 @@ func runtimeHooks(ctx context.Context, out io.Writer) error {
 		}, hooks.ToolNamed("search")),
 		hooks.Observe(hooks.AtPostToolUse, "after-call", func(_ context.Context, c hooks.ToolResultContext) error {
 			r := c.Result()
-			_, err := fmt.Fprintf(out, "  call %s %s: %s, attempts %d, good %t: %s\n", c.Tool(), c.Call().Arguments, c.Status(), r.Attempts, !c.IsError(), c.Text())
+			_, err := fmt.Fprintf(out, "  call %s %s: %s, attempts %d, good %t: %s\n",
+				c.Tool(), c.Call().Arguments, c.Status(), r.Attempts, !c.IsError(), c.Text())
 			return err
 		}),
 		hooks.Observe(hooks.AtToolFailed, "call-error", func(_ context.Context, c hooks.ToolFailureContext) error {

@@ -11,7 +11,7 @@
 // Calls are the same if they name the same tool and their arguments are the same JSON value: white space, the order of
 // members and 1 or 1.0 make no difference. What counts is what the model asked for, before hooks rewrote it. They stand in
 // the order in which the run made them, those of one step in call order. A loop is an end of that list in which some calls,
-// up to Options.Cycle of them, come round: A A A, or A B A B A B. Another call between them ends it.
+// up to Options.Cycle of them, come round: one three times, or two in turn. Another call between them ends it.
 //
 // A call that was answered otherwise than the last time is progress and begins anew: a job that is asked for its state, a
 // test that fails in another place. Options.IgnoreResults leaves that out. Tools that are to be called in vain, such as

@@ -73,7 +73,7 @@ func (w *watch) deny(_ context.Context, c hooks.ToolContext) hooks.Result {
 	seen.lastCall = c.Index()
 	seen.pending.add(made{call: keyOf(c.Original().ToolCall), tool: c.Tool(), anyResult: true})
 	if times, length := seen.pending.find(w.Deny, 1); length > 0 {
-		return c.Deny(w.sentence(seen.pending, times, length) +
+		return c.Deny(w.sentence(&seen.pending, times, length) +
 			"; once more will not help: use what you have, try something else, or say what keeps you from going on")
 	}
 	return c.Pass()
@@ -85,13 +85,13 @@ func (w *watch) stop(_ context.Context, c hooks.StepEndContext) hooks.Result {
 	}
 	seen := w.caughtUp(c.State())
 	if times, length := seen.recorded.find(w.Stop, 0); length > 0 {
-		return c.Stop("the run goes round in circles: " + w.sentence(seen.recorded, times, length))
+		return c.Stop("the run goes round in circles: " + w.sentence(&seen.recorded, times, length))
 	}
 	return c.Pass()
 }
 
 // sentence says what came round how often.
-func (w *watch) sentence(r rounds, times, length int) string {
+func (w *watch) sentence(r *rounds, times, length int) string {
 	what := "same call of "
 	made := "was"
 	if length > 1 {

@@ -46,7 +46,7 @@ func agentOf(t testing.TB, script string, list ...hooks.Hook) *agent.Agent {
 	t.Helper()
 	turns := lo.Map(strings.Split(script, ","), func(step string, _ int) agenttest.Turn {
 		turn := agenttest.Say("")
-		for _, word := range strings.Fields(step) {
+		for word := range strings.FieldsSeq(step) {
 			tool, arguments, _ := strings.Cut(word, ":")
 			turn = turn.Call(tool, strings.ReplaceAll(lo.CoalesceOrEmpty(arguments, "{}"), ";", ","))
 		}

@@ -35,10 +35,10 @@ type agreement struct {
 
 func newRounds(longest int) rounds { return rounds{of: make([]agreement, longest)} }
 
-func (r rounds) clone() rounds { return rounds{slices.Clone(r.of), r.n} }
+func (r *rounds) clone() rounds { return rounds{slices.Clone(r.of), r.n} }
 
 // back is the call that was made so many calls ago; the last one is 1.
-func (r rounds) back(calls int) made { return r.of[(r.n-calls)%len(r.of)].last }
+func (r *rounds) back(calls int) made { return r.of[(r.n-calls)%len(r.of)].last }
 
 func (r *rounds) add(m made) {
 	for i := range r.of {
@@ -54,7 +54,7 @@ func (r *rounds) add(m made) {
 
 // find looks for the shortest round that was made so often, not counting some of the last calls, and says how often that is
 // and how many calls it has; zero if there is none.
-func (r rounds) find(times, without int) (made, length int) {
+func (r *rounds) find(times, without int) (made, length int) {
 	for i, a := range r.of {
 		length := i + 1
 		if made := (a.streak - without + length) / length; a.streak > 0 && made >= times {
@@ -65,7 +65,7 @@ func (r rounds) find(times, without int) (made, length int) {
 }
 
 // tools is the tools of the last calls, oldest first.
-func (r rounds) tools(calls int) []string {
+func (r *rounds) tools(calls int) []string {
 	var names []string
 	for i := calls; i > 0; i-- {
 		names = append(names, r.back(i).tool)

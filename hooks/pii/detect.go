@@ -174,7 +174,7 @@ func (d *detector) normal(value string) string {
 	return bare(value)
 }
 
-func (d detector) withSame(same func(string) string) detector {
+func withSame(d detector, same func(string) string) detector {
 	d.same = same
 	return d
 }

@@ -11,13 +11,14 @@ import (
 var phones = []detector{
 	worldwide("+", `\+[1-9](?:[ .()/-]{0,2}[0-9]){7,17}`),
 	worldwide("0", `00[1-9][0-9]{0,2}[ ./-](?:[ .()/-]{0,2}[0-9]){6,14}`),
-	shaped("phone", "(123456789", `(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[.-])[2-9][0-9]{2}[.-][0-9]{4}`, anything).withSame(samePhone),
-	near("phone", []string{
-		"phone", "telefon", "telefono", "telefone", "telefoon", "teléfono", "téléphone", "telefax", "mobile", " tel", " fax", " cell", " mobil", " handy", " tél",
+	withSame(shaped("phone", "(123456789", `(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[.-])[2-9][0-9]{2}[.-][0-9]{4}`, anything), samePhone),
+	withSame(near("phone", []string{
+		"phone", "telefon", "telefono", "telefone", "telefoon", "teléfono", "téléphone", "telefax",
+		"mobile", " tel", " fax", " cell", " mobil", " handy", " tél",
 	}, `\+?\(?[0-9](?:[ .()/-]{0,2}[0-9]){5,14}`, func(value string) bool {
 		number := digits(value)
 		return len(number) >= 6 && len(number) <= 15 && !date.MatchString(number)
-	}).withSame(samePhone),
+	}), samePhone),
 }
 
 // date is eight digits that are one: 20240131.

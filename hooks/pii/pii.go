@@ -72,7 +72,8 @@ type Filter struct {
 // New returns a filter, or an error that joins everything that is wrong with the options.
 func New(o Options) (*Filter, error) {
 	f := &Filter{
-		strategy: lo.CoalesceOrEmpty(o.Strategy, Redact), strategies: maps.Clone(o.Strategies), key: slices.Clone(o.Key), told: o.Told, except: map[string]bool{},
+		strategy: lo.CoalesceOrEmpty(o.Strategy, Redact), strategies: maps.Clone(o.Strategies), key: slices.Clone(o.Key),
+		told: o.Told, except: map[string]bool{},
 	}
 	var (
 		detectors []detector
