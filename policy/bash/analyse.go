@@ -23,7 +23,7 @@ const (
 // Analyse says what running the line may do. It starts nothing and reads nothing,
 // and is safe to call at once from many goroutines.
 func Analyse(line string, o Options) Analysis {
-	w := &walker{line: line, opts: &o, fuel: maxFuel}
+	w := &walker{line: line, fuel: maxFuel}
 	text, blocked := line, blockedAt(line)
 	if blocked != nil {
 		w.out.Unparseable = &SyntaxError{Pos: w.place(blocked.offset), Text: blocked.text}
@@ -57,7 +57,6 @@ func Analyse(line string, o Options) Analysis {
 // walker goes through the line.
 type walker struct {
 	out     Analysis
-	opts    *Options
 	line    string
 	newline []int
 	fuel    int

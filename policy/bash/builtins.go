@@ -178,6 +178,14 @@ func trap(w *walker, c ctx, k call) {
 		w.opaque(c, k.at, k.index, OpaqueText, "trap runs text that is not known")
 	}
 	w.text(e, text, args[0].Pos.Offset)
+	for _, signal := range args[1:] {
+		switch name := strings.TrimPrefix(strings.ToUpper(signal.Text), "SIG"); {
+		case name == "EXIT" || name == "0" || name == "INT" || name == "TERM" || name == "HUP" || name == "QUIT":
+		case name == "DEBUG", strings.ContainsAny(text, "=()"), strings.Contains(text, "read"), strings.Contains(text, "cd"),
+			strings.Contains(text, "set"), strings.Contains(text, "printf"), strings.Contains(text, "eval"), strings.Contains(text, "alias"):
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes things between commands")
+		}
+	}
 }
 
 func aliasBuiltin(w *walker, c ctx, k call) {
@@ -442,7 +450,7 @@ func declared(args []Word, name string) (odd, exported bool) {
 			odd = odd || a.Many
 			continue
 		}
-		odd = odd || a.Kind != Literal || strings.ContainsAny(a.Text[1:], "niluctraA")
+		odd = odd || a.Kind != Literal || strings.ContainsAny(a.Text[1:], "niluctraAg")
 		exported = exported || strings.Contains(a.Text, "x")
 	}
 	return odd, exported
@@ -460,6 +468,12 @@ func (w *walker) localName(c ctx, builtin, name string) {
 // declare is the same for words: command export a=b, declare "$x".
 func declare(w *walker, c ctx, k call) {
 	odd, exported := declared(k.args(), k.name)
+	if k.name != "export" && k.name != "readonly" && hasFunc(k.args(), func(w Word) bool {
+		return strings.HasPrefix(w.Text, "-") && strings.ContainsRune(w.Text, 'n')
+	}) {
+		w.opaque(c, k.at, k.index, OpaqueEnvironment, "a variable that stands for another")
+		c.st.forget()
+	}
 	functions := false
 	for _, a := range k.args() {
 		if a.Kind == Literal && len(a.Text) > 1 && (a.Text[0] == '-' || a.Text[0] == '+') {

@@ -122,6 +122,9 @@ func (w *walker) run(c ctx, k call) {
 			cmd.Kind = Builtin
 		}
 	}
+	if w.out.Commands == nil {
+		w.out.Commands = make([]Command, 0, 4)
+	}
 	w.out.Commands = append(w.out.Commands, cmd)
 	if cmd.Kind == Unknown {
 		w.unknownName(c, k)

@@ -1,2 +1,79 @@
-// Package bash says what running a line of bash may do.
+// Package bash says what running a line of bash may do, before anybody runs it: which
+// commands with which words, which files, which hosts, and where that cannot be known.
+// Hooks and policies judge; this package only looks.
+//
+//	noWipe := hooks.On(hooks.AtPreToolUse, "no-wipe",
+//		func(_ context.Context, c hooks.ToolContext) hooks.Result {
+//			var in struct{ Command string }
+//			if err := c.Call().Decode(&in); err != nil {
+//				return c.Fail(err)
+//			}
+//			a := bash.Analyse(in.Command, bash.Options{Dir: "/srv/app"})
+//			if !a.Clear() {
+//				return c.Deny("nobody can tell what this line runs")
+//			}
+//			for rm := range a.Named("rm") {
+//				if rm.Flag("r", "recursive") {
+//					return c.Deny("no rm -r: " + rm.Words[0].Source)
+//				}
+//			}
+//			return c.Allow()
+//		}, hooks.ToolNamed("bash"))
+//
+// # What is listed
+//
+// [Analysis.Commands] has every simple command that may run. Branches that may not be
+// taken count, and so does what comes after exit. A wrapper is listed, and what it
+// starts as well: sudo env rm x is three commands. [Command.Via] says how each is
+// reached, [Command.Words] what it is given, [Command.Dirs] where it runs.
+//
+// The text is parsed by mvdan.cc/sh and walked as bash would run it: lists and pipes,
+// subshells and groups, conditions, loops and functions, substitutions wherever they
+// may stand, here-documents, quotes of every kind, braces, aliases. What variables and
+// positional parameters hold is followed along the line; echo, printf and here-documents
+// that feed a shell are read. Programs that start others are known by the grammar of
+// their options: sudo, env, timeout, xargs, find, parallel, ssh, docker, git and some
+// two hundred more. Those that read, write or reach something give files and hosts.
+//
+// A [Word] is literal, a pattern, or known in part; a rule that compares texts asks
+// [Word.Is], which only says yes when the word is certain. ~ and $HOME stay "~" unless
+// [Options] says more, so that "~/.ssh" can be compared.
+//
+// # What is opaque
+//
+// [Analysis.Opaque] names each place where something runs that the text does not show,
+// with a reason to decide by: the name of a command that is not known, shell text that
+// is not known (eval, sh -c), commands out of a pipe (curl … | sh), a file that is run
+// as commands, code in another language (python -c), a variable that changes what
+// programs do (PATH, LD_PRELOAD), a wrapper with an option that is not known, text that
+// shells read in different ways, and more than is looked at. When in doubt, a place is
+// opaque. With none, and no syntax error, the list is whole: [Analysis.Clear].
+//
+// What is listed at or behind an opaque place is a good guess, for rules that deny.
+//
+// # What cannot be seen
+//
+//   - What programs do inside: ./build.sh, make, npm install and python x.py run code
+//     that lies elsewhere. Only shells and source make such a file opaque; for others
+//     there is a [File] with access [Runs], where the file is named.
+//   - What the shell was told before: functions, aliases and variables of an earlier
+//     line in the same session, of .bashrc or of exported functions. Variables count as
+//     not known; a function that shadows ls does not show.
+//   - What is on the disk: links, what a pattern matches, whether cd succeeds (both
+//     directories are named), what a program of a known name really is.
+//   - Arithmetic on values from outside: bash runs a[$(x)] inside the value of a
+//     variable that it computes with. Values on the line are looked through, values
+//     that read or a substitution brings are not.
+//   - Other shells. zsh, fish and csh are read as bash, and are opaque unless their text
+//     is plain words. The locale may change what $"…" says.
+//   - What containers and other machines make of a command: it is listed with a step
+//     [Remote] or [Container], and its paths are those of over there.
+//
+// # Rules
+//
+// [Analyse] is a pure function: it starts nothing, reads nothing, keeps nothing, and
+// may be called at once from many goroutines. The same line gives the same answer.
+// A line of more than 64 KiB is unparseable; work, depth, commands and the length of
+// words are bounded, and a bound that is reached is told as opaque. An ordinary line
+// takes less than 10 µs.
 package bash

@@ -41,7 +41,7 @@ func plain(word *syntax.Word) (string, bool) {
 		return "", false
 	}
 	lit, ok := word.Parts[0].(*syntax.Lit)
-	if !ok || strings.ContainsAny(lit.Value, "\\*?[{") || lit.Value == "" || lit.Value[0] == '~' {
+	if !ok || strings.ContainsAny(lit.Value, "\\*?[{") || lit.Value == "" || lit.Value[0] == '~' || strings.Contains(lit.Value, "=~") {
 		return "", false
 	}
 	return lit.Value, true

@@ -181,7 +181,7 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string) string {
 	if x.Exp.Word != nil {
 		operand = w.value(c, x.Exp.Word, false)
 		if quotedSpaces(x.Exp.Word, operand) {
-			operand += unknown // it is split in part
+			operand = unknown // it is split in part
 		}
 	}
 	empty, sure := v == "", known(v) || strings.Trim(v, unknown) != ""

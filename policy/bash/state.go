@@ -80,6 +80,8 @@ func (s *state) set(name string, v value) {
 		s.noFields = v.text != " \t\n"
 	case "CDPATH":
 		s.dirs = nil
+	case "POSIXLY_CORRECT":
+		s.posix = true
 	}
 	s.vars[name] = v
 }

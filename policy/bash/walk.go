@@ -333,6 +333,11 @@ func common(items []Word) string {
 }
 
 func (w *walker) coproc(c ctx, x *syntax.CoprocClause) {
+	name := "COPROC"
+	if x.Name != nil {
+		name = x.Name.Lit()
+	}
+	c.st.set(name, value{text: unknown})
 	c = c.by(Coproc, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
 	c.in = input{kind: piped, text: unknown}
