@@ -76,7 +76,7 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
 		h.failed(w, r, "recording a decision", err)
 		return
 	}
-	answer := q.reply(http.StatusOK, "Decided.")
+	answer := q.reply(http.StatusOK, "Decided. You can close this page.")
 	answer.Question.Decided, answer.Question.State = decidedAt(approval, time.Now()), stateDecided
 	h.reply(w, r, answer)
 }

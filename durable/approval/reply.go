@@ -100,7 +100,7 @@ func (r reply) Title() string {
 	case r.Question.State == stateExpired:
 		return "Too late"
 	}
-	return "May " + visible(r.Question.Tool) + " run?"
+	return "May “" + visible(r.Question.Tool) + "” run?"
 }
 
 // By, Reason and Arguments are what the form begins with.

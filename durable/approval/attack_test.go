@@ -1,0 +1,175 @@
+package approval_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+)
+
+// A page of another site decides nothing, though it knew the link.
+func TestOtherSites(t *testing.T) {
+	d := park(t, asking{question: soon, options: approval.Options{Origins: []string{"https://desk.example.com"}}})
+	for name, header := range map[string][]string{
+		"another site":            {"Sec-Fetch-Site", "cross-site"},
+		"a sister":                {"Sec-Fetch-Site", "same-site"},
+		"an unknown word":         {"Sec-Fetch-Site", "friendly"},
+		"another origin":          {"Origin", "https://evil.example.com"},
+		"another port":            {"Origin", "http://127.0.0.1:1"},
+		"no origin to speak of":   {"Origin", "null"},
+		"another, and the origin": {"Sec-Fetch-Site", "cross-site", "Origin", d.url},
+	} {
+		for _, body := range []string{d.form(0, "approve").Encode(), ""} {
+			got := do(t, http.MethodPost, d.link(0), body, append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
+			assert.Equal(t, http.StatusForbidden, got.StatusCode, name)
+			assert.NotContains(t, got.body, "Carol", name)
+		}
+	}
+	assert.Equal(t, http.StatusOK, do(t, http.MethodGet, d.link(0), "", "Sec-Fetch-Site", "cross-site").StatusCode, "a link in a chat may be opened")
+	d.undecided(t, 0)
+	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "approve"), "Origin", "https://desk.example.com", "Sec-Fetch-Site", "cross-site").StatusCode)
+
+	for _, header := range [][]string{{"Sec-Fetch-Site", "same-origin", "Origin", "null"}, {"Sec-Fetch-Site", "none"}, {}} {
+		d := park(t, asking{question: soon})
+		assert.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "approve"), header...).StatusCode, header)
+	}
+	assert.PanicsWithValue(t, `approval: Options.Origins: invalid origin "desk": scheme is required`, func() {
+		approval.Handler(d.store, approval.Options{Origins: []string{"desk"}})
+	})
+}
+
+// A body has an end: that of a decision, which may bring the arguments back.
+func TestHugeBodies(t *testing.T) {
+	d := park(t, asking{question: soon})
+	huge := strings.Repeat("x", 300<<10) // not so much that the server hangs up while it is sent
+	for name, got := range map[string]answer{
+		"form":    post(t, d.link(0), d.form(0, "approve", "reason", huge)),
+		"JSON":    postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"reason":%q}`, d.hash(0), huge),
+		"unknown": post(t, d.url+"/approvals/x", d.form(0, "approve", "reason", huge[:200<<10])),
+	} {
+		want := http.StatusRequestEntityTooLarge
+		if name == "unknown" {
+			want = http.StatusNotFound // and nobody read it
+		}
+		assert.Equal(t, want, got.StatusCode, name)
+	}
+	got := postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"arguments":{"a":%s}}`, d.hash(0), strings.Repeat("[", 5000)+strings.Repeat("]", 5000))
+	assert.Equal(t, http.StatusBadRequest, got.StatusCode, "nested too deep")
+	d.undecided(t, 0)
+}
+
+// What is logged says who decided what, and has no token in it, whatever happens.
+func TestTokensAreNeverLogged(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	broken := true
+	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", "{}")}, options: approval.Options{
+		Log: log, Decided: func(context.Context, agent.RunID) {
+			if broken {
+				panic("out of paper")
+			}
+		},
+	}})
+	see(t, d.link(0))
+	post(t, d.link(0), d.form(0, "approve", "hash", "x"))
+	post(t, d.link(0), nil, "Origin", "null")
+	assert.Empty(t, out.String())
+	assert.Equal(t, http.StatusUnprocessableEntity, post(t, d.link(0), d.form(0, "approve", "by", "ann\tx")).StatusCode)
+	assert.Equal(t, http.StatusInternalServerError, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	assert.Contains(t, out.String(), `"msg":"approval: decided","run":"`+string(d.notice.Run.ID)+`","call":"c1","tool":"pay","verdict":"approve","edited":false,"by":"ann"`)
+	assert.Contains(t, out.String(), "out of paper")
+	broken = false
+	assert.Equal(t, http.StatusConflict, post(t, d.link(0), d.form(0, "approve")).StatusCode, "it was recorded before")
+
+	server := httptest.NewServer(approval.Handler(gone{d.store}, approval.Options{Log: log}))
+	defer server.Close()
+	token := d.notice.Calls[1].Token
+	for _, got := range []answer{see(t, approval.Links(server.URL).To(token)), post(t, approval.Links(server.URL).To(token), d.form(1, "approve"))} {
+		assert.Equal(t, http.StatusServiceUnavailable, got.StatusCode)
+		assert.NotContains(t, got.body, "connection refused", "that is nobody's business")
+	}
+	assert.Contains(t, out.String(), "connection refused")
+	for _, c := range d.notice.Calls {
+		assert.NotContains(t, out.String(), c.Token)
+	}
+	d.undecided(t, 1)
+}
+
+// gone is a store that is away.
+type gone struct{ durable.Store }
+
+func (gone) QuestionByToken(context.Context, [32]byte) (durable.Question, error) {
+	return durable.Question{}, errors.New("connection refused")
+}
+
+// A store that finds the wrong question, or finds one for a token that is no token, is
+// not believed.
+func TestTheTokenIsCompared(t *testing.T) {
+	d := park(t, asking{question: soon})
+	server := httptest.NewServer(approval.Handler(lax{d.store, durable.TokenHash(d.notice.Calls[0].Token)}, approval.Options{}))
+	defer server.Close()
+	links := approval.Links(server.URL)
+	assert.Equal(t, http.StatusOK, see(t, links.To(d.notice.Calls[0].Token)).StatusCode)
+	for _, token := range []string{"", "x", strings.ToLower(d.notice.Calls[0].Token), strings.ToUpper(d.notice.Calls[0].Token)} {
+		assert.Equal(t, http.StatusNotFound, see(t, links.To(token)).StatusCode)
+		assert.Equal(t, http.StatusNotFound, post(t, links.To(token), d.form(0, "approve")).StatusCode)
+	}
+	d.undecided(t, 0)
+}
+
+// lax is a store that finds one question whatever is looked for.
+type lax struct {
+	durable.Store
+
+	only [32]byte
+}
+
+func (s lax) QuestionByToken(ctx context.Context, _ [32]byte) (durable.Question, error) {
+	return s.Store.QuestionByToken(ctx, s.only)
+}
+
+// Of the calls of a run that somebody ended, none can be decided any more once it goes on.
+func TestARunThatIsRunning(t *testing.T) {
+	d := park(t, asking{question: soon})
+	lease, err := d.store.Claim(t.Context(), d.notice.Run.ID, "other", 1<<40, durable.TakeFree)
+	require.NoError(t, err)
+	require.NoError(t, d.store.Append(t.Context(), lease, durable.Update{Status: agent.StatusRunning}))
+	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
+	assert.Equal(t, http.StatusNotFound, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	require.NoError(t, d.store.Release(t.Context(), lease))
+	require.NoError(t, d.store.Delete(t.Context(), d.notice.Run.ID))
+	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
+}
+
+// gap is a store whose question is gone, or answered, between looking and answering.
+type gap struct {
+	durable.Store
+
+	err error
+}
+
+func (s gap) Answer(context.Context, agent.RunID, ...durable.Answer) error { return s.err }
+
+func TestBetweenLookingAndAnswering(t *testing.T) {
+	d := park(t, asking{question: soon})
+	for want, err := range map[int]error{
+		http.StatusNotFound: durable.ErrNotFound, http.StatusConflict: durable.ErrAnswered, http.StatusServiceUnavailable: errors.New("disk full"),
+	} {
+		server := httptest.NewServer(approval.Handler(gap{d.store, err}, approval.Options{}))
+		got := post(t, approval.Links(server.URL).To(d.notice.Calls[0].Token), d.form(0, "approve"))
+		server.Close()
+		assert.Equal(t, want, got.StatusCode)
+	}
+	d.undecided(t, 0)
+}
