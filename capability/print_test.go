@@ -48,6 +48,12 @@ func TestPrintedPlans(t *testing.T) {
   PreInference   tells all; starts all
   PostInference  tells all; starts all
   PreToolUse     tells all; starts all
+  PreCompact     tells all; starts all
+  PostCompact    tells all; starts all
+  CompactFailed  tells all; starts all
+  PreSubagent    tells all; starts all
+  PostSubagent   tells all; starts all
+  SubagentFailed tells all; starts all
   InterventionRequested tells all; starts all
   InterventionResolved tells all; starts all
   ToolFailed     tells all; starts all

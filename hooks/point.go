@@ -20,6 +20,12 @@ const (
 	PreToolUse            PointName = "PreToolUse"
 	PostToolUse           PointName = "PostToolUse"
 	ToolFailed            PointName = "ToolFailed"
+	PreCompact            PointName = "PreCompact"
+	PostCompact           PointName = "PostCompact"
+	CompactFailed         PointName = "CompactFailed"
+	PreSubagent           PointName = "PreSubagent"
+	PostSubagent          PointName = "PostSubagent"
+	SubagentFailed        PointName = "SubagentFailed"
 	InterventionRequested PointName = "InterventionRequested"
 	InterventionResolved  PointName = "InterventionResolved"
 	InterventionStopped   PointName = "InterventionStopped"
@@ -59,6 +65,20 @@ var (
 	// tool of the step runs. May deny, stop, rewrite the arguments, answer in the
 	// tool's place, ask a person, add.
 	AtPreToolUse = Point[ToolContext]{PreToolUse}
+	// AtPreCompact fires before what the model is shown of the transcript is put in fewer
+	// words. May deny.
+	AtPreCompact = Point[PreCompactContext]{PreCompact}
+	// AtPostCompact fires when that was done, AtCompactFailed when it failed and everything
+	// is as it was. Only to be observed.
+	AtPostCompact   = Point[PostCompactContext]{PostCompact}
+	AtCompactFailed = Point[CompactFailedContext]{CompactFailed}
+	// AtPreSubagent fires, on the run that starts it, before a sub-agent runs. May deny,
+	// rewrite the instruction.
+	AtPreSubagent = Point[PreSubagentContext]{PreSubagent}
+	// AtPostSubagent fires when a sub-agent has answered. May replace what it said.
+	AtPostSubagent = Point[PostSubagentContext]{PostSubagent}
+	// AtSubagentFailed fires when a sub-agent gave no answer. Only to be observed.
+	AtSubagentFailed = Point[SubagentFailedContext]{SubagentFailed}
 	// AtInterventionRequested fires for each call of a step that a person is to be asked
 	// about, before anybody is asked; when a run that was parked goes on, only for a call
 	// that has changed. May deny, rewrite the arguments, answer in the person's place.
@@ -112,6 +132,12 @@ var pointInfos = []*pointInfo{
 	{name: PreInference, decides: true, closed: StopRun},
 	{name: PostInference, after: true, decides: true, closed: Withhold},
 	{name: PreToolUse, also: []string{"beforeToolCall", "on_tool_call"}, tool: true, decides: true, closed: Deny},
+	{name: PreCompact, also: []string{"beforeCompact"}, decides: true, closed: Deny},
+	{name: PostCompact, also: []string{"afterCompact"}, after: true},
+	{name: CompactFailed, also: []string{"onCompactError"}, after: true},
+	{name: PreSubagent, also: []string{"beforeCallAgent", "SubagentStart"}, decides: true, closed: Deny},
+	{name: PostSubagent, also: []string{"afterCallAgent", "SubagentStop"}, after: true, decides: true, closed: Withhold},
+	{name: SubagentFailed, also: []string{"onCallAgentError"}, after: true},
 	{name: InterventionRequested, also: []string{"beforeHumanIntervention", "PermissionRequest"}, tool: true, decides: true, closed: Deny},
 	{name: InterventionResolved, also: []string{"afterHumanIntervention"}, after: true},
 	{name: ToolFailed, also: []string{"onToolCallError", "PostToolUseFailure"}, tool: true, after: true, decides: true, closed: Withhold},

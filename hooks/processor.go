@@ -41,6 +41,7 @@ func (p HookProcessor) Process(ctx context.Context, s agent.State, next agent.Ne
 
 // aroundRun: input, start, the run, failure, end.
 func (c *Compiled) aroundRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	current.Of(s).hooks = c
 	var err error
 	if !s.Resumed() { // else it was let in before
 		s, err = c.admit(ctx, s)

@@ -87,6 +87,13 @@ type Compiled struct {
 	resolved  moment[InterventionResolvedContext]
 	stopped   moment[InterventionStoppedContext]
 
+	preCompact     moment[PreCompactContext]
+	postCompact    moment[PostCompactContext]
+	compactFailed  moment[CompactFailedContext]
+	preSubagent    moment[PreSubagentContext]
+	postSubagent   moment[PostSubagentContext]
+	subagentFailed moment[SubagentFailedContext]
+
 	preTool    moment[ToolContext]
 	toolFailed moment[ToolFailureContext]
 	postTool   moment[ToolResultContext]
@@ -109,6 +116,8 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 		pre: momentOf(s, AtPreInference), post: momentOf(s, AtPostInference),
 		stop: momentOf(s, AtStop), end: momentOf(s, AtExecutionEnd), failed: momentOf(s, AtAgentFailed),
 		requested: momentOf(s, AtInterventionRequested), resolved: momentOf(s, AtInterventionResolved), stopped: momentOf(s, AtInterventionStopped),
+		preCompact: momentOf(s, AtPreCompact), postCompact: momentOf(s, AtPostCompact), compactFailed: momentOf(s, AtCompactFailed),
+		preSubagent: momentOf(s, AtPreSubagent), postSubagent: momentOf(s, AtPostSubagent), subagentFailed: momentOf(s, AtSubagentFailed),
 		preTool: momentOf(s, AtPreToolUse), toolFailed: momentOf(s, AtToolFailed), postTool: momentOf(s, AtPostToolUse),
 		pool: &pool{},
 	}

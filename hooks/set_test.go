@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -170,6 +171,8 @@ func TestHooksAreCalledWhereTheyBelong(t *testing.T) {
 				workWith(t, []hooks.Hook{hooks.ObserveAll("only", see, at)}, wants("broken", `{}`))
 			case hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped:
 				play(t, script, append(refused(), hooks.ObserveAll("only", see, at)), personSays(agent.Reject))
+			case hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed, hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed:
+				play(t, script, []hooks.Hook{hooks.ObserveAll("only", see, at)}, firing())
 			case hooks.AgentFailed:
 				play(t, agenttest.Script(agenttest.Fail(errPaper)), []hooks.Hook{hooks.ObserveAll("only", see, at)})
 			default:
@@ -214,6 +217,8 @@ func TestFailingObserversHoldUpNobody(t *testing.T) {
 				with := []capability.Capability{shop.capability()}
 				if strings.HasPrefix(string(at), "Intervention") {
 					list, with = append(list, refused()...), append(with, personSays(agent.Reject))
+				} else {
+					with = append(with, firing())
 				}
 				end := play(t, script, list, with...)
 				assert.Equal(t, at == hooks.AgentFailed, end.err != nil)
@@ -387,4 +392,18 @@ func TestSeveralUseHooks(t *testing.T) {
 	var n names
 	workWith(t, []hooks.Hook{n.before("a"), n.after("d")}, wants("bash", ls), capability.UseHooks(n.before("b"), n.after("c")))
 	assert.Equal(t, []string{"a", "b", "c", "d"}, n.called)
+}
+
+// firing fires the points of middleware that tests of this package do without.
+func firing() capability.Capability {
+	return capability.UseStepProcessor("firing", agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		c := hooks.Of(s)
+		_, _ = c.PreCompact(ctx, s, hooks.Compaction{})
+		c.PostCompact(ctx, s, hooks.Compaction{})
+		c.CompactFailed(ctx, s, hooks.Compaction{Err: errPaper})
+		_, _, _ = c.PreSubagent(ctx, s, hooks.Subagent{})
+		_, _, _ = c.PostSubagent(ctx, s, hooks.Subagent{})
+		c.SubagentFailed(ctx, s, hooks.Subagent{Err: errPaper})
+		return next(ctx, s)
+	}))
 }

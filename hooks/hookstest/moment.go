@@ -23,6 +23,8 @@ type Moment struct {
 	status agent.Status // that the run ends with
 	signal agent.Signal
 
+	compaction    hooks.Compaction
+	subagent      hooks.Subagent
 	approval      *agent.Approval // what the person says who is asked about the call
 	invalid       error
 	executor      agent.Executor
@@ -91,6 +93,46 @@ func Resolved(tool, arguments string, answer agent.Approval) Moment {
 // hooks.InterventionStopped.
 func InterventionStopped(tool, arguments, reason string) Moment {
 	return asked(hooks.InterventionStopped, tool, arguments, agent.Approval{Verdict: agent.Reject, By: person, Reason: reason})
+}
+
+// Compact is the moment before a compaction: hooks.PreCompact.
+func Compact(about hooks.Compaction) Moment { return Moment{at: hooks.PreCompact, compaction: about} }
+
+// Compacted is the moment after a compaction: hooks.PostCompact.
+func Compacted(about hooks.Compaction) Moment {
+	return Moment{at: hooks.PostCompact, compaction: about}
+}
+
+// CompactFailure is the moment after a compaction has failed: hooks.CompactFailed.
+func CompactFailure(about hooks.Compaction) Moment {
+	m := Moment{at: hooks.CompactFailed, compaction: about}
+	if about.Err == nil {
+		return m.blaming("CompactFailure: there is no error")
+	}
+	return m
+}
+
+// Subagent is the moment before a sub-agent runs: hooks.PreSubagent.
+func Subagent(name, instruction string) Moment {
+	return Moment{at: hooks.PreSubagent, subagent: hooks.Subagent{Agent: name, Instruction: instruction}}
+}
+
+// SubagentResult is the moment after a sub-agent has answered: hooks.PostSubagent.
+func SubagentResult(name, instruction, result string) Moment {
+	return Moment{at: hooks.PostSubagent, subagent: hooks.Subagent{
+		Agent: name, Instruction: instruction, Result: result, Status: agent.StatusDone,
+	}}
+}
+
+// SubagentFailure is the moment after a sub-agent gave no answer: hooks.SubagentFailed.
+func SubagentFailure(name, instruction string, err error) Moment {
+	m := Moment{at: hooks.SubagentFailed, subagent: hooks.Subagent{
+		Agent: name, Instruction: instruction, Status: agent.StatusFailed, Err: err,
+	}}
+	if err == nil {
+		return m.blaming("SubagentFailure: the error is nil")
+	}
+	return m
 }
 
 // person is who is asked.

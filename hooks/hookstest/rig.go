@@ -101,11 +101,34 @@ var usualReasons = map[agent.Status]agent.StopReason{
 func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	switch taken := s.RunStepCount(); {
 	case taken == len(r.before):
+		if err := r.fire(ctx, s); err != nil {
+			return mo.Err[agent.State](&agent.RunError{State: s, Err: err})
+		}
 		return r.hooks.AroundStep().Process(ctx, s, next)
 	case taken < len(r.before):
 		return counting.AroundStep().Process(ctx, s, next)
 	}
 	return next(ctx, s)
+}
+
+// fire fires the points that middleware fires which is not here.
+func (r rig) fire(ctx context.Context, s agent.State) error {
+	var err error
+	switch r.at {
+	case hooks.PreCompact:
+		_, err = r.hooks.PreCompact(ctx, s, r.compaction)
+	case hooks.PostCompact:
+		r.hooks.PostCompact(ctx, s, r.compaction)
+	case hooks.CompactFailed:
+		r.hooks.CompactFailed(ctx, s, r.compaction)
+	case hooks.PreSubagent:
+		_, _, err = r.hooks.PreSubagent(ctx, s, r.subagent)
+	case hooks.PostSubagent:
+		_, _, err = r.hooks.PostSubagent(ctx, s, r.subagent)
+	case hooks.SubagentFailed:
+		r.hooks.SubagentFailed(ctx, s, r.subagent)
+	}
+	return err
 }
 
 // counting is hooks that do nothing: where there are some at StepEnd, the steps of a

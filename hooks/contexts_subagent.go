@@ -1,0 +1,153 @@
+package hooks
+
+import (
+	"context"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Subagent is what is known of the run of a sub-agent, by the run that starts it.
+type Subagent struct {
+	// Agent is the name of the sub-agent, and Instruction what it is told to do.
+	Agent       string
+	Instruction string
+	// CallID is the id of the tool call that starts it.
+	CallID string
+	// Run is the run of the sub-agent: its ids, and its depth.
+	Run agent.Run
+	// Result is what it answered; Status how its run ended. Set once it has.
+	Result string
+	Status agent.Status
+	// Took is how long that took.
+	Took time.Duration
+	// Err is why it failed; nil unless it did.
+	Err error
+}
+
+// subagentView is what the points of a sub-agent have in common.
+type subagentView struct {
+	Common
+	about Subagent
+}
+
+// Subagent is what is known of it.
+func (c subagentView) Subagent() Subagent { return c.about }
+
+// PreSubagentContext is the context of AtPreSubagent.
+type PreSubagentContext struct{ subagentView }
+
+// Allow has nothing against it.
+func (c PreSubagentContext) Allow() Result { return c.allow(nil) }
+
+// Deny keeps the sub-agent from running: its call fails, and the model is told why.
+func (c PreSubagentContext) Deny(reason string) Result {
+	return c.answer(Outcome{decision: Deny, reason: reason}, nil)
+}
+
+// Rewrite gives the sub-agent another instruction.
+func (c PreSubagentContext) Rewrite(instruction string) Result {
+	return c.answer(Outcome{decision: Rewrite, arguments: instruction}, nil)
+}
+
+// PostSubagentContext is the context of AtPostSubagent.
+type PostSubagentContext struct{ subagentView }
+
+// Allow lets the answer stand.
+func (c PostSubagentContext) Allow() Result { return c.allow(nil) }
+
+// Replace puts another text in the place of what the sub-agent answered.
+func (c PostSubagentContext) Replace(text string) Result {
+	content := agent.TextContent(text)
+	return c.answer(Outcome{decision: Replace, content: &content}, nil)
+}
+
+// Withhold keeps the answer from the model, which is told why.
+func (c PostSubagentContext) Withhold(reason string) Result {
+	return c.answer(Outcome{decision: Withhold, reason: reason}, nil)
+}
+
+// SubagentFailedContext is the context of AtSubagentFailed.
+type SubagentFailedContext struct{ subagentView }
+
+// Err is why it failed.
+func (c SubagentFailedContext) Err() error { return c.about.Err }
+
+// The points of a sub-agent.
+var (
+	preSubagent, _    = infoOf(PreSubagent)
+	postSubagent, _   = infoOf(PostSubagent)
+	subagentFailed, _ = infoOf(SubagentFailed)
+)
+
+// PreSubagent asks the hooks at PreSubagent, of the run that starts a sub-agent. The
+// instruction is what they left of it. It is not to run when denied is set. The error is
+// of a hook whose failure aborts the run, or of ctx.
+func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagent) (instruction string, denied error, err error) {
+	instruction = about.Instruction
+	if c == nil || c.preSubagent.empty() {
+		return instruction, nil, nil
+	}
+	var last *Outcome
+	view := func(frozen *Outcome) PreSubagentContext {
+		return PreSubagentContext{subagentView{Common{state: s, info: preSubagent, frozen: frozen}, about}}
+	}
+	for _, e := range c.preSubagent.controls {
+		o, err := e.consult(ctx, view(nil))
+		if err != nil {
+			return instruction, nil, err
+		}
+		if o == nil {
+			continue
+		}
+		if last == nil || o.decision != Allow {
+			last = o
+		}
+		if o.decision == Rewrite {
+			about.Instruction = o.arguments
+		}
+		if o.decision == Deny {
+			denied = &DeniedError{Tool: about.Agent, Hook: o.hook, Reason: o.reason, Failed: o.failed}
+			break
+		}
+	}
+	return about.Instruction, denied, c.preSubagent.announce(ctx, c.pool, view(last))
+}
+
+// PostSubagent asks the hooks at PostSubagent what the model is told of the answer.
+func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subagent) (result string, withheld error, err error) {
+	if c == nil || c.postSubagent.empty() {
+		return about.Result, nil, nil
+	}
+	var last *Outcome
+	view := func(frozen *Outcome) PostSubagentContext {
+		return PostSubagentContext{subagentView{Common{state: s, info: postSubagent, frozen: frozen}, about}}
+	}
+	for _, e := range c.postSubagent.controls {
+		o, err := e.consult(ctx, view(nil))
+		if err != nil {
+			return "", nil, err
+		}
+		if o == nil {
+			continue
+		}
+		if last == nil || o.decision != Allow {
+			last = o
+		}
+		switch o.decision {
+		case Replace:
+			about.Result = o.content.Text()
+		case Withhold:
+			withheld = &DeniedError{Tool: about.Agent, Hook: o.hook, Reason: o.reason, Failed: o.failed}
+			about.Result = "result withheld by " + o.hook + ": " + orNoReason(o.reason)
+		}
+	}
+	return about.Result, withheld, c.postSubagent.announce(ctx, c.pool, view(last))
+}
+
+// SubagentFailed tells the hooks at SubagentFailed; about.Err says why.
+func (c *Compiled) SubagentFailed(ctx context.Context, s agent.State, about Subagent) {
+	if c != nil && !c.subagentFailed.empty() {
+		_ = c.subagentFailed.announce(ctx, c.pool, SubagentFailedContext{subagentView{Common{state: s, info: subagentFailed}, about}})
+	}
+}
