@@ -1,0 +1,216 @@
+// Command approval shows a run that waits for a person: an agent parks and its process
+// ends, somebody is told, opens the link and approves over HTTP with a smaller amount,
+// and another process goes on with the run from the store. The model is a script and the
+// person is this program, so it needs no key and nobody at the screen.
+//
+//	go run ./examples/approval
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+func main() {
+	if err := show(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "approval:", err)
+		os.Exit(1)
+	}
+}
+
+type Transfer struct {
+	To     string  `json:"to"`
+	Amount float64 `json:"amount"`
+}
+
+var transfer = toolexec.Func("transfer", "Sends money to somebody.",
+	func(_ context.Context, in Transfer) (string, error) {
+		return fmt.Sprintf("sent %.2f to %s", in.Amount, in.To), nil
+	})
+
+// guard wants a person's yes to what is more than 100.
+var guard = hooks.On(hooks.AtPreToolUse, "guard",
+	func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		var in Transfer
+		if err := c.Call().Decode(&in); err != nil {
+			return c.Fail(err)
+		}
+		if in.Amount > 100 {
+			return c.Ask(fmt.Sprintf("%.2f is more than 100", in.Amount))
+		}
+		return c.Allow()
+	}, hooks.ToolNamed("transfer"))
+
+// process does something as a process of its own would: with its own store, keeper and
+// agent, of which nothing is left when it is over.
+func process(ctx context.Context, path string, notify []durable.Notifier, do func(*agent.Agent, *durable.Keeper) (agent.State, error)) (s agent.State, err error) {
+	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	keeper := durable.Keep(store, durable.Options{Notify: notify})
+	clerk, err := builder.New().
+		WithName("clerk").
+		WithDriver(agenttest.Script(
+			agenttest.Call("transfer", `{"to":"Alice","amount":40}`).Call("transfer", `{"to":"Bob","amount":250}`),
+			agenttest.Say("Both have their money."),
+		)).
+		With(
+			capability.UseTools(transfer),
+			capability.UseHooks(guard),
+			capability.UseDurability{Keeper: keeper},
+			capability.UseApproval(agent.ParkApprover), // the answer comes later
+		).
+		Build().Get()
+	if err != nil {
+		return s, err
+	}
+	return do(clerk, keeper)
+}
+
+func show(ctx context.Context, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "approval")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "runs.db")
+
+	// The desk, where questions are answered.
+	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	decided := make(chan agent.RunID, 1)
+	desk := approval.Server{Store: store, Options: approval.Options{
+		Decided: func(_ context.Context, run agent.RunID) { decided <- run },
+	}}
+	listener, err := desk.Listen(ctx)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	links := approval.Links("http://" + listener.Addr().String())
+	serving, closeDesk := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- desk.Serve(serving, listener) }()
+	defer func() {
+		closeDesk()
+		err = errors.Join(err, <-served, store.Close())
+	}()
+
+	// One process runs the agent until it waits.
+	var heard bytes.Buffer
+	s, err := process(ctx, path, []durable.Notifier{approval.Log(&heard, links)}, func(clerk *agent.Agent, _ *durable.Keeper) (agent.State, error) {
+		return clerk.RunWith(ctx, agent.RunSettings{ID: "run_1"}, agent.NewState(), agent.UserText("Pay Alice and Bob.")).Get()
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "The run is %s, and the process that ran it is gone.\n", s.Status())
+
+	// Somebody hears of it, and looks.
+	line := strings.TrimSpace(heard.String())
+	link := line[strings.Index(line, string(links)):]
+	fmt.Fprintf(out, "The log says: %s\n", strings.Replace(line, link, "http://…/approvals/…", 1))
+	question, err := look(ctx, link)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "The link shows: %s wants to know about %s %s: %s.\n", question.AskedBy, question.Tool, question.Arguments, question.Reason)
+
+	// They approve a smaller amount; a second time counts for nothing.
+	for range 2 {
+		answer, err := post(ctx, link, map[string]any{
+			"verdict": "approve", "by": "ann", "hash": question.Hash, "arguments": Transfer{To: "Bob", Amount: 90},
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "Ann approves 90: %s\n", answer)
+	}
+
+	// Another process goes on with the run.
+	run := <-decided
+	s, err = process(ctx, path, nil, func(clerk *agent.Agent, keeper *durable.Keeper) (agent.State, error) {
+		return keeper.Resume(ctx, clerk, run, durable.TakeFree).Get()
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Another process goes on with %s, which is %s:\n%s", run, s.Status(), agenttest.Transcript(s))
+	return nil
+}
+
+// Question is what the example reads of a question.
+type Question struct {
+	Hash      string          `json:"hash"`
+	Tool      string          `json:"tool"`
+	AskedBy   string          `json:"asked_by"`
+	Reason    string          `json:"reason"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+func look(ctx context.Context, link string) (Question, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
+	if err != nil {
+		return Question{}, err
+	}
+	request.Header.Set("Accept", "application/json")
+	var told struct{ Question Question }
+	_, body, err := send(request)
+	if err == nil {
+		err = json.Unmarshal(body, &told)
+	}
+	var flat bytes.Buffer
+	err = errors.Join(err, json.Compact(&flat, told.Question.Arguments))
+	told.Question.Arguments = flat.Bytes()
+	return told.Question, err
+}
+
+func post(ctx context.Context, link string, decision any) (string, error) {
+	body, err := json.Marshal(decision)
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, link, bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	status, body, err := send(request)
+	var told struct{ Message string }
+	if err == nil {
+		err = json.Unmarshal(body, &told)
+	}
+	return fmt.Sprintf("%s: %s", status, told.Message), err
+}
+
+func send(request *http.Request) (status string, body []byte, err error) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", nil, err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(response.Body)
+	return response.Status, body, err
+}
