@@ -18,6 +18,7 @@ type Flat struct {
 
 type flatField struct {
 	name   string
+	key    string // the name as most texts write it: in quotes, with its colon
 	offset uintptr
 	kind   reflect.Kind // of the value, behind the pointer if there is one; Slice is []string
 	target reflect.Type // what the field points to; nil when it is no pointer
@@ -43,7 +44,7 @@ func FlatOf(t reflect.Type) *Flat {
 		if !optional {
 			f.required |= 1 << len(f.fields)
 		}
-		read.name = name
+		read.name, read.key = name, `"`+name+`":`
 		f.fields = append(f.fields, read)
 	}
 	return f

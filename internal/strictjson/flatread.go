@@ -3,6 +3,7 @@ package strictjson
 import (
 	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -21,22 +22,31 @@ func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
 	i = space(args, i+1)
 	more := i == len(args) || args[i] != '}'
 	for next := 0; more; next++ {
-		end := plainName(args, i)
-		if end < 0 {
+		var field *flatField
+		if next < len(f.fields) {
+			field = &f.fields[next]
+		}
+		if field != nil && strings.HasPrefix(args[i:], field.key) { // mostly: in order, without white space
+			i += len(field.key)
+		} else if next, i = f.find(args, i, next); next >= 0 {
+			field = &f.fields[next]
+		} else {
 			return false
 		}
-		next = f.find(args[i+1:end-1], next)
-		i = space(args, end)
-		if next < 0 || given&(1<<next) != 0 || i == len(args) || args[i] != ':' {
+		bit := uint64(1) << (next & 63) // there are no more
+		if i = space(args, i); given&bit != 0 || i == len(args) {
 			return false
 		}
-		given |= 1 << next
-		i = f.fields[next].read(args, space(args, i+1), into)
+		given |= bit
+		if field.target == nil {
+			i = readFlat(args, i, unsafe.Add(into, field.offset), field.kind)
+		} else {
+			i = field.readPointer(args, i, into)
+		}
 		if i < 0 {
 			return false
 		}
-		i = space(args, i)
-		if i == len(args) {
+		if i = space(args, i); i == len(args) {
 			return false
 		}
 		switch args[i] {
@@ -51,33 +61,36 @@ func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
 	return i < len(args) && space(args, i+1) == len(args) && given&f.required == f.required
 }
 
-// find is the index of the named field, or -1; guess is where it should be.
-func (f *Flat) find(name string, guess int) int {
-	if guess < len(f.fields) && f.fields[guess].name == name {
-		return guess
+// find reads the name of a member and its colon. It gives the index of the field, or -1, and the index behind the
+// colon; guess is where the field should be.
+func (f *Flat) find(s string, i, guess int) (field, behind int) {
+	end := plainName(s, i)
+	if end < 0 {
+		return -1, 0
 	}
-	for i := range f.fields {
-		if f.fields[i].name == name {
-			return i
+	name := s[i+1 : end-1]
+	if i = space(s, end); i == len(s) || s[i] != ':' {
+		return -1, 0
+	}
+	if guess < len(f.fields) && f.fields[guess].name == name {
+		return guess, i + 1
+	}
+	for field := range f.fields {
+		if f.fields[field].name == name {
+			return field, i + 1
 		}
 	}
-	return -1
+	return -1, 0
 }
 
-// read decodes the value at s[i] into the field of the struct at base; it gives the index behind it or -1.
-func (f *flatField) read(s string, i int, base unsafe.Pointer) int {
-	if i == len(s) {
-		return -1
-	}
-	at := unsafe.Add(base, f.offset)
-	if f.target == nil {
-		return readFlat(s, i, at, f.kind)
-	}
+// readPointer decodes the value at s[i] into the pointer field of the struct at base; it gives the index behind it or
+// -1.
+func (f *flatField) readPointer(s string, i int, base unsafe.Pointer) int {
 	if s[i] == 'n' {
 		return plainLiteral(s, i, "null")
 	}
 	target := reflect.New(f.target).UnsafePointer()
-	*(*unsafe.Pointer)(at) = target
+	*(*unsafe.Pointer)(unsafe.Add(base, f.offset)) = target
 	return readFlat(s, i, target, f.kind)
 }
 
@@ -184,15 +197,19 @@ func readFloat(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
 // readInteger takes a number of at most 18 digits, with nothing but zeros after the point. What it leaves unread, such
 // as an exponent, is not what Decode goes on with.
 func readInteger(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
-	first := i
-	if s[i] == '-' {
-		first++
+	negative := s[i] == '-'
+	if negative {
+		i++
 	}
-	end, n := first, int64(0)
-	for ; end < len(s) && s[end] >= '0' && s[end] <= '9'; end++ {
-		n = n*10 + int64(s[end]-'0') // may overflow, but then there are too many digits
+	end, n := i, int64(0)
+	for ; end < len(s); end++ {
+		digit := s[end] - '0'
+		if digit > 9 {
+			break
+		}
+		n = n*10 + int64(digit) // may overflow, but then there are too many digits
 	}
-	if end == first || end > first+18 || (s[first] == '0' && end > first+1) {
+	if length := end - i; length == 0 || length > 18 || length > 1 && s[i] == '0' {
 		return -1
 	}
 	if end+1 < len(s) && s[end] == '.' && s[end+1] == '0' { // models write 10.0
@@ -200,7 +217,7 @@ func readInteger(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
 			end++
 		}
 	}
-	if first > i {
+	if negative {
 		n = -n
 	}
 	if !storeInteger(at, kind, n) {
