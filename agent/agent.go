@@ -54,6 +54,7 @@ type Agent struct {
 	features mo.Option[Features]
 	executor Executor
 	approver Approver
+	base     bool // nobody but Base judges
 	run      Next // the chain around a run, down to steps
 	step     Next // the chain around a step, down to performStep
 }
@@ -79,7 +80,7 @@ func New(c Config) mo.Result[*Agent] {
 	if c.Executor == nil {
 		c.Executor = noTools{}
 	}
-	a := &Agent{config: c}
+	a := &Agent{config: c, base: c.Criterion == Base}
 	innermost := c.Driver
 	if c.Observer != nil {
 		innermost = asked{c.Driver}
@@ -293,78 +294,82 @@ func (a *Agent) steps(ctx context.Context, s State) mo.Result[State] {
 	s = s.settled().letIn()
 	for {
 		var end mo.Result[State]
-		over := false
+		next, over := s, false
 		if !s.StepOpen() { // a step that had begun was judged before
-			end, over = a.judge(ctx, &s)
+			next, end, over = a.judge(ctx, s)
 		}
 		if !over {
-			end, over = a.took(ctx, &s, a.step(ctx, s))
+			next, end, over = a.took(ctx, next, a.step(ctx, next))
 		}
 		if over {
 			return end
 		}
+		s = next
 	}
 }
 
-// judge asks the criteria, before the first step and after each, and makes of s what
-// they want. Over says that the run ends so.
+// judge asks the criteria, before the first step and after each, and returns what
+// they make of s. Over says that the run ends so.
 //
 //go:noinline
-func (a *Agent) judge(ctx context.Context, s *State) (result mo.Result[State], over bool) {
+func (a *Agent) judge(ctx context.Context, s State) (next State, result mo.Result[State], over bool) {
 	if ctx.Err() != nil {
-		return mo.Ok(cancelled(ctx, *s)), true
+		return s, mo.Ok(cancelled(ctx, s)), true
 	}
 	l := s.read().live
-	verdict, err := a.config.Criterion.Evaluate(ctx, *s).Get()
+	if a.base && l.observer == nil && s.goesOn() { // most steps of most agents
+		return s, result, false
+	}
+	verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
 	if err != nil {
-		return broken(ctx, *s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err)), true
+		return s, broken(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err)), true
 	}
 	if l.observer != nil {
 		l.tell(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
 	}
-	if *s = s.Apply(verdict.Effects).letIn(); verdict.Stops() {
-		return end(*s, verdict), true
+	if s = s.Apply(verdict.Effects).letIn(); verdict.Stops() {
+		return s, end(s, verdict), true
 	}
 	if signal := s.read().signal; signal != nil { // a criterion without Base forgot it
-		return end(*s, Evaluation{Verdict: Forbid, Signal: *signal}), true
+		return s, end(s, Evaluation{Verdict: Forbid, Signal: *signal}), true
 	}
 	if l.observer != nil {
 		l.tell(ctx, StepStarted{s.Run(), s.RunStepCount()})
 	}
-	return result, false
+	return s, result, false
 }
 
-// took makes of s what a step made of it.
+// took returns what a step made of s.
 //
 //go:noinline
-func (a *Agent) took(ctx context.Context, s *State, step mo.Result[State]) (result mo.Result[State], over bool) {
+func (a *Agent) took(ctx context.Context, s State, step mo.Result[State]) (_ State, result mo.Result[State], over bool) {
 	before, l := s.RunStepCount(), s.read().live
 	next, err := step.Get()
 	switch {
 	case err != nil:
-		failed, begun := stepErrorOf(*s, err)
+		failed, begun := stepErrorOf(s, err)
 		if !begun {
-			return interrupted(ctx, *s, err), true
+			return s, interrupted(ctx, s, err), true
 		}
 		next = failed.State
 	case next.read().live != l:
-		return failed(*s, fmt.Errorf("step %d: %w", before, errForeign)), true
+		return s, failed(s, fmt.Errorf("step %d: %w", before, errForeign)), true
 	case next.Parked():
-		return mo.Ok(next), true
+		return s, mo.Ok(next), true
 	case next.RunStepCount() <= before && !next.Stopped():
-		return failed(*s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before)), true
+		return s, failed(s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before)), true
 	}
-	if *s = next.letIn(); s.RunStepCount() <= before {
-		return result, false
+	if s = next.letIn(); s.RunStepCount() <= before {
+		return s, result, false
 	}
 	if l.observer != nil {
 		last, _ := s.LastStep().Get()
 		l.tell(ctx, StepCompleted{s.Run(), last})
 	}
-	if l.onStep != nil && !l.onStep(*s) {
-		return mo.Ok(s.ended(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource})), true
+	if l.onStep != nil && !l.onStep(s) {
+		return s, mo.Ok(s.ended(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource})), true
 	}
-	return result, false
+	return s, result, false
 }
 
 // interrupted ends the run for an error that is not the step's own. A processor
