@@ -7,15 +7,6 @@ import (
 	"github.com/samber/mo"
 )
 
-// infer asks the model, through every wrapper, and streams when somebody listens.
-func (a *Agent) infer(ctx context.Context, s State) mo.Result[Step] {
-	l := s.read().live
-	if l.onDelta == nil {
-		return a.driver.Next(ctx, s)
-	}
-	return Stream(ctx, a.driver, s, l.onDelta)
-}
-
 // Stream asks d for the next turn and tells emit of it while it arrives; a driver
 // that cannot stream is asked as usual, and emit told of the whole at once.
 // Wrappers around drivers use it to stay streamers.

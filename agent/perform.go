@@ -21,9 +21,12 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	case s.Stopped():
 		return mo.Ok(s)
 	case s.read().open != nil:
-		return a.perform(ctx, s, s.read().open.reply, s.read().open.started)
+		return a.perform(ctx, s, &s.read().open.reply, s.read().open.started)
 	}
-	return a.answered(ctx, s, time.Now(), a.infer(ctx, s))
+	if l := s.read().live; l.onDelta != nil {
+		return a.answered(ctx, s, time.Now(), Stream(ctx, a.driver, s, l.onDelta))
+	}
+	return a.answered(ctx, s, time.Now(), a.driver.Next(ctx, s)) // through every wrapper
 }
 
 // answered is the step behind the model's answer.
@@ -49,23 +52,23 @@ func (a *Agent) answered(ctx context.Context, s State, started time.Time, result
 			return mo.Ok(s.WithStop(stop.Signal))
 		}
 		err = fmt.Errorf("asking the model: %w", err)
-		return mo.Err[State](&StepError{s.record(Step{}, nil, started, newFailure(err, KindModel)), err})
+		return mo.Err[State](&StepError{s.record(&Step{}, nil, started, newFailure(err, KindModel)), err})
 	}
 	s = s.Apply(reply.Prior)
 	reply.Message = withCallIDs(reply.Message, s.StepCount())
-	return a.perform(ctx, s, reply, started)
+	return a.perform(ctx, s, &reply, started)
 }
 
 // perform is the step behind the model's reply: decide on the calls, run them, record
 // it all. Of an open step, some may be decided or answered already.
-func (a *Agent) perform(ctx context.Context, s State, reply Step, started time.Time) mo.Result[State] {
+func (a *Agent) perform(ctx context.Context, s State, reply *Step, started time.Time) mo.Result[State] {
 	if reply.Message.CallCount() == 0 {
 		return mo.Ok(s.record(reply, nil, started, nil))
 	}
 	var few [4]*Prepared // on the stack: most steps have no more calls
 	batch, waits, err := a.prepare(ctx, s, reply, few[:0])
 	if waits != nil {
-		return mo.Ok(s.parked(reply, started, waits))
+		return mo.Ok(s.parked(*reply, started, waits))
 	}
 	var fewResults [4]*ToolResult
 	results := fewResults[:]
@@ -73,7 +76,8 @@ func (a *Agent) perform(ctx context.Context, s State, reply Step, started time.T
 		results = make([]*ToolResult, len(batch))
 	}
 	results = results[:len(batch)]
-	if broken := errors.Join(err, a.executeAll(ctx, s, batch, results)); broken != nil {
+	if broken := a.executeAll(ctx, s, batch, results); err != nil || broken != nil {
+		broken = errors.Join(err, broken)
 		return mo.Err[State](&StepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
 	}
 	return mo.Ok(s.record(reply, results, started, nil))
@@ -127,7 +131,7 @@ func withCallIDs(m Message, step int) Message {
 
 // prepare decides on every call, in call order. When one of them stops the run,
 // or something breaks, none of the batch runs: each is answered all the same.
-func (a *Agent) prepare(ctx context.Context, s State, reply Step, batch []*Prepared) ([]*Prepared, []*Intervention, error) {
+func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prepared) ([]*Prepared, []*Intervention, error) {
 	m := reply.Message
 	if reply.Stop != nil {
 		return settle(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil, nil

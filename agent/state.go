@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/samber/mo"
@@ -386,39 +387,41 @@ func (s State) released() State {
 }
 
 // record returns s with a step added: the model's message, the answers to its
-// calls, then their effects, all in call order.
-func (s State) record(reply Step, results []*ToolResult, started time.Time, failure *Failure) State {
-	d := s.copied()
-	d.asking = nil // what was for this model call alone
-	if d.open != nil {
-		d = s.reopened(nil).data
-		d.asking = nil
+// calls, then their effects, all in call order. What was for this model call alone is
+// gone.
+func (s State) record(reply *Step, results []*ToolResult, started time.Time, failure *Failure) State {
+	if s.read().open != nil {
+		s = s.reopened(nil)
 	}
-	failed := failure != nil
-	at := d.messages.Len()
-	kept := newStep(len(results))
+	was := s.read()
+	kept := &stepBody{
+		message: reply.Message, finish: reply.FinishReason, model: reply.Model, id: reply.ID, failure: failure, usage: reply.Usage,
+		index: short(was.steps.Len() - was.first), at: short(was.messages.Len()), started: momentOf(started), took: time.Since(started),
+	}
+	kept.withRoom(len(results))
+	failures := was.failures
+	if failure != nil || slices.ContainsFunc(results, func(r *ToolResult) bool { return r.Status == ToolFailed }) {
+		failures++
+	}
 	for i, r := range results {
 		kept.answers[i].result = r
-		failed = failed || r.Status == ToolFailed
 	}
+	messages, usage := was.messages, was.usage
 	if reply.Message.body != nil {
-		var space [8]Message
-		messages := append(space[:0], reply.Message)
-		for i := range kept.answers {
-			messages = append(messages, Message{&kept.answers[i]})
+		usage = usage.Plus(reply.Usage)
+		if len(kept.answers) == 1 { // most steps
+			messages = messages.Append(reply.Message, Message{&kept.answers[0]})
+		} else {
+			messages = messages.Append(reply.Message)
+			for i := range kept.answers {
+				messages = messages.Append(Message{&kept.answers[i]})
+			}
 		}
-		d.messages = d.messages.Append(messages...)
-		d.usage = d.usage.Plus(reply.Usage)
 	}
-	d.accepted = short(d.messages.Len())
-	if failed {
-		d.failures++
+	d := &stateData{
+		frame: was.frame, messages: messages, steps: was.steps.Append(StepRecord{kept}), meta: was.meta, signal: was.signal,
+		usage: usage, accepted: short(messages.Len()), failures: failures,
 	}
-	// Filled in place: a copy would cost as much as making it.
-	kept.index, kept.at = short(d.steps.Len()-d.first), short(at)
-	kept.message, kept.finish, kept.usage, kept.model, kept.id = reply.Message, reply.FinishReason, reply.Usage, reply.Model, reply.ID
-	kept.started, kept.took, kept.failure = momentOf(started), time.Since(started), failure
-	d.steps = d.steps.Append(StepRecord{kept})
 	out := State{d}
 	for _, r := range results {
 		out = out.Apply(r.Effects)

@@ -194,7 +194,7 @@ func (r *ToolResult) form() resultJSON {
 // record is the step, and puts the messages that answer its calls in their places:
 // they are views of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
-	b := newStep(len(f.Results))
+	b := new(stepBody).withRoom(len(f.Results))
 	b.index, b.started, b.took, b.failure = short(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure
 	b.finish, b.usage, b.model, b.id = f.FinishReason, *cmp.Or(f.Usage, &Usage{}), f.Model, f.ID
 	if f.Message != nil {

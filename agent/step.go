@@ -109,25 +109,20 @@ type stepBody struct {
 	id        string
 	took      time.Duration
 	failure   *Failure
+	one       [1]messageBody // room for answers: most steps have one call
 }
 
 var emptyStep stepBody
 
-// newStep makes room for what is kept of a step: its record, and the messages that
-// answer its calls. Most steps have one call: all lies in one allocation then.
-func newStep(calls int) *stepBody {
-	switch calls {
-	case 0:
-		return new(stepBody)
-	case 1:
-		b := &struct {
-			stepBody
-			one [1]messageBody
-		}{}
+// withRoom is b with room for the messages that answer so many calls.
+func (b *stepBody) withRoom(calls int) *stepBody {
+	switch {
+	case calls > len(b.one):
+		b.answers = make([]messageBody, calls)
+	case calls > 0:
 		b.answers = b.one[:]
-		return &b.stepBody
 	}
-	return &stepBody{answers: make([]messageBody, calls)}
+	return b
 }
 
 // moment is a time without the clock and the zone that a time.Time carries along.
