@@ -9,9 +9,9 @@ import (
 )
 
 // attempt runs a tool's body once.
-func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c Call) (Output, error) {
+func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (Output, error) {
 	if t.policy.Timeout > 0 {
-		return e.bounded(ctx, t, body, c)
+		return e.bounded(ctx, t, body, *c)
 	}
 	out, err := run(ctx, body, c)
 	if err != nil && ctx.Err() != nil {
@@ -21,9 +21,9 @@ func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c Call) (Ou
 }
 
 // run runs a body and survives it.
-func run(ctx context.Context, body Body, c Call) (out Output, err error) {
+func run(ctx context.Context, body Body, c *Call) (out Output, err error) {
 	defer recovered(&err)
-	return body.Run(ctx, c)
+	return body.Run(ctx, *c)
 }
 
 // recovered, deferred, makes an error of a panic.
@@ -52,7 +52,7 @@ func (e *Executor) bounded(ctx context.Context, t *bound, body Body, c Call) (Ou
 	f := &flight{landed: make(chan struct{}), err: errNoReturn}
 	go func() {
 		defer e.land(f)
-		f.out, f.err = run(within, body, c)
+		f.out, f.err = run(within, body, &c)
 	}()
 	select {
 	case <-f.landed:

@@ -23,6 +23,7 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	case p.Disposition != agent.DisposeRun:
 		return mo.Err[*agent.ToolResult](errors.New("executing: the call was neither allowed nor answered"))
 	}
+	body, _ := p.Carry.(Body) // and not from ready: the runtime remembers how to come from any to an interface, but not that
 	r, ok := p.Carry.(ready)
 	if !ok || !r.at().of(e, p.Call) {
 		again := e.prepare(p.Call)
@@ -30,11 +31,12 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 			return mo.Ok(again.Answer)
 		}
 		r = again.Carry.(ready) //nolint:forcetypeassert // made a moment ago
+		body = r
 	}
 	if ctx.Err() != nil {
 		return mo.Ok(agent.NotExecuted(p.Call, agent.ReasonCancelled, "", "not executed: the run was cancelled"))
 	}
-	result := e.run(ctx, s, p, r)
+	result := e.run(ctx, s, p, r.at().tool, body)
 	if e.failRun && result.Status == agent.ToolFailed {
 		return mo.Err[*agent.ToolResult](fmt.Errorf("failed: %w", result.Err))
 	}
@@ -47,12 +49,11 @@ func (p *place) of(e *Executor, c *agent.ToolCall) bool {
 }
 
 // run runs a call, again if it has to be, and makes the result.
-func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, r ready) *agent.ToolResult {
-	t := r.at().tool
+func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) *agent.ToolResult {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
 	started := time.Now()
-	out, err := e.attempt(ctx, t, r, call)
+	out, err := e.attempt(ctx, t, body, &call)
 	for err != nil {
 		again, broken := asked(t.policy.Retry, call.Attempt, err)
 		if broken != nil {
@@ -65,22 +66,23 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, r 
 			err = &CancelledError{Cause: context.Cause(ctx), Err: err}
 			break
 		}
-		body, unread := t.prepare(p.Call) // the last attempt may have changed what its arguments point to
-		if unread != nil {
+		var unread error
+		if body, unread = t.prepare(p.Call); unread != nil { // the last attempt may have changed what its arguments point to
 			err = errors.Join(err, unread)
 			break
 		}
 		call.Attempt++
-		out, err = e.attempt(ctx, t, body, call)
+		out, err = e.attempt(ctx, t, body, &call)
 	}
+	took, content := time.Since(started), limited(out.Content, t.policy.MaxResultBytes)
 	result := agent.Answer(p)
-	result.Attempts, result.Started, result.Duration = call.Attempt, started, time.Since(started)
+	result.Attempts, result.Started, result.Duration = call.Attempt, started, took
 	if err != nil {
 		t.fail(result, err)
 		return result
 	}
 	result.Status = agent.ToolExecuted
-	result.Content, result.Effects, result.Stop = limited(out.Content, t.policy.MaxResultBytes), out.Effects, out.Stop
+	result.Content, result.Effects, result.Stop = content, out.Effects, out.Stop
 	if out.Failed {
 		result.Reason = agent.ReasonError
 	}

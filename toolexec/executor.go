@@ -25,7 +25,8 @@ type Options struct {
 // Executor runs the tools of a toolbox: it checks a call in Prepare, runs it in Execute, and answers in words that the
 // model can act on when either does not work out. It is safe for concurrent use and serves any number of runs at once.
 type Executor struct {
-	tools     map[string]*bound
+	few       []*bound          // all tools, if they are few
+	many      map[string]*bound // nil unless they are many
 	names     []string
 	failRun   bool
 	abandoned atomic.Int64
@@ -39,8 +40,24 @@ func NewExecutor(b Toolbox, o Options) *Executor {
 		names:   lo.Map(b.entries, func(e entry, _ int) string { return e.spec.Name }),
 		failRun: o.FailRun,
 	}
-	e.tools = lo.SliceToMap(b.entries, func(t entry) (string, *bound) { return t.spec.Name, t.under(o.Policy, e) })
+	e.few = lo.Map(b.entries, func(t entry, _ int) *bound { return t.under(o.Policy, e) })
+	if len(e.few) > fewTools {
+		e.many, e.few = lo.KeyBy(e.few, func(t *bound) string { return t.name }), nil
+	}
 	return e
+}
+
+// fewTools is up to how many tools a look at each is quicker than a map.
+const fewTools = 8
+
+// named is the tool of that name, nil if there is none.
+func (e *Executor) named(name string) *bound {
+	for _, t := range e.few {
+		if t.name == name {
+			return t
+		}
+	}
+	return e.many[name]
 }
 
 // ready is a call between Prepare and Execute: what its Prepared carries. Bodies of this package embed a place, so that
@@ -72,7 +89,7 @@ type placed struct {
 // again.
 func (e *Executor) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p := e.prepare(c)
-	if s.StepOpen() && p.Disposition == agent.DisposeRun && s.InDoubt(c.ID) && e.tools[c.Name].policy.Doubt != DoubtRepeat {
+	if s.StepOpen() && p.Disposition == agent.DisposeRun && s.InDoubt(c.ID) && e.named(c.Name).policy.Doubt != DoubtRepeat {
 		p.Disposition, p.Question = agent.DisposeAsk, &agent.Question{By: "doubt", Reason: doubtful}
 	}
 	return mo.Ok(p)
@@ -82,7 +99,7 @@ func (e *Executor) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) 
 const doubtful = "the run was cut off after this call had been started, and nobody knows how far it came: it would run once more"
 
 func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
-	tool := e.tools[c.Name]
+	tool := e.named(c.Name)
 	if tool == nil || !tool.strict {
 		if err := strictjson.CheckObject(argumentsOf(c)); err != nil {
 			return refused(c, malformedArguments(err))
