@@ -143,15 +143,15 @@ type live struct {
 
 // scratchValue is the value of a Scratch in a run.
 type scratchValue struct {
-	of    any // the *Scratch
+	of    *scratchName
 	value any // a pointer
 }
 
 // scratchOf finds the value of a Scratch; nil when it was not used yet.
-func (l *live) scratchOf(k any) any {
+func (l *live) scratchOf(name *scratchName) any {
 	if values := l.scratch.Load(); values != nil {
-		for _, v := range *values { // few, and read far more often than added to
-			if v.of == k {
+		for i := range *values { // few, and read far more often than added to
+			if v := &(*values)[i]; v.of == name {
 				return v.value
 			}
 		}
@@ -164,8 +164,12 @@ func (l *live) scratchOf(k any) any {
 // run has a T of its own, made at first use. It is not part of the state, is not
 // kept in JSON, and is gone when the run ends.
 type Scratch[T any] struct {
+	name scratchName
 	make func() *T
 }
+
+// scratchName names a Scratch by its address, whatever its T.
+type scratchName struct{ _ byte }
 
 // NewScratch declares a scratch value. Make is called once for each run that
 // uses it; nil means new(T).
@@ -181,12 +185,12 @@ func (k *Scratch[T]) Of(s State) *T {
 	if l == nil {
 		return k.fresh()
 	}
-	if v := l.scratchOf(k); v != nil {
+	if v := l.scratchOf(&k.name); v != nil {
 		return v.(*T)
 	}
 	l.adding.Lock()
 	defer l.adding.Unlock()
-	if v := l.scratchOf(k); v != nil { // added meanwhile
+	if v := l.scratchOf(&k.name); v != nil { // added meanwhile
 		return v.(*T)
 	}
 	v := k.fresh()
@@ -194,7 +198,7 @@ func (k *Scratch[T]) Of(s State) *T {
 	if old := l.scratch.Load(); old != nil {
 		values = slices.Clip(*old)
 	}
-	values = append(values, scratchValue{k, v})
+	values = append(values, scratchValue{&k.name, v})
 	l.scratch.Store(&values)
 	return v
 }

@@ -131,7 +131,7 @@ func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Nex
 	switch {
 	case err != nil:
 		return mo.Err[agent.State](&agent.RunError{State: after, Err: errors.Join(failure, err)})
-	case aborted(failure):
+	case failure != nil && aborted(failure):
 		return mo.Err[agent.State](&agent.RunError{State: after, Err: failure})
 	case after == taken:
 		return result

@@ -94,5 +94,6 @@ func contextOf(ctx context.Context, s agent.State, index int) *lazyContext {
 // does what == does for pointers, and does not panic for what cannot be compared.
 func identical(a, b context.Context) bool {
 	type words [2]unsafe.Pointer // of an interface value: type and data
-	return *(*words)(unsafe.Pointer(&a)) == *(*words)(unsafe.Pointer(&b))
+	v, w := (*words)(unsafe.Pointer(&a)), (*words)(unsafe.Pointer(&b))
+	return v[0] == w[0] && v[1] == w[1]
 }
