@@ -19,11 +19,14 @@ type Config struct {
 	Name string
 	// Driver asks the model. Required.
 	Driver Driver
-	// WrapDriver wraps the driver, first outermost.
+	// WrapDriver wraps the driver, first outermost. A wrapper that only looks on may
+	// have a method Unobserved() Driver: in runs that nobody observes, what that
+	// returns is asked in its place, if no other wrapper stands outside of it.
 	WrapDriver []func(Driver) Driver
 	// Executor answers tool calls. Nil means that there are no tools.
 	Executor Executor
-	// WrapExecutor wraps the executor, first outermost.
+	// WrapExecutor wraps the executor, first outermost; Unobserved() Executor is for
+	// it what Unobserved() Driver is for a driver.
 	WrapExecutor []func(Executor) Executor
 	// AroundRun and AroundStep are middleware, first outermost.
 	AroundRun, AroundStep []Processor
@@ -54,6 +57,7 @@ type Agent struct {
 	features mo.Option[Features]
 	executor Executor
 	approver Approver
+	quiet    quiet
 	base     bool // nobody but Base judges
 	run      Next // the chain around a run, down to steps
 	step     Next // the chain around a step, down to performStep
@@ -93,6 +97,7 @@ func New(c Config) mo.Result[*Agent] {
 	if err := errors.Join(driving, executing, approving); err != nil {
 		return mo.Err[*Agent](fmt.Errorf("agent %q: %w", c.Name, err))
 	}
+	a.quiet = quiet{unobserved(a.driver), unobserved(a.executor)}
 	a.run = chain(c.AroundRun, a.steps)
 	a.step = chain(c.AroundStep, a.performStep)
 	return mo.Ok(a)
@@ -109,6 +114,39 @@ func wrapped[T any](what string, wrappers []func(T) T, innermost T) (T, error) {
 		}
 	}
 	return innermost, nil
+}
+
+// quiet is who is asked in runs that nobody observes.
+type quiet struct {
+	driver   Driver
+	executor Executor
+}
+
+// unobserved is v without the wrappers that only look on, as far as they are
+// outermost.
+func unobserved[T any](v T) T {
+	for {
+		onlooker, ok := any(v).(interface{ Unobserved() T })
+		if !ok {
+			return v
+		}
+		v = onlooker.Unobserved()
+	}
+}
+
+// driverFor and executorFor are who is asked in the run that s belongs to.
+func (a *Agent) driverFor(s State) Driver {
+	if s.Observed() {
+		return a.driver
+	}
+	return a.quiet.driver
+}
+
+func (a *Agent) executorFor(s State) Executor {
+	if s.Observed() {
+		return a.executor
+	}
+	return a.quiet.executor
 }
 
 // chain builds the call order once: the first processor is the outermost.

@@ -268,3 +268,67 @@ func TestAStatusThatWasLeftEmptyIsFilledIn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"call_1_1 not_executed ", "call_1_2 executed "}, answers(final))
 }
+
+// onlooker is a wrapper that counts how often it was asked.
+type onlooker struct {
+	driver   agent.Driver
+	executor agent.Executor
+	asked    *int
+}
+
+type (
+	watchingDriver   struct{ onlooker }
+	watchingExecutor struct{ onlooker }
+)
+
+func (d watchingDriver) Unobserved() agent.Driver { return d.driver }
+
+func (d watchingDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+	*d.asked++
+	return d.driver.Next(ctx, s)
+}
+
+func (x watchingExecutor) Unobserved() agent.Executor { return x.executor }
+
+func (x watchingExecutor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	*x.asked++
+	return x.executor.Prepare(ctx, s, c)
+}
+
+func (x watchingExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	*x.asked++
+	return x.executor.Execute(ctx, s, p)
+}
+
+// Wrappers that only look on are passed by in runs that nobody observes, and only
+// there.
+func TestOnlookersAreAskedWhenThereIsSomethingToSee(t *testing.T) {
+	listening := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		s.Listen(agent.ObserverFunc(func(context.Context, agent.Event) {}))
+		return next(ctx, s)
+	})
+	for name, test := range map[string]struct {
+		config agent.Config
+		asked  int
+	}{
+		"nobody":      {agent.Config{}, 0},
+		"a listener":  {agent.Config{AroundRun: []agent.Processor{listening}}, 4},
+		"an observer": {agent.Config{Observer: agent.ObserverFunc(func(context.Context, agent.Event) {})}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			c := test.config
+			c.Driver, c.Executor = agenttest.Script(calls("a"), agenttest.Say("done")), executor{}
+			for range 2 {
+				c.WrapDriver = append(c.WrapDriver, func(d agent.Driver) agent.Driver { return watchingDriver{onlooker{driver: d, asked: &asked}} })
+				c.WrapExecutor = append(c.WrapExecutor, func(x agent.Executor) agent.Executor {
+					return watchingExecutor{onlooker{executor: x, asked: &asked}}
+				})
+			}
+			final, err := build(t, c).Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
+			require.NoError(t, err)
+			assert.Equal(t, agent.StatusDone, final.Status())
+			assert.Equal(t, 2*test.asked, asked, "two turns and both phases of one call, for each of two")
+		})
+	}
+}

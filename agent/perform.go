@@ -24,9 +24,9 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 		return a.perform(ctx, s, &s.read().open.reply, s.read().open.started)
 	}
 	if l := s.read().live; l.onDelta != nil {
-		return a.answered(ctx, s, time.Now(), Stream(ctx, a.driver, s, l.onDelta))
+		return a.answered(ctx, s, time.Now(), Stream(ctx, a.driverFor(s), s, l.onDelta))
 	}
-	return a.answered(ctx, s, time.Now(), a.driver.Next(ctx, s)) // through every wrapper
+	return a.answered(ctx, s, time.Now(), a.driverFor(s).Next(ctx, s))
 }
 
 // answered is the step behind the model's answer.
@@ -138,6 +138,7 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 	}
 	asking := false
 	open := s.read().open
+	executor := a.executorFor(s)
 	calls := m.list()
 	for i := range calls {
 		call := &calls[i]
@@ -148,7 +149,7 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 		if err := ctx.Err(); err != nil {
 			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
 		}
-		p, err := a.executor.Prepare(ctx, s, call).Get()
+		p, err := executor.Prepare(ctx, s, call).Get()
 		if stop, ok := errors.AsType[*SignalError](err); ok {
 			p, err = &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
 		}
@@ -347,7 +348,7 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 	if s.read().live.watched() {
 		s.read().live.tell(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), *p.Call, *p.Original, p.Disposition == DisposeRun})
 	}
-	r, err := a.executor.Execute(ctx, s, p).Get()
+	r, err := a.executorFor(s).Execute(ctx, s, p).Get()
 	if err == nil {
 		r, err = p.Result(r)
 	}

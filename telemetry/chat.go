@@ -60,6 +60,9 @@ var (
 	_ agent.Describer = (*outer)(nil)
 )
 
+// Unobserved is what is asked in runs that nobody observes.
+func (d *outer) Unobserved() agent.Driver { return d.inner }
+
 // Features is what the wrapped driver says of itself.
 func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
@@ -155,6 +158,9 @@ var (
 	_ agent.Streamer  = (*asking)(nil)
 	_ agent.Describer = (*asking)(nil)
 )
+
+// Unobserved is what is asked in runs that nobody observes.
+func (d *asking) Unobserved() agent.Driver { return d.inner }
 
 // Features is what the wrapped driver says of itself.
 func (d *asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }

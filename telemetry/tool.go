@@ -34,6 +34,9 @@ type executor struct {
 	inner agent.Executor
 }
 
+// Unobserved is who is asked in runs that nobody observes.
+func (x executor) Unobserved() agent.Executor { return x.inner }
+
 // Prepare begins the call's span. It ends in Execute, which is called for every
 // call of a step, whatever was decided.
 func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
