@@ -43,7 +43,7 @@ func (l Log[T]) At(i int) T {
 	return l.at(i)
 }
 
-func (l Log[T]) at(i int) T { return l.line.chunks[i/chunkSize][i%chunkSize] }
+func (l Log[T]) at(i int) T { return l.line.chunks[uint(i)/chunkSize][uint(i)%chunkSize] } //nolint:gosec // i is not negative
 
 // Last returns the newest element, and false when the log is empty.
 func (l Log[T]) Last() (T, bool) {
@@ -116,7 +116,7 @@ func (l Log[T]) Append(items ...T) Log[T] {
 		to = longer
 	}
 	for i, item := range items {
-		at := l.length + i
+		at := uint(l.length + i) //nolint:gosec // a length is not negative
 		if at%chunkSize == 0 {
 			to.chunks[at/chunkSize] = new([chunkSize]T)
 		}
