@@ -106,7 +106,7 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 // recorded, failed ones included.
 func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	var err error
-	if !s.StepOpen() { // else it has started before
+	if !c.stepStart.empty() && !s.StepOpen() { // else it has started before
 		s, err = foldStep(ctx, c, &c.stepStart, s, StepStart, func(b *base) StepContext { return StepContext{b.common()} })
 	}
 	switch {
@@ -117,6 +117,9 @@ func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Nex
 	}
 	result := next(ctx, s)
 	taken, failure := result.Get()
+	if failure == nil && c.stepEnd.empty() {
+		return result
+	}
 	if failure != nil {
 		failed, ok := stepErrorOf(s, failure)
 		if !ok {
