@@ -108,14 +108,16 @@ func AssistantContent(content Content, calls ...ToolCall) Message {
 	if len(calls) != 1 {
 		return said(speech{speaker: byAssistant, content: content, calls: numbered(calls)})
 	}
+	c := &calls[0]
 	b := &struct { // most replies: all lies in one allocation
 		messageBody
 		speech
 		call [1]ToolCall
-	}{call: [1]ToolCall{calls[0]}}
-	b.call[0].Index = 0
-	b.speaker, b.content, b.calls = byAssistant, content, b.call[:]
-	b.messageBody.speech = &b.speech
+	}{
+		speech: speech{speaker: byAssistant, content: content},
+		call:   [1]ToolCall{{ID: c.ID, Name: c.Name, Arguments: c.Arguments}},
+	}
+	b.speech.calls, b.messageBody.speech = b.call[:], &b.speech
 	return Message{&b.messageBody}
 }
 

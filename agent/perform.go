@@ -106,7 +106,7 @@ func uniqueIDs(calls []ToolCall) bool {
 // is taken, so that every call can have its own answer.
 func withCallIDs(m Message, step int) Message {
 	calls := m.list()
-	if uniqueIDs(calls) {
+	if len(calls) == 1 && calls[0].ID != "" || uniqueIDs(calls) {
 		return m
 	}
 	fresh := slices.Clone(calls)

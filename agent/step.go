@@ -41,20 +41,22 @@ func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
 // Plus adds two usages. The cost of the sum is unknown when either is.
 func (u Usage) Plus(v Usage) Usage {
-	cost := mo.None[float64]()
-	if a, ok := u.Cost.Get(); ok {
-		if b, ok := v.Cost.Get(); ok {
-			cost = mo.Some(a + b)
-		}
+	u.add(&v)
+	return u
+}
+
+func (u *Usage) add(v *Usage) {
+	u.InputTokens += v.InputTokens
+	u.OutputTokens += v.OutputTokens
+	u.CacheReadTokens += v.CacheReadTokens
+	u.CacheWriteTokens += v.CacheWriteTokens
+	u.ReasoningTokens += v.ReasoningTokens
+	a, known := u.Cost.Get()
+	if b, also := v.Cost.Get(); known && also {
+		u.Cost = mo.Some(a + b)
+		return
 	}
-	return Usage{
-		InputTokens:      u.InputTokens + v.InputTokens,
-		OutputTokens:     u.OutputTokens + v.OutputTokens,
-		CacheReadTokens:  u.CacheReadTokens + v.CacheReadTokens,
-		CacheWriteTokens: u.CacheWriteTokens + v.CacheWriteTokens,
-		ReasoningTokens:  u.ReasoningTokens + v.ReasoningTokens,
-		Cost:             cost,
-	}
+	u.Cost = mo.None[float64]()
 }
 
 // noUsage is where a sum starts: nothing used, at a known cost of nothing.
