@@ -16,22 +16,18 @@ type toolHooks struct {
 // that are known.
 type toolTable struct {
 	all   *Compiled
-	few   []namedHooks          // by slotOf, with gaps; nil unless there are few
+	few   []namedHooks          // nil unless there are few
 	many  map[string]*toolHooks // nil unless there are many
 	empty bool                  // no hook concerns any tool call
 }
 
 type namedHooks struct {
-	tool  string     // empty: a gap
+	tool  string
 	hooks *toolHooks // nil: no hook concerns the tool
 }
 
-// Few tools are found by a glance at their names, which is quicker than a map as
-// long as they are few.
-const (
-	fewTools = 16
-	slots    = 4 * fewTools // so that there are gaps, whatever the names
-)
+// fewTools is up to how many tools a look at each is quicker than a map.
+const fewTools = 8
 
 func newToolTable(c *Compiled, tools []string) toolTable {
 	t := toolTable{all: c, empty: c.preTool.empty() && c.toolFailed.empty() && c.postTool.empty()}
@@ -40,37 +36,19 @@ func newToolTable(c *Compiled, tools []string) toolTable {
 	case len(tools) > fewTools:
 		t.many = lo.SliceToMap(tools, func(tool string) (string, *toolHooks) { return tool, t.build(tool) })
 	default:
-		t.few = make([]namedHooks, slots)
-		for _, tool := range lo.Without(lo.Uniq(tools), "") {
-			at := slotOf(tool)
-			for t.few[at].tool != "" {
-				at = (at + 1) % slots
-			}
-			t.few[at] = namedHooks{tool, t.build(tool)}
-		}
+		t.few = lo.Map(lo.Uniq(tools), func(tool string, _ int) namedHooks { return namedHooks{tool, t.build(tool)} })
 	}
 	return t
 }
 
-// slotOf is where to look for a name first.
-func slotOf(tool string) uint {
-	n := len(tool)
-	if n == 0 {
-		return 0
-	}
-	return (uint(n) + 3*uint(tool[0]) + 7*uint(tool[n/2]) + 13*uint(tool[n-1])) % slots
-}
-
 // of is the hooks of the tool of that name, nil when there are none.
 func (t *toolTable) of(tool string) *toolHooks {
-	if t.few != nil {
-		few := (*[slots]namedHooks)(t.few)
-		for at := slotOf(tool); few[at].tool != ""; at = (at + 1) % slots {
-			if few[at].tool == tool {
-				return few[at].hooks
-			}
+	for i := range t.few {
+		if t.few[i].tool == tool {
+			return t.few[i].hooks
 		}
-	} else if hooks, ok := t.many[tool]; ok {
+	}
+	if hooks, ok := t.many[tool]; ok {
 		return hooks
 	}
 	return t.build(tool) // a name that no tool has; not kept, there is no end to them
