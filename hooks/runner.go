@@ -319,17 +319,18 @@ func (m *moment[C]) quick(limited *lazyContext, c *C) (next int, answer verdict,
 			answer.err = panicked(recover())
 		}
 	}()
+	answer.err, asked = errAsking, true
 	for ; next < m.plain; next++ {
 		e := m.controls[next]
-		answer.err, asked = errAsking, true
 		result := e.ask(limited, *c)
-		answer.outcome, answer.err = result.Get()
-		if answer.err == nil && result.IsError() {
-			answer.err = errNoReason
+		o, err := result.Get()
+		if !result.IsError() && (o == nil || o == e.info.allowed) && !limited.seen() {
+			continue
 		}
-		if answer.err != nil || answer.outcome != nil && answer.outcome != e.info.allowed || limited.seen() {
-			return next, answer, true
+		if err == nil && result.IsError() {
+			err = errNoReason
 		}
+		return next, verdict{outcome: o, err: err}, true
 	}
 	return next, verdict{}, false
 }
