@@ -331,3 +331,20 @@ func TestALinkStaysGood(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
 	assert.Equal(t, []string{carol, "{}"}, d.ran)
 }
+
+// When somebody has ended the run, or wants it cancelled, there is nothing left to decide.
+func TestWithdrawn(t *testing.T) {
+	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
+	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "reject")).StatusCode)
+	assert.Equal(t, http.StatusNotFound, see(t, d.link(1)).StatusCode)
+	assert.Equal(t, http.StatusNotFound, post(t, d.link(1), d.form(1, "approve")).StatusCode)
+	assert.Equal(t, http.StatusOK, see(t, d.link(0)).StatusCode, "what was said is shown")
+	d.undecided(t, 1)
+	assert.Equal(t, agent.StatusInterrupted, d.goOn(t).Status())
+	assert.Empty(t, d.ran)
+
+	d = park(t, asking{question: soon})
+	require.NoError(t, d.store.Cancel(t.Context(), d.notice.Run.ID, "no longer wanted"))
+	assert.Equal(t, http.StatusNotFound, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	d.undecided(t, 0)
+}

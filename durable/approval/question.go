@@ -44,11 +44,20 @@ func find(ctx context.Context, store durable.Store, token string) (*question, er
 	if found.about, err = store.Run(ctx, q.Run); err != nil {
 		return nil, err
 	}
-	if q.Answer == nil && found.about.Status != agent.StatusParked {
+	if found.batch, err = store.Questions(ctx, q.Run); err != nil {
+		return nil, err
+	}
+	if q.Answer == nil && found.over() {
 		return nil, durable.ErrNotFound
 	}
-	found.batch, err = store.Questions(ctx, q.Run)
-	return found, err
+	return found, nil
+}
+
+// over reports whether an answer would not count any more: the run has gone on, is to be
+// cancelled, or ends because of what was said about another call.
+func (q *question) over() bool {
+	return q.about.Status != agent.StatusParked || q.about.CancelReason != "" ||
+		lo.SomeBy(q.batch, func(sibling durable.Question) bool { return sibling.Answer != nil && sibling.Answer.Ends })
 }
 
 // expired reports whether the time was over before anybody answered.
