@@ -50,7 +50,7 @@ func Analyse(line string, o Options) Analysis {
 		w.opaque(c, i, -1, OpaqueSyntax, "a carriage return, which bash takes for a letter")
 	}
 	w.stmts(c, file)
-	w.declared(c)
+	w.declared()
 	return w.out
 }
 
@@ -80,14 +80,14 @@ type source struct {
 
 func (s source) offset(p syntax.Pos) int {
 	if s.verbatim && p.IsValid() {
-		return s.at + int(p.Offset()) //nolint:gosec // a line is short
+		return s.at + int(p.Offset())
 	}
 	return s.at
 }
 
 // slice is the text between two positions, as written.
 func (s source) slice(from, to syntax.Pos) string {
-	a, b := int(from.Offset()), int(to.Offset()) //nolint:gosec // a line is short
+	a, b := int(from.Offset()), int(to.Offset())
 	if a > b || b > len(s.text) {
 		return ""
 	}
@@ -254,11 +254,11 @@ func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	}
 	var e syntax.ParseError
 	if errors.As(err, &e) {
-		return before, &textError{int(e.Pos.Offset()), e.Text} //nolint:gosec // a line is short
+		return before, &textError{int(e.Pos.Offset()), e.Text}
 	}
 	var l syntax.LangError
 	if errors.As(err, &l) {
-		return before, &textError{int(l.Pos.Offset()), l.Error()} //nolint:gosec // a line is short
+		return before, &textError{int(l.Pos.Offset()), l.Error()}
 	}
 	return before, &textError{0, err.Error()}
 }

@@ -7,7 +7,8 @@ import (
 // awk reads its program: system(), pipes and files in it are looked for.
 func awk(w *walker, c ctx, k call, _ given) {
 	g := getopt(k.args(), "+F:v:f^E^i^l^e:W:bcCd?D?ghI?kL?MnNo?OpPrsStV",
-		"field-separator: assign: file^ exec^ include^ load^ source: characters-as-bytes traditional copyright dump-variables? debug? gen-pot help trace csv lint? bignum use-lc-numeric non-decimal-data pretty-print? optimize no-optimize profile? posix re-interval sandbox lint-old version")
+		"field-separator: assign: file^ exec^ include^ load^ source: characters-as-bytes traditional copyright dump-variables? debug? gen-pot help "+
+			"trace csv lint? bignum use-lc-numeric non-decimal-data pretty-print? optimize no-optimize profile? posix re-interval sandbox lint-old version")
 	c = w.options(c, k, g)
 	ops := g.operands
 	var programs []Word
@@ -29,6 +30,7 @@ func awk(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+//nolint:gocognit // flat: one case for each sign that matters
 func (w *walker) awkProgram(c ctx, k call, program Word) {
 	text := program.loose()
 	w.out.Commands[k.index].Code, w.out.Commands[k.index].Language = strings.ReplaceAll(text, unknown, "…"), "awk"
@@ -98,7 +100,7 @@ func (w *walker) awkCommand(c ctx, k call, program Word, t awkToken) {
 		w.opaque(c, program.Pos.Offset, k.index, OpaqueText, "awk runs text that is not known")
 		return
 	}
-	w.shellText(c, k, "awk", literalWord(t.text, program.Pos), nil)
+	w.shellText(c, k, "awk", literalWord(t.text, program.Pos))
 }
 
 type awkKind uint8
@@ -117,6 +119,8 @@ type awkToken struct {
 }
 
 // awkTokens splits a program. It is false for what does not look like one.
+//
+//nolint:gocognit // flat: one case for each sign that matters
 func awkTokens(text string) ([]awkToken, bool) {
 	var tokens []awkToken
 	for i := 0; i < len(text); {

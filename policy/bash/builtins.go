@@ -224,13 +224,12 @@ func unalias(_ *walker, c ctx, k call) {
 	}
 }
 
-func cd(w *walker, c ctx, k call) {
+func cd(_ *walker, c ctx, k call) {
 	c.out.lose()
 	var target *Word
 	for i, a := range k.args() {
 		if a.Kind == Literal && len(a.Text) > 1 && (a.Text[0] == '-' || a.Text[0] == '+') && a.Text != "--" {
 			if k.name == "pushd" {
-				target = nil
 				c.st.enter(makeWord(unknown, false, true, "", k.words[0].Pos))
 				return
 			}
@@ -343,6 +342,8 @@ func printf(w *walker, c ctx, k call) {
 }
 
 // formatted is what printf prints, where its format is simple.
+//
+//nolint:gocognit // flat: one case for each verb
 func formatted(c ctx, args []Word) {
 	if len(args) > 0 && args[0].Is("--") {
 		args = args[1:]

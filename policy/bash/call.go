@@ -22,8 +22,8 @@ type call struct {
 func (k call) args() []Word { return k.words[1:] }
 
 func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
-	if len(x.Args) > 0 && w.alias(c, x, s) {
-		return
+	if len(x.Args) > 0 {
+		w.alias(c, x, s)
 	}
 	words := w.words(c, x.Args)
 	index := len(w.out.Commands)
@@ -207,20 +207,20 @@ func (w *walker) callFunction(c ctx, k call, f function) {
 }
 
 // alias walks a command whose name stands for other text.
-func (w *walker) alias(c ctx, x *syntax.CallExpr, s *syntax.Stmt) bool {
+func (w *walker) alias(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	if len(c.st.aliases) == 0 {
-		return false
+		return
 	}
 	name := x.Args[0].Lit()
 	text, found := c.st.aliases[name]
 	if !found || name == "" {
-		return false
+		return
 	}
 	at := c.src.offset(x.Args[0].Pos())
 	rest := c.src.slice(x.Args[0].End(), s.End())
 	if !known(text) || strings.HasSuffix(text, " ") || strings.HasSuffix(text, "\\") || strings.Contains(text, "<<") || c.depth > maxDepth/2 {
 		w.opaque(c, at, -1, OpaqueSyntax, "an alias that may change how the line is read")
-		return false
+		return
 	}
 	a := c.by(Alias, name, at)
 	// Inside its own text an alias does not count; as a command of that name it may not be one at all.
@@ -228,10 +228,11 @@ func (w *walker) alias(c ctx, x *syntax.CallExpr, s *syntax.Stmt) bool {
 	a.st.own()
 	delete(a.st.aliases, name)
 	w.text(a, text+rest, at)
-	return false
 }
 
 // assign walks an assignment that stands alone or in declare.
+//
+//nolint:gocognit // flat: one case for each kind of value
 func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	if a.Name == nil {
 		return

@@ -48,7 +48,7 @@ func TestBashRunsNothingElse(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	clear, ran := 0, 0
+	whole, ran := 0, 0
 	next := make(chan int)
 	for range 2 {
 		wg.Go(func() {
@@ -57,7 +57,7 @@ func TestBashRunsNothingElse(t *testing.T) {
 				runs := lab.run(t, lines[i])
 				mu.Lock()
 				if a.Clear() && i >= corpus {
-					clear++
+					whole++
 				}
 				ran += len(runs)
 				for _, run := range runs {
@@ -75,8 +75,8 @@ func TestBashRunsNothingElse(t *testing.T) {
 	}
 	close(next)
 	wg.Wait()
-	t.Logf("%d lines of the corpus and %d made up, of which %d are clear; bash ran %d programs", corpus, n, clear, ran)
-	assert.Greater(t, clear*4, n, "the test says nothing if most lines are opaque")
+	t.Logf("%d lines of the corpus and %d made up, of which %d are clear; bash ran %d programs", corpus, n, whole, ran)
+	assert.Greater(t, whole*4, n, "the test says nothing if most lines are opaque")
 	assert.Greater(t, ran, len(lines)/2)
 }
 
@@ -132,7 +132,7 @@ func newLaboratory(t *testing.T) laboratory {
 	require.NoError(t, os.Mkdir(lab.home, 0o755))
 	script := func(name, then string) {
 		text := "#!" + lab.bash + "\nprintf -v words '%s\\037' \"$0\" \"$@\"\nprintf '%s\\036' \"$words\" >>\"$STAND_IN_LOG\"\n" + then + "\n"
-		require.NoError(t, os.WriteFile(filepath.Join(lab.bin, name), []byte(text), 0o755)) //nolint:gosec // a program
+		require.NoError(t, os.WriteFile(filepath.Join(lab.bin, name), []byte(text), 0o755))
 	}
 	for _, name := range []string{"rm", "ls", "git", "foo", "bar", "id", "make", "echoes", "curl", "cp", "r", "m", "-rf"} {
 		script(name, "exit 0")
@@ -140,9 +140,9 @@ func newLaboratory(t *testing.T) laboratory {
 	script("fails", "exit 1")
 	// PATH is all they see, so what they start are stand-ins, too.
 	for _, name := range []string{"env", "nohup", "timeout", "nice", "xargs", "find", "setsid", "stdbuf", "cat", "flock"} {
-		real, err := exec.LookPath(name)
+		path, err := exec.LookPath(name)
 		require.NoError(t, err)
-		script(name, "exec "+real+` "$@"`)
+		script(name, "exec "+path+` "$@"`)
 	}
 	for _, name := range []string{"bash", "sh"} {
 		script(name, "exec -a "+name+" "+lab.bash+` "$@"`)

@@ -464,7 +464,7 @@ func sequence(brace *syntax.BraceExp) ([][]syntax.WordPart, bool) {
 	for n := a; len(out) < maxWords; {
 		text := strconv.Itoa(n)
 		if letters {
-			text = string(rune(n))
+			text = string(rune(n)) //nolint:gosec // a letter
 		} else if width > 0 {
 			sign, digits := "", text
 			if n < 0 {

@@ -3,15 +3,19 @@ package bash
 // fileToolOf are the programs that read, write or reach something named by their words.
 func fileToolOf(name string) (tool, bool) {
 	switch name {
-	case "cat", "tac", "nl", "rev", "head", "tail", "wc", "od", "xxd", "hexdump", "hd", "strings", "base64", "base32", "basenc", "md5sum", "sha1sum", "sha224sum", "sha256sum",
-		"sha384sum", "sha512sum", "b2sum", "cksum", "sum", "file", "stat", "cut", "paste", "fold", "fmt", "expand", "unexpand", "pr", "column", "zcat", "bzcat", "xzcat", "zstdcat",
-		"bat", "batcat", "more", "most", "ls", "dir", "vdir", "tree", "du", "readlink", "realpath", "comm", "join", "cmp", "diff", "colordiff", "sdiff", "nm", "objdump", "readelf",
+	case "cat", "tac", "nl", "rev", "head", "tail", "wc", "od", "xxd", "hexdump", "hd", "strings", "base64", "base32", "basenc", "md5sum", "sha1sum",
+		"sha224sum", "sha256sum",
+		"sha384sum", "sha512sum", "b2sum", "cksum", "sum", "file", "stat", "cut", "paste", "fold", "fmt", "expand", "unexpand", "pr", "column",
+		"zcat", "bzcat", "xzcat", "zstdcat",
+		"bat", "batcat", "more", "most", "ls", "dir", "vdir", "tree", "du", "readlink", "realpath", "comm", "join", "cmp", "diff", "colordiff",
+		"sdiff", "nm", "objdump", "readelf",
 		"ldd", "size", "exiftool", "identify", "pdftotext", "lsattr", "getfacl", "getfattr", "namei", "look", "tsort", "csvlook", "hexyl", "xmllint", "less":
 		return readers(name), true
 	case "grep", "egrep", "fgrep", "rg", "ag", "ack", "zgrep", "bzgrep", "xzgrep":
 		return searchers(name), true
 	case "rm", "rmdir", "unlink", "shred", "trash", "trash-put", "srm", "wipe":
-		return tool{short: "dfIirRvpn:s:uxz", long: "force interactive? recursive dir verbose one-file-system no-preserve-root preserve-root? parents ignore-fail-on-non-empty iterations: random-source< size: remove? exact zero", operands: "d*"}, true
+		return tool{short: "dfIirRvpn:s:uxz", long: "force interactive? recursive dir verbose one-file-system no-preserve-root preserve-root? parents " +
+			"ignore-fail-on-non-empty iterations: random-source< size: remove? exact zero", operands: "d*"}, true
 	case "touch":
 		return tool{short: "acd:fhmr<t:", long: "date: no-create no-dereference reference< time:", operands: "w*"}, true
 	case "mkdir", "mkfifo", "mknod":
@@ -21,41 +25,56 @@ func fileToolOf(name string) (tool, bool) {
 	case "tee", "sponge":
 		return tool{short: "aip", long: "append ignore-interrupts output-error?", operands: "w*", special: tee}, true
 	case "chmod", "chown", "chgrp", "chattr", "setfacl", "setfattr":
-		return tool{short: "cfvRHLPhm:x:M<X<bkdnp:V", long: "changes silent quiet verbose reference< recursive preserve-root no-preserve-root dereference no-dereference from: modify: remove:", operands: "-w*"}, true
+		return tool{short: "cfvRHLPhm:x:M<X<bkdnp:V", long: "changes silent quiet verbose reference< recursive preserve-root no-preserve-root " +
+			"dereference no-dereference from: modify: remove:", operands: "-w*"}, true
 	case "cp":
-		return tool{short: "abdfiHlLnPprRsS:t>TuvxZ", long: "archive attributes-only backup? copy-contents debug dereference force interactive link no-clobber no-dereference no-target-directory one-file-system " +
-			"parents preserve? no-preserve: recursive reflink? remove-destination sparse: strip-trailing-slashes symbolic-link suffix: target-directory> update? verbose context? keep-directory-symlink", operands: "r*w"}, true
+		return tool{short: "abdfiHlLnPprRsS:t>TuvxZ", long: "archive attributes-only backup? copy-contents debug dereference force interactive link " +
+			"no-clobber no-dereference no-target-directory one-file-system " +
+			"parents preserve? no-preserve: recursive reflink? remove-destination sparse: strip-trailing-slashes symbolic-link suffix: " +
+			"target-directory> update? verbose context? keep-directory-symlink", operands: "r*w"}, true
 	case "mv":
-		return tool{short: "bfinS:t>TuvZ", long: "backup? debug exchange force interactive no-clobber no-copy no-target-directory strip-trailing-slashes suffix: target-directory> update? verbose context", operands: "r*w", special: move}, true
+		return tool{short: "bfinS:t>TuvZ", long: "backup? debug exchange force interactive no-clobber no-copy no-target-directory " +
+			"strip-trailing-slashes suffix: target-directory> update? verbose context", operands: "r*w", special: move}, true
 	case "ln", "link", "symlink":
-		return tool{short: "bdFfiLnPrsS:t>Tv", long: "backup? directory force interactive logical no-dereference physical relative symbolic suffix: target-directory> no-target-directory verbose", operands: "r*w"}, true
+		return tool{short: "bdFfiLnPrsS:t>Tv", long: "backup? directory force interactive logical no-dereference physical relative symbolic suffix: " +
+			"target-directory> no-target-directory verbose", operands: "r*w"}, true
 	case "install":
-		return tool{short: "bcCdDg:m:o:pS:st>TvZ", long: "backup? compare directory group: mode: owner: preserve-timestamps strip strip-program^ suffix: target-directory> no-target-directory verbose preserve-context context?", operands: "r*w"}, true
+		return tool{short: "bcCdDg:m:o:pS:st>TvZ", long: "backup? compare directory group: mode: owner: preserve-timestamps strip strip-program^ " +
+			"suffix: target-directory> no-target-directory verbose preserve-context context?", operands: "r*w"}, true
 	case "rename", "prename", "mmv":
 		return tool{special: rename}, true
 	case "dd":
 		return tool{special: dd}, true
 	case "sort":
-		return tool{short: "bdfghiMnrRVcCk:mo>sS:t:T@uz", long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort " +
-			"random-source< reverse sort: version-sort batch-size: check? compress-program$ debug files0-from< key: merge output> stable buffer-size: field-separator: temporary-directory: parallel: unique zero-terminated", operands: "r*"}, true
+		return tool{short: "bdfghiMnrRVcCk:mo>sS:t:T@uz", long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort " +
+			"ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort " +
+			"random-source< reverse sort: version-sort batch-size: check? compress-program$ debug files0-from< key: merge output> stable buffer-size: " +
+			"field-separator: temporary-directory: parallel: unique zero-terminated", operands: "r*"}, true
 	case "uniq":
-		return tool{short: "cdDf:is:uw:z", long: "count repeated all-repeated? skip-fields: group? ignore-case skip-chars: unique zero-terminated check-chars:", operands: "rw"}, true
+		return tool{short: "cdDf:is:uw:z", long: "count repeated all-repeated? skip-fields: group? ignore-case skip-chars: unique zero-terminated " +
+			"check-chars:", operands: "rw"}, true
 	case "split", "csplit":
-		return tool{short: "a:b:C:d?el:n:t:ux?f:kqsz", long: "suffix-length: additional-suffix: bytes: line-bytes: numeric-suffixes? hex-suffixes? elide-empty-files filter$ lines: number: separator: unbuffered verbose prefix: digits: keep-files", operands: "rw"}, true
+		return tool{short: "a:b:C:d?el:n:t:ux?f:kqsz", long: "suffix-length: additional-suffix: bytes: line-bytes: numeric-suffixes? hex-suffixes? " +
+			"elide-empty-files filter$ lines: number: separator: unbuffered verbose prefix: digits: keep-files", operands: "rw"}, true
 	case "sed":
-		return tool{short: "nbe:f^E?ri?l:suz", long: "quiet silent debug expression: file^ follow-symlinks in-place? line-length: posix regexp-extended separate sandbox unbuffered null-data zero-terminated help version", special: sed}, true
+		return tool{short: "nbe:f^E?ri?l:suz", long: "quiet silent debug expression: file^ follow-symlinks in-place? line-length: posix " +
+			"regexp-extended separate sandbox unbuffered null-data zero-terminated help version", special: sed}, true
 	case "awk", "gawk", "mawk", "nawk", "original-awk":
 		return tool{special: awk}, true
 	case "curl":
 		return tool{special: curl}, true
 	case "wget", "wget2":
 		return tool{special: wget}, true
-	case "aria2c", "axel", "lynx", "w3m", "links", "elinks", "http", "https", "httpie", "xh", "ab", "wrk", "siege", "lwp-request", "lftp", "ftp", "tftp", "telnet", "ping", "ping6",
-		"traceroute", "tracepath", "mtr", "dig", "nslookup", "host", "whois", "nmap", "sftp", "rlogin", "rsh", "ssh-keyscan", "ssh-copy-id", "smbclient", "ldapsearch", "redis-cli", "mongo", "mongosh":
+	case "aria2c", "axel", "lynx", "w3m", "links", "elinks", "http", "https", "httpie", "xh", "ab", "wrk", "siege", "lwp-request", "lftp", "ftp",
+		"tftp", "telnet", "ping", "ping6",
+		"traceroute", "tracepath", "mtr", "dig", "nslookup", "host", "whois", "nmap", "sftp", "rlogin", "rsh", "ssh-keyscan", "ssh-copy-id",
+		"smbclient", "ldapsearch", "redis-cli", "mongo", "mongosh":
 		return reachers(name), true
 	case "nc", "ncat", "netcat":
-		return tool{short: "46bCDdFhklNnrStUuvZze$c$g:G:i:I:M:m:O:o>P:p:q:s:T:V:w:X:x:", long: "exec$ sh-exec$ lua-exec^ lua-exec-internal^ output> hex-dump> ssl ssl-cert< ssl-key< ssl-verify ssl-trustfile< proxy& proxy-type: proxy-auth: " +
-			"listen keep-open udp sctp verbose wait: idle-timeout: delay: source: source-port: max-conns: chat broker crlf telnet nodns allow: allowfile< deny: denyfile< send-only recv-only no-shutdown append-output help version zero", special: netcat}, true
+		return tool{short: "46bCDdFhklNnrStUuvZze$c$g:G:i:I:M:m:O:o>P:p:q:s:T:V:w:X:x:", long: "exec$ sh-exec$ lua-exec^ lua-exec-internal^ output> " +
+			"hex-dump> ssl ssl-cert< ssl-key< ssl-verify ssl-trustfile< proxy& proxy-type: proxy-auth: " +
+			"listen keep-open udp sctp verbose wait: idle-timeout: delay: source: source-port: max-conns: chat broker crlf telnet nodns allow: " +
+			"allowfile< deny: denyfile< send-only recv-only no-shutdown append-output help version zero", special: netcat}, true
 	case "scp":
 		return tool{short: "346ABCOpqRrsTvc:D$F<i<J:l:o:P:S$X:", operands: "p*p", special: scp}, true
 	case "rsync":
@@ -65,11 +84,13 @@ func fileToolOf(name string) (tool, bool) {
 	case "zip":
 		return tool{special: zip}, true
 	case "gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "unzstd", "lzma", "compress", "uncompress", "lz4":
-		return tool{short: "123456789cdfhklLnNqrtvVS:T:zo>", long: "stdout decompress force keep list quiet recursive suffix: test verbose fast best threads: help version rm output>", operands: "w*"}, true
+		return tool{short: "123456789cdfhklLnNqrtvVS:T:zo>", long: "stdout decompress force keep list quiet recursive suffix: test verbose fast best " +
+			"threads: help version rm output>", operands: "w*"}, true
 	case "unzip", "7z", "7za", "unrar", "unar":
 		return tool{short: "d>o:plvtzaCjnLMqouxUX", operands: "r"}, true
 	case "patch":
-		return tool{short: "bceEfFlnNRstTuvZB:d@D:g:i<o>p:r>V:x:Y:z:", long: "backup directory@ input< output> reject-file> strip: force reverse dry-run", operands: "wr"}, true
+		return tool{short: "bceEfFlnNRstTuvZB:d@D:g:i<o>p:r>V:x:Y:z:", long: "backup directory@ input< output> reject-file> strip: force reverse " +
+			"dry-run", operands: "wr"}, true
 	case "vi", "vim", "nvim", "view", "ex", "gvim", "vimdiff":
 		return tool{special: vim}, true
 	case "ed", "red":
@@ -89,10 +110,12 @@ func fileToolOf(name string) (tool, bool) {
 	case "openssl":
 		return tool{special: openssl}, true
 	case "gpg", "gpg2":
-		return tool{short: "o>u:r:R:abcdesvntqz:f", long: "output> homedir: armor decrypt encrypt sign verify recipient: keyserver& passphrase: batch yes import export recv-keys", operands: "r*"}, true
+		return tool{short: "o>u:r:R:abcdesvntqz:f", long: "output> homedir: armor decrypt encrypt sign verify recipient: keyserver& passphrase: batch " +
+			"yes import export recv-keys", operands: "r*"}, true
 	case "ssh-keygen":
 		return tool{short: "qf>C:t:b:N:P:yeilFRD^a:I:n:V:s<O:m:pBHk", operands: "r*"}, true
-	case "mount", "umount", "losetup", "mkswap", "swapon", "swapoff", "fsck", "fdisk", "parted", "sgdisk", "wipefs", "cryptsetup", "lvremove", "vgremove", "pvremove":
+	case "mount", "umount", "losetup", "mkswap", "swapon", "swapoff", "fsck", "fdisk", "parted", "sgdisk", "wipefs", "cryptsetup", "lvremove",
+		"vgremove", "pvremove":
 		return tool{operands: "w*"}, true
 	case "pip", "pipx":
 		return tool{}, false
@@ -100,7 +123,8 @@ func fileToolOf(name string) (tool, bool) {
 		return tool{special: notBuiltin}, true
 	case "tcpdump":
 		return tool{short: "AbdDefhHIJKlLnNOpqStuUvxX#B:c:C:E:F<G:i:j:m:M:Q:r<s:T:V<w>W:y:z$Z:", operands: ""}, true
-	case "logrotate", "ansible", "ansible-playbook", "terraform", "vagrant", "capsh", "puppet", "chef-client", "cmake", "ninja", "gcc", "cc", "g++", "clang", "ld", "go", "cargo", "mvn", "gradle", "ant", "rake", "just", "task", "bazel":
+	case "logrotate", "ansible", "ansible-playbook", "terraform", "vagrant", "capsh", "puppet", "chef-client", "cmake", "ninja", "gcc", "cc", "g++",
+		"clang", "ld", "go", "cargo", "mvn", "gradle", "ant", "rake", "just", "task", "bazel":
 		return tool{}, false
 	}
 	if len(name) > 4 && name[:4] == "mkfs" {
@@ -112,9 +136,11 @@ func fileToolOf(name string) (tool, bool) {
 func readers(name string) tool {
 	switch name {
 	case "head", "tail":
-		return tool{short: "c:n:fFqsvz0123456789", long: "bytes: lines: follow? pid: retry sleep-interval: max-unchanged-stats: quiet silent verbose zero-terminated", operands: "r*"}
+		return tool{short: "c:n:fFqsvz0123456789", long: "bytes: lines: follow? pid: retry sleep-interval: max-unchanged-stats: quiet silent verbose " +
+			"zero-terminated", operands: "r*"}
 	case "cut", "paste":
-		return tool{short: "b:c:d:f:nsz", long: "bytes: characters: delimiter: delimiters: fields: complement only-delimited output-delimiter: serial zero-terminated", operands: "r*"}
+		return tool{short: "b:c:d:f:nsz", long: "bytes: characters: delimiter: delimiters: fields: complement only-delimited output-delimiter: serial " +
+			"zero-terminated", operands: "r*"}
 	case "stat":
 		return tool{short: "Lfc:t", long: "dereference file-system format: printf: terse cached:", operands: "r*"}
 	case "od", "xxd", "hexdump", "hd":
@@ -123,7 +149,8 @@ func readers(name string) tool {
 		}
 		return tool{short: "A:j:N:S?t:vw?bcdfhilosxCe:n:", long: "address-radix: skip-bytes: read-bytes: format: width?", operands: "r*"}
 	case "strings", "nl", "fold", "fmt", "pr", "column", "base64", "base32", "basenc", "du", "tree":
-		return tool{short: "abcdfhHlkLmsSzADe:n:t:w:v:i:N:o:p:I:P:X:B:x0", long: "wrap: decode ignore-garbage max-depth: exclude: width: bytes: encoding: radix: separator:", operands: "r*"}
+		return tool{short: "abcdfhHlkLmsSzADe:n:t:w:v:i:N:o:p:I:P:X:B:x0", long: "wrap: decode ignore-garbage max-depth: exclude: width: bytes: " +
+			"encoding: radix: separator:", operands: "r*"}
 	case "less":
 		return tool{special: less}
 	case "xmllint":
@@ -135,22 +162,26 @@ func readers(name string) tool {
 func searchers(name string) tool {
 	if name == "rg" {
 		return tool{
-			short: "e:f<A:B:C:g:m:j:t:T:r:M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp: file< pre$ pre-glob: hostname-bin$ glob: iglob: type: type-not: type-add: type-clear: after-context: before-context: context: max-count: max-depth: threads: replace: " +
-				"encoding: sort: sortr: color: colors: engine: ignore-file< path-separator: max-columns: max-filesize: dfa-size-limit: regex-size-limit: context-separator: field-match-separator: generate:", special: grep,
+			short: "e:f<A:B:C:g:m:j:t:T:r:M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp: file< pre$ pre-glob: hostname-bin$ glob: iglob: type: " +
+				"type-not: type-add: type-clear: after-context: before-context: context: max-count: max-depth: threads: replace: " +
+				"encoding: sort: sortr: color: colors: engine: ignore-file< path-separator: max-columns: max-filesize: dfa-size-limit: " +
+				"regex-size-limit: context-separator: field-match-separator: generate:", special: grep,
 		}
 	}
 	if name == "ack" || name == "ag" {
 		return tool{short: "A:B:C:m:g:G:", long: "pager$ after: before: context: ackrc^", special: grep}
 	}
 	return tool{
-		short: "EFGPe:f<ivwxyZzcoLlm:qsbHhnTuUA:B:C:aD:d:Ir0123456789R", long: "regexp: file< max-count: after-context: before-context: context: color? colour? label: binary-files: devices: directories: exclude: exclude-from< exclude-dir: include:", special: grep,
+		short: "EFGPe:f<ivwxyZzcoLlm:qsbHhnTuUA:B:C:aD:d:Ir0123456789R", long: "regexp: file< max-count: after-context: before-context: context: " +
+			"color? colour? label: binary-files: devices: directories: exclude: exclude-from< exclude-dir: include:", special: grep,
 	}
 }
 
 func reachers(name string) tool {
 	switch name {
 	case "aria2c":
-		return tool{short: "d@o>i<l>j:s:x:k:c", long: "dir@ out> input-file< log> on-download-complete^ on-download-start^ on-download-error^ on-download-stop^ conf-path<", operands: "h*"}
+		return tool{short: "d@o>i<l>j:s:x:k:c", long: "dir@ out> input-file< log> on-download-complete^ on-download-start^ on-download-error^ " +
+			"on-download-stop^ conf-path<", operands: "h*"}
 	case "ping", "ping6":
 		return tool{short: "4aAbBdDfhLnOqrRUvV6c:e:F:i:I:l:m:M:N:p:Q:s:S:t:T:w:W:", operands: "h"}
 	case "traceroute", "tracepath", "mtr":

@@ -5,6 +5,8 @@ import (
 )
 
 // find walks the expression of find.
+//
+//nolint:gocognit // flat: one case for each test
 func find(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	var roots []Word
@@ -131,12 +133,12 @@ func fd(w *walker, c ctx, k call, _ given) {
 			continue
 		}
 		name, _, attached := strings.Cut(a.Text, "=")
-		switch {
-		case name == "--exec" || name == "--exec-batch" || strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") && strings.ContainsAny(a.Text, "xX"):
+		if name == "--exec" || name == "--exec-batch" || strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") &&
+			strings.ContainsAny(a.Text, "xX") {
 			var words []Word
 			if attached {
 				words = append(words, a.cut(len(name)+1))
-			} else if j := strings.IndexAny(a.Text, "xX"); name[1] != '-' && j+1 < len(a.Text) {
+			} else if j := strings.IndexAny(a.Text, "xX"); !strings.HasPrefix(name, "--") && j+1 < len(a.Text) {
 				words = append(words, a.cut(j+1))
 			}
 			replaced := false

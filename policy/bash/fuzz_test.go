@@ -20,6 +20,11 @@ func FuzzAnalyse(f *testing.F) {
 	for entry := range strings.SplitSeq(string(text), "\n---\n") {
 		f.Add(entry)
 	}
+	text, err = os.ReadFile(filepath.Join("testdata", "cases.txt"))
+	require.NoError(f, err)
+	for line := range strings.Lines(string(text)) {
+		f.Add(line)
+	}
 	f.Fuzz(func(t *testing.T, line string) {
 		began := time.Now()
 		a := Analyse(line, Options{Dir: "/srv", Env: map[string]string{"X": "y"}})

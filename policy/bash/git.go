@@ -75,7 +75,7 @@ func (w *walker) gitSetting(c ctx, k call, key string, value Word) {
 		if value.Text == "true" || value.Text == "false" || value.Is("") || value.Is("cat") {
 			return
 		}
-		w.shellText(c.by(Environment, key, value.Pos.Offset), k, "git", text, nil)
+		w.shellText(c.by(Environment, key, value.Pos.Offset), k, "git", text)
 	case 'o':
 		w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "a setting of git that may run something: "+key)
 	}
@@ -91,17 +91,21 @@ func gitRuns(key string) byte {
 	case "alias", "pager":
 		return '$'
 	case "include", "includeif", "protocol", "url", "http", "https", "init", "submodule":
-		if section == "submodule" && last != "update" && last != "url" || section == "http" && last != "proxy" && last != "sslverify" || section == "init" && last != "templatedir" {
+		if section == "submodule" && last != "update" && last != "url" || section == "http" && last != "proxy" && last != "sslverify" ||
+			section == "init" && last != "templatedir" {
 			return 0
 		}
 		return 'o'
 	}
 	switch last {
-	case "pager", "editor", "sshcommand", "askpass", "gitproxy", "fsmonitor", "external", "command", "textconv", "clean", "smudge", "process", "driver", "helper", "program",
-		"cmd", "difffilter", "packobjectshook", "uploadpack", "receivepack", "sendmailcmd", "tocmd", "cccmd", "headercmd", "alternaterefscommand", "defaultkeycommand":
+	case "pager", "editor", "sshcommand", "askpass", "gitproxy", "fsmonitor", "external", "command", "textconv", "clean", "smudge", "process",
+		"driver", "helper", "program",
+		"cmd", "difffilter", "packobjectshook", "uploadpack", "receivepack", "sendmailcmd", "tocmd", "cccmd", "headercmd", "alternaterefscommand",
+		"defaultkeycommand":
 		return '$'
 	case "hookspath", "attributesfile", "vcs", "worktree", "smtpserver", "browser", "path", "bare":
-		if section == "core" || section == "remote" || section == "sendemail" || section == "browser" || section == "man" || section == "mergetool" || section == "difftool" {
+		if section == "core" || section == "remote" || section == "sendemail" || section == "browser" || section == "man" || section == "mergetool" ||
+			section == "difftool" {
 			return 'o'
 		}
 	}
@@ -110,17 +114,28 @@ func gitRuns(key string) byte {
 
 func gitKnows(sub string) bool {
 	switch sub {
-	case "add", "am", "annotate", "apply", "archive", "bisect", "blame", "branch", "bugreport", "bundle", "cat-file", "check-attr", "check-ignore", "check-mailmap",
-		"check-ref-format", "checkout", "checkout-index", "cherry", "cherry-pick", "citool", "clean", "clone", "column", "commit", "commit-graph", "commit-tree", "config",
-		"count-objects", "credential", "credential-cache", "credential-store", "cvsimport", "daemon", "describe", "diagnose", "diff", "diff-files", "diff-index", "diff-tree",
-		"difftool", "fast-export", "fast-import", "fetch", "fetch-pack", "filter-branch", "fmt-merge-msg", "for-each-ref", "for-each-repo", "format-patch", "fsck", "fsmonitor--daemon",
-		"gc", "get-tar-commit-id", "grep", "gui", "hash-object", "help", "hook", "http-backend", "http-fetch", "http-push", "imap-send", "index-pack", "init", "init-db", "instaweb",
-		"interpret-trailers", "log", "ls-files", "ls-remote", "ls-tree", "mailinfo", "mailsplit", "maintenance", "merge", "merge-base", "merge-file", "merge-index", "merge-one-file",
-		"merge-tree", "mergetool", "mktag", "mktree", "multi-pack-index", "mv", "name-rev", "notes", "p4", "pack-objects", "pack-redundant", "pack-refs", "patch-id", "prune", "prune-packed",
-		"pull", "push", "quiltimport", "range-diff", "read-tree", "rebase", "receive-pack", "reflog", "refs", "remote", "repack", "replace", "replay", "request-pull", "rerere", "reset", "restore",
-		"rev-list", "rev-parse", "revert", "rm", "send-email", "send-pack", "shell", "shortlog", "show", "show-branch", "show-index", "show-ref", "sparse-checkout", "stage", "stash", "status",
-		"stripspace", "submodule", "subtree", "svn", "switch", "symbolic-ref", "tag", "unpack-file", "unpack-objects", "update-index", "update-ref", "update-server-info", "upload-archive",
-		"upload-pack", "var", "verify-commit", "verify-pack", "verify-tag", "version", "whatchanged", "worktree", "write-tree", "lfs", "flow", "backfill", "last-modified":
+	case "add", "am", "annotate", "apply", "archive", "bisect", "blame", "branch", "bugreport", "bundle", "cat-file", "check-attr", "check-ignore",
+		"check-mailmap",
+		"check-ref-format", "checkout", "checkout-index", "cherry", "cherry-pick", "citool", "clean", "clone", "column", "commit", "commit-graph",
+		"commit-tree", "config",
+		"count-objects", "credential", "credential-cache", "credential-store", "cvsimport", "daemon", "describe", "diagnose", "diff", "diff-files",
+		"diff-index", "diff-tree",
+		"difftool", "fast-export", "fast-import", "fetch", "fetch-pack", "filter-branch", "fmt-merge-msg", "for-each-ref", "for-each-repo",
+		"format-patch", "fsck", "fsmonitor--daemon",
+		"gc", "get-tar-commit-id", "grep", "gui", "hash-object", "help", "hook", "http-backend", "http-fetch", "http-push", "imap-send", "index-pack",
+		"init", "init-db", "instaweb",
+		"interpret-trailers", "log", "ls-files", "ls-remote", "ls-tree", "mailinfo", "mailsplit", "maintenance", "merge", "merge-base", "merge-file",
+		"merge-index", "merge-one-file",
+		"merge-tree", "mergetool", "mktag", "mktree", "multi-pack-index", "mv", "name-rev", "notes", "p4", "pack-objects", "pack-redundant",
+		"pack-refs", "patch-id", "prune", "prune-packed",
+		"pull", "push", "quiltimport", "range-diff", "read-tree", "rebase", "receive-pack", "reflog", "refs", "remote", "repack", "replace", "replay",
+		"request-pull", "rerere", "reset", "restore",
+		"rev-list", "rev-parse", "revert", "rm", "send-email", "send-pack", "shell", "shortlog", "show", "show-branch", "show-index", "show-ref",
+		"sparse-checkout", "stage", "stash", "status",
+		"stripspace", "submodule", "subtree", "svn", "switch", "symbolic-ref", "tag", "unpack-file", "unpack-objects", "update-index", "update-ref",
+		"update-server-info", "upload-archive",
+		"upload-pack", "var", "verify-commit", "verify-pack", "verify-tag", "version", "whatchanged", "worktree", "write-tree", "lfs", "flow",
+		"backfill", "last-modified":
 		return true
 	}
 	return false
@@ -142,11 +157,13 @@ func (w *walker) gitSub(c ctx, k call, sub string, args []Word) {
 		}
 	case "config":
 		w.gitConfig(c, k, args)
-	case "rebase", "difftool", "grep", "filter-branch", "clone", "fetch", "pull", "ls-remote", "push", "archive", "send-email", "send-pack", "fetch-pack", "am", "commit", "remote add", "submodule add", "remote set-url", "request-pull":
+	case "rebase", "difftool", "grep", "filter-branch", "clone", "fetch", "pull", "ls-remote", "push", "archive", "send-email", "send-pack",
+		"fetch-pack", "am", "commit", "remote add", "submodule add", "remote set-url", "request-pull":
 		w.gitOptions(c, k, sub, args)
 	}
 }
 
+//nolint:gocognit // flat: one case for each sub-command
 func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 	for i, a := range args {
 		name, _, attached := strings.Cut(a.Text, "=")
@@ -189,7 +206,7 @@ func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 			runs = strings.HasSuffix(name, "-cmd")
 		}
 		if runs {
-			w.shellText(c, k, "git", value, nil)
+			w.shellText(c, k, "git", value)
 		}
 		w.gitRemote(c, k, sub, a)
 	}
@@ -204,7 +221,7 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 	}
 	switch {
 	case strings.HasPrefix(a.Text, "ext::"):
-		w.shellText(c, k, "git", a.cut(len("ext::")), nil)
+		w.shellText(c, k, "git", a.cut(len("ext::")))
 	case strings.Contains(a.Text, "::") && !strings.HasPrefix(a.Text, "-"):
 		w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a transport of git: "+a.String())
 	case strings.Contains(a.Text, "://"): // stranger did it
@@ -215,13 +232,16 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 
 // gitConfig is a setting that stays.
 func (w *walker) gitConfig(c ctx, k call, args []Word) {
-	g := getopt(args, "f>zle", "global system local worktree file> blob: get get-all get-regexp get-urlmatch replace-all add unset unset-all rename-section remove-section list null name-only includes no-includes type: bool int bool-or-int path expiry-date show-origin show-scope default: edit fixed-value comment: all value: regexp")
+	g := getopt(args, "f>zle", "global system local worktree file> blob: get get-all get-regexp get-urlmatch replace-all add unset unset-all "+
+		"rename-section remove-section list null name-only includes no-includes type: bool int bool-or-int path expiry-date show-origin show-scope "+
+		"default: edit fixed-value comment: all value: regexp")
 	c = w.options(c, k, g)
 	ops := g.operands
 	if len(ops) > 0 && ops[0].Is("set") {
 		ops = ops[1:]
 	}
-	if g.has("get", "get-all", "get-regexp", "list", "l", "unset", "unset-all") || len(ops) < 2 || ops[0].Is("get") || ops[0].Is("list") || ops[0].Is("unset") {
+	if g.has("get", "get-all", "get-regexp", "list", "l", "unset", "unset-all") || len(ops) < 2 || ops[0].Is("get") || ops[0].Is("list") ||
+		ops[0].Is("unset") {
 		return
 	}
 	if ops[0].Kind != Literal {

@@ -16,27 +16,40 @@ type language struct {
 func languageOf(name string) (language, bool) {
 	switch name {
 	case "python", "pypy", "ipython":
-		return language{name: "python", short: "+bBdEhiIOPqRsSuvVx3?c=m=W:X:Q:", long: "help version check-hash-based-pycs: help-env help-xoptions help-all", module: "m", help: "h V help version"}, true
+		return language{name: "python", short: "+bBdEhiIOPqRsSuvVx3?c=m=W:X:Q:", long: "help version check-hash-based-pycs: help-env help-xoptions " +
+			"help-all", module: "m", help: "h V help version"}, true
 	case "perl":
 		return language{name: "perl", short: "+acfhnpsStTuUvwWXd?D?i?l?0?F?C?V?x?e!E!I:m!M!", long: "help", help: "h v V help"}, true
 	case "ruby", "jruby", "truffleruby":
-		return language{name: "ruby", short: "+aclnpsSvwhUyF?i?0?K?T?W?x?C@e!E:I:r:", long: "copyright debug disable? enable? encoding? external-encoding? internal-encoding? help jit version verbose yjit", help: "h v version help"}, true
+		return language{name: "ruby", short: "+aclnpsSvwhUyF?i?0?K?T?W?x?C@e!E:I:r:",
+			long: "copyright debug disable? enable? encoding? external-encoding? internal-encoding? help jit version verbose yjit",
+			help: "h v version help"}, true
 	case "node", "nodejs", "bun", "tsx", "ts-node":
-		return language{name: "javascript", short: "+hvcie!p!r^C:", long: "eval! print! require^ import^ loader^ experimental-loader^ check interactive test watch inspect? inspect-brk? input-type: env-file< max-old-space-size? version help no-warnings trace-warnings experimental-strip-types no-deprecation stack-trace-limit? enable-source-maps expose-gc run:", help: "h v version help", subs: name == "bun"}, true
+		return language{name: "javascript", short: "+hvcie!p!r^C:", long: "eval! print! require^ import^ loader^ experimental-loader^ check " +
+			"interactive test watch inspect? inspect-brk? input-type: env-file< max-old-space-size? version help no-warnings trace-warnings " +
+			"experimental-strip-types no-deprecation stack-trace-limit? enable-source-maps expose-gc run:", help: "h v version help",
+			subs: name == "bun"}, true
 	case "deno":
-		return language{name: "javascript", short: "+hVAq", long: "allow-all allow-net? allow-read? allow-write? allow-run? allow-env? version help unstable quiet", help: "h V version help", subs: true}, true
+		return language{name: "javascript", short: "+hVAq", long: "allow-all allow-net? allow-read? allow-write? allow-run? allow-env? version help " +
+			"unstable quiet", help: "h V version help", subs: true}, true
 	case "php", "php-cgi":
-		return language{name: "php", short: "+aehilmnsvwqCr!R!B!E!F^f^c^d:z:t:S:", long: "run! process-code! process-begin! process-end! file^ define: php-ini^ version help modules info ini syntax-check", help: "h v i m version help"}, true
+		return language{name: "php", short: "+aehilmnsvwqCr!R!B!E!F^f^c^d:z:t:S:", long: "run! process-code! process-begin! process-end! file^ define: " +
+			"php-ini^ version help modules info ini syntax-check", help: "h v i m version help"}, true
 	case "lua", "luajit", "luau":
 		return language{name: "lua", short: "+ivEWe!l^j:b", help: "v"}, true
-	case "tclsh", "wish", "guile", "racket", "scheme", "sbcl", "clisp", "julia", "groovy", "scala", "swift", "elixir", "iex", "erl", "escript", "jshell", "osascript", "ocaml", "runghc", "runhaskell",
-		"crystal", "nim", "raku", "rakudo", "janet", "fennel", "kotlin", "kotlinc", "clojure", "clj", "bb", "lein", "coffee", "gjs", "qjs", "d8", "pwsh-preview", "xsltproc", "gforth", "picolisp", "emacs-batch", "gawk-language", "ghc":
-		return language{name: name, short: "+e!E!c!p!x!P!L!l:f^hvV", long: "eval! print! expr! execute! command! load^ script^ version help", help: "h v V version help"}, true
+	case "tclsh", "wish", "guile", "racket", "scheme", "sbcl", "clisp", "julia", "groovy", "scala", "swift", "elixir", "iex", "erl", "escript",
+		"jshell", "osascript", "ocaml", "runghc", "runhaskell",
+		"crystal", "nim", "raku", "rakudo", "janet", "fennel", "kotlin", "kotlinc", "clojure", "clj", "bb", "lein", "coffee", "gjs", "qjs", "d8",
+		"pwsh-preview", "xsltproc", "gforth", "picolisp", "emacs-batch", "gawk-language", "ghc":
+		return language{name: name, short: "+e!E!c!p!x!P!L!l:f^hvV", long: "eval! print! expr! execute! command! load^ script^ version help",
+			help: "h v V version help"}, true
 	}
 	return language{}, false
 }
 
 // language is an interpreter: of code in the line, of a file, or of what it reads.
+//
+//nolint:gocognit // flat: one case for each kind of option
 func (w *walker) language(c ctx, k call, l language) {
 	args := k.args()
 	g := getopt(args, l.short, l.long)
@@ -48,7 +61,8 @@ func (w *walker) language(c ctx, k call, l language) {
 		switch {
 		case o.mark == '!' && (o.name == "M" || o.name == "m") && l.name == "perl":
 			// A module; anything but a name is code.
-			if strings.Trim(o.value.raw, "-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:") != "" && strings.ContainsAny(o.value.raw, " ;({"+unknown) {
+			if strings.Trim(o.value.raw, "-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:") != "" &&
+				strings.ContainsAny(o.value.raw, " ;({"+unknown) {
 				code, hasCode = joinCode(code, o.value.loose()), true
 			}
 		case o.mark == '!':

@@ -34,13 +34,13 @@ type given struct {
 }
 
 // has reports whether one of the options was given.
-func (g given) has(names ...string) bool {
+func (g *given) has(names ...string) bool {
 	_, found := g.last(names...)
 	return found
 }
 
 // last is the last of the options that was given.
-func (g given) last(names ...string) (option, bool) {
+func (g *given) last(names ...string) (option, bool) {
 	for i := len(g.options) - 1; i >= 0; i-- {
 		for _, name := range names {
 			if g.options[i].name == name {

@@ -10,14 +10,22 @@ import (
 func parallel(w *walker, c ctx, k call, _ given) {
 	g := getopt(k.args(),
 		"+0a<B:C:d:E:gh:I:i?j:kL:l?mN:n:P:pqrS:s:tTuU:vVxXe?D:",
-		"arg-file< arg-file-sep: arg-sep: bar basefile: bg block: block-size: cat cleanup colsep: color color-failed compress compress-program$ decompress-program$ csv ctag ctagstring: "+
-			"delay: delimiter: dry-run eof? embed env: eta fg fifo filter: files files0 group group-by: halt: halt-on-error: header: hgrp hostgroups jobs: joblog> keep-order latest-line limit$ "+
-			"line-buffer line-buffered link load: controlmaster tollef max-args: max-chars: max-line-length-allowed max-lines? max-procs: max-replace-args: memfree: memsuspend: minversion: no-notice "+
-			"no-run-if-empty nonall noswap null number-of-cpus number-of-cores number-of-sockets number-of-threads onall open-tty output-as-files parens: pipe pipe-part pipepart plain plus process-slot-var: "+
-			"profile: progress quote quiet recend: recstart: record-env recstart: regexp remove-rec-sep replace? replacement-string? resume resume-failed retries: results> retry-failed return: round-robin round "+
-			"rpl: rsync-opts: rrs semaphore semaphore-name: seqreplace: session shebang shebang-wrap shell-completion: shell-quote shuf silent skip-first-line sql: sql-master: sql-and-worker: sql-worker: ssh$ "+
-			"sshdelay: sshlogin: sshloginfile< slf: slotreplace: shard: show-limits tag tagstring: tee template: term-seq: termseq: tempdir: tmpdir: timeout: tmux tmuxpane total-jobs: transfer transferfile: trc: trim: "+
-			"trace ungroup unquote unsafe use-compress-program: use-cores-instead-of-threads use-cpus-instead-of-cores use-sockets-instead-of-threads verbose version wd: workdir: will-cite xapply xargs max-args: exit help man citation nice: verbose arg-sep:")
+		"arg-file< arg-file-sep: arg-sep: bar basefile: bg block: block-size: cat cleanup colsep: color color-failed compress compress-program$ "+
+			"decompress-program$ csv ctag ctagstring: "+
+			"delay: delimiter: dry-run eof? embed env: eta fg fifo filter: files files0 group group-by: halt: halt-on-error: header: hgrp hostgroups "+
+			"jobs: joblog> keep-order latest-line limit$ "+
+			"line-buffer line-buffered link load: controlmaster tollef max-args: max-chars: max-line-length-allowed max-lines? max-procs: "+
+			"max-replace-args: memfree: memsuspend: minversion: no-notice "+
+			"no-run-if-empty nonall noswap null number-of-cpus number-of-cores number-of-sockets number-of-threads onall open-tty output-as-files "+
+			"parens: pipe pipe-part pipepart plain plus process-slot-var: "+
+			"profile: progress quote quiet recend: recstart: record-env recstart: regexp remove-rec-sep replace? replacement-string? resume "+
+			"resume-failed retries: results> retry-failed return: round-robin round "+
+			"rpl: rsync-opts: rrs semaphore semaphore-name: seqreplace: session shebang shebang-wrap shell-completion: shell-quote shuf silent "+
+			"skip-first-line sql: sql-master: sql-and-worker: sql-worker: ssh$ "+
+			"sshdelay: sshlogin: sshloginfile< slf: slotreplace: shard: show-limits tag tagstring: tee template: term-seq: termseq: tempdir: tmpdir: "+
+			"timeout: tmux tmuxpane total-jobs: transfer transferfile: trc: trim: "+
+			"trace ungroup unquote unsafe use-compress-program: use-cores-instead-of-threads use-cpus-instead-of-cores use-sockets-instead-of-threads "+
+			"verbose version wd: workdir: will-cite xapply xargs max-args: exit help man citation nice: verbose arg-sep:")
 	w.options(c, k, g)
 	if g.doubt {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of parallel begins is not sure")
@@ -71,7 +79,7 @@ func (w *walker) parallelJob(c ctx, k call, template []Word, arg Word) {
 			w.opaque(c, k.at, k.index, OpaqueInput, "parallel runs the lines that it reads")
 			return
 		}
-		w.shellText(c, k, "parallel", arg, nil)
+		w.shellText(c, k, "parallel", arg)
 		return
 	}
 	replaced, plainWords := false, true
@@ -112,6 +120,6 @@ func (w *walker) parallelJob(c ctx, k call, template []Word, arg Word) {
 			w.text(e, text.raw, text.Pos.Offset)
 			return
 		}
-		w.shellText(c, k, "parallel", text, nil)
+		w.shellText(c, k, "parallel", text)
 	}
 }

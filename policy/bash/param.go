@@ -176,6 +176,7 @@ func (w *walker) held(c ctx, x *syntax.ParamExp) string {
 	return v.text
 }
 
+//nolint:gocognit // flat: one case for each operator
 func (w *walker) operated(c ctx, x *syntax.ParamExp, v string) string {
 	operand := ""
 	if x.Exp.Word != nil {
@@ -334,6 +335,8 @@ func ansiC(s string) string {
 
 // escapes is a text with its backslash escapes done: those of $'…', or (echo) of
 // echo -e and printf's %b. The flag says that \c ended the text.
+//
+//nolint:gocognit // flat: one case for each operator
 func escapes(s string, echo bool) (string, bool) {
 	if !strings.ContainsRune(s, '\\') {
 		return s, false
@@ -380,7 +383,7 @@ func escapes(s string, echo bool) (string, bool) {
 			case e == 'x':
 				out = append(out, byte(n)) //nolint:gosec // two digits
 			case n < utf8.RuneSelf:
-				out = append(out, byte(n))
+				out = append(out, byte(n)) //nolint:gosec // less than 128
 			default:
 				out = append(out, unknown...) // a matter of the locale
 			}

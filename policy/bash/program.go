@@ -129,24 +129,21 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 		case '!':
 			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueCode, k.name+" runs what its option -"+o.name+" says")
 		case '$':
-			w.shellText(c, k, k.name, o.value, nil)
+			w.shellText(c, k, k.name, o.value)
 		}
 	}
 	return c
 }
 
 // shellText walks the text that a program gives to a shell.
-func (w *walker) shellText(c ctx, k call, name string, text Word, params []Word) {
+func (w *walker) shellText(c ctx, k call, name string, text Word) {
 	raw := text.loose()
 	if !known(raw) {
 		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" runs text that is not known")
 	}
 	e := c.by(Shell, name, k.at)
 	e.st = c.st.child()
-	e.st.params, e.st.noParams = params, params == nil
-	if params == nil && !isShell(name) {
-		e.st.noParams = false
-	}
+	e.st.noParams = isShell(name)
 	w.text(e, raw, text.Pos.Offset)
 }
 
@@ -172,6 +169,7 @@ func (s *state) child() *state {
 	return f
 }
 
+//nolint:gocognit // flat: one case for each role
 func (w *walker) operands(c ctx, k call, t tool, g given) {
 	roles := t.operands
 	ops := g.operands
@@ -215,7 +213,7 @@ func (w *walker) operands(c ctx, k call, t tool, g given) {
 				w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
 			}
 			text := makeWord(joined(ops[i:]), false, false, "", ops[i].Pos)
-			w.shellText(w.through(c, k, t), k, k.name, text, nil)
+			w.shellText(w.through(c, k, t), k, k.name, text)
 			return
 		case 'r':
 			w.file(c, ops[i], Reads, k.index)

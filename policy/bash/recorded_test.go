@@ -3,7 +3,6 @@ package bash
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,6 +125,6 @@ func TestSyntaxErrorNamesThePlace(t *testing.T) {
 		"a\x00b":                 "parsing the line: 1:2: a byte of value 0",
 		strings.Repeat("(", 300): "parsing the line: 1:201: more than 200 open brackets",
 	} {
-		assert.EqualError(t, Analyse(line, Options{}).Unparseable, want, fmt.Sprintf("%.20q", line))
+		assert.EqualError(t, Analyse(line, Options{}).Unparseable, want, "%.20q", line)
 	}
 }

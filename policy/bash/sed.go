@@ -46,7 +46,7 @@ func (w *walker) sedScript(c ctx, k call, script Word) {
 				w.opaque(c, script.Pos.Offset, k.index, OpaqueInput, "sed runs what it reads")
 				return
 			}
-			w.shellText(c, k, "sed", word, nil)
+			w.shellText(c, k, "sed", word)
 		case 's':
 			w.opaque(c, script.Pos.Offset, k.index, OpaqueInput, "sed runs what s///e makes")
 		}
@@ -113,7 +113,8 @@ func (s *sedReader) script(found func(command byte, arg string)) bool {
 		case 'y':
 			delimiter := s.peek()
 			s.i++
-			if !s.section(delimiter, false) || !s.section(delimiter, false) {
+			from := s.section(delimiter, false)
+			if to := s.section(delimiter, false); !from || !to {
 				return false
 			}
 		case 's':

@@ -6,13 +6,16 @@ import (
 
 func isShell(name string) bool {
 	switch name {
-	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "rksh", "pdksh", "lksh", "ksh93", "yash", "posh", "fish", "csh", "tcsh", "xonsh", "elvish", "pwsh", "powershell":
+	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "rksh", "pdksh", "lksh", "ksh93", "yash", "posh", "fish", "csh", "tcsh", "xonsh",
+		"elvish", "pwsh", "powershell":
 		return true
 	}
 	return false
 }
 
 // shell is sh, bash and others: -c, a file, or the standard input.
+//
+//nolint:gocognit // flat: one case for each kind of option
 func (w *walker) shell(c ctx, k call, name string) {
 	switch name {
 	case "xonsh", "elvish", "pwsh", "powershell":
@@ -44,7 +47,8 @@ options:
 				}
 			case "version", "help", "dump-strings", "dump-po-strings":
 				return
-			case "login", "norc", "noprofile", "posix", "restricted", "verbose", "noediting", "debugger", "debug", "wordexp", "protected", "no-config", "private", "interactive", "no-rcs":
+			case "login", "norc", "noprofile", "posix", "restricted", "verbose", "noediting", "debugger", "debug", "wordexp", "protected",
+				"no-config", "private", "interactive", "no-rcs":
 			case "command", "init-command":
 				if i+1 < len(args) {
 					w.opaque(c, k.at, k.index, OpaqueSyntax, "the text is for another shell")

@@ -49,16 +49,26 @@ func grep(w *walker, c ctx, k call, g given) {
 	w.operands(c, k, tool{operands: roles}, g)
 }
 
-const curlLong = "abstract-unix-socket: alt-svc< anyauth append aws-sigv4: basic ca-native cacert< capath: cert< cert-status cert-type: ciphers: compressed config^ connect-timeout: connect-to: continue-at: cookie: " +
-	"cookie-jar> create-dirs create-file-mode: crlf crlfile< curves: data: data-ascii: data-binary: data-raw: data-urlencode: delegation: digest disable disable-eprt disable-epsv disallow-username-in-url " +
-	"dns-interface: dns-ipv4-addr: dns-ipv6-addr: dns-servers: doh-url& dump-header> egd-file< engine^ etag-compare< etag-save> expect100-timeout: fail fail-early fail-with-body false-start form: form-escape form-string: " +
-	"ftp-account: ftp-port: ftp-pasv get globoff happy-eyeballs-timeout-ms: haproxy-protocol head header: help? hostpubmd5: hsts> http0.9 http1.0 http1.1 http2 http3 ignore-content-length include insecure interface: " +
-	"ipv4 ipv6 json: junk-session-cookies keepalive-time: key< key-type: krb: libcurl> limit-rate: list-only local-port: location location-trusted login-options: mail-auth: mail-from: mail-rcpt: manual max-filesize: " +
-	"max-redirs: max-time: metalink negotiate netrc netrc-file< netrc-optional next no-alpn no-buffer no-keepalive no-npn no-progress-meter no-sessionid noproxy: ntlm oauth2-bearer: output> output-dir@ parallel " +
-	"parallel-immediate parallel-max: pass: path-as-is pinnedpubkey: post301 post302 post303 preproxy& progress-bar proto: proto-default: proto-redir: proxy& proxy-header: proxy-insecure proxy-user: proxy1.0& " +
-	"proxytunnel pubkey< quote: random-file< range: rate: raw referer: remote-header-name remote-name remote-name-all remote-time remove-on-error request: request-target: resolve: retry: retry-all-errors " +
-	"retry-connrefused retry-delay: retry-max-time: sasl-ir service-name: show-error show-headers silent socks4& socks4a& socks5& socks5-hostname& speed-limit: speed-time: ssl ssl-no-revoke ssl-reqd stderr> suppress-connect-headers " +
-	"tcp-fastopen tcp-nodelay telnet-option: tftp-blksize: time-cond: tls-max: tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding trace> trace-ascii> trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user: " +
+const curlLong = "abstract-unix-socket: alt-svc< anyauth append aws-sigv4: basic ca-native cacert< capath: cert< cert-status cert-type: ciphers: " +
+	"compressed config^ connect-timeout: connect-to: continue-at: cookie: " +
+	"cookie-jar> create-dirs create-file-mode: crlf crlfile< curves: data: data-ascii: data-binary: data-raw: data-urlencode: delegation: digest " +
+	"disable disable-eprt disable-epsv disallow-username-in-url " +
+	"dns-interface: dns-ipv4-addr: dns-ipv6-addr: dns-servers: doh-url& dump-header> egd-file< engine^ etag-compare< etag-save> expect100-timeout: " +
+	"fail fail-early fail-with-body false-start form: form-escape form-string: " +
+	"ftp-account: ftp-port: ftp-pasv get globoff happy-eyeballs-timeout-ms: haproxy-protocol head header: help? hostpubmd5: hsts> http0.9 http1.0 " +
+	"http1.1 http2 http3 ignore-content-length include insecure interface: " +
+	"ipv4 ipv6 json: junk-session-cookies keepalive-time: key< key-type: krb: libcurl> limit-rate: list-only local-port: location location-trusted " +
+	"login-options: mail-auth: mail-from: mail-rcpt: manual max-filesize: " +
+	"max-redirs: max-time: metalink negotiate netrc netrc-file< netrc-optional next no-alpn no-buffer no-keepalive no-npn no-progress-meter " +
+	"no-sessionid noproxy: ntlm oauth2-bearer: output> output-dir@ parallel " +
+	"parallel-immediate parallel-max: pass: path-as-is pinnedpubkey: post301 post302 post303 preproxy& progress-bar proto: proto-default: proto-redir: " +
+	"proxy& proxy-header: proxy-insecure proxy-user: proxy1.0& " +
+	"proxytunnel pubkey< quote: random-file< range: rate: raw referer: remote-header-name remote-name remote-name-all remote-time remove-on-error " +
+	"request: request-target: resolve: retry: retry-all-errors " +
+	"retry-connrefused retry-delay: retry-max-time: sasl-ir service-name: show-error show-headers silent socks4& socks4a& socks5& socks5-hostname& " +
+	"speed-limit: speed-time: ssl ssl-no-revoke ssl-reqd stderr> suppress-connect-headers " +
+	"tcp-fastopen tcp-nodelay telnet-option: tftp-blksize: time-cond: tls-max: tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding trace> trace-ascii> " +
+	"trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user: " +
 	"user-agent: variable: verbose version vlan-priority: write-out: xattr"
 
 // curl sends and stores files in many ways.
@@ -70,9 +80,11 @@ func curl(w *walker, c ctx, k call, _ given) {
 			continue
 		}
 		switch o.name {
-		case "d", "data", "data-ascii", "data-binary", "json", "data-urlencode", "F", "form", "b", "cookie", "H", "header", "w", "write-out", "E", "variable", "url-query":
+		case "d", "data", "data-ascii", "data-binary", "json", "data-urlencode", "F", "form", "b", "cookie", "H", "header", "w", "write-out", "E",
+			"variable", "url-query":
 			text := o.value.Text
-			if i := strings.IndexByte(text, '@'); i >= 0 && (i == 0 || o.name == "data-urlencode" || o.name == "F" || o.name == "form" || o.name == "variable" || o.name == "url-query") {
+			if i := strings.IndexByte(text, '@'); i >= 0 && (i == 0 || o.name == "data-urlencode" || o.name == "F" || o.name == "form" ||
+				o.name == "variable" || o.name == "url-query") {
 				name := o.value.cut(i + 1)
 				if o.name == "F" || o.name == "form" {
 					name = upTo(name, ";,")
@@ -132,12 +144,18 @@ func (w *walker) saved(c ctx, k call, word Word) {
 
 func wget(w *walker, c ctx, k call, _ given) {
 	g := getopt(k.args(), "VhbNcrkKmpxqvdFSi<e!O>o>a>P@l:A:R:D:I:X:B:t:T:w:Q:U:LHEn?46j0",
-		"- append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue convert-links cut-dirs: debug delete-after directory-prefix@ dns-timeout: "+
-			"exclude-directories: execute! force-directories force-html follow-tags: ftp-password: ftp-user: header: help http-password: http-user: https-only ignore-length include-directories: inet4-only inet6-only input-file< "+
-			"keep-session-cookies level: limit-rate: load-cookies< local-encoding: max-redirect: method: mirror no-cache no-check-certificate no-clobber no-cookies no-directories no-dns-cache no-glob no-host-directories no-hsts no-netrc "+
-			"no-parent no-passive-ftp no-proxy no-verbose output-document> output-file> page-requisites password: post-data: post-file< private-key< progress: protocol-directories proxy-password: proxy-user: quiet quota: random-wait "+
-			"read-timeout: recursive referer: reject: reject-regex: accept: accept-regex: domains: rejected-log> relative remote-encoding: restrict-file-names: retry-connrefused save-cookies> save-headers secure-protocol: server-response show-progress "+
-			"span-hosts spider start-pos: timeout: timestamping tries: trust-server-names unlink use-askpass$ user: user-agent: verbose version wait: waitretry: warc-file> xattr adjust-extension compression: connect-timeout: content-disposition content-on-error bind-address: ciphers:")
+		"- append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue "+
+			"convert-links cut-dirs: debug delete-after directory-prefix@ dns-timeout: "+
+			"exclude-directories: execute! force-directories force-html follow-tags: ftp-password: ftp-user: header: help http-password: http-user: "+
+			"https-only ignore-length include-directories: inet4-only inet6-only input-file< "+
+			"keep-session-cookies level: limit-rate: load-cookies< local-encoding: max-redirect: method: mirror no-cache no-check-certificate "+
+			"no-clobber no-cookies no-directories no-dns-cache no-glob no-host-directories no-hsts no-netrc "+
+			"no-parent no-passive-ftp no-proxy no-verbose output-document> output-file> page-requisites password: post-data: post-file< private-key< "+
+			"progress: protocol-directories proxy-password: proxy-user: quiet quota: random-wait "+
+			"read-timeout: recursive referer: reject: reject-regex: accept: accept-regex: domains: rejected-log> relative remote-encoding: "+
+			"restrict-file-names: retry-connrefused save-cookies> save-headers secure-protocol: server-response show-progress "+
+			"span-hosts spider start-pos: timeout: timestamping tries: trust-server-names unlink use-askpass$ user: user-agent: verbose version wait: "+
+			"waitretry: warc-file> xattr adjust-extension compression: connect-timeout: content-disposition content-on-error bind-address: ciphers:")
 	c = w.options(c, k, g)
 	for _, o := range g.operands {
 		w.url(c, k, o)
@@ -217,14 +235,21 @@ func scp(w *walker, c ctx, k call, g given) {
 
 func rsync(w *walker, c ctx, k call, _ given) {
 	g := getopt(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T:M:",
-		"rsh$ rsync-path$ include-from< exclude-from< files-from< log-file> out-format: password-file< write-batch> read-batch< only-write-batch> partial-dir: temp-dir: backup-dir> suffix: "+
-			"exclude: include: filter: chmod: chown: usermap: groupmap: bwlimit: timeout: contimeout: compare-dest: copy-dest: link-dest: port: address: sockopts: iconv: info: debug: max-size: min-size: max-delete: max-alloc: block-size: "+
-			"compress-level: compress-choice: skip-compress: checksum-choice: modify-window: protocol: outbuf: remote-option: log-file-format: stop-after: stop-at: early-input< archive delete delete-after delete-before delete-during delete-delay delete-excluded "+
-			"dry-run verbose quiet recursive progress partial partial-dir: stats human-readable compress links copy-links perms times group owner update inplace append ignore-existing existing remove-source-files force numeric-ids relative checksum one-file-system version help delete-missing-args no-owner no-group no-perms no-times no-relative itemize-changes devices specials executability acls xattrs sparse hard-links whole-file")
+		"rsh$ rsync-path$ include-from< exclude-from< files-from< log-file> out-format: password-file< write-batch> read-batch< only-write-batch> "+
+			"partial-dir: temp-dir: backup-dir> suffix: "+
+			"exclude: include: filter: chmod: chown: usermap: groupmap: bwlimit: timeout: contimeout: compare-dest: copy-dest: link-dest: port: "+
+			"address: sockopts: iconv: info: debug: max-size: min-size: max-delete: max-alloc: block-size: "+
+			"compress-level: compress-choice: skip-compress: checksum-choice: modify-window: protocol: outbuf: remote-option: log-file-format: "+
+			"stop-after: stop-at: early-input< archive delete delete-after delete-before delete-during delete-delay delete-excluded "+
+			"dry-run verbose quiet recursive progress partial partial-dir: stats human-readable compress links copy-links perms times group owner "+
+			"update inplace append ignore-existing existing remove-source-files force numeric-ids relative checksum one-file-system version help "+
+			"delete-missing-args no-owner no-group no-perms no-times no-relative itemize-changes devices specials executability acls xattrs sparse "+
+			"hard-links whole-file")
 	c = w.options(c, k, g)
 	w.operands(c, k, tool{operands: "p*p"}, g)
 }
 
+//nolint:gocognit // flat: one case for each option
 func tar(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {
@@ -238,12 +263,17 @@ func tar(w *walker, c ctx, k call, _ given) {
 				spread, rest = append(spread, rest[0]), rest[1:]
 			}
 		}
-		args = append(spread, rest...)
+		spread = append(spread, rest...)
+		args = spread
 	}
 	g := getopt(args, "AcdrtuxBGhijJklmMnoOpPRsSUvwWzZ?af:C@I$F$T<X<b:g>H:K:L:N:V:",
-		"checkpoint-action: checkpoint? to-command$ use-compress-program$ info-script$ new-volume-script$ rsh-command$ rmt-command$ file: directory@ files-from< exclude-from< exclude: transform: xform: strip-components: "+
-			"owner: group: mode: mtime: create extract get list append update delete diff compare concatenate verbose gzip bzip2 xz zstd auto-compress sparse same-owner no-same-owner preserve-permissions keep-old-files overwrite "+
-			"one-top-level? absolute-names wildcards no-wildcards to-stdout unlink-first remove-files listed-incremental> starting-file: label: format: totals? warning: index-file> suffix: backup? occurrence? sort: numeric-owner exclude-vcs null help version no-recursion dereference skip-old-files anchored ignore-case interactive lzma lzip lzop acls xattrs selinux no-auto-compress posix")
+		"checkpoint-action: checkpoint? to-command$ use-compress-program$ info-script$ new-volume-script$ rsh-command$ rmt-command$ file: directory@ "+
+			"files-from< exclude-from< exclude: transform: xform: strip-components: "+
+			"owner: group: mode: mtime: create extract get list append update delete diff compare concatenate verbose gzip bzip2 xz zstd auto-compress "+
+			"sparse same-owner no-same-owner preserve-permissions keep-old-files overwrite "+
+			"one-top-level? absolute-names wildcards no-wildcards to-stdout unlink-first remove-files listed-incremental> starting-file: label: "+
+			"format: totals? warning: index-file> suffix: backup? occurrence? sort: numeric-owner exclude-vcs null help version no-recursion "+
+			"dereference skip-old-files anchored ignore-case interactive lzma lzip lzop acls xattrs selinux no-auto-compress posix")
 	extracts := g.has("x", "extract", "get")
 	for _, o := range g.options {
 		if !o.given {
@@ -261,7 +291,7 @@ func tar(w *walker, c ctx, k call, _ given) {
 			}
 		case "checkpoint-action":
 			if strings.HasPrefix(o.value.Text, "exec=") {
-				w.shellText(c, k, "tar", o.value.cut(len("exec=")), nil)
+				w.shellText(c, k, "tar", o.value.cut(len("exec=")))
 			} else if o.value.Kind != Literal {
 				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "tar --checkpoint-action may run text that is not known")
 			}
@@ -285,17 +315,20 @@ func tar(w *walker, c ctx, k call, _ given) {
 }
 
 func zip(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "0123456789AcdDeEfFgjJklLmoqrRSTuvVwXyz@b:i:n:t:P:s:x:", "- unzip-command$ TT$ recurse-paths test encrypt move exclude: include: output-file> out>")
+	g := getopt(k.args(), "0123456789AcdDeEfFgjJklLmoqrRSTuvVwXyz@b:i:n:t:P:s:x:", "- unzip-command$ TT$ recurse-paths test encrypt move exclude: "+
+		"include: output-file> out>")
 	w.options(c, k, g)
 	for i, a := range k.args() {
 		if a.Is("-TT") && i+1 < len(k.args()) {
-			w.shellText(c, k, "zip", k.args()[i+1], nil)
+			w.shellText(c, k, "zip", k.args()[i+1])
 		}
 	}
 	w.operands(c, k, tool{operands: "wr*"}, g)
 }
 
 // vim runs the commands of its options; only those that surely do nothing else are let through.
+//
+//nolint:gocognit // flat: one case for each option
 func vim(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	for i := 0; i < len(args); i++ {
@@ -347,7 +380,7 @@ func (w *walker) vimCommand(c ctx, k call, word Word) {
 		return
 	}
 	if cut, found := strings.CutPrefix(text, "!"); found {
-		w.shellText(c, k, "vim", makeWord(cut, false, false, "", word.Pos), nil)
+		w.shellText(c, k, "vim", makeWord(cut, false, false, "", word.Pos))
 		return
 	}
 	w.setCode(k, "vim", text)
@@ -358,7 +391,7 @@ func (w *walker) vimCommand(c ctx, k call, word Word) {
 func ed(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		if strings.HasPrefix(a.Text, "!") {
-			w.shellText(c, k, "ed", a.cut(1), nil)
+			w.shellText(c, k, "ed", a.cut(1))
 		} else if !strings.HasPrefix(a.Text, "-") {
 			w.file(c, a, Writes, k.index)
 		}
@@ -384,8 +417,10 @@ func doubtfulCode(w *walker, c ctx, k call, _ given) {
 
 func makeTool(w *walker, c ctx, k call, _ given) {
 	g := getopt(k.args(), "bmBdeikLnpqrRsStvwf:C@E:I@j?l?o:O?W:",
-		"file: makefile: directory@ eval! include-dir: jobs? load-average? max-load? old-file: assume-old: what-if: new-file: assume-new: debug? always-make environment-overrides ignore-errors keep-going "+
-			"check-symlink-times just-print dry-run recon print-data-base question no-builtin-rules no-builtin-variables silent quiet no-silent stop no-keep-going touch trace version print-directory no-print-directory output-sync? warn-undefined-variables shuffle? help")
+		"file: makefile: directory@ eval! include-dir: jobs? load-average? max-load? old-file: assume-old: what-if: new-file: assume-new: debug? "+
+			"always-make environment-overrides ignore-errors keep-going "+
+			"check-symlink-times just-print dry-run recon print-data-base question no-builtin-rules no-builtin-variables silent quiet no-silent stop "+
+			"no-keep-going touch trace version print-directory no-print-directory output-sync? warn-undefined-variables shuffle? help")
 	for _, o := range g.options {
 		if o.name == "f" || o.name == "file" || o.name == "makefile" {
 			if o.value.Is("-") || strings.HasPrefix(o.value.Text, "/dev/") {
@@ -432,7 +467,8 @@ func database(w *walker, c ctx, k call, _ given) {
 		text += "\n" + c.in.text
 	}
 	lower := strings.ToLower(text)
-	for _, sign := range []string{".shell", ".system", "\\!", "system", ".import", ".load", "load_extension", "program", "syscmd", "esyscmd", ".output", ".once", "edit(", "-e", "\\g", "\\o", "\\copy", "\\i", "tee", "source", "pager"} {
+	for _, sign := range []string{".shell", ".system", "\\!", "system", ".import", ".load", "load_extension", "program", "syscmd", "esyscmd",
+		".output", ".once", "edit(", "-e", "\\g", "\\o", "\\copy", "\\i", "tee", "source", "pager"} {
 		if (k.name == "R" || k.name == "Rscript" || sign != "-e") && strings.Contains(lower, sign) {
 			w.setCode(k, k.name, text)
 			w.opaque(c, k.at, k.index, OpaqueCode, k.name+" may start a shell")

@@ -128,6 +128,8 @@ func (s *state) forget() {
 }
 
 // join makes s what it is if either s or other came to pass.
+//
+//nolint:gocognit // flat: one loop for each part of a state
 func (s *state) join(other *state) {
 	s.cdOK, s.cdFail = nil, nil
 	s.dirs = joinDirs(s.dirs, other.dirs)

@@ -16,38 +16,54 @@ func subcommandsOf(name string) (multi, bool) {
 	switch name {
 	case "git", "hub":
 		return multi{
-			short: "+hvpPC@c:", long: "help version exec-path? html-path man-path info-path paginate no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice bare git-dir: work-tree: namespace: " +
+			short: "+hvpPC@c:", long: "help version exec-path? html-path man-path info-path paginate no-pager no-replace-objects no-lazy-fetch " +
+				"no-optional-locks no-advice bare git-dir: work-tree: namespace: " +
 				"super-prefix: config-env: list-cmds: literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs attr-source: shallow-file:",
 			second: "stash worktree remote submodule bisect notes reflog lfs flow bundle sparse-checkout maintenance", special: git,
 		}, true
 	case "docker", "podman", "nerdctl":
 		return multi{
-			short: "+DH&c:l:v", long: "config: context: debug host& log-level: tls tlscacert: tlscert: tlskey: tlsverify version help remote connection: url: root: runroot: namespace: storage-driver: cgroup-manager: events-backend:",
-			second: "compose container image volume network system builder buildx context config secret service stack swarm node plugin manifest trust pod machine generate kube play", special: docker,
+			short: "+DH&c:l:v", long: "config: context: debug host& log-level: tls tlscacert: tlscert: tlskey: tlsverify version help remote " +
+				"connection: url: root: runroot: namespace: storage-driver: cgroup-manager: events-backend:",
+			second: "compose container image volume network system builder buildx context config secret service stack swarm node plugin manifest trust " +
+				"pod machine generate kube play", special: docker,
 		}, true
 	case "docker-compose", "podman-compose":
-		return multi{short: "+f<p:DH&", long: "file< project-name: profile: env-file< project-directory@ ansi: parallel: verbose compatibility", special: compose}, true
+		return multi{short: "+f<p:DH&", long: "file< project-name: profile: env-file< project-directory@ ansi: parallel: verbose compatibility",
+			special: compose}, true
 	case "kubectl", "oc", "k3s", "microk8s":
 		return multi{
-			short: "+n:s&v:", long: "namespace: server& kubeconfig< context: cluster: user: token: as: as-group: v: request-timeout: certificate-authority: client-certificate: client-key: cache-dir: insecure-skip-tls-verify tls-server-name: profile: match-server-version",
+			short: "+n:s&v:", long: "namespace: server& kubeconfig< context: cluster: user: token: as: as-group: v: request-timeout: " +
+				"certificate-authority: client-certificate: client-key: cache-dir: insecure-skip-tls-verify tls-server-name: profile: match-server-version",
 			second: "config rollout set create auth top certificate cluster-info plugin adm", special: kubectl,
 		}, true
 	case "lxc", "incus":
-		return multi{short: "+qvh", long: "debug force-local project: quiet sub-commands verbose version help", second: "image network profile project storage config remote", special: lxc}, true
+		return multi{short: "+qvh", long: "debug force-local project: quiet sub-commands verbose version help",
+			second: "image network profile project storage config remote", special: lxc}, true
 	case "vagrant", "multipass", "adb", "machinectl":
 		return multi{short: "+s:H:M:qPt:deL:", second: "", special: guest}, true
 	case "npm", "pnpm", "yarn":
-		return multi{short: "+C@gw:sdqD", long: "prefix@ global workspace: silent filter: dir@ cwd@ registry& loglevel: workspaces script-shell^ verbose version help recursive", second: "config cache workspace global", special: npm}, true
+		return multi{short: "+C@gw:sdqD", long: "prefix@ global workspace: silent filter: dir@ cwd@ registry& loglevel: workspaces script-shell^ " +
+			"verbose version help recursive", second: "config cache workspace global", special: npm}, true
 	case "npx", "bunx", "pnpx", "uvx", "pipx":
 		return multi{short: "+", special: npx}, true
-	case "pip", "uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "pdm", "hatch", "rye", "bundle", "mise", "asdf", "direnv", "nix", "rustup", "pixi", "devbox":
-		return multi{short: "+qvhC@n:p:y", long: "quiet verbose help version no-cache-dir directory@ project: python: no-interaction index-url& proxy& log> prefix: name: isolated yes no-ansi", second: "tool env config self python run_ cache", special: runner}, true
-	case "apt", "apt-get", "aptitude", "dpkg", "yum", "dnf", "zypper", "apk", "pacman", "brew", "snap", "flatpak", "port", "emerge", "rpm", "gem", "cargo", "go", "composer":
-		return multi{short: "+qyfdsmuVhc^o:t:", long: "quiet yes assume-yes force-yes no-install-recommends option: config-file^ assumeyes root: help version allow-unauthenticated verbose", second: "mod tool", special: packages}, true
+	case "pip", "uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "pdm", "hatch", "rye", "bundle", "mise", "asdf", "direnv", "nix", "rustup",
+		"pixi", "devbox":
+		return multi{short: "+qvhC@n:p:y", long: "quiet verbose help version no-cache-dir directory@ project: python: no-interaction index-url& proxy& " +
+			"log> prefix: name: isolated yes no-ansi", second: "tool env config self python run_ cache", special: runner}, true
+	case "apt", "apt-get", "aptitude", "dpkg", "yum", "dnf", "zypper", "apk", "pacman", "brew", "snap", "flatpak", "port", "emerge", "rpm", "gem",
+		"cargo", "go", "composer":
+		return multi{short: "+qyfdsmuVhc^o:t:", long: "quiet yes assume-yes force-yes no-install-recommends option: config-file^ assumeyes root: help " +
+			"version allow-unauthenticated verbose", second: "mod tool", special: packages}, true
 	case "systemctl", "service", "loginctl", "hostnamectl", "timedatectl", "journalctl", "launchctl", "rc-service":
-		return multi{short: "+qfalHM:p:t:n:o:s:u:b?", long: "user system no-pager quiet force now type: state: lines: output: host: machine: property: root: all full no-block no-ask-password plain", special: services}, true
-	case "gh", "glab", "aws", "gcloud", "az", "doctl", "heroku", "fly", "flyctl", "vercel", "netlify", "firebase", "supabase", "gsutil", "s3cmd", "rclone", "mc", "terraform", "tofu", "pulumi", "helm", "ansible", "vault", "consul", "nomad", "hg", "svn", "bzr", "jj", "ip", "nmcli", "zfs", "zpool", "btrfs", "lvm", "nft", "iptables", "ufw", "firewall-cmd", "virsh", "VBoxManage", "qm", "pct", "crictl", "ctr", "buildah", "skopeo", "make-", "op", "doppler", "aws-vault", "chamber", "infisical", "dotenv", "dotenvx":
-		return multi{short: "+qvhR:n:p:r:", long: "profile: region: output: endpoint-url& project: subscription: repo: namespace: kube-context: verbose debug help version quiet chdir@", second: second(name), special: service}, true
+		return multi{short: "+qfalHM:p:t:n:o:s:u:b?", long: "user system no-pager quiet force now type: state: lines: output: host: machine: property: " +
+			"root: all full no-block no-ask-password plain", special: services}, true
+	case "gh", "glab", "aws", "gcloud", "az", "doctl", "heroku", "fly", "flyctl", "vercel", "netlify", "firebase", "supabase", "gsutil", "s3cmd",
+		"rclone", "mc", "terraform", "tofu", "pulumi", "helm", "ansible", "vault", "consul", "nomad", "hg", "svn", "bzr", "jj", "ip", "nmcli", "zfs",
+		"zpool", "btrfs", "lvm", "nft", "iptables", "ufw", "firewall-cmd", "virsh", "VBoxManage", "qm", "pct", "crictl", "ctr", "buildah", "skopeo",
+		"make-", "op", "doppler", "aws-vault", "chamber", "infisical", "dotenv", "dotenvx":
+		return multi{short: "+qvhR:n:p:r:", long: "profile: region: output: endpoint-url& project: subscription: repo: namespace: kube-context: " +
+			"verbose debug help version quiet chdir@", second: second(name), special: service}, true
 	}
 	return multi{}, false
 }
@@ -97,13 +113,20 @@ func (w *walker) subcommand(c ctx, k call, m multi) {
 	}
 }
 
-const dockerRun = "add-host: annotation: attach: blkio-weight: blkio-weight-device: cap-add: cap-drop: cgroup-parent: cgroupns: cidfile> cpu-period: cpu-quota: cpu-rt-period: cpu-rt-runtime: cpu-shares: cpus: cpuset-cpus: cpuset-mems: " +
-	"detach detach-keys: device: device-cgroup-rule: device-read-bps: device-read-iops: device-write-bps: device-write-iops: disable-content-trust dns: dns-option: dns-search: domainname: entrypoint: env: env-file< expose: gpus: group-add: " +
-	"health-cmd: health-interval: health-retries: health-start-period: health-timeout: help hostname: init interactive ip: ip6: ipc: isolation: kernel-memory: label: label-file< link: link-local-ip: log-driver: log-opt: mac-address: memory: " +
-	"memory-reservation: memory-swap: memory-swappiness: mount: name: network: net: network-alias: no-healthcheck oom-kill-disable oom-score-adj: pid: pids-limit: platform: privileged publish: publish-all pull: quiet read-only restart: rm runtime: " +
-	"security-opt: shm-size: sig-proxy stop-signal: stop-timeout: storage-opt: sysctl: tmpfs: tty ulimit: user: userns: uts: volume: volume-driver: volumes-from: workdir: latest no-TTY no-deps service-ports use-aliases index: build quiet-pull remove-orphans"
+const dockerRun = "add-host: annotation: attach: blkio-weight: blkio-weight-device: cap-add: cap-drop: cgroup-parent: cgroupns: cidfile> cpu-period: " +
+	"cpu-quota: cpu-rt-period: cpu-rt-runtime: cpu-shares: cpus: cpuset-cpus: cpuset-mems: " +
+	"detach detach-keys: device: device-cgroup-rule: device-read-bps: device-read-iops: device-write-bps: device-write-iops: disable-content-trust " +
+	"dns: dns-option: dns-search: domainname: entrypoint: env: env-file< expose: gpus: group-add: " +
+	"health-cmd: health-interval: health-retries: health-start-period: health-timeout: help hostname: init interactive ip: ip6: ipc: isolation: " +
+	"kernel-memory: label: label-file< link: link-local-ip: log-driver: log-opt: mac-address: memory: " +
+	"memory-reservation: memory-swap: memory-swappiness: mount: name: network: net: network-alias: no-healthcheck oom-kill-disable oom-score-adj: pid: " +
+	"pids-limit: platform: privileged publish: publish-all pull: quiet read-only restart: rm runtime: " +
+	"security-opt: shm-size: sig-proxy stop-signal: stop-timeout: storage-opt: sysctl: tmpfs: tty ulimit: user: userns: uts: volume: volume-driver: " +
+	"volumes-from: workdir: latest no-TTY no-deps service-ports use-aliases index: build quiet-pull remove-orphans"
 
 // docker runs commands in containers.
+//
+//nolint:gocognit // flat: one case for each sub-command
 func docker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch sub {
 	case "run", "container run", "create", "container create":
@@ -140,7 +163,8 @@ func docker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 			w.contained(c, k, "docker exec", g.operands[1:], g.doubt)
 		}
 	case "build", "buildx build", "image build", "builder build":
-		g := getopt(args, "qf<t:c:m:", "file< tag: build-arg: no-cache pull target: platform: network: progress: iidfile> output> push load cache-from: cache-to: secret: ssh: label: quiet squash rm force-rm")
+		g := getopt(args, "qf<t:c:m:", "file< tag: build-arg: no-cache pull target: platform: network: progress: iidfile> output> push load "+
+			"cache-from: cache-to: secret: ssh: label: quiet squash rm force-rm")
 		w.operands(w.options(c, k, g), k, tool{operands: "r"}, g)
 	case "compose":
 		// Options stand between the two levels.
@@ -220,7 +244,7 @@ func guest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		if o, found := g.last("c", "command"); found {
 			e := c.by(Remote, k.name, k.at)
 			e.st = elsewhere()
-			w.shellText(e, k, k.name, o.value, nil)
+			w.shellText(e, k, k.name, o.value)
 		}
 	case (sub == "exec" || sub == "shell") && len(args) > 0:
 		if k.name != "adb" {
@@ -232,7 +256,7 @@ func guest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		if len(args) > 0 {
 			e := c.by(Remote, k.name, k.at)
 			e.st = elsewhere()
-			w.shellText(e, k, k.name, makeWord(joined(args), false, false, "", args[0].Pos), nil)
+			w.shellText(e, k, k.name, makeWord(joined(args), false, false, "", args[0].Pos))
 		}
 	}
 }
@@ -259,7 +283,8 @@ func npx(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 			args = args[1:]
 		}
 	}
-	g := getopt(args, "+yqnc$p:", "yes no quiet call$ package: no-install ignore-existing shell$ shell-auto-fallback node-options: prefer-online prefer-offline bun from: with: python: spec:")
+	g := getopt(args, "+yqnc$p:", "yes no quiet call$ package: no-install ignore-existing shell$ shell-auto-fallback node-options: prefer-online "+
+		"prefer-offline bun from: with: python: spec:")
 	w.options(c, k, g)
 	if len(g.operands) == 0 {
 		return
@@ -291,7 +316,8 @@ func runner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		}
 		return
 	}
-	g := getopt(args, "+qvhn:p:c$", "name: prefix: python: with: extra: group: no-sync frozen locked isolated no-project env-file< quiet verbose no-capture-output live-stream cwd@ from: package: dev all-extras module: directory@ active no-dev with-requirements< script^ command$")
+	g := getopt(args, "+qvhn:p:c$", "name: prefix: python: with: extra: group: no-sync frozen locked isolated no-project env-file< quiet verbose "+
+		"no-capture-output live-stream cwd@ from: package: dev all-extras module: directory@ active no-dev with-requirements< script^ command$")
 	w.options(c, k, g)
 	if g.doubt {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
@@ -302,15 +328,18 @@ func runner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 }
 
 // packages is managers of packages: some of their options run commands.
+//
+//nolint:gocognit // flat: one case for each sub-command
 func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	all := append([]Word(nil), k.args()...)
 	for i, a := range all {
 		text := strings.ToLower(a.Text)
 		switch {
-		case strings.Contains(text, "-invoke"), strings.Contains(text, "dpkg::"), strings.Contains(text, "apt::update"), strings.Contains(text, "--pre-invoke"):
+		case strings.Contains(text, "-invoke"), strings.Contains(text, "dpkg::"), strings.Contains(text, "apt::update"), strings.Contains(text,
+			"--pre-invoke"):
 			_, command, _ := strings.Cut(a.Text, "=")
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "an option that runs a command: "+a.String())
-			w.shellText(c, k, k.name, makeWord(command, false, false, "", a.Pos), nil)
+			w.shellText(c, k, k.name, makeWord(command, false, false, "", a.Pos))
 		case (text == "--eval" || text == "-e" || strings.HasPrefix(text, "--eval=")) && k.name == "rpm":
 			if strings.Contains(joined(all[i:]), "%(") || !known(joined(all[i:])) || strings.Contains(joined(all[i:]), "%{lua") {
 				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "rpm runs a macro")
@@ -322,10 +351,10 @@ func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 		for i, a := range args {
 			for _, name := range []string{"-exec", "-toolexec", "-vettool"} {
 				if value, found := strings.CutPrefix(strings.TrimPrefix(a.Text, "-"), name[1:]+"="); found && strings.HasPrefix(a.Text, "-") {
-					w.shellText(c, k, "go", makeWord(value, false, false, "", a.Pos), nil)
+					w.shellText(c, k, "go", makeWord(value, false, false, "", a.Pos))
 				}
 				if (a.Is(name) || a.Is("-"+name)) && i+1 < len(args) {
-					w.shellText(c, k, "go", args[i+1], nil)
+					w.shellText(c, k, "go", args[i+1])
 				}
 			}
 		}
@@ -339,6 +368,8 @@ func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 func services(*walker, ctx, call, string, []Word, given) {}
 
 // service is programs that reach a service; some also start commands.
+//
+//nolint:gocognit // flat: one case for each sub-command
 func service(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch {
 	case k.name == "ip" && strings.HasPrefix(sub, "netns"), k.name == "aws-vault" && sub == "exec", k.name == "op" && sub == "run",
@@ -369,7 +400,8 @@ func service(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		}
 	case k.name == "svn":
 		for _, a := range k.args() {
-			if strings.HasPrefix(a.Text, "--config-option") || strings.HasPrefix(a.Text, "--diff-cmd") || strings.HasPrefix(a.Text, "--editor-cmd") || strings.HasPrefix(a.Text, "--diff3-cmd") {
+			if strings.HasPrefix(a.Text, "--config-option") || strings.HasPrefix(a.Text, "--diff-cmd") || strings.HasPrefix(a.Text, "--editor-cmd") ||
+				strings.HasPrefix(a.Text, "--diff3-cmd") {
 				w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "a setting of svn may run a command")
 			}
 		}

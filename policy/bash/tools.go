@@ -22,23 +22,30 @@ func wrapperOf(name string) (tool, bool) {
 		return tool{short: "+LnsC<a:u:", operands: "=x", special: sudo}, true
 	case "env":
 		return tool{
-			short: "+i0vu:C@S:", long: "ignore-environment null unset: chdir@ split-string: block-signal? default-signal? ignore-signal? list-signal-handling debug argv0: help version",
+			short: "+i0vu:C@S:", long: "ignore-environment null unset: chdir@ split-string: block-signal? default-signal? ignore-signal? " +
+				"list-signal-handling debug argv0: help version",
 			operands: "=x", special: env,
 		}, true
-	case "nohup", "setsid", "catchsegv", "fakeroot", "dbus-run-session", "unbuffer", "linux32", "linux64", "setarch", "torsocks", "torify", "systemd-inhibit", "caffeinate",
-		"gosu", "su-exec", "chpst", "eatmydata", "firejail", "bwrap", "proot", "xvfb-run", "aa-exec", "rlwrap", "faketime", "cpulimit", "numactl", "cgexec", "chrt", "taskset",
-		"prlimit", "setpriv", "runcon", "newgrp", "sg", "pkexec", "dumb-init", "tini", "s6-setuidgid", "softlimit", "setuidgid", "envdir", "daemonize", "start-stop-daemon",
-		"valgrind", "ltrace", "perf", "heaptrack", "time", "gtime", "nice", "ionice", "stdbuf", "timeout", "strace", "chroot", "unshare", "nsenter", "hyperfine":
+	case "nohup", "setsid", "catchsegv", "fakeroot", "dbus-run-session", "unbuffer", "linux32", "linux64", "setarch", "torsocks", "torify",
+		"systemd-inhibit", "caffeinate",
+		"gosu", "su-exec", "chpst", "eatmydata", "firejail", "bwrap", "proot", "xvfb-run", "aa-exec", "rlwrap", "faketime", "cpulimit", "numactl",
+		"cgexec", "chrt", "taskset",
+		"prlimit", "setpriv", "runcon", "newgrp", "sg", "pkexec", "dumb-init", "tini", "s6-setuidgid", "softlimit", "setuidgid", "envdir",
+		"daemonize", "start-stop-daemon",
+		"valgrind", "ltrace", "perf", "heaptrack", "time", "gtime", "nice", "ionice", "stdbuf", "timeout", "strace", "chroot", "unshare", "nsenter",
+		"hyperfine":
 		return plainWrapper(name), true
 	case "watch":
 		return tool{
-			short: "+bcCdeghn:q:prtvwx", long: "beep color no-color differences? errexit chgexit interval: equexit: precise no-rerun no-title no-wrap exec help version",
+			short: "+bcCdeghn:q:prtvwx", long: "beep color no-color differences? errexit chgexit interval: equexit: precise no-rerun no-title no-wrap " +
+				"exec help version",
 			special: watch,
 		}, true
 	case "xargs":
 		return tool{
 			short: "+0a<d:E:e?I:i?L:l?n:oP:prs:tx",
-			long: "null arg-file< delimiter: eof? replace? max-lines? max-args: open-tty max-procs: interactive process-slot-var: no-run-if-empty max-chars: " +
+			long: "null arg-file< delimiter: eof? replace? max-lines? max-args: open-tty max-procs: interactive process-slot-var: no-run-if-empty " +
+				"max-chars: " +
 				"show-limits verbose exit help version", special: xargs,
 		}, true
 	case "parallel":
@@ -51,18 +58,23 @@ func wrapperOf(name string) (tool, bool) {
 		return tool{special: su}, true
 	case "ssh", "slogin", "mosh", "autossh":
 		return tool{
-			short: "+46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E>e:F<I^i<J:L:l:m:O:o:p:P:Q:R:S:W:w:", long: "ssh$ server$ client$ predict: port: family: no-init local", special: ssh,
+			short: "+46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E>e:F<I^i<J:L:l:m:O:o:p:P:Q:R:S:W:w:", long: "ssh$ server$ client$ predict: port: family: no-init " +
+				"local", special: ssh,
 		}, true
 	case "busybox", "toybox":
 		return tool{special: busybox}, true
 	case "flock":
-		return tool{short: "+sxeonuw:E:FcvhV", long: "shared exclusive unlock nonblock timeout: wait: conflict-exit-code: close no-fork command verbose help version", special: flock}, true
+		return tool{short: "+sxeonuw:E:FcvhV", long: "shared exclusive unlock nonblock timeout: wait: conflict-exit-code: close no-fork command " +
+			"verbose help version", special: flock}, true
 	case "script":
-		return tool{short: "aqfec$I>O>B>T>E:o:m:Vht", long: "append command$ echo: return flush force log-io> log-in> log-out> log-timing> logging-format: output-limit: quiet timing? help version", operands: "w"}, true
+		return tool{short: "aqfec$I>O>B>T>E:o:m:Vht", long: "append command$ echo: return flush force log-io> log-in> log-out> log-timing> " +
+			"logging-format: output-limit: quiet timing? help version", operands: "w"}, true
 	case "systemd-run":
 		return tool{
-			short: "+GqrtPSdM:H:p:E:u:hC", long: "user system scope unit: property: description: slice: slice-inherit expand-environment: no-block remain-after-exit wait service-type: uid: gid: nice: " +
-				"working-directory@ same-dir setenv: pty pipe quiet on-active: on-boot: on-startup: on-unit-active: on-unit-inactive: on-calendar: on-clock-change on-timezone-change path-property: socket-property: " +
+			short: "+GqrtPSdM:H:p:E:u:hC", long: "user system scope unit: property: description: slice: slice-inherit expand-environment: no-block " +
+				"remain-after-exit wait service-type: uid: gid: nice: " +
+				"working-directory@ same-dir setenv: pty pipe quiet on-active: on-boot: on-startup: on-unit-active: on-unit-inactive: on-calendar: " +
+				"on-clock-change on-timezone-change path-property: socket-property: " +
 				"timer-property: collect no-ask-password machine: host: send-sighup shell help version pty-late job-mode: ignore-failure", operands: "x",
 		}, true
 	case "at", "batch":
@@ -78,9 +90,11 @@ func wrapperOf(name string) (tool, bool) {
 	case "expect", "socat", "gdb", "lldb", "rr":
 		return tool{special: doubtful}, true
 	case "ld.so", "ld-linux.so", "ld-linux-x86-64.so.2", "ld-linux.so.2", "ld-linux-aarch64.so.1", "ld-musl-x86_64.so.1":
-		return tool{short: "+", long: "list verify inhibit-cache library-path: inhibit-rpath: audit: preload: argv0: glibc-hwcaps-prepend: glibc-hwcaps-mask: help version list-tunables list-diagnostics", operands: "x"}, true
+		return tool{short: "+", long: "list verify inhibit-cache library-path: inhibit-rpath: audit: preload: argv0: glibc-hwcaps-prepend: " +
+			"glibc-hwcaps-mask: help version list-tunables list-diagnostics", operands: "x"}, true
 	case "run-parts":
-		return tool{long: "test list verbose report debug regex: lsbsysinit umask: arg: exit-on-error reverse new-session stdin help version", operands: "e", special: runParts}, true
+		return tool{long: "test list verbose report debug regex: lsbsysinit umask: arg: exit-on-error reverse new-session stdin help version",
+			operands: "e", special: runParts}, true
 	}
 	return tool{}, false
 }
@@ -105,34 +119,41 @@ func plainWrapper(name string) tool {
 	case "strace", "ltrace":
 		return tool{
 			short: "+AcCdDfFhikntrTvVwxXyYzZqa:b:e:E:I:o>O:p:P:s:S:u:U:l:",
-			long: "daemonize? attach: trace-path: columns: detach-on: successful-only failed-only status: signal: trace: output> string-limit: user: env: follow-forks output-separately " +
-				"summary summary-only summary-wall tips? const-print-style: decode-fds? decode-pids? instruction-pointer stack-traces? syscall-number relative-timestamps? absolute-timestamps? " +
+			long: "daemonize? attach: trace-path: columns: detach-on: successful-only failed-only status: signal: trace: output> string-limit: user: " +
+				"env: follow-forks output-separately " +
+				"summary summary-only summary-wall tips? const-print-style: decode-fds? decode-pids? instruction-pointer stack-traces? syscall-number " +
+				"relative-timestamps? absolute-timestamps? " +
 				"syscall-times? no-abbrev quiet? silent? silence? strings-in-hex? seccomp-bpf interruptible: kill-on-exit debug help version", operands: "x",
 		}
 	case "unshare":
 		return tool{
 			short: "+m?u?i?n?p?U?C?T?fcrhVR@w@S:G:l:",
-			long: "mount? uts? ipc? net? pid? user? cgroup? time? fork kill-child? mount-proc? map-root-user map-current-user map-auto map-user: map-group: map-users: map-groups: propagation: setgroups: " +
+			long: "mount? uts? ipc? net? pid? user? cgroup? time? fork kill-child? mount-proc? map-root-user map-current-user map-auto map-user: " +
+				"map-group: map-users: map-groups: propagation: setgroups: " +
 				"keep-caps root@ wd@ setuid: setgid: monotonic: boottime: load-interp: help version", operands: "x", special: orShell,
 		}
 	case "nsenter":
 		return tool{
-			short:    "+at:T?m?u?i?n?p?C?U?S:G:r?w?W:FeZhVN:",
-			long:     "all target: time? mount? uts? ipc? net? pid? cgroup? user? setuid? setgid? preserve-credentials root? wd? wdns: no-fork follow-context env user-parent join-cgroup keep-caps help version",
+			short: "+at:T?m?u?i?n?p?C?U?S:G:r?w?W:FeZhVN:",
+			long: "all target: time? mount? uts? ipc? net? pid? cgroup? user? setuid? setgid? preserve-credentials root? wd? wdns: no-fork " +
+				"follow-context env user-parent join-cgroup keep-caps help version",
 			operands: "x", special: orShell, via: Container,
 		}
 	case "chrt":
-		return tool{short: "+abdfiomRrvp:T:P:D:hV", long: "batch deadline fifo idle other rr sched-runtime: sched-period: sched-deadline: reset-on-fork all-tasks max pid: verbose help version", operands: "-x"}
+		return tool{short: "+abdfiomRrvp:T:P:D:hV", long: "batch deadline fifo idle other rr sched-runtime: sched-period: sched-deadline: " +
+			"reset-on-fork all-tasks max pid: verbose help version", operands: "-x"}
 	case "taskset":
 		return tool{short: "+acp:hV", long: "all-tasks cpu-list pid: help version", operands: "-x"}
 	case "prlimit":
 		return tool{
 			short: "+c?d?e?f?i?l?m?n?q?r?s?t?u?v?x?y?p:o:hV",
-			long:  "core? data? nice? fsize? sigpending? memlock? rss? nofile? msgqueue? rtprio? stack? cpu? nproc? as? locks? rttime? pid: output: noheadings raw verbose help version", operands: "x",
+			long: "core? data? nice? fsize? sigpending? memlock? rss? nofile? msgqueue? rtprio? stack? cpu? nproc? as? locks? rttime? pid: output: " +
+				"noheadings raw verbose help version", operands: "x",
 		}
 	case "setpriv":
 		return tool{
-			short: "+dhV", long: "dump no-new-privs nnp ambient-caps: inh-caps: bounding-set: ruid: euid: rgid: egid: reuid: regid: clear-groups keep-groups init-groups groups: securebits: pdeathsig: " +
+			short: "+dhV", long: "dump no-new-privs nnp ambient-caps: inh-caps: bounding-set: ruid: euid: rgid: egid: reuid: regid: clear-groups " +
+				"keep-groups init-groups groups: securebits: pdeathsig: " +
 				"selinux-label: apparmor-profile: reset-env ptracer: landlock-access: landlock-rule: seccomp-filter: list-caps help version", operands: "x",
 		}
 	case "pkexec":
@@ -142,16 +163,20 @@ func plainWrapper(name string) tool {
 	case "dbus-run-session":
 		return tool{short: "+", long: "config-file: dbus-daemon: help version", operands: "x"}
 	case "linux32", "linux64":
-		return tool{short: "+BFILRSTXZ3vhV", long: "32bit fdpic-funcptrs short-inode addr-compat-layout addr-no-randomize whole-seconds sticky-timeouts read-implies-exec mmap-page-zero 3gb 4gb uname-2.6 verbose help version", operands: "x"}
+		return tool{short: "+BFILRSTXZ3vhV", long: "32bit fdpic-funcptrs short-inode addr-compat-layout addr-no-randomize whole-seconds " +
+			"sticky-timeouts read-implies-exec mmap-page-zero 3gb 4gb uname-2.6 verbose help version", operands: "x"}
 	case "setarch":
 		return tool{short: "+BFILRSTXZ3vhV", long: "32bit addr-no-randomize verbose help version", operands: "-x"}
 	case "gosu", "su-exec", "s6-setuidgid", "setuidgid", "envdir":
 		return tool{short: "+", operands: "-x"}
 	case "xvfb-run":
-		return tool{short: "+ade:f>hln:lp:s:w:", long: "auto-servernum auto-display error-file> auth-file> help listen-tcp server-num: xauth-protocol: server-args: wait:", operands: "x"}
+		return tool{short: "+ade:f>hln:lp:s:w:", long: "auto-servernum auto-display error-file> auth-file> help listen-tcp server-num: xauth-protocol: " +
+			"server-args: wait:", operands: "x"}
 	case "valgrind":
-		return tool{short: "+hqvd", long: "tool: log-file: leak-check: track-origins: show-leak-kinds: error-exitcode: trace-children: suppressions: quiet verbose help version", operands: "x"}
-	case "perf", "newgrp", "sg", "chpst", "start-stop-daemon", "hyperfine", "firejail", "bwrap", "proot", "faketime", "cpulimit", "numactl", "cgexec", "daemonize", "softlimit":
+		return tool{short: "+hqvd", long: "tool: log-file: leak-check: track-origins: show-leak-kinds: error-exitcode: trace-children: suppressions: " +
+			"quiet verbose help version", operands: "x"}
+	case "perf", "newgrp", "sg", "chpst", "start-stop-daemon", "hyperfine", "firejail", "bwrap", "proot", "faketime", "cpulimit", "numactl", "cgexec",
+		"daemonize", "softlimit":
 		return tool{special: doubtful}
 	case "systemd-inhibit":
 		return tool{short: "+h", long: "what: who: why: mode: list help version no-pager no-legend no-ask-password", operands: "x"}

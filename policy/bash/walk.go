@@ -179,8 +179,6 @@ func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
 			}
 			c.st.dirs, skipped.dirs = orUnknown(here), orUnknown(there)
 			c.st.cdOK, c.st.cdFail = nil, nil
-		} else {
-			ok = nil
 		}
 		w.branches(c, func() { w.stmt(next, stmts[i+1]) })
 		onlyOK := c.st.cdOK
@@ -364,8 +362,8 @@ func (w *walker) funcDecl(c ctx, x *syntax.FuncDecl) {
 }
 
 // declared walks the functions that nothing called.
-func (w *walker) declared(c ctx) {
-	for i := 0; i < len(w.decls); i++ { // a body may declare more
+func (w *walker) declared() {
+	for i := 0; i < len(w.decls); i++ { //nolint:intrange // a body may declare more
 		d := w.decls[i]
 		if w.called[d.body] {
 			continue
@@ -384,6 +382,8 @@ func (w *walker) markCalled(f *syntax.FuncDecl) {
 
 // redirects walks redirections and notes their files. What they change for the
 // standard input goes into c.
+//
+//nolint:gocognit // flat: one case for each operator
 func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redirect {
 	if len(list) == 0 {
 		return nil

@@ -77,18 +77,6 @@ func (w Word) cut(n int) Word {
 	return makeWord(w.raw[n:], w.Kind == Pattern, w.Many, w.Source, w.Pos)
 }
 
-// literals is the texts of words that are all literal.
-func literals(words []Word) ([]string, bool) {
-	texts := make([]string, len(words))
-	for i, w := range words {
-		if w.Kind != Literal {
-			return nil, false
-		}
-		texts[i] = w.Text
-	}
-	return texts, true
-}
-
 // joined is the words with blanks between, with marks for what is not known.
 func joined(words []Word) string {
 	if len(words) == 1 {

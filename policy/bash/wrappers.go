@@ -97,7 +97,7 @@ func orShell(w *walker, c ctx, k call, g given) {
 }
 
 // doubtful is a wrapper of which not enough is known.
-func doubtful(w *walker, c ctx, k call, g given) {
+func doubtful(w *walker, c ctx, k call, _ given) {
 	if len(k.args()) == 0 || len(k.args()) == 1 && (k.args()[0].Is("--version") || k.args()[0].Is("--help")) {
 		return
 	}
@@ -111,9 +111,11 @@ func doubtful(w *walker, c ctx, k call, g given) {
 }
 
 func su(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty whitelist-environment: help version")
+	g := getopt(k.args(), "c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty "+
+		"whitelist-environment: help version")
 	if k.name == "runuser" && g.has("u", "user") {
-		g = getopt(k.args(), "+c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty whitelist-environment: help version")
+		g = getopt(k.args(), "+c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty "+
+			"whitelist-environment: help version")
 		w.tool(c, k, tool{operands: "x"}, g)
 		return
 	}
@@ -147,7 +149,7 @@ func ssh(w *walker, c ctx, k call, g given) {
 		case o.mark == '>':
 			w.file(c, o.value, Writes, k.index)
 		case o.mark == '$' && o.given:
-			w.shellText(c, k, k.name, o.value, nil)
+			w.shellText(c, k, k.name, o.value)
 		}
 	}
 	if len(g.operands) == 0 {
@@ -185,10 +187,12 @@ func (w *walker) sshOption(c ctx, k call, o Word) {
 	name, _, _ := strings.Cut(strings.Replace(o.Text, " ", "=", 1), "=")
 	switch strings.ToLower(name) {
 	case "proxycommand", "localcommand", "knownhostscommand":
-		w.shellText(c, k, name, o.cut(min(len(name)+1, len(o.raw))), nil)
+		w.shellText(c, k, name, o.cut(min(len(name)+1, len(o.raw))))
 	case "permitlocalcommand", "stricthostkeychecking", "userknownhostsfile", "connecttimeout", "batchmode", "loglevel", "port", "user",
 		"serveraliveinterval", "serveralivecountmax", "identityfile", "identitiesonly", "passwordauthentication", "pubkeyauthentication", "compression",
-		"forwardagent", "requesttty", "controlmaster", "controlpath", "controlpersist", "hostname", "addressfamily", "exitonforwardfailure", "globalknownhostsfile", "hostkeyalgorithms", "preferredauthentications", "connectionattempts", "checkhostip", "tcpkeepalive", "visualhostkey", "updatehostkeys", "sendenv", "setenv":
+		"forwardagent", "requesttty", "controlmaster", "controlpath", "controlpersist", "hostname", "addressfamily", "exitonforwardfailure",
+		"globalknownhostsfile", "hostkeyalgorithms", "preferredauthentications", "connectionattempts", "checkhostip", "tcpkeepalive",
+		"visualhostkey", "updatehostkeys", "sendenv", "setenv":
 		if strings.EqualFold(name, "hostname") {
 			w.host(o.cut(min(len(name)+1, len(o.raw))), k.index)
 		}
@@ -236,7 +240,7 @@ func flock(w *walker, c ctx, k call, g given) {
 		switch {
 		case rest[0].Is("-c") || rest[0].Is("--command"):
 			if len(rest) > 1 {
-				w.shellText(c, k, "flock", rest[1], nil)
+				w.shellText(c, k, "flock", rest[1])
 			}
 			return
 		case strings.HasPrefix(rest[0].Text, "-") && rest[0].Kind == Literal:
@@ -304,7 +308,7 @@ func terminal(w *walker, c ctx, k call, _ given) {
 	w.opaque(c, k.at, k.index, OpaqueText, k.name+" runs or types what its words say")
 	for _, a := range k.args() {
 		if strings.ContainsAny(a.Text, " ;|&") {
-			w.shellText(c, k, k.name, a, nil)
+			w.shellText(c, k, k.name, a)
 		}
 	}
 	for i, a := range k.args() {
