@@ -252,12 +252,10 @@ func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 			before = append(before, s)
 		}
 	}
-	var e syntax.ParseError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[syntax.ParseError](err); ok {
 		return before, &textError{int(e.Pos.Offset()), e.Text}
 	}
-	var l syntax.LangError
-	if errors.As(err, &l) {
+	if l, ok := errors.AsType[syntax.LangError](err); ok {
 		return before, &textError{int(l.Pos.Offset()), l.Error()}
 	}
 	return before, &textError{0, err.Error()}

@@ -154,7 +154,7 @@ func newLaboratory(t *testing.T) laboratory {
 // run is what stand-ins were started by the line.
 func (lab laboratory) run(t *testing.T, line string) [][]string {
 	t.Helper()
-	dir, err := os.MkdirTemp(lab.dir, "work")
+	dir, err := os.MkdirTemp(lab.dir, "work") //nolint:usetesting // gone after each line, of which there are many
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "work", "sub", "sub"), 0o755))

@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -41,11 +42,9 @@ func (g *given) has(names ...string) bool {
 
 // last is the last of the options that was given.
 func (g *given) last(names ...string) (option, bool) {
-	for i := len(g.options) - 1; i >= 0; i-- {
-		for _, name := range names {
-			if g.options[i].name == name {
-				return g.options[i], true
-			}
+	for _, o := range slices.Backward(g.options) {
+		if slices.Contains(names, o.name) {
+			return o, true
 		}
 	}
 	return option{}, false

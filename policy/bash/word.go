@@ -61,8 +61,8 @@ func (w Word) String() string {
 // makeWord is a word of a text with marks.
 func makeWord(raw string, glob, many bool, source string, pos Pos) Word {
 	w := Word{Kind: Literal, Text: raw, Source: source, Pos: pos, raw: raw}
-	if i := strings.IndexByte(raw, 0); i >= 0 {
-		w.Kind, w.Text, w.Suffix, w.Many = Partial, raw[:i], raw[strings.LastIndexByte(raw, 0)+1:], many
+	if prefix, _, partial := strings.Cut(raw, unknown); partial {
+		w.Kind, w.Text, w.Suffix, w.Many = Partial, prefix, raw[strings.LastIndexByte(raw, 0)+1:], many
 	} else if glob {
 		w.Kind, w.Many = Pattern, true
 	}
