@@ -75,7 +75,7 @@ func TestCommandIsKilled(t *testing.T) {
 	}
 	text, err := os.ReadFile(pids)
 	require.NoError(t, err)
-	for _, line := range strings.Fields(string(text)) {
+	for line := range strings.FieldsSeq(string(text)) {
 		pid, err := strconv.Atoi(line)
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { return dead(pid) }, 10*time.Second, 10*time.Millisecond, "process %d lives", pid)

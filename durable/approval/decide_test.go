@@ -18,40 +18,49 @@ import (
 // What each verdict does to the run, from the page and as JSON.
 func TestVerdicts(t *testing.T) {
 	for name, tc := range map[string]struct {
-		send   func(t *testing.T, d *desk) answer
+		form   []string // what the page posts
+		json   string   // or what a program does
 		status agent.Status
 		ran    []string
 		told   string // what the model was told
 	}{
-		"approve": {func(t *testing.T, d *desk) answer { return post(t, d.link(0), d.form(0, "approve")) }, agent.StatusDone, []string{carol}, "paid"},
-		"with the arguments that the page brings along": {func(t *testing.T, d *desk) answer {
-			return post(t, d.link(0), d.form(0, "approve", "arguments", "{\r\n  \"to\": \"Carol\",\r\n  \"amount\": 250\r\n}"))
-		}, agent.StatusDone, []string{carol}, "paid"},
-		"edit": {func(t *testing.T, d *desk) answer {
-			return post(t, d.link(0), d.form(0, "edit", "arguments", "{\r\n \"to\": \"Carol\", \"amount\": 99.50}"))
-		}, agent.StatusDone, []string{`{"to":"Carol","amount":99.50}`}, "paid"},
-		"an edit that changes nothing": {func(t *testing.T, d *desk) answer {
-			return post(t, d.link(0), d.form(0, "edit", "arguments", `{"to":"Carol", "amount":250}`))
-		}, agent.StatusDone, []string{carol}, "paid"},
-		"reject and go on": {func(t *testing.T, d *desk) answer {
-			return post(t, d.link(0), d.form(0, "reject_and_continue", "reason", "too much\r\nfor her"))
-		}, agent.StatusDone, nil, `tool "pay": rejected by ann: too much` + "\nfor her"},
-		"reject": {func(t *testing.T, d *desk) answer {
-			return post(t, d.link(0), d.form(0, "reject", "reason", "fraud"))
-		}, agent.StatusInterrupted, nil, `tool "pay": rejected by ann: fraud`},
-		"JSON approve": {func(t *testing.T, d *desk) answer {
-			return postJSON(t, d.link(0), `{"verdict":"approve","by":"ann","hash":%q}`, d.hash(0))
-		}, agent.StatusDone, []string{carol}, "paid"},
-		"JSON edit": {func(t *testing.T, d *desk) answer {
-			return postJSON(t, d.link(0), `{"verdict":"approve","arguments":{"to": "Carol", "amount": 1e2},"hash":%q}`, d.hash(0))
-		}, agent.StatusDone, []string{`{"to":"Carol","amount":1e2}`}, "paid"},
-		"JSON reject": {func(t *testing.T, d *desk) answer {
-			return postJSON(t, d.link(0), `{"verdict":"reject","by":"ann","reason":"fraud","hash":%q}`, d.hash(0))
-		}, agent.StatusInterrupted, nil, `tool "pay": rejected by ann: fraud`},
+		"approve": {form: []string{"approve"}, status: agent.StatusDone, ran: []string{carol}, told: "paid"},
+		"with the arguments that the page brings along": {
+			form:   []string{"approve", "arguments", "{\r\n  \"to\": \"Carol\",\r\n  \"amount\": 250\r\n}"},
+			status: agent.StatusDone, ran: []string{carol}, told: "paid",
+		},
+		"edit": {
+			form:   []string{"edit", "arguments", "{\r\n \"to\": \"Carol\", \"amount\": 99.50}"},
+			status: agent.StatusDone, ran: []string{`{"to":"Carol","amount":99.50}`}, told: "paid",
+		},
+		"an edit that changes nothing": {
+			form: []string{"edit", "arguments", `{"to":"Carol", "amount":250}`}, status: agent.StatusDone, ran: []string{carol}, told: "paid",
+		},
+		"reject and go on": {
+			form:   []string{"reject_and_continue", "reason", "too much\r\nfor her"},
+			status: agent.StatusDone, told: "tool \"pay\": rejected by ann: too much\nfor her",
+		},
+		"reject": {form: []string{"reject", "reason", "fraud"}, status: agent.StatusInterrupted, told: `tool "pay": rejected by ann: fraud`},
+		"JSON approve": {
+			json: `{"verdict":"approve","by":"ann","hash":%q}`, status: agent.StatusDone, ran: []string{carol}, told: "paid",
+		},
+		"JSON edit": {
+			json:   `{"verdict":"approve","arguments":{"to": "Carol", "amount": 1e2},"hash":%q}`,
+			status: agent.StatusDone, ran: []string{`{"to":"Carol","amount":1e2}`}, told: "paid",
+		},
+		"JSON reject": {
+			json:   `{"verdict":"reject","by":"ann","reason":"fraud","hash":%q}`,
+			status: agent.StatusInterrupted, told: `tool "pay": rejected by ann: fraud`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := park(t, asking{question: soon})
-			got := tc.send(t, d)
+			var got answer
+			if tc.json != "" {
+				got = postJSON(t, d.link(0), tc.json, d.hash(0))
+			} else {
+				got = post(t, d.link(0), d.form(0, tc.form[0], tc.form[1:]...))
+			}
 			require.Equal(t, http.StatusOK, got.StatusCode, got.body)
 			assert.Contains(t, got.body, "Decided")
 			assert.Equal(t, []agent.RunID{d.notice.Run.ID}, d.decided)

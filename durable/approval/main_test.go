@@ -79,7 +79,7 @@ func park(t *testing.T, how asking) *desk {
 		agenttest.Reply(agent.Step{Message: agent.Assistant("", how.calls...), FinishReason: agent.FinishToolCalls}), agenttest.Say("Done."))).
 		With(capability.UseTools(pay), capability.UseDurability{Keeper: d.keeper}, capability.UseApproval(agent.ParkApprover),
 			capability.UseHooks(hooks.On(hooks.AtPreToolUse, "limit", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-				if other, ok := how.rewrite[string(c.Call().Arguments)]; ok {
+				if other, ok := how.rewrite[c.Call().Arguments]; ok {
 					return c.Rewrite(json.RawMessage(other))
 				}
 				return c.Pass()
@@ -108,7 +108,7 @@ func park(t *testing.T, how asking) *desk {
 func (d *desk) pay(_ context.Context, c toolexec.Call) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ran = append(d.ran, string(c.Arguments))
+	d.ran = append(d.ran, c.Arguments)
 	return "paid", nil
 }
 
@@ -155,14 +155,17 @@ func do(t *testing.T, method, link, body string, header ...string) answer {
 }
 
 func see(t *testing.T, link string) answer {
+	t.Helper()
 	return do(t, http.MethodGet, link, "", "Accept", "text/html")
 }
 
 func post(t *testing.T, link string, form url.Values, header ...string) answer {
+	t.Helper()
 	return do(t, http.MethodPost, link, form.Encode(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
 }
 
 func postJSON(t *testing.T, link, format string, args ...any) answer {
+	t.Helper()
 	return do(t, http.MethodPost, link, fmt.Sprintf(format, args...), "Content-Type", "application/json")
 }
 

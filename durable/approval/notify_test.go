@@ -84,6 +84,7 @@ type receiver struct {
 }
 
 func receive(t *testing.T, statuses ...int) *receiver {
+	t.Helper()
 	r := &receiver{bodies: make(chan string, 99), header: make(chan http.Header, 99)}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)

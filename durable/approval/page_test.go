@@ -190,7 +190,7 @@ func TestArgumentsOfAllKinds(t *testing.T) {
 		require.Equal(t, http.StatusOK, got.StatusCode, "%s: what is shown can be sent back", name)
 		d.goOn(t)
 		require.Len(t, d.ran, 1)
-		assert.True(t, arguments == d.ran[0], name)
+		assert.Equal(t, arguments, d.ran[0], name)
 	}
 }
 

@@ -118,7 +118,7 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 	if server.Shutdown(grace) != nil {
 		_ = server.Close() // those who are left had their time
 	}
-	<-ended
+	_ = <-ended // that it was closed
 	return nil
 }
 

@@ -61,7 +61,9 @@ var guard = hooks.On(hooks.AtPreToolUse, "guard",
 
 // process does something as a process of its own would: with its own store, keeper and
 // agent, of which nothing is left when it is over.
-func process(ctx context.Context, path string, notify []durable.Notifier, do func(*agent.Agent, *durable.Keeper) (agent.State, error)) (s agent.State, err error) {
+func process(
+	ctx context.Context, path string, notify []durable.Notifier, do func(*agent.Agent, *durable.Keeper) (agent.State, error),
+) (s agent.State, err error) {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
 		return s, err
@@ -129,7 +131,8 @@ func show(ctx context.Context, out io.Writer) (err error) {
 
 	// Somebody hears of it, and looks.
 	line := strings.TrimSpace(heard.String())
-	link := line[strings.Index(line, string(links)):]
+	_, rest, _ := strings.Cut(line, string(links))
+	link := string(links) + rest
 	fmt.Fprintf(out, "The log says: %s\n", strings.Replace(line, link, "http://…/approvals/…", 1))
 	question, err := look(ctx, link)
 	if err != nil {
@@ -175,7 +178,9 @@ func look(ctx context.Context, link string) (Question, error) {
 		return Question{}, err
 	}
 	request.Header.Set("Accept", "application/json")
-	var told struct{ Question Question }
+	var told struct {
+		Question Question `json:"question"`
+	}
 	_, body, err := send(request)
 	if err == nil {
 		err = json.Unmarshal(body, &told)
@@ -197,7 +202,9 @@ func post(ctx context.Context, link string, decision any) (string, error) {
 	}
 	request.Header.Set("Content-Type", "application/json")
 	status, body, err := send(request)
-	var told struct{ Message string }
+	var told struct {
+		Message string `json:"message"`
+	}
 	if err == nil {
 		err = json.Unmarshal(body, &told)
 	}
