@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	behaviour      = regexp.MustCompile(`\b(IP|LH|SW|AP|CO|X)-(\d+)\b`)
+	behaviour      = regexp.MustCompile(`\b(IP|LH|SW|AP|CO|X)-(\d{1,3})\b`)
 	behaviourRange = regexp.MustCompile(`\b(IP|LH|SW|AP|CO|X)-(\d+)(?:…(\d+))?`)
 )
 

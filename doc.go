@@ -33,6 +33,9 @@
 //   - processor wraps a run or a step, toolexec describes and runs tools,
 //     continuation judges after a step whether to go on, hooks asks and tells
 //     hooks at their points. None of the four knows another.
+//   - durable keeps runs in a store while they run, so that they survive their
+//     process and wait for people without holding one: durable/sqlite and
+//     durable/postgres are stores, durable/durabletest the tests for others.
 //   - telemetry lets runs be seen through OpenTelemetry: spans, metrics, log events.
 //   - capability brings several of these at once, under one name: UseTools,
 //     UseHooks, UseGuards and others; capability/kit has such as are ready to use.

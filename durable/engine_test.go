@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 )
 
+// LH-81
 func TestStoreEngine(t *testing.T) {
 	durabletest.TestEngine(t, func(t *testing.T) durable.Engine {
 		return durable.NewStoreEngine(openStore(t), 5*time.Millisecond)

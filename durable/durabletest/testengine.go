@@ -144,7 +144,7 @@ func testWatch(t *testing.T, e durable.Engine) {
 	assert.Equal(t, []agent.Status{agent.StatusRunning, agent.StatusDone}, seen)
 	done, stop := context.WithCancel(t.Context())
 	stop()
-	for range e.Watch(done, durable.Filter{}) {
-		t.Error("nobody watches any more")
+	for run, err := range e.Watch(done, durable.Filter{}) {
+		t.Error("nobody watches any more", run.ID, err)
 	}
 }
