@@ -52,17 +52,25 @@ func TestOtherSites(t *testing.T) {
 // A body has an end: that of a decision, which may bring the arguments back.
 func TestHugeBodies(t *testing.T) {
 	d := park(t, asking{question: soon})
-	huge := strings.Repeat("x", 300<<10) // not so much that the server hangs up while it is sent
-	for name, got := range map[string]answer{
-		"form":    post(t, d.link(0), d.form(0, "approve", "reason", huge)),
-		"JSON":    postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"reason":%q}`, d.hash(0), huge),
-		"unknown": post(t, d.url+"/approvals/x", d.form(0, "approve", "reason", huge[:200<<10])),
+	handler := approval.Handler(d.store, approval.Options{})
+	huge := strings.Repeat("x", 4<<20)
+	form, token := d.form(0, "approve", "reason", huge).Encode(), d.notice.Calls[0].Token
+	for name, tc := range map[string]struct {
+		token, media, body string
+		status, most       int
+	}{
+		"form":    {token, "application/x-www-form-urlencoded", form, http.StatusRequestEntityTooLarge, 300 << 10},
+		"JSON":    {token, "application/json", `{"verdict":"approve","reason":"` + huge + `"}`, http.StatusRequestEntityTooLarge, 300 << 10},
+		"other":   {token, "text/plain", huge, http.StatusUnsupportedMediaType, 0},
+		"unknown": {"x", "application/x-www-form-urlencoded", form, http.StatusNotFound, 0},
 	} {
-		want := http.StatusRequestEntityTooLarge
-		if name == "unknown" {
-			want = http.StatusNotFound // and nobody read it
-		}
-		assert.Equal(t, want, got.StatusCode, name)
+		body := strings.NewReader(tc.body)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/approvals/"+tc.token, body)
+		request.Header.Set("Content-Type", tc.media)
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, request)
+		assert.Equal(t, tc.status, got.Code, name)
+		assert.LessOrEqual(t, len(tc.body)-body.Len(), tc.most, "%s: so much was read", name)
 	}
 	got := postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"arguments":{"a":%s}}`, d.hash(0), strings.Repeat("[", 5000)+strings.Repeat("]", 5000))
 	assert.Equal(t, http.StatusBadRequest, got.StatusCode, "nested too deep")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -186,10 +187,12 @@ func TestWebhookTriesAgain(t *testing.T) {
 
 func TestWebhookOverTLS(t *testing.T) {
 	got := make(chan string, 1)
-	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got <- string(body)
 	}))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // it tells of those who do not trust it
+	server.StartTLS()
 	defer server.Close()
 	hook := approval.Webhook{URL: server.URL, Links: links, Tries: 1}
 	require.ErrorContains(t, hook.Notify(t.Context(), waiting()), "certificate")
