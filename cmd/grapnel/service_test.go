@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -88,6 +89,10 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": t.Error, "type": "test"}})
 		return
 	}
+	if !bytes.Contains(body, []byte(`"stream":true`)) {
+		whole(w, t)
+		return
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	finish := "stop"
 	for _, word := range strings.SplitAfter(t.Text, " ") {
@@ -106,6 +111,26 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 		"usage": map[string]any{"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
 	})
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+}
+
+// whole is a reply in one piece, as runs that are resumed ask for it.
+func whole(w http.ResponseWriter, t turn) {
+	message := map[string]any{"role": "assistant", "content": t.Text}
+	finish := "stop"
+	for i, c := range t.Calls {
+		finish = "tool_calls"
+		calls, _ := message["tool_calls"].([]any)
+		message["tool_calls"] = append(calls, map[string]any{
+			"id": fmt.Sprintf("call_%d", i+1), "type": "function",
+			"function": map[string]any{"name": c.Name, "arguments": string(c.Arguments)},
+		})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"id": "reply", "object": "chat.completion", "model": "test-model",
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": finish}},
+		"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+	})
 }
 
 func chunk(w io.Writer, delta map[string]any, finish any) {

@@ -53,6 +53,15 @@ type Retry struct {
 
 // Load reads the file at a path. What is wrong with its content is an *Error.
 func Load(path string) (*File, error) {
+	text, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, text)
+}
+
+// Read is the text of the file at a path, not much more of it than Parse takes.
+func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the agent file: %w", err)
@@ -62,7 +71,7 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the agent file: %w", err)
 	}
-	return Parse(path, text)
+	return text, nil
 }
 
 // Parse reads the text of an agent file. Path is what its errors call it; one that

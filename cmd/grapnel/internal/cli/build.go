@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/processor"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -45,11 +46,12 @@ func (m *made) close() error {
 	return errors.Join(wrong...)
 }
 
-// watchers are who is told of what the agent does, and who is asked; both may be
-// nil.
+// watchers are who is told of what the agent does, who is asked, and who writes it
+// down; each may be nil.
 type watchers struct {
 	observer agent.Observer
 	approver agent.Approver
+	keeper   *durable.Keeper
 }
 
 // build makes the agent that a file describes. The error says everything that is
@@ -99,6 +101,9 @@ func build(ctx context.Context, file *agentfile.File, w watchers) (_ *made, err 
 	}
 	if w.approver != nil {
 		b = b.With(capability.UseApproval(w.approver))
+	}
+	if w.keeper != nil {
+		b = b.With(capability.UseDurability{Keeper: w.keeper})
 	}
 	m.agent, err = b.Build().Get()
 	return m, err

@@ -67,7 +67,7 @@ type conversation struct {
 
 func chat(ctx context.Context, file *agentfile.File, in *input, v *view) error {
 	building, release := interruptible(ctx, func() {}, in.restore)
-	m, err := build(building, file, watchers{v.observer(), in.approver(v)})
+	m, err := build(building, file, watchers{observer: v.observer(), approver: in.approver(v)})
 	release()
 	if errors.Is(err, errNoKey) {
 		v.fallback(err, "It does not listen to what you type.")

@@ -33,6 +33,7 @@ func TestExitCodes(t *testing.T) {
 		{agent.StatusStopped, nil, nil, 3},
 		{agent.StatusDenied, nil, nil, 4},
 		{agent.StatusInterrupted, nil, nil, 5},
+		{agent.StatusParked, nil, nil, 7}, // nothing is waited for
 		{agent.StatusCancelled, ctrlC, ctrlC, 130},
 		{agent.StatusCancelled, term, term, 143},
 		{agent.StatusCancelled, nil, nil, 130},
@@ -153,7 +154,7 @@ func TestVersion(t *testing.T) {
 func TestShipped(t *testing.T) {
 	m, err := shipped(watchers{})
 	require.NoError(t, err)
-	final, err := m.turn(t.Context(), &view{}, "")
+	final, err := m.turn(t.Context(), &view{}, "", agent.RunSettings{}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, final.Status())
 	var denied []string

@@ -16,6 +16,8 @@ const (
 	exitStopped     = 3
 	exitDenied      = 4
 	exitRejected    = 5
+	exitParked      = 6
+	exitSuspended   = 7
 	exitHungUp      = 129 // 128 and the number of the signal, as shells have it
 	exitInterrupted = 130
 	exitTerminated  = 143
@@ -28,6 +30,8 @@ const exitHelp = `Exit codes:
   3    stopped: by a guard (steps, tokens, cost, time), a hook or a criterion
   4    denied: a hook did not let the input in
   5    a person was asked and said no
+  6    parked: the run is kept (--durable) and waits for a person's yes
+  7    suspended: the run is kept, and can be resumed at once
   130  interrupted with Ctrl-C; 143 for SIGTERM, 129 for SIGHUP`
 
 // usageError is a mistake of whoever called: no run began.
@@ -76,6 +80,11 @@ func exitCode(s agent.State, err, cause error) int {
 		return exitDenied
 	case agent.StatusInterrupted:
 		return exitRejected
+	case agent.StatusParked:
+		if s.Waiting() {
+			return exitParked
+		}
+		return exitSuspended
 	case agent.StatusCancelled:
 		if by, ok := errors.AsType[*signalError](cause); ok {
 			return by.code()

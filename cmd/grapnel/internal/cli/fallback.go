@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
@@ -55,7 +56,7 @@ func playShipped(ctx context.Context, v *view, why error) error {
 	if err != nil {
 		return err
 	}
-	final, err := m.turn(ctx, v, "")
+	final, err := m.turn(ctx, v, "", agent.RunSettings{}, nil)
 	return m.finish(ctx, v, final, err)
 }
 

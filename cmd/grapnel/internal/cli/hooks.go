@@ -178,6 +178,7 @@ func (m *made) redacting(file *agentfile.File) (*redact.Redactor, error) {
 				secrets[name] = os.Getenv(name)
 			}
 		}
+		secrets[keyVariable] = os.Getenv(keyVariable)
 		for _, name := range append(s.Env, file.APIKeyEnv) {
 			secrets[string(name)] = os.Getenv(string(name))
 		}

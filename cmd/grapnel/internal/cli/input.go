@@ -216,24 +216,29 @@ func (in *input) approver(v *view) agent.Approver {
 		if question == nil {
 			question = &agent.Question{}
 		}
-		v.question(*p.Call, *question)
-		in.keys.forget(in.std.in) // it was no answer to this question
-		in.renew()
-		text, err := in.line(ctx, "  y = yes, n = no, or say why not: ")
-		switch {
-		case errors.Is(err, errGivenUp):
-			return agent.Approval{}, context.Cause(ctx)
-		case errors.Is(err, errInterrupted): // as if no terminal had been in between
-			if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(os.Interrupt) == nil {
-				<-ctx.Done()
-				return agent.Approval{}, context.Cause(ctx)
-			}
-			return agent.Approval{Verdict: agent.Reject, By: person, Reason: "interrupted"}, nil
-		case err != nil && !errors.Is(err, io.EOF):
-			return agent.Approval{}, err
-		}
-		return approval(text), nil
+		return in.ask(ctx, v, *p.Call, *question)
 	})
+}
+
+// ask asks the person at the terminal about a call.
+func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Question) (agent.Approval, error) {
+	v.question(c, q)
+	in.keys.forget(in.std.in) // it was no answer to this question
+	in.renew()
+	text, err := in.line(ctx, "  y = yes, n = no, or say why not: ")
+	switch {
+	case errors.Is(err, errGivenUp):
+		return agent.Approval{}, context.Cause(ctx)
+	case errors.Is(err, errInterrupted): // as if no terminal had been in between
+		if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(os.Interrupt) == nil {
+			<-ctx.Done()
+			return agent.Approval{}, context.Cause(ctx)
+		}
+		return agent.Approval{Verdict: agent.Reject, By: person, Reason: "interrupted"}, nil
+	case err != nil && !errors.Is(err, io.EOF):
+		return agent.Approval{}, err
+	}
+	return approval(text), nil
 }
 
 // person is what somebody at the terminal is called.

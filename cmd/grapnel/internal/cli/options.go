@@ -20,9 +20,35 @@ type options struct {
 	form  string
 	color string
 	quiet bool
+
+	// texts are the files that were read, by the path that was given. What is there is
+	// not read again: a run that is resumed goes on with what it began with.
+	texts map[string]string
+}
+
+// text is what stands in a file.
+func (o *options) text(path string, read func(string) ([]byte, error)) (string, error) {
+	if text, known := o.texts[path]; known {
+		return text, nil
+	}
+	text, err := read(path)
+	if err != nil {
+		return "", err
+	}
+	if o.texts == nil {
+		o.texts = map[string]string{}
+	}
+	o.texts[path] = string(text)
+	return string(text), nil
 }
 
 func (o *options) register(c *cobra.Command) {
+	o.registerAgent(c)
+	o.registerLook(c)
+}
+
+// registerAgent registers the flags that say what the agent is made of.
+func (o *options) registerAgent(c *cobra.Command) {
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.file, "agent", "a", "", "`file` that says what the agent is made of (YAML, or JSON if it ends in .json)")
@@ -37,21 +63,35 @@ func (o *options) register(c *cobra.Command) {
 	f.Var(&o.flags.Guards.Time, "time", "stop after this time, such as 10m")
 	f.Var(&o.flags.Parallel, "parallel", "run so many tool calls of one step at once")
 	f.StringVar(&o.form, "output-schema", "", "`file` with the JSON Schema that the final answer must have")
-	f.StringVar(&o.color, "color", "auto", "colours: auto, always or never")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "no timeline")
+}
+
+// registerLook registers the flags that say how it looks.
+func (o *options) registerLook(c *cobra.Command) {
+	c.Flags().StringVar(&o.color, "color", "auto", "colours: auto, always or never")
+	c.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no timeline")
+}
+
+func (o *options) checkLook() error {
+	switch o.color {
+	case "auto", "always", "never":
+		return nil
+	}
+	return &usageError{fmt.Errorf("--color is %q: it must be auto, always or never", o.color)}
 }
 
 // resolve is the agent file, with what the flags say put over it. Explicit says that
 // somebody asked for a model.
 func (o *options) resolve() (file *agentfile.File, err error) {
-	switch o.color {
-	case "auto", "always", "never":
-	default:
-		return nil, &usageError{fmt.Errorf("--color is %q: it must be auto, always or never", o.color)}
+	if err := o.checkLook(); err != nil {
+		return nil, err
 	}
 	file = &agentfile.File{}
 	if o.file != "" {
-		if file, err = agentfile.Load(o.file); err != nil {
+		text, err := o.text(o.file, agentfile.Read)
+		if err == nil {
+			file, err = agentfile.Parse(o.file, []byte(text))
+		}
+		if err != nil {
 			return nil, &usageError{err}
 		}
 	}
@@ -74,14 +114,14 @@ func (o *options) resolve() (file *agentfile.File, err error) {
 		}
 	}
 	if o.form != "" {
-		text, err := os.ReadFile(o.form)
+		text, err := o.text(o.form, os.ReadFile)
 		if err == nil {
-			_, err = toolexec.CompileSchema(string(text))
+			_, err = toolexec.CompileSchema(text)
 		}
 		if err != nil {
 			return nil, &usageError{fmt.Errorf("--output-schema %s: %w", o.form, err)}
 		}
-		file.Output = agentfile.Output{Name: "answer", Schema: agentfile.Schema{Text: string(text)}}
+		file.Output = agentfile.Output{Name: "answer", Schema: agentfile.Schema{Text: text}}
 	}
 	return file, nil
 }

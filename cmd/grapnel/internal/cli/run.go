@@ -17,6 +17,7 @@ func newRun(std streams) *cobra.Command {
 	var o options
 	var asJSON bool
 	var trace string
+	var keep keptFlags
 	c := &cobra.Command{
 		Use:   "run [PROMPT | -]",
 		Short: "Run an agent until it is done",
@@ -32,12 +33,18 @@ Without --model, a model in the agent file or GRAPNEL_MODEL, a small model of th
 first service with a key is asked. Without any key, or without a network, a recording
 that ships with grapnel is played instead, and grapnel says so.
 
+With --durable the run is written down while it runs, so that it survives whatever
+ends the process: "grapnel runs" lists, answers and resumes it. Where a person is asked
+and there is no terminal, it parks. The first Ctrl-C (or SIGTERM) suspends it at the
+end of its step, the second cancels it.
+
 ` + exitHelp,
 		Example: `  grapnel run "Why do the tests fail?" --tool shell --tool files
   grapnel run --agent fixer.yaml "Mend the build" > answer.txt
   git diff | grapnel run "Review this change:" - --model anthropic/claude-haiku-5-5
   grapnel run -m openai/llama3 --base-url http://localhost:11434/v1 "Hello"
-  grapnel run --agent fixer.yaml --json "Mend the build" | jq -r .type`,
+  grapnel run --agent fixer.yaml --json "Mend the build" | jq -r .type
+  grapnel run --agent fixer.yaml --durable --no-wait "Mend the build, and push it"`,
 		RunE: func(c *cobra.Command, args []string) error {
 			file, err := o.resolve()
 			if err != nil {
@@ -47,7 +54,13 @@ that ships with grapnel is played instead, and grapnel says so.
 			if err != nil {
 				return &usageError{err}
 			}
+			if keep.at == "" && keep.noWait {
+				return &usageError{errors.New("--no-wait is for runs that are kept: give --durable, too")}
+			}
 			return telemetered(c.Context(), trace, std.err, func(ctx context.Context) error {
+				if v := newView(std, &o, asJSON, true); keep.at != "" {
+					return runKept(ctx, keep, &o, c, file, prompt, v)
+				}
 				return run(ctx, file, prompt, newView(std, &o, asJSON, true))
 			})
 		},
@@ -55,6 +68,7 @@ that ships with grapnel is played instead, and grapnel says so.
 	o.register(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/events.md)")
 	c.Flags().StringVar(&trace, "trace", "", "write the run's OpenTelemetry spans to this `file`, and show them as a tree at the end")
+	keep.register(c)
 	return c
 }
 
@@ -66,9 +80,9 @@ const drainTime = 10 * time.Second
 func run(ctx context.Context, file *agentfile.File, prompt string, v *view) error {
 	in := newInput(v.std)
 	ctx, release := interruptible(ctx,
-		func() { v.note("Interrupted: ending the run. Once more, and grapnel exits at once.") }, in.restore)
+		func() { v.note(cancelling) }, in.restore)
 	defer release()
-	m, err := build(ctx, file, watchers{v.observer(), in.approver(v)})
+	m, err := build(ctx, file, watchers{observer: v.observer(), approver: in.approver(v)})
 	if errors.Is(err, errNoKey) {
 		return playShipped(ctx, v, err)
 	}
@@ -76,9 +90,9 @@ func run(ctx context.Context, file *agentfile.File, prompt string, v *view) erro
 		return interruptedOr(ctx, err)
 	}
 	if prompt == "" && m.recording == nil {
-		return errors.Join(&usageError{errors.New(`there is no prompt: give one, as in grapnel run "Why do the tests fail?", or pipe one in`)}, m.close())
+		return errors.Join(errNoPrompt, m.close())
 	}
-	final, err := m.turn(ctx, v, prompt)
+	final, err := m.turn(ctx, v, prompt, agent.RunSettings{}, nil)
 	if offline, ok := errors.AsType[*offlineError](err); ok {
 		if err := m.close(); err != nil {
 			v.note(err.Error())
@@ -87,6 +101,8 @@ func run(ctx context.Context, file *agentfile.File, prompt string, v *view) erro
 	}
 	return m.finish(ctx, v, final, err)
 }
+
+var errNoPrompt = &usageError{errors.New(`there is no prompt: give one, as in grapnel run "Why do the tests fail?", or pipe one in`)}
 
 // interruptedOr is the exit of a signal, where that is why something went wrong.
 func interruptedOr(ctx context.Context, err error) error {
@@ -97,8 +113,10 @@ func interruptedOr(ctx context.Context, err error) error {
 }
 
 // turn runs the agent once on a new session, with the prompt, or with what was
-// recorded where there is none.
-func (m *made) turn(ctx context.Context, v *view, prompt string) (agent.State, error) {
+// recorded where there is none. With, when not nil, adds to the state that it begins in.
+func (m *made) turn(
+	ctx context.Context, v *view, prompt string, settings agent.RunSettings, with func(agent.State) agent.State,
+) (agent.State, error) {
 	for _, note := range m.notes {
 		v.note(note)
 	}
@@ -109,9 +127,12 @@ func (m *made) turn(ctx context.Context, v *view, prompt string) (agent.State, e
 			input = m.recording.Input(0)
 		}
 	}
+	if with != nil {
+		s = with(s)
+	}
 	var err error
 	var final agent.State
-	for progress, failed := range m.agent.Stream(ctx, s, input...) {
+	for progress, failed := range m.agent.StreamWith(ctx, settings, s, input...) {
 		if progress.Delta != nil {
 			v.delta(*progress.Delta)
 			continue

@@ -8,10 +8,11 @@ import (
 	"syscall"
 )
 
-// onSignal calls first at the first SIGINT, SIGTERM or SIGHUP (unless nohup keeps that
-// away); the second ends the program at once, after last was called. First must not
-// wait for anything, or the second is not heard. Release gives the signals back.
-func onSignal(first func(*signalError), last func()) (release func()) {
+// onSignal calls heed at each SIGINT, SIGTERM or SIGHUP (unless nohup keeps that away),
+// with the number of signals that were there before. Where it returns false the program
+// ends at once, after last was called. Heed must not wait for anything, or the next one
+// is not heard. Release gives the signals back.
+func onSignal(heed func(before int, by *signalError) bool, last func()) (release func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -20,17 +21,16 @@ func onSignal(first func(*signalError), last func()) (release func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for again := false; ; again = true {
+		for before := 0; ; before++ {
 			select {
 			case <-over:
 				return
 			case s := <-signals:
 				by := &signalError{s}
-				if again {
+				if !heed(before, by) {
 					last()
 					os.Exit(by.code())
 				}
-				first(by)
 			}
 		}
 	}()
@@ -46,9 +46,13 @@ func onSignal(first func(*signalError), last func()) (release func()) {
 // was called.
 func interruptible(ctx context.Context, told, last func()) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := onSignal(func(by *signalError) {
+	stop := onSignal(func(before int, by *signalError) bool {
+		if before > 0 {
+			return false
+		}
 		cancel(by)
 		go told() // which waits for a reader that has stopped reading
+		return true
 	}, last)
 	return ctx, func() {
 		stop()
@@ -60,12 +64,16 @@ func interruptible(ctx context.Context, told, last func()) (_ context.Context, r
 // the second, if that takes too long: nothing is under way that could be cancelled.
 func exitOnSignal(before, last func()) (release func()) {
 	var leaving sync.Mutex
-	stop := onSignal(func(by *signalError) {
+	stop := onSignal(func(n int, by *signalError) bool {
+		if n > 0 {
+			return false
+		}
 		leaving.Lock()
 		go func() {
 			before()
 			os.Exit(by.code())
 		}()
+		return true
 	}, last)
 	return func() {
 		stop()

@@ -165,6 +165,46 @@ type (
 		DurationMS int64           `json:"duration_ms"`
 		Error      *failure        `json:"error,omitempty"`
 	}
+	runParked struct {
+		head
+		ofRun
+
+		Session agent.SessionID `json:"session"`
+		Waiting bool            `json:"waiting"`
+		Calls   []waitingCall   `json:"calls,omitempty"`
+		Steps   int             `json:"steps"`
+		Usage   *usage          `json:"usage,omitempty"`
+	}
+	waitingCall struct {
+		Call      call       `json:"call"`
+		Original  *string    `json:"original_arguments,omitempty"`
+		By        string     `json:"by,omitempty"`
+		Reason    string     `json:"reason,omitempty"`
+		Asked     time.Time  `json:"asked"`
+		Deadline  time.Time  `json:"deadline,omitzero"`
+		OnTimeout string     `json:"on_timeout,omitempty"`
+		Answer    *personSay `json:"answer,omitempty"`
+	}
+	personSay struct {
+		Verdict string `json:"verdict"`
+		By      string `json:"by,omitempty"`
+		Reason  string `json:"reason,omitempty"`
+	}
+	runResumed struct {
+		head
+		ofRun
+
+		Session agent.SessionID `json:"session"`
+		Agent   string          `json:"agent,omitempty"`
+		Steps   int             `json:"steps"`
+		Open    bool            `json:"open,omitempty"`
+	}
+	notifyFailed struct {
+		head
+		ofRun
+
+		Error *failure `json:"error"`
+	}
 	// usage is what model calls consumed; cost is null when nobody knows it.
 	usage struct {
 		InputTokens      int64    `json:"input_tokens"`
@@ -252,4 +292,26 @@ func completedRun(h head, e agent.RunCompleted) any {
 		h, of(s.Run()), s.Session(), s.Status(), signalOf(s.StopSignal().OrEmpty()), s.Answer(), s.RunStepCount(),
 		usageOf(s.RunUsage()), time.Since(s.Run().Started).Milliseconds(), failureOf(err),
 	}
+}
+
+func parkedRun(h head, s agent.State) any {
+	out := runParked{h, of(s.Run()), s.Session(), s.Waiting(), nil, s.RunStepCount(), usageOf(s.RunUsage())}
+	for _, i := range s.Interventions() {
+		w := waitingCall{
+			Call: callOf(i.Call), Original: unless(i.Original.Arguments, i.Call.Arguments),
+			By: i.Question.By, Reason: i.Question.Reason, Asked: i.Asked.UTC(), Deadline: i.Deadline.UTC(),
+		}
+		if !i.Deadline.IsZero() {
+			w.OnTimeout = i.Question.OnTimeout.String()
+		}
+		if a := i.Answer; a != nil {
+			w.Answer = &personSay{a.Verdict.String(), a.By, a.Reason}
+		}
+		out.Calls = append(out.Calls, w)
+	}
+	return out
+}
+
+func resumedRun(h head, s agent.State) any {
+	return runResumed{h, of(s.Run()), s.Session(), s.Run().Agent, s.RunStepCount(), s.StepOpen()}
 }

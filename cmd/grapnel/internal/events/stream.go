@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/processor"
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
@@ -103,6 +104,12 @@ func (s *Stream) Observe(_ context.Context, e agent.Event) {
 			return judged{h, of(e.Run), e.Step, e.Evaluation.Verdict.String(), signalOf(e.Evaluation.Signal)}
 		case hooks.Event:
 			return hookEvent(h, e)
+		case agent.RunParked:
+			return parkedRun(h, e.State)
+		case agent.RunResumed:
+			return resumedRun(h, e.State)
+		case durable.NotifyFailed:
+			return notifyFailed{h, of(e.Run), failureOf(e.Err)}
 		case agent.RunCompleted:
 			return completedRun(h, e)
 		}

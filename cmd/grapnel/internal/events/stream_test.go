@@ -23,6 +23,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/processor"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -141,6 +142,7 @@ func TestTheFormIsDocumented(t *testing.T) {
 		"delta": delta{}, "inference.completed": inferenceCompleted{}, "inference.retrying": retrying{},
 		"tool_call.started": toolCallStarted{}, "tool_call.completed": toolCallCompleted{}, "mcp.progress": progress{},
 		"step.completed": stepCompleted{}, "judged": judged{}, "run.completed": runCompleted{},
+		"run.parked": runParked{}, "run.resumed": runResumed{}, "notify.failed": notifyFailed{},
 	}
 	for _, kind := range []hooks.EventKind{
 		hooks.HookStart, hooks.HookComplete, hooks.HookBlocked, hooks.HookFailed, hooks.HookTimeout, hooks.HookSkipped, hooks.HookConflict,
@@ -164,6 +166,58 @@ func TestTheFormIsDocumented(t *testing.T) {
 			assert.Contains(t, sections, h.Type)
 		}
 	}
+}
+
+// A run that waits says for what, and one that goes on from where; nothing else ends or
+// begins it.
+func TestParked(t *testing.T) {
+	var out bytes.Buffer
+	stream := New(&out)
+	bash := toolexec.Func("bash", "Runs a command.", func(context.Context, struct {
+		Command string `json:"command"`
+	}) (string, error) {
+		return "ok", nil
+	})
+	guard := hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.AskAbout(agent.Question{Reason: "it <pushes>", Within: time.Hour, OnTimeout: agent.RejectAndContinue})
+	})
+	gentle := hooks.On(hooks.AtPreToolUse, "gentle", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.Rewrite(map[string]string{"command": "push gently"})
+	})
+	a := builder.New().WithName("mender").WithDriver(agenttest.Script(agenttest.Call("bash", `{"command":"push"}`), agenttest.Say("Done."))).
+		With(capability.UseTools(bash), capability.UseHooks(gentle, guard), capability.UseApproval(agent.ParkApprover)).
+		WithObserver(stream).Build().MustGet()
+	s := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+	require.True(t, s.Waiting())
+	stream.Observe(t.Context(), durable.NotifyFailed{Run: s.Run(), Err: errors.New("no paper")})
+	id := s.Interventions()[0].CallID()
+	s = a.Resume(t.Context(), s.WithApproval(id, agent.Approval{Verdict: agent.Approve, By: "ann"})).MustGet()
+	require.Equal(t, agent.StatusDone, s.Status())
+
+	lines := map[string]map[string]any{}
+	for line := range bytes.Lines(out.Bytes()) {
+		var fields map[string]any
+		require.NoError(t, json.Unmarshal(line, &fields))
+		kind, _ := fields["type"].(string)
+		lines[kind] = fields
+	}
+	parked := lines["run.parked"]
+	assert.Equal(t, string(s.Run().ID), parked["run"])
+	assert.Equal(t, true, parked["waiting"])
+	calls, _ := parked["calls"].([]any)
+	require.Len(t, calls, 1)
+	waits, _ := calls[0].(map[string]any)
+	assert.Equal(t, map[string]any{"id": id, "name": "bash", "arguments": `{"command":"push gently"}`}, waits["call"])
+	assert.Equal(t, `{"command":"push"}`, waits["original_arguments"])
+	assert.Equal(t, "guard", waits["by"])
+	assert.Equal(t, "it <pushes>", waits["reason"])
+	assert.Equal(t, "reject_and_continue", waits["on_timeout"])
+	assert.NotContains(t, waits, "answer")
+	assert.Equal(t, true, lines["run.resumed"]["open"])
+	assert.InDelta(t, 0, lines["run.resumed"]["steps"], 0)
+	assert.Equal(t, map[string]any{"kind": "unknown", "text": "no paper"}, lines["notify.failed"]["error"])
+	assert.Equal(t, 1, strings.Count(out.String(), `"run.completed"`))
+	assert.Equal(t, 1, strings.Count(out.String(), `"run.started"`))
 }
 
 // A reader that went away is noticed once, and nothing more is written.

@@ -12,6 +12,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/processor"
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
@@ -104,8 +105,13 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	defer t.mu.Unlock()
 	switch e := e.(type) {
 	case agent.RunStarted:
-		t.begun, t.totals, t.calls, t.names, t.quarters = false, totals{}, nil, map[string]string{}, map[string]int{}
-		t.decided, t.told = map[string][]hooks.Event{}, map[string]bool{}
+		t.fresh()
+	case agent.RunResumed:
+		t.resumed(e.State)
+	case agent.RunParked:
+		t.parked(e.State)
+	case durable.NotifyFailed:
+		t.paper.line(2, red, "!", red, "nobody was told that the run waits: "+oneLine(e.Err.Error()))
 	case agent.StepStarted:
 		t.paper.end()
 		t.calls = nil
@@ -133,6 +139,12 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.RunCompleted:
 		t.ended(e)
 	}
+}
+
+// fresh forgets what was known of the run before.
+func (t *Timeline) fresh() {
+	t.begun, t.totals, t.calls, t.names, t.quarters = false, totals{}, nil, map[string]string{}, map[string]int{}
+	t.decided, t.told = map[string][]hooks.Event{}, map[string]bool{}
 }
 
 // asked shows what the user said, and that a model is asked.
@@ -299,6 +311,11 @@ func (t *Timeline) ended(e agent.RunCompleted) {
 	if len(t.calls) > 0 && s.Status() == agent.StatusCancelled {
 		text += " (while " + oneLine(t.names[t.calls[0]]) + " ran)"
 	}
+	t.sum(s, look, text)
+}
+
+// sum shows how a run stands, and what it came to.
+func (t *Timeline) sum(s agent.State, look style, text string) {
 	status, why, _ := strings.Cut(text, ": ")
 	t.paper.gap()
 	t.paper.line(0, look, status+":", plain, why)
@@ -321,6 +338,10 @@ func (t *Timeline) ended(e agent.RunCompleted) {
 func (t *Timeline) Question(c agent.ToolCall, q agent.Question) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.asks(c, q)
+}
+
+func (t *Timeline) asks(c agent.ToolCall, q agent.Question) {
 	by := ""
 	if q.By != "" {
 		by = oneLine(q.By) + " wants a person's yes" + because(q.Reason)

@@ -3,6 +3,9 @@ package timeline
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -30,6 +33,14 @@ func Verdict(s agent.State, err error) string {
 		return fmt.Sprintf("denied: the input was not let in%s%s", byWhom(by), because(message))
 	case agent.StatusInterrupted:
 		return "interrupted: a person said no" + because(message)
+	case agent.StatusParked:
+		waiting := lo.FilterMap(s.Interventions(), func(i agent.Intervention, _ int) (string, bool) {
+			return fmt.Sprintf("%s (%s)", oneLine(i.Call.Name), oneLine(i.CallID())), i.Answer == nil
+		})
+		if !s.Waiting() {
+			return fmt.Sprintf("suspended: after %s, to be resumed", counted(s.RunStepCount(), "step"))
+		}
+		return "parked: it waits for a person's yes to " + strings.Join(waiting, " and ")
 	case agent.StatusCancelled:
 		return fmt.Sprintf("cancelled: in step %d, %s", s.RunStepCount()+1, message)
 	}

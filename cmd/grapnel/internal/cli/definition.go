@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+)
+
+// definition is what an agent is made of again when its run is resumed: in another
+// process, long after, and from files that may have changed. It has no secrets, as
+// neither flags nor agent files have any; only the names of variables.
+type definition struct {
+	// Dir is the folder that the run began in: paths are relative to it.
+	Dir string `json:"dir"`
+	// Flags are those that say what the agent is made of.
+	Flags []flagSaid `json:"flags,omitempty"`
+	// Files are the texts of the agent file and the schema, by their paths.
+	Files map[string]string `json:"files,omitempty"`
+	// Recording is the SHA-256 of the recording that is played.
+	Recording string `json:"recording,omitempty"`
+}
+
+type flagSaid struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// definitionKey is the session's value that a kept run carries from its begin.
+var definitionKey = agent.SessionKey[definition]("grapnel.cli")
+
+// shaping are the flags that say what the agent is made of. The model is not among them,
+// as the one that was chosen is kept.
+var shaping = []string{
+	"agent", "base-url", "instructions", "tool", "hook", "steps", "tokens", "cost", "time", "parallel", "output-schema",
+}
+
+// definitionOf is what the flags of a command say, with the model that was chosen.
+func definitionOf(o *options, given *cobra.Command, model agentfile.Model) (definition, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return definition{}, fmt.Errorf("keeping what the agent is made of: %w", err)
+	}
+	d := definition{Dir: dir, Files: o.texts, Flags: []flagSaid{{"model", model.String()}}}
+	for _, name := range shaping {
+		f := given.Flags().Lookup(name)
+		if !f.Changed {
+			continue
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(interface{ GetSlice() []string }); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			d.Flags = append(d.Flags, flagSaid{name, value})
+		}
+	}
+	if model.Provider == agentfile.Replay {
+		d.Recording = hashOf(model.Name)
+	}
+	return d, nil
+}
+
+// options are the options that the definition stands for.
+func (d definition) options() (*options, error) {
+	o, c := &options{texts: maps.Clone(d.Files), color: "auto"}, &cobra.Command{}
+	o.registerAgent(c)
+	for _, f := range d.Flags {
+		if err := c.Flags().Set(f.Name, f.Value); err != nil {
+			return nil, fmt.Errorf("the flag --%s that the run began with: %w", f.Name, err)
+		}
+	}
+	return o, nil
+}
+
+// changed says which of the files are not what they were. It is to be called in Dir.
+func (d definition) changed(model agentfile.Model) []string {
+	var out []string
+	for _, path := range slices.Sorted(maps.Keys(d.Files)) {
+		if now, err := os.ReadFile(path); err != nil || string(now) != d.Files[path] {
+			what := "has changed"
+			if err != nil {
+				what = "cannot be read any more"
+			}
+			out = append(out, fmt.Sprintf("%s %s since the run began: it goes on with what it began with.", path, what))
+		}
+	}
+	if d.Recording != "" && hashOf(model.Name) != d.Recording {
+		out = append(out, fmt.Sprintf("The recording %s has changed since the run began.", model.Name))
+	}
+	return out
+}
+
+// enter goes to the folder that the run began in.
+func (d definition) enter() (note string, err error) {
+	if here, err := os.Getwd(); err == nil && here == d.Dir {
+		return "", nil
+	}
+	if err := os.Chdir(d.Dir); err != nil {
+		return "", fmt.Errorf("going to the folder that the run began in: %w", err)
+	}
+	return fmt.Sprintf("The run goes on in %s, where it began.", d.Dir), nil
+}
+
+// shown is the definition in a line.
+func (d definition) shown() string {
+	var b strings.Builder
+	for _, f := range d.Flags {
+		fmt.Fprintf(&b, " --%s=%s", f.Name, shellWord(f.Value))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// hashOf is the SHA-256 of a file; empty when it cannot be read.
+func hashOf(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// kept is a store at work, with the keeper that writes runs down in it.
+type kept struct {
+	place  place
+	store  durable.Store
+	keeper *durable.Keeper
+
+	// waits says that nobody is asked at the terminal: questions park the run.
+	waits bool
+	// going is done when the run is to be suspended.
+	going   context.Context //nolint:containedctx // it is a signal, not of any call
+	suspend context.CancelFunc
+	// running says that there is a run, so that there is something to suspend.
+	running atomic.Bool
+}
+
+// openKept opens the store at a place.
+func openKept(ctx context.Context, at string, make bool) (*kept, error) {
+	p, err := placeOf(at)
+	if err != nil {
+		return nil, err
+	}
+	store, err := p.open(ctx, make)
+	if err != nil {
+		return nil, err
+	}
+	k := &kept{place: p, store: store, keeper: durable.Keep(store, durable.Options{})}
+	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
+	return k, nil
+}
+
+func (k *kept) close() error {
+	k.suspend()
+	if err := k.store.Close(); err != nil {
+		return fmt.Errorf("closing the store: %w", err)
+	}
+	return nil
+}
+
+// approver asks the person at the terminal, until the run is suspended; where there is
+// nobody, or nobody is to wait, the run parks.
+func (k *kept) approver(in *input, v *view) agent.Approver {
+	ask := in.approver(v)
+	if ask == nil || k.waits {
+		return agent.ParkApprover
+	}
+	return agent.ApproverFunc(func(ctx context.Context, s agent.State, p *agent.Prepared) (agent.Approval, error) {
+		asking, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(k.going, cancel)()
+		var answers []agent.Approval
+		var err error
+		if k.going.Err() == nil {
+			answers, err = ask.Approve(asking, s, []*agent.Prepared{p}).Get()
+		}
+		if ctx.Err() == nil && k.going.Err() != nil {
+			return agent.Approval{Verdict: agent.Park}, nil
+		}
+		if err != nil {
+			return agent.Approval{}, err
+		}
+		return answers[0], nil
+	})
+}
+
+// suspendable returns a context for a run that is kept. The first signal suspends the
+// run, the second cancels the context, the third ends the program at once, after last
+// was called. Before there is a run, the first signal cancels.
+func (k *kept) suspendable(ctx context.Context, v *view, last func()) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := onSignal(func(before int, by *signalError) bool {
+		switch {
+		case before == 0 && k.running.Load():
+			k.keeper.Suspend()
+			k.suspend()
+			go v.note("Suspending: the run is put off when this step is over. Once more, and it is cancelled.")
+		case context.Cause(ctx) == nil:
+			cancel(by)
+			go v.note(cancelling)
+		default:
+			return false
+		}
+		return true
+	}, last)
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+const cancelling = "Interrupted: ending the run. Once more, and grapnel exits at once."
+
+// keptFlags are the flags of a run that is kept.
+type keptFlags struct {
+	at     string
+	noWait bool
+}
+
+func (f *keptFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.at, "durable", "", "keep the run in this `STORE` while it runs: a SQLite file or a postgres:// URL")
+	c.Flags().Lookup("durable").NoOptDefVal = usualStore
+	c.Flags().BoolVar(&f.noWait, "no-wait", false, "with --durable: park the run where a person is asked, also at a terminal")
+}
+
+// runKept runs the agent once, and writes it down on the way.
+func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command, file *agentfile.File, prompt string, v *view) (err error) {
+	model, explicit, err := choose(file)
+	if errors.Is(err, errNoKey) {
+		err = &usageError{fmt.Errorf("a run that is kept needs a model: %w", err)}
+	}
+	if err != nil {
+		return err
+	}
+	file.Model = model
+	definition, err := definitionOf(o, given, model)
+	if err != nil {
+		return err
+	}
+	k, err := openKept(ctx, f.at, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.close()) }()
+	k.waits = f.noWait
+	in := newInput(v.std)
+	ctx, release := k.suspendable(ctx, v, in.restore)
+	defer release()
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper})
+	if err != nil {
+		return interruptedOr(ctx, err)
+	}
+	if prompt == "" && m.recording == nil {
+		return errors.Join(errNoPrompt, m.close())
+	}
+	if !explicit {
+		m.notes = append(m.notes, fmt.Sprintf("No model was named: asking %s.", &model))
+	}
+	id := agent.NewRunID()
+	m.notes = append(m.notes, fmt.Sprintf("This run is kept as %s in %s.", id, k.place))
+	k.running.Store(true)
+	final, err := m.turn(ctx, v, prompt, agent.RunSettings{ID: id}, func(s agent.State) agent.State { return definitionKey.In(s, definition) })
+	return k.finish(ctx, m, v, final, err)
+}
+
+// finish is made.finish for a run that may have been parked.
+func (k *kept) finish(ctx context.Context, m *made, v *view, final agent.State, err error) error {
+	k.running.Store(false)
+	ended := m.finish(ctx, v, final, err)
+	if final.Parked() {
+		v.note(k.howToGoOn(final))
+	}
+	return ended
+}
+
+// howToGoOn says what a person can do about a parked run.
+func (k *kept) howToGoOn(s agent.State) string {
+	id, at := short(s.Run().ID), k.place.flag()
+	if !s.Waiting() {
+		return fmt.Sprintf("Go on with it:\n  grapnel runs resume %s%s", id, at)
+	}
+	waiting := waitingCalls(s)
+	call := ""
+	if len(waiting) > 1 {
+		call = " CALL"
+	}
+	lines := []string{
+		"Answer, and it goes on:",
+		fmt.Sprintf("  grapnel runs approve %s%s%s", id, call, at),
+		fmt.Sprintf("  grapnel runs reject %s%s%s", id, call, at),
+	}
+	if call != "" {
+		ids := make([]string, len(waiting))
+		for i, w := range waiting {
+			ids[i] = w.CallID()
+		}
+		lines = append(lines, "where CALL is one of "+strings.Join(ids, ", ")+".")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// waitingCalls are the calls of a parked run that nobody has answered about.
+func waitingCalls(s agent.State) []agent.Intervention {
+	var out []agent.Intervention
+	for _, i := range s.Interventions() {
+		if i.Answer == nil {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// shortID is how many characters of a run's id are shown where a person reads it.
+const shortID = 12
+
+// short is a run's id as a person types it: a prefix of what this module makes, and all
+// of what others make.
+func short(id agent.RunID) string {
+	if strings.HasPrefix(string(id), "run_") && len(id) > shortID {
+		return string(id[:shortID])
+	}
+	return string(id)
+}

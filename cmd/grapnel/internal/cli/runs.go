@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// runs is what all commands about kept runs have.
+type runs struct {
+	std streams
+	at  string // the flag --store
+}
+
+func newRuns(std streams) *cobra.Command {
+	r := &runs{std: std}
+	c := &cobra.Command{
+		Use:   "runs",
+		Short: "List, answer, resume and tidy up the runs that are kept",
+		Long: `Runs that "grapnel run --durable" began are kept in a store. These commands say how they
+stand, answer what they wait for, and let them go on: in this process, with the agent
+that they began with, in the folder that they began in.
+
+A run's ID may be shortened to any prefix that no other run has.
+
+` + exitHelp,
+		Example: `  grapnel runs list --status parked
+  grapnel runs show run_7GHK2MWQ
+  grapnel runs approve run_7GHK2MWQ
+  grapnel runs resume --all`,
+		Args: unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SuggestionsMinimumDistance = 2
+	registerStore(c, &r.at)
+	c.AddCommand(
+		r.newList(), r.newShow(), r.newResume(), r.newApprove(), r.newReject(), r.newCancel(), r.newExport(), r.newDelete(), r.newPrune(),
+		r.newDenyTools(), r.newSchema("migrate"), r.newSchema("rollback"),
+	)
+	return c
+}
+
+// with does something with the store.
+func (r *runs) with(ctx context.Context, make bool, do func(k *kept) error) (err error) {
+	k, err := openKept(ctx, r.at, make)
+	if err != nil {
+		return err
+	}
+	defer func() { err = explained(errors.Join(err, k.close())) }()
+	return do(k)
+}
+
+// page is how many runs are looked at at once.
+const page = 1000
+
+// mostCandidates is how many runs of the same prefix are named.
+const mostCandidates = 10
+
+// find is the run that an id, or the beginning of one, stands for.
+func (k *kept) find(ctx context.Context, id string) (durable.Run, error) {
+	about, err := k.store.Run(ctx, agent.RunID(id))
+	if !errors.Is(err, durable.ErrNotFound) {
+		return about, err
+	}
+	var found []durable.Run
+	for f := (durable.Filter{Limit: page}); ; {
+		list, err := k.store.List(ctx, f)
+		if err != nil {
+			return about, err
+		}
+		for _, candidate := range list {
+			if name := string(candidate.ID); strings.HasPrefix(name, id) || strings.HasPrefix(name, "run_"+strings.ToUpper(id)) {
+				found = append(found, candidate)
+			}
+		}
+		if len(list) < page {
+			break
+		}
+		f.Before = list[len(list)-1].ID
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) == 0:
+		return about, &usageError{fmt.Errorf(`there is no run %q in %s: "grapnel runs list%s" lists them`, id, k.place, k.place.flag())}
+	}
+	lines := lo.Map(found[:min(len(found), mostCandidates)], func(r durable.Run, _ int) string {
+		return fmt.Sprintf("  %s  %s  %s", r.ID, r.Status, r.Created.UTC().Format("2006-01-02 15:04"))
+	})
+	if more := len(found) - mostCandidates; more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", more))
+	}
+	return about, &usageError{fmt.Errorf("%q is the beginning of %d runs:\n%s", id, len(found), strings.Join(lines, "\n"))}
+}
+
+// someRun is cobra.ExactArgs(1) in our words.
+func someRun(c *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return &usageError{fmt.Errorf(`%s wants the ID of one run; "grapnel runs list" lists them`, c.CommandPath())}
+}
+
+// userName is who answers where nobody says it.
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return cmp.Or(u.Username, "somebody")
+	}
+	return "somebody"
+}
+
+// writeJSON writes a value with line ends and indents, for people, too.
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}

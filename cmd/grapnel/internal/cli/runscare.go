@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/postgres"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+)
+
+func (r *runs) newCancel() *cobra.Command {
+	var o answering
+	var reason string
+	c := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Have a run end as cancelled",
+		Long: `Have a run end as cancelled. A process that holds it sees that within ten seconds. One
+that nobody holds ends here and now, unless --no-resume leaves that to another.`,
+		Args: someRun,
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.resuming(c.Context(), &o.resuming, func(ctx context.Context, k *kept, v *view) error {
+				return k.cancel(ctx, &o, v, args[0], reason)
+			})
+		},
+	}
+	o.register(c)
+	c.Flags().StringVar(&reason, "reason", "", "why, as `text`")
+	return c
+}
+
+func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason string) error {
+	about, err := k.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if about.Status.Terminal() {
+		return fmt.Errorf("run %s has ended already: it is %s", about.ID, about.Status)
+	}
+	if reason == "" {
+		reason = "by " + o.by
+	} else {
+		reason += ", by " + o.by
+	}
+	if err := k.store.Cancel(ctx, about.ID, reason); err != nil {
+		return err
+	}
+	about, err = k.store.Run(ctx, about.ID)
+	switch {
+	case err != nil:
+		return err
+	case about.Owner != "" && about.Expires.After(time.Now()):
+		v.note(fmt.Sprintf("%s is held by %s, which ends it within ten seconds.", short(about.ID), about.Owner))
+		return nil
+	case o.noResume:
+		v.note(fmt.Sprintf("%s is to be cancelled: whoever resumes it ends it.", short(about.ID)))
+		return nil
+	}
+	err = k.resume(ctx, &o.resuming, v, about)
+	if ended, ok := errors.AsType[*exitError](err); ok && ended.code == exitInterrupted {
+		return nil // it is what was wanted
+	} else if err != nil && !ok {
+		return fmt.Errorf("run %s is to be cancelled, and could not be ended here: %w", about.ID, err)
+	}
+	return err
+}
+
+func (r *runs) newExport() *cobra.Command {
+	var journal bool
+	c := &cobra.Command{
+		Use:   "export ID [FILE]",
+		Short: "Write a run to a file: its state as JSON, or its journal as JSON Lines",
+		Long: `Write a run to a new file that only you can read, or to standard output: its state in the
+JSON form of agent.State, from which a Go program can go on, or with --journal the
+entries of its journal as JSON Lines. What the store encrypts is in plain there.`,
+		Args: func(c *cobra.Command, args []string) error {
+			return someRun(c, args[:min(len(args), 1+max(len(args)-2, 0))])
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.with(c.Context(), false, func(k *kept) error {
+				about, err := k.find(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if len(args) == 1 || args[1] == "-" {
+					return k.export(c.Context(), r.std.out, about.ID, journal)
+				}
+				f, err := os.OpenFile(args[1], os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+				if err != nil {
+					return &usageError{fmt.Errorf("exporting run %s: %w", about.ID, err)}
+				}
+				if err := errors.Join(k.export(c.Context(), f, about.ID, journal), f.Close()); err != nil {
+					return errors.Join(err, os.Remove(args[1]))
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&journal, "journal", false, "the journal instead of the state")
+	return c
+}
+
+func (k *kept) export(ctx context.Context, w io.Writer, id agent.RunID, journal bool) error {
+	if !journal {
+		s, err := durable.Load(ctx, k.store, id)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(s)
+		if err != nil {
+			return fmt.Errorf("exporting run %s: %w", id, err)
+		}
+		if _, err := w.Write(append(text, '\n')); err != nil {
+			return fmt.Errorf("exporting run %s: %w", id, err)
+		}
+		return nil
+	}
+	entries, err := k.store.Entries(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	for _, e := range entries {
+		if err := lines.Encode(shownEntry(e)); err != nil {
+			return fmt.Errorf("exporting run %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (r *runs) newDelete() *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete ID",
+		Short: "Remove a run and everything of it, also one that has not ended",
+		Args:  someRun,
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.with(c.Context(), false, func(k *kept) error {
+				about, err := k.find(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if err := k.store.Delete(c.Context(), about.ID); err != nil {
+					return err
+				}
+				fmt.Fprintf(r.std.err, "Removed %s.\n", about.ID)
+				return nil
+			})
+		},
+	}
+}
+
+func (r *runs) newPrune() *cobra.Command {
+	var older string
+	c := &cobra.Command{
+		Use:     "prune --older-than TIME",
+		Short:   "Remove the runs that ended so long ago",
+		Example: "  grapnel runs prune --older-than 30d",
+		Args:    noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			age, err := ageOf(older)
+			if err != nil {
+				return &usageError{err}
+			}
+			return r.with(c.Context(), false, func(k *kept) error {
+				n, err := k.store.Prune(c.Context(), time.Now().Add(-age))
+				if n > 0 || err == nil {
+					fmt.Fprintf(r.std.err, "Runs removed: %d.\n", n)
+				}
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&older, "older-than", "", "a `time`, such as 30d or 12h")
+	return c
+}
+
+// ageOf reads a time that may be in days.
+func ageOf(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return time.Duration(n) * 24 * time.Hour, nil //nolint:gosec // it has 16 bits
+		}
+	} else if age, err := time.ParseDuration(text); err == nil && age >= 0 {
+		return age, nil
+	}
+	return 0, fmt.Errorf("--older-than is %q: it must be a time with its unit, such as 30d or 12h", text)
+}
+
+// newSchema is migrate or rollback.
+func (r *runs) newSchema(name string) *cobra.Command {
+	back := name == "rollback"
+	c := &cobra.Command{
+		Use:   name,
+		Short: "Make the store's schema, or bring it up to date",
+		Long: `Make the store's schema, or bring it up to date. The other commands do that by
+themselves; it is for whoever wants it done at a time of their own.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			p, err := placeOf(r.at)
+			if err != nil {
+				return err
+			}
+			if err := p.prepare(!back); err != nil {
+				return err
+			}
+			version, err := p.schema(c.Context(), back)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(r.std.err, "The schema of %s has version %d.\n", p, version)
+			return nil
+		},
+	}
+	if back {
+		c.Short = "Take the store's schema one step back"
+		c.Long = `Take the store's schema one step back, for an older version of grapnel. No process may
+be using the store, and this version must not use it again, or it is brought up to
+date once more. No run is lost.`
+	}
+	return c
+}
+
+func (p place) schema(ctx context.Context, back bool) (int64, error) {
+	switch {
+	case p.database() && back:
+		return postgres.Rollback(ctx, p.at, postgres.Options{})
+	case p.database():
+		return postgres.Migrate(ctx, p.at, postgres.Options{})
+	case back:
+		return sqlite.Rollback(ctx, p.at)
+	}
+	return sqlite.Migrate(ctx, p.at)
+}

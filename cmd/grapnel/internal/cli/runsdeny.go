@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+func (r *runs) newDenyTools() *cobra.Command {
+	var by, reason string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "deny-tools on | off | show",
+		Short: "Deny every tool of every run of the store, at once",
+		Long: `Deny every tool of every run of the store, or no longer. Runs that are under way obey at
+their next call; one that runs is not ended. The models are told the reason.`,
+		Example: `  grapnel runs deny-tools on --reason "the build machine is on fire"
+  grapnel runs deny-tools off`,
+		ValidArgs: []string{"on", "off", "show"},
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &usageError{fmt.Errorf("%s wants one word: on, off or show", c.CommandPath())}
+			}
+			for _, word := range c.ValidArgs {
+				if word == args[0] {
+					return nil
+				}
+			}
+			near, ok := agentfile.Nearest(args[0], []string{"on", "off", "show"})
+			if ok {
+				near = " (did you mean " + near + "?)"
+			}
+			return &usageError{fmt.Errorf("%s wants on, off or show, got %q%s", c.CommandPath(), args[0], near)}
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.with(c.Context(), args[0] == "on", func(k *kept) error {
+				if args[0] != "show" {
+					sw := durable.Switch{On: args[0] == "on", Reason: reason, By: by, Since: time.Now().UTC()}
+					if err := k.store.SetDenyTools(c.Context(), sw); err != nil {
+						return err
+					}
+				}
+				return r.showSwitch(c.Context(), k, asJSON)
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, as `text` that models are told")
+	c.Flags().StringVar(&by, "by", userName(), "`name` of whoever says so")
+	c.Flags().BoolVar(&asJSON, "json", false, "write how the switch stands as a JSON object")
+	return c
+}
+
+func (r *runs) showSwitch(ctx context.Context, k *kept, asJSON bool) error {
+	sw, err := k.store.DenyTools(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return writeJSON(r.std.out, sw)
+	}
+	text := "Tools run as hooks let them"
+	if sw.On {
+		text = "Every tool is denied"
+	}
+	if !sw.Since.IsZero() {
+		text += fmt.Sprintf(", since %s, by %s", sw.Since.Local().Format("2006-01-02 15:04:05"), sw.By)
+	}
+	if sw.Reason != "" {
+		text += ": " + sw.Reason
+	}
+	fmt.Fprintf(r.std.out, "%s.\n", timeline.Clean(text))
+	return nil
+}

@@ -1,0 +1,110 @@
+package timeline
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// resumed shows that a run goes on, and from where.
+func (t *Timeline) resumed(s agent.State) {
+	t.fresh()
+	t.begun = true // what the user said was said long ago
+	t.paper.gap()
+	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", counted(s.RunStepCount(), "step"), took(time.Since(s.Run().Started))))
+	if s.StepOpen() {
+		t.paper.gap()
+		t.paper.line(0, bold, fmt.Sprintf("step %d", s.RunStepCount()+1), dim, "goes on")
+	}
+}
+
+// parked shows what a run waits for.
+func (t *Timeline) parked(s agent.State) {
+	for _, i := range s.Interventions() {
+		if i.Answer == nil {
+			t.waits(i, time.Now())
+		}
+	}
+	t.sum(s, yellow, Verdict(s, nil))
+}
+
+// Waits shows a call that waits for a person: what would run, what the model asked for
+// where that is something else, who asks and why, and how long there is.
+func (t *Timeline) Waits(i agent.Intervention, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waits(i, now)
+}
+
+func (t *Timeline) waits(i agent.Intervention, now time.Time) {
+	t.asks(i.Call, i.Question)
+	if i.Call.Arguments != i.Original.Arguments {
+		t.paper.line(4, dim, "the model asked for", dim, Clean(i.Original.Arguments))
+	}
+	text := fmt.Sprintf("%s, asked %s", oneLine(i.CallID()), Ago(i.Asked, now))
+	switch left := i.Deadline.Sub(now); {
+	case i.Answer != nil:
+		text += "; answered: " + i.Answer.Verdict.String() + byWhom(oneLine(i.Answer.By)) + because(i.Answer.Reason)
+	case i.Deadline.IsZero():
+	case left > 0:
+		text += fmt.Sprintf("; in %s this counts: %s", Rough(left), i.Question.OnTimeout)
+	default:
+		text += fmt.Sprintf("; its time is over, and this counts: %s", i.Question.OnTimeout)
+	}
+	t.paper.line(4, dim, "", dim, text)
+}
+
+// Ago is how long ago something was, in words.
+func Ago(at, now time.Time) string {
+	if d := now.Sub(at); d >= time.Second {
+		return Rough(d) + " ago"
+	}
+	return "just now"
+}
+
+// Rough is a duration as a person says it.
+func Rough(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return counted(max(int(d.Seconds()), 1), "second")
+	case d < time.Hour:
+		return counted(int(d.Minutes()), "minute")
+	case d < 48*time.Hour:
+		return counted(int(d.Hours()), "hour")
+	}
+	return counted(int(d.Hours()/24), "day")
+}
+
+// Replay shows a run that is stored as it would have been shown while it ran, but for
+// what hooks decided on the way.
+func (t *Timeline) Replay(s agent.State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fresh()
+	for _, m := range s.Messages() {
+		if m.Role() == agent.RoleAssistant {
+			break
+		}
+		if m.Role() == agent.RoleUser && m.Source() == "" {
+			t.paper.line(0, cyan, "you ", plain, abridged(Clean(m.Text()), 6))
+		}
+	}
+	for _, r := range s.RunSteps() {
+		t.calls = nil
+		t.streamed.Reset()
+		t.paper.gap()
+		t.paper.begin(bold, fmt.Sprintf("step %d", r.Index()-(s.StepCount()-s.RunStepCount())+1))
+		t.text(r.Message().Text())
+		t.paper.end()
+		for _, result := range r.Results() {
+			t.started(agent.ToolCallStarted{Call: result.Call(), Original: result.Original()})
+			t.completed(&result)
+		}
+		t.stepped(r)
+		if t.failure != nil {
+			t.paper.line(2, red, "✗", red, oneLine(t.failure.Text))
+			t.failure = nil
+		}
+	}
+}
