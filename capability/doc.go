@@ -18,8 +18,8 @@
 // the capabilities that bring them. A capability that must stand behind others
 // says so with Requires or After. Plan.String prints the composed stack.
 //
-// What an agent can have only one of has a name (guards, approval, error-policy,
-// tool-options, telemetry), and giving it twice is an error. Everything else adds up.
+// What an agent can have only one of has a name (guards, approval, compaction,
+// error-policy, tool-options, telemetry), and giving it twice is an error. Everything else adds up.
 // A builder adds telemetry by itself, outside of all others, unless it is given.
 //
 // # Writing one

@@ -1,0 +1,127 @@
+package capability
+
+import (
+	"context"
+	"sync"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// compactKnown is what is known in a run of what the model is shown.
+type compactKnown struct {
+	mu sync.Mutex
+	// latest is the newest view, which the state has not before its step is recorded.
+	latest CompactedView
+	// owed is what summaries consumed that no recorded step says yet.
+	owed *agent.Usage
+
+	number int             // the view that head, seen and tokens are of
+	fitted bool            // and whether it was used
+	head   []agent.Message // what stands for the older messages
+	seen   int             // how many messages of the state were measured
+	last   agent.Message   // the last of them
+	tokens int64           // that the model is shown of them, by measure
+	// ratio is how many tokens the service counted for one that was estimated, in the
+	// last reply; zero before the first.
+	ratio float64
+}
+
+// estimateTokens is a token for four bytes of text and arguments, four for the
+// message, and 1500 for an image or a file.
+func estimateTokens(m agent.Message) int64 {
+	bytes, lumps := 0, int64(0)
+	for _, part := range m.Content().Parts() {
+		bytes += len(part.Text) + len(part.Opaque)
+		if part.Kind == agent.PartImage || part.Kind == agent.PartFile {
+			lumps++
+		}
+	}
+	for _, call := range m.Calls() {
+		bytes += len(call.Name) + len(call.Arguments)
+	}
+	const each, lump, bytesOfToken = 4, 1500, 4
+	return each + int64(bytes/bytesOfToken) + lumps*lump
+}
+
+// measure is the tokens of one message, before they are scaled.
+func (c *compactor) measure(m agent.Message) int64 {
+	if c.Count != nil {
+		return c.Count(m)
+	}
+	return estimateTokens(m)
+}
+
+func (c *compactor) measureAll(messages []agent.Message) (tokens int64) {
+	for _, m := range messages {
+		tokens += c.measure(m)
+	}
+	return tokens
+}
+
+// around is an estimate of what is sent besides the messages.
+func (c *compactor) around(s agent.State) int64 {
+	if c.Count != nil {
+		return 0
+	}
+	r := s.Request()
+	bytes := len(r.Instructions)
+	for _, tool := range r.Tools.All() {
+		bytes += len(tool.Name) + len(tool.Description) + len(tool.Parameters)
+	}
+	return int64(bytes / 4)
+}
+
+// look brings what is known up to what the model is about to be shown of s by the
+// view, if the view is of these messages. Each message is measured once.
+func (c *compactor) look(s agent.State, v CompactedView, fits bool, known *compactKnown) {
+	n := s.MessageCount()
+	stale := known.seen > n || known.seen > 0 && s.Message(known.seen-1) != known.last
+	if stale || known.seen == 0 || known.number != v.Number || known.fitted != fits {
+		known.number, known.fitted, known.seen, known.tokens, known.head = v.Number, fits, 0, 0, nil
+		if fits {
+			known.head, known.seen = v.headOf(s), v.From
+			known.tokens = c.measureAll(known.head)
+		}
+	}
+	for _, m := range s.MessagesFrom(known.seen) {
+		known.tokens += c.measure(m)
+	}
+	if known.seen = n; n > 0 {
+		known.last = s.Message(n - 1)
+	}
+}
+
+// scaled is measured tokens as the service would count them.
+func (c *compactor) scaled(tokens int64, known *compactKnown) int64 {
+	if known.ratio == 0 || c.Count != nil {
+		return tokens
+	}
+	return int64(float64(tokens) * known.ratio)
+}
+
+// calibrate learns from what a reply says of the input that it was made of. An
+// estimate is off by less than four; what is further off is about something else.
+func (c *compactor) calibrate(s agent.State, measured, counted int64) {
+	if c.Count != nil || counted <= 0 || measured <= 0 {
+		return
+	}
+	known := c.known.Of(s)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	known.ratio = min(max(float64(counted)/float64(measured), 0.25), 4)
+}
+
+// counted is how many tokens the driver counts in what it would send, or the given
+// estimate where it does not count.
+func (c *compactor) counted(ctx context.Context, s agent.State, messages []agent.Message, estimate int64) int64 {
+	if c.counter == nil {
+		return estimate
+	}
+	if messages != nil {
+		s = s.WithView(messages...)
+	}
+	if n, err := c.counter.CountTokens(ctx, s).Get(); err == nil && n > 0 {
+		return n
+	}
+	return estimate
+}

@@ -1,0 +1,178 @@
+package capability
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// CompactedView is what is kept of the last compaction, in the session's metadata
+// under the name "compaction": what the model is shown in the place of the first From
+// messages. The zero view is of a session without one.
+type CompactedView struct {
+	// ID names the compaction; empty when there was none yet.
+	ID string `json:"id,omitempty"`
+	// From is the index of the first message that is shown as it is.
+	From int `json:"from,omitempty"`
+	// Kept is the indices of those before it that are shown word for word.
+	Kept []int `json:"kept,omitempty"`
+	// Summary stands for the others.
+	Summary string `json:"summary,omitempty"`
+	// Anchor tells the messages that it was made of from others.
+	Anchor string `json:"anchor,omitempty"`
+
+	// Number counts the tries in the session, failed ones included.
+	Number int `json:"number"`
+	// Tokens and Messages are how much there was to be shown at the last try.
+	Tokens   int64 `json:"tokens"`
+	Messages int   `json:"messages"`
+	// NextTokens and NextMessages are how much must be shown before the next try.
+	NextTokens   int64 `json:"next_tokens"`
+	NextMessages int   `json:"next_messages"`
+}
+
+var compactedKey = agent.SessionKey[CompactedView](compactionName)
+
+// CompactedIn is what is kept in s of the last compaction; None when there was none.
+func CompactedIn(s agent.State) mo.Option[CompactedView] {
+	v, ok := compactedKey.From(s)
+	return mo.TupleToOption(v, ok && v.From > 0)
+}
+
+// summaryMessage is the message that tells the model of a summary.
+func summaryMessage(summary string) agent.Message {
+	const intro = "Here is a summary of the earlier part of this conversation, which is no longer shown. " +
+		"It is a record of what was said and done, not a new request: go on from where it ends.\n\n"
+	return agent.UserText(intro + "<summary>\n" + summary + "\n</summary>").WithSource(compactionName)
+}
+
+// anchorOf tells apart lists of messages of which the first n stand behind a summary.
+// Of tools' answers only says whose they are: what they say may be edited later.
+func anchorOf(s agent.State, n int) string {
+	const enough = 4096
+	h := fnv.New64a()
+	for _, i := range []int{0, n - 1} {
+		m := s.Message(i)
+		fmt.Fprintf(h, "%s %q %q\n", m.Role(), m.CallID(), m.Tool())
+		if m.Role() != agent.RoleTool {
+			text := m.Text()
+			fmt.Fprintf(h, "%d %s\n", len(text), text[:min(len(text), enough)])
+		}
+		for _, c := range m.Calls() {
+			fmt.Fprintf(h, "%q %q\n", c.ID, c.Name)
+		}
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// fits reports whether the view is of the messages of s, which hooks may have put in
+// the place of the transcript.
+func (v CompactedView) fits(s agent.State) bool {
+	return v.From > 0 && v.From <= s.MessageCount() && anchorOf(s, v.From) == v.Anchor
+}
+
+// shownList is the messages that the model is shown of a state: the first of them are
+// the head, in the place of the state's messages before from.
+type shownList struct {
+	messages []agent.Message
+	kept     []int // the state's index of each message of the head but the last
+	head     int
+	from     int
+}
+
+// headOf is what stands for the messages before v.From.
+func (v CompactedView) headOf(s agent.State) []agent.Message {
+	head := make([]agent.Message, 0, len(v.Kept)+1)
+	for _, i := range v.Kept {
+		head = append(head, s.Message(i))
+	}
+	return append(head, summaryMessage(v.Summary))
+}
+
+// list is what the model is shown of s, given the head.
+func (v CompactedView) list(s agent.State, head []agent.Message) shownList {
+	l := shownList{slices.Grow(slices.Clone(head), s.MessageCount()-v.From), v.Kept, len(head), v.From}
+	for _, m := range s.MessagesFrom(v.From) {
+		l.messages = append(l.messages, m)
+	}
+	return l
+}
+
+// at is the state's index of message i; ok is false for a summary.
+func (l shownList) at(i int) (index int, ok bool) {
+	switch {
+	case i >= l.head:
+		return l.from + i - l.head, true
+	case i < len(l.kept):
+		return l.kept[i], true
+	}
+	return 0, false
+}
+
+// part is a list cut in two.
+type part struct {
+	cut     int             // the first message that is shown as it is
+	kept    []int           // of those before it, by their index in the state
+	summary []agent.Message // what is to be summarised: the others
+	fresh   int             // how many of them are no summary
+}
+
+// cut is where the list may best be cut; ok is false when there is nothing to gain.
+// From the cut on stand at most so many messages and tokens, but at least the last
+// reply and what came after it.
+func (l shownList) cut(keep int, keepTokens int64, count func(agent.Message) int64) (p part, ok bool) {
+	must := 0
+	for i, m := range slices.Backward(l.messages) {
+		if m.Role() == agent.RoleAssistant {
+			must = i
+			break
+		}
+	}
+	open := map[string]int{} // calls that stand before message i and are answered from it on
+	var tokens int64
+	for i, m := range slices.Backward(l.messages) {
+		tokens += count(m)
+		if p.cut > 0 && (i < l.head || len(l.messages)-i > keep || keepTokens > 0 && tokens > keepTokens) {
+			break
+		}
+		if m.Role() == agent.RoleTool {
+			open[m.CallID()]++
+		}
+		for _, c := range m.Calls() {
+			if open[c.ID]--; open[c.ID] <= 0 {
+				delete(open, c.ID)
+			}
+		}
+		if i <= must && len(open) == 0 {
+			p.cut = i
+		}
+	}
+	return l.parted(p)
+}
+
+// parted fills in what is before the cut.
+func (l shownList) parted(p part) (_ part, ok bool) {
+	user := -1
+	for i, m := range slices.Backward(l.messages) {
+		if m.Role() == agent.RoleUser && m.Source() == "" {
+			user = i
+			break
+		}
+	}
+	for i, m := range l.messages[:p.cut] {
+		index, original := l.at(i)
+		switch {
+		case original && (i == user || m.Role() == agent.RoleSystem):
+			p.kept = append(p.kept, index)
+			continue
+		case original:
+			p.fresh++
+		}
+		p.summary = append(p.summary, m)
+	}
+	return p, p.fresh > 0
+}
