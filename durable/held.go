@@ -44,10 +44,14 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 	var renewing sync.WaitGroup
 	over := make(chan struct{})
 	renewing.Go(func() { h.renew(inside, over) })
+	stop := sync.OnceFunc(func() {
+		close(over)
+		renewing.Wait()
+		lose(nil)
+	})
+	defer stop()                                         // also when a processor panics
 	result := agent.Conclude(inside, s, next(inside, s)) // it knows why it was cancelled
-	close(over)
-	renewing.Wait()
-	lose(nil)
+	stop()
 	final, err := result.Get()
 	if lost := h.whyLost(); lost != nil {
 		h.release(ctx)

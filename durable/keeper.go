@@ -97,6 +97,8 @@ func (k *Keeper) AroundRun() agent.Processor {
 		h := k.runs.Of(s)
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
 			h.take(k, c)
+		} else if s.Resumed() {
+			return mo.Err[agent.State](fmt.Errorf("run %s is kept in a store: go on with it by Keeper.Resume", s.Run().ID))
 		} else {
 			about := s.Run()
 			lease, err := k.store.Create(ctx, Run{

@@ -577,3 +577,31 @@ func TestWhatIsStored(t *testing.T) {
 	assert.Equal(t, agent.StatusInterrupted, about.Status)
 	assert.Equal(t, agent.StopRejected, about.Reason)
 }
+
+// A run that never got its input in is no run: it is told so, once, and is over.
+func TestARunThatNeverBegan(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	k := durable.Keep(store, durable.Options{})
+	lease, err := store.Create(t.Context(), durable.Run{ID: "run", Agent: "clerk"}, "gone", time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, store.Release(t.Context(), lease))
+	_, err = k.Resume(t.Context(), w.agent(t, k), "run", durable.TakeFree).Get()
+	require.ErrorIs(t, err, durable.ErrNotBegun)
+	about, err := store.Run(t.Context(), "run")
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusFailed, about.Status)
+	due, err := store.Due(t.Context(), 10)
+	require.NoError(t, err)
+	assert.Empty(t, due)
+}
+
+// The agent itself cannot go on with a run that is kept, and says who can.
+func TestAKeptRunIsResumedByItsKeeper(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	k := durable.Keep(store, durable.Options{})
+	a := w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	_, err = a.Resume(t.Context(), s.WithApproval("a", agent.Approval{Verdict: agent.Reject})).Get()
+	require.ErrorContains(t, err, "Keeper.Resume")
+}
