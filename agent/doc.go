@@ -37,6 +37,14 @@
 // and StopSignal; a seam that can only answer with an error stops a run with a
 // SignalError.
 //
+// # Waiting for a person
+//
+// A call that an executor wants a yes for goes to the Approver. One that answers Park
+// ends the run as parked: nothing of the step has run, and the state has the reply, the
+// questions and their deadlines (State.Interventions). WithApproval puts the answers in,
+// in this process or another, and Resume goes on inside of the step: the model is not
+// asked again, the controls are, and a yes counts for the call that the person saw.
+//
 // # JSON
 //
 // A State has one JSON form, with a version in it: what is parked, checkpointed
