@@ -183,6 +183,22 @@ func TestDenyToolsWhileARunIsUnderWay(t *testing.T) {
 	assert.Equal(t, "once\n", p.read("made.txt"))
 }
 
+// A run that another process holds is cancelled there, and only there.
+func TestCancelWhatAnotherProcessHolds(t *testing.T) {
+	t.Parallel()
+	p := piped(t, modelOf(t, slow), "run", "--durable", "--tool", "shell", "go")
+	p.waitFor("begun")
+	q := p.next("runs", "resume", "run_")
+	assert.Equal(t, 1, q.run())
+	assert.Contains(t, q.written(), " is held by ")
+	q = p.next("runs", "cancel", "run_", "--reason", "enough", "--by", "ann")
+	require.Equal(t, 0, q.run(), q.written())
+	assert.Contains(t, q.written(), "within ten seconds.")
+	assert.Equal(t, 130, p.code())
+	assert.Contains(t, p.written(), "enough, by ann")
+	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
+}
+
 const asking = `{"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}
 {"text": "All right."}`
 
@@ -231,6 +247,11 @@ func TestJSON(t *testing.T) {
 `+asking), "run", "--durable", "--agent", "ask.yaml", "go")
 	p.write("ask.yaml", "tools: [shell]\nhooks:\n  - ask: {tools: [bash], argument: command, matching: touch, reason: it makes files}\n")
 	require.Equal(t, 6, p.run(), p.written())
+	for path, mode := range map[string]os.FileMode{"": os.ModeDir | 0o700, "runs.db": 0o600} {
+		info, err := os.Stat(filepath.Join(p.cmd.Dir, ".local", "state", "grapnel", path))
+		require.NoError(t, err)
+		assert.Equal(t, mode, info.Mode())
+	}
 	for name, args := range map[string][]string{"list": {"list", "--json"}, "show": {"show", "run_", "--json"}} {
 		q := p.next(append([]string{"runs"}, args...)...)
 		require.Equal(t, 0, q.run(), q.written())

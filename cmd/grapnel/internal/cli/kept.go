@@ -30,12 +30,12 @@ type kept struct {
 }
 
 // openKept opens the store at a place.
-func openKept(ctx context.Context, at string, make bool) (*kept, error) {
+func openKept(ctx context.Context, at string, create bool) (*kept, error) {
 	p, err := placeOf(at)
 	if err != nil {
 		return nil, err
 	}
-	store, err := p.open(ctx, make)
+	store, err := p.open(ctx, create)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,9 @@ func (k *kept) suspendable(ctx context.Context, v *view, last func()) (_ context
 			go v.note("Suspending: the run is put off when this step is over. Once more, and it is cancelled.")
 		case context.Cause(ctx) == nil:
 			cancel(by)
-			go v.note(cancelling)
+			if k.running.Load() {
+				go v.note(cancelling)
+			}
 		default:
 			return false
 		}
@@ -151,7 +153,7 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 		m.notes = append(m.notes, fmt.Sprintf("No model was named: asking %s.", &model))
 	}
 	id := agent.NewRunID()
-	m.notes = append(m.notes, fmt.Sprintf("This run is kept as %s in %s.", id, k.place))
+	m.notes = append(m.notes, fmt.Sprintf("This run is kept as %s in %s%s.", id, k.place, k.place.encrypts()))
 	k.running.Store(true)
 	final, err := m.turn(ctx, v, prompt, agent.RunSettings{ID: id}, func(s agent.State) agent.State { return definitionKey.In(s, definition) })
 	return k.finish(ctx, m, v, final, err)

@@ -54,11 +54,11 @@ end of its step, the second cancels it.
 			if err != nil {
 				return &usageError{err}
 			}
-			if keep.at == "" && keep.noWait {
+			if !c.Flags().Changed("durable") && keep.noWait {
 				return &usageError{errors.New("--no-wait is for runs that are kept: give --durable, too")}
 			}
 			return telemetered(c.Context(), trace, std.err, func(ctx context.Context) error {
-				if v := newView(std, &o, asJSON, true); keep.at != "" {
+				if v := newView(std, &o, asJSON, true); c.Flags().Changed("durable") {
 					return runKept(ctx, keep, &o, c, file, prompt, v)
 				}
 				return run(ctx, file, prompt, newView(std, &o, asJSON, true))

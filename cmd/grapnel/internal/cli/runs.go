@@ -52,8 +52,8 @@ A run's ID may be shortened to any prefix that no other run has.
 }
 
 // with does something with the store.
-func (r *runs) with(ctx context.Context, make bool, do func(k *kept) error) (err error) {
-	k, err := openKept(ctx, r.at, make)
+func (r *runs) with(ctx context.Context, create bool, do func(k *kept) error) (err error) {
+	k, err := openKept(ctx, r.at, create)
 	if err != nil {
 		return err
 	}

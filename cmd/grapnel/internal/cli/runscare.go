@@ -55,18 +55,18 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 	if err := k.store.Cancel(ctx, about.ID, reason); err != nil {
 		return err
 	}
-	about, err = k.store.Run(ctx, about.ID)
-	switch {
-	case err != nil:
+	if about, err = k.store.Run(ctx, about.ID); err != nil {
 		return err
-	case about.Owner != "" && about.Expires.After(time.Now()):
-		v.note(fmt.Sprintf("%s is held by %s, which ends it within ten seconds.", short(about.ID), about.Owner))
-		return nil
-	case o.noResume:
-		v.note(fmt.Sprintf("%s is to be cancelled: whoever resumes it ends it.", short(about.ID)))
+	}
+	if o.noResume {
+		v.note(fmt.Sprintf("%s is to be cancelled: whoever has it or resumes it ends it.", short(about.ID)))
 		return nil
 	}
 	err = k.resume(ctx, &o.resuming, v, about)
+	if held, ok := errors.AsType[*durable.HeldError](err); ok {
+		v.note(fmt.Sprintf("%s is held by %s, which ends it within ten seconds.", short(about.ID), held.Owner))
+		return nil
+	}
 	if ended, ok := errors.AsType[*exitError](err); ok && ended.code == exitInterrupted {
 		return nil // it is what was wanted
 	} else if err != nil && !ok {

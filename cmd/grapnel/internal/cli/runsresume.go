@@ -187,14 +187,18 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 		if err != nil {
 			return s, err
 		}
-		if err := durable.Approve(ctx, k.store, s.Run().ID, i.CallID(), answer); err != nil {
+		answer.By = userName()
+		switch err := durable.Approve(ctx, k.store, s.Run().ID, i.CallID(), answer); {
+		case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrNotFound):
+			v.note("Somebody else has answered about " + i.CallID() + " meanwhile.")
+		case err != nil:
 			return s, err
 		}
 		if s = s.WithApproval(i.CallID(), answer); !s.Waiting() {
 			break
 		}
 	}
-	return s, nil
+	return durable.Load(ctx, k.store, s.Run().ID) // with what others have said, too
 }
 
 // rebuild makes the agent that a run began with, in the folder that it began in.

@@ -83,6 +83,14 @@ func (p place) String() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
+// encrypts says that what is kept there is encrypted; nothing where it is not.
+func (place) encrypts() string {
+	if os.Getenv(keyVariable) == "" {
+		return ""
+	}
+	return ", encrypted"
+}
+
 // flag is what a command needs to find the place again.
 func (p place) flag() string {
 	switch {
@@ -102,14 +110,14 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// open opens the store there. A file that is not there is made where make says so, and
+// open opens the store there. A file that is not there is made where create says so, and
 // in the usual place.
-func (p place) open(ctx context.Context, make bool) (durable.Store, error) {
+func (p place) open(ctx context.Context, create bool) (durable.Store, error) {
 	keys, err := storeKeys()
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	if err := p.prepare(make); err != nil {
+	if err := p.prepare(create); err != nil {
 		return nil, err
 	}
 	store, err := p.connect(ctx)
@@ -123,7 +131,7 @@ func (p place) open(ctx context.Context, make bool) (durable.Store, error) {
 	return encrypted, nil
 }
 
-func (p place) prepare(make bool) error {
+func (p place) prepare(create bool) error {
 	if p.database() {
 		return nil
 	}
@@ -133,7 +141,7 @@ func (p place) prepare(make bool) error {
 		}
 		return nil
 	}
-	if _, err := os.Stat(p.at); errors.Is(err, fs.ErrNotExist) && !make {
+	if _, err := os.Stat(p.at); errors.Is(err, fs.ErrNotExist) && !create {
 		return &usageError{fmt.Errorf(`there is no store at %s: "grapnel run --durable=%s …" or "grapnel runs migrate" makes one`, p, shellWord(p.at))}
 	}
 	return nil
@@ -199,7 +207,8 @@ func storeKey(variable, text string) ([]byte, error) {
 // explained adds to an error of a store what a user of the command can do about it.
 func explained(err error) error {
 	if _, ok := errors.AsType[*durable.DecryptError](err); ok {
-		return &usageError{fmt.Errorf("%w\nThe key is read from %s, and former keys from %s, with commas between them", err, keyVariable, oldKeysVariable)}
+		return &usageError{fmt.Errorf("%w\nThe key is read from %s, and former keys from %s, with commas between them. "+
+			"What was kept before there was a key is read without one", err, keyVariable, oldKeysVariable)}
 	}
 	return err
 }
