@@ -23,32 +23,28 @@ import (
 // The model is shown a summary in the place of what is long ago; the transcript stays.
 func ExampleUseCompaction() {
 	page := toolexec.Func("page", "Reads a page.", func(_ context.Context, in struct{ Number int }) (string, error) {
-		return fmt.Sprintf("what page %d says, at length", in.Number), nil
+		return fmt.Sprintf("page %d: %s", in.Number, strings.Repeat("many words ", 40)), nil
 	})
 	var turns []agenttest.Turn
 	for n := range 4 {
 		turns = append(turns, agenttest.Call("page", fmt.Sprintf(`{"Number":%d}`, n)))
 	}
 	model := agenttest.Script(append(turns, agenttest.Say("I read four pages."))...)
-	writer := agenttest.Script().Then(agenttest.Say("Pages 0 to 2 were read.\nThey say little."))
+	writer := agenttest.Script().Then(agenttest.Say("Pages 0 to 2 were read."))
 	a := builder.New().WithDriver(model).
 		With(capability.UseTools(page), capability.UseCompaction{Messages: 8, Keep: 2, Driver: writer}).
 		Build().MustGet()
 	final := a.Run(context.Background(), agent.NewState(), agent.UserText("read the pages")).MustGet()
 	for _, m := range model.Asked()[4].Messages {
-		fmt.Printf("%s: %s\n", m.Role(), m.Text())
+		text, _, _ := strings.Cut(m.Text(), ": many words") // shorter here
+		fmt.Printf("%s: %q\n", m.Role(), text)
 	}
 	fmt.Println(final.MessageCount(), "messages in the transcript")
 	// Output:
-	// user: read the pages
-	// user: Here is a summary of the earlier part of this conversation, which is no longer shown. It is a record of what was said and done, not a new request: go on from where it ends.
-	//
-	// <summary>
-	// Pages 0 to 2 were read.
-	// They say little.
-	// </summary>
-	// assistant:
-	// tool: what page 3 says, at length
+	// user: "read the pages"
+	// user: "Here is a summary of the earlier part of this conversation, which is no longer shown. It is a record of what was said and done, not a new request: go on from where it ends.\n\n<summary>\nPages 0 to 2 were read.\n</summary>"
+	// assistant: ""
+	// tool: "page 3"
 	// 10 messages in the transcript
 }
 
