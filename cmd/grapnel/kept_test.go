@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -270,4 +272,20 @@ func TestJSON(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, string(want), got)
 	}
+}
+
+// A run that is kept in PostgreSQL parks, is answered and goes on as one in a file.
+func TestKeptInPostgres(t *testing.T) {
+	url := parts.NewPostgres(t).Database(t)
+	p := command(t, modelOf(t, asking), "run", "--durable", "--agent", "ask.yaml", "go")
+	p.cmd.Env = append(p.cmd.Env, "GRAPNEL_STORE="+url)
+	p.write("ask.yaml", "tools: [shell]\nhooks:\n  - ask: {tools: [bash], reason: it makes files}\n")
+	require.Equal(t, 6, p.run(), p.written())
+	assert.Contains(t, p.written(), "postgres")
+	q := p.next("runs", "approve", "run_")
+	require.Equal(t, 0, q.run(), q.written())
+	assert.Contains(t, q.written(), "All right.")
+	assert.FileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
+	q = p.next("runs", "migrate")
+	require.Equal(t, 0, q.run(), q.written())
 }
