@@ -3,6 +3,7 @@ package capability_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/samber/mo"
@@ -13,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/processor"
+	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 // What was planned prints as the composed stack: who wraps whom, who judges, who is
@@ -133,4 +135,36 @@ func ExampleFunc() {
 	a.Run(context.Background(), agent.NewState(agent.UserText("hello"))).MustGet()
 	fmt.Println(script.Asked()[0].Request.Model)
 	// Output: small
+}
+
+// A sub-agent is an agent as a tool: it has a run of its own and the hooks of the agent
+// that starts it.
+func ExampleUseSubagents() {
+	scout := builder.New().WithName("scout").
+		WithDriver(agenttest.Script(agenttest.Call("look", `{}`), agenttest.Say("The door is open."))).
+		With(capability.UseTools(toolexec.Func("look", "Looks around.", func(context.Context, struct{}) (string, error) {
+			return "an open door; the code is 4711", nil
+		})))
+	noCodes := hooks.On(hooks.AtPostToolUse, "no-codes", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
+		fmt.Println(c.Run().Agent, "used", c.Tool())
+		return c.Replace(strings.ReplaceAll(c.Text(), "4711", "****"))
+	})
+	boss, err := builder.New().WithName("boss").
+		WithDriver(agenttest.Script(
+			agenttest.Call("task", `{"agent":"scout","instruction":"See whether the door is open."}`),
+			agenttest.Say("We can go in."))).
+		With(
+			capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout, Description: "looks at things"}}},
+			capability.UseHooks(noCodes),
+		).Build().Get()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	final, err := boss.Run(context.Background(), agent.NewState(), agent.UserText("Can we go in?")).Get()
+	fmt.Println(final.Answer(), err)
+	// Output:
+	// scout used look
+	// boss used task
+	// We can go in. <nil>
 }

@@ -23,6 +23,7 @@ type Plan struct {
 	driver        agent.Driver
 	request       agent.Request
 	tools         []toolexec.Tool
+	toolsFor      []func(Plan) ([]toolexec.Tool, error)
 	toolOptions   toolexec.Options
 	executor      agent.Executor
 	hooks         hooks.Set
@@ -72,6 +73,26 @@ func (p Plan) blaming(err error) Plan {
 func (p Plan) WithTools(tools ...toolexec.Tool) Plan {
 	p.tools = append(slices.Clip(p.tools), tools...)
 	return p
+}
+
+// withToolsFor adds tools that are made when all of the plan is known. What is planned
+// behind them does not see them.
+func (p Plan) withToolsFor(tools func(Plan) ([]toolexec.Tool, error)) Plan {
+	p.toolsFor = append(slices.Clip(p.toolsFor), tools)
+	return p
+}
+
+// made is the plan with the tools that are made when all of it is known.
+func (p Plan) made() (Plan, error) {
+	var wrong []error
+	whole := p
+	p.toolsFor = nil
+	for _, tools := range whole.toolsFor {
+		more, err := tools(whole)
+		wrong = append(wrong, err)
+		p = p.WithTools(more...)
+	}
+	return p, errors.Join(wrong...)
 }
 
 // WithToolOptions sets how tools are run.
@@ -169,9 +190,10 @@ func toolNames(box toolexec.Toolbox) []string {
 // Agent builds what was planned. The error joins everything that is wrong. Each
 // call builds an agent of its own.
 func (p Plan) Agent() mo.Result[*agent.Agent] {
+	p, making := p.made()
 	box, boxing := toolexec.NewToolbox(p.tools...)
 	compiled, compiling := p.hooks.Compile(toolNames(box)...).Get()
-	if err := errors.Join(boxing, compiling, p.check()); err != nil {
+	if err := errors.Join(making, boxing, compiling, p.check()); err != nil {
 		return mo.Err[*agent.Agent](err)
 	}
 	executor := p.executor

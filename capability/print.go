@@ -17,6 +17,9 @@ import (
 // asked, then observers told, then detached hooks started. Points at which there
 // is no hook are left out, as is all that was not set.
 func (p Plan) String() string {
+	if whole, err := p.made(); err == nil { // Build says what is wrong
+		p = whole
+	}
 	t := &table{}
 	fmt.Fprintf(t, "agent %q\n", cmp.Or(p.name, "unnamed"))
 	t.line("request", " · ", lo.Compact([]string{p.request.Model, quoted(p.request.Instructions)})...)
