@@ -118,7 +118,9 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 	if server.Shutdown(grace) != nil {
 		_ = server.Close() // those who are left had their time
 	}
-	_ = <-ended // that it was closed
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving approvals on %s: %w", l.Addr(), err)
+	}
 	return nil
 }
 
