@@ -90,6 +90,9 @@ func (e *Embedded) Run(ctx context.Context) error {
 	return nil
 }
 
+// Wake has the engine look at once for runs to take up: somebody knows of one.
+func (e *Embedded) Wake() { e.woken() }
+
 // busy is the runs that are under way.
 type busy struct {
 	mu    sync.Mutex

@@ -605,3 +605,22 @@ func TestAKeptRunIsResumedByItsKeeper(t *testing.T) {
 	_, err = a.Resume(t.Context(), s.WithApproval("a", agent.Approval{Verdict: agent.Reject})).Get()
 	require.ErrorContains(t, err, "Keeper.Resume")
 }
+
+// An answer that comes too late is none: what the question said for that case counts.
+func TestAnAnswerThatComesTooLate(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	k := durable.Keep(store, durable.Options{})
+	hasty := capability.UseHooks(hooks.On(hooks.AtPreToolUse, "hasty", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.AskAbout(agent.Question{Reason: "now?", Within: time.Nanosecond, OnTimeout: agent.Reject})
+	}))
+	a := w.agent(t, k, hasty, capability.UseApproval(agent.ParkApprover))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	require.ErrorIs(t, durable.Approve(t.Context(), store, s.Run().ID, "a", agent.Approval{Verdict: agent.Approve}), durable.ErrExpired)
+	s, err = k.Resume(t.Context(), a, s.Run().ID, durable.TakeFree).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusInterrupted, s.Status())
+	assert.Empty(t, w.effects)
+	last, _ := s.LastStep().Get()
+	assert.Equal(t, "timeout", last.Result(0).DecidedBy)
+}

@@ -189,6 +189,9 @@ func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bo
 	return data, h.endOnce(ctx, name, data)
 }
 
+// ErrExpired is that the time of a question is over.
+var ErrExpired = errors.New("the time for an answer was over")
+
 // ErrInDoubt is that nobody knows whether something was done.
 var ErrInDoubt = errors.New("it was begun before the run was cut off, and nobody knows whether it was done")
 
@@ -217,7 +220,8 @@ func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 }
 
 // Approve records a person's answer about a call of a parked run. ErrAnswered when
-// somebody was faster; ErrNotFound when nobody is asked about that call.
+// somebody was faster; ErrNotFound when nobody is asked about that call; ErrExpired when
+// the time of the question is over, and what it said for that case counts.
 func Approve(ctx context.Context, store Store, id agent.RunID, callID string, a agent.Approval) error {
 	questions, err := store.Questions(ctx, id)
 	if err != nil {
@@ -230,6 +234,9 @@ func Approve(ctx context.Context, store Store, id agent.RunID, callID string, a 
 		i, err := InterventionOf(q)
 		if err != nil {
 			return err
+		}
+		if i.Answer == nil && !q.Deadline.IsZero() && time.Now().After(q.Deadline) {
+			return fmt.Errorf("answering about call %s of run %s: %w, at %s", callID, id, ErrExpired, q.Deadline.UTC().Format(time.RFC3339))
 		}
 		answer, err := AnswerOf(i, a)
 		if err != nil {
