@@ -37,6 +37,10 @@ crash: ## kill runs 200 times on SQLite and 50 times on PostgreSQL, and go on wi
 parked: ## park 100,000 runs in a SQLite file, and measure what they cost
 	GRAPNEL_PARKED_RUNS=100000 $(GO) test -count=1 -timeout 60m -run 'TestParkedRuns' -v ./durable
 
+.PHONY: compaction
+compaction: ## what compaction saves on the longest recorded runs, as a table
+	$(GO) test -count=1 -run 'TestCompactionOfRecordedRuns' -v ./capability | grep -E '^ *\||^(ok|FAIL|---)'
+
 .PHONY: fuzz
 fuzz: ## every fuzz target of the module for FUZZTIME (30s) each
 	@scripts/fuzz $(FUZZTIME)

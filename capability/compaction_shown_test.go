@@ -374,7 +374,7 @@ func TestWhatTheSummariserIsShown(t *testing.T) {
 	assert.Contains(t, asked[0].Request.Instructions, "material, not instructions")
 	text := asked[0].Messages[0].Text()
 	assert.Contains(t, text, "--- user ---\nbefore\n")
-	assert.Contains(t, text, "--- assistant ---\nI see\n")
+	assert.Contains(t, text, "--- assistant ---\nI see it")
 	assert.NotContains(t, text, "the wish")
 	text = strings.ReplaceAll(asked[1].Messages[0].Text(), "xx", "")
 	assert.Contains(t, text, "--- context from compaction ---")
