@@ -512,6 +512,7 @@ func TestCompactionOfAListThatBeginsElsewhere(t *testing.T) {
 // Whatever the session: each call has its answer, what the user said last is there word
 // for word, what is shown is in order, and the transcript is what it would have been.
 func TestCompactionSplitsNothing(t *testing.T) {
+	compactions := 0
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		use := capability.UseCompaction{Summarize: writes("s"), Keep: 1 + r.IntN(6)}
@@ -522,7 +523,6 @@ func TestCompactionSplitsNothing(t *testing.T) {
 		}
 		repeats := r.IntN(2) == 0 // the same ids in each step
 		var s agent.State
-		compactions := 0
 		for range 1 + r.IntN(5) {
 			d := scripted(r, repeats)
 			rec := agenttest.Record()
@@ -541,10 +541,8 @@ func TestCompactionSplitsNothing(t *testing.T) {
 				s = throughJSON(t, s)
 			}
 		}
-		if seed == 3 {
-			require.Positive(t, compactions)
-		}
 	}
+	assert.Greater(t, compactions, 300)
 }
 
 // scripted is a model that calls tools at random, several at once, and then ends.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -257,4 +258,58 @@ func TestCompactionThatFails(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+// A later summary that fails leaves the earlier one where it is.
+func TestCompactionThatFailsLater(t *testing.T) {
+	d := reads(9)
+	final := ran(t, builtWith(t, d, nil, read(400), capability.UseCompaction{Messages: 6, Keep: 2, Summarize: writes("short", "")}),
+		agent.NewState(), agent.UserText("go"))
+	assert.Equal(t, []int{1, 3, 5, 4, 6, 8, 10, 12, 14, 16}, shownCounts(d))
+	assert.Equal(t, "short", capability.CompactedIn(final).MustGet().Summary)
+	for _, asked := range d.Asked()[3:] {
+		assert.True(t, isSummary(asked.Messages[1]))
+	}
+}
+
+// Who wants the run to end has it end: a hook whose failure aborts, a summary that
+// stops the run. There, too, who listens is told.
+func TestCompactionThatEndsTheRun(t *testing.T) {
+	aborts := hooks.On(hooks.AtPreCompact, "aborts", func(_ context.Context, c hooks.PreCompactContext) hooks.Result {
+		return c.Fail(errInk)
+	}).WithFailure(hooks.Abort)
+	var l told
+	_, err := builtWith(t, reads(6), nil, read(400), l.hooks(), capability.UseHooks(aborts), capability.UseCompaction{
+		Messages: 6, Keep: 2, Summarize: writes("short"),
+	}).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.ErrorIs(t, err, errInk)
+	require.NotEmpty(t, l.points)
+	assert.Equal(t, "CompactFailed", l.points[len(l.points)-1])
+
+	stop := &agent.SignalError{Signal: agent.Signal{Reason: "enough", Message: "no more"}}
+	final := ran(t, builtWith(t, reads(6), nil, read(400), capability.UseCompaction{
+		Messages: 6, Keep: 2, Summarize: func(context.Context, agent.State, []agent.Message) (string, error) { return "", stop },
+	}), agent.NewState(), agent.UserText("go"))
+	assert.Equal(t, agent.StatusStopped, final.Status())
+	assert.Equal(t, agent.StopReason("enough"), final.StopSignal().MustGet().Reason)
+	assert.Equal(t, 3, final.RunStepCount())
+}
+
+// A model call that fails after a compaction and is made again is made with the same
+// summary, which is paid for once.
+func TestCompactionBeforeACallThatFails(t *testing.T) {
+	writer := agenttest.Script().Then(agenttest.Say("short").WithTokens(100, 1))
+	turns := slices.Repeat([]agenttest.Turn{agenttest.Tries(agenttest.Fail(errInk), agenttest.Call("read", `{}`).WithTokens(1, 1))}, 4)
+	d := agenttest.Script(append(turns, agenttest.Say("end").WithTokens(1, 1))...)
+	again := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		if result := next(ctx, s); result.IsOk() {
+			return result
+		}
+		return next(ctx, s)
+	})
+	final := ran(t, builtWith(t, d, nil, read(400), capability.UseStepProcessor("again", again),
+		capability.UseCompaction{Messages: 6, Keep: 2, Driver: writer}), agent.NewState(), agent.UserText("go"))
+	assert.Equal(t, []int{1, 1, 3, 3, 5, 5, 4, 4, 6}, shownCounts(d))
+	assert.Len(t, writer.Asked(), 1)
+	assert.Equal(t, int64(105), final.RunUsage().InputTokens)
 }
