@@ -47,7 +47,7 @@ func TestCompactionOfRecordedRuns(t *testing.T) {
 	t.Log("\n" + table)
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "compaction.md"))
 	require.NoError(t, err)
-	assert.True(t, strings.Contains(string(page), table), "docs/compaction.md has another table: put in the one above")
+	assert.Contains(t, string(page), table, "docs/compaction.md has another table: put in the one above")
 }
 
 // shortID is the end of an id, which may be long.

@@ -20,6 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/capability/kit"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -161,7 +162,7 @@ func TestCompactionIsTheSessions(t *testing.T) {
 	assert.LessOrEqual(t, slices.Max(shownCounts(parts)), 8)
 	assert.Equal(t, 60, s.MessageCount(), "the transcript is whole")
 	v := capability.CompactedIn(r).MustGet()
-	assert.Equal(t, v.ID[:4], "cmp_")
+	assert.Equal(t, "cmp_", v.ID[:4])
 	assert.Positive(t, v.From)
 	assert.Contains(t, v.Summary, "of ")
 }
@@ -267,7 +268,7 @@ func (d *counting) CountTokens(_ context.Context, s agent.State) mo.Result[int64
 }
 
 // tooLong is a model that reads so many messages and no more.
-func tooLong(most, steps int, pieces bool) agent.Driver {
+func tooLong(most, steps int) agent.Driver {
 	return agenttest.Script().Then(agenttest.Play(func(_ context.Context, s agent.State) (agent.Step, error) {
 		switch {
 		case s.MessageCount() > most:
@@ -300,7 +301,7 @@ func TestCompactionWhenTheModelSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := agenttest.Record()
-			final, err := run(builtWith(t, tooLong(9, 12, false), rec, read(400), use))
+			final, err := run(builtWith(t, tooLong(9, 12), rec, read(400), use))
 			require.NoError(t, err)
 			assert.Equal(t, "end", final.Answer())
 			assert.Equal(t, 26, final.MessageCount())
@@ -309,11 +310,11 @@ func TestCompactionWhenTheModelSaysSo(t *testing.T) {
 			require.NotEmpty(t, done)
 			assert.Equal(t, capability.CompactContextLength, done[0].Trigger)
 
-			_, err = run(builtWith(t, tooLong(9, 12, false), nil, read(400), capability.UseCompaction{Summarize: writes("short"), NoRescue: true}))
+			_, err = run(builtWith(t, tooLong(9, 12), nil, read(400), capability.UseCompaction{Summarize: writes("short"), NoRescue: true}))
 			require.ErrorIs(t, err, lengthError{})
-			_, err = run(builtWith(t, tooLong(2, 12, false), nil, read(400), use))
+			_, err = run(builtWith(t, tooLong(2, 12), nil, read(400), use))
 			require.ErrorIs(t, err, lengthError{}, "nothing can be summarised")
-			_, err = run(builtWith(t, tooLong(9, 12, false), nil, read(400), capability.UseCompaction{Summarize: writes("")}))
+			_, err = run(builtWith(t, tooLong(9, 12), nil, read(400), capability.UseCompaction{Summarize: writes("")}))
 			require.ErrorIs(t, err, lengthError{}, "the error is the model's")
 		})
 	}
@@ -328,7 +329,10 @@ func TestNoSecondTryBehindPieces(t *testing.T) {
 	})}
 	a := builtWith(t, d, nil, capability.UseCompaction{Summarize: writes("short")})
 	s := agent.NewState(agent.UserText(strings.Repeat("a", 4000)), agent.Assistant(strings.Repeat("b", 4000)))
-	for range a.Stream(t.Context(), s, agent.UserText("go")) { //nolint:revive // to its end
+	for _, err := range a.Stream(t.Context(), s, agent.UserText("go")) {
+		if err != nil {
+			require.ErrorIs(t, err, lengthError{})
+		}
 	}
 	assert.Equal(t, 1, asked)
 	require.Error(t, a.Run(t.Context(), s, agent.UserText("go")).Error())
@@ -483,6 +487,28 @@ func TestSummaryIsOfWhatHooksShow(t *testing.T) {
 		for _, m := range asked.Messages {
 			assert.NotContains(t, m.Text(), "xx")
 		}
+	}
+}
+
+// With old results edited away behind it, each does its own: the editing sees what the
+// compaction left.
+func TestCompactionBeforeContextEditing(t *testing.T) {
+	for name, list := range map[string][]capability.Capability{
+		"compaction first": {capability.UseCompaction{Messages: 12, Keep: 6, Summarize: writes("short")}, kit.ContextEditing{Results: 3, Keep: 1}},
+		"editing first":    {kit.ContextEditing{Results: 3, Keep: 1}, capability.UseCompaction{Messages: 12, Keep: 6, Summarize: writes("short")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := reads(40)
+			ran(t, builtWith(t, d, nil, append(list, read(4000))...), agent.NewState(), agent.UserText("go"))
+			assert.LessOrEqual(t, slices.Max(shownCounts(d)), 12)
+			for i, asked := range d.Asked() {
+				sound(t, asked.Messages)
+				whole := lo.CountBy(asked.Messages, func(m agent.Message) bool { return len(m.Text()) == 4000 })
+				assert.LessOrEqual(t, whole, 6, "call %d", i)
+				assert.LessOrEqual(t, lo.CountBy(asked.Messages, isSummary), 1)
+			}
+			assert.True(t, slices.ContainsFunc(d.Asked()[40].Messages, isSummary))
+		})
 	}
 }
 
