@@ -29,7 +29,7 @@ func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepar
 		}
 		answers, err := a.ask(ctx, s, pending)
 		if ctx.Err() != nil { // a yes that comes after the end is no yes
-			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
+			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil //nolint:nilerr // cancelled: no failure
 		}
 		if err != nil {
 			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, fmt.Errorf("asking for approval: %w", err)

@@ -11,13 +11,13 @@ import (
 // A yes is said to this call and to no other.
 func (c ToolCall) Hash() string {
 	h := sha256.New()
-	h.Write([]byte(c.Name)) //nolint:errcheck // never fails
-	h.Write([]byte{0})      //nolint:errcheck
+	h.Write([]byte(c.Name))
+	h.Write([]byte{0})
 	arguments := c.Arguments
 	if arguments == "" {
 		arguments = "{}"
 	}
-	h.Write([]byte(arguments)) //nolint:errcheck
+	h.Write([]byte(arguments))
 	return hex.EncodeToString(h.Sum(nil))
 }
 

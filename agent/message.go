@@ -117,7 +117,7 @@ func AssistantContent(content Content, calls ...ToolCall) Message {
 		speech: speech{speaker: byAssistant, content: content},
 		call:   [1]ToolCall{{ID: c.ID, Name: c.Name, Arguments: c.Arguments}},
 	}
-	b.speech.calls, b.messageBody.speech = b.call[:], &b.speech
+	b.calls, b.messageBody.speech = b.call[:], &b.speech
 	return Message{&b.messageBody}
 }
 

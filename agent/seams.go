@@ -204,8 +204,8 @@ func (v ApprovalVerdict) MarshalText() ([]byte, error) { return []byte(v.String(
 // UnmarshalText reads "approve", "reject" or "reject_and_continue".
 func (v *ApprovalVerdict) UnmarshalText(text []byte) error {
 	for i, name := range verdictTexts {
-		if name == string(text) && ApprovalVerdict(i).final() { //nolint:gosec // a handful
-			*v = ApprovalVerdict(i) //nolint:gosec // a handful
+		if name == string(text) && ApprovalVerdict(i).final() {
+			*v = ApprovalVerdict(i)
 			return nil
 		}
 	}

@@ -408,7 +408,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	}
 	messages, usage := was.messages, was.usage
 	if reply.Message.body != nil {
-		usage.add(&reply.Usage)
+		addTo(&usage, &reply.Usage)
 		if len(kept.answers) == 1 { // most steps
 			messages = messages.Append(reply.Message, Message{&kept.answers[0]})
 		} else {

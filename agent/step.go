@@ -41,11 +41,11 @@ func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
 // Plus adds two usages. The cost of the sum is unknown when either is.
 func (u Usage) Plus(v Usage) Usage {
-	u.add(&v)
+	addTo(&u, &v)
 	return u
 }
 
-func (u *Usage) add(v *Usage) {
+func addTo(u, v *Usage) {
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
 	u.CacheReadTokens += v.CacheReadTokens

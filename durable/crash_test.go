@@ -75,7 +75,7 @@ func crashing(dir string) int {
 		if err != nil {
 			return err
 		}
-		defer store.Close() //nolint:errcheck // the process ends
+		defer store.Close()
 		k := durable.Keep(store, durable.Options{})
 		a, err := crashAgent(k, dir)
 		if err != nil {
@@ -156,12 +156,12 @@ func counted(t *testing.T, dir, file string) map[string]int {
 }
 
 func crash(t *testing.T, runs int, where func(t *testing.T, dir string) string) {
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	seed := uint64(time.Now().UnixNano())
 	if given, err := strconv.ParseUint(os.Getenv(crashSeed), 10, 64); err == nil {
 		seed = given
 	}
 	t.Logf("%s=%d brings the same moments", crashSeed, seed)
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
+	random := rand.New(rand.NewPCG(seed, 1))
 	kills, deliveries, asked := 0, 0, 0
 	dir := t.TempDir()
 	started := time.Now()

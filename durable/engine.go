@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -220,11 +221,11 @@ func (e *StoreEngine) Watch(ctx context.Context, f Filter) iter.Seq2[Run, error]
 				yield(Run{}, fmt.Errorf("watching the runs: %w", err))
 				return
 			}
-			for i := len(runs) - 1; i >= 0; i-- { // oldest first
-				if seen[runs[i].ID] == runs[i] {
+			for _, run := range slices.Backward(runs) { // oldest first
+				if seen[run.ID] == run {
 					continue
 				}
-				if seen[runs[i].ID] = runs[i]; !yield(runs[i], nil) {
+				if seen[run.ID] = run; !yield(run, nil) {
 					return
 				}
 			}

@@ -43,11 +43,7 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 		return result
 	}
 	if p.Disposition == agent.DisposeRun || p.Disposition == agent.DisposeAsk {
-		denied, err := x.denied(ctx, p, c)
-		if err != nil {
-			return mo.Err[*agent.Prepared](err)
-		}
-		if denied != nil {
+		if denied := x.denied(ctx, p, c); denied != nil {
 			p = denied
 		}
 	}
@@ -57,15 +53,13 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 
 // denied is the call as the switch has it; nil while that is off. A switch that cannot
 // be read is on.
-func (x *keptExecutor) denied(ctx context.Context, p *agent.Prepared, c *agent.ToolCall) (*agent.Prepared, error) {
+func (x *keptExecutor) denied(ctx context.Context, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	sw, err := x.keeper.store.DenyTools(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return nil, nil //nolint:nilnil // the loop sees to it
-	case err != nil:
+	if err != nil {
 		sw = Switch{On: true, Reason: fmt.Sprintf("the switch that denies every tool could not be read: %v", err)}
-	case !sw.On:
-		return nil, nil //nolint:nilnil // nothing is denied
+	}
+	if !sw.On || ctx.Err() != nil { // a run that is cancelled is the loop's to see to
+		return nil
 	}
 	call := p.Call
 	if call == nil {
@@ -78,7 +72,7 @@ func (x *keptExecutor) denied(ctx context.Context, p *agent.Prepared, c *agent.T
 	q := *p
 	q.Disposition, q.Question = agent.DisposeAnswer, nil
 	q.Answer = agent.NotExecuted(call, agent.ReasonDenied, switchName, fmt.Sprintf("tool %q: denied by %s: %s", call.Name, switchName, reason))
-	return &q, nil
+	return &q
 }
 
 // Execute writes down that the call runs, and what came of it.
@@ -88,11 +82,7 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 		return x.inner.Execute(ctx, s, p)
 	}
 	if p.Disposition == agent.DisposeRun {
-		denied, err := x.denied(ctx, p, p.Original) // turned on since
-		if err != nil {
-			return mo.Err[*agent.ToolResult](err)
-		}
-		if denied != nil {
+		if denied := x.denied(ctx, p, p.Original); denied != nil { // turned on since
 			p = denied
 		} else if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return s.WithCallBegun(*p.Call) }); err != nil {
 			return mo.Err[*agent.ToolResult](err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,7 +72,7 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 func (h *held) ended(ctx context.Context, final agent.State) error {
 	if !final.Parked() {
 		reason := final.StopSignal().OrEmpty().Reason
-		return h.note(ctx, EntryEnd, "", final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})
+		return h.note(ctx, EntryEnd, final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})
 	}
 	if !final.Waiting() { // suspended: anybody may take it up at once, from where the journal is
 		h.release(ctx)
@@ -82,7 +83,7 @@ func (h *held) ended(ctx context.Context, final agent.State) error {
 	if err != nil {
 		return err
 	}
-	if err := h.note(ctx, EntryPark, "", final, Update{Status: agent.StatusParked, Steps: final.RunStepCount(), Questions: questions}); err != nil {
+	if err := h.note(ctx, EntryPark, final, Update{Status: agent.StatusParked, Steps: final.RunStepCount(), Questions: questions}); err != nil {
 		return err
 	}
 	h.release(ctx)
@@ -101,10 +102,10 @@ func (h *held) release(ctx context.Context) {
 }
 
 // note writes down the state as it is now.
-func (h *held) note(ctx context.Context, kind EntryKind, key string, s agent.State, u Update) error {
+func (h *held) note(ctx context.Context, kind EntryKind, s agent.State, u Update) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.write(ctx, kind, key, s, u)
+	return h.write(ctx, kind, "", s, u)
 }
 
 // noteCall writes down how far a call of the open step has come.
@@ -132,7 +133,7 @@ func (h *held) append(ctx context.Context, u Update, entries ...Entry) error {
 	if h.lost != nil {
 		return h.lost
 	}
-	all := append(h.waiting, entries...)
+	all := slices.Concat(h.waiting, entries)
 	for i := range all {
 		all[i].Seq = h.entries + int64(i) + 1
 	}

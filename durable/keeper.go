@@ -119,7 +119,7 @@ func (k *Keeper) Admitted() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		h := k.runs.Of(s)
 		if h.keeper != nil && !s.Resumed() {
-			if err := h.note(ctx, EntryBegin, "", s, Update{Status: agent.StatusRunning}); err != nil {
+			if err := h.note(ctx, EntryBegin, s, Update{Status: agent.StatusRunning}); err != nil {
 				return mo.Err[agent.State](err)
 			}
 		}
@@ -146,7 +146,7 @@ func (k *Keeper) AroundStep() agent.Processor {
 		if err != nil || taken.Parked() || taken.RunStepCount() == s.RunStepCount() {
 			return result
 		}
-		if err := h.note(ctx, EntryStep, "", taken, Update{Status: agent.StatusRunning, Steps: taken.RunStepCount()}); err != nil {
+		if err := h.note(ctx, EntryStep, taken, Update{Status: agent.StatusRunning, Steps: taken.RunStepCount()}); err != nil {
 			return mo.Err[agent.State](err)
 		}
 		return result
@@ -181,7 +181,7 @@ func (d *keptDriver) kept(ctx context.Context, s agent.State, started time.Time,
 	if err != nil || h.keeper == nil || reply.Message.Role() != agent.RoleAssistant {
 		return result
 	}
-	if err := h.note(ctx, EntryReply, "", s.Apply(reply.Prior).WithOpenStep(reply, started), Update{}); err != nil {
+	if err := h.note(ctx, EntryReply, s.Apply(reply.Prior).WithOpenStep(reply, started), Update{}); err != nil {
 		return mo.Err[agent.Step](err)
 	}
 	return result

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -163,7 +164,7 @@ func TestARunGoesOnFromWhereItWasCutOff(t *testing.T) {
 				step++
 			}
 		}
-		before := &world{effects: maps(w.effects), models: maps(w.models)}
+		before := &world{effects: maps.Clone(w.effects), models: maps.Clone(w.models)}
 
 		k = durable.Keep(inner, durable.Options{})
 		s, err := k.Resume(t.Context(), w.agent(t, k), "run", durable.TakeOver).Get()
@@ -191,14 +192,6 @@ func TestARunGoesOnFromWhereItWasCutOff(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, said(want), said(again))
 	}
-}
-
-func maps[K comparable, V any](m map[K]V) map[K]V {
-	out := make(map[K]V, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
 }
 
 // What a hook does once it does once, unless nobody knows; then again, or not.
@@ -287,7 +280,7 @@ func TestAParkedRun(t *testing.T) {
 	require.NoError(t, err)
 	i, err := durable.InterventionOf(q)
 	require.NoError(t, err)
-	assert.Equal(t, notices[0].Calls[0].Intervention.Call, i.Call)
+	assert.Equal(t, notices[0].Calls[0].Call, i.Call)
 	assert.Equal(t, "it is add", i.Question.Reason)
 	due, err := store.Due(t.Context(), 10)
 	require.NoError(t, err)

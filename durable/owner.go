@@ -19,7 +19,7 @@ func newOwner() string {
 // place says where process ids mean what they mean here: this start of this machine, and
 // this namespace of it. Where that is not known it is a name that no other process has.
 func place() string {
-	host, _ := os.Hostname() //nolint:errcheck // it is only a name
+	host, _ := os.Hostname()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, alsoErr := os.Readlink("/proc/self/ns/pid")
 	if err != nil || alsoErr != nil || len(boot) < 8 {

@@ -23,6 +23,18 @@ import (
 //
 // Package durabletest has the tests that every Store must pass.
 type Store interface {
+	Leases
+	Journal
+	Catalogue
+	Inquiries
+	Switches
+
+	// Close gives up what the store holds open.
+	Close() error
+}
+
+// Leases is the part of a Store that says who may write to a run.
+type Leases interface {
 	// Create adds a run and leases it to owner. ErrExists when its id is taken.
 	// r.Status, r.Created and what the lease says are set by the store.
 	Create(ctx context.Context, r Run, owner string, ttl time.Duration) (Lease, error)
@@ -37,7 +49,10 @@ type Store interface {
 	// it is not the newest. A lease that was given up, by Release or by the end of the
 	// run, is as stale as an old one.
 	Release(ctx context.Context, l Lease) error
+}
 
+// Journal is the part of a Store that keeps what happened in a run.
+type Journal interface {
 	// Append adds entries to the journal of a leased run and changes what is known of
 	// the run, both or neither. The first entry's Seq must be the one behind the last
 	// that is there, and the others follow it; *SeqError otherwise. ErrStale when the
@@ -47,7 +62,10 @@ type Store interface {
 	// Entries is the journal of a run behind the entry with that number, in order;
 	// after zero, all of it.
 	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
+}
 
+// Catalogue is the part of a Store that knows which runs there are.
+type Catalogue interface {
 	// Run is what is known of a run. ErrNotFound when there is none of that id.
 	Run(ctx context.Context, id agent.RunID) (Run, error)
 	// List is the runs that a filter lets through, newest first.
@@ -58,6 +76,19 @@ type Store interface {
 	// cancelled; and running ones whose lease has run out or was given up.
 	Due(ctx context.Context, limit int) ([]Run, error)
 
+	// Cancel asks that a run be cancelled. Whoever holds it sees it in Run, when it
+	// renews its lease at the latest. The first reason stays; an empty one is kept as
+	// "cancelled". When the run has ended nothing happens, and that is no error.
+	Cancel(ctx context.Context, id agent.RunID, reason string) error
+	// Delete removes a run and everything of it. *HeldError while somebody holds it.
+	Delete(ctx context.Context, id agent.RunID) error
+	// Prune deletes the runs that ended before a time, and counts them. They may go a
+	// few at a time, so that others need not wait: an error may come with a count then.
+	Prune(ctx context.Context, before time.Time) (int, error)
+}
+
+// Inquiries is the part of a Store that keeps what runs wait to be told.
+type Inquiries interface {
 	// Questions is what a run waits to be told, in call order, answered ones included.
 	Questions(ctx context.Context, id agent.RunID) ([]Question, error)
 	// QuestionByToken finds the question that a token was made for, by the SHA-256 of
@@ -68,24 +99,14 @@ type Store interface {
 	// no longer, asked in this form: its call and hash must be those of the answer, and
 	// the run must be parked.
 	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
+}
 
-	// Cancel asks that a run be cancelled. Whoever holds it sees it in Run, when it
-	// renews its lease at the latest. The first reason stays; an empty one is kept as
-	// "cancelled". When the run has ended nothing happens, and that is no error.
-	Cancel(ctx context.Context, id agent.RunID, reason string) error
-	// Delete removes a run and everything of it. *HeldError while somebody holds it.
-	Delete(ctx context.Context, id agent.RunID) error
-	// Prune deletes the runs that ended before a time, and counts them. They may go a
-	// few at a time, so that others need not wait: an error may come with a count then.
-	Prune(ctx context.Context, before time.Time) (int, error)
-
+// Switches is the part of a Store that has the switch which denies every tool.
+type Switches interface {
 	// DenyTools is the switch that denies every tool, of all runs of this store.
 	DenyTools(ctx context.Context) (Switch, error)
 	// SetDenyTools sets it.
 	SetDenyTools(ctx context.Context, s Switch) error
-
-	// Close gives up what the store holds open.
-	Close() error
 }
 
 // Run is what a store knows of a run without reading its journal.

@@ -36,7 +36,6 @@ type desk struct {
 	told  []string // points
 	ids   map[hooks.PointName][][]string
 	ran   []string
-	seen  []hooks.Call
 }
 
 func newDesk(t *testing.T, more ...hooks.Hook) *desk {

@@ -43,7 +43,7 @@ func (l Log[T]) At(i int) T {
 	return l.at(i)
 }
 
-func (l Log[T]) at(i int) T { return l.line.chunks[uint(i)/chunkSize][uint(i)%chunkSize] } //nolint:gosec // i is not negative
+func (l Log[T]) at(i int) T { return l.line.chunks[uint(i)/chunkSize][uint(i)%chunkSize] }
 
 // Last returns the newest element, and false when the log is empty.
 func (l Log[T]) Last() (T, bool) {
@@ -116,7 +116,7 @@ func (l Log[T]) Append(items ...T) Log[T] {
 		to = longer
 	}
 	for i, item := range items {
-		at := uint(l.length + i) //nolint:gosec // a length is not negative
+		at := uint(l.length + i)
 		if at%chunkSize == 0 {
 			to.chunks[at/chunkSize] = new([chunkSize]T)
 		}

@@ -61,7 +61,7 @@ func (r *runs) with(ctx context.Context, create bool, do func(k *kept) error) (e
 	return do(k)
 }
 
-// page is how many runs are looked at at once.
+// page is how many runs are looked at in one go.
 const page = 1000
 
 // mostCandidates is how many runs of the same prefix are named.

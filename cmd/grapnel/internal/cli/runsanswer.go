@@ -106,7 +106,9 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 		if err := durable.Approve(ctx, k.store, about.ID, call.CallID(), answer); err != nil {
 			return err
 		}
-		what := map[agent.ApprovalVerdict]string{agent.Approve: "a yes", agent.Reject: "a no that ends the run", agent.RejectAndContinue: "a no, and the run goes on"}
+		what := map[agent.ApprovalVerdict]string{
+			agent.Approve: "a yes", agent.Reject: "a no that ends the run", agent.RejectAndContinue: "a no, and the run goes on",
+		}
 		v.note(fmt.Sprintf("Recorded for %s (%s): %s, by %s.", call.Call.Name, call.CallID(), what[answer.Verdict], answer.By))
 		if o.noResume {
 			return nil
@@ -165,7 +167,8 @@ func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string)
 		return none, fmt.Errorf("call %s of run %s: %w, by %s: %s", answered[0].CallID(), about.ID, durable.ErrAnswered,
 			answered[0].Answer.By, answered[0].Answer.Verdict)
 	case named != "":
-		return none, &usageError{fmt.Errorf("run %s does not wait for a call %q: \"grapnel runs show %s\" shows what it waits for", about.ID, named, short(about.ID))}
+		return none, &usageError{fmt.Errorf("run %s does not wait for a call %q: \"grapnel runs show %s\" shows what it waits for",
+			about.ID, named, short(about.ID))}
 	}
 	return none, &usageError{fmt.Errorf("run %s waits for nobody: \"grapnel runs resume %s\" lets it go on", about.ID, short(about.ID))}
 }

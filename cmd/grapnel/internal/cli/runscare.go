@@ -59,7 +59,7 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 		return err
 	}
 	if o.noResume {
-		v.note(fmt.Sprintf("%s is to be cancelled: whoever has it or resumes it ends it.", short(about.ID)))
+		v.note(short(about.ID) + " is to be cancelled: whoever has it or resumes it ends it.")
 		return nil
 	}
 	err = k.resume(ctx, &o.resuming, v, about)
@@ -189,7 +189,7 @@ func (r *runs) newPrune() *cobra.Command {
 func ageOf(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return time.Duration(n) * 24 * time.Hour, nil //nolint:gosec // it has 16 bits
+			return time.Duration(n) * 24 * time.Hour, nil
 		}
 	} else if age, err := time.ParseDuration(text); err == nil && age >= 0 {
 		return age, nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,10 +28,8 @@ their next call; one that runs is not ended. The models are told the reason.`,
 			if len(args) != 1 {
 				return &usageError{fmt.Errorf("%s wants one word: on, off or show", c.CommandPath())}
 			}
-			for _, word := range c.ValidArgs {
-				if word == args[0] {
-					return nil
-				}
+			if slices.Contains(c.ValidArgs, args[0]) {
+				return nil
 			}
 			near, ok := agentfile.Nearest(args[0], []string{"on", "off", "show"})
 			if ok {

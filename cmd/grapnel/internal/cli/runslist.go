@@ -55,7 +55,8 @@ func (r *runs) newList() *cobra.Command {
 			return r.with(c.Context(), false, func(k *kept) error { return r.list(c.Context(), k, filter, asJSON) })
 		},
 	}
-	c.Flags().StringSliceVar(&status, "status", nil, "only runs that stand so: "+strings.Join(lo.Map(statuses, func(s agent.Status, _ int) string { return string(s) }), ", "))
+	known := lo.Map(statuses, func(s agent.Status, _ int) string { return string(s) })
+	c.Flags().StringSliceVar(&status, "status", nil, "only runs that stand so: "+strings.Join(known, ", "))
 	c.Flags().StringVar(&filter.Agent, "agent", "", "only runs of the agent of this `name`")
 	c.Flags().IntVarP(&filter.Limit, "limit", "n", 20, "so many at most")
 	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")

@@ -19,7 +19,6 @@ type resuming struct {
 	look   options // of which only what says how it looks
 	asJSON bool
 	noWait bool
-	trace  string
 	take   durable.Take
 }
 

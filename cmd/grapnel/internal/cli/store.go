@@ -215,5 +215,6 @@ func explained(err error) error {
 
 // registerStore registers the flag that names the store.
 func registerStore(c *cobra.Command, at *string) {
-	c.PersistentFlags().StringVar(at, "store", "", "where runs are kept: a SQLite `file` or a postgres:// URL (default: $GRAPNEL_STORE, or a file of the user's state)")
+	c.PersistentFlags().StringVar(at, "store", "",
+		"where runs are kept: a SQLite `file` or a postgres:// URL (default: $GRAPNEL_STORE, or a file of the user's state)")
 }
