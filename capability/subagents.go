@@ -120,7 +120,7 @@ func (s Subagent) build(p Plan) (*agent.Agent, error) {
 	if unknown := lo.Without(append(slices.Clone(s.Allow), s.Deny...), own...); len(unknown) > 0 {
 		return nil, fmt.Errorf("agent %q: it has no tool %s to allow or deny", name, strings.Join(unknown, ", "))
 	}
-	plan.tools = lo.Filter(plan.tools, func(t toolexec.Tool, i int) bool {
+	plan.tools = lo.Filter(plan.tools, func(_ toolexec.Tool, i int) bool {
 		return (len(s.Allow) == 0 || slices.Contains(s.Allow, own[i])) && !slices.Contains(s.Deny, own[i])
 	})
 	plan.hooks = inherited(p.hooks).With(slices.Collect(values(plan.hooks.All()))...)
