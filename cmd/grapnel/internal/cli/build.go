@@ -52,7 +52,11 @@ type watchers struct {
 	observer agent.Observer
 	approver agent.Approver
 	keeper   *durable.Keeper
+	reasons  bool // spans say why, too
 }
+
+// seen is how the agent is seen through OpenTelemetry.
+func (w watchers) seen() capability.Capability { return capability.UseTelemetry{Reasons: w.reasons} }
 
 // build makes the agent that a file describes. The error says everything that is
 // wrong with it.
@@ -94,7 +98,7 @@ func build(ctx context.Context, file *agentfile.File, w watchers) (_ *made, err 
 	if err := errors.Join(append(wrong, err)...); err != nil {
 		return nil, err
 	}
-	b = b.With(capability.UseTools(tools...), capability.UseHooks(list...), guardsOf(file.Guards)).
+	b = b.With(w.seen(), capability.UseTools(tools...), capability.UseHooks(list...), guardsOf(file.Guards)).
 		WithRequest(func(r agent.Request) agent.Request { return requestOf(r, file) })
 	if w.observer != nil {
 		b = b.WithObserver(w.observer)

@@ -40,7 +40,7 @@ func shipped(w watchers) (*made, error) {
 		return nil, err
 	}
 	b := builder.New().WithName(agentName(file)).WithDriver(replay.Driver{}).With(
-		capability.UseTools(tools...), capability.UseHooks(list...), guardsOf(file.Guards), capability.UseCriteria(replay.GoOn))
+		w.seen(), capability.UseTools(tools...), capability.UseHooks(list...), guardsOf(file.Guards), capability.UseCriteria(replay.GoOn))
 	if w.observer != nil {
 		b = b.WithObserver(w.observer)
 	}
@@ -52,7 +52,7 @@ func shipped(w watchers) (*made, error) {
 // can be asked, and says so.
 func playShipped(ctx context.Context, v *view, why error) error {
 	v.fallback(why, "This is not an answer to your prompt.")
-	m, err := shipped(watchers{observer: v.observer()})
+	m, err := shipped(watchers{observer: v.observer(), reasons: tracing(ctx)})
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func run(ctx context.Context, file *agentfile.File, prompt string, v *view) erro
 	ctx, release := interruptible(ctx,
 		func() { v.note(cancelling) }, in.restore)
 	defer release()
-	m, err := build(ctx, file, watchers{observer: v.observer(), approver: in.approver(v)})
+	m, err := build(ctx, file, watchers{observer: v.observer(), approver: in.approver(v), reasons: tracing(ctx)})
 	if errors.Is(err, errNoKey) {
 		return playShipped(ctx, v, err)
 	}

@@ -18,6 +18,12 @@ import (
 // shutdownTime is how long is waited for telemetry to be sent at the end.
 const shutdownTime = 5 * time.Second
 
+// traced is the key of a context under which spans are written to a file of the user's:
+// they say why, not only what.
+type traced struct{}
+
+func tracing(ctx context.Context) bool { return ctx.Value(traced{}) != nil }
+
 // telemetered calls f with a context under which runs are seen through OpenTelemetry,
 // where the environment says so. With a path, the spans are written to that file, a
 // JSON object a line, and shown as a tree on w when f has returned.
@@ -39,6 +45,7 @@ func telemetered(ctx context.Context, path string, w io.Writer, f func(context.C
 			return fmt.Errorf("--trace %s: %w", path, making)
 		}
 		tree = &otelsetup.Tree{}
+		ctx = context.WithValue(ctx, traced{}, true)
 		setup.Spans = []sdktrace.SpanProcessor{tree, sdktrace.NewBatchSpanProcessor(lines)}
 	}
 	shutdown, err := otelsetup.Start(ctx, setup)
