@@ -137,6 +137,7 @@ func TestParkAndResume(t *testing.T) {
 // LH-64, LH-65, LH-66: what a person may say, and to what it is said in vain.
 func TestAnswers(t *testing.T) {
 	start := func(t *testing.T) (*agent.Agent, *wantsYes, agent.State) {
+		t.Helper()
 		x := &wantsYes{question: agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.RejectAndContinue}}
 		a, _ := parking(t, x, write("1"), write("2"))
 		s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
