@@ -125,5 +125,5 @@ func TestCtrlCWhereNobodyReads(t *testing.T) {
 	}, patience, 50*time.Millisecond, "waiting for a full pipe")
 	p.signal(syscall.SIGINT)
 	p.signal(syscall.SIGTERM)
-	assert.Equal(t, 143, p.code())
+	assert.Contains(t, []int{130, 143}, p.code(), "which of two that come at once is the second, the system says")
 }
