@@ -75,7 +75,7 @@ func (f *finder) find(text string) []found {
 			continue
 		}
 		if lower == "" {
-			lower = strings.Map(asciiLower, text)
+			lower = asciiLower(text)
 		}
 		all = d.behindHints(all, text, lower)
 	}
@@ -94,8 +94,16 @@ func (f *finder) find(text string) []found {
 
 func inASCIIWord(c byte) bool { return c < utf8.RuneSelf && isAlnum(rune(c)) }
 
-// asciiLower leaves places in a text where they are.
-func asciiLower(r rune) rune { return lo.Ternary('A' <= r && r <= 'Z', r+'a'-'A', r) }
+// asciiLower leaves places in a text where they are, also where it is not UTF-8.
+func asciiLower(text string) string {
+	lower := []byte(text)
+	for i, c := range lower {
+		if 'A' <= c && c <= 'Z' {
+			lower[i] = c + 'a' - 'A'
+		}
+	}
+	return string(lower)
+}
 
 func (d *detector) everywhere(all []found, text string) []found {
 	for _, at := range d.re.FindAllStringSubmatchIndex(text, -1) {
