@@ -104,7 +104,7 @@ func TestLargeLines(t *testing.T) {
 		began := time.Now()
 		a := Analyse(line, Options{})
 		took := time.Since(began)
-		assert.Less(t, took, 5*time.Second, name)
+		assert.Less(t, took, time.Minute, name)
 		assert.LessOrEqual(t, len(a.Commands), maxCommands, name)
 		t.Logf("%-14s %8s %5d commands %4d opaque %v", name, took.Round(time.Millisecond), len(a.Commands), len(a.Opaque), a.Unparseable)
 	}
