@@ -28,7 +28,7 @@ func FuzzAnalyse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		began := time.Now()
 		a := Analyse(line, Options{Dir: "/srv", Env: map[string]string{"X": "y"}})
-		assert.Less(t, time.Since(began), 10*time.Second)
+		assert.Less(t, time.Since(began), time.Minute)
 		assert.LessOrEqual(t, len(a.Commands), maxCommands)
 		assert.LessOrEqual(t, len(a.Files)+len(a.Hosts), 4*maxFuel)
 		for _, c := range a.Commands {
