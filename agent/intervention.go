@@ -125,6 +125,9 @@ func (s State) WithExpired(now time.Time) State {
 // answered gives answers to the questions that have none.
 func (s State) answered(answer func(Intervention) *Approval) State {
 	open := s.read().open
+	if open == nil { // suspended: nobody was asked
+		return s
+	}
 	var calls []openCall
 	for i := range open.calls {
 		asked := open.calls[i].asked

@@ -434,6 +434,8 @@ func TestSuspended(t *testing.T) {
 			require.NoError(t, err)
 			assert.True(t, s.Parked())
 			assert.False(t, s.Waiting())
+			assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Approve}), "nobody was asked")
+			assert.Equal(t, s, s.WithExpired(time.Now()))
 			assert.Equal(t, 1, s.RunStepCount())
 			assert.Equal(t, "run.parked", events[len(events)-1])
 			s, err = a.Resume(t.Context(), stored(t, s)).Get()
