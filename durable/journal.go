@@ -18,6 +18,8 @@ const (
 	EntryStep EntryKind = "step"
 	// EntryPark: the run waits.
 	EntryPark EntryKind = "park"
+	// EntryResume: a run that had waited goes on, with the answers that it was given.
+	EntryResume EntryKind = "resume"
 	// EntryEnd: the run ended.
 	EntryEnd EntryKind = "end"
 	// EntryOnce and EntryDone: something that is done once was begun, and done; Key is
@@ -30,7 +32,7 @@ const (
 // agent.State.Changes.
 func (k EntryKind) ofState() bool {
 	switch k {
-	case EntryBegin, EntryReply, EntryCall, EntryResult, EntryStep, EntryPark, EntryEnd:
+	case EntryBegin, EntryReply, EntryCall, EntryResult, EntryStep, EntryPark, EntryResume, EntryEnd:
 		return true
 	}
 	return false

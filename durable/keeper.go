@@ -97,6 +97,12 @@ func (k *Keeper) AroundRun() agent.Processor {
 		h := k.runs.Of(s)
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
 			h.take(k, c)
+			if c.state.Parked() { // the answers are in the journal from here on, and nothing is asked any more
+				u := Update{Status: agent.StatusRunning, Steps: s.RunStepCount(), Questions: []Question{}}
+				if err := h.note(ctx, EntryResume, s, u); err != nil {
+					return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", s.Run().ID, err))
+				}
+			}
 		} else if s.Resumed() {
 			return mo.Err[agent.State](fmt.Errorf("run %s is kept in a store: go on with it by Keeper.Resume", s.Run().ID))
 		} else {

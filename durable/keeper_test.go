@@ -617,3 +617,45 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 	last, _ := s.LastStep().Get()
 	assert.Equal(t, "timeout", last.Result(0).DecidedBy)
 }
+
+// Wherever a run is cut off that goes on after an answer, the answer stays what it was,
+// nothing is asked any more, and nothing is done twice that was written down.
+func TestAnAnsweredRunGoesOnFromWhereItWasCutOff(t *testing.T) {
+	for writes, ended := int64(0), false; !ended; writes++ {
+		w, inner := newWorld(), openStore(t)
+		parking := func(k *durable.Keeper) *agent.Agent {
+			return w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover))
+		}
+		k := durable.Keep(inner, durable.Options{})
+		_, err := parking(k).RunWith(t.Context(), agent.RunSettings{ID: "run"}, agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		require.NoError(t, durable.Approve(t.Context(), inner, "run", "a", agent.Approval{Verdict: agent.Approve}))
+		require.NoError(t, durable.Approve(t.Context(), inner, "run", "b", agent.Approval{Verdict: agent.RejectAndContinue, Reason: "odd"}))
+		dying := &brittle{Store: inner}
+		dying.left.Store(writes)
+		k = durable.Keep(dying, durable.Options{Patience: -1})
+		_, err = k.Resume(t.Context(), parking(k), "run", durable.TakeFree).Get()
+		ended = err == nil
+		if !ended {
+			require.ErrorIs(t, err, errDead)
+			about, err := inner.Run(t.Context(), "run")
+			require.NoError(t, err)
+			assert.Equal(t, writes > 0, about.Status == agent.StatusRunning)
+			questions, err := inner.Questions(t.Context(), "run")
+			require.NoError(t, err)
+			assert.Equal(t, writes > 0, len(questions) == 0, "after %d writes", writes)
+		}
+		k = durable.Keep(inner, durable.Options{})
+		s, err := k.Resume(t.Context(), parking(k), "run", durable.TakeOver).Get()
+		require.NoError(t, err, "after %d writes", writes)
+		assert.Equal(t, agent.StatusDone, s.Status())
+		assert.Len(t, w.effects, 2*lastStep-1, "after %d writes", writes)
+		i := 0
+		for _, step := range s.RunSteps() {
+			if i++; i == 2 {
+				result := step.Result(1)
+				assert.Equal(t, agent.ReasonRejected, result.Reason)
+			}
+		}
+	}
+}
