@@ -304,7 +304,7 @@ func TestRestoreInTheMiddleOfAStep(t *testing.T) {
 	assert.Equal(t, []string{"read", "list"}, x.ran)
 	assert.Equal(t, agent.StatusDone, s.Status())
 	step, _ := first(s.RunSteps())
-	assert.Equal(t, "no", text2(step.Result(0)))
+	assert.Equal(t, "no", wording(step.Result(0)))
 	seen, _ := agent.SessionKey[int]("seen").From(s)
 	assert.Equal(t, 3, seen)
 	keep(s)
@@ -341,7 +341,7 @@ func text(t *testing.T, s agent.State) string {
 	return string(out)
 }
 
-func text2(r agent.ToolResult) string { return r.Text() }
+func wording(r agent.ToolResult) string { return r.Text() }
 
 func first[K, V any](seq func(yield func(K, V) bool)) (v V, ok bool) {
 	for _, v = range seq {
@@ -393,7 +393,7 @@ func TestAnEditThatIsChangedIsAskedAgain(t *testing.T) {
 	assert.Empty(t, x.ran)
 	assert.Equal(t, 4, n)
 	step, _ := first(s.RunSteps())
-	assert.Contains(t, text2(step.Result(0)), "changed again")
+	assert.Contains(t, wording(step.Result(0)), "changed again")
 }
 
 // A run that is suspended is parked where it stands, and no end of it is told.

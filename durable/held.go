@@ -27,6 +27,23 @@ type held struct {
 	lost    error       // why nothing more is written
 	done    map[string][]byte
 	begun   map[string]bool
+	doing   map[string]*sync.Mutex // held while something is done that is done once
+}
+
+// alone waits until nobody else does what has this name, and keeps others from it.
+func (h *held) alone(name string) (over func()) {
+	h.mu.Lock()
+	if h.doing == nil {
+		h.doing = map[string]*sync.Mutex{}
+	}
+	one := h.doing[name]
+	if one == nil {
+		one = new(sync.Mutex)
+		h.doing[name] = one
+	}
+	h.mu.Unlock()
+	one.Lock()
+	return one.Unlock
 }
 
 // take has the run held under a claim.

@@ -659,3 +659,22 @@ func TestAnAnsweredRunGoesOnFromWhereItWasCutOff(t *testing.T) {
 		}
 	}
 }
+
+// Hooks of calls that run at once do a thing once, too.
+func TestOnceAtOnce(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	k := durable.Keep(store, durable.Options{})
+	done := 0
+	a := w.agent(t, k, capability.UseHooks(hooks.On(hooks.AtPostToolUse, "mail", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
+		data, err := k.Once(ctx, c.State(), "mail", false, func(context.Context, string) ([]byte, error) { done++; return []byte("sent"), nil })
+		if err != nil {
+			return c.Fail(err)
+		}
+		assert.Equal(t, "sent", string(data))
+		return c.Pass()
+	})))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, 1, done)
+}

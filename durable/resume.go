@@ -165,7 +165,7 @@ func (k *Keeper) claim(ctx context.Context, id agent.RunID, take Take) (Lease, e
 // and gets here once more. Name is unique within the run; do is given an idempotency
 // key. When nobody knows whether it was done, because the process ended meanwhile, it is
 // done again with the same key, or is ErrInDoubt if repeat is false. An error of do is
-// not written down.
+// not written down. Whoever wants the same done at the same time waits for the first.
 //
 // In a run that nobody keeps, it is done and no more.
 func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error)) ([]byte, error) {
@@ -174,6 +174,7 @@ func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bo
 	if h.keeper == nil {
 		return do(ctx, key)
 	}
+	defer h.alone(name)()
 	doubt, data, done, err := h.beginOnce(ctx, name, repeat)
 	switch {
 	case err != nil:
