@@ -74,6 +74,7 @@ var layers = map[string]layer{
 	"":                    {}, // documentation only
 	"internal/plog":       {},
 	"internal/strictjson": {Modules: []string{"github.com/go-json-experiment/json"}},
+	"internal/yamlfile":   {Modules: append(values, "go.yaml.in/yaml/v4")},
 	"agent":               {Ours: []string{"internal/plog", "internal/strictjson"}, Modules: core},
 
 	// The seams, none of which knows another.
@@ -159,7 +160,7 @@ var layers = map[string]layer{
 
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},
-	"cmd/grapnel/internal/agentfile": {Ours: []string{"toolexec"}, Modules: append(values, "go.yaml.in/yaml/v4")},
+	"cmd/grapnel/internal/agentfile": {Ours: []string{"toolexec", "internal/yamlfile"}, Modules: values},
 	"cmd/grapnel/internal/timeline":  {Ours: observed, Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{

@@ -1,16 +1,10 @@
 package agentfile
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"reflect"
-	"regexp"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 // File is what an agent file says. What it does not say is the zero value.
@@ -31,9 +25,6 @@ type File struct {
 	Retry           Retry   `key:"retry"`
 	Parallel        Count   `key:"parallel"`
 	Output          Output  `key:"output"`
-
-	path  string
-	lines []string
 }
 
 // Guards limit a run.
@@ -51,7 +42,7 @@ type Retry struct {
 	Max      Duration `key:"max"`
 }
 
-// Load reads the file at a path. What is wrong with its content is an *Error.
+// Load reads the file at a path. What is wrong with its content is an *yamlfile.Error.
 func Load(path string) (*File, error) {
 	text, err := Read(path)
 	if err != nil {
@@ -62,12 +53,7 @@ func Load(path string) (*File, error) {
 
 // Read is the text of the file at a path, not much more of it than Parse takes.
 func Read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the agent file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	text, err := yamlfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the agent file: %w", err)
 	}
@@ -75,64 +61,34 @@ func Read(path string) ([]byte, error) {
 }
 
 // Parse reads the text of an agent file. Path is what its errors call it; one that
-// ends in .json is read as JSON. What is wrong is an *Error.
+// ends in .json is read as JSON. What is wrong is an *yamlfile.Error.
 func Parse(path string, text []byte) (*File, error) {
-	d := &decoder{name: path, hidden: map[int]int{}}
-	if len(text) > maxBytes {
-		d.at(Position{}, 0, "the file is larger than a megabyte: that is no agent file")
-		return nil, &Error{d.problems}
+	source := yamlfile.Parse(path, text)
+	source.Advise = secretAdvice
+	file := &File{}
+	if root, ok := source.Root(); ok {
+		root.Decode(file)
+	} else if source.Err() == nil {
+		source.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: begin with the line model: openai/gpt-5-mini")
 	}
-	parse, lineEnd := d.parseYAML, yamlLineEnd
-	if strings.EqualFold(filepath.Ext(path), ".json") {
-		parse, lineEnd = d.parseJSON, jsonLineEnd
-	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	d.lines = lineEnd.Split(string(text), -1)
-	file := &File{path: path, lines: d.lines}
-	if root := parse(text); root != nil {
-		if d.refuse(root, 0); !errorsOfDepth(d.problems) {
-			d.value(root, reflect.ValueOf(file).Elem())
-		}
-	} else if len(d.problems) == 0 {
-		d.at(Position{1, 1}, 0, "the file is empty: begin with the line model: openai/gpt-5-mini")
-	}
-	if len(d.problems) > 0 {
-		return nil, &Error{d.told()}
+	if err := source.Err(); err != nil {
+		return nil, err
 	}
 	return file, nil
-}
-
-// What each format takes for the end of a line.
-var (
-	yamlLineEnd = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
-	jsonLineEnd = regexp.MustCompile("\n")
-)
-
-func errorsOfDepth(problems []Problem) bool {
-	for _, p := range problems {
-		if strings.HasPrefix(p.Text, "nested more than") {
-			return true
-		}
-	}
-	return false
 }
 
 // Options are settings of one provider, by their names there.
 type Options map[string]any
 
-func (o *Options) read(d *decoder, n *yaml.Node) {
-	*o = Options{}
-	for _, e := range d.entries(n) {
-		(*o)[e.key.Value] = d.plain(e.value)
+// secretAdvice says where secrets belong, to somebody who looks for their place in
+// the file.
+func secretAdvice(key string) string {
+	key = strings.ToLower(key)
+	for _, word := range []string{"key", "token", "secret", "password", "auth", "header", "credential"} {
+		if key != "tokens" && strings.Contains(key, word) {
+			return "secrets are never in an agent file: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY in the environment, " +
+				"or variables that api_key_env, or token_env and env of an MCP server, name"
+		}
 	}
-}
-
-// Wrong is a mistake that was found out later, of what stands at a place in the
-// file; the error itself where the place is nowhere, as it came from a flag.
-func (f *File) Wrong(at Position, err error) error {
-	if at.Line == 0 {
-		return err
-	}
-	d := decoder{lines: f.lines}
-	return &Error{[]Problem{{File: f.path, Position: at, Text: err.Error(), Source: d.line(at.Line), Width: 1}}}
+	return ""
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 const whole = `
@@ -63,7 +65,7 @@ func TestParse(t *testing.T) {
 	assert.Equal(t, &Files{Root: ".", ReadOnly: true}, file.Tools[1].Settings)
 	require.Len(t, file.MCP, 2)
 	assert.Equal(t, "fs", file.MCP[0].Name, "servers stay in the order of the file")
-	assert.Equal(t, Position{23, 5}, file.Hooks[0].At)
+	assert.Equal(t, yamlfile.Position{Line: 23, Column: 5}, file.Hooks[0].At.Position)
 	assert.Equal(t, &RateLimit{Tools: []Pattern{"shell", "mcp__*"}, Calls: 10, Per: Duration(time.Minute)}, file.Hooks[1].Settings)
 	assert.JSONEq(t, `{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}`, file.Output.Schema.Text)
 	assert.Equal(t, "7", fmt.Sprint(file.Options["seed"]))
@@ -75,7 +77,7 @@ func TestParseJSON(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "😀", file.Name)
 	assert.Equal(t, Model{"gemini", "g"}, file.Model)
-	assert.Equal(t, Position{4, 12}, file.Tools[0].At)
+	assert.Equal(t, yamlfile.Position{Line: 4, Column: 12}, file.Tools[0].At.Position)
 }
 
 // Each bad file stands with all that is said of it: the first line of each problem.
@@ -141,7 +143,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse("f.yaml", []byte(tc.file))
-			wrong, ok := errors.AsType[*Error](err)
+			wrong, ok := errors.AsType[*yamlfile.Error](err)
 			require.True(t, ok, "got %v", err)
 			if name != "a bomb" {
 				require.Len(t, wrong.Problems, len(tc.want), "%v", err)
@@ -202,7 +204,7 @@ func TestLoad(t *testing.T) {
 	_, err := Load(filepath.Join(dir, "none.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	big := filepath.Join(dir, "big.yaml")
-	require.NoError(t, os.WriteFile(big, []byte("name: "+strings.Repeat("x", maxBytes)), 0o600))
+	require.NoError(t, os.WriteFile(big, []byte("name: "+strings.Repeat("x", yamlfile.MaxBytes)), 0o600))
 	_, err = Load(big)
 	require.ErrorContains(t, err, "larger than a megabyte")
 	require.NoError(t, os.WriteFile(big, []byte(whole), 0o600))
@@ -234,10 +236,10 @@ func FuzzParse(f *testing.F) {
 			require.NotNil(t, file)
 			return
 		}
-		wrong, ok := errors.AsType[*Error](err)
+		wrong, ok := errors.AsType[*yamlfile.Error](err)
 		require.True(t, ok)
 		require.NotEmpty(t, wrong.Problems)
-		lines := len(yamlLineEnd.Split(text, -1)) + 1
+		lines := len(text) + 1
 		for _, p := range wrong.Problems {
 			assert.LessOrEqual(t, p.Line, lines)
 			assert.GreaterOrEqual(t, p.Column, 0)
@@ -260,8 +262,8 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		}
 	}
 	for _, form := range forms {
-		for key := range keysOf(reflect.TypeOf(form)) {
-			assert.Contains(t, string(page), "`"+key+"`", "%T", form)
+		for _, key := range yamlfile.Keys(reflect.TypeOf(form)) {
+			assert.Contains(t, string(page), "`"+key.Name+"`", "%T", form)
 		}
 	}
 }

@@ -1,12 +1,14 @@
 package agentfile
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/samber/lo"
-	"go.yaml.in/yaml/v4"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 // Part is a tool or a hook that was asked for by its kind, with its settings.
@@ -16,7 +18,7 @@ type Part[S any] struct {
 	// Settings is a pointer to the settings of that kind, such as *Shell.
 	Settings S
 	// At is where it stands.
-	At Position
+	At yamlfile.Place
 }
 
 // Tools are the tools of an agent, Hooks its hooks, each in the order of the file.
@@ -51,19 +53,21 @@ func ToolKinds() []string { return sortedKeys(toolKinds) }
 func HookKinds() []string { return sortedKeys(hookKinds) }
 
 func sortedKeys(kinds map[string]func() any) []string {
-	return strings.Split(strings.ReplaceAll(oneOf(lo.Keys(kinds)), `"`, ""), ", ")
+	return strings.Split(strings.ReplaceAll(yamlfile.OneOf(lo.Keys(kinds)), `"`, ""), ", ")
 }
 
-func (t *Tools) read(d *decoder, n *yaml.Node) {
-	*t = d.parts(n, "tool", toolKinds)
+// ReadNode reads a list of tools, each once.
+func (t *Tools) ReadNode(n yamlfile.Node) {
+	*t = parts(n, "tool", toolKinds)
 	for i, tool := range *t {
 		if lo.ContainsBy((*t)[:i], func(other Part[any]) bool { return other.Kind == tool.Kind }) {
-			d.at(tool.At, len(tool.Kind), "the tool %q stands here a second time", tool.Kind)
+			tool.At.Wrong("the tool %q stands here a second time", tool.Kind)
 		}
 	}
 }
 
-func (h *Hooks) read(d *decoder, n *yaml.Node) { *h = d.parts(n, "hook", hookKinds) }
+// ReadNode reads a list of hooks.
+func (h *Hooks) ReadNode(n yamlfile.Node) { *h = parts(n, "hook", hookKinds) }
 
 // AddTool adds a tool with its settings left as they are, as a flag does.
 func (t *Tools) AddTool(kind string) error { return add((*[]Part[any])(t), "tool", kind, toolKinds) }
@@ -74,12 +78,10 @@ func (h *Hooks) AddHook(kind string) error { return add((*[]Part[any])(h), "hook
 func add(parts *[]Part[any], what, kind string, kinds map[string]func() any) error {
 	settings, known := kinds[kind]
 	if !known {
-		return fmt.Errorf("%s", unknown(what, kind, lo.Keys(kinds)))
+		return errors.New(yamlfile.Unknown(what, kind, lo.Keys(kinds)))
 	}
 	made := settings()
-	d := decoder{}
-	d.check(&yaml.Node{}, reflect.ValueOf(made).Elem())
-	if len(requiredKeys(reflect.TypeOf(made).Elem())) > 0 || len(d.problems) > 0 {
+	if nothing := yamlfile.Parse("settings", []byte("{}")); !fits(nothing, made) {
 		return fmt.Errorf("the %s %q needs settings: give it some in an agent file", what, kind)
 	}
 	if lo.ContainsBy(*parts, func(p Part[any]) bool { return p.Kind == kind }) {
@@ -89,43 +91,48 @@ func add(parts *[]Part[any], what, kind string, kinds map[string]func() any) err
 	return nil
 }
 
+func fits(file *yamlfile.File, settings any) bool {
+	root, _ := file.Root()
+	return root.Decode(settings)
+}
+
 // parts reads a list in which each item is a kind, or a kind with its settings.
-func (d *decoder) parts(n *yaml.Node, what string, kinds map[string]func() any) []Part[any] {
-	if n.Kind != yaml.SequenceNode {
-		d.wrong(n, "expected a list of %ss, such as [%s], got %s", what, sortedKeys(kinds)[0], shown(n))
+func parts(n yamlfile.Node, what string, kinds map[string]func() any) []Part[any] {
+	if n.Kind() != yamlfile.ListNode {
+		n.Wrong("expected a list of %ss, such as [%s], got %s", what, sortedKeys(kinds)[0], n)
 		return nil
 	}
 	var out []Part[any]
-	for _, item := range n.Content {
-		kind, settings := item, (*yaml.Node)(nil)
-		if item.Kind == yaml.MappingNode {
-			if len(item.Content) != 2 {
-				d.wrong(item, "expected one %s with its settings below it; begin the next one with a dash of its own", what)
+	for _, item := range n.Items() {
+		kind, settings := item, yamlfile.Node{}
+		if item.Kind() == yamlfile.MappingNode {
+			entries := item.Entries()
+			if len(entries) != 1 {
+				item.Wrong("expected one %s with its settings below it; begin the next one with a dash of its own", what)
 				continue
 			}
-			kind, settings = item.Content[0], item.Content[1]
+			kind, settings = entries[0].Key, entries[0].Value
 		}
-		if kind.Kind == yaml.AliasNode || kind.Tag == "!!merge" {
-			continue // told of already
-		}
-		if kind.Kind != yaml.ScalarNode {
-			d.wrong(kind, "expected a %s, got %s", what, shown(kind))
+		if kind.Kind() == yamlfile.ListNode {
+			kind.Wrong("expected a %s, got %s", what, kind)
 			continue
 		}
-		newSettings, known := kinds[kind.Value]
+		newSettings, known := kinds[kind.Raw()]
 		if !known {
-			d.wrong(kind, "%s", unknown(what, kind.Value, lo.Keys(kinds)))
+			kind.Wrong("%s", yamlfile.Unknown(what, kind.Raw(), lo.Keys(kinds)))
 			continue
 		}
-		part := Part[any]{kind.Value, newSettings(), place(kind)}
-		into := reflect.ValueOf(part.Settings).Elem()
-		switch {
-		case settings != nil && settings.Tag != "!!null":
-			d.value(settings, into)
-		case len(requiredKeys(into.Type())) > 0:
-			d.wrong(kind, "the %s %q needs settings: %s", what, kind.Value, strings.Join(requiredKeys(into.Type()), ", "))
+		part := Part[any]{kind.Raw(), newSettings(), kind.Place()}
+		required := yamlfile.Required(reflect.TypeOf(part.Settings).Elem())
+		switch k := settings.Kind(); {
+		case k != yamlfile.AbsentNode && k != yamlfile.NullNode:
+			settings.Decode(part.Settings)
+		case len(required) > 0:
+			kind.Wrong("the %s %q needs settings: %s", what, kind.Raw(), strings.Join(required, ", "))
 		default:
-			d.check(kind, into)
+			if c, ok := part.Settings.(yamlfile.Checker); ok {
+				c.Check(kind)
+			}
 		}
 		out = append(out, part)
 	}
@@ -147,31 +154,31 @@ type Server struct {
 	Only    []string `key:"only"`
 	Except  []string `key:"except"`
 	Timeout Duration `key:"timeout"`
-	At      Position
+	At      yamlfile.Place
 }
 
 // Servers are the MCP servers of an agent, in the order of the file.
 type Servers []Server
 
-func (s *Servers) read(d *decoder, n *yaml.Node) {
-	for _, e := range d.entries(n) {
-		server := Server{Name: e.key.Value, At: place(e.key)}
+// ReadNode reads servers under their names.
+func (s *Servers) ReadNode(n yamlfile.Node) {
+	for _, e := range n.Entries() {
+		server := Server{Name: e.Key.Raw(), At: e.Key.Place()}
 		if !serverName.MatchString(server.Name) {
-			d.wrong(e.key, "expected a name of letters, digits, dashes and single underscores, got %q: it becomes part of the tools' names",
+			e.Key.Wrong("expected a name of letters, digits, dashes and single underscores, got %q: it becomes part of the tools' names",
 				server.Name)
 		}
-		before := len(d.problems)
-		d.value(e.value, reflect.ValueOf(&server).Elem())
+		fits := e.Value.Decode(&server)
 		switch {
-		case len(d.problems) > before:
+		case !fits:
 		case len(server.Command) == 0 && server.URL == "":
-			d.wrong(e.key, "the server %q has neither a command nor a url", server.Name)
+			e.Key.Wrong("the server %q has neither a command nor a url", server.Name)
 		case len(server.Command) > 0 && server.URL != "":
-			d.wrong(e.key, "the server %q has a command and a url: it must be one of them", server.Name)
+			e.Key.Wrong("the server %q has a command and a url: it must be one of them", server.Name)
 		case server.URL != "" && (len(server.Env) > 0 || server.Dir != ""):
-			d.wrong(e.key, "the server %q has a url: dir and env are for a command", server.Name)
+			e.Key.Wrong("the server %q has a url: dir and env are for a command", server.Name)
 		case server.URL == "" && server.TokenEnv != "":
-			d.wrong(e.key, "the server %q has a command: token_env is for a url; name the variable in env", server.Name)
+			e.Key.Wrong("the server %q has a command: token_env is for a url; name the variable in env", server.Name)
 		}
 		*s = append(*s, server)
 	}

@@ -9,58 +9,37 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// The words of a file that are numbers, times or names. They read themselves, from
-// a file as well as from a flag; the error of Set says what was expected. The zero
-// value of each is what a file says nothing of.
+// Words of a file that are general, and used here by their own names.
 type (
-	// Count is a whole number above zero.
-	Count int
+	Count    = yamlfile.Count
+	Number   = yamlfile.Number
+	Duration = yamlfile.Duration
+	Bytes    = yamlfile.Bytes
+	Regexp   = yamlfile.Regexp
+)
+
+// Words of an agent file. They read themselves, from a file as well as from a flag; the
+// error of Set says what was expected. The zero value of each is what a file says
+// nothing of.
+type (
 	// Dollars is an amount of US dollars above zero.
 	Dollars float64
-	// Number is a number that is not negative.
-	Number float64
-	// Duration is a time above zero, such as 90s or 10m.
-	Duration time.Duration
-	// Bytes is a size above zero, such as 4096, 64KiB or 2MiB.
-	Bytes int64
 	// URL is an address that begins with http:// or https:// and has no password.
 	URL string
 	// Pattern is a pattern for names of tools: a name, a glob, or a regular
 	// expression between slashes.
 	Pattern string
-	// Regexp is a regular expression of Go.
-	Regexp struct{ *regexp.Regexp }
 	// EnvName is the name of a variable of the environment.
 	EnvName string
 	// EnvPattern is the name of a variable of the environment, or a glob such as GO*.
 	EnvPattern string
 )
-
-// secretError is what was expected in the place of a text that may be a secret: the
-// text is not shown.
-type secretError struct{ expected string }
-
-func (e *secretError) Error() string { return e.expected }
-
-// Set reads a count.
-func (c *Count) Set(text string) error {
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || n < 1 {
-		return errors.New("expected a whole number above zero, such as 20")
-	}
-	*c = Count(n)
-	return nil
-}
-
-func (c *Count) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(int(*c))) }
-
-// Type is the word for a count in a help text.
-func (*Count) Type() string { return "number" }
 
 // Set reads an amount.
 func (v *Dollars) Set(text string) error {
@@ -79,47 +58,6 @@ func (v *Dollars) String() string {
 // Type is the word for an amount in a help text.
 func (*Dollars) Type() string { return "dollars" }
 
-// Set reads a number.
-func (v *Number) Set(text string) error {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(f >= 0) || math.IsInf(f, 0) {
-		return errors.New("expected a number that is not negative, such as 0.5")
-	}
-	*v = Number(f)
-	return nil
-}
-
-// Set reads a duration.
-func (v *Duration) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errors.New("expected a time with its unit, such as 90s or 10m")
-	}
-	*v = Duration(d)
-	return nil
-}
-
-func (v *Duration) String() string { return lo.Ternary(*v == 0, "", time.Duration(*v).String()) }
-
-// Type is the word for a duration in a help text.
-func (*Duration) Type() string { return "time" }
-
-var units = map[string]int64{
-	"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
-}
-
-// Set reads a size.
-func (v *Bytes) Set(text string) error {
-	digits := strings.TrimRight(text, "BKMGi ")
-	unit, known := units[strings.TrimSpace(text[len(digits):])]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !known || err != nil || n < 1 || n > math.MaxInt64/unit {
-		return errors.New("expected a size above zero, such as 4096, 64KiB or 2MiB")
-	}
-	*v = Bytes(n * unit)
-	return nil
-}
-
 // Set reads an address.
 func (v *URL) Set(text string) error {
 	const expected = "expected an address, such as http://localhost:11434/v1"
@@ -130,7 +68,7 @@ func (v *URL) Set(text string) error {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return errors.New(expected)
 	case u.User != nil:
-		return &secretError{expected + ", without a name and password"}
+		return &yamlfile.SecretError{Expected: expected + ", without a name and password"}
 	}
 	*v = URL(text)
 	return nil
@@ -159,22 +97,12 @@ func (v *Pattern) Set(text string) error {
 	return nil
 }
 
-// Set reads a regular expression.
-func (v *Regexp) Set(text string) error {
-	expression, err := regexp.Compile(text)
-	if err != nil || text == "" {
-		return fmt.Errorf("expected a regular expression: %w", lo.CoalesceOrEmpty(err, errors.New("it is empty")))
-	}
-	v.Regexp = expression
-	return nil
-}
-
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Set reads the name of a variable.
 func (v *EnvName) Set(text string) error {
 	if !envName.MatchString(text) {
-		return &secretError{"expected the name of a variable of the environment, such as GITHUB_TOKEN, never its value"}
+		return &yamlfile.SecretError{Expected: "expected the name of a variable of the environment, such as GITHUB_TOKEN, never its value"}
 	}
 	*v = EnvName(text)
 	return nil
@@ -185,7 +113,7 @@ var envPattern = regexp.MustCompile(`^[A-Za-z_*?\[][A-Za-z0-9_*?\[\]-]*$`)
 // Set reads the name of a variable, or a glob.
 func (v *EnvPattern) Set(text string) error {
 	if _, err := path.Match(text, ""); err != nil || !envPattern.MatchString(text) {
-		return &secretError{"expected the name of a variable of the environment, such as GOPATH or GO*, never its value"}
+		return &yamlfile.SecretError{Expected: "expected the name of a variable of the environment, such as GOPATH or GO*, never its value"}
 	}
 	*v = EnvPattern(text)
 	return nil
@@ -218,7 +146,7 @@ func (m *Model) Set(text string) error {
 	case !found || provider == "" || name == "":
 		return errors.New(expected)
 	case !lo.Contains(Providers, provider):
-		return errors.New(expected + "; " + unknown("provider", provider, append([]string{Replay}, Providers...)))
+		return errors.New(expected + "; " + yamlfile.Unknown("provider", provider, append([]string{Replay}, Providers...)))
 	}
 	*m = Model{provider, name}
 	return nil

@@ -3,7 +3,7 @@ package agentfile
 import (
 	"regexp"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 // Shell is the settings of the shell tool.
@@ -84,9 +84,10 @@ type Audit struct {
 	Sync    bool    `key:"sync"`
 }
 
-func (b *Budget) check(d *decoder, n *yaml.Node) {
+// Check wants one limit at least.
+func (b *Budget) Check(n yamlfile.Node) {
 	if b.Cost == 0 && b.Tokens == 0 && b.ToolCalls == 0 {
-		d.wrong(n, "a budget limits nothing that says neither cost, tokens nor tool_calls")
+		n.Wrong("a budget limits nothing that says neither cost, tokens nor tool_calls")
 	}
 }
 
@@ -109,9 +110,10 @@ type Calls struct {
 	Reason   string    `key:"reason"`
 }
 
-func (c *Calls) check(d *decoder, n *yaml.Node) {
+// Check wants an argument with what is in it.
+func (c *Calls) Check(n yamlfile.Node) {
 	if (c.Argument == "") != (c.Matching.Regexp == nil) {
-		d.wrong(n, "argument and matching go together: one says which argument, the other what is in it")
+		n.Wrong("argument and matching go together: one says which argument, the other what is in it")
 	}
 }
 

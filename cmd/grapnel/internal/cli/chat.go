@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 const chatHelp = `/help   this text
@@ -162,7 +163,7 @@ func (c *conversation) next(ctx context.Context) (string, error) {
 			c.view.note(chatHelp)
 		default:
 			advice := ""
-			if near, ok := agentfile.Nearest(word, []string{"quit", "help"}); ok {
+			if near, ok := yamlfile.Nearest(word, []string{"quit", "help"}); ok {
 				advice = " Did you mean /" + near + "?"
 			}
 			c.view.note(fmt.Sprintf("There is no command /%s.%s /help lists them; // sends a text that begins with a slash.", word, advice))

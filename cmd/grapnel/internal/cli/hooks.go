@@ -19,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/ratelimit"
 	"github.com/grapnel-go/grapnel/hooks/redact"
 	"github.com/grapnel-go/grapnel/hooks/verify"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -46,7 +47,7 @@ func (m *made) hooks(file *agentfile.File, tools []toolexec.Tool) ([]hooks.Hook,
 			}
 		}
 		if err != nil {
-			wrong = append(wrong, file.Wrong(h.At, fmt.Errorf("the hook %q: %w", h.Kind, err)))
+			wrong = append(wrong, h.At.Error(fmt.Errorf("the hook %q: %w", h.Kind, err)))
 		}
 		out = append(out, list...)
 	}
@@ -63,7 +64,7 @@ func reaching(list []hooks.Hook, patterns []agentfile.Pattern, tools []string) e
 	for _, p := range patterns {
 		probe := hooks.Observe(hooks.AtPreToolUse, "probe", func(context.Context, hooks.ToolContext) error { return nil }, hooks.ToolMatching(string(p)))
 		if unused(tools, probe) {
-			near, ok := agentfile.Nearest(string(p), tools)
+			near, ok := yamlfile.Nearest(string(p), tools)
 			return fmt.Errorf("%q matches none of the agent's tools%s, and would guard nothing; they are %v", p,
 				lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", near), ""), tools)
 		}
@@ -190,7 +191,7 @@ func (m *made) redacting(file *agentfile.File) (*redact.Redactor, error) {
 			}),
 		})
 		if err != nil {
-			return nil, file.Wrong(h.At, fmt.Errorf("the hook %q: %w", h.Kind, err))
+			return nil, h.At.Error(fmt.Errorf("the hook %q: %w", h.Kind, err))
 		}
 		return redactor, nil
 	}

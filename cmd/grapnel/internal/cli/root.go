@@ -12,8 +12,8 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
 
@@ -94,7 +94,7 @@ func flagError(c *cobra.Command, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
 		known := lo.Map(flagName.FindAllStringSubmatch(c.Flags().FlagUsages(), -1), func(m []string, _ int) string { return m[1] })
-		if near, ok := agentfile.Nearest(name, known); ok {
+		if near, ok := yamlfile.Nearest(name, known); ok {
 			text += fmt.Sprintf(" (did you mean --%s?)", near)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 func (r *runs) newDenyTools() *cobra.Command {
@@ -31,7 +31,7 @@ their next call; one that runs is not ended. The models are told the reason.`,
 			if slices.Contains(c.ValidArgs, args[0]) {
 				return nil
 			}
-			near, ok := agentfile.Nearest(args[0], []string{"on", "off", "show"})
+			near, ok := yamlfile.Nearest(args[0], []string{"on", "off", "show"})
 			if ok {
 				near = " (did you mean " + near + "?)"
 			}

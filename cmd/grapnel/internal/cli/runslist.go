@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 // statuses are how a kept run may stand.
@@ -67,7 +67,7 @@ func statusOf(text string) (agent.Status, error) {
 	if s := agent.Status(text); lo.Contains(statuses, s) {
 		return s, nil
 	}
-	near, ok := agentfile.Nearest(text, lo.Map(statuses, func(s agent.Status, _ int) string { return string(s) }))
+	near, ok := yamlfile.Nearest(text, lo.Map(statuses, func(s agent.Status, _ int) string { return string(s) }))
 	return "", fmt.Errorf("--status: no run is ever %q%s", text, lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", near), ""))
 }
 

@@ -26,7 +26,7 @@ func (m *made) tools(ctx context.Context, file *agentfile.File) ([]toolexec.Tool
 	for _, t := range file.Tools {
 		tools, err := m.tool(t.Settings)
 		if err != nil {
-			wrong = append(wrong, file.Wrong(t.At, fmt.Errorf("the tool %q: %w", t.Kind, err)))
+			wrong = append(wrong, t.At.Error(fmt.Errorf("the tool %q: %w", t.Kind, err)))
 			continue
 		}
 		out = append(out, tools...)
@@ -34,7 +34,7 @@ func (m *made) tools(ctx context.Context, file *agentfile.File) ([]toolexec.Tool
 	for _, s := range file.MCP {
 		client, err := connect(ctx, s)
 		if err != nil {
-			wrong = append(wrong, file.Wrong(s.At, err))
+			wrong = append(wrong, s.At.Error(err))
 			continue
 		}
 		m.closing = append(m.closing, client.Close)

@@ -141,12 +141,15 @@ type (
 		Point      hooks.PointName `json:"point"`
 		Control    bool            `json:"control"`
 		Detached   bool            `json:"detached,omitempty"`
+		Shadow     bool            `json:"shadow,omitempty"`
+		Origin     *hooks.Origin   `json:"origin,omitempty"`
 		CallID     string          `json:"call_id,omitempty"`
 		Tool       string          `json:"tool,omitempty"`
 		Attempt    int             `json:"attempt,omitempty"`
 		DurationMS int64           `json:"duration_ms"`
 		Decision   hooks.Decision  `json:"decision,omitempty"`
 		Reason     string          `json:"reason,omitempty"`
+		Facts      []hooks.Fact    `json:"facts,omitempty"`
 		Before     string          `json:"before,omitempty"`
 		After      string          `json:"after,omitempty"`
 		Policy     string          `json:"policy,omitempty"`
@@ -278,8 +281,8 @@ func completedCall(h head, e agent.ToolCallCompleted) any {
 
 func hookEvent(h head, e hooks.Event) any {
 	return hook{
-		h, in(e.Run, e.Step), e.Hook, e.Point, e.Control, e.Detached, e.Call.ID, e.Call.Name, e.Attempt,
-		e.Duration.Milliseconds(), e.Decision, e.Reason, e.Before, e.After, e.Policy, failureOf(e.Err),
+		h, in(e.Run, e.Step), e.Hook, e.Point, e.Control, e.Detached, e.Shadow, e.Origin, e.Call.ID, e.Call.Name, e.Attempt,
+		e.Duration.Milliseconds(), e.Decision, e.Reason, e.Outcome.Facts(), e.Before, e.After, e.Policy, failureOf(e.Err),
 	}
 }
 

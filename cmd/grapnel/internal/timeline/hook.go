@@ -33,6 +33,12 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 		say(dim, "-", who+" was passed over"+why)
 		return
 	}
+	if e.Shadow {
+		if e.Decision != hooks.Pass && e.Decision != hooks.Allow {
+			say(dim, "≈", fmt.Sprintf("%s would %s %s, in force%s", who, would(e.Decision), subject(e), why))
+		}
+		return
+	}
 	switch e.Decision {
 	case hooks.Deny:
 		say(red, "✗", who+" denies "+subject(e)+why)
@@ -59,6 +65,21 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 			say(dim, "+", who+" added to the conversation")
 		}
 	}
+}
+
+// would is what a hook in shadow would have done.
+func would(d hooks.Decision) string {
+	switch d {
+	case hooks.StopRun:
+		return "stop the run over"
+	case hooks.Ask:
+		return "want a person's yes to"
+	case hooks.Mock:
+		return "answer in the place of"
+	case hooks.Continue:
+		return "keep the run from stopping after"
+	}
+	return string(d)
 }
 
 func because(reason string) string {

@@ -1,6 +1,7 @@
-package agentfile
+package yamlfile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// Position is a place in a file. Both count from one, columns in characters. The
-// zero Position is nowhere: of something that did not come from a file.
+// Position is a place in a text. Both count from one, columns in characters. The zero
+// Position is nowhere.
 type Position struct{ Line, Column int }
 
 // Problem is one mistake in a file.
@@ -23,10 +24,12 @@ type Problem struct {
 	// column on are meant.
 	Source string
 	Width  int
+	// Cause is the error that the problem tells of; nil where there is none.
+	Cause error
 }
 
-// String is the place and the text on one line, then the line of the file with a
-// mark below what is meant.
+// String is the place and the text on one line, then the line of the file with a mark
+// below what is meant. It has nothing that would move a terminal's cursor.
 func (p Problem) String() string {
 	if p.Line == 0 {
 		return harmless(fmt.Sprintf("%s: %s", p.File, p.Text))
@@ -61,20 +64,24 @@ func visible(line string) string {
 
 func columns(text string) int { return min(utf8.RuneCountInString(text), 80) }
 
-// Error is all that is wrong with a file.
+// Error is all that is wrong with one file or several: never empty, each file's
+// problems in the order of its text.
 type Error struct{ Problems []Problem }
 
+// Error is every problem, one below the other.
 func (e *Error) Error() string {
 	return strings.Join(lo.Map(e.Problems, func(p Problem, _ int) string { return p.String() }), "\n")
+}
+
+// Unwrap is the causes that problems have.
+func (e *Error) Unwrap() []error {
+	return lo.FilterMap(e.Problems, func(p Problem, _ int) (error, bool) { return p.Cause, p.Cause != nil })
 }
 
 // sorted is the problems in the order of the file.
 func sorted(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return problems
 }

@@ -1,4 +1,4 @@
-package agentfile
+package yamlfile
 
 import (
 	"fmt"
@@ -9,17 +9,21 @@ import (
 	"github.com/samber/lo"
 )
 
-// unknown says that a name is not known, which one was probably meant, and which
+// Unknown says that a name is not known, which one was probably meant, and which
 // there are.
-func unknown(what, name string, known []string) string {
+func Unknown(what, name string, known []string) string {
 	text := fmt.Sprintf("unknown %s %q", what, name)
 	if near, ok := Nearest(name, known); ok {
 		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	return text + "; known: " + oneOf(known)
+	return text + "; known: " + OneOf(known)
 }
 
-func oneOf(known []string) string {
+// OneOf is names in quotes, sorted, with commas between them; "none" for none.
+func OneOf(known []string) string {
+	if len(known) == 0 {
+		return "none"
+	}
 	known = slices.Sorted(slices.Values(known))
 	return strings.Join(lo.Map(known, func(name string, _ int) string { return strconv.Quote(name) }), ", ")
 }

@@ -1,4 +1,4 @@
-package agentfile
+package yamlfile
 
 import (
 	"bytes"
@@ -13,48 +13,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Limits of what is read.
-const (
-	maxBytes = 1 << 20
-	maxDepth = 50
-)
-
-// parseYAML reads one document. It is nil when there is none.
-func (d *decoder) parseYAML(text []byte) *yaml.Node {
-	var document, second yaml.Node
-	source := yaml.NewDecoder(bytes.NewReader(text))
-	err := source.Decode(&document)
-	if err == nil && !errors.Is(source.Decode(&second), io.EOF) {
-		d.at(Position{second.Line, second.Column}, 3, "a second document begins here: an agent file is one document")
-		return nil
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		d.notYAML(err)
-		return nil
-	case len(document.Content) == 0:
-		return nil
-	}
-	return document.Content[0]
-}
-
-func (d *decoder) notYAML(err error) {
-	wrong, ok := errors.AsType[*yaml.LoadError](err)
-	if !ok {
-		d.at(Position{1, 1}, 0, "this is not YAML: %v", err)
-		return
-	}
-	message := wrong.Message
-	if strings.Contains(message, "cannot start any token") && strings.HasPrefix(strings.TrimLeft(d.line(wrong.Mark.Line), " "), "\t") {
-		message += ": indent with spaces, not with tabs"
-	}
-	d.at(Position{max(wrong.Mark.Line, 1), max(wrong.Mark.Column, 1)}, 1, "this is not YAML: %s", message)
-}
-
 // parseJSON reads one JSON value as a tree of the same form.
-func (d *decoder) parseJSON(text []byte) *yaml.Node {
+func (f *File) parseJSON(text []byte) *yaml.Node {
 	p := &jsonTree{text: text, tokens: json.NewDecoder(bytes.NewReader(text))}
 	p.tokens.UseNumber()
 	root, err := p.value(0)
@@ -71,7 +31,7 @@ func (d *decoder) parseJSON(text []byte) *yaml.Node {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("it ends in the middle")
 		}
-		d.at(p.place(at), 1, "this is not JSON: %v", err)
+		f.At(p.place(at)).Wrong("this is not JSON: %v", err)
 		return nil
 	}
 	return root
@@ -141,34 +101,4 @@ func (p *jsonTree) value(depth int) (*yaml.Node, error) {
 		_, err = p.tokens.Token()
 	}
 	return node, err
-}
-
-// refuse reports what a tree must not have: aliases, anchors, merge keys, tags of
-// one's own, keys that are no text, and depth without end.
-func (d *decoder) refuse(n *yaml.Node, depth int) {
-	switch {
-	case depth > maxDepth:
-		d.wrong(n, "nested more than %d deep", maxDepth)
-		return
-	case n.Kind == yaml.AliasNode:
-		d.wrong(n, "aliases are not read: write the value out instead of *%s", n.Value)
-		return
-	case n.Anchor != "":
-		d.wrong(n, "anchors are not read: leave &%s away and write the value out where it is needed", n.Anchor)
-	case n.Style&yaml.TaggedStyle != 0:
-		d.wrong(n, "tags are not read: leave %s away", n.Tag)
-	}
-	for i, child := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 {
-			switch {
-			case child.Tag == "!!merge":
-				d.wrong(child, "merge keys are not read: write the keys out instead of <<")
-				continue
-			case child.Kind != yaml.ScalarNode:
-				d.wrong(child, "a key must be a word")
-				continue
-			}
-		}
-		d.refuse(child, depth+1)
-	}
 }

@@ -1,0 +1,126 @@
+package yamlfile
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// At is the place of the byte at an offset in what a text says, as a parser of that text
+// reports it: the line and column in the file where that byte is written. Quotes,
+// escapes, indents and folded lines are reckoned with. An offset past the end is the
+// end. For a node that is no text it is the node's own place.
+func (n Node) At(offset int) Place {
+	if n.Kind() != TextNode || offset <= 0 && n.y.Style&blockStyles != 0 && n.y.Value == "" {
+		return n.Place()
+	}
+	offset = max(0, min(offset, len(n.y.Value)))
+	if n.y.Style&yaml.LiteralStyle != 0 {
+		return n.inLiteral(offset)
+	}
+	w := walker{file: n.file, style: n.y.Style, line: n.y.Line, left: []rune(n.file.line(n.y.Line))}
+	w.advance(n.y.Column - 1)
+	if n.y.Style&yaml.FoldedStyle != 0 {
+		w.nextLine()
+	} else if n.y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+		w.advance(1)
+	}
+	for value := n.y.Value; len(n.y.Value)-len(value) < offset; {
+		r, size := utf8.DecodeRuneInString(value)
+		if r == ' ' || r == '\n' {
+			if w.fold() {
+				value = strings.TrimLeft(value, " \n")
+				continue
+			}
+		}
+		w.rune()
+		value = value[size:]
+	}
+	w.settle()
+	return n.file.At(Position{w.line, w.column + 1}).Wide(1)
+}
+
+const blockStyles = yaml.LiteralStyle | yaml.FoldedStyle
+
+// inLiteral is the place of a byte of a literal block, whose lines are those of the text
+// behind an indent.
+func (n Node) inLiteral(offset int) Place {
+	before := n.y.Value[:offset]
+	start := strings.LastIndexByte(before, '\n') + 1
+	text, _, _ := strings.Cut(n.y.Value[start:], "\n")
+	line := n.y.Line + 1 + strings.Count(before, "\n")
+	indent := max(utf8.RuneCountInString(n.file.line(line))-utf8.RuneCountInString(text), 0)
+	return n.file.At(Position{line, indent + utf8.RuneCountInString(before[start:]) + 1}).Wide(1)
+}
+
+// walker goes through the source of a text, one rune of the text at a time.
+type walker struct {
+	file   *File
+	style  yaml.Style
+	line   int
+	column int // from zero
+	left   []rune
+}
+
+func (w *walker) advance(by int) {
+	by = min(by, len(w.left))
+	w.left, w.column = w.left[by:], w.column+by
+}
+
+func (w *walker) blank() bool { return strings.TrimLeft(string(w.left), " \t") == "" }
+
+// nextLine goes to the first rune that is written in a later line.
+func (w *walker) nextLine() bool {
+	for next := w.line + 1; next <= len(w.file.lines); next++ {
+		text := []rune(w.file.line(next))
+		w.line, w.column, w.left = next, 0, text
+		if !w.blank() {
+			w.advance(len(text) - len([]rune(strings.TrimLeft(string(text), " \t"))))
+			return true
+		}
+	}
+	return false
+}
+
+// fold goes over the end of a line, which the text has as a blank or as line ends.
+func (w *walker) fold() bool { return w.blank() && w.nextLine() }
+
+// settle goes to where the next rune stands, when that is a later line.
+func (w *walker) settle() {
+	if w.blank() && w.style&yaml.FoldedStyle == 0 {
+		w.nextLine()
+	}
+}
+
+// rune goes over what stands for one rune of the text.
+func (w *walker) rune() {
+	switch {
+	case len(w.left) == 0:
+		w.nextLine()
+		w.advance(1)
+	case w.style&yaml.SingleQuotedStyle != 0 && w.left[0] == '\'':
+		w.advance(2)
+	case w.style&yaml.DoubleQuotedStyle != 0 && w.left[0] == '\\':
+		w.escape()
+	default:
+		w.advance(1)
+	}
+}
+
+// escape goes over a backslash and what belongs to it.
+func (w *walker) escape() {
+	if len(w.left) == 1 { // the line goes on below
+		w.nextLine()
+		w.rune()
+		return
+	}
+	digits := map[rune]int{'x': 2, 'u': 4, 'U': 8}[w.left[1]]
+	first := w.left[:min(2+digits, len(w.left))]
+	w.advance(len(first))
+	if high, err := strconv.ParseUint(string(first[2:]), 16, 32); err == nil && high >= 0xd800 && high < 0xdc00 &&
+		len(w.left) >= 6 && w.left[0] == '\\' && w.left[1] == 'u' {
+		w.advance(6) // the second half of a pair, as JSON writes it
+	}
+}

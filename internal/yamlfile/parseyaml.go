@@ -1,0 +1,96 @@
+package yamlfile
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// parseYAML reads one document. It is nil when there is none.
+func (f *File) parseYAML(text []byte) *yaml.Node {
+	var document, second yaml.Node
+	source := yaml.NewDecoder(bytes.NewReader(text))
+	err := source.Decode(&document)
+	if err == nil && !errors.Is(source.Decode(&second), io.EOF) {
+		f.At(Position{second.Line, second.Column}).Wide(3).Wrong("a second document begins here: a file is one document")
+		return nil
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		f.notYAML(err)
+		return nil
+	case len(document.Content) == 0:
+		return nil
+	}
+	return document.Content[0]
+}
+
+func (f *File) notYAML(err error) {
+	wrong, ok := errors.AsType[*yaml.LoadError](err)
+	if !ok {
+		f.At(Position{1, 1}).Wrong("this is not YAML: %v", err)
+		return
+	}
+	message := wrong.Message
+	if strings.Contains(message, "cannot start any token") && strings.HasPrefix(strings.TrimLeft(f.line(wrong.Mark.Line), " "), "\t") {
+		message += ": indent with spaces, not with tabs"
+	}
+	f.At(Position{max(wrong.Mark.Line, 1), max(wrong.Mark.Column, 1)}).Wrong("this is not YAML: %s", message)
+}
+
+// refuse reports what a tree must not have: aliases, anchors, merge keys, tags of one's
+// own, keys that are no text or come twice, and depth without end. It is false when the
+// tree is too deep to be looked at.
+func (f *File) refuse(y *yaml.Node, depth int) bool {
+	n := Node{f, y}
+	switch {
+	case depth > maxDepth:
+		n.Wrong("nested more than %d deep", maxDepth)
+		return false
+	case y.Kind == yaml.AliasNode:
+		n.Wrong("aliases are not read: write the value out instead of *%s", y.Value)
+		return true
+	case y.Anchor != "":
+		n.Wrong("anchors are not read: leave &%s away and write the value out where it is needed", y.Anchor)
+	case y.Style&yaml.TaggedStyle != 0:
+		n.Wrong("tags are not read: leave %s away", y.Tag)
+	}
+	shallow := true
+	first := map[string]*yaml.Node{}
+	for i, child := range y.Content {
+		if y.Kind == yaml.MappingNode && i%2 == 0 && f.refuseKey(child, first) {
+			continue
+		}
+		shallow = f.refuse(child, depth+1) && shallow
+	}
+	return shallow
+}
+
+// refuseKey reports what is wrong with a key; first are the keys before it.
+func (f *File) refuseKey(key *yaml.Node, first map[string]*yaml.Node) bool {
+	n := Node{f, key}
+	switch earlier, again := first[key.Value]; {
+	case key.Tag == "!!merge":
+		n.Wrong("merge keys are not read: write the keys out instead of <<")
+	case key.Kind != yaml.ScalarNode && key.Kind != yaml.AliasNode:
+		n.Wrong("a key must be a word")
+	case key.Kind == yaml.ScalarNode && again:
+		n.Wrong("%q stands here a second time: the first is in line %d", key.Value, earlier.Line)
+	default:
+		first[key.Value] = key
+		return false
+	}
+	return true
+}
+
+// refused reports whether a value was told of as one that is not read.
+func refused(y *yaml.Node) bool {
+	return y.Kind == yaml.AliasNode || y.Style&yaml.TaggedStyle != 0
+}
+
+func notKey(y *yaml.Node) bool { return y.Kind != yaml.ScalarNode || y.Tag == "!!merge" }

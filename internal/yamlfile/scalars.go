@@ -1,0 +1,95 @@
+package yamlfile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// Words of a file that are numbers, times or expressions. They read themselves, from a
+// file as well as from a flag; the error of Set says what was expected. The zero value
+// of each is what a file says nothing of.
+type (
+	// Count is a whole number above zero.
+	Count int
+	// Number is a number that is not negative.
+	Number float64
+	// Duration is a time above zero, such as 90s or 10m.
+	Duration time.Duration
+	// Bytes is a size above zero, such as 4096, 64KiB or 2MiB.
+	Bytes int64
+	// Regexp is a regular expression of Go.
+	Regexp struct{ *regexp.Regexp }
+)
+
+// Set reads a count.
+func (c *Count) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 {
+		return errors.New("expected a whole number above zero, such as 20")
+	}
+	*c = Count(n)
+	return nil
+}
+
+func (c *Count) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(int(*c))) }
+
+// Type is the word for a count in a help text.
+func (*Count) Type() string { return "number" }
+
+// Set reads a number.
+func (v *Number) Set(text string) error {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f >= 0) || math.IsInf(f, 0) {
+		return errors.New("expected a number that is not negative, such as 0.5")
+	}
+	*v = Number(f)
+	return nil
+}
+
+// Set reads a duration.
+func (v *Duration) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("expected a time with its unit, such as 90s or 10m")
+	}
+	*v = Duration(d)
+	return nil
+}
+
+func (v *Duration) String() string { return lo.Ternary(*v == 0, "", time.Duration(*v).String()) }
+
+// Type is the word for a duration in a help text.
+func (*Duration) Type() string { return "time" }
+
+var units = map[string]int64{
+	"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+}
+
+// Set reads a size.
+func (v *Bytes) Set(text string) error {
+	digits := strings.TrimRight(text, "BKMGi ")
+	unit, known := units[strings.TrimSpace(text[len(digits):])]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !known || err != nil || n < 1 || n > math.MaxInt64/unit {
+		return errors.New("expected a size above zero, such as 4096, 64KiB or 2MiB")
+	}
+	*v = Bytes(n * unit)
+	return nil
+}
+
+// Set reads a regular expression.
+func (v *Regexp) Set(text string) error {
+	expression, err := regexp.Compile(text)
+	if err != nil || text == "" {
+		return fmt.Errorf("expected a regular expression: %w", lo.CoalesceOrEmpty(err, errors.New("it is empty")))
+	}
+	v.Regexp = expression
+	return nil
+}
