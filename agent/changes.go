@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -97,7 +98,7 @@ func (f *changesJSON) openStep(open, old *openStep) error {
 			if open.calls[i] == old.calls[i] {
 				continue
 			}
-			form, err := open.calls[i].form()
+			form, err := open.calls[i].form(&old.calls[i])
 			if err != nil {
 				return below("/open_calls/"+strconv.Itoa(i), err)
 			}
@@ -145,6 +146,10 @@ func (f *stateJSON) take(text []byte) error {
 	if err := strictjson.UnmarshalStrict(text, &c); err != nil {
 		return err
 	}
+	return f.change(&c)
+}
+
+func (f *stateJSON) change(c *changesJSON) error {
 	if err := first(
 		within("/messages_from", c.MessagesFrom, 0, len(f.Messages)),
 		within("/steps_from", c.StepsFrom, 0, len(f.Steps)),
@@ -169,6 +174,15 @@ func (f *stateJSON) take(text []byte) error {
 	for i, call := range c.OpenCalls {
 		if f.OpenStep == nil || i < 0 || i >= len(f.OpenStep.Calls) {
 			return wrong("/open_calls/"+strconv.Itoa(i), "there is no such call in an open step")
+		}
+		if changes := call.ChildChanges; changes != nil {
+			if changes.Version != stateVersion {
+				return wrong("/open_calls/"+strconv.Itoa(i)+"/child_changes/version", "the version is %d: it must be %d", changes.Version, stateVersion)
+			}
+			call.Child, call.ChildChanges = cmp.Or(f.OpenStep.Calls[i].Child, &stateJSON{Version: stateVersion}), nil
+			if err := call.Child.change(changes); err != nil {
+				return below("/open_calls/"+strconv.Itoa(i)+"/child_changes", err)
+			}
 		}
 		f.OpenStep.Calls[i] = call
 	}

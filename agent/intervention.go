@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
 	"time"
+
+	"github.com/samber/lo"
 )
 
 // Hash names what a call does: SHA-256 of its tool and its arguments, in hexadecimal.
@@ -34,6 +37,11 @@ type Intervention struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Answer is what the person said; nil while nobody did.
 	Answer *Approval `json:"answer,omitempty"`
+	// Child is the run that makes the call, where that is a sub-agent's below the run of
+	// the state; its ID is empty for the state's own. Path is what the call is named by
+	// then: see CallID.
+	Child Run    `json:"child,omitzero"`
+	Path  string `json:"path,omitempty"`
 
 	prepared string // hash of the call that the controls wanted a yes for
 }
@@ -45,14 +53,16 @@ func (i Intervention) Covers(c ToolCall) bool {
 	return hash == i.prepared || hash == i.Call.Hash()
 }
 
-// CallID is the id of the call.
-func (i Intervention) CallID() string { return i.Original.ID }
+// CallID names the call among all that the state waits for: its id; for a call of a
+// sub-agent, the ids of the calls that lead to it and its own, with slashes between them.
+func (i Intervention) CallID() string { return cmp.Or(i.Path, i.Original.ID) }
 
 // Parked reports whether the run waits for answers: see Interventions.
 func (s State) Parked() bool { return s.Status() == StatusParked }
 
 // Interventions is the calls of the open step that a person was asked about, in call
-// order; none when there are none.
+// order, those of sub-agents in the place of the call that started them; none when there
+// are none.
 func (s State) Interventions() []Intervention {
 	open := s.read().open
 	if open == nil {
@@ -60,19 +70,39 @@ func (s State) Interventions() []Intervention {
 	}
 	var list []Intervention
 	for i := range open.calls {
-		if asked := open.calls[i].asked; asked != nil {
-			list = append(list, *asked)
+		c := &open.calls[i]
+		if c.asked != nil {
+			list = append(list, *c.asked)
+		}
+		for _, below := range c.child.Interventions() {
+			below.Path = open.path(open.reply.Message.list()[i].ID, below.CallID(), list)
+			if below.Child.ID == "" {
+				below.Child = c.child.Run()
+			}
+			list = append(list, below)
 		}
 	}
 	return list
 }
 
-// Intervention is what a person was asked about a call of the open step.
+// path names a call of a sub-agent as no other is named. Models may put slashes into ids.
+func (o *openStep) path(call, below string, named []Intervention) string {
+	name := call + "/" + below
+	for o.call(name) != nil || slices.ContainsFunc(named, func(i Intervention) bool { return i.CallID() == name }) {
+		name = call + "/" + name
+	}
+	return name
+}
+
+// Intervention is what a person was asked about a call, by its CallID.
 func (s State) Intervention(callID string) (Intervention, bool) {
-	if c := s.read().open.call(callID); c != nil && c.asked != nil {
+	if c := s.read().open.call(callID); c != nil {
+		if c.asked == nil {
+			return Intervention{}, false
+		}
 		return *c.asked, true
 	}
-	return Intervention{}, false
+	return lo.Find(s.Interventions(), func(i Intervention) bool { return i.CallID() == callID })
 }
 
 // Waiting reports whether the run is parked and there is nothing to do yet: somebody
@@ -124,31 +154,39 @@ func (s State) WithExpired(now time.Time) State {
 
 // answered gives answers to the questions that have none.
 func (s State) answered(answer func(Intervention) *Approval) State {
+	list := s.Interventions() // none when it was suspended
+	given := make([]*Approval, len(list))
+	for n, i := range list {
+		if i.Answer == nil {
+			given[n] = answer(i)
+		}
+	}
+	if len(lo.Compact(given)) > 0 {
+		s, _ = s.take(given)
+	}
+	return s
+}
+
+// take gives one answer, or none, to each of the Interventions, and returns the answers
+// that are left over.
+func (s State) take(given []*Approval) (State, []*Approval) {
 	open := s.read().open
-	if open == nil { // suspended: nobody was asked
-		return s
+	if open == nil {
+		return s, given
 	}
-	var calls []openCall
-	for i := range open.calls {
-		asked := open.calls[i].asked
-		if asked == nil || asked.Answer != nil {
-			continue
+	calls := slices.Clone(open.calls)
+	for i := range calls {
+		c := &calls[i]
+		if c.asked != nil {
+			if given[0] != nil {
+				now := *c.asked
+				now.Answer, c.asked = given[0], &now
+			}
+			given = given[1:]
 		}
-		given := answer(*asked)
-		if given == nil {
-			continue
-		}
-		if calls == nil {
-			calls = slices.Clone(open.calls)
-		}
-		now := *asked
-		now.Answer = given
-		calls[i].asked = &now
+		c.child, given = c.child.take(given)
 	}
-	if calls == nil {
-		return s
-	}
-	return s.reopened(open.with(calls))
+	return s.reopened(open.with(calls)), given
 }
 
 // StepOpen reports whether the step that comes next was begun already, before the run

@@ -17,6 +17,7 @@ type openStep struct {
 type openCall struct {
 	asked  *Intervention // a person is asked about it
 	begun  *ToolCall     // what was started
+	child  State         // the run that it has started, while there is no result
 	result *ToolResult   // what came of it
 }
 
@@ -79,7 +80,25 @@ func (s State) WithCallBegun(call ToolCall) State {
 // WithCallAnswered returns a state with an open step in which a call was answered. A
 // run that is resumed from it takes the answer as it is.
 func (s State) WithCallAnswered(r *ToolResult) State {
-	return s.withOpenCall(r.CallID(), func(c *openCall) { c.result = r })
+	return s.withOpenCall(r.CallID(), func(c *openCall) { c.result, c.child = r, State{} })
+}
+
+// WithCallChild returns a state with an open step in which a call, that was begun, has
+// started a run of its own: child is how far that has come. It is part of this state, in
+// JSON and in Changes as well, until the call is answered.
+func (s State) WithCallChild(callID string, child State) State {
+	return s.withOpenCall(callID, func(c *openCall) { c.child = child })
+}
+
+// Child is the run that a call of the open step has started, as far as it has come, for
+// the tool that goes on with it; begun is the call as it was then. A call that has become
+// another one since had better begin anew.
+func (s State) Child(callID string) (child State, begun ToolCall, ok bool) {
+	c := s.read().open.call(callID)
+	if c == nil || c.child.data == nil || c.begun == nil {
+		return State{}, ToolCall{}, false
+	}
+	return c.child, *c.begun, true
 }
 
 func (s State) withOpenCall(id string, change func(*openCall)) State {

@@ -27,6 +27,10 @@ type openStepJSON struct {
 type openCallJSON struct {
 	Asked *interventionJSON `json:"asked,omitempty"`
 	Begun *ToolCall         `json:"begun,omitempty"`
+	// Child is the run that the call has started; among changes, ChildChanges is what is
+	// new of it.
+	Child        *stateJSON   `json:"child,omitempty"`
+	ChildChanges *changesJSON `json:"child_changes,omitempty"`
 	// Answer is what came of it, Result what the answer does not say.
 	Answer *messageJSON `json:"answer,omitempty"`
 	Result *resultJSON  `json:"result,omitempty"`
@@ -71,14 +75,15 @@ func (o *openStep) form() (*openStepJSON, error) {
 		form.Usage = &r.Usage
 	}
 	for i := range o.calls {
-		if form.Calls[i], err = o.calls[i].form(); err != nil {
+		if form.Calls[i], err = o.calls[i].form(nil); err != nil {
 			return nil, below("/open_step/calls/"+strconv.Itoa(i), err)
 		}
 	}
 	return form, nil
 }
 
-func (c *openCall) form() (openCallJSON, error) {
+// form is the call as it is written, its run as what changed since it was as in old.
+func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	form := openCallJSON{Begun: c.begun}
 	if a := c.asked; a != nil {
 		form.Asked = &interventionJSON{
@@ -87,7 +92,17 @@ func (c *openCall) form() (openCallJSON, error) {
 		}
 	}
 	var err error
-	if c.result != nil {
+	switch {
+	case c.child.data == nil:
+	case old == nil:
+		form.Child = new(stateJSON)
+		*form.Child, err = c.child.form()
+		err = below("/child", err)
+	default:
+		form.ChildChanges, err = c.child.changes(old.child)
+		err = below("/child_changes", err)
+	}
+	if c.result != nil && err == nil {
 		form.Answer = new(answerOf(c.result).form())
 		form.Result = new(c.result.form())
 		form.Effects, err = c.result.Effects.form()
@@ -148,6 +163,9 @@ func (f *openCallJSON) call(original ToolCall) openCall {
 			Answer: a.Answer, prepared: a.Prepared,
 		}
 	}
+	if f.Child != nil {
+		c.child = f.Child.state()
+	}
 	if f.Result != nil {
 		c.result = f.Result.result(original, f.Answer.message())
 		c.result.Effects = effectsFrom(f.Effects)
@@ -205,6 +223,18 @@ func (f *openCallJSON) check(call ToolCall) error {
 		return wrong("/begun/id", "the id is %q: the call is %q", f.Begun.ID, call.ID)
 	case f.Asked != nil && f.Asked.Call.ID != call.ID:
 		return wrong("/asked/call/id", "the id is %q: the call is %q", f.Asked.Call.ID, call.ID)
+	case f.ChildChanges != nil:
+		return wrong("/child_changes", "only changes have it")
+	case f.Child != nil && f.Begun == nil:
+		return wrong("/begun", "a call that has started a run was begun")
+	case f.Child != nil && f.Answer != nil:
+		return wrong("/child", "a call that was answered has no run under way")
+	case f.Child != nil && f.Child.Version != stateVersion:
+		return wrong("/child/version", "the version is %d: it must be %d", f.Child.Version, stateVersion)
+	case f.Child != nil && f.Child.Status == StatusNew:
+		return wrong("/child/status", "no run has touched it")
+	case f.Child != nil:
+		return below("/child", f.Child.check())
 	case (f.Answer == nil) != (f.Result == nil):
 		return wrong("/answer", "an answer has its result, and a result its answer")
 	case f.Answer == nil:

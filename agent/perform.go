@@ -76,7 +76,15 @@ func (a *Agent) perform(ctx context.Context, s State, reply *Step, started time.
 		results = make([]*ToolResult, len(batch))
 	}
 	results = results[:len(batch)]
-	if broken := a.executeAll(ctx, s, batch, results); err != nil || broken != nil {
+	pending, broken := a.executeAll(ctx, s, batch, results)
+	if pending != nil {
+		waiting := s.waitingFor(*reply, started, batch, results, pending)
+		if err == nil && broken == nil && !endsAnyway(ctx, results) {
+			return mo.Ok(waiting.suspended())
+		}
+		broken = errors.Join(broken, a.giveUp(ctx, waiting, batch, results))
+	}
+	if err != nil || broken != nil {
 		broken = errors.Join(err, broken)
 		return mo.Err[State](&StepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
 	}
@@ -260,25 +268,34 @@ func orPerson(name string) string {
 }
 
 // executeAll runs the batch, at most Parallel at once, and puts each result in
-// its place. Every call has an answer afterwards, whatever happens.
-func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) error {
+// its place. Every call has an answer afterwards, whatever happens, unless one waits for
+// a run that it has started and that is parked: pending has these then. Where calls run
+// one after the other, those behind it are left for later.
+func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []State, broken error) {
 	width := min(max(1, a.config.Parallel), len(batch))
-	if width == 1 {
-		var broken error
-		for i, p := range batch {
-			r, err := a.execute(ctx, s, i, p)
-			if results[i] = r; err != nil {
-				broken = errors.Join(broken, err)
-			}
-		}
-		return broken
+	if width > 1 {
+		answers, pending, err := a.executeParallel(ctx, s, width, slices.Clone(batch))
+		copy(results, answers)
+		return pending, err
 	}
-	answers, err := a.executeParallel(ctx, s, width, slices.Clone(batch))
-	copy(results, answers)
-	return err
+	for i, p := range batch {
+		if pending != nil && p.Disposition == DisposeRun && !s.read().open.underWay(i) {
+			continue
+		}
+		r, err := a.execute(ctx, s, i, p)
+		if results[i] = r; err == nil {
+			continue
+		}
+		if child, waits := parkedChild(err); waits {
+			pending = waitsFor(pending, len(batch), i, child)
+			continue
+		}
+		broken = errors.Join(broken, err)
+	}
+	return pending, broken
 }
 
-func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch []*Prepared) ([]*ToolResult, error) {
+func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch []*Prepared) ([]*ToolResult, []State, error) {
 	results := make([]*ToolResult, len(batch))
 	errs := make([]error, len(batch))
 	var taken atomic.Int64
@@ -293,7 +310,13 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	}
 	work() // here as well: one goroutine less
 	wg.Wait()
-	return results, errors.Join(errs...)
+	var pending []State
+	for i, err := range errs {
+		if child, waits := parkedChild(err); waits {
+			pending, errs[i] = waitsFor(pending, len(batch), i, child), nil
+		}
+	}
+	return results, pending, errors.Join(errs...)
 }
 
 // Result is what is recorded of a call that an executor answered with r: a result that
@@ -351,6 +374,9 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 	r, err := a.executorFor(s).Execute(ctx, s, p).Get()
 	if err == nil {
 		r, err = p.Result(r)
+	}
+	if _, waits := parkedChild(err); waits {
+		return nil, err
 	}
 	if err != nil {
 		r = NotExecuted(p.Call, ReasonError, "", "no result: the run failed")

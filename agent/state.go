@@ -375,7 +375,7 @@ func (s State) letIn() State {
 // ended returns s at the end of its run.
 func (s State) ended(status Status, signal Signal) State {
 	d := s.framed()
-	d.status, d.signal = status, &signal
+	d.status, d.signal, d.open = status, &signal, nil // of a step that is not recorded there is nothing
 	return State{d}
 }
 

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ParkedError is the error of a tool, and of an executor, whose call has started a run
+// that is parked now: State is that run's. The run that made the call parks with it; the
+// state of the one is part of the state of the other, and so are its questions. When they
+// are answered and the run is resumed, the call is executed again, and State.Child is
+// what its tool goes on from.
+type ParkedError struct{ State State }
+
+func (e *ParkedError) Error() string {
+	run := e.State.Run()
+	return fmt.Sprintf("run %s of agent %q is parked", run.ID, run.Agent)
+}
+
+// parkedChild is the run that a call waits for.
+func parkedChild(err error) (child State, waits bool) {
+	if err == nil {
+		return State{}, false
+	}
+	parked, ok := errors.AsType[*ParkedError](err)
+	if !ok || !parked.State.Parked() {
+		return State{}, false
+	}
+	return parked.State, true
+}
+
+// waitsFor is the runs that the calls of a batch wait for, with one more.
+func waitsFor(pending []State, calls, i int, child State) []State {
+	if pending == nil {
+		pending = make([]State, calls)
+	}
+	pending[i] = child
+	return pending
+}
+
+// underWay reports whether call i has a run under way, or an answer.
+func (o *openStep) underWay(i int) bool {
+	c := o.at(i)
+	return c != nil && (c.result != nil || c.child.data != nil)
+}
+
+// endsAnyway reports whether the run ends with this step, so that nothing need wait.
+func endsAnyway(ctx context.Context, results []*ToolResult) bool {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrSuspended) {
+		return true
+	}
+	return slices.ContainsFunc(results, func(r *ToolResult) bool { return r != nil && r.Stop != nil })
+}
+
+// waitingFor returns s with a step begun: calls that were answered keep their answers,
+// those that wait have their runs. What a person said about the others need not be said
+// again.
+func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, results []*ToolResult, pending []State) State {
+	reply.Prior = Effects{}
+	open := &openStep{reply, started, make([]openCall, len(batch))}
+	for i, p := range batch {
+		c := &open.calls[i]
+		if before := s.read().open.at(i); before != nil {
+			*c = *before
+		}
+		if c.asked == nil && p.Approval != nil {
+			c.asked = &Intervention{Original: *p.Original, Call: *p.Call, Asked: time.Now(), Answer: p.Approval, prepared: p.Call.Hash()}
+			if p.Question != nil {
+				c.asked.Question = *p.Question
+			}
+		}
+		switch {
+		case results[i] != nil:
+			c.result, c.child = results[i], State{}
+		case pending[i].data != nil:
+			c.begun, c.child = new(*p.Call), pending[i]
+		}
+	}
+	return s.reopened(open)
+}
+
+// giveUp answers the calls that have no answer, because the run ends. Whatever they wait
+// for, its executor ends.
+func (a *Agent) giveUp(ctx context.Context, waiting State, batch []*Prepared, results []*ToolResult) error {
+	var broken error
+	for i, p := range batch {
+		if results[i] != nil {
+			continue
+		}
+		q := *p
+		q.Disposition = DisposeAnswer
+		q.Answer = NotExecuted(p.Call, ReasonRunStopped, "", "no result: the run ended before there was one")
+		r, err := a.execute(ctx, waiting, i, &q)
+		results[i], broken = r, errors.Join(broken, err)
+	}
+	return broken
+}
