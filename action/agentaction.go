@@ -1,0 +1,77 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/samber/mo"
+)
+
+// Agent is an agent that is run, in a session of its own. What it ends with is the action's output; where a decision is
+// asked for, it is asked to end with one.
+//
+// The controls around the tools of the run that asks hold for the agent, too. A run that a hook started starts no other:
+// in it this action is off, which is no opinion.
+type Agent struct {
+	// Name is the agent's name. Required.
+	Name string
+	// Input is what it is told; ${NAME} in its strings stands for a variable. Nil means the Request.
+	Input map[string]any
+	// Timeout is how long it may take. Zero means DefaultAgentTimeout.
+	Timeout time.Duration
+}
+
+var _ Declared = Agent{}
+
+// Type is "agent".
+func (Agent) Type() string { return "agent" }
+
+// Limit is how long Do may take.
+func (a Agent) Limit() time.Duration { return cmp.Or(a.Timeout, DefaultAgentTimeout) + ending }
+
+// Lint finds nothing.
+func (Agent) Lint() []Warning { return nil }
+
+// Validate finds what is wrong with it.
+func (a Agent) Validate() error {
+	var p problems
+	if a.Name == "" {
+		p.say("agent", "it is missing: name the agent")
+	}
+	p.body("input", a.Input)
+	p.times(map[string]time.Duration{"timeout": a.Timeout})
+	return p.join()
+}
+
+// Action makes it ready.
+func (a Agent) Action(h Host) mo.Result[Action] {
+	var p problems
+	if h.Agents == nil {
+		p.say("type", "the program has nobody to start agents: set Host.Agents")
+	}
+	if err := errors.Join(a.Validate(), p.join()); err != nil {
+		return mo.Err[Action](err)
+	}
+	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+		if IsStarted(ctx) {
+			return &Answer{Off: true}, nil
+		}
+		in, err := r.filled(mapOf(a.Input))
+		if err != nil {
+			return nil, &Error{a.Type(), FaultSetup, err}
+		}
+		start := AgentStart{Agent: a.Name, Input: in, Request: r, State: r.state}
+		if r.strict && r.Decides {
+			start.Output = DecisionSchema(r.Decisions...)
+		}
+		output, err := bounded(Started(ctx), a.Type(), cmp.Or(a.Timeout, DefaultAgentTimeout), func(ctx context.Context) (string, error) {
+			return h.Agents.StartAgent(ctx, start).Get()
+		})
+		if err != nil {
+			return nil, err
+		}
+		return r.kept(a.Type(), output)
+	}))
+}

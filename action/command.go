@@ -1,0 +1,58 @@
+package action
+
+import (
+	"cmp"
+	"strings"
+	"time"
+)
+
+// Command is a program that is run with arguments. No shell reads them, and no variable is put into them: the program gets
+// the variables in its environment, and the request on its standard input.
+type Command struct {
+	// Argv is the program and its arguments. A program without a slash is looked up in PATH; a relative one with a slash
+	// is below Host.Dir. Required.
+	Argv []string
+	// Dir is where it runs. Empty means Host.Dir.
+	Dir string
+	// Env are further variables of its environment, Inherit the names of those that it gets of this program's besides
+	// DefaultInherit; a pattern as path.Match has them, such as "AWS_*", will do.
+	Env     map[string]string
+	Inherit []string
+	// Timeout is how long it may take. Zero means DefaultCommandTimeout.
+	Timeout time.Duration
+	// MaxBytes is how much of its output is kept. Zero means DefaultMaxBytes.
+	MaxBytes int
+}
+
+var _ Declared = Command{}
+
+// Type is "command".
+func (Command) Type() string { return "command" }
+
+// Limit is how long Do may take.
+func (c Command) Limit() time.Duration { return cmp.Or(c.Timeout, DefaultCommandTimeout) + ending }
+
+// Validate finds what is wrong with it.
+func (c Command) Validate() error {
+	var p problems
+	switch {
+	case len(c.Argv) == 0 || c.Argv[0] == "":
+		p.say("argv", "it is missing: name the program and its arguments, such as [./check.sh, --strict]")
+	case strings.Contains(strings.Join(c.Argv, ""), "\x00"):
+		p.say("argv", "it has a NUL byte, which no argument can hold")
+	}
+	p.process(c.Env, c.Inherit, c.Timeout, c.MaxBytes)
+	return p.join()
+}
+
+// Lint finds what is most likely not meant.
+func (c Command) Lint() []Warning {
+	var all []Warning
+	for _, argument := range c.Argv {
+		for _, name := range named.FindAllString(argument, -1) {
+			all = append(all, Warning{Field: "argv", Text: name, Message: name + " is given to the program as it stands: it finds the value in " +
+				"its environment, or use a shell action"})
+		}
+	}
+	return all
+}

@@ -1,0 +1,54 @@
+package action
+
+import (
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// DefaultInherit names the variables of this program's environment that processes get besides those that they are given:
+// where programs and the user's files are, language and time zone. None of them is a secret.
+func DefaultInherit() []string {
+	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
+}
+
+// process checks what commands and shells have in common.
+func (p *problems) process(env map[string]string, inherit []string, timeout time.Duration, most int) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			p.say("env", "%q is no name of a variable", name)
+		case strings.Contains(env[name], "\x00"):
+			p.say("env."+name, "its value has a NUL byte, which no variable can hold")
+		case slices.Contains(VariableNames(), name):
+			p.say("env."+name, "this name is that of a variable which every action gets: choose another one")
+		}
+	}
+	for _, pattern := range inherit {
+		if _, err := path.Match(pattern, ""); err != nil {
+			p.say("inherit", "%q: %v", pattern, err)
+		}
+	}
+	p.times(map[string]time.Duration{"timeout": timeout})
+	p.size("max_bytes", most)
+}
+
+// environ is the environment of a process, sorted.
+func environ(r *Request, env map[string]string, inherit []string) []string {
+	passed := append(DefaultInherit(), inherit...)
+	all := map[string]string{}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if slices.ContainsFunc(passed, func(pattern string) bool { ok, _ := path.Match(pattern, name); return ok }) {
+			all[name] = value
+		}
+	}
+	maps.Copy(all, env)
+	maps.Copy(all, r.Variables.environ())
+	return slices.Sorted(maps.Values(lo.MapValues(all, func(value, name string) string { return name + "=" + value })))
+}

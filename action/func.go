@@ -1,0 +1,72 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/mo"
+)
+
+// Func is a Go func that the program has registered: Host.Funcs.
+type Func struct {
+	// Name is the name that it is registered under. Required.
+	Name string
+	// Timeout is how long it may take. Zero means DefaultToolTimeout.
+	Timeout time.Duration
+}
+
+var _ Declared = Func{}
+
+// Type is "func".
+func (Func) Type() string { return "func" }
+
+// Limit is how long Do may take.
+func (f Func) Limit() time.Duration { return cmp.Or(f.Timeout, DefaultToolTimeout) + ending }
+
+// Lint finds nothing.
+func (Func) Lint() []Warning { return nil }
+
+// Validate finds what is wrong with it.
+func (f Func) Validate() error {
+	var p problems
+	if f.Name == "" {
+		p.say("func", "it is missing: name a func that the program has registered")
+	}
+	p.times(map[string]time.Duration{"timeout": f.Timeout})
+	return p.join()
+}
+
+// Action makes it ready.
+func (f Func) Action(h Host) mo.Result[Action] {
+	body := h.Funcs[f.Name]
+	var p problems
+	if body == nil && f.Name != "" {
+		p.say("func", "there is no func %q: %s", f.Name, oneOf("func", slices.Sorted(maps.Keys(h.Funcs))))
+	}
+	if err := errors.Join(f.Validate(), p.join()); err != nil {
+		return mo.Err[Action](err)
+	}
+	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+		d, err := bounded(ctx, f.Type(), cmp.Or(f.Timeout, DefaultToolTimeout), func(ctx context.Context) (*Decision, error) { return body(ctx, r) })
+		if err != nil {
+			return nil, err
+		}
+		if d == nil || !r.Decides {
+			return &Answer{}, nil
+		}
+		return &Answer{Decision: d}, nil
+	}))
+}
+
+// oneOf says which names there are.
+func oneOf(what string, names []string) string {
+	if len(names) == 0 {
+		return "the program has registered no " + what
+	}
+	return "there are " + strings.Join(names, ", ")
+}

@@ -1,0 +1,66 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/samber/mo"
+)
+
+// MCPTool is a tool of an MCP server that is called. What it answers is the action's output.
+type MCPTool struct {
+	// Server is the server's name, Tool the tool's. Tool is required.
+	Server, Tool string
+	// Arguments are what it is called with; ${NAME} in their strings stands for a variable. Nil means the Request.
+	Arguments map[string]any
+	// Timeout is how long it may take. Zero means DefaultToolTimeout.
+	Timeout time.Duration
+}
+
+var _ Declared = MCPTool{}
+
+// Type is "mcp_tool".
+func (MCPTool) Type() string { return "mcp_tool" }
+
+// Limit is how long Do may take.
+func (m MCPTool) Limit() time.Duration { return cmp.Or(m.Timeout, DefaultToolTimeout) + ending }
+
+// Lint finds nothing.
+func (MCPTool) Lint() []Warning { return nil }
+
+// Validate finds what is wrong with it.
+func (m MCPTool) Validate() error {
+	var p problems
+	if m.Tool == "" {
+		p.say("tool", "it is missing: name the tool")
+	}
+	p.body("arguments", m.Arguments)
+	p.times(map[string]time.Duration{"timeout": m.Timeout})
+	return p.join()
+}
+
+// Action makes it ready.
+func (m MCPTool) Action(h Host) mo.Result[Action] {
+	var p problems
+	if h.Tools == nil {
+		p.say("type", "the program has nobody to call tools: set Host.Tools")
+	}
+	if err := errors.Join(m.Validate(), p.join()); err != nil {
+		return mo.Err[Action](err)
+	}
+	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+		in, err := r.filled(mapOf(m.Arguments))
+		if err != nil {
+			return nil, &Error{m.Type(), FaultSetup, err}
+		}
+		output, err := bounded(ctx, m.Type(), cmp.Or(m.Timeout, DefaultToolTimeout), func(ctx context.Context) (string, error) {
+			return h.Tools.CallTool(ctx, m.Server, m.Tool, in).Get()
+		})
+		if err != nil {
+			return nil, err
+		}
+		return r.kept(m.Type(), output)
+	}))
+}

@@ -1,0 +1,218 @@
+package action
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// RequestVersion is the version of the JSON form of a Request.
+const RequestVersion = 1
+
+// Request is what an action is told: what its hook was asked. It must not be changed once an action has it. Its JSON form
+// is what processes read on their standard input, what web services and agents get, and what funcs see.
+type Request struct {
+	Version int             `json:"version"`
+	Hook    string          `json:"hook"`
+	Point   hooks.PointName `json:"point"`
+	// Decides is set where a decision is asked for; what may be decided is in Decisions. Without it nothing that the
+	// action says is taken for a decision.
+	Decides   bool             `json:"decides"`
+	Decisions []hooks.Decision `json:"decisions,omitempty"`
+	// Deadline is when the answer must be there. It is set when the action is done.
+	Deadline time.Time `json:"deadline,omitzero"`
+	Attempt  int       `json:"attempt,omitempty"`
+
+	Run  agent.Run `json:"run"`
+	Step int       `json:"step"`
+
+	// Tool, CallID and Arguments are the call as it would run, or ran; Original the arguments that the model gave where
+	// they are others; Invalid what is wrong with the arguments by the tool's schema.
+	Tool      string          `json:"tool,omitempty"`
+	CallID    string          `json:"call_id,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Original  json.RawMessage `json:"original_arguments,omitempty"`
+	Invalid   string          `json:"invalid,omitempty"`
+	Result    *ToolResult     `json:"result,omitempty"`
+
+	// Input is what the user said, at the input points; Answer what the model said, where it did; Error what went wrong,
+	// where something did; Status how the run ended.
+	Input  string       `json:"input,omitempty"`
+	Answer string       `json:"answer,omitempty"`
+	Error  string       `json:"error,omitempty"`
+	Status agent.Status `json:"status,omitempty"`
+	// Question is why a person is asked.
+	Question string `json:"question,omitempty"`
+	// Subagent and Compaction are what is known of them, at their points.
+	Subagent   *Subagent   `json:"subagent,omitempty"`
+	Compaction *Compaction `json:"compaction,omitempty"`
+
+	Variables Variables `json:"variables"`
+	// Vars are the variables of the policy.
+	Vars map[string]any `json:"vars,omitempty"`
+
+	state agent.State
+	// strict: whatever is said is a decision or nothing.
+	strict bool
+}
+
+// ToolResult is what a tool answered.
+type ToolResult struct {
+	Text    string           `json:"text"`
+	IsError bool             `json:"is_error,omitempty"`
+	Status  agent.ToolStatus `json:"status"`
+}
+
+// Subagent is what is known of a sub-agent.
+type Subagent struct {
+	Agent       string `json:"agent"`
+	Instruction string `json:"instruction"`
+	Result      string `json:"result,omitempty"`
+}
+
+// Compaction is what is known of a compaction.
+type Compaction struct {
+	ID            string `json:"id"`
+	Messages      int    `json:"messages"`
+	Tokens        int64  `json:"tokens"`
+	MessagesAfter int    `json:"messages_after,omitempty"`
+	Summary       string `json:"summary,omitempty"`
+}
+
+// NewRequest is what the action of the named hook is told of c. Set Decides to false for an action whose answer does not
+// count: one of an observer, or that nobody waits for.
+func NewRequest(c hooks.Context, hook string) *Request {
+	run := c.Run()
+	r := &Request{
+		Version: RequestVersion, Hook: hook, Point: c.Point(), Attempt: 1, Run: run, Step: c.StepIndex(),
+		Decisions: Decisions(c), state: c.State(),
+	}
+	r.Decides, r.strict = len(r.Decisions) > 0, guards(c)
+	r.Variables = Variables{
+		Session: string(run.Session), Stage: run.Stage, Iteration: run.Iteration, Timestamp: time.Now().UTC().Format(time.RFC3339),
+	}
+	r.call(c)
+	r.texts(c)
+	if at, ok := c.(interface{ Err() error }); ok && at.Err() != nil {
+		r.Error = at.Err().Error()
+		r.Variables.Error = r.Error
+	}
+	return r
+}
+
+// call is what c knows of a tool call.
+func (r *Request) call(c hooks.Context) {
+	if at, ok := c.(interface{ Call() hooks.Call }); ok {
+		call := at.Call()
+		r.Tool, r.CallID, r.Arguments = call.Name, call.ID, arguments(call)
+		if from, ok := c.(interface{ Original() hooks.Call }); ok && from.Original().Arguments != call.Arguments {
+			r.Original = arguments(from.Original())
+		}
+	}
+	if at, ok := c.(interface{ Invalid() error }); ok && at.Invalid() != nil {
+		r.Invalid = at.Invalid().Error()
+	}
+	if at, ok := c.(interface{ Result() agent.ToolResult }); ok {
+		result := at.Result()
+		r.Result = &ToolResult{Text: result.Text(), IsError: result.IsError(), Status: result.Status}
+	}
+	if at, ok := c.(interface{ Question() agent.Question }); ok {
+		r.Question = at.Question().Reason
+	}
+}
+
+// arguments are those of a call; text that is no JSON becomes a string.
+func arguments(call hooks.Call) json.RawMessage {
+	switch {
+	case call.Arguments == "":
+		return json.RawMessage("{}")
+	case strictjson.CheckObject(call.Arguments) != nil:
+		quoted, _ := json.Marshal(call.Arguments) //nolint:errchkjson // a string
+		return quoted
+	}
+	return json.RawMessage(call.Arguments)
+}
+
+// texts is what c knows of what was said.
+func (r *Request) texts(c hooks.Context) {
+	switch c := c.(type) {
+	case interface {
+		Messages() []agent.Message
+		Text() string
+	}:
+		r.Input = c.Text()
+	case hooks.ReplyContext:
+		r.Answer = c.Text()
+	case interface{ LastContent() string }:
+		r.Answer = c.LastContent()
+	case interface{ Answer() string }:
+		r.Answer = c.Answer()
+	case interface{ Subagent() hooks.Subagent }:
+		about := c.Subagent()
+		r.Subagent = &Subagent{about.Agent, about.Instruction, about.Result}
+	case interface{ Compaction() hooks.Compaction }:
+		about := c.Compaction()
+		r.Compaction = &Compaction{about.ID, about.Messages, about.Tokens, about.MessagesAfter, about.Summary}
+	}
+	if at, ok := c.(interface{ Status() agent.Status }); ok {
+		r.Status = at.Status()
+	}
+}
+
+// State is the state of the run, as the hook saw it.
+func (r *Request) State() agent.State { return r.state }
+
+// Lookup is the text that a name stands for: one of the variables, vars.name, or a dotted path into the JSON form of the
+// request, with args for arguments. Objects and arrays are JSON.
+func (r *Request) Lookup(name string) (string, bool) {
+	if v, ok := r.Variables.Value(name); ok {
+		return v, true
+	}
+	form, err := r.json()
+	if err != nil {
+		return "", false
+	}
+	path := name
+	if rest, ok := cutPath(name, "args"); ok {
+		path = "arguments" + rest
+	}
+	raw, ok := strictjson.Lookup(string(form), path)
+	if !ok {
+		return "", false
+	}
+	if text, quoted := strictjson.Unquote(raw); quoted {
+		return text, true
+	}
+	return raw, true
+}
+
+// cutPath cuts the first name off a dotted path.
+func cutPath(path, first string) (rest string, ok bool) {
+	if path == first {
+		return "", true
+	}
+	if len(path) > len(first) && path[:len(first)] == first && path[len(first)] == '.' {
+		return path[len(first):], true
+	}
+	return "", false
+}
+
+// json is the JSON form.
+func (r *Request) json() ([]byte, error) {
+	text, err := strictjson.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("writing down what is asked: %w", err)
+	}
+	return []byte(text), nil
+}
+
+// until is the request with a deadline.
+func (r *Request) until(deadline time.Time) *Request {
+	with := *r
+	with.Deadline = deadline
+	return &with
+}

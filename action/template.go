@@ -1,0 +1,80 @@
+package action
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// fill is a value with what expand makes of each string in it. Names of members stay as they are.
+func fill(v any, value func(name string) (string, bool)) any {
+	switch v := v.(type) {
+	case string:
+		return expand(v, value)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = fill(e, value)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, e := range v {
+			out[name] = fill(e, value)
+		}
+		return out
+	}
+	return v
+}
+
+// filled is a value as JSON, with the values of r in its strings; the request itself for none.
+func (r *Request) filled(v any) (json.RawMessage, error) {
+	if v == nil {
+		return r.json()
+	}
+	plain, err := plainJSON(v)
+	if err != nil {
+		return nil, err
+	}
+	text, err := strictjson.Marshal(fill(plain, r.Lookup))
+	if err != nil {
+		return nil, fmt.Errorf("writing it as JSON: %w", err) // a value that is no UTF-8
+	}
+	return json.RawMessage(text), nil
+}
+
+// plainJSON is v made of maps, slices, strings, bools and numbers that keep their digits.
+func plainJSON(v any) (any, error) {
+	text, err := strictjson.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("writing it as JSON: %w", err)
+	}
+	var plain any
+	if err := strictjson.Unmarshal(text, &plain); err != nil {
+		return nil, fmt.Errorf("writing it as JSON: %w", err)
+	}
+	return plain, nil
+}
+
+// mapOf is m as a value; nil for none.
+func mapOf(m map[string]any) any {
+	if m == nil {
+		return nil
+	}
+	return m
+}
+
+// body checks something that is to be JSON.
+func (p *problems) body(field string, v any) {
+	if _, err := plainJSON(v); err != nil {
+		p.say(field, "it cannot be JSON: %v", err)
+	}
+}
+
+// size checks a number of bytes.
+func (p *problems) size(field string, n int) {
+	if n < 0 || n > 64<<20 {
+		p.say(field, "%d bytes: it must be from 0, for the default, to 64 MiB", n)
+	}
+}
