@@ -13,18 +13,19 @@ import (
 // escapes, indents and folded lines are reckoned with. An offset past the end is the
 // end. For a node that is no text it is the node's own place.
 func (n Node) At(offset int) Place {
-	if n.Kind() != TextNode || offset <= 0 && n.y.Style&blockStyles != 0 && n.y.Value == "" {
+	if n.Kind() != TextNode || n.y.Value == "" {
 		return n.Place()
 	}
 	offset = max(0, min(offset, len(n.y.Value)))
-	if n.y.Style&yaml.LiteralStyle != 0 {
+	switch {
+	case n.y.Style&yaml.LiteralStyle != 0:
 		return n.inLiteral(offset)
+	case n.y.Style&yaml.FoldedStyle != 0:
+		return n.inFolded(offset)
 	}
 	w := walker{file: n.file, style: n.y.Style, line: n.y.Line, left: []rune(n.file.line(n.y.Line))}
 	w.advance(n.y.Column - 1)
-	if n.y.Style&yaml.FoldedStyle != 0 {
-		w.nextLine()
-	} else if n.y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+	if n.y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
 		w.advance(1)
 	}
 	for value := n.y.Value; len(n.y.Value)-len(value) < offset; {
@@ -42,8 +43,6 @@ func (n Node) At(offset int) Place {
 	return n.file.At(Position{w.line, w.column + 1}).Wide(1)
 }
 
-const blockStyles = yaml.LiteralStyle | yaml.FoldedStyle
-
 // inLiteral is the place of a byte of a literal block, whose lines are those of the text
 // behind an indent.
 func (n Node) inLiteral(offset int) Place {
@@ -54,6 +53,32 @@ func (n Node) inLiteral(offset int) Place {
 	indent := max(utf8.RuneCountInString(n.file.line(line))-utf8.RuneCountInString(text), 0)
 	return n.file.At(Position{line, indent + utf8.RuneCountInString(before[start:]) + 1}).Wide(1)
 }
+
+// inFolded is the place of a byte of a folded block, of which each line is a part of the
+// text, with blanks around it.
+func (n Node) inFolded(offset int) Place {
+	value, at := n.y.Value, 0
+	place := n.Place().Position
+	for line := n.y.Line + 1; line <= len(n.file.lines); line++ {
+		source := n.file.line(line)
+		text := strings.TrimLeft(source, " ")
+		at += leading(value[at:], " \n")
+		if !strings.HasPrefix(value[at:], text) {
+			break // below the block
+		}
+		within := max(min(offset-at, len(text)), 0)
+		if text != "" {
+			place = Position{line, leading(source, " ") + utf8.RuneCountInString(text[:within]) + 1}
+		}
+		if at += len(text); offset < at {
+			break
+		}
+	}
+	return n.file.At(place).Wide(1)
+}
+
+// leading is how many bytes a text begins with that are among those.
+func leading(text, those string) int { return len(text) - len(strings.TrimLeft(text, those)) }
 
 // walker goes through the source of a text, one rune of the text at a time.
 type walker struct {
@@ -89,7 +114,7 @@ func (w *walker) fold() bool { return w.blank() && w.nextLine() }
 
 // settle goes to where the next rune stands, when that is a later line.
 func (w *walker) settle() {
-	if w.blank() && w.style&yaml.FoldedStyle == 0 {
+	if w.blank() || w.style&yaml.DoubleQuotedStyle != 0 && string(w.left) == `\` {
 		w.nextLine()
 	}
 }
