@@ -23,6 +23,21 @@ func (UseDurability) Name() string { return "durability" }
 // After is telemetry: spans stand around the journal.
 func (UseDurability) After() []string { return []string{"telemetry"} }
 
+// keptWith is the plan of a sub-agent whose run is kept by the keeper of the run that
+// starts it, in whose journal it stands.
+func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
+	if k == nil && p.keeper == nil {
+		return p, nil
+	}
+	if k == nil {
+		return p, errors.New("it keeps its runs, and the agent that starts it does not: give that one UseDurability, too")
+	}
+	u := UseDurability{Keeper: k}
+	p.aroundRun, p.aroundStep = p.aroundRun.without(u.Name()), p.aroundStep.without(u.Name())
+	p.wrapDriver, p.wrapExecutor = p.wrapDriver.without(u.Name()), p.wrapExecutor.without(u.Name())
+	return u.Install(p).Get()
+}
+
 // Install puts the keeper around run, step, driver and executor.
 func (u UseDurability) Install(p Plan) mo.Result[Plan] {
 	k := u.Keeper
@@ -30,6 +45,7 @@ func (u UseDurability) Install(p Plan) mo.Result[Plan] {
 		return mo.Err[Plan](errors.New("there is no keeper: give it one that durable.Keep made"))
 	}
 	name := u.Name()
+	p.keeper = k
 	p = p.AroundRun(Outside, name, k.AroundRun()).AroundRun(Inside, name, k.Admitted())
 	return mo.Ok(p.AroundStep(Outside, name, k.AroundStep()).WrapDriver(Outside, name, k.WrapDriver).WrapExecutor(Outside, name, k.WrapExecutor))
 }

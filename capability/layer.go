@@ -33,6 +33,10 @@ func (l layers[T]) with(place Place, name string, value T) layers[T] {
 	return append(slices.Clip(l), layer[T]{name, place, value})
 }
 
+func (l layers[T]) without(name string) layers[T] {
+	return lo.Filter(l, func(x layer[T], _ int) bool { return x.name != name })
+}
+
 func (l layers[T]) at(place Place) layers[T] {
 	return lo.Filter(l, func(x layer[T], _ int) bool { return x.place == place })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/continuation"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -38,6 +39,7 @@ type Plan struct {
 	observers     []agent.Observer
 	background    []agent.Background
 	parallel      int
+	keeper        *durable.Keeper // of UseDurability
 	wrong         []error // what was found wrong already, to be told with the rest
 }
 

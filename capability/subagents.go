@@ -2,14 +2,10 @@ package capability
 
 import (
 	"cmp"
-	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
@@ -40,14 +36,24 @@ type Subagent struct {
 //
 // A sub-agent has the control hooks of the agent that starts it, before its own, at all
 // points but Stop: giving work away is no way around them. It may have more, under other
-// names. Where it has nobody to ask for a person's yes, the same people are asked; one
-// that would have to wait for an answer fails. It is cancelled with the call that started
-// it, and what it fails with fails the call. What it consumed is its own run's, and not
-// counted for the one that started it.
+// names. Where it has nobody to ask for a person's yes, the same people are asked. It is
+// cancelled with the call that started it, and what it fails with fails the call. What it
+// consumed is its own run's, and not counted for the one that started it.
+//
+// When it has to wait for an answer that comes later, the run that started it parks, too:
+// the question is among the Interventions of that one. Calls of the step that were
+// answered keep their answers; where calls run one after the other, those behind it come
+// when it has answered. Resuming the one run resumes the other in the middle of its step.
+// A no that ends the sub-agent ends the run that started it as well, as interrupted; with
+// a no that goes on, the sub-agent goes on. When the run ends while it waits, or a control
+// has changed its mind about the call, the sub-agent ends as cancelled.
 //
 // The hooks at PreSubagent, PostSubagent and SubagentFailed are those of the agent that
-// starts it. A call that is made again after a restart starts the sub-agent anew, under
-// the same run id, so that its tools get the same idempotency keys.
+// starts it; of one run of a sub-agent they are told once, however often it is resumed.
+//
+// With UseDurability its run is kept in the journal of the run that starts it: after a
+// crash it goes on where it was. An agent that keeps its runs can be a sub-agent only of
+// one that does.
 type UseSubagents struct {
 	Agents []Subagent
 	// MaxDepth is how many runs may stand above one another below the first; zero means
@@ -100,7 +106,8 @@ func (u UseSubagents) tools(p Plan) ([]toolexec.Tool, error) {
 		Description: "Has another agent do something and tells what it answered. It knows nothing of this conversation: " +
 			"the instruction has to say everything. The agents:\n" + strings.Join(told, "\n"),
 	}
-	return []toolexec.Tool{toolexec.WithPolicy(toolexec.CallFunc(spec, t.run), toolexec.Policy{Doubt: toolexec.DoubtRepeat})}, nil
+	t.Tool = toolexec.CallFunc(spec, t.run)
+	return []toolexec.Tool{t}, nil
 }
 
 // build is the sub-agent for the agent that p is the plan of.
@@ -127,6 +134,9 @@ func (s Subagent) build(p Plan) (*agent.Agent, error) {
 	if plan.approver == nil {
 		plan.approver = p.approver
 	}
+	if plan, err = plan.keptWith(p.keeper); err != nil {
+		return nil, fmt.Errorf("agent %q: %w", name, err)
+	}
 	a, err := plan.Agent().Get()
 	if err != nil {
 		return nil, fmt.Errorf("agent %q: %w", name, err)
@@ -143,111 +153,4 @@ func inherited(set hooks.Set) hooks.Set {
 		}
 	}
 	return out
-}
-
-// taskTool is the sub-agents of one agent.
-type taskTool struct {
-	agents map[string]*agent.Agent
-	names  []string
-	depth  int
-}
-
-type taskArguments struct {
-	Agent       string `json:"agent" jsonschema:"the name of the agent"`
-	Instruction string `json:"instruction" jsonschema:"what it is to do, and all that it has to know"`
-}
-
-// SubagentStarted and SubagentCompleted are told to the observer of the agent that starts
-// a sub-agent.
-type (
-	SubagentStarted struct {
-		Run      agent.Run // that starts it
-		CallID   string
-		Subagent agent.Run
-		MaxDepth int
-	}
-	SubagentCompleted struct {
-		Run      agent.Run
-		CallID   string
-		Subagent agent.Run
-		Status   agent.Status
-		Usage    agent.Usage
-		Err      error
-	}
-)
-
-// EventName is "subagent.started".
-func (SubagentStarted) EventName() string { return "subagent.started" }
-
-// EventName is "subagent.completed".
-func (SubagentCompleted) EventName() string { return "subagent.completed" }
-
-func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (toolexec.Output, error) {
-	parent := c.State.Run()
-	child := t.agents[in.Agent]
-	switch {
-	case child == nil:
-		return toolexec.Output{}, fmt.Errorf("there is no agent %q: there are %s", in.Agent, strings.Join(t.names, ", "))
-	case parent.Depth >= t.depth:
-		return toolexec.Output{}, fmt.Errorf("agent %q is not started: this is run %d below the first, and %d is the limit", in.Agent, parent.Depth, t.depth)
-	}
-	about := hooks.Subagent{Agent: in.Agent, Instruction: in.Instruction, CallID: c.ID, Run: agent.Run{
-		ID: childID(c), Agent: in.Agent, Parent: parent.ID, Root: lo.CoalesceOrEmpty(parent.Root, parent.ID), Depth: parent.Depth + 1,
-		Stage: parent.Stage, Iteration: parent.Iteration,
-	}}
-	told := hooks.Of(c.State)
-	instruction, denied, err := told.PreSubagent(ctx, c.State, about)
-	if err = errors.Join(denied, err); err != nil {
-		return toolexec.Output{}, err
-	}
-	about.Instruction = instruction
-	c.State.Emit(ctx, SubagentStarted{parent, c.ID, about.Run, t.depth})
-	started := time.Now()
-	final, err := child.RunWith(ctx, agent.RunSettings{
-		ID: about.Run.ID, Parent: parent, Stage: parent.Stage, Iteration: parent.Iteration,
-	}, agent.NewState(), agent.UserText(instruction)).Get()
-	if broken, ok := errors.AsType[*agent.RunError](err); ok {
-		final = broken.State
-	}
-	about.Took, about.Status, about.Result = time.Since(started), final.Status(), final.Answer()
-	if final.Status() != agent.StatusDone {
-		err = unfinished(in.Agent, final, err)
-	}
-	c.State.Emit(ctx, SubagentCompleted{parent, c.ID, about.Run, final.Status(), final.RunUsage(), err})
-	if err != nil {
-		about.Err = err
-		told.SubagentFailed(ctx, c.State, about)
-		return toolexec.Output{}, err
-	}
-	result, withheld, err := told.PostSubagent(ctx, c.State, about)
-	if err != nil {
-		return toolexec.Output{}, err
-	}
-	if result == "" {
-		result = "(the agent answered with nothing)"
-	}
-	return toolexec.Output{Content: agent.TextContent(result), Failed: withheld != nil}, nil
-}
-
-// unfinished is why a sub-agent has no answer, with what it said last.
-func unfinished(name string, final agent.State, err error) error {
-	why := final.StopSignal().OrEmpty().Message
-	if final.Parked() {
-		why = "it would have to wait for a person, and a call cannot"
-	}
-	said := ""
-	if answer := final.Answer(); answer != "" {
-		said = "; it had said: " + answer
-	}
-	if err != nil {
-		return fmt.Errorf("agent %q %s: %w%s", name, final.Status(), err, said)
-	}
-	return fmt.Errorf("agent %q %s: %s%s", name, final.Status(), lo.CoalesceOrEmpty(why, "no reason given"), said)
-}
-
-// childID is the id of the run that a call starts: the same when the call is made again
-// after a restart, another one for each attempt.
-func childID(c toolexec.Call) agent.RunID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", c.IdempotencyKey(), c.Attempt))
-	return agent.RunID("run_" + base32.StdEncoding.EncodeToString(sum[:])[:26])
 }

@@ -97,6 +97,9 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 	if err != nil {
 		return result // the loop says what is wrong
 	}
+	if cut(ctx) && final.Reason == agent.ReasonCancelled { // it is not answered: somebody goes on with it
+		return result
+	}
 	if err := h.noteCall(ctx, EntryResult, p.Original.ID, func(s agent.State) agent.State { return s.WithCallAnswered(final) }); err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
@@ -124,7 +127,11 @@ func (h *held) decided(p *agent.Prepared, c *agent.ToolCall) {
 	if err != nil {
 		data = nil // strings only: it does not happen
 	}
+	kind, key := EntryDecision, c.ID
+	for ; h.up != nil; h = h.up {
+		kind, key = ofChild(kind, h.call, key)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.waiting = append(h.waiting, Entry{Kind: EntryDecision, Key: c.ID, At: time.Now(), Data: data})
+	h.waiting = append(h.waiting, Entry{Kind: kind, Key: key, At: time.Now(), Data: data})
 }

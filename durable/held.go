@@ -20,6 +20,11 @@ type held struct {
 	lease  Lease
 	lose   context.CancelCauseFunc // ends the run: it is not ours any more, or cannot be kept
 
+	// Of a run that is kept with another one: that, and the call there. Locks are taken
+	// from below.
+	up   *held
+	call string
+
 	mu      sync.Mutex
 	last    agent.State // as the journal has it
 	entries int64       // in the journal
@@ -79,19 +84,19 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 		final = broken.State
 	}
 	// Whatever the end is, also that of the context, it is written down.
-	if err := h.ended(context.WithoutCancel(ctx), final); err != nil {
+	if err := h.ended(context.WithoutCancel(ctx), final, cut(ctx)); err != nil {
 		return mo.Err[agent.State](&agent.RunError{State: final, Err: err})
 	}
 	return result
 }
 
 // ended writes down how the run ended or what it waits for.
-func (h *held) ended(ctx context.Context, final agent.State) error {
+func (h *held) ended(ctx context.Context, final agent.State, cut bool) error {
 	if !final.Parked() {
 		reason := final.StopSignal().OrEmpty().Reason
 		return h.note(ctx, EntryEnd, final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})
 	}
-	if !final.Waiting() { // suspended: anybody may take it up at once, from where the journal is
+	if !final.Waiting() || cut { // suspended: anybody may take it up at once, from where the journal is
 		h.release(ctx)
 		return nil
 	}
@@ -133,6 +138,20 @@ func (h *held) noteCall(ctx context.Context, kind EntryKind, key string, change 
 }
 
 func (h *held) write(ctx context.Context, kind EntryKind, key string, s agent.State, u Update) error {
+	if h.up != nil {
+		h.up.mu.Lock()
+		defer h.up.mu.Unlock()
+		kind, key = ofChild(kind, h.call, key)
+		above := h.up.last.WithCallChild(h.call, s)
+		if _, _, there := above.Child(h.call); !there {
+			return h.up.give(fmt.Errorf("writing down a %s: the journal has no call %s under way", kind, h.call))
+		}
+		if err := h.up.write(ctx, kind, key, above, Update{}); err != nil {
+			return err
+		}
+		h.last = s
+		return nil
+	}
 	data, err := s.Changes(h.last)
 	if err != nil {
 		return h.give(fmt.Errorf("writing down a %s: %w", kind, err))
@@ -166,6 +185,11 @@ func (h *held) append(ctx context.Context, u Update, entries ...Entry) error {
 
 // give gives the run up: nothing more is written, and nothing more is to be done.
 func (h *held) give(err error) error {
+	if h.up != nil {
+		h.up.mu.Lock()
+		defer h.up.mu.Unlock()
+		return h.up.give(err)
+	}
 	if h.lost == nil {
 		h.lost = err
 		if h.lose != nil {
@@ -176,6 +200,9 @@ func (h *held) give(err error) error {
 }
 
 func (h *held) whyLost() error {
+	if h.up != nil {
+		return h.up.whyLost()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lost

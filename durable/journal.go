@@ -1,5 +1,7 @@
 package durable
 
+import "strings"
+
 // What the entries of a journal are about.
 const (
 	// EntryBegin: the run was let in; the state as it began.
@@ -28,10 +30,15 @@ const (
 	EntryDone EntryKind = "done"
 )
 
+// childPrefix begins the kind of an entry of a sub-agent, in the journal of the run that
+// started it: "child.reply" and so on. The key begins with the call that started it, and
+// those above it, with slashes between them.
+const childPrefix = "child."
+
 // ofState reports whether the data of such an entry are changes of the state: see
 // agent.State.Changes.
 func (k EntryKind) ofState() bool {
-	switch k {
+	switch EntryKind(strings.TrimPrefix(string(k), childPrefix)) {
 	case EntryBegin, EntryReply, EntryCall, EntryResult, EntryStep, EntryPark, EntryResume, EntryEnd:
 		return true
 	}

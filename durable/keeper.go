@@ -95,6 +95,9 @@ type claim struct {
 func (k *Keeper) AroundRun() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		h := k.runs.Of(s)
+		if up, call := k.above(ctx, s); up != nil {
+			return h.within(ctx, k, up, call, s, next)
+		}
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
 			h.take(k, c)
 			if c.state.Parked() { // the answers are in the journal from here on, and nothing is asked any more
@@ -152,11 +155,25 @@ func (k *Keeper) AroundStep() agent.Processor {
 		if err != nil || taken.Parked() || taken.RunStepCount() == s.RunStepCount() {
 			return result
 		}
+		if cut(ctx) && cancelled(taken) {
+			return mo.Err[agent.State](agent.ErrSuspended)
+		}
 		if err := h.note(ctx, EntryStep, taken, Update{Status: agent.StatusRunning, Steps: taken.RunStepCount()}); err != nil {
 			return mo.Err[agent.State](err)
 		}
 		return result
 	})
+}
+
+// cancelled reports whether a call of the last step was.
+func cancelled(s agent.State) bool {
+	last, _ := s.LastStep().Get()
+	for _, r := range last.Results() {
+		if r.Reason == agent.ReasonCancelled {
+			return true
+		}
+	}
+	return false
 }
 
 // WrapDriver writes down what the model answered, before its calls are decided upon.

@@ -174,6 +174,12 @@ func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bo
 	if h.keeper == nil {
 		return do(ctx, key)
 	}
+	if h.up != nil {
+		name = string(s.Run().ID) + "/" + name
+	}
+	for h.up != nil {
+		h = h.up
+	}
 	defer h.alone(name)()
 	doubt, data, done, err := h.beginOnce(ctx, name, repeat)
 	switch {

@@ -99,6 +99,11 @@ func (x executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared)
 func (r *run) broken(ctx context.Context, c call, err error) {
 	a := someAttributes()
 	a.text(KeyToolCallID, c.id)
+	if _, waits := errors.AsType[*agent.ParkedError](err); waits { // no failure
+		a.text(KeyOutcome, OutcomeDeferred)
+		a.on(c.span)
+		return
+	}
 	a.text(KeyOutcome, OutcomeFailed)
 	failure := errorType(ctx, err, "")
 	if _, stop := errors.AsType[*agent.SignalError](err); stop {

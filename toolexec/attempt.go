@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
 )
 
 // attempt runs a tool's body once.
@@ -108,7 +110,10 @@ func ended(ctx context.Context, t *bound, err error) error {
 		return err
 	}
 	_, stops := stopIn(err)
+	_, waits := err.(*agent.ParkedError) //nolint:errorlint // what this attempt came to
 	switch {
+	case waits:
+		return err
 	case ctx.Err() != nil:
 		return &CancelledError{Cause: context.Cause(ctx), Abandoned: err == nil, Err: err}
 	case stops:

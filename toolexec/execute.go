@@ -19,6 +19,9 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	case p.Call == nil || p.Original == nil:
 		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call does not say what was called"))
 	case p.Disposition == agent.DisposeAnswer && p.Answer != nil:
+		if s.StepOpen() {
+			e.giveUp(ctx, s, p)
+		}
 		return mo.Ok(p.Answer)
 	case p.Disposition != agent.DisposeRun:
 		return mo.Err[*agent.ToolResult](errors.New("executing: the call was neither allowed nor answered"))
@@ -36,7 +39,10 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	if ctx.Err() != nil {
 		return mo.Ok(agent.NotExecuted(p.Call, agent.ReasonCancelled, "", "not executed: the run was cancelled"))
 	}
-	result := e.run(ctx, s, p, r.at().tool, body)
+	result, parked := e.run(ctx, s, p, r.at().tool, body)
+	if parked != nil {
+		return mo.Err[*agent.ToolResult](parked)
+	}
 	if e.failRun && result.Status == agent.ToolFailed {
 		return mo.Err[*agent.ToolResult](fmt.Errorf("failed: %w", result.Err))
 	}
@@ -48,8 +54,23 @@ func (p *place) of(e *Executor, c *agent.ToolCall) bool {
 	return p.tool.executor == e && p.prepared.Call.Arguments == c.Arguments && p.prepared.Call.Name == c.Name
 }
 
-// run runs a call, again if it has to be, and makes the result.
-func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) *agent.ToolResult {
+// giveUp has the tool end what a call has started that is answered in another way.
+func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared) {
+	child, begun, ok := s.Child(p.Original.ID)
+	if !ok || child.Status().Terminal() {
+		return
+	}
+	if tool := e.named(begun.Name); tool != nil {
+		if t, ok := tool.tool.(interface{ GiveUp(context.Context, Call) }); ok {
+			var broken error
+			defer recovered(&broken) // the call is answered, whatever it does
+			t.GiveUp(ctx, Call{ToolCall: begun, State: s, Attempt: 1})
+		}
+	}
+}
+
+// run runs a call, again if it has to be, and makes the result; or says that there is none yet.
+func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
 	started := time.Now()
@@ -74,19 +95,22 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t 
 		call.Attempt++
 		out, err = e.attempt(ctx, t, body, &call)
 	}
+	if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
+		return nil, parked
+	}
 	took, content := time.Since(started), limited(out.Content, t.policy.MaxResultBytes)
 	result := agent.Answer(p)
 	result.Attempts, result.Started, result.Duration = call.Attempt, started, took
 	if err != nil {
 		t.fail(result, err)
-		return result
+		return result, nil
 	}
 	result.Status = agent.ToolExecuted
 	result.Content, result.Effects, result.Stop = content, out.Effects, out.Stop
 	if out.Failed {
 		result.Reason = agent.ReasonError
 	}
-	return result
+	return result, nil
 }
 
 // fail makes the result of a call whose tool returned an error. The model is told what it can do something about.

@@ -36,7 +36,7 @@ type Retry struct {
 // again reports whether another attempt follows after err, the outcome of attempt n.
 func (r Retry) again(n int, err error) bool {
 	switch err := err.(type) { //nolint:errorlint // only what the executor itself says of this attempt counts
-	case nil, *CancelledError:
+	case nil, *CancelledError, *agent.ParkedError:
 		return false
 	case *TimeoutError:
 		if err.Abandoned {

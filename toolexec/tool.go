@@ -10,8 +10,10 @@ import (
 // Tool is something that a model may call. Most are made with Func, CallFunc or Raw; what gets its tools from
 // elsewhere implements it. Both methods must be safe for concurrent use.
 //
-// A tool may have two more methods. Policy() Policy says how it wants to be run. Err() error says why it could not be
-// made; a Toolbox refuses such a tool and passes the reason on.
+// A tool may have three more methods. Policy() Policy says how it wants to be run. Err() error says why it could not be
+// made; a Toolbox refuses such a tool and passes the reason on. GiveUp(ctx, Call) is called in the place of a Body when a
+// call that had started a run of its own, which is parked or was cut off (see agent.ParkedError), is answered in another
+// way: it ends that run.
 type Tool interface {
 	// Spec is what the model is told. It is read once, when the tool is put into a toolbox.
 	Spec() agent.ToolSpec
@@ -23,7 +25,8 @@ type Tool interface {
 
 // Body is a tool with the arguments of one call. Run is called once; a retry prepares a new Body.
 //
-// An error means that the tool gave no answer: the call has failed. A tool that did its work and has bad news, such
+// An error means that the tool gave no answer: the call has failed. An *agent.ParkedError means that the answer comes
+// later: the run parks. A tool that did its work and has bad news, such
 // as a search without a hit or a program that exited with 1, answers with an Output that says Failed. An
 // *agent.SignalError ends the run, as Output.Stop does. A panic is caught.
 //

@@ -1,0 +1,45 @@
+package capability
+
+import "github.com/grapnel-go/grapnel/agent"
+
+// SubagentStarted, SubagentParked, SubagentResumed and SubagentCompleted are told to the
+// observer of the agent that starts a sub-agent. Parked and resumed it may be any number
+// of times.
+type (
+	SubagentStarted struct {
+		Run      agent.Run // that starts it
+		CallID   string
+		Subagent agent.Run
+		MaxDepth int
+	}
+	SubagentParked struct {
+		Run      agent.Run
+		CallID   string
+		Subagent agent.Run
+	}
+	SubagentResumed struct {
+		Run      agent.Run
+		CallID   string
+		Subagent agent.Run
+	}
+	SubagentCompleted struct {
+		Run      agent.Run
+		CallID   string
+		Subagent agent.Run
+		Status   agent.Status
+		Usage    agent.Usage
+		Err      error
+	}
+)
+
+// EventName is "subagent.started".
+func (SubagentStarted) EventName() string { return "subagent.started" }
+
+// EventName is "subagent.parked".
+func (SubagentParked) EventName() string { return "subagent.parked" }
+
+// EventName is "subagent.resumed".
+func (SubagentResumed) EventName() string { return "subagent.resumed" }
+
+// EventName is "subagent.completed".
+func (SubagentCompleted) EventName() string { return "subagent.completed" }

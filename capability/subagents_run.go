@@ -1,0 +1,196 @@
+package capability
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// taskTool is the sub-agents of one agent.
+type taskTool struct {
+	toolexec.Tool
+
+	agents map[string]*agent.Agent
+	names  []string
+	depth  int
+}
+
+type taskArguments struct {
+	Agent       string `json:"agent" jsonschema:"the name of the agent"`
+	Instruction string `json:"instruction" jsonschema:"what it is to do, and all that it has to know"`
+}
+
+// task is one run of a sub-agent, as the run that starts it sees it.
+type task struct {
+	call     toolexec.Call
+	agent    *agent.Agent
+	hooks    *hooks.Compiled // of the run that starts it
+	about    hooks.Subagent
+	maxDepth int
+}
+
+// Policy has a call that was cut off made again: its run goes on where it was.
+func (t *taskTool) Policy() toolexec.Policy { return toolexec.Policy{Doubt: toolexec.DoubtRepeat} }
+
+func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (toolexec.Output, error) {
+	before, begun, goesOn := c.State.Child(c.ID)
+	if goesOn && c.Attempt == 1 {
+		if begun.Hash() == c.Hash() {
+			return t.of(c, in, before.Run()).resume(ctx, before)
+		}
+		t.giveUp(ctx, c, begun, before) // a control has made another call of it
+	}
+	parent := c.State.Run()
+	switch {
+	case t.agents[in.Agent] == nil:
+		return toolexec.Output{}, fmt.Errorf("there is no agent %q: there are %s", in.Agent, strings.Join(t.names, ", "))
+	case parent.Depth >= t.depth:
+		return toolexec.Output{}, fmt.Errorf("agent %q is not started: this is run %d below the first, and %d is the limit", in.Agent, parent.Depth, t.depth)
+	}
+	return t.of(c, in, agent.Run{
+		ID: childID(c, before.Run().ID), Agent: in.Agent, Parent: parent.ID, Root: lo.CoalesceOrEmpty(parent.Root, parent.ID),
+		Depth: parent.Depth + 1, Stage: parent.Stage, Iteration: parent.Iteration,
+	}).begin(ctx)
+}
+
+// of is the task of a call.
+func (t *taskTool) of(c toolexec.Call, in taskArguments, run agent.Run) *task {
+	return &task{call: c, agent: t.agents[in.Agent], hooks: hooks.Of(c.State), maxDepth: t.depth, about: hooks.Subagent{
+		Agent: in.Agent, Instruction: in.Instruction, CallID: c.ID, Run: run,
+	}}
+}
+
+// begin starts the sub-agent.
+func (t *task) begin(ctx context.Context) (toolexec.Output, error) {
+	instruction, denied, err := t.hooks.PreSubagent(ctx, t.call.State, t.about)
+	if err = errors.Join(denied, err); err != nil {
+		return toolexec.Output{}, err
+	}
+	t.about.Instruction = instruction
+	parent := t.call.State.Run()
+	t.call.State.Emit(ctx, SubagentStarted{parent, t.call.ID, t.about.Run, t.maxDepth})
+	settings := agent.RunSettings{ID: t.about.Run.ID, Parent: parent, Stage: parent.Stage, Iteration: parent.Iteration}
+	return t.run(ctx, settings, agent.NewState(), agent.UserText(instruction))
+}
+
+// resume goes on with a sub-agent that was parked, or cut off.
+func (t *task) resume(ctx context.Context, before agent.State) (toolexec.Output, error) {
+	if t.agent == nil {
+		return toolexec.Output{}, fmt.Errorf("run %s cannot go on: there is no agent %q any more", t.about.Run.ID, t.about.Agent)
+	}
+	if before.Waiting() && ctx.Err() == nil {
+		return toolexec.Output{}, &agent.ParkedError{State: before}
+	}
+	t.call.State.Emit(ctx, SubagentResumed{t.call.State.Run(), t.call.ID, t.about.Run})
+	return t.run(ctx, agent.RunSettings{Resume: true}, before)
+}
+
+// run runs the sub-agent to its end, or until it waits.
+func (t *task) run(ctx context.Context, settings agent.RunSettings, s agent.State, input ...agent.Message) (toolexec.Output, error) {
+	final, err := t.ran(ctx, settings, s, input...)
+	if err == nil && final.Parked() {
+		t.call.State.Emit(ctx, SubagentParked{t.call.State.Run(), t.call.ID, t.about.Run})
+		return toolexec.Output{}, &agent.ParkedError{State: final}
+	}
+	if err = t.ended(ctx, final, err); err != nil {
+		if final.Status() != agent.StatusInterrupted {
+			return toolexec.Output{}, err
+		}
+		// A person's no ends both.
+		return toolexec.Output{Content: agent.TextContent(err.Error()), Failed: true, Stop: new(final.StopSignal().OrEmpty())}, nil
+	}
+	result, withheld, err := t.hooks.PostSubagent(ctx, t.call.State, t.about)
+	if err != nil {
+		return toolexec.Output{}, err
+	}
+	if result == "" {
+		result = "(the agent answered with nothing)"
+	}
+	return toolexec.Output{Content: agent.TextContent(result), Failed: withheld != nil}, nil
+}
+
+func (t *task) ran(ctx context.Context, settings agent.RunSettings, s agent.State, input ...agent.Message) (agent.State, error) {
+	final, err := t.agent.RunWith(durable.Within(ctx, t.call.State, t.call.ID), settings, s, input...).Get()
+	if broken, ok := errors.AsType[*agent.RunError](err); ok {
+		final = broken.State
+	}
+	return final, err
+}
+
+// ended tells of the end; the error is why there is no answer.
+func (t *task) ended(ctx context.Context, final agent.State, err error) error {
+	t.about.Status, t.about.Result = final.Status(), final.Answer()
+	if began := final.Run().Started; !began.IsZero() {
+		t.about.Took = time.Since(began)
+	}
+	if final.Status() != agent.StatusDone {
+		err = unfinished(t.about.Agent, final, err)
+	}
+	t.call.State.Emit(ctx, SubagentCompleted{t.call.State.Run(), t.call.ID, t.about.Run, final.Status(), final.RunUsage(), err})
+	if err != nil {
+		t.about.Err = err
+		t.hooks.SubagentFailed(context.WithoutCancel(ctx), t.call.State, t.about)
+	}
+	return err
+}
+
+// errGivenUp is why a sub-agent is cancelled whose call was answered without it.
+var errGivenUp = errors.New("the call that started it has ended without it")
+
+// GiveUp ends the sub-agent of a call that is answered in another way.
+func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
+	if child, begun, ok := c.State.Child(c.ID); ok {
+		t.giveUp(ctx, c, begun, child)
+	}
+}
+
+func (t *taskTool) giveUp(ctx context.Context, c toolexec.Call, begun agent.ToolCall, child agent.State) {
+	c.ToolCall = begun
+	var in taskArguments
+	in.Agent = child.Run().Agent
+	given := t.of(c, in, child.Run())
+	if given.agent == nil || child.Status().Terminal() {
+		return
+	}
+	if ctx.Err() == nil {
+		cancelled, cancel := context.WithCancelCause(ctx)
+		cancel(errGivenUp)
+		ctx = cancelled
+	}
+	final, err := given.ran(ctx, agent.RunSettings{Resume: true}, child)
+	if !final.Parked() { // else the process goes away
+		_ = given.ended(ctx, final, err)
+	}
+}
+
+// unfinished is why a sub-agent has no answer, with what it said last.
+func unfinished(name string, final agent.State, err error) error {
+	said := ""
+	if answer := final.Answer(); answer != "" {
+		said = "; it had said: " + answer
+	}
+	if err != nil {
+		return fmt.Errorf("agent %q %s: %w%s", name, final.Status(), err, said)
+	}
+	why := lo.CoalesceOrEmpty(final.StopSignal().OrEmpty().Message, "no reason given")
+	return fmt.Errorf("agent %q %s: %s%s", name, final.Status(), why, said)
+}
+
+// childID is the id of the run that a call starts: the same when the call is made again
+// after a restart, another one for each attempt, and for the one after a run that was
+// given up.
+func childID(c toolexec.Call, before agent.RunID) agent.RunID {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", c.IdempotencyKey(), c.Attempt, before))
+	return agent.RunID("run_" + base32.StdEncoding.EncodeToString(sum[:])[:26])
+}
