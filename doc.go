@@ -50,6 +50,9 @@
 // hooks/judge, hooks/audit and hooks/verify; hooks/mock answers in the place of tools.
 // telemetry/otelsetup sends telemetry to where the OTEL_ variables say.
 //
+// action is what hooks do that are declared and not programmed: run a command, ask a
+// web service, a tool, an agent, a pipeline, a model or a person.
+//
 // policy/bash says what running a line of bash may do, for hooks and policies to
 // judge; it stands on nothing of ours.
 //

@@ -77,6 +77,9 @@ var layers = map[string]layer{
 	"internal/yamlfile":   {Modules: append(values, "go.yaml.in/yaml/v4")},
 	"agent":               {Ours: []string{"internal/plog", "internal/strictjson"}, Modules: core},
 
+	// Programs that are run, with an end to all that they start.
+	"internal/process": {Modules: append(core, "golang.org/x/sys")},
+
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent"}, Modules: core},
@@ -137,7 +140,7 @@ var layers = map[string]layer{
 	},
 
 	// Tools that do something.
-	"toolexec/shell": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "golang.org/x/sys")},
+	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
 	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
 	"toolexec/mcp":   {Ours: []string{"agent", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
@@ -154,6 +157,15 @@ var layers = map[string]layer{
 	"hooks/pii":       {Ours: []string{"agent", "hooks", "hooks/internal/scrub"}, Modules: core},
 
 	"hooks/internal/scrub": {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
+
+	// What declared hooks do.
+	"action": {
+		Ours: []string{
+			"agent", "toolexec", "hooks", "hooks/judge", "capability",
+			"internal/process", "internal/strictjson",
+		},
+		Modules: append(values, "mvdan.cc/sh/v3", "golang.org/x/net"),
+	},
 
 	// What policies look at.
 	"policy/bash": {Modules: append(values, "mvdan.cc/sh/v3")},

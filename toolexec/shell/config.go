@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/grapnel-go/grapnel/internal/process"
 )
 
 // What a Config that says nothing means.
@@ -75,7 +77,7 @@ func DefaultEnv() []string {
 
 // filled returns the configuration with all that was left out, or everything that is wrong with it.
 func (c Config) filled() (Config, error) {
-	wrong := []error{supported(), c.Limits.check()}
+	wrong := []error{process.Supported(), c.Limits.check()}
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 
 	var err error

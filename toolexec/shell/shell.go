@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/process"
 )
 
 // Shell runs commands. Make one with New. It is immutable and safe for concurrent use.
@@ -82,7 +84,7 @@ func (s *Shell) environ(ctx context.Context, c Command) []string {
 			vars[name] = value
 		}
 	}
-	maps.Copy(vars, traceVars(ctx))
+	maps.Copy(vars, process.TraceVars(ctx))
 	maps.Copy(vars, s.config.Vars)
 	maps.Copy(vars, c.Vars)
 	return slices.Sorted(maps.Values(lo.MapValues(vars, func(value, name string) string { return name + "=" + value })))

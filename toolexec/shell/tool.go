@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/process"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -52,8 +53,8 @@ func (s *Shell) Tool() toolexec.Tool {
 		}, nil
 	})
 	return toolexec.WithPolicy(tool, toolexec.Policy{
-		Timeout:        s.config.MaxTimeout + s.config.Grace + killing + 10*time.Second,
-		Grace:          s.config.Grace + killing + time.Second,
+		Timeout:        s.config.MaxTimeout + s.config.Grace + process.Killing + 10*time.Second,
+		Grace:          s.config.Grace + process.Killing + time.Second,
 		Retry:          toolexec.Retry{Attempts: 1},
 		MaxResultBytes: 4*s.config.MaxOutputBytes + 4<<10, // what replaces a byte may be three
 	})

@@ -1,18 +1,17 @@
 //go:build !unix
 
-package shell
+package process
 
 import (
 	"context"
 	"fmt"
 	"runtime"
-	"time"
 )
 
-const killing = 2 * time.Second
-
-func supported() error {
+// Supported is why programs cannot be run here.
+func Supported() error {
 	return fmt.Errorf("%s has no process groups and sessions, without which commands cannot be ended: run on Unix, such as in WSL", runtime.GOOS)
 }
 
-func (s *Shell) run(context.Context, Command) (Result, error) { return Result{}, supported() }
+// Run says that it does not.
+func Run(context.Context, Command) (Result, error) { return Result{}, Supported() }

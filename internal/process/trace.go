@@ -1,4 +1,4 @@
-package shell
+package process
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceVars tells a command which span it is part of, in the variables that programs look at which are instrumented
+// TraceVars tells a program which span it is part of, in the variables that programs look at which are instrumented
 // with OpenTelemetry: TRACEPARENT and, where there is one, TRACESTATE. There are none when the span is not sampled.
-func traceVars(ctx context.Context) map[string]string {
+func TraceVars(ctx context.Context) map[string]string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil
 	}

@@ -1,11 +1,10 @@
 //go:build unix
 
-package shell
+package process
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -16,42 +15,47 @@ import (
 )
 
 const (
-	// settling is how long processes may take to end by themselves when their shell has exited.
+	// settling is how long processes may take to end by themselves when the first one has exited.
 	settling = 100 * time.Millisecond
-	// killing is how long processes may take to be gone after SIGKILL.
-	killing = 2 * time.Second
-	// counting is how often the processes of a command are counted that has a limit.
+	// counting is how often the processes are counted of which there may not be too many.
 	counting = 10 * time.Millisecond
 )
 
-func supported() error { return nil }
+// Supported is why programs cannot be run here; nil if they can.
+func Supported() error { return nil }
 
-// run starts a command, waits until it ends or has to be ended, and clears up.
-func (s *Shell) run(ctx context.Context, c Command) (r Result, err error) {
+// Run starts a program, waits until it ends or has to be ended, and returns when nothing of it is left that could be
+// ended. It is an error that it could not be started, and nothing else is.
+func Run(ctx context.Context, c Command) (r Result, err error) {
 	started := time.Now()
 	var outputs [2]*output
-	for i := range outputs {
-		if outputs[i], err = newOutput(s.config.MaxOutputBytes); err != nil {
+	for i, to := range [2]io.Writer{c.Stdout, c.Stderr} {
+		if outputs[i], err = newOutput(to); err != nil {
 			return Result{}, err
 		}
 		defer outputs[i].close()
 	}
 	cmd := &exec.Cmd{
-		Path: s.config.Shell, Dir: s.config.Dir, Env: s.environ(ctx, c),
-		Stdout: outputs[0].writer, Stderr: outputs[1].writer,
+		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stdout: outputs[0].writer, Stderr: outputs[1].writer,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // which is a process group, too
 	}
-	family, err := s.start(cmd, c.Text)
+	in, err := newInput(cmd, c.Stdin)
 	if err != nil {
-		return Result{}, fmt.Errorf("starting %s: %w", s.config.Shell, err)
+		return Result{}, err
+	}
+	defer in.close()
+	family, err := start(cmd, c)
+	if err != nil {
+		return Result{}, err
 	}
 	for _, o := range outputs {
 		_ = o.writer.Close()
 		go o.read()
 	}
+	in.begin()
 
-	r = Result{Ended: s.await(ctx, family, c.Timeout), Timeout: c.Timeout, MaxProcesses: family.most}
-	grace := s.config.Grace
+	r = Result{Ended: family.await(ctx, c.Timeout)}
+	grace := c.Grace
 	switch r.Ended {
 	case Exited:
 		r.Leftover = len(family.members())
@@ -62,14 +66,11 @@ func (s *Shell) run(ctx context.Context, c Command) (r Result, err error) {
 	if r.Ended == Exited && family.bred {
 		r.Ended = Overran // what it left behind did
 	}
-	for i, stream := range []*Stream{&r.Stdout, &r.Stderr} {
-		r.Held = outputs[i].finish(time.Now().Add(settling)) || r.Held
-		*stream = outputs[i].kept.stream()
+	for _, o := range outputs {
+		r.Held = o.finish(time.Now().Add(settling)) || r.Held
 	}
-	r.ExitCode = -1
-	if state := family.reap(); state != nil {
-		r.ExitCode = state.ExitCode()
-		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+	if r.State = family.reap(); r.State != nil {
+		if status, ok := r.State.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			r.Signal = unix.SignalName(status.Signal())
 		}
 	}
@@ -77,9 +78,9 @@ func (s *Shell) run(ctx context.Context, c Command) (r Result, err error) {
 	return r, nil
 }
 
-// await waits for the end of a command, or for a reason to end it. What a shell leaves behind has a moment to end by
-// itself: bash does not wait for a process in >(…).
-func (s *Shell) await(ctx context.Context, f *family, limit time.Duration) Ending {
+// await waits for the end of a program, or for a reason to end it. What it leaves behind has a moment to end by itself:
+// bash does not wait for a process in >(…).
+func (f *family) await(ctx context.Context, limit time.Duration) Ending {
 	timer, ticker := time.NewTimer(limit), time.NewTicker(counting)
 	defer timer.Stop()
 	defer ticker.Stop()
@@ -118,7 +119,7 @@ func (f *family) end(grace time.Duration) (alive int) {
 		f.signal(unix.SIGCONT) // what is stopped cannot end
 		f.goneBy(time.Now().Add(grace))
 	}
-	for deadline := time.Now().Add(killing); ; {
+	for deadline := time.Now().Add(Killing); ; {
 		f.signal(unix.SIGKILL)
 		f.goneBy(time.Now().Add(counting))
 		if alive = len(f.members()); alive == 0 || time.Now().After(deadline) {
@@ -134,7 +135,7 @@ func (f *family) goneBy(deadline time.Time) {
 	}
 }
 
-// reap takes the shell's exit status from the kernel; nil while it hangs there.
+// reap takes the exit status from the kernel; nil while the process hangs there.
 func (f *family) reap() *os.ProcessState {
 	select {
 	case <-f.exited:
@@ -145,26 +146,29 @@ func (f *family) reap() *os.ProcessState {
 	}
 }
 
-// output is one stream of a command on its way here.
+// output is one stream of a program on its way here.
 type output struct {
 	reader, writer *os.File
-	kept           capture
+	to             io.Writer
 	done           chan struct{}
 	held           bool
 }
 
-func newOutput(most int) (*output, error) {
+func newOutput(to io.Writer) (*output, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	return &output{reader: reader, writer: writer, kept: capture{most: most}, done: make(chan struct{})}, nil
+	if to == nil {
+		to = io.Discard
+	}
+	return &output{reader: reader, writer: writer, to: to, done: make(chan struct{})}, nil
 }
 
 // read reads until all who could write are gone, or until finish has enough.
 func (o *output) read() {
 	defer close(o.done)
-	_, err := io.Copy(&o.kept, o.reader)
+	_, err := io.Copy(o.to, o.reader)
 	o.held = errors.Is(err, os.ErrDeadlineExceeded)
 }
 
@@ -179,4 +183,50 @@ func (o *output) finish(deadline time.Time) (held bool) {
 func (o *output) close() {
 	_ = o.writer.Close()
 	_ = o.reader.Close()
+}
+
+// input is what a program reads, on its way there; nil for nothing.
+type input struct {
+	text           []byte
+	reader, writer *os.File
+	done           chan struct{}
+}
+
+func newInput(cmd *exec.Cmd, text []byte) (*input, error) {
+	if text == nil {
+		return nil, nil
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdin = reader
+	return &input{text: text, reader: reader, writer: writer}, nil
+}
+
+// begin writes until all is written, or nobody reads any more.
+func (i *input) begin() {
+	if i == nil {
+		return
+	}
+	_ = i.reader.Close()
+	i.done = make(chan struct{})
+	go func() {
+		defer close(i.done)
+		_, _ = i.writer.Write(i.text) // it need not read it
+		_ = i.writer.Close()
+	}()
+}
+
+// close ends the writing.
+func (i *input) close() {
+	if i == nil {
+		return
+	}
+	_ = i.reader.Close()
+	_ = i.writer.SetWriteDeadline(time.Now())
+	if i.done != nil {
+		<-i.done
+	}
+	_ = i.writer.Close()
 }

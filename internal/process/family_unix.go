@@ -1,33 +1,31 @@
 //go:build unix && !linux
 
-package shell
+package process
 
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// family is the process group of a command.
+// family is the process group of a program.
 type family struct {
 	leader int
 	cmd    *exec.Cmd
-	// exited is closed when the shell has exited.
+	// exited is closed when the first process has exited.
 	exited chan struct{}
 	// most is how many processes there may be; zero is no limit. bred says that there were more.
 	most int
 	bred bool
 }
 
-// start starts a command.
-func (s *Shell) start(cmd *exec.Cmd, text string) (*family, error) {
-	cmd.Args = []string{s.config.Shell, "-c", "--", text, filepath.Base(s.config.Shell)}
+// start starts a program.
+func start(cmd *exec.Cmd, c Command) (*family, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	f := &family{leader: cmd.Process.Pid, cmd: cmd, exited: make(chan struct{}), most: s.config.Limits.Processes}
+	f := &family{leader: cmd.Process.Pid, cmd: cmd, exited: make(chan struct{}), most: c.Most}
 	go func() {
 		defer close(f.exited)
 		_ = cmd.Wait() // the state says more
@@ -35,7 +33,7 @@ func (s *Shell) start(cmd *exec.Cmd, text string) (*family, error) {
 	return f, nil
 }
 
-// wait is the state of the shell, which has exited.
+// wait is the state of the first process, which has exited.
 func (f *family) wait() *os.ProcessState { return f.cmd.ProcessState }
 
 // members stands for all processes of the group with the first of them: how many there are is not known.

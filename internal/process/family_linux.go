@@ -1,0 +1,137 @@
+package process
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// family is all processes that came of a program. A process belongs to it that is in the session of the first one, or
+// bears the mark: a limit (RLIMIT_RTTIME, for processes of real-time priority) of a random height that nobody reaches.
+// Children inherit limits, and nobody but root can raise them.
+type family struct {
+	leader int
+	mark   uint64
+	cmd    *exec.Cmd
+	// exited is closed when the first process has exited. It stays a zombie until wait, so that its process group is its own.
+	exited chan struct{}
+	// most is how many processes there may be; zero is no limit. bred says that there were more.
+	most int
+	bred bool
+}
+
+// start starts a program, marks it, and lets it go ahead.
+func start(cmd *exec.Cmd, c Command) (*family, error) {
+	var ready, goAhead *os.File
+	if c.Gated {
+		var err error
+		if ready, goAhead, err = os.Pipe(); err != nil {
+			return nil, err
+		}
+		defer goAhead.Close()
+		cmd.ExtraFiles = []*os.File{ready}
+	}
+	err := cmd.Start()
+	ready.Close() // also nil
+	if err != nil {
+		return nil, err
+	}
+	f := &family{leader: cmd.Process.Pid, cmd: cmd, exited: make(chan struct{}), most: c.Most}
+	go f.watch()
+	f.setMark()
+	if c.Prepare != nil {
+		err = c.Prepare(f.leader)
+	}
+	if err == nil && c.Gated {
+		_, err = goAhead.WriteString("\n")
+	}
+	if err != nil {
+		f.end(0)
+		f.reap()
+		return nil, err
+	}
+	return f, nil
+}
+
+// watch notices the exit of the first process and leaves it to wait to be reaped.
+func (f *family) watch() {
+	defer close(f.exited)
+	for unix.Waitid(unix.P_PID, f.leader, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+		continue
+	}
+}
+
+// wait reaps the first process.
+func (f *family) wait() *os.ProcessState {
+	_ = f.cmd.Wait() // the state says more
+	return f.cmd.ProcessState
+}
+
+// setMark marks the first process, where that is possible: not where somebody has set that limit before.
+func (f *family) setMark() {
+	var random [8]byte
+	_, _ = rand.Read(random[:])
+	mark := 1<<62 | binary.NativeEndian.Uint64(random[:])>>2
+	if unix.Prlimit(f.leader, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: mark, Max: mark}, nil) == nil {
+		f.mark = mark
+	}
+}
+
+// members are the processes of the family that have not exited, the first one included.
+func (f *family) members() []int {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil && f.has(pid) && !exited(name) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// has reports whether a process belongs to the family.
+func (f *family) has(pid int) bool {
+	if session, err := unix.Getsid(pid); err == nil && session == f.leader {
+		return true
+	}
+	var limit unix.Rlimit
+	return f.mark != 0 && unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &limit) == nil && limit.Max == f.mark
+}
+
+// exited reports whether a process has exited and waits for its parent to notice.
+func exited(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return true
+	}
+	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
+	return len(state) > 0 && (state[0] == 'Z' || state[0] == 'X')
+}
+
+// signal sends a signal to all: to the group at once, such that no fork is missed, then to those who left it.
+func (f *family) signal(sig unix.Signal) {
+	_ = unix.Kill(-f.leader, sig)
+	for _, pid := range f.members() {
+		if group, err := unix.Getpgid(pid); err != nil || group == f.leader {
+			continue
+		}
+		process, err := os.FindProcess(pid) // a handle, so that the signal cannot reach a stranger of the same number
+		if err != nil {
+			continue
+		}
+		if f.has(pid) {
+			_ = process.Signal(sig)
+		}
+		_ = process.Release()
+	}
+}
