@@ -40,7 +40,7 @@ type Plan struct {
 	background    []agent.Background
 	parallel      int
 	keeper        *durable.Keeper // of UseDurability
-	wrong         []error // what was found wrong already, to be told with the rest
+	wrong         []error         // what was found wrong already, to be told with the rest
 }
 
 // WithName names the agent.
@@ -192,9 +192,10 @@ func toolNames(box toolexec.Toolbox) []string {
 // Agent builds what was planned. The error joins everything that is wrong. Each
 // call builds an agent of its own.
 func (p Plan) Agent() mo.Result[*agent.Agent] {
+	planned := p
 	p, making := p.made()
 	box, boxing := toolexec.NewToolbox(p.tools...)
-	compiled, compiling := p.hooks.Compile(toolNames(box)...).Get()
+	compiled, compiling := p.compiled(toolNames(box)).Get()
 	if err := errors.Join(making, boxing, compiling, p.check()); err != nil {
 		return mo.Err[*agent.Agent](err)
 	}
@@ -211,7 +212,8 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 	config := agent.Config{
 		Name: p.name, Driver: p.driver, Request: request, Executor: executor,
 		Criterion: compiled.WrapCriterion(criteria, p.continuations),
-		Approver:  p.approver, Parallel: p.parallel, Observer: together(p.observers), Background: p.background,
+		Approver:  p.approver, Parallel: p.parallel, Observer: together(p.observers),
+		Background: append(slices.Clip(p.background), compiled.Background()), Extend: planned.extending(compiled),
 		AroundRun: p.aroundRun.values(), AroundStep: p.aroundStep.values(),
 		WrapDriver: p.wrapDriver.values(), WrapExecutor: p.wrapExecutor.values(),
 		WrapApprover: p.wrapApprover.values(),
@@ -222,9 +224,29 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 		config.WrapDriver = p.wrapDriver.around(compiled.WrapDriver)
 		config.WrapExecutor = p.wrapExecutor.around(compiled.WrapExecutor)
 		config.WrapApprover = p.wrapApprover.around(compiled.WrapApprover)
-		config.Background = append(slices.Clip(p.background), compiled.Background())
 	}
 	return agent.New(config)
+}
+
+// compiled is the hooks, ready to be used.
+func (p Plan) compiled(tools []string) mo.Result[*hooks.Compiled] {
+	if p.own != nil {
+		return p.own.With(p.more)
+	}
+	return p.hooks.Compile(tools...)
+}
+
+// extending makes agents of the plan with more hooks, for single runs.
+func (p Plan) extending(own *hooks.Compiled) func(agent.HookSet) mo.Result[*agent.Agent] {
+	return func(more agent.HookSet) mo.Result[*agent.Agent] {
+		set, ok := more.(hooks.Set)
+		if !ok {
+			return mo.Err[*agent.Agent](fmt.Errorf("they are a %T: make them with hooks.NewSet", more))
+		}
+		extended := p.WithHooks(slices.Collect(values(set.All()))...)
+		extended.own, extended.more = own, set
+		return extended.Agent()
+	}
 }
 
 // check finds what is wrong besides tools and hooks. What is nil might have been a
