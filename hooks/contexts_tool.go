@@ -127,14 +127,20 @@ func (c ToolContext) Asked() (i agent.Intervention, ok bool) {
 // checked against the tool's schema at once. What breaks it is a failure of the
 // hook, and then neither the original nor the rewritten call runs.
 func (c ToolContext) Rewrite(arguments any, effects ...agent.Effect) Result {
-	text, err := strictjson.Marshal(arguments)
+	text, err := objectOf(arguments)
+	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
+}
+
+// objectOf is the JSON text of what a hook puts in the place of an object.
+func objectOf(value any) (string, error) {
+	text, err := strictjson.Marshal(value)
 	if err == nil {
 		err = strictjson.CheckObject(text)
 	}
 	if err != nil {
-		err = &rewriteError{err}
+		return text, &rewriteError{err}
 	}
-	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
+	return text, nil
 }
 
 // Mock answers in the tool's place with a text; the tool does not run.

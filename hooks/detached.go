@@ -43,8 +43,9 @@ type task struct {
 	done   chan struct{}
 }
 
-// start queues work. Its context keeps the values of ctx and outlives it.
-func (p *pool) start(ctx context.Context, hook string, at PointName, s agent.State, run func(ctx context.Context)) {
+// start queues work and reports whether there was room for it. Its context keeps the
+// values of ctx and outlives it.
+func (p *pool) start(ctx context.Context, hook string, at PointName, s agent.State, run func(ctx context.Context)) bool {
 	t := &task{hook: hook, at: at, state: s, run: run, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
@@ -61,6 +62,7 @@ func (p *pool) start(ctx context.Context, hook string, at PointName, s agent.Sta
 	if full {
 		t.drop(fmt.Sprintf("dropped: %d detached hooks wait already", DetachedWaiting))
 	}
+	return !full
 }
 
 // begin runs t, and then what waits, on a goroutine. The pool is locked.
@@ -166,4 +168,20 @@ func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	case <-late.C:
 	}
 	return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
+}
+
+// Detach starts f in place of a hook of the given name, and does not wait: it runs in the
+// agent's pool of detached hooks, with a context that has the values of ctx, outlives the
+// run and ends at the limit; zero means DefaultTimeout. What f fails with is told to the
+// observer of the run. It reports whether f will run: where too many wait already it is
+// dropped, counted and told, and so it is where no hooks stand around the run.
+func (c Common) Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool {
+	hooks := Of(c.state)
+	if hooks == nil || f == nil {
+		return false
+	}
+	h := Observe(Point[Common]{c.info.name}, name, func(ctx context.Context, _ Common) error { return f(ctx) }).Detached().WithTimeout(limit)
+	e := momentOf(NewSet(h), Point[Common]{c.info.name}).detached[0]
+	e.order = 0
+	return hooks.pool.start(ctx, name, c.info.name, c.state, func(ctx context.Context) { _, _ = e.consult(ctx, c) })
 }

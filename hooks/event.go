@@ -17,7 +17,7 @@ type EventKind string
 const (
 	HookStart    EventKind = "hook.start"
 	HookComplete EventKind = "hook.complete"
-	// HookBlocked: the hook denied, stopped or withheld.
+	// HookBlocked: the hook denied, stopped or withheld. One in shadow never does.
 	HookBlocked EventKind = "hook.blocked"
 	// HookFailed: the hook could not decide; Policy says what was done about it.
 	HookFailed EventKind = "hook.failed"
@@ -46,6 +46,11 @@ type Event struct {
 	Detached bool
 	// Control tells a control from an observer.
 	Control bool
+	// Shadow is set for a control that is asked and not obeyed: Decision is what it would
+	// have decided.
+	Shadow bool
+	// Origin is the rule of a file that the hook stands for; nil for others.
+	Origin *Origin
 	// Attempt counts the calls of the hook for one occasion from 1.
 	Attempt int
 	// Duration is how long this attempt took. It is zero in HookStart.
@@ -71,7 +76,7 @@ func (e *entry[C]) event(c C, kind EventKind, attempt int) Event {
 	s := c.State()
 	ev := Event{
 		Kind: kind, Run: s.Run(), Step: c.StepIndex(), Hook: e.name, Point: e.info.name, Order: e.order,
-		Control: e.ask != nil, Detached: e.detached, Attempt: attempt,
+		Control: e.ask != nil, Detached: e.detached, Shadow: e.shadow, Origin: e.origin, Attempt: attempt,
 	}
 	if call := c.toolCall(); call != nil {
 		ev.Call = *call
@@ -89,7 +94,9 @@ func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) 
 	ev.Duration, ev.Outcome, ev.Decision, ev.Reason = v.took, v.outcome, v.outcome.Decision(), v.outcome.Reason()
 	switch ev.Decision {
 	case Deny, StopRun, Withhold:
-		ev.Kind = HookBlocked
+		if !e.shadow {
+			ev.Kind = HookBlocked
+		}
 	case Rewrite:
 		ev.Before, ev.After = ev.Call.Arguments, v.outcome.Arguments()
 	}

@@ -31,6 +31,8 @@ type Hook struct {
 	timeout  time.Duration
 	policy   FailurePolicy
 	detached bool
+	shadow   bool
+	origin   *Origin
 	matchers []Matcher
 }
 
@@ -99,6 +101,22 @@ func (h Hook) WithFailure(policy FailurePolicy) Hook { h.policy = policy; return
 // a context that outlives the run. Its errors are only told to the agent's
 // observer. Agent.Drain waits for detached hooks, Agent.Cancel ends them.
 func (h Hook) Detached() Hook { h.detached = true; return h }
+
+// InShadow returns the control as one that is asked and changes nothing: what it would
+// have decided is told in its events alone, and so is a failure. A rule is watched in
+// shadow before it is put in force.
+func (h Hook) InShadow() Hook { h.shadow = true; return h }
+
+// IsShadow reports whether the hook is asked and not obeyed.
+func (h Hook) IsShadow() bool { return h.shadow }
+
+// From returns the hook with the rule of a file that it stands for; nil for none. The
+// origin is shared and must not be written.
+func (h Hook) From(o *Origin) Hook { h.origin = o; return h }
+
+// Origin is the rule that the hook stands for, or nil for a hook that is a func and
+// nothing else.
+func (h Hook) Origin() *Origin { return h.origin }
 
 // Matching returns the hook with more matchers: all of them must match.
 func (h Hook) Matching(matchers ...Matcher) Hook {

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/samber/mo"
 
@@ -61,6 +62,7 @@ type Outcome struct {
 	mock      *agent.ToolResult // Mock
 	invalid   error             // what is wrong with the outcome itself
 	question  *agent.Question   // Ask
+	facts     []Fact            // why
 	failed    bool              // stands for a hook that could not decide
 	hook      string            // who decided; set by the runner
 	prepared  *agent.Prepared   // Rewrite at PreToolUse: what the executor made of it; set by the runner
@@ -153,6 +155,39 @@ func (o *Outcome) Input() []agent.Message {
 		return nil
 	}
 	return append([]agent.Message(nil), o.input...)
+}
+
+// Facts is what the decision rests on, as far as the hook said: see Because. It must
+// not be written.
+func (o *Outcome) Facts() []Fact {
+	if o == nil {
+		return nil
+	}
+	return o.facts
+}
+
+// Fact is one thing that a decision rests on: an expression or a name, and what it was
+// worth.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Because is an answer with what it rests on, for events and for people who ask why. It
+// may hold contents of the call: telemetry records it where contents are recorded. An
+// answer that passes, or is a failure, stays as it is, and so does one at a point after
+// something happened: its facts could be what another hook takes out of a result.
+func Because(r Result, facts ...Fact) Result {
+	o, err := r.Get()
+	if err != nil || o == nil || len(facts) == 0 {
+		return r
+	}
+	if info, ok := infoOf(o.point); !ok || info.after {
+		return r
+	}
+	known := *o
+	known.facts = append(slices.Clip(o.facts), facts...)
+	return mo.Ok(&known)
 }
 
 // MarshalJSON writes the decision, its reason and its hook, and whether there is

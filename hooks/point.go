@@ -34,6 +34,21 @@ const (
 	AgentFailed           PointName = "AgentFailed"
 )
 
+// The points around runs: of a pipeline, and of a coordinator that gives runs to runners.
+const (
+	SessionStart      PointName = "SessionStart"
+	SessionComplete   PointName = "SessionComplete"
+	IterationStart    PointName = "IterationStart"
+	IterationComplete PointName = "IterationComplete"
+	IterationFailed   PointName = "IterationFailed"
+	StageComplete     PointName = "StageComplete"
+	RunStart          PointName = "RunStart"
+	RunResult         PointName = "RunResult"
+	RunFailed         PointName = "RunFailed"
+	RunTimeout        PointName = "RunTimeout"
+	RunFinish         PointName = "RunFinish"
+)
+
 // Point ties a moment to the context that a hook is given there, so that the
 // compiler knows what a hook may answer. The points are the At… variables; there
 // are no others.
@@ -108,6 +123,33 @@ var (
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
 )
 
+// The points around runs, which fire where Compiled.Pipeline and Compiled.Blueprint are
+// called: an agent by itself has none of them.
+var (
+	// AtSessionStart fires before the first iteration of a pipeline. May stop it, add.
+	AtSessionStart = Point[PipelineContext]{SessionStart}
+	// AtIterationStart fires before each iteration. May stop the pipeline, add.
+	AtIterationStart = Point[PipelineContext]{IterationStart}
+	// AtIterationComplete fires after each iteration that did not fail, and
+	// AtIterationFailed after each that did. May stop the pipeline, add.
+	AtIterationComplete = Point[PipelineContext]{IterationComplete}
+	AtIterationFailed   = Point[PipelineContext]{IterationFailed}
+	// AtStageComplete fires when a stage is done. May stop the pipeline, add.
+	AtStageComplete = Point[PipelineContext]{StageComplete}
+	// AtSessionComplete fires when a pipeline is done. Only to be observed.
+	AtSessionComplete = Point[PipelineEndContext]{SessionComplete}
+	// AtRunStart fires before a run is given to a runner. May deny, rewrite the parameters.
+	AtRunStart = Point[RunStartContext]{RunStart}
+	// AtRunResult fires when a runner says what came of a run. May replace it, add.
+	AtRunResult = Point[RunResultContext]{RunResult}
+	// AtRunFailed fires when a run failed. May add.
+	AtRunFailed = Point[RunFailedContext]{RunFailed}
+	// AtRunTimeout fires when a run took too long. Only to be observed.
+	AtRunTimeout = Point[RunEndContext]{RunTimeout}
+	// AtRunFinish fires at the end of every run, whatever it was. Only to be observed.
+	AtRunFinish = Point[RunEndContext]{RunFinish}
+)
+
 // pointInfo is what is known of a point besides its context.
 type pointInfo struct {
 	name PointName
@@ -147,6 +189,18 @@ var pointInfos = []*pointInfo{
 	{name: InterventionStopped, also: []string{"onStopByHumanIntervention"}, after: true},
 	{name: AgentFailed, also: []string{"onError"}, after: true, decides: true, closed: Pass},
 	{name: ExecutionEnd, also: []string{"onComplete", "postHook"}, after: true},
+
+	{name: SessionStart, decides: true, closed: StopRun},
+	{name: IterationStart, decides: true, closed: StopRun},
+	{name: IterationComplete, after: true, decides: true, closed: StopRun},
+	{name: IterationFailed, after: true, decides: true, closed: StopRun},
+	{name: StageComplete, after: true, decides: true, closed: StopRun},
+	{name: SessionComplete, after: true},
+	{name: RunStart, decides: true, closed: Deny},
+	{name: RunResult, after: true, decides: true, closed: Withhold},
+	{name: RunFailed, after: true, decides: true, closed: Pass},
+	{name: RunTimeout, after: true},
+	{name: RunFinish, after: true},
 }
 
 // infos finds the points by their names.
@@ -160,7 +214,8 @@ func infoOf(name PointName) (*pointInfo, bool) {
 	return info, ok
 }
 
-// PointNames is the names of all points, in the order of a run.
+// PointNames is the names of all points: those of an agent in the order of a run, then
+// those around runs.
 func PointNames() []PointName {
 	names := make([]PointName, len(pointInfos))
 	for i, info := range pointInfos {

@@ -80,7 +80,7 @@ func reviewAt[C resultContext](ctx context.Context, pool *pool, m *moment[C], at
 		case err == nil:
 		case ctx.Err() == nil:
 			return err
-		case e.onFailure() != failOpen:
+		case !e.shadow && e.onFailure() != failOpen:
 			o = &Outcome{decision: Withhold, point: at.name, hook: e.name, failed: true, reason: "the run was cancelled before the hook could decide"}
 		}
 		if o == nil || o == at.allowed || o.plain() {

@@ -23,7 +23,12 @@ type entry[C Context] struct {
 	timeout  time.Duration                         // zero: DefaultTimeout, trusted
 	policy   FailurePolicy
 	detached bool
+	shadow   bool // asked and not obeyed
+	origin   *Origin
 }
+
+// plain reports whether the hook is called wherever it stands, at once, and obeyed.
+func (e *entry[C]) plain() bool { return e.match == nil && e.timeout == 0 && !e.shadow }
 
 // verdict is what came of calling a hook.
 type verdict struct {
@@ -43,14 +48,22 @@ func (e *entry[C]) consult(ctx context.Context, c C) (*Outcome, error) {
 
 // consultWith is consult with a context at hand, unseen if nobody has looked at it.
 func (e *entry[C]) consultWith(ctx context.Context, limited *lazyContext, s agent.State, c *C) (*Outcome, error) {
-	if e.match == nil && e.timeout == 0 && !s.Observed() { // the short way: nothing to judge, nobody to tell
+	if e.plain() && !s.Observed() { // the short way: nothing to judge, nobody to tell
 		return e.concluded(ctx, limited, c, e.protected(limited, c))
 	}
 	v := e.attempt(ctx, *c, 1)
 	if v.err != nil {
 		return e.failed(ctx, *c, v, 1)
 	}
-	return v.outcome, nil
+	return e.counted(v.outcome), nil
+}
+
+// counted is the outcome as it counts: in shadow, none does.
+func (e *entry[C]) counted(o *Outcome) *Outcome {
+	if e.shadow {
+		return nil
+	}
+	return o
 }
 
 // consultNext is consultWith for one of several hooks. Of the first, quick may have
@@ -239,7 +252,7 @@ func (e *entry[C]) failed(ctx context.Context, c C, v verdict, attempt int) (*Ou
 		}
 		attempt++
 		if v = e.attempt(ctx, c, attempt); v.err == nil {
-			return v.outcome, nil
+			return e.counted(v.outcome), nil
 		}
 		if broken, ok := errors.AsType[*executorError](v.err); ok {
 			return nil, broken.err
@@ -251,6 +264,10 @@ func (e *entry[C]) failed(ctx context.Context, c C, v verdict, attempt int) (*Ou
 		return nil, context.Cause(ctx)
 	}
 	policy := e.onFailure()
+	if e.shadow {
+		e.tellFailure(ctx, c, v, attempt, failOpen.String())
+		return nil, nil
+	}
 	if _, wrong := errors.AsType[*rewriteError](v.err); wrong && policy == failOpen {
 		policy = failClosed // the hook did not want the original to run
 	}
@@ -303,8 +320,7 @@ type moment[C Context] struct {
 
 // withPlain is m with its plain controls counted.
 func (m moment[C]) withPlain() moment[C] {
-	isPlain := func(e *entry[C]) bool { return e.match == nil && e.timeout == 0 }
-	m.plain = len(lo.DropWhile(m.controls, isPlain))
+	m.plain = len(lo.DropWhile(m.controls, (*entry[C]).plain))
 	m.plain = len(m.controls) - m.plain
 	return m
 }

@@ -94,6 +94,14 @@ type Compiled struct {
 	postSubagent   moment[PostSubagentContext]
 	subagentFailed moment[SubagentFailedContext]
 
+	pipeline        map[PointName]*moment[PipelineContext] // nil without any
+	sessionComplete moment[PipelineEndContext]
+	runStart        moment[RunStartContext]
+	runResult       moment[RunResultContext]
+	runFailed       moment[RunFailedContext]
+	runFinish       moment[RunEndContext]
+	runTimeout      moment[RunEndContext]
+
 	preTool    moment[ToolContext]
 	toolFailed moment[ToolFailureContext]
 	postTool   moment[ToolResultContext]
@@ -121,8 +129,24 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 		preTool: momentOf(s, AtPreToolUse), toolFailed: momentOf(s, AtToolFailed), postTool: momentOf(s, AtPostToolUse),
 		pool: &pool{},
 	}
+	c.aroundRuns(s)
 	c.tools = newToolTable(c, tools)
 	return mo.Ok(c)
+}
+
+// aroundRuns makes ready what few sets have: hooks at the points around runs.
+func (c *Compiled) aroundRuns(s Set) {
+	for _, at := range pipelinePoints {
+		if m := momentOf(s, at); !m.empty() {
+			if c.pipeline == nil {
+				c.pipeline = map[PointName]*moment[PipelineContext]{}
+			}
+			c.pipeline[at.name] = &m
+		}
+	}
+	c.sessionComplete = momentOf(s, AtSessionComplete)
+	c.runStart, c.runResult, c.runFailed = momentOf(s, AtRunStart), momentOf(s, AtRunResult), momentOf(s, AtRunFailed)
+	c.runFinish, c.runTimeout = momentOf(s, AtRunFinish), momentOf(s, AtRunTimeout)
 }
 
 // Hooks is the set that was compiled.
@@ -203,6 +227,9 @@ func (h Hook) problems() []error {
 			say("nothing can be decided at %s: use Observe", at)
 		}
 	}
+	if h.shadow && !h.control {
+		say("an observer decides nothing that a shadow could be of: only a control stands in shadow")
+	}
 	if h.control && h.detached {
 		say("a control cannot be detached: nobody would wait for its answer")
 	}
@@ -235,7 +262,7 @@ func momentOf[C Context](s Set, at Point[C]) moment[C] {
 		}
 		e := &entry[C]{
 			name: h.name, info: info, order: slices.Index(order, h.name) + 1,
-			timeout: h.timeout, policy: h.policy, detached: h.detached,
+			timeout: h.timeout, policy: h.policy, detached: h.detached, shadow: h.shadow, origin: h.origin,
 		}
 		if len(h.matchers) > 0 {
 			matcher := And(h.matchers...)

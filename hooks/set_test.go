@@ -173,6 +173,9 @@ func TestHooksAreCalledWhereTheyBelong(t *testing.T) {
 				play(t, script, append(refused(), hooks.ObserveAll("only", see, at)), personSays(agent.Reject))
 			case hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed, hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed:
 				play(t, script, []hooks.Hook{hooks.ObserveAll("only", see, at)}, firing())
+			case hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete, hooks.IterationFailed,
+				hooks.StageComplete, hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish:
+				play(t, script, []hooks.Hook{hooks.ObserveAll("only", see, at)}, firing())
 			case hooks.AgentFailed:
 				play(t, agenttest.Script(agenttest.Fail(errPaper)), []hooks.Hook{hooks.ObserveAll("only", see, at)})
 			default:
@@ -404,6 +407,10 @@ func firing() capability.Capability {
 		_, _, _ = c.PreSubagent(ctx, s, hooks.Subagent{})
 		_, _, _ = c.PostSubagent(ctx, s, hooks.Subagent{})
 		c.SubagentFailed(ctx, s, hooks.Subagent{Err: errPaper})
+		for _, at := range hooks.PointNames() {
+			_, _ = c.Pipeline(ctx, s, at, hooks.Pipeline{})
+			_, _, _, _ = c.Blueprint(ctx, s, at, hooks.BlueprintRun{})
+		}
 		return next(ctx, s)
 	}))
 }

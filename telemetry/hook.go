@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
 	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/trace"
 
@@ -54,7 +55,7 @@ func failureOf(h hooks.Event) string {
 // decided takes note of who decided upon a call: Stop > Deny > Ask > Mock >
 // Rewrite, as the hooks themselves have it.
 func (r *run) decided(h hooks.Event) {
-	if h.Point != hooks.PreToolUse || !h.Control || h.Call.Index >= len(r.calls) {
+	if h.Point != hooks.PreToolUse || !h.Control || h.Shadow || h.Call.Index >= len(r.calls) {
 		return
 	}
 	c, weight := &r.calls[h.Call.Index], weightOf(h.Decision)
@@ -88,6 +89,9 @@ func weightOf(d hooks.Decision) uint8 {
 func (r *run) measureHook(ctx context.Context, h hooks.Event, failure string) {
 	m := &r.t.metrics
 	l := labels{hook: h.Hook, point: string(h.Point)}
+	if h.Shadow {
+		l.mode = modeShadow
+	}
 	if h.Kind != hooks.HookSkipped {
 		timed := l
 		timed.outcome = outcomeOf(h)
@@ -109,14 +113,11 @@ func outcomeOf(h hooks.Event) string { return strings.TrimPrefix(string(h.Kind),
 // hookSpan records what the hook did, once it is done: its span begins when it did.
 func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) context.Context {
 	now := time.Now()
-	kind, mode := "observer", "sync"
+	kind := "observer"
 	if h.Control {
 		kind = "control"
 	}
-	if h.Detached {
-		mode = "detached"
-	}
-	begun := r.t.spans.hook(hookAt{string(h.Point), h.Hook, kind, mode})
+	begun := r.t.spans.hook(hookAt{string(h.Point), h.Hook, kind, modeOf(h)})
 	inside, span := r.t.tracer.Start(ctx, begun.name, append(slices.Clip(begun.options),
 		trace.WithTimestamp(now.Add(-h.Duration)))...)
 	a := someAttributes()
@@ -128,18 +129,46 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 	a.text(KeyDecision, string(h.Decision))
 	a.text(KeyFailMode, h.Policy)
 	a.text(KeyHookReasonCode, failure)
-	a.flag(KeyRewroteInput, h.Decision == hooks.Rewrite)
-	a.flag(KeyRewroteOutput, h.Decision == hooks.Replace || h.Decision == hooks.Withhold)
+	a.flag(KeyRewroteInput, !h.Shadow && h.Decision == hooks.Rewrite)
+	a.flag(KeyRewroteOutput, !h.Shadow && (h.Decision == hooks.Replace || h.Decision == hooks.Withhold))
 	a.text(KeyToolName, h.Call.Name)
 	a.text(KeyToolCallID, h.Call.ID)
 	a.text(KeyErrorType, failure)
+	a.origin(h.Origin)
 	if r.t.reasons {
 		a.text(KeyReason, h.Reason)
+	}
+	if facts := h.Outcome.Facts(); r.t.content && len(facts) > 0 {
+		a.add(KeyFacts.StringSlice(lo.Map(facts, func(f hooks.Fact, _ int) string { return f.Name + " = " + f.Value })))
 	}
 	a.on(span)
 	r.failed(span, failure, h.Err)
 	span.End(trace.WithTimestamp(now))
 	return inside
+}
+
+// modeShadow is the mode of a control that is asked and not obeyed.
+const modeShadow = "shadow"
+
+func modeOf(h hooks.Event) string {
+	switch {
+	case h.Detached:
+		return "detached"
+	case h.Shadow:
+		return modeShadow
+	}
+	return "sync"
+}
+
+// origin says which rule of which file it is.
+func (a *attributes) origin(o *hooks.Origin) {
+	if o == nil {
+		return
+	}
+	a.text(KeyPolicy, o.Policy)
+	a.text(KeyPolicyVersion, o.Version)
+	a.text(KeyPolicyRule, o.Rule)
+	a.text(KeyPolicyHash, o.Hash)
 }
 
 // logHook logs what the hook changed, or that it failed.
@@ -158,6 +187,10 @@ func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
 	e.text(KeyHook, h.Hook)
 	e.text(KeyPoint, string(h.Point))
 	e.text(KeyDecision, string(h.Decision))
+	if h.Shadow {
+		e.text(KeyHookMode, modeShadow)
+	}
+	e.origin(h.Origin)
 	e.text(KeyFailMode, h.Policy)
 	e.text(KeyErrorType, failure)
 	e.call(h.Call)

@@ -30,7 +30,7 @@ type labels struct {
 	port                   int
 	token                  string
 	agent, tool            string
-	hook, point            string
+	hook, point, mode      string
 	outcome, decision      string
 	failMode, failure, end string
 }
@@ -40,7 +40,7 @@ func (l labels) attributes() attribute.Set {
 	list := []attribute.KeyValue{
 		KeyOperation.String(l.operation), KeyProvider.String(l.provider), KeyRequestModel.String(l.model),
 		KeyResponseModel.String(l.responded), KeyServerAddress.String(l.server), KeyTokenType.String(l.token),
-		KeyAgentName.String(l.agent), KeyToolName.String(l.tool), KeyHook.String(l.hook), KeyPoint.String(l.point),
+		KeyAgentName.String(l.agent), KeyToolName.String(l.tool), KeyHook.String(l.hook), KeyPoint.String(l.point), KeyHookMode.String(l.mode),
 		KeyHookOutcome.String(l.outcome), KeyDecision.String(l.decision), KeyFailMode.String(l.failMode),
 		KeyErrorType.String(l.failure), KeyStatus.String(l.end),
 	}

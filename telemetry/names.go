@@ -104,7 +104,7 @@ const (
 	KeyHook     = attribute.Key("grapnel.hook.name")
 	KeyPoint    = attribute.Key("grapnel.hook.point")
 	KeyHookType = attribute.Key("grapnel.hook.type") // control or observer
-	KeyHookMode = attribute.Key("grapnel.hook.mode") // sync or detached
+	KeyHookMode = attribute.Key("grapnel.hook.mode") // sync, detached or shadow
 	// KeyHookOrder is the hook's place at its point, from one.
 	KeyHookOrder = attribute.Key("grapnel.hook.order")
 	// KeyHookAttempt counts the calls of a hook that is retried, from one.
@@ -120,6 +120,14 @@ const (
 	KeyHookReasonCode = attribute.Key("grapnel.hook.reason_code")
 	KeyRewroteInput   = attribute.Key("grapnel.hook.rewrote_input")
 	KeyRewroteOutput  = attribute.Key("grapnel.hook.rewrote_output")
+	// KeyFacts is what a decision rests on, where contents are recorded.
+	KeyFacts = attribute.Key("grapnel.hook.facts")
+	// KeyPolicy, KeyPolicyVersion, KeyPolicyRule and KeyPolicyHash say which rule of a
+	// file the hook stands for.
+	KeyPolicy        = attribute.Key("grapnel.policy.id")
+	KeyPolicyVersion = attribute.Key("grapnel.policy.version")
+	KeyPolicyRule    = attribute.Key("grapnel.policy.rule.id")
+	KeyPolicyHash    = attribute.Key("grapnel.policy.hash")
 	// KeyReason is a sentence: only where reasons were asked for.
 	KeyReason = attribute.Key("grapnel.decision.reason")
 )

@@ -51,6 +51,9 @@ type Fired struct {
 	Call   agent.ToolCall
 	Result *agent.ToolResult
 
+	// BlueprintRun is the run as the hooks left it. At the points of a coordinator only.
+	BlueprintRun hooks.BlueprintRun
+
 	// State is the state that the run ended in, with all that was added. Its Status
 	// and StopSignal say what became of the run.
 	State agent.State
@@ -73,6 +76,9 @@ func newFired(m Moment, seen hooks.Context, final agent.State, err error, events
 				f.Called = append(f.Called, e.Hook)
 			}
 		case hooks.HookComplete, hooks.HookBlocked:
+			if e.Shadow {
+				continue
+			}
 			f.Effects = f.Effects.Plus(e.Outcome.Effects())
 			if e.Decision == hooks.Allow && allowed == "" {
 				allowed = e.Hook
@@ -119,6 +125,8 @@ func (f Fired) leaving(seen hooks.Context) Fired {
 		f.Call = c.Call().ToolCall
 	case hooks.ToolFailureContext:
 		f.Call = c.Call().ToolCall
+	case interface{ BlueprintRun() hooks.BlueprintRun }:
+		f.BlueprintRun = c.BlueprintRun()
 	}
 	return f
 }

@@ -25,6 +25,8 @@ type Moment struct {
 
 	compaction    hooks.Compaction
 	subagent      hooks.Subagent
+	pipeline      *hooks.Pipeline
+	blueprint     *hooks.BlueprintRun
 	approval      *agent.Approval // what the person says who is asked about the call
 	invalid       error
 	executor      agent.Executor
@@ -133,6 +135,20 @@ func SubagentFailure(name, instruction string, err error) Moment {
 		return m.blaming("SubagentFailure: the error is nil")
 	}
 	return m
+}
+
+// Pipeline is a moment of a pipeline, such as hooks.IterationComplete. The stage and the
+// iteration are in WithRun.
+func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment {
+	m := Moment{at: at, pipeline: &about}
+	return m.onlyAt("Pipeline", hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete,
+		hooks.IterationFailed, hooks.StageComplete)
+}
+
+// Blueprint is a moment of a coordinator's run, such as hooks.RunStart.
+func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
+	m := Moment{at: at, blueprint: &about}
+	return m.onlyAt("Blueprint", hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish)
 }
 
 // person is who is asked.

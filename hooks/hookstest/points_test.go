@@ -39,6 +39,17 @@ func moments() map[hooks.PointName]hookstest.Moment {
 		hooks.Stop:                  hookstest.Stop("said"),
 		hooks.AgentFailed:           hookstest.RunFailure(errBoom),
 		hooks.ExecutionEnd:          hookstest.End(agent.StatusDone),
+		hooks.SessionStart:          hookstest.Pipeline(hooks.SessionStart, hooks.Pipeline{Name: "work"}),
+		hooks.SessionComplete:       hookstest.Pipeline(hooks.SessionComplete, hooks.Pipeline{Reason: "max"}),
+		hooks.IterationStart:        hookstest.Pipeline(hooks.IterationStart, hooks.Pipeline{MaxIterations: 3}),
+		hooks.IterationComplete:     hookstest.Pipeline(hooks.IterationComplete, hooks.Pipeline{ChangedFiles: []string{"a.go"}}),
+		hooks.IterationFailed:       hookstest.Pipeline(hooks.IterationFailed, hooks.Pipeline{Err: errBoom}),
+		hooks.StageComplete:         hookstest.Pipeline(hooks.StageComplete, hooks.Pipeline{NextStage: "deploy"}),
+		hooks.RunStart:              hookstest.Blueprint(hooks.RunStart, hooks.BlueprintRun{Parameters: []byte(`{"a":1}`)}),
+		hooks.RunResult:             hookstest.Blueprint(hooks.RunResult, hooks.BlueprintRun{ResultText: "42"}),
+		hooks.RunFailed:             hookstest.Blueprint(hooks.RunFailed, hooks.BlueprintRun{Err: errBoom}),
+		hooks.RunTimeout:            hookstest.Blueprint(hooks.RunTimeout, hooks.BlueprintRun{Err: errBoom}),
+		hooks.RunFinish:             hookstest.Blueprint(hooks.RunFinish, hooks.BlueprintRun{Status: agent.StatusDone}),
 	}
 }
 

@@ -101,7 +101,8 @@ var usualReasons = map[agent.Status]agent.StopReason{
 func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	switch taken := s.RunStepCount(); {
 	case taken == len(r.before):
-		if err := r.fire(ctx, s); err != nil {
+		s, err := r.fire(ctx, s)
+		if err != nil {
 			return mo.Err[agent.State](&agent.RunError{State: s, Err: err})
 		}
 		return r.hooks.AroundStep().Process(ctx, s, next)
@@ -111,8 +112,8 @@ func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result
 	return next(ctx, s)
 }
 
-// fire fires the points that middleware fires which is not here.
-func (r rig) fire(ctx context.Context, s agent.State) error {
+// fire fires the points that others fire, who are not here.
+func (r rig) fire(ctx context.Context, s agent.State) (agent.State, error) {
 	var err error
 	switch r.at {
 	case hooks.PreCompact:
@@ -128,7 +129,13 @@ func (r rig) fire(ctx context.Context, s agent.State) error {
 	case hooks.SubagentFailed:
 		r.hooks.SubagentFailed(ctx, s, r.subagent)
 	}
-	return err
+	if r.pipeline != nil {
+		return r.hooks.Pipeline(ctx, s, r.at, *r.pipeline)
+	}
+	if r.blueprint != nil {
+		_, s, _, err = r.hooks.Blueprint(ctx, s, r.at, *r.blueprint)
+	}
+	return s, err
 }
 
 // counting is hooks that do nothing: where there are some at StepEnd, the steps of a

@@ -1,0 +1,17 @@
+package hooks
+
+// Origin says which rule of which file a declared hook stands for.
+type Origin struct {
+	// Policy names the file's policy, Version is what the file says of itself; empty if
+	// it says nothing.
+	Policy  string `json:"policy"`
+	Version string `json:"version,omitempty"`
+	// Hash is of everything that decides, in hexadecimal: two policies of the same hash
+	// decide alike.
+	Hash string `json:"hash"`
+	// Rule is the rule's id within the policy.
+	Rule string `json:"rule"`
+	// File and Line are where the rule stands; lines count from one.
+	File string `json:"file"`
+	Line int    `json:"line"`
+}
