@@ -1,7 +1,10 @@
 package action
 
 import (
+	"slices"
 	"strings"
+
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // answer makes an Answer of what was said. Where it guards something, all that is said must be a decision, and whole; at
@@ -42,4 +45,31 @@ func excerpt(text string) string {
 func (r *Request) kept(kind, output string) (*Answer, error) {
 	short := beginning(output, DefaultMaxBytes)
 	return r.answer(kind, short, len(short) < len(output))
+}
+
+// verdict is the answer of somebody who says yes or no, in the first of the words that the point has. A no is an error
+// where it cannot be said.
+func (r *Request) verdict(kind string, yes bool, reason, output string) (*Answer, error) {
+	a := &Answer{Output: output}
+	words := []hooks.Decision{hooks.Allow}
+	switch {
+	case !yes && r.ContinuationsLeft != nil && *r.ContinuationsLeft > 0:
+		words = []hooks.Decision{hooks.Continue} // no: it is not done
+	case !yes:
+		words = []hooks.Decision{hooks.Deny, hooks.Withhold, hooks.StopRun}
+	case kind == Gate{}.Type():
+		words = []hooks.Decision{hooks.Approve, hooks.Allow} // who opens a gate need not be asked again
+	}
+	if r.Decides {
+		for _, word := range words {
+			if slices.Contains(r.Decisions, word) {
+				a.Decision = &Decision{Decision: word, Reason: reason}
+				return a, nil
+			}
+		}
+	}
+	if !yes {
+		return nil, failf(kind, FaultExit, "the answer is no, and nothing can be decided by that at %s: %s", r.Point, quote(reason))
+	}
+	return a, nil
 }

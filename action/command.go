@@ -2,8 +2,12 @@ package action
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/samber/mo"
 )
 
 // Command is a program that is run with arguments. No shell reads them, and no variable is put into them: the program gets
@@ -55,4 +59,16 @@ func (c Command) Lint() []Warning {
 		}
 	}
 	return all
+}
+
+// Action makes it ready.
+func (c Command) Action(h Host) mo.Result[Action] {
+	if err := c.Validate(); err != nil {
+		return mo.Err[Action](err)
+	}
+	p := program{
+		kind: c.Type(), argv: slices.Clone(c.Argv), dir: cmp.Or(c.Dir, h.Dir), env: maps.Clone(c.Env), inherit: slices.Clone(c.Inherit),
+		timeout: cmp.Or(c.Timeout, DefaultCommandTimeout), most: c.MaxBytes,
+	}
+	return mo.Ok[Action](actionFunc(p.do))
 }

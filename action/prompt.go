@@ -2,7 +2,13 @@ package action
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/hooks/judge"
 )
 
 // Prompt is a model that judges by a rule. It says allow or deny, and why; deny is the strongest no that the point has. See
@@ -38,4 +44,32 @@ func (p Prompt) Validate() error {
 	wrong.size("max_bytes", p.MaxBytes)
 	wrong.times(map[string]time.Duration{"timeout": p.Timeout})
 	return wrong.join()
+}
+
+// Action makes it ready.
+func (p Prompt) Action(h Host) mo.Result[Action] {
+	var wrong problems
+	if h.Driver == nil {
+		wrong.say("type", "the program has no model to ask: set Host.Driver")
+	}
+	if err := errors.Join(p.Validate(), wrong.join()); err != nil {
+		return mo.Err[Action](err)
+	}
+	j, err := judge.New(judge.Options{Driver: h.Driver, Model: p.Model, Rule: p.Rule, MaxBytes: cmp.Or(p.MaxBytes, DefaultMaxBytes)})
+	if err != nil {
+		return mo.Err[Action](err)
+	}
+	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+		about, err := r.json()
+		if err != nil {
+			return nil, &Error{p.Type(), FaultSetup, err}
+		}
+		verdict, err := bounded(ctx, p.Type(), cmp.Or(p.Timeout, DefaultPromptTimeout), func(ctx context.Context) (judge.Verdict, error) {
+			return j.Decide(ctx, about)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return r.verdict(p.Type(), verdict.Allowed, verdict.Reason, verdict.Reason)
+	}))
 }

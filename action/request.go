@@ -51,6 +51,11 @@ type Request struct {
 	Subagent   *Subagent   `json:"subagent,omitempty"`
 	Compaction *Compaction `json:"compaction,omitempty"`
 
+	// Continuations is how often hooks at Stop have made the run go on already, ContinuationsLeft how often they still may;
+	// at Stop only.
+	Continuations     *int `json:"continuations,omitempty"`
+	ContinuationsLeft *int `json:"continuations_left,omitempty"`
+
 	Variables Variables `json:"variables"`
 	// Vars are the variables of the policy.
 	Vars map[string]any `json:"vars,omitempty"`
@@ -157,6 +162,12 @@ func (r *Request) texts(c hooks.Context) {
 	case interface{ Compaction() hooks.Compaction }:
 		about := c.Compaction()
 		r.Compaction = &Compaction{about.ID, about.Messages, about.Tokens, about.MessagesAfter, about.Summary}
+	}
+	if at, ok := c.(interface {
+		Continuations() int
+		ContinuationsLeft() int
+	}); ok {
+		r.Continuations, r.ContinuationsLeft = new(at.Continuations()), new(at.ContinuationsLeft())
 	}
 	if at, ok := c.(interface{ Status() agent.Status }); ok {
 		r.Status = at.Status()

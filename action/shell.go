@@ -2,8 +2,12 @@ package action
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/samber/mo"
 )
 
 // Shell is a text that bash runs, word for word: nothing is put into it. The variables are exported, so that the text has
@@ -42,4 +46,16 @@ func (s Shell) Validate() error {
 	}
 	p.process(s.Env, s.Inherit, s.Timeout, s.MaxBytes)
 	return p.join()
+}
+
+// Action makes it ready.
+func (s Shell) Action(h Host) mo.Result[Action] {
+	if err := s.Validate(); err != nil {
+		return mo.Err[Action](err)
+	}
+	p := program{
+		kind: s.Type(), argv: []string{"bash", "-c", "--", s.Text, "bash"}, dir: cmp.Or(s.Dir, h.Dir), env: maps.Clone(s.Env),
+		inherit: slices.Clone(s.Inherit), timeout: cmp.Or(s.Timeout, DefaultCommandTimeout), most: s.MaxBytes,
+	}
+	return mo.Ok[Action](actionFunc(p.do))
 }

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -146,6 +147,22 @@ func (j *Judge) Answers() hooks.Hook {
 		}
 		return c.Continue(verdict.Reason)
 	}))
+}
+
+// Verdict is what a judge says: whether it is allowed, and why.
+type Verdict struct {
+	Allowed bool
+	Reason  string
+}
+
+// Decide judges about, which is JSON, by the rule, wherever no hook asks: in actions of declared hooks. It is shown to
+// the judge as all else is, as data. Options.Told is not told.
+func (j *Judge) Decide(ctx context.Context, about json.RawMessage) (Verdict, error) {
+	v, _, err := j.ask(ctx, shown{About: about})
+	if err != nil {
+		return Verdict{}, fmt.Errorf("judging: %w", err)
+	}
+	return Verdict{Allowed: !v.denied(), Reason: v.Reason}, nil
 }
 
 func (j *Judge) limited(h hooks.Hook) hooks.Hook {

@@ -21,6 +21,7 @@ type shown struct {
 	Failed     bool            `json:"failed,omitzero"`
 	NotShown   []string        `json:"not_shown,omitzero"`
 	Answer     *string         `json:"final_answer,omitzero"`
+	About      json.RawMessage `json:"about,omitzero"`
 }
 
 type message struct {

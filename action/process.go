@@ -1,0 +1,153 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/grapnel-go/grapnel/internal/process"
+)
+
+// grace is how long processes have after SIGTERM, before SIGKILL.
+const grace = 2 * time.Second
+
+// program is a process that is to run for an action.
+type program struct {
+	kind    string
+	argv    []string
+	dir     string
+	env     map[string]string
+	inherit []string
+	timeout time.Duration
+	most    int
+}
+
+// outcome is what came of a process that exited by itself.
+type outcome struct {
+	code      int
+	output    string
+	truncated bool
+	complaint string // the end of what it wrote to its standard error
+}
+
+// run runs the process with the request on its standard input. The error is an *Error: it did not start, was too late, was
+// cancelled, or a signal killed it.
+func (p program) run(ctx context.Context, r *Request) (outcome, error) {
+	ctx, cancel := limited(ctx, p.timeout)
+	defer cancel()
+	if ctx.Err() != nil {
+		return outcome{}, ended(ctx, p.kind)
+	}
+	deadline, _ := ctx.Deadline()
+	stdin, err := r.until(deadline).json()
+	if err != nil {
+		return outcome{}, &Error{p.kind, FaultSetup, err}
+	}
+	path, err := p.look()
+	if err != nil {
+		return outcome{}, &Error{p.kind, FaultStart, err}
+	}
+	env := maps.Clone(p.env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, process.TraceVars(ctx))
+	out, complaint := &head{most: cmp.Or(p.most, DefaultMaxBytes)}, &tail{most: 1 << 10}
+	done, err := process.Run(ctx, process.Command{
+		Path: path, Args: p.argv, Dir: p.dir, Env: environ(r, env, p.inherit), Stdin: stdin, Stdout: out, Stderr: complaint,
+		Timeout: p.timeout + ending, Grace: grace, // ctx ends it before
+	})
+	if err != nil {
+		return outcome{}, failf(p.kind, FaultStart, "starting %s: %w", p.argv[0], unwrapped(err))
+	}
+	switch {
+	case done.Ended != process.Exited:
+		return outcome{}, withComplaint(ended(ctx, p.kind), complaint.String())
+	case done.Signal != "":
+		return outcome{}, withComplaint(failf(p.kind, FaultSignal, "%s was killed by %s", p.argv[0], done.Signal), complaint.String())
+	}
+	return outcome{done.ExitCode(), string(out.kept), out.missed, complaint.String()}, nil
+}
+
+// do runs the process and makes an answer of what it wrote.
+func (p program) do(ctx context.Context, r *Request) (*Answer, error) {
+	o, err := p.run(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if o.code != 0 {
+		return nil, withComplaint(failf(p.kind, FaultExit, "%s ended with exit code %d", p.argv[0], o.code), o.complaint)
+	}
+	return r.answer(p.kind, o.output, o.truncated)
+}
+
+// look finds the program's file.
+func (p program) look() (string, error) {
+	name := p.argv[0]
+	if filepath.Base(name) != name && !filepath.IsAbs(name) {
+		name = filepath.Join(p.dir, name)
+		var err error
+		if name, err = filepath.Abs(name); err != nil {
+			return "", fmt.Errorf("finding %s: %w", p.argv[0], err)
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("finding %s: %w", p.argv[0], unwrapped(err))
+	}
+	return filepath.Abs(path)
+}
+
+// unwrapped is what is wrong without the words of those who said it before.
+func unwrapped(err error) error {
+	if missing, ok := errors.AsType[*exec.Error](err); ok {
+		return missing.Err
+	}
+	return err
+}
+
+// withComplaint adds what a process wrote to its standard error to the error of an action.
+func withComplaint(err error, complaint string) error {
+	failed, ok := errors.AsType[*Error](err)
+	if !ok || complaint == "" {
+		return err
+	}
+	return &Error{failed.Type, failed.Fault, fmt.Errorf("%w; it complained: %s", failed.Err, quote(complaint))}
+}
+
+// head keeps the beginning of what is written to it.
+type head struct {
+	most   int
+	kept   []byte
+	missed bool
+}
+
+// Write never fails.
+func (h *head) Write(p []byte) (int, error) {
+	room := min(len(p), h.most-len(h.kept))
+	h.kept = append(h.kept, p[:room]...)
+	h.missed = h.missed || room < len(p)
+	return len(p), nil
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	most int
+	kept []byte
+}
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p[max(0, len(p)-t.most):]...)
+	if over := len(t.kept) - t.most; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(t.kept) }
