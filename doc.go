@@ -54,7 +54,8 @@
 // web service, a tool, an agent, a pipeline, a model or a person.
 //
 // policy/bash says what running a line of bash may do, for hooks and policies to
-// judge; it stands on nothing of ours.
+// judge; it stands on nothing of ours. policy/condition is the language in which policies
+// say when they apply.
 //
 // Questions about tool calls that nobody is there to answer are answered later: durable/approval
 // has the page, the JSON endpoint and the notifiers for that.

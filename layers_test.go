@@ -169,6 +169,10 @@ var layers = map[string]layer{
 
 	// What policies look at.
 	"policy/bash": {Modules: append(values, "mvdan.cc/sh/v3")},
+	"policy/condition": {
+		Ours:    []string{"agent", "hooks", "policy/bash", "internal/strictjson"},
+		Modules: append(values, "cel.dev/cel-go"),
+	},
 
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},

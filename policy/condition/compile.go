@@ -1,0 +1,153 @@
+package condition
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/functions"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// compiled is what conditions and expressions are made of. It is safe for concurrent use.
+type compiled struct {
+	d      *dialect
+	text   string
+	ast    *cel.Ast
+	uses   uses
+	run    cel.Program
+	always ref.Val // what it always is; nil when that depends
+	traced func() (cel.Program, error)
+}
+
+// Compile makes a condition of its text: of an expression of type bool. The error is of type Errors, or says that there is
+// no such point.
+func (l *Language) Compile(text string, at hooks.PointName) (*Condition, error) {
+	c, err := l.compile(text, at)
+	if err != nil {
+		return nil, err
+	}
+	switch out := c.ast.OutputType(); {
+	case out.IsExactType(cel.BoolType):
+	case out.IsExactType(cel.DynType):
+		// Its type is known when it is evaluated; what is no bool is an error then.
+	default:
+		return nil, Errors{c.d.wrongAt(text, firstByte(text), "a condition is true or false, and this is a value of type %s",
+			cel.FormatCELType(out))}
+	}
+	return &Condition{c}, nil
+}
+
+// Expression makes an expression of its text, of any type. The error is as that of Compile.
+func (l *Language) Expression(text string, at hooks.PointName) (*Expression, error) {
+	c, err := l.compile(text, at)
+	if err != nil {
+		return nil, err
+	}
+	return &Expression{c}, nil
+}
+
+func (l *Language) compile(text string, at hooks.PointName) (*compiled, error) {
+	d, err := l.at(at)
+	if err != nil {
+		return nil, err
+	}
+	ast, wrong := d.checked(text)
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	c := &compiled{d: d, text: text, ast: ast, uses: d.usesOf(ast)}
+	c.traced = sync.OnceValues(func() (cel.Program, error) {
+		return d.env.Program(ast, c.limits(cel.OptTrackState)...)
+	})
+	if c.run, err = d.env.Program(ast, c.limits(cel.OptOptimize)...); err != nil {
+		return nil, Errors{d.wrongAt(text, firstByte(text), "%s", err)}
+	}
+	if err := c.fold(); err != nil {
+		return nil, Errors{err}
+	}
+	return c, nil
+}
+
+// checked parses and checks a text.
+func (d *dialect) checked(text string) (*cel.Ast, Errors) {
+	switch {
+	case len(text) > MaxText:
+		return nil, Errors{d.wrongAt(text, MaxText, "the condition is longer than %d bytes", MaxText)}
+	case !utf8.ValidString(text):
+		return nil, Errors{d.wrongAt(text, 0, "the condition is not UTF-8 text")}
+	case firstByte(text) == len(text):
+		return nil, Errors{d.wrongAt(text, 0, "the condition is empty")}
+	}
+	plain, wrong := d.plain(text)
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	ast, issues := d.env.Compile(plain)
+	if issues.Err() != nil {
+		for _, issue := range issues.Errors() {
+			wrong = append(wrong, d.explained(text, plain, issue))
+		}
+		return nil, sorted(wrong)
+	}
+	return ast, sorted(d.stray(text, ast))
+}
+
+// sorted is the errors in the order of the text, each place once.
+func sorted(wrong Errors) Errors {
+	slices.SortStableFunc(wrong, func(a, b *Error) int { return a.Offset - b.Offset })
+	return slices.CompactFunc(wrong, func(a, b *Error) bool { return a.Offset == b.Offset && a.Message == b.Message })
+}
+
+// firstByte is where the text begins, behind white space.
+func firstByte(text string) int { return len(text) - len(strings.TrimLeft(text, " \t\r\n\f")) }
+
+// limits are the bounds of an evaluation. An expression that can only do a fixed amount of work is not counted.
+func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
+	options := []cel.ProgramOption{cel.EvalOptions(how)}
+	if c.uses.unbounded {
+		options = append(options, cel.InterruptCheckFrequency(64),
+			cel.CostTracking(c.d.costs()), cel.CostLimit(c.d.options.CostLimit))
+	}
+	return options
+}
+
+// fold finds out what the expression is whatever the values are. One that fails whatever they are is wrong.
+func (c *compiled) fold() *Error {
+	out, _, err := c.run.Eval(&blank{c.d})
+	switch {
+	case err != nil && types.IsError(out):
+		e := c.failure(context.Background(), &blank{c.d}, err)
+		wrong := c.d.wrongAt(c.text, e.Offset, "this always fails: %s", e.Err)
+		return wrong
+	case err == nil && !types.IsUnknown(out):
+		c.always = out
+	}
+	return nil
+}
+
+// blank is an activation in which nothing is known.
+type blank struct{ d *dialect }
+
+// ResolveName is not known.
+func (b *blank) ResolveName(name string) (any, bool) {
+	if b.d.names[name] == nil {
+		return nil, false
+	}
+	return types.NewUnknown(1, nil), true
+}
+
+// Parent is nil.
+func (b *blank) Parent() cel.Activation { return nil }
+
+// ResolveFunction is a function whose result is not known.
+func (b *blank) ResolveFunction(name string) (functions.LateBoundOp, bool) {
+	return func(string, ...ref.Val) ref.Val { return types.NewUnknown(1, nil) }, b.d.functions[name] != nil
+}
+var _ cel.FunctionActivation = (*blank)(nil)

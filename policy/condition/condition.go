@@ -1,0 +1,97 @@
+package condition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Condition is an expression that is true or false. It is immutable and serves any number of runs at once. Make it with
+// Language.Compile.
+type Condition struct{ c *compiled }
+
+// Test is what the condition says. An error is an *EvalError: a field that is not there, a division by zero, values of the
+// wrong type, a cost that is too high; or the cause of a context that has ended.
+func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
+	v, err := c.c.eval(ctx, in)
+	if err != nil {
+		return false, err
+	}
+	if b, ok := v.(types.Bool); ok {
+		return bool(b), nil
+	}
+	return false, c.c.wrongResult(v)
+}
+
+// String is the text of the condition.
+func (c *Condition) String() string { return c.c.text }
+
+// Point is the hook point that it was compiled for.
+func (c *Condition) Point() hooks.PointName { return c.c.d.point }
+
+// Constant is what the condition says whatever the values are; known is false when that depends on them. The variables
+// vars.* count as values: they are there to be changed.
+func (c *Condition) Constant() (value, known bool) {
+	b, ok := c.c.always.(types.Bool)
+	return bool(b), ok
+}
+
+// Uses reports whether a variable or function of that name is in the condition: "args", "calls", "vars.workspace".
+func (c *Condition) Uses(name string) bool { return c.c.uses.names[name] }
+
+// Expression is an expression of any type, for values that a policy sets. It is immutable and serves any number of runs at
+// once. Make it with Language.Expression.
+type Expression struct{ c *compiled }
+
+// Value is what the expression comes to, as CEL value. The errors are those of Condition.Test.
+func (e *Expression) Value(ctx context.Context, in Input) (ref.Val, error) { return e.c.eval(ctx, in) }
+
+// Type is the type of the value as CEL writes it: "string", "list(int)", or "dyn" when it is not known before.
+func (e *Expression) Type() string { return cel.FormatCELType(e.c.ast.OutputType()) }
+
+// String is the text of the expression.
+func (e *Expression) String() string { return e.c.text }
+
+// Uses is as that of Condition.
+func (e *Expression) Uses(name string) bool { return e.c.uses.names[name] }
+
+// Explain is as that of Condition.
+func (e *Expression) Explain(ctx context.Context, in Input) []hooks.Fact { return e.c.explain(ctx, in) }
+
+var errNoInput = errors.New("there is nothing to judge: the input is empty")
+
+func (c *compiled) eval(ctx context.Context, in Input) (ref.Val, error) {
+	if in.m == nil {
+		return nil, errNoInput
+	}
+	if in.m.point != c.d.point {
+		return nil, fmt.Errorf("condition %q is for %s and was asked at %s", shortened(c.text), c.d.point, in.m.point)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	a := &activation{moment: in.m, d: c.d}
+	var v ref.Val
+	var err error
+	if c.uses.unbounded && ctx.Done() != nil {
+		v, _, err = c.run.ContextEval(ctx, a)
+	} else {
+		v, _, err = c.run.Eval(a)
+	}
+	if err == nil && types.IsUnknown(v) {
+		err = errors.New("a value is not known")
+	}
+	if err == nil {
+		return v, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return nil, c.failure(ctx, a, err)
+}

@@ -1,0 +1,122 @@
+package condition
+
+import (
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// counterFunctions count the calls of this run.
+func counterFunctions() []Function {
+	counter := func(name string, of func(tally) int64) Function {
+		return Function{
+			Name: name, Cost: 4,
+			Overloads: []Overload{{[]*cel.Type{cel.StringType}, cel.IntType}, {nil, cel.IntType}},
+			Call: func(in Input, args ...ref.Val) ref.Val {
+				tool := ""
+				if len(args) > 0 {
+					tool, _ = Text(args[0])
+				}
+				return types.Int(of(in.m.source.tally(tool)))
+			},
+		}
+	}
+	return []Function{
+		counter("calls", func(t tally) int64 { return t.Calls }),
+		counter("calls_ok", func(t tally) int64 { return t.OK }),
+		counter("denied", func(t tally) int64 { return t.Denied }),
+	}
+}
+
+// allTools is the name under which the calls of all tools are counted: no tool has it.
+const allTools = ""
+
+// note remembers that a call of the step under way is there. A step that is tried again begins with its first call.
+func (r *memory) note(step, index int, tool string) {
+	if step != r.pendingStep {
+		r.pendingStep, r.pending = step, nil
+	}
+	r.pending = r.pending[:min(index, len(r.pending))]
+	for len(r.pending) < index {
+		r.pending = append(r.pending, "")
+	}
+	r.pending = append(r.pending, tool)
+}
+
+// tally is how often a tool was called before the call that is judged: in the steps that are recorded, and in the step
+// under way as far as conditions have seen its calls.
+func (r *memory) tally(s agent.State, step, before int, tool string) tally {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.catchUp(s)
+	out := r.tallies[tool]
+	if step == r.pendingStep && s.RunStepCount() <= step {
+		for _, earlier := range r.pending[:min(before, len(r.pending))] {
+			if earlier != "" && (tool == allTools || earlier == tool) {
+				out.Calls++
+			}
+		}
+	}
+	return out
+}
+
+// catchUp counts the steps that were recorded since it was last asked.
+func (r *memory) catchUp(s agent.State) {
+	if s.RunStepCount() < r.steps { // somebody went back
+		r.steps, r.tallies = 0, nil
+	}
+	if r.tallies == nil {
+		r.tallies = map[string]tally{}
+	}
+	var fresh []agent.StepRecord
+	for i, record := range s.RunStepsBackward() {
+		if i < r.steps {
+			break
+		}
+		fresh = append(fresh, record)
+	}
+	for _, record := range slices.Backward(fresh) {
+		for _, result := range record.Results() {
+			r.count(result.Tool(), &result)
+			r.count(allTools, &result)
+		}
+	}
+	r.steps = s.RunStepCount()
+}
+
+func (r *memory) count(name string, result *agent.ToolResult) {
+	t := r.tallies[name]
+	t.Calls++
+	switch {
+	case result.Denied():
+		t.Denied++
+	case !result.IsError():
+		t.OK++
+	}
+	r.tallies[name] = t
+}
+
+// lastInput is the text of what the user said last. Messages that hooks added are not the user's.
+func (r *memory) lastInput(s agent.State) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := s.MessageCount()
+	if n < r.messages { // somebody went back
+		r.messages, r.input = 0, ""
+	}
+	for i, m := range s.MessagesBackward() {
+		if i < r.messages {
+			break
+		}
+		if m.Role() == agent.RoleUser && m.Source() == "" {
+			r.input = m.Text()
+			break
+		}
+	}
+	r.messages = n
+	return r.input
+}

@@ -1,0 +1,110 @@
+package condition
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// decodeObject reads a JSON object into a map whose values are CEL values already, so that looking one up costs nothing.
+func decodeObject(text string) (map[string]any, error) {
+	if text == "" {
+		return map[string]any{}, nil
+	}
+	var members map[string]any
+	if err := strictjson.Unmarshal(text, &members); err != nil {
+		return nil, err
+	}
+	for name, member := range members {
+		members[name] = valueOf(member)
+	}
+	return members, nil
+}
+
+// valueOf is a Go value, as JSON and YAML give them, as a CEL value. One that conditions cannot work with is an error
+// value: whoever touches it fails.
+func valueOf(v any) ref.Val {
+	switch v := v.(type) {
+	case nil:
+		return types.NullValue
+	case ref.Val:
+		return v
+	case bool:
+		return types.Bool(v)
+	case string:
+		return types.String(v)
+	case json.Number:
+		return numberOf(string(v))
+	case float64:
+		return types.Double(v)
+	case int:
+		return types.Int(v)
+	case int64:
+		return types.Int(v)
+	case uint64:
+		if v <= math.MaxInt64 {
+			return types.Int(v)
+		}
+		return types.Uint(v)
+	case time.Time:
+		return types.Timestamp{Time: v}
+	case time.Duration:
+		return types.Duration{Duration: v}
+	case []any:
+		out := make([]ref.Val, len(v))
+		for i, element := range v {
+			out[i] = valueOf(element)
+		}
+		return types.NewRefValList(types.DefaultTypeAdapter, out)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, member := range v {
+			out[name] = valueOf(member)
+		}
+		return types.NewStringInterfaceMap(types.DefaultTypeAdapter, out)
+	}
+	return otherValueOf(v)
+}
+
+// otherValueOf reads any other Go value by way of its JSON.
+func otherValueOf(v any) ref.Val {
+	text, err := strictjson.Marshal(map[string]any{"v": v})
+	if err != nil {
+		return types.NewErr("a %T is no value for conditions: %v", v, err)
+	}
+	members, err := decodeObject(text)
+	if err != nil {
+		return types.NewErr("a %T is no value for conditions: %v", v, err)
+	}
+	return members["v"].(ref.Val)
+}
+
+// exact is the largest whole number up to which a double holds every whole number.
+const exact = 1 << 53
+
+// numberOf is a JSON number. Whole numbers keep their digits: they are an int, or a uint beyond what an int holds.
+// Others are doubles. What would lose digits that count is an error value.
+func numberOf(text string) ref.Val {
+	if !strings.ContainsAny(text, ".eE") {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return types.Int(n)
+		}
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+			return types.Uint(n)
+		}
+		return types.WrapErr(fmt.Errorf("the number %s has more digits than conditions can count with", shortened(text)))
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.Abs(f) > exact {
+		return types.WrapErr(fmt.Errorf("the number %s is larger than conditions can hold with all its digits", shortened(text)))
+	}
+	return types.Double(f)
+}

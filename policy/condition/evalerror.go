@@ -1,0 +1,119 @@
+package condition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// EvalError says that a condition could not be evaluated, and where. It is a failure of whoever asked, and never a no or a
+// yes.
+type EvalError struct {
+	// Point and Text are those of the condition, Offset the byte at which the part is that failed; Line and Column say the
+	// same from 1.
+	Point                hooks.PointName
+	Text                 string
+	Offset, Line, Column int
+	// Part is the part that failed, and Values what it was given, with their types.
+	Part   string
+	Values []hooks.Fact
+	// Err is what went wrong.
+	Err error
+}
+
+// Error names the condition, the place, what went wrong and the values.
+func (e *EvalError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "condition %q at %s, %s: ", shortened(e.Text), e.Point, place(e.Line, e.Column))
+	if e.Part != "" && e.Part != e.Text {
+		fmt.Fprintf(&b, "%s: ", shortened(e.Part))
+	}
+	b.WriteString(e.Err.Error())
+	for i, v := range e.Values {
+		b.WriteString([]string{"; ", ", "}[min(i, 1)])
+		fmt.Fprintf(&b, "%s is %s", v.Name, v.Value)
+	}
+	return b.String()
+}
+
+// Unwrap is Err.
+func (e *EvalError) Unwrap() error { return e.Err }
+
+// failure finds the place and the values of what went wrong, by evaluating once more and keeping what each part came to.
+func (c *compiled) failure(ctx context.Context, a cel.Activation, err error) *EvalError {
+	e := &EvalError{Point: c.d.point, Text: c.text, Err: errors.New(plainMessage(err))}
+	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))
+	state := c.trace(ctx, a)
+	if state == nil {
+		return e
+	}
+	part := c.failed(state, err)
+	if part == nil {
+		return e
+	}
+	e.setPlace(c.d.wrongAt(c.text, c.offset(part.ID()), ""))
+	e.Part = c.source(part)
+	for _, named := range c.namedIn(part) {
+		if v, ok := state.Value(named.ID()); ok && !types.IsUnknownOrError(v) {
+			e.Values = append(e.Values, hooks.Fact{Name: c.source(named), Value: "the " + typeName(v) + " " + shown(v)})
+		}
+	}
+	return e
+}
+
+func (e *EvalError) setPlace(at *Error) { e.Offset, e.Line, e.Column = at.Offset, at.Line, at.Column }
+
+// failed is the innermost part that failed with the error.
+func (c *compiled) failed(state trace, err error) ast.Expr {
+	var found ast.Expr
+	ast.PostOrderVisit(c.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if v, ok := state.Value(e.ID()); ok && found == nil && types.IsError(v) && v.(*types.Err).Error() == err.Error() {
+			found = e
+		}
+	}))
+	return found
+}
+
+// plainMessage is what CEL says of an error, in our words.
+func plainMessage(err error) string {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "no such key: "); ok {
+		return fmt.Sprintf("there is no %q: ask has(…) first", name)
+	}
+	for theirs, ours := range map[string]string{
+		"no such overload":                  "the values have types that this is not for",
+		"actual cost limit exceeded":        "it costs more than a condition may",
+		"divide by zero":                    "division by zero",
+		"division by zero":                  "division by zero",
+		"modulus by zero":                   "remainder of a division by zero",
+		"integer overflow":                  "the number is too large",
+		"operation interrupted":             "it was interrupted",
+		"internal error":                    "it failed inside: " + text,
+		"index out of bounds":               "there is no element at that " + strings.TrimPrefix(text, "index out of "),
+		"RE2 program size limit exceeded":   "the regular expression is too large",
+		"error parsing regexp":              strings.TrimPrefix(text, "error parsing regexp: "),
+		"string is not recognized as a ":    text,
+		"unsupported conversion to ref.Val": "a value is of a type that conditions do not know",
+	} {
+		if strings.Contains(text, theirs) {
+			return ours
+		}
+	}
+	return text
+}
+
+func (c *compiled) wrongResult(v ref.Val) error {
+	e := &EvalError{Point: c.d.point, Text: c.text, Err: fmt.Errorf("a condition is true or false, and this is the %s %s", typeName(v), shown(v))}
+	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))
+	return e
+}
+
+func typeName(v ref.Val) string { return v.Type().TypeName() }

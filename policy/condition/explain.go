@@ -1,0 +1,202 @@
+package condition
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Explain is why the condition says what it says: the parts that are joined by && and ||, as far as they counted, each
+// followed by the values that are named in it. It evaluates once more, and costs some microseconds. Values are shortened;
+// one that is secret is not known to be.
+func (c *Condition) Explain(ctx context.Context, in Input) []hooks.Fact { return c.c.explain(ctx, in) }
+
+// trace is what each part of an expression came to.
+type trace interface {
+	Value(id int64) (ref.Val, bool)
+}
+
+// trace evaluates once more; nil when that is not possible.
+func (c *compiled) trace(ctx context.Context, a cel.Activation) trace {
+	program, err := c.traced()
+	if err != nil {
+		return nil
+	}
+	eval := func() (ref.Val, *cel.EvalDetails, error) { return program.Eval(a) }
+	if c.uses.unbounded && ctx.Done() != nil {
+		eval = func() (ref.Val, *cel.EvalDetails, error) { return program.ContextEval(ctx, a) }
+	}
+	if _, details, _ := eval(); details != nil && details.State() != nil {
+		return details.State()
+	}
+	return nil
+}
+
+func (c *compiled) explain(ctx context.Context, in Input) []hooks.Fact {
+	if in.m == nil || in.m.point != c.d.point || ctx.Err() != nil {
+		return nil
+	}
+	state := c.trace(ctx, &activation{moment: in.m, d: c.d})
+	if state == nil {
+		return nil
+	}
+	var facts []hooks.Fact
+	add := func(e ast.Expr) {
+		v, ok := state.Value(e.ID())
+		if !ok || v == nil || e.Kind() == ast.LiteralKind {
+			return
+		}
+		f := hooks.Fact{Name: c.source(e), Value: shown(v)}
+		if !slices.ContainsFunc(facts, func(g hooks.Fact) bool { return g.Name == f.Name }) {
+			facts = append(facts, f)
+		}
+	}
+	for _, part := range partsOf(c.ast.NativeRep().Expr()) {
+		add(part)
+		for _, named := range c.namedIn(part) {
+			add(named)
+		}
+	}
+	return facts
+}
+
+// partsOf is the parts that && and || join.
+func partsOf(e ast.Expr) []ast.Expr {
+	if e.Kind() != ast.CallKind {
+		return []ast.Expr{e}
+	}
+	switch e.AsCall().FunctionName() {
+	case operators.LogicalAnd, operators.LogicalOr:
+		return lo.FlatMap(e.AsCall().Args(), func(arg ast.Expr, _ int) []ast.Expr { return partsOf(arg) })
+	}
+	return []ast.Expr{e}
+}
+
+// namedIn is the values that are named in a part: variables and the longest paths into them, and calls of functions that
+// are not operators. What stands inside of a loop has many values, and is left out.
+func (c *compiled) namedIn(e ast.Expr) []ast.Expr {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return []ast.Expr{e}
+	case ast.SelectKind:
+		if isPath(e) {
+			return []ast.Expr{e}
+		}
+		return c.namedIn(e.AsSelect().Operand())
+	case ast.CallKind:
+		if isPath(e) {
+			return []ast.Expr{e}
+		}
+		var out []ast.Expr
+		call := e.AsCall()
+		if call.IsMemberFunction() {
+			out = c.namedIn(call.Target())
+		}
+		for _, arg := range call.Args() {
+			out = append(out, c.namedIn(arg)...)
+		}
+		if c.d.functions[call.FunctionName()] != nil {
+			out = append(out, e)
+		}
+		return out
+	case ast.ListKind:
+		return lo.FlatMap(e.AsList().Elements(), func(x ast.Expr, _ int) []ast.Expr { return c.namedIn(x) })
+	case ast.ComprehensionKind:
+		return c.namedIn(e.AsComprehension().IterRange())
+	}
+	return nil
+}
+
+// isPath reports whether an expression is a name, or a field or an element of one.
+func isPath(e ast.Expr) bool {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return true
+	case ast.SelectKind:
+		return !e.AsSelect().IsTestOnly() && isPath(e.AsSelect().Operand())
+	case ast.CallKind:
+		call := e.AsCall()
+		return call.FunctionName() == operators.Index && len(call.Args()) == 2 &&
+			isPath(call.Args()[0]) && call.Args()[1].Kind() == ast.LiteralKind
+	}
+	return false
+}
+
+// source is a part as text.
+func (c *compiled) source(e ast.Expr) string {
+	text, err := cel.ExprToString(e, c.ast.NativeRep().SourceInfo())
+	if err != nil {
+		return "?"
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// offset is the byte of the text at which a part is.
+func (c *compiled) offset(id int64) int {
+	info := c.ast.NativeRep().SourceInfo()
+	return offsetOf(c.text, info.GetStartLocation(id))
+}
+
+// shown is a value for a person, at most some hundred bytes of it.
+func shown(v ref.Val) string { return shortened(shownIn(v, 3)) }
+
+func shownIn(v ref.Val, depth int) string {
+	switch v := v.(type) {
+	case types.String:
+		return strconv.Quote(shortened(string(v)))
+	case types.Null:
+		return "null"
+	case types.Timestamp:
+		return v.UTC().Format("2006-01-02T15:04:05Z")
+	case types.Duration:
+		return v.Duration.String()
+	case *types.Err:
+		return "failed: " + plainMessage(v)
+	case *object:
+		return shownObject(v, depth)
+	case traits.Lister:
+		return "[" + shownElements(v, depth, func(e ref.Val) string { return shownIn(e, depth-1) }) + "]"
+	case traits.Mapper:
+		return "{" + shownElements(v, depth, func(k ref.Val) string {
+			return shownIn(k, depth-1) + ": " + shownIn(v.Get(k), depth-1)
+		}) + "}"
+	}
+	return fmt.Sprint(v.Value())
+}
+
+func shownObject(o *object, depth int) string {
+	if depth == 0 {
+		return "…"
+	}
+	return o.kind.name + "{" + strings.Join(lo.Map(o.kind.order, func(name string, _ int) string {
+		return name + ": " + shownIn(o.kind.value[name](o.v), depth-1)
+	}), ", ") + "}"
+}
+
+func shownElements(of traits.Iterable, depth int, show func(ref.Val) string) string {
+	const most = 8
+	if depth == 0 {
+		return "…"
+	}
+	var out []string
+	for it := of.Iterator(); it.HasNext() == types.True; {
+		if len(out) == most {
+			out = append(out, "…")
+			break
+		}
+		out = append(out, show(it.Next()))
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,72 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// builtin is the functions of this package.
+func (l *Language) builtin() []Function {
+	return slices.Concat(counterFunctions(), l.pathFunctions(), urlFunctions(), hostFunctions(), l.shellFunctions())
+}
+
+// onText is a pure function of one text.
+func onText(name string, result *cel.Type, of func(text string) (ref.Val, error)) Function {
+	return Function{
+		Name: name, Pure: true,
+		Overloads: []Overload{{[]*cel.Type{cel.StringType}, result}},
+		Call: func(_ Input, args ...ref.Val) ref.Val {
+			text, _ := Text(args[0])
+			return orError(of(text))
+		},
+	}
+}
+
+// matching is a function that compares a text with a pattern, or with a list of patterns, one of which must match.
+func matching(name string, pure bool, of func(text, pattern string) (bool, error)) Function {
+	return Function{
+		Name: name, Pure: pure, Cost: 2,
+		Overloads: []Overload{
+			{[]*cel.Type{cel.StringType, cel.StringType}, cel.BoolType},
+			{[]*cel.Type{cel.StringType, texts}, cel.BoolType},
+		},
+		Call: func(_ Input, args ...ref.Val) ref.Val {
+			text, _ := Text(args[0])
+			return anyOf(args[1], func(pattern string) (bool, error) { return of(text, pattern) })
+		},
+	}
+}
+
+// anyOf asks about a text, or about those of a list until one is right. An element that is no text is an error, and so is
+// whatever goes wrong before one is right.
+func anyOf(v ref.Val, ask func(string) (bool, error)) ref.Val {
+	list, ok := v.(traits.Lister)
+	if !ok {
+		text, _ := Text(v)
+		ok, err := ask(text)
+		return orError(types.Bool(ok), err)
+	}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		element := it.Next()
+		text, isText := Text(element)
+		if !isText {
+			return types.WrapErr(fmt.Errorf("a list of texts has the %s %s in it", typeName(element), shown(element)))
+		}
+		if ok, err := ask(text); ok || err != nil {
+			return orError(types.Bool(ok), err)
+		}
+	}
+	return types.False
+}
+
+func orError(v ref.Val, err error) ref.Val {
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return v
+}

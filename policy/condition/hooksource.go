@@ -1,0 +1,185 @@
+package condition
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// ofHook reads the values from the context of a hook, by the methods that the contexts have in common.
+type ofHook struct{ hooks.Context }
+
+func (h ofHook) run() agent.Run     { return h.Run() }
+func (h ofHook) step() int          { return h.StepIndex() }
+func (h ofHook) usage() agent.Usage { return h.State().RunUsage() }
+
+func (h ofHook) elapsed() time.Duration {
+	if c, ok := h.Context.(interface{ Elapsed() time.Duration }); ok {
+		return c.Elapsed()
+	}
+	return time.Since(h.Run().Started)
+}
+
+func (h ofHook) stepKind() string {
+	if c, ok := h.Context.(interface{ Kind() agent.StepKind }); ok {
+		return string(c.Kind())
+	}
+	return ""
+}
+
+// callContext is the context at the points of a tool call.
+type callContext interface {
+	Call() hooks.Call
+	Original() hooks.Call
+}
+
+func (h ofHook) called() *called {
+	c, ok := h.Context.(callContext)
+	if !ok {
+		return nil
+	}
+	effective, original := c.Call(), c.Original()
+	return &called{effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments}
+}
+
+func (h ofHook) result() result {
+	c, ok := h.Context.(interface{ Result() agent.ToolResult })
+	if !ok {
+		return result{}
+	}
+	r := c.Result()
+	return result{r.Text(), r.IsError(), string(r.Status), string(r.Reason)}
+}
+
+func (h ofHook) failure() string {
+	if c, ok := h.Context.(interface{ Err() error }); ok && c.Err() != nil {
+		return c.Err().Error()
+	}
+	return ""
+}
+
+// input is the input that is to be let in; elsewhere what the user said last.
+func (h ofHook) input() string {
+	switch h.Point() {
+	case hooks.PostInference, hooks.PostToolUse, hooks.ToolFailed:
+		// The text of these contexts is not the user's.
+	default:
+		if c, ok := h.Context.(interface{ Text() string }); ok {
+			return c.Text()
+		}
+	}
+	return memories.Of(h.State()).lastInput(h.State())
+}
+
+func (h ofHook) reply() reply {
+	var r reply
+	switch c := h.Context.(type) {
+	case hooks.ReplyContext:
+		r.text, r.tools = c.Text(), c.Tools()
+	case hooks.StepEndContext:
+		r.text, r.tools = c.Content(), slices.Collect(c.Record().Tools())
+	case interface{ Answer() string }:
+		r.text = c.Answer()
+	}
+	return r
+}
+
+func (h ofHook) subagent() hooks.Subagent {
+	if c, ok := h.Context.(interface{ Subagent() hooks.Subagent }); ok {
+		return c.Subagent()
+	}
+	return hooks.Subagent{}
+}
+
+func (h ofHook) compaction() hooks.Compaction {
+	if c, ok := h.Context.(interface{ Compaction() hooks.Compaction }); ok {
+		return c.Compaction()
+	}
+	return hooks.Compaction{}
+}
+
+func (h ofHook) continuations() int {
+	if c, ok := h.Context.(interface{ Continuations() int }); ok {
+		return c.Continuations()
+	}
+	return 0
+}
+
+func (h ofHook) end() (agent.Status, agent.Signal) {
+	switch c := h.Context.(type) {
+	case hooks.StopContext:
+		return h.State().Status(), c.Signal()
+	case hooks.EndContext:
+		return c.Status(), c.Reason()
+	}
+	return h.State().Status(), agent.Signal{}
+}
+
+func (h ofHook) metadata(name string) (any, bool) {
+	if v, ok := agent.RunKey[any](name).From(h.State()); ok {
+		return v, true
+	}
+	return agent.SessionKey[any](name).From(h.State())
+}
+
+func (h ofHook) tally(tool string) tally {
+	s, before := h.State(), 0
+	if c, ok := h.Context.(interface{ Index() int }); ok {
+		before = c.Index()
+	}
+	return memories.Of(s).tally(s, h.StepIndex(), before, tool)
+}
+
+// memory is what conditions remember of one run, so that nothing is read twice.
+type memory struct {
+	mu sync.Mutex
+	// moment is the last one at PreToolUse, of this state and call.
+	moment *moment
+	state  agent.State
+
+	steps   int // so many are counted
+	tallies map[string]tally
+
+	// pending are the calls of the step under way that were looked at, by their index.
+	pendingStep int
+	pending     []string
+
+	messages int // so many are looked through
+	input    string
+}
+
+// memories are per run; for a state that is not running, nothing is remembered.
+var memories = agent.NewScratch[memory](nil)
+
+// momentOf is the moment of a context. All conditions that are asked about a call share one.
+func momentOf(c hooks.Context) *moment {
+	h := ofHook{c}
+	if t, ok := c.(hooks.ToolContext); ok {
+		return memories.Of(c.State()).momentOf(t)
+	}
+	m := &moment{source: h, point: c.Point(), hook: c}
+	if called := h.called(); called != nil {
+		m.call = &call{called: *called}
+	}
+	return m
+}
+
+func (r *memory) momentOf(c hooks.ToolContext) *moment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	effective, original := c.Call(), c.Original()
+	if m := r.moment; m != nil && r.state == c.State() && m.point == c.Point() && m.call.index == original.Index &&
+		m.call.id == original.ID && m.call.tool == effective.Name &&
+		m.call.called.arguments == effective.Arguments && m.call.called.original == original.Arguments {
+		return m
+	}
+	r.note(c.StepIndex(), original.Index, effective.Name)
+	m := &moment{source: ofHook{c}, point: c.Point(), hook: c, call: &call{called: called{
+		effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments,
+	}}}
+	r.moment, r.state = m, c.State()
+	return m
+}

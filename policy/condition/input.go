@@ -1,0 +1,231 @@
+package condition
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/functions"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Input is the occasion that a condition judges. Make one with Of or FromJSON; it is immutable, and safe for concurrent
+// use. What a condition does not name is never looked at. An Input of a hook's context is, like that, not to be kept.
+// The zero Input has no values: judging it is an error.
+type Input struct{ m *moment }
+
+// Values are what is known besides the hook's context.
+type Values struct {
+	// Actions are the results of earlier actions by their ids: actions.ID.status.
+	Actions map[string]Action
+	// Names are the values of SESSION, ITERATION and the others of that table, where the caller knows better than the
+	// context does, as texts. Others are passed over.
+	Names map[string]string
+	// Extra is for the Functions of other packages; see Input.Extra. The keys are to be of a type of their own.
+	Extra map[any]any
+}
+
+// Action is the result of an action.
+type Action struct {
+	// Status is "success", "failed", or "skipped".
+	Status string `json:"status"`
+	// Output is what it printed or answered.
+	Output string `json:"output,omitempty"`
+	// Response is the Output as a value when it is JSON, and the text when it is not. It may be left out: then it is read
+	// from the Output when it is needed.
+	Response any `json:"response,omitempty"`
+}
+
+var actionKind = kindOf("Action",
+	field[*Action]{"status", cel.StringType, func(a *Action) ref.Val { return types.String(a.Status) }},
+	field[*Action]{"output", cel.StringType, func(a *Action) ref.Val { return types.String(a.Output) }},
+	field[*Action]{"response", cel.DynType, func(a *Action) ref.Val { return a.response() }},
+)
+
+func (a *Action) response() ref.Val {
+	if a.Response != nil {
+		return valueOf(a.Response)
+	}
+	if v, ok := parsed(a.Output); ok {
+		return v
+	}
+	return types.String(a.Output)
+}
+
+func actionsOf(actions map[string]Action) ref.Val {
+	out := make(map[string]any, len(actions))
+	for id, a := range actions {
+		out[id] = actionKind.of(&a)
+	}
+	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, out)
+}
+
+// moment is what an Input is made of. It is the activation of an evaluation, too: CEL asks it for the values of names and
+// for the functions that look at the input.
+type moment struct {
+	source source
+	point  hooks.PointName
+	hook   hooks.Context // nil for JSON
+	values Values
+	call   *call // nil where there is none
+
+	once sync.Once
+	at   time.Time
+}
+
+// Of is the occasion that a hook was asked about. The arguments of a call are read when a condition first names them, and
+// then shared by all conditions that are asked about it.
+func Of(c hooks.Context) Input {
+	return Input{momentOf(c)}
+}
+
+// With returns the input with more values; those given before are replaced.
+func (in Input) With(v Values) Input {
+	if in.m == nil {
+		return in
+	}
+	return Input{&moment{source: in.m.source, point: in.m.point, hook: in.m.hook, call: in.m.call, values: v, at: in.m.now()}}
+}
+
+// Point is the hook point; empty for the zero Input.
+func (in Input) Point() hooks.PointName {
+	if in.m == nil {
+		return ""
+	}
+	return in.m.point
+}
+
+// Context is the context of the hook; nil for an Input that is made from JSON.
+func (in Input) Context() hooks.Context {
+	if in.m == nil {
+		return nil
+	}
+	return in.m.hook
+}
+
+// State is the state that the hook sees; the zero State for an Input that is made from JSON.
+func (in Input) State() agent.State {
+	if in.m == nil || in.m.hook == nil {
+		return agent.State{}
+	}
+	return in.m.hook.State()
+}
+
+// Extra is what was given as Values.Extra under that key; nil when nothing was.
+func (in Input) Extra(key any) any {
+	if in.m == nil {
+		return nil
+	}
+	return in.m.values.Extra[key]
+}
+
+func (m *moment) now() time.Time {
+	m.once.Do(func() {
+		if m.at.IsZero() {
+			m.at = time.Now()
+		}
+	})
+	return m.at
+}
+
+func (m *moment) run() agent.Run { return m.source.run() }
+
+func (m *moment) called() *called {
+	if m.call == nil {
+		return &called{}
+	}
+	return &m.call.called
+}
+
+// arguments are the arguments of the call, or an error value.
+func (m *moment) arguments() any {
+	if m.call == nil {
+		return types.WrapErr(errNoCall)
+	}
+	return m.call.arguments()
+}
+
+func (m *moment) originalArguments() any {
+	if m.call == nil {
+		return types.WrapErr(errNoCall)
+	}
+	return m.call.originalArguments()
+}
+
+var errNoCall = errors.New("there is no tool call")
+
+// activation is a moment in a language: what one evaluation looks names up in.
+type activation struct {
+	*moment
+
+	d *dialect
+}
+
+// ResolveName is the value of a variable.
+func (a *activation) ResolveName(name string) (any, bool) {
+	v := a.d.names[name]
+	if v == nil {
+		return nil, false
+	}
+	return v.value(a.moment), true
+}
+
+// Parent is nil: there is nothing around.
+func (a *activation) Parent() cel.Activation { return nil }
+
+// ResolveFunction is a function that looks at the input.
+func (a *activation) ResolveFunction(name string) (functions.LateBoundOp, bool) {
+	f := a.d.functions[name]
+	if f == nil {
+		return nil, false
+	}
+	return func(_ string, args ...ref.Val) ref.Val { return f.Call(Input{a.moment}, args...) }, true
+}
+
+// call is what is known of one tool call, kept for all conditions that look at it.
+type call struct {
+	called
+
+	mu       sync.Mutex
+	args     any // map[string]any or *types.Err
+	original any
+	shell    map[shellText]*analysis
+}
+
+func (c *call) arguments() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.args == nil {
+		c.args = argumentsOf(c.called.arguments)
+	}
+	return c.args
+}
+
+func (c *call) originalArguments() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.original != nil:
+	case c.called.original == c.called.arguments && c.args != nil:
+		c.original = c.args
+	default:
+		c.original = argumentsOf(c.called.original)
+	}
+	return c.original
+}
+
+func argumentsOf(text string) any {
+	members, err := decodeObject(text)
+	if err != nil {
+		return types.WrapErr(fmt.Errorf("reading the arguments: %w", err))
+	}
+	return members
+}
+
+var _ cel.FunctionActivation = (*activation)(nil)

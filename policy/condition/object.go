@@ -1,0 +1,152 @@
+package condition
+
+import (
+	"fmt"
+	"reflect"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// kind is a type of objects: of what has fields that are known when a condition is compiled.
+type kind struct {
+	name   string
+	typ    *cel.Type
+	order  []string
+	fields map[string]*types.FieldType
+	value  map[string]func(any) ref.Val
+}
+
+// field is one field of a kind whose objects are made of a T.
+type field[T any] struct {
+	name  string
+	typ   *cel.Type
+	value func(T) ref.Val
+}
+
+func kindOf[T any](name string, fields ...field[T]) *kind {
+	k := &kind{
+		name: name, typ: cel.ObjectType(name),
+		fields: map[string]*types.FieldType{}, value: map[string]func(any) ref.Val{},
+	}
+	for _, f := range fields {
+		k.order = append(k.order, f.name)
+		k.value[f.name] = func(v any) ref.Val { return f.value(v.(T)) }
+		k.fields[f.name] = &types.FieldType{
+			Type:    f.typ,
+			IsSet:   func(any) bool { return true },
+			GetFrom: func(v any) (any, error) { return f.value(v.(T)), nil },
+		}
+	}
+	return k
+}
+
+// of is an object made of v, which must be the T of the kind.
+func (k *kind) of(v any) ref.Val { return &object{k, v} }
+
+// kinds are all kinds there are.
+var kinds = map[string]*kind{
+	actionKind.name: actionKind, analysisKind.name: analysisKind, commandKind.name: commandKind,
+	fileKind.name: fileKind, hostKind.name: hostKind, opaqueKind.name: opaqueKind,
+}
+
+// object is a value with fields. It is immutable.
+type object struct {
+	kind *kind
+	v    any
+}
+
+// ConvertToNative gives what the object is made of.
+func (o *object) ConvertToNative(t reflect.Type) (any, error) {
+	if reflect.TypeOf(o.v).AssignableTo(t) {
+		return o.v, nil
+	}
+	return nil, fmt.Errorf("%s cannot be read as %s", o.kind.name, t)
+}
+
+// ConvertToType knows only the type of a value.
+func (o *object) ConvertToType(t ref.Type) ref.Val {
+	if t == types.TypeType {
+		return o.kind.typ
+	}
+	return types.NewErr("%s cannot be turned into %s", o.kind.name, t.TypeName())
+}
+
+// Equal compares what the objects are made of.
+func (o *object) Equal(other ref.Val) ref.Val {
+	p, ok := other.(*object)
+	return types.Bool(ok && p.kind == o.kind && reflect.DeepEqual(o.v, p.v))
+}
+
+// Type is the kind.
+func (o *object) Type() ref.Type { return o.kind.typ }
+
+// Value is what the object is made of.
+func (o *object) Value() any { return o.v }
+
+// Get is the value of a field.
+func (o *object) Get(name ref.Val) ref.Val {
+	if value := o.kind.value[fmt.Sprint(name.Value())]; value != nil {
+		return value(o.v)
+	}
+	return types.NewErr("there is no field %q in %s", name.Value(), o.kind.name)
+}
+
+// IsSet reports whether there is such a field.
+func (o *object) IsSet(name ref.Val) ref.Val {
+	return types.Bool(o.kind.value[fmt.Sprint(name.Value())] != nil)
+}
+
+// provider knows our kinds besides the types of CEL.
+type provider struct{ *types.Registry }
+
+func newProvider() (*provider, error) {
+	r, err := types.NewRegistry()
+	return &provider{r}, err
+}
+
+// FindStructType finds a kind.
+func (p *provider) FindStructType(name string) (*types.Type, bool) {
+	if k := kinds[name]; k != nil {
+		return types.NewTypeTypeWithParam(k.typ), true
+	}
+	return p.Registry.FindStructType(name)
+}
+
+// FindStructFieldNames is the fields of a kind.
+func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
+	if k := kinds[name]; k != nil {
+		return k.order, true
+	}
+	return p.Registry.FindStructFieldNames(name)
+}
+
+// FindStructFieldType is a field of a kind.
+func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	if k := kinds[name]; k != nil {
+		f, ok := k.fields[field]
+		return f, ok
+	}
+	return p.Registry.FindStructFieldType(name, field)
+}
+
+// NewValue refuses to make an object: they come from functions and variables.
+func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
+	if kinds[name] != nil {
+		return types.NewErr("a %s cannot be made by an expression", name)
+	}
+	return p.Registry.NewValue(name, fields)
+}
+
+// list is a list of strings.
+func stringList(of []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, of) }
+
+// objectList is a list of objects of a kind, each made of a pointer into the slice.
+func objectList[T any](k *kind, of []T) ref.Val {
+	out := make([]ref.Val, len(of))
+	for i := range of {
+		out[i] = k.of(&of[i])
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, out)
+}

@@ -1,0 +1,157 @@
+package condition
+
+import (
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/policy/bash"
+)
+
+// shellFunctions say what a line of shell text may do. A line is analysed once for each call.
+func (l *Language) shellFunctions() []Function {
+	part := func(name string, result *cel.Type, of func(a *analysis) ref.Val) Function {
+		return Function{
+			Name: name, Cost: 400,
+			Overloads: []Overload{{[]*cel.Type{cel.StringType}, result}},
+			Call: func(in Input, args ...ref.Val) ref.Val {
+				line, _ := Text(args[0])
+				return of(in.m.analysed(line, l.workspace))
+			},
+		}
+	}
+	list := func(k *kind) *cel.Type { return cel.ListType(k.typ) }
+	return []Function{
+		part("shell.analyse", analysisKind.typ, func(a *analysis) ref.Val { return analysisKind.of(a) }),
+		part("shell.clear", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Clear()) }),
+		part("shell.commands", list(commandKind), func(a *analysis) ref.Val { return a.commands }),
+		part("shell.files", list(fileKind), func(a *analysis) ref.Val { return a.files }),
+		part("shell.hosts", list(hostKind), func(a *analysis) ref.Val { return a.hosts }),
+		part("shell.opaque", texts, func(a *analysis) ref.Val { return a.reasons }),
+		{
+			Name: "flag", Member: true, Pure: true, Cost: 4,
+			Overloads: []Overload{
+				{[]*cel.Type{commandKind.typ, cel.StringType}, cel.BoolType},
+				{[]*cel.Type{commandKind.typ, cel.StringType, cel.StringType}, cel.BoolType},
+			},
+			Call: flag,
+		},
+		{
+			Name: "reached", Member: true, Pure: true, Cost: 4,
+			Overloads: []Overload{{[]*cel.Type{commandKind.typ, cel.StringType}, cel.BoolType}},
+			Call: func(_ Input, args ...ref.Val) ref.Val {
+				by, _ := Text(args[1])
+				return types.Bool(args[0].Value().(*bash.Command).Reached(bash.StepKind(by)))
+			},
+		},
+	}
+}
+
+// flag reads c.flag("r", "recursive"), and c.flag("recursive") or c.flag("r") by length.
+func flag(_ Input, args ...ref.Val) ref.Val {
+	command := args[0].Value().(*bash.Command)
+	letter, _ := Text(args[1])
+	long := ""
+	switch {
+	case len(args) > 2:
+		long, _ = Text(args[2])
+	case len(letter) > 1:
+		letter, long = "", letter
+	}
+	return types.Bool(command.Flag(letter, long))
+}
+
+// analysis is what a line may do, with its lists as values.
+type analysis struct {
+	bash.Analysis
+
+	commands, files, hosts, opaque, reasons ref.Val
+}
+
+// shellText is a line and where it runs.
+type shellText struct{ line, dir string }
+
+const maxLines = 64 // that are remembered for one call
+
+// analysed is the analysis of a line, from what was remembered for the call if it was asked before.
+func (m *moment) analysed(line, dir string) *analysis {
+	if m.call == nil {
+		return analyse(line, dir)
+	}
+	m.call.mu.Lock()
+	defer m.call.mu.Unlock()
+	key := shellText{line, dir}
+	if a := m.call.shell[key]; a != nil {
+		return a
+	}
+	a := analyse(line, dir)
+	if m.call.shell == nil {
+		m.call.shell = map[shellText]*analysis{}
+	}
+	if len(m.call.shell) < maxLines {
+		m.call.shell[key] = a
+	}
+	return a
+}
+
+func analyse(line, dir string) *analysis {
+	a := &analysis{Analysis: bash.Analyse(line, bash.Options{Dir: dir})}
+	a.commands = objectList(commandKind, a.Commands)
+	a.files = objectList(fileKind, a.Files)
+	a.hosts = objectList(hostKind, a.Hosts)
+	a.opaque = objectList(opaqueKind, a.Opaque)
+	reasons := lo.Map(a.Opaque, func(o bash.Opaque, _ int) string { return string(o.Reason) })
+	if a.Unparseable != nil {
+		reasons = append(reasons, "unparseable")
+	}
+	a.reasons = stringList(lo.Uniq(reasons))
+	return a
+}
+
+// The kinds of what an analysis is made of.
+var (
+	analysisKind = kindOf("shell.Analysis",
+		field[*analysis]{"clear", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Clear()) }},
+		field[*analysis]{"unparseable", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Unparseable != nil) }},
+		field[*analysis]{"commands", cel.ListType(cel.ObjectType("shell.Command")), func(a *analysis) ref.Val { return a.commands }},
+		field[*analysis]{"files", cel.ListType(cel.ObjectType("shell.File")), func(a *analysis) ref.Val { return a.files }},
+		field[*analysis]{"hosts", cel.ListType(cel.ObjectType("shell.Host")), func(a *analysis) ref.Val { return a.hosts }},
+		field[*analysis]{"opaque", cel.ListType(cel.ObjectType("shell.Opaque")), func(a *analysis) ref.Val { return a.opaque }},
+	)
+	commandKind = kindOf("shell.Command",
+		field[*bash.Command]{"name", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Name) }},
+		field[*bash.Command]{"kind", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Kind) }},
+		field[*bash.Command]{"sub", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Sub) }},
+		field[*bash.Command]{"words", texts, func(c *bash.Command) ref.Val { return wordList(c.Words) }},
+		field[*bash.Command]{"args", texts, func(c *bash.Command) ref.Val { return wordList(c.Args) }},
+		field[*bash.Command]{"operands", texts, func(c *bash.Command) ref.Val { return wordList(c.Operands()) }},
+		field[*bash.Command]{"known", cel.BoolType, func(c *bash.Command) ref.Val { return types.Bool(c.Known()) }},
+		field[*bash.Command]{"dirs", texts, func(c *bash.Command) ref.Val { return stringList(c.Dirs) }},
+		field[*bash.Command]{"code", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Code) }},
+		field[*bash.Command]{"language", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Language) }},
+		field[*bash.Command]{"via", texts, func(c *bash.Command) ref.Val {
+			return stringList(lo.Map(c.Via, func(s bash.Step, _ int) string { return string(s.Kind) }))
+		}},
+	)
+	fileKind = kindOf("shell.File",
+		field[*bash.File]{"path", cel.StringType, func(f *bash.File) ref.Val { return types.String(f.Path) }},
+		field[*bash.File]{"known", cel.BoolType, func(f *bash.File) ref.Val { return types.Bool(f.Known) }},
+		field[*bash.File]{"access", cel.StringType, func(f *bash.File) ref.Val { return types.String(f.Access) }},
+		field[*bash.File]{"command", cel.IntType, func(f *bash.File) ref.Val { return types.Int(f.Command) }},
+	)
+	hostKind = kindOf("shell.Host",
+		field[*bash.Host]{"name", cel.StringType, func(h *bash.Host) ref.Val { return types.String(h.Name) }},
+		field[*bash.Host]{"port", cel.StringType, func(h *bash.Host) ref.Val { return types.String(h.Port) }},
+		field[*bash.Host]{"command", cel.IntType, func(h *bash.Host) ref.Val { return types.Int(h.Command) }},
+	)
+	opaqueKind = kindOf("shell.Opaque",
+		field[*bash.Opaque]{"reason", cel.StringType, func(o *bash.Opaque) ref.Val { return types.String(o.Reason) }},
+		field[*bash.Opaque]{"detail", cel.StringType, func(o *bash.Opaque) ref.Val { return types.String(o.Detail) }},
+		field[*bash.Opaque]{"command", cel.IntType, func(o *bash.Opaque) ref.Val { return types.Int(o.Command) }},
+	)
+)
+
+func wordList(words []bash.Word) ref.Val {
+	return stringList(lo.Map(words, func(w bash.Word, _ int) string { return w.String() }))
+}

@@ -1,0 +1,58 @@
+package condition
+
+import (
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// source is where the values of an occasion come from: the context of a hook, or a JSON text. What there is not is zero.
+type source interface {
+	run() agent.Run
+	step() int
+	stepKind() string
+	usage() agent.Usage
+	elapsed() time.Duration
+	called() *called
+	result() result
+	failure() string
+	input() string
+	reply() reply
+	subagent() hooks.Subagent
+	compaction() hooks.Compaction
+	continuations() int
+	end() (status agent.Status, reason agent.Signal)
+	metadata(name string) (any, bool)
+	tally(tool string) tally
+}
+
+// called is a tool call as conditions see it.
+type called struct {
+	tool      string
+	id        string
+	index     int
+	arguments string // effective
+	original  string
+}
+
+// result is what became of a call.
+type result struct {
+	text    string
+	isError bool
+	status  string
+	reason  string
+}
+
+// reply is a turn of the model.
+type reply struct {
+	text  string
+	tools []string
+}
+
+// tally is how often a tool was called in this run.
+type tally struct {
+	Calls  int64 `json:"calls"`
+	OK     int64 `json:"ok"`
+	Denied int64 `json:"denied"`
+}

@@ -1,0 +1,181 @@
+package condition
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+)
+
+var (
+	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	noField    = regexp.MustCompile(`^undefined field '([^']*)'`)
+	noOverload = regexp.MustCompile(`(?s)^found no matching overload for '([^']*)' applied to '(.*)'$`)
+	dotted     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*`)
+)
+
+// explained is what CEL found, in our words, with what may have been meant.
+func (d *dialect) explained(text, plain string, issue *cel.Error) *Error {
+	offset := offsetOf(text, issue.Location)
+	if m := undeclared.FindStringSubmatch(issue.Message); m != nil {
+		return d.unknownName(text, plain, offset, strings.TrimPrefix(m[1], "."))
+	}
+	if m := noField.FindStringSubmatch(issue.Message); m != nil {
+		e := d.wrongAt(text, offset, "there is no field %q", m[1])
+		var all []string
+		for _, k := range kinds {
+			all = append(all, k.order...)
+		}
+		e.Suggestion = nearest(m[1], all)
+		return e
+	}
+	if m := noOverload.FindStringSubmatch(issue.Message); m != nil {
+		name := operatorText(m[1])
+		return d.wrongAt(text, offset, "%s is not for values of type %s", name, strings.ReplaceAll(strings.Trim(m[2], "()"), ".(", " ("))
+	}
+	message := strings.TrimPrefix(issue.Message, "Syntax error: ")
+	if message != issue.Message {
+		message = "this is no condition: " + message
+	}
+	return d.wrongAt(text, offset, "%s", strings.ReplaceAll(message, "\n", " "))
+}
+
+// unknownName is a name that is not there: at this point, or at all.
+func (d *dialect) unknownName(text, plain string, offset int, name string) *Error {
+	start := offset
+	if i := strings.LastIndex(plain[:offset], name); i >= 0 && plain[start:] != "" && !strings.HasPrefix(plain[start:], name) {
+		start = i // CEL names the place behind a qualified function
+	}
+	whole := strings.Join(strings.Fields(dotted.FindString(plain[min(start, len(plain)):])), "")
+	whole = strings.ReplaceAll(whole, " ", "")
+	if !strings.HasPrefix(whole, name) {
+		whole = name
+	}
+	for _, v := range variables {
+		if (v.name == whole || strings.HasPrefix(whole, v.name+".") || v.name == name) && !v.at.has(d.point) {
+			return d.wrongAt(text, start, "%s is not known at %s: it is at %s", v.name, d.point, pointsText(v.at))
+		}
+	}
+	e := d.wrongAt(text, start, "there is no name %q", whole)
+	if e.Suggestion = nearest(whole, d.allNames()); e.Suggestion == "" && whole != name {
+		e.Suggestion = nearest(name, d.allNames())
+	}
+	return e
+}
+
+func pointsText(at where) string {
+	names := make([]string, len(at))
+	for i, p := range at {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ", ")
+}
+
+// allNames are the variables and functions of the point.
+func (d *dialect) allNames() []string {
+	names := slices.Collect(maps.Keys(d.names))
+	for name := range d.env.Functions() {
+		if identifier.MatchString(strings.ReplaceAll(name, ".", "_")) && !strings.HasPrefix(name, "_") {
+			names = append(names, name)
+		}
+	}
+	return append(names, "has", "all", "exists", "exists_one", "map", "filter")
+}
+
+// operatorText is an operator as it is written: "==" for _==_.
+func operatorText(name string) string {
+	if name == "_[_]" {
+		return "[…]"
+	}
+	return strings.Trim(strings.TrimSuffix(name, "_"), "_")
+}
+
+// nearest is the name that a mistyped one is most likely to be; empty when none is near.
+func nearest(name string, among []string) string {
+	best, least := "", 1+min(3, (len(name)+1)/3)
+	slices.Sort(among)
+	for _, other := range among {
+		if n := distance(strings.ToLower(name), strings.ToLower(other), least); n < least {
+			best, least = other, n
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be changed, added, left out or swapped with the next, or most if it is more.
+func distance(a, b string, most int) int {
+	if len(a)-len(b) >= most || len(b)-len(a) >= most || len(a) > 64 || len(b) > 64 {
+		return most
+	}
+	var rows [3][66]int
+	for j := range len(b) + 1 {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		last, row := &rows[(i+2)%3], &rows[i%3]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := 0
+			if a[i-1] != b[j-1] {
+				change = 1
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], rows[(i+1)%3][j-2]+1)
+			}
+		}
+	}
+	return min(most, rows[len(a)%3][len(b)])
+}
+
+// stray finds what the types do not: objects that are made, members of a variable and ids of actions that there are not.
+func (d *dialect) stray(text string, checked *cel.Ast) Errors {
+	var wrong Errors
+	native := checked.NativeRep()
+	at := func(e ast.Expr) int { return offsetOf(text, native.SourceInfo().GetStartLocation(e.ID())) }
+	ast.PostOrderVisit(native.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.StructKind && kinds[e.AsStruct().TypeName()] != nil {
+			wrong = append(wrong, d.wrongAt(text, at(e), "a %s cannot be made by a condition", e.AsStruct().TypeName()))
+			return
+		}
+		of, name, ok := member(e)
+		if !ok {
+			return
+		}
+		var known []string
+		switch v := d.names[of]; {
+		case of == "actions" && d.options.Actions != nil:
+			known = d.options.Actions
+		case v != nil && v.fixed != nil:
+			known = membersOf(v)
+		}
+		if known != nil && !slices.Contains(known, name) {
+			one := d.wrongAt(text, at(e), "there is no %q in %s", name, of)
+			one.Suggestion = nearest(name, slices.Clone(known))
+			wrong = append(wrong, one)
+		}
+	}))
+	return wrong
+}
+
+// member reads v.name and v["name"], but not has(v.name).
+func member(e ast.Expr) (of, name string, ok bool) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		s := e.AsSelect()
+		if s.Operand().Kind() == ast.IdentKind && !s.IsTestOnly() {
+			return s.Operand().AsIdent(), s.FieldName(), true
+		}
+	case ast.CallKind:
+		args := e.AsCall().Args()
+		if e.AsCall().FunctionName() == "_[_]" && args[0].Kind() == ast.IdentKind && args[1].Kind() == ast.LiteralKind {
+			text, isText := args[1].AsLiteral().(types.String)
+			return args[0].AsIdent(), string(text), isText
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,61 @@
+package condition
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// urlFunctions take URLs apart. A text that is no whole URL, with scheme and host, is an error: programs differ in what
+// they make of it.
+func urlFunctions() []Function {
+	part := func(name string, result *cel.Type, of func(u *url.URL) ref.Val) Function {
+		return onText(name, result, func(text string) (ref.Val, error) {
+			u, err := wholeURL(text)
+			if err != nil {
+				return nil, err
+			}
+			return of(u), nil
+		})
+	}
+	return []Function{
+		part("url.host", cel.StringType, func(u *url.URL) ref.Val { return types.String(plainHost(u.Hostname())) }),
+		part("url.scheme", cel.StringType, func(u *url.URL) ref.Val { return types.String(strings.ToLower(u.Scheme)) }),
+		part("url.path", cel.StringType, func(u *url.URL) ref.Val { return types.String(u.Path) }),
+		part("url.user", cel.StringType, func(u *url.URL) ref.Val { return types.String(u.User.Username()) }),
+		part("url.query", cel.StringType, func(u *url.URL) ref.Val { return types.String(u.RawQuery) }),
+		part("url.port", cel.IntType, func(u *url.URL) ref.Val { return types.Int(portOf(u)) }),
+	}
+}
+
+func wholeURL(text string) (*url.URL, error) {
+	if len(text) > 64<<10 {
+		return nil, fmt.Errorf("the URL %q is too long", shortened(text))
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%q is no URL", shortened(text))
+	case u.Scheme == "" || u.Hostname() == "":
+		return nil, fmt.Errorf("%q is no URL with a scheme and a host", shortened(text))
+	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' || r <= ' ' || r == '\\' || r == '%' }):
+		return nil, fmt.Errorf("the host of %q is read in different ways", shortened(text))
+	}
+	return u, nil
+}
+
+// defaultPorts are those of the schemes.
+var defaultPorts = map[string]int{"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ftps": 990, "ssh": 22, "git": 9418}
+
+// portOf is the port, or that of the scheme, or 0.
+func portOf(u *url.URL) int {
+	if n, err := strconv.Atoi(u.Port()); err == nil {
+		return n
+	}
+	return defaultPorts[strings.ToLower(u.Scheme)]
+}

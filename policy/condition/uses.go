@@ -1,0 +1,76 @@
+package condition
+
+import (
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"github.com/samber/lo"
+)
+
+// uses is what an expression is made of.
+type uses struct {
+	names map[string]bool
+	// unbounded says that the work is not bounded by the length of the expression and of the values: there is a loop in
+	// it, or text that may grow.
+	unbounded bool
+}
+
+// bounded are the functions whose work, and whose results, are at most as long as what they are given.
+var bounded = lo.Keyify([]string{
+	operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Equals,
+	operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals, operators.Add,
+	operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo, operators.Negate, operators.In, operators.Index,
+	operators.OptIndex, operators.OptSelect, operators.NotStrictlyFalse,
+	"contains", "startsWith", "endsWith", "size", "int", "uint", "double", "string", "bool", "bytes", "type", "dyn",
+	"timestamp", "duration", "lowerAscii", "upperAscii", "trim", "charAt", "indexOf", "lastIndexOf", "substring",
+	"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours", "getMinutes",
+	"getSeconds", "getMilliseconds", "optional.of", "optional.none", "hasValue", "value", "or", "orValue", "matches",
+	"math.@max", "math.@min", "math.abs", "math.sign", "math.ceil", "math.floor", "math.round", "math.trunc",
+})
+
+func (d *dialect) isBounded(function string) bool {
+	_, ok := bounded[function]
+	return ok || d.functions[function] != nil
+}
+
+func (d *dialect) usesOf(a *cel.Ast) uses {
+	u := uses{names: map[string]bool{}}
+	ast.PostOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.IdentKind:
+			u.names[e.AsIdent()] = true
+		case ast.CallKind:
+			name := e.AsCall().FunctionName()
+			u.names[name] = true
+			u.unbounded = u.unbounded || !d.isBounded(name)
+		case ast.ComprehensionKind:
+			u.unbounded = true
+		}
+	}))
+	return u
+}
+
+// costs says what calls of our functions cost.
+func (d *dialect) costs() costs { return costs{d.functions} }
+
+type costs struct{ functions map[string]*function }
+
+// CallCost is the cost of a call; nil for what CEL knows itself.
+func (c costs) CallCost(name, _ string, args []ref.Val, _ ref.Val) *uint64 {
+	f := c.functions[name]
+	if f == nil {
+		return nil
+	}
+	cost := max(f.Cost, 1)
+	for _, arg := range args {
+		if sized, ok := arg.(traits.Sizer); ok {
+			if n, ok := sized.Size().(types.Int); ok {
+				cost += uint64(max(n, 0)) / 10
+			}
+		}
+	}
+	return &cost
+}

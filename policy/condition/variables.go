@@ -1,0 +1,172 @@
+package condition
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// variable is a name that conditions can use, its type, and where its value comes from.
+type variable struct {
+	name  string
+	kind  *cel.Type
+	at    where
+	value func(m *moment) any
+	// fixed is set for values that never change.
+	fixed ref.Val
+}
+
+var (
+	anyMap = cel.MapType(cel.StringType, cel.DynType)
+	texts  = cel.ListType(cel.StringType)
+)
+
+func text(name string, at where, value func(m *moment) string) variable {
+	return variable{name: name, kind: cel.StringType, at: at, value: func(m *moment) any { return types.String(value(m)) }}
+}
+
+func count(name string, at where, value func(m *moment) int64) variable {
+	return variable{name: name, kind: cel.IntType, at: at, value: func(m *moment) any { return types.Int(value(m)) }}
+}
+
+// variables are all that conditions can name, besides vars.*. The tables in doc.go tell of them; a test holds both
+// together.
+var variables = slices.Concat([]variable{
+	text("point", nil, func(m *moment) string { return string(m.point) }),
+	text("agent", nil, func(m *moment) string { return m.run().Agent }),
+	text("stage", nil, func(m *moment) string { return m.run().Stage }),
+	count("step", nil, func(m *moment) int64 { return int64(m.source.step()) }),
+	text("run.id", nil, func(m *moment) string { return string(m.run().ID) }),
+	text("run.session", nil, func(m *moment) string { return string(m.run().Session) }),
+	text("run.parent", nil, func(m *moment) string { return string(m.run().Parent) }),
+	text("run.root", nil, func(m *moment) string { return string(m.run().Root) }),
+	count("run.depth", nil, func(m *moment) int64 { return int64(m.run().Depth) }),
+	count("run.number", nil, func(m *moment) int64 { return int64(m.run().Number) }),
+	{name: "run.elapsed", kind: cel.DurationType, value: func(m *moment) any { return types.Duration{Duration: m.source.elapsed()} }},
+	count("usage.tokens", nil, func(m *moment) int64 { return m.source.usage().Tokens() }),
+	count("usage.input_tokens", nil, func(m *moment) int64 { return m.source.usage().InputTokens }),
+	count("usage.output_tokens", nil, func(m *moment) int64 { return m.source.usage().OutputTokens }),
+	{name: "usage.cost", kind: cel.DoubleType, value: costOf},
+	text("input", nil, func(m *moment) string { return m.source.input() }),
+	{name: "metadata", kind: anyMap, value: func(m *moment) any { return metadataOf{m.source} }},
+	{name: "actions", kind: cel.MapType(cel.StringType, actionKind.typ), value: func(m *moment) any { return actionsOf(m.values.Actions) }},
+	{name: "now", kind: cel.TimestampType, value: func(m *moment) any { return types.Timestamp{Time: m.now()} }},
+
+	text("tool", ofCalls, func(m *moment) string { return m.called().tool }),
+	text("call.id", ofCalls, func(m *moment) string { return m.called().id }),
+	count("call.index", ofCalls, func(m *moment) int64 { return int64(m.called().index) }),
+	{name: "args", kind: anyMap, at: ofCalls, value: func(m *moment) any { return m.arguments() }},
+	{name: "original_args", kind: anyMap, at: ofCalls, value: func(m *moment) any { return m.originalArguments() }},
+
+	text("result.text", ofResults, func(m *moment) string { return m.source.result().text }),
+	text("result.status", ofResults, func(m *moment) string { return m.source.result().status }),
+	text("result.reason", ofResults, func(m *moment) string { return m.source.result().reason }),
+	{name: "result.is_error", kind: cel.BoolType, at: ofResults, value: func(m *moment) any { return types.Bool(m.source.result().isError) }},
+	text("error", ofErrors, func(m *moment) string { return m.source.failure() }),
+
+	text("reply.text", ofReplies, func(m *moment) string { return m.source.reply().text }),
+	{name: "reply.tools", kind: texts, at: ofSteps, value: func(m *moment) any { return stringList(m.source.reply().tools) }},
+	text("step_kind", ofKinds, func(m *moment) string { return m.source.stepKind() }),
+
+	text("subagent.agent", ofSubagents, func(m *moment) string { return m.source.subagent().Agent }),
+	text("subagent.instruction", ofSubagents, func(m *moment) string { return m.source.subagent().Instruction }),
+	text("subagent.result", ofAnswers, func(m *moment) string { return m.source.subagent().Result }),
+	count("compaction.messages", ofCompactions, func(m *moment) int64 { return int64(m.source.compaction().Messages) }),
+	count("compaction.tokens", ofCompactions, func(m *moment) int64 { return m.source.compaction().Tokens }),
+
+	count("continuations", ofStops, func(m *moment) int64 { return int64(m.source.continuations()) }),
+	text("end.reason", ofEnds, func(m *moment) string { _, s := m.source.end(); return string(s.Reason) }),
+	text("end.message", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Message }),
+	text("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
+}, environment)
+
+// environment is the names of the unified hook system. What nobody gave is empty, or zero, as in an environment.
+var environment = []variable{
+	given("SESSION", func(m *moment) string { return string(m.run().Session) }),
+	given("STAGE", func(m *moment) string { return m.run().Stage }),
+	given("NEXT_STAGE", nothing),
+	number("ITERATION", func(m *moment) int64 { return int64(m.run().Iteration) }),
+	number("MAX_ITERATIONS", func(*moment) int64 { return 0 }),
+	given("PROGRESS", nothing),
+	given("STATUS", nothing),
+	given("CTX", nothing),
+	given("LAST_DECISION", nothing),
+	given("LAST_HOOK_STATUS", nothing),
+	given("CHANGED_FILES", nothing),
+	given("STAGE_OUTPUTS", nothing),
+	given("ERROR", func(m *moment) string { return m.source.failure() }),
+	given("TIMESTAMP", func(m *moment) string { return m.now().UTC().Format(time.RFC3339) }),
+	given("CALLBACK_URL", nothing),
+	given("HOOK_RESPONSE", nothing),
+	given("SPAWN_OUTPUT", nothing),
+}
+
+func nothing(*moment) string { return "" }
+
+// given is a text that the one who evaluates may set.
+func given(name string, otherwise func(m *moment) string) variable {
+	return text(name, nil, func(m *moment) string {
+		if v, ok := m.values.Names[name]; ok {
+			return v
+		}
+		return otherwise(m)
+	})
+}
+
+// number is an int that the one who evaluates may set. A text that is none is an error when it is used.
+func number(name string, otherwise func(m *moment) int64) variable {
+	return variable{name: name, kind: cel.IntType, value: func(m *moment) any {
+		v, ok := m.values.Names[name]
+		if !ok {
+			return types.Int(otherwise(m))
+		}
+		n, isInt := numberOf(v).(types.Int)
+		if !isInt {
+			return types.NewErr("%s is %q and not a whole number", name, shortened(v))
+		}
+		return n
+	}}
+}
+
+var errCostUnknown = errors.New("nobody knows what the run has cost: its model has no price")
+
+func costOf(m *moment) any {
+	usage := m.source.usage()
+	if cost, known := usage.Cost.Get(); known {
+		return types.Double(cost)
+	}
+	if usage == (agent.Usage{Cost: usage.Cost}) {
+		return types.Double(0) // no model was asked yet
+	}
+	return types.WrapErr(errCostUnknown)
+}
+
+// constantsOf are the variables vars.*.
+func constantsOf(values map[string]any) (map[string]*variable, []error) {
+	out, errs := map[string]*variable{}, []error(nil)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !identifier.MatchString(name) || reserved[name] {
+			errs = append(errs, fmt.Errorf("variable %q: a condition cannot name that: use letters, digits and _", name))
+			continue
+		}
+		v := valueOf(values[name])
+		if types.IsError(v) {
+			errs = append(errs, fmt.Errorf("variable %q: %v", name, v))
+			continue
+		}
+		out["vars."+name] = fixed("vars."+name, typeOf(v), v)
+	}
+	return out, errs
+}
+
+func fixed(name string, kind *cel.Type, v ref.Val) *variable {
+	return &variable{name: name, kind: kind, fixed: v, value: func(*moment) any { return v }}
+}
