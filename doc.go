@@ -55,7 +55,8 @@
 //
 // policy/bash says what running a line of bash may do, for hooks and policies to
 // judge; it stands on nothing of ours. policy/condition is the language in which policies
-// say when they apply.
+// say when they apply. policy/provenance says who brought a value into a run, so that policies can
+// tell what the user wants from what a web page wants.
 //
 // Questions about tool calls that nobody is there to answer are answered later: durable/approval
 // has the page, the JSON endpoint and the notifiers for that.

@@ -169,6 +169,10 @@ var layers = map[string]layer{
 
 	// What policies look at.
 	"policy/bash": {Modules: append(values, "mvdan.cc/sh/v3")},
+	"policy/provenance": {
+		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition"},
+		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4"}),
+	},
 	"policy/condition": {
 		Ours:    []string{"agent", "hooks", "policy/bash", "internal/strictjson"},
 		Modules: append(values, "cel.dev/cel-go"),

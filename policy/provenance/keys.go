@@ -1,0 +1,410 @@
+package provenance
+
+import (
+	"hash/maphash"
+	"net/mail"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// key names a value in its normal form. Keys are of this process: the seed is random, so that nobody can write a text
+// whose key is that of something else.
+type key uint64
+
+var seed = maphash.MakeSeed()
+
+// kind keeps values of different kinds apart: the number 13 is not the date of the 13th.
+type kind byte
+
+const (
+	kindWord    kind = 'w'
+	kindPair    kind = 'p' // of words
+	kindTriple  kind = 't'
+	kindAddress kind = 'a' // of mail
+	kindURL     kind = 'u'
+	kindDate    kind = 'd'
+	kindNumber  kind = 'n'
+	kindID      kind = 'i' // IBANs, phones, cards, order numbers
+	kindPhrase  kind = 'v' // a whole value of words
+)
+
+func keyOf(k kind, text string) key {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_ = h.WriteByte(byte(k))
+	_, _ = h.WriteString(text)
+	return key(h.Sum64())
+}
+
+// mix makes one key of several.
+func mix(k kind, parts ...key) key {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_ = h.WriteByte(byte(k))
+	var b [8]byte
+	for _, part := range parts {
+		for i := range b {
+			b[i] = byte(part >> (8 * i))
+		}
+		_, _ = h.Write(b[:])
+	}
+	return key(h.Sum64())
+}
+
+// name is a value as it is looked up: its kind and keys. Of words, keys are those of the single words.
+type name struct {
+	kind kind
+	keys []key // one; two for a date, with and without its year; one for each word of a phrase
+	text string
+}
+
+// whole is the key of the value as a whole, as trusted fields have it.
+func (n name) whole() key {
+	if n.kind == kindPhrase {
+		return mix(kindPhrase, n.keys...)
+	}
+	return n.keys[0]
+}
+
+// nameOf recognises what kind of value a text is. It is false for a text without letters and digits, which names nothing.
+func nameOf(text string) (name, bool) {
+	text = strings.Trim(strings.TrimSpace(text), "\"'`")
+	if a, ok := addressOf(text); ok {
+		return name{kindAddress, []key{keyOf(kindAddress, a)}, a}, true
+	}
+	if !strings.ContainsAny(text, "\n\r") {
+		if strings.Contains(text, "://") {
+			if u, ok := urlOf(text); ok {
+				return name{kindURL, []key{keyOf(kindURL, u)}, u}, true
+			}
+		}
+		if d, ok := dateOf(text); ok {
+			return name{kindDate, []key{keyOf(kindDate, d.String()), keyOf(kindDate, d.yearless())}, d.String()}, true
+		}
+		if n, ok := numberOf(text); ok {
+			return name{kindNumber, []key{keyOf(kindNumber, n)}, n}, true
+		}
+		if id, ok := idOf(text); ok {
+			return name{kindID, []key{keyOf(kindID, id)}, id}, true
+		}
+		if u, ok := urlOf(text); ok {
+			return name{kindURL, []key{keyOf(kindURL, u)}, u}, true
+		}
+	}
+	return wordsOf(text)
+}
+
+// wordsOf is a text as a phrase, whatever it may mean.
+func wordsOf(text string) (name, bool) {
+	n := name{kind: kindPhrase, text: text}
+	eachWord(text, func(word key, _, _ int) { n.keys = append(n.keys, word) })
+	return n, len(n.keys) > 0
+}
+
+// addressOf is the mail address that a text consists of, also in the form "Ann Lee <ann@example.com>".
+func addressOf(text string) (string, bool) {
+	at := strings.LastIndexByte(text, '@')
+	if at <= 0 {
+		return "", false
+	}
+	if strings.HasSuffix(text, ">") {
+		a, err := mail.ParseAddress(text)
+		if err != nil {
+			return "", false
+		}
+		text, at = a.Address, strings.LastIndexByte(a.Address, '@')
+	}
+	text = strings.TrimPrefix(text, "mailto:")
+	at = strings.LastIndexByte(text, '@')
+	if at <= 0 || at == len(text)-1 {
+		return "", false
+	}
+	for i := range len(text) {
+		c := text[i]
+		if i != at && !isAlnum(c) && c < utf8.RuneSelf && !strings.ContainsRune("._%+-", rune(c)) {
+			return "", false
+		}
+	}
+	return strings.ToLower(strings.TrimSuffix(text, ".")), true
+}
+
+// urlOf is a web address in its normal form: without http(s)://, a www. before the host, the end's slash and fragment.
+// Without a scheme a text is one when it begins with a host that has a dot and a name at its end: shop.example/sale.
+func urlOf(text string) (string, bool) {
+	text = strings.TrimRight(text, ".,;:!?)'\"*")
+	scheme, rest, ok := strings.Cut(text, "://")
+	switch {
+	case !ok:
+		scheme, rest = "", text
+	case strings.EqualFold(scheme, "http"), strings.EqualFold(scheme, "https"):
+		scheme = ""
+	default:
+		scheme = strings.ToLower(scheme) + "://"
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	host := strings.ToLower(rest[:end])
+	if !ok && !isHost(host) || host == "" || strings.ContainsFunc(text, unicode.IsSpace) {
+		return "", false
+	}
+	path := rest[end:]
+	if i := strings.IndexByte(path, '#'); i >= 0 {
+		path = path[:i]
+	}
+	if strings.Contains(path, "%") {
+		if plain, err := url.PathUnescape(path); err == nil {
+			path = plain
+		}
+	}
+	host = strings.TrimSuffix(strings.TrimSuffix(host, ":80"), ":443")
+	return scheme + strings.TrimPrefix(host, "www.") + strings.TrimSuffix(path, "/"), true
+}
+
+func isHost(host string) bool {
+	host, port, _ := strings.Cut(host, ":")
+	if port != "" && strings.Trim(port, "0123456789") != "" {
+		return false
+	}
+	dot := strings.LastIndexByte(host, '.')
+	if dot <= 0 || len(host)-dot < 3 || strings.Contains(host, "..") {
+		return false
+	}
+	for i := range len(host) {
+		c := host[i]
+		if !isAlnum(c) && c != '.' && c != '-' && c != '_' && c < utf8.RuneSelf {
+			return false
+		}
+		if i > dot && isDigit(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// numberOf is a number in its shortest form: 10.0, 10 and "10.00 €" are 10; 10,000 is 10000.
+func numberOf(text string) (string, bool) {
+	text = strings.TrimSpace(strings.Trim(text, "$€£¥% "))
+	negative := strings.HasPrefix(text, "-")
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || len(digits) > 40 {
+		return "", false
+	}
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if groups := strings.Split(whole, ","); len(groups) > 1 {
+		for i, group := range groups {
+			if len(group) > 3 || i > 0 && len(group) != 3 {
+				return "", false
+			}
+		}
+		whole = strings.Join(groups, "")
+	}
+	if whole == "" || strings.Trim(whole, "0123456789") != "" || strings.Trim(fraction, "0123456789") != "" || strings.HasSuffix(digits, ".") {
+		return "", false
+	}
+	if len(whole) >= minID && fraction == "" && !strings.Contains(digits, ",") {
+		return "", false // an account, a phone: the zeros in front count
+	}
+	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
+	if whole == "" {
+		whole = "0"
+	}
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	if negative && whole != "0" {
+		whole = "-" + whole
+	}
+	return whole, true
+}
+
+const (
+	minID     = 8 // letters and digits
+	minDigits = 5 // of them
+)
+
+// idOf is a text of groups like an IBAN's, a phone's or a card's without what stands between them.
+func idOf(text string) (string, bool) {
+	if len(text) > 80 {
+		return "", false
+	}
+	var b strings.Builder
+	digits := 0
+	for group := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == '/' || r == '(' || r == ')' }) {
+		if !inID(group) {
+			return "", false
+		}
+		digits += squeeze(&b, group)
+	}
+	if b.Len() < minID || digits < minDigits {
+		return "", false
+	}
+	return b.String(), true
+}
+
+// inID reports whether a chunk of text may be a group of an id: it has a digit, or is a few capital letters.
+func inID(chunk string) bool {
+	digits, lower := 0, 0
+	for i := range len(chunk) {
+		c := chunk[i]
+		switch {
+		case isDigit(c):
+			digits++
+		case c >= 'A' && c <= 'Z', c == '-', c == '.', c == '+', c == '_':
+		case c >= 'a' && c <= 'z':
+			lower++
+		default:
+			return false
+		}
+	}
+	return digits > 0 || lower == 0 && len(chunk) <= 4
+}
+
+// squeeze writes the letters and digits of a chunk, and counts the digits.
+func squeeze(b *strings.Builder, chunk string) (digits int) {
+	for i := range len(chunk) {
+		c := chunk[i]
+		switch {
+		case isDigit(c):
+			digits++
+			b.WriteByte(c)
+		case c >= 'A' && c <= 'Z':
+			b.WriteByte(c + 'a' - 'A')
+		case c >= 'a' && c <= 'z':
+			b.WriteByte(c)
+		}
+	}
+	return digits
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// eachWord calls f for the words of a text: runs of letters and digits, in lower case. Marks that cannot be seen are
+// left out of words.
+func eachWord(text string, f func(word key, from, to int)) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	start, any := 0, false
+	end := func(at int) {
+		if any {
+			f(key(h.Sum64()), start, at)
+			any = false
+		}
+	}
+	begin := func(at int) {
+		if !any {
+			any, start = true, at
+			h.Reset()
+			_ = h.WriteByte(byte(kindWord))
+		}
+	}
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			switch {
+			case c >= 'A' && c <= 'Z':
+				begin(i)
+				_ = h.WriteByte(c + 'a' - 'A')
+			case isAlnum(c):
+				begin(i)
+				_ = h.WriteByte(c)
+			default:
+				end(i)
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case unicode.In(r, unicode.Cf, unicode.Mn):
+		case unicode.IsLetter(r), unicode.IsDigit(r):
+			begin(i)
+			var b [utf8.UTFMax]byte
+			_, _ = h.Write(b[:utf8.EncodeRune(b[:], unicode.ToLower(r))])
+		default:
+			end(i)
+		}
+		i += size
+	}
+	end(len(text))
+}
+
+// day is a date; without a year when Year is zero.
+type day struct{ Year, Month, Day int }
+
+func (d day) yearless() string { return strconv.Itoa(d.Month) + "-" + strconv.Itoa(d.Day) }
+
+func (d day) String() string {
+	if d.Year == 0 {
+		return d.yearless()
+	}
+	return strconv.Itoa(d.Year) + "-" + d.yearless()
+}
+
+func (d day) valid() bool {
+	return d.Month >= 1 && d.Month <= 12 && d.Day >= 1 && d.Day <= 31 && (d.Year == 0 || d.Year >= 1000 && d.Year <= 9999)
+}
+
+// dateOf reads a date as programs write it, also with a time behind it, which it leaves out: a moment is looked up by
+// its day.
+func dateOf(text string) (day, bool) {
+	if len(text) < 8 || len(text) > 40 || !isDigit(text[0]) {
+		return day{}, false
+	}
+	date, clock := text, ""
+	if i := strings.IndexAny(text, "T "); i > 0 {
+		date, clock = text[:i], text[i+1:]
+	}
+	if clock != "" && (!isDigit(clock[0]) || !strings.Contains(clock, ":") || strings.Trim(clock, "0123456789:.+-ZAPMapm ") != "") {
+		return day{}, false
+	}
+	days := datesIn(date)
+	if len(days) == 0 {
+		return day{}, false
+	}
+	return days[0], true
+}
+
+// datesIn is the dates that a chunk may mean: 2024-05-01, 2024/5/1, 20.05.2024; of 5/6/2024 both readings.
+func datesIn(chunk string) []day {
+	if len(chunk) < 8 || len(chunk) > 10 {
+		return nil
+	}
+	var n [3]int
+	part, separator := 0, byte(0)
+	for i := range len(chunk) {
+		switch c := chunk[i]; {
+		case isDigit(c):
+			n[part] = n[part]*10 + int(c-'0')
+		case (c == '-' || c == '/' || c == '.') && (separator == 0 || separator == c) && part < 2 && i > 0:
+			separator = c
+			part++
+		default:
+			return nil
+		}
+	}
+	if part != 2 {
+		return nil
+	}
+	var days []day
+	add := func(d day) {
+		if d.valid() && d.Year != 0 {
+			days = append(days, d)
+		}
+	}
+	if n[0] >= 1000 {
+		add(day{n[0], n[1], n[2]})
+		return days
+	}
+	add(day{n[2], n[1], n[0]})
+	if n[0] != n[1] {
+		add(day{n[2], n[0], n[1]})
+	}
+	return days
+}

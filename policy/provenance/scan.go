@@ -1,0 +1,234 @@
+package provenance
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// scan calls emit with the keys of all that may be looked up in a text: its words, pairs and triples of them, and the
+// values that it holds.
+func scan(text string, emit func(key)) {
+	var dates calendar
+	dates.emit = emit
+	var before, last key
+	n := 0
+	eachWord(text, func(word key, from, to int) {
+		emit(word)
+		if n > 0 {
+			emit(mix(kindPair, last, word))
+		}
+		if n > 1 {
+			emit(mix(kindTriple, before, last, word))
+		}
+		before, last = last, word
+		n++
+		dates.word(text[from:to])
+	})
+	dates.flush(0)
+	values(text, func(n name, _ string) {
+		for _, k := range n.keys {
+			emit(k)
+			if n.kind == kindDate {
+				break // a date that was given with its year is not there without
+			}
+		}
+	})
+}
+
+// values calls f for the values in a text that are not mere words: addresses, web addresses, numbers, dates and ids.
+func values(text string, f func(n name, value string)) {
+	var run strings.Builder // of groups of an id
+	groups, digits, runFrom, runTo := 0, 0, 0, 0
+	endRun := func() {
+		if groups > 1 && run.Len() >= minID && digits >= minDigits && run.Len() <= 40 {
+			f(name{kindID, []key{keyOf(kindID, run.String())}, run.String()}, text[runFrom:runTo])
+		}
+		run.Reset()
+		groups, digits = 0, 0
+	}
+	eachChunk(text, func(from, to int) {
+		chunk := strings.Trim(text[from:to], ".:!?*_#")
+		if chunk == "" {
+			return
+		}
+		from = from + strings.Index(text[from:to], chunk)
+		to = from + len(chunk)
+		if groups > 0 && strings.Trim(text[runTo:from], " ()/") != "" {
+			endRun()
+		}
+		if !inID(chunk) {
+			endRun()
+		} else {
+			if groups == 0 {
+				runFrom = from
+			}
+			groups++
+			runTo = to
+			digits += squeeze(&run, chunk)
+		}
+		one(chunk, f)
+	})
+	endRun()
+	// An address of the web may have in it what divides words elsewhere.
+	for rest, at := text, 0; ; {
+		i := strings.Index(rest, "://")
+		if i < 0 {
+			return
+		}
+		from, to := i, i+3
+		for from > 0 && isAlnum(rest[from-1]) {
+			from--
+		}
+		for to < len(rest) && !strings.ContainsRune(" \t\r\n\"'`<>\\", rune(rest[to])) {
+			to++
+		}
+		if u, ok := urlOf(rest[from:to]); ok {
+			f(name{kindURL, []key{keyOf(kindURL, u)}, u}, rest[from:to])
+		}
+		at += to
+		rest = rest[to:]
+	}
+}
+
+// one recognises the value that a chunk of text is.
+func one(chunk string, f func(name, string)) {
+	digit, dot := false, false
+	for i := range len(chunk) {
+		switch c := chunk[i]; {
+		case c == '@':
+			if a, ok := addressOf(chunk); ok {
+				f(name{kindAddress, []key{keyOf(kindAddress, a)}, a}, chunk)
+			}
+			return
+		case isDigit(c):
+			digit = true
+		case c == '.':
+			dot = true
+		}
+	}
+	if digit {
+		days := datesIn(chunk)
+		if len(days) == 0 && len(chunk) > 10 && chunk[10] == 'T' {
+			days = datesIn(chunk[:10])
+		}
+		for _, d := range days {
+			f(name{kindDate, []key{keyOf(kindDate, d.String()), keyOf(kindDate, d.yearless())}, d.String()}, chunk)
+		}
+		if n, ok := numberOf(chunk); ok {
+			f(name{kindNumber, []key{keyOf(kindNumber, n)}, n}, chunk)
+		}
+		if id, ok := idOf(chunk); ok {
+			f(name{kindID, []key{keyOf(kindID, id)}, id}, chunk)
+		}
+	}
+	if dot {
+		if u, ok := urlOf(chunk); ok {
+			f(name{kindURL, []key{keyOf(kindURL, u)}, u}, chunk)
+		}
+	}
+}
+
+// eachChunk calls f for the pieces of a text between spaces, quotes, brackets and commas. A comma between digits is a
+// part of the number.
+func eachChunk(text string, f func(from, to int)) {
+	from := -1
+	for i := 0; i < len(text); {
+		c := text[i]
+		size := 1
+		divides := c <= ' '
+		switch c {
+		case '"', '\'', '`', '<', '>', '(', ')', '[', ']', '{', '}', '|', ';', '\\', '=', '&':
+			divides = true
+		case ',', ':': // 10,000 and 10:30 are one piece, and so is https://
+			digits := i > 0 && i+1 < len(text) && isDigit(text[i-1]) && isDigit(text[i+1])
+			divides = !digits && (c == ',' || !strings.HasPrefix(text[i:], "://"))
+		}
+		if c >= utf8.RuneSelf {
+			var r rune
+			r, size = utf8.DecodeRuneInString(text[i:])
+			divides = r == '\u00a0' || r >= '\u2000' && r <= '\u206f' || r == '«' || r == '»' || r == '\u3000'
+		}
+		switch {
+		case divides && from >= 0:
+			f(from, i)
+			from = -1
+		case !divides && from < 0:
+			from = i
+		}
+		i += size
+	}
+	if from >= 0 {
+		f(from, len(text))
+	}
+}
+
+var months = map[string]int{
+	"january": 1, "jan": 1, "february": 2, "feb": 2, "march": 3, "mar": 3, "april": 4, "apr": 4, "may": 5, "june": 6, "jun": 6,
+	"july": 7, "jul": 7, "august": 8, "aug": 8, "september": 9, "sep": 9, "sept": 9, "october": 10, "oct": 10,
+	"november": 11, "nov": 11, "december": 12, "dec": 12,
+}
+
+var between = map[string]bool{
+	"to": true, "the": true, "of": true, "and": true, "until": true, "till": true, "through": true, "or": true, "from": true,
+	"st": true, "nd": true, "rd": true, "th": true, "on": true, "by": true,
+}
+
+// calendar finds dates that are written with the month's English name: May 1st, 2024; from the 13th to the 17th of May.
+type calendar struct {
+	emit  func(key)
+	days  []int // seen before a month
+	month int
+	open  []day // that a year may still follow
+}
+
+func (c *calendar) word(w string) {
+	if len(w) > 9 {
+		c.other()
+		return
+	}
+	n, i := 0, 0
+	for i < len(w) && isDigit(w[i]) {
+		n = n*10 + int(w[i]-'0')
+		i++
+	}
+	suffix := strings.ToLower(w[i:])
+	switch {
+	case i == 4 && suffix == "" && n >= 1900 && n < 2200:
+		if len(c.open) > 0 {
+			c.flush(n)
+		}
+		c.days, c.month = c.days[:0], 0
+	case i > 0 && i <= 2 && n >= 1 && n <= 31 && (suffix == "" || between[suffix]):
+		if c.month != 0 {
+			c.open = append(c.open, day{0, c.month, n})
+			return
+		}
+		c.days = append(c.days, n)
+	case i == 0 && months[suffix] != 0:
+		c.month = months[suffix]
+		for _, d := range c.days {
+			c.open = append(c.open, day{0, c.month, d})
+		}
+		c.days = c.days[:0]
+	case i == 0 && between[suffix]:
+	default:
+		c.other()
+	}
+}
+
+func (c *calendar) other() {
+	c.flush(0)
+	c.days, c.month = c.days[:0], 0
+}
+
+// flush gives out the open dates, with a year if there is one.
+func (c *calendar) flush(year int) {
+	for i, d := range c.open {
+		if i < len(c.open)-1 { // from December 30th to January 2nd, 2025: the year is that of the last one
+			c.emit(keyOf(kindDate, d.String()))
+		}
+		d.Year = year
+		c.emit(keyOf(kindDate, d.String()))
+	}
+	c.open = c.open[:0]
+}
