@@ -1,0 +1,2 @@
+// Package policy reads rules from files and makes hooks of them.
+package policy

@@ -1,0 +1,205 @@
+package policy
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// document is a policy: a file with all that it includes.
+type document struct {
+	kind  Kind
+	layer int // its place in layerNames
+	place yamlfile.Place
+
+	name        string
+	version     string
+	description string
+	hash        string
+	required    bool
+	// disables is which layers above this one it switches off, unless they are required.
+	disables []disabling
+
+	variables   map[string]any
+	environment []string
+	definitions map[string]yamlfile.Node
+	sources     yamlfile.Node
+	rules       []*rule
+	counts      map[hooks.PointName]int // of entries
+	files       []string
+}
+
+// disabling is a switch that turns a layer off.
+type disabling struct {
+	layer int
+	place yamlfile.Place
+}
+
+// layerNames is the layers from the outermost in.
+var layerNames = []string{"global", "pipeline", "stage", "agent", "run"}
+
+// part is one file of a document: the file itself, or one that it includes.
+type part struct {
+	file     *yamlfile.File
+	path     string
+	included bool
+	fields   fields
+	defaults defaults
+}
+
+// defaults is what holds for the rules of a file that do not say otherwise.
+type defaults struct {
+	shadow    bool
+	priority  *int
+	timeout   fields // its time limit, where there is one
+	onFailure fields
+}
+
+// read takes the keys of a part into the document. Its hooks are read later, when all
+// definitions and variables are known.
+func (l *loader) read(d *document, p *part) {
+	f := p.fields
+	switch {
+	case d.kind == Policies:
+		f.only("a policy", names(documentKeys), documentAdvice)
+	case f.has("name"):
+		d.name = layerNames[d.layer] + "." + f.plain("name")
+	}
+	if p.included {
+		for _, key := range []string{"required", "disable_global_hooks", "disable_pipeline_hooks"} {
+			if f.has(key) {
+				f.of[key].Key.Wrong("%s: this is for a whole policy to say, in the file that includes this one (rule: layers)", key)
+			}
+		}
+	} else {
+		l.readHead(d, f)
+	}
+	for _, e := range entriesOf(f, "variables") {
+		name := e.Key.Raw()
+		switch _, again := d.variables[name]; {
+		case again:
+			e.Key.Wrong("variables: %q is set in a file that is included, too: one of them has to go", name)
+		case !identifier.MatchString(name):
+			e.Key.Wrong("variables: %q cannot be written as vars.%s in a condition: use letters, digits and _", name, name)
+		default:
+			d.variables[name] = e.Value.Value()
+		}
+	}
+	for _, e := range entriesOf(f, "definitions") {
+		name := e.Key.Raw()
+		switch _, again := d.definitions[name]; {
+		case again:
+			e.Key.Wrong("definitions: %q is defined in a file that is included, too: one of them has to go", name)
+		case !nameForm.MatchString(name):
+			e.Key.Wrong("definitions: %q is no name: %s", name, namesAre)
+		case e.Value.Kind() != yamlfile.MappingNode:
+			e.Value.Wrong("definitions: expected a rule or an action, written as keys with values, got %s", e.Value)
+		default:
+			d.definitions[name] = e.Value
+		}
+	}
+	d.environment = append(d.environment, l.environment(f)...)
+	if f.has("sources") {
+		d.sources = f.at("sources")
+	}
+	p.defaults = l.defaultsOf(f)
+}
+
+// readHead reads what is said of the policy as a whole.
+func (l *loader) readHead(d *document, f fields) {
+	switch {
+	case d.kind != Policies:
+	case !f.has("policy"):
+		f.node.Wrong("the key %q is missing: it names the policy in events and lists (rule: names)", "policy")
+	default:
+		d.name = f.name("policy")
+	}
+	if d.name == "" {
+		base := filepath.Base(d.place.File())
+		d.name = layerNames[d.layer] + "." + strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	d.version, d.description = f.plain("version"), f.plain("description")
+	d.required = f.flag("required", false)
+	for key, layer := range map[string]int{"disable_global_hooks": 0, "disable_pipeline_hooks": 1} {
+		switch {
+		case !f.flag(key, false):
+		case d.layer <= layer:
+			f.of[key].Key.Wrong("%s: only what stands below the %s layer can switch it off, and this file is in the %s layer (rule: layers)",
+				key, layerNames[layer], layerNames[d.layer])
+		default:
+			d.disables = append(d.disables, disabling{layer, f.place(key)})
+		}
+	}
+}
+
+// environment is the variables of the environment that actions may name.
+func (l *loader) environment(f fields) []string {
+	return lo.Filter(f.texts("environment"), func(name string, _ int) bool {
+		ok := identifier.MatchString(name)
+		if !ok {
+			f.at("environment").Hide()
+			f.at("environment").Wrong("environment: expected names of variables, such as SLACK_WEBHOOK, never their values")
+		}
+		return ok
+	})
+}
+
+func (l *loader) defaultsOf(f fields) defaults {
+	if !f.has("defaults") {
+		return defaults{}
+	}
+	of := fieldsOf(f.at("defaults"))
+	of.only("defaults", names(defaultsKeys), nil)
+	return defaults{
+		shadow: of.oneOf("mode", "enforce", "shadow") == "shadow", priority: priorityOf(of), timeout: of, onFailure: of,
+	}
+}
+
+func entriesOf(f fields, key string) []yamlfile.Entry {
+	if !f.has(key) {
+		return nil
+	}
+	return f.at(key).Entries()
+}
+
+// documentAdvice says more of keys that people try.
+func documentAdvice(key string) string {
+	switch key {
+	case "rules":
+		return `rules stand under "hooks", by the point at which they are asked`
+	case "name":
+		return `the name of a policy stands under "policy"`
+	}
+	if p := pointNamed(Policies, key); p != nil {
+		return `points stand under "hooks"`
+	}
+	return ""
+}
+
+// priorityOf is the priority that is written, nil when none is.
+func priorityOf(f fields) *int {
+	n := f.at("priority")
+	switch n.Kind() {
+	case yamlfile.AbsentNode:
+		return nil
+	case yamlfile.NumberNode:
+		p := numberIn(n, "priority", -1000, 1000, 0)
+		return &p
+	case yamlfile.TextNode:
+		if p, ok := bands[n.Raw()]; ok {
+			return &p
+		}
+	case yamlfile.NullNode, yamlfile.BoolNode, yamlfile.ListNode, yamlfile.MappingNode:
+	}
+	n.Wrong("priority: expected a whole number, or one of %s, got %s", yamlfile.OneOf(lo.Keys(bands)), n)
+	return nil
+}
+
+var bands = map[string]int{
+	"guard": hooks.PriorityGuard, "infrastructure": hooks.PriorityInfrastructure,
+	"user": hooks.PriorityUser, "afterwork": hooks.PriorityAfterwork,
+}

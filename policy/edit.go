@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// edited is a JSON object with the values at dotted paths set and others removed. What
+// is not named keeps its text, so that numbers keep their digits. Objects on the way to
+// a value are made where there are none; elements of lists must be there.
+func edited(object string, set map[string]json.RawMessage, remove []string) (json.RawMessage, error) {
+	raw := json.RawMessage(object)
+	var err error
+	for path, value := range set {
+		if raw, err = put(raw, strings.Split(path, "."), value); err != nil {
+			return nil, fmt.Errorf("set: %s: %w", path, err)
+		}
+	}
+	for _, path := range remove {
+		if raw, err = put(raw, strings.Split(path, "."), nil); err != nil {
+			return nil, fmt.Errorf("remove: %s: %w", path, err)
+		}
+	}
+	return raw, nil
+}
+
+// put is a value with another one at a path; nil takes away what is there.
+func put(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
+	if len(path) == 0 {
+		return value, nil
+	}
+	if strings.HasPrefix(strings.TrimSpace(string(raw)), "[") {
+		return putInList(raw, path, value)
+	}
+	members := map[string]json.RawMessage{}
+	if raw != nil {
+		if err := strictjson.Unmarshal(raw, &members); err != nil {
+			return nil, fmt.Errorf("%q is in something that is no object", path[0])
+		}
+	}
+	if members == nil { // of null
+		members = map[string]json.RawMessage{}
+	}
+	inner, there := members[path[0]]
+	if !there && value == nil {
+		return raw, nil
+	}
+	after, err := put(inner, path[1:], value)
+	if err != nil {
+		return nil, err
+	}
+	if members[path[0]] = after; after == nil {
+		delete(members, path[0])
+	}
+	return json.Marshal(members) //nolint:wrapcheck // texts that were JSON
+}
+
+func putInList(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
+	var items []json.RawMessage
+	if err := strictjson.Unmarshal(raw, &items); err != nil {
+		return nil, err //nolint:wrapcheck // the caller says where
+	}
+	i, err := strconv.Atoi(path[0])
+	if err != nil || i < 0 || i >= len(items) {
+		if value == nil {
+			return raw, nil
+		}
+		return nil, fmt.Errorf("there is no element %q in a list of %d", path[0], len(items))
+	}
+	after, err := put(items[i], path[1:], value)
+	if err != nil {
+		return nil, err
+	}
+	if items[i] = after; after == nil {
+		items = slices.Delete(items, i, i+1)
+	}
+	return json.Marshal(items) //nolint:wrapcheck // texts that were JSON
+}

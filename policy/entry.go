@@ -1,0 +1,292 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/condition"
+)
+
+// entry is one rule or action as it stands in a file.
+type entry struct {
+	fields
+
+	doc  *document
+	part *part
+	at   *point
+	id   string
+	what string // how problems call it
+}
+
+// hooks reads the hooks of a part. What they are is read when all of the document's are
+// known, since conditions may name the results of actions by their ids.
+func (l *loader) hooks(d *document, p *part) {
+	for _, e := range entriesOf(p.fields, "hooks") {
+		name := e.Key.Raw()
+		at := pointNamed(d.kind, name)
+		if at == nil {
+			e.Key.Wrong("%s (rule: points)", l.unknownPoint(d.kind, name))
+			continue
+		}
+		items := []yamlfile.Node{e.Value}
+		if e.Value.Kind() != yamlfile.MappingNode {
+			items = e.Value.Items()
+		}
+		for _, n := range items {
+			if n.Kind() != yamlfile.MappingNode {
+				n.Wrong("expected a rule or an action, written as keys with values, got %s", n)
+				continue
+			}
+			l.entries = append(l.entries, l.entry(d, p, at, n))
+		}
+	}
+}
+
+func (l *loader) unknownPoint(kind Kind, name string) string {
+	if name == "on_error" || name == "onError" && kind != Policies {
+		return fmt.Sprintf("%q is not the name of one point: say AgentFailed, IterationFailed (of a pipeline) or RunFailed (of the coordinator)", name)
+	}
+	return yamlfile.Unknown("point of a "+kind.String(), name, pointNames(kind))
+}
+
+// entry is what stands at a point, with the definition that it refers to worked in.
+func (l *loader) entry(d *document, p *part, at *point, n yamlfile.Node) *entry {
+	e := &entry{fields: fieldsOf(n), doc: d, part: p, at: at}
+	l.define(e, nil)
+	d.counts[at.name]++
+	e.id = e.name("id")
+	e.what = fmt.Sprintf("rule %q", e.id)
+	if e.id == "" {
+		e.id = fmt.Sprintf("%s-%d", at.name, d.counts[at.name])
+		e.what = fmt.Sprintf("%s, entry %d", at.name, d.counts[at.name])
+	}
+	return e
+}
+
+// define puts the keys of a definition below those of the entry that refers to it.
+func (l *loader) define(e *entry, above []string) {
+	key := e.of["$ref"]
+	if key.Value.Kind() == yamlfile.AbsentNode {
+		return
+	}
+	delete(e.of, "$ref")
+	e.keys = lo.Without(e.keys, "$ref")
+	name, ok := key.Value.Text()
+	if !ok {
+		return
+	}
+	definition, known := e.doc.definitions[name]
+	switch {
+	case !known:
+		key.Value.Wrong("$ref: %s (rule: definitions)", yamlfile.Unknown("definition", name, lo.Keys(e.doc.definitions)))
+		return
+	case slices.Contains(above, name):
+		key.Value.Wrong("$ref: the definitions refer to each other in a circle: %s (rule: definitions)", strings.Join(append(above, name), " > "))
+		return
+	}
+	of := fieldsOf(definition)
+	for name, own := range e.of {
+		of.set(yamlfile.Entry{Key: own.Key, Value: own.Value})
+		_ = name
+	}
+	of.node = e.node
+	e.fields = of
+	l.define(e, append(above, name))
+}
+
+// rule reads an entry.
+func (l *loader) rule(e *entry, language *condition.Language) {
+	r := &rule{
+		doc: e.doc, id: e.id, point: e.at, place: e.place("id"), description: e.text("description"), language: language,
+	}
+	switch hasDecision, hasType := e.has("decision"), e.has("type"); {
+	case hasDecision && hasType:
+		e.node.Wrong("%s: it has a decision and an action: a rule has one of them (rule: one thing)", e.what)
+		return
+	case !hasDecision && !hasType:
+		e.node.Wrong("%s: it decides nothing and does nothing: give it a decision, or an action by its type (rule: one thing)", e.what)
+		return
+	case hasDecision:
+		e.only(e.what, names(commonKeys, decisionKeys[e.text("decision")]), entryAdvice)
+		l.decision(r, e)
+	default:
+		e.only(e.what, names(commonKeys, actionCommon, actionKeys[e.text("type")]), entryAdvice)
+		l.action(r, e)
+	}
+	r.match = matchOf(e.fields.at("match"), e.at)
+	r.when = l.condition(e, language)
+	l.settings(r, e)
+	e.doc.rules = append(e.doc.rules, r)
+}
+
+// entryAdvice says more of keys that belong elsewhere.
+func entryAdvice(key string) string {
+	for _, d := range decisionNames {
+		if lo.Contains(names(decisionKeys[d]), key) {
+			return fmt.Sprintf("%q belongs to decision: %s", key, d)
+		}
+	}
+	if lo.Contains(names(actionCommon), key) {
+		return fmt.Sprintf("%q belongs to actions, not to decisions", key)
+	}
+	for _, t := range actionTypes {
+		if lo.Contains(names(actionKeys[t]), key) {
+			return fmt.Sprintf("%q belongs to type: %s", key, t)
+		}
+	}
+	switch key {
+	case "tool", "args":
+		return fmt.Sprintf("%q stands under match", key)
+	case "name":
+		return `the name of a rule is its "id", that of a definition the key that it stands under (rule: names)`
+	case "if", "condition":
+		return `a condition stands under "when"`
+	}
+	return ""
+}
+
+// condition reads a rule's when.
+func (l *loader) condition(e *entry, language *condition.Language) *condition.Condition {
+	text := e.plain("when")
+	if !e.has("when") || language == nil {
+		return nil
+	}
+	compiled, err := language.Compile(text, e.at.name)
+	if err != nil {
+		l.wrongCondition(e.fields.at("when"), "when", err)
+		return nil
+	}
+	return compiled
+}
+
+// settings reads what all rules have: order, time, failure, mode.
+func (l *loader) settings(r *rule, e *entry) {
+	r.priority = lo.FromPtr(lo.CoalesceOrEmpty(priorityOf(e.fields), e.part.defaults.priority))
+	l.mode(r, e)
+	l.failure(r, e)
+}
+
+// mode reads whether the rule is in force.
+func (l *loader) mode(r *rule, e *entry) {
+	word := ""
+	if e.has("mode") {
+		word = e.oneOf("mode", lo.Ternary(r.act == nil, []string{"enforce", "shadow"}, []string{"enforce", "shadow", "sync", "async"})...)
+	}
+	switch {
+	case r.judges():
+		r.shadow = word == "shadow" || word != "enforce" && e.part.defaults.shadow
+	case word == "shadow":
+		e.place("mode").Wrong("%s: it decides nothing, so there is nothing to keep in shadow (rule: shadow)", e.what)
+	}
+	if !e.has("waiver") {
+		return
+	}
+	if !r.judges() {
+		e.place("waiver").Wrong("%s: it decides nothing, so there is nothing to waive (rule: shadow)", e.what)
+		return
+	}
+	f := fieldsOf(e.fields.at("waiver"))
+	f.only("waiver", names(waiverKeys), nil)
+	w := &Waiver{Owner: f.text("owner"), Reason: f.text("reason")}
+	for key, value := range map[string]string{"owner": w.Owner, "reason": w.Reason, "expires": f.plain("expires")} {
+		if value == "" {
+			f.node.Wrong("waiver: the key %q is missing: a waiver has an owner, a reason and a day on which it ends (rule: waivers)", key)
+		}
+	}
+	if text := f.plain("expires"); text != "" {
+		var err error
+		if w.Expires, err = time.Parse(time.DateOnly, text); err != nil {
+			if w.Expires, err = time.Parse(time.RFC3339, text); err != nil {
+				f.at("expires").Wrong("expires: expected a day such as 2026-12-31, or a time such as 2026-12-31T12:00:00Z, got %s", f.at("expires"))
+			}
+		}
+	}
+	r.waiver = w
+}
+
+// failure reads what happens where the rule cannot decide, and how long it may take.
+func (l *loader) failure(r *rule, e *entry) {
+	if e.has("on_failure") && e.has("on_error") {
+		e.place("on_error").Wrong("%s: on_error is another word for on_failure: one of them has to go", e.what)
+	}
+	f, key := e.fields, lo.Ternary(e.has("on_error"), "on_error", "on_failure")
+	if !e.has(key) && e.part.defaults.onFailure.has("on_failure") && r.judges() {
+		f, key = e.part.defaults.onFailure, "on_failure"
+	}
+	word := f.oneOf(key, failureWords...)
+	for _, needs := range []string{"retries", "retry_delay", "then"} {
+		if e.has(needs) && word != "retry" {
+			e.place(needs).Wrong("%s: %s counts only with on_failure: retry (rule: failure)", e.what, needs)
+		}
+	}
+	r.failure = l.policyOf(r, f, key, word)
+	if r.timeout == 0 {
+		r.timeout = l.timeoutOf(e)
+	}
+}
+
+func (l *loader) timeoutOf(e *entry) time.Duration {
+	if e.has("timeout") && e.has("timeout_seconds") {
+		e.place("timeout_seconds").Wrong("%s: timeout_seconds is another word for timeout: one of them has to go", e.what)
+	}
+	if e.has("timeout_seconds") {
+		return e.duration("timeout_seconds")
+	}
+	if e.has("timeout") {
+		return e.duration("timeout")
+	}
+	return e.part.defaults.timeout.duration("timeout")
+}
+
+var failureWords = []string{"closed", "open", "abort", "retry", "continue", "block", "ignore"}
+
+// policyOf is the failure policy for a word.
+func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePolicy {
+	control := r.judges()
+	otherwise := lo.Ternary(control && r.point.source != ofPipelines, hooks.Closed, hooks.Open)
+	switch word {
+	case "closed", "block":
+		switch {
+		case control:
+			return hooks.Closed
+		case r.point.source == ofAgents:
+			f.place(key).Wrong("%q: it keeps nothing from happening at %s and cannot fail closed: leave it away, or say abort (rule: failure)", word, r.point.name)
+		}
+		return hooks.Open
+	case "open", "continue", "ignore":
+		return hooks.Open
+	case "abort":
+		if r.act != nil && !r.await {
+			f.place(key).Wrong("%q: nobody waits for it, so that its failure can end nothing: say await: true (rule: waiting)", word)
+		}
+		return hooks.Abort
+	case "retry":
+		delay := f.duration("retry_delay")
+		if delay == 0 {
+			delay = defaultRetryDelay
+		}
+		r.tries = f.number("retries", 1, 100, defaultRetries)
+		r.delay = delay
+		then := map[string]hooks.FailurePolicy{"closed": hooks.Closed, "open": hooks.Open, "abort": hooks.Abort, "": otherwise}[f.oneOf("then", "closed", "open", "abort")]
+		if !control && f.plain("then") == "closed" {
+			f.place("then").Wrong(`"closed": it keeps nothing from happening at %s and cannot fail closed (rule: failure)`, r.point.name)
+		}
+		if r.act != nil && !r.await {
+			return hooks.Open
+		}
+		return hooks.Retry(r.tries, delay, then)
+	}
+	return otherwise
+}
+
+// What retry means where nothing is said, as pipelines have it.
+const (
+	defaultRetries    = 3
+	defaultRetryDelay = 5 * time.Second
+)

@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/condition"
+)
+
+// template is a text whose names have been looked up in the language of its point.
+type template struct {
+	text   text
+	values map[string]*condition.Expression
+}
+
+// text reads a text with names in it.
+func (l *loader) text(e *entry, key string, language *condition.Language) template {
+	if !e.has(key) {
+		return template{}
+	}
+	t := template{text: textOf(e.fields.text(key))}
+	if language == nil {
+		return t
+	}
+	for _, name := range t.text.names() {
+		if _, known := t.values[name]; known {
+			continue
+		}
+		if t.values == nil {
+			t.values = map[string]*condition.Expression{}
+		}
+		if value, err := language.Expression(name, e.at.name); err == nil {
+			t.values[name] = value
+			continue
+		}
+		n := e.fields.at(key)
+		l.note(n.At(max(strings.Index(n.Raw(), "${"+name+"}"), 0)), "name", e.doc.name+"/"+e.id,
+			"%s: nothing is called %q at %s: it will stand there as it is", key, name, e.at.name)
+	}
+	return t
+}
+
+// in is the text with the values of an occasion. What has no value there stays as it
+// stands.
+func (t template) in(ctx context.Context, in condition.Input) string {
+	return t.text.with(func(name string) (string, bool) {
+		value, known := t.values[name]
+		if !known {
+			return "", false
+		}
+		v, err := value.Value(ctx, in)
+		if err != nil {
+			return "", false
+		}
+		plain, err := plainOf(v)
+		if err != nil {
+			return "", false
+		}
+		return plainText(plain)
+	})
+}
+
+// uses reports whether one of the names is used.
+func (t template) uses(names ...string) bool {
+	for _, v := range t.values {
+		for _, name := range names {
+			if v.Uses(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// expressions reads a mapping of CEL expressions.
+func (l *loader) expressions(e *entry, key string, language *condition.Language) map[string]*condition.Expression {
+	if !e.has(key) || language == nil {
+		return nil
+	}
+	out := map[string]*condition.Expression{}
+	for _, item := range e.fields.at(key).Entries() {
+		text := item.Value.Raw()
+		switch item.Value.Kind() {
+		case yamlfile.TextNode, yamlfile.BoolNode, yamlfile.NumberNode:
+		case yamlfile.AbsentNode, yamlfile.NullNode, yamlfile.ListNode, yamlfile.MappingNode:
+			item.Value.Wrong("%s: expected an expression in CEL, got %s", key, item.Value)
+			continue
+		}
+		expression, err := language.Expression(text, e.at.name)
+		if err != nil {
+			l.wrongCondition(item.Value, key, err)
+			continue
+		}
+		out[item.Key.Raw()] = expression
+	}
+	return out
+}
+
+// wrongCondition reports what is wrong with a condition or an expression.
+func (l *loader) wrongCondition(n yamlfile.Node, key string, err error) {
+	wrong, ok := errors.AsType[condition.Errors](err)
+	if !ok {
+		n.Wrong("%s: %w", key, err)
+		return
+	}
+	for _, e := range wrong {
+		place := n.Place()
+		if n.Kind() == yamlfile.TextNode {
+			place = n.At(e.Offset)
+		}
+		place.Wrong("%s: %s (rule: conditions)", key, e.Told())
+	}
+}
+
+// plainOf is a value of CEL as the values that JSON knows. Whole numbers keep their
+// digits.
+func plainOf(v ref.Val) (any, error) {
+	switch v := v.(type) {
+	case types.Null:
+		return nil, nil
+	case types.Bool:
+		return bool(v), nil
+	case types.String:
+		return string(v), nil
+	case types.Int:
+		return json.Number(fmt.Sprint(int64(v))), nil
+	case types.Uint:
+		return json.Number(fmt.Sprint(uint64(v))), nil
+	case types.Double:
+		return float64(v), nil
+	case types.Timestamp, types.Duration, types.Bytes:
+		text := v.ConvertToType(types.StringType)
+		if s, ok := text.(types.String); ok {
+			return string(s), nil
+		}
+	case traits.Lister:
+		out := []any{}
+		for i := v.Iterator(); i.HasNext() == types.True; {
+			item, err := plainOf(i.Next())
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, item)
+		}
+		return out, nil
+	case traits.Mapper:
+		out := map[string]any{}
+		for i := v.Iterator(); i.HasNext() == types.True; {
+			name := i.Next()
+			text, ok := name.(types.String)
+			if !ok {
+				return nil, fmt.Errorf("a map with the key %v cannot be JSON: keys are texts", name)
+			}
+			item, err := plainOf(v.Get(name))
+			if err != nil {
+				return nil, err
+			}
+			out[string(text)] = item
+		}
+		return out, nil
+	case *types.Err:
+		return nil, v
+	}
+	if n, ok := v.Value().(json.Number); ok {
+		return n, nil
+	}
+	return nil, fmt.Errorf("a value of type %s cannot be JSON", v.Type().TypeName())
+}

@@ -1,0 +1,221 @@
+package policy
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// fields is the keys of a mapping with what stands under them. Reading one that is not
+// there gives the zero value; one that is of the wrong kind is a problem of the file.
+type fields struct {
+	node yamlfile.Node // the mapping
+	of   map[string]yamlfile.Entry
+	keys []string // in their order
+}
+
+// fieldsOf reads a mapping; what else it may be is a problem.
+func fieldsOf(n yamlfile.Node) fields {
+	f := fields{node: n, of: map[string]yamlfile.Entry{}}
+	if n.Kind() == yamlfile.AbsentNode {
+		return f
+	}
+	for _, e := range n.Entries() {
+		f.set(e)
+	}
+	return f
+}
+
+func (f *fields) set(e yamlfile.Entry) {
+	name := e.Key.Raw()
+	if _, again := f.of[name]; !again {
+		f.keys = append(f.keys, name)
+	}
+	f.of[name] = e
+}
+
+// only reports the keys that are not among those that are known, with what the advice
+// says of them.
+func (f fields) only(what string, known []string, advice func(key string) string) {
+	for _, name := range f.keys {
+		if lo.Contains(known, name) {
+			continue
+		}
+		text := yamlfile.Unknown("key", name, known)
+		if advice != nil {
+			if more := advice(name); more != "" {
+				text = more
+			}
+		}
+		f.of[name].Key.Wrong("%s: %s", what, text)
+	}
+}
+
+func (f fields) has(key string) bool { _, ok := f.of[key]; return ok }
+
+func (f fields) at(key string) yamlfile.Node { return f.of[key].Value }
+
+// place is where a key stands, or the mapping where it is not there.
+func (f fields) place(key string) yamlfile.Place {
+	if e, ok := f.of[key]; ok {
+		return e.Key.Place()
+	}
+	return f.node.Place()
+}
+
+func (f fields) text(key string) string {
+	if !f.has(key) {
+		return ""
+	}
+	text, _ := f.at(key).Text()
+	return text
+}
+
+// plain is a text, a number or a bool as it is written.
+func (f fields) plain(key string) string {
+	n := f.at(key)
+	switch n.Kind() {
+	case yamlfile.TextNode, yamlfile.NumberNode, yamlfile.BoolNode:
+		return n.Raw()
+	case yamlfile.AbsentNode:
+		return ""
+	case yamlfile.NullNode, yamlfile.ListNode, yamlfile.MappingNode:
+	}
+	n.Wrong("%s: expected text, got %s", key, n)
+	return ""
+}
+
+func (f fields) flag(key string, otherwise bool) bool {
+	n := f.at(key)
+	switch {
+	case n.Kind() == yamlfile.AbsentNode:
+		return otherwise
+	case n.Kind() != yamlfile.BoolNode:
+		n.Wrong("%s: expected true or false, got %s", key, n)
+		return otherwise
+	}
+	b, _ := n.Value().(bool)
+	return b
+}
+
+// number is a whole number from least to most.
+func (f fields) number(key string, least, most, otherwise int) int {
+	n := f.at(key)
+	if n.Kind() == yamlfile.AbsentNode {
+		return otherwise
+	}
+	return numberIn(n, key, least, most, otherwise)
+}
+
+func numberIn(n yamlfile.Node, key string, least, most, otherwise int) int {
+	i, err := strconv.Atoi(n.Raw())
+	if n.Kind() != yamlfile.NumberNode || err != nil || i < least || i > most {
+		n.Wrong("%s: expected a whole number from %d to %d, got %s", key, least, most, n)
+		return otherwise
+	}
+	return i
+}
+
+// oneOf is a word out of a few.
+func (f fields) oneOf(key string, words ...string) string {
+	n := f.at(key)
+	if n.Kind() == yamlfile.AbsentNode {
+		return ""
+	}
+	if n.Kind() == yamlfile.TextNode && lo.Contains(words, n.Raw()) {
+		return n.Raw()
+	}
+	if n.Kind() != yamlfile.TextNode {
+		n.Wrong("%s: expected one of %s, got %s", key, yamlfile.OneOf(words), n)
+		return ""
+	}
+	n.Wrong("%s", yamlfile.Unknown(key, n.Raw(), words))
+	return ""
+}
+
+// texts is a list of texts, or a single one.
+func (f fields) texts(key string) []string {
+	n := f.at(key)
+	switch n.Kind() {
+	case yamlfile.AbsentNode:
+		return nil
+	case yamlfile.ListNode:
+		if len(n.Items()) == 0 {
+			n.Wrong("%s: the list is empty: fill it, or leave the key away", key)
+		}
+		return lo.FilterMap(n.Items(), func(item yamlfile.Node, _ int) (string, bool) { return item.Text() })
+	case yamlfile.TextNode, yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.MappingNode:
+	}
+	if text, ok := n.Text(); ok {
+		return []string{text}
+	}
+	return nil
+}
+
+// longest is the longest time that can be written.
+const longest = 366 * 24 * time.Hour
+
+// duration is a time with its unit, or a number of seconds.
+func (f fields) duration(key string) time.Duration {
+	n := f.at(key)
+	if n.Kind() == yamlfile.AbsentNode {
+		return 0
+	}
+	d, ok := durationOf(n)
+	if !ok {
+		n.Wrong("%s: expected a time above zero, such as 5s, 10m, or a number of seconds, got %s", key, n)
+	}
+	return d
+}
+
+func durationOf(n yamlfile.Node) (time.Duration, bool) {
+	switch n.Kind() {
+	case yamlfile.NumberNode:
+		s, err := strconv.ParseFloat(n.Raw(), 64)
+		if err != nil || math.IsNaN(s) || s <= 0 || s > longest.Seconds() {
+			return 0, false
+		}
+		return time.Duration(s * float64(time.Second)), true
+	case yamlfile.TextNode:
+		d, err := time.ParseDuration(n.Raw())
+		return d, err == nil && d > 0 && d <= longest
+	case yamlfile.AbsentNode, yamlfile.NullNode, yamlfile.BoolNode, yamlfile.ListNode, yamlfile.MappingNode:
+	}
+	return 0, false
+}
+
+// strings is a mapping of texts to texts.
+func (f fields) stringsOf(key string) map[string]string {
+	n := f.at(key)
+	if n.Kind() == yamlfile.AbsentNode {
+		return nil
+	}
+	out := map[string]string{}
+	for _, e := range n.Entries() {
+		if text, ok := e.Value.Text(); ok {
+			out[e.Key.Raw()] = text
+		}
+	}
+	return out
+}
+
+// nameForm is how policies, rules and definitions may be named.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+
+const namesAre = "a name has letters, digits, _, - and dots, a hundred at most, and begins with none of the last two"
+
+// name is a text that names something.
+func (f fields) name(key string) string {
+	text := f.plain(key)
+	if text != "" && !nameForm.MatchString(text) {
+		f.at(key).Wrong("%s: %q is no name: %s", key, text, namesAre)
+		return ""
+	}
+	return strings.TrimSpace(text)
+}

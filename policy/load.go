@@ -1,0 +1,305 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/condition"
+)
+
+// Bounds of what is loaded.
+const (
+	// MaxFiles is how many files may be loaded together, included ones counted.
+	MaxFiles = 100
+	// MaxRules is how many rules they may have.
+	MaxRules = 5000
+)
+
+// Layer is files of one level.
+type Layer struct {
+	// Name is global, pipeline, stage, agent or run, from the outermost in. Rules of a
+	// layer further in are asked first.
+	Name string
+	// Files are the paths of the files.
+	Files []string
+	// Kind is what kind of files they are.
+	Kind Kind
+	// Optional passes over files that are not there.
+	Optional bool
+}
+
+// Options is what rules need besides their files. The zero value is for rules that start
+// no other agents, pipelines or tools.
+type Options struct {
+	// Host is what actions are done with.
+	Host action.Host
+	// Functions are more functions for conditions.
+	Functions []condition.Function
+	// Wrap, unless nil, may put something around the action of a rule: for tests.
+	Wrap func(r Rule, a action.Action) action.Action
+	// Dir is the working directory: relative paths in conditions stand below it where
+	// there is no variable "workspace". Empty is that of the process.
+	Dir string
+}
+
+// Load reads policies from files. The error says everything that is wrong with any of
+// them, a *yamlfile.Error with file, line and column; nothing is loaded then.
+func Load(layers []Layer, o Options) (*Policy, error) {
+	l := &loader{options: o}
+	for _, layer := range byRank(layers) {
+		rank := slices.Index(layerNames, layer.Name)
+		if rank < 0 {
+			return nil, fmt.Errorf("load policies: %s", yamlfile.Unknown("layer", layer.Name, layerNames))
+		}
+		for _, path := range layer.Files {
+			text, err := yamlfile.Read(path)
+			switch {
+			case layer.Optional && errors.Is(err, fs.ErrNotExist):
+				continue
+			case err != nil:
+				return nil, fmt.Errorf("load policies: %w", err)
+			}
+			l.document(path, text, layer.Kind, rank)
+		}
+	}
+	return l.policy()
+}
+
+// byRank is the layers from the innermost out.
+func byRank(layers []Layer) []Layer {
+	layers = slices.Clone(layers)
+	slices.SortStableFunc(layers, func(a, b Layer) int {
+		return slices.Index(layerNames, b.Name) - slices.Index(layerNames, a.Name)
+	})
+	return layers
+}
+
+// LoadFiles reads policies of the run layer, each in a file of its own.
+func LoadFiles(paths ...string) (*Policy, error) {
+	return Load([]Layer{{Name: "run", Files: paths}}, Options{})
+}
+
+// Parse reads a policy from a text. The name is what errors call it; what it includes is
+// read from files relative to that name.
+func Parse(name string, text []byte, o Options) (*Policy, error) {
+	return ParseKind(Policies, name, text, o)
+}
+
+// ParseKind is Parse for a kind of file.
+func ParseKind(kind Kind, name string, text []byte, o Options) (*Policy, error) {
+	l := &loader{options: o}
+	l.document(name, text, kind, len(layerNames)-1)
+	return l.policy()
+}
+
+// loader reads files and collects what is wrong with them.
+type loader struct {
+	options   Options
+	files     []*yamlfile.File
+	documents []*document
+	entries   []*entry // of the document that is read
+	notes     []Warning
+	full      bool
+}
+
+// document reads a file and what it includes.
+func (l *loader) document(path string, text []byte, kind Kind, layer int) {
+	d := &document{
+		kind: kind, layer: layer, variables: map[string]any{}, definitions: map[string]yamlfile.Node{},
+		counts: map[hooks.PointName]int{},
+	}
+	var parts []*part
+	hash := sha256.New()
+	l.part(d, path, text, nil, &parts, func(text []byte) { fmt.Fprintf(hash, "%d:%s", len(text), text) })
+	d.hash = hex.EncodeToString(hash.Sum(nil))
+	for _, p := range parts {
+		l.read(d, p)
+	}
+	for _, p := range parts {
+		l.hooks(d, p)
+	}
+	language := l.language(d)
+	for _, e := range l.entries {
+		l.rule(e, language)
+	}
+	l.entries = nil
+	l.documents = append(l.documents, d)
+}
+
+// language is what the conditions of a document are written in; nil when that is wrong.
+func (l *loader) language(d *document) *condition.Language {
+	ids := []string{}
+	for _, e := range l.entries {
+		if e.has("type") {
+			ids = append(ids, e.id)
+		}
+	}
+	language, err := condition.New(condition.Options{
+		Variables: d.variables, Actions: ids, Functions: l.options.Functions, Workspace: l.options.Dir,
+	})
+	if err != nil {
+		d.place.Wrong("%w", err)
+		return nil
+	}
+	return language
+}
+
+// part parses a file, and those that it includes before it. Above are the files that
+// include it.
+func (l *loader) part(d *document, path string, text []byte, above []string, parts *[]*part, hash func([]byte)) {
+	file := yamlfile.Parse(path, text)
+	if len(l.files) >= MaxFiles {
+		file.At(yamlfile.Position{}).Wrong("these are more than %d files (rule: size)", MaxFiles)
+		if !l.full {
+			l.files, l.full = append(l.files, file), true
+		}
+		return
+	}
+	l.files = append(l.files, file)
+	hash(text)
+	root, ok := file.Root()
+	if !ok {
+		if file.Err() == nil {
+			file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: a policy has at least a name and hooks")
+		}
+		return
+	}
+	if len(above) == 0 {
+		d.place = root.Place()
+	}
+	d.files = append(d.files, path)
+	p := &part{file: file, path: path, included: len(above) > 0, fields: fieldsOf(root)}
+	for _, n := range p.includes() {
+		l.include(d, p, n, above, parts, hash)
+	}
+	*parts = append(*parts, p)
+}
+
+// includes is the files that the part names.
+func (p *part) includes() []yamlfile.Node {
+	switch n := p.fields.at("include"); n.Kind() {
+	case yamlfile.AbsentNode:
+		return nil
+	case yamlfile.TextNode:
+		return []yamlfile.Node{n}
+	case yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.MappingNode, yamlfile.ListNode:
+		return n.Items()
+	default:
+		return nil
+	}
+}
+
+// include reads a file that another one names, once.
+func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, parts *[]*part, hash func([]byte)) {
+	name, ok := n.Text()
+	if !ok {
+		return
+	}
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(p.path), name)
+	}
+	chain := append(slices.Clip(above), p.path)
+	switch {
+	case name == "":
+		n.Wrong("include: expected the path of a file, relative to this one")
+		return
+	case slices.ContainsFunc(chain, func(a string) bool { return sameFile(a, path) }):
+		n.Wrong("include: the files include each other in a circle: %s (rule: includes)", strings.Join(append(chain, path), " > "))
+		return
+	case slices.ContainsFunc(*parts, func(q *part) bool { return sameFile(q.path, path) }):
+		return
+	case l.full:
+		return
+	}
+	text, err := yamlfile.Read(path)
+	if err != nil {
+		n.Wrong("include: %w", err)
+		return
+	}
+	l.part(d, path, text, chain, parts, hash)
+}
+
+func sameFile(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// policy is what was loaded, or everything that is wrong.
+func (l *loader) policy() (*Policy, error) {
+	l.distinct()
+	if err := yamlfile.Join(l.files...); err != nil {
+		return nil, err
+	}
+	p := &Policy{warnings: l.notes, options: l.options}
+	off := map[int][]*document{}
+	for _, d := range l.documents {
+		for _, s := range d.disables {
+			off[s.layer] = append(off[s.layer], d)
+		}
+	}
+	hash := sha256.New()
+	for _, d := range l.documents {
+		if by := off[d.layer]; len(by) > 0 {
+			if !d.required {
+				p.disabled = append(p.disabled, d.name)
+				continue
+			}
+			for _, b := range by {
+				p.warnings = append(p.warnings, Warning{
+					File: b.place.File(), Line: b.disables[0].place.Line, Column: b.disables[0].place.Column, Code: "required",
+					Text: fmt.Sprintf("the policy %q is required and stays in force (rule: layers)", d.name),
+				})
+			}
+		}
+		p.documents = append(p.documents, d)
+		fmt.Fprintf(hash, "%d:%s\n", d.layer, d.hash)
+	}
+	p.hash = hex.EncodeToString(hash.Sum(nil))
+	p.put()
+	return p, nil
+}
+
+// distinct reports what has the name of something else.
+func (l *loader) distinct() {
+	total := 0
+	seen := map[string]*document{}
+	for _, d := range l.documents {
+		total += len(d.rules)
+		if first, again := seen[d.name]; again && d.name != "" {
+			d.place.Wrong("another policy is called %q, too, in %s: its events could not be told from those of this one (rule: names)",
+				d.name, first.place.File())
+		}
+		seen[d.name] = d
+		ids := map[string]*rule{}
+		for _, r := range d.rules {
+			if first, again := ids[r.id]; again {
+				r.place.Wrong("the id %q is taken by the rule in %s, line %d (rule: names)", r.id, first.place.File(), first.place.Line)
+			}
+			ids[r.id] = r
+		}
+	}
+	if total > MaxRules {
+		last := lo.LastOrEmpty(l.documents)
+		last.place.Wrong("these are %d rules, and %d are the most that are loaded together (rule: size)", total, MaxRules)
+	}
+}

@@ -1,0 +1,236 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// match is what a rule is asked about, besides its point and its condition.
+type match struct {
+	matchers []hooks.Matcher
+	// text says it in words, and canonical is the same for rules that match the same.
+	text, canonical string
+	// tools are the patterns for tools, with their places.
+	tools []pattern
+	// tool is what is said of the tool, and toolOnly that nothing else is.
+	tool     string
+	toolOnly bool
+}
+
+// pattern is a pattern for tools in a file.
+type pattern struct {
+	text  string
+	place yamlfile.Place
+}
+
+// all is that the rule is asked about everything at its point.
+func (m match) all() bool { return len(m.matchers) == 0 }
+
+// matchOf reads a match.
+func matchOf(n yamlfile.Node, at *point) match {
+	if n.Kind() == yamlfile.AbsentNode {
+		return match{}
+	}
+	r := &matchReader{at: at}
+	m := match{matchers: r.matchers(n, 0), tools: r.tools}
+	m.text = strings.Join(lo.Map(m.matchers, func(h hooks.Matcher, _ int) string { return h.String() }), ", ")
+	if canonical, err := json.Marshal(n.Value()); err == nil {
+		m.canonical = string(canonical)
+	}
+	if tool := n.Find("tool"); tool.Kind() != yamlfile.AbsentNode {
+		m.tool = fmt.Sprint(tool.Value())
+		m.toolOnly = len(n.Entries()) == 1
+	}
+	return m
+}
+
+type matchReader struct {
+	at    *point
+	tools []pattern
+}
+
+// matchers is the parts of a match, all of which must match.
+func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
+	f := fieldsOf(n)
+	f.only("match", names(matchKeys), nil)
+	var out []hooks.Matcher
+	for _, key := range f.keys {
+		value := f.at(key)
+		if !r.at.tool && (key == "tool" || key == "args") {
+			f.of[key].Key.Wrong("match: %s belongs to no tool call, so that %q can never match (rule: matching)", r.at.name, key)
+			continue
+		}
+		switch key {
+		case "tool":
+			out = append(out, r.either(value, func(n yamlfile.Node, text string) hooks.Matcher {
+				if nots%2 == 0 {
+					r.tools = append(r.tools, pattern{text, n.Place()})
+				}
+				return hooks.ToolMatching(lo.CoalesceOrEmpty(text, "*"))
+			}))
+		case "agent":
+			out = append(out, r.either(value, func(_ yamlfile.Node, text string) hooks.Matcher { return hooks.AgentNamed(text) }))
+		case "stage":
+			out = append(out, r.either(value, func(_ yamlfile.Node, text string) hooks.Matcher { return hooks.StageNamed(text) }))
+		case "step_kind":
+			if word := f.oneOf(key, stepKinds...); word != "" {
+				out = append(out, hooks.StepKindIs(agent.StepKind(word)))
+			}
+		case "args":
+			for _, e := range value.Entries() {
+				out = append(out, r.argument(e.Key.Raw(), e.Value))
+			}
+		case "metadata":
+			for _, e := range value.Entries() {
+				out = append(out, r.metadata(e.Key.Raw(), e.Value))
+			}
+		case "depth":
+			out = append(out, r.depth(value))
+		case "not":
+			out = append(out, hooks.Not(hooks.And(r.matchers(value, nots+1)...)))
+		case "any", "all":
+			parts := lo.Map(value.Items(), func(item yamlfile.Node, _ int) hooks.Matcher { return hooks.And(r.matchers(item, nots)...) })
+			switch {
+			case key == "all":
+				out = append(out, hooks.And(parts...))
+			case len(parts) == 0 && value.Kind() == yamlfile.ListNode:
+				value.Wrong("match: an empty any matches nothing: give it something, or leave it away (rule: matching)")
+			case len(parts) > 0:
+				out = append(out, hooks.Or(parts...))
+			}
+		}
+	}
+	return out
+}
+
+var stepKinds = []string{string(agent.StepToolExecution), string(agent.StepFinalResponse)}
+
+// either is a pattern, or a list of patterns of which one must match.
+func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text string) hooks.Matcher) hooks.Matcher {
+	items := []yamlfile.Node{n}
+	if n.Kind() == yamlfile.ListNode {
+		if items = n.Items(); len(items) == 0 {
+			n.Wrong("match: the list is empty and would match nothing: fill it, or leave its key away (rule: matching)")
+			return hooks.Matcher{}
+		}
+	}
+	var parts []hooks.Matcher
+	for _, item := range items {
+		if text, ok := item.Text(); ok {
+			parts = append(parts, checked(item, make(item, text)))
+		}
+	}
+	switch len(parts) {
+	case 0:
+		return hooks.Matcher{}
+	case 1:
+		return parts[0]
+	}
+	return hooks.Or(parts...)
+}
+
+// checked reports what is wrong with a matcher.
+func checked(n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
+	probe := pointOf(hooks.PreToolUse).observe("probe", nothing).Matching(m)
+	if err := hooks.NewSet(probe).Compile().Error(); err != nil {
+		n.Wrong("match: %s (rule: matching)", strings.TrimPrefix(strings.TrimPrefix(err.Error(), `hook "probe": `), "probe: "))
+		return hooks.Matcher{}
+	}
+	return m
+}
+
+// argument is what an argument must be: a pattern for a text, any other value as it is,
+// a list for either of several, the word present, or {equals: value}.
+func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
+	switch n.Kind() {
+	case yamlfile.TextNode:
+		if n.Raw() == present {
+			return hooks.Argument(path, func(string) bool { return true })
+		}
+		return checked(n, hooks.ArgumentMatching(path, n.Raw()))
+	case yamlfile.ListNode:
+		if len(n.Items()) == 0 {
+			n.Wrong("match: the list is empty and would match nothing (rule: matching)")
+			return hooks.Matcher{}
+		}
+		return hooks.Or(lo.Map(n.Items(), func(item yamlfile.Node, _ int) hooks.Matcher { return r.argument(path, item) })...)
+	case yamlfile.MappingNode:
+		f := fieldsOf(n)
+		f.only("match", []string{"equals"}, nil)
+		n = f.at("equals")
+	case yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.AbsentNode:
+	}
+	return checked(n, hooks.ArgumentEquals(path, n.Value()))
+}
+
+// present is the word for any value.
+const present = "present"
+
+// metadata is what a value of the state must be, of the session or of the run.
+func (r *matchReader) metadata(name string, n yamlfile.Node) hooks.Matcher {
+	ofRun, ofSession := agent.RunKey[any](name), agent.SessionKey[any](name)
+	if n.Kind() == yamlfile.TextNode && n.Raw() == present {
+		return hooks.Or(hooks.MetadataPresent(ofRun), hooks.MetadataPresent(ofSession))
+	}
+	if n.Kind() == yamlfile.MappingNode {
+		f := fieldsOf(n)
+		f.only("match", []string{"equals"}, nil)
+		n = f.at("equals")
+	}
+	want, err := sameForm(n.Value())
+	if err != nil {
+		n.Wrong("match: %w", err)
+	}
+	return hooks.When(func(c hooks.Context) bool {
+		value, there := ofRun.From(c.State())
+		if !there {
+			value, there = ofSession.From(c.State())
+		}
+		got, err := sameForm(value)
+		return there && err == nil && reflect.DeepEqual(got, want)
+	})
+}
+
+// sameForm is a value as JSON would give it back, so that equal ones are equal.
+func sameForm(v any) (out any, err error) {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("comparing values: %w", err)
+	}
+	return out, nil
+}
+
+// depth is a number, or a range.
+func (r *matchReader) depth(n yamlfile.Node) hooks.Matcher {
+	const most = 1000
+	if n.Kind() == yamlfile.NumberNode {
+		d := numberIn(n, "depth", 0, most, 0)
+		return hooks.AtDepth(d, d)
+	}
+	f := fieldsOf(n)
+	f.only("depth", []string{"min", "max"}, nil)
+	least, limit := f.number("min", 0, most, 0), f.number("max", 0, most, -1)
+	if limit >= 0 && limit < least {
+		n.Wrong("depth: from %s to %s there is nothing (rule: matching)", strconv.Itoa(least), strconv.Itoa(limit))
+		return hooks.Matcher{}
+	}
+	return hooks.AtDepth(least, limit)
+}
+
+// covers reports whether everything that other matches is matched, as far as that can be
+// told from the words.
+func (m match) covers(other match) bool {
+	return m.all() || m.canonical == other.canonical || m.toolOnly && m.tool == other.tool
+}

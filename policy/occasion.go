@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy/condition"
+)
+
+// occasion is what the actions at one point came to, for one firing of it: what those
+// behind them can ask for.
+type occasion struct {
+	mu      sync.Mutex
+	step    int
+	call    string
+	last    int // the place of the rule that asked last
+	actions map[string]condition.Action
+	tried   map[string]int
+	after   action.Variables
+}
+
+// moments is the occasions of a run, by point and place of the call in its step: each
+// takes the place of the one before, so that there are no more than are in use.
+type moments struct {
+	mu sync.Mutex
+	at map[momentKey]*occasion
+}
+
+type momentKey struct {
+	point hooks.PointName
+	index int
+}
+
+var past = agent.NewScratch(func() *moments { return &moments{at: map[momentKey]*occasion{}} })
+
+// occasionOf is the occasion that a rule is asked about; order is the rule's place at
+// its point. Rules are asked in that order, so that one which is asked before where the
+// last one stood begins a new occasion.
+func occasionOf(c hooks.Context, order int) *occasion {
+	key, call := momentKey{point: c.Point()}, ""
+	if at, ok := c.(interface {
+		Index() int
+		Original() hooks.Call
+	}); ok {
+		key.index, call = at.Index(), at.Original().ID
+	}
+	all := past.Of(c.State())
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	o := all.at[key]
+	if o == nil || o.step != c.StepIndex() || o.call != call || order < o.last {
+		o = &occasion{step: c.StepIndex(), call: call, actions: map[string]condition.Action{}, tried: map[string]int{}}
+		all.at[key] = o
+	}
+	o.last = order
+	return o
+}
+
+// values is what conditions are told.
+func (o *occasion) values(c hooks.Context) condition.Values {
+	v := o.variables(action.Variables{}, c)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := condition.Values{Actions: maps.Clone(o.actions), Names: map[string]string{}}
+	for name, value := range v.All() {
+		if value != "" {
+			out.Names[name] = value
+		}
+	}
+	return out
+}
+
+// attempt counts how often the action is tried.
+func (o *occasion) attempt(id string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tried[id]++
+	return o.tried[id]
+}
+
+// variables is what an action is told under names: what is known already, of the
+// pipeline, and of the actions before it.
+func (o *occasion) variables(v action.Variables, c hooks.Context) action.Variables {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	v.LastHookStatus, v.HookResponse, v.SpawnOutput = o.after.LastHookStatus, o.after.HookResponse, o.after.SpawnOutput
+	at, ok := c.(interface{ Pipeline() hooks.Pipeline })
+	if !ok {
+		return v
+	}
+	p := at.Pipeline()
+	v.NextStage, v.MaxIterations, v.LastDecision = p.NextStage, p.MaxIterations, p.LastDecision
+	v.Progress, v.Status, v.Ctx = p.Progress, p.Status, p.Context
+	v.ChangedFiles, v.StageOutputs = strings.Join(p.ChangedFiles, "\n"), strings.Join(p.StageOutputs, "\n")
+	if p.Err != nil {
+		v.Error = p.Err.Error()
+	}
+	return v
+}
+
+// record keeps what came of an action that was waited for.
+func (o *occasion) record(r *rule, answer *action.Answer, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.after = o.after.After(r.act, answer, err)
+	result := condition.Action{Status: o.after.LastHookStatus}
+	if answer != nil {
+		result.Output = answer.Output
+	}
+	o.actions[r.id] = result
+}

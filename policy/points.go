@@ -1,0 +1,199 @@
+package policy
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// point is a moment as the rules of a file know it.
+type point struct {
+	name hooks.PointName
+	// control and observe make a hook of a func that does not care for the type of its
+	// context.
+	control func(name string, f func(ctx context.Context, c hooks.Context) hooks.Result) hooks.Hook
+	observe func(name string, f func(ctx context.Context, c hooks.Context) error) hooks.Hook
+	// can is the decisions that a rule may have here, and adds those of them that may
+	// bring context and metadata.
+	can, adds []string
+	// tool: there is a tool call, so that tools and arguments can be matched.
+	tool bool
+	// backwards: hooks of the point are called in reverse.
+	backwards bool
+	// source is the document whose own defaults hold here.
+	source source
+}
+
+// source is a family of documents that have points, and defaults there, of their own.
+type source uint8
+
+const (
+	ofAgents    source = iota
+	ofPipelines        // nobody waits unless told to, and failures change nothing
+	ofRuns             // on the coordinator
+)
+
+// denies reports whether something can be kept from happening at the point.
+func (p *point) denies() bool { return slices.Contains(p.can, "deny") }
+
+// guards reports whether something can be kept from happening, or from being seen.
+func (p *point) guards() bool { return p.denies() || slices.Contains(p.can, "withhold") }
+
+// object reports whether what can be rewritten is an object: arguments, or parameters.
+func (p *point) object() bool { return p.tool || p.name == hooks.RunStart }
+
+// decides reports whether an answer counts for anything at the point.
+func (p *point) decides() bool { return len(p.can) > 0 }
+
+// at describes a point by what the context of its hooks can do.
+func at[C hooks.Context](of hooks.Point[C], from source) *point {
+	var none C
+	p := &point{name: of.Name(), source: from}
+	p.can, p.adds = decisionsOf(none)
+	p.observe = func(name string, f func(context.Context, hooks.Context) error) hooks.Hook {
+		return hooks.Observe(of, name, func(ctx context.Context, c C) error { return f(ctx, c) })
+	}
+	p.control = func(name string, f func(context.Context, hooks.Context) hooks.Result) hooks.Hook {
+		return hooks.On(of, name, func(ctx context.Context, c C) hooks.Result { return f(ctx, c) })
+	}
+	a, b := p.observe("a", nothing), p.observe("b", nothing)
+	p.backwards = hooks.NewSet(a, b).Order(p.name)[0] == "b"
+	_, p.tool = any(none).(interface{ Call() hooks.Call })
+	return p
+}
+
+// methods is what a context has for each decision: the first that it has is meant.
+var methods = map[string][]string{
+	"allow": {"Allow"}, "deny": {"Deny"}, "ask": {"AskAbout"}, "stop": {"Stop"}, "rewrite": {"RewriteText", "Rewrite"},
+	"mock": {"Mock"}, "replace": {"ReplaceText", "Replace"}, "withhold": {"Withhold"},
+	"redact":      {"ReplaceContent", "ReplaceText", "Replace", "RewriteMessages", "RewriteText"},
+	"add_context": {"Allow"},
+}
+
+// decisionsOf is the decisions that a context can make, and those of them that can have
+// effects, too.
+func decisionsOf(c hooks.Context) (can, adds []string) {
+	possible := lo.Map(action.Decisions(c), func(d hooks.Decision, _ int) string { return string(d) })
+	for _, d := range decisionNames {
+		takesEffects := false
+		for _, name := range methods[d] {
+			if m, ok := reflect.TypeOf(c).MethodByName(name); ok {
+				takesEffects = m.Type.IsVariadic()
+				if d == "redact" || d == "add_context" && takesEffects {
+					possible = append(possible, d)
+				}
+				break
+			}
+		}
+		if slices.Contains(possible, d) {
+			can = append(can, d)
+			if takesEffects {
+				adds = append(adds, d)
+			}
+		}
+	}
+	return can, adds
+}
+
+func nothing(context.Context, hooks.Context) error { return nil }
+
+// points is every point by its name, in the order of a run.
+var points = []*point{
+	at(hooks.AtInputSubmitted, ofAgents),
+	at(hooks.AtExecutionStart, ofAgents),
+	at(hooks.AtStepStart, ofAgents),
+	at(hooks.AtPreInference, ofAgents),
+	at(hooks.AtPostInference, ofAgents),
+	at(hooks.AtPreToolUse, ofAgents),
+	at(hooks.AtPreCompact, ofAgents),
+	at(hooks.AtPostCompact, ofAgents),
+	at(hooks.AtCompactFailed, ofAgents),
+	at(hooks.AtPreSubagent, ofAgents),
+	at(hooks.AtPostSubagent, ofAgents),
+	at(hooks.AtSubagentFailed, ofAgents),
+	at(hooks.AtInterventionRequested, ofAgents),
+	at(hooks.AtInterventionResolved, ofAgents),
+	at(hooks.AtToolFailed, ofAgents),
+	at(hooks.AtPostToolUse, ofAgents),
+	at(hooks.AtStepEnd, ofAgents),
+	at(hooks.AtStop, ofAgents),
+	at(hooks.AtInterventionStopped, ofAgents),
+	at(hooks.AtAgentFailed, ofAgents),
+	at(hooks.AtExecutionEnd, ofAgents),
+
+	at(hooks.AtSessionStart, ofPipelines),
+	at(hooks.AtIterationStart, ofPipelines),
+	at(hooks.AtIterationComplete, ofPipelines),
+	at(hooks.AtIterationFailed, ofPipelines),
+	at(hooks.AtStageComplete, ofPipelines),
+	at(hooks.AtSessionComplete, ofPipelines),
+	at(hooks.AtRunStart, ofRuns),
+	at(hooks.AtRunResult, ofRuns),
+	at(hooks.AtRunFailed, ofRuns),
+	at(hooks.AtRunTimeout, ofRuns),
+	at(hooks.AtRunFinish, ofRuns),
+}
+
+func pointOf(name hooks.PointName) *point {
+	p, _ := lo.Find(points, func(p *point) bool { return p.name == name })
+	return p
+}
+
+// Kind is what kind of file a policy stands in: it says what the points may be called
+// there, and which keys besides the hooks are somebody else's business.
+type Kind uint8
+
+const (
+	// Policies are files of their own, as docs/policies.md describes them.
+	Policies Kind = iota
+	// Pipelines are files that describe a pipeline or a stage, and have hooks.
+	Pipelines
+	// Blueprints are files that describe an agent of the coordinator, and have hooks.
+	Blueprints
+)
+
+func (k Kind) String() string { return [...]string{"policy", "pipeline", "blueprint"}[k] }
+
+// aliases is what points are also called in a kind of file.
+var aliases = map[Kind]map[string]hooks.PointName{
+	Pipelines: {
+		"on_session_start": hooks.SessionStart, "on_iteration_start": hooks.IterationStart,
+		"on_iteration_complete": hooks.IterationComplete, "on_stage_complete": hooks.StageComplete,
+		"on_session_complete": hooks.SessionComplete, "on_error": hooks.IterationFailed,
+	},
+	Blueprints: {
+		"on_run_start": hooks.RunStart, "on_run_finish": hooks.RunFinish, "on_result": hooks.RunResult,
+		"on_error": hooks.RunFailed, "on_timeout": hooks.RunTimeout, "on_tool_call": hooks.PreToolUse,
+	},
+}
+
+// pointNamed finds a point by the name that it has in a kind of file.
+func pointNamed(kind Kind, name string) *point {
+	if also, ok := aliases[kind][name]; ok {
+		return pointOf(also)
+	}
+	if own, ok := hooks.PointNamed(name); ok {
+		return pointOf(own)
+	}
+	return nil
+}
+
+// pointNames is every name that a point may have in a kind of file.
+func pointNames(kind Kind) []string {
+	own := lo.Map(points, func(p *point, _ int) string { return string(p.name) })
+	return append(own, lo.Keys(aliases[kind])...)
+}
+
+// whatCan is what may be done at a point, in words.
+func (p *point) whatCan() string {
+	if !p.decides() {
+		return "nothing can be decided there"
+	}
+	return "there a rule can " + strings.Join(p.can, ", ")
+}

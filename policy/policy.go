@@ -1,0 +1,191 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Policy is rules that were loaded together. It is immutable and safe for concurrent
+// use.
+type Policy struct {
+	documents []*document
+	rules     []*rule // by point, in the order in which they are asked
+	disabled  []string
+	warnings  []Warning
+	hash      string
+	options   Options
+}
+
+// put puts the rules in order: by point, those of inner layers first, and then as they
+// stand in their files. Priorities are put in by who asks the hooks.
+func (p *Policy) put() {
+	for _, at := range points {
+		var here []*rule
+		for _, d := range p.documents {
+			here = append(here, lo.Filter(d.rules, func(r *rule, _ int) bool { return r.point == at })...)
+		}
+		slices.SortStableFunc(here, func(a, b *rule) int { return (b.priority - a.priority) * lo.Ternary(at.backwards, -1, 1) })
+		for i, r := range here {
+			r.order = i + 1
+		}
+		p.rules = append(p.rules, here...)
+	}
+}
+
+// Hash is of everything that decides, in hexadecimal: the texts of all files in force,
+// and their layers.
+func (p *Policy) Hash() string { return p.hash }
+
+// Names are the names of the policies in force, those of inner layers first.
+func (p *Policy) Names() []string {
+	return lo.Map(p.documents, func(d *document, _ int) string { return d.name })
+}
+
+// Disabled are the names of policies that a layer further in has switched off.
+func (p *Policy) Disabled() []string { return slices.Clone(p.disabled) }
+
+// Files are the paths of all files in force, included ones too.
+func (p *Policy) Files() []string {
+	return lo.FlatMap(p.documents, func(d *document, _ int) []string { return d.files })
+}
+
+// Hooks makes the hooks of the rules: one for each, called policy/id. The error joins
+// what the host lacks for their actions, each with its file and line.
+func (p *Policy) Hooks() ([]hooks.Hook, error) {
+	var out []hooks.Hook
+	var wrong []error
+	for _, at := range points {
+		var here []hooks.Hook
+		for _, r := range p.rules {
+			if r.point != at {
+				continue
+			}
+			do, err := p.ready(r)
+			if err != nil {
+				wrong = append(wrong, r.place.Error(fmt.Errorf("rule %q: %w", r.name(), err)))
+				continue
+			}
+			here = append(here, r.hooks(do)...)
+		}
+		if at.backwards { // asked from the end
+			slices.Reverse(here)
+		}
+		out = append(out, here...)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ready is the action of a rule, made for the host; nil for a rule without.
+func (p *Policy) ready(r *rule) (action.Action, error) {
+	if r.act == nil {
+		return nil, nil
+	}
+	do, err := r.act.Action(p.options.Host).Get()
+	if err == nil && p.options.Wrap != nil {
+		do = p.options.Wrap(r.told(), do)
+	}
+	return do, err //nolint:wrapcheck // the caller says of which rule
+}
+
+// Rule is what there is to say of a rule.
+type Rule struct {
+	// Policy is the policy's name, ID the rule's in it. Its hook is called policy/id.
+	Policy      string `json:"policy"`
+	ID          string `json:"id"`
+	Description string `json:"description,omitempty"`
+	// Layer is the layer of its policy, File and Line are where it stands.
+	Layer string `json:"layer"`
+	File  string `json:"file"`
+	Line  int    `json:"line"`
+	// Point is where it is asked, and Order its place among the rules there, from one.
+	Point hooks.PointName `json:"point"`
+	Order int             `json:"order"`
+	// Match is what it is asked about, in words, and When its condition; empty for
+	// everything.
+	Match string `json:"match,omitempty"`
+	When  string `json:"when,omitempty"`
+	// Decision is what it decides, or Action what it does; Await whether that is waited
+	// for.
+	Decision string `json:"decision,omitempty"`
+	Action   string `json:"action,omitempty"`
+	Await    bool   `json:"await"`
+	// Mode is enforce, shadow, waived or, for what is only told, observe.
+	Mode     string  `json:"mode"`
+	Waiver   *Waiver `json:"waiver,omitempty"`
+	Priority int     `json:"priority"`
+	// Failure is what happens where it cannot decide.
+	Failure string `json:"failure"`
+}
+
+// Hook is the name of the rule's hook.
+func (r Rule) Hook() string { return r.Policy + "/" + r.ID }
+
+// Rules are the rules in force, by point, in the order in which they are asked.
+func (p *Policy) Rules() []Rule {
+	return lo.Map(p.rules, func(r *rule, _ int) Rule { return r.told() })
+}
+
+func (r *rule) told() Rule {
+	out := Rule{
+		Policy: r.doc.name, ID: r.id, Description: r.description, Layer: layerNames[r.doc.layer],
+		File: r.place.File(), Line: r.place.Line, Point: r.point.name, Order: r.order, Match: r.match.text,
+		Await: r.await, Mode: r.mode(), Waiver: r.waiver, Priority: r.priority, Failure: r.failure.String(),
+	}
+	if r.when != nil {
+		out.When = r.when.String()
+	}
+	if r.act == nil {
+		out.Decision = r.kind
+	} else {
+		out.Action = r.kind
+	}
+	return out
+}
+
+// mode is how the rule is in force now.
+func (r *rule) mode() string {
+	switch {
+	case !r.judges():
+		return "observe"
+	case r.shadow:
+		return "shadow"
+	case r.waiver != nil && !r.waiver.over():
+		return "waived"
+	}
+	return "enforce"
+}
+
+// String is the names of the policies and how many rules there are.
+func (p *Policy) String() string {
+	return fmt.Sprintf("%s: %d rules", strings.Join(p.Names(), ", "), len(p.rules))
+}
+
+// Use is the capability of having the rules of a policy as hooks. Give it before others:
+// what stands further out is asked first where priorities are equal.
+func Use(p *Policy) capability.Capability { return using{p} }
+
+type using struct{ p *Policy }
+
+// Install adds the hooks.
+func (u using) Install(plan capability.Plan) mo.Result[capability.Plan] {
+	if u.p == nil {
+		return mo.Err[capability.Plan](errors.New("the policy is nil"))
+	}
+	list, err := u.p.Hooks()
+	if err != nil {
+		return mo.Err[capability.Plan](err)
+	}
+	return mo.Ok(plan.WithHooks(list...))
+}

@@ -1,0 +1,326 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/condition"
+)
+
+// rule is one rule or action of a policy, ready to become a hook. It does not change.
+type rule struct {
+	doc         *document
+	id          string
+	description string
+	point       *point
+	order       int // among the rules at its point, from one
+	place       yamlfile.Place
+	language    *condition.Language
+
+	match match
+	when  *condition.Condition
+
+	// kind is the decision, or the type of the action.
+	kind     string
+	reason   template
+	context  template
+	metadata map[string]*condition.Expression
+	question agent.Question
+	set      map[string]*condition.Expression
+	remove   []string
+	result   template
+	isError  bool
+	scrub    *scrubber
+
+	act       action.Declared
+	await     bool
+	observe   bool
+	onTimeout string
+
+	timeout  time.Duration
+	failure  hooks.FailurePolicy
+	tries    int
+	delay    time.Duration
+	priority int
+	shadow   bool
+	waiver   *Waiver
+}
+
+// Waiver puts a rule in shadow until a day.
+type Waiver struct {
+	// Owner answers for it, and Reason says why.
+	Owner  string `json:"owner"`
+	Reason string `json:"reason"`
+	// Expires is when the rule is in force again.
+	Expires time.Time `json:"expires"`
+}
+
+// name is the name of the rule's hook.
+func (r *rule) name() string { return r.doc.name + "/" + r.id }
+
+// judges reports whether the rule's answer counts.
+func (r *rule) judges() bool {
+	return r.act == nil && r.kind != "" || r.act != nil && r.await && !r.observe
+}
+
+// hook is the rule as a hook. Do does its action; nil for rules with a decision.
+func (r *rule) hook(do action.Action) hooks.Hook {
+	u := &use{rule: r, do: do, tracks: do != nil || r.looksBack() || r.point.source == ofPipelines}
+	var h hooks.Hook
+	if r.observe {
+		h = r.point.observe(r.name(), func(ctx context.Context, c hooks.Context) error {
+			_, err := u.answer(ctx, c).Get()
+			return err
+		})
+	} else {
+		h = r.point.control(r.name(), u.answer)
+	}
+	h = h.Matching(r.match.matchers...).WithPriority(r.priority).WithFailure(r.failure).From(&hooks.Origin{
+		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, File: r.place.File(), Line: r.place.Line,
+	})
+	if r.timeout > 0 && r.await {
+		h = h.WithTimeout(r.timeout)
+	}
+	if r.shadow {
+		h = h.InShadow()
+	}
+	return h
+}
+
+// looksBack reports whether the rule asks for results of actions before it.
+func (r *rule) looksBack() bool {
+	back := []string{"actions", "LAST_HOOK_STATUS", "HOOK_RESPONSE", "SPAWN_OUTPUT"}
+	uses := func(c interface{ Uses(name string) bool }) bool { return slices.ContainsFunc(back, c.Uses) }
+	for _, m := range []map[string]*condition.Expression{r.metadata, r.set} {
+		for _, e := range m {
+			if uses(e) {
+				return true
+			}
+		}
+	}
+	return r.when != nil && uses(r.when) || r.reason.uses(back...) || r.context.uses(back...) || r.result.uses(back...)
+}
+
+// use is a rule in an agent.
+type use struct {
+	*rule
+
+	do     action.Action
+	tracks bool
+}
+
+// answer is what the rule says about an occasion.
+func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
+	in := condition.Of(c)
+	var past *occasion
+	if u.tracks {
+		past = occasionOf(c, u.order)
+		in = in.With(past.values(c))
+	}
+	if u.when != nil {
+		switch ok, err := u.when.Test(ctx, in); {
+		case err != nil && u.point.source == ofPipelines:
+			skipped(ctx, c, u.name(), fmt.Sprintf("its condition could not be judged: %v", err))
+			return hooks.Result{}
+		case err != nil:
+			return fail(c, fmt.Errorf("when: %w", err))
+		case !ok:
+			return hooks.Result{}
+		}
+	}
+	if u.act != nil {
+		return u.action(ctx, c, in, past)
+	}
+	return u.because(ctx, in, u.decide(ctx, c, in))
+}
+
+// because adds to an answer why it is what it is.
+func (u *use) because(ctx context.Context, in condition.Input, answer hooks.Result) hooks.Result {
+	if u.when == nil {
+		return answer
+	}
+	if o, err := answer.Get(); err != nil || o == nil {
+		return answer
+	}
+	return hooks.Because(answer, u.when.Explain(ctx, in)...)
+}
+
+// decide is the rule's decision about an occasion.
+func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) hooks.Result {
+	d := &action.Decision{Reason: u.reason.in(ctx, in), Context: u.context.in(ctx, in)}
+	for name, value := range u.metadata {
+		raw, err := valueOf(ctx, in, value)
+		if err != nil {
+			return fail(c, fmt.Errorf("metadata: %s: %w", name, err))
+		}
+		if d.Metadata == nil {
+			d.Metadata = map[string]json.RawMessage{}
+		}
+		d.Metadata[name] = raw
+	}
+	switch u.kind {
+	case "add_context":
+		d.Decision = hooks.Allow
+	case "ask":
+		d.Decision, d.OnTimeout, d.Within = hooks.Ask, u.question.OnTimeout.String(), u.question.Within.Seconds()
+	case "mock", "replace":
+		text := u.result.in(ctx, in)
+		d.Decision, d.Result, d.IsError = hooks.Decision(u.kind), &text, u.isError
+	case "redact":
+		return u.scrub.at(c, effectsOf(d))
+	case "rewrite":
+		d.Decision = hooks.Rewrite
+		if err := u.rewrite(ctx, c, in, d); err != nil {
+			return fail(c, err)
+		}
+	default:
+		d.Decision = hooks.Decision(u.kind)
+	}
+	return action.Decide(c, d)
+}
+
+// effectsOf is what a decision adds.
+func effectsOf(d *action.Decision) []agent.Effect {
+	var out []agent.Effect
+	if d.Context != "" {
+		out = append(out, agent.AddContext(d.Context))
+	}
+	for name, value := range d.Metadata {
+		out = append(out, agent.SessionKey[json.RawMessage](name).Set(value))
+	}
+	return out
+}
+
+// rewrite is what the rule puts in the place of what there is.
+func (u *use) rewrite(ctx context.Context, c hooks.Context, in condition.Input, d *action.Decision) error {
+	values := map[string]json.RawMessage{}
+	for path, value := range u.set {
+		raw, err := valueOf(ctx, in, value)
+		if err != nil {
+			return fmt.Errorf("set: %s: %w", path, err)
+		}
+		values[path] = raw
+	}
+	if !u.point.object() {
+		var text string
+		for path, raw := range values {
+			if err := json.Unmarshal(raw, &text); err != nil {
+				return fmt.Errorf("set: %s: expected a text, got %s", path, raw)
+			}
+		}
+		d.Input = &text
+		return nil
+	}
+	before := "{}"
+	switch c := c.(type) {
+	case interface{ Call() hooks.Call }:
+		before = cmp.Or(c.Call().Arguments, before)
+	case interface{ BlueprintRun() hooks.BlueprintRun }:
+		before = cmp.Or(string(c.BlueprintRun().Parameters), before)
+	}
+	var err error
+	d.Arguments, err = edited(before, values, u.remove)
+	return err
+}
+
+// valueOf is the value of an expression as JSON.
+func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (json.RawMessage, error) {
+	v, err := e.Value(ctx, in)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says of what
+	}
+	plain, err := plainOf(v)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(plain) //nolint:wrapcheck // a value that JSON knows
+}
+
+// action does the rule's action.
+func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, past *occasion) hooks.Result {
+	request := action.NewRequest(c, u.name())
+	request.Vars = u.doc.variables
+	request.Decides = request.Decides && u.judges()
+	request.Attempt = past.attempt(u.id)
+	request.Variables = past.variables(request.Variables, c)
+	if !u.await {
+		u.detach(ctx, c, request)
+		return hooks.Result{}
+	}
+	answer, err := u.do.Do(ctx, request).Get()
+	past.record(u.rule, answer, err)
+	switch fault, ok := errors.AsType[*action.Error](err); {
+	case err == nil:
+		if answer == nil || !request.Decides {
+			return hooks.Result{}
+		}
+		return u.because(ctx, in, action.Decide(c, answer.Decision))
+	case ok && fault.Fault == action.FaultTimeout:
+		return u.late(ctx, c, err)
+	}
+	return fail(c, err)
+}
+
+// late is the end of an action that took too long.
+func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result {
+	switch u.onTimeout {
+	case "continue":
+		skipped(ctx, c, u.name(), fmt.Sprintf("it goes on without an answer: %v", err))
+		return hooks.Result{}
+	case "abort":
+		for _, word := range []string{"stop", "deny", "withhold"} {
+			if slices.Contains(u.point.can, word) {
+				return action.Decide(c, &action.Decision{Decision: hooks.Decision(word), Reason: err.Error()})
+			}
+		}
+	}
+	return fail(c, fmt.Errorf("%w: %w", hooks.ErrTimeout, err))
+}
+
+// detach starts the action, and nobody waits for it.
+func (u *use) detach(ctx context.Context, c hooks.Context, request *action.Request) {
+	d, ok := c.(interface {
+		Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool
+	})
+	if !ok {
+		return
+	}
+	limit := time.Duration(u.tries+1)*u.timeout + time.Duration(u.tries)*u.delay
+	d.Detach(ctx, u.name(), limit, func(ctx context.Context) error {
+		for try := 1; ; try++ {
+			err := u.do.Do(ctx, request).Error()
+			if err == nil || try > u.tries {
+				return err
+			}
+			select {
+			case <-time.After(u.delay):
+			case <-ctx.Done():
+				return err
+			}
+			next := *request
+			next.Attempt = try + 1
+			request = &next
+		}
+	})
+}
+
+// skipped tells the observer of the run that a rule was passed over, and why.
+func skipped(ctx context.Context, c hooks.Context, name, why string) {
+	c.State().Emit(ctx, hooks.Event{
+		Kind: hooks.HookSkipped, Run: c.Run(), Step: c.StepIndex(), Hook: name, Point: c.Point(), Control: true, Reason: why,
+	})
+}
+
+// fail says that a rule could not decide.
+func fail(c hooks.Context, err error) hooks.Result {
+	return c.(interface{ Fail(err error) hooks.Result }).Fail(err) //nolint:forcetypeassert // every context has it
+}

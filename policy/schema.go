@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/samber/lo"
+)
+
+// SchemaID is where the schema of policy files is published.
+const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/main/docs/policy.schema.json"
+
+// Schema is the JSON Schema of policy files, for editors: it completes keys and points,
+// and says what they are for. What makes sense is up to Load, which knows more.
+func Schema() []byte {
+	s := object(documentKeys, "policy")
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["$id"] = SchemaID
+	s["title"] = "Grapnel policy"
+	s["description"] = "Rules that allow, deny, ask, rewrite, redact and act at the moments of an agent's run. See docs/policies.md."
+	s["$defs"] = form{
+		"entry":    entrySchema(),
+		"match":    object(matchKeys),
+		"waiver":   object(waiverKeys, names(waiverKeys)...),
+		"defaults": object(defaultsKeys),
+		"hooks":    hooksSchema(),
+	}
+	out, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		panic(err) // tables of this package
+	}
+	return append(out, '\n')
+}
+
+// object is a mapping with the keys of tables, and no others.
+func object(keys []key, required ...string) form {
+	properties := form{}
+	for _, k := range keys {
+		properties[k.name] = described(k.form, k.doc)
+	}
+	s := form{"type": "object", "additionalProperties": false, "properties": properties}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// described is a form with words on what it is for.
+func described(f form, doc string) form {
+	out := form{"description": doc}
+	maps.Copy(out, f)
+	return out
+}
+
+// hooksSchema is the points, with every name that they have in a policy.
+func hooksSchema() form {
+	entries := either(inDefs("entry"), form{"type": "array", "items": inDefs("entry")})
+	properties := form{}
+	for _, p := range points {
+		properties[string(p.name)] = described(entries, "At "+string(p.name)+" "+p.whatCan()+".")
+	}
+	return form{"type": "object", "additionalProperties": entriesOfOtherNames(entries), "properties": properties}
+}
+
+// entriesOfOtherNames lets the names pass that other systems have for points: there are
+// many, and Load knows them.
+func entriesOfOtherNames(entries form) form {
+	return described(entries, "A point by the name that another system has for it.")
+}
+
+// entrySchema is a rule or an action. A key that belongs to one decision or one type of
+// action is for that alone; what each needs is in conditions.
+func entrySchema() form {
+	all := map[string]key{}
+	owners := map[string][]string{}
+	take := func(owner string, keys []key) {
+		for _, k := range keys {
+			if known, again := all[k.name]; again && !same(known, k) {
+				k.form, k.doc = either(known.form, k.form), lo.Ternary(known.doc == k.doc, k.doc, known.doc+" / "+k.doc)
+			}
+			all[k.name] = k
+			if owner != "" {
+				owners[k.name] = append(owners[k.name], owner)
+			}
+		}
+	}
+	take("", commonKeys)
+	take("", actionCommon)
+	for _, d := range decisionNames {
+		take(d, decisionKeys[d])
+	}
+	for _, t := range actionTypes {
+		take(t, actionKeys[t])
+	}
+	s := object(lo.MapToSlice(all, func(_ string, k key) key { return k }))
+	s["anyOf"] = []form{{"required": []string{"decision"}}, {"required": []string{"type"}}, {"required": []string{"$ref"}}}
+	var conditions []form
+	for _, d := range decisionNames {
+		conditions = append(conditions, allowed("decision", d, names(commonKeys, decisionKeys[d])))
+	}
+	for _, t := range actionTypes {
+		conditions = append(conditions, allowed("type", t, names(commonKeys, actionCommon, actionKeys[t])))
+	}
+	s["allOf"] = conditions
+	return s
+}
+
+func same(a, b key) bool {
+	one, _ := json.Marshal(a.form)
+	other, _ := json.Marshal(b.form)
+	return string(one) == string(other) && a.doc == b.doc
+}
+
+// allowed is which keys there may be where a key says a word.
+func allowed(name, word string, keys []string) form {
+	keys = lo.Uniq(keys)
+	slices.Sort(keys)
+	return form{
+		"if":   form{"properties": form{name: form{"const": word}}, "required": []string{name}},
+		"then": form{"propertyNames": form{"enum": keys}},
+	}
+}

@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// identifier is how variables are named.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// text is a text of a file in which ${name} stands for a value.
+type text struct {
+	pieces []piece
+}
+
+// piece is a literal, or a name with the literal that stands where it has no value.
+type piece struct {
+	literal string
+	name    string
+}
+
+// reference is ${name} or ${dotted.path}. Elements of lists are numbers.
+var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)\}`)
+
+// textOf finds the names in a text.
+func textOf(source string) text {
+	var t text
+	end := 0
+	for _, at := range reference.FindAllStringSubmatchIndex(source, -1) {
+		if at[0] > end {
+			t.pieces = append(t.pieces, piece{literal: source[end:at[0]]})
+		}
+		t.pieces = append(t.pieces, piece{literal: source[at[0]:at[1]], name: source[at[2]:at[3]]})
+		end = at[1]
+	}
+	if end < len(source) {
+		t.pieces = append(t.pieces, piece{literal: source[end:]})
+	}
+	return t
+}
+
+// names is the names in the text, each as often as it stands there.
+func (t text) names() []string {
+	var out []string
+	for _, p := range t.pieces {
+		if p.name != "" {
+			out = append(out, p.name)
+		}
+	}
+	return out
+}
+
+// with is the text with values in the place of names. A value is put in as it is and
+// not looked at again: a ${name} in it stays. A name without a value stays, too.
+func (t text) with(value func(name string) (string, bool)) string {
+	if len(t.pieces) == 1 && t.pieces[0].name == "" {
+		return t.pieces[0].literal
+	}
+	var b strings.Builder
+	for _, p := range t.pieces {
+		if p.name != "" {
+			if v, ok := value(p.name); ok {
+				b.WriteString(v)
+				continue
+			}
+		}
+		b.WriteString(p.literal)
+	}
+	return b.String()
+}
+
+// plainText is a value as it stands in a text: a text as it is, all else as JSON.
+func plainText(v any) (string, bool) {
+	switch v := v.(type) {
+	case nil:
+		return "", false
+	case string:
+		return v, true
+	}
+	out, err := json.Marshal(v)
+	return string(out), err == nil
+}

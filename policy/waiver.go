@@ -1,0 +1,26 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// over reports whether the waiver has ended.
+func (w *Waiver) over() bool { return !time.Now().Before(w.Expires) }
+
+// hooks is the rule as hooks: one, or, while it is waived, one in shadow and one that
+// takes over when the waiver ends.
+func (r *rule) hooks(do action.Action) []hooks.Hook {
+	if r.waiver == nil || r.shadow || r.waiver.over() {
+		return []hooks.Hook{r.hook(do)}
+	}
+	waived := hooks.When(func(hooks.Context) bool { return !r.waiver.over() })
+	kept := *r
+	kept.id, kept.shadow = r.id+waivedSuffix, true
+	return []hooks.Hook{kept.hook(do).Matching(waived), r.hook(do).Matching(hooks.Not(waived))}
+}
+
+// waivedSuffix is what the name of a hook ends in whose rule is waived.
+const waivedSuffix = ":waived"
