@@ -36,6 +36,7 @@ const (
 	crashStore = "GRAPNEL_CRASH_STORE" // where it keeps its run: a URL, or a file
 	crashRuns  = "GRAPNEL_CRASH_RUNS"  // how often it is done, for SQLite; a quarter of it for PostgreSQL
 	crashSeed  = "GRAPNEL_CRASH_SEED"
+	crashBelow = "GRAPNEL_CRASH_BELOW" // when set, it is a sub-agent that does the work
 
 	crashSteps = 50
 	crashRun   = agent.RunID("run_crash")
@@ -47,6 +48,12 @@ func TestCrashSQLite(t *testing.T) {
 
 func TestCrashPostgres(t *testing.T) {
 	crash(t, max(crashCount(8)/4, 2), func(t *testing.T, _ string) string { return parts.Postgres(t) })
+}
+
+// The same where the steps are those of a sub-agent of the run that is kept.
+func TestCrashSubagentSQLite(t *testing.T) {
+	t.Setenv(crashBelow, "yes")
+	crash(t, max(crashCount(8)/2, 2), func(t *testing.T, dir string) string { return filepath.Join(dir, "runs.db") })
 }
 
 func crashCount(usual int) int {
@@ -134,9 +141,34 @@ func crashAgent(k *durable.Keeper, dir string) (*agent.Agent, error) {
 		}
 		return c.Pass()
 	})
-	return builder.New().WithName("crash").WithDriver(driver).
-		With(capability.UseTools(toolexec.WithPolicy(tool, toolexec.Policy{Doubt: toolexec.DoubtRepeat})),
-			capability.UseHooks(mail), capability.UseDurability{Keeper: k}).Build().Get()
+	works := builder.New().WithName("crash").WithDriver(driver).
+		With(capability.UseTools(toolexec.WithPolicy(tool, toolexec.Policy{Doubt: toolexec.DoubtRepeat})))
+	kept := []capability.Capability{capability.UseHooks(mail), capability.UseDurability{Keeper: k}}
+	if os.Getenv(crashBelow) == "" {
+		return works.With(kept...).Build().Get()
+	}
+	above := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		if s.RunStepCount() == 1 {
+			return agent.Step{Message: agent.Assistant("Done, too.")}, nil
+		}
+		if err := noteIn(dir, "replies", "above"); err != nil {
+			return agent.Step{}, err
+		}
+		return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: crashTask, Name: "task", Arguments: `{"agent":"crash","instruction":"go"}`})}, nil
+	})
+	return builder.New().WithName("above").WithDriver(above).
+		With(capability.UseSubagents{Agents: []capability.Subagent{{Agent: works}}}).With(kept...).Build().Get()
+}
+
+// crashTask is the call that starts the sub-agent.
+const crashTask = "task"
+
+// crashMails is how often a mail is sent: by the sub-agent, and by the run above it.
+func crashMails() int {
+	if os.Getenv(crashBelow) == "" {
+		return crashSteps/10 + 1
+	}
+	return crashSteps/10 + 2
 }
 
 // counted is the lines of a file with how often each is there.
@@ -205,6 +237,9 @@ func crashOnce(t *testing.T, random *rand.Rand, took time.Duration, where func(t
 
 	effects, replies, mails := counted(t, dir, "effects"), counted(t, dir, "replies"), counted(t, dir, "mails")
 	assert.Len(t, effects, crashSteps, "every effect is there")
+	for key := range done {
+		assert.Contains(t, effects, key)
+	}
 	for key, n := range effects {
 		if before, ok := done[key]; ok {
 			assert.Equal(t, before, n, "%s was done", key)
@@ -222,7 +257,7 @@ func crashOnce(t *testing.T, random *rand.Rand, took time.Duration, where func(t
 			twice++
 		}
 	}
-	assert.Len(t, mails, crashSteps/10+1)
+	assert.Len(t, mails, crashMails())
 	for key, n := range mails {
 		if before, ok := mailed[key]; ok {
 			assert.Equal(t, before, n, "%s was done", key)
@@ -260,10 +295,26 @@ func journalAfter(t *testing.T, dir, at string, replied, done map[string]int, do
 	}
 	require.NoError(t, err)
 	effects, replies, mails := counted(t, dir, "effects"), counted(t, dir, "replies"), counted(t, dir, "mails")
+	run, below := crashRun, os.Getenv(crashBelow) != ""
+	if below {
+		s, err := durable.Load(t.Context(), store, crashRun)
+		child, _, ok := s.Child(crashTask)
+		if err != nil || !ok { // it has not begun, or ended
+			return
+		}
+		run = child.Run().ID
+	}
 	step := 0
 	for _, e := range entries {
-		key := fmt.Sprintf("%s/%d/%s", crashRun, step, e.Key)
-		switch e.Kind {
+		kind, nested := strings.CutPrefix(string(e.Kind), "child.")
+		if below && e.Kind == durable.EntryReply && replied["above"] == 0 {
+			replied["above"] = replies["above"]
+		}
+		if nested != below && e.Kind != durable.EntryDone {
+			continue
+		}
+		key := fmt.Sprintf("%s/%d/%s", run, step, strings.TrimPrefix(e.Key, crashTask+"/"))
+		switch durable.EntryKind(kind) {
 		case durable.EntryReply:
 			if n := strconv.Itoa(step); replied[n] == 0 {
 				replied[n] = replies[n]
@@ -275,7 +326,11 @@ func journalAfter(t *testing.T, dir, at string, replied, done map[string]int, do
 				done[key] = effects[key]
 			}
 		case durable.EntryDone:
-			if name := string(crashRun) + "/once/" + e.Key; mailed[name] == 0 {
+			name := string(crashRun) + "/once/" + e.Key
+			if by, mail, ok := strings.Cut(e.Key, "/"); ok { // of the sub-agent
+				name = by + "/once/" + mail
+			}
+			if mailed[name] == 0 {
 				mailed[name] = mails[name]
 			}
 		case durable.EntryStep:

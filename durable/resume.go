@@ -146,7 +146,11 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 	if s.Status().Terminal() { // its end was written, and its status was not: it cannot be
 		return fail(fmt.Errorf("its journal says that it ended as %s", s.Status()))
 	}
-	return a.Resume(context.WithValue(ctx, leased{}, c), s)
+	result := a.Resume(context.WithValue(ctx, leased{}, c), s)
+	if _, ended := errors.AsType[*agent.RunError](result.Error()); result.IsError() && !ended { // it did not go on at all
+		return mo.Err[agent.State](errors.Join(result.Error(), k.store.Release(context.WithoutCancel(ctx), lease)))
+	}
+	return result
 }
 
 // claim takes the lease of a run. One that is held by a process of this machine that is
