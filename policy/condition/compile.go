@@ -150,4 +150,5 @@ func (b *blank) Parent() cel.Activation { return nil }
 func (b *blank) ResolveFunction(name string) (functions.LateBoundOp, bool) {
 	return func(string, ...ref.Val) ref.Val { return types.NewUnknown(1, nil) }, b.d.functions[name] != nil
 }
+
 var _ cel.FunctionActivation = (*blank)(nil)

@@ -76,7 +76,7 @@ func (c *compiled) eval(ctx context.Context, in Input) (ref.Val, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	a := &activation{moment: in.m, d: c.d}
+	a := in.m.in(c.d)
 	var v ref.Val
 	var err error
 	if c.uses.unbounded && ctx.Done() != nil {

@@ -15,18 +15,110 @@ import (
 )
 
 // decodeObject reads a JSON object into a map whose values are CEL values already, so that looking one up costs nothing.
+// The empty text is the empty object.
 func decodeObject(text string) (map[string]any, error) {
 	if text == "" {
 		return map[string]any{}, nil
 	}
-	var members map[string]any
-	if err := strictjson.Unmarshal(text, &members); err != nil {
+	if err := strictjson.CheckObject(text); err != nil {
 		return nil, err
 	}
-	for name, member := range members {
-		members[name] = valueOf(member)
+	r := reader{text: text}
+	r.space()
+	return r.members(), nil
+}
+
+// reader reads JSON that was checked. Should it not be, values come out wrong, and nothing worse.
+type reader struct {
+	text string
+	at   int
+}
+
+// next is the byte that comes next, zero at the end.
+func (r *reader) next() byte {
+	if r.at < len(r.text) {
+		return r.text[r.at]
 	}
-	return members, nil
+	return 0
+}
+
+func (r *reader) space() {
+	for c := r.next(); c == ' ' || c == '\t' || c == '\n' || c == '\r'; c = r.next() {
+		r.at++
+	}
+}
+
+// step goes past a byte and the space behind it.
+func (r *reader) step() {
+	r.at++
+	r.space()
+}
+
+func (r *reader) value() ref.Val {
+	switch r.next() {
+	case '{':
+		return types.NewStringInterfaceMap(types.DefaultTypeAdapter, r.members())
+	case '[':
+		return r.list()
+	case '"':
+		return types.String(r.string())
+	}
+	end := strings.IndexAny(r.text[r.at:], " \t\r\n,]}")
+	if end < 0 {
+		end = len(r.text) - r.at
+	}
+	word := r.text[r.at : r.at+end]
+	r.at += end
+	switch word {
+	case "true":
+		return types.True
+	case "false":
+		return types.False
+	case "null":
+		return types.NullValue
+	}
+	return numberOf(word)
+}
+
+func (r *reader) members() map[string]any {
+	out := map[string]any{}
+	for r.step(); r.next() == '"'; {
+		name := r.string()
+		r.space()
+		r.step() // the colon
+		out[name] = r.value()
+		if r.space(); r.next() != ',' {
+			break
+		}
+		r.step()
+	}
+	r.at++
+	return out
+}
+
+func (r *reader) list() ref.Val {
+	var out []ref.Val
+	for r.step(); r.at < len(r.text) && r.next() != ']'; {
+		out = append(out, r.value())
+		if r.space(); r.next() != ',' {
+			break
+		}
+		r.step()
+	}
+	r.at++
+	return types.NewRefValList(types.DefaultTypeAdapter, out)
+}
+
+func (r *reader) string() string {
+	from := r.at
+	for r.at++; r.at < len(r.text) && r.text[r.at] != '"'; r.at++ {
+		if r.text[r.at] == '\\' {
+			r.at++
+		}
+	}
+	r.at = min(r.at+1, len(r.text))
+	text, _ := strictjson.Unquote(r.text[from:r.at])
+	return text
 }
 
 // valueOf is a Go value, as JSON and YAML give them, as a CEL value. One that conditions cannot work with is an error

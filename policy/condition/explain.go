@@ -48,7 +48,7 @@ func (c *compiled) explain(ctx context.Context, in Input) []hooks.Fact {
 	if in.m == nil || in.m.point != c.d.point || ctx.Err() != nil {
 		return nil
 	}
-	state := c.trace(ctx, &activation{moment: in.m, d: c.d})
+	state := c.trace(ctx, in.m.in(c.d))
 	if state == nil {
 		return nil
 	}

@@ -54,11 +54,22 @@ func (h ofHook) result() result {
 	return result{r.Text(), r.IsError(), string(r.Status), string(r.Reason)}
 }
 
-func (h ofHook) failure() string {
-	if c, ok := h.Context.(interface{ Err() error }); ok && c.Err() != nil {
-		return c.Err().Error()
+func (h ofHook) pipeline() hooks.Pipeline {
+	if c, ok := h.Context.(interface{ Pipeline() hooks.Pipeline }); ok {
+		return c.Pipeline()
 	}
-	return ""
+	return hooks.Pipeline{}
+}
+
+func (h ofHook) failure() string {
+	err := h.pipeline().Err
+	if c, ok := h.Context.(interface{ Err() error }); ok {
+		err = c.Err()
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // input is the input that is to be let in; elsewhere what the user said last.

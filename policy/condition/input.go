@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cel.dev/cel-go/cel"
@@ -77,6 +78,7 @@ type moment struct {
 
 	once sync.Once
 	at   time.Time
+	last atomic.Pointer[activation]
 }
 
 // Of is the occasion that a hook was asked about. The arguments of a call are read when a condition first names them, and
@@ -160,11 +162,21 @@ func (m *moment) originalArguments() any {
 
 var errNoCall = errors.New("there is no tool call")
 
-// activation is a moment in a language: what one evaluation looks names up in.
+// activation is a moment in a language: what evaluations look names up in.
 type activation struct {
 	*moment
 
 	d *dialect
+}
+
+// in is the moment in a language. Conditions of one language share it.
+func (m *moment) in(d *dialect) *activation {
+	if a := m.last.Load(); a != nil && a.d == d {
+		return a
+	}
+	a := &activation{m, d}
+	m.last.Store(a)
+	return a
 }
 
 // ResolveName is the value of a variable.

@@ -182,6 +182,9 @@ func (d *document) input() string          { return d.Input }
 func (d *document) reply() reply           { return reply{d.Reply.Text, d.Reply.Tools} }
 func (d *document) continuations() int     { return d.Continued }
 
+// pipeline is told as "variables", under the names of the environment.
+func (d *document) pipeline() hooks.Pipeline { return hooks.Pipeline{} }
+
 func (d *document) result() result {
 	return result{d.Result.Text, d.Result.IsError, d.Result.Status, d.Result.Reason}
 }

@@ -17,7 +17,7 @@ var (
 	ofResults = where{hooks.PostToolUse, hooks.ToolFailed}
 	ofErrors  = where{
 		hooks.ToolFailed, hooks.AgentFailed, hooks.CompactFailed, hooks.SubagentFailed, hooks.ExecutionEnd,
-		"IterationFailed", "RunFailed", "RunTimeout",
+		hooks.IterationFailed, hooks.RunFailed, hooks.RunTimeout,
 	}
 	ofReplies     = where{hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd}
 	ofSteps       = where{hooks.PostInference, hooks.StepEnd}

@@ -22,6 +22,7 @@ type source interface {
 	subagent() hooks.Subagent
 	compaction() hooks.Compaction
 	continuations() int
+	pipeline() hooks.Pipeline
 	end() (status agent.Status, reason agent.Signal)
 	metadata(name string) (any, bool)
 	tally(tool string) tally

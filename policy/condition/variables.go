@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"cel.dev/cel-go/cel"
@@ -92,16 +93,16 @@ var variables = slices.Concat([]variable{
 var environment = []variable{
 	given("SESSION", func(m *moment) string { return string(m.run().Session) }),
 	given("STAGE", func(m *moment) string { return m.run().Stage }),
-	given("NEXT_STAGE", nothing),
-	number("ITERATION", func(m *moment) int64 { return int64(m.run().Iteration) }),
-	number("MAX_ITERATIONS", func(*moment) int64 { return 0 }),
-	given("PROGRESS", nothing),
-	given("STATUS", nothing),
-	given("CTX", nothing),
-	given("LAST_DECISION", nothing),
+	given("NEXT_STAGE", func(m *moment) string { return m.source.pipeline().NextStage }),
+	number("ITERATION", func(m *moment) int { return m.run().Iteration }),
+	number("MAX_ITERATIONS", func(m *moment) int { return m.source.pipeline().MaxIterations }),
+	given("PROGRESS", func(m *moment) string { return m.source.pipeline().Progress }),
+	given("STATUS", func(m *moment) string { return m.source.pipeline().Status }),
+	given("CTX", func(m *moment) string { return m.source.pipeline().Context }),
+	given("LAST_DECISION", func(m *moment) string { return m.source.pipeline().LastDecision }),
 	given("LAST_HOOK_STATUS", nothing),
-	given("CHANGED_FILES", nothing),
-	given("STAGE_OUTPUTS", nothing),
+	given("CHANGED_FILES", func(m *moment) string { return strings.Join(m.source.pipeline().ChangedFiles, "\n") }),
+	given("STAGE_OUTPUTS", func(m *moment) string { return strings.Join(m.source.pipeline().StageOutputs, "\n") }),
 	given("ERROR", func(m *moment) string { return m.source.failure() }),
 	given("TIMESTAMP", func(m *moment) string { return m.now().UTC().Format(time.RFC3339) }),
 	given("CALLBACK_URL", nothing),
@@ -122,7 +123,7 @@ func given(name string, otherwise func(m *moment) string) variable {
 }
 
 // number is an int that the one who evaluates may set. A text that is none is an error when it is used.
-func number(name string, otherwise func(m *moment) int64) variable {
+func number(name string, otherwise func(m *moment) int) variable {
 	return variable{name: name, kind: cel.IntType, value: func(m *moment) any {
 		v, ok := m.values.Names[name]
 		if !ok {

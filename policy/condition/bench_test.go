@@ -1,0 +1,123 @@
+package condition
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/hookstest"
+)
+
+const benchArguments = `{"command":"git status --short && go test ./...","cwd":"/srv/app","timeout":120,"flags":{"force":false}}`
+
+// typical are conditions as policies have them.
+var typical = []string{
+	`args.command.startsWith("rm ")`,
+	`args.command.contains("--force") && !args.command.contains("--dry-run")`,
+	`has(args.timeout) && args.timeout > 600`,
+	`agent == "release" || args.cwd != vars.workspace`,
+	`args.flags.force`,
+	`${ITERATION} > 5 && ${STAGE} == 'work'`,
+	`usage.tokens > 100000`,
+	`args.cwd in vars.places`,
+	`glob(args.command, "curl *")`,
+	`call.index > 10 && run.depth == 0`,
+}
+
+func benchLanguage(tb testing.TB) []*Condition {
+	l, err := New(Options{Variables: map[string]any{"workspace": "/srv/app", "places": []any{"/", "/etc"}}})
+	require.NoError(tb, err)
+	var out []*Condition
+	for _, text := range typical {
+		c, err := l.Compile(text, hooks.PreToolUse)
+		require.NoError(tb, err)
+		out = append(out, c)
+	}
+	return out
+}
+
+// inCall runs something with the context of a tool call.
+func inCall(tb testing.TB, arguments string, f func(ctx context.Context, c hooks.ToolContext)) {
+	hook := hooks.On(hooks.AtPreToolUse, "here", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+		f(ctx, c)
+		return c.Pass()
+	})
+	fired, err := hookstest.ToolCall("bash", arguments).Fire(context.Background(), hooks.NewSet(hook)).Get()
+	require.NoError(tb, err)
+	require.Contains(tb, fired.Called, "here")
+}
+
+// another is the occasion of the next call: nothing is known of it yet.
+func another(c hooks.ToolContext) Input {
+	effective, original := c.Call(), c.Original()
+	return Input{&moment{source: ofHook{c}, point: c.Point(), hook: c, call: &call{called: called{
+		effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments,
+	}}}}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	conditions := benchLanguage(b)
+	test := func(b *testing.B, ctx context.Context, c *Condition, in Input) {
+		if yes, err := c.Test(ctx, in); yes || err != nil {
+			b.Fatal(c, yes, err)
+		}
+	}
+	for i, c := range conditions {
+		b.Run(fmt.Sprint("one/", i), func(b *testing.B) {
+			inCall(b, benchArguments, func(ctx context.Context, at hooks.ToolContext) {
+				b.ReportAllocs()
+				for b.Loop() {
+					test(b, ctx, c, Of(at))
+				}
+			})
+		})
+	}
+	b.Run("first of a call", func(b *testing.B) {
+		inCall(b, benchArguments, func(ctx context.Context, at hooks.ToolContext) {
+			b.ReportAllocs()
+			for b.Loop() {
+				test(b, ctx, conditions[0], another(at))
+			}
+		})
+	})
+	b.Run("ten of a hundred", func(b *testing.B) {
+		inCall(b, benchArguments, func(ctx context.Context, at hooks.ToolContext) {
+			b.ReportAllocs()
+			for b.Loop() {
+				in := another(at)
+				for _, c := range conditions {
+					test(b, ctx, c, in)
+				}
+			}
+		})
+	})
+}
+
+func BenchmarkCompile(b *testing.B) {
+	b.ReportAllocs()
+	l, err := New(Options{Variables: map[string]any{"workspace": "/srv/app", "places": []any{"/", "/etc"}}})
+	require.NoError(b, err)
+	for b.Loop() {
+		for _, text := range typical {
+			if _, err := l.Compile(text, hooks.PreToolUse); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func BenchmarkNew(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		l, err := New(Options{})
+		if err == nil {
+			_, err = l.at(hooks.PreToolUse)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
