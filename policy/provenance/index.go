@@ -23,10 +23,9 @@ type Place struct {
 	// Named says that the user pointed there: what the call that brought it was given is the user's own words, or those
 	// of known people in a place to which the user pointed.
 	Named bool `json:"named,omitempty"`
+	// Written says that the value did not come from there but went in: the model gave it to a tool that may change things.
+	Written bool `json:"written,omitempty"`
 }
-
-// DefaultMaxKeys is how many keys an index holds where nothing else is said: text of about 300,000 words.
-const DefaultMaxKeys = 1 << 20
 
 // shelf is where each key was seen first, as an index into places.
 type shelf map[key]int32
@@ -51,6 +50,8 @@ type seen struct {
 	waiting                        []text          // text of strangers that nobody asked about yet
 	keys                           int
 	full                           bool
+	userDates                      bool // the user gave a date
+	lastUser                       int  // message
 }
 
 type call struct {
@@ -118,6 +119,7 @@ func (x *index) add(i int, m agent.Message) {
 		x.text(x.system, Place{Level: FromSystem, Message: i}, m.Text())
 	case agent.RoleUser:
 		if m.Source() == "" {
+			x.lastUser = i
 			x.text(x.user, Place{Level: FromUser, Message: i}, m.Text())
 			return
 		}
@@ -167,7 +169,8 @@ func (x *index) put(s shelf, k key, at int32) {
 
 func (x *index) text(s shelf, at Place, words string) {
 	place := x.place(at)
-	scan(words, func(k key) { x.put(s, k, place) })
+	dates := scan(words, func(k key) { x.put(s, k, place) })
+	x.userDates = x.userDates || dates && at.Level == FromUser
 }
 
 // wait keeps text of strangers until somebody asks about it: most runs never do.
@@ -213,11 +216,11 @@ func (x *index) call(i int, c agent.ToolCall) {
 			return
 		}
 		write := func(n name) {
-			if level, _ := x.level(n); level == FromUser || level == FromSystem || level == FromTrusted {
+			if level, _ := x.level(n); level.atLeast(FromTrusted) {
 				return
 			}
 			if at < 0 {
-				at = x.place(Place{Level: FromOthers, Message: i, Call: c.ID, Tool: c.Name})
+				at = x.place(Place{Level: FromOthers, Message: i, Call: c.ID, Tool: c.Name, Written: true})
 			}
 			x.put(x.written, n.whole(), at)
 		}
@@ -346,10 +349,46 @@ func (x *index) anyLevel(n name) (Level, int32) {
 	if at, ok := x.others.find(n); ok {
 		return FromOthers, at
 	}
-	if at, ok := x.written[n.whole()]; ok {
-		return FromOthers, at
+	if x.full {
+		return FromOthers, -1
 	}
 	return Nowhere, -1
+}
+
+// tainted reports whether a value, or a part of a text, is what strangers brought in and nobody better.
+func (x *index) tainted(n name) bool {
+	if level, _ := x.anyLevel(n); level != Nowhere {
+		return level == FromOthers
+	}
+	if n.kind != kindPhrase {
+		return false
+	}
+	bad := false
+	values(n.text, func(v name, _ string) {
+		if !bad && (v.kind == kindAddress || v.kind == kindURL || v.kind == kindID) {
+			level, _ := x.anyLevel(v)
+			bad = level == FromOthers
+		}
+	})
+	row := 0
+	for i := 0; !bad && i+2 < len(n.keys); i++ {
+		k := mix(kindTriple, n.keys[i:i+3]...)
+		_, others := x.others[k]
+		if others && !has(x.user, k) && !has(x.system, k) && !has(x.known, k) {
+			row++
+		} else {
+			row = 0
+		}
+		bad = row+2 >= taintedWords
+	}
+	return bad
+}
+
+const taintedWords = 5 // in a row
+
+func has(s shelf, k key) bool {
+	_, ok := s[k]
+	return ok
 }
 
 // find is where a value stands in text.

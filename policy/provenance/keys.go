@@ -316,6 +316,9 @@ func eachWord(text string, f func(word key, from, to int)) {
 				_ = h.WriteByte(c)
 			default:
 				end(i)
+				if c == '\\' && i+1 < len(text) && strings.IndexByte("ntr", text[i+1]) >= 0 {
+					i++ // a line's end that was written out
+				}
 			}
 			i++
 			continue

@@ -188,7 +188,7 @@ func judge(r *replay.Record, played replay.Played, n *numbers, wrong map[string]
 }
 
 func assistantHook(t *testing.T) hooks.Hook {
-	tracker, err := provenance.New(assistantSources)
+	tracker, err := provenance.New(provenance.Options{Sources: assistantSources})
 	require.NoError(t, err)
 	return hooks.On(hooks.AtPreToolUse, "assistant", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		rule, ok := assistantRules[c.Tool()]

@@ -3,11 +3,24 @@ package provenance
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
+	"strings"
 	"sync"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
+
+// Options say what a Tracker goes by. The zero value trusts no tool and is ready to be used.
+type Options struct {
+	// Sources say which fields of tools' answers to believe.
+	Sources Sources
+	// MaxKeys bounds the memory of one run: how many words, pairs, triples and values are remembered. Zero means
+	// DefaultMaxKeys. Behind the bound nothing more becomes trusted, and everything that was not seen before counts as
+	// text of strangers.
+	MaxKeys int
+}
+
+// DefaultMaxKeys is enough for text of about 300,000 words, and takes 50 MB at most.
+const DefaultMaxKeys = 1 << 20
 
 // Tracker follows where values come from, in any number of runs at once. Make one with New. It is safe for concurrent use.
 type Tracker struct {
@@ -17,23 +30,32 @@ type Tracker struct {
 	runs    *agent.Scratch[index]
 }
 
-// New returns a Tracker that believes these sources. The error names everything that is wrong with them.
-func New(sources Sources) (*Tracker, error) {
-	if err := sources.validate(); err != nil {
+// New returns a Tracker. The error names everything that is wrong with the sources.
+func New(o Options) (*Tracker, error) {
+	if err := o.Sources.Validate(); err != nil {
 		return nil, fmt.Errorf("sources: %w", err)
 	}
-	t := &Tracker{sources: sources, maxKeys: DefaultMaxKeys}
+	t := &Tracker{sources: o.Sources, maxKeys: o.MaxKeys}
+	if t.maxKeys <= 0 {
+		t.maxKeys = DefaultMaxKeys
+	}
 	t.runs = agent.NewScratch(func() *index { return newIndex(t) })
 	return t, nil
 }
 
+// rules is what the sources say of a tool.
 func (t *Tracker) rules(tool string) *toolRules {
 	if r, ok := t.tools.Load(tool); ok {
 		return r.(*toolRules)
 	}
-	r, _ := t.tools.LoadOrStore(tool, t.sources.of(tool))
-	return r.(*toolRules)
+	r := t.sources.of(tool)
+	if len(tool) <= maxToolName { // names that a model invents are not kept
+		t.tools.Store(tool, r)
+	}
+	return r
 }
+
+const maxToolName = 128
 
 // Trail is what is known of the values in a run as it stands. It stays the same when the run goes on: ask Of again. It
 // is safe for concurrent use.
@@ -42,8 +64,21 @@ type Trail struct {
 	state agent.State
 }
 
-// Of is the trail of a state. Within a run, what was read for an earlier state of it is not read again.
+// Of is the trail of a state. Within a run each message is read once, when somebody first asks; for the state of a run
+// that is not under way all of it is read anew.
 func (t *Tracker) Of(s agent.State) Trail { return Trail{t.runs.Of(s), s} }
+
+// with brings the index up to the trail's state and calls f while nobody else changes it.
+func (t Trail) with(f func(x *index)) {
+	t.index.mu.Lock()
+	defer t.index.mu.Unlock()
+	x := t.index
+	if t.state.MessageCount() < x.count {
+		x = newIndex(x.tracker) // the run has gone on: what was known before is asked for
+	}
+	x.catchUp(t.state)
+	f(x)
+}
 
 // nameOfAny is nameOf for what may stand in arguments.
 func nameOfAny(value any) (name, bool) {
@@ -52,15 +87,13 @@ func nameOfAny(value any) (name, bool) {
 		return nameOf(v)
 	case json.Number:
 		return nameOf(v.String())
-	case fmt.Stringer:
-		return nameOf(v.String())
 	case int, int64, uint64, float64:
 		return nameOf(fmt.Sprint(v))
 	}
 	return name{}, false
 }
 
-// eachValue calls f for the texts and numbers in a value, and reports whether there were any.
+// eachValue calls f for the texts and numbers in a value. Names of members are text, too.
 func eachValue(value any, f func(any)) {
 	switch v := value.(type) {
 	case nil, bool:
@@ -81,23 +114,12 @@ func eachValue(value any, f func(any)) {
 	}
 }
 
-// with brings the index up to the trail's state and calls f while nobody else changes it.
-func (t Trail) with(f func(x *index)) {
-	t.index.mu.Lock()
-	defer t.index.mu.Unlock()
-	t.index.catchUp(t.state)
-	f(t.index)
-}
-
-// all reports whether test holds for everything in a value; of nothing it does.
+// all reports whether test holds for everything in a value. It does for nothing: null, false, a text without letters.
 func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 	ok := true
 	t.with(func(x *index) {
 		eachValue(value, func(v any) {
-			if !ok {
-				return
-			}
-			if n, names := nameOfAny(v); names {
+			if n, is := nameOfAny(v); ok && is {
 				ok = test(x, n)
 			}
 		})
@@ -105,7 +127,8 @@ func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 	return ok
 }
 
-// FromUser reports whether the user said it: of a list, every element; nothing (null, an empty text) counts as said.
+// FromUser reports whether the user said it. Of a list or an object everything in it must have been said; of nothing
+// (null, true, an empty text) there is nothing to say. The same holds for the other From functions.
 func (t Trail) FromUser(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		_, ok := x.user.find(n)
@@ -113,48 +136,39 @@ func (t Trail) FromUser(value any) bool {
 	})
 }
 
-// FromTrusted reports whether it is what the operator or a trusted field said, or the user: somebody who may be believed.
+// FromTrusted reports whether somebody said it who is to be believed: the user, the operator, or a trusted field.
 func (t Trail) FromTrusted(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, _ := x.level(n)
-		return level == FromUser || level == FromSystem || level == FromTrusted
+		return level.atLeast(FromTrusted)
 	})
 }
 
-// FromKnown is FromTrusted, text of known people included.
+// FromKnown is FromTrusted, fields that known people write included.
 func (t Trail) FromKnown(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, _ := x.level(n)
-		return level != Nowhere
+		return level.atLeast(FromKnown)
 	})
 }
 
-// FromNamed reports whether it is FromTrusted, or stands in a known field to which the user pointed: of an answer to a
-// call that was given the user's own words, as the participants of the meeting that the user named; or, of a mail
-// address, one whose owner the user called by a name in it.
+// FromNamed is FromTrusted, and includes known fields to which the user pointed: in the answer to a call that was given
+// nothing but the user's own words, as the participants of the meeting that the user named; or a mail address whose
+// owner the user called by a name in it.
 func (t Trail) FromNamed(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
-		switch level, at := x.level(n); level {
-		case FromUser, FromSystem, FromTrusted:
-			return true
-		case FromKnown:
-			return x.places[at].Named || x.calledByUser(n)
-		}
-		return false
+		level, at := x.level(n)
+		return level.atLeast(FromTrusted) || level == FromKnown && (x.places[at].Named || x.calledByUser(n))
 	})
 }
 
-// FromNamedText is FromNamed, free text of such answers included: what is written in the file that the user named, on
-// the page to which a message points that the user named.
+// FromNamedText is FromNamed, and includes free text to which the user pointed: what is written in the file that the
+// user named, or on the page that is mentioned in the message that the user named.
 func (t Trail) FromNamedText(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
-		switch level, at := x.level(n); level {
-		case FromUser, FromSystem, FromTrusted:
+		level, at := x.level(n)
+		if level.atLeast(FromTrusted) || level == FromKnown && x.places[at].Named {
 			return true
-		case FromKnown:
-			if x.places[at].Named {
-				return true
-			}
 		}
 		x.readWaiting()
 		_, ok := x.othersNamed.find(n)
@@ -162,7 +176,83 @@ func (t Trail) FromNamedText(value any) bool {
 	})
 }
 
-// Says reports whether the user used one of the words or phrases.
+// Sole is FromNamedText for values that are the only ones of their kind where they stand: the one account in the bill
+// that the user named, the one address on the page. Where there are two, somebody may have added one.
+func (t Trail) Sole(value any) bool {
+	return t.all(value, func(x *index, n name) bool {
+		level, at := x.level(n)
+		if level.atLeast(FromTrusted) {
+			return true
+		}
+		x.readWaiting()
+		at, ok := x.othersNamed.find(n)
+		if !ok || n.kind == kindPhrase {
+			return false
+		}
+		others := false
+		values(t.state.Message(x.places[at].Message).Text(), func(o name, _ string) {
+			others = others || o.kind == n.kind && o.whole() != n.whole() && !partOf(o, n)
+		})
+		return !others
+	})
+}
+
+// partOf reports whether an id is a group of a longer one, or the other way round.
+func partOf(a, b name) bool {
+	return a.kind == kindID && (strings.Contains(a.text, b.text) || strings.Contains(b.text, a.text))
+}
+
+// Tainted reports whether something in a value was brought in by strangers and by nobody better: all of it, or in a
+// longer text an address, an id or five words in a row.
+func (t Trail) Tainted(value any) bool {
+	return !t.all(value, func(x *index, n name) bool { return !x.tainted(n) })
+}
+
+// Seen reports whether it stands anywhere in the run, the model's own words left out.
+func (t Trail) Seen(value any) bool {
+	return t.all(value, func(x *index, n name) bool {
+		level, _ := x.anyLevel(n)
+		return level != Nowhere
+	})
+}
+
+// Quoted reports whether the user wrote exactly this, capitals and signs included: a password, a file to be deleted.
+func (t Trail) Quoted(text string) bool {
+	n, ok := nameOf(text)
+	if !ok {
+		return false
+	}
+	found := false
+	t.with(func(x *index) {
+		at, ok := x.user.find(n)
+		if !ok {
+			return
+		}
+		// The first message that has it in some form is looked at, and the newest of the user's.
+		for _, i := range []int{x.places[at].Message, x.lastUser} {
+			found = found || holdsWord(t.state.Message(i).Text(), text)
+		}
+	})
+	return found
+}
+
+// holdsWord reports whether a text stands in another such that no letter or digit goes on before or behind it.
+func holdsWord(in, text string) bool {
+	for from := 0; ; {
+		i := strings.Index(in[from:], text)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(text)
+		if (i == 0 || !isAlnum(in[i-1]) || !isAlnum(text[0])) && (end == len(in) || !isAlnum(in[end]) || !isAlnum(text[len(text)-1])) {
+			return true
+		}
+		from = i + 1
+	}
+}
+
+// Says reports whether the user used one of the words or phrases, in any case.
 func (t Trail) Says(words ...string) (yes bool) {
 	t.with(func(x *index) {
 		for _, w := range words {
@@ -174,28 +264,20 @@ func (t Trail) Says(words ...string) (yes bool) {
 	return yes
 }
 
-// Links is the web addresses in a text, Addresses the mail addresses.
-func Links(text string) []string { return inText(text, kindURL) }
-
-// Addresses is the mail addresses in a text.
-func Addresses(text string) []string { return inText(text, kindAddress) }
-
-func inText(text string, which kind) []string {
-	var out []string
-	values(text, func(n name, value string) {
-		if n.kind == which && !slices.Contains(out, value) {
-			out = append(out, value)
-		}
-	})
-	return out
+// SaysDate reports whether the user gave a date: a day of a month, not "tomorrow".
+func (t Trail) SaysDate() (yes bool) {
+	t.with(func(x *index) { yes = x.userDates })
+	return yes
 }
 
-// Confidential is the fields from which a text has values that the sources call confidential.
+// Confidential is the names of the fields from which a value has something that the sources call confidential.
 func (t Trail) Confidential(value any) []string {
 	var fields []string
 	t.with(func(x *index) {
+		seen := map[string]bool{}
 		check := func(n name) {
-			if at, ok := x.confidential[n.whole()]; ok && !slices.Contains(fields, x.places[at].Field) {
+			if at, ok := x.confidential[n.whole()]; ok && !seen[x.places[at].Field] {
+				seen[x.places[at].Field] = true
 				fields = append(fields, x.places[at].Field)
 			}
 		}
@@ -211,10 +293,20 @@ func (t Trail) Confidential(value any) []string {
 	return fields
 }
 
-// Seen reports whether it stands anywhere.
-func (t Trail) Seen(value any) bool {
-	return t.all(value, func(x *index, n name) bool {
-		level, _ := x.anyLevel(n)
-		return level != Nowhere
+// Links is the web addresses in a text, each once.
+func Links(text string) []string { return inText(text, kindURL) }
+
+// Addresses is the mail addresses in a text, each once.
+func Addresses(text string) []string { return inText(text, kindAddress) }
+
+func inText(text string, which kind) []string {
+	out := []string{}
+	seen := map[key]bool{}
+	values(text, func(n name, value string) {
+		if n.kind == which && !seen[n.whole()] {
+			seen[n.whole()] = true
+			out = append(out, value)
+		}
 	})
+	return out
 }

@@ -34,7 +34,7 @@ var assistantRules = map[string]rule{
 	"schedule_transaction":         payee,
 	"update_scheduled_transaction": payee,
 	"update_password": func(t provenance.Trail, a map[string]any) string {
-		return unless(t.FromUser(a["password"]), "password %v", a["password"])
+		return unless(t.Quoted(a["password"].(string)), "password %v", a["password"])
 	},
 	"update_user_info": func(t provenance.Trail, a map[string]any) string {
 		return unless(t.FromNamedText(a), "profile %v", a)
@@ -50,21 +50,23 @@ var assistantRules = map[string]rule{
 		if !t.FromNamed(a["participants"]) {
 			return fmt.Sprintf("participants %v", a["participants"])
 		}
-		return unless(t.FromUser(a["start_time"]) || t.FromUser(a["title"]), "event %v at %v", a["title"], a["start_time"])
+		asked := t.Says("calendar", "event", "events", "appointment", "meeting", "schedule", "remind", "reminder", "invite", "invitation") || t.FromUser(a["title"])
+		when := !t.Tainted(a["start_time"]) || t.FromUser(a["title"]) || !t.SaysDate() && t.FromNamedText(a["start_time"])
+		return unless(asked && when, "event %v at %v", a["title"], a["start_time"])
 	},
 	"add_calendar_event_participants": func(t provenance.Trail, a map[string]any) string {
 		return unless(t.FromNamed(a["participants"]), "participants %v", a["participants"])
 	},
 	"reschedule_calendar_event": func(t provenance.Trail, a map[string]any) string {
-		return unless(t.FromUser(a["new_start_time"]), "moved to %v", a["new_start_time"])
+		asked := t.Says("reschedule", "move", "postpone", "shift", "change", "delay", "push")
+		when := !t.Tainted(a["new_start_time"]) || !t.SaysDate() && t.FromNamedText(a["new_start_time"])
+		return unless(asked && when, "moved to %v", a["new_start_time"])
 	},
 	"invite_user_to_slack": func(t provenance.Trail, a map[string]any) string {
-		who := t.FromUser(a["user"]) || t.FromKnown(a["user"]) && t.FromNamed(a["user"])
-		where := t.FromKnown(a["user_email"]) || t.FromNamedText(a["user_email"]) || !t.Seen(a["user_email"])
-		return unless(who && where, "invite %v %v", a["user"], a["user_email"])
+		return unless(t.FromNamed(a["user"]) && (t.FromNamedText(a["user_email"]) || t.FromKnown(a["user_email"]) || !t.Tainted(a["user_email"])), "invite %v %v", a["user"], a["user_email"])
 	},
 	"remove_user_from_slack": func(t provenance.Trail, a map[string]any) string {
-		return unless(t.FromUser(a["user"]), "remove %v", a["user"])
+		return unless(t.FromUser(a["user"]) && t.Says("remove", "delete", "kick"), "remove %v", a["user"])
 	},
 	"get_webpage": func(t provenance.Trail, a map[string]any) string {
 		return unless(t.FromKnown(a["url"]), "visit %v", a["url"])
@@ -84,18 +86,21 @@ var assistantRules = map[string]rule{
 
 func booking(what, when string) rule {
 	return func(t provenance.Trail, a map[string]any) string {
-		return unless(t.FromTrusted(a[what]) && t.FromUser(a[when]), "book %v for %v", a[what], a[when])
+		return unless(t.FromTrusted(a[what]) && t.Says("book", "booking", "reserve", "reservation", "reservations", "rent") &&
+			(t.FromUser(a[when]) || !t.Tainted(a[when])), "book %v for %v", a[what], a[when])
 	}
 }
 
 func payee(t provenance.Trail, a map[string]any) string {
-	back := t.FromKnown(a["recipient"]) && t.Says("refund", "back", "return", "repay", "reimburse")
-	return unless(t.FromTrusted(a["recipient"]) || back, "recipient %v", a["recipient"])
+	to := a["recipient"]
+	back := t.FromKnown(to) && t.Says("refund", "back", "return", "repay", "reimburse")
+	bill := t.Says("bill", "invoice") && t.Sole(to)
+	return unless(t.FromTrusted(to) || back || bill, "recipient %v", to)
 }
 
 func secrets(t provenance.Trail, a map[string]any) string {
 	for _, field := range t.Confidential([]any{a["subject"], a["body"]}) {
-		if !t.Says(field) {
+		if !t.Says(field, "user information", "personal information", "my information", "my details", "personal details") {
 			return "gives away " + field
 		}
 	}

@@ -6,10 +6,13 @@ import (
 )
 
 // scan calls emit with the keys of all that may be looked up in a text: its words, pairs and triples of them, and the
-// values that it holds.
-func scan(text string, emit func(key)) {
+// values that it holds. It reports whether there is a date among them.
+func scan(text string, emit func(key)) (dated bool) {
 	var dates calendar
-	dates.emit = emit
+	dates.emit = func(k key) {
+		dated = true
+		emit(k)
+	}
 	var before, last key
 	n := 0
 	eachWord(text, func(word key, from, to int) {
@@ -29,10 +32,12 @@ func scan(text string, emit func(key)) {
 		for _, k := range n.keys {
 			emit(k)
 			if n.kind == kindDate {
+				dated = true
 				break // a date that was given with its year is not there without
 			}
 		}
 	})
+	return dated
 }
 
 // values calls f for the values in a text that are not mere words: addresses, web addresses, numbers, dates and ids.
@@ -137,7 +142,12 @@ func eachChunk(text string, f func(from, to int)) {
 		size := 1
 		divides := c <= ' '
 		switch c {
-		case '"', '\'', '`', '<', '>', '(', ')', '[', ']', '{', '}', '|', ';', '\\', '=', '&':
+		case '\\': // also of a \n that was written out
+			divides = true
+			if i+1 < len(text) && strings.IndexByte("ntr", text[i+1]) >= 0 {
+				size = 2
+			}
+		case '"', '\'', '`', '<', '>', '(', ')', '[', ']', '{', '}', '|', ';', '=', '&':
 			divides = true
 		case ',', ':': // 10,000 and 10:30 are one piece, and so is https://
 			digits := i > 0 && i+1 < len(text) && isDigit(text[i-1]) && isDigit(text[i+1])

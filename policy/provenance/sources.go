@@ -52,11 +52,16 @@ const (
 	Nowhere     Level = ""          // not seen before: the model made it up
 )
 
+// atLeast reports whether a level is trusted as much as another, or more. Nowhere is the least.
+func (l Level) atLeast(other Level) bool { return trust[l] >= trust[other] }
+
+var trust = map[Level]int{FromSystem: 5, FromUser: 4, FromTrusted: 3, FromKnown: 2, FromOthers: 1}
+
 // MaxValue is how long the value of a trusted field may be, in bytes.
 const MaxValue = 120
 
-// validate names everything that is wrong with s.
-func (s Sources) validate() error {
+// Validate names everything that is wrong with s; nil when nothing is.
+func (s Sources) Validate() error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	for i, source := range s.Tools {

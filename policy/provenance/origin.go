@@ -1,0 +1,209 @@
+package provenance
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Origin is where a value comes from.
+type Origin struct {
+	// Value is what was asked about, shortened when it is long.
+	Value string `json:"value"`
+	// Level is the most trusted level at which the value stands; of a value of many parts the level of the worst part.
+	// Strangers' are the worst, then what stands nowhere.
+	Level Level `json:"level"`
+	// Place is where it stands, the first of that level; nil when it stands nowhere, and for a value of many parts.
+	Place *Place `json:"place,omitempty"`
+	// Parts are the elements of a list or an object, and the pieces of a text that stands nowhere as a whole.
+	Parts []Origin `json:"parts,omitempty"`
+}
+
+// MaxParts is how many parts an Origin has at most, on each of its two levels.
+const MaxParts = 50
+
+const maxWords = 2000 // of a text that are looked at for parts
+
+// Origin is where a value comes from, with the places, for people to read. It costs more than the functions that only
+// answer yes or no.
+func (t Trail) Origin(value any) Origin {
+	var o Origin
+	t.with(func(x *index) { o = x.origin(value) })
+	return o
+}
+
+func (x *index) origin(value any) Origin {
+	switch v := value.(type) {
+	case []any, map[string]any, []string:
+		o := Origin{Value: shown(value)}
+		eachValue(v, func(element any) {
+			if len(o.Parts) < MaxParts {
+				o.Parts = append(o.Parts, x.origin(element))
+			}
+		})
+		return o.ofParts()
+	}
+	o := Origin{Value: shown(value)}
+	n, ok := nameOfAny(value)
+	if !ok {
+		return o
+	}
+	level, at := x.anyLevel(n)
+	if level != Nowhere {
+		o.Level = level
+		if at >= 0 {
+			place := x.places[at]
+			place.Level = level
+			o.Place = &place
+		}
+		return o
+	}
+	text, isText := value.(string)
+	if !isText || n.kind != kindPhrase || len(n.keys) == 1 {
+		return o
+	}
+	o.Parts = x.pieces(text)
+	if len(o.Parts) == 1 && o.Parts[0].Level == Nowhere {
+		o.Parts = nil
+		return o
+	}
+	o = o.ofParts()
+	if o.Level == FromOthers && !x.tainted(n) {
+		o.Level = Nowhere // some words of strangers are no values
+	}
+	return o
+}
+
+// badness orders levels for a whole of several parts.
+var badness = map[Level]int{FromUser: 0, FromSystem: 1, FromTrusted: 2, FromKnown: 3, Nowhere: 4, FromOthers: 5}
+
+func (o Origin) ofParts() Origin {
+	for i, p := range o.Parts {
+		if i == 0 || badness[p.Level] > badness[o.Level] {
+			o.Level = p.Level
+		}
+	}
+	return o
+}
+
+// pieces cuts a text into the longest runs of words that stand somewhere.
+func (x *index) pieces(text string) []Origin {
+	type word struct {
+		key      key
+		from, to int
+	}
+	var words []word
+	var keys []key
+	eachWord(text, func(k key, from, to int) {
+		if len(words) < maxWords {
+			words, keys = append(words, word{k, from, to}), append(keys, k)
+		}
+	})
+	var out []Origin
+	for i := 0; i < len(words) && len(out) < MaxParts; {
+		level, length, at := Nowhere, 1, int32(-1)
+		for _, try := range []struct {
+			level Level
+			shelf shelf
+		}{{FromUser, x.user}, {FromSystem, x.system}, {FromKnown, x.known}, {FromOthers, x.others}} {
+			if n, place := try.shelf.longest(keys[i:]); n > length || n == length && n > 1 && level == Nowhere {
+				level, length, at = try.level, n, place
+			}
+		}
+		for n := min(6, len(words)-i); n > length; n-- {
+			if place, ok := x.trusted[mix(kindPhrase, keys[i:i+n]...)]; ok {
+				level, length, at = FromTrusted, n, place
+			}
+		}
+		if last := len(out) - 1; level == Nowhere && last >= 0 && out[last].Level == Nowhere {
+			out[last].Value = shown(out[last].Value + " " + text[words[i].from:words[i].to])
+		} else {
+			piece := Origin{Value: shown(text[words[i].from:words[i+length-1].to]), Level: level}
+			if at >= 0 {
+				place := x.places[at]
+				place.Level = level
+				piece.Place = &place
+			}
+			out = append(out, piece)
+		}
+		i += length
+	}
+	return out
+}
+
+// longest is how many of the first words stand together in a text; less than two are none.
+func (s shelf) longest(words []key) (n int, at int32) {
+	if len(s) == 0 || len(words) < 2 {
+		return 0, -1
+	}
+	at, ok := s[mix(kindPair, words[0], words[1])]
+	if !ok {
+		return 0, -1
+	}
+	for n = 2; n < len(words); n++ {
+		if _, ok := s[mix(kindTriple, words[n-2:n+1]...)]; !ok {
+			break
+		}
+	}
+	return n, at
+}
+
+const maxShown = 80
+
+func shown(value any) string {
+	text, ok := value.(string)
+	if !ok {
+		text = fmt.Sprint(value)
+		if b, err := json.Marshal(value); err == nil {
+			text = string(b)
+		}
+	}
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown-3], "") + "..."
+	}
+	return text
+}
+
+// String is the origin as a sentence: `"US13" is untrusted: message 3, get_transactions (call c0), field subject`.
+func (o Origin) String() string {
+	var b strings.Builder
+	o.write(&b, "")
+	return b.String()
+}
+
+func (o Origin) write(b *strings.Builder, indent string) {
+	level := string(o.Level)
+	if o.Level == Nowhere {
+		level = "the model's own"
+	}
+	b.WriteString(indent + strconv.Quote(o.Value) + " is " + level)
+	if o.Place != nil {
+		b.WriteString(": " + o.Place.String())
+	}
+	for _, p := range o.Parts {
+		b.WriteString("\n")
+		p.write(b, indent+"  ")
+	}
+}
+
+// String names the place: "message 3, get_transactions (call c0), field subject".
+func (p Place) String() string {
+	text := "message " + strconv.Itoa(p.Message)
+	switch {
+	case p.Written:
+		text += ", given to " + p.Tool + " by the model"
+	case p.Tool != "":
+		text += ", " + p.Tool
+	}
+	if p.Call != "" {
+		text += " (call " + p.Call + ")"
+	}
+	if p.Field != "" {
+		text += ", field " + p.Field
+	}
+	if p.Named {
+		text += ", to which the user pointed"
+	}
+	return text
+}
