@@ -2,7 +2,19 @@ package action
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // GateBy says who opens a gate.
@@ -55,3 +67,241 @@ func (Gate) Type() string { return "gate" }
 
 // Limit is how long Do may take.
 func (g Gate) Limit() time.Duration { return cmp.Or(g.Timeout, DefaultGateTimeout) + ending }
+
+// Validate finds what is wrong with it.
+func (g Gate) Validate() error {
+	var p problems
+	uses := map[GateBy][]string{
+		GatePerson: {}, GateCallback: {"webhook", "port"}, GateFile: {"file", "existing", "every"}, GateCommand: {"argv", "every"},
+	}
+	mine, known := uses[g.By]
+	if !known {
+		p.say("by", "%q is none that there is: person, callback, file or command", g.By)
+	}
+	has := map[string]bool{
+		"webhook": g.Webhook != nil, "port": g.Port != 0, "file": g.File != "", "existing": g.Existing, "argv": len(g.Argv) > 0, "every": g.Every != 0,
+	}
+	for _, field := range slices.Sorted(maps.Keys(has)) {
+		if known && has[field] && !slices.Contains(mine, field) {
+			p.say(field, "a gate by %s has no use for it", g.By)
+		}
+	}
+	needs := map[GateBy]string{GateCallback: "webhook", GateFile: "file", GateCommand: "argv"}
+	if field, ok := needs[g.By]; ok && !has[field] {
+		p.say(field, "it is missing: a gate by %s needs it", g.By)
+	}
+	if g.Webhook != nil {
+		for _, f := range Fields(g.Webhook.Validate()) {
+			p.say("webhook."+f.Field, "%s", f.Message)
+		}
+	}
+	if g.Port < 0 || g.Port > 65535 {
+		p.say("port", "%d is no port", g.Port)
+	}
+	if strings.Contains(g.File+strings.Join(g.Argv, ""), "\x00") {
+		p.say("file", "it has a NUL byte")
+	}
+	if _, ok := words[g.OnTimeout]; !ok && g.OnTimeout != "" {
+		p.say("on_timeout", "%q: it is reject (or abort), approve (or continue), or left out for a failure", g.OnTimeout)
+	}
+	p.times(map[string]time.Duration{"timeout": g.Timeout, "every": g.Every})
+	return p.join()
+}
+
+// Lint finds what is most likely not meant.
+func (g Gate) Lint() []Warning {
+	if g.Webhook == nil {
+		return nil
+	}
+	warnings := g.Webhook.Lint()
+	for i := range warnings {
+		warnings[i].Field = "webhook." + warnings[i].Field
+	}
+	told := false
+	look := func(name string) (string, bool) { told = told || name == "CALLBACK_URL"; return "", false }
+	plain, _ := plainJSON(g.Webhook.Body)
+	fill(plain, look)
+	for _, header := range g.Webhook.Headers {
+		expand(header, look)
+	}
+	expand(g.Webhook.URL, look)
+	if !told && g.Webhook.Body != nil {
+		warnings = append(warnings, Warning{Field: "webhook.body", Message: "nobody is told where to answer: it has no ${CALLBACK_URL}"})
+	}
+	return warnings
+}
+
+// Action makes it ready.
+func (g Gate) Action(h Host) mo.Result[Action] {
+	var p problems
+	if g.By == GatePerson && h.Approver == nil {
+		p.say("by", "the program has nobody to ask: set Host.Approver")
+	}
+	if err := errors.Join(g.Validate(), p.join()); err != nil {
+		return mo.Err[Action](err)
+	}
+	var wait func(ctx context.Context, r *Request) (said, error)
+	switch g.By {
+	case GatePerson:
+		wait = func(ctx context.Context, r *Request) (said, error) { return g.askPerson(ctx, h.Approver, r) }
+	case GateCallback:
+		s, err := g.Webhook.sender(g.Type(), h)
+		if err != nil {
+			return mo.Err[Action](err)
+		}
+		desks := h.Callbacks
+		if desks == nil {
+			desks = &ownCallbacks
+		}
+		wait = func(ctx context.Context, r *Request) (said, error) { return g.awaitCallback(ctx, desks, s, r) }
+	case GateFile:
+		path, err := filepath.Abs(g.File)
+		if err == nil && !filepath.IsAbs(g.File) && h.Dir != "" {
+			path, err = filepath.Abs(filepath.Join(h.Dir, g.File))
+		}
+		if err != nil {
+			return mo.Err[Action](&FieldError{"file", err.Error()})
+		}
+		wait = func(ctx context.Context, r *Request) (said, error) { return g.awaitFile(ctx, path) }
+	case GateCommand:
+		run := program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: h.Dir, timeout: cmp.Or(g.Timeout, DefaultGateTimeout)}
+		wait = func(ctx context.Context, r *Request) (said, error) { return g.poll(ctx, run, r) }
+	}
+	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) { return g.do(ctx, r, wait) }))
+}
+
+// ownCallbacks listens for gates whose host has no Callbacks: one for the process, so that they share ports.
+var ownCallbacks Callbacks
+
+// do waits, and makes an answer of what was said.
+func (g Gate) do(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (said, error)) (*Answer, error) {
+	if g.By == GatePerson && slices.Contains(r.Decisions, hooks.Ask) && r.Decides {
+		return &Answer{Decision: g.question(r)}, nil
+	}
+	limit, cancel := limited(ctx, cmp.Or(g.Timeout, DefaultGateTimeout))
+	defer cancel()
+	what, err := wait(limit, r)
+	if late, ok := errors.AsType[*Error](err); ok && late.Fault == FaultTimeout && ctx.Err() == nil && limit.Err() != nil && g.OnTimeout != "" {
+		what, err = saidIn(g.OnTimeout, fmt.Sprintf("nobody answered within %s", cmp.Or(g.Timeout, DefaultGateTimeout)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.verdict(g.Type(), what.yes, what.message, what.text)
+}
+
+// reason is what somebody is told of why they are asked.
+func (g Gate) reason(r *Request) string { return expand(g.Reason, r.Lookup) }
+
+// question is the decision that has a person asked, where a hook can do that.
+func (g Gate) question(r *Request) *Decision {
+	d := &Decision{Decision: hooks.Ask, Reason: g.reason(r), Within: g.Timeout.Seconds()}
+	if yes, ok := words[g.OnTimeout]; ok {
+		d.OnTimeout = map[bool]string{true: "approve", false: "reject"}[yes]
+	}
+	return d
+}
+
+// awaitCallback listens, tells where, and waits.
+func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r *Request) (said, error) {
+	t, url, err := desks.open(g.Port, about{Hook: r.Hook, Agent: r.Run.Agent, Reason: g.reason(r)})
+	if err != nil {
+		return said{}, &Error{g.Type(), FaultStart, err}
+	}
+	defer desks.shut(g.Port, t)
+	told := *r
+	told.Variables.CallbackURL, told.Question, told.Decides = url, cmp.Or(g.reason(r), r.Question), false
+	if _, _, err := s.send(ctx, &told); err != nil {
+		return said{}, err
+	}
+	select {
+	case what := <-t.said:
+		return what, nil
+	case <-ctx.Done():
+		return said{}, ended(ctx, g.Type())
+	}
+}
+
+// awaitFile waits until the file says something. What it says must have stood there since the last look, so that nobody is
+// read while they write.
+func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
+	type look struct {
+		changed time.Time
+		size    int64
+	}
+	at := func() (look, bool, error) {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return look{}, false, nil
+		case err != nil:
+			return look{}, false, failf(g.Type(), FaultStart, "looking for %s: %w", path, err)
+		case !info.Mode().IsRegular():
+			return look{}, false, failf(g.Type(), FaultStart, "looking for %s: it is no file", path)
+		case info.Size() > DefaultMaxBytes:
+			return look{}, false, failf(g.Type(), FaultTooMuch, "%s has %d bytes: an answer has at most %d", path, info.Size(), DefaultMaxBytes)
+		}
+		return look{info.ModTime(), info.Size()}, true, nil
+	}
+	first, there, err := at()
+	if err != nil {
+		return said{}, err
+	}
+	if g.Existing {
+		there = false
+	}
+	var last *look
+	for {
+		now, is, err := at()
+		switch {
+		case err != nil:
+			return said{}, err
+		case !is:
+			last, there = nil, false
+		case there && now == first:
+		case last != nil && *last == now:
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return said{}, failf(g.Type(), FaultStart, "%w", err)
+			}
+			return g.read(string(text))
+		default:
+			last = &now
+		}
+		if !waited(ctx, cmp.Or(g.Every, DefaultGateEvery)) {
+			return said{}, ended(ctx, g.Type())
+		}
+	}
+}
+
+// read reads an answer that may be empty, which is a yes.
+func (g Gate) read(text string) (said, error) {
+	if strings.TrimSpace(text) == "" {
+		return saidIn("approve", "")
+	}
+	what, err := readSaid(text)
+	if err != nil {
+		return said{}, &Error{g.Type(), FaultOutput, err}
+	}
+	return what, nil
+}
+
+// poll asks the command until it has an answer.
+func (g Gate) poll(ctx context.Context, run program, r *Request) (said, error) {
+	for {
+		o, err := run.run(ctx, r)
+		switch {
+		case err != nil:
+			return said{}, err
+		case o.truncated:
+			return said{}, failf(g.Type(), FaultTooMuch, "%s said more than %d bytes, which is no answer", run.argv[0], DefaultMaxBytes)
+		case o.code == 0:
+			return g.read(o.output)
+		case o.code != 1:
+			return said{}, withComplaint(failf(g.Type(), FaultExit, "%s ended with exit code %d: 0 answers, 1 is not yet", run.argv[0], o.code), o.complaint)
+		}
+		if !waited(ctx, cmp.Or(g.Every, DefaultGateEvery)) {
+			return said{}, ended(ctx, g.Type())
+		}
+	}
+}

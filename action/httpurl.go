@@ -1,0 +1,114 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// target reads a URL and says why it cannot be asked. The error has nothing of the URL in it.
+func target(text string) (*url.URL, error) {
+	to, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("it cannot be read as a URL")
+	case to.Scheme != "https" && to.Scheme != "http" || to.Opaque != "":
+		return nil, errors.New("it must begin with https://, or with http:// for the loopback")
+	case to.Hostname() == "":
+		return nil, errors.New("it names no host")
+	case to.User != nil:
+		return nil, errors.New("it has a user name in it: use a header, with the secret in the environment")
+	case to.Scheme == "http" && !isLoopback(to.Hostname()):
+		return nil, errors.New("http is for the loopback only: use https")
+	}
+	to.Fragment = ""
+	return to, nil
+}
+
+// isLoopback reports whether a host is this machine by its name alone.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// refusedError is why no connection is made to an address.
+type refusedError struct{ addr netip.Addr }
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("it leads to %s, an address that is not public: list it under private if it is meant", e.addr)
+}
+
+// unpublic are addresses that mean something on this machine or in this network, or nothing at all; and those that are
+// another way to write such a one.
+var unpublic = prefixes(
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
+	"fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+)
+
+func prefixes(texts ...string) []netip.Prefix {
+	all := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		all[i] = netip.MustParsePrefix(text)
+	}
+	return all
+}
+
+// prefixOf reads a prefix or an address.
+func prefixOf(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		addr = addr.Unmap().WithZone("")
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err
+}
+
+// dialing is how connections are made for a URL: the address is looked at when there is one, so that a name cannot mean
+// another by then.
+func dialing(to *url.URL, private []netip.Prefix) func(ctx context.Context, network, address string) (net.Conn, error) {
+	local := isLoopback(to.Hostname())
+	dialer := net.Dialer{
+		Timeout: 10 * time.Second,
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			resolved, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return errors.New("it leads to no internet address")
+			}
+			return permitted(resolved.Addr(), local, to.Scheme == "https", private)
+		},
+	}
+	return dialer.DialContext
+}
+
+// permitted says why a connection to an address is not made. Local stands for a URL that names this machine.
+func permitted(addr netip.Addr, local, encrypted bool, private []netip.Prefix) error {
+	addr = addr.Unmap().WithZone("")
+	switch {
+	case local && addr.IsLoopback():
+		return nil
+	case !encrypted:
+		return &refusedError{addr}
+	}
+	for _, p := range private {
+		if p.Contains(addr) {
+			return nil
+		}
+	}
+	for _, p := range unpublic {
+		if p.Contains(addr) {
+			return &refusedError{addr}
+		}
+	}
+	return nil
+}
