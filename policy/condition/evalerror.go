@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -63,10 +64,16 @@ func (c *compiled) failure(ctx context.Context, a cel.Activation, err error) *Ev
 	e.Part = c.source(part)
 	for _, named := range c.namedIn(part) {
 		if v, ok := state.Value(named.ID()); ok && !types.IsUnknownOrError(v) {
-			e.Values = append(e.Values, hooks.Fact{Name: c.source(named), Value: "the " + typeName(v) + " " + shown(v)})
+			e.add(hooks.Fact{Name: c.source(named), Value: "the " + typeName(v) + " " + shown(v)})
 		}
 	}
 	return e
+}
+
+func (e *EvalError) add(f hooks.Fact) {
+	if f.Name != e.Part && !slices.Contains(e.Values, f) {
+		e.Values = append(e.Values, f)
+	}
 }
 
 func (e *EvalError) setPlace(at *Error) { e.Offset, e.Line, e.Column = at.Offset, at.Line, at.Column }
@@ -75,6 +82,9 @@ func (e *EvalError) setPlace(at *Error) { e.Offset, e.Line, e.Column = at.Offset
 func (c *compiled) failed(state trace, err error) ast.Expr {
 	var found ast.Expr
 	ast.PostOrderVisit(c.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.IdentKind && strings.HasPrefix(e.AsIdent(), "@") {
+			return // a name that a macro made
+		}
 		if v, ok := state.Value(e.ID()); ok && found == nil && types.IsError(v) && v.(*types.Err).Error() == err.Error() {
 			found = e
 		}
@@ -82,29 +92,30 @@ func (c *compiled) failed(state trace, err error) ast.Expr {
 	return found
 }
 
-// plainMessage is what CEL says of an error, in our words.
+// ours are our words for what CEL says.
+var ours = []struct{ theirs, ours string }{
+	{"no such overload", "the values are of types that this is not for"},
+	{"actual cost limit exceeded", "it costs more than a condition may"},
+	{"divide by zero", "division by zero"},
+	{"division by zero", "division by zero"},
+	{"modulus by zero", "remainder of a division by zero"},
+	{"integer overflow", "the number is too large"},
+	{"operation interrupted", "it was interrupted"},
+	{"unsupported conversion to ref.Val", "a value is of a type that conditions do not know"},
+}
+
+// plainMessage is what went wrong, in our words as far as we have some.
 func plainMessage(err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "no such key: "); ok {
 		return fmt.Sprintf("there is no %q: ask has(…) first", name)
 	}
-	for theirs, ours := range map[string]string{
-		"no such overload":                  "the values have types that this is not for",
-		"actual cost limit exceeded":        "it costs more than a condition may",
-		"divide by zero":                    "division by zero",
-		"division by zero":                  "division by zero",
-		"modulus by zero":                   "remainder of a division by zero",
-		"integer overflow":                  "the number is too large",
-		"operation interrupted":             "it was interrupted",
-		"internal error":                    "it failed inside: " + text,
-		"index out of bounds":               "there is no element at that " + strings.TrimPrefix(text, "index out of "),
-		"RE2 program size limit exceeded":   "the regular expression is too large",
-		"error parsing regexp":              strings.TrimPrefix(text, "error parsing regexp: "),
-		"string is not recognized as a ":    text,
-		"unsupported conversion to ref.Val": "a value is of a type that conditions do not know",
-	} {
-		if strings.Contains(text, theirs) {
-			return ours
+	if index, ok := strings.CutPrefix(text, "index out of bounds: "); ok {
+		return "there is no element " + index
+	}
+	for _, word := range ours {
+		if strings.Contains(text, word.theirs) {
+			return word.ours
 		}
 	}
 	return text

@@ -46,12 +46,39 @@ func (h ofHook) called() *called {
 }
 
 func (h ofHook) result() result {
-	c, ok := h.Context.(interface{ Result() agent.ToolResult })
-	if !ok {
-		return result{}
+	switch c := h.Context.(type) {
+	case interface{ Result() agent.ToolResult }:
+		r := c.Result()
+		return result{text: r.Text(), isError: r.IsError(), status: string(r.Status), reason: string(r.Reason)}
+	case blueprintContext:
+		run := c.BlueprintRun()
+		return result{text: run.ResultText, isError: run.Err != nil, status: string(run.Status), data: string(run.ResultData)}
 	}
-	r := c.Result()
-	return result{r.Text(), r.IsError(), string(r.Status), string(r.Reason)}
+	return result{}
+}
+
+// blueprintContext is the context at the points of a coordinator's run.
+type blueprintContext interface{ BlueprintRun() hooks.BlueprintRun }
+
+func (h ofHook) parameters() string {
+	if c, ok := h.Context.(blueprintContext); ok {
+		return string(c.BlueprintRun().Parameters)
+	}
+	return ""
+}
+
+func (h ofHook) invalid() string {
+	if c, ok := h.Context.(interface{ Invalid() error }); ok && c.Invalid() != nil {
+		return c.Invalid().Error()
+	}
+	return ""
+}
+
+func (h ofHook) question() string {
+	if c, ok := h.Context.(interface{ Question() agent.Question }); ok {
+		return c.Question().Reason
+	}
+	return ""
 }
 
 func (h ofHook) pipeline() hooks.Pipeline {
@@ -125,6 +152,8 @@ func (h ofHook) end() (agent.Status, agent.Signal) {
 		return h.State().Status(), c.Signal()
 	case hooks.EndContext:
 		return c.Status(), c.Reason()
+	case blueprintContext:
+		return c.BlueprintRun().Status, agent.Signal{}
 	}
 	return h.State().Status(), agent.Signal{}
 }

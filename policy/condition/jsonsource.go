@@ -1,8 +1,11 @@
 package condition
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samber/mo"
@@ -15,56 +18,61 @@ import (
 // document is an occasion as JSON: what an action is given on its standard input, and more, so that a test of a policy can
 // say all that a condition may look at.
 type document struct {
-	Version      int               `json:"version"`
-	Point        string            `json:"point"`
-	Agent        string            `json:"agent"`
-	Stage        string            `json:"stage"`
-	Run          documentRun       `json:"run"`
-	Step         int               `json:"step"`
-	StepKind     string            `json:"step_kind"`
-	Tool         string            `json:"tool"`
-	CallID       string            `json:"call_id"`
-	CallIndex    int               `json:"call_index"`
-	Arguments    json.RawMessage   `json:"arguments"`
-	Original     json.RawMessage   `json:"original_arguments"`
-	Result       documentResult    `json:"result"`
-	Input        string            `json:"input"`
-	Error        string            `json:"error"`
-	Reply        documentReply     `json:"reply"`
-	Usage        documentUsage     `json:"usage"`
-	Subagent     documentSubagent  `json:"subagent"`
-	Compaction   documentCompact   `json:"compaction"`
-	Continued    int               `json:"continuations"`
-	End          documentEnd       `json:"end"`
-	Metadata     map[string]any    `json:"metadata"`
-	Calls        map[string]tally  `json:"calls"`
-	Actions      map[string]Action `json:"actions"`
-	Variables    map[string]any    `json:"variables"`
-	Now          time.Time         `json:"now"`
-	Hook         string            `json:"hook"`
-	ElapsedValue string            `json:"elapsed"`
+	Version  int               `json:"version"`
+	Point    string            `json:"point"`
+	Agent    string            `json:"agent"`
+	Stage    string            `json:"stage"`
+	Run      agent.Run         `json:"run"`
+	Elapsed  string            `json:"elapsed"`
+	Now      time.Time         `json:"now"`
+	Step     int               `json:"step"`
+	StepKind string            `json:"step_kind"`
+	Usage    documentUsage     `json:"usage"`
+	Input    string            `json:"input"`
+	Metadata map[string]any    `json:"metadata"`
+	Calls    map[string]tally  `json:"calls"`
+	Actions  map[string]Action `json:"actions"`
+
+	Tool      string          `json:"tool"`
+	CallID    string          `json:"call_id"`
+	CallIndex int             `json:"call_index"`
+	Arguments json.RawMessage `json:"arguments"`
+	Original  json.RawMessage `json:"original_arguments"`
+	Invalid   string          `json:"invalid"`
+	Question  string          `json:"question"`
+	Result    documentResult  `json:"result"`
+	Error     string          `json:"error"`
+
+	Reply         documentReply      `json:"reply"`
+	Answer        string             `json:"answer"`
+	Subagent      documentSubagent   `json:"subagent"`
+	Compaction    documentCompaction `json:"compaction"`
+	Continuations int                `json:"continuations"`
+	Status        agent.Status       `json:"status"`
+	End           agent.Signal       `json:"end"`
+	Pipeline      hooks.Pipeline     `json:"pipeline"`
+	Parameters    json.RawMessage    `json:"parameters"`
+
+	Variables map[string]any `json:"variables"`
+
+	// What an action is told, and no condition asks.
+	Hook              string         `json:"hook"`
+	Decides           bool           `json:"decides"`
+	Decisions         []string       `json:"decisions"`
+	Deadline          string         `json:"deadline"`
+	Attempt           int            `json:"attempt"`
+	ContinuationsLeft int            `json:"continuations_left"`
+	Vars              map[string]any `json:"vars"`
 
 	took time.Duration
 }
 
-type documentRun struct {
-	ID        string `json:"id"`
-	Session   string `json:"session"`
-	Parent    string `json:"parent"`
-	Root      string `json:"root"`
-	Depth     int    `json:"depth"`
-	Number    int    `json:"number"`
-	Agent     string `json:"agent"`
-	Stage     string `json:"stage"`
-	Iteration int    `json:"iteration"`
-	Started   string `json:"started"`
-}
-
 type documentResult struct {
-	Text    string `json:"text"`
-	IsError bool   `json:"is_error"`
-	Status  string `json:"status"`
-	Reason  string `json:"reason"`
+	Text    string          `json:"text"`
+	IsError bool            `json:"is_error"`
+	Status  string          `json:"status"`
+	Reason  string          `json:"reason"`
+	Data    json.RawMessage `json:"data"`
 }
 
 type documentReply struct {
@@ -85,41 +93,48 @@ type documentSubagent struct {
 	Result      string `json:"result"`
 }
 
-type documentCompact struct {
-	Messages int   `json:"messages"`
-	Tokens   int64 `json:"tokens"`
-}
-
-type documentEnd struct {
-	Status  string `json:"status"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+type documentCompaction struct {
+	ID            string `json:"id"`
+	Messages      int    `json:"messages"`
+	Tokens        int64  `json:"tokens"`
+	MessagesAfter int    `json:"messages_after"`
+	Summary       string `json:"summary"`
 }
 
 // FromJSON is an occasion at a point as a JSON object has it: for trying policies out. The members are those that an
-// action is given (point, run, agent, step, tool, call_id, arguments, result, input, variables …) and the others that
-// doc.go lists. It is strict: unknown members, duplicate ones and wrong types are errors. A "point" in it must be the one
-// that is given. Empty at means the one in the text.
-func FromJSON(text []byte, at hooks.PointName) (Input, error) {
-	var d document
-	if err := strictjson.CheckObject(string(text)); err != nil {
-		return Input{}, fmt.Errorf("reading the event: %w", err)
-	}
-	if err := strictjson.UnmarshalStrict(text, &d); err != nil {
-		return Input{}, fmt.Errorf("reading the event: %w", err)
-	}
-	point, err := d.pointAt(at)
+// action is given, and more; see the package comment. It is strict: members that there are not, duplicate ones and wrong
+// types are errors. A "point" in it must be the one that is given; without one given, it must be there.
+func FromJSON(event []byte, at hooks.PointName) (Input, error) {
+	m, err := fromJSON(event, at)
 	if err != nil {
 		return Input{}, fmt.Errorf("reading the event: %w", err)
 	}
+	return Input{m}, nil
+}
+
+func fromJSON(event []byte, at hooks.PointName) (*moment, error) {
+	var d document
+	if err := strictjson.CheckObject(string(event)); err != nil {
+		return nil, err
+	}
+	if err := strictjson.UnmarshalStrict(event, &d); err != nil {
+		return nil, err
+	}
+	point, err := d.pointAt(at)
+	if err != nil {
+		return nil, err
+	}
 	m := &moment{source: &d, point: point, at: d.Now, values: Values{Actions: d.Actions, Names: map[string]string{}}}
 	for name, v := range d.Variables {
+		if !slices.ContainsFunc(environment, func(e variable) bool { return e.name == name }) {
+			return nil, fmt.Errorf("there is no variable %q", name)
+		}
 		m.values.Names[name] = fmt.Sprint(v)
 	}
-	if c := d.called(); ofCalls.has(point) {
-		m.call = &call{called: *c}
+	if ofCalls.has(point) {
+		m.call = &call{called: *d.called()}
 	}
-	return Input{m}, nil
+	return m, nil
 }
 
 func (d *document) pointAt(at hooks.PointName) (hooks.PointName, error) {
@@ -134,36 +149,36 @@ func (d *document) pointAt(at hooks.PointName) (hooks.PointName, error) {
 		at = own
 	}
 	if at == "" {
-		return "", fmt.Errorf(`it does not say which hook point it is for: add "point"`)
+		return "", errors.New(`it does not say which hook point it is for: add "point"`)
 	}
 	var err error
-	if d.ElapsedValue != "" {
-		d.took, err = time.ParseDuration(d.ElapsedValue)
+	if d.Elapsed != "" {
+		d.took, err = time.ParseDuration(d.Elapsed)
 	}
 	return at, err
 }
 
 func (d *document) run() agent.Run {
-	return agent.Run{
-		ID: agent.RunID(d.Run.ID), Session: agent.SessionID(d.Run.Session), Parent: agent.RunID(d.Run.Parent),
-		Root: agent.RunID(d.Run.Root), Depth: d.Run.Depth, Number: d.Run.Number, Iteration: d.Run.Iteration,
-		Agent: first(d.Agent, d.Run.Agent), Stage: first(d.Stage, d.Run.Stage),
-	}
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
+	run := d.Run
+	run.Agent, run.Stage = cmp.Or(d.Agent, run.Agent), cmp.Or(d.Stage, run.Stage)
+	return run
 }
 
 func (d *document) called() *called {
-	original := d.Original
-	if original == nil {
-		original = d.Arguments
+	arguments := argumentText(d.Arguments)
+	original := arguments
+	if d.Original != nil {
+		original = argumentText(d.Original)
 	}
-	return &called{d.Tool, d.CallID, d.CallIndex, string(d.Arguments), string(original)}
+	return &called{d.Tool, d.CallID, d.CallIndex, arguments, original}
+}
+
+// argumentText is the text of arguments; those that are no JSON object are given as a string.
+func argumentText(raw json.RawMessage) string {
+	if text, ok := strictjson.Unquote(string(raw)); ok {
+		return text
+	}
+	return string(raw)
 }
 
 func (d *document) usage() agent.Usage {
@@ -174,19 +189,20 @@ func (d *document) usage() agent.Usage {
 	return u
 }
 
-func (d *document) step() int              { return d.Step }
-func (d *document) stepKind() string       { return d.StepKind }
-func (d *document) elapsed() time.Duration { return d.took }
-func (d *document) failure() string        { return d.Error }
-func (d *document) input() string          { return d.Input }
-func (d *document) reply() reply           { return reply{d.Reply.Text, d.Reply.Tools} }
-func (d *document) continuations() int     { return d.Continued }
-
-// pipeline is told as "variables", under the names of the environment.
-func (d *document) pipeline() hooks.Pipeline { return hooks.Pipeline{} }
+func (d *document) step() int                { return d.Step }
+func (d *document) stepKind() string         { return d.StepKind }
+func (d *document) elapsed() time.Duration   { return d.took }
+func (d *document) failure() string          { return d.Error }
+func (d *document) input() string            { return d.Input }
+func (d *document) reply() reply             { return reply{cmp.Or(d.Reply.Text, d.Answer), d.Reply.Tools} }
+func (d *document) continuations() int       { return d.Continuations }
+func (d *document) pipeline() hooks.Pipeline { return d.Pipeline }
+func (d *document) parameters() string       { return string(d.Parameters) }
+func (d *document) invalid() string          { return d.Invalid }
+func (d *document) question() string         { return d.Question }
 
 func (d *document) result() result {
-	return result{d.Result.Text, d.Result.IsError, d.Result.Status, d.Result.Reason}
+	return result{d.Result.Text, d.Result.IsError, d.Result.Status, d.Result.Reason, string(d.Result.Data)}
 }
 
 func (d *document) subagent() hooks.Subagent {
@@ -197,9 +213,7 @@ func (d *document) compaction() hooks.Compaction {
 	return hooks.Compaction{Messages: d.Compaction.Messages, Tokens: d.Compaction.Tokens}
 }
 
-func (d *document) end() (agent.Status, agent.Signal) {
-	return agent.Status(d.End.Status), agent.Signal{Reason: agent.StopReason(d.End.Reason), Message: d.End.Message}
-}
+func (d *document) end() (agent.Status, agent.Signal) { return d.Status, d.End }
 
 func (d *document) metadata(name string) (any, bool) {
 	v, ok := d.Metadata[name]

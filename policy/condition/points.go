@@ -14,18 +14,26 @@ func (w where) has(p hooks.PointName) bool { return w == nil || slices.Contains(
 // Groups of points that share variables.
 var (
 	ofCalls   = where{hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.InterventionRequested}
+	ofNew     = where{hooks.PreToolUse}
+	ofAsking  = where{hooks.InterventionRequested}
 	ofResults = where{hooks.PostToolUse, hooks.ToolFailed}
+	ofTexts   = where{hooks.PostToolUse, hooks.ToolFailed, hooks.RunResult, hooks.RunFinish}
 	ofErrors  = where{
 		hooks.ToolFailed, hooks.AgentFailed, hooks.CompactFailed, hooks.SubagentFailed, hooks.ExecutionEnd,
-		hooks.IterationFailed, hooks.RunFailed, hooks.RunTimeout,
+		hooks.IterationFailed, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish,
 	}
 	ofReplies     = where{hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd}
-	ofSteps       = where{hooks.PostInference, hooks.StepEnd}
+	ofTurns       = where{hooks.PostInference, hooks.StepEnd}
+	ofSteps       = where{hooks.StepEnd}
 	ofSubagents   = where{hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed}
-	ofCompactions = where{hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed}
-	ofEnds        = where{hooks.Stop, hooks.ExecutionEnd}
-	ofDone        = where{hooks.ExecutionEnd}
-	ofStops       = where{hooks.Stop}
 	ofAnswers     = where{hooks.PostSubagent}
-	ofKinds       = where{hooks.StepEnd}
+	ofCompactions = where{hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed}
+	ofStops       = where{hooks.Stop}
+	ofEnds        = where{hooks.Stop, hooks.ExecutionEnd}
+	ofDone        = where{hooks.ExecutionEnd, hooks.RunFinish}
+	ofPipelines   = where{
+		hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete, hooks.IterationFailed,
+		hooks.StageComplete,
+	}
+	ofBlueprints = where{hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish}
 )

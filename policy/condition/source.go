@@ -23,6 +23,9 @@ type source interface {
 	compaction() hooks.Compaction
 	continuations() int
 	pipeline() hooks.Pipeline
+	parameters() string // JSON, or nothing
+	invalid() string
+	question() string
 	end() (status agent.Status, reason agent.Signal)
 	metadata(name string) (any, bool)
 	tally(tool string) tally
@@ -43,6 +46,7 @@ type result struct {
 	isError bool
 	status  string
 	reason  string
+	data    string // JSON, or nothing
 }
 
 // reply is a turn of the model.

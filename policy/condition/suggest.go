@@ -37,11 +37,29 @@ func (d *dialect) explained(text, plain string, issue *cel.Error) *Error {
 		name := operatorText(m[1])
 		return d.wrongAt(text, offset, "%s is not for values of type %s", name, strings.ReplaceAll(strings.Trim(m[2], "()"), ".(", " ("))
 	}
-	message := strings.TrimPrefix(issue.Message, "Syntax error: ")
-	if message != issue.Message {
-		message = "this is no condition: " + message
+	return d.wrongAt(text, offset, "%s", grammar(issue.Message))
+}
+
+// grammar is what the parser says, without the list of all that would have been right.
+func grammar(message string) string {
+	message = strings.ReplaceAll(message, "\n", " ")
+	text, isSyntax := strings.CutPrefix(message, "Syntax error: ")
+	if !isSyntax {
+		return message
 	}
-	return d.wrongAt(text, offset, "%s", strings.ReplaceAll(message, "\n", " "))
+	text, _, _ = strings.Cut(text, " expecting ")
+	for _, word := range []string{"mismatched input ", "extraneous input ", "no viable alternative at input ", "token recognition error at: "} {
+		if what, ok := strings.CutPrefix(text, word); ok {
+			if what == "'<EOF>'" {
+				return "something is missing at the end"
+			}
+			return what + " does not belong here"
+		}
+	}
+	if what, ok := strings.CutPrefix(text, "missing "); ok {
+		return strings.Replace(what, " at ", " is missing at ", 1)
+	}
+	return text
 }
 
 // unknownName is a name that is not there: at this point, or at all.

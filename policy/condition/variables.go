@@ -13,6 +13,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // variable is a name that conditions can use, its type, and where its value comes from.
@@ -67,15 +68,19 @@ var variables = slices.Concat([]variable{
 	{name: "args", kind: anyMap, at: ofCalls, value: func(m *moment) any { return m.arguments() }},
 	{name: "original_args", kind: anyMap, at: ofCalls, value: func(m *moment) any { return m.originalArguments() }},
 
-	text("result.text", ofResults, func(m *moment) string { return m.source.result().text }),
+	text("call.invalid", ofNew, func(m *moment) string { return m.source.invalid() }),
+	text("question", ofAsking, func(m *moment) string { return m.source.question() }),
+
+	text("result.text", ofTexts, func(m *moment) string { return m.source.result().text }),
 	text("result.status", ofResults, func(m *moment) string { return m.source.result().status }),
 	text("result.reason", ofResults, func(m *moment) string { return m.source.result().reason }),
 	{name: "result.is_error", kind: cel.BoolType, at: ofResults, value: func(m *moment) any { return types.Bool(m.source.result().isError) }},
+	{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(m *moment) any { return jsonOr(m.source.result().data, types.NullValue) }},
 	text("error", ofErrors, func(m *moment) string { return m.source.failure() }),
 
 	text("reply.text", ofReplies, func(m *moment) string { return m.source.reply().text }),
-	{name: "reply.tools", kind: texts, at: ofSteps, value: func(m *moment) any { return stringList(m.source.reply().tools) }},
-	text("step_kind", ofKinds, func(m *moment) string { return m.source.stepKind() }),
+	{name: "reply.tools", kind: texts, at: ofTurns, value: func(m *moment) any { return stringList(m.source.reply().tools) }},
+	text("step_kind", ofSteps, func(m *moment) string { return m.source.stepKind() }),
 
 	text("subagent.agent", ofSubagents, func(m *moment) string { return m.source.subagent().Agent }),
 	text("subagent.instruction", ofSubagents, func(m *moment) string { return m.source.subagent().Instruction }),
@@ -86,6 +91,9 @@ var variables = slices.Concat([]variable{
 	count("continuations", ofStops, func(m *moment) int64 { return int64(m.source.continuations()) }),
 	text("end.reason", ofEnds, func(m *moment) string { _, s := m.source.end(); return string(s.Reason) }),
 	text("end.message", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Message }),
+	text("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
+	text("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
+	{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any { return argumentsOf(m.source.parameters()) }},
 	text("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
 }, environment)
 
@@ -110,6 +118,13 @@ var environment = []variable{
 	given("SPAWN_OUTPUT", nothing),
 }
 
+func jsonOr(text string, otherwise ref.Val) ref.Val {
+	if v, ok := parsed(text); ok {
+		return v
+	}
+	return otherwise
+}
+
 func nothing(*moment) string { return "" }
 
 // given is a text that the one who evaluates may set.
@@ -126,7 +141,7 @@ func given(name string, otherwise func(m *moment) string) variable {
 func number(name string, otherwise func(m *moment) int) variable {
 	return variable{name: name, kind: cel.IntType, value: func(m *moment) any {
 		v, ok := m.values.Names[name]
-		if !ok {
+		if !ok || v == "" {
 			return types.Int(otherwise(m))
 		}
 		n, isInt := numberOf(v).(types.Int)
