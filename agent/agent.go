@@ -47,6 +47,9 @@ type Config struct {
 	Observer Observer
 	// Background is work that Drain and Cancel are for.
 	Background []Background
+	// Extend makes, for WithHooks, a new agent that is this one with more hooks. Nil
+	// means that it has no place for them.
+	Extend func(HookSet) mo.Result[*Agent]
 }
 
 // Agent is a driver, tools and middleware, put together once. It is immutable
@@ -58,9 +61,10 @@ type Agent struct {
 	executor Executor
 	approver Approver
 	quiet    quiet
-	base     bool // nobody but Base judges
-	run      Next // the chain around a run, down to steps
-	step     Next // the chain around a step, down to performStep
+	base     bool     // nobody but Base judges
+	run      Next     // the chain around a run, down to steps
+	step     Next     // the chain around a step, down to performStep
+	controls []string // names of the hooks of WithHooks that decide
 }
 
 // New returns an agent, or an error that joins everything that is missing.
@@ -184,6 +188,9 @@ type RunSettings struct {
 	Resume bool
 	// Output, when set, is the form that the final answer of this run must have.
 	Output *Output
+	// Hooks, when set, are hooks that this run has besides those of the agent: see
+	// WithHooks.
+	Hooks HookSet
 
 	onStep  func(State) bool // after each step; false gives the run up
 	onDelta func(Delta)
@@ -192,6 +199,13 @@ type RunSettings struct {
 
 // RunWith is Run with settings.
 func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
+	if settings.Hooks != nil {
+		extended, err := a.WithHooks(settings.Hooks).Get()
+		if err != nil {
+			return mo.Err[State](err)
+		}
+		a = extended
+	}
 	switch {
 	case settings.Resume && len(input) > 0:
 		return mo.Err[State](errors.New("resuming a run: there is input: give it to the next run"))
@@ -210,7 +224,7 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 //go:noinline
 func (a *Agent) begin(ctx context.Context, settings *RunSettings, s State) State {
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
-	s = s.begun(a.identity(settings, s), a.requestOf(settings), l)
+	s = a.withControls(s.begun(a.identity(settings, s), a.requestOf(settings), l))
 	l.tell(ctx, RunStarted{s.Run()})
 	return s
 }

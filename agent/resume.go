@@ -42,8 +42,11 @@ func (a *Agent) resume(ctx context.Context, settings RunSettings, s State) mo.Re
 	case s.Run().Agent != a.config.Name:
 		return mo.Err[State](fmt.Errorf("resuming run %s: it is of agent %q, and this is agent %q", s.Run().ID, s.Run().Agent, a.config.Name))
 	}
+	if err := a.missing(ctx, s); err != nil {
+		return mo.Err[State](err)
+	}
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true}
 	l.tell(ctx, RunResumed{s})
-	s = s.resumed(a.requestOf(&settings), l)
+	s = a.withControls(s.resumed(a.requestOf(&settings), l))
 	return a.finish(ctx, &settings, s, a.run(ctx, s))
 }

@@ -46,8 +46,14 @@ func (c *Session) State() State {
 
 // Run is Agent.Run on the state of the session.
 func (c *Session) Run(ctx context.Context, input ...Message) mo.Result[State] {
+	return c.RunWith(ctx, RunSettings{}, input...)
+}
+
+// RunWith is Run with settings.
+func (c *Session) RunWith(ctx context.Context, settings RunSettings, input ...Message) mo.Result[State] {
 	var result mo.Result[State]
-	if err := c.turn(func(s State, settings RunSettings) {
+	if err := c.turn(func(s State, own RunSettings) {
+		settings.onEnd = own.onEnd
 		result = c.agent.RunWith(ctx, settings, s, input...)
 	}); err != nil {
 		return mo.Err[State](err)
@@ -63,14 +69,7 @@ func (c *Session) Approve(callID string, answer Approval) error {
 
 // Resume is Agent.Resume on the state of the session.
 func (c *Session) Resume(ctx context.Context) mo.Result[State] {
-	var result mo.Result[State]
-	if err := c.turn(func(s State, settings RunSettings) {
-		settings.Resume = true
-		result = c.agent.RunWith(ctx, settings, s)
-	}); err != nil {
-		return mo.Err[State](err)
-	}
-	return result
+	return c.RunWith(ctx, RunSettings{Resume: true})
 }
 
 // Steps is Agent.Steps on the state of the session.

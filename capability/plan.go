@@ -41,6 +41,9 @@ type Plan struct {
 	parallel      int
 	keeper        *durable.Keeper // of UseDurability
 	wrong         []error         // what was found wrong already, to be told with the rest
+
+	own  *hooks.Compiled // of the agent that this is with more hooks; nil for any other
+	more hooks.Set       // which those are
 }
 
 // WithName names the agent.
