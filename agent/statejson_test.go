@@ -446,6 +446,9 @@ func FuzzStateJSON(f *testing.F) {
 	f.Add([]byte(`{"version":1,"messages":[{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},` +
 		`{"role":"tool","call_id":"1","tool":"a","status":"mocked"}],"accepted":2,"steps":[{"index":0,"message":0,"results":[{}]}]}`))
 	f.Add([]byte(`{"version":1,"first":1,"steps":[{"index":0,"failure":{"kind":"","text":""}},{"index":0,"failure":{"kind":"","text":""}}]}`))
+	f.Add([]byte(`{"version":1,"status":"parked","open_step":{"reply":{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},"calls":[` +
+		`{"begun":{"id":"1","name":"a","arguments":""},"child":{"version":1,"status":"parked","open_step":{"reply":{"role":"assistant",` +
+		`"calls":[{"id":"2","name":"b","arguments":""}]},"calls":[{"asked":{"call":{"id":"2","name":"b","arguments":""},"prepared":"x","asked":"2026-01-02T03:04:05Z"}}]}}}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s agent.State
 		if s.UnmarshalJSON(data) != nil {
