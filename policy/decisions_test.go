@@ -4,7 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
@@ -51,9 +53,9 @@ func TestDecisions(t *testing.T) {
 			call, hooks.Allow, func(t *testing.T, f hookstest.Fired) {
 				assert.Equal(t, []string{"you call send"}, f.Added())
 				called, _ := agent.SessionKey[string]("called").From(f.State)
-				n, _ := agent.SessionKey[int]("n").From(f.State)
+				n, _ := agent.SessionKey[int64]("n").From(f.State)
 				assert.Equal(t, "send", called)
-				assert.Equal(t, 2, n)
+				assert.Equal(t, int64(2), n)
 			},
 		},
 		"deny an input":    {`InputSubmitted: [{id: r, decision: deny}]`, hookstest.Input("hi"), hooks.Deny, nil},
@@ -123,14 +125,23 @@ hooks:
       reason: '${args.path} is outside of ${vars.workspace}'
 `)
 	final, seen := run(t, p, []string{"write", "list"},
-		agenttest.Calls(
-			agent.ToolCall{ID: "1", Name: "write", Arguments: `{"path":"/etc/passwd"}`},
-			agent.ToolCall{ID: "2", Name: "write", Arguments: `{"path":"/srv/app/a"}`},
-			agent.ToolCall{ID: "3", Name: "write", Arguments: `{}`},
-			agent.ToolCall{ID: "4", Name: "list", Arguments: `{}`},
-		), agenttest.Say("done"))
+		agenttest.Call("write", `{"path":"/etc/passwd"}`).Call("write", `{"path":"/srv/app/a"}`).
+			Call("write", `{}`).Call("list", `{}`),
+		agenttest.Say("done"))
 	assert.Equal(t, `user: go
-assistant: calls write {"path":"/etc/passwd"}
-`, agenttest.Transcript(final)[:0]+agenttest.Transcript(final))
-	_ = seen
+assistant calls write {"path":"/etc/passwd"}
+assistant calls write {"path":"/srv/app/a"}
+assistant calls write {}
+assistant calls list {}
+tool write (not_executed): tool "write": denied by workspace/inside: /etc/passwd is outside of /srv/app
+tool write (executed): ran {"path":"/srv/app/a"}
+tool write (not_executed): tool "write": not executed: workspace/inside: the hook could not decide: when: `+
+		`condition "!path.within(args.path, workspace)" at PreToolUse, column 18: args.path: there is no "path": ask has(…) first
+tool list (executed): ran {}
+assistant: done
+`, agenttest.Transcript(final))
+	blocked := lo.Filter(agenttest.Of[hooks.Event](seen), func(e hooks.Event, _ int) bool { return e.Kind == hooks.HookBlocked })
+	require.Len(t, blocked, 1)
+	assert.Equal(t, &hooks.Origin{Policy: "workspace", Version: "3", Hash: p.Hash(), Rule: "inside", File: "policy.yaml", Line: 7}, blocked[0].Origin)
+	assert.Contains(t, blocked[0].Outcome.Facts(), hooks.Fact{Name: "args.path", Value: `"/etc/passwd"`})
 }

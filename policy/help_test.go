@@ -63,7 +63,7 @@ func write(t testing.TB, files map[string]string) (dir string) {
 
 // echo is a tool that answers with its arguments.
 func echo(name string) toolexec.Tool {
-	return toolexec.Raw(agent.ToolSpec{Name: name}, func(_ context.Context, c toolexec.Call) (string, error) {
+	return toolexec.Raw(agent.ToolSpec{Name: name, Parameters: `{"type":"object"}`}, func(_ context.Context, c toolexec.Call) (string, error) {
 		return "ran " + c.Arguments, nil
 	})
 }

@@ -274,7 +274,9 @@ func (l *loader) policy() (*Policy, error) {
 		p.documents = append(p.documents, d)
 		fmt.Fprintf(hash, "%d:%s\n", d.layer, d.hash)
 	}
-	p.hash = hex.EncodeToString(hash.Sum(nil))
+	if p.hash = hex.EncodeToString(hash.Sum(nil)); len(p.documents) == 1 {
+		p.hash = p.documents[0].hash
+	}
 	p.put()
 	return p, nil
 }

@@ -176,7 +176,7 @@ func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) h
 		text := u.result.in(ctx, in)
 		d.Decision, d.Result, d.IsError = hooks.Decision(u.kind), &text, u.isError
 	case "redact":
-		return u.scrub.at(c, effectsOf(d))
+		return u.scrub.at(c, added(c, d))
 	case "rewrite":
 		d.Decision = hooks.Rewrite
 		if err := u.rewrite(ctx, c, in, d); err != nil {
@@ -188,14 +188,17 @@ func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) h
 	return action.Decide(c, d)
 }
 
-// effectsOf is what a decision adds.
-func effectsOf(d *action.Decision) []agent.Effect {
-	var out []agent.Effect
-	if d.Context != "" {
-		out = append(out, agent.AddContext(d.Context))
+// added is what a decision adds to the state.
+func added(c hooks.Context, d *action.Decision) (out []agent.Effect) {
+	if d.Context == "" && len(d.Metadata) == 0 {
+		return nil
 	}
-	for name, value := range d.Metadata {
-		out = append(out, agent.SessionKey[json.RawMessage](name).Set(value))
+	allowing := *d
+	allowing.Decision = hooks.Allow
+	if o, err := action.Decide(c, &allowing).Get(); err == nil {
+		for _, e := range o.Effects().All() {
+			out = append(out, e)
+		}
 	}
 	return out
 }

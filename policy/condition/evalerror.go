@@ -52,6 +52,9 @@ func (e *EvalError) Unwrap() error { return e.Err }
 func (c *compiled) failure(ctx context.Context, a cel.Activation, err error) *EvalError {
 	e := &EvalError{Point: c.d.point, Text: c.text, Err: errors.New(plainMessage(err))}
 	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))
+	if _, inside := errors.AsType[*types.Err](err); !inside {
+		return e // stopped from outside: the cost, a panic
+	}
 	state := c.trace(ctx, a)
 	if state == nil {
 		return e
@@ -82,10 +85,11 @@ func (e *EvalError) setPlace(at *Error) { e.Offset, e.Line, e.Column = at.Offset
 func (c *compiled) failed(state trace, err error) ast.Expr {
 	var found ast.Expr
 	ast.PostOrderVisit(c.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() == ast.IdentKind && strings.HasPrefix(e.AsIdent(), "@") {
-			return // a name that a macro made
+		v, ok := state.Value(e.ID())
+		if !ok || found != nil || !types.IsError(v) || v.(*types.Err).Error() != err.Error() {
+			return
 		}
-		if v, ok := state.Value(e.ID()); ok && found == nil && types.IsError(v) && v.(*types.Err).Error() == err.Error() {
+		if !strings.Contains(c.source(e), "@") { // a name that a macro made
 			found = e
 		}
 	}))

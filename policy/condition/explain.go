@@ -146,7 +146,18 @@ func (c *compiled) source(e ast.Expr) string {
 // offset is the byte of the text at which a part is.
 func (c *compiled) offset(id int64) int {
 	info := c.ast.NativeRep().SourceInfo()
-	return offsetOf(c.text, info.GetStartLocation(id))
+	return nameBefore(c.text, offsetOf(c.text, info.GetStartLocation(id)))
+}
+
+// nameBefore is where the name of a call begins, of which CEL gives the parenthesis.
+func nameBefore(text string, offset int) int {
+	if offset >= len(text) || text[offset] != '(' {
+		return offset
+	}
+	for offset > 0 && isNameByte(text[offset-1]) {
+		offset--
+	}
+	return offset
 }
 
 // shown is a value for a person, at most some hundred bytes of it.

@@ -18,13 +18,13 @@ import (
 
 const (
 	// DefaultCost is how much one evaluation may cost where Options do not say: at most some tens of milliseconds.
-	DefaultCost uint64 = 500_000
+	DefaultCost uint64 = 100_000
 	// MaxText is how long the text of a condition may be, in bytes.
 	MaxText = 16 << 10
 
 	maxNodes  = 4000 // of a parsed expression, macros written out
 	maxNested = 100
-	maxRegex  = 5000 // instructions of a compiled regular expression
+	maxRegex  = 2000 // instructions of a compiled regular expression
 	maxRange  = 10_000
 )
 

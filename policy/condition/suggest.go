@@ -20,7 +20,7 @@ var (
 
 // explained is what CEL found, in our words, with what may have been meant.
 func (d *dialect) explained(text, plain string, issue *cel.Error) *Error {
-	offset := offsetOf(text, issue.Location)
+	offset := nameBefore(text, offsetOf(text, issue.Location))
 	if m := undeclared.FindStringSubmatch(issue.Message); m != nil {
 		return d.unknownName(text, plain, offset, strings.TrimPrefix(m[1], "."))
 	}
@@ -65,13 +65,12 @@ func grammar(message string) string {
 // unknownName is a name that is not there: at this point, or at all.
 func (d *dialect) unknownName(text, plain string, offset int, name string) *Error {
 	start := offset
-	if i := strings.LastIndex(plain[:offset], name); i >= 0 && plain[start:] != "" && !strings.HasPrefix(plain[start:], name) {
-		start = i // CEL names the place behind a qualified function
+	for start > 0 && (isNameByte(plain[start-1]) || plain[start-1] == '.') {
+		start-- // CEL gives the last dot of a path
 	}
-	whole := strings.Join(strings.Fields(dotted.FindString(plain[min(start, len(plain)):])), "")
-	whole = strings.ReplaceAll(whole, " ", "")
+	whole := strings.Join(strings.Fields(dotted.FindString(plain[start:])), "")
 	if !strings.HasPrefix(whole, name) {
-		whole = name
+		start, whole = offset, name
 	}
 	for _, v := range variables {
 		if (v.name == whole || strings.HasPrefix(whole, v.name+".") || v.name == name) && !v.at.has(d.point) {
@@ -150,34 +149,64 @@ func distance(a, b string, most int) int {
 	return min(most, rows[len(a)%3][len(b)])
 }
 
-// stray finds what the types do not: objects that are made, members of a variable and ids of actions that there are not.
+// stray finds what the types do not: objects that are made, members of a variable and ids of actions that there are not,
+// and regular expressions that come from elsewhere.
 func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 	var wrong Errors
 	native := checked.NativeRep()
-	at := func(e ast.Expr) int { return offsetOf(text, native.SourceInfo().GetStartLocation(e.ID())) }
+	say := func(e ast.Expr, format string, args ...any) *Error {
+		offset := nameBefore(text, offsetOf(text, native.SourceInfo().GetStartLocation(e.ID())))
+		wrong = append(wrong, d.wrongAt(text, offset, format, args...))
+		return wrong[len(wrong)-1]
+	}
 	ast.PostOrderVisit(native.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() == ast.StructKind && kinds[e.AsStruct().TypeName()] != nil {
-			wrong = append(wrong, d.wrongAt(text, at(e), "a %s cannot be made by a condition", e.AsStruct().TypeName()))
-			return
+		switch {
+		case e.Kind() == ast.StructKind && kinds[e.AsStruct().TypeName()] != nil:
+			say(e, "a %s cannot be made by a condition", e.AsStruct().TypeName())
+		case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == "matches" && !d.isOwn(patternOf(e.AsCall())):
+			say(e, "the regular expression comes from a value: write it here, or make it one of vars")
 		}
 		of, name, ok := member(e)
 		if !ok {
 			return
 		}
-		var known []string
-		switch v := d.names[of]; {
-		case of == "actions" && d.options.Actions != nil:
-			known = d.options.Actions
-		case v != nil && v.fixed != nil:
-			known = membersOf(v)
-		}
-		if known != nil && !slices.Contains(known, name) {
-			one := d.wrongAt(text, at(e), "there is no %q in %s", name, of)
-			one.Suggestion = nearest(name, slices.Clone(known))
-			wrong = append(wrong, one)
+		if known := d.membersOf(of); known != nil && !slices.Contains(known, name) {
+			say(e, "there is no %q in %s", name, of).Suggestion = nearest(name, slices.Clone(known))
 		}
 	}))
 	return wrong
+}
+
+// membersOf is the names that a variable has, when they are known; nil when they are not.
+func (d *dialect) membersOf(of string) []string {
+	v := d.names[of]
+	switch {
+	case of == "actions":
+		return d.options.Actions
+	case v != nil && v.fixed != nil:
+		return membersOf(v)
+	}
+	return nil
+}
+
+// patternOf is the pattern of matches(text, pattern) and text.matches(pattern).
+func patternOf(call ast.CallExpr) ast.Expr { return call.Args()[len(call.Args())-1] }
+
+// isOwn reports whether a value is that of whoever wrote the condition.
+func (d *dialect) isOwn(e ast.Expr) bool {
+	switch e.Kind() {
+	case ast.LiteralKind:
+		return true
+	case ast.IdentKind:
+		v := d.names[e.AsIdent()]
+		return v != nil && v.fixed != nil
+	case ast.SelectKind:
+		return d.isOwn(e.AsSelect().Operand())
+	case ast.CallKind:
+		call := e.AsCall()
+		return (call.FunctionName() == "_+_" || call.FunctionName() == "_[_]") && d.isOwn(call.Args()[0]) && d.isOwn(call.Args()[1])
+	}
+	return false
 }
 
 // member reads v.name and v["name"], but not has(v.name).

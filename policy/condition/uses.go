@@ -21,7 +21,7 @@ type uses struct {
 // bounded are the functions whose work, and whose results, are at most as long as what they are given.
 var bounded = lo.Keyify([]string{
 	operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Equals,
-	operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals, operators.Add,
+	operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
 	operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo, operators.Negate, operators.In, operators.Index,
 	operators.OptIndex, operators.OptSelect, operators.NotStrictlyFalse,
 	"contains", "startsWith", "endsWith", "size", "int", "uint", "double", "string", "bool", "bytes", "type", "dyn",
@@ -36,6 +36,15 @@ func (d *dialect) isBounded(function string) bool {
 	return ok || d.functions[function] != nil
 }
 
+// isSum reports whether a call adds numbers, and not texts or lists.
+func isSum(function string, result *cel.Type) bool {
+	switch result.Kind() {
+	case types.IntKind, types.UintKind, types.DoubleKind, types.DurationKind, types.TimestampKind:
+		return function == operators.Add
+	}
+	return false
+}
+
 func (d *dialect) usesOf(a *cel.Ast) uses {
 	u := uses{names: map[string]bool{}}
 	ast.PostOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -45,7 +54,7 @@ func (d *dialect) usesOf(a *cel.Ast) uses {
 		case ast.CallKind:
 			name := e.AsCall().FunctionName()
 			u.names[name] = true
-			u.unbounded = u.unbounded || !d.isBounded(name)
+			u.unbounded = u.unbounded || !d.isBounded(name) && !isSum(name, a.NativeRep().GetType(e.ID()))
 		case ast.ComprehensionKind:
 			u.unbounded = true
 		}

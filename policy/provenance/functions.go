@@ -1,0 +1,233 @@
+package provenance
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/policy/condition"
+)
+
+// Functions are what conditions can ask. Values are texts, numbers, and lists and maps of them; nothing (null, an empty
+// text or list) is from everybody and tainted by nobody.
+//
+//	from_user(x)         the user said it
+//	from_trusted(x)      … or the operator, or a trusted field
+//	from_known(x)        … or a field that known people write
+//	from_named(x)        … but of known people only where the user pointed to it
+//	from_named_text(x)   … or strangers' text to which the user pointed
+//	sole(x)              … that has no other value of the kind
+//	tainted(x)           strangers brought it in, and nobody better
+//	seen(x)              it stands somewhere, if only in strangers' text
+//	quoted(text)         the user wrote exactly this
+//	origin(x)            "system", "user", "trusted", "known", "untrusted", or "model": the model made it up
+//	user_says(words)     the user used a word or phrase, or one of a list
+//	user_says_date()     the user named a day of a month
+//	confidential(x)      the names of the confidential fields that a value has something of
+//	links(text)          the web addresses in a text; addresses(text) those of mail
+//	pick(args, names)    the values of the members whose name is one of these, or matches one with "*"; without regard to case
+func (t *Tracker) Functions() []condition.Function {
+	ask := func(name string, cost uint64, of func(t Trail, value any) bool) condition.Function {
+		return condition.Function{
+			Name: name, Cost: cost,
+			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
+			Call: func(in condition.Input, args ...ref.Val) ref.Val {
+				value, err := goValue(args[0], 0)
+				if err != nil {
+					return types.WrapErr(fmt.Errorf("%s: %w", name, err))
+				}
+				return types.Bool(of(t.Of(in.State()), value))
+			},
+		}
+	}
+	texts := cel.ListType(cel.StringType)
+	return []condition.Function{
+		ask("from_user", 20, Trail.FromUser),
+		ask("from_trusted", 20, Trail.FromTrusted),
+		ask("from_known", 20, Trail.FromKnown),
+		ask("from_named", 20, Trail.FromNamed),
+		ask("from_named_text", 50, Trail.FromNamedText),
+		ask("sole", 200, Trail.Sole),
+		ask("tainted", 50, Trail.Tainted),
+		ask("seen", 50, Trail.Seen),
+		ask("quoted", 50, func(t Trail, value any) bool {
+			text, ok := value.(string)
+			return ok && t.Quoted(text)
+		}),
+		{
+			Name: "origin", Cost: 200,
+			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.StringType}},
+			Call: func(in condition.Input, args ...ref.Val) ref.Val {
+				value, err := goValue(args[0], 0)
+				if err != nil {
+					return types.WrapErr(fmt.Errorf("origin: %w", err))
+				}
+				return types.String(lo.CoalesceOrEmpty(string(t.Of(in.State()).Origin(value).Level), "model"))
+			},
+		},
+		{
+			Name: "user_says", Cost: 10,
+			Overloads: []condition.Overload{
+				{Args: []*cel.Type{cel.StringType}, Result: cel.BoolType}, {Args: []*cel.Type{texts}, Result: cel.BoolType},
+			},
+			Call: func(in condition.Input, args ...ref.Val) ref.Val {
+				words, err := textsOf(args[0])
+				if err != nil {
+					return types.WrapErr(fmt.Errorf("user_says: %w", err))
+				}
+				return types.Bool(t.Of(in.State()).Says(words...))
+			},
+		},
+		{
+			Name: "user_says_date", Cost: 10,
+			Overloads: []condition.Overload{{Result: cel.BoolType}},
+			Call: func(in condition.Input, _ ...ref.Val) ref.Val {
+				return types.Bool(t.Of(in.State()).SaysDate())
+			},
+		},
+		{
+			Name: "confidential", Cost: 50,
+			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: texts}},
+			Call: func(in condition.Input, args ...ref.Val) ref.Val {
+				value, err := goValue(args[0], 0)
+				if err != nil {
+					return types.WrapErr(fmt.Errorf("confidential: %w", err))
+				}
+				return listOf(t.Of(in.State()).Confidential(value))
+			},
+		},
+		inTexts("links", Links),
+		inTexts("addresses", Addresses),
+		{
+			Name: "pick", Cost: 10, Pure: true,
+			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType, texts}, Result: cel.ListType(cel.DynType)}},
+			Call:      func(_ condition.Input, args ...ref.Val) ref.Val { return pick(args[0], args[1]) },
+		},
+	}
+}
+
+func inTexts(name string, of func(string) []string) condition.Function {
+	return condition.Function{
+		Name: name, Cost: 20, Pure: true,
+		Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.ListType(cel.StringType)}},
+		Call: func(_ condition.Input, args ...ref.Val) ref.Val {
+			value, err := goValue(args[0], 0)
+			if err != nil {
+				return types.WrapErr(fmt.Errorf("%s: %w", name, err))
+			}
+			var out []string
+			eachValue(value, func(v any) {
+				if s, ok := v.(string); ok {
+					out = append(out, of(s)...)
+				}
+			})
+			return listOf(out)
+		},
+	}
+}
+
+func listOf(texts []string) ref.Val {
+	return types.NewStringList(types.DefaultTypeAdapter, texts)
+}
+
+// pick is the values of a map's members by their names.
+func pick(of, names ref.Val) ref.Val {
+	members, ok := of.(traits.Mapper)
+	if !ok {
+		return types.WrapErr(fmt.Errorf("pick: expected a map, as args is one, got a %s", of.Type().TypeName()))
+	}
+	globs, err := textsOf(names)
+	if err != nil {
+		return types.WrapErr(fmt.Errorf("pick: %w", err))
+	}
+	for i := range globs {
+		globs[i] = strings.ToLower(globs[i])
+	}
+	var picked []string
+	for it := members.Iterator(); it.HasNext() == types.True; {
+		if name, ok := it.Next().(types.String); ok && matchesAny(globs, strings.ToLower(string(name))) {
+			picked = append(picked, string(name))
+		}
+	}
+	slices.Sort(picked)
+	out := make([]ref.Val, 0, len(picked))
+	for _, name := range picked {
+		if v, ok := members.Find(types.String(name)); ok && v != types.NullValue {
+			out = append(out, v)
+		}
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, out)
+}
+
+// textsOf is a text, or those of a list.
+func textsOf(v ref.Val) ([]string, error) {
+	value, err := goValue(v, 0)
+	if err != nil {
+		return nil, err
+	}
+	switch value := value.(type) {
+	case string:
+		return []string{value}, nil
+	case []any:
+		out := make([]string, 0, len(value))
+		for _, element := range value {
+			text, ok := element.(string)
+			if !ok {
+				return nil, fmt.Errorf("expected texts, got %v in the list", element)
+			}
+			out = append(out, text)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("expected a text, or a list of them, got %v", value)
+}
+
+// goValue is a value of a condition as the functions here take it.
+func goValue(v ref.Val, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("the value has lists and maps in each other more than %d deep", maxDepth)
+	}
+	switch v := v.(type) {
+	case types.Null:
+		return nil, nil
+	case types.Bool:
+		return bool(v), nil
+	case types.String:
+		return string(v), nil
+	case types.Int, types.Uint, types.Double:
+		return json.Number(fmt.Sprint(v.Value())), nil
+	case types.Timestamp:
+		return v.Format("2006-01-02T15:04:05Z07:00"), nil
+	case *types.Err:
+		return nil, v
+	case traits.Mapper:
+		out := map[string]any{}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			k := it.Next()
+			member, err := goValue(v.Get(k), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out[fmt.Sprint(k.Value())] = member
+		}
+		return out, nil
+	case traits.Lister:
+		var out []any
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			element, err := goValue(it.Next(), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, element)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("nothing is known of a value of type %s: give it a text, a number, or a list or map of them", v.Type().TypeName())
+}
