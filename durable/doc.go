@@ -48,6 +48,13 @@
 // memory. Any process answers with [Approve], and any process resumes. A [Notifier] is
 // told, with a token for each question; the store has only the hashes of tokens.
 //
+// # Sub-agents
+//
+// A run that a call has started and waits for (see [Within]) is kept with the run that
+// made the call: its state is part of that call, and its entries, of kinds that begin
+// with "child.", stand in the other's journal. So it survives as that one does, and when
+// it has to wait, both are one parked run.
+//
 // # Engines
 //
 // [Embedded] drives runs in this process: jobs that were submitted, runs whose questions

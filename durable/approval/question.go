@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"fmt"
@@ -131,7 +132,7 @@ type other struct {
 func (q *question) shown(now time.Time) *shown {
 	why, call := q.asked.Question, q.asked.Call
 	s := &shown{
-		Run: q.kept.Run, Agent: q.about.Agent, Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,
+		Run: q.kept.Run, Agent: cmp.Or(q.asked.Child.Agent, q.about.Agent), Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,
 		AskedBy: why.By, Reason: why.Reason, Asked: q.kept.Asked, Deadline: q.kept.Deadline,
 		Original: arguments(q.asked.Original.Arguments), Arguments: arguments(call.Arguments),
 		State: stateOpen, Decided: decisionOn(q.asked, q.kept), now: now,

@@ -304,6 +304,7 @@ func parkedRun(h head, s agent.State) any {
 			Call: callOf(i.Call), Original: unless(i.Original.Arguments, i.Call.Arguments),
 			By: i.Question.By, Reason: i.Question.Reason, Asked: i.Asked.UTC(), Deadline: i.Deadline.UTC(),
 		}
+		w.Call.ID = i.CallID() // of a sub-agent's, the name that it is answered by
 		if !i.Deadline.IsZero() {
 			w.OnTimeout = i.Question.OnTimeout.String()
 		}

@@ -42,7 +42,11 @@ func (t *Timeline) waits(i agent.Intervention, now time.Time) {
 	if i.Call.Arguments != i.Original.Arguments {
 		t.paper.line(4, dim, "the model asked for", dim, Clean(i.Original.Arguments))
 	}
-	text := fmt.Sprintf("%s, asked %s", oneLine(i.CallID()), Ago(i.Asked, now))
+	text := oneLine(i.CallID())
+	if i.Child.Agent != "" {
+		text += " of " + oneLine(i.Child.Agent)
+	}
+	text += ", asked " + Ago(i.Asked, now)
 	switch left := i.Deadline.Sub(now); {
 	case i.Answer != nil:
 		text += "; answered: " + i.Answer.Verdict.String() + byWhom(oneLine(i.Answer.By)) + because(i.Answer.Reason)
