@@ -1,0 +1,197 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// HookAgent is an agent that hooks may start.
+type HookAgent struct {
+	// Agent is how it is built. Its name is what actions call it by. Required.
+	Agent capability.Planner
+	// Input is the JSON Schema of what it takes; empty takes any object.
+	Input string
+}
+
+// Agents starts agents in this process. It is immutable and safe for concurrent use. Make one with NewAgents.
+type Agents struct {
+	plans  map[string]capability.Plan
+	inputs map[string]*toolexec.Schema
+}
+
+var _ AgentStarter = (*Agents)(nil)
+
+// NewAgents returns a starter of agents, or an error that joins everything that is wrong with them.
+func NewAgents(list ...HookAgent) (*Agents, error) {
+	a := &Agents{map[string]capability.Plan{}, map[string]*toolexec.Schema{}}
+	var wrong []error
+	for i, one := range list {
+		if err := a.add(one); err != nil {
+			wrong = append(wrong, fmt.Errorf("agent %d of those that hooks start: %w", i+1, err))
+		}
+	}
+	return a, errors.Join(wrong...)
+}
+
+func (a *Agents) add(one HookAgent) error {
+	if one.Agent == nil {
+		return errors.New("there is no agent")
+	}
+	plan, err := one.Agent.Plan().Get()
+	if err != nil {
+		return err
+	}
+	name := plan.Name()
+	_, double := a.plans[name]
+	switch {
+	case name == "":
+		return errors.New("it has no name: give it one with WithName")
+	case double:
+		return fmt.Errorf("%q: there are two of this name", name)
+	}
+	if err := plan.Agent().Error(); err != nil { // it is built for each run; this finds what is wrong
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	if one.Input != "" {
+		if a.inputs[name], err = toolexec.CompileSchema(one.Input); err != nil {
+			return fmt.Errorf("%q: the schema of its input: %w", name, err)
+		}
+	}
+	a.plans[name] = plan
+	return nil
+}
+
+// StartAgent runs the agent in a session of its own. It is told its input, as JSON. What it needs a person for is denied.
+func (a *Agents) StartAgent(ctx context.Context, start AgentStart) mo.Result[string] {
+	return mo.TupleToResult(a.run(ctx, start))
+}
+
+func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
+	plan, ok := a.plans[start.Agent]
+	if !ok {
+		names := lo.Keys(a.plans)
+		slices.Sort(names)
+		return "", fmt.Errorf("there is no agent %q: %s", start.Agent, oneOf("agent", names))
+	}
+	if schema := a.inputs[start.Agent]; schema != nil {
+		if err := schema.Validate(string(start.Input)); err != nil {
+			return "", fmt.Errorf("agent %q does not take this input: %w", start.Agent, err)
+		}
+	}
+	built, err := plan.ReplaceHooks(hooksFor(start.State, plan.Hooks())).Agent().Get()
+	if err != nil {
+		return "", fmt.Errorf("agent %q: %w", start.Agent, err)
+	}
+	defer built.Cancel()
+	settings := agent.RunSettings{Parent: start.State.Run()}
+	if start.Output != "" {
+		settings.Output = &agent.Output{Name: "decision", Schema: start.Output, Check: func(answer string) error {
+			_, err := ParseDecision([]byte(answer))
+			return err
+		}}
+	}
+	final, err := built.RunWith(Started(ctx), settings, agent.NewState(), agent.UserText(string(start.Input))).Get()
+	if err != nil {
+		return "", fmt.Errorf("agent %q: %w", start.Agent, err)
+	}
+	if final.Status() != agent.StatusDone {
+		why := final.StopSignal().OrEmpty().Message
+		return "", fmt.Errorf("agent %q ended as %s: %s", start.Agent, final.Status(), lo.CoalesceOrEmpty(why, "no reason given"))
+	}
+	if err := built.Drain(ctx); err != nil {
+		return "", fmt.Errorf("agent %q: %w", start.Agent, err)
+	}
+	return final.Answer(), nil
+}
+
+// aroundRun are the points around a run. An agent that a hook starts is not asked there: neither its own hooks, nor those
+// of the run that starts it.
+var aroundRun = []hooks.PointName{
+	hooks.InputSubmitted, hooks.ExecutionStart, hooks.Stop, hooks.AgentFailed, hooks.ExecutionEnd, hooks.InterventionStopped,
+}
+
+// hooksFor are the hooks of an agent that the run of s starts: the controls of that run, then its own, without those around
+// the run. Of two of one name the first counts.
+func hooksFor(s agent.State, own hooks.Set) hooks.Set {
+	var out hooks.Set
+	taken := map[string]bool{}
+	add := func(h hooks.Hook) {
+		if taken[h.Name()] {
+			return
+		}
+		inside := lo.Without(h.Points(), aroundRun...)
+		if len(inside) == 0 {
+			return
+		}
+		if len(inside) < len(h.Points()) {
+			h = h.Matching(hooks.AtPoints(inside...))
+		}
+		taken[h.Name()] = true
+		out = out.With(h)
+	}
+	if above := hooks.Of(s); above != nil {
+		for _, h := range above.Hooks().All() {
+			if h.Control() {
+				add(h)
+			}
+		}
+	}
+	for _, h := range own.All() {
+		add(h)
+	}
+	return out
+}
+
+// Tools calls tools of this process: for mcp_tool actions with what toolexec/mcp has connected to. It is safe for
+// concurrent use. Make one with NewTools.
+type Tools struct{ executor *toolexec.Executor }
+
+var _ ToolCaller = Tools{}
+
+// NewTools returns a caller of the tools, or everything that is wrong with them.
+func NewTools(tools ...toolexec.Tool) (Tools, error) {
+	box, err := toolexec.NewToolbox(tools...)
+	if err != nil {
+		return Tools{}, err
+	}
+	return Tools{toolexec.NewExecutor(box, toolexec.Options{})}, nil
+}
+
+// CallTool calls the tool mcp__server__tool, or tool where there is no server. No hook is asked.
+func (t Tools) CallTool(ctx context.Context, server, tool string, arguments json.RawMessage) mo.Result[string] {
+	return mo.TupleToResult(t.call(ctx, server, tool, arguments))
+}
+
+func (t Tools) call(ctx context.Context, server, tool string, arguments json.RawMessage) (string, error) {
+	if server != "" {
+		tool = strings.Join([]string{"mcp", server, tool}, "__")
+	}
+	if t.executor == nil {
+		return "", fmt.Errorf("there is no tool %q: there are none", tool)
+	}
+	state := agent.NewState()
+	prepared, err := t.executor.Prepare(ctx, state, &agent.ToolCall{ID: string(agent.NewRunID()), Name: tool, Arguments: string(arguments)}).Get()
+	if err != nil {
+		return "", fmt.Errorf("tool %q: %w", tool, err)
+	}
+	result, err := t.executor.Execute(ctx, state, prepared).Get()
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("tool %q: %w", tool, err)
+	case result.IsError():
+		return "", fmt.Errorf("tool %q: %s", tool, result.Text())
+	}
+	return result.Text(), nil
+}
