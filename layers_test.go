@@ -169,6 +169,7 @@ var layers = map[string]layer{
 
 	// What policies look at.
 	"policy/bash": {Modules: append(values, "mvdan.cc/sh/v3")},
+	"policy/library": {}, // files
 	"policy/provenance": {
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition"},
 		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4"}),

@@ -201,8 +201,10 @@ func goValue(v ref.Val, depth int) (any, error) {
 		return bool(v), nil
 	case types.String:
 		return string(v), nil
-	case types.Int, types.Uint, types.Double:
+	case types.Int, types.Uint:
 		return json.Number(fmt.Sprint(v.Value())), nil
+	case types.Double:
+		return float64(v), nil
 	case types.Timestamp:
 		return v.Format("2006-01-02T15:04:05Z07:00"), nil
 	case *types.Err:

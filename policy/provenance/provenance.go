@@ -3,6 +3,7 @@ package provenance
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -87,7 +88,9 @@ func nameOfAny(value any) (name, bool) {
 		return nameOf(v)
 	case json.Number:
 		return nameOf(v.String())
-	case int, int64, uint64, float64:
+	case float64:
+		return nameOf(strconv.FormatFloat(v, 'f', -1, 64))
+	case int, int64, uint64:
 		return nameOf(fmt.Sprint(v))
 	}
 	return name{}, false

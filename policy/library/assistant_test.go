@@ -1,6 +1,7 @@
-package provenance_test
+package library_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/builder"
@@ -24,6 +26,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/parts"
+	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
@@ -84,7 +87,7 @@ func TestMeasure(t *testing.T) {
 		require.NoError(t, err)
 		a, err := builder.New().WithName("measure").WithDriver(replay.Driver{}).With(
 			capability.UseTools(replay.Tools(schemas...)...),
-			capability.UseHooks(assistantHook(t)),
+			capability.UseHooks(assistantHooks(t)...),
 			capability.UseCriteria(replay.GoOn),
 		).Build().Get()
 		require.NoError(t, err)
@@ -200,6 +203,29 @@ func judge(r *replay.Record, played replay.Played, n *numbers, wrong map[string]
 			say("TWIN", r.Task, strings.Join(why, "; "))
 		}
 	}
+}
+
+func assistantHooks(t *testing.T) []hooks.Hook {
+	if os.Getenv("GO_RULES") != "" {
+		return []hooks.Hook{assistantHook(t)}
+	}
+	text, err := os.ReadFile("assistant-sources.yaml")
+	require.NoError(t, err)
+	var file struct{ Sources map[string]any }
+	require.NoError(t, yaml.Load(text, &file))
+	asJSON, err := json.Marshal(file.Sources)
+	require.NoError(t, err)
+	var sources provenance.Sources
+	d := json.NewDecoder(bytes.NewReader(asJSON))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&sources))
+	tracker, err := provenance.New(provenance.Options{Sources: sources})
+	require.NoError(t, err)
+	p, err := policy.Load([]policy.Layer{{Name: "agent", Files: []string{"assistant.yaml"}}}, policy.Options{Functions: tracker.Functions()})
+	require.NoError(t, err)
+	hooked, err := p.Hooks()
+	require.NoError(t, err)
+	return hooked
 }
 
 func assistantHook(t *testing.T) hooks.Hook {
