@@ -119,7 +119,7 @@ var layers = map[string]layer{
 
 	// What helps to test the seams.
 	"agent/agenttest": {Ours: []string{"agent"}, Modules: core, Test: true},
-	"hooks/hookstest": {Ours: []string{"agent", "hooks"}, Modules: core, Test: true},
+	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/moment"}, Modules: core, Test: true},
 
 	// Runs that survive.
 	"durable":             {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
@@ -143,6 +143,9 @@ var layers = map[string]layer{
 	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
 	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
 	"toolexec/mcp":   {Ours: []string{"agent", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
+
+	// A point of hooks, fired by itself.
+	"hooks/moment": {Ours: []string{"agent", "hooks"}, Modules: core},
 
 	// Hooks that are ready to use.
 	"hooks/basedir":   {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
@@ -173,6 +176,11 @@ var layers = map[string]layer{
 	"policy/provenance": {
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition"},
 		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4"}),
+	},
+	"policy/recorded": {Ours: []string{"agent", "drivers/replay", "internal/strictjson"}, Modules: values},
+	"policy/backtest": {
+		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/strictjson", "policy/recorded"},
+		Modules: values,
 	},
 	"policy/condition": {
 		Ours:    []string{"agent", "hooks", "policy/bash", "internal/strictjson"},

@@ -1,0 +1,126 @@
+package recorded
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// auditLog is the log of package audit. What the model said is not in it: a step is a turn that has the calls of it.
+type auditLog struct {
+	place
+	open []*auditRun
+}
+
+type auditRun struct {
+	run    *Run
+	step   int // of the turn that is last; -1 before the first
+	turn   int // its index in the messages
+	hashes bool
+	cut    bool
+}
+
+type auditLine struct {
+	V      int    `json:"v"`
+	Event  string `json:"event"`
+	Run    string `json:"run"`
+	Agent  string `json:"agent"`
+	Step   int    `json:"step"`
+	Call   string `json:"call"`
+	Tool   string `json:"tool"`
+	Status string `json:"status"`
+	Reason string `json:"reason"`
+	Bytes  int    `json:"result_bytes"`
+	Texts  *struct {
+		Arguments string `json:"arguments"`
+		Asked     string `json:"asked"`
+		Result    string `json:"result"`
+	} `json:"texts"`
+}
+
+func newAudit(at place) *auditLog { return &auditLog{place: at} }
+
+var errHashes = errors.New("the audit log has hashes in the place of arguments: it can be judged when it was opened with Options.Content")
+
+func (f *auditLog) add(v value) ([]*Run, error) {
+	if v.last {
+		return nil, nil
+	}
+	var e auditLine
+	if err := strictjson.Unmarshal(v.text, &e); err != nil {
+		return nil, err
+	}
+	if e.V != 1 {
+		return nil, fmt.Errorf("the audit log has version %d, and this program knows version 1", e.V)
+	}
+	if e.Run == "" {
+		return nil, fmt.Errorf("the entry %q names no run", e.Event)
+	}
+	r := f.runOf(v.line, e)
+	switch e.Event {
+	case "tool_result":
+		r.answered(e)
+	case "run_ended":
+		for i, open := range f.open {
+			if open == r {
+				f.open = append(f.open[:i], f.open[i+1:]...)
+				break
+			}
+		}
+		return r.done()
+	}
+	return nil, nil
+}
+
+// answered adds a call and its answer. Calls of one step are of one turn.
+func (r *auditRun) answered(e auditLine) {
+	if e.Texts == nil {
+		r.hashes = true
+		return
+	}
+	if e.Step != r.step {
+		r.step, r.turn = e.Step, len(r.run.Messages)
+		r.run.Messages = append(r.run.Messages, replay.Message{Role: replay.RoleAssistant})
+	}
+	turn := &r.run.Messages[r.turn]
+	turn.ToolCalls = append(turn.ToolCalls, call(e.Call, e.Tool, firstOf(e.Texts.Asked, e.Texts.Arguments)))
+	failed := e.Reason != "" || e.Status == "failed" || e.Status == "not_executed"
+	r.run.Messages = append(r.run.Messages, answer(e.Call, e.Tool, e.Texts.Result, failed))
+	r.cut = r.cut || e.Bytes > len(e.Texts.Result)
+}
+
+func (r *auditRun) done() ([]*Run, error) {
+	if r.hashes {
+		return nil, atLine(r.run.Line, fmt.Errorf("run %q: %w", r.run.ID, errHashes))
+	}
+	if r.cut {
+		r.run.Lacks += ", and the ends of long results"
+	}
+	return []*Run{r.run}, nil
+}
+
+func (f *auditLog) runOf(line int, e auditLine) *auditRun {
+	for _, r := range f.open {
+		if r.run.ID == e.Run {
+			return r
+		}
+	}
+	r := &auditRun{run: f.run(line, replay.Record{ID: e.Run, Source: "grapnel", Messages: []replay.Message{}}), step: -1}
+	r.run.Agent, r.run.Lacks = e.Agent, "what anybody said, and the tools"
+	f.open = append(f.open, r)
+	return r
+}
+
+func (f *auditLog) end() (runs []*Run, wrong []error) {
+	for _, r := range f.open {
+		list, err := r.done()
+		runs = append(runs, list...)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	f.open = nil
+	return runs, wrong
+}

@@ -1,0 +1,116 @@
+package recorded
+
+import (
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// eventLog is what "grapnel run --json" writes: docs/events.md has the form.
+type eventLog struct {
+	place
+	open []*Run
+}
+
+type eventLine struct {
+	V     int    `json:"v"`
+	Type  string `json:"type"`
+	Run   string `json:"run"`
+	Agent string `json:"agent"`
+	Model string `json:"model"`
+	Text  string `json:"text"`
+	Calls []struct {
+		ID        string `json:"id"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"calls"`
+	Call struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"call"`
+	Status string `json:"status"`
+	Reason string `json:"reason"`
+	Error  *struct {
+		Text string `json:"text"`
+	} `json:"error"`
+}
+
+func newEvents(at place) *eventLog { return &eventLog{place: at} }
+
+func (f *eventLog) add(v value) ([]*Run, error) {
+	var kind struct {
+		V    int    `json:"v"`
+		Type string `json:"type"`
+	}
+	if v.last {
+		return nil, nil
+	}
+	if err := strictjson.Unmarshal(v.text, &kind); err != nil {
+		return nil, err
+	}
+	if kind.V != 1 {
+		return nil, fmt.Errorf("the event log has version %d, and this program knows version 1", kind.V)
+	}
+	switch kind.Type {
+	case "run.started", "run.resumed", "inference.completed", "tool_call.completed", "run.completed":
+	default:
+		return nil, nil
+	}
+	var e eventLine
+	if err := strictjson.Unmarshal(v.text, &e); err != nil {
+		return nil, err
+	}
+	if e.Run == "" {
+		return nil, fmt.Errorf("the event %q names no run", e.Type)
+	}
+	r := f.runOf(v.line, e)
+	switch e.Type {
+	case "inference.completed":
+		if e.Error != nil {
+			break
+		}
+		said := message(replay.RoleAssistant, e.Text)
+		for _, c := range e.Calls {
+			said.ToolCalls = append(said.ToolCalls, call(c.ID, c.Name, c.Arguments))
+		}
+		r.Messages = append(r.Messages, said)
+		r.Model = firstOf(e.Model, r.Model)
+	case "tool_call.completed":
+		failed := e.Reason != "" || e.Status == "failed" || e.Status == "not_executed"
+		r.Messages = append(r.Messages, answer(e.Call.ID, e.Call.Name, e.Text, failed))
+	case "run.completed":
+		f.close(r)
+		return []*Run{r}, nil
+	}
+	return nil, nil
+}
+
+func (f *eventLog) runOf(line int, e eventLine) *Run {
+	for _, r := range f.open {
+		if r.ID == e.Run {
+			r.Agent = firstOf(r.Agent, e.Agent)
+			return r
+		}
+	}
+	r := f.run(line, replay.Record{ID: e.Run, Source: "grapnel", Messages: []replay.Message{}})
+	r.Agent, r.Lacks = e.Agent, "what the user and the system prompt said, and the tools"
+	f.open = append(f.open, r)
+	return r
+}
+
+func (f *eventLog) close(r *Run) {
+	for i, open := range f.open {
+		if open == r {
+			f.open = append(f.open[:i], f.open[i+1:]...)
+			return
+		}
+	}
+}
+
+// end is the runs that were under way, or parked, when the log ended.
+func (f *eventLog) end() ([]*Run, []error) {
+	open := f.open
+	f.open = nil
+	return open, nil
+}

@@ -1,0 +1,362 @@
+package recorded
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// otlpForm is spans in OTLP JSON. A run is a span of the operation invoke_agent with the spans chat and execute_tool
+// below it; where nothing invokes an agent, it is what stands below one root. Spans end, and are written, before those
+// above them, so that a run is done when its own span was read, with the batch that it came in.
+type otlpForm struct {
+	place
+	spans map[string]*span // those that belong to no run yet, by trace and id
+	order int
+}
+
+type span struct {
+	ID        string          `json:"spanId"`
+	Trace     string          `json:"traceId"`
+	Parent    string          `json:"parentSpanId"`
+	Name      string          `json:"name"`
+	Start     json.RawMessage `json:"startTimeUnixNano"`
+	Attribute []attribute     `json:"attributes"`
+	Status    struct {
+		Code json.RawMessage `json:"code"`
+	} `json:"status"`
+
+	line, order int
+	started     uint64
+}
+
+type attribute struct {
+	Key   string   `json:"key"`
+	Value anyValue `json:"value"`
+}
+
+// anyValue is a value in OTLP JSON.
+type anyValue struct {
+	String *string         `json:"stringValue"`
+	Bool   *bool           `json:"boolValue"`
+	Int    json.RawMessage `json:"intValue"`
+	Double json.RawMessage `json:"doubleValue"`
+	Array  *struct {
+		Values []anyValue `json:"values"`
+	} `json:"arrayValue"`
+	List *struct {
+		Values []attribute `json:"values"`
+	} `json:"kvlistValue"`
+}
+
+// json is the value as plain JSON.
+func (v anyValue) json() json.RawMessage {
+	switch {
+	case v.String != nil:
+		text, _ := json.Marshal(*v.String)
+		return text
+	case v.Bool != nil:
+		return strconv.AppendBool(nil, *v.Bool)
+	case v.Int != nil:
+		return json.RawMessage(strings.Trim(string(v.Int), `"`))
+	case v.Double != nil:
+		return v.Double
+	case v.Array != nil:
+		var parts []string
+		for _, e := range v.Array.Values {
+			parts = append(parts, string(e.json()))
+		}
+		return json.RawMessage("[" + strings.Join(parts, ",") + "]")
+	case v.List != nil:
+		var parts []string
+		for _, e := range v.List.Values {
+			name, _ := json.Marshal(e.Key)
+			parts = append(parts, string(name)+":"+string(e.Value.json()))
+		}
+		return json.RawMessage("{" + strings.Join(parts, ",") + "}")
+	}
+	return json.RawMessage("null")
+}
+
+// attribute is a text; of values that are none, their JSON.
+func (s *span) attribute(key string) string {
+	for _, a := range s.Attribute {
+		if a.Key == key {
+			if a.Value.String != nil {
+				return *a.Value.String
+			}
+			return string(a.Value.json())
+		}
+	}
+	return ""
+}
+
+func (s *span) operation() string { return s.attribute("gen_ai.operation.name") }
+
+func newOTLP(at place) *otlpForm { return &otlpForm{place: at, spans: map[string]*span{}} }
+
+func (f *otlpForm) add(v value) ([]*Run, error) {
+	if v.last {
+		return nil, nil
+	}
+	var batch struct {
+		ResourceSpans []struct {
+			ScopeSpans []struct {
+				Spans []*span `json:"spans"`
+			} `json:"scopeSpans"`
+		} `json:"resourceSpans"`
+	}
+	if err := strictjson.Unmarshal(v.text, &batch); err != nil {
+		return nil, err
+	}
+	var agents []*span
+	for _, resource := range batch.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			for _, s := range scope.Spans {
+				if s == nil || s.ID == "" || s.Trace == "" {
+					return nil, errors.New("a span has no id, or no trace")
+				}
+				f.order++
+				s.line, s.order = v.line, f.order
+				s.started, _ = strconv.ParseUint(strings.Trim(string(s.Start), `"`), 10, 64) // spans without a time keep their order
+				f.spans[s.Trace+"/"+s.ID] = s
+				if s.operation() == "invoke_agent" {
+					agents = append(agents, s)
+				}
+			}
+		}
+	}
+	return f.runs(agents)
+}
+
+// runs makes a run of each span, those that were begun last first: the runs that others started stand below them.
+func (f *otlpForm) runs(agents []*span) (runs []*Run, err error) {
+	var wrong []error
+	slices.SortFunc(agents, func(a, b *span) int { return cmp.Or(cmp.Compare(b.started, a.started), b.order-a.order) })
+	for _, a := range agents {
+		run, err := f.runBelow(a)
+		if err != nil {
+			wrong = append(wrong, atLine(a.line, err))
+			continue
+		}
+		runs = append(runs, run)
+	}
+	slices.Reverse(runs)
+	if len(wrong) == 1 {
+		return runs, wrong[0]
+	}
+	return runs, errors.Join(wrong...)
+}
+
+// runBelow makes a run of a span and those below it, which it takes away.
+func (f *otlpForm) runBelow(top *span) (*Run, error) {
+	var chats, calls []*span
+	for key, s := range f.spans {
+		if s.Trace != top.Trace || !f.below(s, top) {
+			continue
+		}
+		switch s.operation() {
+		case "chat", "generate_content", "text_completion":
+			chats = append(chats, s)
+		case "execute_tool":
+			calls = append(calls, s)
+		}
+		defer delete(f.spans, key)
+	}
+	byTime := func(a, b *span) int { return cmp.Or(cmp.Compare(a.started, b.started), a.order-b.order) }
+	slices.SortFunc(chats, byTime)
+	slices.SortFunc(calls, byTime)
+	id := firstOf(top.attribute("grapnel.run.id"), top.Trace+"/"+top.ID)
+	run := f.run(top.line, replay.Record{ID: id, Source: "otlp", Messages: []replay.Message{}})
+	run.Agent = top.attribute("gen_ai.agent.name")
+	run.Lacks = "the tools"
+	t := transcript{answers: map[string]*span{}, seen: map[string]bool{}}
+	for _, c := range calls {
+		t.answers[c.attribute("gen_ai.tool.call.id")] = c
+	}
+	for _, c := range chats {
+		run.Model = firstOf(c.attribute("gen_ai.response.model"), c.attribute("gen_ai.request.model"), run.Model)
+		if err := t.turn(c); err != nil {
+			return nil, fmt.Errorf("run %q: span %q: %w", id, c.Name, err)
+		}
+	}
+	if len(t.messages) == 0 && len(chats)+len(calls) > 0 {
+		return nil, fmt.Errorf("run %q: its spans have no messages: record with the content (gen_ai.input.messages, gen_ai.output.messages)", id)
+	}
+	t.answerAll()
+	run.Messages = append(run.Messages, t.messages...)
+	return run, nil
+}
+
+// below reports whether a span is top, or stands below it.
+func (f *otlpForm) below(s, top *span) bool {
+	for range len(f.spans) + 1 { // a circle has an end
+		if s == top {
+			return true
+		}
+		if s = f.spans[s.Trace+"/"+s.Parent]; s == nil {
+			return false
+		}
+	}
+	return false
+}
+
+// end makes runs of what stands below no agent, and says what is left.
+func (f *otlpForm) end() ([]*Run, []error) {
+	roots := map[*span]bool{}
+	for _, s := range f.spans {
+		top := s
+		for range len(f.spans) {
+			above := f.spans[top.Trace+"/"+top.Parent]
+			if above == nil {
+				break
+			}
+			top = above
+		}
+		if op := s.operation(); op == "chat" || op == "generate_content" || op == "execute_tool" {
+			roots[top] = true
+		}
+	}
+	var list []*span
+	for s := range roots {
+		list = append(list, s)
+	}
+	runs, err := f.runs(list)
+	f.spans = map[string]*span{}
+	if err == nil {
+		return runs, nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what runs has joined
+		return runs, joined.Unwrap()
+	}
+	return runs, []error{err}
+}
+
+// transcript puts the turns of a run together: each shows the model what was said before it.
+type transcript struct {
+	messages []replay.Message
+	answers  map[string]*span
+	seen     map[string]bool // calls that were answered
+}
+
+type spanMessage struct {
+	Role  string     `json:"role"`
+	Parts []spanPart `json:"parts"`
+}
+
+type spanPart struct {
+	Type      string          `json:"type"`
+	Content   json.RawMessage `json:"content"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Response  json.RawMessage `json:"response"`
+	Result    json.RawMessage `json:"result"`
+}
+
+// turn takes one turn of the model in.
+func (t *transcript) turn(c *span) error {
+	var shown, said []spanMessage
+	if text := c.attribute("gen_ai.input.messages"); text != "" {
+		if err := strictjson.Unmarshal(text, &shown); err != nil {
+			return fmt.Errorf("gen_ai.input.messages: %w", err)
+		}
+	}
+	if text := c.attribute("gen_ai.output.messages"); text != "" {
+		if err := strictjson.Unmarshal(text, &said); err != nil {
+			return fmt.Errorf("gen_ai.output.messages: %w", err)
+		}
+	}
+	if len(t.messages) == 0 {
+		if text := c.attribute("gen_ai.system_instructions"); text != "" {
+			var parts []spanPart
+			if err := strictjson.Unmarshal(text, &parts); err != nil {
+				return fmt.Errorf("gen_ai.system_instructions: %w", err)
+			}
+			t.add(spanMessage{Role: "system", Parts: parts})
+		}
+	} else {
+		shown = sinceLastTurn(shown)
+	}
+	for _, m := range append(shown, said...) {
+		t.add(m)
+	}
+	return nil
+}
+
+// sinceLastTurn is what was said after the model had spoken last: the rest is known already.
+func sinceLastTurn(shown []spanMessage) []spanMessage {
+	for i, m := range slices.Backward(shown) {
+		if m.Role == "assistant" {
+			return shown[i+1:]
+		}
+	}
+	return nil
+}
+
+func (t *transcript) add(m spanMessage) {
+	out := replay.Message{Role: replay.Role(m.Role)}
+	var texts []string
+	for _, p := range m.Parts {
+		switch p.Type {
+		case "text":
+			texts = append(texts, textOf(p.Content))
+		case "tool_call":
+			arguments, isText := strictjson.Unquote(string(p.Arguments))
+			if !isText {
+				arguments = objectText(p.Arguments)
+			}
+			out.ToolCalls = append(out.ToolCalls, call(p.ID, p.Name, arguments))
+		case "tool_call_response":
+			response := p.Response
+			if response == nil {
+				response = p.Result
+			}
+			t.messages = append(t.messages, answer(p.ID, p.Name, textOf(response), t.answers[p.ID].failed()))
+			t.seen[p.ID] = true
+		}
+	}
+	if len(texts) > 0 {
+		out.Content = replay.Text(strings.Join(texts, "\n"))
+	}
+	if m.Role != "tool" && (out.Content.Said || len(out.ToolCalls) > 0) {
+		t.messages = append(t.messages, out)
+	}
+}
+
+// answerAll adds the answers that no later turn was shown.
+func (t *transcript) answerAll() {
+	for _, m := range t.messages {
+		for _, c := range m.ToolCalls {
+			if s := t.answers[c.ID]; s != nil && !t.seen[c.ID] {
+				t.messages = append(t.messages, answer(c.ID, c.Function.Name, s.attribute("gen_ai.tool.call.result"), s.failed()))
+			}
+		}
+	}
+}
+
+// failed reports whether a call had no good answer. A call without a span is taken for one that had.
+func (s *span) failed() bool {
+	if s == nil {
+		return false
+	}
+	outcome := s.attribute("grapnel.tool.outcome")
+	return s.attribute("error.type") != "" || strings.Trim(string(s.Status.Code), `"`) == "2" ||
+		strings.Trim(string(s.Status.Code), `"`) == "STATUS_CODE_ERROR" ||
+		outcome == "failed" || outcome == "denied" || outcome == "not_executed" || outcome == "deferred"
+}
+
+// textOf is a JSON string's text, and of anything else its JSON.
+func textOf(raw json.RawMessage) string {
+	if text, ok := strictjson.Unquote(string(raw)); ok {
+		return text
+	}
+	return string(raw)
+}
