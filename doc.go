@@ -47,7 +47,8 @@
 // and drivers has what they share: errors and prices. toolexec/shell,
 // toolexec/files and toolexec/mcp are tools that do something. Hooks ready to use
 // are hooks/basedir, hooks/redact, hooks/pii, hooks/ratelimit, hooks/budget, hooks/loops,
-// hooks/judge, hooks/audit and hooks/verify; hooks/mock answers in the place of tools.
+// hooks/judge, hooks/audit and hooks/verify; hooks/mock answers in the place of tools;
+// hooks/moment fires one point for them, without a run of one's own.
 // telemetry/otelsetup sends telemetry to where the OTEL_ variables say.
 //
 // action is what hooks do that are declared and not programmed: run a command, ask a

@@ -9,6 +9,8 @@
 //		}.Test(t, noForcePush)
 //	}
 //
+// What stands here is package hooks/moment with a test around it.
+//
 // # Moments
 //
 // A Moment says where the hook is asked, and about what: ToolCall, ToolResult,

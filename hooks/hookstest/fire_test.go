@@ -71,7 +71,7 @@ func TestMomentsThatCannotBeFired(t *testing.T) {
 			hookstest.Stop("").WithReply(agent.Step{Message: agent.Assistant("").WithCalls(agent.ToolCall{Name: "bash"})}),
 			"the run did not get there: it ended as done after 2 steps",
 		},
-		"a reserved name": {hooks.ObserveAll("hookstest", func(context.Context, hooks.Context) error { return nil }), call, `hook "hookstest" is there twice`},
+		"a reserved name": {hooks.ObserveAll("moment", func(context.Context, hooks.Context) error { return nil }), call, `hook "moment" is there twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.at.Fire(t.Context(), hooks.NewSet(tc.hook)).Get()

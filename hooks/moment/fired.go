@@ -1,4 +1,4 @@
-package hookstest
+package moment
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package hookstest
+package moment
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type rig struct {
 }
 
 // theirs is the source of what the rig itself adds.
-const theirs = "hookstest"
+const theirs = "moment"
 
 func (r rig) config(observer agent.Observer) agent.Config {
 	criterion := agent.CriterionFunc(r.judge)
@@ -203,7 +203,10 @@ type tools struct{ rig }
 // Prepare decides that the tool runs, unless the moment says otherwise.
 func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p := &agent.Prepared{Original: c, Call: c}
-	if s.RunStepCount() != len(x.before) {
+	if taken := s.RunStepCount(); taken != len(x.before) {
+		if before, ok := x.answered(taken, c); ok && !before.Executed() {
+			p.Disposition, p.Answer = agent.DisposeAnswer, before.To(p)
+		}
 		return mo.Ok(p)
 	}
 	if x.approval != nil {
@@ -228,10 +231,23 @@ func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.R
 		return mo.Ok(p.Answer)
 	}
 	answer := good("ok")
-	if s.RunStepCount() == len(x.before) && x.result.Status != "" {
+	taken := s.RunStepCount()
+	if taken == len(x.before) && x.result.Status != "" {
 		answer = x.result
+	} else if before, ok := x.answered(taken, p.Call); ok {
+		answer = before
 	}
 	return mo.Ok(answer.To(p))
+}
+
+// answered is what Answering says of a call of a step before the moment.
+func (x tools) answered(step int, c *agent.ToolCall) (agent.ToolResult, bool) {
+	if x.answers == nil || step >= len(x.before) {
+		return agent.ToolResult{}, false
+	}
+	r, ok := x.answers(step, *c)
+	r.Status = lo.CoalesceOrEmpty(r.Status, agent.ToolExecuted)
+	return r, ok
 }
 
 // oneStep is an executor that is another one in one step of the run.

@@ -1,0 +1,137 @@
+package moment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Fire fires the moment for the hooks of a set that are at its point, in their
+// order. The error says why that could not be done, and never that a hook failed.
+func (m Moment) Fire(ctx context.Context, set hooks.Set) mo.Result[Fired] {
+	fired, err := m.fire(ctx, set)
+	if err != nil {
+		return mo.Err[Fired](fmt.Errorf("firing %s: %w", lo.CoalesceOrEmpty(m.at, "a moment"), err))
+	}
+	return mo.Ok(fired)
+}
+
+func (m Moment) fire(ctx context.Context, set hooks.Set) (Fired, error) {
+	seen := &witness{}
+	compiled, err := m.compile(set, seen)
+	if err != nil {
+		return Fired{}, err
+	}
+	recorder := &recorder{}
+	rig := rig{m, compiled}
+	a, err := agent.New(rig.config(recorder)).Get()
+	if err != nil {
+		return Fired{}, err
+	}
+	state := m.state
+	if state.MessageCount() == 0 && len(m.input) == 0 {
+		state = state.With(agent.UserText("hello"))
+	}
+	final, err := a.RunWith(ctx, rig.settings(), state, m.input...).Get()
+	if failed, ok := errors.AsType[*agent.RunError](err); ok {
+		final = failed.State
+	}
+	if drained := a.Drain(context.WithoutCancel(ctx)); drained != nil {
+		return Fired{}, drained
+	}
+	fired := newFired(m, seen.context, final, err, recorder.events())
+	if seen.context == nil && len(fired.Events) == 0 {
+		return Fired{}, m.missed(final, err)
+	}
+	return fired, nil
+}
+
+// compile makes ready the hooks that are at the moment's point, and the witness.
+func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
+	_, err := set.Compile().Get()
+	if err = errors.Join(m.check(), err); err != nil {
+		return nil, err
+	}
+	var here []hooks.Hook
+	var elsewhere []error
+	for _, h := range set.All() {
+		switch points := h.Points(); {
+		case !slices.Contains(points, m.at):
+			elsewhere = append(elsewhere, fmt.Errorf("hook %q is at %v", h.Name(), points))
+		case len(points) > 1:
+			here = append(here, h.Matching(hooks.AtPoints(m.at)))
+		default:
+			here = append(here, h)
+		}
+	}
+	if len(here) == 0 {
+		return nil, errors.Join(append([]error{errors.New("no hook is there")}, elsewhere...)...)
+	}
+	tools := lo.Map(slices.Collect(calls(m.reply.Message)), func(c agent.ToolCall, _ int) string { return c.Name })
+	return hooks.NewSet(append(here, seen.hook(m.at))...).Compile(tools...).Get()
+}
+
+// missed is the error of a run that did not get to the moment.
+func (m Moment) missed(final agent.State, err error) error {
+	if err != nil {
+		return fmt.Errorf("the run did not get there: %w", err)
+	}
+	for _, result := range m.results(final) {
+		if result.Reason == agent.ReasonMalformed {
+			return fmt.Errorf("nobody is asked about arguments that cannot be read: %w", result.Err)
+		}
+	}
+	return fmt.Errorf("the run did not get there: it ended as %s after %d steps", final.Status(), final.RunStepCount())
+}
+
+// results is the answers to the calls of the moment's step.
+func (m Moment) results(final agent.State) []agent.ToolResult {
+	var out []agent.ToolResult
+	for i, step := range final.RunSteps() {
+		if i == len(m.before) {
+			for _, result := range step.Results() {
+				out = append(out, result)
+			}
+		}
+	}
+	return out
+}
+
+// witness is an observer that keeps what it was told.
+type witness struct{ context hooks.Context }
+
+func (w *witness) hook(at hooks.PointName) hooks.Hook {
+	return hooks.ObserveAll(theirs, func(_ context.Context, c hooks.Context) error {
+		w.context = c
+		return nil
+	}, at)
+}
+
+// recorder is an observer that remembers what hooks did.
+type recorder struct {
+	mu   sync.Mutex
+	seen []hooks.Event
+}
+
+// Observe remembers the event.
+func (r *recorder) Observe(_ context.Context, e agent.Event) {
+	if e, ok := e.(hooks.Event); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.seen = append(r.seen, e)
+	}
+}
+
+func (r *recorder) events() []hooks.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.seen)
+}

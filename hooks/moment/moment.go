@@ -1,0 +1,355 @@
+package moment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Moment is a point at which hooks are asked, and what they are asked about. It is
+// an immutable value: its methods return a changed copy. Make moments with the
+// funcs that are named for what happens.
+type Moment struct {
+	at     hooks.PointName
+	input  []agent.Message
+	reply  agent.Step
+	result agent.ToolResult
+	broken error        // of the model call
+	status agent.Status // that the run ends with
+	signal agent.Signal
+
+	compaction    hooks.Compaction
+	subagent      hooks.Subagent
+	pipeline      *hooks.Pipeline
+	blueprint     *hooks.BlueprintRun
+	approval      *agent.Approval // what the person says who is asked about the call
+	invalid       error
+	executor      agent.Executor
+	request       agent.Request
+	state         agent.State
+	run           agent.Run
+	before        []agent.Step
+	answers       func(step int, c agent.ToolCall) (agent.ToolResult, bool) // of the tools in these steps; nil: "ok"
+	effects       []agent.Effect
+	continuations int
+	wrong         []error
+}
+
+// Input is the moment at which a user's text is about to be let in:
+// hooks.InputSubmitted.
+func Input(text string) Moment { return InputOf(agent.UserText(text)) }
+
+// InputOf is Input for messages of any kind.
+func InputOf(messages ...agent.Message) Moment {
+	return Moment{at: hooks.InputSubmitted, input: slices.Clone(messages)}
+}
+
+// Start is the moment at which a run with that input starts:
+// hooks.ExecutionStart.
+func Start(text string) Moment {
+	return Moment{at: hooks.ExecutionStart, input: []agent.Message{agent.UserText(text)}}
+}
+
+// StepStart is the moment before a step: hooks.StepStart.
+func StepStart() Moment { return Moment{at: hooks.StepStart} }
+
+// Request is the moment before a model is asked with that: hooks.PreInference.
+// What it is shown is in WithState.
+func Request(r agent.Request) Moment { return Moment{at: hooks.PreInference}.WithRequest(r) }
+
+// Reply is the moment after a model has answered with that text:
+// hooks.PostInference.
+func Reply(text string) Moment { return Moment{at: hooks.PostInference}.saying(text) }
+
+// ToolCall is the moment before a tool is called: hooks.PreToolUse. Arguments are
+// the JSON text that the model gave. The tool answers "ok"; there is no schema, so
+// all arguments that can be read are valid, but for what Invalid and WithExecutor
+// say.
+func ToolCall(tool, arguments string) Moment {
+	return Moment{at: hooks.PreToolUse, result: good("ok")}.calling(tool, arguments)
+}
+
+// ToolResult is the moment after a tool has answered with that text:
+// hooks.PostToolUse. For answers that are not good, see WithResult.
+func ToolResult(tool, arguments, text string) Moment {
+	return Moment{at: hooks.PostToolUse, result: good(text)}.calling(tool, arguments)
+}
+
+// Intervention is the moment before a person is asked about a call:
+// hooks.InterventionRequested. The person says yes.
+func Intervention(tool, arguments string) Moment {
+	return asked(hooks.InterventionRequested, tool, arguments, agent.Approval{Verdict: agent.Approve, By: person})
+}
+
+// Resolved is the moment after a person has answered about a call:
+// hooks.InterventionResolved.
+func Resolved(tool, arguments string, answer agent.Approval) Moment {
+	return asked(hooks.InterventionResolved, tool, arguments, answer)
+}
+
+// InterventionStopped is the moment after a person's no has ended the run:
+// hooks.InterventionStopped.
+func InterventionStopped(tool, arguments, reason string) Moment {
+	return asked(hooks.InterventionStopped, tool, arguments, agent.Approval{Verdict: agent.Reject, By: person, Reason: reason})
+}
+
+// Compact is the moment before a compaction: hooks.PreCompact.
+func Compact(about hooks.Compaction) Moment { return Moment{at: hooks.PreCompact, compaction: about} }
+
+// Compacted is the moment after a compaction: hooks.PostCompact.
+func Compacted(about hooks.Compaction) Moment {
+	return Moment{at: hooks.PostCompact, compaction: about}
+}
+
+// CompactFailure is the moment after a compaction has failed: hooks.CompactFailed.
+func CompactFailure(about hooks.Compaction) Moment {
+	m := Moment{at: hooks.CompactFailed, compaction: about}
+	if about.Err == nil {
+		return m.blaming("CompactFailure: there is no error")
+	}
+	return m
+}
+
+// Subagent is the moment before a sub-agent runs: hooks.PreSubagent.
+func Subagent(name, instruction string) Moment {
+	return Moment{at: hooks.PreSubagent, subagent: hooks.Subagent{Agent: name, Instruction: instruction}}
+}
+
+// SubagentResult is the moment after a sub-agent has answered: hooks.PostSubagent.
+func SubagentResult(name, instruction, result string) Moment {
+	return Moment{at: hooks.PostSubagent, subagent: hooks.Subagent{
+		Agent: name, Instruction: instruction, Result: result, Status: agent.StatusDone,
+	}}
+}
+
+// SubagentFailure is the moment after a sub-agent gave no answer: hooks.SubagentFailed.
+func SubagentFailure(name, instruction string, err error) Moment {
+	m := Moment{at: hooks.SubagentFailed, subagent: hooks.Subagent{
+		Agent: name, Instruction: instruction, Status: agent.StatusFailed, Err: err,
+	}}
+	if err == nil {
+		return m.blaming("SubagentFailure: the error is nil")
+	}
+	return m
+}
+
+// Pipeline is a moment of a pipeline, such as hooks.IterationComplete. The stage and the
+// iteration are in WithRun.
+func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment {
+	m := Moment{at: at, pipeline: &about}
+	return m.onlyAt("Pipeline", hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete,
+		hooks.IterationFailed, hooks.StageComplete)
+}
+
+// Blueprint is a moment of a coordinator's run, such as hooks.RunStart.
+func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
+	m := Moment{at: at, blueprint: &about}
+	return m.onlyAt("Blueprint", hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish)
+}
+
+// person is who is asked.
+const person = "a person"
+
+func asked(at hooks.PointName, tool, arguments string, answer agent.Approval) Moment {
+	return Moment{at: at, result: good("ok"), approval: &answer}.calling(tool, arguments)
+}
+
+// ToolFailure is the moment after a tool ended in an error: hooks.ToolFailed.
+func ToolFailure(tool, arguments string, err error) Moment {
+	if err == nil {
+		return Moment{at: hooks.ToolFailed}.blaming("ToolFailure: the error is nil")
+	}
+	return Moment{at: hooks.ToolFailed, result: agent.ToolResult{
+		Content: agent.TextContent(err.Error()), Status: agent.ToolFailed, Reason: agent.ReasonError, Err: err, Attempts: 1,
+	}}.calling(tool, arguments)
+}
+
+// StepEnd is the moment after a step in which the model said that and called
+// nothing: hooks.StepEnd. For more of a step, see WithReply.
+func StepEnd(text string) Moment {
+	return Moment{at: hooks.StepEnd, result: good("ok")}.saying(text)
+}
+
+// Stop is the moment at which a run would end by itself with that answer:
+// hooks.Stop.
+func Stop(answer string) Moment { return Moment{at: hooks.Stop}.saying(answer) }
+
+// End is the end of a run with that status: hooks.ExecutionEnd. Why it ended so is
+// said by WithSignal, what the model said last by WithReply.
+func End(status agent.Status) Moment {
+	m := Moment{at: hooks.ExecutionEnd, status: status}.saying("done")
+	if !status.Terminal() {
+		return m.blaming("End(%q): a run does not end with that status", status)
+	}
+	return m
+}
+
+// RunFailure is the moment at which a run has failed because its model call
+// ended in an error: hooks.AgentFailed.
+func RunFailure(err error) Moment {
+	if err == nil {
+		return Moment{at: hooks.AgentFailed}.blaming("RunFailure: the error is nil")
+	}
+	return Moment{at: hooks.AgentFailed, broken: err}
+}
+
+func good(text string) agent.ToolResult {
+	return agent.ToolResult{Content: agent.TextContent(text), Status: agent.ToolExecuted, Attempts: 1}
+}
+
+func (m Moment) saying(text string) Moment {
+	m.reply.Message = agent.Assistant(text)
+	return m
+}
+
+func (m Moment) calling(tool, arguments string) Moment {
+	if tool == "" {
+		return m.blaming("the tool has no name")
+	}
+	m.reply.Message = agent.Assistant("").WithCalls(agent.ToolCall{ID: "call_1", Name: tool, Arguments: arguments})
+	return m
+}
+
+func (m Moment) blaming(format string, args ...any) Moment {
+	m.wrong = append(slices.Clip(m.wrong), fmt.Errorf(format, args...))
+	return m
+}
+
+// onlyAt finds out whether a method makes sense.
+func (m Moment) onlyAt(method string, points ...hooks.PointName) Moment {
+	if slices.Contains(points, m.at) {
+		return m
+	}
+	return m.blaming("%s says nothing about %s: it is for %s", method, m.at, lo.Map(points, func(p hooks.PointName, _ int) string { return string(p) }))
+}
+
+// Point is where the hooks are asked.
+func (m Moment) Point() hooks.PointName { return m.at }
+
+// WithRun places the moment in a run: the ids of run, parent and root, the agent,
+// stage, iteration and depth. What else a Run says, and ids that are empty, are
+// made up.
+func (m Moment) WithRun(run agent.Run) Moment { m.run = run; return m }
+
+// WithState lets the run begin with that state: a conversation, and metadata of
+// the session. Without it, the run begins with a user who says "hello"; at the
+// input points, with nothing but the input.
+func (m Moment) WithState(s agent.State) Moment { m.state = s; return m }
+
+// WithEffects applies effects to the run before it begins: metadata of the run,
+// messages, context.
+func (m Moment) WithEffects(effects ...agent.Effect) Moment {
+	m.effects = append(slices.Clip(m.effects), effects...)
+	return m
+}
+
+// WithRequest sets what the model is asked with.
+func (m Moment) WithRequest(r agent.Request) Moment { m.request = r; return m }
+
+// AfterSteps puts steps of the same run before the moment. Tools that they call
+// answer "ok". The zero Step says nothing: make([]agent.Step, 3) puts three of
+// these before it.
+func (m Moment) AfterSteps(steps ...agent.Step) Moment {
+	m.before = append(slices.Clip(m.before), steps...)
+	return m
+}
+
+// Answering says what tools answered in the steps of AfterSteps, which count from zero:
+// also that a call was denied, or mocked. Where it says nothing, they answered "ok".
+func (m Moment) Answering(f func(step int, c agent.ToolCall) (agent.ToolResult, bool)) Moment {
+	m.answers = f
+	return m
+}
+
+// WithCallID sets the id of the call, which else is "call_1".
+func (m Moment) WithCallID(id string) Moment {
+	if m.reply.Message.CallCount() == 1 {
+		c := m.reply.Message.Call(0)
+		c.ID = id
+		m.reply.Message = agent.Assistant(m.reply.Message.Text()).WithCalls(c)
+		return m
+	}
+	return m.blaming("WithCallID: there is no call at %s", m.at)
+}
+
+// WithReply sets the whole turn of the model: its calls, usage, finish reason. Tools
+// that it calls answer "ok", or what WithResult says.
+func (m Moment) WithReply(step agent.Step) Moment {
+	m.reply = step
+	if role := step.Message.Role(); role != "" && role != agent.RoleAssistant {
+		m = m.blaming("WithReply: the reply is a message of role %q: it must be %q", role, agent.RoleAssistant)
+	}
+	return m.onlyAt("WithReply", hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd)
+}
+
+// WithResult sets the whole answer of the tool: status, reason, attempts, effects.
+// One that is mocked or not executed stands for a call that did not run. Without a
+// status it is executed.
+func (m Moment) WithResult(r agent.ToolResult) Moment {
+	r.Status = lo.CoalesceOrEmpty(r.Status, agent.ToolExecuted)
+	if r.Executed() {
+		r.Attempts = max(r.Attempts, 1)
+	} else if m.at == hooks.PreToolUse {
+		m = m.blaming("WithResult: the tool answers with status %q: that is for hooks to make at %s", r.Status, m.at)
+	}
+	m.result = r
+	return m.onlyAt("WithResult", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.StepEnd)
+}
+
+// Invalid says what is wrong with the call by the tool's schema, often an
+// *agent.ArgumentsError. What a hook rewrites the call into is valid.
+func (m Moment) Invalid(err error) Moment {
+	if err == nil {
+		return m.blaming("Invalid: the error is nil")
+	}
+	m.invalid = err
+	return m.onlyAt("Invalid", hooks.PreToolUse, hooks.PostToolUse)
+}
+
+// WithExecutor lets real tools answer the call, with their schemas:
+// toolexec.NewExecutor makes such an executor.
+func (m Moment) WithExecutor(x agent.Executor) Moment {
+	if x == nil {
+		return m.blaming("WithExecutor: the executor is nil")
+	}
+	m.executor = x
+	return m.onlyAt("WithExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.StepEnd)
+}
+
+// WithSignal says why the run ends, or would end, and who said so.
+func (m Moment) WithSignal(signal agent.Signal) Moment {
+	m.signal = signal
+	if m.at == hooks.Stop && !signal.Reason.Soft() {
+		return m.blaming("nobody is asked at Stop when a run ends for %q: it does not end by itself", signal.Reason)
+	}
+	return m.onlyAt("WithSignal", hooks.Stop, hooks.ExecutionEnd)
+}
+
+// WithContinuations says how often Stop hooks have made the run go on already.
+func (m Moment) WithContinuations(n int) Moment {
+	m.continuations = n
+	if n < 0 {
+		m = m.blaming("WithContinuations(%d): it must not be negative", n)
+	}
+	return m.onlyAt("WithContinuations", hooks.Stop)
+}
+
+// check finds everything that is wrong with the moment.
+func (m Moment) check() error {
+	wrong := slices.Clone(m.wrong)
+	if m.at == "" {
+		wrong = append(wrong, errors.New("the zero Moment is at no point: make one with ToolCall, Input or another func"))
+	}
+	if len(m.before) > 0 && (m.at == hooks.InputSubmitted || m.at == hooks.ExecutionStart) {
+		wrong = append(wrong, fmt.Errorf("AfterSteps: no step is taken before %s", m.at))
+	}
+	if m.invalid != nil && m.executor != nil {
+		wrong = append(wrong, errors.New("Invalid: the executor of WithExecutor says what is invalid"))
+	}
+	return errors.Join(wrong...)
+}
