@@ -120,7 +120,14 @@ func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
 
 // fold finds out what the expression is whatever the values are. One that fails whatever they are is wrong.
 func (c *compiled) fold() *Error {
-	out, _, err := c.run.Eval(&blank{c.d})
+	program := c.run
+	if c.uses.unbounded && c.d.options.CostLimit > DefaultCost {
+		var err error // with nothing known, a loop may go on for as long as it may cost
+		if program, err = c.d.env.Program(c.ast, append(c.limits(cel.OptOptimize), cel.CostLimit(DefaultCost))...); err != nil {
+			return c.d.wrongAt(c.text, firstByte(c.text), "%s", err)
+		}
+	}
+	out, _, err := program.Eval(&blank{c.d})
 	switch {
 	case err != nil && types.IsError(out):
 		e := c.failure(context.Background(), &blank{c.d}, err)

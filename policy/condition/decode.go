@@ -195,7 +195,7 @@ func numberOf(text string) ref.Val {
 		return types.WrapErr(fmt.Errorf("the number %s has more digits than conditions can count with", shortened(text)))
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.Abs(f) > exact {
+	if err != nil || math.Abs(f) >= exact {
 		return types.WrapErr(fmt.Errorf("the number %s is larger than conditions can hold with all its digits", shortened(text)))
 	}
 	return types.Double(f)

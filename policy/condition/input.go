@@ -95,6 +95,14 @@ func (in Input) With(v Values) Input {
 	return Input{&moment{source: in.m.source, point: in.m.point, hook: in.m.hook, call: in.m.call, values: v, at: in.m.now()}}
 }
 
+// At returns the input as it would be at another time: what now is.
+func (in Input) At(now time.Time) Input {
+	if in.m == nil {
+		return in
+	}
+	return Input{&moment{source: in.m.source, point: in.m.point, hook: in.m.hook, call: in.m.call, values: in.m.values, at: now}}
+}
+
 // Point is the hook point; empty for the zero Input.
 func (in Input) Point() hooks.PointName {
 	if in.m == nil {

@@ -78,8 +78,8 @@ func (d *dialect) unknownName(text, plain string, offset int, name string) *Erro
 		}
 	}
 	e := d.wrongAt(text, start, "there is no name %q", whole)
-	if e.Suggestion = nearest(whole, d.allNames()); e.Suggestion == "" && whole != name {
-		e.Suggestion = nearest(name, d.allNames())
+	if e.Suggestion = nearest(name, d.allNames()); e.Suggestion == "" {
+		e.Suggestion = nearest(whole, d.allNames())
 	}
 	return e
 }
@@ -111,12 +111,18 @@ func operatorText(name string) string {
 	return strings.Trim(strings.TrimSuffix(name, "_"), "_")
 }
 
-// nearest is the name that a mistyped one is most likely to be; empty when none is near.
+// nearest is the name that a mistyped one is most likely to be; empty when none is near. It is rather one that is written
+// in letters of the same case.
 func nearest(name string, among []string) string {
-	best, least := "", 1+min(3, (len(name)+1)/3)
+	most := 1 + min(3, (len(name)+1)/3)
+	best, least := "", 2*most
 	slices.Sort(among)
 	for _, other := range among {
-		if n := distance(strings.ToLower(name), strings.ToLower(other), least); n < least {
+		n := 2 * distance(strings.ToLower(name), strings.ToLower(other), most)
+		if (name == strings.ToUpper(name)) != (other == strings.ToUpper(other)) {
+			n++
+		}
+		if n < least {
 			best, least = other, n
 		}
 	}
