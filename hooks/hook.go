@@ -118,6 +118,9 @@ func (h Hook) From(o *Origin) Hook { h.origin = o; return h }
 // nothing else.
 func (h Hook) Origin() *Origin { return h.origin }
 
+// Matchers is what must match for the hook to be called: all of them.
+func (h Hook) Matchers() []Matcher { return slices.Clone(h.matchers) }
+
 // Matching returns the hook with more matchers: all of them must match.
 func (h Hook) Matching(matchers ...Matcher) Hook {
 	h.matchers = append(slices.Clip(h.matchers), matchers...)

@@ -104,6 +104,7 @@ func (l *loader) define(e *entry, above []string) {
 func (l *loader) rule(e *entry, language *condition.Language) {
 	r := &rule{
 		doc: e.doc, id: e.id, point: e.at, place: e.place("id"), description: e.text("description"), language: language,
+		watch: l.options.Watch, now: l.options.Now,
 	}
 	switch hasDecision, hasType := e.has("decision"), e.has("type"); {
 	case hasDecision && hasType:

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/samber/lo"
 
@@ -47,6 +48,13 @@ type Options struct {
 	Host action.Host
 	// Functions are more functions for conditions.
 	Functions []condition.Function
+	// Variables take the place of the policies' own of these names, for tests.
+	Variables map[string]any
+	// Now, unless nil, is the time for conditions.
+	Now func() time.Time
+	// Watch, unless nil, is told what the condition of a rule came to, each time that it
+	// is judged. It must be safe for concurrent use.
+	Watch func(r Rule, j Judgement)
 	// Wrap, unless nil, may put something around the action of a rule: for tests.
 	Wrap func(r Rule, a action.Action) action.Action
 	// Dir is the working directory: relative paths in conditions stand below it where
@@ -126,6 +134,11 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int) {
 	d.hash = hex.EncodeToString(hash.Sum(nil))
 	for _, p := range parts {
 		l.read(d, p)
+	}
+	for name, value := range l.options.Variables {
+		if _, there := d.variables[name]; there {
+			d.variables[name] = value
+		}
 	}
 	for _, p := range parts {
 		l.hooks(d, p)

@@ -53,6 +53,9 @@ type rule struct {
 	priority int
 	shadow   bool
 	waiver   *Waiver
+
+	watch func(r Rule, j Judgement) // nil: nobody watches
+	now   func() time.Time          // nil: the time as it is
 }
 
 // Waiver puts a rule in shadow until a day.
@@ -121,13 +124,18 @@ type use struct {
 // answer is what the rule says about an occasion.
 func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 	in := condition.Of(c)
+	if u.now != nil {
+		in = in.At(u.now())
+	}
 	var past *occasion
 	if u.tracks {
 		past = occasionOf(c, u.order)
 		in = in.With(past.values(c))
 	}
 	if u.when != nil {
-		switch ok, err := u.when.Test(ctx, in); {
+		ok, err := u.when.Test(ctx, in)
+		u.watched(ctx, in, ok, err)
+		switch {
 		case err != nil && u.point.source == ofPipelines:
 			skipped(ctx, c, u.name(), fmt.Sprintf("its condition could not be judged: %v", err))
 			return hooks.Result{}
