@@ -79,7 +79,7 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 			c.begun, c.child = new(*p.Call), pending[i]
 		}
 	}
-	return s.reopened(open)
+	return s.letIn().reopened(open)
 }
 
 // giveUp answers the calls that have no answer, because the run ends. Whatever they wait

@@ -27,6 +27,9 @@ var ErrSuspended = errors.New("the run is suspended")
 //
 // Steps and Stream go on with a run when RunSettings.Resume is set.
 //
+// Input is for the next run: a state that has some, behind what the run was begun with,
+// is an error, for no hook would be asked about it.
+//
 // A state that still waits for an answer, or whose run has ended, is returned as it
 // is. With a ctx that is done, a parked run ends as cancelled.
 func (a *Agent) Resume(ctx context.Context, s State) mo.Result[State] {
@@ -37,7 +40,11 @@ func (a *Agent) resume(ctx context.Context, settings RunSettings, s State) mo.Re
 	switch status := s.Status(); {
 	case status == StatusNew:
 		return mo.Err[State](errors.New("resuming a run: no run has touched this state: use Run"))
-	case status.Terminal(), s.Waiting() && ctx.Err() == nil:
+	case status.Terminal():
+		return mo.Ok(s)
+	case s.hasInput():
+		return mo.Err[State](fmt.Errorf("resuming run %s: there is input that no hook has let in: resume without it, and give it to the next run", s.Run().ID))
+	case s.Waiting() && ctx.Err() == nil:
 		return mo.Ok(s)
 	case s.Run().Agent != a.config.Name:
 		return mo.Err[State](fmt.Errorf("resuming run %s: it is of agent %q, and this is agent %q", s.Run().ID, s.Run().Agent, a.config.Name))
@@ -49,4 +56,12 @@ func (a *Agent) resume(ctx context.Context, settings RunSettings, s State) mo.Re
 	l.tell(ctx, RunResumed{s})
 	s = a.withControls(s.resumed(a.requestOf(&settings), l))
 	return a.finish(ctx, &settings, s, a.run(ctx, s))
+}
+
+// hasInput reports whether there is input that nobody has let in.
+func (s State) hasInput() bool {
+	for range s.Input() {
+		return true
+	}
+	return false
 }

@@ -342,7 +342,7 @@ func (s State) parked(reply Step, started time.Time, waits []*Intervention) Stat
 		}
 		open.calls[i].asked = asked
 	}
-	d := s.framed()
+	d := s.letIn().framed()
 	d.status, d.open, d.asking = StatusParked, open, nil
 	return State{d}
 }
@@ -360,6 +360,11 @@ func (s State) resumed(request *Request, l *live) State {
 	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
 	return State{d}
 }
+
+// LetIn returns s with all its messages taken as let in, as a run does with what its
+// hooks have let in. It is for a journal that only ever holds that: Resume refuses a
+// state with other input.
+func (s State) LetIn() State { return s.letIn() }
 
 // letIn returns s with all its messages accepted.
 func (s State) letIn() State {

@@ -128,7 +128,7 @@ func (k *Keeper) Admitted() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		h := k.runs.Of(s)
 		if h.keeper != nil && !s.Resumed() {
-			if err := h.note(ctx, EntryBegin, s, Update{Status: agent.StatusRunning}); err != nil {
+			if err := h.note(ctx, EntryBegin, s.LetIn(), Update{Status: agent.StatusRunning}); err != nil {
 				return mo.Err[agent.State](err)
 			}
 		}

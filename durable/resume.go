@@ -125,7 +125,8 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 		}
 		return fail(errors.Join(err, k.store.Append(ctx, lease, Update{Status: status, Reason: reason})))
 	}
-	s := c.state
+	s := c.state.LetIn() // it has nothing else; older ones do not say so
+	c.state = s
 	if err == nil {
 		s, err = withAnswers(ctx, k.store, id, s)
 	}
