@@ -1,0 +1,150 @@
+package backtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy/recorded"
+)
+
+// mostCasts is how many sets of agents are kept for later runs.
+const mostCasts = 256
+
+// casts makes the agents that are needed: one for each policy, suite and set of tools. It is safe for concurrent use.
+type casts struct {
+	policies []Policy
+	agent    string
+	tools    []replay.ToolSchema // for runs without any of their own; nil for those that they call
+
+	mu    sync.Mutex
+	made  map[string]*cast
+	rules map[string]map[string]Rule // what is known of the hooks, by policy and name
+}
+
+// cast is the agents of one set of tools.
+type cast struct {
+	players []player
+	left    map[string]error // policies that do not know the suite, and why
+	err     error
+}
+
+type player struct {
+	policy string
+	agent  *agent.Agent
+}
+
+// of is the agents for a run.
+func (c *casts) of(from Recording, r *recorded.Run) *cast {
+	key := r.Suite + "\x00" + r.Agent
+	var tools []replay.ToolSchema
+	var err error
+	switch {
+	case len(r.Tools) > 0:
+		text, _ := r.Tools[0].MarshalJSON()
+		for _, t := range r.Tools[1:] {
+			more, _ := t.MarshalJSON()
+			text = append(text, more...)
+		}
+		key, tools = key+"\x00"+string(text), r.Tools
+	case r.ToolsRef != "":
+		key += "\x00" + from.Name + "\x00" + r.ToolsRef
+	case c.tools != nil:
+		tools = c.tools
+	default:
+		tools = called(r)
+		for _, t := range tools {
+			key += "\x00" + t.Name
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if made, ok := c.made[key]; ok {
+		return made
+	}
+	if r.ToolsRef != "" && len(r.Tools) == 0 {
+		tools, err = from.tools(r.ToolsRef)
+	}
+	made := &cast{err: err}
+	if err == nil {
+		made = c.cast(r, tools)
+	}
+	if len(c.made) >= mostCasts {
+		clear(c.made)
+	}
+	c.made[key] = made
+	return made
+}
+
+func (c *casts) cast(r *recorded.Run, tools []replay.ToolSchema) *cast {
+	out := &cast{left: map[string]error{}}
+	name := r.Agent
+	if name == "" {
+		name = c.agent
+	}
+	for _, p := range c.policies {
+		list, err := p.Hooks(r.Suite)
+		if err != nil {
+			out.left[p.Name] = err
+			continue
+		}
+		a, err := agentWith(name, tools, list)
+		if err != nil {
+			return &cast{err: fmt.Errorf("an agent with %s: %w", p.Name, err)}
+		}
+		c.learn(p.Name, list)
+		out.players = append(out.players, player{p.Name, a})
+	}
+	return out
+}
+
+// learn remembers which hooks there are, so that those that never decide are told of, too.
+func (c *casts) learn(policy string, list []hooks.Hook) {
+	if c.rules[policy] == nil {
+		c.rules[policy] = map[string]Rule{}
+	}
+	for _, h := range list {
+		if !h.Control() {
+			continue
+		}
+		rule := Rule{Name: h.Name(), Shadow: h.IsShadow()}
+		if o := h.Origin(); o != nil {
+			rule.File, rule.Line = o.File, o.Line
+		}
+		c.rules[policy][h.Name()] = rule
+	}
+}
+
+// drain waits for what hooks have started and nobody waits for.
+func (c *casts) drain(ctx context.Context) {
+	for made := range maps.Values(c.made) {
+		for _, p := range made.players {
+			if p.agent.Drain(ctx) != nil {
+				p.agent.Cancel()
+			}
+		}
+	}
+}
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+// called is tools without schemas for what a run calls, where nobody recorded its tools.
+func called(r *recorded.Run) []replay.ToolSchema {
+	names := map[string]bool{}
+	for _, c := range r.Calls() {
+		if toolName.MatchString(c.Function.Name) {
+			names[c.Function.Name] = true
+		}
+	}
+	var tools []replay.ToolSchema
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		tools = append(tools, replay.ToolSchema{Name: name})
+	}
+	return tools
+}

@@ -1,0 +1,116 @@
+package backtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/policy/recorded"
+)
+
+// Recording is a file of recorded runs.
+type Recording struct {
+	// Name is what reports and errors call it: mostly its path.
+	Name string
+	// Files is the folder that it is in, with what it refers to, and Path its place there.
+	Files fs.FS
+	Path  string
+	// Size is in bytes, packed as it is; zero when nobody knows.
+	Size int64
+	// Format is its form; empty means to find out.
+	Format recorded.Format
+	// Found says that it was not named itself but stood in a folder that was: it may turn out to be something else,
+	// which is then no error.
+	Found bool
+}
+
+// Find finds the recordings at paths: files, and of folders the files in them, not those in folders within, whose
+// names end in .jsonl, .json, .jsonl.gz or .json.gz. A file is given once. The error joins everything that is wrong.
+func Find(paths ...string) ([]Recording, error) {
+	var wrong []error
+	var out []Recording
+	for _, path := range paths {
+		found, err := findAt(path)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+		out = append(out, found...)
+	}
+	out = lo.UniqBy(out, func(r Recording) string { return filepath.Clean(r.Name) })
+	return out, errors.Join(wrong...)
+}
+
+var endings = []string{".jsonl", ".json", ".jsonl.gz", ".json.gz"}
+
+func findAt(path string) ([]Recording, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open recording: %w", err)
+	}
+	if !info.IsDir() {
+		dir, name := filepath.Split(path)
+		if dir == "" {
+			dir = "."
+		}
+		return []Recording{{Name: path, Files: os.DirFS(dir), Path: name, Size: info.Size()}}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("open folder: %w", err)
+	}
+	out := lo.FilterMap(entries, func(e os.DirEntry, _ int) (Recording, bool) {
+		info, err := e.Info()
+		named := slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(e.Name(), end) })
+		if err != nil || !named || e.IsDir() {
+			return Recording{}, false
+		}
+		return Recording{Name: filepath.Join(path, e.Name()), Files: os.DirFS(path), Path: e.Name(), Size: info.Size(), Found: true}, true
+	})
+	if len(out) == 0 {
+		return nil, fmt.Errorf("open folder %q: there is no recording in it: they are named *.jsonl, *.json, or the same with .gz", path)
+	}
+	return out, nil
+}
+
+// tools are the schemas that a run refers to, by its ToolsRef.
+func (r Recording) tools(ref string) ([]replay.ToolSchema, error) {
+	text, err := fs.ReadFile(r.Files, ref)
+	if err != nil {
+		return nil, fmt.Errorf("load tools: %w", err)
+	}
+	tools, err := replay.ParseTools(text)
+	if err != nil {
+		return nil, fmt.Errorf("load tools %q beside %q: %w", ref, r.Name, err)
+	}
+	return tools, nil
+}
+
+// open opens the recording, counting what is read of it.
+func (r Recording) open(count func(int64)) (*recorded.Reader, io.Closer, error) {
+	file, err := r.Files.Open(r.Path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open recording: %w", err)
+	}
+	reader := recorded.NewReader(r.Name, counting{file, count})
+	reader.Format = r.Format
+	return reader, file, nil
+}
+
+type counting struct {
+	file  io.Reader
+	count func(int64)
+}
+
+func (c counting) Read(b []byte) (int, error) {
+	n, err := c.file.Read(b)
+	c.count(int64(n))
+	return n, err //nolint:wrapcheck // a reader's error is the reader's
+}

@@ -1,0 +1,60 @@
+package backtest
+
+import (
+	"context"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Policy is hooks under a name.
+type Policy struct {
+	Name string
+	// Hooks makes the hooks for the runs of a suite, which is empty where a recording names none. It is called once
+	// for each suite and set of tools, and what it gives is asked by all runs of these at once. An error leaves those runs
+	// out of this policy, and the report says why.
+	Hooks func(suite string) ([]hooks.Hook, error)
+}
+
+// Always is a policy that has the same hooks everywhere.
+func Always(name string, list ...hooks.Hook) Policy {
+	return Policy{Name: name, Hooks: func(string) ([]hooks.Hook, error) { return list, nil }}
+}
+
+// agentWith makes an agent that plays recordings of these tools under these hooks.
+func agentWith(name string, tools []replay.ToolSchema, list []hooks.Hook) (*agent.Agent, error) {
+	return builder.New().
+		WithName(name).
+		WithDriver(replay.Driver{}).
+		With(
+			capability.UseTelemetry{Off: true},
+			listening{},
+			capability.UseTools(replay.Tools(tools...)...),
+			capability.UseHooks(list...),
+			capability.UseCriteria(replay.GoOn),
+		).
+		Build().Get()
+}
+
+// listening lets the one that the context names hear what hooks do.
+type listening struct{}
+
+func (listening) Name() string { return "backtest" }
+
+// Install puts it outside of everything that tells.
+func (l listening) Install(p capability.Plan) mo.Result[capability.Plan] {
+	return mo.Ok(p.AroundRun(capability.Outside, l.Name(), agent.ProcessorFunc(
+		func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+			if heard, ok := ctx.Value(heardKey{}).(*heard); ok {
+				s.Listen(heard)
+			}
+			return next(ctx, s)
+		})))
+}
+
+type heardKey struct{}

@@ -1,0 +1,194 @@
+package backtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/policy/recorded"
+)
+
+// DefaultKeep is how many bytes of packed transcripts a report keeps, when Options do not say otherwise.
+const DefaultKeep = 32 << 20
+
+// Options says what to try.
+type Options struct {
+	// Policies are tried on every run, each by itself. At least one; their names must differ.
+	Policies []Policy
+	// Agent is what the agent is called where the recording does not say; empty means "backtest".
+	Agent string
+	// Tools are for runs that neither carry nor name any. Nil means tools without schemas for what they call.
+	Tools []replay.ToolSchema
+	// AtOnce is how many runs are played at once. Zero means one for each core.
+	AtOnce int
+	// Keep is how many bytes of packed transcripts the report may hold, for WriteHTML. Zero means DefaultKeep, a
+	// negative number none. Runs beyond it are counted and listed, without what was said in them.
+	Keep int64
+	// Progress, unless nil, is told how far things are, and what is wrong with a run when that is found out. It is
+	// called by one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Progress is how far a backtest is.
+type Progress struct {
+	// Runs is how many were played, or left out; Bytes how much of the recordings was read, of Total.
+	Runs         int
+	Bytes, Total int64
+	// Wrong is what is wrong with a run or a file; nil when this is only about how far things are.
+	Wrong error
+}
+
+// Run plays recordings under policies. When ctx ends it stops, and the report, which is of what was played until then,
+// says so. The error is about the options, never about a recording: see Report.Failed.
+func Run(ctx context.Context, recordings []Recording, o Options) (*Report, error) {
+	names := lo.Map(o.Policies, func(p Policy, _ int) string { return p.Name })
+	switch {
+	case len(o.Policies) == 0:
+		return nil, errors.New("backtest: there is no policy to try")
+	case len(lo.Uniq(names)) < len(names):
+		return nil, fmt.Errorf("backtest: two policies have one name: they are %q", names)
+	}
+	b := &backtest{
+		options: o, recordings: recordings,
+		casts:   &casts{policies: o.Policies, agent: lo.CoalesceOrEmpty(o.Agent, "backtest"), tools: o.Tools, made: map[string]*cast{}, rules: map[string]map[string]Rule{}},
+		jobs:    make(chan job),
+		results: make(chan result),
+	}
+	return b.run(ctx), nil
+}
+
+type backtest struct {
+	options    Options
+	recordings []Recording
+	casts      *casts
+	jobs       chan job
+	results    chan result
+	read       atomic.Int64
+}
+
+// job is a run to be played, with its place: of its file among the recordings, and its own in it.
+type job struct {
+	run      *recorded.Run
+	from     Recording
+	at       [2]int
+	verdicts []Verdict
+}
+
+// result is what came of a run, or of a piece of a recording that is none.
+type result struct {
+	job    job
+	packed []byte // the transcript
+	left   []LeftOut
+	wrong  error
+}
+
+func (b *backtest) run(ctx context.Context) *Report {
+	started := time.Now()
+	atOnce := b.options.AtOnce
+	if atOnce <= 0 {
+		atOnce = runtime.GOMAXPROCS(0)
+	}
+	files := make(chan int)
+	var reading, playing sync.WaitGroup
+	go func() {
+		defer close(files)
+		for i := range b.recordings {
+			select {
+			case files <- i:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for range atOnce {
+		reading.Go(func() {
+			for i := range files {
+				b.readFile(ctx, i)
+			}
+		})
+		playing.Go(func() {
+			for j := range b.jobs {
+				if r := b.play(ctx, j); ctx.Err() == nil {
+					b.results <- r
+				}
+			}
+		})
+	}
+	go func() {
+		reading.Wait()
+		close(b.jobs)
+		playing.Wait()
+		close(b.results)
+	}()
+	sum := newSum(b)
+	for r := range b.results {
+		sum.add(r)
+		if b.options.Progress != nil {
+			b.options.Progress(Progress{Runs: sum.runs, Bytes: b.read.Load(), Total: sum.size, Wrong: r.wrong})
+		}
+	}
+	b.casts.drain(ctx)
+	return sum.report(time.Since(started), ctx.Err() != nil)
+}
+
+// readFile gives out the runs of a recording to be played.
+func (b *backtest) readFile(ctx context.Context, file int) {
+	from := b.recordings[file]
+	own := int64(0)
+	reader, closer, err := from.open(func(n int64) { own += n; b.read.Add(n) })
+	if err != nil {
+		b.results <- result{wrong: err}
+		return
+	}
+	defer closer.Close()
+	n := 0
+	for run, err := range reader.Runs() {
+		switch {
+		case ctx.Err() != nil:
+			return
+		case n == 0 && from.Found && (errors.Is(err, recorded.ErrUnknown) || errors.Is(err, replay.ErrNotARun)):
+			b.read.Add(from.Size - own)
+			b.results <- result{left: []LeftOut{{File: from.Name, Why: errors.Unwrap(err).Error()}}}
+			return
+		case err != nil:
+			b.results <- result{wrong: err}
+		default:
+			select {
+			case b.jobs <- job{run: run, from: from, at: [2]int{file, n}}:
+			case <-ctx.Done():
+				return
+			}
+		}
+		n++
+	}
+}
+
+// play plays a run under each policy.
+func (b *backtest) play(ctx context.Context, j job) result {
+	cast := b.casts.of(j.from, j.run)
+	if cast.err != nil {
+		return result{wrong: &replay.LineError{Name: j.run.File, Line: j.run.Line, Err: fmt.Errorf("run %q: %w", j.run.ID, cast.err)}}
+	}
+	r := result{job: j}
+	for policy, why := range cast.left {
+		r.left = append(r.left, LeftOut{Policy: policy, Suite: j.run.Suite, Runs: 1, Why: why.Error()})
+	}
+	for _, p := range cast.players {
+		verdict, err := play(ctx, j.run, p.policy, p.agent)
+		if err != nil {
+			return result{wrong: &replay.LineError{Name: j.run.File, Line: j.run.Line, Err: err}}
+		}
+		r.job.verdicts = append(r.job.verdicts, verdict)
+	}
+	if b.options.Keep >= 0 && telling(r.job.verdicts) {
+		r.packed = pack(&j.run.Record)
+	}
+	return r
+}

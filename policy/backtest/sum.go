@@ -1,0 +1,342 @@
+package backtest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/policy/recorded"
+)
+
+// Report is what a backtest has found. Its JSON form is what programs read.
+type Report struct {
+	Recordings []string `json:"recordings"`
+	// Interrupted says that not everything was played.
+	Interrupted bool `json:"interrupted"`
+	// Runs is how many runs were played, Plays how often: once for each policy. Failed is how many runs, and lines that
+	// are none, could not be read or played; Problems says the first of them.
+	Runs     int       `json:"runs"`
+	Plays    int       `json:"plays"`
+	Failed   int       `json:"failed"`
+	Problems []string  `json:"problems"`
+	LeftOut  []LeftOut `json:"left_out"`
+	// Lacks is what the forms of some runs do not tell, and how many runs that is about.
+	Lacks []Lack `json:"lacks"`
+	// Policies are in the order in which they were given.
+	Policies []PolicyReport `json:"policies"`
+	// Cases are the runs behind the numbers: all in which something was decided or that count for blocked, broken or
+	// twins. They are in the order of the recordings.
+	Cases   []*Case `json:"runs_told"`
+	Seconds float64 `json:"seconds"`
+
+	kept int64 // bytes of packed transcripts
+}
+
+// PolicyReport is what one policy did.
+type PolicyReport struct {
+	Name   string `json:"name"`
+	Total  Score  `json:"total"`
+	Suites []Row  `json:"suites"`
+	Models []Row  `json:"models"`
+	// Tools are those that were called, Rules the hooks that may decide, also those that never did.
+	Tools []ToolRow `json:"tools"`
+	Rules []Rule    `json:"rules"`
+}
+
+// Row is the score of some of the runs.
+type Row struct {
+	Name string `json:"name"`
+	Score
+}
+
+// ToolRow is what became of the calls of a tool. Its counts are those of Score, for calls.
+type ToolRow struct {
+	Name      string `json:"name"`
+	Calls     int    `json:"calls"`
+	Denied    int    `json:"denied"`
+	Asked     int    `json:"asked"`
+	Rewritten int    `json:"rewritten"`
+	Mocked    int    `json:"mocked"`
+	Redacted  int    `json:"redacted"`
+	Stopped   int    `json:"stopped"`
+	Shadow    int    `json:"shadow"`
+}
+
+// Rule is what one hook did.
+type Rule struct {
+	Name string `json:"name"`
+	// File and Line are where it stands, if it stands in a file.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Shadow says that it is asked and not obeyed.
+	Shadow bool `json:"shadow,omitempty"`
+	// Judged is how often it was asked; Effects what came of it, Runs in how many runs anything did, First in how many
+	// it was the first to keep a call from running, and Harm how many of the calls it decided about are labelled harm.
+	Judged  int            `json:"judged"`
+	Effects map[Effect]int `json:"effects"`
+	Runs    int            `json:"runs"`
+	First   int            `json:"first"`
+	Harm    int            `json:"harm"`
+}
+
+// LeftOut is what was not played, and why: a file of a folder that is no recording, or the runs of a suite that a policy
+// does not know.
+type LeftOut struct {
+	File   string `json:"file,omitempty"`
+	Policy string `json:"policy,omitempty"`
+	Suite  string `json:"suite,omitempty"`
+	Runs   int    `json:"runs,omitempty"`
+	Why    string `json:"why"`
+}
+
+// Lack is what the form of some runs does not tell.
+type Lack struct {
+	Format recorded.Format `json:"format"`
+	What   string          `json:"what"`
+	Runs   int             `json:"runs"`
+}
+
+// Case is one run.
+type Case struct {
+	ID     string          `json:"id"`
+	File   string          `json:"file"`
+	Line   int             `json:"line"`
+	Format recorded.Format `json:"format"`
+	Suite  string          `json:"suite,omitempty"`
+	Model  string          `json:"model,omitempty"`
+	Task   string          `json:"task,omitempty"`
+	Kind   replay.Kind     `json:"kind,omitempty"`
+	Attack *replay.Attack  `json:"attack,omitempty"`
+	// Utility and Security are as recorded.
+	Utility  *bool     `json:"utility,omitempty"`
+	Security *bool     `json:"security,omitempty"`
+	Verdicts []Verdict `json:"verdicts"`
+
+	at     [2]int
+	packed []byte
+}
+
+// mostProblems is how many problems are told in words.
+const mostProblems = 100
+
+// telling reports whether a run is one behind a number.
+func telling(verdicts []Verdict) bool {
+	return slices.ContainsFunc(verdicts, func(v Verdict) bool {
+		return len(v.Decisions) > 0 || v.Score.Blocked.Of+v.Score.Twins.Of > 0
+	})
+}
+
+// sum adds results up as they come.
+type sum struct {
+	from     *backtest
+	runs     int
+	size     int64
+	out      *Report
+	keep     int64
+	policies map[string]*policySum
+	left     map[LeftOut]int
+	lacks    map[Lack]int
+}
+
+type policySum struct {
+	total          Score
+	suites, models map[string]Score
+	tools          map[string]*ToolRow
+	rules          map[string]*Rule
+}
+
+func newSum(b *backtest) *sum {
+	s := &sum{
+		from: b, policies: map[string]*policySum{}, left: map[LeftOut]int{}, lacks: map[Lack]int{},
+		keep: cmp.Or(b.options.Keep, DefaultKeep),
+		size: lo.SumBy(b.recordings, func(r Recording) int64 { return r.Size }),
+		out: &Report{
+			Recordings: lo.Map(b.recordings, func(r Recording, _ int) string { return r.Name }),
+			Problems:   []string{}, LeftOut: []LeftOut{}, Lacks: []Lack{}, Cases: []*Case{}, Policies: []PolicyReport{},
+		},
+	}
+	for _, p := range b.options.Policies {
+		s.policies[p.Name] = &policySum{Score{Left: map[replay.DepartureKind]int{}}, map[string]Score{}, map[string]Score{}, map[string]*ToolRow{}, map[string]*Rule{}}
+	}
+	return s
+}
+
+func (s *sum) add(r result) {
+	for _, l := range r.left {
+		n := max(l.Runs, 1)
+		l.Runs = 0
+		s.left[l] += n
+	}
+	if r.wrong != nil {
+		s.out.Failed++
+		if len(s.out.Problems) < mostProblems {
+			s.out.Problems = append(s.out.Problems, r.wrong.Error())
+		}
+		return
+	}
+	run := r.job.run
+	if run == nil {
+		return
+	}
+	s.runs++
+	if len(r.job.verdicts) == 0 {
+		return
+	}
+	s.out.Runs++
+	if run.Lacks != "" {
+		s.lacks[Lack{Format: run.Format, What: run.Lacks}]++
+	}
+	for _, v := range r.job.verdicts {
+		s.out.Plays++
+		s.policies[v.Policy].add(run, v)
+	}
+	if telling(r.job.verdicts) {
+		s.out.Cases = append(s.out.Cases, s.caseOf(r))
+	}
+}
+
+func (s *sum) caseOf(r result) *Case {
+	run := r.job.run
+	c := &Case{
+		ID: run.ID, File: run.File, Line: run.Line, Format: run.Format, Suite: run.Suite, Model: run.Model, Task: run.Task,
+		Kind: run.Kind, Attack: run.Attack, Utility: run.Utility, Security: run.Security, Verdicts: r.job.verdicts, at: r.job.at,
+	}
+	if s.out.kept+int64(len(r.packed)) <= s.keep {
+		c.packed = r.packed
+		s.out.kept += int64(len(r.packed))
+	}
+	return c
+}
+
+// add adds the verdict about a run.
+func (p *policySum) add(run *recorded.Run, v Verdict) {
+	p.total = p.total.Plus(v.Score)
+	p.suites[run.Suite] = p.suites[run.Suite].Plus(v.Score)
+	p.models[run.Model] = p.models[run.Model].Plus(v.Score)
+	for _, c := range run.Calls() {
+		p.tool(c.Function.Name).Calls++
+	}
+	for name, n := range v.Score.judged {
+		p.rule(name).Judged += n
+	}
+	told, first := map[string]bool{}, false
+	for _, d := range v.Decisions {
+		if d.Call >= 0 {
+			p.tool(d.Tool).count(d)
+		}
+		if d.Rule == "" {
+			continue
+		}
+		r := p.rule(d.Rule)
+		r.Effects[d.Effect]++
+		r.Shadow = r.Shadow || d.Shadow
+		if d.File != "" {
+			r.File, r.Line = d.File, d.Line
+		}
+		r.Harm += lo.Ternary(d.Label == replay.LabelHarm, 1, 0)
+		if !told[d.Rule] {
+			told[d.Rule] = true
+			r.Runs++
+		}
+		if !first && d.prevents() {
+			first = true
+			r.First++
+		}
+	}
+}
+
+func (p *policySum) tool(name string) *ToolRow {
+	if p.tools[name] == nil {
+		p.tools[name] = &ToolRow{Name: name}
+	}
+	return p.tools[name]
+}
+
+func (p *policySum) rule(name string) *Rule {
+	if p.rules[name] == nil {
+		p.rules[name] = &Rule{Name: name, Effects: map[Effect]int{}}
+	}
+	return p.rules[name]
+}
+
+// count counts a decision about a call of the tool.
+func (t *ToolRow) count(d Decision) {
+	switch {
+	case d.Shadow:
+		t.Shadow++
+	case d.Effect == Denied:
+		t.Denied++
+	case d.Effect == Asked:
+		t.Asked++
+	case d.Effect == Rewritten:
+		t.Rewritten++
+	case d.Effect == Mocked:
+		t.Mocked++
+	case d.Effect == Redacted:
+		t.Redacted++
+	case d.Effect == Stopped:
+		t.Stopped++
+	}
+}
+
+func (s *sum) report(took time.Duration, interrupted bool) *Report {
+	r := s.out
+	r.Seconds, r.Interrupted = took.Seconds(), interrupted
+	slices.SortFunc(r.Cases, func(a, b *Case) int { return cmp.Or(a.at[0]-b.at[0], a.at[1]-b.at[1]) })
+	slices.Sort(r.Problems)
+	for l, n := range s.left {
+		if l.File == "" {
+			l.Runs = n
+		}
+		r.LeftOut = append(r.LeftOut, l)
+	}
+	slices.SortFunc(r.LeftOut, func(a, b LeftOut) int {
+		return cmp.Or(strings.Compare(a.File, b.File), strings.Compare(a.Suite, b.Suite), strings.Compare(a.Policy, b.Policy))
+	})
+	for l, n := range s.lacks {
+		l.Runs = n
+		r.Lacks = append(r.Lacks, l)
+	}
+	slices.SortFunc(r.Lacks, func(a, b Lack) int {
+		return cmp.Or(strings.Compare(string(a.Format), string(b.Format)), strings.Compare(a.What, b.What))
+	})
+	for _, p := range s.from.options.Policies {
+		r.Policies = append(r.Policies, s.policies[p.Name].report(p.Name, s.from.casts.rules[p.Name]))
+	}
+	return r
+}
+
+func (p *policySum) report(name string, known map[string]Rule) PolicyReport {
+	for _, k := range known {
+		rule := p.rule(k.Name)
+		rule.File, rule.Line, rule.Shadow = k.File, k.Line, rule.Shadow || k.Shadow
+	}
+	out := PolicyReport{Name: name, Total: p.total, Suites: rows(p.suites), Models: rows(p.models), Tools: []ToolRow{}, Rules: []Rule{}}
+	for _, name := range slices.Sorted(maps.Keys(p.tools)) {
+		out.Tools = append(out.Tools, *p.tools[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.rules)) {
+		out.Rules = append(out.Rules, *p.rules[name])
+	}
+	slices.SortStableFunc(out.Tools, func(a, b ToolRow) int { return cmp.Or(b.stopping()-a.stopping(), b.Calls-a.Calls) })
+	slices.SortStableFunc(out.Rules, func(a, b Rule) int { return b.Total() - a.Total() })
+	return out
+}
+
+func (t ToolRow) stopping() int { return t.Denied + t.Asked + t.Stopped }
+
+// Total is how many decisions there are of a rule.
+func (r Rule) Total() int { return lo.Sum(slices.Collect(maps.Values(r.Effects))) }
+
+func rows(scores map[string]Score) []Row {
+	out := []Row{}
+	for _, name := range slices.Sorted(maps.Keys(scores)) {
+		out = append(out, Row{name, scores[name]})
+	}
+	return out
+}
