@@ -73,7 +73,7 @@ func (l *loader) action(r *rule, e *entry) {
 	r.observe = e.flag("observe", false) || !r.point.decides()
 	r.await = l.awaited(r, e)
 	r.timeout = l.timeoutOf(e)
-	r.reason = l.text(e, "reason", r.language)
+	r.reason = l.template(e, "reason", r.language)
 	onTimeout := e.oneOf("on_timeout", lo.Ternary(r.kind == "gate",
 		[]string{"abort", "continue", "skip", "reject", "approve"}, []string{"abort", "continue", "skip"})...)
 	r.onTimeout = lo.Ternary(onTimeout == "skip", "continue", onTimeout)
@@ -95,7 +95,7 @@ func (l *loader) action(r *rule, e *entry) {
 		if w.Line > 0 {
 			place = n.At(offsetOf(n.Raw(), w.Line, w.Column))
 		}
-		l.note(place, "shell", r.name(), "%s: %s", w.Field, w.Message)
+		l.note(place, lo.Ternary(r.kind == "shell" || r.kind == "command", "shell", "action"), r.name(), "%s: %s", w.Field, w.Message)
 	}
 	r.timeout = declared.Limit()
 }
@@ -118,6 +118,9 @@ func offsetOf(text string, line, column int) int {
 func (e *entry) field(kind, name string) yamlfile.Node {
 	if kind == "agent" && name == "agent" {
 		name = "agent_name"
+	}
+	if kind == "webhook" {
+		name = strings.TrimPrefix(name, "webhook.")
 	}
 	name, rest, _ := strings.Cut(name, ".")
 	n, there := e.of[name]

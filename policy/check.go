@@ -19,7 +19,7 @@ type Warning struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 	// Code says in a word what it is: tool, unreachable, condition, waiver, shadow, shell,
-	// name, required.
+	// action, name, required.
 	Code string `json:"code"`
 	// Rule is the rule's hook, policy/id; empty where it is about no rule.
 	Rule string `json:"rule,omitempty"`

@@ -25,8 +25,8 @@ func (l *loader) decision(r *rule, e *entry) {
 		e.fields.at("decision").Wrong("%s: %q is not possible at %s: %s (rule: powers)", e.what, r.kind, r.point.name, r.point.whatCan())
 		return
 	}
-	r.reason = l.text(e, "reason", r.language)
-	r.context = l.text(e, "context", r.language)
+	r.reason = l.template(e, "reason", r.language)
+	r.context = l.template(e, "context", r.language)
 	r.metadata = l.expressions(e, "metadata", r.language)
 	for _, key := range []string{"context", "metadata"} {
 		if e.has(key) && r.kind != "" && !slices.Contains(r.point.adds, r.kind) {
@@ -97,7 +97,7 @@ func (l *loader) result(r *rule, e *entry) {
 	case yamlfile.AbsentNode:
 		e.place("decision").Wrong("%s: %s needs a result", e.what, r.kind)
 	case yamlfile.TextNode:
-		r.result = l.text(e, "result", r.language)
+		r.result = l.template(e, "result", r.language)
 	case yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.ListNode, yamlfile.MappingNode:
 		value, err := json.Marshal(n.Value())
 		if err != nil {

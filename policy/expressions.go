@@ -21,8 +21,8 @@ type template struct {
 	values map[string]*condition.Expression
 }
 
-// text reads a text with names in it.
-func (l *loader) text(e *entry, key string, language *condition.Language) template {
+// template reads a text with names in it.
+func (l *loader) template(e *entry, key string, language *condition.Language) template {
 	if !e.has(key) {
 		return template{}
 	}

@@ -72,7 +72,7 @@ func Load(layers []Layer, o Options) (*Policy, error) {
 			return nil, fmt.Errorf("load policies: %s", yamlfile.Unknown("layer", layer.Name, layerNames))
 		}
 		for _, path := range layer.Files {
-			text, err := yamlfile.Read(path)
+			text, err := l.text(path)
 			switch {
 			case layer.Optional && errors.Is(err, fs.ErrNotExist):
 				continue
@@ -119,7 +119,17 @@ type loader struct {
 	documents []*document
 	entries   []*entry // of the document that is read
 	notes     []Warning
+	seen      map[string]seen
 	full      bool
+}
+
+// text is the text of a file, which is looked at before it is read.
+func (l *loader) text(path string) ([]byte, error) {
+	if l.seen == nil {
+		l.seen = map[string]seen{}
+	}
+	l.seen[path] = lookAt(path)
+	return yamlfile.Read(path) //nolint:wrapcheck // the caller says what for
 }
 
 // document reads a file and what it includes.
@@ -237,7 +247,7 @@ func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, 
 	case l.full:
 		return
 	}
-	text, err := yamlfile.Read(path)
+	text, err := l.text(path)
 	if err != nil {
 		n.Wrong("include: %w", err)
 		return
@@ -263,7 +273,7 @@ func (l *loader) policy() (*Policy, error) {
 	if err := yamlfile.Join(l.files...); err != nil {
 		return nil, err
 	}
-	p := &Policy{warnings: l.notes, options: l.options}
+	p := &Policy{warnings: l.notes, options: l.options, seen: l.seen}
 	off := map[int][]*document{}
 	for _, d := range l.documents {
 		for _, s := range d.disables {

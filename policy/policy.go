@@ -23,6 +23,7 @@ type Policy struct {
 	warnings  []Warning
 	hash      string
 	options   Options
+	seen      map[string]seen // what the files looked like
 }
 
 // put puts the rules in order: by point, those of inner layers first, and then as they
