@@ -194,15 +194,17 @@ func (t Trail) Sole(value any) bool {
 		}
 		others := false
 		values(t.state.Message(x.places[at].Message).Text(), func(o name, _ string) {
-			others = others || o.kind == n.kind && o.whole() != n.whole() && !partOf(o, n)
+			others = others || o.kind == n.kind && o.whole() != n.whole() && alike(o, n)
 		})
 		return !others
 	})
 }
 
-// partOf reports whether an id is a group of a longer one, or the other way round.
-func partOf(a, b name) bool {
-	return a.kind == kindID && (strings.Contains(a.text, b.text) || strings.Contains(b.text, a.text))
+// alike reports whether one value could be meant in the place of another of its kind: of ids, an IBAN is not taken for a
+// phone number, nor a part of it for the whole.
+func alike(a, b name) bool {
+	return a.kind != kindID ||
+		isDigit(a.text[0]) == isDigit(b.text[0]) && !strings.Contains(a.text, b.text) && !strings.Contains(b.text, a.text)
 }
 
 // Tainted reports whether something in a value was brought in by strangers and by nobody better: all of it, or in a

@@ -61,7 +61,7 @@ func values(text string, f func(n name, value string)) {
 		if groups > 0 && strings.Trim(text[runTo:from], " ()/") != "" {
 			endRun()
 		}
-		if !inID(chunk) {
+		if !inID(chunk) || len(datesIn(chunk)) > 0 {
 			endRun()
 		} else {
 			if groups == 0 {
@@ -122,7 +122,7 @@ func one(chunk string, f func(name, string)) {
 		if n, ok := numberOf(chunk); ok {
 			f(name{kindNumber, []key{keyOf(kindNumber, n)}, n}, chunk)
 		}
-		if id, ok := idOf(chunk); ok {
+		if id, ok := idOf(chunk); ok && len(days) == 0 {
 			f(name{kindID, []key{keyOf(kindID, id)}, id}, chunk)
 		}
 	}
