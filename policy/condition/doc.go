@@ -1,3 +1,193 @@
-// Package condition is the language in which policies say when they apply: typed expressions of CEL that are checked when
-// they are loaded, bounded in what they may cost, and given values as values, never as text.
+// Package condition is the language in which policies say when they apply: expressions of CEL, the Common Expression
+// Language, over what a hook sees. They are typed, checked when they are loaded, bounded in what they may cost, and given
+// values as values, never as text.
+//
+//	language, err := condition.New(condition.Options{Variables: map[string]any{"workspace": "/srv/app"}})
+//	…
+//	outside, err := language.Compile(`tool == "write_file" && !path.within(args.path, workspace)`, hooks.PreToolUse)
+//	…
+//	stay := hooks.On(hooks.AtPreToolUse, "stay", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+//		yes, err := outside.Test(ctx, condition.Of(c))
+//		switch {
+//		case err != nil:
+//			return c.Fail(err)
+//		case yes:
+//			return c.Deny("stay in the workspace")
+//		}
+//		return c.Pass()
+//	})
+//
+// # The language
+//
+// That of CEL: ==, !=, <, <=, >, >=, +, -, *, /, %, &&, ||, !, in, a ? b : c, texts in either quotes, lists, maps, has(x.y),
+// l.all(x, …), l.exists(x, …), l.exists_one(x, …), l.filter(x, …), l.map(x, …), args.?name.orValue(""), the functions of
+// CEL, and its extensions for strings, lists, sets, math, bindings, two-variable comprehensions and encoders. A comment
+// begins with //.
+//
+// ${NAME} is the same as NAME: a variable with a type, wherever it stands but in quotes. In quotes it is text; a text that
+// is nothing but the ${NAME} of a variable is an error, because it was meant to be one.
+//
+// A name that there is not, a name of another point, a field that an object does not have and values whose types do not go
+// together are errors when a condition is compiled, each with its place and what may have been meant.
+//
+// # Variables
+//
+// At all points:
+//
+//	point                string              the hook point
+//	agent                string              the agent's name
+//	stage                string              the stage of the pipeline
+//	step                 int                 the step of the run, from 0
+//	run.id               string
+//	run.session          string
+//	run.parent           string              the run that started this one
+//	run.root             string              the first of that line
+//	run.depth            int                 how many runs stand above
+//	run.number           int                 of the session's runs, from 1
+//	run.elapsed          duration            how long the run has taken
+//	usage.tokens         int                 what the run consumed so far
+//	usage.input_tokens   int
+//	usage.output_tokens  int
+//	usage.cost           double              US dollars; an error when nobody knows
+//	input                string              what is to be let in; elsewhere what the user said last
+//	metadata             map(string,dyn)     by name: metadata.tier; cannot be listed
+//	actions              map(string,Action)  earlier actions by id: .status, .output, .response
+//	now                  timestamp           the same for all conditions on one occasion
+//	workspace            string              vars.workspace, else the working directory
+//	vars.NAME            (ofItsValue)        the variables of the policy
+//
+// At the points of a tool call (PreToolUse, PostToolUse, ToolFailed, InterventionRequested):
+//
+//	tool                 string
+//	args                 map(string,dyn)     as they would run, or ran
+//	original_args        map(string,dyn)     as the model gave them
+//	call.id              string
+//	call.index           int                 in its step, from 0
+//	call.invalid         string              what breaks the tool's schema; PreToolUse
+//	question             string              why a person is asked; InterventionRequested
+//
+// After something happened:
+//
+//	result.text          string              PostToolUse, ToolFailed, RunResult, RunFinish
+//	result.status        string              executed, failed, mocked, not_executed; PostToolUse, ToolFailed
+//	result.reason        string              why not: denied, timeout …; PostToolUse, ToolFailed
+//	result.is_error      bool                PostToolUse, ToolFailed
+//	result.data          dyn                 the result as JSON; RunResult
+//	error                string              at the points of failures, ExecutionEnd and RunFinish
+//	reply.text           string              PostInference, StepEnd, Stop, ExecutionEnd
+//	reply.tools          list(string)        PostInference, StepEnd
+//	step_kind            string              StepEnd
+//	continuations        int                 how often the run was made to go on; Stop
+//	end.reason           string              Stop, ExecutionEnd
+//	end.message          string              Stop, ExecutionEnd
+//	end.status           string              ExecutionEnd, RunFinish
+//
+// Of sub-agents, compactions, pipelines and blueprints, at their points:
+//
+//	subagent.agent       string
+//	subagent.instruction  string
+//	subagent.result      string              PostSubagent
+//	compaction.messages  int
+//	compaction.tokens    int
+//	pipeline.name        string
+//	pipeline.reason      string              why it is complete
+//	parameters           map(string,dyn)     of the run of a blueprint
+//
+// The names of pipelines, at all points; what nobody gave is empty, or 0:
+//
+//	SESSION              string
+//	STAGE                string
+//	NEXT_STAGE           string              empty at the last
+//	ITERATION            int                 from 1
+//	MAX_ITERATIONS       int
+//	PROGRESS             string              a path
+//	STATUS               string              a path
+//	CTX                  string              a path
+//	LAST_DECISION        string              of the iteration before
+//	LAST_HOOK_STATUS     string              success or failed, of the action before
+//	CHANGED_FILES        string              one to a line
+//	STAGE_OUTPUTS        string              one to a line
+//	ERROR                string
+//	TIMESTAMP            string              ISO 8601
+//	CALLBACK_URL         string
+//	HOOK_RESPONSE        string
+//	SPAWN_OUTPUT         string
+//
+// # Functions
+//
+//	calls                int                 calls(tool), calls(): how often in this run
+//	calls_ok             int                 … with a good answer
+//	denied               int                 … denied
+//	glob                 bool                glob(text, pattern or list): *, ?, [a-z], [!a-z], \
+//	path.within          bool                path.within(path, dir or list): is it in there, links and .. followed
+//	path.matches         bool                path.matches(path, pattern or list): ** is any number of names
+//	path.resolve         string              where it leads
+//	path.clean           string              these four only take the text apart
+//	path.base            string
+//	path.dir             string
+//	path.ext             string
+//	url.host             string              small letters, without port
+//	url.port             int                 or that of the scheme, or 0
+//	url.scheme           string
+//	url.path             string
+//	url.query            string
+//	url.user             string
+//	host.matches         bool                host.matches(host, pattern or list): name, *.name, address, network
+//	host.private         bool                this machine, or a network that is not the internet
+//	shell.analyse        shell.Analysis      what a line of bash may do; see package policy/bash
+//	shell.commands       list(shell.Command)
+//	shell.files          list(shell.File)
+//	shell.hosts          list(shell.Host)
+//	shell.opaque         list(string)        reasons: code, input …, and "unparseable"; empty when the list is whole
+//	shell.clear          bool                the same as: shell.opaque is empty
+//	c.flag               bool                c.flag("r", "recursive"), of a shell.Command
+//	c.reached            bool                c.reached("pipe"), by a step of that kind
+//
+// A shell.Analysis has clear, unparseable, commands, files, hosts and opaque; a shell.Command has name, kind, sub, words,
+// args, operands, known, dirs, code, language and via; a shell.File has path, known, access and command; a shell.Host has
+// name, port and command; a shell.Opaque has reason, detail and command. A word that is not known as a whole has "…" in it.
+//
+// Paths are relative to the workspace; "~" is the home directory. path.within says yes only when a path is inside whether
+// links are followed before ".." is taken away or after. path.matches says yes when the path matches as it is written or
+// where it leads: it is for rules that deny. Both look at the disk as it is now; what is there when the tool runs may be
+// something else. A text that is no whole URL is an error, because programs differ in what they make of it.
+//
+// Counters count the steps that are recorded, and the calls before this one in the step under way that a condition was
+// asked about (Of).
+//
+// Other packages add Functions: their Call is given the Input, and with it the state of the run.
+//
+// # Values
+//
+// Arguments are read once for each call. Whole numbers are ints with all their digits, or uints beyond that; numbers with a
+// fraction or an exponent are doubles. A whole number that is too large for either, and a double beyond 2^53, where doubles
+// have no digits for whole numbers any more, is an error as soon as a condition touches it: it does not compare as some
+// other number.
+//
+// # Failure
+//
+// A field that is not there, a division by zero, values of types that an operator is not for, a cost that is too high and a
+// context that has ended are errors, and neither a yes nor a no: give them to Common.Fail, so that the failure policy of the
+// hook decides. As always in CEL, a || b is true when one of them is, and a && b false when one of them is, whatever is
+// wrong with the other: the answer does not depend on it. An EvalError names the part, its place, and the values with their
+// types. An expression that fails whatever the values are does not compile.
+//
+// # Cost
+//
+// An expression is at most 16 KiB of text. One without loops, and without functions whose results may be longer than what
+// they are given, is done after a fixed amount of work, and is not counted. All others may cost Options.CostLimit: about one
+// for each operation, and for each ten bytes that it looks at. Regular expressions must be written in the condition or be
+// one of vars; they, texts and patterns have limits of their own. A condition on the arguments takes some 0.4 µs.
+//
+// # Events as JSON
+//
+// FromJSON makes an occasion of a JSON object, to try policies out. It has the members that an action is given (version,
+// point, hook, run, step, tool, call_id, arguments, original_arguments, invalid, result, input, answer, error, status,
+// question, subagent, compaction, continuations, variables …), and agent, stage, elapsed, now, step_kind, usage, metadata,
+// calls (by tool: calls, ok, denied), actions (by id), call_index, reply, end, pipeline and parameters.
+//
+// # Concurrency
+//
+// A Language, a Condition and an Expression are immutable and serve thousands of runs at once. So does an Input, for as
+// long as the context that it was made of is valid.
 package condition

@@ -78,8 +78,9 @@ func (d *dialect) unknownName(text, plain string, offset int, name string) *Erro
 		}
 	}
 	e := d.wrongAt(text, start, "there is no name %q", whole)
-	if e.Suggestion = nearest(name, d.allNames()); e.Suggestion == "" {
-		e.Suggestion = nearest(whole, d.allNames())
+	if e.Suggestion = nearest(whole, d.allNames()); e.Suggestion == "" {
+		head, _, _ := strings.Cut(whole, ".")
+		e.Suggestion = nearest(head, d.allNames())
 	}
 	return e
 }
@@ -114,7 +115,7 @@ func operatorText(name string) string {
 // nearest is the name that a mistyped one is most likely to be; empty when none is near. It is rather one that is written
 // in letters of the same case.
 func nearest(name string, among []string) string {
-	most := 1 + min(3, (len(name)+1)/3)
+	most := 1 + min(3, (len(name)+2)/4)
 	best, least := "", 2*most
 	slices.Sort(among)
 	for _, other := range among {
