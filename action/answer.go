@@ -20,7 +20,10 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 	}
 	d, err := ParseDecision([]byte(output))
 	if err != nil {
-		return nil, failf(kind, FaultOutput, "%w; it said: %s", err, excerpt(output))
+		return nil, failf(kind, FaultAnswer, "%w; it said: %s", err, excerpt(output))
+	}
+	if d != nil && !slices.Contains(r.Decisions, d.Decision) {
+		return nil, failf(kind, FaultAnswer, "%s cannot be decided at %s", d.Decision, r.Point)
 	}
 	a.Decision = d
 	return a, nil

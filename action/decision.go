@@ -86,6 +86,15 @@ func ParseDecision(text []byte) (*Decision, error) {
 	return d, d.check(func(name string) bool { _, ok := members[name]; return ok })
 }
 
+// Validate finds what is wrong with a decision that was not read but made.
+func (d *Decision) Validate() error {
+	has := map[string]bool{
+		"arguments": d.Arguments != nil, "input": d.Input != nil, "result": d.Result != nil, "is_error": d.IsError,
+		"context": d.Context != "", "metadata": len(d.Metadata) > 0, "within": d.Within != 0, "on_timeout": d.OnTimeout != "",
+	}
+	return d.check(func(name string) bool { return has[name] })
+}
+
 // check finds members that the decision has no use for, and those that it lacks.
 func (d *Decision) check(has func(name string) bool) error {
 	takes, known := decisionKinds[d.Decision]

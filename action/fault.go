@@ -24,8 +24,8 @@ const (
 	FaultTimeout Fault = "timeout"
 	// FaultTooMuch: what it is to be told, or what it answered, is more than is allowed.
 	FaultTooMuch Fault = "too_much"
-	// FaultOutput: what it answered is no decision, where only a decision counts.
-	FaultOutput Fault = "output"
+	// FaultAnswer: what it answered makes no sense: it is no decision where only one counts, or none that can be.
+	FaultAnswer Fault = "bad_answer"
 	// FaultStatus: the status of its HTTP answer is not 2xx.
 	FaultStatus Fault = "status"
 	// FaultNetwork: nobody could be reached.

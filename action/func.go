@@ -59,6 +59,12 @@ func (f Func) Action(h Host) mo.Result[Action] {
 		if d == nil || !r.Decides {
 			return &Answer{}, nil
 		}
+		if err := d.Validate(); err != nil {
+			return nil, &Error{f.Type(), FaultAnswer, err}
+		}
+		if !slices.Contains(r.Decisions, d.Decision) {
+			return nil, failf(f.Type(), FaultAnswer, "%s cannot be decided at %s", d.Decision, r.Point)
+		}
 		return &Answer{Decision: d}, nil
 	}))
 }

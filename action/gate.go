@@ -281,7 +281,7 @@ func (g Gate) read(text string) (said, error) {
 	}
 	what, err := readSaid(text)
 	if err != nil {
-		return said{}, &Error{g.Type(), FaultOutput, err}
+		return said{}, &Error{g.Type(), FaultAnswer, err}
 	}
 	return what, nil
 }

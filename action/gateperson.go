@@ -31,7 +31,7 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 		return said{}, err
 	}
 	if len(answers) != 1 {
-		return said{}, failf(g.Type(), FaultOutput, "the approver gave %d answers to one question", len(answers))
+		return said{}, failf(g.Type(), FaultAnswer, "the approver gave %d answers to one question", len(answers))
 	}
 	return g.person(answers[0])
 }
@@ -46,11 +46,11 @@ func (g Gate) person(a agent.Approval) (said, error) {
 		return said{}, &Error{g.Type(), FaultExit, errors.New("there is nobody to ask")}
 	}
 	if a.Arguments != "" {
-		return said{}, &Error{g.Type(), FaultOutput, errors.New("the person gave other arguments, which nothing can be done with here")}
+		return said{}, &Error{g.Type(), FaultAnswer, errors.New("the person gave other arguments, which nothing can be done with here")}
 	}
 	text, err := json.Marshal(map[string]string{"action": map[bool]string{true: "approve", false: "reject"}[a.Verdict == agent.Approve], "message": a.Reason, "by": a.By})
 	if err != nil {
-		return said{}, &Error{g.Type(), FaultOutput, err}
+		return said{}, &Error{g.Type(), FaultAnswer, err}
 	}
 	return said{yes: a.Verdict == agent.Approve, message: a.Reason, text: string(text)}, nil
 }
