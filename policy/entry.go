@@ -22,6 +22,7 @@ type entry struct {
 	at   *point
 	id   string
 	what string // how problems call it
+	lost bool   // it refers to what is not there
 }
 
 // hooks reads the hooks of a part. What they are is read when all of the document's are
@@ -85,15 +86,16 @@ func (l *loader) define(e *entry, above []string) {
 	switch {
 	case !known:
 		key.Value.Wrong("$ref: %s (rule: definitions)", yamlfile.Unknown("definition", name, lo.Keys(e.doc.definitions)))
+		e.lost = true
 		return
 	case slices.Contains(above, name):
+		e.lost = true
 		key.Value.Wrong("$ref: the definitions refer to each other in a circle: %s (rule: definitions)", strings.Join(append(above, name), " > "))
 		return
 	}
 	of := fieldsOf(definition)
-	for name, own := range e.of {
-		of.set(yamlfile.Entry{Key: own.Key, Value: own.Value})
-		_ = name
+	for _, key := range e.keys {
+		of.set(e.of[key])
 	}
 	of.node = e.node
 	e.fields = of
@@ -109,6 +111,8 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 	switch hasDecision, hasType := e.has("decision"), e.has("type"); {
 	case hasDecision && hasType:
 		e.node.Wrong("%s: it has a decision and an action: a rule has one of them (rule: one thing)", e.what)
+		return
+	case e.lost && !hasDecision && !hasType:
 		return
 	case !hasDecision && !hasType:
 		e.node.Wrong("%s: it decides nothing and does nothing: give it a decision, or an action by its type (rule: one thing)", e.what)
