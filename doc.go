@@ -41,6 +41,7 @@
 //     UseHooks, UseGuards and others; capability/kit has such as are ready to use.
 //   - builder makes an agent of a driver and capabilities, or says everything
 //     that is wrong with them.
+//   - registry makes them of names: an agent's definition is data, in YAML or JSON.
 //
 // Models are asked by drivers/openai, drivers/anthropic and drivers/gemini, each
 // on the official SDK of its vendor; drivers/replay plays recorded transcripts,

@@ -103,6 +103,11 @@ var layers = map[string]layer{
 		Modules: core,
 	},
 
+	"registry": {
+		Ours:    []string{"agent", "processor", "toolexec", "hooks", "capability", "builder", "internal/yamlfile"},
+		Modules: values,
+	},
+
 	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
 	"telemetry": {Ours: []string{"agent", "hooks"}, Modules: core},
 	"telemetry/otelsetup": {Ours: []string{"telemetry"}, Modules: slices.Concat(core, []string{
@@ -189,7 +194,7 @@ var layers = map[string]layer{
 
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},
-	"cmd/grapnel/internal/agentfile": {Ours: []string{"toolexec", "internal/yamlfile"}, Modules: values},
+	"cmd/grapnel/internal/agentfile": {Ours: []string{"registry", "internal/yamlfile"}, Modules: values},
 	"cmd/grapnel/internal/timeline":  {Ours: observed, Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/url"
 	"path"
 	"regexp"
 	"strconv"
@@ -30,13 +29,9 @@ type (
 type (
 	// Dollars is an amount of US dollars above zero.
 	Dollars float64
-	// URL is an address that begins with http:// or https:// and has no password.
-	URL string
 	// Pattern is a pattern for names of tools: a name, a glob, or a regular
 	// expression between slashes.
 	Pattern string
-	// EnvName is the name of a variable of the environment.
-	EnvName string
 	// EnvPattern is the name of a variable of the environment, or a glob such as GO*.
 	EnvPattern string
 )
@@ -58,27 +53,6 @@ func (v *Dollars) String() string {
 // Type is the word for an amount in a help text.
 func (*Dollars) Type() string { return "dollars" }
 
-// Set reads an address.
-func (v *URL) Set(text string) error {
-	const expected = "expected an address, such as http://localhost:11434/v1"
-	u, err := url.Parse(text)
-	switch {
-	case strings.Contains(text, "${"):
-		return errors.New(expected + "; ${…} is not replaced in agent files")
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return errors.New(expected)
-	case u.User != nil:
-		return &yamlfile.SecretError{Expected: expected + ", without a name and password"}
-	}
-	*v = URL(text)
-	return nil
-}
-
-func (v *URL) String() string { return string(*v) }
-
-// Type is the word for an address in a help text.
-func (*URL) Type() string { return "url" }
-
 // Set reads a pattern.
 func (v *Pattern) Set(text string) error {
 	const expected = "expected the name of a tool, a glob such as mcp__*, or a regular expression between slashes"
@@ -94,17 +68,6 @@ func (v *Pattern) Set(text string) error {
 		return fmt.Errorf("%s: %w", expected, err)
 	}
 	*v = Pattern(text)
-	return nil
-}
-
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// Set reads the name of a variable.
-func (v *EnvName) Set(text string) error {
-	if !envName.MatchString(text) {
-		return &yamlfile.SecretError{Expected: "expected the name of a variable of the environment, such as GITHUB_TOKEN, never its value"}
-	}
-	*v = EnvName(text)
 	return nil
 }
 

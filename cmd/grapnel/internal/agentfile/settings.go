@@ -1,9 +1,8 @@
 package agentfile
 
 import (
-	"regexp"
-
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 // Shell is the settings of the shell tool.
@@ -45,7 +44,7 @@ type BaseDir struct {
 // Redact is the settings of the redact hook.
 type Redact struct {
 	// Env are variables of the environment whose values are secret.
-	Env []EnvName `key:"env"`
+	Env []registry.EnvName `key:"env"`
 	// Patterns find further secrets, Without names kinds that are left alone.
 	Patterns []Secret `key:"patterns"`
 	Without  []string `key:"without"`
@@ -78,10 +77,10 @@ type Budget struct {
 
 // Audit is the settings of the audit hook.
 type Audit struct {
-	File    string  `key:"file,required"`
-	Content bool    `key:"content"`
-	KeyEnv  EnvName `key:"key_env"`
-	Sync    bool    `key:"sync"`
+	File    string           `key:"file,required"`
+	Content bool             `key:"content"`
+	KeyEnv  registry.EnvName `key:"key_env"`
+	Sync    bool             `key:"sync"`
 }
 
 // Check wants one limit at least.
@@ -123,24 +122,9 @@ type (
 	Ask  struct{ Calls }
 )
 
-// Price is what a model costs that has no listed price, in US dollars for a million
-// tokens.
-type Price struct {
-	Input  Number `key:"input,required"`
-	Output Number `key:"output,required"`
-}
-
 // DenyInput is the settings of the deny-input hook.
 type DenyInput struct {
 	Name     string `key:"name"`
 	Matching Regexp `key:"matching,required"`
 	Reason   string `key:"reason"`
 }
-
-// Output is the form of the final answer.
-type Output struct {
-	Name   string `key:"name"`
-	Schema Schema `key:"schema,required"`
-}
-
-var serverName = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)

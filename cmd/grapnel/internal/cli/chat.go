@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 const chatHelp = `/help   this text
@@ -66,7 +66,7 @@ type conversation struct {
 	code    int // of the last turn
 }
 
-func chat(ctx context.Context, file *agentfile.File, in *input, v *view) error {
+func chat(ctx context.Context, file *registry.File, in *input, v *view) error {
 	building, release := interruptible(ctx, func() {}, in.restore)
 	m, err := build(building, file, watchers{observer: v.observer(), approver: in.approver(v)})
 	release()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -94,7 +95,7 @@ func TestUnfenced(t *testing.T) {
 	for in, want := range map[string]string{
 		"{}": "{}", "\n{}\n": "{}", "```json\n{}\n```": "{}", "```\n{}\n```": "{}", "```json\n{}": "```json\n{}",
 	} {
-		assert.Equal(t, want, unfenced(in), "%q", in)
+		assert.Equal(t, want, registry.Unfenced(in), "%q", in)
 	}
 }
 
@@ -135,10 +136,10 @@ func TestNeedsKey(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	m := agentfile.Model{Provider: "openai", Name: "x"}
-	require.ErrorContains(t, needsKey(m, &agentfile.File{}), "asking openai/x needs a key: set OPENAI_API_KEY")
-	require.NoError(t, needsKey(m, &agentfile.File{BaseURL: "http://localhost/v1"}))
+	require.ErrorContains(t, needsKey(m, registry.Definition{}), "asking openai/x needs a key: set OPENAI_API_KEY")
+	require.NoError(t, needsKey(m, registry.Definition{BaseURL: "http://localhost/v1"}))
 	t.Setenv("OPENAI_API_KEY", "k")
-	require.NoError(t, needsKey(m, &agentfile.File{}))
+	require.NoError(t, needsKey(m, registry.Definition{}))
 	_, err := variable("api_key_env", "GRAPNEL_TEST_UNSET")
 	require.EqualError(t, err, "api_key_env is GRAPNEL_TEST_UNSET: this variable of the environment is not set")
 }

@@ -82,7 +82,7 @@ func (d definition) options() (*options, error) {
 }
 
 // changed says which of the files are not what they were. It is to be called in Dir.
-func (d definition) changed(model agentfile.Model) []string {
+func (d definition) changed(model string) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(d.Files)) {
 		if now, err := os.ReadFile(path); err != nil || string(now) != d.Files[path] {
@@ -93,8 +93,8 @@ func (d definition) changed(model agentfile.Model) []string {
 			out = append(out, fmt.Sprintf("%s %s since the run began: it goes on with what it began with.", path, what))
 		}
 	}
-	if d.Recording != "" && hashOf(model.Name) != d.Recording {
-		out = append(out, fmt.Sprintf("The recording %s has changed since the run began.", model.Name))
+	if recording := strings.TrimPrefix(model, agentfile.Replay+":"); d.Recording != "" && hashOf(recording) != d.Recording {
+		out = append(out, fmt.Sprintf("The recording %s has changed since the run began.", recording))
 	}
 	return out
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
@@ -25,7 +24,7 @@ var (
 
 // shipped makes the agent that plays the shipped recording.
 func shipped(w watchers) (*made, error) {
-	file, err := agentfile.Parse("the shipped agent file", shippedAgent)
+	file, err := names().Parse("the shipped agent file", shippedAgent)
 	if err != nil {
 		return nil, err
 	}
@@ -33,19 +32,9 @@ func shipped(w watchers) (*made, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the shipped recording: %w", err)
 	}
+	file.Model = agentfile.Replay + ":shipped"
 	m := &made{recording: session}
-	tools := replay.Tools(schemas.list...)
-	list, err := m.hooks(file, tools)
-	if err != nil {
-		return nil, err
-	}
-	b := builder.New().WithName(agentName(file)).WithDriver(replay.Driver{}).With(
-		w.seen(), capability.UseTools(tools...), capability.UseHooks(list...), guardsOf(file.Guards), capability.UseCriteria(replay.GoOn))
-	if w.observer != nil {
-		b = b.WithObserver(w.observer)
-	}
-	m.agent, err = b.Build().Get()
-	return m, err
+	return m, m.build(context.Background(), &parts{}, file, w, replay.Tools(schemas.list...), []capability.Capability{capability.UseCriteria(replay.GoOn)})
 }
 
 // playShipped plays the shipped recording in the place of a run for which no model

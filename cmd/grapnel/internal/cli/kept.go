@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 // kept is a store at work, with the keeper that writes runs down in it.
@@ -120,15 +120,15 @@ func (f *keptFlags) register(c *cobra.Command) {
 }
 
 // runKept runs the agent once, and writes it down on the way.
-func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command, file *agentfile.File, prompt string, v *view) (err error) {
-	model, explicit, err := choose(file)
+func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command, file *registry.File, prompt string, v *view) (err error) {
+	model, explicit, err := choose(file.Definition)
 	if errors.Is(err, errNoKey) {
 		err = &usageError{fmt.Errorf("a run that is kept needs a model: %w", err)}
 	}
 	if err != nil {
 		return err
 	}
-	file.Model = model
+	file.Model = model.String()
 	definition, err := definitionOf(o, given, model)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/anthropic"
 	"github.com/grapnel-go/grapnel/drivers/gemini"
 	"github.com/grapnel-go/grapnel/drivers/openai"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 // modelVariable names the model that is asked where neither flag nor file does.
@@ -41,9 +42,10 @@ var errNoKey = errors.New("no model was named and no key is set (OPENAI_API_KEY,
 
 // choose is the model to ask. Explicit says that somebody asked for it; where nobody
 // did it is that of the first service for which there is a key, or errNoKey.
-func choose(file *agentfile.File) (m agentfile.Model, explicit bool, err error) {
-	if file.Model.Provider != "" {
-		return file.Model, true, nil
+func choose(d registry.Definition) (m agentfile.Model, explicit bool, err error) {
+	if d.Model != "" {
+		err := m.Set(d.Model)
+		return m, true, err
 	}
 	if text := os.Getenv(modelVariable); text != "" {
 		if err := m.Set(text); err != nil {
@@ -51,7 +53,7 @@ func choose(file *agentfile.File) (m agentfile.Model, explicit bool, err error) 
 		}
 		return m, true, nil
 	}
-	if file.BaseURL != "" || file.APIKeyEnv != "" || file.Price != nil {
+	if d.BaseURL != "" || d.APIKeyEnv != "" || d.Price != nil {
 		return m, true, &usageError{errors.New("it is said where a model is, or what it costs, but not which: " +
 			"name it with --model, such as --model openai/llama3")}
 	}
@@ -68,9 +70,9 @@ func anySet(variables []string) bool {
 }
 
 // needsKey says which key is missing for a service that is not asked without one.
-func needsKey(m agentfile.Model, file *agentfile.File) error {
+func needsKey(m agentfile.Model, d registry.Definition) error {
 	for _, v := range vendors {
-		if v.provider == m.Provider && file.BaseURL == "" && file.APIKeyEnv == "" && !anySet(append(v.keys, v.url)) {
+		if v.provider == m.Provider && d.BaseURL == "" && d.APIKeyEnv == "" && !anySet(append(v.keys, v.url)) {
 			return fmt.Errorf("asking %s needs a key: set %s in the environment", &m, strings.Join(v.keys, " or "))
 		}
 	}
@@ -78,19 +80,19 @@ func needsKey(m agentfile.Model, file *agentfile.File) error {
 }
 
 // newDriver is the driver that asks a model.
-func newDriver(m agentfile.Model, file *agentfile.File) (agent.Driver, error) {
-	if err := needsKey(m, file); err != nil {
+func newDriver(m agentfile.Model, d registry.Definition) (agent.Driver, error) {
+	if err := needsKey(m, d); err != nil {
 		return nil, err
 	}
-	key, err := variable("api_key_env", file.APIKeyEnv)
+	key, err := variable("api_key_env", d.APIKeyEnv)
 	if err != nil {
 		return nil, err
 	}
 	prices := mo.None[drivers.Prices]()
-	if p := file.Price; p != nil {
-		prices = mo.Some(drivers.NewPrices("", map[string]drivers.Price{m.Name: {Input: float64(p.Input), Output: float64(p.Output)}}))
+	if p := d.Price; p != nil {
+		prices = mo.Some(drivers.NewPrices("", map[string]drivers.Price{m.Name: {Input: p.Input, Output: p.Output}}))
 	}
-	url := string(file.BaseURL)
+	url := string(d.BaseURL)
 	switch m.Provider {
 	case "openai":
 		return driverOf(openai.New(openai.Config{Model: m.Name, APIKey: key, BaseURL: url, Prices: prices}))
@@ -165,4 +167,4 @@ func unreachable(err error) bool {
 }
 
 // agentName is what the agent is called where the file does not say.
-func agentName(file *agentfile.File) string { return cmp.Or(file.Name, "agent") }
+func agentName(d registry.Definition) string { return cmp.Or(d.Name, "agent") }

@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"time"
 
+	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -14,7 +19,7 @@ import (
 // something, they go before the agent file.
 type options struct {
 	file  string
-	flags agentfile.File
+	flags said
 	tools []string
 	hooks []string
 	form  string
@@ -24,6 +29,18 @@ type options struct {
 	// texts are the files that were read, by the path that was given. What is there is
 	// not read again: a run that is resumed goes on with what it began with.
 	texts map[string]string
+}
+
+// said is what the flags say of the agent.
+type said struct {
+	Model        agentfile.Model
+	BaseURL      registry.URL
+	Instructions string
+	Steps        yamlfile.Count
+	Tokens       yamlfile.Count
+	Cost         agentfile.Dollars
+	Time         yamlfile.Duration
+	Parallel     yamlfile.Count
 }
 
 // text is what stands in a file.
@@ -57,10 +74,10 @@ func (o *options) registerAgent(c *cobra.Command) {
 	f.StringVarP(&o.flags.Instructions, "instructions", "i", "", "the system prompt, as `text`")
 	f.StringArrayVarP(&o.tools, "tool", "t", nil, "give the agent a tool: shell or files, in this folder (may be repeated)")
 	f.StringArrayVar(&o.hooks, "hook", nil, "give the agent a ready-made hook: base-dir, redact (may be repeated)")
-	f.Var(&o.flags.Guards.Steps, "steps", "stop after so many model turns")
-	f.Var(&o.flags.Guards.Tokens, "tokens", "stop after so many tokens, input and output together")
-	f.Var(&o.flags.Guards.Cost, "cost", "stop at this cost in US dollars; an unknown cost counts as reached")
-	f.Var(&o.flags.Guards.Time, "time", "stop after this time, such as 10m")
+	f.Var(&o.flags.Steps, "steps", "stop after so many model turns")
+	f.Var(&o.flags.Tokens, "tokens", "stop after so many tokens, input and output together")
+	f.Var(&o.flags.Cost, "cost", "stop at this cost in US dollars; an unknown cost counts as reached")
+	f.Var(&o.flags.Time, "time", "stop after this time, such as 10m")
 	f.Var(&o.flags.Parallel, "parallel", "run so many tool calls of one step at once")
 	f.StringVar(&o.form, "output-schema", "", "`file` with the JSON Schema that the final answer must have")
 }
@@ -79,37 +96,36 @@ func (o *options) checkLook() error {
 	return &usageError{fmt.Errorf("--color is %q: it must be auto, always or never", o.color)}
 }
 
-// resolve is the agent file, with what the flags say put over it. Explicit says that
-// somebody asked for a model.
-func (o *options) resolve() (file *agentfile.File, err error) {
+// resolve is the agent file, with what the flags say put over it.
+func (o *options) resolve() (file *registry.File, err error) {
 	if err := o.checkLook(); err != nil {
 		return nil, err
 	}
-	file = &agentfile.File{}
+	file = &registry.File{}
 	if o.file != "" {
-		text, err := o.text(o.file, agentfile.Read)
+		text, err := o.text(o.file, registry.ReadFile)
 		if err == nil {
-			file, err = agentfile.Parse(o.file, []byte(text))
+			file, err = names().Parse(o.file, []byte(text))
 		}
 		if err != nil {
 			return nil, &usageError{err}
 		}
 	}
-	over(&file.Model, o.flags.Model)
+	over(&file.Model, o.flags.Model.String())
 	over(&file.BaseURL, o.flags.BaseURL)
 	over(&file.Instructions, o.flags.Instructions)
-	over(&file.Guards.Steps, o.flags.Guards.Steps)
-	over(&file.Guards.Tokens, o.flags.Guards.Tokens)
-	over(&file.Guards.Cost, o.flags.Guards.Cost)
-	over(&file.Guards.Time, o.flags.Guards.Time)
-	over(&file.Parallel, o.flags.Parallel)
+	over(&file.Guards.Steps, int(o.flags.Steps))
+	over(&file.Guards.Tokens, int64(o.flags.Tokens))
+	over(&file.Guards.Cost, float64(o.flags.Cost))
+	over(&file.Guards.Time, time.Duration(o.flags.Time))
+	over(&file.Parallel, int(o.flags.Parallel))
 	for _, kind := range o.tools {
-		if err := file.Tools.AddTool(kind); err != nil {
+		if file.Tools, err = added(file.Tools, "tool", kind, names().Tools); err != nil {
 			return nil, &usageError{fmt.Errorf("--tool: %w", err)}
 		}
 	}
 	for _, kind := range o.hooks {
-		if err := file.Hooks.AddHook(kind); err != nil {
+		if file.Hooks, err = added(file.Hooks, "hook", kind, names().Hooks); err != nil {
 			return nil, &usageError{fmt.Errorf("--hook: %w", err)}
 		}
 	}
@@ -121,9 +137,24 @@ func (o *options) resolve() (file *agentfile.File, err error) {
 		if err != nil {
 			return nil, &usageError{fmt.Errorf("--output-schema %s: %w", o.form, err)}
 		}
-		file.Output = agentfile.Output{Name: "answer", Schema: agentfile.Schema{Text: text}}
+		file.Output = registry.Output{Name: "answer", Schema: registry.Schema(text)}
 	}
 	return file, nil
+}
+
+// added is parts with one more, without settings, as a flag says it.
+func added[L ~[]registry.Part, T any](list L, what, kind string, makers map[string]registry.Maker[T]) (L, error) {
+	maker, known := makers[kind]
+	if !known {
+		return nil, errors.New(yamlfile.Unknown(what, kind, lo.Keys(makers)))
+	}
+	if _, must := maker.TakesSettings(); must {
+		return nil, fmt.Errorf("the %s %q needs settings: give it some in an agent file", what, kind)
+	}
+	if lo.ContainsBy(list, func(p registry.Part) bool { return p.Name == kind }) {
+		return nil, fmt.Errorf("the %s %q is there already", what, kind)
+	}
+	return append(list, registry.Part{Name: kind}), nil
 }
 
 // over puts what is said in the place of what was there.

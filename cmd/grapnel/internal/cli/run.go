@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 func newRun(std streams) *cobra.Command {
@@ -77,7 +77,7 @@ const drainTime = 10 * time.Second
 
 // run runs the agent once, or plays the shipped recording where no model can be
 // asked that nobody asked for.
-func run(ctx context.Context, file *agentfile.File, prompt string, v *view) error {
+func run(ctx context.Context, file *registry.File, prompt string, v *view) error {
 	in := newInput(v.std)
 	ctx, release := interruptible(ctx,
 		func() { v.note(cancelling) }, in.restore)
@@ -145,7 +145,7 @@ func (m *made) turn(
 // answer is the final answer; of one that has a form only that.
 func (m *made) answer(final agent.State) string {
 	if m.agent.Request().Output != nil {
-		return unfenced(final.Answer())
+		return registry.Unfenced(final.Answer())
 	}
 	return final.Answer()
 }

@@ -1,4 +1,4 @@
-package agentfile
+package cli
 
 import (
 	"errors"
@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 const whole = `
@@ -53,31 +55,36 @@ output:
 `
 
 func TestParse(t *testing.T) {
-	file, err := Parse("fixer.yaml", []byte(whole))
+	file, err := names().Parse("fixer.yaml", []byte(whole))
 	require.NoError(t, err)
 	assert.Equal(t, "fixer", file.Name)
-	assert.Equal(t, Model{"openai", "gpt-5-mini"}, file.Model)
+	assert.Equal(t, "openai/gpt-5-mini", file.Model)
 	assert.Equal(t, "You mend Go code. ${NAME} stays.\n", file.Instructions)
-	assert.Equal(t, Guards{Steps: 30, Tokens: 200000, Cost: 0.5, Time: Duration(10 * time.Minute)}, file.Guards)
+	assert.Equal(t, registry.Guards{Steps: 30, Tokens: 200000, Cost: 0.5, Time: 10 * time.Minute}, file.Guards)
 	require.Len(t, file.Tools, 2)
-	assert.Equal(t, &Shell{Dir: "work", Timeout: Duration(2 * time.Minute), MaxOutput: 64 << 10, Env: []EnvPattern{"PATH", "GO*"}},
-		file.Tools[0].Settings)
-	assert.Equal(t, &Files{Root: ".", ReadOnly: true}, file.Tools[1].Settings)
+	var shell agentfile.Shell
+	require.NoError(t, file.Tools[0].Decode(&shell))
+	assert.Equal(t, agentfile.Shell{
+		Dir: "work", Timeout: yamlfile.Duration(2 * time.Minute), MaxOutput: 64 << 10, Env: []agentfile.EnvPattern{"PATH", "GO*"},
+	}, shell)
+	assert.Equal(t, registry.Part{Name: "files", Settings: map[string]any{"root": ".", "read_only": true}}, file.Tools[1])
 	require.Len(t, file.MCP, 2)
 	assert.Equal(t, "fs", file.MCP[0].Name, "servers stay in the order of the file")
-	assert.Equal(t, yamlfile.Position{Line: 23, Column: 5}, file.Hooks[0].At.Position)
-	assert.Equal(t, &RateLimit{Tools: []Pattern{"shell", "mcp__*"}, Calls: 10, Per: Duration(time.Minute)}, file.Hooks[1].Settings)
-	assert.JSONEq(t, `{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}`, file.Output.Schema.Text)
+	assert.Equal(t, registry.Part{Name: "redact"}, file.Hooks[0])
+	var limit agentfile.RateLimit
+	require.NoError(t, file.Hooks[1].Decode(&limit))
+	assert.Equal(t, agentfile.RateLimit{Tools: []agentfile.Pattern{"shell", "mcp__*"}, Calls: 10, Per: yamlfile.Duration(time.Minute)}, limit)
+	assert.JSONEq(t, `{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}`, string(file.Output.Schema))
 	assert.Equal(t, "7", fmt.Sprint(file.Options["seed"]))
 }
 
 // The same file as JSON, tabs and surrogate pairs included.
 func TestParseJSON(t *testing.T) {
-	file, err := Parse("fixer.json", []byte("{\n\t\"name\": \"\\ud83d\\ude00\",\n\t\"model\": \"gemini/g\",\n\t\"tools\": [\"shell\", {\"files\": {\"root\": \"x\"}}]\n}"))
+	file, err := names().Parse("fixer.json", []byte("{\n\t\"name\": \"\\ud83d\\ude00\",\n\t\"model\": \"gemini/g\",\n\t\"tools\": [\"shell\", {\"files\": {\"root\": \"x\"}}]\n}"))
 	require.NoError(t, err)
 	assert.Equal(t, "😀", file.Name)
-	assert.Equal(t, Model{"gemini", "g"}, file.Model)
-	assert.Equal(t, yamlfile.Position{Line: 4, Column: 12}, file.Tools[0].At.Position)
+	assert.Equal(t, "gemini/g", file.Model)
+	assert.Equal(t, registry.Tools{{Name: "shell"}, {Name: "files", Settings: map[string]any{"root": "x"}}}, file.Tools)
 }
 
 // Each bad file stands with all that is said of it: the first line of each problem.
@@ -89,15 +96,15 @@ func TestMistakes(t *testing.T) {
 		"an unknown key": {"instuctions: hi\n", []string{
 			`f.yaml:1:1: unknown key "instuctions" (did you mean "instructions"?); known: `,
 		}},
-		"an unknown key far from all": {"zzzzzzz: hi\n", []string{`f.yaml:1:1: unknown key "zzzzzzz"; known: "api_key_env", "base_url"`}},
+		"an unknown key far from all": {"zzzzzzz: hi\n", []string{`f.yaml:1:1: unknown key "zzzzzzz"; known: "agents", "api_key_env", "base_url"`}},
 		"a secret":                    {"api_key: sk-1\n", []string{`secrets are never in an agent file`}},
 		"a duplicate":                 {"name: a\nname: b\n", []string{`f.yaml:2:1: "name" stands here a second time: the first is in line 1`}},
-		"wrong types": {"name: [a]\nparallel: many\nguards: 7\ntools: shell\nmcp: []\noptions: 3\n", []string{
+		"wrong types": {"name: [a]\nparallel: many\nguards: 7\ntools: shell\nmcp: 3\noptions: 3\n", []string{
 			`1:7: expected text, got a list`,
 			`2:11: expected a whole number above zero, such as 20, got "many"`,
 			`3:9: expected keys with values, got "7": known are "cost", "steps", "time", "tokens"`,
-			`4:8: expected a list of tools, such as [files], got "shell"`,
-			`5:6: expected keys with values, got a list`,
+			`4:8: expected a list of names, each of a tool, such as [a, b], got "shell"`,
+			`5:6: expected keys with values, got "3"`,
 			`6:10: expected keys with values, got "3"`,
 		}},
 		"a number for text":      {"name: 007\n", []string{`1:7: expected text, got 007: put it in quotes if it is meant so`}},
@@ -109,15 +116,15 @@ func TestMistakes(t *testing.T) {
 		"two hooks in one":       {"hooks:\n  - redact:\n    audit: {file: a}\n", []string{`2:5: expected one hook with its settings below it`}},
 		"a setting unknown":      {"hooks:\n  - audit: {fil: a}\n", []string{`2:12: the key "file" is missing`, `2:13: unknown key "fil" (did you mean "file"?)`}},
 		"settings missing":       {"hooks: [rate-limit]\n", []string{`1:9: the hook "rate-limit" needs settings: calls`}},
-		"an unknown vendor":      {"model: opnai/gpt\n", []string{`1:8: expected a provider and a model, such as openai/gpt-5-mini, or replay:FILE; unknown provider "opnai" (did you mean "openai"?)`}},
-		"a model alone":          {"model: gpt-5\n", []string{`1:8: expected a provider and a model, such as openai/gpt-5-mini, or replay:FILE, got "gpt-5"`}},
+		"an unknown vendor":      {"model: opnai/gpt\n", []string{`1:8: expected a model, such as anthropic/…, gemini/…, openai/…, replay:…; unknown provider "opnai" (did you mean "openai"?)`}},
+		"a model alone":          {"model: gpt-5\n", []string{`1:8: expected a model, such as anthropic/…, gemini/…, openai/…, replay:…, got "gpt-5"`}},
 		"an address":             {"base_url: localhost:80\n", []string{`1:11: expected an address`}},
 		"a password":             {"base_url: http://u:p@h/\n", []string{`without a name and password`}},
 		"a variable":             {"base_url: https://${HOST}/\n", []string{`${…} is not replaced in agent files`}},
-		"durations":              {"guards: {time: 10}\nretry: {delay: -1s}\n", []string{`1:16: expected a time with its unit, such as 90s or 10m, got "10"`, `2:16: expected a time`}},
+		"durations":              {"guards: {time: 10}\nretry: {delay: -1s}\n", []string{`1:16: expected a time above zero with its unit, such as 90s or 10m, got "10"`, `2:16: expected a time above zero`}},
 		"sizes":                  {"tools: [shell: {max_output: 3 PiB}]\n", []string{`1:29: expected a size above zero`}},
 		"a huge size":            {"tools: [shell: {max_output: 99999999999GiB}]\n", []string{`expected a size above zero`}},
-		"not a number":           {"guards: {cost: .nan}\ntemperature: -1\n", []string{`1:16: expected US dollars`, `2:14: expected a number that is not negative`}},
+		"not a number":           {"guards: {cost: .nan}\ntemperature: -1\n", []string{`1:16: expected a number above zero`, `2:14: expected a number that is not negative`}},
 		"zero and below":         {"guards: {steps: 0, tokens: -5}\n", []string{`1:17: expected a whole number above zero`, `1:28: expected a whole number above zero`}},
 		"a bad expression":       {"hooks: [redact: {patterns: [{kind: a, matching: 'a('}]}]\n", []string{`1:49: expected a regular expression`}},
 		"a bad glob":             {"hooks: [deny: {tools: ['[']}]\n", []string{`1:24: expected the name of a tool`}},
@@ -142,7 +149,7 @@ func TestMistakes(t *testing.T) {
 		"a well":                 {"options: " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\n", []string{"nested more than 50 deep"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse("f.yaml", []byte(tc.file))
+			_, err := names().Parse("f.yaml", []byte(tc.file))
 			wrong, ok := errors.AsType[*yamlfile.Error](err)
 			require.True(t, ok, "got %v", err)
 			if name != "a bomb" {
@@ -181,7 +188,7 @@ func TestJSONMistakes(t *testing.T) {
 		"":                                   "f.json:1:1: the file is empty",
 		strings.Repeat("[", 10000):           "nested more than 50 deep",
 	} {
-		_, err := Parse("f.json", []byte(file))
+		_, err := names().Parse("f.json", []byte(file))
 		require.Error(t, err, file)
 		assert.Contains(t, err.Error(), want, file)
 	}
@@ -189,10 +196,10 @@ func TestJSONMistakes(t *testing.T) {
 
 // The line that is wrong is shown, with a mark below what is meant.
 func TestTheLineIsShown(t *testing.T) {
-	_, err := Parse("f.yaml", []byte("name: a\nguards:\n  steps: \"viele 日本\x1b[2J\"\n"))
+	_, err := names().Parse("f.yaml", []byte("name: a\nguards:\n  steps: \"viele 日本\x1b[2J\"\n"))
 	require.Error(t, err) // the escape is no YAML at all
 	assert.NotContains(t, err.Error(), "\x1b")
-	_, err = Parse("f.yaml", []byte("name: a\nguards:\n  steps: viele\n"))
+	_, err = names().Parse("f.yaml", []byte("name: a\nguards:\n  steps: viele\n"))
 	require.Error(t, err)
 	assert.Equal(t, `f.yaml:3:10: expected a whole number above zero, such as 20, got "viele"
      3 |   steps: viele
@@ -201,14 +208,14 @@ func TestTheLineIsShown(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	_, err := Load(filepath.Join(dir, "none.yaml"))
+	_, err := names().Load(filepath.Join(dir, "none.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	big := filepath.Join(dir, "big.yaml")
 	require.NoError(t, os.WriteFile(big, []byte("name: "+strings.Repeat("x", yamlfile.MaxBytes)), 0o600))
-	_, err = Load(big)
+	_, err = names().Load(big)
 	require.ErrorContains(t, err, "larger than a megabyte")
 	require.NoError(t, os.WriteFile(big, []byte(whole), 0o600))
-	_, err = Load(big)
+	_, err = names().Load(big)
 	require.NoError(t, err)
 }
 
@@ -218,9 +225,9 @@ func TestExamples(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(found), 3)
 	for _, path := range found {
-		file, err := Load(path)
+		file, err := names().Load(path)
 		require.NoError(t, err)
-		assert.NotEmpty(t, file.Model.Provider, path)
+		assert.NotEmpty(t, file.Model, path)
 	}
 }
 
@@ -231,7 +238,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("f.yaml", bomb()[:200])
 	f.Add("f.yaml", "a: *b\n? [x]\n: !!x y\n<<: {}\n")
 	f.Fuzz(func(t *testing.T, name, text string) {
-		file, err := Parse(name, []byte(text))
+		file, err := names().Parse(name, []byte(text))
 		if err == nil {
 			require.NotNil(t, file)
 			return
@@ -252,18 +259,22 @@ func FuzzParse(f *testing.F) {
 func TestEveryKeyIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/agent-file.md")
 	require.NoError(t, err)
-	forms := []any{
-		File{}, Guards{}, Retry{}, Price{}, Output{}, Server{}, Limits{}, Secret{},
-	}
-	for _, kinds := range []map[string]func() any{toolKinds, hookKinds} {
-		for kind, settings := range kinds {
-			assert.Contains(t, string(page), "`"+kind+"`")
-			forms = append(forms, reflect.ValueOf(settings()).Elem().Interface())
-		}
-	}
-	for _, form := range forms {
+	keys := []string{}
+	for _, form := range []any{
+		registry.Definition{}, registry.Guards{}, registry.Retry{}, registry.Price{}, registry.Output{}, registry.Server{},
+		agentfile.Limits{}, agentfile.Secret{},
+	} {
 		for _, key := range yamlfile.Keys(reflect.TypeOf(form)) {
-			assert.Contains(t, string(page), "`"+key.Name+"`", "%T", form)
+			keys = append(keys, key.Name)
 		}
+	}
+	for name, maker := range names().Tools {
+		keys = append(append(keys, name), maker.Keys()...)
+	}
+	for name, maker := range names().Hooks {
+		keys = append(append(keys, name), maker.Keys()...)
+	}
+	for _, key := range keys {
+		assert.True(t, strings.Contains(string(page), "`"+key+"`"), "docs/agent-file.md has no `%s`", key)
 	}
 }

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/hooks/redact"
+	"github.com/grapnel-go/grapnel/registry"
+)
+
+// parts is what the names in agent files stand for, for one agent.
+type parts struct {
+	// recording is what is played in the place of a model; nil for a model.
+	recording *replay.Session
+	// asked says that somebody named the model.
+	asked bool
+	// clean takes secrets out, and is nil where nothing is redacted; unclean is why it
+	// cannot be made.
+	clean   *redact.Redactor
+	unclean error
+	// notes are for the reader, before the run begins.
+	notes []string
+}
+
+// names is for reading agent files.
+func names() registry.Registry { return (&parts{}).registry() }
+
+func (p *parts) registry() registry.Registry {
+	drivers := map[string]registry.DriverMaker{
+		agentfile.Replay + ":": func(context.Context, *registry.Making, string) (agent.Driver, error) { return replay.Driver{}, nil },
+	}
+	for _, provider := range agentfile.Providers {
+		drivers[provider+"/"] = func(_ context.Context, m *registry.Making, model string) (agent.Driver, error) {
+			driver, err := newDriver(agentfile.Model{Provider: provider, Name: model}, m.Definition)
+			if err == nil && !p.asked {
+				driver = firstCall{driver}
+			}
+			return driver, err
+		}
+	}
+	return registry.Registry{Drivers: drivers, Tools: tools(), Hooks: p.hooks(), Connect: connect, Idle: p.idle}
+}

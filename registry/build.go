@@ -1,0 +1,251 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/processor"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// Built is an agent that only has to be built, and what was opened for it.
+type Built struct {
+	// Builder has everything that the definition says; more can be added to it.
+	Builder builder.AgentBuilder
+	closing []func() error
+}
+
+// Agent builds the agent.
+func (b *Built) Agent() mo.Result[*agent.Agent] { return b.Builder.Build() }
+
+// Close closes what was opened for the agent, the last first. It is to be called once, when
+// no run of the agent is under way.
+func (b *Built) Close() error {
+	wrong := lo.Map(slices.Collect(backward(b.closing)), func(f func() error, _ int) error { return f() })
+	b.closing = nil
+	return errors.Join(wrong...)
+}
+
+func backward[T any](list []T) func(func(T) bool) {
+	return func(yield func(T) bool) {
+		for _, v := range slices.Backward(list) {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// Build makes what a definition says. The error says everything that is wrong with it;
+// what was opened until then is closed.
+func (r Registry) Build(ctx context.Context, d Definition) (*Built, error) {
+	file, err := fileOf(d)
+	if err != nil {
+		return nil, err
+	}
+	return r.BuildFile(ctx, file)
+}
+
+// BuildFile is Build for a definition with the text that it was read from.
+func (r Registry) BuildFile(ctx context.Context, file *File) (*Built, error) {
+	if err := r.check(file); err != nil {
+		return nil, err
+	}
+	built := &Built{}
+	m := &maker{Registry: r, file: file, about: &Making{Definition: file.Definition, closing: &built.closing}, count: map[string]int{}}
+	b, err := m.build(ctx)
+	if err != nil {
+		return nil, errors.Join(err, built.Close())
+	}
+	built.Builder = b
+	return built, nil
+}
+
+// maker makes an agent and keeps what goes wrong.
+type maker struct {
+	Registry
+	file  *File
+	about *Making
+	count map[string]int
+	wrong []error
+}
+
+// failed keeps an error about a part, with its place.
+func (m *maker) failed(err error, said any, path ...any) {
+	name := m.file.node(said, path...)
+	if name.Kind() == yamlfile.MappingNode {
+		name, _ = nameOf(name)
+	}
+	m.wrong = append(m.wrong, name.Place().Error(err))
+}
+
+func (m *maker) build(ctx context.Context) (builder.AgentBuilder, error) {
+	d := m.file.Definition
+	b := builder.New().WithName(d.Name).WithParallel(d.Parallel).WithInstructions(d.Instructions).WithRequest(m.file.request)
+	if driver := m.driver(ctx); driver != nil {
+		b = b.WithDriver(driver)
+	}
+	tools, all := m.tools(ctx)
+	m.about.Tools = lo.Map(tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })
+	list := m.hooks(ctx, all)
+	more := m.capabilities(ctx)
+	subagents := m.subagents(ctx)
+	if err := errors.Join(m.wrong...); err != nil {
+		return b, err
+	}
+	b = b.With(m.First...)
+	if d.Retry != (Retry{}) {
+		b = b.With(capability.UseStepProcessor("retry", processor.Retry{Attempts: d.Retry.Attempts, Delay: d.Retry.Delay, Max: d.Retry.Max, Jitter: 0.2}))
+	}
+	b = b.With(capability.UseTools(tools...), capability.UseHooks(list...))
+	if d.Guards != (Guards{}) {
+		b = b.With(capability.UseGuards{Steps: d.Guards.Steps, Tokens: d.Guards.Tokens, Cost: d.Guards.Cost, Time: d.Guards.Time})
+	}
+	return b.With(more...).With(subagents...), nil
+}
+
+func (m *maker) driver(ctx context.Context) agent.Driver {
+	make, name, ok := m.Registry.driver(m.file.Model)
+	if !ok {
+		return nil // that no model is named is said when the agent is built, if nobody else brings a driver
+	}
+	driver, err := make(ctx, m.about.as("", "model", m.count), name)
+	if err != nil {
+		m.failed(err, m.file.Model, "model")
+		return nil
+	}
+	return driver
+}
+
+// tools is the tools of the agent; all reports that none is missing.
+func (m *maker) tools(ctx context.Context) (tools []toolexec.Tool, all bool) {
+	before := len(m.wrong)
+	tools = slices.Clone(m.Given)
+	for i, p := range m.file.Tools {
+		made, err := part(ctx, m, m.Tools[p.Name], "tool", "tools", i, p)
+		if err != nil {
+			m.failed(fmt.Errorf("the tool %q: %w", p.Name, err), plainly(p), "tools", i)
+		}
+		tools = append(tools, made...)
+	}
+	for i, s := range m.file.MCP {
+		made, err := m.connect(ctx, s)
+		if err != nil {
+			m.wrong = append(m.wrong, m.file.server(i, s).Place().Error(err))
+		}
+		tools = append(tools, made...)
+	}
+	return tools, len(m.wrong) == before
+}
+
+func (m *maker) connect(ctx context.Context, s Server) ([]toolexec.Tool, error) {
+	if m.Connect == nil {
+		return nil, fmt.Errorf("the MCP server %q: this program reaches none", s.Name)
+	}
+	if s.known() {
+		own := s
+		s = m.Servers[s.Name]
+		s.Name, s.Timeout = own.Name, cmp.Or(own.Timeout, s.Timeout)
+		s.Only, s.Except = append(slices.Clip(s.Only), own.Only...), append(slices.Clip(s.Except), own.Except...)
+	}
+	return m.Connect(ctx, m.about.as("server", s.Name, m.count), s)
+}
+
+// part makes one part.
+func part[T any](ctx context.Context, m *maker, k Maker[T], what, key string, i int, p Part) (made T, err error) {
+	item := m.file.node(plainly(p), key, i)
+	if item.Kind() == yamlfile.AbsentNode {
+		_, item = written("the "+what+" "+p.Name, plainly(p))
+	}
+	name, settings := nameOf(item)
+	return k.make(ctx, m.about.as(what, p.Name, m.count), k.read(what, name, settings))
+}
+
+func (m *maker) capabilities(ctx context.Context) []capability.Capability {
+	var out []capability.Capability
+	for i, p := range m.file.Capabilities {
+		made, err := part(ctx, m, m.Capabilities[p.Name], "capability", "capabilities", i, p)
+		if err != nil {
+			m.failed(fmt.Errorf("the capability %q: %w", p.Name, err), plainly(p), "capabilities", i)
+			continue
+		}
+		out = append(out, made)
+	}
+	return out
+}
+
+// subagents is the capability to give work to the agents of the definition.
+func (m *maker) subagents(ctx context.Context) []capability.Capability {
+	var agents []capability.Subagent
+	for i, name := range m.file.Agents {
+		d := m.Agents[name]
+		d.Name = name
+		others := m.Registry
+		others.Given, others.First = nil, nil
+		built, err := others.Build(ctx, d)
+		if err != nil {
+			m.failed(fmt.Errorf("the agent %q: %w", name, err), name, "agents", i)
+			continue
+		}
+		m.about.Closing(built.Close)
+		agents = append(agents, capability.Subagent{Agent: built.Builder, Description: d.Description})
+	}
+	if len(agents) == 0 {
+		return nil
+	}
+	return []capability.Capability{capability.UseSubagents{Agents: agents}}
+}
+
+// hooks is the hooks of the agent; all says that all of its tools are known.
+func (m *maker) hooks(ctx context.Context, all bool) []hooks.Hook {
+	pre := m.hooksOf(ctx, all, "preHooks", m.file.PreHooks, beforeRun)
+	list := m.hooksOf(ctx, all, "hooks", m.file.Hooks, nil)
+	post := m.hooksOf(ctx, all, "postHooks", m.file.PostHooks, afterRun)
+	slices.Reverse(post) // they are told in the order of the set, reversed
+	return slices.Concat(pre, list, post)
+}
+
+func (m *maker) hooksOf(ctx context.Context, all bool, key string, parts []Part, points []hooks.PointName) []hooks.Hook {
+	var out []hooks.Hook
+	for i, p := range parts {
+		made, err := part(ctx, m, m.Hooks[p.Name], "hook", key, i, p)
+		if err == nil {
+			err = outside(made, key, points)
+		}
+		if err == nil && all {
+			err = m.idle(p.Name, made)
+		}
+		if err != nil {
+			m.failed(fmt.Errorf("the hook %q: %w", p.Name, err), plainly(p), key, i)
+		}
+		out = append(out, made...)
+	}
+	return out
+}
+
+// idle says what it is that no call of the agent's tools reaches a hook.
+func (m *maker) idle(name string, list []hooks.Hook) error {
+	if len(m.about.Tools) == 0 {
+		return nil
+	}
+	compiled, err := hooks.NewSet(list...).Compile(m.about.Tools...).Get()
+	if err != nil || len(compiled.Unused()) == 0 {
+		return nil //nolint:nilerr // what is wrong with it besides is said when the agent is built
+	}
+	err = fmt.Errorf("it matches none of the agent's tools, and would guard nothing; they are %v", slices.Sorted(slices.Values(m.about.Tools)))
+	if m.Idle != nil {
+		return m.Idle(name, err)
+	}
+	return err
+}

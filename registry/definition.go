@@ -1,0 +1,141 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// Definition says what an agent is made of, with names in the place of Go values. It is
+// plain data: what it does not say is the zero value, and what was read and written again
+// is equal. Numbers in maps are json.Number when they were read.
+type Definition struct {
+	// Name names the agent, Description says what it is good for to agents that may give
+	// it work.
+	Name        string `key:"name"`
+	Description string `key:"description"`
+	// Model is asked by the driver of its prefix: openai/gpt-5-mini.
+	Model string `key:"model"`
+	// APIKeyEnv names the variable of the environment that holds the key, BaseURL is where
+	// the service is, if not at its vendor, Price what the model costs where that is not
+	// known. The driver is told of them.
+	APIKeyEnv EnvName `key:"api_key_env"`
+	BaseURL   URL     `key:"base_url"`
+	Price     *Price  `key:"price"`
+	// Instructions is the system prompt.
+	Instructions    string         `key:"instructions"`
+	MaxOutputTokens int            `key:"max_output_tokens,positive"`
+	Temperature     *float64       `key:"temperature,nonnegative"`
+	Options         map[string]any `key:"options"`
+	Tools           Tools          `key:"tools"`
+	MCP             Servers        `key:"mcp"`
+	// PreHooks are asked before the run and PostHooks told after it, whatever its end;
+	// Hooks are all others. See the package's text.
+	PreHooks  Hooks `key:"preHooks"`
+	Hooks     Hooks `key:"hooks"`
+	PostHooks Hooks `key:"postHooks"`
+	// Capabilities are further ones, Agents the names of those it may give work to.
+	Capabilities Capabilities `key:"capabilities"`
+	Agents       Names        `key:"agents"`
+	Guards       Guards       `key:"guards"`
+	Retry        Retry        `key:"retry"`
+	// Parallel is how many tool calls of one step run at once; zero means one.
+	Parallel int    `key:"parallel,positive"`
+	Output   Output `key:"output"`
+}
+
+// Price is what a model costs, in US dollars for a million tokens.
+type Price struct {
+	Input  float64 `key:"input,required,nonnegative"`
+	Output float64 `key:"output,required,nonnegative"`
+}
+
+// Guards limit a run. Zero is no limit.
+type Guards struct {
+	Steps  int           `key:"steps,positive"`
+	Tokens int64         `key:"tokens,positive"`
+	Cost   float64       `key:"cost,positive"` // in US dollars
+	Time   time.Duration `key:"time,positive"`
+}
+
+// Retry is how a model call that failed is made again. Where nothing is said it is not.
+type Retry struct {
+	Attempts int           `key:"attempts,positive"`
+	Delay    time.Duration `key:"delay,positive"`
+	Max      time.Duration `key:"max,positive"`
+}
+
+// Output is the form of the final answer.
+type Output struct {
+	// Name is what the form is called; empty means "answer".
+	Name   string `key:"name"`
+	Schema Schema `key:"schema,required"`
+}
+
+// Schema is a JSON Schema of an object, as JSON text, which a file has as a mapping.
+type Schema string
+
+// ReadNode reads a schema.
+func (s *Schema) ReadNode(n yamlfile.Node) {
+	if n.Kind() != yamlfile.MappingNode {
+		n.Wrong("expected a JSON Schema, written as keys with values, got %s", n)
+		return
+	}
+	text, err := json.Marshal(n.Value())
+	if err != nil {
+		n.Wrong("expected a JSON Schema: %w", err)
+		return
+	}
+	*s = Schema(text)
+	if _, err := toolexec.CompileSchema(string(text)); err != nil {
+		n.Wrong("expected a JSON Schema of an object: %w", err)
+	}
+}
+
+// Written is the schema as a mapping.
+func (s Schema) Written() any {
+	root, ok := yamlfile.Parse("schema.json", []byte(s)).Root()
+	if !ok {
+		return string(s) // which is an error where it is read
+	}
+	return root.Value()
+}
+
+// Names is a list of names, each once.
+type Names []string
+
+// ReadNode reads a list of names.
+func (l *Names) ReadNode(n yamlfile.Node) {
+	for _, item := range n.Items() {
+		if name, ok := item.Text(); ok {
+			*l = append(*l, name)
+		}
+	}
+}
+
+// YAML is the definition as YAML.
+func (d Definition) YAML() ([]byte, error) { return d.encode("definition.yaml") }
+
+// MarshalJSON is the definition as JSON.
+func (d Definition) MarshalJSON() ([]byte, error) { return d.encode("definition.json") }
+
+func (d Definition) encode(name string) ([]byte, error) {
+	text, err := yamlfile.Encode(name, d)
+	if err != nil {
+		return nil, fmt.Errorf("writing the definition of agent %q: %w", d.Name, err)
+	}
+	return text, nil
+}
+
+// UnmarshalJSON reads a definition as strictly as Read does.
+func (d *Definition) UnmarshalJSON(text []byte) error {
+	read, err := Read("definition.json", text)
+	if err != nil {
+		return err
+	}
+	*d = read
+	return nil
+}

@@ -1,0 +1,144 @@
+package registry
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// File is a definition with the text that it was read from, so that what turns out to be
+// wrong later is still told with its line. The Definition may be changed: what is not
+// what stands in the text any more is told of without a line. The zero File is of an empty
+// definition, and of no text.
+type File struct {
+	Definition
+	source *yamlfile.File
+}
+
+// Read reads a definition, as JSON if the path ends in .json and else as YAML; the path is
+// what errors call it. The names in it are not looked up. What is wrong with it is one
+// error with every mistake, each with its line and column.
+func Read(path string, text []byte) (Definition, error) {
+	file := read(path, text)
+	return file.Definition, file.source.Err()
+}
+
+func read(path string, text []byte) *File {
+	file := &File{source: yamlfile.Parse(path, text)}
+	file.source.Advise = secretAdvice
+	if root, ok := file.source.Root(); ok {
+		root.Decode(&file.Definition)
+	} else if file.source.Err() == nil {
+		file.source.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: begin with the line model: openai/gpt-5-mini")
+	}
+	return file
+}
+
+// Load reads the file at a path and looks all of its names up. What is wrong with what
+// stands in it is one error with every mistake, each with its line and column.
+func (r Registry) Load(path string) (*File, error) {
+	text, err := ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return r.Parse(path, text)
+}
+
+// ReadFile is the text of the file at a path, for Parse; little more than it takes.
+func ReadFile(path string) ([]byte, error) {
+	text, err := yamlfile.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the agent file: %w", err)
+	}
+	return text, nil
+}
+
+// Parse is Load for a text that is there already.
+func (r Registry) Parse(path string, text []byte) (*File, error) {
+	file := read(path, text)
+	if err := r.check(file); err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// fileOf is a definition that was made in Go, as the text that it would be.
+func fileOf(d Definition) (*File, error) {
+	text, err := d.YAML()
+	if err != nil {
+		return nil, err
+	}
+	return read(fmt.Sprintf("the definition of agent %q", d.Name), text), nil
+}
+
+// node is what stands at a path in the text, if that is what the definition says there;
+// else what it says, as a text of its own.
+func (f *File) node(said any, path ...any) yamlfile.Node {
+	if root, ok := f.root(); ok {
+		if n := root.Find(path...); n.Kind() != yamlfile.AbsentNode && reflect.DeepEqual(normal(n.Value()), said) {
+			return n
+		}
+	}
+	return yamlfile.Node{}
+}
+
+func (f *File) root() (yamlfile.Node, bool) {
+	if f.source == nil {
+		return yamlfile.Node{}, false
+	}
+	return f.source.Root()
+}
+
+// server is where the name of a server stands in the text; the zero Node if nowhere.
+func (f *File) server(i int, s Server) yamlfile.Node {
+	root, _ := f.root()
+	list := root.Find("mcp")
+	if list.Kind() != yamlfile.MappingNode {
+		return f.node(s.Name, "mcp", i)
+	}
+	e, _ := lo.Find(list.Entries(), func(e yamlfile.Entry) bool { return e.Key.Raw() == s.Name })
+	return e.Key
+}
+
+// normal is a part without settings that are none.
+func normal(v any) any {
+	m, ok := v.(map[string]any)
+	if !ok || len(m) != 1 {
+		return v
+	}
+	for name, settings := range m {
+		if inner, ok := settings.(map[string]any); settings == nil || ok && len(inner) == 0 {
+			return name
+		}
+	}
+	return v
+}
+
+// written is a part as a text of its own.
+func written(name string, said any) (*yamlfile.File, yamlfile.Node) {
+	text, err := yamlfile.Encode("part.yaml", said)
+	file := yamlfile.Parse(name, text)
+	file.Advise = secretAdvice
+	if err != nil {
+		file.At(yamlfile.Position{}).Wrong("%w", err)
+	}
+	root, _ := file.Root()
+	return file, root
+}
+
+// secretAdvice says where secrets belong, to somebody who looks for their place in
+// a definition.
+func secretAdvice(key string) string {
+	key = strings.ToLower(key)
+	for _, word := range []string{"key", "token", "secret", "password", "auth", "header", "credential"} {
+		if key != "tokens" && strings.Contains(key, word) {
+			return "secrets are never in an agent file: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY in the environment, " +
+				"or variables that api_key_env, or token_env and env of an MCP server, name"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package registry
+
+import (
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// Part is a tool, hook or capability of an agent: a name of the registry, with settings.
+type Part struct {
+	Name string
+	// Settings are as JSON knows them; nil means none.
+	Settings map[string]any
+}
+
+// Tools, Hooks and Capabilities are parts, each in the order of the definition.
+type (
+	Tools        []Part
+	Hooks        []Part
+	Capabilities []Part
+)
+
+// ReadNode reads a list of tools.
+func (l *Tools) ReadNode(n yamlfile.Node) { *l = parts(n, "tool") }
+
+// ReadNode reads a list of hooks.
+func (l *Hooks) ReadNode(n yamlfile.Node) { *l = parts(n, "hook") }
+
+// ReadNode reads a list of capabilities.
+func (l *Capabilities) ReadNode(n yamlfile.Node) { *l = parts(n, "capability") }
+
+// Written is the name, or the name with the settings below it.
+func (p Part) Written() any {
+	if len(p.Settings) == 0 {
+		return p.Name
+	}
+	return map[string]any{p.Name: p.Settings}
+}
+
+// Decode reads the settings into a struct, as a Maker made by With is given them.
+func (p Part) Decode(into any) error {
+	text, err := yamlfile.Encode("settings.yaml", p.Settings)
+	if err != nil {
+		return fmt.Errorf("the settings of %q: %w", p.Name, err)
+	}
+	file := yamlfile.Parse("the settings of "+p.Name, text)
+	if root, ok := file.Root(); ok {
+		root.Decode(into)
+	}
+	return file.Err()
+}
+
+// parts reads a list in which each item is a name, or a name with its settings.
+func parts(n yamlfile.Node, what string) []Part {
+	if n.Kind() != yamlfile.ListNode {
+		n.Wrong("expected a list of names, each of a %s, such as [a, b], got %s", what, n)
+		return nil
+	}
+	var out []Part
+	for _, item := range n.Items() {
+		name, settings := nameOf(item)
+		if item.Kind() == yamlfile.MappingNode && name.Kind() == yamlfile.AbsentNode {
+			item.Wrong("expected one %s with its settings below it; begin the next one with a dash of its own", what)
+			continue
+		}
+		if k := settings.Kind(); k != yamlfile.AbsentNode && k != yamlfile.NullNode && k != yamlfile.MappingNode {
+			settings.Wrong("expected the settings of %s %q, as keys with values, got %s", what, name.Raw(), settings)
+			continue
+		}
+		if text, ok := name.Text(); ok {
+			out = append(out, Part{text, mapOf(settings)})
+		}
+	}
+	return out
+}
+
+// nameOf is the name of a part and its settings, the zero Nodes where there are none.
+func nameOf(item yamlfile.Node) (name, settings yamlfile.Node) {
+	if item.Kind() != yamlfile.MappingNode {
+		return item, settings
+	}
+	entries := item.Entries()
+	if len(entries) != 1 {
+		return name, settings
+	}
+	return entries[0].Key, entries[0].Value
+}
+
+// mapOf is a mapping as JSON knows it; nil for an empty one.
+func mapOf(n yamlfile.Node) map[string]any {
+	if m, ok := n.Value().(map[string]any); ok && len(m) > 0 {
+		return m
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package registry
+
+import (
+	"errors"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// URL is an address that begins with http:// or https:// and has no password.
+type URL string
+
+// Set reads an address.
+func (v *URL) Set(text string) error {
+	const expected = "expected an address, such as http://localhost:11434/v1"
+	u, err := url.Parse(text)
+	switch {
+	case strings.Contains(text, "${"):
+		return errors.New(expected + "; ${…} is not replaced in agent files")
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return errors.New(expected)
+	case u.User != nil:
+		return &yamlfile.SecretError{Expected: expected + ", without a name and password"}
+	}
+	*v = URL(text)
+	return nil
+}
+
+func (v *URL) String() string { return string(*v) }
+
+// Type is the word for an address in a help text.
+func (*URL) Type() string { return "url" }
+
+// EnvName is the name of a variable of the environment.
+type EnvName string
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Set reads the name of a variable. A text that may be its value is not told.
+func (v *EnvName) Set(text string) error {
+	if !envName.MatchString(text) {
+		return &yamlfile.SecretError{Expected: "expected the name of a variable of the environment, such as GITHUB_TOKEN, never its value"}
+	}
+	*v = EnvName(text)
+	return nil
+}

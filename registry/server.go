@@ -1,0 +1,86 @@
+package registry
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// Server is an MCP server: a command to start, or a URL. One that says neither is the
+// registry's of that name.
+type Server struct {
+	// Name becomes part of the names of its tools.
+	Name    string
+	Command []string `key:"command"`
+	Dir     string   `key:"dir"`
+	// Env are variables of the environment that the command is started with, besides
+	// the few that every program needs.
+	Env []EnvName `key:"env"`
+	URL URL       `key:"url"`
+	// TokenEnv is the variable that holds the bearer token for the URL.
+	TokenEnv EnvName `key:"token_env"`
+	// Only and Except pick tools by their names at the server, or by globs.
+	Only    []string      `key:"only"`
+	Except  []string      `key:"except"`
+	Timeout time.Duration `key:"timeout,positive"`
+}
+
+// Servers are the MCP servers of an agent, in the order of the definition: a mapping of
+// names to servers, or a list of names.
+type Servers []Server
+
+var serverName = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
+
+// ReadNode reads servers.
+func (l *Servers) ReadNode(n yamlfile.Node) {
+	if n.Kind() == yamlfile.ListNode {
+		for _, item := range n.Items() {
+			if name, ok := item.Text(); ok {
+				*l = append(*l, Server{Name: name})
+			}
+		}
+		return
+	}
+	for _, e := range n.Entries() {
+		server := Server{Name: e.Key.Raw()}
+		if !serverName.MatchString(server.Name) {
+			e.Key.Wrong("expected a name of letters, digits, dashes and single underscores, got %q: it becomes part of the tools' names",
+				server.Name)
+		}
+		if e.Value.Kind() == yamlfile.NullNode || e.Value.Decode(&server) {
+			server.check(e.Key)
+		}
+		*l = append(*l, server)
+	}
+}
+
+func (s Server) check(key yamlfile.Node) {
+	switch {
+	case len(s.Command) > 0 && s.URL != "":
+		key.Wrong("the server %q has a command and a url: it must be one of them", s.Name)
+	case s.URL != "" && (len(s.Env) > 0 || s.Dir != ""):
+		key.Wrong("the server %q has a url: dir and env are for a command", s.Name)
+	case s.URL == "" && s.TokenEnv != "":
+		key.Wrong("the server %q has a command: token_env is for a url; name the variable in env", s.Name)
+	}
+}
+
+// known reports whether it is to be found in the registry.
+func (s Server) known() bool { return len(s.Command) == 0 && s.URL == "" }
+
+// Written is a list of names where there is nothing but names, and else a list of pairs
+// in the order of the servers.
+func (l Servers) Written() any {
+	if lo.EveryBy(l, func(s Server) bool { return s.isName() }) {
+		return lo.Map(l, func(s Server, _ int) string { return s.Name })
+	}
+	return yamlfile.Pairs(lo.Map(l, func(s Server, _ int) yamlfile.Pair { return yamlfile.Pair{Key: s.Name, Value: s} }))
+}
+
+// isName reports whether it says nothing but its name.
+func (s Server) isName() bool {
+	return s.known() && s.Dir == "" && s.TokenEnv == "" && s.Timeout == 0 && len(s.Env)+len(s.Only)+len(s.Except) == 0
+}
