@@ -27,7 +27,7 @@ type document struct {
 	variables   map[string]any
 	environment []string
 	definitions map[string]yamlfile.Node
-	sources     yamlfile.Node
+	sources     []yamlfile.Node // of all parts
 	rules       []*rule
 	counts      map[hooks.PointName]int // of entries
 	files       []string
@@ -104,7 +104,7 @@ func (l *loader) read(d *document, p *part) {
 	}
 	d.environment = append(d.environment, l.environment(f)...)
 	if f.has("sources") {
-		d.sources = f.at("sources")
+		d.sources = append(d.sources, f.at("sources"))
 	}
 	p.defaults = l.defaultsOf(f)
 }

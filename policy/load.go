@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
 // Bounds of what is loaded.
@@ -57,6 +58,8 @@ type Options struct {
 	Watch func(r Rule, j Judgement)
 	// Wrap, unless nil, may put something around the action of a rule: for tests.
 	Wrap func(r Rule, a action.Action) action.Action
+	// Read, unless nil, reads files in the place of the file system.
+	Read func(path string) ([]byte, error)
 	// Dir is the working directory: relative paths in conditions stand below it where
 	// there is no variable "workspace". Empty is that of the process.
 	Dir string
@@ -129,6 +132,9 @@ func (l *loader) text(path string) ([]byte, error) {
 		l.seen = map[string]seen{}
 	}
 	l.seen[path] = lookAt(path)
+	if l.options.Read != nil {
+		return l.options.Read(path)
+	}
 	return yamlfile.Read(path) //nolint:wrapcheck // the caller says what for
 }
 
@@ -170,13 +176,37 @@ func (l *loader) language(d *document) *condition.Language {
 		}
 	}
 	language, err := condition.New(condition.Options{
-		Variables: d.variables, Actions: ids, Functions: l.options.Functions, Workspace: l.options.Dir,
+		Variables: d.variables, Actions: ids, Workspace: l.options.Dir,
+		Functions: append(d.provenance(), l.options.Functions...),
 	})
 	if err != nil {
 		d.place.Wrong("%w", err)
 		return nil
 	}
 	return language
+}
+
+// provenance is the functions that say who brought a value into a run, by the sources of
+// the document and of all that it includes.
+func (d *document) provenance() []condition.Function {
+	var sources provenance.Sources
+	for _, n := range d.sources {
+		var more provenance.Sources
+		if !n.Decode(&more) {
+			continue
+		}
+		if err := more.Validate(); err != nil {
+			n.Wrong("sources: %w", err)
+			continue
+		}
+		sources = sources.With(more)
+	}
+	tracker, err := provenance.New(provenance.Options{Sources: sources})
+	if err != nil {
+		d.place.Wrong("%w", err)
+		return nil
+	}
+	return tracker.Functions()
 }
 
 // part parses a file, and those that it includes before it. Above are the files that

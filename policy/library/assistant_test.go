@@ -1,7 +1,6 @@
 package library_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/builder"
@@ -209,19 +207,7 @@ func assistantHooks(t *testing.T) []hooks.Hook {
 	if os.Getenv("GO_RULES") != "" {
 		return []hooks.Hook{assistantHook(t)}
 	}
-	text, err := os.ReadFile("assistant-sources.yaml")
-	require.NoError(t, err)
-	var file struct{ Sources map[string]any }
-	require.NoError(t, yaml.Load(text, &file))
-	asJSON, err := json.Marshal(file.Sources)
-	require.NoError(t, err)
-	var sources provenance.Sources
-	d := json.NewDecoder(bytes.NewReader(asJSON))
-	d.DisallowUnknownFields()
-	require.NoError(t, d.Decode(&sources))
-	tracker, err := provenance.New(provenance.Options{Sources: sources})
-	require.NoError(t, err)
-	p, err := policy.Load([]policy.Layer{{Name: "agent", Files: []string{"assistant.yaml"}}}, policy.Options{Functions: tracker.Functions()})
+	p, err := policy.LoadFiles("assistant.yaml")
 	require.NoError(t, err)
 	hooked, err := p.Hooks()
 	require.NoError(t, err)

@@ -3,7 +3,9 @@ package provenance
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -12,31 +14,31 @@ import (
 // free text of strangers. The zero Sources trust no tool.
 type Sources struct {
 	// Tools are tried in order; all that match a tool hold for it.
-	Tools []Source `json:"tools,omitempty"`
+	Tools []Source `json:"tools,omitempty" key:"tools"`
 	// Messages say the same of messages that hooks and middleware add to the transcript, by their Source
 	// (agent.Message.Source), as globs: "trusted", "known" or "untrusted". Those that are not listed are untrusted.
-	Messages map[string]Level `json:"messages,omitempty"`
+	Messages map[string]Level `json:"messages,omitempty" key:"messages"`
 }
 
 // Source is what is known of some tools' answers.
 type Source struct {
 	// Tools are names of tools; "*" stands for any text.
-	Tools []string `json:"tools"`
+	Tools []string `json:"tools" key:"tools"`
 	// Trusted are fields whose values are facts: contacts, accounts, ids, one's own calendar. A path like "sender" or
 	// "shared_with.email" names the field and everything below it; lists are looked through; "*" stands for one name.
 	// "." is the whole answer: of plain text, each line by itself. Names are compared without regard to case.
 	//
 	// A trusted field vouches for short single values alone: what is longer than MaxValue bytes or has more than one
 	// line was not meant to be one, and is text of strangers.
-	Trusted []string `json:"trusted,omitempty"`
+	Trusted []string `json:"trusted,omitempty" key:"trusted"`
 	// Known are fields written by people who had to sign in: colleagues, members of a workspace. They may point to
 	// things; they are not the operator.
-	Known []string `json:"known,omitempty"`
+	Known []string `json:"known,omitempty" key:"known"`
 	// Confidential are fields whose values should not leave without the user having said so: see Trail.Confidential.
-	Confidential []string `json:"confidential,omitempty"`
+	Confidential []string `json:"confidential,omitempty" key:"confidential"`
 	// Reads says that the tools change nothing. What is given to a tool that may change something, and is not trusted at
 	// that time, stays untrusted when a trusted field shows it later: the agent wrote it there itself.
-	Reads bool `json:"reads,omitempty"`
+	Reads bool `json:"reads,omitempty" key:"reads"`
 }
 
 // Level says who brought a value into a run. The zero Level is Nowhere.
@@ -51,6 +53,16 @@ const (
 	FromOthers  Level = "untrusted" // text of anybody
 	Nowhere     Level = ""          // not seen before: the model made it up
 )
+
+// With is s with more sources behind those that it has. Of messages, those of more count where both have the same glob.
+func (s Sources) With(more Sources) Sources {
+	sum := Sources{Tools: append(slices.Clip(s.Tools), more.Tools...), Messages: maps.Clone(s.Messages)}
+	if sum.Messages == nil {
+		sum.Messages = map[string]Level{}
+	}
+	maps.Copy(sum.Messages, more.Messages)
+	return sum
+}
 
 // atLeast reports whether a level is trusted as much as another, or more. Nowhere is the least.
 func (l Level) atLeast(other Level) bool { return trust[l] >= trust[other] }
