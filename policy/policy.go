@@ -61,7 +61,9 @@ func (p *Policy) Files() []string {
 
 // Hooks makes the hooks of the rules: one for each, called policy/id. The error joins
 // what the host lacks for their actions, each with its file and line.
-func (p *Policy) Hooks() ([]hooks.Hook, error) {
+func (p *Policy) Hooks() ([]hooks.Hook, error) { return p.hooksFor(p.options.Host) }
+
+func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 	var out []hooks.Hook
 	var wrong []error
 	for _, at := range points {
@@ -70,7 +72,7 @@ func (p *Policy) Hooks() ([]hooks.Hook, error) {
 			if r.point != at {
 				continue
 			}
-			do, err := p.ready(r)
+			do, err := p.ready(r, host)
 			if err != nil {
 				wrong = append(wrong, r.place.Error(fmt.Errorf("rule %q: %w", r.name(), err)))
 				continue
@@ -89,11 +91,11 @@ func (p *Policy) Hooks() ([]hooks.Hook, error) {
 }
 
 // ready is the action of a rule, made for the host; nil for a rule without.
-func (p *Policy) ready(r *rule) (action.Action, error) {
+func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 	if r.act == nil {
 		return nil, nil
 	}
-	do, err := r.act.Action(p.options.Host).Get()
+	do, err := r.act.Action(host).Get()
 	if err == nil && p.options.Wrap != nil {
 		do = p.options.Wrap(r.told(), do)
 	}
@@ -174,7 +176,8 @@ func (p *Policy) String() string {
 }
 
 // Use is the capability of having the rules of a policy as hooks. Give it before others:
-// what stands further out is asked first where priorities are equal.
+// what stands further out is asked first where priorities are equal. Actions of type
+// prompt ask the agent's own driver where the host has none.
 func Use(p *Policy) capability.Capability { return using{p} }
 
 type using struct{ p *Policy }
@@ -184,7 +187,11 @@ func (u using) Install(plan capability.Plan) mo.Result[capability.Plan] {
 	if u.p == nil {
 		return mo.Err[capability.Plan](errors.New("the policy is nil"))
 	}
-	list, err := u.p.Hooks()
+	host := u.p.options.Host
+	if host.Driver == nil {
+		host.Driver = plan.Driver()
+	}
+	list, err := u.p.hooksFor(host)
 	if err != nil {
 		return mo.Err[capability.Plan](err)
 	}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/samber/lo"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy"
+)
+
+// checking are the flags of hooks check.
+type checking struct {
+	tools  []string
+	kind   string
+	strict bool
+	json   bool
+}
+
+var kinds = map[string]policy.Kind{"policy": policy.Policies, "pipeline": policy.Pipelines, "blueprint": policy.Blueprints}
+
+func newHooksCheck(std streams) *cobra.Command {
+	var f checking
+	c := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Say everything that is wrong with policy files, and what is most likely not meant",
+		Long: `Check policy files: everything that is wrong, with its line and what would be right, and what can be
+loaded and most likely is not meant: tools that nobody has (--tools says which there are), rules that are never asked,
+conditions that are always true, values that a shell would take apart; and what is good to know: rules in shadow,
+waivers and those that have ended. Nothing is run.
+
+Exit codes:
+  0    nothing is wrong
+  1    something is most likely not meant, with --strict
+  2    something is wrong, or the command is`,
+		Example: `  grapnel hooks check workspace.yaml
+  grapnel hooks check --strict --tools bash,read_file,write_file policies/*.yaml
+  grapnel hooks check --kind pipeline pipeline.yaml`,
+		RunE: func(_ *cobra.Command, args []string) error { return f.run(std.out, args) },
+	}
+	c.Flags().StringSliceVar(&f.tools, "tools", nil, "the `names` of the agent's tools, with commas")
+	c.Flags().StringVar(&f.kind, "kind", "policy", "what the files are: policy, pipeline or blueprint")
+	c.Flags().BoolVar(&f.strict, "strict", false, "exit with 1 for what is most likely not meant")
+	c.Flags().BoolVar(&f.json, "json", false, "write what was found as JSON Lines")
+	return c
+}
+
+func (f *checking) run(w io.Writer, files []string) error {
+	kind, known := kinds[f.kind]
+	switch {
+	case !known:
+		return &usageError{errors.New("--kind: " + yamlfile.Unknown("kind", f.kind, lo.Keys(kinds)))}
+	case len(files) == 0:
+		return &usageError{errors.New("no file: name the policy files to check")}
+	}
+	found, wrong := 0, []error(nil)
+	for _, file := range files {
+		p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{file}, Kind: kind}}, policy.Options{})
+		if err != nil {
+			wrong = append(wrong, err)
+			f.tellWrong(w, err)
+			continue
+		}
+		warnings := p.Check(f.tools...)
+		found += len(lo.Reject(warnings, func(warning policy.Warning, _ int) bool { return warning.Code == "shadow" }))
+		for _, warning := range warnings {
+			f.tell(w, warning, warning.String())
+		}
+		if !f.json {
+			fmt.Fprintf(w, "%s: %s is right (%s)\n", timeline.Clean(file), p, p.Hash()[:12])
+		}
+	}
+	switch {
+	case len(wrong) > 0 && f.json:
+		return &exitError{exitUsage}
+	case len(wrong) > 0:
+		return &usageError{errors.Join(wrong...)}
+	case found > 0 && f.strict:
+		return &exitError{exitFailed}
+	}
+	return nil
+}
+
+// tellWrong writes what is wrong as JSON; people read it in the error.
+func (f *checking) tellWrong(w io.Writer, err error) {
+	problems, ok := errors.AsType[*yamlfile.Error](err)
+	if !f.json {
+		return
+	}
+	if !ok {
+		f.tell(w, policy.Warning{Code: "error", Text: err.Error()}, "")
+		return
+	}
+	for _, p := range problems.Problems {
+		f.tell(w, policy.Warning{File: p.File, Line: p.Line, Column: p.Column, Code: "error", Text: p.Text}, "")
+	}
+}
+
+func (f *checking) tell(w io.Writer, warning policy.Warning, text string) {
+	if !f.json {
+		fmt.Fprintln(w, timeline.Clean(text))
+		return
+	}
+	line, err := json.Marshal(warning)
+	if err == nil {
+		fmt.Fprintf(w, "%s\n", line)
+	}
+}
+
+func newHooksSchema(std streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Write the JSON Schema of policy files, for editors",
+		Long: `Write the JSON Schema of policy files. Editors with a YAML language server complete keys by it where the
+first line of a policy says:
+
+  # yaml-language-server: $schema=` + policy.SchemaID,
+		Example: `  grapnel hooks schema > policy.schema.json`,
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := std.out.Write(policy.Schema())
+			return err
+		},
+	}
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/policy"
+)
+
+// globalPolicy is the policy that holds for every agent of this user, where there is
+// one; empty where nobody knows where it would be.
+func globalPolicy() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "grapnel", "policy.yaml")
+}
+
+// loadPolicies loads the policy of the user and those of the files; nil when there are
+// none. Read is how files are read; nil means as they are.
+func loadPolicies(files []string, read func(path string) ([]byte, error)) (*policy.Policy, error) {
+	layers := []policy.Layer{{Name: "run", Files: files}}
+	if global := globalPolicy(); global != "" {
+		layers = append(layers, policy.Layer{Name: "global", Files: []string{global}, Optional: true})
+	}
+	p, err := policy.Load(layers, policy.Options{Host: action.Host{Secrets: action.Secrets{File: secretsFile()}}, Read: read})
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if len(p.Names())+len(p.Disabled()) == 0 {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// secretsFile is the file with the secrets that actions may name; empty where there is
+// none.
+func secretsFile() string {
+	global := globalPolicy()
+	if global == "" {
+		return ""
+	}
+	path := filepath.Join(filepath.Dir(global), "secrets.env")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return path
+}
+
+// policyNote says which policies are in force.
+func policyNote(p *policy.Policy) string {
+	note := fmt.Sprintf("In force: %s (%s).", p, p.Hash()[:12])
+	if off := p.Disabled(); len(off) > 0 {
+		note += fmt.Sprintf(" Switched off: %v.", off)
+	}
+	return note
+}

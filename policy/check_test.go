@@ -1,0 +1,136 @@
+package policy_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/hookstest"
+	"github.com/grapnel-go/grapnel/policy"
+)
+
+func TestCheck(t *testing.T) {
+	p := load(t, `policy: p
+hooks:
+  PreToolUse:
+    - {id: mistyped, match: {tool: [bahs, bash]}, decision: ask, within: 1m}
+    - {id: all, match: {tool: bash}, decision: deny}
+    - {id: never, match: {tool: bash, args: {command: "*rm*"}}, decision: ask}
+    - {id: other, match: {any: [{tool: bash}, {agent: x}]}, decision: ask}
+    - {id: always, match: {tool: read_file}, when: '1 < 2', decision: deny}
+    - {id: after-always, match: {tool: read_file}, decision: stop}
+    - {id: false, match: {tool: write_file}, when: 'tool == "a" && false', decision: deny}
+    - {id: shadow, match: {tool: write_file}, decision: deny, mode: shadow}
+    - {id: kept, match: {tool: write_file}, decision: ask}
+    - {id: old, match: {tool: write_file, depth: 0}, decision: deny, waiver: {owner: ann, reason: migration, expires: 2020-01-31}}
+    - {id: new, decision: allow, reason: 'for ${nobody}'}
+    - {id: shell, match: {not: {tool: nope}}, type: shell, command: 'cat $PROGRESS'}
+    - {id: end, decision: deny}
+    - {id: behind, decision: mock, result: x}
+`)
+	got := lo.Map(p.Check("bash", "read_file", "write_file"), func(w policy.Warning, _ int) string {
+		return fmt.Sprintf("%d:%d %s %s %s", w.Line, w.Column, w.Rule, w.Code, w.Text)
+	})
+	want := []string{
+		`4:37 p/mistyped tool "bahs" matches no tool (did you mean "bash"?); there are "bash", "read_file", "write_file"`,
+		`6:8 p/never unreachable it is never asked: "p/all" in line 5 of policy.yaml says deny to all that it matches`,
+		`8:8 p/always condition its condition is always true: it can be left away`,
+		`9:8 p/after-always unreachable it is never asked: "p/always" in line 8 of policy.yaml says deny to all that it matches`,
+		`10:8 p/false condition its condition is always false: the rule never applies`,
+		`11:8 p/shadow shadow it is in shadow: it judges and changes nothing`,
+		`13:8 p/old waiver its waiver (ann: migration) ended on 2020-01-31: it is in force`,
+		`14:47 p/new name reason: nothing is called "nobody" at PreToolUse: it will stand there as it is`,
+		`15:74 p/shell shell command: bash takes its value apart at spaces and looks up wildcards in it: write "${PROGRESS}"`,
+		`17:8 p/behind unreachable it is never asked: "p/end" in line 16 of policy.yaml says deny to all that it matches`,
+	}
+	assert.Equal(t, want, got)
+	assert.Len(t, p.Check(), len(want)-1, "tools are not looked at where none are known")
+}
+
+// A rule in shadow tells what it would have decided, and changes nothing.
+func TestShadow(t *testing.T) {
+	p := load(t, `policy: p
+defaults: {mode: shadow}
+hooks:
+  PreToolUse:
+    - {id: would, decision: deny, reason: not here}
+    - {id: fails, decision: deny, when: 'args.nothing == 1'}
+    - {id: does, decision: rewrite, set: {a: "2"}, mode: enforce}
+`)
+	final, seen := run(t, p, []string{"t"}, agenttest.Call("t", `{"a":1}`), agenttest.Say("done"))
+	assert.Contains(t, agenttest.Transcript(final), `tool t (executed): ran {"a":2}`)
+	shadows := lo.Filter(agenttest.Of[hooks.Event](seen), func(e hooks.Event, _ int) bool { return e.Shadow && e.Kind != hooks.HookStart })
+	require.Len(t, shadows, 2)
+	assert.Equal(t, hooks.Deny, shadows[0].Decision)
+	assert.Equal(t, "not here", shadows[0].Reason)
+	assert.Equal(t, hooks.HookFailed, shadows[1].Kind)
+}
+
+// A waived rule judges in shadow until the day of its waiver has come, and not longer: in
+// a program, too, that was started before.
+func TestWaivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		expires := time.Now().UTC().Add(48 * time.Hour).Truncate(24 * time.Hour)
+		p := load(t, `policy: p
+hooks:
+  PreToolUse:
+    - {id: r, decision: deny, waiver: {owner: ann, reason: later, expires: `+expires.Format(time.DateOnly)+`}}
+`)
+		list := set(t, p)
+		call := hookstest.ToolCall("t", `{}`)
+		assert.Equal(t, "waived", p.Rules()[0].Mode)
+		f := hookstest.FireSet(t, list, call)
+		assert.Equal(t, hooks.Pass, f.Decision)
+		assert.Equal(t, []string{"p/r:waived"}, f.Called)
+		time.Sleep(time.Until(expires) - time.Second)
+		assert.Equal(t, hooks.Pass, hookstest.FireSet(t, list, call).Decision)
+		time.Sleep(time.Second)
+		f = hookstest.FireSet(t, list, call)
+		assert.Equal(t, hooks.Deny, f.Decision)
+		assert.Equal(t, "p/r", f.Hook)
+		assert.Equal(t, "enforce", p.Rules()[0].Mode)
+		assert.Contains(t, p.Check()[0].Text, "ended")
+	})
+}
+
+// What becomes of a rule that cannot decide.
+func TestFailures(t *testing.T) {
+	call := hookstest.ToolCall("t", `{}`)
+	for word, want := range map[string]hooks.Decision{
+		"": hooks.Deny, "closed": hooks.Deny, "block": hooks.Deny, "open": hooks.Pass, "continue": hooks.Pass, "ignore": hooks.Pass,
+	} {
+		rule := "policy: p\nhooks: {PreToolUse: [{id: r, decision: deny, when: 'args.nothing == 1'" + lo.Ternary(word == "", "", ", on_failure: "+word) + "}]}"
+		f := fire(t, load(t, rule), call)
+		assert.Equal(t, want, f.Decision, word)
+		require.Error(t, f.Err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		f := fire(t, load(t, `policy: p
+hooks: {PreToolUse: [{id: r, decision: deny, when: 'args.nothing == 1', on_failure: retry, retries: 2, retry_delay: 3, then: abort}]}`), call)
+		assert.Equal(t, "abort", f.Policy)
+		assert.Error(t, f.RunErr)
+		assert.Equal(t, 6*time.Second, time.Since(began))
+	})
+}
+
+// Entries run from top to bottom in their file, at points that are asked in reverse, too;
+// priorities go before.
+func TestOrder(t *testing.T) {
+	for _, point := range []string{"PreToolUse", "PostToolUse", "StepEnd"} {
+		p := load(t, "policy: p\nhooks: {"+point+`: [
+			{id: a, decision: allow}, {id: b, decision: allow}, {id: c, decision: allow, priority: guard}, {id: d, decision: allow, priority: -5}]}`)
+		at := hooks.PointName(point)
+		order := set(t, p).Order(at)
+		assert.Equal(t, lo.Map(p.Rules(), func(r policy.Rule, _ int) string { return r.Hook() }), order, "what is told is how it is")
+		assert.Less(t, lo.IndexOf(order, "p/a"), lo.IndexOf(order, "p/b"))
+		assert.Equal(t, point == "PreToolUse", order[0] == "p/c", "a guard has the last word after something happened")
+	}
+}
