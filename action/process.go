@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
@@ -49,6 +51,9 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 		return outcome{}, &Error{p.kind, FaultSetup, err}
 	}
 	path, err := p.look()
+	if info, missing := os.Stat(cmp.Or(p.dir, ".")); missing != nil || !info.IsDir() {
+		err = fmt.Errorf("running in %s: there is no such directory", p.dir)
+	}
 	if err != nil {
 		return outcome{}, &Error{p.kind, FaultStart, err}
 	}
@@ -106,7 +111,10 @@ func (p program) look() (string, error) {
 // unwrapped is what is wrong without the words of those who said it before.
 func unwrapped(err error) error {
 	if missing, ok := errors.AsType[*exec.Error](err); ok {
-		return missing.Err
+		err = missing.Err
+	}
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
 	}
 	return err
 }

@@ -97,7 +97,11 @@ func hide(text string, secrets map[string]string) string {
 			continue
 		}
 		inJSON, _ := json.Marshal(value) //nolint:errchkjson // a string
-		for _, form := range []string{value, string(inJSON[1 : len(inJSON)-1]), url.QueryEscape(value), url.PathEscape(value)} {
+		forms := []string{value, string(inJSON[1 : len(inJSON)-1]), url.QueryEscape(value), url.PathEscape(value)}
+		if at, err := url.Parse(value); err == nil && at.Host != "" && len(at.RequestURI()) >= shortest {
+			forms = append(forms, at.RequestURI()) // of a URL, that is where the secret is
+		}
+		for _, form := range forms {
 			text = strings.ReplaceAll(text, form, "${"+name+"}")
 		}
 	}

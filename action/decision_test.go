@@ -1,0 +1,188 @@
+package action_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/hookstest"
+)
+
+// LH-36, LH-37, LH-38, X-05: what is not exactly a decision is an error, and never no opinion.
+func TestParseDecision(t *testing.T) {
+	for text, want := range map[string]string{
+		``: "", ` `: "", `{}`: "", "\n{ }\n": "",
+		`{"decision":"allow"}`:            "",
+		`{"decision":"deny"}`:             "",
+		`{"decision":"deny","reason":""}`: "",
+		`{"decision":"deny","reason":"why","context":"c","metadata":{"k":[1]}}`: "",
+		`{"decision":"ask","reason":"why","within":1.5,"on_timeout":"approve"}`: "",
+		`{"decision":"rewrite","arguments":{}}`:                                 "",
+		`{"decision":"rewrite","input":""}`:                                     "",
+		`{"decision":"mock","result":"","is_error":true}`:                       "",
+		`{"decision":"block"}`:                                                  `"block" is unknown`,
+		`{"decision":"Deny"}`:                                                   `"Deny" is unknown`,
+		`{"decision":"pass"}`:                                                   `"pass" is unknown`,
+		`{"decision":""}`:                                                       `"" is unknown`,
+		`{"decision":"defer"}`:                                                  `"defer" is unknown`,
+		`{"decision":null}`:                                                     `"decision" is null`,
+		`{"decision":5}`:                                                        "no decision",
+		`{"decision":["deny"]}`:                                                 "no decision",
+		`{"reason":"why"}`:                                                      `no member "decision"`,
+		`{"Decision":"deny"}`:                                                   "Decision",
+		`{"decision":"deny","reason":5}`:                                        "no decision",
+		`{"decision":"deny","reason":null}`:                                     `"reason" is null`,
+		`{"decision":"deny","resaon":"why"}`:                                    "resaon",
+		`{"decision":"allow","arguments":{"command":"rm"}}`:                     `allow has no use for "arguments"`,
+		`{"decision":"deny","result":"x"}`:                                      `deny has no use for "result"`,
+		`{"decision":"approve","context":"c"}`:                                  `approve has no use for "context"`,
+		`{"decision":"rewrite"}`:                                                "needs arguments, or input",
+		`{"decision":"rewrite","arguments":{},"input":""}`:                      "not both",
+		`{"decision":"rewrite","arguments":[]}`:                                 "arguments",
+		`{"decision":"rewrite","arguments":{"a":1,"A":2}}`:                      "case",
+		`{"decision":"mock"}`:                                                   "needs a result",
+		`{"decision":"ask","within":-1}`:                                        "within",
+		`{"decision":"ask","on_timeout":"maybe"}`:                               "on_timeout",
+		`{"decision":"allow","decision":"deny"}`:                                "no decision",
+		`{"decision":"allow"} {"decision":"deny"}`:                              "no decision",
+		`{"decision":"allow"`:                                                   "no decision",
+		`"allow"`:                                                               "no decision",
+		`[]`:                                                                    "no decision",
+		`null`:                                                                  "no decision",
+		`allow`:                                                                 "no decision",
+		"{\"decision\":\"deny\",\"reason\":\"\xff\"}":                           "no decision",
+	} {
+		t.Run(text, func(t *testing.T) {
+			d, err := action.ParseDecision([]byte(text))
+			if want != "" {
+				require.ErrorContains(t, err, want)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, strings.Contains(text, "decision"), d != nil)
+		})
+	}
+}
+
+// Each decision does at each point what its word says, or fails.
+func TestDecide(t *testing.T) {
+	moments := map[string]hookstest.Moment{
+		"call": hookstest.ToolCall("bash", `{"command":"ls"}`), "result": hookstest.ToolResult("bash", `{}`, "secret"),
+		"input": hookstest.Input("hello"), "start": hookstest.Start("hello"), "step": hookstest.StepStart(), "end": hookstest.StepEnd("x"),
+		"request": hookstest.Request(agent.Request{}), "reply": hookstest.Reply("said"), "stop": hookstest.Stop("done"),
+		"compact": hookstest.Compact(hooks.Compaction{}), "subagent": hookstest.Subagent("a", "do"), "subresult": hookstest.SubagentResult("a", "do", "did"),
+		"person": hookstest.Intervention("bash", `{"command":"ls"}`), "failure": hookstest.RunFailure(errors.New("broken")),
+		"toolfailure": hookstest.ToolFailure("bash", `{}`, errors.New("broken")),
+	}
+	texts := map[hooks.Decision]string{
+		hooks.Allow: `{"decision":"allow"}`, hooks.Deny: `{"decision":"deny","reason":"r"}`, hooks.Ask: `{"decision":"ask","reason":"r","within":5}`,
+		hooks.StopRun: `{"decision":"stop","reason":"r"}`, hooks.Rewrite: `{"decision":"rewrite","input":"other"}`,
+		hooks.Mock: `{"decision":"mock","result":"other"}`, hooks.Replace: `{"decision":"replace","result":"other"}`,
+		hooks.Withhold: `{"decision":"withhold","reason":"r"}`, hooks.Approve: `{"decision":"approve","reason":"r"}`,
+		hooks.Reject: `{"decision":"reject","reason":"r"}`, hooks.Continue: `{"decision":"continue","reason":"r"}`,
+	}
+	can := map[string]string{
+		"call": "allow deny ask stop rewrite mock", "result": "allow stop replace withhold", "input": "allow deny rewrite",
+		"start": "allow deny stop rewrite", "step": "allow stop", "end": "allow stop", "request": "allow stop", "reply": "allow replace",
+		"stop": "allow stop continue", "compact": "allow deny", "subagent": "allow deny rewrite", "subresult": "allow replace withhold",
+		"person": "allow deny rewrite approve reject", "failure": "allow", "toolfailure": "allow stop replace withhold",
+	}
+	for name, at := range moments {
+		for decision, text := range texts {
+			if decision == hooks.Rewrite && (name == "call" || name == "person") {
+				text = `{"decision":"rewrite","arguments":{"command":"true"}}`
+			}
+			t.Run(name+"/"+string(decision), func(t *testing.T) {
+				d := lo.Must(action.ParseDecision([]byte(text)))
+				f := hookstest.Fire(t, control(at.Point(), func(_ context.Context, c hooks.Context) hooks.Result { return action.Decide(c, d) }), at)
+				if !lo.Contains(strings.Fields(can[name]), string(decision)) {
+					require.ErrorContains(t, f.Err, "cannot be decided at "+string(at.Point()))
+					return
+				}
+				require.NoError(t, f.Err)
+				assert.Equal(t, decision, f.Decision)
+				if strings.Contains(text, `"reason"`) {
+					assert.Equal(t, "r", f.Reason)
+				}
+			})
+		}
+	}
+}
+
+// What is put in the place of something is what the decision says; what it adds is in the state.
+func TestDecisionsHaveContents(t *testing.T) {
+	does := func(text string, at hookstest.Moment) hookstest.Fired {
+		d := lo.Must(action.ParseDecision([]byte(text)))
+		return hookstest.Fire(t, control(at.Point(), func(_ context.Context, c hooks.Context) hooks.Result { return action.Decide(c, d) }), at)
+	}
+	call := hookstest.ToolCall("bash", `{"command":"ls"}`)
+	assert.JSONEq(t, `{"command":"true","n":12345678901234567890}`, does(`{"decision":"rewrite","arguments":{"command":"true","n":12345678901234567890}}`, call).Call.Arguments)
+	assert.Equal(t, "other", does(`{"decision":"mock","result":"other"}`, call).Text())
+	assert.True(t, does(`{"decision":"mock","result":"other","is_error":true}`, call).Result.IsError())
+	assert.Equal(t, "other", does(`{"decision":"rewrite","input":"other"}`, hookstest.Input("hello")).Text())
+	assert.Equal(t, "other", does(`{"decision":"replace","result":"other"}`, hookstest.Reply("said")).Text())
+	f := does(`{"decision":"allow","context":"mind the gap","metadata":{"n":7,"s":"x","l":[1.5]}}`, call)
+	assert.Equal(t, []string{"mind the gap"}, f.Added())
+	for name, want := range map[string]any{"n": int64(7), "s": "x", "l": []any{json.Number("1.5")}} {
+		got, _ := agent.SessionKey[any](name).From(f.State)
+		assert.Equal(t, want, got)
+	}
+	require.ErrorContains(t, does(`{"decision":"allow","context":"c"}`, hookstest.Stop("x")).Err, "allow at Stop can add neither context nor metadata")
+}
+
+// LH-42: what somebody says who is not asked for a decision is none.
+func TestObserversDecideNothing(t *testing.T) {
+	bash(t)
+	a := ready(t, action.Shell{Text: `echo '{"decision":"deny","reason":"no"}'`}, action.Host{})
+	answer := a.Do(t.Context(), observed(t)).MustGet()
+	assert.Nil(t, answer.Decision)
+	assert.Equal(t, `{"decision":"deny","reason":"no"}`+"\n", answer.Output)
+}
+
+func TestDecisionSchema(t *testing.T) {
+	var schema struct {
+		Properties map[string]struct{ Enum []string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(action.DecisionSchema(hooks.Allow, hooks.StopRun)), &schema))
+	assert.ElementsMatch(t, []string{"decision", "reason", "context", "metadata"}, lo.Keys(schema.Properties))
+	assert.Equal(t, []string{"allow", "stop"}, schema.Properties["decision"].Enum)
+	require.NoError(t, json.Unmarshal([]byte(action.DecisionSchema()), &schema))
+	assert.Len(t, schema.Properties, 10)
+	assert.Len(t, schema.Properties["decision"].Enum, 11)
+}
+
+// What is read is a decision that can be written, and reads the same; what is not is an error, and never a yes.
+func FuzzParseDecision(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `{"decision":"deny","reason":"x"}`, `{"decision":"rewrite","arguments":{"a":1}}`, `{"decision":"allow","decision":"deny"}`,
+		`{"decision":"ask","within":1e300}`, `{"decision":"mock","result":"x","metadata":{"a":{"b":null}}}`, `[]`, `{"decision":5}`, "\xff",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := action.ParseDecision(text)
+		if err != nil {
+			return
+		}
+		if d == nil {
+			trimmed := strings.Join(strings.Fields(string(text)), "")
+			require.Contains(t, []string{"", "{}"}, trimmed)
+			return
+		}
+		again, err := json.Marshal(d)
+		require.NoError(t, err)
+		e, err := action.ParseDecision(again)
+		require.NoError(t, err)
+		require.Equal(t, d.Decision, e.Decision)
+		require.Equal(t, d.Reason, e.Reason)
+	})
+}
