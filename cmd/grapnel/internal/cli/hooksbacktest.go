@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/policy"
+	"github.com/grapnel-go/grapnel/policy/backtest"
+	"github.com/grapnel-go/grapnel/policy/recorded"
+)
+
+// exitDiffers is the exit code of hooks backtest --diff when the policies decide differently.
+const exitDiffers = 8
+
+// backtestFlags are the flags of hooks backtest.
+type backtestFlags struct {
+	policies []string
+	diff     bool
+	format   string
+	tools    string
+	json     bool
+	html     string
+	actions  bool
+	atOnce   int
+	color    string
+}
+
+func newHooksBacktest(std streams) *cobra.Command {
+	f := &backtestFlags{}
+	c := &cobra.Command{
+		Use:   "backtest --policy FILE... RECORDING...",
+		Short: "Tell what policies would have done to recorded runs",
+		Long: `backtest plays recorded runs through a real agent that has the rules of policy files as hooks, and counts: which
+calls they deny, by rule and tool, and, where the recordings have labels, how many attacks they block and how many good
+runs they break. No model is asked, no tool is run.
+
+A RECORDING is a file, or a folder of them (*.jsonl, *.json, also with .gz): recordings of this project, OpenAI chat or
+Anthropic Messages JSON, Claude Code sessions, event logs of grapnel run --json, audit logs with texts, GenAI spans in
+OTLP JSON. What a file is, is found out by looking.
+
+Several --policy files are in force together. With --diff, the first two arguments are policy files, and the calls are
+told of which they make different things.
+
+Actions of rules (commands, requests, agents) are not done unless --actions says so: such a rule then has no opinion.
+
+docs/backtesting.md has the definitions of what is counted.
+
+Exit codes:
+  0    all was played; with --diff: the policies decide alike
+  1    something could not be read or played, or the report not be written; what was played is told all the same
+  2    the command or a policy file is wrong
+  8    with --diff: the policies decide differently
+  130  interrupted with Ctrl-C; the numbers up to there are told`,
+		Example: `  grapnel hooks backtest --policy workspace.yaml ~/.claude/projects/site/
+  grapnel hooks backtest --policy mail.yaml --html report.html transcripts/*.jsonl.gz
+  grapnel hooks backtest --diff old.yaml new.yaml transcripts/`,
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), std, args) },
+	}
+	c.Flags().SortFlags = false
+	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`; may be given several times")
+	c.Flags().BoolVar(&f.diff, "diff", false, "compare two policies: the first two arguments")
+	c.Flags().StringVar(&f.format, "format", "", "what the recordings are, in place of looking: "+strings.Join(lo.Map(recorded.Formats(), func(f recorded.Format, _ int) string { return string(f) }), ", "))
+	c.Flags().StringVar(&f.tools, "tools", "", "a `file` of tool schemas, for recordings that neither carry nor name any")
+	c.Flags().BoolVar(&f.json, "json", false, "write the report as JSON")
+	c.Flags().StringVar(&f.html, "html", "", "write a report with charts and transcripts to a `file`, for a browser")
+	c.Flags().BoolVar(&f.actions, "actions", false, "do what the actions of rules say, for every call that they match")
+	c.Flags().IntVar(&f.atOnce, "at-once", 0, "play so many runs at once; 0 means one for each core")
+	c.Flags().StringVar(&f.color, "color", "auto", "colours: auto, always or never")
+	return c
+}
+
+func (f *backtestFlags) run(ctx context.Context, std streams, args []string) error {
+	if err := f.arguments(&args); err != nil {
+		return &usageError{err}
+	}
+	idle := &idleActions{}
+	o := backtest.Options{AtOnce: f.atOnce}
+	if f.html == "" {
+		o.Keep = -1
+	}
+	var err error
+	if o.Policies, err = f.load(idle); err != nil {
+		return &usageError{err}
+	}
+	if f.tools != "" {
+		if o.Tools, err = replay.LoadTools(f.tools); err != nil {
+			return &usageError{err}
+		}
+	}
+	found, err := backtest.Find(args...)
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		found[i].Format = recorded.Format(f.format)
+	}
+	return f.play(ctx, std, found, o, idle)
+}
+
+// arguments sorts out what is a policy and what a recording, and says what is missing.
+func (f *backtestFlags) arguments(args *[]string) error {
+	switch {
+	case f.diff && len(f.policies) > 0:
+		return errors.New("--diff takes its two policies as arguments, and no --policy")
+	case f.diff && len(*args) < 3:
+		return errors.New("--diff needs two policy files and a recording")
+	case f.diff:
+		f.policies, *args = (*args)[:2], (*args)[2:]
+	case len(f.policies) == 0:
+		return errors.New("there is no policy to try: name a file with --policy")
+	case len(*args) == 0:
+		return errors.New("there is no recording to try the policy on: name files or folders")
+	}
+	switch f.color {
+	case "auto", "always", "never":
+	default:
+		return fmt.Errorf("--color is %q: it must be auto, always or never", f.color)
+	}
+	if f.format != "" {
+		if _, err := recorded.FormatNamed(f.format); err != nil {
+			return fmt.Errorf("--format: %w", err)
+		}
+	}
+	return nil
+}
+
+// load makes the policies: one of all files, or, to compare them, one of each.
+func (f *backtestFlags) load(idle *idleActions) ([]backtest.Policy, error) {
+	sets := [][]string{f.policies}
+	if f.diff {
+		sets = [][]string{f.policies[:1], f.policies[1:]}
+	}
+	var out []backtest.Policy
+	for _, files := range sets {
+		o := policy.Options{}
+		if !f.actions {
+			o.Wrap = idle.instead
+		}
+		p, err := policy.Load([]policy.Layer{{Name: "run", Files: files}}, o)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it names the file
+		}
+		list, err := p.Hooks()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // as above
+		}
+		if len(list) == 0 {
+			return nil, fmt.Errorf("%s has no rules that are in force", strings.Join(files, ", "))
+		}
+		name := strings.Join(lo.Map(files, func(file string, _ int) string { return filepath.Base(file) }), ", ")
+		if f.diff && filepath.Base(f.policies[0]) == filepath.Base(f.policies[1]) {
+			name = files[0]
+		}
+		out = append(out, backtest.Always(name, list...))
+	}
+	if len(out) == 2 && out[0].Name == out[1].Name {
+		return nil, errors.New("--diff was given one policy twice")
+	}
+	return out, nil
+}
+
+func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.Recording, o backtest.Options, idle *idleActions) error {
+	ctx, stop := interruptible(ctx, func() {}, func() {})
+	defer stop()
+	bar := &backtest.Bar{Out: std.err, Colour: coloured(std.err, f.color), Prefix: "grapnel: "}
+	if term.IsTerminal(int(std.err.Fd())) && os.Getenv("TERM") != "dumb" {
+		bar.Columns = func() int { return widthOf(std.err) }
+	}
+	o.Progress = bar.Show
+	report, err := backtest.Run(ctx, found, o)
+	bar.End()
+	if err != nil {
+		return err //nolint:wrapcheck // it says what it is about
+	}
+	var diff *backtest.Diff
+	if f.diff {
+		if diff, err = report.Diff(); err != nil {
+			return err //nolint:wrapcheck // as above
+		}
+	}
+	if err := f.write(std, report, diff); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	for _, rule := range idle.names() {
+		fmt.Fprintf(std.err, "grapnel: the action of rule %s was not done, and had no opinion: --actions does it\n", backtest.Clean(rule))
+	}
+	switch {
+	case report.Interrupted:
+		if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
+			return &exitError{by.code()}
+		}
+		return &exitError{exitInterrupted}
+	case report.Runs == 0:
+		return errors.New("there was no run that could be played")
+	case report.Failed > 0:
+		return &exitError{exitFailed}
+	case diff != nil && !diff.Empty():
+		return &exitError{exitDiffers}
+	}
+	return nil
+}
+
+// write writes the report to where it is wanted.
+func (f *backtestFlags) write(std streams, report *backtest.Report, diff *backtest.Diff) error {
+	if f.html != "" {
+		if err := writeFile(f.html, report.WriteHTML); err != nil {
+			return err
+		}
+		fmt.Fprintf(std.err, "grapnel: the report for a browser is %s\n", f.html)
+	}
+	look := backtest.Look{Colour: coloured(std.out, f.color)}
+	if term.IsTerminal(int(std.out.Fd())) {
+		look.Width = widthOf(std.out)
+	}
+	switch {
+	case f.json && diff != nil:
+		return diff.WriteJSON(std.out) //nolint:wrapcheck // the caller says what it is
+	case f.json:
+		return report.WriteJSON(std.out) //nolint:wrapcheck // as above
+	case diff != nil:
+		return diff.WriteText(std.out, look) //nolint:wrapcheck // as above
+	}
+	return report.WriteText(std.out, look) //nolint:wrapcheck // as above
+}
+
+// writeFile writes a file whole, or leaves what was there.
+func writeFile(path string, write func(io.Writer) error) error {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what it is
+	}
+	err = errors.Join(file.Chmod(0o644), write(file), file.Close()) //nolint:gosec // a report, to be shown around
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name()) // what is wrong is told
+	}
+	return err
+}
+
+// idleActions is what stands in the place of actions that are not done.
+type idleActions struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// instead is an action that does nothing and has no opinion, and is remembered when it is asked for one.
+func (i *idleActions) instead(r policy.Rule, _ action.Action) action.Action {
+	return idleAction{i, r.Hook()}
+}
+
+type idleAction struct {
+	of   *idleActions
+	rule string
+}
+
+func (a idleAction) Do(context.Context, *action.Request) mo.Result[*action.Answer] {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	if a.of.seen == nil {
+		a.of.seen = map[string]bool{}
+	}
+	a.of.seen[a.rule] = true
+	return mo.Ok(&action.Answer{})
+}
+
+// names are the rules whose actions were asked for.
+func (i *idleActions) names() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	names := lo.Keys(i.seen)
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,15 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// newHooks is the group of commands about hooks and policies.
+func newHooks(std streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "hooks",
+		Short: "Check and list policies, and try them on what agents did",
+		Args:  unknownCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newHooksCheck(std), newHooksList(std), newHooksSchema(std), newHooksBacktest(std))
+	return c
+}

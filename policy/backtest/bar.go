@@ -1,0 +1,95 @@
+package backtest
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bar tells a person at a terminal how far a backtest is: its Show is for Options.Progress. Where there is no terminal,
+// it writes nothing but what is wrong. It is safe for concurrent use.
+type Bar struct {
+	// Out is where it is drawn, and Columns how wide that is now; zero or nil when it is no terminal.
+	Out     io.Writer
+	Columns func() int
+	Colour  bool
+	// Prefix stands before what is said, such as "grapnel: ".
+	Prefix string
+
+	mu             sync.Mutex
+	started, drawn time.Time
+	shown          bool
+	said           map[string]bool
+	more           int
+}
+
+// mostSaid is how many different problems are said while things go on.
+const mostSaid = 20
+
+// Show draws the bar, a few times a second at most, and says what is wrong, each thing once and not too many of them.
+func (b *Bar) Show(p Progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.started.IsZero() {
+		b.started, b.said = now, map[string]bool{}
+	}
+	if p.Wrong != nil && !b.said[p.Wrong.Error()] {
+		if len(b.said) >= mostSaid {
+			b.more++
+		} else {
+			b.said[p.Wrong.Error()] = true
+			b.clear()
+			fmt.Fprintln(b.Out, b.Prefix+Clean(p.Wrong.Error()))
+		}
+	}
+	if now.Sub(b.drawn) >= 100*time.Millisecond {
+		b.drawn = now
+		b.draw(p, now.Sub(b.started))
+	}
+}
+
+// End takes the bar away.
+func (b *Bar) End() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.clear()
+	if b.more > 0 {
+		fmt.Fprintf(b.Out, "%s… and %s\n", b.Prefix, count(b.more, "more problem"))
+		b.more = 0
+	}
+}
+
+func (b *Bar) clear() {
+	if b.shown {
+		fmt.Fprint(b.Out, "\r\x1b[K")
+		b.shown = false
+	}
+}
+
+func (b *Bar) draw(p Progress, took time.Duration) {
+	width := 0
+	if b.Columns != nil {
+		width = b.Columns()
+	}
+	if width == 0 {
+		return
+	}
+	share := 1.0
+	if p.Total > 0 {
+		share = min(1, float64(p.Bytes)/float64(p.Total))
+	}
+	text := fmt.Sprintf(" %3.0f%%  %s runs  %s/s", 100*share, number(p.Runs), number(int(float64(p.Runs)/max(took.Seconds(), 0.001))))
+	room := max(0, width-3) // for the ^C of who has seen enough, without which the line would wrap
+	full := min(40, room-columns("playing ")-columns(text))
+	if full < 5 {
+		text = "playing" + text
+		fmt.Fprint(b.Out, "\r"+text[:min(len(text), room)]+"\x1b[K")
+	} else {
+		l, done := Look{Colour: b.Colour}, int(share*float64(full))
+		fmt.Fprint(b.Out, "\rplaying "+l.paint(green, strings.Repeat("█", done))+l.paint(dim, strings.Repeat("░", full-done))+text+"\x1b[K")
+	}
+	b.shown = true
+}

@@ -1,0 +1,209 @@
+package backtest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+)
+
+// Allowed is the effect, in a Change, of a policy that lets a call run as it is.
+const Allowed Effect = "allowed"
+
+// Diff is what two policies decide differently.
+type Diff struct {
+	Old string `json:"old"`
+	New string `json:"new"`
+	// Changes are in the order of the recordings, Groups those that are alike, the most frequent first.
+	Changes []Change `json:"changes"`
+	Groups  []Group  `json:"groups"`
+	// Blocked, Broken and Twins are those of the old and of the new policy.
+	Blocked [2]Share `json:"blocked"`
+	Broken  [2]Share `json:"broken"`
+	Twins   [2]Share `json:"twins_denied"`
+}
+
+// Change is a call of which two policies make different things.
+type Change struct {
+	Run  string `json:"run"`
+	File string `json:"file"`
+	Line int    `json:"line"`
+	// Tool, ID and Arguments are the call's; they are empty for a moment that is no call.
+	Tool      string `json:"tool,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Arguments string `json:"arguments,omitempty"`
+	From      Effect `json:"from"`
+	To        Effect `json:"to"`
+	// Rule is the rule that decides now, or, of a call that is allowed now, the one that decided before.
+	Rule   string `json:"rule"`
+	Reason string `json:"reason,omitempty"`
+	Worked bool   `json:"worked,omitempty"`
+	Label  string `json:"label,omitempty"`
+}
+
+// Group is changes that are alike.
+type Group struct {
+	From  Effect `json:"from"`
+	To    Effect `json:"to"`
+	Tool  string `json:"tool,omitempty"`
+	Rule  string `json:"rule"`
+	Calls int    `json:"calls"`
+	Runs  int    `json:"runs"`
+	// Harm is how many of the calls are labelled harm, Worked how many had succeeded.
+	Harm   int `json:"harm"`
+	Worked int `json:"worked"`
+	// Example is the first of the changes.
+	Example Change `json:"example"`
+}
+
+// Diff compares the two policies of a report that has two. Shadow decisions change nothing, and are not compared.
+func (r *Report) Diff() (*Diff, error) {
+	if len(r.Policies) != 2 {
+		return nil, errors.New("backtest: a difference is between two policies")
+	}
+	before, after := r.Policies[0], r.Policies[1]
+	d := &Diff{
+		Old: before.Name, New: after.Name, Changes: []Change{}, Groups: []Group{},
+		Blocked: [2]Share{before.Total.Blocked, after.Total.Blocked},
+		Broken:  [2]Share{before.Total.Broken, after.Total.Broken},
+		Twins:   [2]Share{before.Total.Twins, after.Total.Twins},
+	}
+	for _, c := range r.Cases {
+		d.Changes = append(d.Changes, c.changes(before.Name, after.Name)...)
+	}
+	d.group()
+	return d, nil
+}
+
+// spot is a call, or a moment, of a run.
+type spot struct {
+	message, call int
+	point         string
+}
+
+// changes compares call by call.
+func (c *Case) changes(before, after string) []Change {
+	decisions := map[string]map[spot]Decision{before: {}, after: {}}
+	var spots []spot
+	for _, v := range c.Verdicts {
+		for _, d := range v.Decisions {
+			s := spot{d.Message, d.Call, ""}
+			if d.Call < 0 {
+				s.point = string(d.Point)
+			}
+			had, ok := decisions[v.Policy][s]
+			if d.Shadow || ok && slices.Index(Effects(), had.Effect) <= slices.Index(Effects(), d.Effect) {
+				continue
+			}
+			decisions[v.Policy][s] = d
+			spots = append(spots, s)
+		}
+	}
+	spots = lo.Uniq(spots)
+	slices.SortFunc(spots, func(a, b spot) int {
+		return cmp.Or(a.message-b.message, a.call-b.call, strings.Compare(a.point, b.point))
+	})
+	var out []Change
+	for _, s := range spots {
+		was, old := decisions[before][s]
+		is, now := decisions[after][s]
+		if was.Effect == is.Effect && was.Became == is.Became && old == now {
+			continue
+		}
+		d := lo.Ternary(now, is, was)
+		out = append(out, Change{
+			Run: c.ID, File: c.File, Line: c.Line, Tool: d.Tool, ID: d.ID, Arguments: d.Arguments,
+			From: cmp.Or(was.Effect, Allowed), To: cmp.Or(is.Effect, Allowed), Rule: d.Rule, Reason: d.Reason, Worked: d.Worked, Label: d.Label,
+		})
+	}
+	return out
+}
+
+func (d *Diff) group() {
+	type kind struct {
+		from, to   Effect
+		tool, rule string
+	}
+	groups := map[kind]*Group{}
+	runs := map[kind]map[string]bool{}
+	for _, c := range d.Changes {
+		k := kind{c.From, c.To, c.Tool, c.Rule}
+		if groups[k] == nil {
+			groups[k], runs[k] = &Group{From: c.From, To: c.To, Tool: c.Tool, Rule: c.Rule, Example: c}, map[string]bool{}
+		}
+		g := groups[k]
+		g.Calls++
+		g.Harm += lo.Ternary(c.Label == "harm", 1, 0)
+		g.Worked += lo.Ternary(c.Worked, 1, 0)
+		runs[k][c.File+"\x00"+c.Run] = true
+		g.Runs = len(runs[k])
+	}
+	for _, g := range groups {
+		d.Groups = append(d.Groups, *g)
+	}
+	slices.SortFunc(d.Groups, func(a, b Group) int {
+		return cmp.Or(b.Calls-a.Calls, strings.Compare(string(a.From+a.To), string(b.From+b.To)), strings.Compare(a.Tool, b.Tool), strings.Compare(a.Rule, b.Rule))
+	})
+}
+
+// Empty reports whether the two policies decide alike about everything that was played.
+func (d *Diff) Empty() bool { return len(d.Changes) == 0 }
+
+// WriteText writes the differences for a person.
+func (d *Diff) WriteText(w io.Writer, l Look) error {
+	var out strings.Builder
+	before, after := line(d.Old, 60), line(d.New, 60)
+	if d.Empty() {
+		l.paragraph(&out, "", fmt.Sprintf("%s and %s decide alike about every call.", before, after), "")
+	} else {
+		l.paragraph(&out, bold, fmt.Sprintf("from %s to %s: %s become something else", before, after, count(len(d.Changes), "call")), "  ")
+		fmt.Fprintln(&out)
+		t := &table{names: []string{"change", "tool", "calls", "runs", "had worked", "harm", "rule"}, keep: map[string]bool{"had worked": true}}
+		for i, g := range d.Groups {
+			if i == mostRows {
+				t.add(append([]cell{{fmt.Sprintf("… and %s", count(len(d.Groups)-i, "more group")), dim}}, make([]cell, 6)...)...)
+				break
+			}
+			t.add(cell{change(g.From, g.To), ""}, cell{line(g.Tool, 40), "left"}, cell{number(g.Calls), ""}, cell{number(g.Runs), ""},
+				cell{number(g.Worked), ""}, cell{number(g.Harm), ""}, cell{line(g.Rule, 40), "left"})
+		}
+		t.write(&out, l)
+		fmt.Fprintln(&out)
+		for i, g := range d.Groups {
+			if i == 5 {
+				break
+			}
+			e := g.Example
+			l.paragraph(&out, dim, fmt.Sprintf("%s: %s(%s) in %s (%s:%d): %s", change(e.From, e.To), line(e.Tool, 40), line(e.Arguments, 100),
+				line(e.Run, 80), line(e.File, 60), e.Line, cmp.Or(line(e.Reason, 120), "no reason given")), "  ")
+		}
+		fmt.Fprintln(&out)
+	}
+	t := &table{names: []string{"", before, after}}
+	for _, row := range []struct {
+		name   string
+		shares [2]Share
+	}{{"blocked", d.Blocked}, {"broken", d.Broken}, {"twins denied", d.Twins}} {
+		if row.shares[0].Of+row.shares[1].Of > 0 {
+			t.add(cell{row.name, ""}, cell{row.shares[0].String() + "  " + row.shares[0].percent(), ""}, cell{row.shares[1].String() + "  " + row.shares[1].percent(), ""})
+		}
+	}
+	t.write(&out, l)
+	_, err := io.WriteString(w, out.String())
+	return err //nolint:wrapcheck // the caller knows what it wrote
+}
+
+// change says what a change is in words.
+func change(from, to Effect) string {
+	switch {
+	case from == Allowed:
+		return "newly " + strings.ReplaceAll(string(to), "_", " ")
+	case to == Allowed:
+		return "newly allowed (was " + strings.ReplaceAll(string(from), "_", " ") + ")"
+	}
+	return strings.ReplaceAll(string(from)+" → "+string(to), "_", " ")
+}

@@ -1,0 +1,163 @@
+package backtest
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/samber/lo"
+)
+
+// Look is how a text is to look.
+type Look struct {
+	// Width is how many columns there are. Zero means as many as it takes.
+	Width int
+	// Colour puts colours in, as terminals understand them.
+	Colour bool
+}
+
+const (
+	bold  = "1"
+	dim   = "2"
+	red   = "31"
+	green = "32"
+)
+
+func (l Look) paint(style, text string) string {
+	if !l.Colour || style == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}
+
+// paragraph writes a text in lines that fit, at most 100 columns wide; all but the first are indented.
+func (l Look) paragraph(w io.Writer, style, text, indent string) {
+	limit := 100
+	if l.Width > 0 {
+		limit = min(limit, l.Width)
+	}
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && columns(line)+1+columns(word) > limit {
+			fmt.Fprintln(w, l.paint(style, line))
+			line = indent + word
+			continue
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	fmt.Fprintln(w, l.paint(style, line))
+}
+
+// cell is a text with a style.
+type cell struct{ text, style string }
+
+// table is rows of cells under names. What stands first in a row is its name.
+type table struct {
+	names []string
+	rows  [][]cell
+	// keep says which columns are there even when nothing but zeros and dashes stands in them.
+	keep map[string]bool
+}
+
+func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
+
+// write writes the table, or, where it does not fit, a list.
+func (t *table) write(w io.Writer, l Look) {
+	if len(t.rows) == 0 {
+		return
+	}
+	var shown, widths []int
+	for i, name := range t.names {
+		width, empty := columns(name), true
+		for _, row := range t.rows {
+			width = max(width, columns(row[i].text))
+			empty = empty && (row[i].text == "0" || row[i].text == "–" || row[i].text == "")
+		}
+		if i == 0 || !empty || t.keep[name] {
+			shown, widths = append(shown, i), append(widths, width)
+		}
+	}
+	if all := lo.Sum(widths) + 2*(len(shown)-1); l.Width > 0 && all > l.Width {
+		t.list(w, l, shown)
+		return
+	}
+	line := func(cells []cell, style string) {
+		text := ""
+		for n, i := range shown {
+			filled := pad(cells[i].text, lo.Ternary(i == 0 || cells[i].style == "left", widths[n], -widths[n]))
+			if n == len(shown)-1 {
+				filled = strings.TrimRight(filled, " ")
+			}
+			text += lo.Ternary(n == 0, "", "  ") + l.paint(lo.CoalesceOrEmpty(style, strings.TrimPrefix(cells[i].style, "left")), filled)
+		}
+		fmt.Fprintln(w, strings.TrimRight(text, " "))
+	}
+	line(lo.Map(t.names, func(n string, i int) cell {
+		return cell{n, lo.Ternary(len(t.rows) > 0, strings.TrimSuffix(t.rows[0][i].style, red), "")}
+	}), bold)
+	for _, row := range t.rows {
+		line(row, "")
+	}
+}
+
+// list is the table for those who have no room for it.
+func (t *table) list(w io.Writer, l Look, shown []int) {
+	for _, row := range t.rows {
+		fmt.Fprintln(w, l.paint(bold, row[0].text))
+		var items []string
+		for _, i := range shown[1:] {
+			items = append(items, t.names[i]+" "+row[i].text)
+		}
+		l.paragraph(w, "", "  "+strings.Join(items, ", "), "  ")
+	}
+}
+
+// columns is the width of a text on a terminal, for the letters that are written here.
+func columns(text string) int { return utf8.RuneCountInString(text) }
+
+// pad fills a text up to a width: behind it, or in front of it when the width is negative.
+func pad(text string, width int) string {
+	fill := strings.Repeat(" ", max(0, max(width, -width)-columns(text)))
+	if width < 0 {
+		return fill + text
+	}
+	return text + fill
+}
+
+// number writes a number with commas: 26,389.
+func number(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+func count(n int, what string) string { return number(n) + " " + what + lo.Ternary(n == 1, "", "s") }
+
+// percent is a share in percent, with one digit behind the point; never 0.0 or 100.0 unless it is none or all.
+func (s Share) percent() string {
+	if s.Of == 0 {
+		return "–"
+	}
+	p := 100 * float64(s.Count) / float64(s.Of)
+	switch {
+	case s.Count > 0 && p < 0.1:
+		return "< 0.1 %"
+	case s.Count < s.Of && p > 99.9:
+		return "> 99.9 %"
+	}
+	return fmt.Sprintf("%.1f %%", p)
+}
+
+func (s Share) String() string {
+	if s.Of == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d/%d", s.Count, s.Of)
+}

@@ -1,0 +1,276 @@
+package backtest
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// pageData is what the page is made of.
+type pageData struct {
+	Title, Summary string
+	Guard          string
+	CSS            template.CSS
+	Warnings       []string
+	Policies       []pagePolicy
+	Diff           *pageDiff
+	Legend         []string
+}
+
+type pagePolicy struct {
+	Name   string
+	Tiles  []pageTile
+	Charts []pageChart
+	Tables []pageTable
+}
+
+type pageTile struct{ Name, Value, Detail, What, Class string }
+
+type pageTable struct {
+	Title, Note string
+	Names       []pageName
+	Rows        []pageRow
+}
+
+type pageName struct {
+	Text string
+	Left bool
+}
+
+type pageRow struct {
+	All   bool
+	Cells []pageCell
+}
+
+// pageCell is a cell; with What, a click on it shows the runs behind it.
+type pageCell struct{ Text, Small, Class, Title, What, By, Key string }
+
+type pageDiff struct {
+	Title, Note string
+	Table       *pageTable
+}
+
+func (r *Report) page() pageData {
+	d := pageData{
+		Title: "Backtest: " + strings.Join(lo.Map(r.Policies, func(p PolicyReport, _ int) string { return line(p.Name, 60) }), " and "),
+		Summary: fmt.Sprintf("%s from %s, played in %s", count(r.Runs, "run"), count(len(r.Recordings), "recording"),
+			time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond)),
+		Guard: guard(), CSS: template.CSS(pageCSS), //nolint:gosec // it stands in the program
+		Policies: lo.Map(r.Policies, func(p PolicyReport, _ int) pagePolicy { return p.page() }),
+	}
+	if r.Interrupted {
+		d.Warnings = append(d.Warnings, "This backtest was interrupted: the numbers are of what had been played.")
+	}
+	if r.Failed > 0 {
+		text := count(r.Failed, "run") + " or lines could not be read or played."
+		if len(r.Problems) > 0 {
+			text += " " + line(r.Problems[0], 300)
+		}
+		d.Warnings = append(d.Warnings, text)
+	}
+	if kept := lo.CountBy(r.Cases, func(c *Case) bool { return c.packed != nil }); kept < len(r.Cases) {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("Of %s, the transcripts of %s are in this file; there was no room for the others.", count(len(r.Cases), "run"), number(kept)))
+	}
+	if diff, err := r.Diff(); err == nil {
+		d.Diff = diff.page()
+	}
+	d.Legend = r.pageLegend()
+	return d
+}
+
+func (r *Report) pageLegend() []string {
+	out := []string{
+		"Blocked: of the attacks that succeeded and did harm, those of which every harmful call is denied, asked about or kept from running. " +
+			"Broken: of the runs without an attack that did the user's task, those of which a call is denied or asked about that had succeeded. " +
+			"Twins denied: the same of runs whose user asks for what attackers ask for elsewhere.",
+		"First: runs in which the rule was the first to keep a call from running. After the first denied call the rest of a recording is " +
+			"counterfactual, so that broken is an upper bound.",
+	}
+	for _, l := range r.Lacks {
+		out = append(out, fmt.Sprintf("%s from %s: the form does not tell %s.", count(l.Runs, "run"), l.Format, l.What))
+	}
+	left := map[string]int{}
+	for _, l := range r.LeftOut {
+		left[lo.Ternary(l.File != "", "files that are no recordings", "runs that "+line(l.Policy, 60)+" has no rules for: "+line(l.Why, 120))] += max(l.Runs, 1)
+	}
+	for _, what := range slices.Sorted(maps.Keys(left)) {
+		out = append(out, "Left out: "+number(left[what])+" "+what+".")
+	}
+	return out
+}
+
+// page is the section of a policy.
+func (p PolicyReport) page() pagePolicy {
+	return pagePolicy{
+		Name: line(p.Name, 60), Tiles: p.tiles(), Charts: p.charts(),
+		Tables: withRows(p.scorePage("By suite", "suite", p.Suites), p.scorePage("By model", "model", p.Models), p.toolPage(), p.rulePage()),
+	}
+}
+
+func (p PolicyReport) tiles() []pageTile {
+	t := p.Total
+	share := func(n int) string {
+		return Share{Count: n, Of: t.Calls}.percent() + " of " + count(t.Calls, "call")
+	}
+	out := []pageTile{{"calls denied", number(t.Denied), share(t.Denied), "denied", ""}}
+	for _, more := range []struct {
+		name, what string
+		n          int
+	}{
+		{"calls asked about", "asked", t.Asked}, {"calls rewritten", "rewritten", t.Rewritten}, {"calls mocked", "mocked", t.Mocked},
+		{"answers redacted", "redacted", t.Redacted}, {"runs stopped", "stopped", t.Stopped}, {"times undecided", "failed", t.Failed},
+		{"decisions in shadow", "shadow", t.Shadow},
+	} {
+		if more.n > 0 {
+			out = append(out, pageTile{more.name, number(more.n), lo.Ternary(more.what == "shadow", "not obeyed", share(more.n)), more.what, lo.Ternary(more.what == "failed", "bad", "")})
+		}
+	}
+	for _, s := range []struct {
+		name, what string
+		share      Share
+		bad        bool
+	}{
+		{"attacks blocked", "blocked", t.Blocked, t.Blocked.Count < t.Blocked.Of},
+		{"good runs broken", "broken", t.Broken, t.Broken.Count > 0},
+		{"twins denied", "twins", t.Twins, false},
+	} {
+		if s.share.Of == 0 {
+			continue
+		}
+		detail := s.share.String()
+		if s.share.ByAsking > 0 {
+			detail += fmt.Sprintf(", %s by asking", number(s.share.ByAsking))
+		}
+		out = append(out, pageTile{s.name, s.share.percent(), detail, s.what, lo.Ternary(s.what == "twins", "", lo.Ternary(s.bad, "bad", "good"))})
+	}
+	return out
+}
+
+func names(list ...string) []pageName {
+	return lo.Map(list, func(n string, _ int) pageName {
+		text, left := strings.CutPrefix(n, "<")
+		return pageName{text, left}
+	})
+}
+
+// scorePage is the table of suites, or of models; None where there is nothing to tell apart.
+func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
+	t := pageTable{Title: title, Names: names(by, "runs", "calls", "denied", "asked", "rewritten", "redacted", "stopped", "blocked", "not blocked", "broken", "twins denied")}
+	list = slices.Clone(list)
+	if len(list) > 1 {
+		list = append(list, Row{"all", p.Total})
+	}
+	for i, r := range list {
+		all := len(list) > 1 && i == len(list)-1
+		key, name := r.Name, cmp.Or(r.Name, "–")
+		cell := func(n int, what string) pageCell { return clickable(n, what, lo.Ternary(all, "", by), key) }
+		share := func(s Share, what string) pageCell {
+			c := cell(s.Count, what)
+			c.Small = s.percent() + lo.Ternary(s.Of > 0, " of "+number(s.Of), "")
+			if s.Of == 0 {
+				return pageCell{Text: "–", Class: "zero"}
+			}
+			return c
+		}
+		missed := pageCell{Text: "–", Class: "zero"}
+		if r.Blocked.Of > 0 {
+			missed = cell(r.Blocked.Of-r.Blocked.Count, "missed")
+		}
+		t.Rows = append(t.Rows, pageRow{all, []pageCell{
+			{Text: line(name, 80), Title: line(name, 200)}, {Text: number(r.Runs)}, {Text: number(r.Calls)}, cell(r.Denied, "denied"), cell(r.Asked, "asked"),
+			cell(r.Rewritten, "rewritten"), cell(r.Redacted, "redacted"), cell(r.Stopped, "stopped"),
+			share(r.Blocked, "blocked"), missed, share(r.Broken, "broken"), share(r.Twins, "twins"),
+		}})
+	}
+	return t.shortened(3)
+}
+
+// clickable is a number behind which there are runs.
+func clickable(n int, what, by, key string) pageCell {
+	if n == 0 {
+		return pageCell{Text: "0", Class: "zero"}
+	}
+	return pageCell{Text: number(n), What: what, By: by, Key: Clean(key)}
+}
+
+func (p PolicyReport) toolPage() pageTable {
+	t := pageTable{Title: "By tool", Names: names("tool", "calls", "denied", "of its calls", "asked", "rewritten", "mocked", "redacted", "stopped", "shadow")}
+	for _, r := range p.Tools {
+		cell := func(n int, what string) pageCell { return clickable(n, what, "tool", r.Name) }
+		t.Rows = append(t.Rows, pageRow{false, []pageCell{
+			{Text: line(r.Name, 80), Title: line(r.Name, 200)}, {Text: number(r.Calls)}, cell(r.Denied, "denied"),
+			{Text: Share{Count: r.Denied, Of: r.Calls}.percent(), Class: lo.Ternary(r.Denied == 0, "zero", "")},
+			cell(r.Asked, "asked"), cell(r.Rewritten, "rewritten"), cell(r.Mocked, "mocked"), cell(r.Redacted, "redacted"), cell(r.Stopped, "stopped"), cell(r.Shadow, "shadow"),
+		}})
+	}
+	return t.shortened(3)
+}
+
+func (p PolicyReport) rulePage() pageTable {
+	t := pageTable{
+		Title: "By rule", Names: names("rule", "asked about", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "undecided", "runs", "first", "harm", "<where"),
+		Note: "Asked about is how often the rule was given something to judge; harm how many of the calls that it decided about are labelled as an attack's damage.",
+	}
+	for _, r := range p.Rules {
+		cell := func(e Effect) pageCell {
+			return clickable(r.Effects[e], lo.Ternary(r.Shadow, "shadow", string(e)), "rule", r.Name)
+		}
+		where := pageCell{Class: "l"}
+		if r.File != "" {
+			where.Text, where.Title = fmt.Sprintf("%s:%d", line(filepath.Base(r.File), 60), r.Line), line(r.File, 200)
+		}
+		t.Rows = append(t.Rows, pageRow{false, []pageCell{
+			{Text: line(r.Name, 80), Title: line(r.Name, 200), Small: lo.Ternary(r.Shadow, "in shadow", "")}, {Text: number(r.Judged)}, cell(Denied), cell(Asked),
+			cell(Rewritten), cell(Mocked), cell(Redacted), cell(Stopped), cell(Failed),
+			clickable(r.Runs, "", "rule", r.Name), {Text: number(r.First)}, {Text: number(r.Harm), Class: lo.Ternary(r.Harm == 0, "zero", "")}, where,
+		}})
+	}
+	return t.shortened(3)
+}
+
+// shortened is the table without the columns behind the first few in which there is nothing.
+func (t pageTable) shortened(keep int) pageTable {
+	var shown []int
+	for i, name := range t.Names {
+		empty := lo.EveryBy(t.Rows, func(r pageRow) bool { return r.Cells[i].Text == "" || r.Cells[i].Class == "zero" })
+		if i < keep || !empty || name.Text == "broken" && !lo.EveryBy(t.Rows, func(r pageRow) bool { return r.Cells[i].Text == "–" }) {
+			shown = append(shown, i)
+		}
+	}
+	t.Names = lo.Map(shown, func(i, _ int) pageName { return t.Names[i] })
+	t.Rows = lo.Map(t.Rows, func(r pageRow, _ int) pageRow {
+		return pageRow{r.All, lo.Map(shown, func(i, _ int) pageCell { return r.Cells[i] })}
+	})
+	return t
+}
+
+func (d *Diff) page() *pageDiff {
+	p := &pageDiff{Title: fmt.Sprintf("From %s to %s", line(d.Old, 60), line(d.New, 60))}
+	if d.Empty() {
+		p.Note = "The two decide alike about every call."
+		return p
+	}
+	p.Note = fmt.Sprintf("%s become something else.", count(len(d.Changes), "call"))
+	t := &pageTable{Names: names("change", "<tool", "calls", "runs", "had worked", "harm", "<rule", "<for example")}
+	for _, g := range d.Groups {
+		e := g.Example
+		t.Rows = append(t.Rows, pageRow{false, []pageCell{
+			{Text: change(g.From, g.To)}, {Text: line(g.Tool, 80), Class: "l"}, {Text: number(g.Calls)}, {Text: number(g.Runs)}, {Text: number(g.Worked)}, {Text: number(g.Harm)},
+			{Text: line(g.Rule, 80), Class: "l"}, {Text: line(e.Run, 80), Title: line(e.Arguments+" "+e.Reason, 400), Class: "l"},
+		}})
+	}
+	p.Table = t
+	return p
+}
+
+// withRows is the tables that have more to tell than a total.
+func withRows(tables ...pageTable) []pageTable {
+	return lo.Filter(tables, func(t pageTable, _ int) bool { return len(t.Rows) > 0 })
+}

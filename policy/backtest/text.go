@@ -1,0 +1,199 @@
+package backtest
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/drivers/replay"
+)
+
+// mostRows is how many tools and rules a text shows; the JSON form has all.
+const mostRows = 25
+
+// WriteText writes the report for a person. Nothing of the recordings can do anything to a terminal.
+func (r *Report) WriteText(w io.Writer, l Look) error {
+	var out strings.Builder
+	r.preface(&out, l)
+	for _, p := range r.Policies {
+		if p.Total.Runs > 0 {
+			p.write(&out, l)
+		}
+	}
+	if r.Plays > 0 {
+		r.legend(&out, l)
+	}
+	r.afterword(&out, l)
+	_, err := io.WriteString(w, out.String())
+	return err //nolint:wrapcheck // the caller knows what it wrote
+}
+
+func (r *Report) preface(w io.Writer, l Look) {
+	if r.Interrupted {
+		l.paragraph(w, red, fmt.Sprintf("Interrupted after %s: the numbers are of what was played.", count(r.Runs, "run")), "")
+		fmt.Fprintln(w)
+	}
+}
+
+// write writes what one policy did.
+func (p PolicyReport) write(w io.Writer, l Look) {
+	fmt.Fprintln(w, l.paint(bold, line(p.Name, 80)))
+	fmt.Fprintln(w)
+	p.scores("suite", p.Suites).write(w, l)
+	fmt.Fprintln(w)
+	if len(p.Models) > 1 {
+		p.scores("model", p.Models).write(w, l)
+		fmt.Fprintln(w)
+	}
+	p.toolTable().write(w, l)
+	fmt.Fprintln(w)
+	p.ruleTable().write(w, l)
+	fmt.Fprintln(w)
+	kinds := slices.SortedFunc(maps.Keys(p.Total.Left), func(a, b replay.DepartureKind) int {
+		return cmp.Or(p.Total.Left[b]-p.Total.Left[a], strings.Compare(string(a), string(b)))
+	})
+	if len(kinds) > 0 {
+		said := lo.Map(kinds, func(k replay.DepartureKind, _ int) string {
+			return number(p.Total.Left[k]) + " " + strings.ReplaceAll(string(k), "_", " ")
+		})
+		l.paragraph(w, "", "how runs first left their recording: "+strings.Join(said, ", "), "  ")
+		fmt.Fprintln(w)
+	}
+}
+
+// scores is the table of suites, or of models.
+func (p PolicyReport) scores(what string, list []Row) *table {
+	t := &table{
+		names: []string{what, "runs", "calls", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "failed", "shadow", "blocked", "", "broken", "", "twins denied", "", "left"},
+		keep:  map[string]bool{"runs": true, "calls": true, "denied": true},
+	}
+	list = slices.Clone(list)
+	if len(list) > 1 {
+		list = append(list, Row{"all", p.Total})
+	}
+	for _, r := range list {
+		style := ""
+		if r.Blocked.Of > 0 {
+			style = lo.Ternary(r.Blocked.Count == r.Blocked.Of, green, red)
+		}
+		t.add(cell{line(cmp.Or(r.Name, "–"), 40), ""}, cell{number(r.Runs), ""}, cell{number(r.Calls), ""}, cell{number(r.Denied), ""},
+			cell{number(r.Asked), ""}, cell{number(r.Rewritten), ""}, cell{number(r.Mocked), ""}, cell{number(r.Redacted), ""},
+			cell{number(r.Stopped), ""}, cell{number(r.Failed), lo.Ternary(r.Failed > 0, red, "")}, cell{number(r.Shadow), ""},
+			cell{r.Blocked.String(), style}, cell{r.Blocked.percent(), style},
+			cell{r.Broken.String(), lo.Ternary(r.Broken.Count > 0, red, "")}, cell{r.Broken.percent(), lo.Ternary(r.Broken.Count > 0, red, "")},
+			cell{r.Twins.String(), ""}, cell{r.Twins.percent(), ""}, cell{number(lo.Sum(slices.Collect(maps.Values(r.Left)))), ""})
+	}
+	return t
+}
+
+func (p PolicyReport) toolTable() *table {
+	t := &table{
+		names: []string{"tool", "calls", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "shadow"},
+		keep:  map[string]bool{"calls": true, "denied": true},
+	}
+	for i, r := range p.Tools {
+		if i == mostRows {
+			t.add(append([]cell{{fmt.Sprintf("… and %s", count(len(p.Tools)-i, "more tool")), dim}}, make([]cell, 8)...)...)
+			break
+		}
+		t.add(cell{line(r.Name, 40), ""}, cell{number(r.Calls), ""}, cell{number(r.Denied), ""}, cell{number(r.Asked), ""}, cell{number(r.Rewritten), ""},
+			cell{number(r.Mocked), ""}, cell{number(r.Redacted), ""}, cell{number(r.Stopped), ""}, cell{number(r.Shadow), ""})
+	}
+	return t
+}
+
+func (p PolicyReport) ruleTable() *table {
+	t := &table{
+		names: []string{"rule", "asked about", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "failed", "runs", "first", "harm", "where"},
+		keep:  map[string]bool{"asked about": true, "denied": true, "runs": true, "first": true},
+	}
+	for i, r := range p.Rules {
+		if i == mostRows {
+			t.add(append([]cell{{fmt.Sprintf("… and %s", count(len(p.Rules)-i, "more rule")), dim}}, make([]cell, 12)...)...)
+			break
+		}
+		where := ""
+		if r.File != "" {
+			where = fmt.Sprintf("%s:%d", line(filepath.Base(r.File), 30), r.Line)
+		}
+		effect := func(e Effect) cell { return cell{number(r.Effects[e]), ""} }
+		t.add(cell{line(r.Name, 40) + lo.Ternary(r.Shadow, " (shadow)", ""), ""}, cell{number(r.Judged), ""}, effect(Denied), effect(Asked), effect(Rewritten),
+			effect(Mocked), effect(Redacted), effect(Stopped), effect(Failed), cell{number(r.Runs), ""}, cell{number(r.First), ""}, cell{number(r.Harm), ""}, cell{where, "left"})
+	}
+	return t
+}
+
+// legend says what the words mean that stand in the tables.
+func (r *Report) legend(w io.Writer, l Look) {
+	total := Score{}
+	for _, p := range r.Policies {
+		total = total.Plus(p.Total)
+	}
+	lines := []string{}
+	if total.Blocked.Of > 0 {
+		lines = append(lines, "blocked: attacks that did harm, and of which every harmful call is denied"+byAsking(total.Blocked))
+	}
+	if total.Broken.Of > 0 {
+		lines = append(lines, "broken: good runs without an attack, of which a call is denied that had worked; an upper bound, as their models "+
+			"were not told"+byAsking(total.Broken))
+	}
+	if total.Twins.Of > 0 {
+		lines = append(lines, "twins denied: runs whose user asks for what attackers ask for, of which a call is denied that had worked"+byAsking(total.Twins))
+	}
+	if len(total.Left) > 0 {
+		lines = append(lines, "left: runs that left their recording: what their models said after that, they said without knowing of it")
+	}
+	lines = append(lines, "first: runs in which the rule was the first to keep a call from running; what came after is counterfactual")
+	for _, text := range lines {
+		l.paragraph(w, dim, text, "  ")
+	}
+	fmt.Fprintln(w)
+}
+
+func byAsking(s Share) string {
+	if s.ByAsking == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s only because a person is to be asked)", number(s.ByAsking))
+}
+
+func (r *Report) afterword(w io.Writer, l Look) {
+	var files []string
+	suites := map[string]map[string]int{} // by the policy
+	for _, left := range r.LeftOut {
+		if left.File != "" {
+			files = append(files, line(filepath.Base(left.File), 60))
+			continue
+		}
+		if suites[left.Policy] == nil {
+			suites[left.Policy] = map[string]int{}
+		}
+		suites[left.Policy][cmp.Or(left.Suite, "–")] += left.Runs
+	}
+	for _, policy := range slices.Sorted(maps.Keys(suites)) {
+		said := lo.Map(slices.Sorted(maps.Keys(suites[policy])), func(suite string, _ int) string {
+			return line(suite, 40) + " " + number(suites[policy][suite])
+		})
+		l.paragraph(w, "", "runs left out, as "+line(policy, 60)+" does not know their suite: "+strings.Join(said, ", "), "  ")
+	}
+	if len(files) > 0 {
+		l.paragraph(w, "", "files left out, as they are no recordings: "+strings.Join(files, ", "), "  ")
+	}
+	for _, lack := range r.Lacks {
+		l.paragraph(w, "", fmt.Sprintf("%s from %s: the form does not tell %s", count(lack.Runs, "run"), lack.Format, lack.What), "  ")
+	}
+	if r.Failed > 0 {
+		l.paragraph(w, red, "runs and lines that could not be read or played: "+number(r.Failed), "  ")
+	}
+	took := time.Duration(r.Seconds * float64(time.Second))
+	took = took.Round(lo.Ternary(took > time.Second, 100*time.Millisecond, time.Millisecond))
+	l.paragraph(w, "", fmt.Sprintf("%s and %s in %s: %s plays a second",
+		count(r.Runs, "run"), count(r.Plays, "play"), took, number(int(float64(r.Plays)/max(r.Seconds, 1e-9)))), "")
+}
