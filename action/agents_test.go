@@ -1,0 +1,178 @@
+package action_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/samber/mo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// applying is a hook at PreToolUse that does an action.
+func applying(name string, a action.Action, matching ...hooks.Matcher) hooks.Hook {
+	return hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+		return action.Apply(ctx, c, a, action.NewRequest(c, name))
+	}, matching...).WithTimeout(time.Minute)
+}
+
+// An agent that a hook starts: its input is checked, it is asked for a decision, the tool controls of the run that asks hold
+// for it, hooks around its own run do not, and the hook that started it is off in it.
+func TestAgentsThatHooksStart(t *testing.T) {
+	var log []string
+	note := func(name string) toolexec.Tool {
+		return toolexec.Func(name, "Notes.", func(context.Context, struct{}) (string, error) { log = append(log, "ran "+name); return "noted", nil })
+	}
+	noSecrets := hooks.On(hooks.AtPreToolUse, "no-secrets", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		log = append(log, "no-secrets saw "+c.Tool()+" of "+c.Run().Agent)
+		return c.Deny("secrets stay where they are")
+	}, hooks.ToolNamed("read_secrets"))
+	ownStart := hooks.On(hooks.AtExecutionStart, "own-start", func(_ context.Context, c hooks.ExecutionContext) hooks.Result {
+		return c.Deny("hooks around its own run are off")
+	})
+	ownEnd := hooks.Observe(hooks.AtExecutionEnd, "own-end", func(context.Context, hooks.EndContext) error { log = append(log, "own end"); return nil })
+	ownTool := hooks.Observe(hooks.AtPreToolUse, "own-tool", func(_ context.Context, c hooks.ToolContext) error {
+		log = append(log, "own-tool saw "+c.Tool())
+		return nil
+	})
+	var told agent.State
+	reviewer := builder.New().WithName("reviewer").WithDriver(agenttest.Script(
+		agenttest.Call("read_secrets", `{}`).Call("note", `{}`),
+		agenttest.Play(func(_ context.Context, s agent.State) (agent.Step, error) {
+			told = s
+			return agent.Step{Message: agent.Assistant("I think no.")}, nil // no decision: it is told so
+		}),
+		agenttest.Say(`{"decision":"deny","reason":"not while the tests fail"}`),
+	)).With(capability.UseTools(note("read_secrets"), note("note")), capability.UseHooks(ownStart, ownEnd, ownTool))
+	agents, err := action.NewAgents(action.HookAgent{Agent: reviewer, Input: `{"type":"object","required":["tool"],"properties":{"tool":{"type":"string"}}}`})
+	require.NoError(t, err)
+
+	review := ready(t, action.Agent{Name: "reviewer", Input: map[string]any{"tool": "${tool}"}}, action.Host{Agents: agents})
+	deployed := false
+	deploy := toolexec.Func("deploy", "Deploys.", func(context.Context, struct{}) (string, error) { deployed = true; return "ok", nil })
+	main := builder.New().WithName("main").WithDriver(agenttest.Script(agenttest.Call("deploy", `{}`), agenttest.Say("done"))).
+		With(capability.UseTools(deploy), capability.UseHooks(applying("review", review), noSecrets)).Build().MustGet()
+	final := main.Run(t.Context(), agent.NewState(), agent.UserText("deploy it")).MustGet()
+
+	assert.False(t, deployed)
+	assert.Contains(t, agenttest.Transcript(final), `tool "deploy": denied by review: not while the tests fail`)
+	assert.Equal(t, []string{"no-secrets saw read_secrets of reviewer", "own-tool saw read_secrets", "own-tool saw note", "ran note"}, log)
+	assert.JSONEq(t, `{"tool":"deploy"}`, told.Message(0).Text())
+	assert.Equal(t, final.Run().ID, told.Run().Parent)
+	assert.Equal(t, 1, told.Run().Depth)
+
+	// What does not fit its schema is not told to it.
+	_, err = ready(t, action.Agent{Name: "reviewer", Input: map[string]any{"tool": 5}}, action.Host{Agents: agents}).Do(t.Context(), guarded(t)).Get()
+	assert.Equal(t, action.FaultExit, faultOf(t, err))
+	assert.ErrorContains(t, err, `agent "reviewer" does not take this input`)
+}
+
+// Hooks cannot set themselves off: in what a hook has started, actions that start something have no opinion.
+func TestStartedRunsStartNothing(t *testing.T) {
+	starts := 0
+	starter := starterFunc(func(ctx context.Context, s action.AgentStart) (string, error) {
+		starts++
+		assert.True(t, action.IsStarted(ctx))
+		return "", nil
+	})
+	spawn := spawner(func(context.Context, action.SpawnStart) (string, error) { starts++; return "", nil })
+	h := action.Host{Agents: starter, Spawner: spawn}
+	for _, d := range []action.Declared{action.Agent{Name: "a"}, action.Spawn{Pipeline: "p"}} {
+		answer := ready(t, d, h).Do(action.Started(t.Context()), guarded(t)).MustGet()
+		assert.True(t, answer.Off)
+		assert.Nil(t, answer.Decision)
+	}
+	assert.Zero(t, starts)
+	ready(t, action.Agent{Name: "a"}, h).Do(t.Context(), guarded(t)).MustGet()
+	assert.Equal(t, 1, starts)
+}
+
+type starterFunc func(ctx context.Context, s action.AgentStart) (string, error)
+
+func (f starterFunc) StartAgent(ctx context.Context, s action.AgentStart) mo.Result[string] {
+	return mo.TupleToResult(f(ctx, s))
+}
+
+// A pipeline that is spawned gets its inputs, and may spawn others only so deep.
+func TestSpawn(t *testing.T) {
+	var got []action.SpawnStart
+	var again action.Action
+	r := observed(t)
+	r.Variables.ChangedFiles, r.Run.Iteration = "a.go\nb.go", 10
+	h := action.Host{MaxDepth: 2, Spawner: spawner(func(ctx context.Context, s action.SpawnStart) (string, error) {
+		got = append(got, s)
+		answer, err := again.Do(ctx, r).Get() // a hook of the pipeline
+		if err != nil {
+			return "", err
+		}
+		return "below: " + answer.Output, nil
+	})}
+	again = ready(t, action.Spawn{Pipeline: "code-review", Inputs: map[string]any{"files": "${CHANGED_FILES}"}}, h)
+	_, err := again.Do(t.Context(), r).Get()
+	require.ErrorContains(t, err, `pipeline "code-review" is not started: it would be number 3 below the first, and 2 is the limit`)
+	require.Len(t, got, 2)
+	assert.Equal(t, []int{1, 2}, []int{got[0].Depth, got[1].Depth})
+	assert.JSONEq(t, `{"files":"a.go\nb.go"}`, string(got[0].Inputs))
+	assert.Equal(t, "policy/rule PreToolUse 10", got[0].Hook+" "+got[0].Point+" "+strconv.Itoa(got[0].Run.Iteration))
+	ready(t, action.Spawn{Pipeline: "p"}, action.Host{Spawner: spawner(func(_ context.Context, s action.SpawnStart) (string, error) {
+		assert.JSONEq(t, `{}`, string(s.Inputs), "without inputs it gets nothing")
+		return "", nil
+	})}).Do(t.Context(), r).MustGet()
+}
+
+// What was waited for is known to the next action at the same point.
+func TestAfter(t *testing.T) {
+	v := action.Variables{}
+	v = v.After(action.Shell{}, nil, assert.AnError)
+	assert.Equal(t, "failed", v.LastHookStatus)
+	v = v.After(action.Spawn{}, &action.Answer{Output: "reviewed"}, nil)
+	assert.Equal(t, "success reviewed", v.LastHookStatus+" "+v.SpawnOutput)
+	v = v.After(action.Gate{}, &action.Answer{Output: "approved"}, nil)
+	assert.Equal(t, "approved reviewed", v.HookResponse+" "+v.SpawnOutput)
+}
+
+// A host that lacks something says so when the action is made ready.
+func TestWhatHostsLack(t *testing.T) {
+	for want, d := range map[string]action.Declared{
+		"set Host.Tools":               action.MCPTool{Tool: "x"},
+		"set Host.Agents":              action.Agent{Name: "x"},
+		"set Host.Spawner":             action.Spawn{Pipeline: "x"},
+		"set Host.Driver":              action.Prompt{Rule: "x"},
+		`func: there is no func "x"`:   action.Func{Name: "x"},
+		"tool: it is missing":          action.MCPTool{},
+		"agent: it is missing":         action.Agent{},
+		"pipeline: it is missing":      action.Spawn{},
+		"rule: it is missing":          action.Prompt{},
+		"func: it is missing":          action.Func{},
+		"argv: it is missing":          action.Command{},
+		"command: it is missing":       action.Shell{},
+		"command: bash cannot read it": action.Shell{Text: "if"},
+		"env.SESSION: this name is":    action.Shell{Text: "true", Env: map[string]string{"SESSION": "x"}},
+		`env: "A=B" is no name`:        action.Shell{Text: "true", Env: map[string]string{"A=B": "x"}},
+		`inherit: "[": syntax error`:   action.Shell{Text: "true", Inherit: []string{"["}},
+	} {
+		err := d.Action(action.Host{}).Error()
+		require.ErrorContains(t, err, want)
+		assert.NotEmpty(t, action.Fields(err))
+	}
+	// X-10: nothing waits for ever.
+	for _, d := range []action.Declared{
+		action.Command{}, action.Shell{}, action.HTTP{}, action.MCPTool{}, action.Agent{}, action.Spawn{}, action.Prompt{}, action.Func{}, action.Gate{},
+	} {
+		assert.Positive(t, d.Limit())
+		assert.NotEmpty(t, d.Type())
+	}
+	_, err := action.NewAgents(action.HookAgent{}, action.HookAgent{Agent: builder.New()})
+	require.ErrorContains(t, err, "there is no agent")
+	require.ErrorContains(t, err, "it has no name")
+}
