@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // Agent is an agent that is run, in a session of its own. What it ends with is the action's output; where a decision is
@@ -63,7 +65,7 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 			return nil, &Error{a.Type(), FaultSetup, err}
 		}
 		start := AgentStart{Agent: a.Name, Input: in, Request: r, State: r.state}
-		if r.strict && r.Decides {
+		if r.strict && r.Decides && r.Point != hooks.RunStart { // where agents have words of their own
 			start.Output = DecisionSchema(r.Decisions...)
 		}
 		output, err := bounded(Started(ctx), a.Type(), cmp.Or(a.Timeout, DefaultAgentTimeout), func(ctx context.Context) (string, error) {

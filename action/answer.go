@@ -18,7 +18,14 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 	if truncated {
 		return nil, failf(kind, FaultTooMuch, "it said more than the %d bytes that are kept, so that it cannot be read as a decision", len(output))
 	}
-	d, err := ParseDecision([]byte(output))
+	var d *Decision
+	var err error
+	if r.Point == hooks.RunStart {
+		d, err = blueprintDecision(output)
+	}
+	if d == nil && err == nil {
+		d, err = ParseDecision([]byte(output))
+	}
 	if err != nil {
 		return nil, failf(kind, FaultAnswer, "%w; it said: %s", err, excerpt(output))
 	}

@@ -269,8 +269,8 @@ func (m *message) network(err error) error {
 // requestMembers are the names of the members of a request.
 var requestMembers = sync.OnceValue(func() []string {
 	var names []string
-	for i := range reflect.TypeFor[Request]().NumField() {
-		if name, _, _ := strings.Cut(reflect.TypeFor[Request]().Field(i).Tag.Get("json"), ","); name != "" {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Request]()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
 			names = append(names, name)
 		}
 	}

@@ -56,6 +56,9 @@ type Request struct {
 	Continuations     *int `json:"continuations,omitempty"`
 	ContinuationsLeft *int `json:"continuations_left,omitempty"`
 
+	// BlueprintRun is there at the points of a coordinator's run.
+	BlueprintRun
+
 	Variables Variables `json:"variables"`
 	// Vars are the variables of the policy.
 	Vars map[string]any `json:"vars,omitempty"`
@@ -102,6 +105,7 @@ func NewRequest(c hooks.Context, hook string) *Request {
 	}
 	r.call(c)
 	r.texts(c)
+	r.blueprint(c)
 	if at, ok := c.(interface{ Err() error }); ok && at.Err() != nil {
 		r.Error = at.Err().Error()
 		r.Variables.Error = r.Error

@@ -1,0 +1,71 @@
+package action
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// BlueprintRun is what is known, at the points of a coordinator's run, besides the run. Its members stand beside those of the
+// request, under the names that agents and services know which were made for such hooks.
+type BlueprintRun struct {
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	AgentName  string          `json:"agent_name,omitempty"`
+	SessionID  string          `json:"session_id,omitempty"`
+	RunID      string          `json:"run_id,omitempty"`
+	ResultText string          `json:"result_text,omitempty"`
+	ResultData json.RawMessage `json:"result_data,omitempty"`
+}
+
+// blueprint is what c knows of a coordinator's run.
+func (r *Request) blueprint(c hooks.Context) {
+	at, ok := c.(interface{ BlueprintRun() hooks.BlueprintRun })
+	if !ok {
+		return
+	}
+	about := at.BlueprintRun()
+	r.BlueprintRun = BlueprintRun{
+		Parameters: about.Parameters, AgentName: r.Run.Agent, SessionID: string(r.Run.Session), RunID: string(r.Run.ID),
+		ResultText: about.ResultText, ResultData: about.ResultData,
+	}
+	r.Status = about.Status
+}
+
+// blueprintDecision reads a decision at RunStart in the words of hooks that were made for that point alone:
+// {"action": "continue", "parameters": {…}} or {"action": "block", "block_reason": "…"}. It is nil for a text that is not in
+// these words.
+func blueprintDecision(text string) (*Decision, error) {
+	if strictjson.CheckObject(text) != nil {
+		return nil, nil
+	}
+	if _, ok := strictjson.Lookup(text, "/action"); !ok {
+		return nil, nil
+	}
+	var in struct {
+		Action      string          `json:"action"`
+		Parameters  json.RawMessage `json:"parameters"`
+		BlockReason *string         `json:"block_reason"`
+	}
+	if err := strictjson.UnmarshalStrict(text, &in); err != nil {
+		return nil, fmt.Errorf("this is no decision: %w", err)
+	}
+	switch {
+	case in.Action == "block" && in.Parameters == nil:
+		d := &Decision{Decision: hooks.Deny}
+		if in.BlockReason != nil {
+			d.Reason = *in.BlockReason
+		}
+		return d, nil
+	case in.Action != "continue" || in.BlockReason != nil:
+		return nil, errors.New("this is no decision: action is continue, with or without parameters, or block, with or without block_reason")
+	case in.Parameters == nil:
+		return &Decision{Decision: hooks.Allow}, nil
+	}
+	if err := strictjson.CheckObject(string(in.Parameters)); err != nil {
+		return nil, fmt.Errorf("this is no decision: parameters: %w", err)
+	}
+	return &Decision{Decision: hooks.Rewrite, Arguments: in.Parameters}, nil
+}

@@ -1,0 +1,102 @@
+package action_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+func Example() {
+	script := action.Shell{Text: `
+		if grep -q '"path":"/etc/'; then
+			echo '{"decision":"deny","reason":"the system is not ours"}'
+		fi`}
+	check, err := script.Action(action.Host{}).Get()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	hook := hooks.On(hooks.AtPreToolUse, "check", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+		return action.Apply(ctx, c, check, action.NewRequest(c, "check"))
+	}).WithTimeout(script.Limit())
+
+	write := toolexec.Func("write", "Writes a file.", func(_ context.Context, in struct {
+		Path string `json:"path"`
+	},
+	) (string, error) {
+		return "wrote " + in.Path, nil
+	})
+	a := builder.New().
+		WithDriver(agenttest.Script(
+			agenttest.Call("write", `{"path":"notes.txt"}`).Call("write", `{"path":"/etc/passwd"}`),
+			agenttest.Say("done"),
+		)).
+		With(capability.UseTools(write), capability.UseHooks(hook)).
+		Build().MustGet()
+	final := a.Run(context.Background(), agent.NewState(), agent.UserText("take a note")).MustGet()
+	for _, m := range final.Messages() {
+		if m.Role() == agent.RoleTool {
+			fmt.Println(m.Text())
+		}
+	}
+	// Output:
+	// wrote notes.txt
+	// tool "write": denied by check: the system is not ours
+}
+
+func ExampleParseDecision() {
+	for _, text := range []string{``, `{"decision":"deny","reason":"no"}`, `{"decision":"denied"}`, `{"decision":"allow","arguments":{}}`} {
+		d, err := action.ParseDecision([]byte(text))
+		switch {
+		case err != nil:
+			fmt.Println(err)
+		case d == nil:
+			fmt.Println("no opinion")
+		default:
+			fmt.Println(d.Decision, d.Reason)
+		}
+	}
+	// Output:
+	// no opinion
+	// deny no
+	// this is no decision: "denied" is unknown: it is one of allow, approve, ask, continue, deny, mock, reject, replace, rewrite, stop, withhold
+	// this is no decision: allow has no use for "arguments"
+}
+
+func ExampleShell_Lint() {
+	for _, w := range (action.Shell{Text: "./report.sh ${ERROR}\n./report.sh \"${ERROR}\""}).Lint() {
+		fmt.Println(w)
+	}
+	// Output:
+	// command:1:13: ${ERROR}: bash takes its value apart at spaces and looks up wildcards in it: write "${ERROR}"
+}
+
+func ExampleFields() {
+	err := action.HTTP{URL: "http://example.com", Retries: -1}.Validate()
+	for _, f := range action.Fields(err) {
+		fmt.Println(f.Field)
+	}
+	// Output:
+	// url
+	// retries
+}
+
+func ExampleError() {
+	a := action.Shell{Text: "exit 3"}.Action(action.Host{}).MustGet()
+	err := a.Do(context.Background(), &action.Request{}).Error()
+	if failed, ok := errors.AsType[*action.Error](err); ok {
+		fmt.Println(failed.Fault)
+	}
+	fmt.Println(err)
+	// Output:
+	// exit
+	// shell: bash ended with exit code 3
+}
