@@ -60,6 +60,9 @@
 // say when they apply. policy/provenance says who brought a value into a run, so that policies can
 // tell what the user wants from what a web page wants.
 //
+// policy/policytest tries policies out: it fires events at their rules, runs the cases that
+// stand beside them, and says why each decision is what it is.
+//
 // Questions about tool calls that nobody is there to answer are answered later: durable/approval
 // has the page, the JSON endpoint and the notifiers for that.
 //

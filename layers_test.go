@@ -183,6 +183,10 @@ var layers = map[string]layer{
 		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4"}),
 	},
 	"policy/recorded": {Ours: []string{"agent", "drivers/replay", "internal/strictjson"}, Modules: values},
+	"policy/policytest": {
+		Ours:    []string{"agent", "hooks", "hooks/moment", "action", "policy", "policy/condition", "policy/recorded", "policy/provenance", "drivers/replay", "internal/yamlfile"},
+		Modules: values,
+	},
 	"policy/backtest": {
 		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/strictjson", "policy/recorded"},
 		Modules: values,

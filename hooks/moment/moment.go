@@ -29,6 +29,7 @@ type Moment struct {
 	blueprint     *hooks.BlueprintRun
 	approval      *agent.Approval // what the person says who is asked about the call
 	invalid       error
+	question      string // why the person is asked
 	executor      agent.Executor
 	request       agent.Request
 	state         agent.State
@@ -275,6 +276,12 @@ func (m Moment) WithCallID(id string) Moment {
 		return m
 	}
 	return m.blaming("WithCallID: there is no call at %s", m.at)
+}
+
+// WithQuestion says why a person is asked about the call.
+func (m Moment) WithQuestion(reason string) Moment {
+	m.question = reason
+	return m
 }
 
 // WithReply sets the whole turn of the model: its calls, usage, finish reason. Tools

@@ -1,0 +1,288 @@
+package policytest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// Expect is what the rules are to say. What it does not name may be anything. In a file,
+// one word is the decision.
+type Expect struct {
+	// Decision is a decision, pass or failed.
+	Decision string `key:"decision"`
+	// Rule is who decides: its id, or policy/id.
+	Rule   string `key:"rule"`
+	Reason *Text  `key:"reason"`
+	// Error is what a rule fails with.
+	Error *Text `key:"error"`
+	// Told is what the model is told of the call, Leaves the text that the point leaves.
+	Told   *Text `key:"told"`
+	Leaves *Text `key:"leaves"`
+	// Arguments are those with which the call would run.
+	Arguments Value            `key:"arguments"`
+	Ran       *bool            `key:"ran"`
+	Context   []Text           `key:"context"`
+	Metadata  map[string]Value `key:"metadata"`
+	// Rules is what rules say, by their ids: a decision, pass, skip, failed, not_asked; with
+	// "shadow " before it for a rule in shadow.
+	Rules map[string]string `key:"rules"`
+	// Status is how the run ends, for a transcript; Stopped is why it is stopped.
+	Status  string `key:"status"`
+	Stopped *Text  `key:"stopped"`
+	// Requests are what the receiver was sent, in that order, and Files what is in files
+	// when all is over.
+	Requests []ExpectRequest `key:"requests"`
+	Files    map[string]Text `key:"files"`
+
+	node yamlfile.Node
+}
+
+type expect Expect
+
+// ReadNode reads a word, or a mapping.
+func (x *Expect) ReadNode(n yamlfile.Node) {
+	x.node = n
+	if n.Kind() == yamlfile.TextNode {
+		x.Decision = n.Raw()
+	} else if !n.Decode((*expect)(x)) {
+		return
+	}
+	if x.Decision != "" && !slices.Contains(decisions, x.Decision) {
+		at := n.Find("decision")
+		if n.Kind() == yamlfile.TextNode {
+			at = n
+		}
+		at.Wrong("%s", yamlfile.Unknown("decision", x.Decision, decisions))
+	}
+	for id, said := range x.Rules {
+		if word := strings.TrimPrefix(said, "shadow "); !slices.Contains(decisions, word) && word != SaidSkip && word != SaidNotAsked {
+			n.Find("rules", id).Wrong("%s", yamlfile.Unknown("word for what a rule says", word, append(decisions, SaidSkip, SaidNotAsked)))
+		}
+	}
+}
+
+// decisions is what may come of asking the rules.
+var decisions = append(lo.Map([]hooks.Decision{
+	hooks.Pass, hooks.Allow, hooks.Deny, hooks.Ask, hooks.StopRun, hooks.Rewrite, hooks.Mock, hooks.Replace, hooks.Withhold,
+	hooks.Approve, hooks.Reject, hooks.Continue,
+}, func(d hooks.Decision, _ int) string { return string(d) }), SaidFailed)
+
+// Text is a text that is expected: the text itself, or a regular expression between
+// slashes that must match in it.
+type Text struct {
+	text    string
+	pattern *regexp.Regexp
+}
+
+// Set reads a text.
+func (t *Text) Set(text string) error {
+	t.text = text
+	if len(text) > 1 && strings.HasPrefix(text, "/") && strings.HasSuffix(text, "/") {
+		var err error
+		if t.pattern, err = regexp.Compile(text[1 : len(text)-1]); err != nil {
+			return fmt.Errorf("expected a text, or a regular expression between slashes: %w", err)
+		}
+	}
+	return nil
+}
+
+// fill puts the values of names in.
+func (t *Text) fill(in func(string) string) {
+	if t.pattern == nil {
+		t.text = in(t.text)
+	}
+}
+
+// is compares; a newline at the end counts for nothing.
+func (t *Text) is(got string) bool {
+	if t.pattern != nil {
+		return t.pattern.MatchString(got)
+	}
+	return strings.TrimSuffix(t.text, "\n") == strings.TrimSuffix(got, "\n")
+}
+
+// ExpectRequest is one request to the receiver.
+type ExpectRequest struct {
+	Method string `key:"method"`
+	Path   string `key:"path"`
+	// Body has members that the body's object must have, with these values; any other body
+	// must be equal.
+	Body    Value           `key:"body"`
+	Headers map[string]Text `key:"headers"`
+}
+
+// difference is one thing that is not as it was expected.
+type difference struct {
+	key  string
+	text string
+}
+
+// differences collects them.
+type differences []difference
+
+func (d *differences) say(key, format string, args ...any) {
+	*d = append(*d, difference{key, fmt.Sprintf(format, args...)})
+}
+
+// same compares a word.
+func (d *differences) same(key, want, got string) {
+	if want != "" && want != got {
+		d.say(key, "expected %s, got %s", want, lo.CoalesceOrEmpty(got, "nothing"))
+	}
+}
+
+// text compares a text.
+func (d *differences) text(key string, want *Text, got string) {
+	if want != nil && !want.is(got) {
+		d.say(key, "expected %s, got %s", quoted(want.text), quoted(got))
+	}
+}
+
+func quoted(text string) string {
+	if strings.Contains(text, "\n") {
+		return "\n      " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n      ") + "\n   "
+	}
+	if strings.HasPrefix(text, "/") && strings.HasSuffix(text, "/") {
+		return text
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// json compares a value.
+func (d *differences) json(key string, want Value, got []byte) {
+	if len(want) > 0 && !sameJSON(want, got) {
+		d.say(key, "expected %s, got %s", want, lo.CoalesceOrEmpty(string(got), "nothing"))
+	}
+}
+
+// sameJSON compares values; numbers by their digits.
+func sameJSON(a, b []byte) bool { return bytes.Equal(canonical(a), canonical(b)) }
+
+func canonical(text []byte) []byte {
+	var v any
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.UseNumber()
+	if in.Decode(&v) != nil {
+		return text
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return text
+	}
+	return out
+}
+
+// check compares a report.
+func (x *Expect) check(d *differences, r *Report) {
+	got := string(r.Decision)
+	if r.Failed {
+		got = SaidFailed
+	}
+	if x.Decision != "" && x.Decision != got && !(x.Decision == string(r.Decision) && r.Failed) {
+		d.say("decision", "expected %s, got %s", x.Decision, r.Line())
+	}
+	if x.Rule != "" && x.Rule != r.Rule && !strings.HasSuffix(r.Rule, "/"+x.Rule) {
+		d.say("rule", "expected %s to decide, got %s", x.Rule, lo.CoalesceOrEmpty(r.Rule, "nobody"))
+	}
+	d.text("reason", x.Reason, r.Reason)
+	if x.Error != nil && !lo.SomeBy(r.Rules, func(s Said) bool { return s.Error != "" && x.Error.is(s.Error) }) {
+		d.text("error", x.Error, r.Error)
+	}
+	d.text("told", x.Told, r.Told)
+	d.text("leaves", x.Leaves, r.Leaves)
+	d.json("arguments", x.Arguments, r.Arguments)
+	if x.Ran != nil && (r.Ran == nil || *r.Ran != *x.Ran) {
+		d.say("ran", "expected the tool %s", lo.Ternary(*x.Ran, "to run, and it would not", "not to run, and it would"))
+	}
+	if x.Context != nil {
+		x.checkContext(d, r.Context)
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.Metadata)) {
+		got, _ := json.Marshal(r.Metadata[name]) //nolint:errchkjson // what is no JSON is not equal
+		d.json("metadata."+name, x.Metadata[name], got)
+	}
+	for _, id := range slices.Sorted(maps.Keys(x.Rules)) {
+		x.checkRule(d, r, id)
+	}
+	if x.Stopped != nil {
+		d.text("stopped", x.Stopped, lo.FromPtr(r.Stopped).Message)
+	}
+}
+
+func (x *Expect) checkContext(d *differences, got []string) {
+	if len(got) != len(x.Context) {
+		d.say("context", "expected %d texts for the model, got %d: %q", len(x.Context), len(got), got)
+		return
+	}
+	for i := range x.Context {
+		d.text(fmt.Sprintf("context.%d", i), &x.Context[i], got[i])
+	}
+}
+
+func (x *Expect) checkRule(d *differences, r *Report, id string) {
+	said, ok := lo.Find(r.Rules, func(s Said) bool { return s.Rule == id || strings.HasSuffix(s.Rule, "/"+id) })
+	if !ok {
+		d.say("rules."+id, "there is no rule %q at %s", id, r.Point)
+		return
+	}
+	got := said.Said
+	if said.Shadow && (got != SaidSkip && got != SaidNotAsked) {
+		got = "shadow " + got
+	}
+	if want := x.Rules[id]; want != got && "shadow "+want != got {
+		d.say("rules."+id, "expected %s, got %s", want, lo.Ternary(said.Error == "", got, got+": "+said.Error))
+	}
+}
+
+// checkWorld compares what happened outside.
+func (x *Expect) checkWorld(d *differences, w *world) {
+	if x.Requests != nil {
+		got := w.requests()
+		if len(got) != len(x.Requests) {
+			d.say("requests", "expected %d, got %d: %s", len(x.Requests), len(got), strings.Join(lo.Map(got, func(r received, _ int) string { return r.String() }), ", "))
+			return
+		}
+		for i, want := range x.Requests {
+			want.check(d, fmt.Sprintf("requests.%d", i), got[i])
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(x.Files)) {
+		want := x.Files[path]
+		text, err := w.read(path)
+		if err != nil {
+			d.say("files."+path, "%v", err)
+			continue
+		}
+		d.text("files."+path, &want, text)
+	}
+}
+
+func (x ExpectRequest) check(d *differences, key string, got received) {
+	d.same(key+".method", x.Method, got.Method)
+	d.same(key+".path", x.Path, got.Path)
+	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
+		want := x.Headers[name]
+		d.text(key+".headers."+name, &want, got.Header.Get(name))
+	}
+	if len(x.Body) == 0 {
+		return
+	}
+	var want, body map[string]json.RawMessage
+	if json.Unmarshal(x.Body, &want) != nil || json.Unmarshal(got.Body, &body) != nil {
+		d.json(key+".body", x.Body, got.Body)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		d.json(key+".body."+name, Value(want[name]), body[name])
+	}
+}

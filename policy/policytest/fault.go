@@ -1,0 +1,134 @@
+package policytest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// Fault is what goes wrong with an action.
+type Fault struct {
+	// Fault is timeout, crash, signal, start, network, status, bad_output, cancelled or
+	// slow.
+	Fault string `key:"fault,required"`
+	// Delay is how long a slow action waits before it is done; a second if left out.
+	Delay time.Duration `key:"delay,positive"`
+	// Times is how often it goes wrong before it goes well; always if left out.
+	Times int `key:"times,positive"`
+}
+
+type fault Fault
+
+// ReadNode reads a word, or a mapping.
+func (f *Fault) ReadNode(n yamlfile.Node) {
+	at := n.Find("fault")
+	if n.Kind() == yamlfile.TextNode {
+		f.Fault, at = n.Raw(), n
+	} else if !n.Decode((*fault)(f)) {
+		return
+	}
+	if !slices.Contains(faults, f.Fault) {
+		at.Wrong("%s", yamlfile.Unknown("fault", f.Fault, faults))
+	}
+	if f.Delay > 0 && f.Fault != "slow" {
+		n.Find("delay").Wrong("delay: only an action that is slow waits")
+	}
+}
+
+var faults = []string{"timeout", "crash", "signal", "start", "network", "status", "bad_output", "cancelled", "slow"}
+
+// faulty is an action with which something goes wrong.
+type faulty struct {
+	Fault
+
+	kind  string
+	inner action.Action
+
+	mu   *sync.Mutex
+	left *int
+}
+
+// with puts the fault around an action.
+func (f Fault) with(kind string, inner action.Action) action.Action {
+	left := f.Times
+	return faulty{Fault: f, kind: kind, inner: inner, mu: &sync.Mutex{}, left: &left}
+}
+
+// goesWell reports whether it has gone wrong often enough.
+func (f faulty) goesWell() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*f.left--
+	return f.Times > 0 && *f.left < 0
+}
+
+// Do does the action, or fails as the fault says.
+func (f faulty) Do(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
+	if f.goesWell() {
+		return f.inner.Do(ctx, r)
+	}
+	fail := func(kind action.Fault, text string) mo.Result[*action.Answer] {
+		return mo.Err[*action.Answer](&action.Error{Type: f.kind, Fault: kind, Err: errors.New(text + " (injected)")})
+	}
+	switch f.Fault.Fault {
+	case "slow":
+		return f.slow(ctx, r)
+	case "timeout":
+		return fail(action.FaultTimeout, "it took longer than it may")
+	case "signal":
+		return fail(action.FaultSignal, "it was killed by SIGKILL")
+	case "start":
+		return fail(action.FaultStart, "it did not start")
+	case "network":
+		return fail(action.FaultNetwork, "connection refused")
+	case "status":
+		return fail(action.FaultStatus, "the answer is 500 Internal Server Error")
+	case "cancelled":
+		return fail(action.FaultCancelled, "cancelled")
+	case "bad_output":
+		return f.badOutput(ctx, r)
+	}
+	return fail(action.FaultExit, "it ended with exit code 1")
+}
+
+// slow waits, and then does the action.
+func (f faulty) slow(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
+	wait := time.NewTimer(cmp.Or(f.Delay, time.Second))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return f.inner.Do(ctx, r)
+	case <-ctx.Done():
+		kind := action.FaultCancelled
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			kind = action.FaultTimeout
+		}
+		return mo.Err[*action.Answer](&action.Error{Type: f.kind, Fault: kind, Err: fmt.Errorf("it is slow (injected): %w", context.Cause(ctx))})
+	}
+}
+
+// badOutput is a program that says something which is no decision, and begins like one.
+func (f faulty) badOutput(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
+	babbling, err := action.Command{Argv: []string{"echo", `{"decision": "maybe"}`}}.Action(action.Host{}).Get()
+	if err != nil {
+		return mo.Err[*action.Answer](err)
+	}
+	answer, err := babbling.Do(ctx, r).Get()
+	if failed, ok := errors.AsType[*action.Error](err); ok {
+		return mo.Err[*action.Answer](&action.Error{Type: f.kind, Fault: failed.Fault, Err: fmt.Errorf("%w (injected)", failed.Err)})
+	}
+	if answer != nil {
+		answer.Output = strings.TrimSpace(answer.Output)
+	}
+	return mo.TupleToResult(answer, err)
+}

@@ -1,0 +1,275 @@
+package policytest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// Fixtures are the world in which a case is tried.
+type Fixtures struct {
+	// Files are texts by their paths in the workspace, a folder of the case's own that is
+	// the working directory. A text that begins with #! can be run. Copy names files beside
+	// the test's that are there, too; Links are symbolic links by their paths, with where
+	// they point.
+	Files map[string]string `key:"files"`
+	Copy  []string          `key:"copy"`
+	Links map[string]string `key:"links"`
+	// Programs are scripts by their names, found on the PATH before others.
+	Programs map[string]string `key:"programs"`
+	// Env are variables of the environment, Secrets those of the file of secrets.
+	Env     map[string]string `key:"env"`
+	Secrets map[string]string `key:"secrets"`
+	// Variables take the place of the policy's own of these names.
+	Variables map[string]Value `key:"variables"`
+	// Receiver is a web service on the loopback: what it answers, by path.
+	Receiver map[string]Response `key:"receiver"`
+	// Tools, Agents, Pipelines and Funcs are what those answer that actions name; Model is
+	// what the model answers that is asked by prompts, Person what a person says who is
+	// asked by gates.
+	Tools     map[string]string `key:"tools"`
+	Agents    map[string]string `key:"agents"`
+	Pipelines map[string]string `key:"pipelines"`
+	Funcs     map[string]Value  `key:"funcs"`
+	Model     string            `key:"model"`
+	Person    string            `key:"person"`
+	// Now is the time for conditions.
+	Now Time `key:"now"`
+}
+
+// Response is what the receiver answers.
+type Response struct {
+	// Status is the HTTP status; 200 if left out.
+	Status int `key:"status,positive"`
+	// Body is a text, or a value that is sent as JSON.
+	Body    Value             `key:"body"`
+	Headers map[string]string `key:"headers"`
+	// Delay is how long it takes to answer.
+	Delay time.Duration `key:"delay,nonnegative"`
+}
+
+type response Response
+
+// ReadNode reads a response, or the body alone.
+func (r *Response) ReadNode(n yamlfile.Node) {
+	known := []string{"status", "body", "headers", "delay"}
+	if n.Kind() == yamlfile.MappingNode && lo.SomeBy(n.Entries(), func(e yamlfile.Entry) bool { return slices.Contains(known, e.Key.Raw()) }) {
+		n.Decode((*response)(r))
+		return
+	}
+	r.Body.ReadNode(n)
+}
+
+// over is f with what g says besides: entries of g take the place of those of f.
+func (f Fixtures) over(g Fixtures) Fixtures {
+	out := f
+	out.Files, out.Links, out.Programs = lo.Assign(f.Files, g.Files), lo.Assign(f.Links, g.Links), lo.Assign(f.Programs, g.Programs)
+	out.Env, out.Secrets, out.Variables = lo.Assign(f.Env, g.Env), lo.Assign(f.Secrets, g.Secrets), lo.Assign(f.Variables, g.Variables)
+	out.Receiver, out.Tools, out.Agents = lo.Assign(f.Receiver, g.Receiver), lo.Assign(f.Tools, g.Tools), lo.Assign(f.Agents, g.Agents)
+	out.Pipelines, out.Funcs = lo.Assign(f.Pipelines, g.Pipelines), lo.Assign(f.Funcs, g.Funcs)
+	out.Copy = append(slices.Clip(f.Copy), g.Copy...)
+	out.Model, out.Person = lo.CoalesceOrEmpty(g.Model, f.Model), lo.CoalesceOrEmpty(g.Person, f.Person)
+	if g.Now != (Time{}) {
+		out.Now = g.Now
+	}
+	return out
+}
+
+// world is fixtures that are in place.
+type world struct {
+	root      string // of all of it
+	workspace string
+	receiver  *receiver // nil where there is none
+	restore   []func() error
+}
+
+// build puts fixtures in place. Folder is that of the test's file. It changes the
+// environment of the process until close.
+func (f Fixtures) build(folder string) (w *world, err error) {
+	root, err := os.MkdirTemp("", "grapnel-test-")
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for the case: %w", err)
+	}
+	w = &world{root: root, workspace: filepath.Join(root, "workspace")}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if len(f.Receiver) > 0 {
+		if w.receiver, err = receive(f.Receiver); err != nil {
+			return w, err
+		}
+	}
+	in := w.names(folder)
+	fill(&f, in)
+	if w.receiver != nil {
+		w.receiver.answers(f.Receiver)
+	}
+	for _, name := range f.Copy {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			return w, fmt.Errorf("copy: %w", err)
+		}
+		if err := w.write(w.workspace, name, string(text)); err != nil {
+			return w, err
+		}
+	}
+	bin := filepath.Join(root, "bin")
+	for dir, files := range map[string]map[string]string{w.workspace: f.Files, bin: f.Programs} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return w, fmt.Errorf("making a folder for the case: %w", err)
+		}
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			text := files[name]
+			if dir == bin && !strings.HasPrefix(text, "#!") {
+				text = "#!/bin/sh\n" + text
+			}
+			if err := w.write(dir, name, text); err != nil {
+				return w, err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Links)) {
+		if err := w.link(name, f.Links[name]); err != nil {
+			return w, err
+		}
+	}
+	if len(f.Secrets) > 0 {
+		lines := lo.MapToSlice(f.Secrets, func(name, value string) string { return name + "=" + value + "\n" })
+		if err := w.write(root, "secrets.env", strings.Join(lines, "")); err != nil {
+			return w, err
+		}
+	}
+	env := maps.Clone(f.Env)
+	if len(f.Programs) > 0 {
+		env = lo.Assign(env, map[string]string{"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH")})
+	}
+	return w, w.setenv(env)
+}
+
+// names is the replacing of the names that texts of a case may have.
+func (w *world) names(folder string) func(string) string {
+	url := ""
+	if w.receiver != nil {
+		url = w.receiver.url
+	}
+	return strings.NewReplacer("${test.workspace}", w.workspace, "${test.receiver}", url, "${test.folder}", folder).Replace
+}
+
+// inside is a path below a folder; an error where it would be elsewhere.
+func inside(dir, name string) (string, error) {
+	if !filepath.IsLocal(name) {
+		return "", fmt.Errorf("%q must be a path below the workspace", name)
+	}
+	return filepath.Join(dir, name), nil
+}
+
+func (w *world) write(dir, name, text string) error {
+	path, err := inside(dir, name)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		mode := lo.Ternary[os.FileMode](strings.HasPrefix(text, "#!"), 0o700, 0o600)
+		err = os.WriteFile(path, []byte(text), mode)
+	}
+	if err != nil {
+		return fmt.Errorf("making the file %s: %w", name, err)
+	}
+	return nil
+}
+
+func (w *world) link(name, target string) error {
+	path, err := inside(w.workspace, name)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = os.Symlink(target, path)
+	}
+	if err != nil {
+		return fmt.Errorf("making the link %s: %w", name, err)
+	}
+	return nil
+}
+
+func (w *world) setenv(env map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		before, set := os.LookupEnv(name)
+		if err := os.Setenv(name, env[name]); err != nil {
+			return fmt.Errorf("env: %s: %w", name, err)
+		}
+		w.restore = append(w.restore, func() error {
+			if !set {
+				return os.Unsetenv(name)
+			}
+			return os.Setenv(name, before)
+		})
+	}
+	return nil
+}
+
+// secrets is the path of the file of secrets; empty where there are none.
+func (w *world) secrets() string {
+	path := filepath.Join(w.root, "secrets.env")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// read is the text of a file in the workspace.
+func (w *world) read(name string) (string, error) {
+	path, err := inside(w.workspace, name)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("there is no file %s", name)
+	}
+	return string(text), err //nolint:wrapcheck // it names the file
+}
+
+func (w *world) requests() []received {
+	if w.receiver == nil {
+		return nil
+	}
+	return w.receiver.requests()
+}
+
+// close takes it all away.
+func (w *world) close() error {
+	var wrong []error
+	if w.receiver != nil {
+		wrong = append(wrong, w.receiver.close())
+	}
+	for _, f := range slices.Backward(w.restore) {
+		wrong = append(wrong, f())
+	}
+	wrong = append(wrong, os.RemoveAll(w.root))
+	return errors.Join(wrong...)
+}
+
+// bodyOf is a value as a body: a text as it is, all else as JSON.
+func bodyOf(v Value) []byte {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return []byte(text)
+	}
+	return v
+}

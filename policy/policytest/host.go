@@ -1,0 +1,78 @@
+package policytest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// host is what actions need, as fixtures have it: commands and web services are real, and
+// tools, agents, pipelines, funcs, the model and the person say what the fixtures say.
+func (f Fixtures) host(w *world) action.Host {
+	return action.Host{
+		Dir:     w.workspace,
+		Secrets: action.Secrets{Env: lo.Keys(f.Env), File: w.secrets()},
+		Funcs:   lo.MapValues(f.Funcs, func(v Value, _ string) action.Body { return saying(v) }),
+		Tools:   told{f.Tools, "tool"}, Agents: told{f.Agents, "agent"}, Spawner: told{f.Pipelines, "pipeline"},
+		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
+			if f.Model == "" {
+				return agent.Step{}, errors.New("the fixtures do not say what the model answers: add model: …")
+			}
+			return agent.Step{Message: agent.Assistant(f.Model), FinishReason: agent.FinishStop}, nil
+		}),
+		Approver: agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+			if f.Person == "" {
+				return agent.Approval{}, errors.New("the fixtures do not say what the person answers: add person: approve")
+			}
+			verdict, err := verdictOf(f.Person)
+			return agent.Approval{Verdict: verdict, By: "a person"}, err
+		}),
+	}
+}
+
+// saying is a func that decides what a value says; an empty object has no opinion.
+func saying(v Value) action.Body {
+	return func(context.Context, *action.Request) (*action.Decision, error) {
+		d, err := action.ParseDecision(v)
+		return d, err //nolint:wrapcheck // it says what is wrong
+	}
+}
+
+// told answers in the place of what is not there in a test.
+type told struct {
+	answers map[string]string
+	what    string
+}
+
+func (t told) answer(name string) mo.Result[string] {
+	text, ok := t.answers[name]
+	if !ok {
+		return mo.Err[string](fmt.Errorf("the fixtures do not say what the %s %q answers: add %ss: {%s: …}", t.what, name, t.what, name))
+	}
+	return mo.Ok(text)
+}
+
+// CallTool answers for a tool, which is known as server/tool or by its name.
+func (t told) CallTool(_ context.Context, server, tool string, _ json.RawMessage) mo.Result[string] {
+	if _, ok := t.answers[server+"/"+tool]; ok {
+		return t.answer(server + "/" + tool)
+	}
+	return t.answer(tool)
+}
+
+// StartAgent answers for an agent.
+func (t told) StartAgent(_ context.Context, start action.AgentStart) mo.Result[string] {
+	return t.answer(start.Agent)
+}
+
+// Spawn answers for a pipeline.
+func (t told) Spawn(_ context.Context, s action.SpawnStart) mo.Result[string] {
+	return t.answer(s.Pipeline)
+}

@@ -1,0 +1,250 @@
+package policytest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/moment"
+)
+
+// moment is the event as what can be fired.
+func (e *Event) moment() (moment.Moment, error) {
+	m, err := e.at()
+	if err != nil {
+		return m, err
+	}
+	m = m.WithRun(e.run())
+	before, err := e.before()
+	if err != nil {
+		return m, err
+	}
+	if before.state.MessageCount() > 0 {
+		m = m.WithState(before.state)
+	}
+	if len(before.steps) > 0 {
+		m = m.AfterSteps(before.steps...).Answering(func(step int, c agent.ToolCall) (agent.ToolResult, bool) {
+			if step >= len(before.answers) || c.Index >= len(before.answers[step]) {
+				return agent.ToolResult{}, false
+			}
+			return before.answers[step][c.Index], true
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Metadata)) {
+		m = m.WithEffects(agent.SessionKey[any](name).Set(plain(e.Metadata[name])))
+	}
+	return m, nil
+}
+
+// plain is a value as a program has it: whole numbers are int64.
+func plain(v Value) any {
+	var out any
+	if json.Unmarshal(v, &out) != nil {
+		return nil
+	}
+	if f, ok := out.(float64); ok {
+		var n int64
+		if json.Unmarshal(v, &n) == nil {
+			return n
+		}
+		return f
+	}
+	return out
+}
+
+// starting are the points at which a run has not taken a step.
+var starting = []hooks.PointName{hooks.InputSubmitted, hooks.ExecutionStart}
+
+// before is what was said and done before the event.
+func (e *Event) before() (past, error) {
+	at := hooks.PointName(e.Point)
+	begun := !slices.Contains(starting, at)
+	p := pastOf(e.Messages, begun)
+	if e.Input != "" && begun {
+		p.state = p.state.With(agent.UserText(e.Input))
+	}
+	for _, tool := range slices.Sorted(maps.Keys(e.Calls)) {
+		p.add(tool, e.Calls[tool])
+	}
+	usage, used := e.Usage.usage()
+	if e.Step == nil && used && len(p.steps) == 0 && begun {
+		p.steps = make([]agent.Step, 1)
+	}
+	if e.Step != nil {
+		if *e.Step < len(p.steps) {
+			return p, fmt.Errorf("step: it is said to be step %d of its run, and there are %d before it", *e.Step, len(p.steps))
+		}
+		p.steps = append(make([]agent.Step, *e.Step-len(p.steps)), p.steps...)
+		p.answers = append(make([][]agent.ToolResult, len(p.steps)-len(p.answers)), p.answers...)
+	}
+	switch {
+	case len(p.steps) > 0 && !begun:
+		return p, fmt.Errorf("at %s no step is taken: leave step, calls and usage away", at)
+	case used && len(p.steps) == 0:
+		return p, errors.New("usage: nothing can be used where no step is taken before: say step: 1")
+	case used:
+		p.steps[len(p.steps)-1].Usage = usage
+	}
+	return p, nil
+}
+
+// add adds a step in which a tool was called so often.
+func (p *past) add(tool string, n Calls) {
+	if n.Calls == 0 {
+		return
+	}
+	step := Turn{Calls: lo.Times(n.Calls, func(i int) Call {
+		c := Call{Tool: tool}
+		switch {
+		case i < n.Denied:
+			c.Denied = "denied"
+		case i >= n.Denied+n.OK:
+			c.Result = &ToolResult{Text: "failed", IsError: true}
+		}
+		return c
+	})}
+	p.steps = append(p.steps, step.turned(1000+len(p.steps)))
+	p.answers = append(p.answers, lo.Map(step.Calls, func(c Call, _ int) agent.ToolResult { return c.answer() }))
+}
+
+func (u Usage) usage() (usage agent.Usage, used bool) {
+	usage = agent.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: mo.PointerToOption(u.Cost)}
+	if more := u.Tokens - usage.Tokens(); u.Tokens > 0 && more > 0 {
+		usage.InputTokens += more
+	}
+	return usage, u.Tokens > 0 || usage.Tokens() > 0 || u.Cost != nil
+}
+
+// at is the moment itself.
+func (e *Event) at() (moment.Moment, error) {
+	at := hooks.PointName(e.Point)
+	switch at {
+	case hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped:
+		return e.atCall(at)
+	case hooks.InputSubmitted:
+		return moment.Input(e.Input), nil
+	case hooks.ExecutionStart:
+		return moment.Start(e.Input), nil
+	case hooks.StepStart:
+		return moment.StepStart(), nil
+	case hooks.PreInference:
+		r := e.Request
+		return moment.Request(agent.Request{
+			Model: r.Model, Instructions: r.Instructions, MaxOutputTokens: r.MaxOutputTokens, Temperature: mo.PointerToOption(r.Temperature),
+		}), nil
+	case hooks.PostInference:
+		return moment.Reply("").WithReply(e.step()), nil
+	case hooks.StepEnd:
+		return moment.StepEnd("").WithReply(e.step()), nil
+	case hooks.Stop:
+		m := moment.Stop("").WithReply(e.step()).WithContinuations(e.Continuations)
+		if e.End.Reason != "" {
+			m = m.WithSignal(e.End.signal())
+		}
+		return m, nil
+	case hooks.ExecutionEnd:
+		return moment.End(lo.CoalesceOrEmpty(agent.Status(e.Status), agent.StatusDone)).WithReply(e.step()).WithSignal(e.End.signal()), nil
+	case hooks.AgentFailed:
+		return moment.RunFailure(e.mustFail()), nil
+	}
+	return e.besides(at)
+}
+
+// mustFail is the error of an event that has one.
+func (e *Event) mustFail() error {
+	if err := e.failure(); err != nil {
+		return err
+	}
+	return failure("it failed")
+}
+
+// step is the turn of the model that the event has.
+func (e *Event) step() agent.Step {
+	calls := append(slices.Clone(e.Reply.Calls), lo.Map(e.Reply.Tools, func(tool string, _ int) Call { return Call{Tool: tool} })...)
+	return agent.Step{Message: agent.Assistant(lo.CoalesceOrEmpty(e.Reply.Text, e.Answer, lo.Ternary(len(calls) == 0, "done", "")), callsOf(calls, 1)...)}
+}
+
+func (e End) signal() agent.Signal {
+	return agent.Signal{
+		Reason: agent.StopReason(e.Reason), Message: e.Message, Source: e.Source,
+		Details: lo.MapValues(e.Details, func(v Value, _ string) any { return plain(v) }),
+	}
+}
+
+// atCall is a moment of a tool call.
+func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
+	arguments := lo.Ternary(e.Original != "", e.Original, e.Arguments).text()
+	if e.Tool == "" {
+		return moment.Moment{}, fmt.Errorf("the key %q is missing: at %s a tool is called", "tool", at)
+	}
+	var m moment.Moment
+	switch at {
+	case hooks.PreToolUse:
+		m = moment.ToolCall(e.Tool, arguments)
+	case hooks.PostToolUse:
+		m = moment.ToolResult(e.Tool, arguments, "ok")
+		if e.Result != nil {
+			m = m.WithResult(e.Result.tool())
+		}
+	case hooks.ToolFailed:
+		m = moment.ToolFailure(e.Tool, arguments, failure(lo.CoalesceOrEmpty(e.Error, lo.FromPtr(e.Result).Text, "it failed")))
+	case hooks.InterventionRequested:
+		m = moment.Intervention(e.Tool, arguments)
+	case hooks.InterventionStopped:
+		m = moment.InterventionStopped(e.Tool, arguments, e.Approval.Reason)
+	default:
+		verdict, err := verdictOf(e.Approval.Verdict)
+		if err != nil {
+			return m, fmt.Errorf("approval: %w", err)
+		}
+		m = moment.Resolved(e.Tool, arguments, agent.Approval{Verdict: verdict, By: e.Approval.By, Reason: e.Approval.Reason})
+	}
+	if e.CallID != "" {
+		m = m.WithCallID(e.CallID)
+	}
+	if e.Invalid != "" && (at == hooks.PreToolUse || at == hooks.PostToolUse && e.Result == nil) {
+		m = m.Invalid(failure(e.Invalid))
+	}
+	if e.Question != "" {
+		m = m.WithQuestion(e.Question)
+	}
+	return m, nil
+}
+
+// besides are the moments that are not of the run itself.
+func (e *Event) besides(at hooks.PointName) (moment.Moment, error) {
+	s, c := e.Subagent, e.Compaction
+	compaction := hooks.Compaction{ID: c.ID, Messages: c.Messages, Tokens: c.Tokens, MessagesAfter: c.MessagesAfter, Summary: c.Summary}
+	switch at {
+	case hooks.PreCompact:
+		return moment.Compact(compaction), nil
+	case hooks.PostCompact:
+		return moment.Compacted(compaction), nil
+	case hooks.CompactFailed:
+		compaction.Err = e.mustFail()
+		return moment.CompactFailure(compaction), nil
+	case hooks.PreSubagent:
+		return moment.Subagent(s.Agent, s.Instruction), nil
+	case hooks.PostSubagent:
+		return moment.SubagentResult(s.Agent, s.Instruction, s.Result), nil
+	case hooks.SubagentFailed:
+		return moment.SubagentFailure(s.Agent, s.Instruction, e.mustFail()), nil
+	case hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish:
+		about := hooks.BlueprintRun{Parameters: json.RawMessage(e.Parameters), Status: agent.Status(e.Status), Err: e.failure()}
+		if len(about.Parameters) == 0 {
+			about.Parameters = json.RawMessage("{}")
+		}
+		if e.Result != nil {
+			about.ResultText, about.ResultData = e.Result.Text, json.RawMessage(e.Result.Data)
+		}
+		return moment.Blueprint(at, about), nil
+	}
+	return moment.Pipeline(at, e.pipeline()), nil
+}

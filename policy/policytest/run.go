@@ -1,0 +1,264 @@
+package policytest
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy"
+)
+
+// Options is how cases are tried. The zero value tries all of them with what conditions
+// know everywhere.
+type Options struct {
+	// Only chooses cases by their names; nil chooses all.
+	Only func(name string) bool
+	// Policy is what policies are loaded with: more functions for conditions. What belongs
+	// to a case, such as its folder and its host, is the case's own.
+	Policy policy.Options
+	// Told, unless nil, is told of each case when it is over.
+	Told func(s *Suite, r CaseResult)
+}
+
+// Result is what came of the cases of a file.
+type Result struct {
+	// Path is the file, Policies those that were tried.
+	Path     string       `json:"file"`
+	Policies []string     `json:"policies"`
+	Cases    []CaseResult `json:"cases"`
+	Coverage Coverage     `json:"coverage"`
+}
+
+// CaseResult is what came of a case.
+type CaseResult struct {
+	Name string `json:"name"`
+	Line int    `json:"line"`
+	// Failures are what was not as expected; none where the case passed.
+	Failures []Failure     `json:"failures,omitempty"`
+	Took     time.Duration `json:"took_ns"`
+	// Report is what the rules said, of a case with an event.
+	Report *Report `json:"report,omitempty"`
+}
+
+// Failure is one thing that was not as expected.
+type Failure struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	// Key says what it is about: decision, reason, arguments; empty where the case could
+	// not be tried.
+	Key  string `json:"key,omitempty"`
+	Text string `json:"text"`
+}
+
+func (f Failure) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s%s", f.File, f.Line, f.Column, lo.Ternary(f.Key == "", "", f.Key+": "), f.Text)
+}
+
+// Passed reports whether all was as expected.
+func (r CaseResult) Passed() bool { return len(r.Failures) == 0 }
+
+// Failed is how many cases failed.
+func (r *Result) Failed() int {
+	return lo.CountBy(r.Cases, func(c CaseResult) bool { return !c.Passed() })
+}
+
+// Run tries the cases, one after the other. The error says why that could not be done:
+// a policy that is wrong, or ctx is done. While a case is tried, the environment of the
+// process is what its fixtures say, so that nothing else should look at it.
+func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
+	r := &Result{Path: s.Path, Policies: s.Policies, Cases: []CaseResult{}}
+	base, err := s.load(Fixtures{}, nil, nil, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.check(base.policy); err != nil {
+		return nil, err
+	}
+	r.Coverage = newCoverage(base.policy)
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		if o.Only != nil && !o.Only(c.Name) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return r, context.Cause(ctx)
+		}
+		began := time.Now()
+		result := CaseResult{Name: c.Name, Line: c.node.Place().Line}
+		result.Failures = s.try(ctx, c, o, &result, &r.Coverage)
+		result.Took = time.Since(began)
+		r.Cases = append(r.Cases, result)
+		if o.Told != nil {
+			o.Told(s, result)
+		}
+	}
+	r.Coverage.sum()
+	return r, nil
+}
+
+// Files are all files that the outcome depends on: the cases, the policies with what they
+// include, and what is copied.
+func (s *Suite) Files(o Options) []string {
+	out := append([]string{s.Path}, s.Policies...)
+	if t, err := s.load(Fixtures{}, nil, nil, o); err == nil {
+		out = append(out, t.policy.Files()...)
+	}
+	for _, f := range append(lo.Map(s.Cases, func(c Case, _ int) Fixtures { return c.Fixtures }), s.fixtures) {
+		out = append(out, lo.Map(f.Copy, func(name string, _ int) string { return below(s.Path, name) })...)
+	}
+	return lo.Uniq(out)
+}
+
+// load loads the policies in a world.
+func (s *Suite) load(f Fixtures, w *world, faults map[string]Fault, o Options) (*Trial, error) {
+	with := o.Policy
+	if w != nil {
+		with.Dir, with.Host = w.workspace, f.host(w)
+		with.Variables = lo.MapValues(f.Variables, func(v Value, _ string) any { return variable(v) })
+		with.Wrap = func(r policy.Rule, a action.Action) action.Action {
+			for id, fault := range faults {
+				if r.ID == id || r.Hook() == id {
+					return fault.with(r.Action, a)
+				}
+			}
+			return a
+		}
+		return Load([]policy.Layer{{Name: "run", Files: s.Policies}}, with)
+	}
+	p, err := policy.Load([]policy.Layer{{Name: "run", Files: s.Policies}}, with)
+	return &Trial{policy: p}, err //nolint:wrapcheck // it names the files
+}
+
+// check finds cases that speak of rules which there are not.
+func (s *Suite) check(p *policy.Policy) error {
+	rules := p.Rules()
+	ids := lo.Map(rules, func(r policy.Rule, _ int) string { return r.ID })
+	known := func(id string) bool {
+		return slices.Contains(ids, id) || lo.SomeBy(rules, func(r policy.Rule) bool { return r.Hook() == id })
+	}
+	look := func(x *Expect) {
+		if x == nil {
+			return
+		}
+		if x.Rule != "" && !known(x.Rule) {
+			x.node.Find("rule").Wrong("%s", yamlfile.Unknown("rule", x.Rule, ids))
+		}
+		for id := range x.Rules {
+			if !known(id) {
+				x.node.Find("rules", id).Wrong("%s", yamlfile.Unknown("rule", id, ids))
+			}
+		}
+	}
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		look(&c.Expect)
+		for _, t := range c.Transcript {
+			look(t.Expect)
+			for _, k := range t.Calls {
+				look(k.Expect)
+			}
+		}
+		acting := lo.FilterMap(rules, func(r policy.Rule, _ int) (string, bool) { return r.ID, r.Action != "" })
+		for id := range c.Faults {
+			if !slices.Contains(acting, id) && !lo.SomeBy(rules, func(r policy.Rule) bool { return r.Hook() == id && r.Action != "" }) {
+				c.node.Find("faults", id).Wrong("%s", yamlfile.Unknown("rule with an action", id, acting))
+			}
+		}
+	}
+	return s.file.Err()
+}
+
+// try tries a case.
+func (s *Suite) try(ctx context.Context, c *Case, o Options, result *CaseResult, cover *Coverage) []Failure {
+	var d differences
+	folder, err := filepath.Abs(filepath.Dir(s.Path))
+	if err != nil {
+		return []Failure{failureAt(c.node, "", err.Error())}
+	}
+	var own Case // with names filled in
+	c.node.Decode((*caseOf)(&own))
+	fixtures := s.fixtures.over(own.Fixtures)
+	w, err := fixtures.build(folder)
+	if err != nil {
+		return []Failure{failureAt(c.node, "", err.Error())}
+	}
+	in := w.names(folder)
+	fill(&own, in)
+	fill(&fixtures, in)
+	t, err := s.load(fixtures, w, own.Faults, o)
+	if err != nil {
+		return []Failure{failureAt(c.node, "", errorOf(err, w.close()))}
+	}
+	var failures []Failure
+	if own.Event != nil {
+		if own.Event.Now == (Time{}) {
+			own.Event.Now = fixtures.Now
+		}
+		result.Report, err = t.Fire(ctx, own.Event)
+		if err == nil {
+			own.Expect.check(&d, result.Report)
+			cover.add(t.seen(), result.Report.fired.Events)
+		}
+	} else {
+		failures, err = t.play(ctx, &own, fixtures.Now, &d, cover)
+	}
+	if err == nil {
+		own.Expect.checkWorld(&d, w)
+	}
+	if text := errorOf(err, w.close()); text != "" {
+		failures = append(failures, failureAt(c.node, "", text))
+	}
+	return append(failures, failuresOf(c.Expect.node, c.node, d)...)
+}
+
+// errorOf is the text of errors.
+func errorOf(errs ...error) string {
+	return strings.Join(lo.FilterMap(errs, func(err error, _ int) (string, bool) {
+		if err == nil {
+			return "", false
+		}
+		return err.Error(), true
+	}), "\n")
+}
+
+// failuresOf places differences at what was expected.
+func failuresOf(at, otherwise yamlfile.Node, d differences) []Failure {
+	return lo.Map(d, func(x difference, _ int) Failure {
+		place := otherwise
+		if at.Kind() != yamlfile.AbsentNode {
+			place = at
+		}
+		if at.Kind() == yamlfile.MappingNode {
+			for keys := strings.Split(x.key, "."); len(keys) > 0; keys = keys[:len(keys)-1] {
+				path := lo.Map(keys, func(k string, _ int) any { return index(k) })
+				if n := at.Find(path...); n.Kind() != yamlfile.AbsentNode {
+					place = n
+					break
+				}
+			}
+		}
+		return failureAt(place, x.key, x.text)
+	})
+}
+
+// index is a key, or a place in a list.
+func index(key string) any {
+	n := 0
+	if _, err := fmt.Sscanf(key, "%d", &n); err == nil && fmt.Sprint(n) == key {
+		return n
+	}
+	return key
+}
+
+func failureAt(n yamlfile.Node, key, text string) Failure {
+	p := n.Place()
+	return Failure{File: p.File(), Line: p.Line, Column: p.Column, Key: key, Text: text}
+}

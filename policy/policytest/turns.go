@@ -1,0 +1,165 @@
+package policytest
+
+import (
+	"fmt"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// Turn is what somebody said: one of System, User and Assistant, or the Calls of an
+// assistant that said nothing.
+type Turn struct {
+	System    string `key:"system"`
+	User      string `key:"user"`
+	Assistant string `key:"assistant"`
+	Calls     []Call `key:"calls"`
+	// Expect is what the rules are to say of the input or the reply: in transcripts that
+	// are played, not in messages of an event.
+	Expect *Expect `key:"expect"`
+
+	node yamlfile.Node
+}
+
+type turn Turn
+
+// ReadNode reads a turn.
+func (t *Turn) ReadNode(n yamlfile.Node) {
+	t.node = n
+	if !n.Decode((*turn)(t)) {
+		return
+	}
+	said := lo.CountBy(n.Entries(), func(e yamlfile.Entry) bool { return lo.Contains([]string{"system", "user", "assistant"}, e.Key.Raw()) })
+	switch {
+	case said > 1:
+		n.Wrong("only one of system, user and assistant says something at a time")
+	case said == 0 && len(t.Calls) == 0:
+		n.Wrong("nobody says anything: write user, assistant or system, and what was said")
+	case len(t.Calls) > 0 && (t.speaks("user") || t.speaks("system")):
+		n.Find("calls").Wrong("only the assistant calls tools")
+	}
+}
+
+// speaks reports whether it is the turn of somebody.
+func (t *Turn) speaks(who string) bool { return t.node.Find(who).Kind() != yamlfile.AbsentNode }
+
+// Call is a call of a tool in a turn, with what came of it.
+type Call struct {
+	ID        string      `key:"id"`
+	Tool      string      `key:"tool,required"`
+	Arguments Arguments   `key:"arguments"`
+	Result    *ToolResult `key:"result"`
+	// Denied is why the call was denied, in messages of an event.
+	Denied string `key:"denied"`
+	// Person is what a person says who is asked about the call, in transcripts that are
+	// played: approve, reject or reject_and_continue. Empty is nobody there.
+	Person string `key:"person"`
+	// Expect is what the rules are to say of the call, in transcripts that are played.
+	Expect *Expect `key:"expect"`
+
+	node yamlfile.Node
+}
+
+type call Call
+
+// ReadNode reads a call.
+func (c *Call) ReadNode(n yamlfile.Node) {
+	c.node = n
+	n.Decode((*call)(c))
+	if c.Person != "" {
+		if _, err := verdictOf(c.Person); err != nil {
+			n.Find("person").Wrong("%w", err)
+		}
+	}
+}
+
+// turned is a turn as a step of the model. Number tells its calls from others.
+func (t *Turn) turned(number int) agent.Step {
+	return agent.Step{Message: agent.Assistant(t.Assistant, callsOf(t.Calls, number)...)}
+}
+
+func callsOf(calls []Call, number int) []agent.ToolCall {
+	return lo.Map(calls, func(c Call, i int) agent.ToolCall {
+		return agent.ToolCall{ID: lo.CoalesceOrEmpty(c.ID, fmt.Sprintf("call_%d_%d", number, i+1)), Name: c.Tool, Arguments: c.Arguments.text()}
+	})
+}
+
+// answer is what the tool answered.
+func (c *Call) answer() agent.ToolResult {
+	if c.Denied != "" {
+		return agent.ToolResult{Status: agent.ToolNotExecuted, Reason: agent.ReasonDenied, Content: agent.TextContent(c.Denied)}
+	}
+	if c.Result == nil {
+		return ToolResult{Text: "ok"}.tool()
+	}
+	return c.Result.tool()
+}
+
+// tool is the result as a tool gives it.
+func (r ToolResult) tool() agent.ToolResult {
+	out := agent.ToolResult{
+		Content: agent.TextContent(r.Text), Status: agent.ToolStatus(r.Status), Reason: agent.ReasonCode(r.Reason),
+	}
+	switch {
+	case out.Status == "" && r.IsError:
+		out.Status = agent.ToolFailed
+	case out.Status == "":
+		out.Status = agent.ToolExecuted
+	}
+	if out.Status == agent.ToolExecuted || out.Status == agent.ToolFailed {
+		out.Attempts = 1
+	}
+	if out.Status == agent.ToolFailed {
+		out.Err, out.Reason = failure(r.Text), lo.CoalesceOrEmpty(out.Reason, agent.ReasonError)
+	}
+	return out
+}
+
+// past is what was said before an event.
+type past struct {
+	state   agent.State
+	steps   []agent.Step
+	answers [][]agent.ToolResult
+}
+
+// pastOf puts turns into the runs before, and the steps of this one: those behind the last
+// input. Where the run has not begun, all of them are before it.
+func pastOf(turns []Turn, begun bool) past {
+	var p past
+	last := -1
+	for i := range turns {
+		if turns[i].speaks("user") {
+			last = i
+		}
+	}
+	for i := range turns {
+		t := &turns[i]
+		switch step := t.turned(i); {
+		case t.speaks("system"):
+			p.state = p.state.With(agent.System(t.System))
+		case t.speaks("user"):
+			p.state = p.state.With(agent.UserText(t.User))
+		case begun && i > last:
+			p.steps = append(p.steps, step)
+			p.answers = append(p.answers, lo.Map(t.Calls, func(c Call, _ int) agent.ToolResult { return c.answer() }))
+		default:
+			p.state = p.state.With(step.Message)
+			for k, c := range step.Message.Calls() {
+				r := t.Calls[k].answer()
+				p.state = p.state.With(agent.ToolAnswer(r.To(&agent.Prepared{Original: &c, Call: &c})))
+			}
+		}
+	}
+	return p
+}
+
+// verdictOf is a person's verdict.
+func verdictOf(word string) (agent.ApprovalVerdict, error) {
+	var v agent.ApprovalVerdict
+	if err := v.UnmarshalText([]byte(lo.CoalesceOrEmpty(word, "approve"))); err != nil {
+		return v, fmt.Errorf("expected what a person says, approve, reject or reject_and_continue, got %q", word)
+	}
+	return v, nil
+}

@@ -1,0 +1,89 @@
+package policytest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// control makes a control that has no opinion, at a point whose contexts are of type C.
+func control[C hooks.Context](at hooks.Point[C]) func(name string, f func()) hooks.Hook {
+	return func(name string, f func()) hooks.Hook {
+		return hooks.On(at, name, func(context.Context, C) hooks.Result {
+			f()
+			return hooks.Result{}
+		})
+	}
+}
+
+// controls are the points at which something is decided.
+var controls = map[hooks.PointName]func(name string, f func()) hooks.Hook{
+	hooks.InputSubmitted: control(hooks.AtInputSubmitted), hooks.ExecutionStart: control(hooks.AtExecutionStart),
+	hooks.StepStart: control(hooks.AtStepStart), hooks.StepEnd: control(hooks.AtStepEnd),
+	hooks.PreInference: control(hooks.AtPreInference), hooks.PostInference: control(hooks.AtPostInference),
+	hooks.PreToolUse: control(hooks.AtPreToolUse), hooks.PostToolUse: control(hooks.AtPostToolUse), hooks.ToolFailed: control(hooks.AtToolFailed),
+	hooks.PreCompact: control(hooks.AtPreCompact), hooks.PreSubagent: control(hooks.AtPreSubagent), hooks.PostSubagent: control(hooks.AtPostSubagent),
+	hooks.InterventionRequested: control(hooks.AtInterventionRequested), hooks.Stop: control(hooks.AtStop),
+	hooks.AgentFailed: control(hooks.AtAgentFailed), hooks.SessionStart: control(hooks.AtSessionStart),
+	hooks.IterationStart: control(hooks.AtIterationStart), hooks.IterationComplete: control(hooks.AtIterationComplete),
+	hooks.IterationFailed: control(hooks.AtIterationFailed), hooks.StageComplete: control(hooks.AtStageComplete),
+	hooks.RunStart: control(hooks.AtRunStart), hooks.RunResult: control(hooks.AtRunResult), hooks.RunFailed: control(hooks.AtRunFailed),
+}
+
+// matched is what the witnesses of a hook saw: whether its turn came, and which of its
+// matchers said yes.
+type matched struct {
+	turn bool
+	yes  []bool
+	text []string
+}
+
+// no is the matchers that said no, in words.
+func (m *matched) no() []string {
+	return lo.Filter(m.text, func(_ string, i int) bool { return !m.yes[i] })
+}
+
+// witnessed is hooks with others in front of each, which are asked at the same moment: one
+// without matchers, which knows that its turn came, and one for each of its matchers.
+// Backwards is set where hooks are asked in reverse.
+func witnessed(at hooks.PointName, list []hooks.Hook, backwards bool) (out []hooks.Hook, seen map[string]*matched) {
+	seen = map[string]*matched{}
+	for _, h := range list {
+		m := &matched{}
+		seen[h.Name()] = m
+		witness := func(i int, f func()) hooks.Hook {
+			name := fmt.Sprintf("%s%s#%d", witnessPrefix, h.Name(), i)
+			make, decides := controls[at]
+			if !h.Control() || !decides {
+				return hooks.ObserveAll(name, func(context.Context, hooks.Context) error { f(); return nil }, at).WithPriority(h.Priority())
+			}
+			return make(name, f).WithPriority(h.Priority()).WithFailure(hooks.Open)
+		}
+		group := []hooks.Hook{witness(0, func() { m.turn = true })}
+		for i, matcher := range h.Matchers() {
+			m.yes, m.text = append(m.yes, false), append(m.text, matcher.String())
+			group = append(group, witness(i+1, func() { m.yes[i] = true }).Matching(matcher))
+		}
+		group = append(group, h)
+		if backwards {
+			group = lo.Reverse(group)
+		}
+		out = append(out, group...)
+	}
+	return out, seen
+}
+
+// witnessPrefix is what the names of witnesses begin with. No rule can be called so: there
+// is a slash in the name of every one.
+const witnessPrefix = "witness of "
+
+// backwardsAt reports whether hooks of a point are asked in reverse.
+func backwardsAt(at hooks.PointName) bool {
+	probe := func(name string) hooks.Hook {
+		return hooks.ObserveAll(name, func(context.Context, hooks.Context) error { return nil }, at)
+	}
+	return hooks.NewSet(probe("a"), probe("b")).Order(at)[0] == "b"
+}
