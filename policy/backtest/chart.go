@@ -24,8 +24,8 @@ type pageChart struct {
 
 type pageBar struct {
 	Name, Value string
-	Kind        bool // what the bar counts, not whom
-	Gap         bool // before it
+	Kind        bool   // what the bar counts, not whom
+	Head        string // what stands above it: whom it is about
 	Parts       []pagePart
 }
 
@@ -57,7 +57,7 @@ func (p PolicyReport) outcomes() pageChart {
 				continue
 			}
 			c.Bars = append(c.Bars, pageBar{
-				Name: lo.Ternary(first, line(cmp.Or(r.Name, "–"), 40)+" · ", "") + s.name, Kind: !first, Gap: first && len(c.Bars) > 0,
+				Name: s.name, Kind: true, Head: lo.Ternary(first, line(cmp.Or(r.Name, "–"), 60), ""),
 				Value: s.share.percent() + " · " + s.share.String(),
 				Parts: []pagePart{part(s.class, 0, s.share.Count, s.share.Of, s.share.String())},
 			})

@@ -27,11 +27,14 @@ const (
 	Failed Effect = "failed"
 	// NotReached: the call did not run as the run had been stopped before. It is no decision about the call.
 	NotReached Effect = "not_reached"
+	// NotRun: the agent does not run the call whatever the hooks say, as it breaks its tool's schema, cannot be read, or
+	// there is no such tool. It is no decision of a hook, and counted nowhere.
+	NotRun Effect = "not_run"
 )
 
 // Effects is every effect, the weightiest first.
 func Effects() []Effect {
-	return []Effect{Denied, Asked, Stopped, NotReached, Mocked, Rewritten, Redacted, Continued, Failed}
+	return []Effect{Denied, Asked, Stopped, NotReached, Mocked, Rewritten, Redacted, Continued, Failed, NotRun}
 }
 
 // Decision is what a hook did, or, in shadow, would have done.

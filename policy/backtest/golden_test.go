@@ -76,6 +76,9 @@ func TestGoldenDenials(t *testing.T) {
 		denied[c.ID] = map[string][]string{}
 		for _, v := range c.Verdicts {
 			for _, d := range v.Decisions {
+				if d.Effect == backtest.NotRun {
+					continue
+				}
 				assert.Equal(t, backtest.Denied, d.Effect, c.ID)
 				denied[c.ID][v.Policy] = append(denied[c.ID][v.Policy], d.ID)
 			}

@@ -187,6 +187,8 @@ func (p *playing) call(turn, index int, r *agent.ToolResult, stopped bool, event
 	case r.Mocked():
 		d.Effect = Mocked
 		p.add(turn, index, d)
+	case r.Status == agent.ToolNotExecuted, r.Reason == agent.ReasonInvalid, r.Reason == agent.ReasonMalformed, r.Reason == agent.ReasonUnknownTool:
+		p.add(turn, index, Decision{Effect: NotRun, Reason: r.Text()})
 	}
 	for _, e := range about(func(e hooks.Event) bool {
 		if e.Shadow {

@@ -127,7 +127,7 @@ const mostProblems = 100
 // telling reports whether a run is one behind a number.
 func telling(verdicts []Verdict) bool {
 	return slices.ContainsFunc(verdicts, func(v Verdict) bool {
-		return len(v.Decisions) > 0 || v.Score.Blocked.Of+v.Score.Twins.Of > 0
+		return slices.ContainsFunc(v.Decisions, func(d Decision) bool { return d.Effect != NotRun }) || v.Score.Blocked.Of+v.Score.Twins.Of > 0
 	})
 }
 

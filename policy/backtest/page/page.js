@@ -136,7 +136,7 @@
       let cut = false;
       (m.c || []).forEach((c, k) => {
         const mine = decisions.filter((d) => d.message === n && d.call === k);
-        const call = el("div", "call" + (mine.some((d) => !d.shadow) ? " hit" : ""));
+        const call = el("div", "call" + (mine.some((d) => !d.shadow && d.effect !== "not_run") ? " hit" : mine.length ? " soft-hit" : ""));
         call.append(pre(c.n + "(" + c.a + ")"));
         if (c.l && !mine.length) call.append(el("span", "tag b-" + (c.l === "harm" ? "broken" : "shadow"), c.l));
         mine.forEach((d) => { call.append(why(d)); cut = cut || !d.shadow && ["denied", "asked", "stopped", "mocked"].includes(d.effect); });
