@@ -2,6 +2,7 @@ package builder_test
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/samber/mo"
@@ -12,7 +13,13 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if file, ok := os.LookupEnv(serverEnv); ok { // this process is an MCP server
+		serveLeak(file)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // part is a capability that says what it needs. It leaves its name in the name of
 // the agent.

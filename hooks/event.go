@@ -57,8 +57,8 @@ type Event struct {
 	Duration time.Duration
 	Decision Decision
 	Reason   string
-	// Outcome is the hook's whole answer; nil when it passed, failed, or has not
-	// answered yet.
+	// Outcome is the hook's answer; nil when it passed, failed, or has not answered
+	// yet. That of a mock is without its result, which no hook has let out.
 	Outcome *Outcome
 	// Err is what a failed hook failed with, and Policy what was done about it:
 	// closed, open, abort, or retry.
@@ -88,10 +88,21 @@ func (e *entry[C]) tellStart(ctx context.Context, c C, attempt int) {
 	c.State().Emit(ctx, e.event(c, HookStart, attempt))
 }
 
+// told is the outcome as observers are told of it. The result of a mock has yet to pass
+// the hooks after the call.
+func (o *Outcome) told() *Outcome {
+	if o == nil || o.mock == nil {
+		return o
+	}
+	out := *o
+	out.mock = nil
+	return &out
+}
+
 // tellAnswer tells of a hook that answered.
 func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) {
 	ev := e.event(c, HookComplete, attempt)
-	ev.Duration, ev.Outcome, ev.Decision, ev.Reason = v.took, v.outcome, v.outcome.Decision(), v.outcome.Reason()
+	ev.Duration, ev.Outcome, ev.Decision, ev.Reason = v.took, v.outcome.told(), v.outcome.Decision(), v.outcome.Reason()
 	switch ev.Decision {
 	case Deny, StopRun, Withhold:
 		if !e.shadow {

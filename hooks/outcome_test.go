@@ -197,7 +197,7 @@ func TestOutcomes(t *testing.T) {
 		"ask":  {ask("sure?"), `{"type":"ask","reason":"sure?","hook":"h","has_effects":false}`, nil},
 		"mock": {mock("mocked"), `{"type":"mock","hook":"h","has_effects":false}`, func(t *testing.T, o *hooks.Outcome) {
 			t.Helper()
-			assert.Equal(t, "mocked", o.MockResult().Text())
+			assert.Nil(t, o.MockResult(), "the hooks after the call have yet to see it")
 		}},
 		"rewrite": {rewriteTo(map[string]any{"command": "pwd"}), `{"type":"rewrite","hook":"h","has_effects":false}`, func(t *testing.T, o *hooks.Outcome) {
 			t.Helper()
