@@ -104,6 +104,7 @@ func (f starterFunc) StartAgent(ctx context.Context, s action.AgentStart) mo.Res
 }
 
 // A pipeline that is spawned gets its inputs, and may spawn others only so deep.
+// AP-40, AP-45
 func TestSpawn(t *testing.T) {
 	var got []action.SpawnStart
 	var again action.Action

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
 )
 
-// LH-36, LH-37, LH-38, X-05: what is not exactly a decision is an error, and never no opinion.
+// LH-36, LH-37, LH-38, LH-39, X-05: what is not exactly a decision is an error, and never no opinion.
 func TestParseDecision(t *testing.T) {
 	for text, want := range map[string]string{
 		``: "", ` `: "", `{}`: "", "\n{ }\n": "",

@@ -192,7 +192,10 @@ func outcomeOf(t *testing.T, kind, fault string, at place) string {
 	}
 	if fault == cancelled {
 		go func() {
-			<-trouble.began.c
+			select {
+			case <-trouble.began.c:
+			case <-ctx.Done(): // it never began
+			}
 			cancel()
 		}()
 	}

@@ -86,7 +86,7 @@ func TestWhatAProcessIsTold(t *testing.T) {
 }
 
 // A process that does not end when it is asked to is killed, with all that it started.
-// AP-18, LH-20
+// AP-18
 func TestTimeoutEndsTheWholeGroup(t *testing.T) {
 	bash(t)
 	dir := t.TempDir()

@@ -1,0 +1,88 @@
+package action_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/hookstest"
+	"github.com/grapnel-go/grapnel/internal/parts"
+	"github.com/grapnel-go/grapnel/toolexec/mcp"
+)
+
+// What a model says no to is what the point can say no with.
+func TestPrompt(t *testing.T) {
+	no := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		verdict := `{"verdict":"allow","reason":"harmless"}`
+		if strings.Contains(s.Message(0).Text(), "forbidden") {
+			verdict = `{"verdict":"deny","reason":"the rule says so"}`
+		}
+		return agent.Step{Message: agent.Assistant(verdict)}, nil
+	})
+	a := ready(t, action.Prompt{Rule: "Nothing that is forbidden."}, action.Host{Driver: no})
+	for name, tc := range map[string]struct {
+		at   hookstest.Moment
+		want hooks.Decision
+	}{
+		"a call":                {hookstest.ToolCall("bash", `{"command":"forbidden"}`), hooks.Deny},
+		"another call":          {hookstest.ToolCall("bash", `{"command":"ls"}`), hooks.Allow},
+		"a result":              {hookstest.ToolResult("bash", `{}`, "forbidden"), hooks.Withhold},
+		"the input":             {hookstest.Input("forbidden"), hooks.Deny},
+		"a step":                {hookstest.StepEnd("forbidden"), hooks.StopRun},
+		"the answer":            {hookstest.Stop("forbidden"), hooks.Continue},
+		"the answer, at last":   {hookstest.Stop("forbidden").WithContinuations(hooks.DefaultContinuations), hooks.StopRun},
+		"asking a person":       {hookstest.Intervention("bash", `{"command":"forbidden"}`), hooks.Deny},
+		"asking one for that":   {hookstest.Intervention("bash", `{"command":"ls"}`), hooks.Allow},
+		"what cannot be denied": {hookstest.RunFailure(assert.AnError), hooks.Allow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fire(t, a, tc.at)
+			require.NoError(t, f.Err)
+			assert.Equal(t, tc.want, f.Decision)
+		})
+	}
+}
+
+// LH-44: each action sees the arguments that would run, and those that the model gave; what it was told does not change.
+func TestActionsSeeWhatWouldRun(t *testing.T) {
+	first := receive(t, say(200, `{"decision":"rewrite","arguments":{"command":"ls -l"}}`))
+	second := receive(t, say(200, `{"decision":"deny","reason":"no"}`))
+	var kept []*action.Request
+	hook := func(name, url string, priority int) hooks.Hook {
+		a := ready(t, action.HTTP{URL: url}, action.Host{})
+		return hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+			r := action.NewRequest(c, name)
+			kept = append(kept, r)
+			return action.Apply(ctx, c, a, r)
+		}).WithPriority(priority)
+	}
+	f := hookstest.FireSet(t, hooks.NewSet(hook("one", first.URL, 1), hook("two", second.URL, 0)), hookstest.ToolCall("bash", `{"command":"ls"}`))
+	assert.Equal(t, hooks.Deny, f.Decision)
+	assert.Contains(t, first.bodies[0], `"arguments":{"command":"ls"}`)
+	assert.NotContains(t, first.bodies[0], "original_arguments")
+	assert.Contains(t, second.bodies[0], `"arguments":{"command":"ls -l"}`)
+	assert.Contains(t, second.bodies[0], `"original_arguments":{"command":"ls"}`)
+	assert.JSONEq(t, `{"command":"ls"}`, string(kept[0].Arguments))
+}
+
+// A tool of a real MCP server.
+func TestMCPTool(t *testing.T) {
+	server, err := mcp.Connect(t.Context(), mcp.Server{Name: "everything", Command: []string{parts.NPM(t, "mcp-server-everything"), "stdio"}})
+	require.NoError(t, err)
+	defer server.Close()
+	tools, err := action.NewTools(server.Tools()...)
+	require.NoError(t, err)
+	host := action.Host{Tools: tools}
+	a := ready(t, action.MCPTool{Server: "everything", Tool: "echo", Arguments: map[string]any{"message": `it's "${args.command}"`}}, host)
+	assert.Equal(t, `Echo: it's "ls"`, a.Do(t.Context(), observed(t)).MustGet().Output)
+	_, err = a.Do(t.Context(), guarded(t)).Get()
+	assert.Equal(t, action.FaultAnswer, faultOf(t, err), "an echo is no decision")
+	_, err = ready(t, action.MCPTool{Server: "everything", Tool: "echo", Arguments: map[string]any{"text": 5}}, host).Do(t.Context(), observed(t)).Get()
+	assert.Equal(t, action.FaultExit, faultOf(t, err))
+}
