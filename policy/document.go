@@ -8,6 +8,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
 // document is a policy: a file with all that it includes.
@@ -29,6 +30,7 @@ type document struct {
 	definitions map[string]yamlfile.Node
 	sources     []yamlfile.Node // of all parts
 	rules       []*rule
+	tracker     *provenance.Tracker
 	counts      map[hooks.PointName]int // of entries
 	files       []string
 }

@@ -206,6 +206,7 @@ func (d *document) provenance() []condition.Function {
 		d.place.Wrong("%w", err)
 		return nil
 	}
+	d.tracker = tracker
 	return tracker.Functions()
 }
 

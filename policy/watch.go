@@ -2,9 +2,11 @@ package policy
 
 import (
 	"context"
+	"slices"
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
 // Judgement is what the condition of a rule came to.
@@ -14,8 +16,9 @@ type Judgement struct {
 	Err   error
 	// Facts are the parts of the condition that counted, with the values in them.
 	Facts []hooks.Fact
-	// Input is what was judged. It must not be kept.
-	Input condition.Input
+	// Origins say where the arguments of the call come from, by their names; nil for a
+	// condition that does not ask who brought a value in.
+	Origins map[string]provenance.Origin
 }
 
 // watched tells whoever watches what the rule's condition came to.
@@ -23,5 +26,25 @@ func (u *use) watched(ctx context.Context, in condition.Input, value bool, err e
 	if u.watch == nil {
 		return
 	}
-	u.watch(u.told(), Judgement{Value: value && err == nil, Err: err, Facts: u.when.Explain(ctx, in), Input: in})
+	u.watch(u.told(), Judgement{Value: value && err == nil, Err: err, Facts: u.when.Explain(ctx, in), Origins: u.origins(in)})
+}
+
+// origins is where the arguments come from, where the condition asks for that.
+func (u *use) origins(in condition.Input) map[string]provenance.Origin {
+	c, ok := in.Context().(interface{ Call() hooks.Call })
+	asks := u.doc.tracker != nil && slices.ContainsFunc(u.doc.tracker.Functions(), func(f condition.Function) bool { return u.when.Uses(f.Name) })
+	if !ok || !asks {
+		return nil
+	}
+	var arguments map[string]any
+	call := c.Call()
+	if call.Decode(&arguments) != nil {
+		return nil
+	}
+	trail := u.doc.tracker.Of(in.State())
+	out := map[string]provenance.Origin{}
+	for name, v := range arguments {
+		out[name] = trail.Origin(v)
+	}
+	return out
 }
