@@ -11,6 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -34,13 +35,14 @@ type made struct {
 	close func() error
 }
 
-// watchers are who is told of what the agent does, who is asked, and who writes it
-// down; each may be nil.
+// watchers are who is told of what the agent does, who is asked, who writes it down, and
+// the rules of policy files; each may be nil.
 type watchers struct {
 	observer agent.Observer
 	approver agent.Approver
 	keeper   *durable.Keeper
 	reasons  bool // spans say why, too
+	rules    *policy.Policy
 }
 
 // seen is how the agent is seen through OpenTelemetry.
@@ -86,7 +88,11 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	p.recording = m.recording
 	p.clean, p.unclean = redacting(f.Definition)
 	names := p.registry()
-	names.Given, names.First = given, append([]capability.Capability{w.seen()}, more...)
+	first := []capability.Capability{w.seen()}
+	if w.rules != nil {
+		first, m.notes = append(first, policy.Use(w.rules)), append(m.notes, policyNote(w.rules))
+	}
+	names.Given, names.First = given, append(first, more...)
 	built, err := names.BuildFile(ctx, f)
 	if err != nil {
 		return err

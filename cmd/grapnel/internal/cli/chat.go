@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -48,7 +49,7 @@ code is then that of the last turn.
 			}
 			return telemetered(c.Context(), "", std.err, func(ctx context.Context) error {
 				in := newInput(std)
-				return chat(ctx, file, in, newView(std, &o, false, in.terminal == nil))
+				return chat(ctx, file, o.rules, in, newView(std, &o, false, in.terminal == nil))
 			})
 		},
 	}
@@ -62,22 +63,23 @@ type conversation struct {
 
 	in      *input
 	view    *view
+	rules   *policy.Policy
 	session *agent.Session
 	code    int // of the last turn
 }
 
-func chat(ctx context.Context, file *registry.File, in *input, v *view) error {
+func chat(ctx context.Context, file *registry.File, rules *policy.Policy, in *input, v *view) error {
 	building, release := interruptible(ctx, func() {}, in.restore)
-	m, err := build(building, file, watchers{observer: v.observer(), approver: in.approver(v)})
+	m, err := build(building, file, watchers{observer: v.observer(), approver: in.approver(v), rules: rules})
 	release()
 	if errors.Is(err, errNoKey) {
 		v.fallback(err, "It does not listen to what you type.")
-		m, err = shipped(watchers{observer: v.observer()})
+		m, err = shipped(watchers{observer: v.observer(), rules: rules})
 	}
 	if err != nil {
 		return interruptedOr(building, err)
 	}
-	c := &conversation{in: in, view: v}
+	c := &conversation{in: in, view: v, rules: rules}
 	c.begin(m)
 	defer c.end(ctx)
 	for _, note := range m.notes {
@@ -180,7 +182,7 @@ func (c *conversation) turn(ctx context.Context, text string) error {
 	final, err := c.stream(ctx, text)
 	if _, offline := errors.AsType[*offlineError](err); offline {
 		c.view.fallback(err, "It does not listen to what you type.")
-		m, err := shipped(watchers{observer: c.view.observer()})
+		m, err := shipped(watchers{observer: c.view.observer(), rules: c.rules})
 		if err != nil {
 			return err
 		}

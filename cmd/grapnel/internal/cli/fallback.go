@@ -11,6 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/policy"
 )
 
 // The recording that is played where no model can be asked, and its agent file,
@@ -39,9 +40,9 @@ func shipped(w watchers) (*made, error) {
 
 // playShipped plays the shipped recording in the place of a run for which no model
 // can be asked, and says so.
-func playShipped(ctx context.Context, v *view, why error) error {
+func playShipped(ctx context.Context, rules *policy.Policy, v *view, why error) error {
 	v.fallback(why, "This is not an answer to your prompt.")
-	m, err := shipped(watchers{observer: v.observer(), reasons: tracing(ctx)})
+	m, err := shipped(watchers{observer: v.observer(), reasons: tracing(ctx), rules: rules})
 	if err != nil {
 		return err
 	}

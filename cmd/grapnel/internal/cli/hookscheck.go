@@ -72,7 +72,7 @@ func (f *checking) run(w io.Writer, files []string) error {
 			f.tell(w, warning, warning.String())
 		}
 		if !f.json {
-			fmt.Fprintf(w, "%s: %s is right (%s)\n", timeline.Clean(file), p, p.Hash()[:12])
+			fmt.Fprintf(w, "%s: nothing is wrong: %s (%s)\n", timeline.Clean(file), p, p.Hash()[:12])
 		}
 	}
 	switch {

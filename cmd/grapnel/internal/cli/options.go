@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -22,9 +23,13 @@ type options struct {
 	flags said
 	tools []string
 	hooks []string
-	form  string
-	color string
-	quiet bool
+	// policies are the files given, rules what they and the user's own policy say; nil
+	// where there are none.
+	policies []string
+	rules    *policy.Policy
+	form     string
+	color    string
+	quiet    bool
 
 	// texts are the files that were read, by the path that was given. What is there is
 	// not read again: a run that is resumed goes on with what it began with.
@@ -74,6 +79,7 @@ func (o *options) registerAgent(c *cobra.Command) {
 	f.StringVarP(&o.flags.Instructions, "instructions", "i", "", "the system prompt, as `text`")
 	f.StringArrayVarP(&o.tools, "tool", "t", nil, "give the agent a tool: shell or files, in this folder (may be repeated)")
 	f.StringArrayVar(&o.hooks, "hook", nil, "give the agent a ready-made hook: base-dir, redact (may be repeated)")
+	f.StringArrayVarP(&o.policies, "policy", "p", nil, "`file` with rules for the agent (docs/policies.md; may be repeated)")
 	f.Var(&o.flags.Steps, "steps", "stop after so many model turns")
 	f.Var(&o.flags.Tokens, "tokens", "stop after so many tokens, input and output together")
 	f.Var(&o.flags.Cost, "cost", "stop at this cost in US dollars; an unknown cost counts as reached")
@@ -110,6 +116,13 @@ func (o *options) resolve() (file *registry.File, err error) {
 		if err != nil {
 			return nil, &usageError{err}
 		}
+	}
+	o.rules, err = loadPolicies(o.policies, func(path string) ([]byte, error) {
+		text, err := o.text(path, yamlfile.Read)
+		return []byte(text), err
+	})
+	if err != nil {
+		return nil, err
 	}
 	over(&file.Model, o.flags.Model.String())
 	over(&file.BaseURL, o.flags.BaseURL)

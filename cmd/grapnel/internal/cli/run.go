@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -41,6 +42,7 @@ end of its step, the second cancels it.
 ` + exitHelp,
 		Example: `  grapnel run "Why do the tests fail?" --tool shell --tool files
   grapnel run --agent fixer.yaml "Mend the build" > answer.txt
+  grapnel run --policy workspace.yaml --tool shell --tool files "Tidy up this folder"
   git diff | grapnel run "Review this change:" - --model anthropic/claude-haiku-5-5
   grapnel run -m openai/llama3 --base-url http://localhost:11434/v1 "Hello"
   grapnel run --agent fixer.yaml --json "Mend the build" | jq -r .type
@@ -61,7 +63,7 @@ end of its step, the second cancels it.
 				if v := newView(std, &o, asJSON, true); c.Flags().Changed("durable") {
 					return runKept(ctx, keep, &o, c, file, prompt, v)
 				}
-				return run(ctx, file, prompt, newView(std, &o, asJSON, true))
+				return run(ctx, file, o.rules, prompt, newView(std, &o, asJSON, true))
 			})
 		},
 	}
@@ -77,14 +79,14 @@ const drainTime = 10 * time.Second
 
 // run runs the agent once, or plays the shipped recording where no model can be
 // asked that nobody asked for.
-func run(ctx context.Context, file *registry.File, prompt string, v *view) error {
+func run(ctx context.Context, file *registry.File, rules *policy.Policy, prompt string, v *view) error {
 	in := newInput(v.std)
 	ctx, release := interruptible(ctx,
 		func() { v.note(cancelling) }, in.restore)
 	defer release()
-	m, err := build(ctx, file, watchers{observer: v.observer(), approver: in.approver(v), reasons: tracing(ctx)})
+	m, err := build(ctx, file, watchers{observer: v.observer(), approver: in.approver(v), reasons: tracing(ctx), rules: rules})
 	if errors.Is(err, errNoKey) {
-		return playShipped(ctx, v, err)
+		return playShipped(ctx, rules, v, err)
 	}
 	if err != nil {
 		return interruptedOr(ctx, err)
@@ -97,7 +99,7 @@ func run(ctx context.Context, file *registry.File, prompt string, v *view) error
 		if err := m.close(); err != nil {
 			v.note(err.Error())
 		}
-		return playShipped(ctx, v, offline)
+		return playShipped(ctx, rules, v, offline)
 	}
 	return m.finish(ctx, v, final, err)
 }

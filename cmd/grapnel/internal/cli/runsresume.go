@@ -214,7 +214,7 @@ func (k *kept) rebuild(ctx context.Context, in *input, v *view, d definition) (*
 	if err != nil {
 		return nil, err
 	}
-	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracing(ctx)})
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracing(ctx), o.rules})
 	if err != nil {
 		return nil, err
 	}
