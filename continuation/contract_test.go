@@ -1,6 +1,7 @@
 package continuation_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,7 @@ func TestCriteriaKeepTheContract(t *testing.T) {
 		continuation.Cancelled(continuation.CancelFlag(new(atomic.Bool))),
 		continuation.ErrorPolicy{},
 		continuation.ErrorPolicy{Tool: continuation.Retry, Model: continuation.Ignore, MaxRetries: 1},
+		continuation.SelfCritique{Critic: func(context.Context, agent.State) (string, error) { return "", nil }},
 	} {
 		t.Run(fmt.Sprint(criterion), func(t *testing.T) {
 			agenttest.TestCriterion(t, func(*testing.T) agent.Criterion { return criterion })

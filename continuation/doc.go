@@ -27,7 +27,8 @@
 //
 // The limits, Cancelled, StopWhen and a stopping ErrorPolicy forbid: no hook and
 // no other criterion overrides them. FinishReason and ToolCallPresence only allow
-// the run to stop, and a criterion that requests to go on is stronger. A limit is
+// the run to stop, and a criterion that requests to go on is stronger: SelfCritique
+// requests it while there is fault with an answer, and forbids it in the end. A limit is
 // kept between steps; a step under way runs to its end. Package processor has
 // Deadline for what must not wait.
 //

@@ -282,7 +282,7 @@ func TestCompilingTwice(t *testing.T) {
 	assert.Equal(t, one.Hooks(), two.Hooks())
 }
 
-// LH-09: what is wrong with hooks is told when the agent is built, all of it at once;
+// LH-09, X-07: what is wrong with hooks is told when the agent is built, all of it at once;
 // no agent is made of the rest.
 func TestWrongHooks(t *testing.T) {
 	f := func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Allow() }

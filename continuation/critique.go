@@ -1,0 +1,76 @@
+package continuation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// DefaultCritiques is how often a SelfCritique sends the model back where nothing is said.
+const DefaultCritiques = 3
+
+// SelfCritique is a criterion that lets nobody end a run with an answer that a critic
+// finds fault with: the model is told what is wrong, and goes on. When it was sent back
+// Most times, and there is fault with what it says still, the run is stopped for
+// agent.StopRetryLimit, with the details iterations and maxIterations; it does not end as
+// done. How often it was sent back is counted in the run's metadata, so that a run that
+// goes on in another process counts on.
+//
+// It is asked about final answers alone. Hooks at Stop are asked when the critic is
+// content.
+type SelfCritique struct {
+	// Critic looks at the state that the run would end in, and returns what is wrong with
+	// its Answer, for the model; nothing where nothing is. It may ask a model. It must be
+	// safe for concurrent use; an error fails the run. Required.
+	Critic func(ctx context.Context, s agent.State) (fault string, err error)
+	// Most is how often the model is sent back. Zero means DefaultCritiques, less than
+	// zero not at all.
+	Most int
+}
+
+var (
+	_ agent.Criterion = SelfCritique{}
+	_ judge           = SelfCritique{}
+
+	critiques = agent.RunKey[int]("continuation.critiques")
+
+	errNoCritic = errors.New("self-critique: there is no critic")
+)
+
+func (c SelfCritique) String() string { return fmt.Sprintf("SelfCritique(%d)", c.most()) }
+
+func (c SelfCritique) most() int { return max(cmp.Or(c.Most, DefaultCritiques), 0) }
+
+// Evaluate asks the critic about a final answer.
+func (c SelfCritique) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
+	return evaluated(c.judge(ctx, s))
+}
+
+func (c SelfCritique) judge(ctx context.Context, s agent.State) (*agent.Evaluation, error) {
+	if c.Critic == nil {
+		return nil, errNoCritic
+	}
+	if last, ok := s.LastStep().Get(); !ok || last.Kind() != agent.StepFinalResponse || s.Stopped() {
+		return nil, nil //nolint:nilnil // no opinion
+	}
+	fault, err := c.Critic(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("self-critique: %w", err)
+	}
+	if fault == "" {
+		return nil, nil //nolint:nilnil // no opinion
+	}
+	count := critiques.Or(s, 0)
+	if count >= c.most() {
+		return forbid(agent.StopRetryLimit, "continuation.SelfCritique",
+			fmt.Sprintf("the model was sent back %d times, and its answer still has a fault: %s", count, fault),
+			map[string]any{"iterations": count, "maxIterations": c.most()}), nil
+	}
+	told := agent.EffectsOf(agent.AddMessage(agent.UserText(fault))).From("self-critique")
+	return &agent.Evaluation{Verdict: agent.RequestContinuation, Effects: agent.EffectsOf(critiques.Set(count + 1)).Plus(told)}, nil
+}
