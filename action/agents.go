@@ -98,7 +98,10 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 	settings := agent.RunSettings{Parent: start.State.Run()}
 	if start.Output != "" {
 		settings.Output = &agent.Output{Name: "decision", Schema: start.Output, Check: func(answer string) error {
-			_, err := ParseDecision([]byte(answer))
+			d, err := ParseDecision([]byte(answer))
+			if err == nil && d != nil && start.Request != nil && !slices.Contains(start.Request.Decisions, d.Decision) {
+				return fmt.Errorf("%s cannot be decided here: it can be one of %v", d.Decision, start.Request.Decisions)
+			}
 			return err
 		}}
 	}

@@ -38,17 +38,25 @@ func (p *problems) process(env map[string]string, inherit []string, timeout time
 	p.size("max_bytes", most)
 }
 
-// environ is the environment of a process, sorted.
-func environ(r *Request, env map[string]string, inherit []string) []string {
-	passed := append(DefaultInherit(), inherit...)
-	all := map[string]string{}
+// environ is the environment of a process, sorted, and what of it is secret: what it inherits besides what all do.
+func environ(r *Request, env map[string]string, inherit []string) (all []string, secrets map[string]string) {
+	values, secrets := map[string]string{}, map[string]string{}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
-		if slices.ContainsFunc(passed, func(pattern string) bool { ok, _ := path.Match(pattern, name); return ok }) {
-			all[name] = value
+		switch {
+		case matches(DefaultInherit(), name):
+		case matches(inherit, name):
+			secrets[name] = value
+		default:
+			continue
 		}
+		values[name] = value
 	}
-	maps.Copy(all, env)
-	maps.Copy(all, r.Variables.environ())
-	return slices.Sorted(maps.Values(lo.MapValues(all, func(value, name string) string { return name + "=" + value })))
+	maps.Copy(values, env)
+	maps.Copy(values, r.Variables.environ())
+	return slices.Sorted(maps.Values(lo.MapValues(values, func(value, name string) string { return name + "=" + value }))), secrets
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { ok, _ := path.Match(pattern, name); return ok })
 }

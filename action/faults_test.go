@@ -93,7 +93,7 @@ var outcomes = map[string]map[string]cell{
 	// An agent that is asked for a decision is told what is wrong with its answer; when it has tried often enough, it failed.
 	"agent": {
 		doesNotStart: same("exit"), crashes: same("exit"), timesOut: same("timeout"), floods: {"exit", kept, kept},
-		badJSON: {"exit", "bad_answer", kept}, wrongType: {"exit", "bad_answer", kept}, wrongPower: bad, otherText: {"exit", kept, kept},
+		badJSON: {"exit", "bad_answer", kept}, wrongType: {"exit", "bad_answer", kept}, wrongPower: {"exit", "bad_answer", kept}, otherText: {"exit", kept, kept},
 		cancelled: same("cancelled"),
 	},
 	"spawn": {

@@ -3,6 +3,8 @@ package action
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -62,8 +64,8 @@ func (p *problems) join() error { return errors.Join(*p...) }
 
 // times checks durations and sizes, which must not be negative.
 func (p *problems) times(named map[string]time.Duration) {
-	for name, d := range named {
-		switch {
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		switch d := named[name]; {
 		case d < 0:
 			p.say(name, "%v is negative: leave it out for the default", d)
 		case d > maxTimeout:

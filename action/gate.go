@@ -209,9 +209,10 @@ func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r 
 		return said{}, &Error{g.Type(), FaultStart, err}
 	}
 	defer desks.shut(g.Port, t)
-	told := *r
+	deadline, _ := ctx.Deadline()
+	told := r.until(deadline)
 	told.Variables.CallbackURL, told.Question, told.Decides = url, cmp.Or(g.reason(r), r.Question), false
-	if _, _, err := s.send(ctx, &told); err != nil {
+	if _, _, err := s.send(ctx, told); err != nil {
 		return said{}, err
 	}
 	select {

@@ -2,6 +2,7 @@ package action
 
 import (
 	"cmp"
+	"maps"
 	"mime"
 	"net/http"
 	"regexp"
@@ -60,8 +61,8 @@ func (h HTTP) Validate() error {
 	if !slices.Contains(methods, h.method()) {
 		p.say("method", "%q is none that can be used: it is one of %s", h.Method, strings.Join(methods, ", "))
 	}
-	for name, value := range h.Headers {
-		h.checkHeader(&p, name, value)
+	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
+		h.checkHeader(&p, name, h.Headers[name])
 	}
 	if h.method() == http.MethodGet && (h.Body != nil || len(h.Fields) > 0) {
 		p.say("body", "GET has no body: use another method, or the URL")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -56,8 +57,8 @@ func (h HTTP) sender(kind string, host Host) (*sender, error) {
 		}
 	}
 	use("url", s.url)
-	for name, t := range s.headers {
-		use("headers."+name, t)
+	for _, name := range slices.Sorted(maps.Keys(s.headers)) {
+		use("headers."+name, s.headers[name])
 	}
 	for _, text := range h.Private {
 		prefix, err := prefixOf(text)
@@ -190,8 +191,10 @@ func waited(ctx context.Context, d time.Duration) bool {
 func (s *sender) try(ctx context.Context, r *Request) (output string, truncated, again bool, err error) {
 	limit, cancel := limited(ctx, s.timeout)
 	defer cancel()
-	deadline, _ := limit.Deadline()
-	m, err := s.message(r.until(deadline))
+	if deadline, _ := limit.Deadline(); r.Deadline.IsZero() { // a gate has another one
+		r = r.until(deadline)
+	}
+	m, err := s.message(r)
 	if err != nil {
 		return "", false, false, &Error{s.kind, FaultSetup, err}
 	}

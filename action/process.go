@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/internal/process"
 )
@@ -57,26 +58,24 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	if err != nil {
 		return outcome{}, &Error{p.kind, FaultStart, err}
 	}
-	env := maps.Clone(p.env)
-	if env == nil {
-		env = map[string]string{}
-	}
-	maps.Copy(env, process.TraceVars(ctx))
+	variables := lo.Assign(p.env, process.TraceVars(ctx))
+	env, secrets := environ(r, variables, p.inherit)
 	out, complaint := &head{most: cmp.Or(p.most, DefaultMaxBytes)}, &tail{most: 1 << 10}
 	done, err := process.Run(ctx, process.Command{
-		Path: path, Args: p.argv, Dir: p.dir, Env: environ(r, env, p.inherit), Stdin: stdin, Stdout: out, Stderr: complaint,
+		Path: path, Args: p.argv, Dir: p.dir, Env: env, Stdin: stdin, Stdout: out, Stderr: complaint,
 		Timeout: p.timeout + ending, Grace: grace, // ctx ends it before
 	})
 	if err != nil {
 		return outcome{}, failf(p.kind, FaultStart, "starting %s: %w", p.argv[0], unwrapped(err))
 	}
+	complained := hide(complaint.String(), secrets)
 	switch {
 	case done.Ended != process.Exited:
-		return outcome{}, withComplaint(ended(ctx, p.kind), complaint.String())
+		return outcome{}, withComplaint(ended(ctx, p.kind), complained)
 	case done.Signal != "":
-		return outcome{}, withComplaint(failf(p.kind, FaultSignal, "%s was killed by %s", p.argv[0], done.Signal), complaint.String())
+		return outcome{}, withComplaint(failf(p.kind, FaultSignal, "%s was killed by %s", p.argv[0], done.Signal), complained)
 	}
-	return outcome{done.ExitCode(), string(out.kept), out.missed, complaint.String()}, nil
+	return outcome{done.ExitCode(), hide(string(out.kept), secrets), out.missed, complained}, nil
 }
 
 // do runs the process and makes an answer of what it wrote.

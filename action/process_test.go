@@ -85,6 +85,24 @@ func TestWhatAProcessIsTold(t *testing.T) {
 	assert.ElementsMatch(t, names, lo.Keys(form.Variables))
 }
 
+// What a process is given by name is in nothing that is told of it, whatever it says.
+// AP-27
+func TestInheritedSecretsAreNotTold(t *testing.T) {
+	bash(t)
+	t.Setenv("SERVICE_API_KEY", secret)
+	for text, want := range map[string]string{
+		`printf %s "$SERVICE_API_KEY"`:            "${SERVICE_API_KEY}",
+		`echo "key $SERVICE_API_KEY" >&2; exit 1`: `bash ended with exit code 1; it complained: "key ${SERVICE_API_KEY}"`,
+	} {
+		answer, err := ready(t, action.Shell{Text: text, Inherit: []string{"SERVICE_*"}}, action.Host{}).Do(t.Context(), observed(t)).Get()
+		if err != nil {
+			assert.ErrorContains(t, err, want)
+			continue
+		}
+		assert.Equal(t, want, answer.Output)
+	}
+}
+
 // A process that does not end when it is asked to is killed, with all that it started.
 // AP-18
 func TestTimeoutEndsTheWholeGroup(t *testing.T) {

@@ -218,7 +218,11 @@ func cutPath(path, first string) (rest string, ok bool) {
 
 // json is the JSON form.
 func (r *Request) json() ([]byte, error) {
-	text, err := strictjson.Marshal(r)
+	form := *r
+	if !form.Decides {
+		form.Decisions = nil
+	}
+	text, err := strictjson.Marshal(form)
 	if err != nil {
 		return nil, fmt.Errorf("writing down what is asked: %w", err)
 	}
