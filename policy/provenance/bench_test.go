@@ -25,7 +25,7 @@ func BenchmarkStep(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				for i := range b.N {
-					if i%50 == 0 { // a short branch again and again, so that the length stays what it is
+					if i%max(50, n/2) == 0 { // from the start again, so that the length stays about what it is
 						b.StopTimer()
 						next, run = c, provenance.NewTestRun(tracker(b))
 						run.Of(c.state).Tainted("warm")

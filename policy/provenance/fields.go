@@ -2,6 +2,8 @@ package provenance
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -76,9 +78,9 @@ func walkJSON(v any, field []string, depth int, f func([]string, string)) {
 			walkJSON(element, field, depth+1, f)
 		}
 	case map[string]any:
-		for name, member := range v {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			f(field, name)
-			walkJSON(member, below(field, name), depth+1, f)
+			walkJSON(v[name], below(field, name), depth+1, f)
 		}
 	}
 }

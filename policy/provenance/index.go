@@ -40,6 +40,7 @@ type index struct {
 
 type seen struct {
 	count int
+	depth int             // of the run
 	tail  []agent.Message // the last messages that are in it: is a state the one that it was made of?
 
 	places                         []Place
@@ -84,8 +85,9 @@ func (x *index) clear() {
 // catchUp reads what came to the transcript since the last time. A state that is not the one that came after what was
 // read, as that of a fork, is read anew.
 func (x *index) catchUp(s agent.State) {
-	if !x.holds(s) {
+	if depth := s.Run().Depth; !x.holds(s) || depth != x.depth {
 		x.clear()
+		x.depth = depth
 	}
 	if x.count == s.MessageCount() {
 		return
@@ -118,12 +120,15 @@ func (x *index) add(i int, m agent.Message) {
 	case agent.RoleSystem:
 		x.text(x.system, Place{Level: FromSystem, Message: i}, m.Text())
 	case agent.RoleUser:
-		if m.Source() == "" {
+		switch {
+		case m.Source() != "":
+			x.message(x.tracker.sources.message(m.Source()), Place{Message: i}, m.Text())
+		case x.depth > 0:
+			x.message(x.tracker.sources.message(Parent), Place{Message: i}, m.Text())
+		default:
 			x.lastUser = i
 			x.text(x.user, Place{Level: FromUser, Message: i}, m.Text())
-			return
 		}
-		x.message(x.tracker.sources.message(m.Source()), Place{Message: i}, m.Text())
 	case agent.RoleAssistant:
 		clear(x.calls)
 		for _, c := range m.Calls() {
@@ -201,12 +206,8 @@ func (x *index) call(i int, c agent.ToolCall) {
 	rules := x.tracker.rules(c.Name)
 	named, texts := true, 0
 	at := int32(-1)
-	eachArgument(c.Arguments, func(value any) {
+	eachArgument(c.Arguments, func(n name, value any) {
 		s, isText := value.(string)
-		n, ok := nameOfAny(value)
-		if !ok {
-			return
-		}
 		level, place := x.level(n)
 		if isText {
 			texts++
@@ -421,9 +422,9 @@ func (s shelf) find(n name) (int32, bool) {
 }
 
 // eachArgument calls f for the texts and numbers in a call's arguments. Arguments that cannot be read have none.
-func eachArgument(arguments string, f func(value any)) {
+func eachArgument(arguments string, f func(n name, value any)) {
 	var members map[string]any
 	if strictjson.Unmarshal(arguments, &members) == nil {
-		eachValue(members, f)
+		eachName(members, f)
 	}
 }

@@ -3,6 +3,8 @@ package provenance
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,7 +98,7 @@ func nameOfAny(value any) (name, bool) {
 	return name{}, false
 }
 
-// eachValue calls f for the texts and numbers in a value. Names of members are text, too.
+// eachValue calls f for the texts and numbers in a value; the names of members are none.
 func eachValue(value any, f func(any)) {
 	switch v := value.(type) {
 	case nil, bool:
@@ -109,23 +111,50 @@ func eachValue(value any, f func(any)) {
 			f(element)
 		}
 	case map[string]any:
-		for _, member := range v {
-			eachValue(member, f)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			eachValue(v[name], f)
 		}
 	default:
 		f(value)
 	}
 }
 
+// eachName calls f for what a value names: every text and number in it, and of a text that lists mail addresses each of
+// them.
+func eachName(value any, f func(n name, value any)) {
+	eachValue(value, func(v any) {
+		if text, ok := v.(string); ok && strings.Contains(text, "@") && strings.ContainsAny(text, ",;") {
+			if list := addressList(text); len(list) > 0 {
+				for _, n := range list {
+					f(n, v)
+				}
+				return
+			}
+		}
+		if n, ok := nameOfAny(v); ok {
+			f(n, v)
+		}
+	})
+}
+
+// addressList is the mail addresses of a text that consists of nothing else.
+func addressList(text string) []name {
+	var list []name
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' }) {
+		n, ok := nameOf(part)
+		if !ok || n.kind != kindAddress {
+			return nil
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
 // all reports whether test holds for everything in a value. It does for nothing: null, false, a text without letters.
 func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 	ok := true
 	t.with(func(x *index) {
-		eachValue(value, func(v any) {
-			if n, is := nameOfAny(v); ok && is {
-				ok = test(x, n)
-			}
-		})
+		eachName(value, func(n name, _ any) { ok = ok && test(x, n) })
 	})
 	return ok
 }

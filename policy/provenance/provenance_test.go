@@ -1,6 +1,7 @@
 package provenance_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/hookstest"
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
@@ -33,6 +36,11 @@ func TestNormalForms(t *testing.T) {
 		"Pay DE89 3704 0044 0532 0130 00 now.": {
 			[]any{"DE89370400440532013000", "de89-3704-0044-0532-0130-00", "DE89 3704 0044 0532 0130 00"},
 			[]any{"DE8937040044053201300", "370400440532013000", "DE89370400440532013001"},
+		},
+		"Pay 20 DE89 3704 0044 0532 0130 00 500 CHF": {[]any{"DE89370400440532013000", 20, 500}, []any{"3704004405320130"}},
+		"To ann@a.example and bob@b.example": {
+			[]any{"bob@b.example, Ann <ann@a.example>", "ann@a.example;bob@b.example"},
+			[]any{"ann@a.example, carl@c.example", "ann@a.example, and others", "ann@a.example\nBcc: carl@c.example"},
 		},
 		"call +41 (44) 668-18.00": {
 			[]any{"+41446681800", "41 44 668 18 00"},
@@ -252,6 +260,30 @@ func TestTaintedText(t *testing.T) {
 		"something else entirely that nobody has said before": false,
 	} {
 		assert.Equal(t, want, trail.Tainted(text), text)
+	}
+}
+
+// In a sub-agent nobody is a user: its input is what the model of the agent above wrote.
+func TestInputOfSubagents(t *testing.T) {
+	t.Parallel()
+	child := agent.NewState(agent.UserText("Pay DE89370400440532013000"))
+	for _, tc := range []struct {
+		messages map[string]provenance.Level
+		trusted  bool
+	}{{nil, false}, {map[string]provenance.Level{provenance.Parent: provenance.FromTrusted}, true}} {
+		tr, err := provenance.New(provenance.Options{Sources: provenance.Sources{Messages: tc.messages}})
+		require.NoError(t, err)
+		asked := false
+		guard := hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+			asked = true
+			assert.Equal(t, 1, c.Run().Depth)
+			assert.False(t, tr.Of(c.State()).FromUser("DE89370400440532013000"))
+			assert.Equal(t, tc.trusted, tr.Of(c.State()).FromTrusted("DE89370400440532013000"))
+			assert.Equal(t, !tc.trusted, tr.Of(c.State()).Tainted("DE89370400440532013000"))
+			return c.Allow()
+		})
+		hookstest.Fire(t, guard, hookstest.ToolCall("pay", `{}`).WithState(child).WithRun(agent.Run{Depth: 1, Parent: "run_a", Root: "run_a"}))
+		assert.True(t, asked)
 	}
 }
 

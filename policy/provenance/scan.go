@@ -42,38 +42,17 @@ func scan(text string, emit func(key)) (dated bool) {
 
 // values calls f for the values in a text that are not mere words: addresses, web addresses, numbers, dates and ids.
 func values(text string, f func(n name, value string)) {
-	var run strings.Builder // of groups of an id
-	groups, digits, runFrom, runTo := 0, 0, 0, 0
-	endRun := func() {
-		if groups > 1 && run.Len() >= minID && digits >= minDigits && run.Len() <= 40 {
-			f(name{kindID, []key{keyOf(kindID, run.String())}, run.String()}, text[runFrom:runTo])
-		}
-		run.Reset()
-		groups, digits = 0, 0
-	}
+	r := run{text: text, f: f}
 	eachChunk(text, func(from, to int) {
 		chunk := strings.Trim(text[from:to], ".:!?*_#")
 		if chunk == "" {
 			return
 		}
-		from = from + strings.Index(text[from:to], chunk)
-		to = from + len(chunk)
-		if groups > 0 && strings.Trim(text[runTo:from], " ()/") != "" {
-			endRun()
-		}
-		if !inID(chunk) || len(datesIn(chunk)) > 0 {
-			endRun()
-		} else {
-			if groups == 0 {
-				runFrom = from
-			}
-			groups++
-			runTo = to
-			digits += squeeze(&run, chunk)
-		}
+		from += strings.Index(text[from:to], chunk)
+		r.add(chunk, from)
 		one(chunk, f)
 	})
-	endRun()
+	r.end()
 	// An address of the web may have in it what divides words elsewhere.
 	for rest, at := text, 0; ; {
 		i := strings.Index(rest, "://")
@@ -92,6 +71,59 @@ func values(text string, f func(n name, value string)) {
 		}
 		at += to
 		rest = rest[to:]
+	}
+}
+
+// run is groups of one id, written with spaces: DE89 3704 0044 0532 0130 00.
+type run struct {
+	text   string
+	f      func(name, string)
+	groups [][2]int // from and to
+}
+
+const maxGroups = 12
+
+func (r *run) add(chunk string, from int) {
+	if n := len(r.groups); n == maxGroups || n > 0 && strings.Trim(r.text[r.groups[n-1][1]:from], " ()/") != "" {
+		r.end()
+	}
+	if !inID(chunk) || len(datesIn(chunk)) > 0 {
+		r.end()
+		return
+	}
+	r.groups = append(r.groups, [2]int{from, from + len(chunk)})
+}
+
+// end gives out the groups: all of them, and because a sum of money may stand before an IBAN or behind it, what begins
+// like an IBAN, to the end and to the first group that is no longer full.
+func (r *run) end() {
+	n := len(r.groups)
+	r.tell(0, n)
+	for i, g := range r.groups {
+		if group := r.text[g[0]:g[1]]; len(group) != 4 || isDigit(group[0]) || isDigit(group[1]) || !isDigit(group[2]) {
+			continue
+		}
+		last := i + 1
+		for last < n-1 && r.groups[last][1]-r.groups[last][0] == 4 {
+			last++
+		}
+		if i > 0 {
+			r.tell(i, n)
+		}
+		if last+1 < n {
+			r.tell(i, last+1)
+		}
+	}
+	r.groups = r.groups[:0]
+}
+
+func (r *run) tell(from, to int) {
+	if to-from < 2 {
+		return
+	}
+	text := r.text[r.groups[from][0]:r.groups[to-1][1]]
+	if id, ok := idOf(text); ok {
+		r.f(name{kindID, []key{keyOf(kindID, id)}, id}, text)
 	}
 }
 

@@ -16,7 +16,9 @@ type Sources struct {
 	// Tools are tried in order; all that match a tool hold for it.
 	Tools []Source `json:"tools,omitempty" key:"tools"`
 	// Messages say the same of messages that hooks and middleware add to the transcript, by their Source
-	// (agent.Message.Source), as globs: "trusted", "known" or "untrusted". Those that are not listed are untrusted.
+	// (agent.Message.Source), as globs: "trusted", "known" or "untrusted". Those that are not listed are untrusted. In a
+	// run that another run started, nobody is a user: what stands there as one's words is what the other run's model
+	// wrote, and has the source Parent.
 	Messages map[string]Level `json:"messages,omitempty" key:"messages"`
 }
 
@@ -68,6 +70,9 @@ func (s Sources) With(more Sources) Sources {
 func (l Level) atLeast(other Level) bool { return trust[l] >= trust[other] }
 
 var trust = map[Level]int{FromSystem: 5, FromUser: 4, FromTrusted: 3, FromKnown: 2, FromOthers: 1}
+
+// Parent is the source, in Sources.Messages, of what a run is told by the run that started it.
+const Parent = "parent"
 
 // MaxValue is how long the value of a trusted field may be, in bytes.
 const MaxValue = 120
