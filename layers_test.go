@@ -175,6 +175,15 @@ var layers = map[string]layer{
 		Modules: append(values, "mvdan.cc/sh/v3", "golang.org/x/net"),
 	},
 
+	// Declared hooks: files with rules.
+	"policy": {
+		Ours: []string{
+			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/provenance",
+			"internal/strictjson", "internal/yamlfile",
+		},
+		Modules: append(values, "cel.dev/cel-go"),
+	},
+
 	// What policies look at.
 	"policy/bash": {Modules: append(values, "mvdan.cc/sh/v3")},
 	"policy/library": {}, // files

@@ -1,0 +1,64 @@
+package policy_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// hundred is a policy of a hundred rules: ten for each of ten tools.
+func hundred() string {
+	var b strings.Builder
+	b.WriteString("policy: hundred\nvariables: {limit: 1000}\nhooks:\n  PreToolUse:\n")
+	for i := range 100 {
+		fmt.Fprintf(&b, "    - {id: r%d, match: {tool: tool%d}, when: 'args.n == %d && args.path.startsWith(\"/etc\") || args.n > vars.limit', decision: deny}\n", i, i/10, i)
+	}
+	return b.String()
+}
+
+// BenchmarkHundredRules is what a policy of a hundred rules costs a call: ten of them
+// are for its tool, and none of these denies.
+func BenchmarkHundredRules(b *testing.B) {
+	compiled := set(b, load(b, hundred())).Compile().MustGet()
+	box, err := toolexec.NewToolbox(echo("tool3"), echo("other"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	executor := compiled.WrapExecutor(toolexec.NewExecutor(box, toolexec.Options{}))
+	for name, call := range map[string]agent.ToolCall{
+		"ten rules for the tool": {ID: "1", Name: "tool3", Arguments: `{"n":-1,"path":"/srv/app/main.go"}`},
+		"no rule for the tool":   {ID: "1", Name: "other", Arguments: `{"n":-1}`},
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := agent.NewState()
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := executor.Prepare(context.Background(), s, &call).Get()
+				if err != nil || p.Disposition != agent.DisposeRun {
+					b.Fatal(p, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkLoad is what it costs to load a hundred rules and make hooks of them.
+func BenchmarkLoad(b *testing.B) {
+	text := []byte(hundred())
+	for b.Loop() {
+		p, err := policy.Parse("p.yaml", text, policy.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		list, err := p.Hooks()
+		if err != nil || hooks.NewSet(list...).Compile().IsError() {
+			b.Fatal(err)
+		}
+	}
+}
