@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -134,7 +135,7 @@ func (c *casts) drain(ctx context.Context) {
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// called is tools without schemas for what a run calls, where nobody recorded its tools.
+// called is tools that take anything for what a run calls, where nobody recorded its tools.
 func called(r *recorded.Run) []replay.ToolSchema {
 	names := map[string]bool{}
 	for _, c := range r.Calls() {
@@ -144,7 +145,7 @@ func called(r *recorded.Run) []replay.ToolSchema {
 	}
 	var tools []replay.ToolSchema
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		tools = append(tools, replay.ToolSchema{Name: name})
+		tools = append(tools, replay.ToolSchema{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)})
 	}
 	return tools
 }

@@ -112,6 +112,13 @@
       v.d.forEach((d) => { const b = el("div", "call"); if (d.tool) b.append(pre(d.tool + "(" + (d.arguments || "") + ")")); b.append(why(d)); out.push(b); });
     }
     told.replaceChildren(...out);
+    const hit = told.querySelector(".hit");
+    if (hit && messages) {
+      const b = el("button", "n", "go to the first decision");
+      b.type = "button";
+      b.addEventListener("click", () => hit.scrollIntoView({ behavior: "smooth", block: "center" }));
+      head.append(b);
+    }
   };
   const pre = (text) => el("pre", "", text);
   const why = (d) => {
@@ -136,7 +143,7 @@
       let cut = false;
       (m.c || []).forEach((c, k) => {
         const mine = decisions.filter((d) => d.message === n && d.call === k);
-        const call = el("div", "call" + (mine.some((d) => !d.shadow && d.effect !== "not_run") ? " hit" : mine.length ? " soft-hit" : ""));
+        const call = el("div", "call" + (mine.some((d) => !d.shadow && d.effect !== "not_run") ? " hit hit-" + mine.filter((d) => !d.shadow)[0].effect : mine.length ? " soft-hit" : ""));
         call.append(pre(c.n + "(" + c.a + ")"));
         if (c.l && !mine.length) call.append(el("span", "tag b-" + (c.l === "harm" ? "broken" : "shadow"), c.l));
         mine.forEach((d) => { call.append(why(d)); cut = cut || !d.shadow && ["denied", "asked", "stopped", "mocked"].includes(d.effect); });
