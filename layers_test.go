@@ -172,7 +172,7 @@ var layers = map[string]layer{
 			"agent", "toolexec", "hooks", "hooks/judge", "capability",
 			"internal/process", "internal/strictjson",
 		},
-		Modules: append(values, "mvdan.cc/sh/v3", "golang.org/x/net"),
+		Modules: append(values, "mvdan.cc/sh/v3"),
 	},
 
 	// Declared hooks: files with rules.
