@@ -55,7 +55,8 @@
 // action is what hooks do that are declared and not programmed: run a command, ask a
 // web service, a tool, an agent, a pipeline, a model or a person.
 //
-// policy/bash says what running a line of bash may do, for hooks and policies to
+// policy makes hooks of rules that stand in files, and follows the files while they
+// change. policy/bash says what running a line of bash may do, for hooks and policies to
 // judge; it stands on nothing of ours. policy/condition is the language in which policies
 // say when they apply. policy/provenance says who brought a value into a run, so that policies can
 // tell what the user wants from what a web page wants.
