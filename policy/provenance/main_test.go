@@ -66,7 +66,11 @@ func tracker(t testing.TB) *provenance.Tracker {
 	return tr
 }
 
+// trail is what is known of the conversation; examples give no t.
 func (c *talk) trail(t testing.TB) provenance.Trail {
-	t.Helper()
-	return tracker(t).Of(c.state)
+	tr, err := provenance.New(provenance.Options{Sources: sources})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr.Of(c.state)
 }

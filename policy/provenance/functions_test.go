@@ -1,0 +1,76 @@
+package provenance_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/hookstest"
+	"github.com/grapnel-go/grapnel/policy/condition"
+)
+
+func TestFunctions(t *testing.T) {
+	t.Parallel()
+	c := user("Pay 20 to Ann (ann@example.com) on May 1st, word: Tr0ub").
+		tool("get_me", `{}`, `{"passport number": "HGK137803"}`).
+		tool("get_page", `{}`, "Visit www.evil.example, write bob@evil.example, "+evilIBAN).
+		tool("read_channel", `{"channel": "Ann"}`, `[{"body": "see www.nice.example"}]`)
+	args := `{"to": ["ann@example.com"], "cc": null, "sum": 20.0, "day": "2024-05-01", "evil": "US13 3000 0001 2121 2121 212", "big": 30000000,
+		"text": "is HGK137803, see www.nice.example", "Payee_Name": "Ann", "password": "Tr0ub"}`
+	language, err := condition.New(condition.Options{Functions: tracker(t).Functions()})
+	require.NoError(t, err)
+	for when, want := range map[string]bool{
+		`from_user(args.to) && from_user(args.cc) && from_user(args.sum) && from_user(args.day)`:                                     true,
+		`from_user([args.to, {"x": args.sum}, true])`:                                                                                true,
+		`from_trusted(args.evil) || from_known(args.evil) || from_named(args.evil) || from_named_text(args.evil) || sole(args.evil)`: false,
+		`tainted(args.evil) && seen(args.evil)`:                                                                                      true,
+		`tainted(args.big) || seen(args.big)`:                                                                                        false,
+		`origin(args.evil) == "untrusted" && origin(args.to) == "user" && origin(args.big) == "model"`:                               true,
+		`origin("HGK137803") == "trusted" && origin("www.nice.example") == "known"`:                                                  true,
+		`quoted(args.password) && !quoted("tr0ub") && !quoted(20)`:                                                                   true,
+		`user_says("pay") && user_says(["send", "PAY"]) && !user_says(["send"])`:                                                     true,
+		`user_says_date()`: true,
+		`confidential(args) == ["passport number"] && confidential(args.to) == []`:      true,
+		`from_known(links(args.text)) && size(links(args.text)) == 1`:                   true,
+		`addresses([args.to, "bob@b.example"]) == ["ann@example.com", "bob@b.example"]`: true,
+		`pick(args, ["payee*", "cc"]) == ["Ann"] && pick(args, ["nothing"]) == []`:      true,
+	} {
+		compiled, err := language.Compile(when, hooks.PreToolUse)
+		require.NoError(t, err, when)
+		asked := false
+		hook := hooks.On(hooks.AtPreToolUse, "ask", func(ctx context.Context, h hooks.ToolContext) hooks.Result {
+			asked = true
+			got, err := compiled.Test(ctx, condition.Of(h))
+			assert.NoError(t, err, when)
+			assert.Equal(t, want, got, when)
+			return h.Allow()
+		})
+		hookstest.Fire(t, hook, hookstest.ToolCall("pay", args).WithState(c.state))
+		assert.True(t, asked)
+	}
+}
+
+const evilIBAN = "US133000000121212121212"
+
+func TestFunctionsRefuse(t *testing.T) {
+	t.Parallel()
+	language, err := condition.New(condition.Options{Functions: tracker(t).Functions()})
+	require.NoError(t, err)
+	for when, want := range map[string]string{
+		`pick(args.to, ["x"]) == []`: "expected a map",
+		`user_says(args.sums)`:       "of types that this is not for",
+		`from_user(type(1))`:         "nothing is known of a value of type",
+	} {
+		compiled, err := language.Compile(when, hooks.PreToolUse)
+		require.NoError(t, err, when)
+		hook := hooks.On(hooks.AtPreToolUse, "ask", func(ctx context.Context, h hooks.ToolContext) hooks.Result {
+			_, err := compiled.Test(ctx, condition.Of(h))
+			assert.ErrorContains(t, err, want, when)
+			return h.Allow()
+		})
+		hookstest.Fire(t, hook, hookstest.ToolCall("pay", `{"to": "x", "sums": [5]}`))
+	}
+}
