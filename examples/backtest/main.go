@@ -1,16 +1,16 @@
-// Command backtest tells what a tool policy would have done to agents that ran already: it plays their recordings
-// through a real agent that has the policy as a hook, and counts which harmful calls it denies and which good runs it
-// breaks. No model, no key and no network are needed.
+// Command backtest tells what policies that are written in Go would have done to agents that ran already: it plays
+// their recordings through a real agent that has the policy as a hook, and counts which harmful calls it denies and
+// which good runs it breaks. No model, no key and no network are needed.
 //
-//	go run ./examples/backtest                          # recordings beside the module, else a small sample
-//	go run ./examples/backtest -policy deny-writes dir  # one policy, recordings of your own
-//	go run ./examples/backtest -json banking.jsonl.gz   # for programs
+//	go run ./examples/backtest                              # recordings beside the module, else a small sample
+//	go run ./examples/backtest -html report.html dir        # recordings of your own, with a page for a browser
 //
-// The policies are in package rules; the recordings are as package replay reads them, with the facts that the
-// policies stand on in facts.json beside them. README.md explains the table.
+// The policies are in package rules, the engine is package policy/backtest. For policies in files, there is
+// "grapnel hooks backtest". README.md has more.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -18,118 +18,72 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
-	"syscall"
+	"path/filepath"
 
-	"github.com/samber/lo"
-)
-
-// What the program ends with.
-const (
-	exitDone        = 0
-	exitFailed      = 1 // something could not be read or played
-	exitUsage       = 2
-	exitInterrupted = 130
+	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // a second ctrl-C ends the program at once
-	os.Exit(program{
-		stdout: screenOf(os.Stdout), stderr: screenOf(os.Stderr), shared: sharedFolder(),
-	}.run(ctx, os.Args[1:]))
-}
-
-// program is the command with all that it needs of the world.
-type program struct {
-	stdout, stderr screen
-	shared         string // where recordings are looked for when none is named
-}
-
-// options is what the user asked for.
-type options struct {
-	policies []policy
-	json     bool
-	facts    string
-	paths    []string
-}
-
-func (p program) run(ctx context.Context, args []string) int {
-	o, err := parse(args, p.stderr)
+	shared := filepath.Join(cmp.Or(os.Getenv("GRAPNEL_SHARED"), filepath.Join("..", "shared")), "transcripts")
+	colour := os.Getenv("NO_COLOR") == ""
+	bar := &backtest.Bar{Out: os.Stderr, Columns: func() int { return columns(os.Stderr) }, Colour: colour, Prefix: "backtest: "}
+	look := backtest.Look{Width: columns(os.Stdout), Colour: colour && columns(os.Stdout) > 0}
+	err := run(ctx, os.Args[1:], shared, os.Stdout, look, bar)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return exitDone
 	case err != nil:
-		fmt.Fprintf(p.stderr, "backtest: %v\nbacktest -h lists the flags\n", err)
-		return exitUsage
+		fmt.Fprintf(os.Stderr, "backtest: %v\n", err)
+		os.Exit(1)
 	}
-	found, err := find(o, p.shared)
-	if err != nil {
-		fmt.Fprintf(p.stderr, "backtest: %v\n", err)
-		return exitFailed
-	}
-	done := newBacktest(o.policies, found, newProgress(p.stderr)).run(ctx)
-	if o.json {
-		err = done.writeJSON(p.stdout)
-	} else {
-		err = done.writeText(p.stdout)
-	}
-	switch {
-	case err != nil:
-		fmt.Fprintf(p.stderr, "backtest: write the report: %v\n", err)
-		return exitFailed
-	case done.Interrupted:
-		return exitInterrupted
-	case len(done.Rows) == 0:
-		fmt.Fprintln(p.stderr, "backtest: there was no run that could be played")
-		return exitFailed
-	case done.Failed > 0:
-		return exitFailed
-	}
-	return exitDone
 }
 
-const usage = `backtest plays recordings of agents through tool policies, and tells what these would have done.
+// columns is how wide a terminal is taken for; zero for what is none.
+func columns(f *os.File) int {
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return 0
+	}
+	return 80
+}
 
-  backtest [flags] [recordings and folders of recordings]
-
-Recordings are files named *.jsonl or *.jsonl.gz; facts.json beside them has what the policies stand on. Without any,
-those in ../shared/transcripts are played, or a small sample that is part of the program.
-
-`
-
-// parse reads the arguments; flags may stand before, behind and between the paths.
-func parse(args []string, help io.Writer) (options, error) {
+// run is the program. Shared is where recordings are looked for when none is named.
+func run(ctx context.Context, args []string, shared string, out io.Writer, look backtest.Look, bar *backtest.Bar) error {
 	flags := flag.NewFlagSet("backtest", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the caller says what is wrong
-	names := strings.Join(lo.Map(policies, func(p policy, _ int) string { return p.name }), ", ")
-	chosen := flags.String("policy", "both", "the `policy` to try: "+names+", or both")
-	asJSON := flags.Bool("json", false, "write the report as JSON")
-	facts := flags.String("facts", "", "a `file` of facts for all recordings, in the place of those beside them")
-	var paths []string
-	for len(args) > 0 {
-		switch err := flags.Parse(args); {
-		case errors.Is(err, flag.ErrHelp):
-			fmt.Fprint(help, usage)
-			flags.SetOutput(help)
-			flags.PrintDefaults()
-			return options{}, err
-		case err != nil:
-			return options{}, err
-		}
-		rest := flags.Args()
-		if consumed := len(args) - len(rest); consumed > 0 && args[consumed-1] == "--" {
-			paths, rest = append(paths, rest...), nil
-		}
-		if len(rest) > 0 {
-			paths, rest = append(paths, rest[0]), rest[1:]
-		}
-		args = rest
+	flags.SetOutput(bar.Out)
+	facts := flags.String("facts", "", "a `file` of what the policies stand on, in the place of the one beside the recordings")
+	html := flags.String("html", "", "write a page for a browser to a `file`, too")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	o := options{json: *asJSON, facts: *facts, paths: paths}
-	o.policies = lo.Filter(policies, func(p policy, _ int) bool { return *chosen == "both" || *chosen == p.name })
-	if len(o.policies) == 0 {
-		return options{}, fmt.Errorf("there is no policy %q: take %s, or both", *chosen, names)
+	found, known, err := find(flags.Args(), shared, *facts)
+	if err != nil {
+		return err
 	}
-	return o, nil
+	report, err := backtest.Run(ctx, found, backtest.Options{Policies: policies(known), Progress: bar.Show})
+	bar.End()
+	if err != nil {
+		return err
+	}
+	if err := report.WriteText(out, look); err != nil {
+		return err
+	}
+	if *html != "" {
+		file, err := os.Create(*html)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(report.WriteHTML(file), file.Close()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case report.Interrupted:
+		return context.Cause(ctx)
+	case report.Runs == 0:
+		return errors.New("there was no run that could be played")
+	case report.Failed > 0:
+		return fmt.Errorf("%d runs and lines could not be played", report.Failed)
+	}
+	return nil
 }

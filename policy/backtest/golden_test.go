@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/examples/backtest/rules"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/parts"
@@ -58,6 +59,9 @@ func TestGoldenDenials(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, report.Problems)
 	assert.Equal(t, 7036, report.Runs)
+	assert.Equal(t, []map[replay.DepartureKind]int{
+		{replay.CallDenied: 3842, replay.CallNotRun: 266}, {replay.CallDenied: 1707, replay.CallNotRun: 274},
+	}, lo.Map(report.Policies, func(p backtest.PolicyReport, _ int) map[replay.DepartureKind]int { return p.Total.Left }))
 
 	type numbers struct {
 		calls, denied          int
@@ -116,4 +120,23 @@ func golden(t *testing.T, path string) map[string]map[string][]string {
 	}
 	require.NoError(t, lines.Err())
 	return out
+}
+
+// Conversations of many runs and shell sessions pass through: every call is answered, and hooks are asked about all that
+// can be read.
+func TestOtherRecordingsPass(t *testing.T) {
+	dir := parts.Recordings(t)
+	if testing.Short() {
+		t.Skip("the numbers are of all runs: run without -short")
+	}
+	allow := hooks.On(hooks.AtPreToolUse, "allow", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Allow() })
+	for file, want := range map[string][3]int{"tau.jsonl.gz": {282, 2395, 2395 - 66}, "shell.jsonl.gz": {555, 3399, 3399}} {
+		found, err := backtest.Find(filepath.Join(dir, file))
+		require.NoError(t, err)
+		report, err := backtest.Run(t.Context(), found, backtest.Options{Keep: -1, Policies: []backtest.Policy{backtest.Always("none", allow)}})
+		require.NoError(t, err)
+		assert.Empty(t, report.Problems)
+		p := report.Policies[0]
+		assert.Equal(t, want, [3]int{p.Total.Runs, p.Total.Calls, p.Rules[0].Judged}, file)
+	}
 }
