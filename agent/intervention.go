@@ -194,10 +194,11 @@ func (s State) take(given []*Approval) (State, []*Approval) {
 func (s State) StepOpen() bool { return s.read().open != nil }
 
 // InDoubt reports whether the tool of a call of the open step was started, and nobody
-// knows what became of it.
+// knows what became of it. One that waits for a run of its own, which is parked, is in no
+// doubt.
 func (s State) InDoubt(callID string) bool {
 	c := s.read().open.call(callID)
-	return c != nil && c.begun != nil && c.result == nil
+	return c != nil && c.begun != nil && c.result == nil && !c.child.Parked()
 }
 
 // Resumed reports whether the run went on in this process from a state that was

@@ -132,6 +132,8 @@ func TestChangesOfARunBelow(t *testing.T) {
 	child, begun, ok := s.Child("w")
 	require.True(t, ok)
 	assert.Equal(t, call, begun)
+	assert.False(t, s.InDoubt("w"), "it is known how far it came")
+	assert.True(t, s.WithCallChild("w", child.WithStatus(agent.StatusRunning)).InDoubt("w"), "it was cut off")
 	long := child.With(agent.UserText(strings.Repeat("x", 10_000)))
 	before := s.WithCallChild("w", long)
 	after := before.WithCallChild("w", long.With(agent.UserText("more")))

@@ -112,7 +112,9 @@ func (o *office) build(t *testing.T, more ...capability.Capability) *agent.Agent
 	return a
 }
 
-func (o *office) task() string { return fmt.Sprintf(`{"agent":"clerk %d","instruction":"Pay."}`, o.depth) }
+func (o *office) task() string {
+	return fmt.Sprintf(`{"agent":"clerk %d","instruction":"Pay."}`, o.depth)
+}
 
 func (o *office) ask(tool string) agenttest.Turn { return agenttest.Call(tool, `{"cents":1}`) }
 
@@ -402,6 +404,25 @@ func TestAYesBeforeASubagentWaits(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, 1, asked)
 	assert.Equal(t, []string{"pay 100 by clerk 1"}, o.logged())
+}
+
+// A no that ends a sub-agent ends the run that started it, also when the person was there.
+func TestANoToASubagentWhileThePersonIsThere(t *testing.T) {
+	o := &office{depth: 2}
+	no := agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+		return agent.Approval{Verdict: agent.Reject, By: "ann", Reason: "not today"}, nil
+	})
+	plan := func(p capability.Plan) (capability.Plan, error) { return p.WithApprover(no), nil }
+	s, err := o.build(t, capability.Func(plan)).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusInterrupted, s.Status())
+	signal, _ := s.StopSignal().Get()
+	assert.Equal(t, agent.Signal{Reason: agent.StopRejected, Message: "not today", Source: "ann"}, signal)
+	logs := counted(o.logged())
+	for _, who := range []string{"boss", "clerk 2", "clerk 1"} {
+		assert.Equal(t, 1, logs["ExecutionEnd of "+who], who)
+	}
+	assert.Zero(t, logs["pay 100 by clerk 1"])
 }
 
 // What is told to whoever watches: each run is parked and resumed as often as it was.
