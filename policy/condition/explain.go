@@ -58,7 +58,7 @@ func (c *compiled) explain(ctx context.Context, in Input) []hooks.Fact {
 		if !ok || v == nil || e.Kind() == ast.LiteralKind {
 			return
 		}
-		f := hooks.Fact{Name: c.source(e), Value: shown(v)}
+		f := hooks.Fact{Name: c.source(e), Value: shown(v) + c.why(e, state, in)}
 		if !slices.ContainsFunc(facts, func(g hooks.Fact) bool { return g.Name == f.Name }) {
 			facts = append(facts, f)
 		}
@@ -70,6 +70,36 @@ func (c *compiled) explain(ctx context.Context, in Input) []hooks.Fact {
 		}
 	}
 	return facts
+}
+
+// why is what the function that is called says of its result.
+func (c *compiled) why(e ast.Expr, state trace, in Input) string {
+	if e.Kind() != ast.CallKind {
+		return ""
+	}
+	call := e.AsCall()
+	f := c.d.functions[call.FunctionName()]
+	if f == nil || f.Why == nil {
+		return ""
+	}
+	of := call.Args()
+	if call.IsMemberFunction() {
+		of = append([]ast.Expr{call.Target()}, of...)
+	}
+	args := make([]ref.Val, len(of))
+	for i, arg := range of {
+		if v, ok := state.Value(arg.ID()); ok && v != nil {
+			args[i] = v
+		} else if arg.Kind() == ast.LiteralKind {
+			args[i] = arg.AsLiteral()
+		} else {
+			return ""
+		}
+	}
+	if why := f.Why(in, args...); why != "" {
+		return ": " + why
+	}
+	return ""
 }
 
 // partsOf is the parts that && and || join.

@@ -21,6 +21,9 @@ type Function struct {
 	// its values. What went wrong is returned as types.NewErr and fails the evaluation; a panic does so, too. It must be
 	// quick, and safe for concurrent use.
 	Call func(in Input, args ...ref.Val) ref.Val
+	// Why, unless nil, says in some words what a result rests on; Explain tells it behind the result. It is given what Call
+	// was given, and may cost more.
+	Why func(in Input, args ...ref.Val) string
 	// Pure says that the result depends on the arguments alone: Call is given the zero Input, and a call with constant
 	// arguments is a constant.
 	Pure bool

@@ -45,6 +45,7 @@ func (t *Tracker) Functions() []condition.Function {
 				}
 				return types.Bool(of(t.Of(in.State()), value))
 			},
+			Why: t.why,
 		}
 	}
 	texts := cel.ListType(cel.StringType)
@@ -71,6 +72,7 @@ func (t *Tracker) Functions() []condition.Function {
 				}
 				return types.String(lo.CoalesceOrEmpty(string(t.Of(in.State()).Origin(value).Level), "model"))
 			},
+			Why: t.why,
 		},
 		{
 			Name: "user_says", Cost: 10,
@@ -112,6 +114,28 @@ func (t *Tracker) Functions() []condition.Function {
 		},
 	}
 }
+
+// why is where the value stands that was asked about.
+func (t *Tracker) why(in condition.Input, args ...ref.Val) string {
+	value, err := goValue(args[0], 0)
+	if err != nil {
+		return ""
+	}
+	origins := strings.Split(t.Of(in.State()).Origin(value).String(), "\n")
+	if len(origins) > 1 {
+		origins = origins[1:] // the parts say it
+	}
+	more := ""
+	if len(origins) > maxWhy {
+		origins, more = origins[:maxWhy], " ..."
+	}
+	for i := range origins {
+		origins[i] = strings.TrimSpace(origins[i])
+	}
+	return strings.Join(origins, "; ") + more
+}
+
+const maxWhy = 5
 
 func inTexts(name string, of func(string) []string) condition.Function {
 	return condition.Function{
