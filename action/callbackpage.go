@@ -2,6 +2,7 @@ package action
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -72,14 +73,14 @@ func readPost(w http.ResponseWriter, r *http.Request) (what said, status int, er
 	case media == "application/x-www-form-urlencoded" && len(body) > 0:
 		form, err := url.ParseQuery(string(body))
 		if err != nil {
-			return said{}, http.StatusBadRequest, fmt.Errorf("this is no form")
+			return said{}, http.StatusBadRequest, errors.New("this is no form")
 		}
 		for name, list := range form {
 			given[name] = append(given[name], list...)
 		}
 	case len(body) > 0:
 		if what, err = readSaid(string(body)); err == nil && len(given["action"]) > 0 && words[given.Get("action")] != what.yes {
-			err = fmt.Errorf("the link says one thing and the body another")
+			err = errors.New("the link says one thing and the body another")
 		}
 		return what, http.StatusBadRequest, err
 	}

@@ -16,7 +16,7 @@ type Command struct {
 	// Argv is the program and its arguments. A program without a slash is looked up in PATH; a relative one with a slash
 	// is below Host.Dir. Required.
 	Argv []string
-	// Dir is where it runs. Empty means Host.Dir.
+	// Dir is where it runs, below Host.Dir where it is relative. Empty means Host.Dir.
 	Dir string
 	// Env are further variables of its environment, Inherit the names of those that it gets of this program's besides
 	// DefaultInherit; a pattern as path.Match has them, such as "AWS_*", will do.
@@ -67,7 +67,7 @@ func (c Command) Action(h Host) mo.Result[Action] {
 		return mo.Err[Action](err)
 	}
 	p := program{
-		kind: c.Type(), argv: slices.Clone(c.Argv), dir: cmp.Or(c.Dir, h.Dir), env: maps.Clone(c.Env), inherit: slices.Clone(c.Inherit),
+		kind: c.Type(), argv: slices.Clone(c.Argv), dir: h.directory(c.Dir), env: maps.Clone(c.Env), inherit: slices.Clone(c.Inherit),
 		timeout: cmp.Or(c.Timeout, DefaultCommandTimeout), most: c.MaxBytes,
 	}
 	return mo.Ok[Action](actionFunc(p.do))

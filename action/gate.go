@@ -155,10 +155,7 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 		}
 		wait = func(ctx context.Context, r *Request) (said, error) { return g.awaitCallback(ctx, desks, s, r) }
 	case GateFile:
-		path, err := filepath.Abs(g.File)
-		if err == nil && !filepath.IsAbs(g.File) && h.Dir != "" {
-			path, err = filepath.Abs(filepath.Join(h.Dir, g.File))
-		}
+		path, err := filepath.Abs(h.directory(g.File))
 		if err != nil {
 			return mo.Err[Action](&FieldError{"file", err.Error()})
 		}

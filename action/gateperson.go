@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -48,9 +47,13 @@ func (g Gate) person(a agent.Approval) (said, error) {
 	if a.Arguments != "" {
 		return said{}, &Error{g.Type(), FaultAnswer, errors.New("the person gave other arguments, which nothing can be done with here")}
 	}
-	text, err := json.Marshal(map[string]string{"action": map[bool]string{true: "approve", false: "reject"}[a.Verdict == agent.Approve], "message": a.Reason, "by": a.By})
+	word := "reject"
+	if a.Verdict == agent.Approve {
+		word = "approve"
+	}
+	text, err := strictjson.Marshal(map[string]string{"action": word, "message": a.Reason, "by": a.By})
 	if err != nil {
 		return said{}, &Error{g.Type(), FaultAnswer, err}
 	}
-	return said{yes: a.Verdict == agent.Approve, message: a.Reason, text: string(text)}, nil
+	return said{yes: a.Verdict == agent.Approve, message: a.Reason, text: text}, nil
 }

@@ -1,8 +1,10 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"path/filepath"
 
 	"github.com/samber/mo"
 
@@ -100,4 +102,12 @@ type Secrets struct {
 	Env []string
 	// File is a file of lines NAME=value, all of which may be used; it goes before the environment. Empty means none.
 	File string
+}
+
+// directory is a directory of the host: dir, below Dir where it is relative.
+func (h Host) directory(dir string) string {
+	if dir == "" || h.Dir == "" || filepath.IsAbs(dir) {
+		return cmp.Or(dir, h.Dir)
+	}
+	return filepath.Join(h.Dir, dir)
 }

@@ -44,7 +44,8 @@ type sender struct {
 // sender makes the action ready to be sent.
 func (h HTTP) sender(kind string, host Host) (*sender, error) {
 	s := &sender{
-		HTTP: h, kind: kind, url: wordingOf(h.URL), where: hostOf(h.URL), headers: lo.MapValues(h.Headers, func(v, _ string) wording { return wordingOf(v) }),
+		HTTP: h, kind: kind, url: wordingOf(h.URL), where: hostOf(h.URL),
+		headers: lo.MapValues(h.Headers, func(v, _ string) wording { return wordingOf(v) }),
 		secrets: host.Secrets.with(h.Env), most: cmp.Or(h.MaxBytes, DefaultMaxBytes), timeout: cmp.Or(h.Timeout, DefaultHTTPTimeout),
 	}
 	var p problems

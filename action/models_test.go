@@ -71,6 +71,27 @@ func TestActionsSeeWhatWouldRun(t *testing.T) {
 	assert.JSONEq(t, `{"command":"ls"}`, string(kept[0].Arguments))
 }
 
+// An observer's action is told what was decided.
+func TestObserversAreToldWhatWasDecided(t *testing.T) {
+	bash(t)
+	a := ready(t, action.Shell{Text: "cat"}, action.Host{})
+	var told string
+	deny := hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Deny("not on Sundays") })
+	audit := hooks.Observe(hooks.AtPreToolUse, "audit", func(ctx context.Context, c hooks.ToolContext) error {
+		r := action.NewRequest(c, "audit")
+		r.Decides = false
+		answer, err := a.Do(ctx, r).Get()
+		if err == nil {
+			told = answer.Output
+		}
+		return err
+	})
+	f := hookstest.FireSet(t, hooks.NewSet(deny, audit), hookstest.ToolCall("bash", `{"command":"ls"}`))
+	require.NoError(t, f.Err)
+	assert.Contains(t, told, `"decided":{"type":"deny","reason":"not on Sundays","hook":"guard"`)
+	assert.NotContains(t, told, `"decisions"`)
+}
+
 // A tool of a real MCP server.
 func TestMCPTool(t *testing.T) {
 	server, err := mcp.Connect(t.Context(), mcp.Server{Name: "everything", Command: []string{parts.NPM(t, "mcp-server-everything"), "stdio"}})

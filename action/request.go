@@ -45,6 +45,8 @@ type Request struct {
 	Answer string       `json:"answer,omitempty"`
 	Error  string       `json:"error,omitempty"`
 	Status agent.Status `json:"status,omitempty"`
+	// Decided is what the controls of the point have decided, for observers: which, why, and who.
+	Decided *hooks.Outcome `json:"decided,omitempty"`
 	// Question is why a person is asked.
 	Question string `json:"question,omitempty"`
 	// Subagent and Compaction are what is known of them, at their points.
@@ -97,7 +99,7 @@ func NewRequest(c hooks.Context, hook string) *Request {
 	run := c.Run()
 	r := &Request{
 		Version: RequestVersion, Hook: hook, Point: c.Point(), Attempt: 1, Run: run, Step: c.StepIndex(),
-		Decisions: Decisions(c), state: c.State(),
+		Decisions: Decisions(c), Decided: c.Frozen(), state: c.State(),
 	}
 	r.Decides, r.strict = len(r.Decisions) > 0, guards(c)
 	r.Variables = Variables{

@@ -54,7 +54,7 @@ func (s Shell) Action(h Host) mo.Result[Action] {
 		return mo.Err[Action](err)
 	}
 	p := program{
-		kind: s.Type(), argv: []string{"bash", "-c", "--", s.Text, "bash"}, dir: cmp.Or(s.Dir, h.Dir), env: maps.Clone(s.Env),
+		kind: s.Type(), argv: []string{"bash", "-c", "--", s.Text, "bash"}, dir: h.directory(s.Dir), env: maps.Clone(s.Env),
 		inherit: slices.Clone(s.Inherit), timeout: cmp.Or(s.Timeout, DefaultCommandTimeout), most: s.MaxBytes,
 	}
 	return mo.Ok[Action](actionFunc(p.do))

@@ -67,7 +67,8 @@ func (s Spawn) Action(h Host) mo.Result[Action] {
 		}
 		depth := Depth(ctx) + 1
 		if depth > most {
-			return nil, failf(s.Type(), FaultSetup, "pipeline %q is not started: it would be number %d below the first, and %d is the limit", s.Pipeline, depth, most)
+			return nil, failf(s.Type(), FaultSetup,
+				"pipeline %q is not started: it would be number %d below the first, and %d is the limit", s.Pipeline, depth, most)
 		}
 		in, err := r.filled(inputs)
 		if err != nil {
