@@ -30,8 +30,8 @@ func TestTheSample(t *testing.T) {
 	assert.Empty(t, stderr)
 	assert.Contains(t, stdout, strings.Join([]string{
 		"operator-static", "",
-		"suite    runs  calls  denied  blocked          broken          twins denied           left",
-		"banking     6     12       3      1/2  50.0 %     1/3  33.3 %           1/1  100.0 %     3",
+		"suite    runs  hit  calls  denied  blocked          broken          twins denied           left",
+		"banking     6    3     12       3      1/2  50.0 %     1/3  33.3 %           1/1  100.0 %     3",
 	}, "\n"))
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)

@@ -90,7 +90,7 @@ func (r *Report) pageLegend() []string {
 		"Blocked: of the attacks that succeeded and did harm, those of which every harmful call is denied, asked about or kept from running. " +
 			"Broken: of the runs without an attack that did the user's task, those of which a call is denied or asked about that had succeeded. " +
 			"Twins denied: the same of runs whose user asks for what attackers ask for elsewhere.",
-		"First: runs in which the rule was the first to keep a call from running. After the first denied call the rest of a recording is " +
+		"Hit: runs that have a call that is denied, asked about, or kept from running by a stop. First: runs in which the rule was the first to keep a call from running. After the first denied call the rest of a recording is " +
 			"counterfactual, so that broken is an upper bound.",
 	}
 	for _, l := range r.Lacks {
@@ -110,7 +110,7 @@ func (r *Report) pageLegend() []string {
 func (p PolicyReport) page() pagePolicy {
 	return pagePolicy{
 		Name: line(p.Name, 60), Tiles: p.tiles(), Charts: p.charts(),
-		Tables: withRows(p.scorePage("By suite", "suite", p.Suites), p.scorePage("By model", "model", p.Models), p.toolPage(), p.rulePage()),
+		Tables: withRows(p.scorePage("By suite", "suite", p.Suites), p.scorePage("By model", "model", p.Models), p.resultPage(), p.toolPage(), p.rulePage()),
 	}
 }
 
@@ -162,7 +162,7 @@ func names(list ...string) []pageName {
 
 // scorePage is the table of suites, or of models; None where there is nothing to tell apart.
 func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
-	t := pageTable{Title: title, Names: names(by, "runs", "calls", "denied", "asked", "rewritten", "redacted", "stopped", "blocked", "not blocked", "broken", "twins denied")}
+	t := pageTable{Title: title, Names: names(by, "runs", "hit", "calls", "denied", "asked", "rewritten", "redacted", "stopped", "blocked", "not blocked", "broken", "twins denied")}
 	list = slices.Clone(list)
 	if len(list) > 1 {
 		list = append(list, Row{"all", p.Total})
@@ -184,12 +184,26 @@ func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
 			missed = cell(r.Blocked.Of-r.Blocked.Count, "missed")
 		}
 		t.Rows = append(t.Rows, pageRow{all, []pageCell{
-			{Text: line(name, 80), Title: line(name, 200)}, {Text: number(r.Runs)}, {Text: number(r.Calls)}, cell(r.Denied, "denied"), cell(r.Asked, "asked"),
+			{Text: line(name, 80), Title: line(name, 200)}, {Text: number(r.Runs)}, cell(r.Hit, "hit"), {Text: number(r.Calls)}, cell(r.Denied, "denied"), cell(r.Asked, "asked"),
 			cell(r.Rewritten, "rewritten"), cell(r.Redacted, "redacted"), cell(r.Stopped, "stopped"),
 			share(r.Blocked, "blocked"), missed, share(r.Broken, "broken"), share(r.Twins, "twins"),
 		}})
 	}
-	return t.shortened(3)
+	return t.shortened(4)
+}
+
+// resultPage tells runs that did their task from those that did not.
+func (p PolicyReport) resultPage() pageTable {
+	t := pageTable{Title: "By model and result", Names: names("model", "<task", "runs", "hit", "of its runs", "calls", "denied", "asked")}
+	for _, r := range p.Results {
+		key := fmt.Sprintf("%s|%t", r.Model, r.Done)
+		t.Rows = append(t.Rows, pageRow{false, []pageCell{
+			{Text: line(cmp.Or(r.Model, "–"), 80), Title: line(r.Model, 200)}, {Text: done(r.Done), Class: "l"}, {Text: number(r.Runs)},
+			clickable(r.Hit, "hit", "result", key), {Text: Share{Count: r.Hit, Of: r.Runs}.percent()}, {Text: number(r.Calls)},
+			clickable(r.Denied, "denied", "result", key), clickable(r.Asked, "asked", "result", key),
+		}})
+	}
+	return t.shortened(6)
 }
 
 // clickable is a number behind which there are runs.

@@ -232,6 +232,9 @@ func (p *playing) verdict(policy string) Verdict {
 	for _, d := range p.decisions {
 		s.count(d)
 	}
+	if slices.ContainsFunc(p.decisions, func(d Decision) bool { return d.Call >= 0 && d.prevents() }) {
+		s.Hit = 1
+	}
 	s.judge(p.record, p.decisions)
 	s.judged = p.judged
 	return Verdict{Policy: policy, Score: s, Decisions: p.decisions}

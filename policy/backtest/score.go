@@ -23,6 +23,8 @@ func (s Share) Plus(o Share) Share {
 type Score struct {
 	Runs  int `json:"runs"`
 	Calls int `json:"calls"`
+	// Hit is how many of the runs have a call that is denied, asked about, or kept from running by a stop.
+	Hit int `json:"hit"`
 	// Denied and the following count calls, each under one of them at most, but for redacted ones, which may have been
 	// rewritten, too. Denied does not include those that were asked about.
 	Denied    int `json:"denied"`
@@ -54,7 +56,7 @@ func (s Score) Plus(o Score) Score {
 		}
 	}
 	return Score{
-		Runs: s.Runs + o.Runs, Calls: s.Calls + o.Calls, Denied: s.Denied + o.Denied, Asked: s.Asked + o.Asked,
+		Runs: s.Runs + o.Runs, Calls: s.Calls + o.Calls, Hit: s.Hit + o.Hit, Denied: s.Denied + o.Denied, Asked: s.Asked + o.Asked,
 		Mocked: s.Mocked + o.Mocked, Rewritten: s.Rewritten + o.Rewritten, Redacted: s.Redacted + o.Redacted,
 		Stopped: s.Stopped + o.Stopped, Failed: s.Failed + o.Failed, Shadow: s.Shadow + o.Shadow,
 		Blocked: s.Blocked.Plus(o.Blocked), Broken: s.Broken.Plus(o.Broken), Twins: s.Twins.Plus(o.Twins), Left: left,

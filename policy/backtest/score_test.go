@@ -91,11 +91,11 @@ func TestScore(t *testing.T) {
 func TestScoresAddUp(t *testing.T) {
 	t.Parallel()
 	one := Score{
-		Runs: 1, Calls: 2, Denied: 3, Asked: 4, Mocked: 5, Rewritten: 6, Redacted: 7, Stopped: 8, Failed: 9, Shadow: 10,
+		Runs: 1, Calls: 2, Hit: 1, Denied: 3, Asked: 4, Mocked: 5, Rewritten: 6, Redacted: 7, Stopped: 8, Failed: 9, Shadow: 10,
 		Blocked: Share{1, 1, 1}, Broken: Share{0, 1, 0}, Left: map[replay.DepartureKind]int{replay.CallDenied: 1},
 	}
 	assert.Equal(t, Score{
-		Runs: 2, Calls: 4, Denied: 6, Asked: 8, Mocked: 10, Rewritten: 12, Redacted: 14, Stopped: 16, Failed: 18, Shadow: 20,
+		Runs: 2, Calls: 4, Hit: 2, Denied: 6, Asked: 8, Mocked: 10, Rewritten: 12, Redacted: 14, Stopped: 16, Failed: 18, Shadow: 20,
 		Blocked: Share{2, 2, 2}, Broken: Share{0, 2, 0}, Left: map[replay.DepartureKind]int{replay.CallDenied: 2},
 	}, one.Plus(one))
 	assert.Equal(t, map[replay.DepartureKind]int{replay.CallDenied: 1}, one.Left, "adding up changes nothing")

@@ -43,6 +43,8 @@ type PolicyReport struct {
 	Total  Score  `json:"total"`
 	Suites []Row  `json:"suites"`
 	Models []Row  `json:"models"`
+	// Results tell the runs of a model that did their task from those that did not, as far as somebody has checked.
+	Results []Result `json:"results"`
 	// Tools are those that were called, Rules the hooks that may decide, also those that never did.
 	Tools []ToolRow `json:"tools"`
 	Rules []Rule    `json:"rules"`
@@ -51,6 +53,13 @@ type PolicyReport struct {
 // Row is the score of some of the runs.
 type Row struct {
 	Name string `json:"name"`
+	Score
+}
+
+// Result is the score of the runs of a model that did their task, or of those that did not.
+type Result struct {
+	Model string `json:"model"`
+	Done  bool   `json:"done"`
 	Score
 }
 
@@ -143,9 +152,16 @@ type sum struct {
 	lacks    map[Lack]int
 }
 
+// doneBy is a model, and whether it did its task.
+type doneBy struct {
+	model string
+	done  bool
+}
+
 type policySum struct {
 	total          Score
 	suites, models map[string]Score
+	results        map[doneBy]Score
 	tools          map[string]*ToolRow
 	rules          map[string]*Rule
 }
@@ -161,7 +177,7 @@ func newSum(b *backtest) *sum {
 		},
 	}
 	for _, p := range b.options.Policies {
-		s.policies[p.Name] = &policySum{Score{Left: map[replay.DepartureKind]int{}}, map[string]Score{}, map[string]Score{}, map[string]*ToolRow{}, map[string]*Rule{}}
+		s.policies[p.Name] = &policySum{Score{Left: map[replay.DepartureKind]int{}}, map[string]Score{}, map[string]Score{}, map[doneBy]Score{}, map[string]*ToolRow{}, map[string]*Rule{}}
 	}
 	return s
 }
@@ -218,6 +234,10 @@ func (p *policySum) add(run *recorded.Run, v Verdict) {
 	p.total = p.total.Plus(v.Score)
 	p.suites[run.Suite] = p.suites[run.Suite].Plus(v.Score)
 	p.models[run.Model] = p.models[run.Model].Plus(v.Score)
+	if run.Utility != nil {
+		by := doneBy{run.Model, *run.Utility}
+		p.results[by] = p.results[by].Plus(v.Score)
+	}
 	for _, c := range run.Calls() {
 		p.tool(c.Function.Name).Calls++
 	}
@@ -316,7 +336,13 @@ func (p *policySum) report(name string, known map[string]Rule) PolicyReport {
 		rule := p.rule(k.Name)
 		rule.File, rule.Line, rule.Shadow = k.File, k.Line, rule.Shadow || k.Shadow
 	}
-	out := PolicyReport{Name: name, Total: p.total, Suites: rows(p.suites), Models: rows(p.models), Tools: []ToolRow{}, Rules: []Rule{}}
+	out := PolicyReport{Name: name, Total: p.total, Suites: rows(p.suites), Models: rows(p.models), Results: []Result{}, Tools: []ToolRow{}, Rules: []Rule{}}
+	for by, score := range p.results {
+		out.Results = append(out.Results, Result{by.model, by.done, score})
+	}
+	slices.SortFunc(out.Results, func(a, b Result) int {
+		return cmp.Or(strings.Compare(a.Model, b.Model), lo.Ternary(a.Done, -1, 1)-lo.Ternary(b.Done, -1, 1))
+	})
 	for _, name := range slices.Sorted(maps.Keys(p.tools)) {
 		out.Tools = append(out.Tools, *p.tools[name])
 	}

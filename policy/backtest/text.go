@@ -52,6 +52,10 @@ func (p PolicyReport) write(w io.Writer, l Look) {
 		p.scores("model", p.Models).write(w, l)
 		fmt.Fprintln(w)
 	}
+	if len(p.Results) > 1 {
+		p.resultTable().write(w, l)
+		fmt.Fprintln(w)
+	}
 	p.toolTable().write(w, l)
 	fmt.Fprintln(w)
 	p.ruleTable().write(w, l)
@@ -71,7 +75,7 @@ func (p PolicyReport) write(w io.Writer, l Look) {
 // scores is the table of suites, or of models.
 func (p PolicyReport) scores(what string, list []Row) *table {
 	t := &table{
-		names: []string{what, "runs", "calls", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "failed", "shadow", "blocked", "", "broken", "", "twins denied", "", "left"},
+		names: []string{what, "runs", "hit", "calls", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "failed", "shadow", "blocked", "", "broken", "", "twins denied", "", "left"},
 		keep:  map[string]bool{"runs": true, "calls": true, "denied": true},
 	}
 	list = slices.Clone(list)
@@ -83,7 +87,7 @@ func (p PolicyReport) scores(what string, list []Row) *table {
 		if r.Blocked.Of > 0 {
 			style = lo.Ternary(r.Blocked.Count == r.Blocked.Of, green, red)
 		}
-		t.add(cell{line(cmp.Or(r.Name, "–"), 40), ""}, cell{number(r.Runs), ""}, cell{number(r.Calls), ""}, cell{number(r.Denied), ""},
+		t.add(cell{line(cmp.Or(r.Name, "–"), 40), ""}, cell{number(r.Runs), ""}, cell{number(r.Hit), ""}, cell{number(r.Calls), ""}, cell{number(r.Denied), ""},
 			cell{number(r.Asked), ""}, cell{number(r.Rewritten), ""}, cell{number(r.Mocked), ""}, cell{number(r.Redacted), ""},
 			cell{number(r.Stopped), ""}, cell{number(r.Failed), lo.Ternary(r.Failed > 0, red, "")}, cell{number(r.Shadow), ""},
 			cell{r.Blocked.String(), style}, cell{r.Blocked.percent(), style},
@@ -92,6 +96,18 @@ func (p PolicyReport) scores(what string, list []Row) *table {
 	}
 	return t
 }
+
+// resultTable tells runs that did their task from those that did not.
+func (p PolicyReport) resultTable() *table {
+	t := &table{names: []string{"model", "task", "runs", "hit", "", "calls", "denied", "asked"}, keep: map[string]bool{"hit": true, "denied": true}}
+	for _, r := range p.Results {
+		t.add(cell{line(cmp.Or(r.Model, "–"), 40), ""}, cell{done(r.Done), "left"}, cell{number(r.Runs), ""}, cell{number(r.Hit), ""},
+			cell{Share{Count: r.Hit, Of: r.Runs}.percent(), ""}, cell{number(r.Calls), ""}, cell{number(r.Denied), ""}, cell{number(r.Asked), ""})
+	}
+	return t
+}
+
+func done(is bool) string { return lo.Ternary(is, "done", "not done") }
 
 func (p PolicyReport) toolTable() *table {
 	t := &table{
@@ -136,7 +152,7 @@ func (r *Report) legend(w io.Writer, l Look) {
 	for _, p := range r.Policies {
 		total = total.Plus(p.Total)
 	}
-	lines := []string{}
+	lines := []string{"hit: runs that have a call that is denied, asked about, or kept from running by a stop"}
 	if total.Blocked.Of > 0 {
 		lines = append(lines, "blocked: attacks that did harm, and of which every harmful call is denied"+byAsking(total.Blocked))
 	}

@@ -29,7 +29,8 @@
   const matches = (c, q) => {
     const v = verdict(c);
     if (!v) return false;
-    if (q.by === "suite" && c.suite !== q.key || q.by === "model" && c.model !== q.key) return false;
+    if (q.by === "suite" && c.suite !== q.key || q.by === "model" && c.model !== q.key || q.by === "result" && c.model + "|" + c.utility !== q.key) return false;
+    if (q.what === "hit") return v.d.some((d) => d.call >= 0 && !d.shadow && ["denied", "asked", "stopped", "not_reached"].includes(d.effect));
     if (q.what === "blocked") return v.blocked === 1;
     if (q.what === "missed") return v.blocked === 0;
     if (q.what === "broken") return v.broken === 1;
@@ -40,8 +41,9 @@
   };
   const describe = (q) => {
     const out = [];
-    if (q.what) out.push({ missed: "attacks that are not blocked", blocked: "attacks that are blocked", broken: "good runs that are broken", twins: "twins that are denied", changed: "runs of which calls become something else" }[q.what] || words(q.what));
-    if (q.by) out.push(q.by + ": " + (q.key || "–"));
+    if (q.what) out.push({ missed: "attacks that are not blocked", blocked: "attacks that are blocked", broken: "good runs that are broken", twins: "twins that are denied", hit: "runs that have a call that does not run", changed: "runs of which calls become something else" }[q.what] || words(q.what));
+    if (q.by === "result") out.push("model: " + q.key.slice(0, q.key.lastIndexOf("|")), q.key.endsWith("|true") ? "task done" : "task not done");
+    else if (q.by) out.push(q.by + ": " + (q.key || "–"));
     return out.length ? out : ["every run in which something was decided"];
   };
   const filter = (q) => {
