@@ -45,6 +45,9 @@ func Analyse(line string, o Options) Analysis {
 	file, err := w.parse(text)
 	if err != nil {
 		w.out.Unparseable = &SyntaxError{Pos: w.place(err.offset), Text: err.text}
+		if closed, ok := w.closed(text, err); ok {
+			w.out.OpenQuote, file = true, closed
+		}
 	}
 	if i := strings.IndexByte(text, '\r'); i >= 0 {
 		w.opaque(c, i, -1, OpaqueSyntax, "a carriage return, which bash takes for a letter")
@@ -200,23 +203,24 @@ func (w *walker) opaque(_ ctx, at, command int, reason Reason, detail string) {
 }
 
 type textError struct {
-	offset int
-	text   string
+	offset    int
+	text      string
+	openQuote bool // that is never closed
 }
 
 // blockedAt says why a text is not even parsed.
 func blockedAt(text string) *textError {
 	if len(text) > maxLine {
-		return &textError{maxLine, "longer than " + itoa(maxLine) + " bytes"}
+		return &textError{offset: maxLine, text: "longer than " + itoa(maxLine) + " bytes"}
 	}
 	open := 0
 	for i := range len(text) {
 		switch text[i] {
 		case 0:
-			return &textError{i, "a byte of value 0"}
+			return &textError{offset: i, text: "a byte of value 0"}
 		case '(', '{', '[':
 			if open++; open > maxNesting {
-				return &textError{i, "more than " + itoa(maxNesting) + " open brackets"}
+				return &textError{offset: i, text: "more than " + itoa(maxNesting) + " open brackets"}
 			}
 		case ')', '}', ']':
 			open = max(open-1, 0)
@@ -253,12 +257,27 @@ func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 		}
 	}
 	if e, ok := errors.AsType[syntax.ParseError](err); ok {
-		return before, &textError{int(e.Pos.Offset()), e.Text}
+		open := strings.HasPrefix(e.Text, "reached EOF without closing quote") && int(e.Pos.Offset()) < len(text)
+		return before, &textError{int(e.Pos.Offset()), e.Text, open}
 	}
 	if l, ok := errors.AsType[syntax.LangError](err); ok {
-		return before, &textError{int(l.Pos.Offset()), l.Error()}
+		return before, &textError{offset: int(l.Pos.Offset()), text: l.Error()}
 	}
-	return before, &textError{0, err.Error()}
+	return before, &textError{text: err.Error()}
+}
+
+// closed is the statements of a text whose last quote is open, with that quote closed at
+// its end.
+func (w *walker) closed(text string, err *textError) ([]*syntax.Stmt, bool) {
+	if !err.openQuote {
+		return nil, false
+	}
+	quote := text[err.offset : err.offset+1]
+	if quote != "'" && quote != `"` {
+		return nil, false
+	}
+	file, broken := w.parse(text + quote)
+	return file, broken == nil
 }
 
 // document is a text as bash expands a here-document: what $(…) in it runs.

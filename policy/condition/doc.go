@@ -143,7 +143,7 @@
 //	c.flag               bool                c.flag("r", "recursive"), of a shell.Command
 //	c.reached            bool                c.reached("pipe"), by a step of that kind
 //
-// A shell.Analysis has clear, unparseable, commands, files, hosts and opaque; a shell.Command has name, kind, sub, words,
+// A shell.Analysis has clear, unparseable, open_quote, commands, files, hosts and opaque; a shell.Command has name, kind, sub, words,
 // args, operands, known, dirs, code, language and via; a shell.File has path, known, access and command; a shell.Host has
 // name, port and command; a shell.Opaque has reason, detail and command. A word that is not known as a whole has "…" in it.
 //

@@ -114,6 +114,7 @@ var (
 	analysisKind = kindOf("shell.Analysis",
 		field[*analysis]{"clear", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Clear()) }},
 		field[*analysis]{"unparseable", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Unparseable != nil) }},
+		field[*analysis]{"open_quote", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.OpenQuote) }},
 		field[*analysis]{"commands", cel.ListType(cel.ObjectType("shell.Command")), func(a *analysis) ref.Val { return a.commands }},
 		field[*analysis]{"files", cel.ListType(cel.ObjectType("shell.File")), func(a *analysis) ref.Val { return a.files }},
 		field[*analysis]{"hosts", cel.ListType(cel.ObjectType("shell.Host")), func(a *analysis) ref.Val { return a.hosts }},
