@@ -15,3 +15,11 @@ type idle struct{}
 func (idle) Do(context.Context, *action.Request) mo.Result[*action.Answer] {
 	return mo.Ok(&action.Answer{Off: true})
 }
+
+// IdleHost is a host for actions that are not done: nothing is missing in it that a file
+// could name, but funcs.
+func IdleHost() action.Host {
+	nobody := Fixtures{}.host(&world{})
+	nobody.Secrets = action.Secrets{}
+	return nobody
+}

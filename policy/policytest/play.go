@@ -35,14 +35,14 @@ type played struct {
 // runsOf cuts a transcript.
 func runsOf(turns []Turn) []played {
 	var out []played
-	var system []agent.Message
+	var first []agent.Message
 	for i := range turns {
 		switch t := &turns[i]; {
-		case t.speaks("system"):
-			system = append(system, agent.System(t.System))
-		case t.speaks("user"):
-			out = append(out, played{input: t, system: system})
-			system = nil
+		case t.who == system:
+			first = append(first, agent.System(t.System))
+		case t.who == user:
+			out = append(out, played{input: t, system: first})
+			first = nil
 		case len(out) > 0:
 			out[len(out)-1].turns = append(out[len(out)-1].turns, t)
 		}
@@ -305,7 +305,7 @@ func (t *Trial) told(events []hooks.Event) *Report {
 			continue
 		}
 		s := t.said(rule, r.fired, turns)
-		if s.Holds, s.Facts = nil, nil; s.Said == SaidNotAsked && !decided {
+		if s.Holds, s.Facts, s.Origins = nil, nil, nil; s.Said == SaidNotAsked && !decided {
 			s.Said = SaidSkip
 		}
 		decided = decided || s.Rule == r.Rule && weights[r.Decision] >= weights[hooks.Deny]

@@ -10,6 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/moment"
 	"github.com/grapnel-go/grapnel/policy"
+	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
 // Report is what the rules said about an event, who decided, and why. Facts, reasons and
@@ -83,6 +84,8 @@ type Said struct {
 	When  string       `json:"when,omitempty"`
 	Holds *bool        `json:"holds,omitempty"`
 	Facts []hooks.Fact `json:"facts,omitempty"`
+	// Origins say who brought the arguments in, where the condition asks for that.
+	Origins map[string]provenance.Origin `json:"origins,omitempty"`
 	// Error is what a failed rule failed with, and OnFailure what was done about it.
 	Error     string `json:"error,omitempty"`
 	OnFailure string `json:"on_failure,omitempty"`
@@ -189,7 +192,7 @@ func (t *Trial) said(rule policy.Rule, f moment.Fired, matched map[string]*match
 	}
 	for _, j := range t.seen() {
 		if j.hook == rule.Hook() {
-			s.Facts = j.Facts
+			s.Facts, s.Origins = j.Facts, j.Origins
 			if s.Holds = lo.ToPtr(j.Value); j.Err != nil {
 				s.Holds = nil
 			}
@@ -201,7 +204,7 @@ func (t *Trial) said(rule policy.Rule, f moment.Fired, matched map[string]*match
 		}
 	}
 	if s.Said == SaidSkip || s.Said == SaidNotAsked {
-		s.Holds, s.Facts = nil, nil
+		s.Holds, s.Facts, s.Origins = nil, nil, nil
 	}
 	return s
 }

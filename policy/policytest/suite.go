@@ -94,7 +94,7 @@ func (c *Case) checkTranscript() {
 	if c.Expect.node.Kind() == yamlfile.AbsentNode && !lo.SomeBy(c.Transcript, Turn.expects) {
 		c.node.Wrong("nothing is expected: say it of a call, such as expect: deny, or of the whole")
 	}
-	if !c.Transcript[0].speaks("user") && !c.Transcript[0].speaks("system") {
+	if c.Transcript[0].who == assistant {
 		c.Transcript[0].node.Wrong("a transcript begins with what the user says")
 	}
 	for _, key := range []string{"decision", "rule", "reason", "told", "leaves", "arguments", "ran", "rules", "error"} {

@@ -2,6 +2,8 @@ package policytest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/samber/lo"
@@ -105,6 +107,12 @@ func (t *tree) rule(s Said, last bool) {
 			mark = ""
 		}
 		t.line(below+mark, "%s = %s", f.Name, f.Value)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Origins)) {
+		t.line(below, "args.%s: %s", name, s.Origins[name])
+		for _, part := range s.Origins[name].Parts {
+			t.line(below, "   %s", part)
+		}
 	}
 	if s.Action != "" && s.Said != SaidSkip {
 		t.line(below, "it does: %s", s.Action)

@@ -31,7 +31,6 @@ type Trial struct {
 type judged struct {
 	hook string
 	policy.Judgement
-	trail []string // where values come from
 }
 
 // Load loads a policy to be tried out. Of the options, Now and Watch are the trial's own.

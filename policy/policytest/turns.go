@@ -21,9 +21,17 @@ type Turn struct {
 	Expect *Expect `key:"expect"`
 
 	node yamlfile.Node
+	who  string
 }
 
 type turn Turn
+
+// Who may speak.
+const (
+	system    = "system"
+	user      = "user"
+	assistant = "assistant"
+)
 
 // ReadNode reads a turn.
 func (t *Turn) ReadNode(n yamlfile.Node) {
@@ -31,19 +39,23 @@ func (t *Turn) ReadNode(n yamlfile.Node) {
 	if !n.Decode((*turn)(t)) {
 		return
 	}
-	said := lo.CountBy(n.Entries(), func(e yamlfile.Entry) bool { return lo.Contains([]string{"system", "user", "assistant"}, e.Key.Raw()) })
+	said := 0
+	for _, who := range []string{assistant, user, system} {
+		if n.Find(who).Kind() != yamlfile.AbsentNode {
+			t.who = who
+			said++
+		}
+	}
+	t.who = lo.CoalesceOrEmpty(t.who, assistant)
 	switch {
 	case said > 1:
 		n.Wrong("only one of system, user and assistant says something at a time")
 	case said == 0 && len(t.Calls) == 0:
 		n.Wrong("nobody says anything: write user, assistant or system, and what was said")
-	case len(t.Calls) > 0 && (t.speaks("user") || t.speaks("system")):
+	case len(t.Calls) > 0 && (t.who != assistant):
 		n.Find("calls").Wrong("only the assistant calls tools")
 	}
 }
-
-// speaks reports whether it is the turn of somebody.
-func (t *Turn) speaks(who string) bool { return t.node.Find(who).Kind() != yamlfile.AbsentNode }
 
 // Call is a call of a tool in a turn, with what came of it.
 type Call struct {
@@ -130,16 +142,16 @@ func pastOf(turns []Turn, begun bool) past {
 	var p past
 	last := -1
 	for i := range turns {
-		if turns[i].speaks("user") {
+		if turns[i].who == user {
 			last = i
 		}
 	}
 	for i := range turns {
 		t := &turns[i]
 		switch step := t.turned(i); {
-		case t.speaks("system"):
+		case t.who == system:
 			p.state = p.state.With(agent.System(t.System))
-		case t.speaks("user"):
+		case t.who == user:
 			p.state = p.state.With(agent.UserText(t.User))
 		case begun && i > last:
 			p.steps = append(p.steps, step)

@@ -10,6 +10,7 @@ func newHooks(std streams) *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newHooksCheck(std), newHooksList(std), newHooksSchema(std), newHooksBacktest(std))
+	c.AddCommand(newHooksCheck(std), newHooksList(std), newHooksSchema(std), newHooksBacktest(std),
+		newHooksFire(std), newHooksTest(std), newHooksExplain(std))
 	return c
 }

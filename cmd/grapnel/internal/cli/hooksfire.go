@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy"
+	"github.com/grapnel-go/grapnel/policy/policytest"
+)
+
+// exitVerdict are the exit codes for what rules decided, as a run has them.
+const exitVerdict = `Exit codes:
+  0    it goes on: no opinion, allowed, rewritten, mocked, replaced
+  1    a rule could not decide, and that counts as a no
+  2    the command, the event or a policy file is wrong
+  3    stopped
+  4    denied, or withheld
+  5    rejected, in a person's place
+  6    a person is to be asked`
+
+func newHooksFire(std streams) *cobra.Command {
+	var policies []string
+	var noActions, text bool
+	c := &cobra.Command{
+		Use:   "fire --policy FILE... [EVENT]",
+		Short: "Ask the rules of policies about one event, and tell what each of them said",
+		Long: `fire asks the rules at one point about one event, which is JSON or YAML in a file or on standard input, and writes the
+decision as JSON: who decided, why, what each rule said in order, what was rewritten. Every point can be fired. The event has
+the form in which actions are told of events; docs/policy-testing.md has all its members.
+
+The actions of rules are done: commands run, requests are sent. With --no-actions they have no opinion.
+
+` + exitVerdict,
+		Example: `  echo '{"tool":"bash","arguments":{"command":"rm -rf /"}}' | grapnel hooks fire --policy workspace.yaml
+  grapnel hooks fire -p workspace.yaml -p mail.yaml event.json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			trial, err := tried(policies, noActions)
+			if err != nil {
+				return err
+			}
+			name, content, err := eventText(std, args)
+			if err != nil {
+				return &usageError{err}
+			}
+			event, err := policytest.ReadEvent(name, content)
+			if err != nil {
+				return &usageError{err}
+			}
+			report, err := fireOne(c.Context(), trial, event)
+			if err != nil {
+				return err
+			}
+			if err := writeReport(std.out, report, !text, coloured(std.out, "auto")); err != nil {
+				return err
+			}
+			return verdictExit(report)
+		},
+	}
+	c.Flags().SortFlags = false
+	c.Flags().StringArrayVarP(&policies, "policy", "p", nil, "a policy `file`; may be given several times")
+	c.Flags().BoolVar(&noActions, "no-actions", false, "do nothing that rules say: they have no opinion")
+	c.Flags().BoolVar(&text, "text", false, "write it for people, as hooks explain does")
+	return c
+}
+
+// tried is policies to be tried out.
+func tried(files []string, noActions bool) (*policytest.Trial, error) {
+	if len(files) == 0 {
+		return nil, &usageError{errors.New("there is no policy to try: name a file with --policy")}
+	}
+	o := policy.Options{Host: action.Host{Secrets: action.Secrets{File: secretsFile()}}}
+	if noActions {
+		o.Wrap, o.Host = policytest.NoActions, policytest.IdleHost()
+	}
+	trial, err := policytest.Load([]policy.Layer{{Name: "run", Files: files}}, o)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return trial, nil
+}
+
+// eventText is what stands in the file that was named, or on standard input. Text that
+// begins like JSON is called so.
+func eventText(std streams, args []string) (name string, text []byte, err error) {
+	if len(args) > 0 && args[0] != "-" {
+		text, err = yamlfile.Read(args[0])
+		if err != nil {
+			return "", nil, fmt.Errorf("reading the event: %w", err)
+		}
+		return args[0], text, nil
+	}
+	if text, err = io.ReadAll(io.LimitReader(std.in, yamlfile.MaxBytes+1)); err != nil {
+		return "", nil, fmt.Errorf("reading the event: %w", err)
+	}
+	return "<stdin>" + formOf(text), text, nil
+}
+
+// formOf is the extension for a text: JSON begins with a brace, and is YAML, too, where it
+// is not strictly JSON.
+func formOf(text []byte) string {
+	if json.Valid(text) {
+		return ".json"
+	}
+	return ""
+}
+
+// fireOne fires an event. That it cannot be fired is the event's fault.
+func fireOne(ctx context.Context, trial *policytest.Trial, event *policytest.Event) (*policytest.Report, error) {
+	ctx, release := interruptible(ctx, func() {}, func() {})
+	defer release()
+	report, err := trial.Fire(ctx, event)
+	if err != nil && ctx.Err() == nil {
+		err = &usageError{err}
+	}
+	return report, interruptedOr(ctx, err)
+}
+
+// writeReport writes what the rules said.
+func writeReport(w io.Writer, report *policytest.Report, asJSON, colours bool) error {
+	if asJSON {
+		out := json.NewEncoder(w)
+		out.SetEscapeHTML(false)
+		out.SetIndent("", "  ")
+		return out.Encode(report) //nolint:wrapcheck // it names the output
+	}
+	_, err := io.WriteString(w, painted(report.Text(markVerdict), colours))
+	return err //nolint:wrapcheck // it names the output
+}
+
+// verdictExit is the exit code for a decision.
+func verdictExit(r *policytest.Report) error {
+	code := exitDone
+	switch r.Decision {
+	case hooks.StopRun:
+		code = exitStopped
+	case hooks.Deny, hooks.Withhold:
+		code = exitDenied
+	case hooks.Reject:
+		code = exitRejected
+	case hooks.Ask:
+		code = exitParked
+	}
+	if r.Failed {
+		code = exitFailed
+	}
+	if code == exitDone {
+		return nil
+	}
+	return &exitError{code}
+}

@@ -1,0 +1,340 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/policy/policytest"
+)
+
+// caseRuns are the flags of hooks test.
+type caseRuns struct {
+	run         string
+	minCoverage float64
+	coverage    bool
+	watch       bool
+	junit       string
+	json        bool
+	verbose     bool
+	color       string
+	schema      bool
+
+	only *regexp.Regexp
+}
+
+func newHooksTest(std streams) *cobra.Command {
+	f := &caseRuns{}
+	c := &cobra.Command{
+		Use:   "test [FILE|FOLDER]...",
+		Short: "Run the cases that stand beside policies",
+		Long: `test runs the cases of files that end in .test.yaml (.yml, .json): NAME.test.yaml is for NAME.yaml. A FILE is one of these, or
+a policy that has one beside it; of a FOLDER it is all that are in it; without any it is this folder. docs/policy-testing.md says
+how to write them.
+
+What is run and sent is real: commands are started in a folder of the case's own, requests go where the policy says, or to the
+case's receiver.
+
+Exit codes:
+  0    all cases passed
+  1    one failed, or less was covered than --min-coverage wants
+  2    the command, a file of cases or a policy is wrong, or there are no cases`,
+		Example: `  grapnel hooks test workspace.yaml
+  grapnel hooks test --min-coverage 100 --junit report.xml policies/
+  grapnel hooks test --watch --run 'wipe|push'`,
+		RunE: func(c *cobra.Command, args []string) error { return f.start(c.Context(), std, args) },
+	}
+	c.Flags().SortFlags = false
+	c.Flags().StringVarP(&f.run, "run", "r", "", "only the cases whose names match this regular `expression`")
+	c.Flags().Float64Var(&f.minCoverage, "min-coverage", 0, "fail where less than so many `percent` of rules and branches were seen")
+	c.Flags().BoolVar(&f.coverage, "coverage", false, "list all rules with what was seen of them, not only what was missed")
+	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "run again whenever a file changes")
+	c.Flags().StringVar(&f.junit, "junit", "", "write the results as JUnit XML to a `file`, too")
+	c.Flags().BoolVar(&f.json, "json", false, "write the results as JSON")
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "say of each case what the rules said")
+	c.Flags().StringVar(&f.color, "color", "auto", "colours: auto, always or never")
+	c.Flags().BoolVar(&f.schema, "schema", false, "write the JSON Schema of files of cases, for editors, and do nothing else")
+	return c
+}
+
+func (f *caseRuns) start(ctx context.Context, std streams, args []string) error {
+	if f.schema {
+		_, err := std.out.Write(policytest.Schema())
+		return err //nolint:wrapcheck // it names the output
+	}
+	if err := f.check(); err != nil {
+		return &usageError{err}
+	}
+	ctx, release := interruptible(ctx, func() {}, func() {})
+	defer release()
+	if f.watch {
+		return interruptedOr(ctx, f.watching(ctx, std, args))
+	}
+	_, err := f.once(ctx, std, args)
+	return interruptedOr(ctx, err)
+}
+
+func (f *caseRuns) check() error {
+	var err error
+	if f.only, err = regexp.Compile(f.run); err != nil {
+		return fmt.Errorf("--run: %w", err)
+	}
+	switch {
+	case f.watch && (f.json || f.junit != ""):
+		return errors.New("--watch goes on for ever: it writes neither --json nor --junit")
+	case f.minCoverage < 0 || f.minCoverage > 100:
+		return fmt.Errorf("--min-coverage is %v: it is a number of percent, from 0 to 100", f.minCoverage)
+	case f.run != "" && f.minCoverage > 0:
+		return errors.New("--min-coverage is about all cases: leave --run away")
+	}
+	return checkColor(f.color)
+}
+
+// suites are the files of cases that are meant.
+func suites(args []string) ([]string, error) {
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	var out []string
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("looking for tests: %w", err)
+		case info.IsDir():
+			found, err := suitesIn(arg)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		case policytest.IsSuite(arg):
+			out = append(out, arg)
+		default:
+			beside, ok := policytest.Of(arg)
+			if !ok {
+				extension := filepath.Ext(arg)
+				return nil, fmt.Errorf("there are no tests beside %s: put cases into %s", arg, strings.TrimSuffix(arg, extension)+policytest.Suffix+extension)
+			}
+			out = append(out, beside)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("there are no tests in %s: they are in files that end in %s.yaml", strings.Join(args, ", "), policytest.Suffix)
+	}
+	return lo.Uniq(out), nil
+}
+
+// suitesIn are the files of cases in a folder and those below it.
+func suitesIn(dir string) ([]string, error) {
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != dir && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !entry.IsDir() && policytest.IsSuite(path):
+			out = append(out, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for tests: %w", err)
+	}
+	return out, nil
+}
+
+// once runs all cases, and says what came of them. Files are what that depended on.
+func (f *caseRuns) once(ctx context.Context, std streams, args []string) (files []string, err error) {
+	paths, err := suites(args)
+	if err != nil {
+		return args, &usageError{err}
+	}
+	files = paths
+	w := &testWriter{out: std.out, colours: coloured(std.out, f.color), verbose: f.verbose, all: f.coverage, quiet: f.json}
+	o := policytest.Options{Only: f.only.MatchString, Told: w.told}
+	var results []*policytest.Result
+	var wrong []error
+	for _, path := range paths {
+		suite, err := policytest.Open(path)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		files = append(files, suite.Files(o)...)
+		w.begin(suite)
+		result, err := suite.Run(ctx, o)
+		if ctx.Err() != nil {
+			return files, err
+		}
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		results = append(results, result)
+		w.coverage(result, f.run == "")
+	}
+	return files, f.conclude(std, w, results, wrong)
+}
+
+// conclude writes the sum, and is the exit.
+func (f *caseRuns) conclude(std streams, w *testWriter, results []*policytest.Result, wrong []error) error {
+	if f.junit != "" {
+		if err := writeJUnit(f.junit, results); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	if f.json {
+		out := json.NewEncoder(std.out)
+		out.SetEscapeHTML(false)
+		out.SetIndent("", "  ")
+		if err := out.Encode(lo.CoalesceSliceOrEmpty(results)); err != nil {
+			return fmt.Errorf("writing the results: %w", err)
+		}
+	}
+	ran := lo.SumBy(results, func(r *policytest.Result) int { return len(r.Cases) })
+	failed := lo.SumBy(results, (*policytest.Result).Failed)
+	low := lo.Filter(results, func(r *policytest.Result, _ int) bool { return r.Coverage.Percent() < f.minCoverage })
+	w.sum(ran, failed, low, f.minCoverage)
+	switch {
+	case len(wrong) > 0:
+		return &usageError{errors.Join(wrong...)}
+	case ran == 0 && f.run != "":
+		return &usageError{fmt.Errorf("no case has a name that matches %q", f.run)}
+	case failed > 0 || len(low) > 0:
+		return &exitError{exitFailed}
+	}
+	return nil
+}
+
+// everySo is how often files are looked at that are watched.
+const everySo = 300 * time.Millisecond
+
+// watching runs all cases whenever a file has changed, until ctx is done.
+func (f *caseRuns) watching(ctx context.Context, std streams, args []string) error {
+	for {
+		if term := coloured(std.out, f.color); term {
+			fmt.Fprint(std.out, "\x1b[H\x1b[2J")
+		}
+		files, err := f.once(ctx, std, args)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if _, said := errors.AsType[*exitError](err); err != nil && !said {
+			report(std.err, err)
+		}
+		fmt.Fprintf(std.out, "\nLooking at %s; Ctrl-C ends.\n", lo.Ternary(len(files) == 1, "one file", fmt.Sprintf("%d files", len(lo.Uniq(files)))))
+		if !changed(ctx, files, args) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// changed waits until a file is another one, or there is another file of cases; false when
+// ctx is done.
+func changed(ctx context.Context, files, args []string) bool {
+	look := func() string {
+		found, _ := suites(args) // those that there are
+		var b strings.Builder
+		for _, path := range append(slices.Clone(files), found...) {
+			if info, err := os.Stat(path); err == nil {
+				fmt.Fprintln(&b, path, info.Size(), info.ModTime().UnixNano())
+			}
+		}
+		return b.String()
+	}
+	before := look()
+	tick := time.NewTicker(everySo)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			if look() != before {
+				return true
+			}
+		}
+	}
+}
+
+// testWriter writes what came of cases for people.
+type testWriter struct {
+	out     io.Writer
+	colours bool
+	verbose bool
+	all     bool
+	quiet   bool
+}
+
+func (w *testWriter) line(format string, args ...any) {
+	if !w.quiet {
+		fmt.Fprint(w.out, painted(fmt.Sprintf(format, args...)+"\n", w.colours))
+	}
+}
+
+func (w *testWriter) begin(s *policytest.Suite) { w.line("%s", mark(s.Path, markBold)) }
+
+// told writes a case.
+func (w *testWriter) told(_ *policytest.Suite, r policytest.CaseResult) {
+	sign := mark("✓", markGood)
+	if !r.Passed() {
+		sign = mark("✗", markBad)
+	}
+	w.line("  %s %s", sign, r.Name)
+	for _, f := range r.Failures {
+		w.line("      %s", strings.ReplaceAll(f.String(), "\n", "\n      "))
+	}
+	if r.Report != nil && w.verbose {
+		w.line("      %s", strings.ReplaceAll(strings.TrimSuffix(r.Report.Text(markVerdict), "\n"), "\n", "\n      "))
+	}
+}
+
+// coverage writes what was seen of the rules.
+func (w *testWriter) coverage(r *policytest.Result, whole bool) {
+	if !whole {
+		return
+	}
+	w.line("  coverage: %s", r.Coverage.String())
+	for _, rule := range r.Coverage.Rules {
+		switch missing := rule.Missing(); {
+		case missing != "":
+			w.line("    %s %s  %s:%d: %s", mark("○", markDoubt), rule.Rule, rule.File, rule.Line, missing)
+		case w.all:
+			w.line("    %s %s  %s", mark("●", markGood), rule.Rule, seenOf(rule))
+		}
+	}
+}
+
+func seenOf(r policytest.RuleCoverage) string {
+	if r.When == "" {
+		return fmt.Sprintf("asked %d times", r.Applied)
+	}
+	return fmt.Sprintf("true %d times, false %d times", r.Applied, r.False)
+}
+
+// sum writes the sum of all.
+func (w *testWriter) sum(ran, failed int, low []*policytest.Result, least float64) {
+	for _, r := range low {
+		w.line("%s: %s is less than the %v%% that are wanted", r.Path, r.Coverage.String(), least)
+	}
+	noun := lo.Ternary(ran == 1, "case", "cases")
+	switch {
+	case failed > 0:
+		w.line("%s", mark(fmt.Sprintf("%d of %d %s failed", failed, ran, noun), markBad))
+	case ran > 0:
+		w.line("%s", mark(fmt.Sprintf("%d %s passed", ran, noun), markGood))
+	}
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+)
+
+// Marks stand around a word that is to have a colour while its text is made harmless:
+// they are of the private area of Unicode. A text that brings its own gets colour, and
+// nothing else.
+const (
+	markEnd    = '\ue000'
+	markGood   = '\ue001'
+	markBad    = '\ue002'
+	markDoubt  = '\ue003'
+	markChange = '\ue004'
+	markFaint  = '\ue005'
+	markBold   = '\ue006'
+)
+
+func mark(text string, as rune) string { return string(as) + text + string(markEnd) }
+
+// markVerdict marks a word for a decision, or for what a rule said.
+func markVerdict(word, as string) string {
+	switch as {
+	case "deny", "stop", "withhold", "reject":
+		return mark(word, markBad)
+	case "failed", "ask":
+		return mark(word, markDoubt)
+	case "rewrite", "mock", "replace", "continue":
+		return mark(word, markChange)
+	case "allow", "approve":
+		return mark(word, markGood)
+	}
+	return mark(word, markFaint)
+}
+
+var (
+	inColour = strings.NewReplacer(string(markEnd), "\x1b[0m", string(markGood), "\x1b[32m", string(markBad), "\x1b[31m",
+		string(markDoubt), "\x1b[33m", string(markChange), "\x1b[36m", string(markFaint), "\x1b[2m", string(markBold), "\x1b[1m")
+	inPlain = strings.NewReplacer(string(markEnd), "", string(markGood), "", string(markBad), "",
+		string(markDoubt), "", string(markChange), "", string(markFaint), "", string(markBold), "")
+)
+
+// painted is a text, made harmless, with its marks as colours, or without them.
+func painted(text string, colours bool) string {
+	if text = timeline.Clean(text); colours {
+		return inColour.Replace(text)
+	}
+	return inPlain.Replace(text)
+}

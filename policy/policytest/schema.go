@@ -1,0 +1,129 @@
+package policytest
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// SchemaID is where the schema of files of cases is published.
+const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/main/docs/policy-test.schema.json"
+
+type form = map[string]any
+
+// Schema is the JSON Schema of files of cases, for editors. Open knows more.
+func Schema() []byte {
+	defs := form{}
+	s := schemaOf(reflect.TypeFor[suiteFile](), defs)
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["$id"] = SchemaID
+	s["title"] = "Cases for a Grapnel policy"
+	s["description"] = "What rules are to say about events and transcripts. See docs/policy-testing.md."
+	s["$defs"] = defs
+	out, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		panic(err) // tables of this package
+	}
+	return append(out, '\n')
+}
+
+// words are the texts that a type may be.
+func words(list []string) form { return form{"type": "string", "enum": list} }
+
+func text() form { return form{"type": "string"} }
+
+// special is the form of types that read themselves.
+func special(t reflect.Type, defs form) (form, bool) {
+	switch t {
+	case reflect.TypeFor[Value](), reflect.TypeFor[Response]():
+		return form{}, true
+	case reflect.TypeFor[Arguments]():
+		return form{"type": []string{"object", "string"}}, true
+	case reflect.TypeFor[Text]():
+		return form{"type": "string", "description": "The text itself, or a /regular expression/ that matches in it."}, true
+	case reflect.TypeFor[Time]():
+		return text(), true
+	case reflect.TypeFor[time.Duration]():
+		return form{"type": "string", "pattern": "^[0-9.]+(ns|us|ms|s|m|h)"}, true
+	case reflect.TypeFor[Paths]():
+		return form{"type": []string{"string", "array"}, "items": text()}, true
+	case reflect.TypeFor[Point]():
+		names := lo.Map(hooks.PointNames(), func(p hooks.PointName, _ int) string { return string(p) })
+		return form{"anyOf": []form{words(names), {"type": "string", "description": "A point by the name that another system has for it."}}}, true
+	case reflect.TypeFor[ToolResult]():
+		return orText(t, text(), defs), true
+	case reflect.TypeFor[Expect]():
+		return orText(t, words(decisions), defs), true
+	case reflect.TypeFor[Fault]():
+		return orText(t, words(faults), defs), true
+	}
+	return nil, false
+}
+
+// orText is a type that may be one word instead.
+func orText(t reflect.Type, word form, defs form) form {
+	return form{"anyOf": []form{word, object(t, defs)}}
+}
+
+func schemaOf(t reflect.Type, defs form) form {
+	if f, ok := special(t, defs); ok {
+		return f
+	}
+	switch t.Kind() { //nolint:exhaustive // there are no others
+	case reflect.Bool:
+		return form{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		return form{"type": "integer"}
+	case reflect.Float64:
+		return form{"type": "number"}
+	case reflect.Pointer:
+		return schemaOf(t.Elem(), defs)
+	case reflect.Slice:
+		return form{"type": "array", "items": schemaOf(t.Elem(), defs)}
+	case reflect.Map:
+		return form{"type": "object", "additionalProperties": schemaOf(t.Elem(), defs)}
+	case reflect.Struct:
+		return object(t, defs)
+	}
+	return text()
+}
+
+// object is a struct, in the definitions where it has a name there.
+func object(t reflect.Type, defs form) form {
+	if t == reflect.TypeFor[suiteFile]() {
+		return properties(t, defs)
+	}
+	if _, known := defs[t.Name()]; !known {
+		defs[t.Name()] = form{} // for those that have themselves in them
+		defs[t.Name()] = properties(t, defs)
+	}
+	return form{"$ref": "#/$defs/" + t.Name()}
+}
+
+func properties(t reflect.Type, defs form) form {
+	all := form{}
+	for _, k := range yamlfile.Keys(t) {
+		for i := range t.NumField() {
+			if f := t.Field(i); keyOf(f) == k.Name {
+				all[k.Name] = schemaOf(f.Type, defs)
+			}
+		}
+	}
+	out := form{"type": "object", "additionalProperties": false, "properties": all}
+	if required := yamlfile.Required(t); len(required) > 0 {
+		out["required"] = required
+	}
+	return out
+}
+
+// keyOf is the key of a field.
+func keyOf(f reflect.StructField) string {
+	key, _, _ := strings.Cut(f.Tag.Get("key"), ",")
+	return key
+}
