@@ -58,6 +58,7 @@ var actionKeys = map[string][]key{
 		{"existing", flagForm, "By file: one that is there already counts."},
 		{"argv", list(textForm), "By command: what is asked again and again; 0 is yes, 1 not yet."},
 		{"every", timeForm, "How long between two looks."},
+		{"reason", textForm, "A sentence for whoever is asked; ${NAME} stands for a value."},
 	},
 	"prompt": {
 		{"rule", textForm, "What is allowed and what is not, for the model that judges."},
@@ -73,7 +74,6 @@ func (l *loader) action(r *rule, e *entry) {
 	r.observe = e.flag("observe", false) || !r.point.decides()
 	r.await = l.awaited(r, e)
 	r.timeout = l.timeoutOf(e)
-	r.reason = l.template(e, "reason", r.language)
 	onTimeout := e.oneOf("on_timeout", lo.Ternary(r.kind == "gate",
 		[]string{"abort", "continue", "skip", "reject", "approve"}, []string{"abort", "continue", "skip"})...)
 	r.onTimeout = lo.Ternary(onTimeout == "skip", "continue", onTimeout)

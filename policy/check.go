@@ -103,7 +103,7 @@ func (r *rule) unknownTools(tools []string) []Warning {
 // what this one matches.
 func (r *rule) unreachable(before []*rule) (Warning, bool) {
 	for _, earlier := range before {
-		ends := earlier.kind == "deny" || earlier.kind == "stop"
+		ends := earlier.kind == "deny" || earlier.kind == "stop" && earlier.point.name == hooks.PreToolUse
 		if earlier.point != r.point || !ends || earlier.act != nil || earlier.mode() != "enforce" || earlier.waiver != nil ||
 			!earlier.match.covers(r.match) || !r.judges() {
 			continue

@@ -29,6 +29,13 @@ func TestDecisions(t *testing.T) {
 			assert.Equal(t, "p/r", f.Hook)
 			assert.False(t, f.Ran())
 		}},
+		"deny with odd names": {
+			`PreToolUse: [{id: r, decision: deny, reason: '${args.content-type} ${args.list.1.in} ${args.list.7} ${args.none} ${call.index} ${args.nasty}'}]`,
+			hookstest.ToolCall("send", `{"content-type":"text","list":[1,{"in":[2]}],"nasty":"${tool} \"$(x)\" && true\n"}`), hooks.Deny,
+			func(t *testing.T, f hookstest.Fired) {
+				assert.Equal(t, "text [2] ${args.list.7} ${args.none} 0 ${tool} \"$(x)\" && true\n", f.Reason)
+			},
+		},
 		"stop": {`PreToolUse: [{id: r, decision: stop, reason: enough}]`, call, hooks.StopRun, func(t *testing.T, f hookstest.Fired) {
 			assert.Equal(t, "enough", f.State.StopSignal().OrEmpty().Message)
 		}},

@@ -156,6 +156,11 @@ func (l *loader) defaultsOf(f fields) defaults {
 	}
 	of := fieldsOf(f.at("defaults"))
 	of.only("defaults", names(defaultsKeys), nil)
+	of.duration("timeout")
+	of.duration("retry_delay")
+	of.number("retries", 1, 100, 0)
+	of.oneOf("then", "closed", "open", "abort")
+	of.oneOf("on_failure", failureWords...)
 	return defaults{
 		shadow: of.oneOf("mode", "enforce", "shadow") == "shadow", priority: priorityOf(of), timeout: of, onFailure: of,
 	}

@@ -118,7 +118,7 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 		e.node.Wrong("%s: it decides nothing and does nothing: give it a decision, or an action by its type (rule: one thing)", e.what)
 		return
 	case hasDecision:
-		e.only(e.what, names(commonKeys, decisionKeys[e.text("decision")]), entryAdvice)
+		e.only(e.what, names(commonKeys, decisionCommon, decisionKeys[e.text("decision")]), entryAdvice)
 		l.decision(r, e)
 	default:
 		e.only(e.what, names(commonKeys, actionCommon, actionKeys[e.text("type")]), entryAdvice)
@@ -136,6 +136,9 @@ func entryAdvice(key string) string {
 		if lo.Contains(names(decisionKeys[d]), key) {
 			return fmt.Sprintf("%q belongs to decision: %s", key, d)
 		}
+	}
+	if lo.Contains(names(decisionCommon), key) {
+		return fmt.Sprintf("%q belongs to decisions: what an action says is its answer", key)
 	}
 	if lo.Contains(names(actionCommon), key) {
 		return fmt.Sprintf("%q belongs to actions, not to decisions", key)
@@ -228,6 +231,11 @@ func (l *loader) failure(r *rule, e *entry) {
 	for _, needs := range []string{"retries", "retry_delay", "then"} {
 		if e.has(needs) && word != "retry" {
 			e.place(needs).Wrong("%s: %s counts only with on_failure: retry (rule: failure)", e.what, needs)
+		}
+	}
+	for _, own := range []string{"retries", "retry_delay", "then"} {
+		if e.has(own) {
+			f = f.with(e.of[own])
 		}
 	}
 	r.failure = l.policyOf(r, f, key, word)

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
@@ -37,7 +41,7 @@ func (l *loader) template(e *entry, key string, language *condition.Language) te
 		if t.values == nil {
 			t.values = map[string]*condition.Expression{}
 		}
-		if value, err := language.Expression(name, e.at.name); err == nil {
+		if value, ok := named(language, name, e.at.name); ok {
 			t.values[name] = value
 			continue
 		}
@@ -46,6 +50,27 @@ func (l *loader) template(e *entry, key string, language *condition.Language) te
 			"%s: nothing is called %q at %s: it will stand there as it is", key, name, e.at.name)
 	}
 	return t
+}
+
+// named is the value that a dotted path stands for. What is no name in a condition, such
+// as content-type or 0, is looked up by its text, or by its place in a list.
+func named(language *condition.Language, path string, at hooks.PointName) (*condition.Expression, bool) {
+	steps := strings.Split(path, ".")
+	if lo.EveryBy(steps, identifier.MatchString) {
+		if value, err := language.Expression(path, at); err == nil {
+			return value, true
+		}
+	}
+	text := steps[0]
+	for _, step := range steps[1:] {
+		if _, err := strconv.Atoi(step); err == nil {
+			text += "[" + step + "]"
+			continue
+		}
+		text += fmt.Sprintf("[%q]", step)
+	}
+	value, err := language.Expression(text, at)
+	return value, err == nil
 }
 
 // in is the text with the values of an occasion. What has no value there stays as it

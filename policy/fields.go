@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +40,13 @@ func (f *fields) set(e yamlfile.Entry) {
 		f.keys = append(f.keys, name)
 	}
 	f.of[name] = e
+}
+
+// with is the fields with another entry; the receiver stays as it was.
+func (f fields) with(e yamlfile.Entry) fields {
+	f.of, f.keys = maps.Clone(f.of), slices.Clone(f.keys)
+	f.set(e)
+	return f
 }
 
 // only reports the keys that are not among those that are known, with what the advice

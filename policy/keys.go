@@ -93,9 +93,6 @@ var commonKeys = []key{
 	{"when", celForm, "A condition, in CEL. The rule is passed over where it is false."},
 	{"decision", oneOf(decisionNames...), "What the rule decides where it matches."},
 	{"type", oneOf(actionTypes...), "What the action is."},
-	{"reason", textForm, "Why, in a sentence for the model and for people. ${name} stands for a value."},
-	{"context", textForm, "What the model is told besides, at points where a rule can add. ${name} stands for a value."},
-	{"metadata", mapping(celForm), "Values to keep with the run, each a CEL expression."},
 	{"priority", priorityForm, "Rules of higher priority are asked first; after something happened, last."},
 	{"mode", modeForm, "enforce, or shadow: judge and report, and change nothing."},
 	{"waiver", inDefs("waiver"), "Puts the rule in shadow until a day."},
@@ -106,6 +103,13 @@ var commonKeys = []key{
 	{"retries", wholeForm(1, 100), "How often it is tried again, with on_failure: retry."},
 	{"retry_delay", timeForm, "How long between tries."},
 	{"then", oneOf("closed", "open", "abort"), "What follows when no try helped."},
+}
+
+// decisionCommon is the keys that every rule with a decision has besides commonKeys.
+var decisionCommon = []key{
+	{"reason", textForm, "Why, in a sentence for the model and for people. ${name} stands for a value."},
+	{"context", textForm, "What the model is told besides, at points where a rule can add. ${name} stands for a value."},
+	{"metadata", mapping(celForm), "Values to keep with the run, each a CEL expression."},
 }
 
 // decisionKeys are those that belong to one decision.

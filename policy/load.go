@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/library"
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
@@ -34,7 +35,7 @@ type Layer struct {
 	// Name is global, pipeline, stage, agent or run, from the outermost in. Rules of a
 	// layer further in are asked first.
 	Name string
-	// Files are the paths of the files.
+	// Files are the paths of the files; library:NAME is one of package library.
 	Files []string
 	// Kind is what kind of files they are.
 	Kind Kind
@@ -130,6 +131,9 @@ type loader struct {
 func (l *loader) text(path string) ([]byte, error) {
 	if l.seen == nil {
 		l.seen = map[string]seen{}
+	}
+	if name, shipped := strings.CutPrefix(path, library.Prefix); shipped {
+		return library.Read(name) //nolint:wrapcheck // it says all
 	}
 	l.seen[path] = lookAt(path)
 	if l.options.Read != nil {
@@ -262,7 +266,11 @@ func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, 
 		return
 	}
 	path := name
-	if !filepath.IsAbs(path) {
+	switch {
+	case strings.HasPrefix(path, library.Prefix):
+	case strings.HasPrefix(p.path, library.Prefix):
+		path = library.Prefix + strings.TrimSuffix(path, ".yaml")
+	case !filepath.IsAbs(path):
 		path = filepath.Join(filepath.Dir(p.path), name)
 	}
 	chain := append(slices.Clip(above), p.path)

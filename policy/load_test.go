@@ -119,6 +119,8 @@ func TestWhatIsRefused(t *testing.T) {
 		"an abort unheard":                {"policy: p\nhooks: {StepEnd: [{type: func, func: f, await: false, on_failure: abort}]}", "(rule: waiting)"},
 		"a gate unheard":                  {"policy: p\nhooks: {StepEnd: [{type: gate, by: person, await: false}]}", "holds nothing up (rule: waiting)"},
 		"metadata at an end":              {"policy: p\nhooks: {Stop: [{id: a, decision: continue, context: x}]}", "nothing can be added (rule: powers)"},
+		"a reason of an action":           {"policy: p\nhooks: {PreToolUse: [{type: func, func: f, reason: x}]}", `"reason" belongs to decisions`},
+		"a default that is none":          {"policy: p\ndefaults: {timeout: soon}", "timeout: expected a time"},
 		"no bool":                         {"policy: p\nhooks: {PreToolUse: [{id: a, decision: deny, when: '1 + 1'}]}", "(rule: conditions)"},
 		"an unknown action":               {"policy: p\nhooks: {PreToolUse: [{id: a, decision: deny, when: 'actions.nope.status == \"x\"'}]}", "nope"},
 		"switching off what is not above": {"policy: p\ndisable_global_hooks: 3", "expected true or false"},

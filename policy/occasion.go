@@ -17,8 +17,8 @@ type occasion struct {
 	mu      sync.Mutex
 	step    int
 	call    string
-	last    int // the place of the rule that asked last
-	actions map[string]condition.Action
+	last    int // the turn of the rule that asked last
+	actions map[*document]map[string]condition.Action
 	tried   map[string]int
 	after   action.Variables
 }
@@ -31,17 +31,17 @@ type moments struct {
 }
 
 type momentKey struct {
-	point hooks.PointName
-	index int
+	policy *Policy
+	point  hooks.PointName
+	index  int
 }
 
 var past = agent.NewScratch(func() *moments { return &moments{at: map[momentKey]*occasion{}} })
 
-// occasionOf is the occasion that a rule is asked about; order is the rule's place at
-// its point. Rules are asked in that order, so that one which is asked before where the
-// last one stood begins a new occasion.
-func occasionOf(c hooks.Context, order int) *occasion {
-	key, call := momentKey{point: c.Point()}, ""
+// occasionOf is the occasion that a rule is asked about. Rules are asked in turn, so that
+// one whose turn was before that of the last one begins a new occasion.
+func occasionOf(c hooks.Context, r *rule) *occasion {
+	key, call := momentKey{policy: r.owner, point: c.Point()}, ""
 	if at, ok := c.(interface {
 		Index() int
 		Original() hooks.Call
@@ -52,20 +52,20 @@ func occasionOf(c hooks.Context, order int) *occasion {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	o := all.at[key]
-	if o == nil || o.step != c.StepIndex() || o.call != call || order < o.last {
-		o = &occasion{step: c.StepIndex(), call: call, actions: map[string]condition.Action{}, tried: map[string]int{}}
+	if o == nil || o.step != c.StepIndex() || o.call != call || r.turn < o.last {
+		o = &occasion{step: c.StepIndex(), call: call, actions: map[*document]map[string]condition.Action{}, tried: map[string]int{}}
 		all.at[key] = o
 	}
-	o.last = order
+	o.last = r.turn
 	return o
 }
 
-// values is what conditions are told.
-func (o *occasion) values(c hooks.Context) condition.Values {
+// values is what the conditions of a document are told.
+func (o *occasion) values(c hooks.Context, d *document) condition.Values {
 	v := o.variables(action.Variables{}, c)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	out := condition.Values{Actions: maps.Clone(o.actions), Names: map[string]string{}}
+	out := condition.Values{Actions: maps.Clone(o.actions[d]), Names: map[string]string{}}
 	for name, value := range v.All() {
 		if value != "" {
 			out.Names[name] = value
@@ -111,5 +111,8 @@ func (o *occasion) record(r *rule, answer *action.Answer, err error) {
 	if answer != nil {
 		result.Output = answer.Output
 	}
-	o.actions[r.id] = result
+	if o.actions[r.doc] == nil {
+		o.actions[r.doc] = map[string]condition.Action{}
+	}
+	o.actions[r.doc][r.id] = result
 }

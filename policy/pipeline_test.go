@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,14 @@ func (d *diary) add(line string) {
 	d.lines = append(d.lines, fmt.Sprintf("%s at %s", line, time.Since(d.began)))
 }
 
-// host has funcs that note that they were called: ok, slow, which takes a minute, and
+// all is the lines so far.
+func (d *diary) all() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines)
+}
+
+// host has funcs that note that they were called: ok, slow, which takes half a minute, and
 // fails, which fails as often as it is told.
 func (d *diary) host(failures int) action.Host {
 	d.began = time.Now()
@@ -45,10 +53,10 @@ func (d *diary) host(failures int) action.Host {
 		},
 		"slow": func(ctx context.Context, _ *action.Request) (*action.Decision, error) {
 			select {
-			case <-time.After(time.Minute):
+			case <-time.After(30 * time.Second):
+				d.add("slow")
 			case <-ctx.Done():
 			}
-			d.add("slow")
 			return nil, nil
 		},
 		"fails": func(_ context.Context, r *action.Request) (*action.Decision, error) {
@@ -73,8 +81,8 @@ func TestActionsOfAPipeline(t *testing.T) {
 		unordered bool
 	}{
 		"top to bottom, awaited": {0, `[{id: a, type: func, func: ok, await: true}, {type: func, func: slow, await: true}, {id: b, type: func, func: ok, await: true}]`,
-			[]string{"a at 0s", "slow at 1m0s", "b at 1m0s"}, false, false},
-		"not awaited": {0, `[{type: func, func: slow}, {id: b, type: func, func: ok, await: true}]`, []string{"b at 0s", "slow at 1m0s"}, false, false},
+			[]string{"a at 0s", "slow at 30s", "b at 30s"}, false, false},
+		"not awaited": {0, `[{type: func, func: slow}, {id: b, type: func, func: ok, await: true}]`, []string{"b at 0s", "slow at 30s"}, false, false},
 		"abort":       {1, `[{type: func, func: fails, await: true, on_failure: abort}, {id: b, type: func, func: ok, await: true}]`, []string{"try 1 at 0s"}, true, false},
 		"continue":    {1, `[{type: func, func: fails, await: true, on_failure: continue}, {id: b, type: func, func: ok, await: true}]`, []string{"try 1 at 0s", "b at 0s"}, false, false},
 		"nothing said": {1, `[{type: func, func: fails, await: true}, {id: b, type: func, func: ok, await: true, when: 'LAST_HOOK_STATUS == "failed"'}]`,
@@ -87,7 +95,7 @@ func TestActionsOfAPipeline(t *testing.T) {
 			[]string{"try 1 at 0s", "try 2 at 5s", "try 3 at 10s", "b at 10s"}, false, false},
 		"retry of what nobody waits for": {1, `[{type: func, func: fails, on_failure: retry, retry_delay: 1}, {id: b, type: func, func: ok, await: true}]`,
 			[]string{"b at 0s", "try 1 at 0s", "try 2 at 1s"}, false, true},
-		"late": {0, `[{type: func, func: slow, await: true, timeout: 10}, {id: b, type: func, func: ok, await: true}]`, []string{"slow at 10s", "b at 10s"}, false, false},
+		"late": {0, `[{type: func, func: slow, await: true, timeout: 10}, {id: b, type: func, func: ok, await: true}]`, []string{"b at 10s"}, false, false},
 		"a condition that fails": {0, `[{id: a, type: func, func: ok, await: true, when: '1 % MAX_ITERATIONS == 0'}, {id: b, type: func, func: ok, await: true}]`,
 			[]string{"b at 0s"}, false, false},
 	} {
@@ -100,10 +108,10 @@ func TestActionsOfAPipeline(t *testing.T) {
 				f := fire(t, p, hookstest.Pipeline(hooks.IterationComplete, hooks.Pipeline{}).WithRun(agent.Run{Iteration: 1}))
 				assert.Equal(t, tc.aborts, f.RunErr != nil, "%s", f)
 				if tc.unordered {
-					assert.ElementsMatch(t, tc.want, d.lines)
+					assert.ElementsMatch(t, tc.want, d.all())
 					return
 				}
-				assert.Equal(t, tc.want, d.lines)
+				assert.Equal(t, tc.want, d.all())
 			})
 		})
 	}
@@ -121,4 +129,28 @@ func TestLateActions(t *testing.T) {
 			assert.Equal(t, word == "", f.Err != nil, "only what nobody spoke of is a failure: %s", f)
 		})
 	}
+}
+
+// What actions came to is known within their policy and their occasion, to those that are
+// only told, too, who come after all that decide.
+func TestResultsOfActions(t *testing.T) {
+	d := &diary{}
+	p := load(t, `
+policy: p
+hooks:
+  PreToolUse:
+    - {id: told, type: func, func: ok, observe: true, when: 'actions.first.status == "success" && actions.last.status == "success"'}
+    - {id: told-too, type: func, func: ok, observe: true, when: 'actions.told.status == "success"'}
+    - {id: first, type: func, func: ok}
+    - {id: last, type: func, func: ok, when: 'actions.first.status == "success"'}
+`, policy.Options{Host: d.host(0)})
+	d.began = time.Now().Add(time.Hour) // times do not matter here
+	f := fire(t, p, hookstest.ToolCall("t", `{}`))
+	require.NoError(t, f.Err)
+	names := []string{}
+	for _, line := range d.all() {
+		name, _, _ := strings.Cut(line, " ")
+		names = append(names, name)
+	}
+	assert.Equal(t, []string{"first", "last", "told", "told-too"}, names)
 }

@@ -36,7 +36,10 @@ func (p *Policy) put() {
 		}
 		slices.SortStableFunc(here, func(a, b *rule) int { return (b.priority - a.priority) * lo.Ternary(at.backwards, -1, 1) })
 		for i, r := range here {
-			r.order = i + 1
+			r.owner, r.order, r.turn = p, i+1, i+1
+			if r.observe {
+				r.turn += len(here)
+			}
 		}
 		p.rules = append(p.rules, here...)
 	}

@@ -19,10 +19,13 @@ import (
 // rule is one rule or action of a policy, ready to become a hook. It does not change.
 type rule struct {
 	doc         *document
+	owner       *Policy
 	id          string
+	suffix      string // of the name of its hook
 	description string
 	point       *point
 	order       int // among the rules at its point, from one
+	turn        int // the same in the order in which they are asked: what is only told comes last
 	place       yamlfile.Place
 	language    *condition.Language
 
@@ -68,7 +71,7 @@ type Waiver struct {
 }
 
 // name is the name of the rule's hook.
-func (r *rule) name() string { return r.doc.name + "/" + r.id }
+func (r *rule) name() string { return r.doc.name + "/" + r.id + r.suffix }
 
 // judges reports whether the rule's answer counts.
 func (r *rule) judges() bool {
@@ -87,9 +90,7 @@ func (r *rule) hook(do action.Action) hooks.Hook {
 	} else {
 		h = r.point.control(r.name(), u.answer)
 	}
-	h = h.Matching(r.match.matchers...).WithPriority(r.priority).WithFailure(r.failure).From(&hooks.Origin{
-		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, File: r.place.File(), Line: r.place.Line,
-	})
+	h = h.Matching(r.match.matchers...).WithPriority(r.priority).WithFailure(r.failure).From(r.origin())
 	if r.timeout > 0 && r.await {
 		h = h.WithTimeout(r.timeout)
 	}
@@ -97,6 +98,13 @@ func (r *rule) hook(do action.Action) hooks.Hook {
 		h = h.InShadow()
 	}
 	return h
+}
+
+// origin is where the rule stands.
+func (r *rule) origin() *hooks.Origin {
+	return &hooks.Origin{
+		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, File: r.place.File(), Line: r.place.Line,
+	}
 }
 
 // looksBack reports whether the rule asks for results of actions before it.
@@ -129,8 +137,8 @@ func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 	}
 	var past *occasion
 	if u.tracks {
-		past = occasionOf(c, u.order)
-		in = in.With(past.values(c))
+		past = occasionOf(c, u.rule)
+		in = in.With(past.values(c, u.doc))
 	}
 	if u.when != nil {
 		// Its cost bounds it: a context that is looked at would cost a timer for each rule.
@@ -138,7 +146,7 @@ func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 		u.watched(ctx, in, ok, err)
 		switch {
 		case err != nil && u.point.source == ofPipelines:
-			skipped(ctx, c, u.name(), fmt.Sprintf("its condition could not be judged: %v", err))
+			u.skipped(ctx, c, fmt.Sprintf("its condition could not be judged: %v", err))
 			return hooks.Result{}
 		case err != nil:
 			return fail(c, fmt.Errorf("when: %w", err))
@@ -262,7 +270,7 @@ func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, p
 	request := action.NewRequest(c, u.name())
 	request.Vars = u.doc.variables
 	request.Decides = request.Decides && u.judges()
-	request.Attempt = past.attempt(u.id)
+	request.Attempt = past.attempt(u.name())
 	request.Variables = past.variables(request.Variables, c)
 	if !u.await {
 		u.detach(ctx, c, request)
@@ -286,7 +294,7 @@ func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, p
 func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result {
 	switch u.onTimeout {
 	case "continue":
-		skipped(ctx, c, u.name(), fmt.Sprintf("it goes on without an answer: %v", err))
+		u.skipped(ctx, c, fmt.Sprintf("it goes on without an answer: %v", err))
 		return hooks.Result{}
 	case "abort":
 		for _, word := range []string{"stop", "deny", "withhold"} {
@@ -326,9 +334,10 @@ func (u *use) detach(ctx context.Context, c hooks.Context, request *action.Reque
 }
 
 // skipped tells the observer of the run that a rule was passed over, and why.
-func skipped(ctx context.Context, c hooks.Context, name, why string) {
+func (r *rule) skipped(ctx context.Context, c hooks.Context, why string) {
 	c.State().Emit(ctx, hooks.Event{
-		Kind: hooks.HookSkipped, Run: c.Run(), Step: c.StepIndex(), Hook: name, Point: c.Point(), Control: true, Reason: why,
+		Kind: hooks.HookSkipped, Run: c.Run(), Step: c.StepIndex(), Hook: r.name(), Point: c.Point(), Control: r.judges(),
+		Reason: why, Origin: r.origin(),
 	})
 }
 

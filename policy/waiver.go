@@ -18,7 +18,7 @@ func (r *rule) hooks(do action.Action) []hooks.Hook {
 	}
 	waived := hooks.When(func(hooks.Context) bool { return !r.waiver.over() })
 	kept := *r
-	kept.id, kept.shadow = r.id+waivedSuffix, true
+	kept.suffix, kept.shadow = waivedSuffix, true
 	return []hooks.Hook{kept.hook(do).Matching(waived), r.hook(do).Matching(hooks.Not(waived))}
 }
 
