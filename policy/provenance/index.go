@@ -305,23 +305,33 @@ func (x *index) level(n name) (Level, int32) {
 	return Nowhere, -1
 }
 
-// saidAsWords reports whether the user said the words of a file's name, or the like: "the team meeting minutes" for
-// team-meeting-minutes.docx.
+// saidAsWords reports whether a text is made of nothing but the user's words, in any order: what a search is given, or a
+// file's name, "the team meeting minutes" for team-meeting-minutes.docx. Words of one or two letters do not count.
 func (x *index) saidAsWords(n name) bool {
-	if n.kind != kindURL && n.kind != kindID {
-		return false
-	}
 	text := n.text
-	if i := strings.LastIndexByte(text, '.'); i > 0 {
-		text = text[:i]
-	}
-	words, ok := wordsOf(text)
-	if !ok {
+	switch n.kind {
+	case kindURL, kindID:
+		if strings.Contains(text, "/") {
+			return false
+		}
+		if i := strings.LastIndexByte(text, '.'); i > 0 {
+			text = text[:i]
+		}
+	case kindPhrase:
+	default:
 		return false
 	}
-	_, ok = x.user.find(words)
-	return ok
+	words, said := 0, true
+	eachWord(text, func(word key, from, to int) {
+		if to-from >= minWord {
+			words++
+			said = said && has(x.user, word)
+		}
+	})
+	return words > 0 && said
 }
+
+const minWord = 3
 
 // calledByUser reports whether the user used a name that is in a mail address: "reply to Lily" and lily.white@…
 func (x *index) calledByUser(n name) bool {
@@ -331,7 +341,7 @@ func (x *index) calledByUser(n name) bool {
 	called := false
 	local := n.text[:strings.LastIndexByte(n.text, '@')]
 	eachWord(local, func(word key, from, to int) {
-		if _, ok := x.user[word]; ok && to-from >= 3 {
+		if has(x.user, word) && to-from >= minWord {
 			called = true
 		}
 	})

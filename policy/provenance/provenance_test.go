@@ -220,6 +220,8 @@ func TestPointing(t *testing.T) {
 	assert.True(t, trail.FromNamedText("eve@evil.example"))
 	assert.False(t, trail.FromTrusted("lily@white.example"))
 
+	other := user("What is in the mail about the reunion of the family?").tool("search_mail", `{"query": "family reunion in"}`, mail)
+	assert.True(t, other.trail(t).FromNamed("mark@example.com"), "a search is words in any order")
 	unnamed := user("Anything new? Answer Lily.").tool("search_mail", `{"query": "*"}`, mail)
 	trail = unnamed.trail(t)
 	assert.True(t, trail.FromKnown("mark@example.com"))
