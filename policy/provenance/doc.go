@@ -50,11 +50,18 @@
 //
 // # Values
 //
-// Values are compared in normal forms: mail addresses without a name and regard to case; web addresses without http(s),
-// www., a last slash and a fragment; numbers by their worth; dates as day, month and year, however they are written, a
-// moment by its day, and a date that was given without a year in any year; ids such as IBANs, phones and cards without what stands
-// between their letters and digits; other texts by their words, all of them and in order. An address in a text is found
-// there, a part of an address is not. Dates like "tomorrow" and months in other languages than English are words.
+// Values are compared in normal forms:
+//
+//   - mail addresses without a name and regard to case;
+//   - web addresses without http(s), www., a last slash and a fragment;
+//   - numbers by their worth;
+//   - dates as year, month and day, however they are written: a moment by its day, and a date that was given without a
+//     year in any year;
+//   - ids such as IBANs, phones and cards without what stands between their letters and digits;
+//   - other texts by their words, all of them and in order.
+//
+// An address in a text is found there; a part of an address is not. "Tomorrow", and months in other languages than
+// English, are words.
 //
 // A text that stands nowhere as a whole is looked at in parts: Tainted asks whether any address, id, or five words in a
 // row are strangers', and Origin tells the parts.
@@ -68,10 +75,12 @@
 // # Cost, memory, concurrency
 //
 // An index is made for a run when somebody first asks, and from then on each message is read once: a step costs what it
-// adds. Strangers' text is read only when somebody asks about it. An answer of a question takes about a microsecond. Its memory is bounded by
-// Options.MaxKeys; behind the bound nothing becomes trusted and what cannot be found is strangers'. It is not stored: of
-// a run that is resumed in another process, and of each run of a session, it is made anew. A state that is not the
-// successor of the last one, a fork, is read anew; that is told by the last messages that were read.
+// adds. Strangers' text is read only when somebody asks about it. An answer takes about a microsecond.
+//
+// The memory of a run is bounded by Options.MaxKeys; behind the bound nothing becomes trusted, and what cannot be found
+// is strangers'. The index is not stored: for a run that is resumed in another process, and for each run of a session, it
+// is made anew. So it is for a state that is not the successor of the last one, a fork; the last messages that were read
+// tell that.
 //
 // Trackers and Trails are safe for concurrent use; those who ask about one run wait for each other.
 package provenance

@@ -28,7 +28,7 @@ type Place struct {
 }
 
 // shelf is where each key was seen first, as an index into places.
-type shelf map[key]int32
+type shelf map[key]int
 
 // index is what was seen in one run, up to some message. It grows with the transcript and is never read from the start
 // again.
@@ -61,7 +61,7 @@ type call struct {
 }
 
 type text struct {
-	place int32
+	place int
 	text  string
 }
 
@@ -151,16 +151,16 @@ func (x *index) message(level Level, at Place, words string) {
 	}
 }
 
-func (x *index) place(at Place) int32 {
+func (x *index) place(at Place) int {
 	if n := len(x.places); n > 0 && x.places[n-1] == at {
-		return int32(n - 1)
+		return n - 1
 	}
 	x.places = append(x.places, at)
-	return int32(len(x.places) - 1)
+	return len(x.places) - 1
 }
 
 // put remembers where a key was seen, if it was not seen before.
-func (x *index) put(s shelf, k key, at int32) {
+func (x *index) put(s shelf, k key, at int) {
 	if _, ok := s[k]; ok {
 		return
 	}
@@ -205,7 +205,7 @@ func (x *index) readWaiting() {
 func (x *index) call(i int, c agent.ToolCall) {
 	rules := x.tracker.rules(c.Name)
 	named, texts := true, 0
-	at := int32(-1)
+	at := -1
 	eachArgument(c.Arguments, func(n name, value any) {
 		s, isText := value.(string)
 		level, place := x.level(n)
@@ -283,152 +283,6 @@ func (x *index) field(rules *toolRules, at Place, field []string, value string) 
 		return
 	}
 	x.wait(at, value)
-}
-
-// level is the most trusted level at which a value was seen, strangers' text left out, and where.
-func (x *index) level(n name) (Level, int32) {
-	if at, ok := x.user.find(n); ok {
-		return FromUser, at
-	}
-	if at, ok := x.system.find(n); ok {
-		return FromSystem, at
-	}
-	if at, ok := x.trusted[n.whole()]; ok {
-		return FromTrusted, at
-	}
-	if at, ok := x.knownNamed.find(n); ok {
-		return FromKnown, at
-	}
-	if at, ok := x.known.find(n); ok {
-		return FromKnown, at
-	}
-	return Nowhere, -1
-}
-
-// saidAsWords reports whether a text is made of nothing but the user's words, in any order: what a search is given, or a
-// file's name, "the team meeting minutes" for team-meeting-minutes.docx. Words of one or two letters do not count.
-func (x *index) saidAsWords(n name) bool {
-	text := n.text
-	switch n.kind {
-	case kindURL, kindID:
-		if strings.Contains(text, "/") {
-			return false
-		}
-		if i := strings.LastIndexByte(text, '.'); i > 0 {
-			text = text[:i]
-		}
-	case kindPhrase:
-	default:
-		return false
-	}
-	words, said := 0, true
-	eachWord(text, func(word key, from, to int) {
-		if to-from >= minWord {
-			words++
-			said = said && has(x.user, word)
-		}
-	})
-	return words > 0 && said
-}
-
-const minWord = 3
-
-// calledByUser reports whether the user used a name that is in a mail address: "reply to Lily" and lily.white@…
-func (x *index) calledByUser(n name) bool {
-	if n.kind != kindAddress {
-		return false
-	}
-	called := false
-	local := n.text[:strings.LastIndexByte(n.text, '@')]
-	eachWord(local, func(word key, from, to int) {
-		if has(x.user, word) && to-from >= minWord {
-			called = true
-		}
-	})
-	return called
-}
-
-// anyLevel is level, strangers' text included.
-func (x *index) anyLevel(n name) (Level, int32) {
-	if level, at := x.level(n); level != Nowhere {
-		return level, at
-	}
-	x.readWaiting()
-	if at, ok := x.othersNamed.find(n); ok {
-		return FromOthers, at
-	}
-	if at, ok := x.others.find(n); ok {
-		return FromOthers, at
-	}
-	if x.full {
-		return FromOthers, -1
-	}
-	return Nowhere, -1
-}
-
-// tainted reports whether a value, or a part of a text, is what strangers brought in and nobody better.
-func (x *index) tainted(n name) bool {
-	if level, _ := x.anyLevel(n); level != Nowhere {
-		return level == FromOthers
-	}
-	if n.kind != kindPhrase {
-		return false
-	}
-	bad := false
-	values(n.text, func(v name, _ string) {
-		if !bad && (v.kind == kindAddress || v.kind == kindURL || v.kind == kindID) {
-			level, _ := x.anyLevel(v)
-			bad = level == FromOthers
-		}
-	})
-	row := 0
-	for i := 0; !bad && i+2 < len(n.keys); i++ {
-		k := mix(kindTriple, n.keys[i:i+3]...)
-		_, others := x.others[k]
-		if others && !has(x.user, k) && !has(x.system, k) && !has(x.known, k) {
-			row++
-		} else {
-			row = 0
-		}
-		bad = row+2 >= taintedWords
-	}
-	return bad
-}
-
-const taintedWords = 5 // in a row
-
-func has(s shelf, k key) bool {
-	_, ok := s[k]
-	return ok
-}
-
-// find is where a value stands in text.
-func (s shelf) find(n name) (int32, bool) {
-	if len(s) == 0 {
-		return -1, false
-	}
-	if n.kind != kindPhrase {
-		for _, k := range n.keys { // a date with its year, or without
-			if at, ok := s[k]; ok {
-				return at, true
-			}
-		}
-		return -1, false
-	}
-	at, ok := s[n.keys[0]]
-	if !ok || len(n.keys) == 1 {
-		return at, ok
-	}
-	if len(n.keys) == 2 {
-		at, ok = s[mix(kindPair, n.keys...)]
-		return at, ok
-	}
-	for i := range len(n.keys) - 2 {
-		if at, ok = s[mix(kindTriple, n.keys[i:i+3]...)]; !ok {
-			return -1, false
-		}
-	}
-	return at, true
 }
 
 // eachArgument calls f for the texts and numbers in a call's arguments. Arguments that cannot be read have none.

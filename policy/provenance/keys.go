@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"net/mail"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -288,16 +287,16 @@ func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A
 func eachWord(text string, f func(word key, from, to int)) {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	start, any := 0, false
+	start, inside := 0, false
 	end := func(at int) {
-		if any {
+		if inside {
 			f(key(h.Sum64()), start, at)
-			any = false
+			inside = false
 		}
 	}
 	begin := func(at int) {
-		if !any {
-			any, start = true, at
+		if !inside {
+			inside, start = true, at
 			h.Reset()
 			_ = h.WriteByte(byte(kindWord))
 		}
@@ -334,78 +333,4 @@ func eachWord(text string, f func(word key, from, to int)) {
 		i += size
 	}
 	end(len(text))
-}
-
-// day is a date; without a year when Year is zero.
-type day struct{ Year, Month, Day int }
-
-func (d day) yearless() string { return strconv.Itoa(d.Month) + "-" + strconv.Itoa(d.Day) }
-
-func (d day) String() string {
-	if d.Year == 0 {
-		return d.yearless()
-	}
-	return strconv.Itoa(d.Year) + "-" + d.yearless()
-}
-
-func (d day) valid() bool {
-	return d.Month >= 1 && d.Month <= 12 && d.Day >= 1 && d.Day <= 31 && (d.Year == 0 || d.Year >= 1000 && d.Year <= 9999)
-}
-
-// dateOf reads a date as programs write it, also with a time behind it, which it leaves out: a moment is looked up by
-// its day.
-func dateOf(text string) (day, bool) {
-	if len(text) < 8 || len(text) > 40 || !isDigit(text[0]) {
-		return day{}, false
-	}
-	date, clock := text, ""
-	if i := strings.IndexAny(text, "T "); i > 0 {
-		date, clock = text[:i], text[i+1:]
-	}
-	if clock != "" && (!isDigit(clock[0]) || !strings.Contains(clock, ":") || strings.Trim(clock, "0123456789:.+-ZAPMapm ") != "") {
-		return day{}, false
-	}
-	days := datesIn(date)
-	if len(days) == 0 {
-		return day{}, false
-	}
-	return days[0], true
-}
-
-// datesIn is the dates that a chunk may mean: 2024-05-01, 2024/5/1, 20.05.2024; of 5/6/2024 both readings.
-func datesIn(chunk string) []day {
-	if len(chunk) < 8 || len(chunk) > 10 {
-		return nil
-	}
-	var n [3]int
-	part, separator := 0, byte(0)
-	for i := range len(chunk) {
-		switch c := chunk[i]; {
-		case isDigit(c):
-			n[part] = n[part]*10 + int(c-'0')
-		case (c == '-' || c == '/' || c == '.') && (separator == 0 || separator == c) && part < 2 && i > 0:
-			separator = c
-			part++
-		default:
-			return nil
-		}
-	}
-	if part != 2 {
-		return nil
-	}
-	var days []day
-	add := func(d day) {
-		if d.valid() && d.Year != 0 {
-			days = append(days, d)
-		}
-	}
-	if n[0] >= 1000 {
-		add(day{n[0], n[1], n[2]})
-		return days
-	}
-	add(day{n[2], n[1], n[0]})
-	if n[0] != n[1] {
-		add(day{n[2], n[0], n[1]})
-	}
-	return days
 }

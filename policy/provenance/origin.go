@@ -102,7 +102,7 @@ func (x *index) pieces(text string) []Origin {
 	})
 	var out []Origin
 	for i := 0; i < len(words) && len(out) < MaxParts; {
-		level, length, at := Nowhere, 1, int32(-1)
+		level, length, at := Nowhere, 1, -1
 		for _, try := range []struct {
 			level Level
 			shelf shelf
@@ -133,7 +133,7 @@ func (x *index) pieces(text string) []Origin {
 }
 
 // longest is how many of the first words stand together in a text; less than two are none.
-func (s shelf) longest(words []key) (n int, at int32) {
+func (s shelf) longest(words []key) (n int, at int) {
 	if len(s) == 0 || len(words) < 2 {
 		return 0, -1
 	}

@@ -1,0 +1,149 @@
+package provenance
+
+import "strings"
+
+// level is the most trusted level at which a value was seen, strangers' text left out, and where.
+func (x *index) level(n name) (Level, int) {
+	if at, ok := x.user.find(n); ok {
+		return FromUser, at
+	}
+	if at, ok := x.system.find(n); ok {
+		return FromSystem, at
+	}
+	if at, ok := x.trusted[n.whole()]; ok {
+		return FromTrusted, at
+	}
+	if at, ok := x.knownNamed.find(n); ok {
+		return FromKnown, at
+	}
+	if at, ok := x.known.find(n); ok {
+		return FromKnown, at
+	}
+	return Nowhere, -1
+}
+
+// saidAsWords reports whether a text is made of nothing but the user's words, in any order: what a search is given, or a
+// file's name, "the team meeting minutes" for team-meeting-minutes.docx. Words of one or two letters do not count.
+func (x *index) saidAsWords(n name) bool {
+	text := n.text
+	switch n.kind {
+	case kindURL, kindID:
+		if strings.Contains(text, "/") {
+			return false
+		}
+		if i := strings.LastIndexByte(text, '.'); i > 0 {
+			text = text[:i]
+		}
+	case kindPhrase:
+	default:
+		return false
+	}
+	words, said := 0, true
+	eachWord(text, func(word key, from, to int) {
+		if to-from >= minWord {
+			words++
+			said = said && has(x.user, word)
+		}
+	})
+	return words > 0 && said
+}
+
+const minWord = 3
+
+// calledByUser reports whether the user used a name that is in a mail address: "reply to Lily" and lily.white@…
+func (x *index) calledByUser(n name) bool {
+	if n.kind != kindAddress {
+		return false
+	}
+	called := false
+	local := n.text[:strings.LastIndexByte(n.text, '@')]
+	eachWord(local, func(word key, from, to int) {
+		if has(x.user, word) && to-from >= minWord {
+			called = true
+		}
+	})
+	return called
+}
+
+// anyLevel is level, strangers' text included.
+func (x *index) anyLevel(n name) (Level, int) {
+	if level, at := x.level(n); level != Nowhere {
+		return level, at
+	}
+	x.readWaiting()
+	if at, ok := x.othersNamed.find(n); ok {
+		return FromOthers, at
+	}
+	if at, ok := x.others.find(n); ok {
+		return FromOthers, at
+	}
+	if x.full {
+		return FromOthers, -1
+	}
+	return Nowhere, -1
+}
+
+// tainted reports whether a value, or a part of a text, is what strangers brought in and nobody better.
+func (x *index) tainted(n name) bool {
+	if level, _ := x.anyLevel(n); level != Nowhere {
+		return level == FromOthers
+	}
+	if n.kind != kindPhrase {
+		return false
+	}
+	bad := false
+	values(n.text, func(v name, _ string) {
+		if !bad && (v.kind == kindAddress || v.kind == kindURL || v.kind == kindID) {
+			level, _ := x.anyLevel(v)
+			bad = level == FromOthers
+		}
+	})
+	row := 0
+	for i := 0; !bad && i+2 < len(n.keys); i++ {
+		k := mix(kindTriple, n.keys[i:i+3]...)
+		_, others := x.others[k]
+		if others && !has(x.user, k) && !has(x.system, k) && !has(x.known, k) {
+			row++
+		} else {
+			row = 0
+		}
+		bad = row+2 >= taintedWords
+	}
+	return bad
+}
+
+const taintedWords = 5 // in a row
+
+func has(s shelf, k key) bool {
+	_, ok := s[k]
+	return ok
+}
+
+// find is where a value stands in text.
+func (s shelf) find(n name) (int, bool) {
+	if len(s) == 0 {
+		return -1, false
+	}
+	if n.kind != kindPhrase {
+		for _, k := range n.keys { // a date with its year, or without
+			if at, ok := s[k]; ok {
+				return at, true
+			}
+		}
+		return -1, false
+	}
+	at, ok := s[n.keys[0]]
+	if !ok || len(n.keys) == 1 {
+		return at, ok
+	}
+	if len(n.keys) == 2 {
+		at, ok = s[mix(kindPair, n.keys...)]
+		return at, ok
+	}
+	for i := range len(n.keys) - 2 {
+		if at, ok = s[mix(kindTriple, n.keys[i:i+3]...)]; !ok {
+			return -1, false
+		}
+	}
+	return at, true
+}
