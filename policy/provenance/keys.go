@@ -104,7 +104,7 @@ func wordsOf(text string) (name, bool) {
 // addressOf is the mail address that a text consists of, also in the form "Ann Lee <ann@example.com>".
 func addressOf(text string) (string, bool) {
 	at := strings.LastIndexByte(text, '@')
-	if at <= 0 {
+	if at <= 0 || len(text) > maxAddress {
 		return "", false
 	}
 	if strings.HasSuffix(text, ">") {
@@ -127,6 +127,8 @@ func addressOf(text string) (string, bool) {
 	}
 	return strings.ToLower(strings.TrimSuffix(text, ".")), true
 }
+
+const maxAddress = 500 // bytes, a name in front included
 
 // urlOf is a web address in its normal form: without http(s)://, a www. before the host, the end's slash and fragment.
 // Without a scheme a text is one when it begins with a host that has a dot and a name at its end: shop.example/sale.
