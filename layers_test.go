@@ -178,7 +178,7 @@ var layers = map[string]layer{
 	// Declared hooks: files with rules.
 	"policy": {
 		Ours: []string{
-			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/provenance",
+			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",
 			"internal/strictjson", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
