@@ -185,7 +185,7 @@ var layers = map[string]layer{
 	},
 
 	// What policies look at.
-	"policy/bash": {Modules: append(values, "mvdan.cc/sh/v3")},
+	"policy/bash":    {Modules: append(values, "mvdan.cc/sh/v3")},
 	"policy/library": {}, // files
 	"policy/provenance": {
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition"},
