@@ -1,0 +1,24 @@
+package library_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/grapnel-go/grapnel/policy"
+)
+
+// What is wrong with sources is told with its place.
+func TestWrongSourcesInAFile(t *testing.T) {
+	t.Parallel()
+	const head = "policy: p\nhooks:\n  PreToolUse:\n    - {id: a, when: 'tainted(args.x)', decision: deny}\n"
+	for sources, want := range map[string]string{
+		"sources: {tools: [{trusted: [a]}]}":                 "source 1: names no tools",
+		"sources:\n  tools:\n    - {tools: [x], trust: [a]}": "p.yaml:7",
+		"sources: {messages: {rag: friends}}":                `level "friends" is none of trusted, known, untrusted`,
+		"sources: [a]":                                       "p.yaml:5",
+	} {
+		_, err := policy.Parse("p.yaml", []byte(head+sources+"\n"), policy.Options{})
+		assert.ErrorContains(t, err, want, sources)
+	}
+}
