@@ -63,6 +63,17 @@ func TestPrintedPlans(t *testing.T) {
   InterventionStopped tells all; starts all
   AgentFailed    tells all; starts all
   ExecutionEnd   tells all; starts all
+  SessionStart   tells all; starts all
+  IterationStart tells all; starts all
+  IterationComplete tells all; starts all
+  IterationFailed tells all; starts all
+  StageComplete  tells all; starts all
+  SessionComplete tells all; starts all
+  RunStart       tells all; starts all
+  RunResult      tells all; starts all
+  RunFailed      tells all; starts all
+  RunTimeout     tells all; starts all
+  RunFinish      tells all; starts all
 `},
 		"an executor of one's own": {
 			capability.Plan{}.WithDriver(agenttest.Script()).WithTools(tool("a")).WithExecutor(namedExecutor{name: "remote"}),
