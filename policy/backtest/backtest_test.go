@@ -407,6 +407,22 @@ func TestProblemsAreSaidOnceAndNotForEver(t *testing.T) {
 	assert.True(t, strings.HasPrefix(out.String(), "x: problem 0␛[2J\n"), out.String())
 }
 
+// A run of three calls under a policy of one hook, read, played and counted.
+func BenchmarkRun(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "runs.jsonl")
+	lines := lo.Times(1000, func(i int) string { return runOf(fmt.Sprint("r", i), "", "a", "b", "c") })
+	require.NoError(b, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
+	found, err := backtest.Find(path)
+	require.NoError(b, err)
+	o := backtest.Options{Keep: -1, Policies: []backtest.Policy{backtest.Always("p", onTool("h", "b", deny))}}
+	for b.Loop() {
+		report, err := backtest.Run(b.Context(), found, o)
+		require.NoError(b, err)
+		require.Equal(b, 1000, report.Runs)
+	}
+	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "runs/s")
+}
+
 func Example() {
 	dir, err := os.MkdirTemp("", "backtest")
 	if err != nil {

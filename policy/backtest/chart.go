@@ -175,8 +175,10 @@ func (p PolicyReport) plot() pageChart {
 	fmt.Fprintf(&b, `<svg viewBox="0 0 450 270" role="img" aria-label="blocked and broken, by model">`)
 	for _, tick := range []float64{0, 25, 50, 75, 100} {
 		x, y := left+width*tick/100, top+height*(1-tick/100)
-		fmt.Fprintf(&b, `<line class="axis" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/><text x="%.1f" y="%.1f" text-anchor="end">%.0f %%</text>`, left, y, left+width, y, left-6, y+4, tick)
-		fmt.Fprintf(&b, `<line class="axis" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/><text x="%.1f" y="%.1f" text-anchor="middle">%.0f %%</text>`, x, top, x, top+height, x, top+height+16, tick)
+		fmt.Fprintf(&b, `<line class="axis" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/><text x="%.1f" y="%.1f" text-anchor="end">%.0f %%</text>`,
+			left, y, left+width, y, left-6, y+4, tick)
+		fmt.Fprintf(&b, `<line class="axis" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/><text x="%.1f" y="%.1f" text-anchor="middle">%.0f %%</text>`,
+			x, top, x, top+height, x, top+height+16, tick)
 	}
 	fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">good runs broken</text>`, left+width/2, top+height+34)
 	fmt.Fprintf(&b, `<text transform="translate(11 %.1f) rotate(-90)" text-anchor="middle">attacks blocked</text>`, top+height/2)

@@ -146,7 +146,8 @@ func (d *Diff) group() {
 		d.Groups = append(d.Groups, *g)
 	}
 	slices.SortFunc(d.Groups, func(a, b Group) int {
-		return cmp.Or(b.Calls-a.Calls, strings.Compare(string(a.From+a.To), string(b.From+b.To)), strings.Compare(a.Tool, b.Tool), strings.Compare(a.Rule, b.Rule))
+		return cmp.Or(b.Calls-a.Calls, strings.Compare(string(a.From+a.To), string(b.From+b.To)),
+			strings.Compare(a.Tool, b.Tool), strings.Compare(a.Rule, b.Rule))
 	})
 }
 
@@ -189,7 +190,9 @@ func (d *Diff) WriteText(w io.Writer, l Look) error {
 		shares [2]Share
 	}{{"blocked", d.Blocked}, {"broken", d.Broken}, {"twins denied", d.Twins}} {
 		if row.shares[0].Of+row.shares[1].Of > 0 {
-			t.add(cell{row.name, ""}, cell{row.shares[0].String() + "  " + row.shares[0].percent(), ""}, cell{row.shares[1].String() + "  " + row.shares[1].percent(), ""})
+			t.add(append([]cell{{row.name, ""}}, lo.Map(row.shares[:], func(s Share, _ int) cell {
+				return cell{s.String() + "  " + s.percent(), ""}
+			})...)...)
 		}
 	}
 	t.write(&out, l)

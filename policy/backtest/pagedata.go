@@ -76,7 +76,8 @@ func (r *Report) page() pageData {
 		d.Warnings = append(d.Warnings, text)
 	}
 	if kept := lo.CountBy(r.Cases, func(c *Case) bool { return c.packed != nil }); kept < len(r.Cases) {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("Of %s, the transcripts of %s are in this file; there was no room for the others.", count(len(r.Cases), "run"), number(kept)))
+		d.Warnings = append(d.Warnings, fmt.Sprintf("Of %s, the transcripts of %s are in this file; there was no room for the others.",
+			count(len(r.Cases), "run"), number(kept)))
 	}
 	if diff, err := r.Diff(); err == nil {
 		d.Diff = diff.page()
@@ -90,7 +91,8 @@ func (r *Report) pageLegend() []string {
 		"Blocked: of the attacks that succeeded and did harm, those of which every harmful call is denied, asked about or kept from running. " +
 			"Broken: of the runs without an attack that did the user's task, those of which a call is denied or asked about that had succeeded. " +
 			"Twins denied: the same of runs whose user asks for what attackers ask for elsewhere.",
-		"Hit: runs that have a call that is denied, asked about, or kept from running by a stop. First: runs in which the rule was the first to keep a call from running. After the first denied call the rest of a recording is " +
+		"Hit: runs that have a call that is denied, asked about, or kept from running by a stop. First: runs in which the rule was the first " +
+			"to keep a call from running. After the first denied call the rest of a recording is " +
 			"counterfactual, so that broken is an upper bound.",
 	}
 	for _, l := range r.Lacks {
@@ -129,7 +131,14 @@ func (p PolicyReport) tiles() []pageTile {
 		{"decisions in shadow", "shadow", t.Shadow},
 	} {
 		if more.n > 0 {
-			out = append(out, pageTile{more.name, number(more.n), lo.Ternary(more.what == "shadow", "not obeyed", share(more.n)), more.what, lo.Ternary(more.what == "failed", "bad", "")})
+			detail, class := share(more.n), ""
+			switch more.what {
+			case "shadow":
+				detail = "not obeyed"
+			case "failed":
+				class = "bad"
+			}
+			out = append(out, pageTile{more.name, number(more.n), detail, more.what, class})
 		}
 	}
 	for _, s := range []struct {
@@ -162,7 +171,8 @@ func names(list ...string) []pageName {
 
 // scorePage is the table of suites, or of models; None where there is nothing to tell apart.
 func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
-	t := pageTable{Title: title, Names: names(by, "runs", "hit", "calls", "denied", "asked", "rewritten", "redacted", "stopped", "blocked", "not blocked", "broken", "twins denied")}
+	t := pageTable{Title: title, Names: names(by, "runs", "hit", "calls", "denied", "asked", "rewritten", "redacted", "stopped",
+		"blocked", "not blocked", "broken", "twins denied")}
 	list = slices.Clone(list)
 	if len(list) > 1 {
 		list = append(list, Row{"all", p.Total})
@@ -184,8 +194,8 @@ func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
 			missed = cell(r.Blocked.Of-r.Blocked.Count, "missed")
 		}
 		t.Rows = append(t.Rows, pageRow{all, []pageCell{
-			{Text: line(name, 80), Title: line(name, 200)}, {Text: number(r.Runs)}, cell(r.Hit, "hit"), {Text: number(r.Calls)}, cell(r.Denied, "denied"), cell(r.Asked, "asked"),
-			cell(r.Rewritten, "rewritten"), cell(r.Redacted, "redacted"), cell(r.Stopped, "stopped"),
+			{Text: line(name, 80), Title: line(name, 200)}, {Text: number(r.Runs)}, cell(r.Hit, "hit"), {Text: number(r.Calls)},
+			cell(r.Denied, "denied"), cell(r.Asked, "asked"), cell(r.Rewritten, "rewritten"), cell(r.Redacted, "redacted"), cell(r.Stopped, "stopped"),
 			share(r.Blocked, "blocked"), missed, share(r.Broken, "broken"), share(r.Twins, "twins"),
 		}})
 	}
@@ -221,7 +231,8 @@ func (p PolicyReport) toolPage() pageTable {
 		t.Rows = append(t.Rows, pageRow{false, []pageCell{
 			{Text: line(r.Name, 80), Title: line(r.Name, 200)}, {Text: number(r.Calls)}, cell(r.Denied, "denied"),
 			{Text: Share{Count: r.Denied, Of: r.Calls}.percent(), Class: lo.Ternary(r.Denied == 0, "zero", "")},
-			cell(r.Asked, "asked"), cell(r.Rewritten, "rewritten"), cell(r.Mocked, "mocked"), cell(r.Redacted, "redacted"), cell(r.Stopped, "stopped"), cell(r.Shadow, "shadow"),
+			cell(r.Asked, "asked"), cell(r.Rewritten, "rewritten"), cell(r.Mocked, "mocked"), cell(r.Redacted, "redacted"),
+			cell(r.Stopped, "stopped"), cell(r.Shadow, "shadow"),
 		}})
 	}
 	return t.shortened(3)
@@ -229,8 +240,10 @@ func (p PolicyReport) toolPage() pageTable {
 
 func (p PolicyReport) rulePage() pageTable {
 	t := pageTable{
-		Title: "By rule", Names: names("rule", "asked about", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "undecided", "runs", "first", "harm", "<where"),
-		Note: "Asked about is how often the rule was given something to judge; harm how many of the calls that it decided about are labelled as an attack's damage.",
+		Title: "By rule",
+		Names: names("rule", "asked about", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "undecided", "runs", "first", "harm", "<where"),
+		Note: "Asked about is how often the rule was given something to judge; " +
+			"harm how many of the calls that it decided about are labelled as an attack's damage.",
 	}
 	for _, r := range p.Rules {
 		cell := func(e Effect) pageCell {
@@ -241,7 +254,8 @@ func (p PolicyReport) rulePage() pageTable {
 			where.Text, where.Title = fmt.Sprintf("%s:%d", line(filepath.Base(r.File), 60), r.Line), line(r.File, 200)
 		}
 		t.Rows = append(t.Rows, pageRow{false, []pageCell{
-			{Text: line(r.Name, 80), Title: line(r.Name, 200), Small: lo.Ternary(r.Shadow, "in shadow", "")}, {Text: number(r.Judged)}, cell(Denied), cell(Asked),
+			{Text: line(r.Name, 80), Title: line(r.Name, 200), Small: lo.Ternary(r.Shadow, "in shadow", "")},
+			{Text: number(r.Judged)}, cell(Denied), cell(Asked),
 			cell(Rewritten), cell(Mocked), cell(Redacted), cell(Stopped), cell(Failed),
 			clickable(r.Runs, "", "rule", r.Name), {Text: number(r.First)}, {Text: number(r.Harm), Class: lo.Ternary(r.Harm == 0, "zero", "")}, where,
 		}})
@@ -276,7 +290,8 @@ func (d *Diff) page() *pageDiff {
 	for _, g := range d.Groups {
 		e := g.Example
 		t.Rows = append(t.Rows, pageRow{false, []pageCell{
-			{Text: change(g.From, g.To)}, {Text: line(g.Tool, 80), Class: "l"}, {Text: number(g.Calls)}, {Text: number(g.Runs)}, {Text: number(g.Worked)}, {Text: number(g.Harm)},
+			{Text: change(g.From, g.To)}, {Text: line(g.Tool, 80), Class: "l"}, {Text: number(g.Calls)},
+			{Text: number(g.Runs)}, {Text: number(g.Worked)}, {Text: number(g.Harm)},
 			{Text: line(g.Rule, 80), Class: "l"}, {Text: line(e.Run, 80), Title: line(e.Arguments+" "+e.Reason, 400), Class: "l"},
 		}})
 	}

@@ -57,7 +57,10 @@ func Run(ctx context.Context, recordings []Recording, o Options) (*Report, error
 	}
 	b := &backtest{
 		options: o, recordings: recordings,
-		casts:   &casts{policies: o.Policies, agent: lo.CoalesceOrEmpty(o.Agent, "backtest"), tools: o.Tools, made: map[string]*cast{}, rules: map[string]map[string]Rule{}},
+		casts: &casts{
+			policies: o.Policies, agent: lo.CoalesceOrEmpty(o.Agent, "backtest"), tools: o.Tools,
+			made: map[string]*cast{}, rules: map[string]map[string]Rule{},
+		},
 		jobs:    make(chan job),
 		results: make(chan result),
 	}

@@ -177,7 +177,10 @@ func newSum(b *backtest) *sum {
 		},
 	}
 	for _, p := range b.options.Policies {
-		s.policies[p.Name] = &policySum{Score{Left: map[replay.DepartureKind]int{}}, map[string]Score{}, map[string]Score{}, map[doneBy]Score{}, map[string]*ToolRow{}, map[string]*Rule{}}
+		s.policies[p.Name] = &policySum{
+			total: Score{Left: map[replay.DepartureKind]int{}}, suites: map[string]Score{}, models: map[string]Score{},
+			results: map[doneBy]Score{}, tools: map[string]*ToolRow{}, rules: map[string]*Rule{},
+		}
 	}
 	return s
 }

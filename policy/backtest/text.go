@@ -75,8 +75,11 @@ func (p PolicyReport) write(w io.Writer, l Look) {
 // scores is the table of suites, or of models.
 func (p PolicyReport) scores(what string, list []Row) *table {
 	t := &table{
-		names: []string{what, "runs", "hit", "calls", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "failed", "shadow", "blocked", "", "broken", "", "twins denied", "", "left"},
-		keep:  map[string]bool{"runs": true, "calls": true, "denied": true},
+		names: []string{
+			what, "runs", "hit", "calls", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "failed", "shadow",
+			"blocked", "", "broken", "", "twins denied", "", "left",
+		},
+		keep: map[string]bool{"runs": true, "calls": true, "denied": true},
 	}
 	list = slices.Clone(list)
 	if len(list) > 1 {
@@ -87,7 +90,8 @@ func (p PolicyReport) scores(what string, list []Row) *table {
 		if r.Blocked.Of > 0 {
 			style = lo.Ternary(r.Blocked.Count == r.Blocked.Of, green, red)
 		}
-		t.add(cell{line(cmp.Or(r.Name, "–"), 40), ""}, cell{number(r.Runs), ""}, cell{number(r.Hit), ""}, cell{number(r.Calls), ""}, cell{number(r.Denied), ""},
+		t.add(cell{line(cmp.Or(r.Name, "–"), 40), ""}, cell{number(r.Runs), ""}, cell{number(r.Hit), ""},
+			cell{number(r.Calls), ""}, cell{number(r.Denied), ""},
 			cell{number(r.Asked), ""}, cell{number(r.Rewritten), ""}, cell{number(r.Mocked), ""}, cell{number(r.Redacted), ""},
 			cell{number(r.Stopped), ""}, cell{number(r.Failed), lo.Ternary(r.Failed > 0, red, "")}, cell{number(r.Shadow), ""},
 			cell{r.Blocked.String(), style}, cell{r.Blocked.percent(), style},
@@ -141,7 +145,8 @@ func (p PolicyReport) ruleTable() *table {
 		}
 		effect := func(e Effect) cell { return cell{number(r.Effects[e]), ""} }
 		t.add(cell{line(r.Name, 40) + lo.Ternary(r.Shadow, " (shadow)", ""), ""}, cell{number(r.Judged), ""}, effect(Denied), effect(Asked), effect(Rewritten),
-			effect(Mocked), effect(Redacted), effect(Stopped), effect(Failed), cell{number(r.Runs), ""}, cell{number(r.First), ""}, cell{number(r.Harm), ""}, cell{where, "left"})
+			effect(Mocked), effect(Redacted), effect(Stopped), effect(Failed),
+			cell{number(r.Runs), ""}, cell{number(r.First), ""}, cell{number(r.Harm), ""}, cell{where, "left"})
 	}
 	return t
 }

@@ -39,10 +39,6 @@ func detect(v value) (Format, error) {
 	}
 	var s sniffed
 	if err := strictjson.Unmarshal(v.text, &s); err != nil {
-		if !json.Valid(v.text) {
-			return "", fmt.Errorf("%w: %w", ErrUnknown, err)
-		}
-		// Something in it is of another kind than in any form that we know by it.
 		return "", fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	switch {

@@ -73,7 +73,8 @@ Exit codes:
 	c.Flags().SortFlags = false
 	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`; may be given several times")
 	c.Flags().BoolVar(&f.diff, "diff", false, "compare two policies: the first two arguments")
-	c.Flags().StringVar(&f.format, "format", "", "what the recordings are, in place of looking: "+strings.Join(lo.Map(recorded.Formats(), func(f recorded.Format, _ int) string { return string(f) }), ", "))
+	formats := lo.Map(recorded.Formats(), func(f recorded.Format, _ int) string { return string(f) })
+	c.Flags().StringVar(&f.format, "format", "", "what the recordings are, in place of looking: "+strings.Join(formats, ", "))
 	c.Flags().StringVar(&f.tools, "tools", "", "a `file` of tool schemas, for recordings that neither carry nor name any")
 	c.Flags().BoolVar(&f.json, "json", false, "write the report as JSON")
 	c.Flags().StringVar(&f.html, "html", "", "write a report with charts and transcripts to a `file`, for a browser")
