@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/samber/mo"
 )
@@ -52,7 +53,8 @@ func (a *Agent) resume(ctx context.Context, settings RunSettings, s State) mo.Re
 	if err := a.missing(ctx, s); err != nil {
 		return mo.Err[State](err)
 	}
-	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true}
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true, paced: true}
+	l.clock.begin(time.Now())
 	l.tell(ctx, RunResumed{s})
 	s = a.withControls(s.resumed(a.requestOf(&settings), l))
 	return a.finish(ctx, &settings, s, a.run(ctx, s))

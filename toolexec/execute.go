@@ -73,7 +73,7 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
-	started := time.Now()
+	started := s.Now()
 	out, err := e.attempt(ctx, t, body, &call)
 	for err != nil {
 		again, broken := asked(t.policy.Retry, call.Attempt, err)
