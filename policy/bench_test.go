@@ -22,6 +22,27 @@ func hundred() string {
 	return b.String()
 }
 
+// ids are the ids of calls.
+var ids = []string{"1", "2", "3", "4", "5"}
+
+// running is a state of a run that is under way, as hooks see it.
+func running(b testing.TB) agent.State {
+	b.Helper()
+	var s agent.State
+	driver := agent.DriverFunc(func(_ context.Context, now agent.State) (agent.Step, error) {
+		s = now
+		return agent.Step{Message: agent.Assistant("done")}, nil
+	})
+	a, err := agent.New(agent.Config{Driver: driver}).Get()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err = a.Run(b.Context(), agent.NewState(), agent.UserText("go")).Get(); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
 // BenchmarkHundredRules is what a policy of a hundred rules costs a call: ten of them
 // are for its tool, and none of these denies.
 func BenchmarkHundredRules(b *testing.B) {
@@ -36,9 +57,10 @@ func BenchmarkHundredRules(b *testing.B) {
 		"no rule for the tool":   {ID: "1", Name: "other", Arguments: `{"n":-1}`},
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := agent.NewState()
+			s := running(b)
 			b.ReportAllocs()
-			for b.Loop() {
+			for i := 0; b.Loop(); i++ {
+				call.ID = ids[i%len(ids)] // each is another call
 				p, err := executor.Prepare(context.Background(), s, &call).Get()
 				if err != nil || p.Disposition != agent.DisposeRun {
 					b.Fatal(p, err)
