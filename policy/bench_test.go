@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samber/mo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/policy"
-	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 // hundred is a policy of a hundred rules: ten for each of ten tools.
@@ -20,6 +21,20 @@ func hundred() string {
 		fmt.Fprintf(&b, "    - {id: r%d, match: {tool: tool%d}, when: 'args.n == %d && args.path.startsWith(\"/etc\") || args.n > vars.limit', decision: deny}\n", i, i/10, i)
 	}
 	return b.String()
+}
+
+// ready is an executor of calls whose arguments are read already: what is left is what
+// the hooks cost.
+type ready struct{}
+
+func (ready) ReadStrictly() {}
+
+func (x ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(&agent.Prepared{Original: c, Call: c, Carry: x})
+}
+
+func (ready) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	return mo.Ok(agent.Answer(p))
 }
 
 // ids are the ids of calls.
@@ -46,12 +61,8 @@ func running(b testing.TB) agent.State {
 // BenchmarkHundredRules is what a policy of a hundred rules costs a call: ten of them
 // are for its tool, and none of these denies.
 func BenchmarkHundredRules(b *testing.B) {
-	compiled := set(b, load(b, hundred())).Compile().MustGet()
-	box, err := toolexec.NewToolbox(echo("tool3"), echo("other"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	executor := compiled.WrapExecutor(toolexec.NewExecutor(box, toolexec.Options{}))
+	compiled := set(b, load(b, hundred())).Compile("tool3", "other").MustGet()
+	executor := compiled.WrapExecutor(ready{})
 	for name, call := range map[string]agent.ToolCall{
 		"ten rules for the tool": {ID: "1", Name: "tool3", Arguments: `{"n":-1,"path":"/srv/app/main.go"}`},
 		"no rule for the tool":   {ID: "1", Name: "other", Arguments: `{"n":-1}`},
