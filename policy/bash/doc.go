@@ -51,6 +51,10 @@
 //
 // What is listed at or behind an opaque place is a good guess, for rules that deny.
 //
+// Bash runs nothing of a command whose quote is never closed. Such a line is
+// unparseable, and Analysis.OpenQuote says that this is all that is wrong with it:
+// what is listed is the line with the quote closed at its end.
+//
 // # What cannot be seen
 //
 //   - What programs do inside: ./build.sh, make, npm install and python x.py run code
