@@ -28,6 +28,7 @@ var typical = []string{
 }
 
 func benchLanguage(tb testing.TB) []*Condition {
+	tb.Helper()
 	l, err := New(Options{Variables: map[string]any{"workspace": "/srv/app", "places": []any{"/", "/etc"}}})
 	require.NoError(tb, err)
 	var out []*Condition
@@ -41,6 +42,7 @@ func benchLanguage(tb testing.TB) []*Condition {
 
 // inCall runs something with the context of a tool call.
 func inCall(tb testing.TB, arguments string, f func(ctx context.Context, c hooks.ToolContext)) {
+	tb.Helper()
 	hook := hooks.On(hooks.AtPreToolUse, "here", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		f(ctx, c)
 		return c.Pass()
@@ -60,7 +62,7 @@ func another(c hooks.ToolContext) Input {
 
 func BenchmarkDecide(b *testing.B) {
 	conditions := benchLanguage(b)
-	test := func(b *testing.B, ctx context.Context, c *Condition, in Input) {
+	test := func(b *testing.B, ctx context.Context, c *Condition, in Input) { //nolint:thelper // it is what is measured, and Helper takes time
 		if yes, err := c.Test(ctx, in); yes || err != nil {
 			b.Fatal(c, yes, err)
 		}

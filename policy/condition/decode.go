@@ -176,7 +176,7 @@ func otherValueOf(v any) ref.Val {
 	if err != nil {
 		return types.NewErr("a %T is no value for conditions: %v", v, err)
 	}
-	return members["v"].(ref.Val)
+	return members["v"].(ref.Val) //nolint:forcetypeassert // decodeObject makes nothing else, and the member was written above
 }
 
 // exact is the largest whole number up to which a double holds every whole number.

@@ -24,7 +24,7 @@ func (d *dialect) plain(text string) (string, Errors) {
 			}
 			i = end
 		case strings.HasPrefix(text[i:], "//"):
-			if i = i + strings.IndexByte(text[i:], '\n'); i < 0 || text[i] != '\n' {
+			if i += strings.IndexByte(text[i:], '\n'); i < 0 || text[i] != '\n' {
 				return string(out), wrong
 			}
 		case text[i] == '$':

@@ -86,7 +86,8 @@ func (c *compiled) failed(state trace, err error) ast.Expr {
 	var found ast.Expr
 	ast.PostOrderVisit(c.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		v, ok := state.Value(e.ID())
-		if !ok || found != nil || !types.IsError(v) || v.(*types.Err).Error() != err.Error() {
+		wrong, isError := v.(*types.Err)
+		if !ok || found != nil || !isError || wrong.Error() != err.Error() {
 			return
 		}
 		if !strings.Contains(c.source(e), "@") { // a name that a macro made

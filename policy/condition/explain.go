@@ -202,7 +202,7 @@ func shownIn(v ref.Val, depth int) string {
 	case types.Timestamp:
 		return v.UTC().Format("2006-01-02T15:04:05Z")
 	case types.Duration:
-		return v.Duration.String()
+		return v.String()
 	case *types.Err:
 		return "failed: " + plainMessage(v)
 	case *object:

@@ -48,7 +48,7 @@ func (l *Language) add(f Function) error {
 	case l.functions[f.Name] != nil:
 		return fmt.Errorf("function %q: there is one of that name already", f.Name)
 	}
-	for _, part := range strings.Split(f.Name, ".") {
+	for part := range strings.SplitSeq(f.Name, ".") {
 		if !identifier.MatchString(part) {
 			return fmt.Errorf("function %q: %q is no name", f.Name, part)
 		}

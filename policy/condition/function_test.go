@@ -2,6 +2,7 @@ package condition_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"cel.dev/cel-go/cel"
@@ -41,12 +42,7 @@ func said() condition.Function {
 				}
 			}
 			words, _ := in.Extra(listKey{}).([]string)
-			for _, w := range words {
-				if w == text {
-					return types.True
-				}
-			}
-			return types.False
+			return types.Bool(slices.Contains(words, text))
 		},
 	}
 }

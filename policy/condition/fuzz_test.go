@@ -37,7 +37,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		v, err := c.Value(t.Context(), in)
-		require.True(t, (v == nil) != (err == nil))
+		require.NotEqual(t, v == nil, err == nil)
 		if err == nil {
 			require.False(t, types.IsUnknownOrError(v))
 			_ = shown(v)

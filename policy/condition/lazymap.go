@@ -48,7 +48,7 @@ func (m metadataOf) Find(name ref.Val) (ref.Val, bool) {
 	if !ok || !isText {
 		return nil, false
 	}
-	return v.(ref.Val), true
+	return v.(ref.Val), true //nolint:forcetypeassert // FindStringKey gives what valueOf made
 }
 
 // ConvertToNative is not possible.

@@ -32,11 +32,11 @@ func kindOf[T any](name string, fields ...field[T]) *kind {
 	}
 	for _, f := range fields {
 		k.order = append(k.order, f.name)
-		k.value[f.name] = func(v any) ref.Val { return f.value(v.(T)) }
+		k.value[f.name] = func(v any) ref.Val { return f.value(v.(T)) } //nolint:forcetypeassert // objects of the kind are made of a T
 		k.fields[f.name] = &types.FieldType{
 			Type:    f.typ,
 			IsSet:   func(any) bool { return true },
-			GetFrom: func(v any) (any, error) { return f.value(v.(T)), nil },
+			GetFrom: func(v any) (any, error) { return f.value(v.(T)), nil }, //nolint:forcetypeassert // the same
 		}
 	}
 	return k

@@ -30,8 +30,8 @@ func (l *Language) pathFunctions() []Function {
 		Overloads: []Overload{{[]*cel.Type{cel.StringType}, cel.StringType}},
 		Call: func(_ Input, args ...ref.Val) ref.Val {
 			p, _ := Text(args[0])
-			real, err := l.real(p)
-			return orError(types.String(real), err)
+			resolved, err := l.real(p)
+			return orError(types.String(resolved), err)
 		},
 	}
 	within := matching("path.within", false, l.within)

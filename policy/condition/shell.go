@@ -42,7 +42,7 @@ func (l *Language) shellFunctions() []Function {
 			Overloads: []Overload{{[]*cel.Type{commandKind.typ, cel.StringType}, cel.BoolType}},
 			Call: func(_ Input, args ...ref.Val) ref.Val {
 				by, _ := Text(args[1])
-				return types.Bool(args[0].Value().(*bash.Command).Reached(bash.StepKind(by)))
+				return types.Bool(commandIn(args[0]).Reached(bash.StepKind(by)))
 			},
 		},
 	}
@@ -50,7 +50,7 @@ func (l *Language) shellFunctions() []Function {
 
 // flag reads c.flag("r", "recursive"), and c.flag("recursive") or c.flag("r") by length.
 func flag(_ Input, args ...ref.Val) ref.Val {
-	command := args[0].Value().(*bash.Command)
+	command := commandIn(args[0])
 	letter, _ := Text(args[1])
 	long := ""
 	switch {
@@ -60,6 +60,11 @@ func flag(_ Input, args ...ref.Val) ref.Val {
 		letter, long = "", letter
 	}
 	return types.Bool(command.Flag(letter, long))
+}
+
+// commandIn is the command that an object is made of.
+func commandIn(v ref.Val) *bash.Command {
+	return v.Value().(*bash.Command) //nolint:forcetypeassert // CEL calls an overload with values of its types only
 }
 
 // analysis is what a line may do, with its lists as values.

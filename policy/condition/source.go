@@ -8,7 +8,7 @@ import (
 )
 
 // source is where the values of an occasion come from: the context of a hook, or a JSON text. What there is not is zero.
-type source interface {
+type source interface { //nolint:interfacebloat // one method for each part of an occasion, and two sources that have them all
 	run() agent.Run
 	step() int
 	stepKind() string

@@ -169,9 +169,9 @@ func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 	ast.PostOrderVisit(native.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch {
 		case e.Kind() == ast.StructKind && kinds[e.AsStruct().TypeName()] != nil:
-			say(e, "a %s cannot be made by a condition", e.AsStruct().TypeName())
+			_ = say(e, "a %s cannot be made by a condition", e.AsStruct().TypeName())
 		case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == "matches" && !d.isOwn(patternOf(e.AsCall())):
-			say(e, "the regular expression comes from a value: write it here, or make it one of vars")
+			_ = say(e, "the regular expression comes from a value: write it here, or make it one of vars")
 		}
 		of, name, ok := member(e)
 		if !ok {
