@@ -110,5 +110,5 @@ func walkYAML(n *yaml.Node, field []string, depth int, f func([]string, string))
 }
 
 func below(field []string, name string) []string {
-	return append(field[:len(field):len(field)], strings.ToLower(name))
+	return append(slices.Clip(field), strings.ToLower(name))
 }

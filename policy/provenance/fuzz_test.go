@@ -25,7 +25,7 @@ func FuzzScan(f *testing.F) {
 			t.Errorf("%d keys of %d bytes", n, len(text))
 		}
 		trail := user(text).trail(t)
-		for _, word := range strings.Fields(text) {
+		for word := range strings.FieldsSeq(text) {
 			if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {
 				assert.True(t, trail.FromUser(word), word)
 			}

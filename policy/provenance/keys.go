@@ -112,7 +112,7 @@ func addressOf(text string) (string, bool) {
 		if err != nil {
 			return "", false
 		}
-		text, at = a.Address, strings.LastIndexByte(a.Address, '@')
+		text = a.Address
 	}
 	text = strings.TrimPrefix(text, "mailto:")
 	at = strings.LastIndexByte(text, '@')

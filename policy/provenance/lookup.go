@@ -50,7 +50,7 @@ func (x *index) saidAsWords(n name) bool {
 
 const minWord = 3
 
-// calledByUser reports whether the user used a name that is in a mail address: "reply to Lily" and lily.white@…
+// calledByUser reports whether the user used a name that is in a mail address: lily.white@… is who "reply to Lily" means.
 func (x *index) calledByUser(n name) bool {
 	if n.kind != kindAddress {
 		return false

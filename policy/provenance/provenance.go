@@ -49,7 +49,7 @@ func New(o Options) (*Tracker, error) {
 // rules is what the sources say of a tool.
 func (t *Tracker) rules(tool string) *toolRules {
 	if r, ok := t.tools.Load(tool); ok {
-		return r.(*toolRules)
+		return r.(*toolRules) //nolint:forcetypeassert // nothing else is stored
 	}
 	r := t.sources.of(tool)
 	if len(tool) <= maxToolName { // names that a model invents are not kept
@@ -212,8 +212,7 @@ func (t Trail) FromNamedText(value any) bool {
 // that the user named, the one address on the page. Where there are two, somebody may have added one.
 func (t Trail) Sole(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
-		level, at := x.level(n)
-		if level.atLeast(FromTrusted) {
+		if level, _ := x.level(n); level.atLeast(FromTrusted) {
 			return true
 		}
 		x.readWaiting()
