@@ -14,12 +14,13 @@ type eventLog struct {
 }
 
 type eventLine struct {
-	V     int    `json:"v"`
-	Type  string `json:"type"`
-	Run   string `json:"run"`
-	Agent string `json:"agent"`
-	Model string `json:"model"`
-	Text  string `json:"text"`
+	V     int      `json:"v"`
+	Type  string   `json:"type"`
+	Run   string   `json:"run"`
+	Agent string   `json:"agent"`
+	Model string   `json:"model"`
+	Text  string   `json:"text"`
+	Input []string `json:"input"`
 	Calls []struct {
 		ID        string `json:"id"`
 		Name      string `json:"name"`
@@ -35,6 +36,12 @@ type eventLine struct {
 		Text string `json:"text"`
 	} `json:"error"`
 }
+
+// What is not said where the input is not, as older logs have it, and where it is.
+const (
+	eventsLack     = "what the user and the system prompt said, and the tools"
+	eventsLackLess = "what the system prompt and hooks said, and the tools"
+)
 
 func newEvents(at place) *eventLog { return &eventLog{place: at} }
 
@@ -53,7 +60,7 @@ func (f *eventLog) add(v value) ([]*Run, error) {
 		return nil, fmt.Errorf("the event log has version %d, and this program knows version 1", kind.V)
 	}
 	switch kind.Type {
-	case "run.started", "run.resumed", "inference.completed", "tool_call.completed", "run.completed":
+	case "run.started", "run.resumed", "inference.started", "inference.completed", "tool_call.completed", "run.completed":
 	default:
 		return nil, nil
 	}
@@ -66,6 +73,14 @@ func (f *eventLog) add(v value) ([]*Run, error) {
 	}
 	r := f.runOf(v.line, e)
 	switch e.Type {
+	case "inference.started":
+		if len(e.Input) == 0 || len(r.Messages) > 0 { // a retry says it again
+			break
+		}
+		for _, text := range e.Input {
+			r.Messages = append(r.Messages, message(replay.RoleUser, text))
+		}
+		r.Lacks = eventsLackLess
 	case "inference.completed":
 		if e.Error != nil {
 			break
@@ -94,7 +109,7 @@ func (f *eventLog) runOf(line int, e eventLine) *Run {
 		}
 	}
 	r := f.run(line, replay.Record{ID: e.Run, Source: "grapnel", Messages: []replay.Message{}})
-	r.Agent, r.Lacks = e.Agent, "what the user and the system prompt said, and the tools"
+	r.Agent, r.Lacks = e.Agent, eventsLack
 	f.open = append(f.open, r)
 	return r
 }

@@ -60,7 +60,7 @@ type anyValue struct {
 func (v anyValue) json() json.RawMessage {
 	switch {
 	case v.String != nil:
-		text, _ := json.Marshal(*v.String)
+		text, _ := json.Marshal(*v.String) //nolint:errchkjson // a string
 		return text
 	case v.Bool != nil:
 		return strconv.AppendBool(nil, *v.Bool)
@@ -77,7 +77,7 @@ func (v anyValue) json() json.RawMessage {
 	case v.List != nil:
 		var parts []string
 		for _, e := range v.List.Values {
-			name, _ := json.Marshal(e.Key)
+			name, _ := json.Marshal(e.Key) //nolint:errchkjson // a string
 			parts = append(parts, string(name)+":"+string(e.Value.json()))
 		}
 		return json.RawMessage("{" + strings.Join(parts, ",") + "}")
@@ -233,7 +233,7 @@ func (f *otlpForm) end() ([]*Run, []error) {
 	if err == nil {
 		return runs, nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what runs has joined
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // what runs has joined
 		return runs, joined.Unwrap()
 	}
 	return runs, []error{err}

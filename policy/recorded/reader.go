@@ -79,30 +79,30 @@ func (r *Reader) Runs() iter.Seq2[*Run, error] {
 				in = r.form(format)
 			}
 			runs, err := in.add(v)
-			for _, run := range runs {
-				if !yield(run, nil) {
-					return
-				}
-			}
-			if err != nil && !yield(nil, r.wrong(v.line, err)) {
+			if !r.give(yield, v.line, runs, err) {
 				return
 			}
 		}
-		if in == nil {
-			return
-		}
-		runs, wrong := in.end()
-		for _, run := range runs {
-			if !yield(run, nil) {
-				return
-			}
-		}
-		for _, err := range wrong {
-			if !yield(nil, r.wrong(0, err)) {
-				return
-			}
+		if in != nil {
+			runs, wrong := in.end()
+			r.give(yield, 0, runs, wrong...)
 		}
 	}
+}
+
+// give yields runs, and then what is wrong on a line, if anything is. It reports whether the loop goes on.
+func (r *Reader) give(yield func(*Run, error) bool, line int, runs []*Run, wrong ...error) bool {
+	for _, run := range runs {
+		if !yield(run, nil) {
+			return false
+		}
+	}
+	for _, err := range wrong {
+		if err != nil && !yield(nil, r.wrong(line, err)) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *Reader) formatOf(v value) (Format, error) {

@@ -95,10 +95,10 @@ func TestForms(t *testing.T) {
 			"run 0ther:18 claude-code model= agent=claude-code tools=0 lacks=the system prompt and the tools", `  user "Hello?"`,
 		},
 		"events.jsonl": {
-			"run run_1:1 events model=m agent=mender tools=0 lacks=what the user and the system prompt said, and the tools",
-			`  assistant "On it." c1=bash({"command":"rm -rf /"}) c2=bash({"command":"ls"})`,
+			"run run_1:1 events model=m agent=mender tools=0 lacks=what the system prompt and hooks said, and the tools",
+			`  user "Mend it."`, `  user "Do it well."`, `  assistant "On it." c1=bash({"command":"rm -rf /"}) c2=bash({"command":"ls"})`,
 			`  tool "denied by no-wipe" to=c1 failed=true`, `  tool "a b" to=c2 failed=false`, `  assistant "Done."`,
-			"run run_2:8 events model= agent=helper tools=0 lacks=what the user and the system prompt said, and the tools",
+			"run run_2:9 events model= agent=helper tools=0 lacks=what the user and the system prompt said, and the tools",
 		},
 		"audit.jsonl": {
 			"run r1:1 audit model= agent=clerk tools=0 lacks=what anybody said, and the tools, and the ends of long results",

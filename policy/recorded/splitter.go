@@ -106,7 +106,7 @@ func (s *splitter) lines(yield func(value, error) bool) {
 			if errors.Is(err, bufio.ErrBufferFull) {
 				continue
 			}
-			if err != nil && err != io.EOF { //nolint:errorlint // an io.Reader says io.EOF itself
+			if err != nil && err != io.EOF { // an io.Reader says io.EOF itself
 				yield(value{line: s.line}, err)
 				return
 			}
