@@ -7,7 +7,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers/replay"
@@ -60,9 +63,7 @@ func (c *casts) of(from Recording, r *recorded.Run) *cast {
 		tools = c.tools
 	default:
 		tools = called(r)
-		for _, t := range tools {
-			key += "\x00" + t.Name
-		}
+		key += strings.Join(lo.Map(tools, func(t replay.ToolSchema, _ int) string { return "\x00" + t.Name }), "")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

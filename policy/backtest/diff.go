@@ -166,7 +166,7 @@ func (d *Diff) WriteText(w io.Writer, l Look) error {
 		t := &table{names: []string{"change", "tool", "calls", "runs", "had worked", "harm", "rule"}, keep: map[string]bool{"had worked": true}}
 		for i, g := range d.Groups {
 			if i == mostRows {
-				t.add(append([]cell{{fmt.Sprintf("… and %s", count(len(d.Groups)-i, "more group")), dim}}, make([]cell, 6)...)...)
+				t.add(append([]cell{{"… and " + count(len(d.Groups)-i, "more group"), dim}}, make([]cell, 6)...)...)
 				break
 			}
 			t.add(cell{change(g.From, g.To), ""}, cell{line(g.Tool, 40), "left"}, cell{number(g.Calls), ""}, cell{number(g.Runs), ""},

@@ -126,7 +126,8 @@ func (r *Report) told() (cases []byte, pieces [][][]byte) {
 		}
 		list = append(list, t)
 	}
-	cases, _ = json.Marshal(map[string]any{"cases": list}) // which escapes what could end the script
+	// It escapes what could end the script.
+	cases, _ = json.Marshal(map[string]any{"cases": list}) //nolint:errchkjson // texts, numbers and booleans
 	return cases, pieces
 }
 

@@ -87,15 +87,15 @@ func (t *table) write(w io.Writer, l Look) {
 		return
 	}
 	line := func(cells []cell, style string) {
-		text := ""
+		var text strings.Builder
 		for n, i := range shown {
 			filled := pad(cells[i].text, lo.Ternary(i == 0 || cells[i].style == "left", widths[n], -widths[n]))
 			if n == len(shown)-1 {
 				filled = strings.TrimRight(filled, " ")
 			}
-			text += lo.Ternary(n == 0, "", "  ") + l.paint(lo.CoalesceOrEmpty(style, strings.TrimPrefix(cells[i].style, "left")), filled)
+			text.WriteString(lo.Ternary(n == 0, "", "  ") + l.paint(lo.CoalesceOrEmpty(style, strings.TrimPrefix(cells[i].style, "left")), filled))
 		}
-		fmt.Fprintln(w, strings.TrimRight(text, " "))
+		fmt.Fprintln(w, strings.TrimRight(text.String(), " "))
 	}
 	line(lo.Map(t.names, func(n string, i int) cell {
 		return cell{n, lo.Ternary(len(t.rows) > 0, strings.TrimSuffix(t.rows[0][i].style, red), "")}

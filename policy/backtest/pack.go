@@ -48,7 +48,7 @@ func pack(r *replay.Record) []byte {
 			list[i].Calls = append(list[i].Calls, shownCall{Clean(c.ID), Clean(c.Function.Name), cut(c.Function.Arguments), labels[c.ID]})
 		}
 	}
-	text, _ := json.Marshal(list) // there is nothing in it that JSON cannot hold
+	text, _ := json.Marshal(list) //nolint:errchkjson // there is nothing in it that JSON cannot hold
 	var out bytes.Buffer
 	z, _ := flate.NewWriter(&out, flate.BestSpeed) // the level is a good one
 	_, _ = z.Write(text)

@@ -285,7 +285,7 @@ func (d *Diff) page() *pageDiff {
 		p.Note = "The two decide alike about every call."
 		return p
 	}
-	p.Note = fmt.Sprintf("%s become something else.", count(len(d.Changes), "call"))
+	p.Note = count(len(d.Changes), "call") + " become something else."
 	t := &pageTable{Names: names("change", "<tool", "calls", "runs", "had worked", "harm", "<rule", "<for example")}
 	for _, g := range d.Groups {
 		e := g.Example

@@ -20,7 +20,7 @@ func (s Share) Plus(o Share) Share {
 }
 
 // Score is what a policy did to recorded runs: to one, or to many together.
-type Score struct {
+type Score struct { //nolint:recvcheck // a value that is read, and counted into by its pointer
 	Runs  int `json:"runs"`
 	Calls int `json:"calls"`
 	// Hit is how many of the runs have a call that is denied, asked about, or kept from running by a stop.

@@ -64,7 +64,7 @@ type Result struct {
 }
 
 // ToolRow is what became of the calls of a tool. Its counts are those of Score, for calls.
-type ToolRow struct {
+type ToolRow struct { //nolint:recvcheck // a value that is read, and counted into by its pointer
 	Name      string `json:"name"`
 	Calls     int    `json:"calls"`
 	Denied    int    `json:"denied"`

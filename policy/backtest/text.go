@@ -120,7 +120,7 @@ func (p PolicyReport) toolTable() *table {
 	}
 	for i, r := range p.Tools {
 		if i == mostRows {
-			t.add(append([]cell{{fmt.Sprintf("… and %s", count(len(p.Tools)-i, "more tool")), dim}}, make([]cell, 8)...)...)
+			t.add(append([]cell{{"… and " + count(len(p.Tools)-i, "more tool"), dim}}, make([]cell, 8)...)...)
 			break
 		}
 		t.add(cell{line(r.Name, 40), ""}, cell{number(r.Calls), ""}, cell{number(r.Denied), ""}, cell{number(r.Asked), ""}, cell{number(r.Rewritten), ""},
@@ -136,7 +136,7 @@ func (p PolicyReport) ruleTable() *table {
 	}
 	for i, r := range p.Rules {
 		if i == mostRows {
-			t.add(append([]cell{{fmt.Sprintf("… and %s", count(len(p.Rules)-i, "more rule")), dim}}, make([]cell, 12)...)...)
+			t.add(append([]cell{{"… and " + count(len(p.Rules)-i, "more rule"), dim}}, make([]cell, 12)...)...)
 			break
 		}
 		where := ""
