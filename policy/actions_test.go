@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -80,9 +81,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer r.mu.Unlock()
 	r.bodies = append(r.bodies, body)
 	if callback, ok := body["callback"].(string); ok {
+		ctx := context.WithoutCancel(req.Context()) // it is answered when this is over
 		go func() {
-			answer, err := http.Post(callback, "application/json", strings.NewReader(`{"action":"approve","message":"fine"}`))
-			if err == nil {
+			answered, err := http.NewRequestWithContext(ctx, http.MethodPost, callback, strings.NewReader(`{"action":"approve","message":"fine"}`))
+			if err != nil {
+				return
+			}
+			answered.Header.Set("Content-Type", "application/json")
+			if answer, err := http.DefaultClient.Do(answered); err == nil {
 				_ = answer.Body.Close()
 			}
 		}()
@@ -161,7 +167,7 @@ hooks:
 	nasty := "$(touch x) `touch x` '; touch x; \" \n {\"a\":${STAGE}} && true"
 	f := fire(t, p, hookstest.Pipeline(hooks.IterationFailed, hooks.Pipeline{
 		NextStage: "", MaxIterations: 9, Progress: "/p", Status: "/s", Context: "/c", LastDecision: "continue",
-		ChangedFiles: []string{"a", "b c"}, StageOutputs: []string{"o"}, Err: errString(nasty),
+		ChangedFiles: []string{"a", "b c"}, StageOutputs: []string{"o"}, Err: textError(nasty),
 	}).WithRun(agent.Run{Stage: "work", Iteration: 1}))
 	seen, err := os.ReadFile(filepath.Join(dir, "seen"))
 	require.NoError(t, err)
@@ -169,9 +175,9 @@ hooks:
 	assert.NoFileExists(t, filepath.Join(dir, "x"))
 }
 
-type errString string
+type textError string
 
-func (e errString) Error() string { return string(e) }
+func (e textError) Error() string { return string(e) }
 
 // What the host lacks for an action is told with the place of the action.
 func TestActionsThatNobodyCanDo(t *testing.T) {

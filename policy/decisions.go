@@ -2,7 +2,7 @@ package policy
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -111,11 +111,11 @@ func (l *loader) result(r *rule, e *entry) {
 
 // redact reads what is taken out.
 func (l *loader) redact(r *rule, e *entry) {
-	scrub := &scrubber{with: e.fields.text("with")}
+	scrub := &scrubber{with: e.text("with")}
 	for _, pattern := range e.texts("patterns") {
 		compiled, err := regexp.Compile(pattern)
 		if err == nil && compiled.MatchString("") {
-			err = fmt.Errorf("it matches the empty text, too")
+			err = errors.New("it matches the empty text, too")
 		}
 		if err != nil {
 			e.fields.at("patterns").Wrong("patterns: %q is no regular expression to look for (RE2): %w", pattern, err)

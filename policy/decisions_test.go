@@ -25,6 +25,7 @@ func TestDecisions(t *testing.T) {
 	}{
 		"allow": {`PreToolUse: [{id: r, decision: allow}]`, call, hooks.Allow, nil},
 		"deny": {`PreToolUse: [{id: r, decision: deny, reason: 'not to ${args.to}'}]`, call, hooks.Deny, func(t *testing.T, f hookstest.Fired) {
+			t.Helper()
 			assert.Equal(t, "not to ann", f.Reason)
 			assert.Equal(t, "p/r", f.Hook)
 			assert.False(t, f.Ran())
@@ -33,24 +34,29 @@ func TestDecisions(t *testing.T) {
 			`PreToolUse: [{id: r, decision: deny, reason: '${args.content-type} ${args.list.1.in} ${args.list.7} ${args.none} ${call.index} ${args.nasty}'}]`,
 			hookstest.ToolCall("send", `{"content-type":"text","list":[1,{"in":[2]}],"nasty":"${tool} \"$(x)\" && true\n"}`), hooks.Deny,
 			func(t *testing.T, f hookstest.Fired) {
+				t.Helper()
 				assert.Equal(t, "text [2] ${args.list.7} ${args.none} 0 ${tool} \"$(x)\" && true\n", f.Reason)
 			},
 		},
 		"stop": {`PreToolUse: [{id: r, decision: stop, reason: enough}]`, call, hooks.StopRun, func(t *testing.T, f hookstest.Fired) {
+			t.Helper()
 			assert.Equal(t, "enough", f.State.StopSignal().OrEmpty().Message)
 		}},
 		"ask": {`PreToolUse: [{id: r, decision: ask, within: 1h, on_timeout: approve}]`, call, hooks.Ask, nil},
 		"mock": {`PreToolUse: [{id: r, decision: mock, result: 'sent to ${args.to}'}]`, call, hooks.Mock, func(t *testing.T, f hookstest.Fired) {
+			t.Helper()
 			assert.Equal(t, "sent to ann", f.Text())
 			assert.False(t, f.Result.IsError())
 		}},
 		"mock with a value": {`PreToolUse: [{id: r, decision: mock, result: {ok: true}, failure: true}]`, call, hooks.Mock, func(t *testing.T, f hookstest.Fired) {
+			t.Helper()
 			assert.JSONEq(t, `{"ok":true}`, f.Text())
 			assert.True(t, f.Result.IsError())
 		}},
 		"rewrite": {
 			`PreToolUse: [{id: r, decision: rewrite, set: {to: '"bob"', 'note.c': 'args.size', 'new.deep': '[1, 2u]'}, remove: [note.a, nothing]}]`,
 			call, hooks.Rewrite, func(t *testing.T, f hookstest.Fired) {
+				t.Helper()
 				assert.JSONEq(t, `{"to":"bob","size":12345678901234567890,"note":{"b":2,"c":12345678901234567890},"new":{"deep":[1,2]}}`, f.Call.Arguments)
 				assert.Contains(t, f.Call.Arguments, "12345678901234567890")
 			},
@@ -58,6 +64,7 @@ func TestDecisions(t *testing.T) {
 		"add context": {
 			`PreToolUse: [{id: r, decision: add_context, context: 'you call ${tool}', metadata: {called: tool, n: '1 + 1'}}]`,
 			call, hooks.Allow, func(t *testing.T, f hookstest.Fired) {
+				t.Helper()
 				assert.Equal(t, []string{"you call send"}, f.Added())
 				called, _ := agent.SessionKey[string]("called").From(f.State)
 				n, _ := agent.SessionKey[int64]("n").From(f.State)
@@ -83,6 +90,7 @@ func TestDecisions(t *testing.T) {
 			`PostToolUse: [{id: r, decision: redact, secrets: true, patterns: ['item-\d+']}]`,
 			hookstest.ToolResult("read", `{}`, `{"a":"item-\u0031 ghp_0123456789abcdefghijklmnopqrstuvwxyz"}`),
 			hooks.Replace, func(t *testing.T, f hookstest.Fired) {
+				t.Helper()
 				assert.NotContains(t, f.Text(), "item-")
 				assert.NotContains(t, f.Text(), "ghp_")
 				assert.Contains(t, f.Text(), "[redacted: pattern]")
@@ -114,7 +122,10 @@ func TestDecisions(t *testing.T) {
 }
 
 func leaves(text string) func(t *testing.T, f hookstest.Fired) {
-	return func(t *testing.T, f hookstest.Fired) { assert.Equal(t, text, f.Text()) }
+	return func(t *testing.T, f hookstest.Fired) {
+		t.Helper()
+		assert.Equal(t, text, f.Text())
+	}
 }
 
 // A real agent with a policy: one call is denied, the others of the step run.

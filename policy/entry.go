@@ -95,7 +95,7 @@ func (l *loader) define(e *entry, above []string) {
 	}
 	of := fieldsOf(definition)
 	for _, key := range e.keys {
-		of.set(e.of[key])
+		of = of.put(e.of[key])
 	}
 	of.node = e.node
 	e.fields = of
@@ -269,7 +269,8 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 		case control:
 			return hooks.Closed
 		case r.point.source == ofAgents:
-			f.place(key).Wrong("%q: it keeps nothing from happening at %s and cannot fail closed: leave it away, or say abort (rule: failure)", word, r.point.name)
+			f.place(key).Wrong("%q: it keeps nothing from happening at %s and cannot fail closed: leave it away, or say abort (rule: failure)",
+				word, r.point.name)
 		}
 		return hooks.Open
 	case "open", "continue", "ignore":
@@ -286,7 +287,8 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 		}
 		r.tries = f.number("retries", 1, 100, defaultRetries)
 		r.delay = delay
-		then := map[string]hooks.FailurePolicy{"closed": hooks.Closed, "open": hooks.Open, "abort": hooks.Abort, "": otherwise}[f.oneOf("then", "closed", "open", "abort")]
+		policies := map[string]hooks.FailurePolicy{"closed": hooks.Closed, "open": hooks.Open, "abort": hooks.Abort, "": otherwise}
+		then := policies[f.oneOf("then", "closed", "open", "abort")]
 		if !control && f.plain("then") == "closed" {
 			f.place("then").Wrong(`"closed": it keeps nothing from happening at %s and cannot fail closed (rule: failure)`, r.point.name)
 		}

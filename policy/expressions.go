@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func (l *loader) template(e *entry, key string, language *condition.Language) te
 	if !e.has(key) {
 		return template{}
 	}
-	t := template{text: textOf(e.fields.text(key))}
+	t := template{text: textOf(e.text(key))}
 	if language == nil {
 		return t
 	}
@@ -61,15 +62,16 @@ func named(language *condition.Language, path string, at hooks.PointName) (*cond
 			return value, true
 		}
 	}
-	text := steps[0]
+	var text strings.Builder
+	text.WriteString(steps[0])
 	for _, step := range steps[1:] {
 		if _, err := strconv.Atoi(step); err == nil {
-			text += "[" + step + "]"
+			text.WriteString("[" + step + "]")
 			continue
 		}
-		text += fmt.Sprintf("[%q]", step)
+		fmt.Fprintf(&text, "[%q]", step)
 	}
-	value, err := language.Expression(text, at)
+	value, err := language.Expression(text.String(), at)
 	return value, err == nil
 }
 
@@ -96,10 +98,8 @@ func (t template) in(ctx context.Context, in condition.Input) string {
 // uses reports whether one of the names is used.
 func (t template) uses(names ...string) bool {
 	for _, v := range t.values {
-		for _, name := range names {
-			if v.Uses(name) {
-				return true
-			}
+		if slices.ContainsFunc(names, v.Uses) {
+			return true
 		}
 	}
 	return false
@@ -156,9 +156,9 @@ func plainOf(v ref.Val) (any, error) {
 	case types.String:
 		return string(v), nil
 	case types.Int:
-		return json.Number(fmt.Sprint(int64(v))), nil
+		return json.Number(strconv.FormatInt(int64(v), 10)), nil
 	case types.Uint:
-		return json.Number(fmt.Sprint(uint64(v))), nil
+		return json.Number(strconv.FormatUint(uint64(v), 10)), nil
 	case types.Double:
 		return float64(v), nil
 	case types.Timestamp, types.Duration, types.Bytes:

@@ -29,24 +29,26 @@ func fieldsOf(n yamlfile.Node) fields {
 		return f
 	}
 	for _, e := range n.Entries() {
-		f.set(e)
+		f = f.put(e)
 	}
 	return f
 }
 
-func (f *fields) set(e yamlfile.Entry) {
+// put is the fields with another entry, for whoever has made the receiver and goes on with
+// what comes back: they share a map.
+func (f fields) put(e yamlfile.Entry) fields {
 	name := e.Key.Raw()
 	if _, again := f.of[name]; !again {
 		f.keys = append(f.keys, name)
 	}
 	f.of[name] = e
+	return f
 }
 
 // with is the fields with another entry; the receiver stays as it was.
 func (f fields) with(e yamlfile.Entry) fields {
 	f.of, f.keys = maps.Clone(f.of), slices.Clone(f.keys)
-	f.set(e)
-	return f
+	return f.put(e)
 }
 
 // only reports the keys that are not among those that are known, with what the advice

@@ -17,7 +17,7 @@ import (
 // AP-59. What is wrong is told with its place and what would be right, and all at once.
 func TestEverythingThatIsWrong(t *testing.T) {
 	_, err := policy.Parse("p.yaml", []byte(`policy: "bad name"
-verison: 1
+verzion: 1
 hooks:
   PreToolUze: [{id: a, decision: deny}]
   on_error: [{id: a, decision: deny}]
@@ -57,7 +57,7 @@ hooks:
 	require.ErrorAs(t, err, &wrong)
 	want := []string{
 		`1:9: policy: "bad name" is no name`,
-		`2:1: a policy: unknown key "verison" (did you mean "version"?)`,
+		`2:1: a policy: unknown key "verzion" (did you mean "version"?)`,
 		`4:3: unknown point of a policy "PreToolUze" (did you mean "PreToolUse"?)`,
 		`5:3: "on_error" is not the name of one point: say AgentFailed, IterationFailed (of a pipeline) or RunFailed (of the coordinator) (rule: points)`,
 		`7:25: rule "b": "deny" is not possible at StepEnd: there a rule can allow, stop, add_context (rule: powers)`,

@@ -42,9 +42,6 @@ const (
 // denies reports whether something can be kept from happening at the point.
 func (p *point) denies() bool { return slices.Contains(p.can, "deny") }
 
-// guards reports whether something can be kept from happening, or from being seen.
-func (p *point) guards() bool { return p.denies() || slices.Contains(p.can, "withhold") }
-
 // object reports whether what can be rewritten is an object: arguments, or parameters.
 func (p *point) object() bool { return p.tool || p.name == hooks.RunStart }
 

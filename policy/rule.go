@@ -142,7 +142,7 @@ func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 	}
 	if u.when != nil {
 		// Its cost bounds it: a context that is looked at would cost a timer for each rule.
-		ok, err := u.when.Test(context.Background(), in) //nolint:contextcheck
+		ok, err := u.when.Test(context.Background(), in)
 		u.watched(ctx, in, ok, err)
 		switch {
 		case err != nil && u.point.source == ofPipelines:

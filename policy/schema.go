@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/samber/lo"
@@ -108,9 +109,7 @@ func entrySchema() form {
 }
 
 func same(a, b key) bool {
-	one, _ := json.Marshal(a.form)
-	other, _ := json.Marshal(b.form)
-	return string(one) == string(other) && a.doc == b.doc
+	return reflect.DeepEqual(a.form, b.form) && a.doc == b.doc
 }
 
 // allowed is which keys there may be where a key says a word.

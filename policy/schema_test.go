@@ -71,7 +71,7 @@ func TestTheSchemaTakesWhatLoads(t *testing.T) {
 func TestTheSchemaRefuses(t *testing.T) {
 	s := schema(t)
 	for name, text := range map[string]string{
-		"an unknown key":               "policy: p\nverison: 1",
+		"an unknown key":               "policy: p\nverzion: 1",
 		"no name":                      "hooks: {}",
 		"a rule that does nothing":     "policy: p\nhooks: {PreToolUse: [{id: a}]}",
 		"an unknown decision":          "policy: p\nhooks: {PreToolUse: [{id: a, decision: dney}]}",

@@ -90,7 +90,7 @@ func (s *scrubber) at(c hooks.Context, effects []agent.Effect) hooks.Result {
 	switch c := c.(type) {
 	case interface {
 		Result() agent.ToolResult
-		ReplaceContent(agent.Content, ...agent.Effect) hooks.Result
+		ReplaceContent(content agent.Content, effects ...agent.Effect) hooks.Result
 	}:
 		if content, changed := s.content(c.Result().Content); changed {
 			return c.ReplaceContent(content, effects...)
@@ -103,7 +103,7 @@ func (s *scrubber) at(c hooks.Context, effects []agent.Effect) hooks.Result {
 		}
 	case interface {
 		Messages() []agent.Message
-		Rewrite([]agent.Message, ...agent.Effect) hooks.Result
+		Rewrite(messages []agent.Message, effects ...agent.Effect) hooks.Result
 	}:
 		if messages, changed := s.messages(c.Messages()); changed {
 			return c.Rewrite(messages, effects...)
@@ -126,13 +126,13 @@ func (s *scrubber) at(c hooks.Context, effects []agent.Effect) hooks.Result {
 }
 
 func (s *scrubber) messages(list []agent.Message) ([]agent.Message, bool) {
-	any := false
+	found := false
 	out := make([]agent.Message, len(list))
 	for i, m := range list {
 		content, changed := s.content(m.Content())
 		if out[i] = m; changed {
-			out[i], any = m.WithContent(content), true
+			out[i], found = m.WithContent(content), true
 		}
 	}
-	return out, any
+	return out, found
 }
