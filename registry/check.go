@@ -184,7 +184,7 @@ func (c *checker) circles(above []string, names []string) {
 				Wrong("the agent %q would give work to itself: %s", name, strings.Join(append(slices.Clone(above), name), ", which has "))
 			continue
 		}
-		if d, ok := c.Registry.Agents[name]; ok {
+		if d, ok := c.Agents[name]; ok {
 			c.circles(append(slices.Clip(above), name), d.Agents)
 		}
 	}

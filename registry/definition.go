@@ -76,7 +76,7 @@ type Output struct {
 }
 
 // Schema is a JSON Schema of an object, as JSON text, which a file has as a mapping.
-type Schema string
+type Schema string //nolint:recvcheck // it is read into a pointer, and written as a value
 
 // ReadNode reads a schema.
 func (s *Schema) ReadNode(n yamlfile.Node) {

@@ -72,7 +72,7 @@ func TestAnyDefinitionComesBack(t *testing.T) {
 	settings := rapid.MapOfN(word, rapid.OneOf(
 		rapid.Map(word, func(s string) any { return s }),
 		rapid.Map(rapid.Bool(), func(b bool) any { return b }),
-		rapid.Map(rapid.Int(), func(i int) any { return json.Number(json.Number(jsonOf(i))) }),
+		rapid.Map(rapid.Int(), func(i int) any { return json.Number(jsonOf(i)) }),
 		rapid.Map(rapid.Float64(), func(f float64) any { return json.Number(jsonOf(f)) }),
 		rapid.Just[any](nil),
 		rapid.Map(rapid.SliceOfN(word, 1, 3), func(l []string) any {

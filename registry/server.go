@@ -30,7 +30,7 @@ type Server struct {
 
 // Servers are the MCP servers of an agent, in the order of the definition: a mapping of
 // names to servers, or a list of names.
-type Servers []Server
+type Servers []Server //nolint:recvcheck // they are read into a pointer, and written as a value
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
 

@@ -155,7 +155,7 @@ func (n Node) duration(into reflect.Value, options []string) {
 
 func (n Node) list(into reflect.Value, options []string) {
 	if n.Kind() != ListNode {
-		if s, ok := reflect.New(into.Type().Elem()).Interface().(Scalar); ok {
+		if s, ok := reflect.TypeAssert[Scalar](reflect.New(into.Type().Elem())); ok {
 			if secret, ok := errors.AsType[*SecretError](s.Set("")); ok { // values, where names are wanted
 				n.Hide()
 				n.Wrong("expected a list, such as [a, b]; in it: %w", secret)

@@ -132,7 +132,7 @@ twice: [x]
 labels: {k: 1}
 window: {from: 2m, to: 1m}
 size: 3 PiB
-nmae: b
+nane: b
 on: true
 `)
 	wrong, ok := errors.AsType[*yamlfile.Error](file.Err())
@@ -153,7 +153,7 @@ on: true
 		`a.yaml:8:13: expected text, got 1: put it in quotes if it is meant so`,
 		`a.yaml:9:9: it ends before it begins`,
 		`a.yaml:10:7: expected a size above zero, such as 4096, 64KiB or 2MiB, got "3 PiB"`,
-		`a.yaml:11:1: unknown key "nmae" (did you mean "name"?); known: ` +
+		`a.yaml:11:1: unknown key "nane" (did you mean "name"?); known: ` +
 			`"any", "colors", "count", "labels", "name", "on", "part", "secrets", "size", "twice", "whole", "window"`,
 		`a.yaml:12:1: "on" stands here a second time: the first is in line 2`,
 	}, got)
@@ -170,7 +170,7 @@ func TestAKeyThatMustBeThere(t *testing.T) {
 // What may be a secret is in no problem, also not in that of another place in its line.
 func TestSecretsAreNotShown(t *testing.T) {
 	for _, text := range []string{
-		"secrets: [sk-hidden]\n", "secrets: sk-hidden\n", "{password: sk-hidden, nmae: 3}\n", "secrets: {a: sk-hidden}\n",
+		"secrets: [sk-hidden]\n", "secrets: sk-hidden\n", "{password: sk-hidden, nane: 3}\n", "secrets: {a: sk-hidden}\n",
 	} {
 		file, _ := parse(t, "a.yaml", text)
 		require.Error(t, file.Err(), text)
@@ -202,7 +202,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 		"{\n \"name\": 1}":                  "a.json:2:10: expected text",
 		`{"name": "a", "name": "b"}`:        `a.json:1:15: "name" stands here a second time`,
 		strings.Repeat("[", 10000):          "nested more than 50 deep",
-		`{"any": ` + deep + `, "nmae": ""}`: "nested more than 50 deep",
+		`{"any": ` + deep + `, "nane": ""}`: "nested more than 50 deep",
 	} {
 		file, _ := parse(t, "a.json", text)
 		require.ErrorContains(t, file.Err(), want)
@@ -256,7 +256,7 @@ func TestRead(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	known := []string{"read_file", "write_file", "bash"}
-	for name, want := range map[string]string{"readfile": "read_file", "bsah": "bash", "wriet-file": "write_file", "zzz": "", "": ""} {
+	for name, want := range map[string]string{"readfile": "read_file", "bsah": "bash", "wirte-file": "write_file", "zzz": "", "": ""} {
 		got, ok := yamlfile.Nearest(name, known)
 		assert.Equal(t, want, got)
 		assert.Equal(t, want != "", ok)
