@@ -58,9 +58,10 @@
 // policy makes hooks of rules that stand in files, and follows the files while they
 // change. policy/bash says what running a line of bash may do, for hooks and policies to
 // judge; it stands on nothing of ours. policy/condition is the language in which policies
-// say when they apply. policy/provenance says who brought a value into a run, so that policies can
-// tell what the user wants from what a web page wants. policy/library has policies that are ready to use. policy/recorded reads what agents did before, in whatever form it
-// was written down, and policy/backtest tells what hooks would have done to it.
+// say when they apply. policy/provenance says who brought a value into a run, so that
+// policies can tell what the user wants from what a web page wants. policy/library has
+// policies that are ready to use. policy/recorded reads what agents did before, in whatever
+// form it was written down, and policy/backtest tells what hooks would have done to it.
 //
 // policy/policytest tries policies out: it fires events at their rules, runs the cases that
 // stand beside them, and says why each decision is what it is.
