@@ -53,6 +53,11 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 	if h.Agents == nil {
 		p.say("type", "the program has nobody to start agents: set Host.Agents")
 	}
+	if here, ok := h.Agents.(*Agents); ok && a.Name != "" {
+		if err := here.lacks(a.Name); err != nil {
+			p.say("agent", "%s", err)
+		}
+	}
 	if err := errors.Join(a.Validate(), p.join()); err != nil {
 		return mo.Err[Action](err)
 	}

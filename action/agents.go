@@ -74,17 +74,23 @@ func (a *Agents) add(one HookAgent) error {
 }
 
 // StartAgent runs the agent in a session of its own. It is told its input, as JSON. What it needs a person for is denied.
+// In a run that Agents have started it is an error, whoever asks: an action, or a hook in Go, which could else start itself
+// again and again.
 func (a *Agents) StartAgent(ctx context.Context, start AgentStart) mo.Result[string] {
 	return mo.TupleToResult(a.run(ctx, start))
 }
 
+// insideKey is what ctx has in a run that Agents have started: its agent's name.
+type insideKey struct{}
+
 func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
-	plan, ok := a.plans[start.Agent]
-	if !ok {
-		names := lo.Keys(a.plans)
-		slices.Sort(names)
-		return "", fmt.Errorf("there is no agent %q: %s", start.Agent, oneOf("agent", names))
+	if inside, ok := ctx.Value(insideKey{}).(string); ok {
+		return "", fmt.Errorf("agent %q is not started: a hook has started %q, in whose run no other is", start.Agent, inside)
 	}
+	if err := a.lacks(start.Agent); err != nil {
+		return "", err
+	}
+	plan := a.plans[start.Agent]
 	if schema := a.inputs[start.Agent]; schema != nil {
 		if err := schema.Validate(string(start.Input)); err != nil {
 			return "", fmt.Errorf("agent %q does not take this input: %w", start.Agent, err)
@@ -105,7 +111,8 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 			return err
 		}}
 	}
-	final, err := built.RunWith(Started(ctx), settings, agent.NewState(), agent.UserText(string(start.Input))).Get()
+	inside := context.WithValue(Started(ctx), insideKey{}, start.Agent)
+	final, err := built.RunWith(inside, settings, agent.NewState(), agent.UserText(string(start.Input))).Get()
 	if err != nil {
 		return "", fmt.Errorf("agent %q: %w", start.Agent, err)
 	}
@@ -157,9 +164,22 @@ func hooksFor(s agent.State, own hooks.Set) hooks.Set {
 	return out
 }
 
+// lacks says that there is no agent of a name; nil where there is.
+func (a *Agents) lacks(name string) error {
+	if _, ok := a.plans[name]; ok {
+		return nil
+	}
+	names := lo.Keys(a.plans)
+	slices.Sort(names)
+	return fmt.Errorf("there is no agent %q: %s", name, oneOf("agent", names))
+}
+
 // Tools calls tools of this process: for mcp_tool actions with what toolexec/mcp has connected to. It is safe for
 // concurrent use. Make one with NewTools.
-type Tools struct{ executor *toolexec.Executor }
+type Tools struct {
+	executor *toolexec.Executor
+	names    []string
+}
 
 var _ ToolCaller = Tools{}
 
@@ -169,7 +189,25 @@ func NewTools(tools ...toolexec.Tool) (Tools, error) {
 	if err != nil {
 		return Tools{}, err
 	}
-	return Tools{toolexec.NewExecutor(box, toolexec.Options{Policy: toolexec.Policy{MaxResultBytes: -1}})}, nil // what is kept is not theirs to say
+	executor := toolexec.NewExecutor(box, toolexec.Options{Policy: toolexec.Policy{MaxResultBytes: -1}}) // what is kept is not theirs to say
+	return Tools{executor, lo.Map(tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })}, nil
+}
+
+// toolName is the name of a tool of a server, or of one where there is no server.
+func toolName(server, tool string) string {
+	if server == "" {
+		return tool
+	}
+	return strings.Join([]string{"mcp", server, tool}, "__")
+}
+
+// lacks says that there is no tool of a name; nil where there is.
+func (t Tools) lacks(name string) error {
+	if slices.Contains(t.names, name) {
+		return nil
+	}
+	names := slices.Sorted(slices.Values(t.names))
+	return fmt.Errorf("there is no tool %q: %s", name, oneOf("tool", names))
 }
 
 // CallTool calls the tool mcp__server__tool, or tool where there is no server. No hook is asked.
@@ -178,11 +216,9 @@ func (t Tools) CallTool(ctx context.Context, server, tool string, arguments json
 }
 
 func (t Tools) call(ctx context.Context, server, tool string, arguments json.RawMessage) (string, error) {
-	if server != "" {
-		tool = strings.Join([]string{"mcp", server, tool}, "__")
-	}
-	if t.executor == nil {
-		return "", fmt.Errorf("there is no tool %q: there are none", tool)
+	tool = toolName(server, tool)
+	if err := t.lacks(tool); err != nil {
+		return "", err
 	}
 	state := agent.NewState()
 	prepared, err := t.executor.Prepare(ctx, state, &agent.ToolCall{ID: string(agent.NewRunID()), Name: tool, Arguments: string(arguments)}).Get()

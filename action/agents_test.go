@@ -97,6 +97,36 @@ func TestStartedRunsStartNothing(t *testing.T) {
 	assert.Equal(t, 1, starts)
 }
 
+// A hook in Go that starts agents without an action cannot set itself off either: each run of the agent would start the next.
+func TestAgentsStartNoAgents(t *testing.T) {
+	var agents *action.Agents
+	var starts []error
+	again := hooks.On(hooks.AtStepEnd, "again", func(ctx context.Context, c hooks.StepEndContext) hooks.Result {
+		if len(starts) > 5 {
+			return c.Stop("it goes on and on")
+		}
+		_, err := agents.StartAgent(ctx, action.AgentStart{Agent: "critic", Input: []byte(`{}`), State: c.State()}).Get()
+		starts = append(starts, err)
+		return c.Pass()
+	})
+	critic := builder.New().WithName("critic").WithDriver(agenttest.Script(agenttest.Say("Fine."))).With(capability.UseHooks(again))
+	var err error
+	agents, err = action.NewAgents(action.HookAgent{Agent: critic})
+	require.NoError(t, err)
+	critic.Build().MustGet().Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+	require.Len(t, starts, 2, "one of the run that asked, one of the run that it started")
+	require.ErrorContains(t, starts[0], `agent "critic" is not started: a hook has started "critic", in whose run no other is`)
+	require.NoError(t, starts[1])
+
+	// What there is none of is told before anything runs.
+	require.ErrorContains(t, action.Agent{Name: "critique"}.Action(action.Host{Agents: agents}).Error(), `agent: there is no agent "critique": there are critic`)
+	tools, err := action.NewTools(toolexec.Func("mcp__scan__look", "Looks.", func(context.Context, struct{}) (string, error) { return "", nil }))
+	require.NoError(t, err)
+	require.NoError(t, action.MCPTool{Server: "scan", Tool: "look"}.Action(action.Host{Tools: tools}).Error())
+	require.ErrorContains(t, action.MCPTool{Server: "scan", Tool: "lok"}.Action(action.Host{Tools: tools}).Error(),
+		`tool: there is no tool "mcp__scan__lok": there are mcp__scan__look`)
+}
+
 type starterFunc func(ctx context.Context, s action.AgentStart) (string, error)
 
 func (f starterFunc) StartAgent(ctx context.Context, s action.AgentStart) mo.Result[string] {

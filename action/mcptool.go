@@ -47,6 +47,11 @@ func (m MCPTool) Action(h Host) mo.Result[Action] {
 	if h.Tools == nil {
 		p.say("type", "the program has nobody to call tools: set Host.Tools")
 	}
+	if here, ok := h.Tools.(Tools); ok && m.Tool != "" {
+		if err := here.lacks(toolName(m.Server, m.Tool)); err != nil {
+			p.say("tool", "%s", err)
+		}
+	}
 	if err := errors.Join(m.Validate(), p.join()); err != nil {
 		return mo.Err[Action](err)
 	}
