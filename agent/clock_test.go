@@ -27,7 +27,7 @@ func TestTheClockOfARun(t *testing.T) {
 				began := time.Now()
 				var read []time.Duration
 				driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
-					read = append(read, s.Now().Sub(time.Now()))
+					read = append(read, time.Until(s.Now()))
 					time.Sleep(10 * time.Millisecond)
 					return agent.Step{Message: agent.Assistant("hm")}, nil
 				})

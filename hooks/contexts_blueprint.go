@@ -85,7 +85,7 @@ func (c RunEndContext) Err() error { return c.about.Err }
 // ones before made of it. The run comes back as they left it, the state with what they
 // added. Denied is set when, at RunStart, the run is not to be given out. The error is of
 // a hook whose failure aborts, or of ctx. At other points, and on nil, it does nothing.
-func (c *Compiled) Blueprint(ctx context.Context, s agent.State, at PointName, about BlueprintRun) (run BlueprintRun, after agent.State, denied error, err error) {
+func (c *Compiled) Blueprint(ctx context.Context, s agent.State, at PointName, about BlueprintRun) (run BlueprintRun, after agent.State, denied, err error) {
 	if c == nil {
 		return about, s, nil, nil
 	}

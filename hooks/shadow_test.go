@@ -21,7 +21,7 @@ import (
 )
 
 // inShadow runs one call of bash under the hooks and gives the run and the hook events.
-func inShadow(t *testing.T, ctx context.Context, list ...hooks.Hook) (agent.State, []hooks.Event, *agent.Agent) {
+func inShadow(ctx context.Context, t *testing.T, list ...hooks.Hook) (agent.State, []hooks.Event, *agent.Agent) {
 	t.Helper()
 	record := agenttest.Record()
 	bash := toolexec.CallFunc(agent.ToolSpec{Name: "bash"}, func(_ context.Context, _ toolexec.Call, in struct {
@@ -64,15 +64,15 @@ func TestAHookInShadowChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			guard := hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result { return say(c) })
-			bare, _, _ := inShadow(t, t.Context())
-			final, told, _ := inShadow(t, t.Context(), guard.InShadow())
+			bare, _, _ := inShadow(t.Context(), t)
+			final, told, _ := inShadow(t.Context(), t, guard.InShadow())
 			assert.Equal(t, agenttest.Transcript(bare), agenttest.Transcript(final))
 			require.Len(t, told, 1)
 			assert.True(t, told[0].Shadow)
 			assert.Equal(t, hooks.HookComplete, told[0].Kind)
 			assert.Equal(t, name, string(told[0].Decision))
 
-			obeyed, _, _ := inShadow(t, t.Context(), guard)
+			obeyed, _, _ := inShadow(t.Context(), t, guard)
 			assert.NotEqual(t, agenttest.Transcript(bare), agenttest.Transcript(obeyed), "the same hook in force")
 		})
 	}
@@ -85,7 +85,7 @@ func TestAHookInShadowThatFails(t *testing.T) {
 			guard := hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 				return c.Fail(errors.New("boom"))
 			}).WithFailure(policy).InShadow()
-			final, told, _ := inShadow(t, t.Context(), guard)
+			final, told, _ := inShadow(t.Context(), t, guard)
 			assert.Equal(t, agent.StatusDone, final.Status())
 			assert.Equal(t, "ran rm x", answerOf(final))
 			last := lo.LastOrEmpty(told)
@@ -100,7 +100,7 @@ func TestShadowsOfResults(t *testing.T) {
 	withhold := hooks.On(hooks.AtPostToolUse, "guard", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
 		return c.Withhold("secret")
 	})
-	final, told, _ := inShadow(t, t.Context(), withhold.InShadow())
+	final, told, _ := inShadow(t.Context(), t, withhold.InShadow())
 	assert.Equal(t, "ran rm x", answerOf(final))
 	assert.Equal(t, hooks.Withhold, told[0].Decision)
 	_, err := hooks.NewSet(hooks.Observe(hooks.AtPostToolUse, "o", func(context.Context, hooks.ToolResultContext) error { return nil }).InShadow()).Compile().Get()
@@ -116,7 +116,7 @@ func TestFactsAndOrigins(t *testing.T) {
 	after := hooks.On(hooks.AtPostToolUse, "after", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
 		return hooks.Because(c.Replace("[gone]"), hooks.Fact{Name: "result.text", Value: "a secret"})
 	})
-	_, told, _ := inShadow(t, t.Context(), deny, after)
+	_, told, _ := inShadow(t.Context(), t, deny, after)
 	assert.Same(t, origin, told[0].Origin)
 	assert.Equal(t, []hooks.Fact{{Name: "args.command", Value: "rm x"}}, told[0].Outcome.Facts())
 	assert.Equal(t, "p/r", told[0].Outcome.Hook())
@@ -131,7 +131,7 @@ func TestDetach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Int32
 		ctx, cancel := context.WithCancel(t.Context())
-		_, told, a := inShadow(t, ctx, hooks.On(hooks.AtPreToolUse, "starter", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+		_, told, a := inShadow(ctx, t, hooks.On(hooks.AtPreToolUse, "starter", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 			assert.True(t, c.Detach(ctx, "later", time.Minute, func(ctx context.Context) error {
 				time.Sleep(time.Second)
 				done.Add(1)

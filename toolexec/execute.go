@@ -60,8 +60,11 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 	if !ok || child.Status().Terminal() {
 		return
 	}
+	type quitter interface {
+		GiveUp(ctx context.Context, c Call)
+	}
 	if tool := e.named(begun.Name); tool != nil {
-		if t, ok := tool.tool.(interface{ GiveUp(context.Context, Call) }); ok {
+		if t, ok := tool.tool.(quitter); ok {
 			var broken error
 			defer recovered(&broken) // the call is answered, whatever it does
 			t.GiveUp(ctx, Call{ToolCall: begun, State: s, Attempt: 1})
