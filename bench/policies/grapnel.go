@@ -1,0 +1,69 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy"
+)
+
+func grapnelText() []byte {
+	return write(fmt.Sprintf("policy: hundred\nvariables: {limit: %d}\nhooks:\n  PreToolUse:\n", limit), func(id, tool string, i int) string {
+		return fmt.Sprintf("    - {id: %s, match: {tool: %s}, when: 'args.n == %d && args.path.startsWith(\"/etc\") || args.n > vars.limit', decision: deny}\n",
+			id, tool, i)
+	})
+}
+
+// grapnel decides as an agent does: with hooks around what runs calls.
+type grapnel struct {
+	executor agent.Executor
+	state    agent.State
+}
+
+func loadGrapnel(_ context.Context, text []byte) (Decider, error) {
+	p, err := policy.Parse("hundred.yaml", text, policy.Options{})
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.Hooks()
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := hooks.NewSet(list...).Compile().Get()
+	if err != nil {
+		return nil, err
+	}
+	return &grapnel{executor: compiled.WrapExecutor(ready{}), state: underWay()}, nil
+}
+
+func (g *grapnel) Decide(ctx context.Context, c Call) (string, error) {
+	p, err := g.executor.Prepare(ctx, g.state, &agent.ToolCall{ID: "1", Name: c.Tool, Arguments: c.Arguments}).Get()
+	if err != nil || p.Disposition == agent.DisposeRun {
+		return "", err
+	}
+	denied, ok := errors.AsType[*hooks.DeniedError](p.Answer.Err)
+	if !ok {
+		return "", fmt.Errorf("deciding on tool %q: not run and not denied: %w", c.Tool, p.Answer.Err)
+	}
+	return denied.Hook[strings.LastIndexByte(denied.Hook, '/')+1:], nil
+}
+
+// ready is an executor that does nothing with a call: what is left is what the policy costs.
+type ready struct{}
+
+// ReadStrictly says that arguments need no second look.
+func (ready) ReadStrictly() {}
+
+func (x ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(&agent.Prepared{Original: c, Call: c, Carry: x})
+}
+
+func (ready) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	return mo.Ok(agent.Answer(p))
+}
