@@ -57,7 +57,7 @@ var (
 		"github.com/google/jsonschema-go",
 	}
 	// observed is what has events of its own.
-	observed = []string{"agent", "hooks", "processor", "toolexec/mcp", "durable"}
+	observed = []string{"agent", "hooks", "processor", "toolexec/mcp", "durable", "capability", "capability/kit"}
 	testOnly = []string{
 		"github.com/stretchr/testify",
 		"pgregory.net/rapid",

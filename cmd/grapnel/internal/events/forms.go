@@ -3,6 +3,7 @@ package events
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -45,6 +46,8 @@ type (
 		Model     string `json:"model,omitempty"`
 		Messages  int    `json:"messages"`
 		Tools     int    `json:"tools"`
+
+		Input []string `json:"input,omitempty"`
 	}
 	delta struct {
 		head
@@ -228,6 +231,24 @@ type (
 		Details json.RawMessage  `json:"details,omitempty"`
 	}
 )
+
+// inputOf is what the user said that a run begins with, as the model is shown it.
+func inputOf(e agent.InferenceStarted) (input []string) {
+	if e.Step > 0 {
+		return nil
+	}
+	for i := e.State.MessageCount() - 1; i >= 0; i-- {
+		m := e.State.Message(i)
+		if m.Role() == agent.RoleAssistant || m.Role() == agent.RoleTool {
+			break
+		}
+		if m.Role() == agent.RoleUser && m.Source() == "" {
+			input = append(input, m.Text())
+		}
+	}
+	slices.Reverse(input)
+	return input
+}
 
 func of(r agent.Run) ofRun            { return ofRun{r.ID} }
 func in(r agent.Run, step int) inStep { return inStep{r.ID, step} }

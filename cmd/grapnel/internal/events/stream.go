@@ -86,7 +86,9 @@ func (s *Stream) Observe(_ context.Context, e agent.Event) {
 			return stepStarted{h, in(e.Run, e.Index)}
 		case agent.InferenceStarted:
 			request := e.State.Request()
-			return inferenceStarted{h, in(e.Run, e.Step), e.Inference, request.Model, e.State.MessageCount(), request.Tools.Len()}
+			return inferenceStarted{
+				h, in(e.Run, e.Step), e.Inference, request.Model, e.State.MessageCount(), request.Tools.Len(), inputOf(e),
+			}
 		case agent.InferenceCompleted:
 			return completedInference(h, e)
 		case processor.Retrying:
@@ -113,7 +115,7 @@ func (s *Stream) Observe(_ context.Context, e agent.Event) {
 		case agent.RunCompleted:
 			return completedRun(h, e)
 		}
-		return h // of middleware that we do not know
+		return ofCapability(h, e)
 	})
 }
 

@@ -143,6 +143,9 @@ func TestTheFormIsDocumented(t *testing.T) {
 		"tool_call.started": toolCallStarted{}, "tool_call.completed": toolCallCompleted{}, "mcp.progress": progress{},
 		"step.completed": stepCompleted{}, "judged": judged{}, "run.completed": runCompleted{},
 		"run.parked": runParked{}, "run.resumed": runResumed{}, "notify.failed": notifyFailed{},
+		"compaction.completed": compacted{}, "compaction.failed": compactFailed{}, "subagent.started": subagent{},
+		"subagent.parked": subagent{}, "subagent.resumed": subagent{}, "subagent.completed": subagent{},
+		"inference.fell_back": fellBack{}, "context.edited": contextEdited{}, "tools.selected": toolsSelected{},
 	}
 	for _, kind := range []hooks.EventKind{
 		hooks.HookStart, hooks.HookComplete, hooks.HookBlocked, hooks.HookFailed, hooks.HookTimeout, hooks.HookSkipped, hooks.HookConflict,

@@ -138,6 +138,8 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 		t.hook(e)
 	case agent.RunCompleted:
 		t.ended(e)
+	default:
+		t.capability(e)
 	}
 }
 

@@ -1,0 +1,63 @@
+package timeline
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/capability/kit"
+)
+
+// capability shows what a capability tells of itself.
+func (t *Timeline) capability(e agent.Event) {
+	say := func(look style, mark, format string, args ...any) {
+		t.paper.line(2, look, mark, look, fmt.Sprintf(format, args...))
+	}
+	switch e := e.(type) {
+	case capability.CompactionCompleted:
+		say(dim, "⇊", "older messages are summed up: %s become %d, %s tokens %s%s",
+			counted(e.MessagesBefore, "message"), e.MessagesAfter, grouped(e.TokensBefore), grouped(e.TokensAfter), used(e.Usage))
+	case capability.CompactionFailed:
+		say(yellow, "!", "older messages could not be summed up, the model is shown all %s: %s%s",
+			counted(e.Messages, "message"), oneLine(e.Failure.Text), used(e.Usage))
+	case capability.SubagentStarted:
+		say(cyan, "↳", "%s begins", called(e.Subagent))
+	case capability.SubagentParked:
+		say(yellow, "↳", "%s waits for a person", called(e.Subagent))
+	case capability.SubagentResumed:
+		say(cyan, "↳", "%s goes on", called(e.Subagent))
+	case capability.SubagentCompleted:
+		look, why := dim, ""
+		if e.Err != nil {
+			look, why = red, because(e.Err.Error())
+		}
+		say(look, "↳", "%s: %s%s%s", called(e.Subagent), e.Status, why, used(e.Usage))
+	case kit.FellBack:
+		say(yellow, "⤳", "%s failed: %s; asking %s", place(e.From, e.FromModel), oneLine(e.Err.Error()), place(e.To, e.ToModel))
+	case kit.ContextEdited:
+		say(dim, "⇊", "%s no longer shown: %s tokens become %s", counted(e.Results, "old result"), grouped(e.Before), grouped(e.After))
+	case kit.Selected:
+		if e.Err != nil {
+			say(yellow, "!", "no tools could be selected, the model is told of all: %s", oneLine(e.Err.Error()))
+			return
+		}
+		say(dim, "⊂", "told of %s, and not of %d more", cmp.Or(oneLine(strings.Join(e.Tools, ", ")), "no tool"), e.Hidden)
+	}
+}
+
+func called(r agent.Run) string { return cmp.Or(oneLine(r.Agent), "a sub-agent") }
+
+// place is the model at a place in a list of them.
+func place(i int, model string) string {
+	return cmp.Or(oneLine(model), fmt.Sprintf("model %d", i+1))
+}
+
+// used is what something consumed, behind a text.
+func used(u agent.Usage) string {
+	if text := usage(u); text != "" {
+		return " · " + text
+	}
+	return ""
+}
