@@ -320,7 +320,7 @@ func (x *trouble) work(ctx context.Context) (string, error) {
 // serve is a web service.
 func (x *trouble) serve() string {
 	if x.fault == refused {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := (&net.ListenConfig{}).Listen(x.t.Context(), "tcp", "127.0.0.1:0")
 		require.NoError(x.t, err)
 		defer listener.Close()
 		return "http://" + listener.Addr().String()
@@ -375,7 +375,7 @@ func (x *trouble) make(kind string) (action.Declared, action.Host) {
 	case "mcp_tool":
 		tools, err := action.NewTools(toolexec.Func("check", "Checks.", func(ctx context.Context, _ struct{}) (string, error) { return x.work(ctx) }))
 		require.NoError(x.t, err)
-		host.Tools = tools
+		host.Tools = struct{ action.ToolCaller }{tools} // one of another program: what it lacks shows when it is called
 		return action.MCPTool{Tool: lo.Ternary(x.fault == doesNotStart, "missing", "check"), Arguments: map[string]any{}, Timeout: x.limit()}, host
 	case "spawn":
 		host.Spawner = spawner(func(ctx context.Context, s action.SpawnStart) (string, error) {
@@ -400,7 +400,7 @@ func (x *trouble) make(kind string) (action.Declared, action.Host) {
 	case "agent":
 		agents, err := action.NewAgents(action.HookAgent{Agent: builder.New().WithName("reviewer").WithDriver(x.model())})
 		require.NoError(x.t, err)
-		host.Agents = agents
+		host.Agents = struct{ action.AgentStarter }{agents} // as above
 		return action.Agent{Name: lo.Ternary(x.fault == doesNotStart, "missing", "reviewer"), Timeout: x.limit()}, host
 	case "prompt":
 		host.Driver = x.model()
@@ -443,12 +443,12 @@ func (x *trouble) gate(kind string, host action.Host) (action.Declared, action.H
 	case action.GateCallback:
 		host.Callbacks = &action.Callbacks{}
 		if x.fault == doesNotStart {
-			taken, err := net.Listen("tcp", "127.0.0.1:0")
+			taken, err := (&net.ListenConfig{}).Listen(x.t.Context(), "tcp", "127.0.0.1:0")
 			require.NoError(x.t, err)
 			x.t.Cleanup(func() { taken.Close() })
 			g.Port = taken.Addr().(*net.TCPAddr).Port
 		}
-		url := ""
+		var url string
 		if x.fault == timesOut || x.fault == doesNotStart {
 			server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 			x.t.Cleanup(server.Close)
