@@ -62,6 +62,17 @@ func (p *Policy) Files() []string {
 	return lo.FlatMap(p.documents, func(d *document, _ int) []string { return d.files })
 }
 
+// WithHost is the same rules, whose actions are done with another host: for what is known
+// only once an agent is made, such as its tools.
+func (p *Policy) WithHost(h action.Host) *Policy {
+	other := *p
+	other.options.Host = h
+	return &other
+}
+
+// Host is what the actions of the rules are done with.
+func (p *Policy) Host() action.Host { return p.options.Host }
+
 // Hooks makes the hooks of the rules: one for each, called policy/id. The error joins
 // what the host lacks for their actions, each with its file and line.
 func (p *Policy) Hooks() ([]hooks.Hook, error) { return p.hooksFor(p.options.Host) }

@@ -23,6 +23,8 @@ import (
 type Built struct {
 	// Builder has everything that the definition says; more can be added to it.
 	Builder builder.AgentBuilder
+	// Tools are its tools, those of its MCP servers among them, without those that capabilities bring.
+	Tools   []toolexec.Tool
 	closing []func() error
 }
 
@@ -64,11 +66,11 @@ func (r Registry) BuildFile(ctx context.Context, file *File) (*Built, error) {
 	}
 	built := &Built{}
 	m := &maker{Registry: r, file: file, about: &Making{Definition: file.Definition, closing: &built.closing}, count: map[string]int{}}
-	b, err := m.build(ctx)
+	b, tools, err := m.build(ctx)
 	if err != nil {
 		return nil, errors.Join(err, built.Close())
 	}
-	built.Builder = b
+	built.Builder, built.Tools = b, tools
 	return built, nil
 }
 
@@ -90,7 +92,7 @@ func (m *maker) failed(err error, said any, path ...any) {
 	m.wrong = append(m.wrong, name.Place().Error(err))
 }
 
-func (m *maker) build(ctx context.Context) (builder.AgentBuilder, error) {
+func (m *maker) build(ctx context.Context) (builder.AgentBuilder, []toolexec.Tool, error) {
 	d := m.file.Definition
 	b := builder.New().WithName(d.Name).WithParallel(d.Parallel).WithInstructions(d.Instructions).WithRequest(m.file.request)
 	if driver := m.driver(ctx); driver != nil {
@@ -102,7 +104,7 @@ func (m *maker) build(ctx context.Context) (builder.AgentBuilder, error) {
 	more := m.capabilities(ctx)
 	subagents := m.subagents(ctx)
 	if err := errors.Join(m.wrong...); err != nil {
-		return b, err
+		return b, nil, err
 	}
 	b = b.With(m.First...)
 	if d.Retry != (Retry{}) {
@@ -112,7 +114,7 @@ func (m *maker) build(ctx context.Context) (builder.AgentBuilder, error) {
 	if d.Guards != (Guards{}) {
 		b = b.With(capability.UseGuards{Steps: d.Guards.Steps, Tokens: d.Guards.Tokens, Cost: d.Guards.Cost, Time: d.Guards.Time})
 	}
-	return b.With(more...).With(subagents...), nil
+	return b.With(more...).With(subagents...), tools, nil
 }
 
 func (m *maker) driver(ctx context.Context) agent.Driver {
