@@ -19,48 +19,62 @@ import (
 // What contexts can do, as the methods that they have. A point without effects has methods that take none.
 type (
 	allows interface {
-		Allow(...agent.Effect) hooks.Result
+		Allow(effects ...agent.Effect) hooks.Result
 	}
 	allowsOnly interface{ Allow() hooks.Result }
 	denies     interface {
-		Deny(string, ...agent.Effect) hooks.Result
+		Deny(reason string, effects ...agent.Effect) hooks.Result
 	}
-	deniesOnly interface{ Deny(string) hooks.Result }
-	stops      interface {
-		Stop(string, ...agent.Effect) hooks.Result
+	deniesOnly interface {
+		Deny(reason string) hooks.Result
 	}
-	stopsOnly interface{ Stop(string) hooks.Result }
-	asks      interface {
-		AskAbout(agent.Question, ...agent.Effect) hooks.Result
+	stops interface {
+		Stop(reason string, effects ...agent.Effect) hooks.Result
+	}
+	stopsOnly interface {
+		Stop(reason string) hooks.Result
+	}
+	asks interface {
+		AskAbout(q agent.Question, effects ...agent.Effect) hooks.Result
 	}
 	mocks interface {
-		Mock(string, ...agent.Effect) hooks.Result
-		MockFailure(string, ...agent.Effect) hooks.Result
+		Mock(text string, effects ...agent.Effect) hooks.Result
+		MockFailure(text string, effects ...agent.Effect) hooks.Result
 	}
 	rewritesCall interface {
-		Rewrite(any, ...agent.Effect) hooks.Result
+		Rewrite(arguments any, effects ...agent.Effect) hooks.Result
 	}
-	rewritesCallOnly interface{ Rewrite(any) hooks.Result }
-	rewritesInput    interface {
-		RewriteText(string, ...agent.Effect) hooks.Result
+	rewritesCallOnly interface {
+		Rewrite(arguments any) hooks.Result
 	}
-	rewritesTextOnly interface{ Rewrite(string) hooks.Result }
-	replaces         interface {
-		Replace(string, ...agent.Effect) hooks.Result
+	rewritesInput interface {
+		RewriteText(text string, effects ...agent.Effect) hooks.Result
 	}
-	replacesOnly  interface{ Replace(string) hooks.Result }
+	rewritesTextOnly interface {
+		Rewrite(text string) hooks.Result
+	}
+	replaces interface {
+		Replace(text string, effects ...agent.Effect) hooks.Result
+	}
+	replacesOnly interface {
+		Replace(text string) hooks.Result
+	}
 	replacesReply interface {
-		ReplaceText(string, ...agent.Effect) hooks.Result
+		ReplaceText(text string, effects ...agent.Effect) hooks.Result
 	}
 	withholds interface {
-		Withhold(string, ...agent.Effect) hooks.Result
+		Withhold(reason string, effects ...agent.Effect) hooks.Result
 	}
-	withholdsOnly interface{ Withhold(string) hooks.Result }
-	approves      interface {
-		Approve(string) hooks.Result
-		Reject(string) hooks.Result
+	withholdsOnly interface {
+		Withhold(reason string) hooks.Result
 	}
-	continues interface{ Continue(string) hooks.Result }
+	approves interface {
+		Approve(message string) hooks.Result
+		Reject(message string) hooks.Result
+	}
+	continues interface {
+		Continue(reason string) hooks.Result
+	}
 )
 
 func is[T any](c hooks.Context) bool { _, ok := c.(T); return ok }

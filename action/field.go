@@ -20,7 +20,7 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
 // Fields is every FieldError in what Validate or Action returned.
 func Fields(err error) []*FieldError {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one level at a time
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one level at a time
 		var all []*FieldError
 		for _, e := range joined.Unwrap() {
 			all = append(all, Fields(e)...)

@@ -159,7 +159,7 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 		if err != nil {
 			return mo.Err[Action](&FieldError{"file", err.Error()})
 		}
-		wait = func(ctx context.Context, r *Request) (said, error) { return g.awaitFile(ctx, path) }
+		wait = func(ctx context.Context, _ *Request) (said, error) { return g.awaitFile(ctx, path) }
 	case GateCommand:
 		run := program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: h.Dir, timeout: cmp.Or(g.Timeout, DefaultGateTimeout)}
 		wait = func(ctx context.Context, r *Request) (said, error) { return g.poll(ctx, run, r) }

@@ -3,7 +3,6 @@ package action_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -88,7 +87,7 @@ func TestCallback(t *testing.T) {
 	assert.Equal(t, at.Host, strings.TrimPrefix(strings.Split(second.url, "/callback")[0], "http://"), "two gates share a listener")
 
 	// Somebody who does not know the token gets nowhere, and nothing is decided by looking.
-	base := strings.Split(first.url, "/callback")[0]
+	base, _, _ := strings.Cut(first.url, "/callback")
 	for _, wrong := range []string{"/", "/callback", "/callback/", "/callback/WRONG", at.Path + "x", strings.TrimSuffix(at.Path, at.Path[len(at.Path)-1:]), "/callback?token=" + at.Path[10:]} {
 		status, _ := send(t, http.MethodPost, base+wrong, asJSON, `{"action":"approve"}`)
 		assert.Equal(t, http.StatusForbidden, status, wrong)
@@ -132,7 +131,7 @@ func TestCallback(t *testing.T) {
 	assert.Equal(t, hooks.Allow, answer.Decision.Decision)
 
 	// When the last one is answered, nobody listens any more.
-	_, err = net.DialTimeout("tcp", at.Host, 5*time.Second)
+	_, err = (&net.Dialer{Timeout: 5 * time.Second}).DialContext(t.Context(), "tcp", at.Host)
 	assert.Error(t, err)
 }
 
@@ -167,7 +166,7 @@ func TestWhatMayBeSaid(t *testing.T) {
 
 // AP-35: gates on one port, of agents that know nothing of one another.
 func TestTwoGatesOnOnePort(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := free.Addr().(*net.TCPAddr).Port
 	require.NoError(t, free.Close())
@@ -327,6 +326,6 @@ func TestGateWhoseWebhookFails(t *testing.T) {
 	assert.Equal(t, action.FaultStatus, faultOf(t, err))
 	assert.Equal(t, 3, x.count())
 	var failed *action.Error
-	require.True(t, errors.As(err, &failed))
+	require.ErrorAs(t, err, &failed)
 	assert.Equal(t, "gate", failed.Type)
 }

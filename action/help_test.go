@@ -88,10 +88,12 @@ func asked(t testing.TB, at hookstest.Moment) *action.Request {
 
 // guarded is what a guard of a call is told, and observed the same where nobody asks for a decision.
 func guarded(t testing.TB) *action.Request {
+	t.Helper()
 	return asked(t, hookstest.ToolCall("bash", `{"command":"ls"}`))
 }
 
 func observed(t testing.TB) *action.Request {
+	t.Helper()
 	r := guarded(t)
 	r.Decides = false
 	return r
@@ -106,7 +108,10 @@ func faultOf(t testing.TB, err error) action.Fault {
 }
 
 // bash makes sure that there is one.
-func bash(t testing.TB) { parts.Command(t, "bash", "install bash") }
+func bash(t testing.TB) {
+	t.Helper()
+	parts.Command(t, "bash", "install bash")
+}
 
 // awaitFile waits for a real process to make a file.
 func awaitFile(t testing.TB, path string) {

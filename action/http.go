@@ -50,8 +50,8 @@ func (HTTP) Type() string { return "http" }
 
 // Limit is how long Do may take.
 func (h HTTP) Limit() time.Duration {
-	tries := time.Duration(h.Retries + 1)
-	return tries*cmp.Or(h.Timeout, DefaultHTTPTimeout) + (tries-1)*h.RetryDelay + ending
+	try := cmp.Or(h.Timeout, DefaultHTTPTimeout)
+	return try + time.Duration(h.Retries)*(h.RetryDelay+try) + ending
 }
 
 // Validate finds what is wrong with it.

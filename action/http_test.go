@@ -117,7 +117,7 @@ func TestHTTPRetries(t *testing.T) {
 		"the request is bad":       {[]func(http.ResponseWriter, *http.Request){say(400, "")}, 3, 1, action.FaultStatus},
 		"the answer is bad":        {[]func(http.ResponseWriter, *http.Request){say(200, "<html>")}, 3, 1, action.FaultAnswer},
 		"the answer is no UTF-8":   {[]func(http.ResponseWriter, *http.Request){say(200, "{\"decision\":\"deny\",\"reason\":\"\xff\"}")}, 3, 1, action.FaultAnswer},
-		"a redirect":               {[]func(http.ResponseWriter, *http.Request){http.RedirectHandler("/other", 302).ServeHTTP}, 3, 1, action.FaultStatus},
+		"a redirect":               {[]func(http.ResponseWriter, *http.Request){http.RedirectHandler("/other", http.StatusFound).ServeHTTP}, 3, 1, action.FaultStatus},
 		"the connection is broken": {[]func(http.ResponseWriter, *http.Request){func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, say(200, "")}, 1, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -240,10 +240,10 @@ func TestHTTPLooksAtWhatANameStandsFor(t *testing.T) {
 	name, err := os.Hostname()
 	require.NoError(t, err)
 	found, err := net.DefaultResolver.LookupNetIP(t.Context(), "ip", name)
-	if err != nil || len(found) == 0 || !(found[0].IsPrivate() || found[0].IsLoopback()) {
+	if err != nil || len(found) == 0 || !found[0].IsPrivate() && !found[0].IsLoopback() {
 		t.Skip("the name of this machine stands for no private address here")
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(found[0].String(), "0"))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(found[0].String(), "0"))
 	require.NoError(t, err)
 	defer listener.Close()
 	go func() {

@@ -165,7 +165,7 @@ func (s *sender) send(ctx context.Context, r *Request) (output string, truncated
 		return "", false, ended(ctx, s.kind)
 	}
 	for try := 0; ; try++ {
-		again := false
+		var again bool
 		output, truncated, again, err = s.try(ctx, r)
 		if err == nil || !again || try >= s.Retries {
 			return output, truncated, err

@@ -79,15 +79,19 @@ const reads = `printf %s "$ERROR" >got; cat >told`
 // says so.
 var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (string, bool){
 	"command": func(t *testing.T, dir string, r *action.Request) (string, bool) {
+		t.Helper()
 		return fromProcess(t, action.Command{Argv: []string{"bash", "-c", reads}}, dir, r)
 	},
 	"shell": func(t *testing.T, dir string, r *action.Request) (string, bool) {
+		t.Helper()
 		return fromProcess(t, action.Shell{Text: reads}, dir, r)
 	},
 	"gate, command": func(t *testing.T, dir string, r *action.Request) (string, bool) {
+		t.Helper()
 		return fromProcess(t, action.Gate{By: action.GateCommand, Argv: []string{"bash", "-c", reads}}, dir, r)
 	},
 	"http, body": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		got := fromWeb(t, action.HTTP{Body: map[string]any{"text": "${ERROR}", "deep": []any{map[string]any{"x": "${ERROR}"}}}}, r)
 		var body struct {
 			Text string
@@ -98,17 +102,20 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		return body.Text, true
 	},
 	"http, request": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		var body struct{ Variables struct{ ERROR string } }
 		require.NoError(t, json.Unmarshal([]byte(fromWeb(t, action.HTTP{}, r).body), &body))
 		return body.Variables.ERROR, true
 	},
 	"http, query": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		got := fromWeb(t, action.HTTP{URL: "/x?a=1&error=${ERROR}&b=2"}, r)
 		require.Equal(t, "/x", got.URL.Path)
 		require.Len(t, got.URL.Query(), 3)
 		return got.URL.Query().Get("error"), true
 	},
 	"http, path": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		if r.Variables.Error == "" {
 			return "", false // refused, with all that leads to another path: see TestValuesLeadNowhere
 		}
@@ -116,6 +123,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		return strings.TrimSuffix(strings.TrimPrefix(got.URL.Path, "/x/"), "/y"), true
 	},
 	"http, header": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		if strings.ContainsAny(r.Variables.Error, "\x00\n") {
 			_, err := ready(t, action.HTTP{URL: "http://127.0.0.1:1", Headers: map[string]string{"X-Error": "${ERROR}"}}, action.Host{}).Do(t.Context(), r).Get()
 			assert.Equal(t, action.FaultSetup, faultOf(t, err))
@@ -124,6 +132,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		return fromWeb(t, action.HTTP{Headers: map[string]string{"X-Error": "${ERROR}"}}, r).Header.Get("X-Error"), true
 	},
 	"mcp_tool": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		got := ""
 		tools, err := action.NewTools(toolexec.Func("note", "Notes.", func(_ context.Context, in struct{ Text string }) (string, error) {
 			got = in.Text
@@ -134,6 +143,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		return got, true
 	},
 	"agent": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		var got struct{ Text string }
 		model := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 			return agent.Step{Message: agent.Assistant("ok")}, json.Unmarshal([]byte(s.Message(0).Text()), &got)
@@ -144,6 +154,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		return got.Text, true
 	},
 	"spawn": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		var got struct{ Text string }
 		s := spawner(func(_ context.Context, s action.SpawnStart) (string, error) {
 			return "", json.Unmarshal(s.Inputs, &got)
@@ -152,6 +163,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		return got.Text, true
 	},
 	"prompt": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		var got struct {
 			About struct{ Variables struct{ ERROR string } }
 		}
@@ -163,6 +175,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		return got.About.Variables.ERROR, true
 	},
 	"func": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		got := ""
 		body := func(_ context.Context, r *action.Request) (*action.Decision, error) {
 			got = r.Variables.Error
@@ -172,6 +185,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		return got, true
 	},
 	"gate, person": func(t *testing.T, _ string, r *action.Request) (string, bool) {
+		t.Helper()
 		got := ""
 		approver := agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
 			got = p.Question.Reason
