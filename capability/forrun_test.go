@@ -261,7 +261,9 @@ func TestAKeptRunGoesOnOnlyWithItsControls(t *testing.T) {
 	defer store.Close()
 	one, other := durable.Keep(store, durable.Options{Owner: "one"}), durable.Keep(store, durable.Options{Owner: "other"})
 	set := hooks.NewSet(d.guard("more", 0))
-	kept := func(k *durable.Keeper) *agent.Agent { return clerk(t, append(asks(), capability.UseDurability{Keeper: k})...) }
+	kept := func(k *durable.Keeper) *agent.Agent {
+		return clerk(t, append(asks(), capability.UseDurability{Keeper: k})...)
+	}
 	parked, err := kept(one).RunWith(t.Context(), agent.RunSettings{Hooks: set}, agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	id := parked.Run().ID

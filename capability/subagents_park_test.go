@@ -319,6 +319,7 @@ func TestATaskThatIsAnotherOneBeginsAnew(t *testing.T) {
 // ends it: the others end as cancelled then.
 func TestSeveralSubagentsWait(t *testing.T) {
 	start := func(t *testing.T) (*office, agent.State) {
+		t.Helper()
 		o := &office{depth: 1, parallel: 2}
 		o.boss = []agenttest.Turn{agenttest.Call("task", o.task()).Call("task", o.task()), agenttest.Say("All is well.")}
 		s := o.park(t)
@@ -383,6 +384,7 @@ func TestAYesBeforeASubagentWaits(t *testing.T) {
 	o := &office{depth: 1}
 	asked := 0
 	park := func(t *testing.T) *agent.Agent {
+		t.Helper()
 		below := builder.New().WithName("clerk 1").WithDriver(agenttest.Script(agenttest.Call("pay", `{"cents":100}`), agenttest.Say("Paid.")).EachRun()).
 			With(capability.UseTools(o.tool("pay")), capability.UseApproval(agent.ParkApprover))
 		a, err := builder.New().WithName("boss").WithDriver(agenttest.Script(task("clerk 1", "Pay."), agenttest.Say("All is well."))).
@@ -432,10 +434,10 @@ func TestEventsOfAParkedSubagent(t *testing.T) {
 	about := func() []string {
 		var out []string
 		for _, e := range recorder.Events() {
-			switch e := e.(type) {
+			switch e.(type) {
 			case agent.RunParked, agent.RunResumed, agent.RunStarted, agent.RunCompleted,
 				capability.SubagentStarted, capability.SubagentParked, capability.SubagentResumed, capability.SubagentCompleted:
-				out = append(out, e.(agent.Event).EventName())
+				out = append(out, e.EventName())
 			}
 		}
 		return out

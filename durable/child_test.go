@@ -305,8 +305,7 @@ func TestTheEndOfSubagentsThatWait(t *testing.T) {
 			require.Len(t, due, 1)
 			k := durable.Keep(store, durable.Options{})
 			s, err := k.Resume(t.Context(), f.build(t, k), "run", durable.TakeFree).Get()
-			var failed *agent.RunError
-			if errors.As(err, &failed) {
+			if failed, ok := errors.AsType[*agent.RunError](err); ok {
 				s = failed.State
 			}
 			assert.Equal(t, tc.status, s.Status())
