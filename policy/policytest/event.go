@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ func (t *Time) Set(text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("expected a time such as 2026-12-31T12:00:00Z, or a day such as 2026-12-31")
+	return errors.New("expected a time such as 2026-12-31T12:00:00Z, or a day such as 2026-12-31")
 }
 
 // Run places an event in a run.

@@ -188,7 +188,7 @@ func (x *Expect) check(d *differences, r *Report) {
 	if r.Failed {
 		got = SaidFailed
 	}
-	if x.Decision != "" && x.Decision != got && !(x.Decision == string(r.Decision) && r.Failed) {
+	if x.Decision != "" && x.Decision != got && (x.Decision != string(r.Decision) || !r.Failed) {
 		d.say("decision", "expected %s, got %s", x.Decision, r.Line())
 	}
 	if x.Rule != "" && x.Rule != r.Rule && !strings.HasSuffix(r.Rule, "/"+x.Rule) {
@@ -249,7 +249,8 @@ func (x *Expect) checkWorld(d *differences, w *world) {
 	if x.Requests != nil {
 		got := w.requests()
 		if len(got) != len(x.Requests) {
-			d.say("requests", "expected %d, got %d: %s", len(x.Requests), len(got), strings.Join(lo.Map(got, func(r received, _ int) string { return r.String() }), ", "))
+			texts := lo.Map(got, func(r received, _ int) string { return r.String() })
+			d.say("requests", "expected %d, got %d: %s", len(x.Requests), len(got), strings.Join(texts, ", "))
 			return
 		}
 		for i, want := range x.Requests {

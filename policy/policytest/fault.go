@@ -17,7 +17,7 @@ import (
 )
 
 // Fault is what goes wrong with an action.
-type Fault struct {
+type Fault struct { //nolint:recvcheck // ReadNode fills it in, all else reads the value
 	// Fault is timeout, crash, signal, start, network, status, bad_output, cancelled or
 	// slow.
 	Fault string `key:"fault,required"`

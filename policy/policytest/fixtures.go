@@ -114,24 +114,35 @@ func (f Fixtures) build(folder string) (w *world, err error) {
 			return w, err
 		}
 	}
-	in := w.names(folder)
-	fill(&f, in)
+	fill(&f, w.names(folder))
 	if w.receiver != nil {
 		w.receiver.answers(f.Receiver)
 	}
+	bin := filepath.Join(root, "bin")
+	if err := w.lay(&f, folder, bin); err != nil {
+		return w, err
+	}
+	env := maps.Clone(f.Env)
+	if len(f.Programs) > 0 {
+		env = lo.Assign(env, map[string]string{"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH")})
+	}
+	return w, w.setenv(env)
+}
+
+// lay puts all files of fixtures where they belong: copies are of files in a folder, and programs go to bin.
+func (w *world) lay(f *Fixtures, folder, bin string) error {
 	for _, name := range f.Copy {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
-			return w, fmt.Errorf("copy: %w", err)
+			return fmt.Errorf("copy: %w", err)
 		}
 		if err := w.write(w.workspace, name, string(text)); err != nil {
-			return w, err
+			return err
 		}
 	}
-	bin := filepath.Join(root, "bin")
 	for dir, files := range map[string]map[string]string{w.workspace: f.Files, bin: f.Programs} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return w, fmt.Errorf("making a folder for the case: %w", err)
+			return fmt.Errorf("making a folder for the case: %w", err)
 		}
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			text := files[name]
@@ -139,26 +150,22 @@ func (f Fixtures) build(folder string) (w *world, err error) {
 				text = "#!/bin/sh\n" + text
 			}
 			if err := w.write(dir, name, text); err != nil {
-				return w, err
+				return err
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Links)) {
 		if err := w.link(name, f.Links[name]); err != nil {
-			return w, err
+			return err
 		}
 	}
 	if len(f.Secrets) > 0 {
 		lines := lo.MapToSlice(f.Secrets, func(name, value string) string { return name + "=" + value + "\n" })
-		if err := w.write(root, "secrets.env", strings.Join(lines, "")); err != nil {
-			return w, err
+		if err := w.write(w.root, "secrets.env", strings.Join(lines, "")); err != nil {
+			return err
 		}
 	}
-	env := maps.Clone(f.Env)
-	if len(f.Programs) > 0 {
-		env = lo.Assign(env, map[string]string{"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH")})
-	}
-	return w, w.setenv(env)
+	return nil
 }
 
 // names is the replacing of the names that texts of a case may have.

@@ -253,7 +253,7 @@ func (t *Trial) checkMoment(x *Expect, at yamlfile.Node, events []hooks.Event, r
 	}
 	r := t.told(events)
 	if result != nil {
-		r.Tool, r.Arguments, r.Ran = result.Tool(), asJSON(result.Call().Arguments), lo.ToPtr(result.Executed())
+		r.Tool, r.Arguments, r.Ran = result.Tool(), asJSON(result.Call().Arguments), new(result.Executed())
 		r.Told = result.Text()
 	}
 	var d differences

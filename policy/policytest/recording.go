@@ -3,6 +3,7 @@ package policytest
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -38,7 +39,7 @@ func FromRecording(r *recorded.Run, callID string) (*Event, error) {
 		turn := Turn{Assistant: m.Content.Text, who: assistant}
 		for _, c := range m.ToolCalls {
 			n++
-			if c.ID == callID || callID == fmt.Sprint(n) {
+			if c.ID == callID || callID == strconv.Itoa(n) {
 				e.Tool, e.CallID, e.Arguments = c.Function.Name, c.ID, Arguments(c.Function.Arguments)
 				found = true
 				break

@@ -150,7 +150,7 @@ func (r *Report) call(e *Event) {
 		r.Original = asJSON(given)
 	}
 	if f.Point == hooks.PreToolUse {
-		r.Ran = lo.ToPtr(f.Ran())
+		r.Ran = new(f.Ran())
 	}
 	if f.Result != nil && (f.Point != hooks.PreToolUse || !f.Ran()) && f.Decision != hooks.Ask {
 		r.Told = f.Result.Text()
@@ -193,7 +193,7 @@ func (t *Trial) said(rule policy.Rule, f moment.Fired, matched map[string]*match
 	for _, j := range t.seen() {
 		if j.hook == rule.Hook() {
 			s.Facts, s.Origins = j.Facts, j.Origins
-			if s.Holds = lo.ToPtr(j.Value); j.Err != nil {
+			if s.Holds = new(j.Value); j.Err != nil {
 				s.Holds = nil
 			}
 		}

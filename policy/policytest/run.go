@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -252,7 +253,7 @@ func failuresOf(at, otherwise yamlfile.Node, d differences) []Failure {
 // index is a key, or a place in a list.
 func index(key string) any {
 	n := 0
-	if _, err := fmt.Sscanf(key, "%d", &n); err == nil && fmt.Sprint(n) == key {
+	if _, err := fmt.Sscanf(key, "%d", &n); err == nil && strconv.Itoa(n) == key {
 		return n
 	}
 	return key

@@ -109,8 +109,8 @@ func object(t reflect.Type, defs form) form {
 func properties(t reflect.Type, defs form) form {
 	all := form{}
 	for _, k := range yamlfile.Keys(t) {
-		for i := range t.NumField() {
-			if f := t.Field(i); keyOf(f) == k.Name {
+		for f := range t.Fields() {
+			if keyOf(f) == k.Name {
 				all[k.Name] = schemaOf(f.Type, defs)
 			}
 		}

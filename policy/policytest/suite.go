@@ -99,7 +99,8 @@ func (c *Case) checkTranscript() {
 	}
 	for _, key := range []string{"decision", "rule", "reason", "told", "leaves", "arguments", "ran", "rules", "error"} {
 		if at := c.Expect.node.Find(key); at.Kind() != yamlfile.AbsentNode {
-			at.Wrong("%s: a transcript has many decisions: expect it of a call or a turn; of the whole there are status, stopped, context, metadata, requests and files", key)
+			at.Wrong("%s: a transcript has many decisions: expect it of a call or a turn; "+
+				"of the whole there are status, stopped, context, metadata, requests and files", key)
 		}
 	}
 }
@@ -142,7 +143,8 @@ func parse(path string, text []byte) (*Suite, error) {
 		if beside, ok := Beside(path); ok {
 			s.Policies = []string{beside}
 		} else {
-			s.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong(`no policy: name it with the key "policy", or put %s beside it`, filepath.Base(besideName(path, ".yaml")))
+			s.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong(`no policy: name it with the key "policy", or put %s beside it`,
+				filepath.Base(besideName(path, ".yaml")))
 		}
 	}
 	return s, s.file.Err()

@@ -11,7 +11,7 @@ import (
 
 // Turn is what somebody said: one of System, User and Assistant, or the Calls of an
 // assistant that said nothing.
-type Turn struct {
+type Turn struct { //nolint:recvcheck // what changes it has a pointer, and expects is asked of the turns in a list
 	System    string `key:"system"`
 	User      string `key:"user"`
 	Assistant string `key:"assistant"`

@@ -8,7 +8,7 @@ import (
 )
 
 // Value is any value as JSON; numbers keep their digits. Empty is none.
-type Value json.RawMessage
+type Value json.RawMessage //nolint:recvcheck // ReadNode fills it in, all else reads the value
 
 // ReadNode reads any value.
 func (v *Value) ReadNode(n yamlfile.Node) {
@@ -26,7 +26,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 }
 
 // Arguments are those of a tool call: an object, or the very text that the model gave.
-type Arguments string
+type Arguments string //nolint:recvcheck // ReadNode fills it in, all else reads the value
 
 // ReadNode reads an object, or a text.
 func (a *Arguments) ReadNode(n yamlfile.Node) {
@@ -51,7 +51,7 @@ func (a Arguments) text() string {
 }
 
 // ToolResult is what a tool answered: a text, or the text with how it went.
-type ToolResult struct {
+type ToolResult struct { //nolint:recvcheck // ReadNode fills it in, all else reads the value
 	Text    string `key:"text"`
 	IsError bool   `key:"is_error"`
 	// Status is executed, failed, mocked or not_executed; executed if left out.

@@ -3,6 +3,7 @@ package policytest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/samber/lo"
 
@@ -69,7 +70,7 @@ func witnessed(at hooks.PointName, list []hooks.Hook, backwards bool) (out []hoo
 		}
 		group = append(group, h)
 		if backwards {
-			group = lo.Reverse(group)
+			slices.Reverse(group)
 		}
 		out = append(out, group...)
 	}
