@@ -275,6 +275,6 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		keys = append(append(keys, name), maker.Keys()...)
 	}
 	for _, key := range keys {
-		assert.True(t, strings.Contains(string(page), "`"+key+"`"), "docs/agent-file.md has no `%s`", key)
+		assert.Contains(t, string(page), "`"+key+"`", "docs/agent-file.md has no `%s`", key)
 	}
 }

@@ -244,7 +244,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err //nolint:wrapcheck // the caller says what it is
 	}
-	err = errors.Join(file.Chmod(0o644), write(file), file.Close()) //nolint:gosec // a report, to be shown around
+	err = errors.Join(file.Chmod(0o644), write(file), file.Close()) // a report, to be shown around
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}

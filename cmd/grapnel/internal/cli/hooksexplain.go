@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -121,7 +122,7 @@ func (f *explaining) recordedRun(path string) (*recorded.Run, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the recording: %w", err)
 		}
-		if ids = append(ids, run.ID); f.run == run.ID || f.run == fmt.Sprint(len(ids)) {
+		if ids = append(ids, run.ID); f.run == run.ID || f.run == strconv.Itoa(len(ids)) {
 			return run, nil
 		}
 		has := slices.ContainsFunc(callsOf(run), func(id string) bool { return id == f.call })
