@@ -56,6 +56,11 @@
 //
 // Each message is encoded when it is first sent, and remembered.
 //
+// # Counting
+//
+// CountTokens asks the service how long the input of a request would be, which is what
+// capability.UseCompaction goes by. It sends of the request what the service counts.
+//
 // # Replies
 //
 // Thinking is a reasoning part, with its signature in Part.Opaque, and goes back with

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/samber/lo"
 	"github.com/samber/mo"
 
@@ -142,8 +143,12 @@ func (d *Driver) send(ctx context.Context, s agent.State, stream bool) (*http.Re
 	if err != nil {
 		return nil, &unfit{err}
 	}
+	return d.post(ctx, "v1/messages", body, headers)
+}
+
+func (d *Driver) post(ctx context.Context, path string, body []byte, headers []option.RequestOption) (*http.Response, error) {
 	var res *http.Response
-	if err := d.client.Post(ctx, "v1/messages", body, &res, headers...); err != nil {
+	if err := d.client.Post(ctx, path, body, &res, headers...); err != nil {
 		return nil, err
 	}
 	res.Body = service.Reply(res.Body)

@@ -80,6 +80,11 @@
 // that is none (MALFORMED_FUNCTION_CALL), or with nothing in it for a reason of the
 // service's own, is an error that another attempt may mend.
 //
+// # Counting
+//
+// CountTokens asks the service how long the input of a request would be, which is what
+// capability.UseCompaction goes by.
+//
 // # Cost
 //
 // Usage counts thoughts as output and what a cache had as input. A reply is priced as

@@ -1,0 +1,78 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// ofCount are the members of a request that the service counts with; it refuses others,
+// such as the limits of a reply.
+var ofCount = []string{
+	"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed", "context_management",
+	"mcp_servers",
+}
+
+// CountTokens asks the service how many input tokens Next would send for s: messages,
+// instructions and tools, with what the service puts around them. It is a request of its
+// own, which is not charged and has limits of its own. Its errors are those of Next; a
+// service that only speaks the rest of the Messages API may not know it. With it the
+// driver is a capability.TokenCounter.
+func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64] {
+	if ctx.Err() != nil {
+		return mo.Err[int64](context.Cause(ctx))
+	}
+	a := asking{model: d.modelOf(s.Request())}
+	n, err := d.count(ctx, s, &a)
+	switch {
+	case err == nil:
+		return mo.Ok(n)
+	case ctx.Err() != nil:
+		return mo.Err[int64](context.Cause(ctx))
+	}
+	return mo.Err[int64](d.failure(a, err))
+}
+
+func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, error) {
+	body, headers, err := d.countRequest(s)
+	if err != nil {
+		return 0, &unfit{err}
+	}
+	res, err := d.post(ctx, "v1/messages/count_tokens", body, headers)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	a.answer, a.requestID = res.Header, requestID(res.Header)
+	var said sdk.MessageTokensCount
+	if err := json.NewDecoder(res.Body).Decode(&said); err != nil {
+		return 0, &broken{err}
+	}
+	if said.InputTokens <= 0 {
+		return 0, &broken{errors.New("the answer does not say how many tokens there are")}
+	}
+	return said.InputTokens, nil
+}
+
+// countRequest is what is counted of the request.
+func (d *Driver) countRequest(s agent.State) ([]byte, []option.RequestOption, error) {
+	body, headers, err := d.request(s, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, nil, err
+	}
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return !slices.Contains(ofCount, name) })
+	body, err = json.Marshal(members)
+	return body, headers, err
+}
