@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -42,7 +42,7 @@ type watchers struct {
 	approver agent.Approver
 	keeper   *durable.Keeper
 	reasons  bool // spans say why, too
-	rules    *policy.Policy
+	rules    rules
 }
 
 // seen is how the agent is seen through OpenTelemetry.
@@ -89,15 +89,23 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	p.clean, p.unclean = redacting(f.Definition)
 	names := p.registry()
 	first := []capability.Capability{w.seen()}
-	if w.rules != nil {
-		first, m.notes = append(first, policy.Use(w.rules)), append(m.notes, policyNote(w.rules))
+	ruling := &ruling{policy: w.rules.policy}
+	if ruling.policy != nil {
+		first, m.notes = append(first, ruling), append(m.notes, policyNote(ruling.policy))
 	}
-	names.Given, names.First = given, append(first, more...)
+	names.Given, names.First = given, slices.Concat(first, more)
 	built, err := names.BuildFile(ctx, f)
 	if err != nil {
 		return err
 	}
 	m.notes, m.close = append(m.notes, p.notes...), built.Close
+	if ruling.policy != nil {
+		done, err := ruling.ready(ctx, w, built.Tools)
+		if err != nil {
+			return errors.Join(err, m.close())
+		}
+		m.close = func() error { return errors.Join(built.Close(), done()) }
+	}
 	b := built.Builder
 	if w.observer != nil {
 		b = b.WithObserver(w.observer)

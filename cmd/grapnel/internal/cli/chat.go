@@ -14,7 +14,6 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
-	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -63,12 +62,12 @@ type conversation struct {
 
 	in      *input
 	view    *view
-	rules   *policy.Policy
+	rules   rules
 	session *agent.Session
 	code    int // of the last turn
 }
 
-func chat(ctx context.Context, file *registry.File, rules *policy.Policy, in *input, v *view) error {
+func chat(ctx context.Context, file *registry.File, rules rules, in *input, v *view) error {
 	building, release := interruptible(ctx, func() {}, in.restore)
 	m, err := build(building, file, watchers{observer: v.observer(), approver: in.approver(v), rules: rules})
 	release()

@@ -40,7 +40,7 @@ var definitionKey = agent.SessionKey[definition]("grapnel.cli")
 // shaping are the flags that say what the agent is made of. The model is not among them,
 // as the one that was chosen is kept.
 var shaping = []string{
-	"agent", "base-url", "instructions", "tool", "hook", "policy", "steps", "tokens", "cost", "time", "parallel", "output-schema",
+	"agent", "base-url", "instructions", "tool", "hook", "policy", "rule-agent", "steps", "tokens", "cost", "time", "parallel", "output-schema",
 }
 
 // definitionOf is what the flags of a command say, with the model that was chosen.

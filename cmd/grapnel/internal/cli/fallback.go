@@ -11,7 +11,6 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
-	"github.com/grapnel-go/grapnel/policy"
 )
 
 // The recording that is played where no model can be asked, and its agent file,
@@ -40,7 +39,7 @@ func shipped(w watchers) (*made, error) {
 
 // playShipped plays the shipped recording in the place of a run for which no model
 // can be asked, and says so.
-func playShipped(ctx context.Context, rules *policy.Policy, v *view, why error) error {
+func playShipped(ctx context.Context, rules rules, v *view, why error) error {
 	v.fallback(why, "This is not an answer to your prompt.")
 	m, err := shipped(watchers{observer: v.observer(), reasons: tracing(ctx), rules: rules})
 	if err != nil {

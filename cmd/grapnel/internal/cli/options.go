@@ -11,7 +11,6 @@ import (
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
-	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -23,10 +22,11 @@ type options struct {
 	flags said
 	tools []string
 	hooks []string
-	// policies are the files given, rules what they and the user's own policy say; nil
-	// where there are none.
+	// policies are the files given, rules what they and the user's own policy say, agents
+	// those that they may start.
 	policies []string
-	rules    *policy.Policy
+	agents   []string
+	rules    rules
 	form     string
 	color    string
 	quiet    bool
@@ -80,6 +80,7 @@ func (o *options) registerAgent(c *cobra.Command) {
 	f.StringArrayVarP(&o.tools, "tool", "t", nil, "give the agent a tool: shell or files, in this folder (may be repeated)")
 	f.StringArrayVar(&o.hooks, "hook", nil, "give the agent a ready-made hook: base-dir, redact (may be repeated)")
 	f.StringArrayVarP(&o.policies, "policy", "p", nil, "`file` with rules for the agent (docs/policies.md; may be repeated)")
+	f.StringArrayVar(&o.agents, "rule-agent", nil, "let actions of rules start the agent of an agent file, as `NAME=FILE` (may be repeated)")
 	f.Var(&o.flags.Steps, "steps", "stop after so many model turns")
 	f.Var(&o.flags.Tokens, "tokens", "stop after so many tokens, input and output together")
 	f.Var(&o.flags.Cost, "cost", "stop at this cost in US dollars; an unknown cost counts as reached")
@@ -117,12 +118,15 @@ func (o *options) resolve() (file *registry.File, err error) {
 			return nil, &usageError{err}
 		}
 	}
-	o.rules, err = loadPolicies(o.policies, func(path string) ([]byte, error) {
+	o.rules.policy, err = loadPolicies(o.policies, func(path string) ([]byte, error) {
 		text, err := o.text(path, yamlfile.Read)
 		return []byte(text), err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if o.rules.agents, err = o.ruleAgents(); err != nil {
+		return nil, &usageError{err}
 	}
 	over(&file.Model, o.flags.Model.String())
 	over(&file.BaseURL, o.flags.BaseURL)

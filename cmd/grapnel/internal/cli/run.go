@@ -10,7 +10,6 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -79,7 +78,7 @@ const drainTime = 10 * time.Second
 
 // run runs the agent once, or plays the shipped recording where no model can be
 // asked that nobody asked for.
-func run(ctx context.Context, file *registry.File, rules *policy.Policy, prompt string, v *view) error {
+func run(ctx context.Context, file *registry.File, rules rules, prompt string, v *view) error {
 	in := newInput(v.std)
 	ctx, release := interruptible(ctx,
 		func() { v.note(cancelling) }, in.restore)

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/policy"
+	"github.com/grapnel-go/grapnel/registry"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// rules are the policies in force, with the agents that their actions may start.
+type rules struct {
+	policy *policy.Policy
+	agents []ruleAgent
+}
+
+// ruleAgent is an agent of --rule-agent NAME=FILE.
+type ruleAgent struct {
+	path string
+	file *registry.File
+}
+
+// ruleAgents reads what --rule-agent names.
+func (o *options) ruleAgents() ([]ruleAgent, error) {
+	var out []ruleAgent
+	for _, text := range o.agents {
+		name, path, ok := strings.Cut(text, "=")
+		if !ok || name == "" || path == "" {
+			return nil, fmt.Errorf("--rule-agent %q: it is NAME=FILE, such as reviewer=reviewer.yaml", text)
+		}
+		if lo.ContainsBy(out, func(a ruleAgent) bool { return a.file.Name == name }) {
+			return nil, fmt.Errorf("--rule-agent: there are two of the name %q", name)
+		}
+		text, err := o.text(path, registry.ReadFile)
+		if err != nil {
+			return nil, fmt.Errorf("--rule-agent: %w", err)
+		}
+		file, err := names().Parse(path, []byte(text))
+		if err != nil {
+			return nil, err
+		}
+		file.Name = name
+		out = append(out, ruleAgent{path, file})
+	}
+	return out, nil
+}
+
+// ruling is the rules as a capability. What their actions need of the agent is known
+// when the agent is made, and must be there when it is built.
+type ruling struct {
+	policy *policy.Policy
+	host   action.Host
+}
+
+// Install adds the rules as hooks.
+func (r *ruling) Install(plan capability.Plan) mo.Result[capability.Plan] {
+	return policy.Use(r.policy.WithHost(r.host)).Install(plan)
+}
+
+// ready says what the actions of rules are done with: the agent's tools, the agents that
+// rules may start, and whoever answers its questions.
+func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (done func() error, err error) {
+	r.host = r.policy.Host()
+	done = func() error { return nil }
+	if r.host.Tools, err = action.NewTools(tools...); err != nil {
+		return done, err
+	}
+	if r.host.Approver = w.approver; w.approver == nil {
+		r.host.Approver = nobody
+	}
+	agents, done, err := startable(ctx, w)
+	if err != nil {
+		return done, errors.Join(err, done())
+	}
+	r.host.Agents = agents
+	return done, nil
+}
+
+// nobody is who is asked where there is no terminal: a gate then fails, and says why.
+var nobody = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+	return agent.Approval{}, errors.New("there is no terminal at which somebody could be asked")
+})
+
+// startable makes the agents that rules may start. Done closes what was opened for them.
+func startable(ctx context.Context, w watchers) (_ *action.Agents, done func() error, err error) {
+	var opened []func() error
+	done = func() error {
+		return errors.Join(lo.Map(opened, func(f func() error, _ int) error { return f() })...)
+	}
+	var list []action.HookAgent
+	for _, a := range w.rules.agents {
+		built, err := a.build(ctx, w)
+		if err != nil {
+			return nil, done, fmt.Errorf("--rule-agent %s=%s: %w", a.file.Name, a.path, err)
+		}
+		opened = append(opened, built.Close)
+		list = append(list, action.HookAgent{Agent: built.Builder})
+	}
+	agents, err := action.NewAgents(list...)
+	return agents, done, err
+}
+
+// build makes the agent as build does; its guards are its own.
+func (a ruleAgent) build(ctx context.Context, w watchers) (*registry.Built, error) {
+	model, asked, err := choose(a.file.Definition)
+	if err != nil {
+		return nil, err
+	}
+	if model.Provider == agentfile.Replay {
+		return nil, errors.New("an agent that a rule starts asks a model, and plays no recording: name one in its file")
+	}
+	f := *a.file
+	f.Model = model.String()
+	f.Guards.Steps, f.Retry.Attempts = cmp.Or(f.Guards.Steps, defaultSteps), cmp.Or(f.Retry.Attempts, defaultAttempts)
+	p := &parts{asked: asked}
+	p.clean, p.unclean = redacting(f.Definition)
+	names := p.registry()
+	names.First = []capability.Capability{w.seen()}
+	return names.BuildFile(ctx, &f)
+}
