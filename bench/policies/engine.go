@@ -55,7 +55,9 @@ func write(beginning string, rule func(id, tool string, i int) string) []byte {
 	var b strings.Builder
 	b.WriteString(beginning)
 	for i := range rules {
-		b.WriteString(rule(fmt.Sprintf("r%d", i), fmt.Sprintf("tool%d", i/perTool), i))
+		b.WriteString(rule(fmt.Sprintf("r%d", i), toolName(i/perTool), i))
 	}
 	return []byte(b.String())
 }
+
+func toolName(i int) string { return fmt.Sprintf("tool%d", i) }

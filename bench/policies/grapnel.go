@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/samber/mo"
 
@@ -24,7 +25,11 @@ func grapnelText() []byte {
 type grapnel struct {
 	executor agent.Executor
 	state    agent.State
+	asked    atomic.Int64
 }
+
+// ids are those of calls: what a run remembers of a call is of no use to the next.
+var ids = []string{"1", "2", "3", "4", "5"}
 
 func loadGrapnel(_ context.Context, text []byte) (Decider, error) {
 	p, err := policy.Parse("hundred.yaml", text, policy.Options{})
@@ -35,7 +40,11 @@ func loadGrapnel(_ context.Context, text []byte) (Decider, error) {
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := hooks.NewSet(list...).Compile().Get()
+	tools := []string{"other"} // an agent knows its tools
+	for i := range rules / perTool {
+		tools = append(tools, toolName(i))
+	}
+	compiled, err := hooks.NewSet(list...).Compile(tools...).Get()
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +52,8 @@ func loadGrapnel(_ context.Context, text []byte) (Decider, error) {
 }
 
 func (g *grapnel) Decide(ctx context.Context, c Call) (string, error) {
-	p, err := g.executor.Prepare(ctx, g.state, &agent.ToolCall{ID: "1", Name: c.Tool, Arguments: c.Arguments}).Get()
+	id := ids[g.asked.Add(1)%int64(len(ids))]
+	p, err := g.executor.Prepare(ctx, g.state, &agent.ToolCall{ID: id, Name: c.Tool, Arguments: c.Arguments}).Get()
 	if err != nil || p.Disposition == agent.DisposeRun {
 		return "", err
 	}
