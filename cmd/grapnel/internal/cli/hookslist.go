@@ -73,7 +73,16 @@ func whatItDoes(r policy.Rule) string {
 	return r.Decision
 }
 
+// aboutWhat is short: the whole of it stands in the file, and in --json.
 func aboutWhat(r policy.Rule) string {
-	text := lo.CoalesceOrEmpty(r.Match, "everything")
-	return text + lo.Ternary(r.When == "", "", "  when "+r.When)
+	text := shortened(lo.CoalesceOrEmpty(r.Match, "everything"))
+	return text + lo.Ternary(r.When == "", "", "  when "+shortened(r.When))
+}
+
+func shortened(text string) string {
+	const most = 60 // letters
+	if letters := []rune(text); len(letters) > most {
+		return string(letters[:most-1]) + "…"
+	}
+	return text
 }
