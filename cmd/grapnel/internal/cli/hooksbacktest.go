@@ -18,9 +18,11 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/backtest"
 	"github.com/grapnel-go/grapnel/policy/recorded"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 // exitDiffers is the exit code of hooks backtest --diff when the policies decide differently.
@@ -29,6 +31,7 @@ const exitDiffers = 8
 // backtestFlags are the flags of hooks backtest.
 type backtestFlags struct {
 	policies []string
+	hooks    []string
 	diff     bool
 	format   string
 	tools    string
@@ -52,7 +55,7 @@ A RECORDING is a file, or a folder of them (*.jsonl, *.json, also with .gz): rec
 Anthropic Messages JSON, Claude Code sessions, event logs of grapnel run --json, audit logs with texts, GenAI spans in
 OTLP JSON. What a file is, is found out by looking.
 
-Several --policy files are in force together. With --diff, the first two arguments are policy files, and the calls are
+Several --policy files are in force together, and ready-made hooks with them, which --hook names as for grapnel run. With --diff, the first two arguments are policy files, and the calls are
 told of which they make different things.
 
 Actions of rules (commands, requests, agents) are not done unless --actions says so: such a rule then has no opinion.
@@ -72,6 +75,7 @@ Exit codes:
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`; may be given several times")
+	c.Flags().StringArrayVar(&f.hooks, "hook", nil, "a ready-made hook: base-dir, redact (may be repeated)")
 	c.Flags().BoolVar(&f.diff, "diff", false, "compare two policies: the first two arguments")
 	formats := lo.Map(recorded.Formats(), func(f recorded.Format, _ int) string { return string(f) })
 	c.Flags().StringVar(&f.format, "format", "", "what the recordings are, in place of looking: "+strings.Join(formats, ", "))
@@ -84,7 +88,7 @@ Exit codes:
 	return c
 }
 
-func (f *backtestFlags) run(ctx context.Context, std streams, args []string) error {
+func (f *backtestFlags) run(ctx context.Context, std streams, args []string) (err error) {
 	if err := f.arguments(&args); err != nil {
 		return &usageError{err}
 	}
@@ -93,8 +97,12 @@ func (f *backtestFlags) run(ctx context.Context, std streams, args []string) err
 	if f.html == "" {
 		o.Keep = -1
 	}
-	var err error
-	if o.Policies, err = f.load(idle); err != nil {
+	given, done, err := f.given(ctx)
+	if err != nil {
+		return &usageError{err}
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	if o.Policies, err = f.load(idle, given); err != nil {
 		return &usageError{err}
 	}
 	if f.tools != "" {
@@ -115,13 +123,13 @@ func (f *backtestFlags) run(ctx context.Context, std streams, args []string) err
 // arguments sorts out what is a policy and what a recording, and says what is missing.
 func (f *backtestFlags) arguments(args *[]string) error {
 	switch {
-	case f.diff && len(f.policies) > 0:
-		return errors.New("--diff takes its two policies as arguments, and no --policy")
+	case f.diff && len(f.policies)+len(f.hooks) > 0:
+		return errors.New("--diff takes its two policies as arguments, and no --policy or --hook")
 	case f.diff && len(*args) < 3:
 		return errors.New("--diff needs two policy files and a recording")
 	case f.diff:
 		f.policies, *args = (*args)[:2], (*args)[2:]
-	case len(f.policies) == 0:
+	case len(f.policies)+len(f.hooks) == 0:
 		return errors.New("there is no policy to try: name a file with --policy")
 	case len(*args) == 0:
 		return errors.New("there is no recording to try the policy on: name files or folders")
@@ -139,8 +147,32 @@ func (f *backtestFlags) arguments(args *[]string) error {
 	return nil
 }
 
+// given makes the ready-made hooks that were named; done closes what was opened for them.
+func (f *backtestFlags) given(ctx context.Context) (list []hooks.Hook, done func() error, err error) {
+	file := &registry.File{}
+	for _, kind := range f.hooks {
+		if file.Hooks, err = added(file.Hooks, "hook", kind, names().Hooks); err != nil {
+			return nil, nil, fmt.Errorf("--hook: %w", err)
+		}
+	}
+	p := &parts{}
+	p.clean, p.unclean = redacting(file.Definition)
+	built, err := p.registry().BuildFile(ctx, file)
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // it says what it is about
+	}
+	plan, err := built.Builder.Plan().Get()
+	if err != nil {
+		return nil, nil, errors.Join(err, built.Close())
+	}
+	for _, h := range plan.Hooks().All() {
+		list = append(list, h)
+	}
+	return list, built.Close, nil
+}
+
 // load makes the policies: one of all files, or, to compare them, one of each.
-func (f *backtestFlags) load(idle *idleActions) ([]backtest.Policy, error) {
+func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.Policy, error) {
 	sets := [][]string{f.policies}
 	if f.diff {
 		sets = [][]string{f.policies[:1], f.policies[1:]}
@@ -159,10 +191,11 @@ func (f *backtestFlags) load(idle *idleActions) ([]backtest.Policy, error) {
 		if err != nil {
 			return nil, err //nolint:wrapcheck // as above
 		}
+		list = append(given, list...)
 		if len(list) == 0 {
 			return nil, fmt.Errorf("%s has no rules that are in force", strings.Join(files, ", "))
 		}
-		name := strings.Join(lo.Map(files, func(file string, _ int) string { return filepath.Base(file) }), ", ")
+		name := strings.Join(append(lo.Map(files, func(file string, _ int) string { return filepath.Base(file) }), f.hooks...), ", ")
 		if f.diff && filepath.Base(f.policies[0]) == filepath.Base(f.policies[1]) {
 			name = files[0]
 		}
