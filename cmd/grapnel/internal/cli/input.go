@@ -25,6 +25,8 @@ const mostLine = 1 << 20
 // input reads lines from a person, with editing, history and pasting of several
 // lines, or from a pipe.
 type input struct {
+	asking sync.Mutex // one question at a time
+
 	std      streams
 	terminal *term.Terminal // nil for a pipe
 	keys     *keys
@@ -215,6 +217,11 @@ func (in *input) approver(v *view) agent.Approver {
 		question := p.Question
 		if question == nil {
 			question = &agent.Question{}
+		}
+		in.asking.Lock() // gates of calls that run at once ask one after the other
+		defer in.asking.Unlock()
+		if ctx.Err() != nil {
+			return agent.Approval{}, context.Cause(ctx)
 		}
 		return in.ask(ctx, v, *p.Call, *question)
 	})
