@@ -45,7 +45,9 @@ type compactedRun struct {
 	written   int              // since the agent's own was asked
 }
 
-func newCompactedRun() *compactedRun { return &compactedRun{shown: map[int][]string{}, summaries: map[int]int{}} }
+func newCompactedRun() *compactedRun {
+	return &compactedRun{shown: map[int][]string{}, summaries: map[int]int{}}
+}
 
 const readSteps = 9
 

@@ -17,6 +17,7 @@ import (
 
 // counted is a web service that counts what it is sent by path; /down fails.
 func counted(t *testing.T) (url string, sent func(path string) int) {
+	t.Helper()
 	var mu sync.Mutex
 	count := map[string]int{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

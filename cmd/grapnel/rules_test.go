@@ -74,7 +74,7 @@ hooks:
 		"review":                 `--rule-agent "review": it is NAME=FILE`,
 		"other=reviewer.yaml":    `agent: there is no agent "reviewer": there are other`,
 		"reviewer=none.yaml":     "open none.yaml: no such file",
-		"reviewer=bad.yaml":      `bad.yaml:1:1: unknown key "modle"`,
+		"reviewer=bad.yaml":      `bad.yaml:1:1: unknown key "modell"`,
 		"reviewer=recorded.yaml": "--rule-agent reviewer=recorded.yaml: an agent that a rule starts asks a model, and plays no recording",
 	} {
 		args := []string{"run", "--tool", "shell", "--policy", "rules.yaml", "go"}
@@ -82,7 +82,7 @@ hooks:
 			args = append(args, "--rule-agent", flag)
 		}
 		p := command(t, modelOf(t, `{"text": "Done."}`), args...)
-		p.with("rules.yaml", rules).with("reviewer.yaml", "tools: [shell]\n").with("bad.yaml", "modle: x\n").with("recorded.yaml", "model: replay:x.jsonl\n")
+		p.with("rules.yaml", rules).with("reviewer.yaml", "tools: [shell]\n").with("bad.yaml", "modell: x\n").with("recorded.yaml", "model: replay:x.jsonl\n")
 		assert.Equal(t, 2, p.ended(), flag)
 		assert.Contains(t, p.written(), wrong)
 	}

@@ -67,6 +67,8 @@ func tracker(t testing.TB) *provenance.Tracker {
 }
 
 // trail is what is known of the conversation; examples give no t.
+//
+//nolint:thelper // that is why
 func (c *talk) trail(t testing.TB) provenance.Trail {
 	tr, err := provenance.New(provenance.Options{Sources: sources})
 	if err != nil {

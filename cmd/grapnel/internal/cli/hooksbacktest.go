@@ -55,8 +55,8 @@ A RECORDING is a file, or a folder of them (*.jsonl, *.json, also with .gz): rec
 Anthropic Messages JSON, Claude Code sessions, event logs of grapnel run --json, audit logs with texts, GenAI spans in
 OTLP JSON. What a file is, is found out by looking.
 
-Several --policy files are in force together, and ready-made hooks with them, which --hook names as for grapnel run. With --diff, the first two arguments are policy files, and the calls are
-told of which they make different things.
+Several --policy files are in force together, and ready-made hooks with them, which --hook names as for grapnel run.
+With --diff, the first two arguments are policy files, and the calls are told of which they make different things.
 
 Actions of rules (commands, requests, agents) are not done unless --actions says so: such a rule then has no opinion.
 
