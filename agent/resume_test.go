@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // counts what it ran.
 type wantsYes struct {
 	question agent.Question
+	mu       sync.Mutex
 	ran      []string
 	change   func(agent.ToolCall) agent.ToolCall
 	tame     bool // wants nothing
@@ -40,7 +42,9 @@ func (x *wantsYes) Execute(_ context.Context, _ agent.State, p *agent.Prepared) 
 	if p.Disposition == agent.DisposeAnswer {
 		return mo.Ok(p.Answer)
 	}
+	x.mu.Lock()
 	x.ran = append(x.ran, p.Call.Name+p.Call.Arguments)
+	x.mu.Unlock()
 	r := agent.Answer(p)
 	r.Content, r.Attempts = agent.TextContent("did "+p.Call.Arguments), 1
 	return mo.Ok(r)
@@ -50,10 +54,13 @@ func (x *wantsYes) Execute(_ context.Context, _ agent.State, p *agent.Prepared) 
 func parking(t *testing.T, x agent.Executor, calls ...agent.ToolCall) (a *agent.Agent, asked *int) {
 	t.Helper()
 	asked = new(int)
+	var mu sync.Mutex // children ask at once
 	a, err := agent.New(agent.Config{
 		Name: "clerk", Executor: x, Approver: agent.ParkApprover,
 		Driver: agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+			mu.Lock()
 			*asked++
+			mu.Unlock()
 			if s.RunStepCount() == 0 {
 				return agent.Step{Message: agent.Assistant("", calls...), Usage: agent.Usage{InputTokens: 7}}, nil
 			}
