@@ -87,6 +87,13 @@ func (r *rule) hook(do action.Action) hooks.Hook {
 			_, err := u.answer(ctx, c).Get()
 			return err
 		})
+	} else if r.point.name == hooks.PreToolUse && u.plain() {
+		h = hooks.On(hooks.AtPreToolUse, r.name(), func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+			if u.passes(c) { // most rules, most of the time
+				return hooks.Result{}
+			}
+			return u.answer(ctx, c)
+		})
 	} else {
 		h = r.point.control(r.name(), u.answer)
 	}
@@ -127,6 +134,16 @@ type use struct {
 
 	do     action.Action
 	tracks bool
+}
+
+// plain reports whether the rule is nothing but a condition and a decision.
+func (u *use) plain() bool { return u.when != nil && u.now == nil && u.watch == nil && !u.tracks }
+
+// passes reports whether the condition of a plain rule does not hold. One that cannot be
+// judged does not pass.
+func (u *use) passes(c hooks.ToolContext) bool {
+	ok, err := u.when.Test(context.Background(), condition.OfCall(c)) // its cost bounds it
+	return err == nil && !ok
 }
 
 // answer is what the rule says about an occasion.

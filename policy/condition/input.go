@@ -87,6 +87,12 @@ func Of(c hooks.Context) Input {
 	return Input{momentOf(c)}
 }
 
+// OfCall is Of for the context of a tool call, of which it makes no hooks.Context: asking many conditions about one call
+// costs no allocation for each.
+func OfCall(c hooks.ToolContext) Input {
+	return Input{memories.Of(c.State()).momentOf(c)}
+}
+
 // With returns the input with more values; those given before are replaced.
 func (in Input) With(v Values) Input {
 	if in.m == nil {
