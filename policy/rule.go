@@ -82,19 +82,20 @@ func (r *rule) judges() bool {
 func (r *rule) hook(do action.Action) hooks.Hook {
 	u := &use{rule: r, do: do, tracks: do != nil || r.looksBack() || r.point.source == ofPipelines}
 	var h hooks.Hook
-	if r.observe {
+	switch {
+	case r.observe:
 		h = r.point.observe(r.name(), func(ctx context.Context, c hooks.Context) error {
 			_, err := u.answer(ctx, c).Get()
 			return err
 		})
-	} else if r.point.name == hooks.PreToolUse && u.plain() {
+	case r.point.name == hooks.PreToolUse && u.plain():
 		h = hooks.On(hooks.AtPreToolUse, r.name(), func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 			if u.passes(c) { // most rules, most of the time
 				return hooks.Result{}
 			}
 			return u.answer(ctx, c)
 		})
-	} else {
+	default:
 		h = r.point.control(r.name(), u.answer)
 	}
 	h = h.Matching(r.match.matchers...).WithPriority(r.priority).WithFailure(r.failure).From(r.origin())
