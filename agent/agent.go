@@ -223,10 +223,7 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 
 //go:noinline
 func (a *Agent) begin(ctx context.Context, settings *RunSettings, s State) State {
-	l := &live{
-		observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep,
-		paced: len(a.config.AroundStep) > 0 || a.config.Observer != nil || settings.onStep != nil,
-	}
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
 	run := a.identity(settings, s)
 	l.clock.begin(run.Started)
 	s = a.withControls(s.begun(run, a.requestOf(settings), l))

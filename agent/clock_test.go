@@ -21,7 +21,10 @@ func TestTheClockOfARun(t *testing.T) {
 		time.Sleep(time.Hour)
 		return next(ctx, s)
 	})
-	for name, around := range map[string][]agent.Processor{"alone": nil, "paced": {pause}} {
+	for name, tc := range map[string]struct {
+		around []agent.Processor
+		judge  time.Duration // how long a criterion takes
+	}{"alone": {}, "paced": {around: []agent.Processor{pause}}, "judged": {judge: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
@@ -32,18 +35,21 @@ func TestTheClockOfARun(t *testing.T) {
 					return agent.Step{Message: agent.Assistant("hm")}, nil
 				})
 				a, err := agent.New(agent.Config{
-					Driver: driver, AroundStep: around,
+					Driver: driver, AroundStep: tc.around,
 					Criterion: agent.CriterionFunc(func(_ context.Context, s agent.State) (agent.Evaluation, error) {
+						if s.RunStepCount() > 0 {
+							time.Sleep(tc.judge)
+						}
 						return agent.Evaluation{Verdict: lo.Ternary(s.RunStepCount() < 300, agent.RequestContinuation, agent.Forbid)}, nil
 					}),
 				}).Get()
 				require.NoError(t, err)
 				final, err := a.Run(t.Context(), agent.NewState(agent.UserText("go"))).Get()
 				require.NoError(t, err)
-				paused := time.Duration(len(around)) * time.Hour
+				paused := time.Duration(len(tc.around)) * time.Hour
 				for i, step := range final.RunSteps() {
 					assert.Equal(t, 10*time.Millisecond, step.Duration())
-					assert.WithinDuration(t, began.Add(time.Duration(i)*(paused+10*time.Millisecond)+paused), step.Started(), 0)
+					assert.WithinDuration(t, began.Add(time.Duration(i)*(paused+tc.judge+10*time.Millisecond)+paused), step.Started(), 0)
 				}
 				assert.Equal(t, make([]time.Duration, 300), read)
 			})

@@ -24,9 +24,9 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 		return a.perform(ctx, s, &s.read().open.reply, s.read().open.started)
 	}
 	if l := s.read().live; l.onDelta != nil {
-		return a.answered(ctx, s, l.stepBegins(), Stream(ctx, a.driverFor(s), s, l.onDelta))
+		return a.answered(ctx, s, l.clock.now(), Stream(ctx, a.driverFor(s), s, l.onDelta))
 	}
-	return a.answered(ctx, s, s.read().live.stepBegins(), a.driverFor(s).Next(ctx, s))
+	return a.answered(ctx, s, s.read().live.clock.now(), a.driverFor(s).Next(ctx, s))
 }
 
 // answered is the step behind the model's answer.

@@ -53,7 +53,7 @@ func (a *Agent) resume(ctx context.Context, settings RunSettings, s State) mo.Re
 	if err := a.missing(ctx, s); err != nil {
 		return mo.Err[State](err)
 	}
-	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true, paced: true}
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true}
 	l.clock.begin(time.Now())
 	l.tell(ctx, RunResumed{s})
 	s = a.withControls(s.resumed(a.requestOf(&settings), l))

@@ -134,7 +134,6 @@ type live struct {
 	onDelta  func(Delta)
 	onStep   func(State) bool
 	resumed  bool // from a state that was stored
-	paced    bool // somebody may take their time between two steps
 	clock    clock
 
 	asked   atomic.Bool // the observer was told that the model is asked

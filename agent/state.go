@@ -401,7 +401,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	was := s.read()
 	kept := &stepBody{
 		message: reply.Message, finish: reply.FinishReason, model: reply.Model, id: reply.ID, failure: failure, usage: reply.Usage,
-		index: short(was.steps.Len() - was.first), at: short(was.messages.Len()), started: momentOf(started), took: was.live.stepTook(started),
+		index: short(was.steps.Len() - was.first), at: short(was.messages.Len()), started: momentOf(started), took: time.Since(started),
 	}
 	kept.withRoom(len(results))
 	failures := was.failures
