@@ -58,7 +58,7 @@ func (s State) changes(since State) (*changesJSON, error) {
 	d, old := s.read(), since.read()
 	form := &changesJSON{
 		Version: stateVersion, Status: d.status, Signal: d.signal,
-		Accepted: int(d.accepted), Failures: int(d.failures), RunUsage: &d.usage,
+		Accepted: int(d.accepted), Failures: int(d.failures), RunUsage: d.usage,
 	}
 	if since.data == nil || d.frame != old.frame && (d.session != old.session || d.run != old.run || d.first != old.first) {
 		form.About = &aboutJSON{d.session, d.run, d.first, &d.before}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Role says who speaks in a message.
@@ -37,9 +38,18 @@ type messageBody struct {
 // can be: there is one for every reply of every run.
 type speech struct {
 	content Content
-	calls   []ToolCall
-	source  *string // nil for none
+	first   *ToolCall // of the calls, which stand one behind the other
+	source  *string   // nil for none
+	count   int32     // of the calls
 	speaker speaker
+}
+
+// asks is the tool calls, which must not be written.
+func (s *speech) asks() []ToolCall { return unsafe.Slice(s.first, s.count) } //nolint:gosec // set by ask alone
+
+// ask sets the tool calls, which are not copied.
+func (s *speech) ask(calls []ToolCall) {
+	s.first, s.count = unsafe.SliceData(calls), short(len(calls)) //nolint:gosec // see asks
 }
 
 // speaker is a role other than tool, as an index into roles.
@@ -106,7 +116,9 @@ func Assistant(text string, calls ...ToolCall) Message {
 // AssistantContent is a model's reply with content of several parts.
 func AssistantContent(content Content, calls ...ToolCall) Message {
 	if len(calls) != 1 {
-		return said(speech{speaker: byAssistant, content: content, calls: numbered(calls)})
+		several := speech{speaker: byAssistant, content: content}
+		several.ask(numbered(calls))
+		return said(several)
 	}
 	c := &calls[0]
 	b := &struct { // most replies: all lies in one allocation
@@ -117,7 +129,8 @@ func AssistantContent(content Content, calls ...ToolCall) Message {
 		speech: speech{speaker: byAssistant, content: content},
 		call:   [1]ToolCall{{ID: c.ID, Name: c.Name, Arguments: c.Arguments}},
 	}
-	b.calls, b.messageBody.speech = b.call[:], &b.speech
+	b.ask(b.call[:])
+	b.messageBody.speech = &b.speech
 	return Message{&b.messageBody}
 }
 
@@ -155,7 +168,7 @@ func (m Message) list() []ToolCall {
 	if b.result != nil {
 		return nil
 	}
-	return b.calls
+	return b.asks()
 }
 
 // CallCount is the number of tool calls an assistant message asks for.
@@ -214,7 +227,7 @@ func (m Message) WithContent(c Content) Message {
 // WithCalls returns the message with other tool calls, which are copied. A message
 // of role tool has none and stays as it is.
 func (m Message) WithCalls(calls ...ToolCall) Message {
-	return m.changed(func(s *speech) { s.calls = numbered(calls) }, func(*ToolResult) {})
+	return m.changed(func(s *speech) { s.ask(numbered(calls)) }, func(*ToolResult) {})
 }
 
 // changed returns a copy of the message, changed in the place where it says what it

@@ -66,7 +66,9 @@ func (f *messageJSON) message() Message {
 		content = ContentOf(f.Parts...)
 	}
 	if f.Role != RoleTool {
-		return said(speech{speaker: speakerOf(f.Role), content: content, calls: numbered(f.Calls), source: sourced(f.Source)})
+		what := speech{speaker: speakerOf(f.Role), content: content, source: sourced(f.Source)}
+		what.ask(numbered(f.Calls))
+		return said(what)
 	}
 	call := &ToolCall{ID: f.CallID, Name: f.Tool}
 	return Message{&messageBody{result: &ToolResult{

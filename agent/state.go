@@ -29,7 +29,7 @@ type stateData struct {
 	messages plog.Log[Message]
 	steps    plog.Log[StepRecord]
 	meta     *metadata
-	usage    Usage // of the run
+	usage    *Usage // of the run
 
 	// accepted is how many messages were let in; user messages behind them are
 	// input that the next run has to let in first.
@@ -61,7 +61,7 @@ type asking struct {
 }
 
 var (
-	emptyState   = stateData{frame: &frame{before: noUsage}, usage: noUsage}
+	emptyState   = stateData{frame: &frame{before: noUsage}, usage: &noUsage}
 	emptyRequest Request
 	noAsking     asking
 )
@@ -271,10 +271,10 @@ func (s State) LastStep() mo.Option[StepRecord] {
 }
 
 // Usage is what the session consumed, RunUsage what its current or last run did.
-func (s State) Usage() Usage { d := s.read(); return d.before.Plus(d.usage) }
+func (s State) Usage() Usage { d := s.read(); return d.before.Plus(*d.usage) }
 
 // RunUsage is what the current or last run consumed.
-func (s State) RunUsage() Usage { return s.read().usage }
+func (s State) RunUsage() Usage { return *s.read().usage }
 
 // RunFailures is the number of steps of the current or last run in which the
 // model call or a tool failed.
@@ -312,10 +312,10 @@ func (s State) begun(run Run, request *Request, l *live) State {
 	d := s.copied()
 	d.frame = &frame{
 		session: cmp.Or(d.session, run.Session), run: run, status: StatusRunning,
-		first: d.steps.Len(), before: d.before.Plus(d.usage), request: request, live: l,
+		first: d.steps.Len(), before: d.before.Plus(*d.usage), request: request, live: l,
 	}
 	d.meta = d.meta.withoutRun()
-	d.usage, d.failures, d.signal, d.asking = noUsage, 0, nil, nil
+	d.usage, d.failures, d.signal, d.asking = &noUsage, 0, nil, nil
 	return State{d}
 }
 
@@ -399,28 +399,27 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 		s = s.reopened(nil)
 	}
 	was := s.read()
-	kept := &stepBody{
-		message: reply.Message, finish: reply.FinishReason, model: reply.Model, id: reply.ID, failure: failure, usage: reply.Usage,
-		index: short(was.steps.Len() - was.first), at: short(was.messages.Len()), started: momentOf(started), took: time.Since(started),
-	}
-	kept.withRoom(len(results))
+	kept, usage := was.begin(reply)
+	kept.message, kept.finish, kept.model, kept.id, kept.failure = reply.Message, reply.FinishReason, reply.Model, reply.ID, failure
+	kept.index, kept.at = short(was.steps.Len()-was.first), short(was.messages.Len())
+	kept.started, kept.took = momentOf(started), time.Since(started)
+	answers := kept.withRoom(len(results)).answers()
 	failures := was.failures
 	if failure != nil || slices.ContainsFunc(results, func(r *ToolResult) bool { return r.Status == ToolFailed }) {
 		failures++
 	}
 	for i, r := range results {
-		kept.answers[i].result = r
+		answers[i].result = r
 	}
-	messages, usage := was.messages, was.usage
-	if reply.Message.body != nil {
-		addTo(&usage, &reply.Usage)
-		if len(kept.answers) == 1 { // most steps
-			messages = messages.Append(reply.Message, Message{&kept.answers[0]})
-		} else {
-			messages = messages.Append(reply.Message)
-			for i := range kept.answers {
-				messages = messages.Append(Message{&kept.answers[i]})
-			}
+	messages := was.messages
+	switch {
+	case reply.Message.body == nil:
+	case len(answers) == 1: // most steps
+		messages = messages.Append(reply.Message, Message{&answers[0]})
+	default:
+		messages = messages.Append(reply.Message)
+		for i := range answers {
+			messages = messages.Append(Message{&answers[i]})
 		}
 	}
 	d := &stateData{
@@ -444,4 +443,21 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 		out.data.accepted = short(out.data.messages.Len())
 	}
 	return out
+}
+
+// begin is the record of a step, with what the model call consumed, and what the run
+// did then. Where nobody says, nothing is kept of it.
+func (d *stateData) begin(reply *Step) (*stepBody, *Usage) {
+	unsaid := reply.Usage == noStepUsage
+	if unsaid && (reply.Message.body == nil || d.usage.Cost.IsAbsent()) {
+		return &stepBody{}, d.usage
+	}
+	kept := &using{spent: spent{step: reply.Usage, run: *d.usage}}
+	if !unsaid {
+		kept.usage = &kept.step
+	}
+	if reply.Message.body != nil {
+		addTo(&kept.run, &reply.Usage)
+	}
+	return &kept.stepBody, &kept.run
 }

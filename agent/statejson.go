@@ -131,7 +131,7 @@ func (s State) form() (stateJSON, error) {
 	d := s.read()
 	form := stateJSON{
 		Version: stateVersion, Session: d.session, Run: d.run, Status: d.status, Signal: d.signal,
-		Accepted: int(d.accepted), First: d.first, Failures: int(d.failures), UsageBefore: &d.before, RunUsage: &d.usage,
+		Accepted: int(d.accepted), First: d.first, Failures: int(d.failures), UsageBefore: &d.before, RunUsage: d.usage,
 		Messages: make([]messageJSON, 0, d.messages.Len()), Steps: make([]stepJSON, 0, d.steps.Len()),
 	}
 	form.Run.Started = form.Run.Started.UTC()
@@ -158,25 +158,22 @@ func (f *stateJSON) state() State {
 		},
 		messages: plog.Of(messages...), accepted: short(f.Accepted),
 		steps: plog.Of(steps...), failures: short(f.Failures),
-		meta: f.Metadata.metadata(), usage: *cmp.Or(f.RunUsage, &noUsage), signal: f.Signal,
+		meta: f.Metadata.metadata(), usage: cmp.Or(f.RunUsage, &noUsage), signal: f.Signal,
 	}}
 }
 
 func (r StepRecord) form() stepJSON {
 	b := r.read()
 	form := stepJSON{
-		Index: int(b.index), FinishReason: b.finish, Model: b.model, ID: b.id,
-		Results: make([]resultJSON, len(b.answers)),
+		Index: int(b.index), FinishReason: b.finish, Usage: b.usage, Model: b.model, ID: b.id,
+		Results: make([]resultJSON, b.count),
 		Started: b.started.time().UTC(), Duration: int64(b.took), Failure: b.failure,
 	}
-	for i := range b.answers {
-		form.Results[i] = b.answers[i].result.form()
+	for i := range form.Results {
+		form.Results[i] = b.answers()[i].result.form()
 	}
 	if b.message.body != nil {
 		form.Message = new(int(b.at))
-	}
-	if b.usage != (Usage{}) {
-		form.Usage = &b.usage
 	}
 	return form
 }
@@ -196,13 +193,17 @@ func (r *ToolResult) form() resultJSON {
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := new(stepBody).withRoom(len(f.Results))
 	b.index, b.started, b.took, b.failure = short(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure
-	b.finish, b.usage, b.model, b.id = f.FinishReason, *cmp.Or(f.Usage, &Usage{}), f.Model, f.ID
+	b.finish, b.model, b.id = f.FinishReason, f.Model, f.ID
+	if f.Usage != nil && *f.Usage != noStepUsage {
+		b.usage = f.Usage
+	}
+	answers := b.answers()
 	if f.Message != nil {
 		at := *f.Message
 		b.at, b.message = short(at), messages[at]
 		for i, call := range b.message.Calls() {
-			b.answers[i].result = f.Results[i].result(call, messages[at+1+i])
-			messages[at+1+i] = Message{&b.answers[i]}
+			answers[i].result = f.Results[i].result(call, messages[at+1+i])
+			messages[at+1+i] = Message{&answers[i]}
 		}
 	}
 	return StepRecord{b}

@@ -1,8 +1,8 @@
 package agent
 
 import (
+	"cmp"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/samber/mo"
@@ -59,8 +59,12 @@ func addTo(u, v *Usage) {
 	u.Cost = mo.None[float64]()
 }
 
-// noUsage is where a sum starts: nothing used, at a known cost of nothing.
-var noUsage = Usage{Cost: mo.Some(0.0)}
+var (
+	// noUsage is where a sum starts: nothing used, at a known cost of nothing.
+	noUsage = Usage{Cost: mo.Some(0.0)}
+	// noStepUsage is that of a step of which nobody said what it used.
+	noStepUsage Usage
+)
 
 // Step is one model turn: what a driver answers.
 type Step struct {
@@ -100,31 +104,48 @@ type StepRecord struct {
 	body *stepBody
 }
 
+// stepBody is as small as it can be: there is one for every step of every run.
 type stepBody struct {
 	started   moment
 	index, at int32 // at is where the transcript has the reply, if there is one
+	count     int32 // of the answers
 	message   Message
-	answers   []messageBody // what the messages behind it are made of: the results
+	several   *[]messageBody // the answers, unless one has room for them
 	finish    FinishReason
-	usage     Usage
+	usage     *Usage // nil for none
 	model     string
 	id        string
 	took      time.Duration
 	failure   *Failure
-	one       [1]messageBody // room for answers: most steps have one call
+	one       [1]messageBody // most steps have one call
 }
 
 var emptyStep stepBody
 
+// answers is what the messages behind the reply are made of: the results.
+func (b *stepBody) answers() []messageBody {
+	if b.several != nil {
+		return *b.several
+	}
+	return b.one[:b.count]
+}
+
 // withRoom is b with room for the messages that answer so many calls.
 func (b *stepBody) withRoom(calls int) *stepBody {
-	switch {
-	case calls > len(b.one):
-		b.answers = make([]messageBody, calls)
-	case calls > 0:
-		b.answers = b.one[:]
+	if b.count = short(calls); calls > len(b.one) {
+		several := make([]messageBody, calls)
+		b.several = &several
 	}
 	return b
+}
+
+// spent is what a step consumed, and the run with it.
+type spent struct{ step, run Usage }
+
+// using is a step that consumed something, in one allocation with that.
+type using struct {
+	stepBody
+	spent
 }
 
 // moment is a time without the clock and the zone that a time.Time carries along.
@@ -156,25 +177,25 @@ func (r StepRecord) Index() int { return int(r.read().index) }
 // Reply is the model's turn. Its Message is empty when the model call failed.
 func (r StepRecord) Reply() Step {
 	b := r.read()
-	return Step{Message: b.message, FinishReason: b.finish, Usage: b.usage, Model: b.model, ID: b.id}
+	return Step{Message: b.message, FinishReason: b.finish, Usage: *cmp.Or(b.usage, &noStepUsage), Model: b.model, ID: b.id}
 }
 
 // Message is the assistant's message.
 func (r StepRecord) Message() Message { return r.read().message }
 
 // Usage is what the model call consumed.
-func (r StepRecord) Usage() Usage { return r.read().usage }
+func (r StepRecord) Usage() Usage { return *cmp.Or(r.read().usage, &noStepUsage) }
 
 // ResultCount is the number of tool results: one for each call of the message.
-func (r StepRecord) ResultCount() int { return len(r.read().answers) }
+func (r StepRecord) ResultCount() int { return int(r.read().count) }
 
 // Result is the answer to call i. It panics when i is out of range.
-func (r StepRecord) Result(i int) ToolResult { return *r.read().answers[i].result }
+func (r StepRecord) Result(i int) ToolResult { return *r.read().answers()[i].result }
 
 // Results iterates over the answers in call order.
 func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
 	return func(yield func(int, ToolResult) bool) {
-		for i := range r.read().answers {
+		for i := range r.ResultCount() {
 			if !yield(i, r.Result(i)) {
 				return
 			}
@@ -196,8 +217,9 @@ func (r StepRecord) Failure() *Failure { return r.read().failure }
 // timeout.
 func (r StepRecord) ToolFailures() int {
 	n := 0
-	for i := range r.read().answers {
-		if r.read().answers[i].result.Status == ToolFailed {
+	answers := r.read().answers()
+	for i := range answers {
+		if answers[i].result.Status == ToolFailed {
 			n++
 		}
 	}
@@ -209,7 +231,7 @@ func (r StepRecord) Kind() StepKind {
 	switch b := r.read(); {
 	case b.failure != nil:
 		return StepFailure
-	case len(b.message.read().calls) > 0:
+	case b.message.CallCount() > 0:
 		return StepToolExecution
 	}
 	return StepFinalResponse
@@ -218,7 +240,7 @@ func (r StepRecord) Kind() StepKind {
 // Tools is the names of the tools that were called, in call order.
 func (r StepRecord) Tools() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, c := range slices.All(r.Message().read().calls) {
+		for _, c := range r.Message().Calls() {
 			if !yield(c.Name) {
 				return
 			}
