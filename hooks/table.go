@@ -1,6 +1,13 @@
 package hooks
 
-import "github.com/samber/lo"
+import (
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/samber/lo"
+)
 
 // toolHooks is the hooks that concern one tool: what its name rules out is gone,
 // what its name settles is not asked again.
@@ -13,13 +20,28 @@ type toolHooks struct {
 }
 
 // toolTable finds the hooks of a tool by its name. It is built once, for the tools
-// that are known.
+// that are known; of others it keeps what was built, up to a number.
 type toolTable struct {
 	all   *Compiled
 	few   []namedHooks          // nil unless there are few
 	many  map[string]*toolHooks // nil unless there are many
 	empty bool                  // no hook concerns any tool call
+	late  *lateTools
 }
+
+// lateTools is the hooks of tools that nobody knew when the table was made, such as those
+// that an MCP server adds. A call looks them up without waiting for another one.
+type lateTools struct {
+	kept  atomic.Pointer[map[string]*toolHooks] // a map that is there does not change
+	grows sync.Mutex
+}
+
+// A model can call tools by any number of names, of any length. So many are kept, if they
+// are no longer than this.
+const (
+	lateNames      = 256
+	lateNameLength = 128
+)
 
 type namedHooks struct {
 	tool  string
@@ -30,7 +52,7 @@ type namedHooks struct {
 const fewTools = 8
 
 func newToolTable(c *Compiled, tools []string) toolTable {
-	t := toolTable{all: c, empty: c.preTool.empty() && c.toolFailed.empty() && c.postTool.empty()}
+	t := toolTable{all: c, late: &lateTools{}, empty: c.preTool.empty() && c.toolFailed.empty() && c.postTool.empty()}
 	switch {
 	case t.empty:
 	case len(tools) > fewTools:
@@ -51,7 +73,35 @@ func (t *toolTable) of(tool string) *toolHooks {
 	if hooks, ok := t.many[tool]; ok {
 		return hooks
 	}
-	return t.build(tool) // a name that no tool has; not kept, there is no end to them
+	if hooks, ok := t.late.names()[tool]; ok {
+		return hooks
+	}
+	hooks := t.build(tool)
+	t.late.keep(tool, hooks)
+	return hooks
+}
+
+// names is what is kept. It does not change.
+func (l *lateTools) names() map[string]*toolHooks {
+	if kept := l.kept.Load(); kept != nil {
+		return *kept
+	}
+	return nil
+}
+
+// keep remembers the hooks of a tool, unless there are too many names already.
+func (l *lateTools) keep(tool string, hooks *toolHooks) {
+	if len(tool) > lateNameLength || len(l.names()) >= lateNames {
+		return
+	}
+	l.grows.Lock()
+	defer l.grows.Unlock()
+	if len(l.names()) >= lateNames {
+		return
+	}
+	more := map[string]*toolHooks{strings.Clone(tool): hooks} // a copy: the name may be a part of a long text
+	maps.Copy(more, l.names())
+	l.kept.Store(&more)
 }
 
 func (t *toolTable) build(tool string) *toolHooks {
