@@ -80,6 +80,9 @@ var layers = map[string]layer{
 	// Programs that are run, with an end to all that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},
 
+	// What is done once in a run that is kept, between who keeps it and who does it.
+	"internal/once": {Ours: []string{"agent"}},
+
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent"}, Modules: core},
@@ -127,7 +130,7 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/moment"}, Modules: core, Test: true},
 
 	// Runs that survive.
-	"durable":             {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
+	"durable":             {Ours: []string{"agent", "hooks", "internal/once", "internal/strictjson"}, Modules: core},
 	"durable/approval":    {Ours: []string{"agent", "durable", "internal/strictjson"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/sqlite":      {Ours: []string{"agent", "durable"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
@@ -170,7 +173,7 @@ var layers = map[string]layer{
 	"action": {
 		Ours: []string{
 			"agent", "toolexec", "hooks", "hooks/judge", "capability",
-			"internal/process", "internal/strictjson",
+			"internal/once", "internal/process", "internal/strictjson",
 		},
 		Modules: append(values, "mvdan.cc/sh/v3"),
 	},

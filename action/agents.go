@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -220,8 +221,8 @@ func (t Tools) call(ctx context.Context, server, tool string, arguments json.Raw
 	if err := t.lacks(tool); err != nil {
 		return "", err
 	}
-	state := agent.NewState()
-	prepared, err := t.executor.Prepare(ctx, state, &agent.ToolCall{ID: string(agent.NewRunID()), Name: tool, Arguments: string(arguments)}).Get()
+	state, id := agent.NewState(), cmp.Or(IdempotencyKey(ctx), string(agent.NewRunID()))
+	prepared, err := t.executor.Prepare(ctx, state, &agent.ToolCall{ID: id, Name: tool, Arguments: string(arguments)}).Get()
 	if err != nil {
 		return "", fmt.Errorf("tool %q: %w", tool, err)
 	}

@@ -274,7 +274,7 @@ func failed(err error) hooks.Result { return mo.Err[*hooks.Outcome](err) }
 
 // Apply does an action for a hook and makes an outcome of its answer: what a control made of an action is.
 func Apply(ctx context.Context, c hooks.Context, a Action, r *Request) hooks.Result {
-	answer, err := a.Do(ctx, r).Get()
+	answer, err := Keep(ctx, a, r).Do(ctx, r).Get()
 	if err != nil {
 		return failed(err)
 	}

@@ -20,5 +20,6 @@ func Start(ctx context.Context, c hooks.Context, d Declared, a Action, r *Reques
 	}
 	told := *r
 	told.Decides = false
-	return at.Detach(ctx, r.Hook, d.Limit(), func(ctx context.Context) error { return a.Do(ctx, &told).Error() })
+	once := Keep(ctx, a, &told)
+	return at.Detach(ctx, r.Hook, d.Limit(), func(ctx context.Context) error { return once.Do(ctx, &told).Error() })
 }

@@ -135,6 +135,9 @@ func (s *sender) message(r *Request) (*message, error) {
 		}
 		m.header.Set(name, value)
 	}
+	if r.IdempotencyKey != "" && m.header.Get(KeyHeader) == "" {
+		m.header.Set(KeyHeader, r.IdempotencyKey)
+	}
 	if s.method() == http.MethodGet {
 		return m, nil
 	}
@@ -274,7 +277,7 @@ func (m *message) network(err error) error {
 var requestMembers = sync.OnceValue(func() []string {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Request]()) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
 			names = append(names, name)
 		}
 	}

@@ -60,6 +60,7 @@ func (m MCPTool) Action(h Host) mo.Result[Action] {
 		if err != nil {
 			return nil, &Error{m.Type(), FaultSetup, err}
 		}
+		ctx = context.WithValue(ctx, idempotencyKey{}, r.IdempotencyKey)
 		output, err := bounded(ctx, m.Type(), cmp.Or(m.Timeout, DefaultToolTimeout), func(ctx context.Context) (string, error) {
 			return h.Tools.CallTool(ctx, m.Server, m.Tool, in).Get()
 		})

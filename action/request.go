@@ -26,6 +26,9 @@ type Request struct {
 	// Deadline is when the answer must be there. It is set when the action is done.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Attempt  int       `json:"attempt,omitempty"`
+	// IdempotencyKey is the same each time that the same is done in a run that is kept, and that nobody knows whether it
+	// was done before. It is set when the action is done; empty in a run that nobody keeps. See Keep.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
 
 	Run  agent.Run `json:"run"`
 	Step int       `json:"step"`
@@ -64,6 +67,10 @@ type Request struct {
 	Variables Variables `json:"variables"`
 	// Vars are the variables of the policy.
 	Vars map[string]any `json:"vars,omitempty"`
+
+	// Edition tells the hook from others that had its name, such as the hash of its policy: an answer that was written
+	// down is that of one edition. It is not told.
+	Edition string `json:"-"`
 
 	state agent.State
 	// strict: whatever is said is a decision or nothing.

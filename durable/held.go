@@ -30,6 +30,7 @@ type held struct {
 	entries int64       // in the journal
 	waiting []Entry     // written with what comes next
 	lost    error       // why nothing more is written
+	over    bool        // nothing more is done once: the run has ended, or waits
 	done    map[string][]byte
 	begun   map[string]bool
 	doing   map[string]*sync.Mutex // held while something is done that is done once
@@ -92,6 +93,9 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 
 // ended writes down how the run ended or what it waits for.
 func (h *held) ended(ctx context.Context, final agent.State, cut bool) error {
+	h.mu.Lock()
+	h.over = true
+	h.mu.Unlock()
 	if !final.Parked() {
 		reason := final.StopSignal().OrEmpty().Reason
 		return h.note(ctx, EntryEnd, final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})

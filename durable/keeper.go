@@ -11,6 +11,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/once"
 )
 
 // Options is what may be said about how runs are kept. The zero value is the default.
@@ -26,6 +27,11 @@ type Options struct {
 	Patience time.Duration
 	// Notify is told of each run that waits for a person, after that was stored.
 	Notify []Notifier
+	// Again, unless nil, says which of the things that were done once are done again when a
+	// run is resumed, by the names that Keeper.Once was given: action.Kept for the actions
+	// of rules. A name of a sub-agent's stands behind the id of its run and a slash. It must
+	// be safe for concurrent use.
+	Again func(name string) bool
 }
 
 // What Options that say nothing mean.
@@ -94,6 +100,7 @@ type claim struct {
 // lease, and writes down how the run ended or what it waits for.
 func (k *Keeper) AroundRun() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		ctx = once.Into(ctx, k)
 		h := k.runs.Of(s)
 		if up, call := k.above(ctx, s); up != nil {
 			return h.within(ctx, k, up, call, s, next)

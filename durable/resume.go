@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/samber/mo"
@@ -111,6 +112,9 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 	}
 	c, err := restored(entries)
 	c.lease = lease
+	if again := k.options.Again; again != nil {
+		maps.DeleteFunc(c.done, func(name string, _ []byte) bool { return again(name) })
+	}
 	if errors.Is(err, ErrNotBegun) && about.CancelReason == "" && len(entries) > 0 && entries[0].Kind == EntrySubmit {
 		settings := agent.RunSettings{ID: id}
 		if about.Parent != "" {
@@ -172,7 +176,8 @@ func (k *Keeper) claim(ctx context.Context, id agent.RunID, take Take) (Lease, e
 // done again with the same key, or is ErrInDoubt if repeat is false. An error of do is
 // not written down. Whoever wants the same done at the same time waits for the first.
 //
-// In a run that nobody keeps, it is done and no more.
+// In a run that nobody keeps, it is done and no more; so it is in one that has ended, or
+// waits, by the time that it is done.
 func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error)) ([]byte, error) {
 	key := string(s.Run().ID) + "/once/" + name
 	h := k.runs.Of(s)
@@ -188,6 +193,8 @@ func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bo
 	defer h.alone(name)()
 	doubt, data, done, err := h.beginOnce(ctx, name, repeat)
 	switch {
+	case errors.Is(err, errOver):
+		return do(ctx, key)
 	case err != nil:
 		return nil, err
 	case done:
@@ -204,6 +211,9 @@ func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bo
 // ErrExpired is that the time of a question is over.
 var ErrExpired = errors.New("the time for an answer was over")
 
+// errOver is that the journal of a run is closed: the run has ended, or waits.
+var errOver = errors.New("the run is over")
+
 // ErrInDoubt is that nobody knows whether something was done.
 var ErrInDoubt = errors.New("it was begun before the run was cut off, and nobody knows whether it was done")
 
@@ -214,8 +224,11 @@ func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt b
 		return false, data, true, nil
 	}
 	doubt = h.begun[name]
-	if doubt && !repeat {
+	switch {
+	case doubt && !repeat:
 		return true, nil, false, nil
+	case h.over:
+		return doubt, nil, false, errOver
 	}
 	err = h.append(ctx, Update{}, Entry{Kind: EntryOnce, Key: name, At: time.Now()})
 	return doubt, nil, false, err
@@ -224,6 +237,9 @@ func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt b
 func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.over { // nothing is written any more: who goes on with it does not know that it was done
+		return nil
+	}
 	if err := h.append(ctx, Update{}, Entry{Kind: EntryDone, Key: name, At: time.Now(), Data: data}); err != nil {
 		return err
 	}

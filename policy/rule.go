@@ -286,15 +286,16 @@ func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (
 // action does the rule's action.
 func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, past *occasion) hooks.Result {
 	request := action.NewRequest(c, u.name())
-	request.Vars = u.doc.variables
+	request.Vars, request.Edition = u.doc.variables, u.doc.hash
 	request.Decides = request.Decides && u.judges()
 	request.Attempt = past.attempt(u.name())
 	request.Variables = past.variables(request.Variables, c)
+	do := action.Keep(ctx, u.do, request)
 	if !u.await {
-		u.detach(ctx, c, request)
+		u.detach(ctx, c, do, request)
 		return hooks.Result{}
 	}
-	answer, err := u.do.Do(ctx, request).Get()
+	answer, err := do.Do(ctx, request).Get()
 	past.record(u.rule, answer, err)
 	switch fault, ok := errors.AsType[*action.Error](err); {
 	case err == nil:
@@ -325,7 +326,7 @@ func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result
 }
 
 // detach starts the action, and nobody waits for it.
-func (u *use) detach(ctx context.Context, c hooks.Context, request *action.Request) {
+func (u *use) detach(ctx context.Context, c hooks.Context, do action.Action, request *action.Request) {
 	d, ok := c.(interface {
 		Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool
 	})
@@ -335,7 +336,7 @@ func (u *use) detach(ctx context.Context, c hooks.Context, request *action.Reque
 	limit := time.Duration(u.tries+1)*u.timeout + time.Duration(u.tries)*u.delay
 	d.Detach(ctx, u.name(), limit, func(ctx context.Context) error {
 		for try := 1; ; try++ {
-			err := u.do.Do(ctx, request).Error()
+			err := do.Do(ctx, request).Error()
 			if err == nil || try > u.tries {
 				return err
 			}

@@ -1,0 +1,149 @@
+package action
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/once"
+)
+
+// KeyVariable is the environment variable in which processes get the request's IdempotencyKey, KeyHeader the header in
+// which web services do.
+const (
+	KeyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
+	KeyHeader   = "Idempotency-Key"
+)
+
+// keptPrefix begins the names of actions in the journal of a run.
+const keptPrefix = "action "
+
+// Kept reports whether a name in the journal of a run, such as durable.Options.Again is asked about, is that of an action.
+func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) }
+
+// Keep is an action that is to be done for a request and for no other. In a run that is kept, that it begins is written
+// down, and then its answer: when the run goes on after it was cut off, or has waited, and gets here again, what has
+// ended is not done again, and its answer is the one that was written down. What has not ended, and what has failed, is
+// done again, with the same IdempotencyKey.
+//
+// Here is the same hook, of the same Edition, at the same point, step and call, told the same but for times and attempts.
+// What is asked so once more in one life of a process is another one, unless it has failed before: that is another try.
+//
+// In a run that nobody keeps it is the action itself.
+func Keep(ctx context.Context, a Action, r *Request) Action {
+	j := once.From(ctx)
+	if j == nil {
+		return a
+	}
+	name, ok := r.cursor()
+	if !ok {
+		return a // it will say what is wrong
+	}
+	at := kept.Of(r.state)
+	nth := at.take(r.Step, name)
+	full := name
+	if nth > 0 {
+		full = fmt.Sprintf("%s #%d", name, nth+1)
+	}
+	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+		data, err := j.Once(ctx, r.state, full, true, func(ctx context.Context, key string) ([]byte, error) {
+			told := *r
+			told.IdempotencyKey = shortHash(key)
+			answer, err := a.Do(ctx, &told).Get()
+			if err != nil || answer == nil {
+				return nil, err
+			}
+			return json.Marshal(written(*answer))
+		})
+		at.done(r.Step, name, nth, err == nil)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // an *Error, or what is wrong with the journal
+		}
+		if len(data) == 0 {
+			return nil, nil
+		}
+		var answer written
+		if err := json.Unmarshal(data, &answer); err != nil {
+			return nil, fmt.Errorf("reading what is written down of %s: %w", full, err)
+		}
+		return (*Answer)(&answer), nil
+	})
+}
+
+// written is an Answer as it is written down: as it is told to others, without the secrets that were sent.
+type written struct {
+	Decision  *Decision `json:"decision,omitempty"`
+	Output    string    `json:"output,omitempty"`
+	Truncated bool      `json:"truncated,omitempty"`
+	Off       bool      `json:"off,omitempty"`
+}
+
+// cursor names what is asked, for the journal of the run. Whoever is asked about something else is asked anew: an answer
+// about other arguments, or by other rules, is none.
+func (r *Request) cursor() (name string, ok bool) {
+	about := *r
+	about.Run, about.Deadline, about.Attempt = agent.Run{}, time.Time{}, 0 // one run, and whatever time it is
+	about.Variables.Session, about.Variables.Timestamp, about.SessionID, about.RunID = "", "", "", ""
+	text, err := about.json()
+	if err != nil {
+		return "", false
+	}
+	place := fmt.Sprintf("%s%s %s step %d", keptPrefix, r.Point, r.Hook, r.Step)
+	if r.CallID != "" {
+		place += fmt.Sprintf(" call %q", r.CallID)
+	}
+	return place + " " + shortHash(r.Edition+"\n"+string(text)), true
+}
+
+// shortHash is a name for a text: 32 hexadecimal digits.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+// keptActions counts, for the step that a run is at, how often each thing was asked in this life of the process.
+type keptActions struct {
+	mu    sync.Mutex
+	step  int
+	asked map[string]int
+}
+
+var kept = agent.NewScratch[keptActions](nil)
+
+// take is the number of this one among the same, from zero.
+func (k *keptActions) take(step int, name string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.asked == nil || k.step != step {
+		k.step, k.asked = step, map[string]int{}
+	}
+	k.asked[name]++
+	return k.asked[name] - 1
+}
+
+// done gives the number back after a failure, so that the next try has it.
+func (k *keptActions) done(step int, name string, nth int, well bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.step != step:
+	case well:
+		k.asked[name] = max(k.asked[name], nth+1)
+	case k.asked[name] == nth+1:
+		k.asked[name] = nth
+	}
+}
+
+type idempotencyKey struct{}
+
+// IdempotencyKey is that of the request which a tool is called for, for a ToolCaller; empty where there is none.
+func IdempotencyKey(ctx context.Context) string {
+	key, _ := ctx.Value(idempotencyKey{}).(string)
+	return key
+}
