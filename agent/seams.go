@@ -80,6 +80,9 @@ type Prepared struct {
 	Call     *ToolCall
 	// Disposition says which of the following counts.
 	Disposition Disposition
+	// Strict says that the executor has read the arguments of Call strictly: they are one
+	// JSON object with a single reading. Hooks read them themselves where it is false.
+	Strict bool
 	// Answer is the given answer of DisposeAnswer: denied, invalid, mocked. With
 	// DisposeAsk it may hold the mock that answers once a person said yes.
 	Answer *ToolResult

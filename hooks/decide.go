@@ -24,14 +24,18 @@ func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *t
 	if p.Effects.Len() > 0 {
 		c.state = s.Apply(p.Effects)
 	}
-	limited := contextOf(ctx, s, p.Original.Index)
-	a := asking{call: p}
-	next, answer, asked := 0, verdict{}, false
-	if !s.Observed() {
-		next, answer, asked = hooks.pre.quick(limited, &c)
+	at := progress{limited: contextOf(ctx, s, p.Original.Index)}
+	if !s.Observed() && hooks.pre.quick(&at, c) {
+		return mo.Ok(p)
 	}
-	for ; next < len(hooks.pre.controls); next++ {
-		o, err := hooks.pre.controls[next].consultNext(ctx, &limited, &c, &answer, &asked)
+	return x.decideFrom(ctx, s, hooks, p, c, &at)
+}
+
+// decideFrom is decide where some of the controls have nothing against the call.
+func (x *HookedToolExecutor) decideFrom(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, c ToolContext, at *progress) mo.Result[*agent.Prepared] {
+	a := asking{call: p}
+	for ; at.next < len(hooks.pre.controls); at.next++ {
+		o, err := hooks.pre.controls[at.next].consultNext(ctx, at, &c)
 		if err != nil {
 			return broken(ctx, a.sofar(), err)
 		}

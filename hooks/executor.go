@@ -72,11 +72,9 @@ func identified(p *agent.Prepared, call *agent.ToolCall) *agent.Prepared {
 }
 
 // strictlyRead is a prepared call whose arguments have one strict reading, or that
-// is answered because they have none: what a hook sees is what the tool gets. An
-// executor that has read them strictly says so with a Carry that has a method
-// ReadStrictly.
+// is answered because they have none: what a hook sees is what the tool gets.
 func strictlyRead(p *agent.Prepared) *agent.Prepared {
-	if _, done := p.Carry.(interface{ ReadStrictly() }); done || malformed(p.Invalid) {
+	if p.Strict || malformed(p.Invalid) {
 		return p
 	}
 	err := strictjson.CheckObject(argumentsOf(*p.Call))

@@ -21,17 +21,30 @@ type reviewing struct {
 // review lets the hooks after a call see the answer, and change it. A guard must
 // see a result even when the run is being cancelled.
 func (x *HookedToolExecutor) review(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, r *agent.ToolResult) mo.Result[*agent.ToolResult] {
+	at := progress{limited: contextOf(ctx, s, p.Original.Index)}
+	if r.Status == agent.ToolExecuted && p.Effects.Len()+r.Effects.Len() == 0 && !s.Observed() {
+		c := ToolResultContext{resultView{Common{state: s, info: postToolUse}, p, r}}
+		if hooks.post.quick(&at, c) {
+			return mo.Ok(r)
+		}
+	}
+	return x.reviewFrom(ctx, s, hooks, p, r, &at)
+}
+
+// reviewFrom is review where some of the controls at PostToolUse let the answer stand.
+func (x *HookedToolExecutor) reviewFrom(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, r *agent.ToolResult, at *progress) mo.Result[*agent.ToolResult] {
 	v := reviewing{before: s, state: s, call: p, result: withStatus(r, p)}
 	if p.Effects.Len()+r.Effects.Len() > 0 {
 		v.state = s.Apply(p.Effects.Plus(r.Effects))
 	}
 	if r.Status == agent.ToolFailed && !hooks.failed.empty() {
-		if err := reviewAt(ctx, x.hooks.pool, &hooks.failed, toolFailed, &v); err != nil {
+		first := progress{limited: at.limited}
+		if err := reviewAt(ctx, x.hooks.pool, &hooks.failed, toolFailed, &v, &first); err != nil {
 			return mo.Err[*agent.ToolResult](err)
 		}
 	}
 	if !hooks.post.empty() {
-		if err := reviewAt(ctx, x.hooks.pool, &hooks.post, postToolUse, &v); err != nil {
+		if err := reviewAt(ctx, x.hooks.pool, &hooks.post, postToolUse, &v, at); err != nil {
 			return mo.Err[*agent.ToolResult](err)
 		}
 	}
@@ -65,29 +78,24 @@ type resultContext interface {
 
 // reviewAt folds the answers of the controls at one of the points, each seeing what
 // the ones before left of the result. Then the observers are told.
-func reviewAt[C resultContext](ctx context.Context, pool *pool, m *moment[C], at *pointInfo, v *reviewing) error {
+func reviewAt[C resultContext](ctx context.Context, pool *pool, m *moment[C], point *pointInfo, v *reviewing, at *progress) error {
 	var last *Outcome
-	c := C(v.view(at, nil))
-	limited := contextOf(ctx, v.state, v.call.Original.Index)
-	next, answer, asked := 0, verdict{}, false
-	if !v.state.Observed() {
-		next, answer, asked = m.quick(limited, &c)
-	}
-	for ; next < len(m.controls); next++ {
-		e := m.controls[next]
-		o, err := e.consultNext(ctx, &limited, &c, &answer, &asked)
+	c := C(v.view(point, nil))
+	for ; at.next < len(m.controls); at.next++ {
+		e := m.controls[at.next]
+		o, err := e.consultNext(ctx, at, &c)
 		switch {
 		case err == nil:
 		case ctx.Err() == nil:
 			return err
 		case !e.shadow && e.onFailure() != failOpen:
-			o = &Outcome{decision: Withhold, point: at.name, hook: e.name, failed: true, reason: "the run was cancelled before the hook could decide"}
+			o = &Outcome{decision: Withhold, point: point.name, hook: e.name, failed: true, reason: "the run was cancelled before the hook could decide"}
 		}
-		if o == nil || o == at.allowed || o.plain() {
+		if o == nil || o == point.allowed || o.plain() {
 			continue
 		}
-		v.fold(ctx, at, o)
-		c = C(v.view(at, nil))
+		v.fold(ctx, point, o)
+		c = C(v.view(point, nil))
 		if last == nil || o.decision != Allow && last.decision != StopRun {
 			last = o
 		}
@@ -95,7 +103,7 @@ func reviewAt[C resultContext](ctx context.Context, pool *pool, m *moment[C], at
 	if len(m.observers)+len(m.detached) == 0 {
 		return nil
 	}
-	if err := m.announce(ctx, pool, C(v.view(at, last))); ctx.Err() == nil {
+	if err := m.announce(ctx, pool, C(v.view(point, last))); ctx.Err() == nil {
 		return err
 	}
 	return nil // cancelled: the result is as it is

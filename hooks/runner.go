@@ -68,16 +68,16 @@ func (e *entry[C]) counted(o *Outcome) *Outcome {
 
 // consultNext is consultWith for one of several hooks. Of the first, quick may have
 // the answer already; each of the others gets a context that nobody has looked at.
-func (e *entry[C]) consultNext(ctx context.Context, limited **lazyContext, c *C, answer *verdict, asked *bool) (*Outcome, error) {
-	if *asked {
-		*asked = false
-		return e.concluded(ctx, *limited, c, *answer)
+func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcome, error) {
+	if at.asked {
+		at.asked = false
+		return e.concluded(ctx, at.limited, c, at.answer)
 	}
 	s, index := (*c).where()
-	if (*limited).seen() {
-		*limited = contextOf(ctx, s, index)
+	if at.limited.seen() {
+		at.limited = contextOf(ctx, s, index)
 	}
-	return e.consultWith(ctx, *limited, s, c)
+	return e.consultWith(ctx, at.limited, s, c)
 }
 
 // concluded is what comes of an answer that was given in the short way.
@@ -315,40 +315,53 @@ type moment[C Context] struct {
 	controls  []*entry[C]
 	observers []*entry[C]
 	detached  []*entry[C]
-	plain     int // so many of the controls stand first and have no matchers and no time limit
+	plain     int  // so many of the controls stand first and have no matchers and no time limit
+	allPlain  bool // there are no others, and nobody else either
 }
 
 // withPlain is m with its plain controls counted.
 func (m moment[C]) withPlain() moment[C] {
 	m.plain = len(lo.DropWhile(m.controls, (*entry[C]).plain))
 	m.plain = len(m.controls) - m.plain
+	m.allPlain = m.plain == len(m.controls) && len(m.observers)+len(m.detached) == 0
 	return m
+}
+
+// progress is how far the asking of the controls of a moment has come: next is the one to
+// go on with, which has answered already if asked is true.
+type progress struct {
+	limited *lazyContext // for next
+	next    int
+	answer  verdict
+	asked   bool
 }
 
 // quick asks the plain controls of a run that nobody observes, one after the other,
 // as long as each has nothing to say and leaves its context alone: most hooks, most
-// of the time. Next is the one to go on with; it has answered already if asked is
-// true.
-func (m *moment[C]) quick(limited *lazyContext, c *C) (next int, answer verdict, asked bool) {
+// of the time. It reports whether this was all there is to do; else at says where to go
+// on.
+func (m *moment[C]) quick(at *progress, c C) (done bool) {
+	at.asked, at.answer.err = true, errAsking
 	defer func() {
-		if asked && answer.err == errAsking { //nolint:errorlint // this very value
-			answer.err = panicked(recover())
+		if at.asked && at.answer.err == errAsking { //nolint:errorlint // this very value
+			at.answer.err = panicked(recover())
 		}
 	}()
-	answer.err, asked = errAsking, true
-	for ; next < m.plain; next++ {
-		e := m.controls[next]
-		result := e.ask(limited, *c)
+	for _, e := range m.controls[:m.plain] {
+		result := e.ask(at.limited, c)
 		o, err := result.Get()
-		if !result.IsError() && (o == nil || o == e.info.allowed) && !limited.seen() {
+		if !result.IsError() && (o == nil || o == e.info.allowed) && !at.limited.seen() {
+			at.next++
 			continue
 		}
 		if err == nil && result.IsError() {
 			err = errNoReason
 		}
-		return next, verdict{outcome: o, err: err}, true
+		at.answer = verdict{outcome: o, err: err}
+		return false
 	}
-	return next, verdict{}, false
+	at.answer, at.asked = verdict{}, false
+	return m.allPlain
 }
 
 // errAsking stands for the answer of a hook that has not returned.

@@ -119,7 +119,7 @@ func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
 	}
 	p := r.at()
 	p.tool = tool
-	p.prepared.Original, p.prepared.Call, p.prepared.Carry = c, c, r
+	p.prepared.Original, p.prepared.Call, p.prepared.Carry, p.prepared.Strict = c, c, r, true
 	return &p.prepared
 }
 
