@@ -140,6 +140,10 @@ type live struct {
 	asked  atomic.Bool // the observer was told that the model is asked
 	events sync.Mutex  // one event at a time
 
+	states  room[stateData]
+	steps   room[stepBody]
+	results room[ToolResult]
+
 	adding  sync.Mutex // one scratch value at a time
 	first   [firstScratches]unsafe.Pointer
 	scratch atomic.Pointer[[]scratchValue]

@@ -422,10 +422,9 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 			messages = messages.Append(Message{&answers[i]})
 		}
 	}
-	d := &stateData{
-		frame: was.frame, messages: messages, steps: was.steps.Append(StepRecord{kept}), meta: was.meta, signal: was.signal,
-		usage: usage, accepted: short(messages.Len()), failures: failures,
-	}
+	d := was.live.states.take()
+	d.frame, d.messages, d.steps, d.meta = was.frame, messages, was.steps.Append(StepRecord{kept}), was.meta
+	d.usage, d.signal, d.accepted, d.failures = usage, was.signal, short(messages.Len()), failures
 	out := State{d}
 	for _, r := range results {
 		out = out.Apply(r.Effects)
@@ -450,7 +449,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 func (d *stateData) begin(reply *Step) (*stepBody, *Usage) {
 	unsaid := reply.Usage == noStepUsage
 	if unsaid && (reply.Message.body == nil || d.usage.Cost.IsAbsent()) {
-		return &stepBody{}, d.usage
+		return d.live.steps.take(), d.usage
 	}
 	kept := &using{spent: spent{step: reply.Usage, run: *d.usage}}
 	if !unsaid {

@@ -102,7 +102,7 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t 
 		return nil, parked
 	}
 	took, content := time.Since(started), limited(out.Content, t.policy.MaxResultBytes)
-	result := agent.Answer(p)
+	result := s.ResultFor(p)
 	result.Attempts, result.Started, result.Duration = call.Attempt, started, took
 	if err != nil {
 		t.fail(result, err)

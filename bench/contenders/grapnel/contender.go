@@ -83,8 +83,8 @@ func (m scripted) Next(_ context.Context, s agent.State) mo.Result[agent.Step] {
 	if len(ids) == 0 {
 		return mo.Ok(agent.Step{Message: agent.Assistant(bench.Answer), FinishReason: agent.FinishStop})
 	}
-	var few [8]agent.ToolCall // the message copies them
-	calls := few[:0]
+	var one [1]agent.ToolCall // the message copies it
+	calls := one[:0]
 	for _, id := range ids {
 		calls = append(calls, agent.ToolCall{ID: id, Name: bench.ToolName, Arguments: bench.Arguments})
 	}
