@@ -23,16 +23,21 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	case s.read().open != nil:
 		return a.perform(ctx, s, &s.read().open.reply, s.read().open.started)
 	}
-	if l := s.read().live; l.onDelta != nil {
-		return a.answered(ctx, s, l.clock.now(), Stream(ctx, a.driverFor(s), s, l.onDelta))
+	l := s.read().live
+	started := l.clock.now()
+	var result mo.Result[Step]
+	if l.onDelta != nil {
+		result = Stream(ctx, a.driverFor(s), s, l.onDelta)
+	} else {
+		result = a.driverFor(s).Next(ctx, s)
 	}
-	return a.answered(ctx, s, s.read().live.clock.now(), a.driverFor(s).Next(ctx, s))
+	return a.answered(ctx, s, started, &result)
 }
 
 // answered is the step behind the model's answer.
 //
 //go:noinline
-func (a *Agent) answered(ctx context.Context, s State, started time.Time, result mo.Result[Step]) mo.Result[State] {
+func (a *Agent) answered(ctx context.Context, s State, started time.Time, result *mo.Result[Step]) mo.Result[State] {
 	reply, err := result.Get()
 	ended := err == nil && reply.Stop != nil && reply.Message.body == nil // by middleware, without a reply
 	if err == nil && !ended && reply.Message.Role() != RoleAssistant {

@@ -18,7 +18,7 @@ import (
 // A type that arguments cannot be read into is found out when the tool is put into a toolbox.
 func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) Tool {
 	t, output := typed[In, Out](agent.ToolSpec{Name: name, Description: description}, f != nil)
-	t.run = func(ctx context.Context, _ Call, in In) (Output, error) {
+	t.plain = func(ctx context.Context, in In) (Output, error) {
 		out, err := f(ctx, in)
 		if err != nil {
 			return Output{}, err
@@ -76,6 +76,7 @@ func decoderFor[In any](schema string) (d *Decoder[In], err error) {
 type typedTool[In any] struct {
 	spec    agent.ToolSpec
 	decoder *Decoder[In]
+	plain   func(ctx context.Context, in In) (Output, error) // nil for one that wants to know the call
 	run     func(ctx context.Context, c Call, in In) (Output, error)
 	err     error
 }
@@ -105,5 +106,8 @@ type typedBody[In any] struct {
 }
 
 func (b *typedBody[In]) Run(ctx context.Context, c Call) (Output, error) {
+	if b.tool.plain != nil {
+		return b.tool.plain(ctx, b.in)
+	}
 	return b.tool.run(ctx, c, b.in)
 }
