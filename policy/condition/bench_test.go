@@ -53,12 +53,7 @@ func inCall(tb testing.TB, arguments string, f func(ctx context.Context, c hooks
 }
 
 // another is the occasion of the next call: nothing is known of it yet.
-func another(c hooks.ToolContext) Input {
-	effective, original := c.Call(), c.Original()
-	return Input{&moment{source: ofHook{c}, point: c.Point(), hook: c, call: &call{called: called{
-		effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments,
-	}}}}
-}
+func another(c hooks.ToolContext) Input { return Input{new(memory).momentOf(&c)} }
 
 func BenchmarkDecide(b *testing.B) {
 	conditions := benchLanguage(b)

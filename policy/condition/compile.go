@@ -22,6 +22,7 @@ type compiled struct {
 	ast    *cel.Ast
 	uses   uses
 	run    cel.Program
+	judge  judge   // what most often knows without CEL; nil where nothing does
 	always ref.Val // what it always is; nil when that depends
 	traced func() (cel.Program, error)
 }
@@ -71,6 +72,9 @@ func (l *Language) compile(text string, at hooks.PointName) (*compiled, error) {
 	}
 	if err := c.fold(); err != nil {
 		return nil, Errors{err}
+	}
+	if !c.uses.unbounded { // what may cost too much is counted from the beginning
+		c.judge = d.judge(ast.NativeRep().Expr())
 	}
 	return c, nil
 }

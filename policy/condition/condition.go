@@ -19,6 +19,11 @@ type Condition struct{ c *compiled }
 // Test is what the condition says. An error is an *EvalError: a field that is not there, a division by zero, values of the
 // wrong type, a cost that is too high; or the cause of a context that has ended.
 func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
+	if c.c.judge != nil && in.m != nil && in.m.point == c.c.d.point && ctx.Err() == nil {
+		if said := c.c.judge(in.m); said != unsure {
+			return said == yes, nil
+		}
+	}
 	v, err := c.c.eval(ctx, in)
 	if err != nil {
 		return false, err

@@ -210,7 +210,7 @@ func shownIn(v ref.Val, depth int) string {
 	case traits.Lister:
 		return "[" + shownElements(v, depth, func(e ref.Val) string { return shownIn(e, depth-1) }) + "]"
 	case traits.Mapper:
-		return "{" + shownElements(v, depth, func(k ref.Val) string {
+		return "{" + shownElements(inOrder(v), depth, func(k ref.Val) string {
 			return shownIn(k, depth-1) + ": " + shownIn(v.Get(k), depth-1)
 		}) + "}"
 	}
@@ -224,6 +224,16 @@ func shownObject(o *object, depth int) string {
 	return o.kind.name + "{" + strings.Join(lo.Map(o.kind.order, func(name string, _ int) string {
 		return name + ": " + shownIn(o.kind.value[name](o.v), depth-1)
 	}), ", ") + "}"
+}
+
+// inOrder is the keys of a map, so that it is shown alike each time.
+func inOrder(m traits.Mapper) traits.Lister {
+	var keys []ref.Val
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		keys = append(keys, it.Next())
+	}
+	slices.SortStableFunc(keys, func(a, b ref.Val) int { return strings.Compare(fmt.Sprint(a.Value()), fmt.Sprint(b.Value())) })
+	return types.NewRefValList(types.DefaultTypeAdapter, keys)
 }
 
 func shownElements(of traits.Iterable, depth int, show func(ref.Val) string) string {

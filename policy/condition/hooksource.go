@@ -3,6 +3,7 @@ package condition
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -175,10 +176,10 @@ func (h ofHook) tally(tool string) tally {
 
 // memory is what conditions remember of one run, so that nothing is read twice.
 type memory struct {
+	// last is the last moment at PreToolUse.
+	last atomic.Pointer[toolMoment]
+
 	mu sync.Mutex
-	// moment is the last one at PreToolUse, of this state and call.
-	moment *moment
-	state  agent.State
 
 	steps   int // so many are counted
 	tallies map[string]tally
@@ -198,7 +199,7 @@ var memories = agent.NewScratch[memory](nil)
 func momentOf(c hooks.Context) *moment {
 	h := ofHook{c}
 	if t, ok := c.(hooks.ToolContext); ok {
-		return memories.Of(c.State()).momentOf(t)
+		return memories.Of(c.State()).momentOf(&t)
 	}
 	m := &moment{source: h, point: c.Point(), hook: c}
 	if called := h.called(); called != nil {
@@ -207,19 +208,31 @@ func momentOf(c hooks.Context) *moment {
 	return m
 }
 
-func (r *memory) momentOf(c hooks.ToolContext) *moment {
+// toolMoment is a moment at PreToolUse with what is known of its call, in one piece: most of what a rule costs is what has
+// to be made.
+type toolMoment struct {
+	moment
+
+	of    call
+	from  ofHook
+	at    hooks.ToolContext
+	state agent.State
+}
+
+func (r *memory) momentOf(c *hooks.ToolContext) *moment {
+	effective, original := c.Call(), c.Original()
+	if m := r.last.Load(); m != nil && m.state == c.State() && m.of.index == original.Index && m.of.id == original.ID &&
+		m.of.tool == effective.Name && m.of.arguments == effective.Arguments && m.of.called.original == original.Arguments &&
+		m.point == c.Point() {
+		return &m.moment
+	}
+	m := &toolMoment{at: *c, state: c.State()}
+	m.of.called = called{effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments}
+	m.from.Context = &m.at
+	m.source, m.point, m.hook, m.call = &m.from, c.Point(), &m.at, &m.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	effective, original := c.Call(), c.Original()
-	if m := r.moment; m != nil && r.state == c.State() && m.point == c.Point() && m.call.index == original.Index &&
-		m.call.id == original.ID && m.call.tool == effective.Name &&
-		m.call.called.arguments == effective.Arguments && m.call.called.original == original.Arguments {
-		return m
-	}
 	r.note(c.StepIndex(), original.Index, effective.Name)
-	m := &moment{source: ofHook{c}, point: c.Point(), hook: c, call: &call{called: called{
-		effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments,
-	}}}
-	r.moment, r.state = m, c.State()
-	return m
+	r.last.Store(m)
+	return &m.moment
 }

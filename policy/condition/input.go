@@ -90,7 +90,7 @@ func Of(c hooks.Context) Input {
 // OfCall is Of for the context of a tool call, of which it makes no hooks.Context: asking many conditions about one call
 // costs no allocation for each.
 func OfCall(c hooks.ToolContext) Input {
-	return Input{memories.Of(c.State()).momentOf(c)}
+	return Input{memories.Of(c.State()).momentOf(&c)}
 }
 
 // With returns the input with more values; those given before are replaced.
@@ -121,6 +121,9 @@ func (in Input) Point() hooks.PointName {
 func (in Input) Context() hooks.Context {
 	if in.m == nil {
 		return nil
+	}
+	if c, ok := in.m.hook.(*hooks.ToolContext); ok {
+		return *c // as hooks know it
 	}
 	return in.m.hook
 }
@@ -164,14 +167,14 @@ func (m *moment) arguments() any {
 	if m.call == nil {
 		return types.WrapErr(errNoCall)
 	}
-	return m.call.arguments()
+	return argumentsIn(m.call.effective())
 }
 
 func (m *moment) originalArguments() any {
 	if m.call == nil {
 		return types.WrapErr(errNoCall)
 	}
-	return m.call.originalArguments()
+	return argumentsIn(m.call.original())
 }
 
 var errNoCall = errors.New("there is no tool call")
@@ -218,36 +221,31 @@ func (a *activation) ResolveFunction(name string) (functions.LateBoundOp, bool) 
 type call struct {
 	called
 
-	mu       sync.Mutex
-	args     any // map[string]any or *types.Err
-	original any
-	shell    map[shellText]*analysis
+	args tree // the effective ones
+
+	mu    sync.Mutex
+	asked *tree // the original arguments, where they are others
+	shell map[shellText]*analysis
 }
 
-func (c *call) arguments() any {
+// effective are the arguments as they would be run with.
+func (c *call) effective() *tree { return c.args.open(c.called.arguments) }
+
+// original are the arguments as the model gave them.
+func (c *call) original() *tree {
+	if c.called.original == c.called.arguments {
+		return c.effective()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.args == nil {
-		c.args = argumentsOf(c.called.arguments)
+	if c.asked == nil {
+		c.asked = treeOf(c.called.original)
 	}
-	return c.args
+	return c.asked
 }
 
-func (c *call) originalArguments() any {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.original != nil:
-	case c.called.original == c.called.arguments && c.args != nil:
-		c.original = c.args
-	default:
-		c.original = argumentsOf(c.called.original)
-	}
-	return c.original
-}
-
-func argumentsOf(text string) any {
-	members, err := decodeObject(text)
+func argumentsIn(t *tree) any {
+	members, err := t.members()
 	if err != nil {
 		return types.WrapErr(fmt.Errorf("reading the arguments: %w", err))
 	}

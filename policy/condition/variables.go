@@ -22,6 +22,8 @@ type variable struct {
 	kind  *cel.Type
 	at    where
 	value func(m *moment) any
+	// plain is the value where it can be had without making a CEL value; nil where it cannot.
+	plain func(m *moment) scalar
 	// fixed is set for values that never change.
 	fixed ref.Val
 }
@@ -32,11 +34,19 @@ var (
 )
 
 func text(name string, at where, value func(m *moment) string) variable {
-	return variable{name: name, kind: cel.StringType, at: at, value: func(m *moment) any { return types.String(value(m)) }}
+	return variable{
+		name: name, kind: cel.StringType, at: at,
+		value: func(m *moment) any { return types.String(value(m)) },
+		plain: func(m *moment) scalar { return scalar{kind: textKind, text: value(m)} },
+	}
 }
 
 func count(name string, at where, value func(m *moment) int64) variable {
-	return variable{name: name, kind: cel.IntType, at: at, value: func(m *moment) any { return types.Int(value(m)) }}
+	return variable{
+		name: name, kind: cel.IntType, at: at,
+		value: func(m *moment) any { return types.Int(value(m)) },
+		plain: func(m *moment) scalar { return scalar{kind: intKind, bits: uint64(value(m))} }, //nolint:gosec // it is made an int64 again
+	}
 }
 
 // variables are all that conditions can name, besides vars.*. The tables in doc.go tell of them; a test holds both
@@ -93,7 +103,7 @@ var variables = slices.Concat([]variable{
 	text("end.message", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Message }),
 	text("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
 	text("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
-	{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any { return argumentsOf(m.source.parameters()) }},
+	{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any { return argumentsIn(treeOf(m.source.parameters())) }},
 	text("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
 }, environment)
 

@@ -1,0 +1,410 @@
+package condition
+
+import (
+	"cmp"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// Most conditions compare arguments and names with constants. A judge does that without CEL, and without allocating: it
+// goes the way that CEL goes, from left to right, and as soon as it meets what is not plain it is unsure. Then CEL is
+// asked from the beginning, so that whatever is an error is CEL's, and in its words.
+type judge func(m *moment) verdict
+
+// verdict is what a judge says.
+type verdict uint8
+
+const (
+	unsure verdict = iota // ask CEL
+	no
+	yes
+)
+
+func verdictOf(b bool) verdict {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// not is the contrary.
+func (v verdict) not() verdict {
+	switch v {
+	case yes:
+		return no
+	case no:
+		return yes
+	}
+	return unsure
+}
+
+// truth is a bool as a verdict.
+func (s scalar) truth() verdict {
+	if s.kind != boolKind {
+		return unsure
+	}
+	return verdictOf(s.bits != 0)
+}
+
+// judge is the judge of an expression; nil where only CEL can say.
+func (d *dialect) judge(e ast.Expr) judge {
+	if e.Kind() == ast.CallKind {
+		if j, known := d.judgeOfCall(e.AsCall()); known {
+			return j
+		}
+	}
+	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
+		if p := d.argument(e); p != nil {
+			return func(m *moment) verdict { _, _, there := p.in(m); return there }
+		}
+		return nil
+	}
+	if value := d.operand(e); value != nil {
+		return func(m *moment) verdict { return value(m).truth() }
+	}
+	return nil
+}
+
+// judgeOfCall is the judge of an operator or a function; known is false for those that do not judge.
+func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
+	args := c.Args()
+	switch name := c.FunctionName(); name {
+	case operators.LogicalAnd, operators.LogicalOr:
+		return d.joined(args, verdictOf(name == operators.LogicalOr)), true
+	case operators.LogicalNot:
+		if of := d.judge(args[0]); of != nil {
+			return func(m *moment) verdict { return of(m).not() }, true
+		}
+	case operators.Equals:
+		return d.compared(args, equal), true
+	case operators.NotEquals:
+		return d.compared(args, func(a, b scalar) verdict { return equal(a, b).not() }), true
+	case operators.Less:
+		return d.compared(args, ordered(func(order int) bool { return order < 0 })), true
+	case operators.LessEquals:
+		return d.compared(args, ordered(func(order int) bool { return order <= 0 })), true
+	case operators.Greater:
+		return d.compared(args, ordered(func(order int) bool { return order > 0 })), true
+	case operators.GreaterEquals:
+		return d.compared(args, ordered(func(order int) bool { return order >= 0 })), true
+	case operators.In:
+		return d.among(args[0], args[1]), true
+	case "startsWith":
+		return d.ofTexts(c, strings.HasPrefix), true
+	case "endsWith":
+		return d.ofTexts(c, strings.HasSuffix), true
+	case "contains":
+		return d.ofTexts(c, strings.Contains), true
+	case "matches":
+		return d.matching(c), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// joined is parts that && or || join: the end is what a part must be for those behind it not to be asked.
+func (d *dialect) joined(parts []ast.Expr, end verdict) judge {
+	judges := make([]judge, len(parts))
+	for i, part := range parts {
+		if judges[i] = d.judge(part); judges[i] == nil {
+			if i == 0 {
+				return nil
+			}
+			judges[i] = func(*moment) verdict { return unsure }
+		}
+	}
+	return func(m *moment) verdict {
+		for _, j := range judges {
+			if v := j(m); v == end || v == unsure {
+				return v
+			}
+		}
+		return end.not()
+	}
+}
+
+// compared is two values that are compared.
+func (d *dialect) compared(args []ast.Expr, compare func(a, b scalar) verdict) judge {
+	left, right := d.operand(args[0]), d.operand(args[1])
+	if left == nil || right == nil {
+		return nil
+	}
+	return func(m *moment) verdict {
+		a := left(m)
+		if a.kind <= tooLarge {
+			return unsure
+		}
+		return compare(a, right(m))
+	}
+}
+
+// equal compares as CEL does: values of different kinds differ, but for numbers, which CEL compares.
+func equal(a, b scalar) verdict {
+	switch {
+	case a.kind <= tooLarge || b.kind <= tooLarge:
+		return unsure
+	case a.kind != b.kind:
+		if a.number() && b.number() {
+			return unsure
+		}
+		return no
+	}
+	switch a.kind {
+	case nullKind:
+		return yes
+	case boolKind, intKind, uintKind:
+		return verdictOf(a.bits == b.bits)
+	case textKind:
+		return verdictOf(a.text == b.text)
+	case doubleKind:
+		return verdictOf(math.Float64frombits(a.bits) == math.Float64frombits(b.bits))
+	case unknownKind, tooLong, tooLarge, listKind, objectKind:
+	}
+	return unsure
+}
+
+func (s scalar) number() bool { return s.kind >= intKind && s.kind <= doubleKind }
+
+// ordered compares two values of one kind.
+func ordered(is func(order int) bool) func(a, b scalar) verdict {
+	return func(a, b scalar) verdict {
+		if a.kind != b.kind {
+			return unsure
+		}
+		switch a.kind {
+		case intKind:
+			return verdictOf(is(cmp.Compare(int64(a.bits), int64(b.bits)))) //nolint:gosec // they were made of int64s
+		case uintKind:
+			return verdictOf(is(cmp.Compare(a.bits, b.bits)))
+		case doubleKind:
+			return verdictOf(is(cmp.Compare(math.Float64frombits(a.bits), math.Float64frombits(b.bits))))
+		case textKind:
+			return verdictOf(is(strings.Compare(a.text, b.text)))
+		case unknownKind, tooLong, tooLarge, nullKind, boolKind, listKind, objectKind:
+		}
+		return unsure
+	}
+}
+
+// among is a value in a list that is constant, or in a list or an object of the arguments.
+func (d *dialect) among(value, of ast.Expr) judge {
+	left := d.operand(value)
+	if left == nil {
+		return nil
+	}
+	if list, ok := d.constants(of); ok {
+		return func(m *moment) verdict {
+			a, found := left(m), no
+			if a.kind <= tooLarge {
+				return unsure
+			}
+			for _, b := range list {
+				switch equal(a, b) {
+				case yes:
+					return yes
+				case unsure:
+					found = unsure
+				case no:
+				}
+			}
+			return found
+		}
+	}
+	if p := d.argument(of); p != nil {
+		return func(m *moment) verdict {
+			a := left(m)
+			if a.kind <= tooLarge {
+				return unsure
+			}
+			if t, at, there := p.in(m); there == yes {
+				return t.has(at, a)
+			}
+			return unsure
+		}
+	}
+	return nil
+}
+
+// has reports whether a value is in the list or object at an index.
+func (t *tree) has(at int, a scalar) verdict {
+	switch n := &t.row[at]; {
+	case n.kind == objectKind && a.kind == textKind:
+		_, there := t.member(at, a.text)
+		return there
+	case n.kind == listKind:
+		i, found := at+1, no
+		for range mostLooks {
+			if i >= t.behind(at) {
+				return found
+			}
+			switch equal(a, t.row[i].scalar) {
+			case yes:
+				return yes
+			case unsure:
+				found = unsure
+			case no:
+			}
+			i = t.behind(i)
+		}
+	}
+	return unsure
+}
+
+// constants is the values of a list that does not change.
+func (d *dialect) constants(e ast.Expr) (list []scalar, ok bool) {
+	switch e.Kind() {
+	case ast.ListKind:
+		for _, element := range e.AsList().Elements() {
+			if element.Kind() != ast.LiteralKind {
+				return nil, false
+			}
+			list = append(list, scalarOf(element.AsLiteral()))
+		}
+	case ast.IdentKind:
+		v := d.names[e.AsIdent()]
+		if v == nil {
+			return nil, false
+		}
+		fixed, isList := v.fixed.(traits.Lister)
+		if !isList {
+			return nil, false
+		}
+		for it := fixed.Iterator(); it.HasNext() == types.True; {
+			list = append(list, scalarOf(it.Next()))
+		}
+	default:
+		return nil, false
+	}
+	return list, len(list) <= mostLooks && !slices.ContainsFunc(list, func(s scalar) bool { return s.kind == unknownKind })
+}
+
+// ofTexts is a method of a text that is given a text.
+func (d *dialect) ofTexts(c ast.CallExpr, is func(text, part string) bool) judge {
+	if !c.IsMemberFunction() || len(c.Args()) != 1 {
+		return nil
+	}
+	return d.compared([]ast.Expr{c.Target(), c.Args()[0]}, func(a, b scalar) verdict {
+		if a.kind != textKind || b.kind != textKind {
+			return unsure
+		}
+		return verdictOf(is(a.text, b.text))
+	})
+}
+
+// matching is a text that a constant regular expression is to match.
+func (d *dialect) matching(c ast.CallExpr) judge {
+	if !c.IsMemberFunction() || len(c.Args()) != 1 || c.Args()[0].Kind() != ast.LiteralKind {
+		return nil
+	}
+	expression, err := regexp.Compile(scalarOf(c.Args()[0].AsLiteral()).text)
+	if err != nil {
+		return nil
+	}
+	return d.ofTexts(c, func(text, _ string) bool { return expression.MatchString(text) })
+}
+
+// operand is where a value comes from; nil where only CEL can say.
+func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
+	if e.Kind() == ast.LiteralKind {
+		constant := scalarOf(e.AsLiteral())
+		return func(*moment) scalar { return constant }
+	}
+	if e.Kind() == ast.IdentKind {
+		v := d.names[e.AsIdent()]
+		switch {
+		case v == nil:
+			return nil
+		case v.fixed != nil:
+			constant := scalarOf(v.fixed)
+			return func(*moment) scalar { return constant }
+		case v.plain != nil:
+			return v.plain
+		}
+		return func(m *moment) scalar { return scalarOf(v.value(m)) }
+	}
+	if p := d.argument(e); p != nil {
+		return func(m *moment) scalar {
+			if t, at, there := p.in(m); there == yes {
+				return t.row[at].scalar
+			}
+			return scalar{}
+		}
+	}
+	return nil
+}
+
+// argument is the way to a value in the arguments: args.a.b, args["a"].b, original_args.a.
+type argument struct {
+	original bool
+	names    []string
+}
+
+// argument is the one that an expression names, or that has(…) asks for; nil for others.
+func (d *dialect) argument(e ast.Expr) *argument {
+	var names []string
+	for of := e; ; {
+		name, next := step(of)
+		switch {
+		case next != nil && (of == e || of.Kind() != ast.SelectKind || !of.AsSelect().IsTestOnly()):
+			names, of = append(names, name), next
+			continue
+		case of.Kind() != ast.IdentKind, len(names) == 0 || d.names[of.AsIdent()] == nil:
+			return nil
+		}
+		slices.Reverse(names)
+		switch of.AsIdent() {
+		case "args":
+			return &argument{names: names}
+		case "original_args":
+			return &argument{names: names, original: true}
+		}
+		return nil
+	}
+}
+
+// step is the name of a member, and of what it is a member; nil for what is no member.
+func step(e ast.Expr) (name string, of ast.Expr) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		return e.AsSelect().FieldName(), e.AsSelect().Operand()
+	case ast.CallKind:
+		args := e.AsCall().Args()
+		if e.AsCall().FunctionName() == operators.Index && args[1].Kind() == ast.LiteralKind {
+			if name, ok := args[1].AsLiteral().(types.String); ok {
+				return string(name), args[0]
+			}
+		}
+	default:
+	}
+	return "", nil
+}
+
+// in is where the value is: in which tree, at which index. It is no where the last name is not there.
+func (p *argument) in(m *moment) (t *tree, at int, there verdict) {
+	if m.call == nil {
+		return nil, 0, unsure
+	}
+	if t = m.call.effective(); p.original {
+		t = m.call.original()
+	}
+	if t.err != nil {
+		return nil, 0, unsure
+	}
+	for i, name := range p.names {
+		if at, there = t.member(at, name); there != yes {
+			if i < len(p.names)-1 {
+				there = unsure
+			}
+			return t, 0, there
+		}
+	}
+	return t, at, yes
+}

@@ -1,0 +1,153 @@
+package condition
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"cel.dev/cel-go/common/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Random conditions are of these operands, and random arguments of these values: those on which a comparison that is not
+// CEL's would most easily go wrong.
+var (
+	operands = []string{
+		"args.a", "args.b", "args.o.a", "args.o.o.a", `args["a b"]`, `args["o"].a`, "args.o", "args.l", "args.e", "args", "args.missing",
+		"original_args.a", "original_args.o.a", "tool", "step", "call.index", "run.id", "usage.tokens", "usage.cost", "ITERATION", "STAGE", "now",
+		"vars.n", "vars.t", "vars.d", "vars.nan", "vars.l", "vars.m.x", "vars.m", "workspace",
+		"1", "-1", "0", "2u", "1.0", "0.5", "9007199254740993", "9223372036854775807", "18446744073709551615u", "'a'", "'1'", "''", "'/etc'", "true",
+		"false", "null", "b'a'", "[1, 'a']", "size(args.a)", "args.a + 1", "args.l[0]", "tool.size()", "calls('x')", "path.base(args.a)",
+		"args.?a.orValue(1)", "args.l.map(x, x)",
+	}
+	listed   = []string{"vars.l", "vars.many", "args.l", "args.o", "args.e", "args", "[1, 2.0, 'a', null]", "[1, 'b']", "['/etc', '']", "[]", "[args.a]", "[1u, true]"}
+	patterns = []string{"'a'", "'^/etc'", "'('", "tool", "args.a"}
+	values   = []string{
+		"1", "-1", "0", "2", "1.0", "-0.0", "0.5", "1e3", "9007199254740993", "9223372036854775807", "18446744073709551615", "99999999999999999999999",
+		"1e300", `"a"`, `"1"`, `""`, `"/etc/passwd"`, `"\u002fetc"`, `"ä\n"`, "true", "false", "null", "[]", `[1,"a",null,2.0]`, `[[1],{"a":1}]`, `{"a":1}`,
+		`{"a":{"a":1}}`, `{"o":{"a":"a"}}`, `{"a":99999999999999999999999}`,
+	}
+)
+
+func drawCondition(t *rapid.T, depth int) string {
+	operand := func(label string) string { return rapid.SampledFrom(operands).Draw(t, label) }
+	form := 0
+	if depth > 0 {
+		form = rapid.IntRange(0, 9).Draw(t, "form")
+	}
+	switch form {
+	case 7, 8:
+		return fmt.Sprintf("(%s %s %s)", drawCondition(t, depth-1), rapid.SampledFrom([]string{"&&", "||"}).Draw(t, "join"), drawCondition(t, depth-1))
+	case 9:
+		return "!" + drawCondition(t, depth-1)
+	}
+	switch rapid.IntRange(0, 6).Draw(t, "atom") {
+	case 0:
+		return "has(" + rapid.SampledFrom([]string{"args.a", "args.o.a", "args.o.o.a", "args.missing", "args.a.b", "original_args.a", `args["o"].a`, "vars.m.x"}).Draw(t, "has") + ")"
+	case 1:
+		return operand("value") + " in " + rapid.SampledFrom(listed).Draw(t, "list")
+	case 2:
+		method := rapid.SampledFrom([]string{"startsWith", "endsWith", "contains"}).Draw(t, "method")
+		return fmt.Sprintf("%s.%s(%s)", operand("text"), method, operand("part"))
+	case 3:
+		return fmt.Sprintf("%s.matches(%s)", operand("text"), rapid.SampledFrom(patterns).Draw(t, "pattern"))
+	case 4:
+		return operand("bool")
+	default:
+		sign := rapid.SampledFrom([]string{"==", "!=", "<", "<=", ">", ">="}).Draw(t, "sign")
+		return fmt.Sprintf("(%s %s %s)", operand("left"), sign, operand("right"))
+	}
+}
+
+func drawArguments(t *rapid.T) string {
+	var members []string
+	for _, name := range []string{"a", "b", "a b", "l", "e", "o"} {
+		if rapid.IntRange(0, 4).Draw(t, "there") > 0 {
+			members = append(members, fmt.Sprintf("%q:%s", name, rapid.SampledFrom(values).Draw(t, name)))
+		}
+	}
+	if rapid.IntRange(0, 9).Draw(t, "many") == 0 {
+		for i := range 2 * mostLooks {
+			members = append(members, fmt.Sprintf(`"m%d":%d`, i, i))
+		}
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// What is judged without CEL is judged as CEL does it, and what fails is told in its words.
+func TestTheShortWayIsThatOfCEL(t *testing.T) {
+	var many []any
+	for i := range 2 * mostLooks {
+		many = append(many, i)
+	}
+	l, err := New(Options{Workspace: "/srv", Home: "/home/x", Variables: map[string]any{
+		"n": 1, "t": "a", "d": 1.0, "nan": math.NaN(), "l": []any{1, "a", nil, 2.5}, "many": many, "m": map[string]any{"x": "a"},
+	}})
+	require.NoError(t, err)
+	var asked, short, failed, held int
+	rapid.Check(t, func(t *rapid.T) {
+		c, err := l.Expression(drawCondition(t, 3), hooks.PreToolUse)
+		if err != nil {
+			t.Skip(err)
+		}
+		event := fmt.Sprintf(`{"point":"PreToolUse","tool":"bash","arguments":%s,"original_arguments":%s}`, drawArguments(t), drawArguments(t))
+		in, err := FromJSON([]byte(event), "")
+		require.NoError(t, err)
+		asked++
+		got, gotErr := (&Condition{c.c}).Test(t.Context(), in)
+		v, wantErr := c.c.eval(t.Context(), in)
+		want, isBool := v.(types.Bool)
+		if wantErr == nil && !isBool {
+			wantErr = c.c.wrongResult(v)
+		}
+		if wantErr != nil {
+			failed++
+			got, want := gotErr.(*EvalError), wantErr.(*EvalError) //nolint:errorlint,forcetypeassert // they are these
+			require.Equal(t, want.Err.Error(), got.Err.Error(), "%s\n%s", c, event)
+			require.Equal(t, want.Offset, got.Offset, "%s\n%s", c, event)
+			return
+		}
+		require.NoError(t, gotErr, "%s\n%s", c, event)
+		require.Equal(t, bool(want), got, "%s\n%s", c, event)
+		if want {
+			held++
+		}
+		if c.c.judge != nil && c.c.judge(in.m) != unsure {
+			short++
+		}
+	})
+	t.Logf("%d conditions: %d judged without CEL, %d failed, %d held", asked, short, failed, held)
+}
+
+// These are judged without CEL, and cost a call that was read no allocation.
+func TestPlainConditionsNeedNoCEL(t *testing.T) {
+	l, err := New(Options{Variables: map[string]any{"limit": 1000, "places": []any{"/", "/etc"}}})
+	require.NoError(t, err)
+	in, err := FromJSON([]byte(`{"point":"PreToolUse","tool":"bash","agent":"a","arguments":
+		{"n":7,"x":1.5,"command":"ls \"a\"","path":"/srv/a","flags":{"force":false},"list":["a",1],"on":true,"nothing":null}}`), "")
+	require.NoError(t, err)
+	for text, want := range map[string]bool{
+		`args.n == 39 && args.path.startsWith("/etc") || args.n > vars.limit`: false,
+		`args.n in [1, 7] && !(args["path"] in vars.places)`:                  true,
+		`has(args.flags.force) && !args.flags.force`:                          true,
+		`has(args.timeout) && args.timeout > 600`:                             false,
+		`args.command.contains("rm ") || args.command.endsWith('a"')`:         true,
+		`args.path.matches("^/(srv|home)/")`:                                  true,
+		`args.x >= 1.5 && args.x < 2.0 && args.path <= "/srv/b"`:              true,
+		`"a" in args.list && "force" in args.flags && args.on`:                true,
+		`args.nothing == null && args.nothing != args.n`:                      true,
+		`original_args.n == args.n && tool == "bash" && step == 0`:            true,
+		`agent == "b" && glob(args.command, "curl *")`:                        false,
+	} {
+		c, err := l.Compile(text, hooks.PreToolUse)
+		require.NoError(t, err)
+		require.NotNil(t, c.c.judge, text)
+		assert.Equal(t, verdictOf(want), c.c.judge(in.m), text)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.Test(t.Context(), in) }), text)
+	}
+}

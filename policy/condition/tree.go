@@ -1,0 +1,305 @@
+package condition
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// tree is a JSON object, read into one row of values: behind an object or a list stands what is in it. It is read when
+// somebody first looks, and does not change then: any number may look at once.
+type tree struct {
+	read sync.Once
+	row  []node
+	few  [6]node // where the row begins: most calls have no more arguments
+	err  error
+
+	made   sync.Once
+	object map[string]any
+}
+
+// treeOf is the tree of a text. The empty text is the empty object.
+func treeOf(text string) *tree { return new(tree).open(text) }
+
+// node is a value in a tree.
+type node struct {
+	name string // in its object
+	scalar
+}
+
+// scalar is a value that is compared without being made a CEL value. Of what is none, there is only the kind.
+type scalar struct {
+	kind scalarKind
+	text string // of a text; of a number that conditions cannot hold, its digits
+	bits uint64 // of a bool or a number; of a list or an object in a tree, the index behind what is in it
+}
+
+type scalarKind uint8
+
+const (
+	unknownKind scalarKind = iota // only CEL can say
+	tooLong                       // a whole number with too many digits
+	tooLarge                      // another number that is too large
+	nullKind
+	boolKind
+	textKind
+	intKind
+	uintKind
+	doubleKind
+	listKind
+	objectKind
+)
+
+// open reads the text of the tree, which is always the same, if nobody did.
+func (t *tree) open(text string) *tree {
+	t.read.Do(func() {
+		t.row = t.few[:0]
+		if text == "" {
+			t.row = append(t.row, node{scalar: scalar{kind: objectKind, bits: 1}})
+			return
+		}
+		if t.err = strictjson.CheckObject(text); t.err != nil {
+			return
+		}
+		r := reader{text: text, row: t.row}
+		r.space()
+		r.value("")
+		t.row = r.row
+	})
+	return t
+}
+
+// members is the object with CEL values in it, as CEL wants it.
+func (t *tree) members() (map[string]any, error) {
+	t.made.Do(func() {
+		if t.err == nil {
+			t.object = t.membersAt(0)
+		}
+	})
+	return t.object, t.err
+}
+
+func (t *tree) membersAt(at int) map[string]any {
+	out := map[string]any{}
+	for i := at + 1; i < t.behind(at); i = t.behind(i) {
+		out[t.row[i].name] = t.value(i)
+	}
+	return out
+}
+
+// behind is the index behind a node and all that is in it.
+func (t *tree) behind(at int) int {
+	if n := &t.row[at]; n.kind >= listKind {
+		return int(n.bits)
+	}
+	return at + 1
+}
+
+// value is a node as a CEL value.
+func (t *tree) value(at int) ref.Val {
+	switch n := &t.row[at]; n.kind {
+	case objectKind:
+		return types.NewStringInterfaceMap(types.DefaultTypeAdapter, t.membersAt(at))
+	case listKind:
+		var out []ref.Val
+		for i := at + 1; i < t.behind(at); i = t.behind(i) {
+			out = append(out, t.value(i))
+		}
+		return types.NewRefValList(types.DefaultTypeAdapter, out)
+	default:
+		return n.value()
+	}
+}
+
+// mostLooks bounds a look at the members of an object one by one.
+const mostLooks = 64
+
+// member is the index of a member of the object at an index. It is unsure where that is no object, or one of many
+// members.
+func (t *tree) member(at int, name string) (int, verdict) {
+	if t.row[at].kind != objectKind {
+		return 0, unsure
+	}
+	i, end := at+1, t.behind(at)
+	for range mostLooks {
+		if i >= end {
+			return 0, no
+		}
+		if t.row[i].name == name {
+			return i, yes
+		}
+		i = t.behind(i)
+	}
+	return 0, unsure
+}
+
+// value is a scalar as a CEL value.
+func (s scalar) value() ref.Val {
+	switch s.kind {
+	case nullKind:
+		return types.NullValue
+	case boolKind:
+		return types.Bool(s.bits != 0)
+	case textKind:
+		return types.String(s.text)
+	case intKind:
+		return types.Int(s.bits) //nolint:gosec // it was made of an int64
+	case uintKind:
+		return types.Uint(s.bits)
+	case doubleKind:
+		return types.Double(math.Float64frombits(s.bits))
+	case tooLong:
+		return types.WrapErr(fmt.Errorf("the number %s has more digits than conditions can count with", shortened(s.text)))
+	case tooLarge:
+		return types.WrapErr(fmt.Errorf("the number %s is larger than conditions can hold with all its digits", shortened(s.text)))
+	case unknownKind, listKind, objectKind:
+	}
+	return types.NewErr("a value is not known")
+}
+
+// scalarOf is a CEL value as a scalar.
+func scalarOf(v any) scalar {
+	switch v := v.(type) {
+	case types.Null:
+		return scalar{kind: nullKind}
+	case types.Bool:
+		return boolScalar(bool(v))
+	case types.String:
+		return scalar{kind: textKind, text: string(v)}
+	case types.Int:
+		return scalar{kind: intKind, bits: uint64(v)} //nolint:gosec // it is made an int64 again
+	case types.Uint:
+		return scalar{kind: uintKind, bits: uint64(v)}
+	case types.Double:
+		if !math.IsNaN(float64(v)) { // it cannot be ordered
+			return scalar{kind: doubleKind, bits: math.Float64bits(float64(v))}
+		}
+	}
+	return scalar{}
+}
+
+func boolScalar(b bool) scalar {
+	if b {
+		return scalar{kind: boolKind, bits: 1}
+	}
+	return scalar{kind: boolKind}
+}
+
+// exact is the largest whole number up to which a double holds every whole number.
+const exact = 1 << 53
+
+// scalarOfNumber is a JSON number. Whole numbers keep their digits: they are an int, or a uint beyond what an int holds.
+// Others are doubles. What would lose digits that count is an error value.
+func scalarOfNumber(text string) scalar {
+	if !strings.ContainsAny(text, ".eE") {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return scalar{kind: intKind, bits: uint64(n)} //nolint:gosec // it is made an int64 again
+		}
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+			return scalar{kind: uintKind, bits: n}
+		}
+		return scalar{kind: tooLong, text: text}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.Abs(f) >= exact {
+		return scalar{kind: tooLarge, text: text}
+	}
+	return scalar{kind: doubleKind, bits: math.Float64bits(f)}
+}
+
+// reader reads JSON that was checked into a row. Should it not be, values come out wrong, and nothing worse.
+type reader struct {
+	text string
+	at   int
+	row  []node
+}
+
+// next is the byte that comes next, zero at the end.
+func (r *reader) next() byte {
+	if r.at < len(r.text) {
+		return r.text[r.at]
+	}
+	return 0
+}
+
+func (r *reader) space() {
+	for c := r.next(); c == ' ' || c == '\t' || c == '\n' || c == '\r'; c = r.next() {
+		r.at++
+	}
+}
+
+// step goes past a byte and the space behind it.
+func (r *reader) step() {
+	r.at++
+	r.space()
+}
+
+// value reads a value, with all that is in it.
+func (r *reader) value(name string) {
+	switch r.next() {
+	case '{':
+		r.inside(name, objectKind)
+		return
+	case '[':
+		r.inside(name, listKind)
+		return
+	case '"':
+		r.row = append(r.row, node{name, scalar{kind: textKind, text: r.string()}})
+		return
+	}
+	end := strings.IndexAny(r.text[r.at:], " \t\r\n,]}")
+	if end < 0 {
+		end = len(r.text) - r.at
+	}
+	word := r.text[r.at : r.at+end]
+	r.at += end
+	var v scalar
+	switch word {
+	case "true", "false":
+		v = boolScalar(word == "true")
+	case "null":
+		v.kind = nullKind
+	default:
+		v = scalarOfNumber(word)
+	}
+	r.row = append(r.row, node{name, v})
+}
+
+// inside reads an object or a list.
+func (r *reader) inside(name string, kind scalarKind) {
+	at := len(r.row)
+	r.row = append(r.row, node{name, scalar{kind: kind}})
+	for r.step(); r.at < len(r.text) && r.next() != '}' && r.next() != ']'; r.step() {
+		member := ""
+		if kind == objectKind {
+			member = r.string()
+			r.space()
+			r.step() // the colon
+		}
+		r.value(member)
+		if r.space(); r.next() != ',' {
+			break
+		}
+	}
+	r.at++
+	r.row[at].bits = uint64(len(r.row))
+}
+
+func (r *reader) string() string {
+	from := r.at
+	for r.at++; r.at < len(r.text) && r.text[r.at] != '"'; r.at++ {
+		if r.text[r.at] == '\\' {
+			r.at++
+		}
+	}
+	r.at = min(r.at+1, len(r.text))
+	text, _ := strictjson.Unquote(r.text[from:r.at])
+	return text
+}
