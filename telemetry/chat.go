@@ -40,13 +40,11 @@ type turn struct {
 func (r *run) turn(ctx context.Context) (turn, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id := trace.SpanContextFromContext(ctx).SpanID()
-	for _, u := range r.turns {
-		if len(r.turns) == 1 || u.span.SpanContext().SpanID() == id {
-			return u, true
-		}
+	if len(r.turns) == 1 {
+		return r.turns[0], true
 	}
-	return turn{}, false
+	id := trace.SpanContextFromContext(ctx).SpanID()
+	return lo.Find(r.turns, func(u turn) bool { return u.span.SpanContext().SpanID() == id })
 }
 
 type outer struct {
@@ -112,6 +110,11 @@ func (r *run) over(span trace.Span) {
 	span.End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.turns) == 1 {
+		r.turns[0] = turn{}
+		r.turns = r.turns[:0]
+		return
+	}
 	id := span.SpanContext().SpanID()
 	r.turns = slices.DeleteFunc(r.turns, func(u turn) bool { return u.span.SpanContext().SpanID() == id })
 }

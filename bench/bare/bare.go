@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/grapnel-go/grapnel/bench"
 )
@@ -58,7 +59,7 @@ type Instrument interface {
 	StartChat(ctx context.Context) context.Context
 	EndChat(ctx context.Context, messages int, finish string)
 	StartTool(ctx context.Context, tool string) context.Context
-	EndTool(ctx context.Context, call string, err error)
+	EndTool(ctx context.Context, call string, took time.Duration, err error)
 }
 
 // run appends to the transcript until the model asks for nothing more. Several calls
@@ -91,12 +92,14 @@ func (a *agent) run(ctx context.Context, transcript []message) ([]message, error
 }
 
 func (a *agent) answer(ctx context.Context, c *toolCall) message {
+	var started time.Time
 	if a.watch != nil {
 		ctx = a.watch.StartTool(ctx, c.Function.Name)
+		started = time.Now()
 	}
 	content, err := a.call(ctx, c)
 	if a.watch != nil {
-		a.watch.EndTool(ctx, c.ID, err)
+		a.watch.EndTool(ctx, c.ID, time.Since(started), err)
 	}
 	if err != nil {
 		content = err.Error() // news for the model, not the end of the run

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	nometric "go.opentelemetry.io/otel/metric/noop"
@@ -111,10 +112,11 @@ func (s spans) StartTool(ctx context.Context, _ string) context.Context {
 	return ctx
 }
 
-func (s spans) EndTool(ctx context.Context, call string, err error) {
+func (s spans) EndTool(ctx context.Context, call string, took time.Duration, err error) {
 	span := trace.SpanFromContext(ctx)
 	if span.IsRecording() {
-		span.SetAttributes(telemetry.KeyToolCallID.String(call), telemetry.KeyOutcome.String("executed"), telemetry.KeyAttempts.Int(1))
+		span.SetAttributes(telemetry.KeyToolCallID.String(call), telemetry.KeyOutcome.String("executed"), telemetry.KeyAttempts.Int(1),
+			telemetry.KeyToolSeconds.Float64(took.Seconds()))
 		if err != nil {
 			span.RecordError(err)
 		}
