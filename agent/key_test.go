@@ -158,3 +158,16 @@ func ExampleScratch() {
 	// Output:
 	// stopped hook by frugal: two steps are enough
 }
+
+// A Scratch that nobody declared shares nothing with those that were.
+func TestScratchThatWasNotDeclared(t *testing.T) {
+	var undeclared agent.Scratch[[8]int]
+	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		undeclared.Of(s)[7] = 1
+		assert.Zero(t, undeclared.Of(s)[7])
+		return agent.Step{Message: agent.Assistant("done")}, nil
+	})
+	a, err := agent.New(agent.Config{Driver: driver}).Get()
+	require.NoError(t, err)
+	require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Error())
+}

@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// What a room gives belongs to nobody else, and is zero, whoever takes at once.
+func TestRoomGivesEveryValueOnce(t *testing.T) {
+	const takers, each = 8, 500
+	var r room[[3]*int]
+	taken := make([][]*[3]*int, takers)
+	var all sync.WaitGroup
+	for i := range takers {
+		all.Go(func() {
+			for range each {
+				v := r.take()
+				assert.Zero(t, *v)
+				v[0] = new(int)
+				taken[i] = append(taken[i], v)
+			}
+		})
+	}
+	all.Wait()
+	seen := map[*[3]*int]bool{}
+	for _, mine := range taken {
+		for _, v := range mine {
+			assert.False(t, seen[v], "given twice")
+			seen[v] = true
+		}
+	}
+	assert.Len(t, seen, takers*each)
+}
+
+// A run of one step makes room for one; what stays unused in a long one is less than a
+// block, whatever the size of the values.
+func TestRoomGrowsWithTheRun(t *testing.T) {
+	var r room[stepBody]
+	var sizes []int
+	for range 200 {
+		r.take()
+		if size := len(r.block.Load().values); len(sizes) == 0 || sizes[len(sizes)-1] != size {
+			sizes = append(sizes, size)
+		}
+	}
+	assert.Equal(t, []int{1, 2, 4, 8, blockBytes / int(unsafe.Sizeof(stepBody{}))}, sizes)
+
+	var large room[[2 * blockBytes]byte]
+	for range 3 {
+		large.take()
+	}
+	assert.Len(t, large.block.Load().values, 1)
+}
