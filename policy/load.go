@@ -41,6 +41,8 @@ type Layer struct {
 	Kind Kind
 	// Optional passes over files that are not there.
 	Optional bool
+	// Read, unless nil, reads the files of this layer in the place of Options.Read.
+	Read func(path string) ([]byte, error)
 }
 
 // Options is what rules need besides their files. The zero value is for rules that start
@@ -67,13 +69,17 @@ type Options struct {
 }
 
 // Load reads policies from files. The error says everything that is wrong with any of
-// them, a *yamlfile.Error with file, line and column; nothing is loaded then.
+// them, a *yamlfile.Error with file, line and column; nothing is loaded then. A policy that
+// is there twice, to the letter, counts once, in the outermost of its layers.
 func Load(layers []Layer, o Options) (*Policy, error) {
 	l := &loader{options: o}
 	for _, layer := range byRank(layers) {
 		rank := slices.Index(layerNames, layer.Name)
 		if rank < 0 {
 			return nil, fmt.Errorf("load policies: %s", yamlfile.Unknown("layer", layer.Name, layerNames))
+		}
+		if l.reader = layer.Read; l.reader == nil {
+			l.reader = o.Read
 		}
 		for _, path := range layer.Files {
 			text, err := l.text(path)
@@ -111,7 +117,7 @@ func Parse(name string, text []byte, o Options) (*Policy, error) {
 
 // ParseKind is Parse for a kind of file.
 func ParseKind(kind Kind, name string, text []byte, o Options) (*Policy, error) {
-	l := &loader{options: o}
+	l := &loader{options: o, reader: o.Read}
 	l.document(name, text, kind, len(layerNames)-1)
 	return l.policy()
 }
@@ -119,6 +125,7 @@ func ParseKind(kind Kind, name string, text []byte, o Options) (*Policy, error) 
 // loader reads files and collects what is wrong with them.
 type loader struct {
 	options   Options
+	reader    func(path string) ([]byte, error) // of files; nil for the file system
 	files     []*yamlfile.File
 	documents []*document
 	entries   []*entry // of the document that is read
@@ -136,8 +143,8 @@ func (l *loader) text(path string) ([]byte, error) {
 		return library.Read(name) //nolint:wrapcheck // it says all
 	}
 	l.seen[path] = lookAt(path)
-	if l.options.Read != nil {
-		return l.options.Read(path)
+	if l.reader != nil {
+		return l.reader(path)
 	}
 	return yamlfile.Read(path) //nolint:wrapcheck // the caller says what for
 }
@@ -308,6 +315,7 @@ func sameFile(a, b string) bool {
 
 // policy is what was loaded, or everything that is wrong.
 func (l *loader) policy() (*Policy, error) {
+	l.coalesce()
 	l.distinct()
 	if err := yamlfile.Join(l.files...); err != nil {
 		return nil, err
@@ -341,6 +349,16 @@ func (l *loader) policy() (*Policy, error) {
 	}
 	p.put()
 	return p, nil
+}
+
+// coalesce leaves one of the policies that say the same under the same name: that of the
+// outermost layer, so that naming a policy again does not bring it further in.
+func (l *loader) coalesce() {
+	l.documents = lo.Filter(l.documents, func(d *document, i int) bool {
+		return d.name == "" || !lo.ContainsBy(l.documents[i+1:], func(other *document) bool {
+			return other.name == d.name && other.hash == d.hash && other.kind == d.kind
+		})
+	})
 }
 
 // distinct reports what has the name of something else.

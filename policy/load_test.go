@@ -184,8 +184,35 @@ func TestLayers(t *testing.T) {
 	assert.ErrorContains(t, err, "no such file")
 	_, err = policy.Load([]policy.Layer{{Name: "agnet"}}, policy.Options{})
 	assert.ErrorContains(t, err, `(did you mean "agent"?)`)
-	_, err = policy.Load([]policy.Layer{{Name: "agent", Files: []string{filepath.Join(dir, "global.yaml"), filepath.Join(dir, "global.yaml")}}}, policy.Options{})
-	assert.ErrorContains(t, err, `another policy is called "global", too`)
+}
+
+// The same policy twice is one, and stays as far out as it can be; another one of its name is none that could be told
+// from it.
+//
+// LH-23
+func TestDuplicates(t *testing.T) {
+	const user = "policy: user\nrequired: true\nhooks: {PreToolUse: [{id: no, decision: deny}]}\n"
+	dir := write(t, map[string]string{
+		"user.yaml": user, "copy.yaml": user, "other.yaml": strings.Replace(user, "deny", "allow", 1),
+		"mine.yaml": "policy: mine\ndisable_global_hooks: true\nhooks: {PreToolUse: [{id: yes, decision: allow}]}\n",
+	})
+	at := func(layer string, files ...string) policy.Layer {
+		return policy.Layer{Name: layer, Files: lo.Map(files, func(f string, _ int) string { return filepath.Join(dir, f) })}
+	}
+	p, err := policy.Load([]policy.Layer{at("global", "user.yaml"), at("run", "copy.yaml", "user.yaml", "mine.yaml")}, policy.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"mine/yes", "user/no"}, hookNames(p))
+	assert.Equal(t, "global", p.Rules()[1].Layer)
+
+	_, err = policy.Load([]policy.Layer{at("global", "user.yaml"), at("run", "other.yaml")}, policy.Options{})
+	assert.ErrorContains(t, err, `another policy is called "user", too`)
+
+	// A layer may be read in another way than the rest: as it is, and not as it was.
+	global := at("global", "user.yaml")
+	global.Read = func(string) ([]byte, error) { return []byte(strings.ReplaceAll(user, "no,", "now,")), nil }
+	p, err = policy.Load([]policy.Layer{global, at("run", "mine.yaml")}, policy.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"mine/yes", "user/now"}, hookNames(p))
 }
 
 func TestIncludes(t *testing.T) {

@@ -23,10 +23,13 @@ type definition struct {
 	Dir string `json:"dir"`
 	// Flags are those that say what the agent is made of.
 	Flags []flagSaid `json:"flags,omitempty"`
-	// Files are the texts of the agent file and the schema, by their paths.
+	// Files are the texts of the agent file, the schema and the policies, by their paths.
 	Files map[string]string `json:"files,omitempty"`
 	// Recording is the SHA-256 of the recording that is played.
 	Recording string `json:"recording,omitempty"`
+	// User is the SHA-256 of the policy of the user, of which the text is not kept: it is
+	// in force as it is when the run goes on.
+	User string `json:"user_policy,omitempty"`
 }
 
 type flagSaid struct {
@@ -49,7 +52,7 @@ func definitionOf(o *options, given *cobra.Command, model agentfile.Model) (defi
 	if err != nil {
 		return definition{}, fmt.Errorf("keeping what the agent is made of: %w", err)
 	}
-	d := definition{Dir: dir, Files: o.texts, Flags: []flagSaid{{"model", model.String()}}}
+	d := definition{Dir: dir, Files: o.texts, User: hashOf(globalPolicy()), Flags: []flagSaid{{"model", model.String()}}}
 	for _, name := range shaping {
 		f := given.Flags().Lookup(name)
 		if !f.Changed {
@@ -92,6 +95,9 @@ func (d definition) changed(model string) []string {
 			}
 			out = append(out, fmt.Sprintf("%s %s since the run began: it goes on with what it began with.", path, what))
 		}
+	}
+	if hashOf(globalPolicy()) != d.User {
+		out = append(out, "Your own policy is not what it was when the run began: it holds as it is now.")
 	}
 	if recording := strings.TrimPrefix(model, agentfile.Replay+":"); d.Recording != "" && hashOf(recording) != d.Recording {
 		out = append(out, fmt.Sprintf("The recording %s has changed since the run began.", recording))

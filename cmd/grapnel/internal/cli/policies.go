@@ -7,7 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy"
 )
 
@@ -22,11 +25,21 @@ func globalPolicy() string {
 }
 
 // loadPolicies loads the policy of the user and those of the files; nil when there are
-// none. Read is how files are read; nil means as they are.
+// none. Read is how files are read; nil means as they are. The policy of the user, and what
+// it includes, is always read as it is: it is in force today, also for a run that began
+// under another one.
 func loadPolicies(files []string, read func(path string) ([]byte, error)) (*policy.Policy, error) {
+	global := globalPolicy()
+	user, err := os.Stat(global)
+	if err == nil { // who names it as one of the files means the same
+		files = lo.Reject(files, func(path string, _ int) bool {
+			file, err := os.Stat(path)
+			return err == nil && os.SameFile(user, file)
+		})
+	}
 	layers := []policy.Layer{{Name: "run", Files: files}}
-	if global := globalPolicy(); global != "" {
-		layers = append(layers, policy.Layer{Name: "global", Files: []string{global}, Optional: true})
+	if global != "" {
+		layers = append(layers, policy.Layer{Name: "global", Files: []string{global}, Optional: true, Read: yamlfile.Read})
 	}
 	p, err := policy.Load(layers, policy.Options{Host: action.Host{Secrets: action.Secrets{File: secretsFile()}}, Read: read})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
@@ -30,13 +31,14 @@ func (o *resuming) register(c *cobra.Command) {
 
 func (r *runs) newResume() *cobra.Command {
 	var o resuming
-	var all, over bool
+	var all, over, redo bool
 	c := &cobra.Command{
 		Use:   "resume ID | --all",
 		Short: "Let a run go on, or all that can",
 		Long: `Let a run go on from where its journal is: one that was suspended, or cut off with its
 process, or whose questions have answers. What was done is not done again, and the
-model is not asked again for what it has said. With --all it is every run that
+model is not asked again for what it has said. It goes on with the rules of its own that
+it began with, and with your own policy as it is today. With --all it is every run that
 somebody should take up, one after the other: what a service does when it starts.
 
 At a terminal you are asked what the run waits to be told.
@@ -56,6 +58,9 @@ the list.`,
 				o.take = durable.TakeOver
 			}
 			return r.resuming(c.Context(), &o, func(ctx context.Context, k *kept, v *view) error {
+				if redo {
+					k.keeper = durable.Keep(k.store, durable.Options{Again: action.Kept})
+				}
 				if all {
 					return k.resumeAll(ctx, &o, v)
 				}
@@ -69,6 +74,7 @@ the list.`,
 	}
 	o.register(c)
 	c.Flags().BoolVar(&all, "all", false, "every run that somebody should take up")
+	c.Flags().BoolVar(&redo, "redo-actions", false, "do the actions of rules again that were done already where the run goes on, and have them decide anew")
 	c.Flags().BoolVar(&over, "take-over", false, "also where another process holds the run: it is gone, and its lease has not run out yet")
 	return c
 }
@@ -124,12 +130,10 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 
 // resume lets a run go on in this process.
 func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.Run) error {
-	if about.Entries == 0 { // the keeper writes down that nothing can come of it
-		if _, err := k.keeper.Resume(ctx, nil, about.ID, o.take).Get(); err != nil {
-			return err
-		}
-	}
 	s, err := durable.Load(ctx, k.store, about.ID)
+	if errors.Is(err, durable.ErrNotBegun) { // the keeper writes down that nothing can come of it
+		_, err = k.keeper.Resume(ctx, nil, about.ID, o.take).Get()
+	}
 	if err != nil {
 		return err
 	}
