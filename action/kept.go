@@ -32,7 +32,7 @@ func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) 
 // ended is not done again, and its answer is the one that was written down. What has not ended, and what has failed, is
 // done again, with the same IdempotencyKey.
 //
-// Here is the same hook, of the same Edition, at the same point, step and call, told the same but for times and attempts.
+// Here is the same hook, of the same Edition, at the same point, step and call, told the same but for times and tries.
 // What is asked so once more in one life of a process is another one, unless it has failed before: that is another try.
 //
 // In a run that nobody keeps it is the action itself.
@@ -89,7 +89,8 @@ type written struct {
 func (r *Request) cursor() (name string, ok bool) {
 	about := *r
 	about.Run, about.Deadline, about.Attempt = agent.Run{}, time.Time{}, 0 // one run, and whatever time it is
-	about.Variables.Session, about.Variables.Timestamp, about.SessionID, about.RunID = "", "", "", ""
+	about.Variables.Session, about.SessionID, about.RunID = "", "", ""
+	about.Variables.Timestamp, about.Variables.LastHookStatus = "", "" // which, of a second try, is that of the first
 	text, err := about.json()
 	if err != nil {
 		return "", false

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,6 +66,7 @@ hooks:
 type keptWorld struct {
 	dir   string
 	store durable.Store
+	host  action.Host
 }
 
 func newKeptWorld(t *testing.T) *keptWorld {
@@ -85,9 +87,9 @@ func openRuns(t *testing.T, path string) durable.Store {
 }
 
 // agent is the agent as each process makes it.
-func (w *keptWorld) agent(t *testing.T, k *durable.Keeper, rules string, host action.Host) *agent.Agent {
+func (w *keptWorld) agent(t *testing.T, k *durable.Keeper, rules string, more ...capability.Capability) *agent.Agent {
 	t.Helper()
-	host.Dir = w.dir
+	w.host.Dir = w.dir
 	read := toolexec.WithPolicy(echo("read"), toolexec.Policy{Doubt: toolexec.DoubtRepeat})
 	model := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 		calls := []string{`{"path":"a"}`, `{"path":"secret"}`}
@@ -98,9 +100,9 @@ func (w *keptWorld) agent(t *testing.T, k *durable.Keeper, rules string, host ac
 		return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: fmt.Sprint("call_", n), Name: "read", Arguments: calls[n]})}, nil
 	})
 	a, err := builder.New().WithDriver(model).With(
-		policy.Use(load(t, rules, policy.Options{Host: host})), capability.UseTools(read),
+		policy.Use(load(t, rules, policy.Options{Host: w.host})), capability.UseTools(read),
 		capability.UseApproval(agent.ParkApprover), capability.UseDurability{Keeper: k},
-	).Build().Get()
+	).With(more...).Build().Get()
 	require.NoError(t, err)
 	return a
 }
@@ -108,7 +110,7 @@ func (w *keptWorld) agent(t *testing.T, k *durable.Keeper, rules string, host ac
 // begin runs the run until it ends or is cut off, with all that it has set off.
 func (w *keptWorld) begin(t *testing.T, store durable.Store, rules string) (agent.State, error) {
 	t.Helper()
-	a := w.agent(t, durable.Keep(store, durable.Options{Patience: -1}), rules, action.Host{})
+	a := w.agent(t, durable.Keep(store, durable.Options{Patience: -1}), rules)
 	s, err := a.RunWith(t.Context(), agent.RunSettings{ID: keptRun}, agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, a.Drain(t.Context()))
 	return s, err
@@ -118,10 +120,19 @@ func (w *keptWorld) begin(t *testing.T, store durable.Store, rules string) (agen
 func (w *keptWorld) goOn(t *testing.T, rules string, o durable.Options) (agent.State, error) {
 	t.Helper()
 	k := durable.Keep(w.store, o)
-	a := w.agent(t, k, rules, action.Host{})
+	a := w.agent(t, k, rules)
 	s, err := k.Resume(t.Context(), a, keptRun, durable.TakeOver).Get()
 	require.NoError(t, a.Drain(t.Context()))
 	return s, err
+}
+
+// cutAfter runs the run until just after the first entry of a kind whose key begins so.
+func (w *keptWorld) cutAfter(t *testing.T, kind durable.EntryKind, key, rules string) {
+	t.Helper()
+	dies := &brittle{Store: w.store, after: func(e durable.Entry) bool { return e.Kind == kind && strings.HasPrefix(e.Key, key) }}
+	dies.left.Store(1 << 30)
+	_, err := w.begin(t, dies, rules)
+	require.Error(t, err)
 }
 
 // log is how often each thing was done: a word and a key.
@@ -173,12 +184,16 @@ var errDead = errors.New("the process is dead")
 type brittle struct {
 	durable.Store
 
-	left atomic.Int64
+	left  atomic.Int64
+	after func(e durable.Entry) bool // of which nothing is written any more
 }
 
 func (s *brittle) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
 	if s.left.Add(-1) < 0 {
 		return errDead
+	}
+	if s.after != nil && slices.ContainsFunc(entries, s.after) {
+		s.left.Store(0)
 	}
 	return s.Store.Append(ctx, l, u, entries...)
 }
@@ -202,12 +217,11 @@ func TestActionsOfARunThatIsCutOff(t *testing.T) {
 	require.Len(t, ended, len(once))
 
 	repeated, spared := 0, 0
-	for writes, over := int64(1), false; !over; writes++ {
+	for writes := int64(1); ; writes++ {
 		w := newKeptWorld(t)
 		dies := &brittle{Store: w.store}
 		dies.left.Store(writes)
 		if _, err := w.begin(t, dies, keptRules); err == nil {
-			over = true
 			break
 		}
 		begun, ended := w.noted(t)
@@ -241,6 +255,237 @@ func TestActionsOfARunThatIsCutOff(t *testing.T) {
 	assert.Positive(t, spared)
 }
 
-var _ = json.Valid
-var _ = http.MethodGet
-var _ = httptest.NewServer
+// judgeRules has a program judge about the arguments of a call, and then a person.
+const judgeRules = `
+policy: kept
+hooks:
+  PreToolUse:
+    - id: judge
+      type: shell
+      command: |
+        echo judge >> log
+        case "$(cat)" in
+        *other*) echo '{"decision": "deny", "reason": "not the other"}' ;;
+        *) echo '{"decision": "allow"}' ;;
+        esac
+    - {id: ask, decision: ask, reason: it reads}
+`
+
+// A recorded answer is one about these arguments, by this rule: what a person put in their place, and what the rule says
+// by now, is judged anew.
+//
+// AP-60
+func TestAnAnswerThatWasWrittenDownIsOneAboutTheSame(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer agent.Approval
+		rules  string
+		judged int
+		denied string
+	}{
+		"the same":        {agent.Approval{Verdict: agent.Approve}, judgeRules, 1, ""},
+		"other arguments": {agent.Approval{Verdict: agent.Approve, Arguments: `{"path":"other"}`}, judgeRules, 2, "not the other"},
+		"other rules": {
+			agent.Approval{Verdict: agent.Approve},
+			strings.Replace(judgeRules, "*other*)", "*path*)", 1), 2, "not the other",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newKeptWorld(t)
+			s, err := w.begin(t, w.store, judgeRules)
+			require.NoError(t, err)
+			require.True(t, s.Waiting())
+			require.NoError(t, durable.Approve(t.Context(), w.store, keptRun, "call_0", tc.answer))
+			s, err = w.goOn(t, tc.rules, durable.Options{})
+			require.NoError(t, err)
+			judged := words(w.log(t))["judge"]
+			if !s.Waiting() { // the second call is judged, too, but for rules that deny it before anybody is asked
+				require.Equal(t, agent.StatusDone, s.Status())
+			}
+			assert.Equal(t, tc.judged+1, judged)
+			assert.Equal(t, tc.denied != "", strings.Contains(agenttest.Transcript(s), "denied by kept/judge: "+tc.denied))
+		})
+	}
+}
+
+// What was done is done again where somebody says so, and that answer is the one that counts from then on.
+//
+// AP-62
+func TestActionsAreDoneAgainOnDemand(t *testing.T) {
+	const rules = `
+policy: kept
+hooks:
+  PreToolUse:
+    - {id: judge, type: shell, command: 'echo "judge $GRAPNEL_IDEMPOTENCY_KEY" >> log; cat answer'}
+    - {id: ask, decision: ask, reason: it reads}
+`
+	w := newKeptWorld(t)
+	answer := filepath.Join(w.dir, "answer")
+	require.NoError(t, os.WriteFile(answer, []byte(`{"decision": "allow"}`), 0o600))
+	w.cutAfter(t, durable.EntryDone, "action PreToolUse kept/judge", rules)
+	require.NoError(t, os.WriteFile(answer, []byte(`{"decision": "deny", "reason": "not any more"}`), 0o600))
+
+	again := &brittle{Store: w.store, after: func(e durable.Entry) bool { return e.Kind == durable.EntryDone }}
+	again.left.Store(1 << 30)
+	k := durable.Keep(again, durable.Options{Patience: -1, Again: action.Kept})
+	_, err := k.Resume(t.Context(), w.agent(t, k, rules), keptRun, durable.TakeOver).Get()
+	require.ErrorIs(t, err, errDead)
+	require.NoError(t, os.WriteFile(answer, []byte(`{"decision": "allow"}`), 0o600))
+	s, err := w.goOn(t, rules, durable.Options{})
+	require.NoError(t, err)
+	assert.True(t, s.Waiting(), "about the second call")
+	assert.Contains(t, agenttest.Transcript(s), "denied by kept/judge: not any more")
+	for key, n := range w.log(t) {
+		assert.Contains(t, []int{1, 2}, n, key)
+	}
+	assert.Equal(t, 3, words(w.log(t))["judge"], "twice about the first call, once about the second")
+}
+
+// What failed has not ended: it is tried again, and a try that went well is the last.
+//
+// AP-61
+func TestAFailedActionIsNotDone(t *testing.T) {
+	const rules = `
+policy: kept
+hooks:
+  PreToolUse:
+    - {id: once, match: {args: {path: a}}, type: shell, command: 'echo "try $GRAPNEL_IDEMPOTENCY_KEY" >> log; test -e well || { touch well; exit 1; }',
+       on_failure: retry, retry_delay: 1ms}
+    - {id: never, match: {args: {path: a}}, type: shell, observe: true, command: 'echo "never $GRAPNEL_IDEMPOTENCY_KEY" >> log; exit 1'}
+    - {id: last, type: shell, command: 'true'}
+`
+	w := newKeptWorld(t)
+	w.cutAfter(t, durable.EntryDone, "action PreToolUse kept/last", rules)
+	assert.Equal(t, map[string]int{"try": 2}, words(w.log(t)), "observers are told when all is decided")
+	_, err := w.goOn(t, rules, durable.Options{})
+	require.NoError(t, err)
+	log := w.log(t)
+	assert.Equal(t, map[string]int{"try": 2, "never": 1}, words(log))
+	assert.Len(t, log, 2, "with one key each")
+}
+
+// What nobody waits for is written down as well, and not done again when it has ended.
+//
+// AP-60, AP-63
+func TestDetachedActionsAreWrittenDown(t *testing.T) {
+	const rules = `
+policy: kept
+hooks:
+  PreToolUse:
+    - {id: look, match: {args: {path: a}}, type: shell, observe: true, await: false, command: 'echo look >> log'}
+    - {id: hold, match: {args: {path: a}}, type: shell, observe: true, command: 'until test -e on; do sleep 0.01; done'}
+`
+	w := newKeptWorld(t)
+	w.cutAfter(t, durable.EntryDone, "action PreToolUse kept/look", rules)
+	begun, ended := w.noted(t)
+	require.Len(t, ended, 1)
+	require.Len(t, begun, 2)
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "on"), nil, 0o600))
+	s, err := w.goOn(t, rules, durable.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, 1, w.log(t)["look"])
+}
+
+// What is done when the run has ended is done all the same, and its journal stays as it was.
+func TestADetachedActionOutlivesItsRun(t *testing.T) {
+	const rules = `
+policy: kept
+hooks:
+  PreToolUse:
+    - {id: late, match: {args: {path: a}}, type: shell, observe: true, await: false, command: 'until test -e over; do sleep 0.01; done; echo late >> log'}
+`
+	w := newKeptWorld(t)
+	seen := &agenttest.Recorder{}
+	a := w.agent(t, durable.Keep(w.store, durable.Options{}), rules, capability.UseObserver(seen))
+	s, err := a.RunWith(t.Context(), agent.RunSettings{ID: keptRun}, agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	require.Equal(t, agent.StatusDone, s.Status())
+	entries, err := w.store.Entries(t.Context(), keptRun, 0)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "over"), nil, 0o600))
+	require.NoError(t, a.Drain(t.Context()))
+	assert.Equal(t, 1, w.log(t)["late"])
+	after, err := w.store.Entries(t.Context(), keptRun, 0)
+	require.NoError(t, err)
+	assert.Len(t, after, len(entries))
+	assert.NotContains(t, strings.Join(seen.Names(), " "), "hook.failed")
+}
+
+// Services are given the key, and neither the secrets that they are sent nor what they say of them is written down.
+//
+// AP-61
+func TestNoSecretIsWrittenDown(t *testing.T) {
+	const secret = "s3cret-t0ken-of-mine"
+	t.Setenv("KEPT_TOKEN", secret)
+	keys := map[string]int{}
+	service := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		keys[r.Header.Get(action.KeyHeader)]++
+		var told struct {
+			Key string `json:"idempotency_key"`
+		}
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&told))
+		assert.Equal(t, r.Header.Get(action.KeyHeader), told.Key)
+		fmt.Fprintf(rw, `{"decision": "deny", "reason": "you sent %s"}`, r.Header.Get("Authorization"))
+	}))
+	defer service.Close()
+	rules := `
+policy: kept
+environment: [KEPT_TOKEN]
+hooks:
+  PreToolUse:
+    - {id: judge, type: http, url: "` + service.URL + `", headers: {Authorization: "Bearer ${KEPT_TOKEN}"}}
+`
+	w := newKeptWorld(t)
+	w.cutAfter(t, durable.EntryOnce, "action PreToolUse kept/judge", rules)
+	require.Len(t, keys, 1)
+	s, err := w.goOn(t, rules, durable.Options{})
+	require.NoError(t, err)
+	assert.Contains(t, agenttest.Transcript(s), "you sent Bearer ${KEPT_TOKEN}")
+	assert.NotContains(t, keys, "")
+	assert.ElementsMatch(t, []int{2, 1}, lo.Values(keys), "the first was under way, and asked again with its key")
+	for _, file := range []string{"runs.db", "runs.db-wal"} {
+		text, err := os.ReadFile(filepath.Join(w.dir, file))
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), secret)
+	}
+}
+
+// An entry of which only the beginning was written, because the machine went down, is none: the journal ends before it.
+//
+// AP-63
+func TestTheLastEntryIsTorn(t *testing.T) {
+	w := newKeptWorld(t)
+	w.cutAfter(t, durable.EntryDone, "action PreToolUse kept/judge", keptRules)
+	_, before := w.noted(t)
+	for _, lost := range []int{1, 2000} {
+		dir := t.TempDir()
+		for _, name := range []string{"runs.db", "runs.db-wal", "told.sh"} {
+			text, err := os.ReadFile(filepath.Join(w.dir, name))
+			require.NoError(t, err)
+			if name == "runs.db-wal" {
+				text = text[:len(text)-lost]
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o700)) //nolint:gosec // one of them is a program
+		}
+		torn := &keptWorld{dir: dir, store: openRuns(t, filepath.Join(dir, "runs.db"))}
+		_, after := torn.noted(t)
+		require.Equal(t, before[:len(before)-1], after)
+		s, err := torn.goOn(t, keptRules, durable.Options{})
+		require.NoError(t, err)
+		assert.Equal(t, agent.StatusDone, s.Status())
+		assert.Contains(t, torn.log(t), "judge "+before[len(before)-1], "nobody knows that it was done")
+	}
+}
+
+// In a run that nobody keeps there is no key, and nothing is written.
+func TestActionsOfARunThatNobodyKeeps(t *testing.T) {
+	dir := t.TempDir()
+	p := load(t, strings.ReplaceAll(keptRules, "told.sh", "../missing"), policy.Options{Host: action.Host{Dir: dir}})
+	run(t, p, []string{"read"}, agenttest.Call("read", `{"path":"a"}`), agenttest.Say("done"))
+	w := &keptWorld{dir: dir}
+	for line := range w.log(t) {
+		_, key, _ := strings.Cut(line, " ")
+		assert.Empty(t, key, line)
+	}
+	assert.Equal(t, 1, words(w.log(t))["judge"])
+}
