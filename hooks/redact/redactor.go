@@ -104,7 +104,7 @@ func New(o Options) (*Redactor, error) {
 	for kind := range o.Literals {
 		wrong = append(wrong, checkKind(kind))
 	}
-	r.rules = append(r.rules, lo.Reject(wellKnown, func(w rule, _ int) bool { return slices.Contains(o.Without, w.kind) })...)
+	r.rules = append(r.rules, lo.Reject(wellKnown(), func(w rule, _ int) bool { return slices.Contains(o.Without, w.kind) })...)
 	if err := errors.Join(wrong...); err != nil {
 		return nil, fmt.Errorf("making a redactor: %w", err)
 	}

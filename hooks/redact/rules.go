@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/samber/lo"
@@ -32,57 +33,62 @@ const names = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[_
 // hintSet is the hint for names.
 const hintSet = "passw|passphrase|pwd|secret|token|credential|key"
 
-// wellKnown are the rules that everybody has use for, the more exact ones first.
-var wellKnown = []rule{
-	known("private key", "PRIVATE KEY", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\[nr])*[A-Za-z-]+: [^\n\\]*)*`+
-		`[A-Za-z0-9+/=\s\\"',>#|*]*(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?`),
-	known("AWS key", "AKIA|ASIA|ABIA|ACCA", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`),
-	known("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", `\bgh[pousr]_[A-Za-z0-9]{36,255}`),
-	known("GitHub token", "github_pat_", `\bgithub_pat_[A-Za-z0-9_]{22,255}`),
-	known("GitLab token", "glpat-", `\bglpat-[A-Za-z0-9_.-]{20,}`),
-	known("Slack token", "xox|xapp-", `\b(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,}`),
-	known("Slack webhook", "hooks.slack.com", `https://hooks\.slack\.com/[a-z]+/[A-Za-z0-9/_-]{20,}`),
-	known("Anthropic key", "sk-ant-", `\bsk-ant-[A-Za-z0-9_-]{20,}`),
-	known("OpenAI key", "sk-", `\bsk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})`),
-	known("Google key", "AIza", `\bAIza[A-Za-z0-9_-]{35}`),
-	known("Google token", "ya29.", `\bya29\.[A-Za-z0-9_-]{20,}`),
-	known("Google secret", "GOCSPX-", `\bGOCSPX-[A-Za-z0-9_-]{28}`),
-	known("Stripe key", "k_live_|k_test_", `\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}`),
-	known("npm token", "npm_", `\bnpm_[A-Za-z0-9]{36}`),
-	known("PyPI token", "pypi-", `\bpypi-[A-Za-z0-9_-]{50,}`),
-	known("Hugging Face token", "hf_", `\bhf_[A-Za-z0-9]{30,}`),
-	known("SendGrid key", "SG.", `\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`),
-	known("JWT", "eyJ", `\beyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`),
-	known("URL password", "://", `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@`),
-	known("authorization", "authorization", `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|token|digest|negotiate)\s+)?([^\s"'\\]{6,})`),
-	known("authorization", "bearer", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`),
-	known(kindSet, hintSet, `(?im)^\s*(?:export\s+|set\s+)?[a-z0-9_.-]*`+names+`=([^\s"'`+"`"+`]{4,})`),
-	known(kindSet, hintSet, `(?i)`+names+`(?:\\?["'])?[ \t]*(?:=>|:=|[:=])[ \t]*`+
-		`(?:"((?:[^"\\\n]|\\[^\n])+)"|'((?:[^'\\\n]|\\[^\n])+)'|(?:\\["'])?([^\s"'`+"`"+`\\,;&(){}\[\]<>$]{4,}[({\[]?))`),
-}
+// wellKnown are the rules that everybody has use for, the more exact ones first. Like all expressions here they are
+// made when they are first asked for: that takes a millisecond.
+var wellKnown = sync.OnceValue(func() []rule {
+	return []rule{
+		known("private key", "PRIVATE KEY", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\[nr])*[A-Za-z-]+: [^\n\\]*)*`+
+			`[A-Za-z0-9+/=\s\\"',>#|*]*(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?`),
+		known("AWS key", "AKIA|ASIA|ABIA|ACCA", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`),
+		known("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", `\bgh[pousr]_[A-Za-z0-9]{36,255}`),
+		known("GitHub token", "github_pat_", `\bgithub_pat_[A-Za-z0-9_]{22,255}`),
+		known("GitLab token", "glpat-", `\bglpat-[A-Za-z0-9_.-]{20,}`),
+		known("Slack token", "xox|xapp-", `\b(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,}`),
+		known("Slack webhook", "hooks.slack.com", `https://hooks\.slack\.com/[a-z]+/[A-Za-z0-9/_-]{20,}`),
+		known("Anthropic key", "sk-ant-", `\bsk-ant-[A-Za-z0-9_-]{20,}`),
+		known("OpenAI key", "sk-", `\bsk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})`),
+		known("Google key", "AIza", `\bAIza[A-Za-z0-9_-]{35}`),
+		known("Google token", "ya29.", `\bya29\.[A-Za-z0-9_-]{20,}`),
+		known("Google secret", "GOCSPX-", `\bGOCSPX-[A-Za-z0-9_-]{28}`),
+		known("Stripe key", "k_live_|k_test_", `\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}`),
+		known("npm token", "npm_", `\bnpm_[A-Za-z0-9]{36}`),
+		known("PyPI token", "pypi-", `\bpypi-[A-Za-z0-9_-]{50,}`),
+		known("Hugging Face token", "hf_", `\bhf_[A-Za-z0-9]{30,}`),
+		known("SendGrid key", "SG.", `\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`),
+		known("JWT", "eyJ", `\beyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`),
+		known("URL password", "://", `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@`),
+		known("authorization", "authorization", `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|token|digest|negotiate)\s+)?([^\s"'\\]{6,})`),
+		known("authorization", "bearer", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`),
+		known(kindSet, hintSet, `(?im)^\s*(?:export\s+|set\s+)?[a-z0-9_.-]*`+names+`=([^\s"'`+"`"+`]{4,})`),
+		known(kindSet, hintSet, `(?i)`+names+`(?:\\?["'])?[ \t]*(?:=>|:=|[:=])[ \t]*`+
+			`(?:"((?:[^"\\\n]|\\[^\n])+)"|'((?:[^'\\\n]|\\[^\n])+)'|(?:\\["'])?([^\s"'`+"`"+`\\,;&(){}\[\]<>$]{4,}[({\[]?))`),
+	}
+})
 
 // noSecret is what is set where no secret is: types, placeholders, what stands for a value, code, and marks.
-var noSecret = regexp.MustCompile(`(?i)^(?:\[redacted.*|[*x.]+|<.*>|\$.*|\{\{.*|%[a-z]+%?|.*[({\[]|nil|null|none|true|false|undefined|` +
-	`string|str|bytes?|text|int|bool|any|object|required|optional|required,.*|\d{1,5})$`)
+var noSecret = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:\[redacted.*|[*x.]+|<.*>|\$.*|\{\{.*|%[a-z]+%?|.*[({\[]|nil|null|none|true|false|undefined|` +
+		`string|str|bytes?|text|int|bool|any|object|required|optional|required,.*|\d{1,5})$`)
+})
 
-var setName = regexp.MustCompile(`(?i)` + names + `$`)
+var setName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)` + names + `$`) })
 
 func known(kind, hint, re string) rule {
 	r := rule{kind: kind, hint: strings.Split(strings.ToLower(hint), "|"), re: regexp.MustCompile(re)}
 	if r.re.NumSubexp() > 0 { // it goes by what is around the secret
-		r.not = noSecret
+		r.not = noSecret()
 	}
 	return r
 }
 
 // Kinds is the kinds of secrets that are known by their form.
 func Kinds() []string {
-	return lo.Uniq(lo.Map(wellKnown, func(r rule, _ int) string { return r.kind }))
+	return lo.Uniq(lo.Map(wellKnown(), func(r rule, _ int) string { return r.kind }))
 }
 
 // isSet reports whether the value of a member is a secret because of the member's name.
 func (r *Redactor) isSet(name, value string) bool {
-	return value != "" && setName.MatchString(name) && !noSecret.MatchString(value) &&
+	return value != "" && setName().MatchString(name) && !noSecret().MatchString(value) &&
 		lo.SomeBy(r.rules, func(r rule) bool { return r.kind == kindSet })
 }
 
