@@ -44,12 +44,12 @@ type speech struct {
 	speaker speaker
 }
 
-// asks is the tool calls, which must not be written.
-func (s *speech) asks() []ToolCall { return unsafe.Slice(s.first, s.count) } //nolint:gosec // set by ask alone
+// asks is the tool calls, as ask set them; they must not be written.
+func (s *speech) asks() []ToolCall { return unsafe.Slice(s.first, s.count) }
 
 // ask sets the tool calls, which are not copied.
 func (s *speech) ask(calls []ToolCall) {
-	s.first, s.count = unsafe.SliceData(calls), short(len(calls)) //nolint:gosec // see asks
+	s.first, s.count = unsafe.SliceData(calls), short(len(calls))
 }
 
 // speaker is a role other than tool, as an index into roles.

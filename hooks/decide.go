@@ -32,7 +32,9 @@ func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *t
 }
 
 // decideFrom is decide where some of the controls have nothing against the call.
-func (x *HookedToolExecutor) decideFrom(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, c ToolContext, at *progress) mo.Result[*agent.Prepared] {
+func (x *HookedToolExecutor) decideFrom(
+	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, c ToolContext, at *progress,
+) mo.Result[*agent.Prepared] {
 	a := asking{call: p}
 	for ; at.next < len(hooks.pre.controls); at.next++ {
 		o, err := hooks.pre.controls[at.next].consultNext(ctx, at, &c)

@@ -32,7 +32,9 @@ func (x *HookedToolExecutor) review(ctx context.Context, s agent.State, hooks *t
 }
 
 // reviewFrom is review where some of the controls at PostToolUse let the answer stand.
-func (x *HookedToolExecutor) reviewFrom(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, r *agent.ToolResult, at *progress) mo.Result[*agent.ToolResult] {
+func (x *HookedToolExecutor) reviewFrom(
+	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, r *agent.ToolResult, at *progress,
+) mo.Result[*agent.ToolResult] {
 	v := reviewing{before: s, state: s, call: p, result: withStatus(r, p)}
 	if p.Effects.Len()+r.Effects.Len() > 0 {
 		v.state = s.Apply(p.Effects.Plus(r.Effects))
