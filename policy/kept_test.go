@@ -372,14 +372,29 @@ policy: kept
 hooks:
   PreToolUse:
     - {id: look, match: {args: {path: a}}, type: shell, observe: true, await: false, command: 'echo look >> log'}
-    - {id: hold, match: {args: {path: a}}, type: shell, observe: true, command: 'until test -e on; do sleep 0.01; done'}
+    - {id: hold, match: {args: {path: a}}, type: func, observe: true, func: hold}
 `
-	w := newKeptWorld(t)
-	w.cutAfter(t, durable.EntryDone, "action PreToolUse kept/look", rules)
-	begun, ended := w.noted(t)
-	require.Len(t, ended, 1)
-	require.Len(t, begun, 2)
-	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "on"), nil, 0o600))
+	w, ended := newKeptWorld(t), make(chan struct{})
+	w.host.Funcs = map[string]action.Body{"hold": func(ctx context.Context, _ *action.Request) (*action.Decision, error) {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
+		return nil, nil
+	}}
+	dies := &brittle{Store: w.store, after: func(e durable.Entry) bool {
+		done := e.Kind == durable.EntryDone && strings.HasPrefix(e.Key, "action PreToolUse kept/look")
+		if done {
+			close(ended)
+		}
+		return done
+	}}
+	dies.left.Store(1 << 30)
+	_, err := w.begin(t, dies, rules)
+	require.Error(t, err)
+	begun, done := w.noted(t)
+	require.Len(t, done, 1)
+	require.Contains(t, begun, done[0])
 	s, err := w.goOn(t, rules, durable.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, s.Status())
@@ -395,6 +410,8 @@ hooks:
     - {id: late, match: {args: {path: a}}, type: shell, observe: true, await: false, command: 'until test -e over; do sleep 0.01; done; echo late >> log'}
 `
 	w := newKeptWorld(t)
+	over := func() { assert.NoError(t, os.WriteFile(filepath.Join(w.dir, "over"), nil, 0o600)) }
+	t.Cleanup(over)
 	seen := &agenttest.Recorder{}
 	a := w.agent(t, durable.Keep(w.store, durable.Options{}), rules, capability.UseObserver(seen))
 	s, err := a.RunWith(t.Context(), agent.RunSettings{ID: keptRun}, agent.NewState(), agent.UserText("go")).Get()
@@ -402,7 +419,7 @@ hooks:
 	require.Equal(t, agent.StatusDone, s.Status())
 	entries, err := w.store.Entries(t.Context(), keptRun, 0)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "over"), nil, 0o600))
+	over()
 	require.NoError(t, a.Drain(t.Context()))
 	assert.Equal(t, 1, w.log(t)["late"])
 	after, err := w.store.Entries(t.Context(), keptRun, 0)
