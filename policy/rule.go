@@ -175,18 +175,18 @@ func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 	if u.act != nil {
 		return u.action(ctx, c, in, past)
 	}
-	return u.because(ctx, in, u.decide(ctx, c, in))
+	return u.because(in, u.decide(ctx, c, in))
 }
 
 // because adds to an answer why it is what it is.
-func (u *use) because(ctx context.Context, in condition.Input, answer hooks.Result) hooks.Result {
+func (u *use) because(in condition.Input, answer hooks.Result) hooks.Result {
 	if u.when == nil {
 		return answer
 	}
 	if o, err := answer.Get(); err != nil || o == nil {
 		return answer
 	}
-	return hooks.Because(answer, u.when.Explain(ctx, in)...)
+	return hooks.Because(answer, u.when.Explain(context.Background(), in)...) // as its condition
 }
 
 // decide is the rule's decision about an occasion.
@@ -302,7 +302,7 @@ func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, p
 		if answer == nil || !request.Decides {
 			return hooks.Result{}
 		}
-		return u.because(ctx, in, action.Decide(c, answer.Decision))
+		return u.because(in, action.Decide(c, answer.Decision))
 	case ok && fault.Fault == action.FaultTimeout:
 		return u.late(ctx, c, err)
 	}

@@ -25,6 +25,8 @@ type compiled struct {
 	judge  judge   // what most often knows without CEL; nil where nothing does
 	always ref.Val // what it always is; nil when that depends
 	traced func() (cel.Program, error)
+	// reasons is the expression taken apart, for explanations.
+	reasons func() reason
 }
 
 // Compile makes a condition of its text: of an expression of type bool. The error is of type Errors, or says that there is
@@ -67,6 +69,7 @@ func (l *Language) compile(text string, at hooks.PointName) (*compiled, error) {
 	c.traced = sync.OnceValues(func() (cel.Program, error) {
 		return d.env.Program(ast, c.limits(cel.OptTrackState)...)
 	})
+	c.reasons = sync.OnceValue(func() reason { return c.reasonOf(ast.NativeRep().Expr()) })
 	if c.run, err = d.env.Program(ast, c.limits(cel.OptOptimize)...); err != nil {
 		return nil, Errors{d.wrongAt(text, firstByte(text), "%s", err)}
 	}

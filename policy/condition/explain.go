@@ -48,28 +48,15 @@ func (c *compiled) explain(ctx context.Context, in Input) []hooks.Fact {
 	if in.m == nil || in.m.point != c.d.point || ctx.Err() != nil {
 		return nil
 	}
-	state := c.trace(ctx, in.m.in(c.d))
-	if state == nil {
-		return nil
+	f := facts{of: c, in: in, list: make([]hooks.Fact, 0, 4)}
+	if c.judge != nil && f.judged(c.reasons()) != unsure {
+		return f.list
 	}
-	var facts []hooks.Fact
-	add := func(e ast.Expr) {
-		v, ok := state.Value(e.ID())
-		if !ok || v == nil || e.Kind() == ast.LiteralKind {
-			return
-		}
-		f := hooks.Fact{Name: c.source(e), Value: shown(v) + c.why(e, state, in)}
-		if !slices.ContainsFunc(facts, func(g hooks.Fact) bool { return g.Name == f.Name }) {
-			facts = append(facts, f)
-		}
+	f.list = nil
+	if f.state = c.trace(ctx, in.m.in(c.d)); f.state != nil {
+		f.traced(c.reasons())
 	}
-	for _, part := range partsOf(c.ast.NativeRep().Expr()) {
-		add(part)
-		for _, named := range c.namedIn(part) {
-			add(named)
-		}
-	}
-	return facts
+	return f.list
 }
 
 // why is what the function that is called says of its result.
@@ -102,18 +89,6 @@ func (c *compiled) why(e ast.Expr, state trace, in Input) string {
 	return ""
 }
 
-// partsOf is the parts that && and || join.
-func partsOf(e ast.Expr) []ast.Expr {
-	if e.Kind() != ast.CallKind {
-		return []ast.Expr{e}
-	}
-	switch e.AsCall().FunctionName() {
-	case operators.LogicalAnd, operators.LogicalOr:
-		return lo.FlatMap(e.AsCall().Args(), func(arg ast.Expr, _ int) []ast.Expr { return partsOf(arg) })
-	}
-	return []ast.Expr{e}
-}
-
 // namedIn is the values that are named in a part: variables and the longest paths into them, and calls of functions that
 // are not operators. What stands inside of a loop has many values, and is left out.
 func (c *compiled) namedIn(e ast.Expr) []ast.Expr {
@@ -121,10 +96,14 @@ func (c *compiled) namedIn(e ast.Expr) []ast.Expr {
 	case ast.IdentKind:
 		return []ast.Expr{e}
 	case ast.SelectKind:
-		if isPath(e) {
+		switch of := e.AsSelect().Operand(); {
+		case isPath(e):
 			return []ast.Expr{e}
+		case isPath(of):
+			return nil // has(…) asks for a member, and does not look at the value
+		default:
+			return c.namedIn(of)
 		}
-		return c.namedIn(e.AsSelect().Operand())
 	case ast.CallKind:
 		if isPath(e) {
 			return []ast.Expr{e}
@@ -197,6 +176,10 @@ func shownIn(v ref.Val, depth int) string {
 	switch v := v.(type) {
 	case types.String:
 		return strconv.Quote(shortened(string(v)))
+	case types.Bool:
+		return strconv.FormatBool(bool(v))
+	case types.Int:
+		return strconv.FormatInt(int64(v), 10)
 	case types.Null:
 		return "null"
 	case types.Timestamp:

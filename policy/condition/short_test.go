@@ -120,6 +120,9 @@ func TestTheShortWayIsThatOfCEL(t *testing.T) {
 		if c.c.judge != nil && c.c.judge(in.m) != unsure {
 			short++
 		}
+		plain := facts{of: c.c, in: in, state: c.c.trace(t.Context(), in.m.in(c.c.d))}
+		plain.traced(c.c.reasons())
+		require.Equal(t, plain.list, c.Explain(t.Context(), in), "%s\n%s", c, event)
 	})
 	t.Logf("%d conditions: %d judged without CEL, %d failed, %d held", asked, short, failed, held)
 }
