@@ -32,6 +32,11 @@
 // Each action has a time limit of its own, and honours ctx. Processes get SIGTERM, then SIGKILL, with all that they have
 // started. Code of the host (funcs, starters, callers) that does not end when its ctx is done is left behind.
 //
+// # Runs that are kept
+//
+// What an action did is written down in the journal of a run that is kept (package durable), and not done again when the
+// run goes on: see Keep, which Apply and Start use. Each request there has an IdempotencyKey.
+//
 // # Secrets
 //
 // URLs and headers may name secrets, which are read when a request is sent and are in nothing that is told of it. No value

@@ -36,7 +36,8 @@
 // answer. A call that was begun and has no answer is in doubt: by its tool's
 // toolexec.Policy a person is asked, or it runs again with the same idempotency key (in
 // toolexec.Call, in the environment of shell commands, in the metadata of MCP requests).
-// Keeper.Once does the same for what hooks do.
+// Keeper.Once does the same for what hooks do, and is what package action keeps the
+// actions of rules with; Options.Again has them done once more.
 //
 // A [Lease] says who may write. Whoever takes a run over gets a lease of a higher epoch,
 // and the one before writes no more: its run ends with [ErrStale].
