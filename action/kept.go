@@ -63,7 +63,7 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 		})
 		at.done(r.Step, name, nth, err == nil)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // an *Error, or what is wrong with the journal
+			return nil, err
 		}
 		if len(data) == 0 {
 			return nil, nil

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
@@ -482,7 +483,7 @@ func TestTheLastEntryIsTorn(t *testing.T) {
 			if name == "runs.db-wal" {
 				text = text[:len(text)-lost]
 			}
-			require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o700)) //nolint:gosec // one of them is a program
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o700))
 		}
 		torn := &keptWorld{dir: dir, store: openRuns(t, filepath.Join(dir, "runs.db"))}
 		_, after := torn.noted(t)
@@ -504,5 +505,77 @@ func TestActionsOfARunThatNobodyKeeps(t *testing.T) {
 		_, key, _ := strings.Cut(line, " ")
 		assert.Empty(t, key, line)
 	}
+	assert.Equal(t, 1, words(w.log(t))["judge"])
+}
+
+// A job begins again where nobody had let its input in, and what its rules did until then is not done again.
+//
+// AP-60
+func TestActionsBeforeAJobBegins(t *testing.T) {
+	const rules = `
+policy: kept
+hooks:
+  InputSubmitted:
+    - {id: input, type: shell, command: 'echo "input $GRAPNEL_IDEMPOTENCY_KEY" >> log'}
+  ExecutionStart:
+    - {id: begin, type: shell, command: 'echo "begin $GRAPNEL_IDEMPOTENCY_KEY" >> log'}
+`
+	for writes := int64(1); writes <= 4; writes++ {
+		w := newKeptWorld(t)
+		_, err := durable.NewStoreEngine(w.store, time.Second).Submit(t.Context(), durable.Job{
+			ID: keptRun, State: agent.NewState(), Input: []agent.Message{agent.UserText("go")},
+		})
+		require.NoError(t, err)
+		dies := &brittle{Store: w.store}
+		dies.left.Store(writes)
+		k := durable.Keep(dies, durable.Options{Patience: -1})
+		_, err = k.Resume(t.Context(), w.agent(t, k, rules), keptRun, durable.TakeFree).Get()
+		require.Error(t, err)
+		_, ended := w.noted(t)
+		require.Len(t, ended, int(writes/2))
+		s, err := w.goOn(t, rules, durable.Options{})
+		require.NoError(t, err)
+		require.Equal(t, agent.StatusDone, s.Status())
+		for line, n := range w.log(t) {
+			_, key, _ := strings.Cut(line, " ")
+			assert.Equal(t, lo.Ternary(lo.Contains(ended, key), 1, n), n, "%s, after %d writes", line, writes)
+		}
+		assert.Len(t, w.log(t), 2, "after %d writes", writes)
+	}
+}
+
+// A sub-agent's actions stand in the journal of the run that started it.
+//
+// AP-60
+func TestActionsOfASubagent(t *testing.T) {
+	const rules = `
+policy: kept
+hooks:
+  PreToolUse:
+    - {id: judge, match: {tool: read}, type: shell, command: 'echo "judge $GRAPNEL_IDEMPOTENCY_KEY" >> log'}
+`
+	w := newKeptWorld(t)
+	w.host.Dir = w.dir
+	read := toolexec.WithPolicy(echo("read"), toolexec.Policy{Doubt: toolexec.DoubtRepeat})
+	made := func(k *durable.Keeper) *agent.Agent {
+		p := load(t, rules, policy.Options{Host: w.host})
+		reader := builder.New().WithName("reader").With(policy.Use(p), capability.UseTools(read)).
+			WithDriver(agenttest.Script(agenttest.Call("read", `{"path":"a"}`), agenttest.Say("Read.")).EachRun())
+		a, err := builder.New().WithName("above").With(
+			capability.UseSubagents{Agents: []capability.Subagent{{Agent: reader}}}, capability.UseDurability{Keeper: k},
+		).WithDriver(agenttest.Script(agenttest.Call("task", `{"agent":"reader","instruction":"read"}`), agenttest.Say("Done.")).EachRun()).Build().Get()
+		require.NoError(t, err)
+		return a
+	}
+	dies := &brittle{Store: w.store, after: func(e durable.Entry) bool { return e.Kind == durable.EntryDone && action.Kept(e.Key) }}
+	dies.left.Store(1 << 30)
+	a := made(durable.Keep(dies, durable.Options{Patience: -1}))
+	_, err := a.RunWith(t.Context(), agent.RunSettings{ID: keptRun}, agent.NewState(), agent.UserText("go")).Get()
+	require.Error(t, err)
+	require.Equal(t, 1, words(w.log(t))["judge"])
+	k := durable.Keep(w.store, durable.Options{})
+	s, err := k.Resume(t.Context(), made(k), keptRun, durable.TakeOver).Get()
+	require.NoError(t, err)
+	require.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, 1, words(w.log(t))["judge"])
 }

@@ -56,6 +56,28 @@ hooks:
 	}
 }
 
+// A run that was killed before its input was let in, in an action that was asked first, is told of and done with.
+func TestKilledInAnActionBeforeTheInput(t *testing.T) {
+	p := command(t, modelOf(t, asking), "run", "--durable", "--tool", "shell", "--policy", "rules.yaml", "go")
+	p.write("rules.yaml", `policy: rules
+hooks:
+  InputSubmitted:
+    - {id: slow, type: shell, command: 'echo $$ > begun; sleep 60'}
+`)
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	require.NoError(t, p.cmd.Start())
+	p.waitFor("begun")
+	p.signal(syscall.SIGKILL)
+	p.code()
+	killTool(t, p.read("begun"))
+	q := p.next("runs", "resume", "run_")
+	assert.Equal(t, 1, q.run())
+	assert.Contains(t, q.written(), "the run was cut off before its input was let in: start it anew")
+	q = p.next("runs", "resume", "--all")
+	require.Equal(t, 0, q.run())
+	assert.Contains(t, q.written(), "There is nothing to resume.")
+}
+
 // userPolicy is where the program has the policy of its user.
 func (p *program) userPolicy() string {
 	if runtime.GOOS == "darwin" {
