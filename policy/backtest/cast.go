@@ -100,26 +100,26 @@ func (c *casts) cast(r *recorded.Run, tools []replay.ToolSchema) *cast {
 		if err != nil {
 			return &cast{err: fmt.Errorf("an agent with %s: %w", p.Name, err)}
 		}
-		c.learn(p.Name, list)
+		c.learn(p, list)
 		out.players = append(out.players, player{p.Name, a})
 	}
 	return out
 }
 
 // learn remembers which hooks there are, so that those that never decide are told of, too.
-func (c *casts) learn(policy string, list []hooks.Hook) {
-	if c.rules[policy] == nil {
-		c.rules[policy] = map[string]Rule{}
+func (c *casts) learn(p Policy, list []hooks.Hook) {
+	if c.rules[p.Name] == nil {
+		c.rules[p.Name] = map[string]Rule{}
 	}
 	for _, h := range list {
 		if !h.Control() {
 			continue
 		}
-		rule := Rule{Name: h.Name(), Shadow: h.IsShadow()}
+		rule := Rule{Name: h.Name(), Shadow: h.IsShadow(), Undone: slices.Contains(p.Undone, h.Name())}
 		if o := h.Origin(); o != nil {
 			rule.File, rule.Line = o.File, o.Line
 		}
-		c.rules[policy][h.Name()] = rule
+		c.rules[p.Name][h.Name()] = rule
 	}
 }
 

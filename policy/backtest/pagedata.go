@@ -254,13 +254,24 @@ func (p PolicyReport) rulePage() pageTable {
 			where.Text, where.Title = fmt.Sprintf("%s:%d", line(filepath.Base(r.File), 60), r.Line), line(r.File, 200)
 		}
 		t.Rows = append(t.Rows, pageRow{false, []pageCell{
-			{Text: line(r.Name, 80), Title: line(r.Name, 200), Small: lo.Ternary(r.Shadow, "in shadow", "")},
+			{Text: line(r.Name, 80), Title: line(r.Name, 200), Small: r.mark()},
 			{Text: number(r.Judged)}, cell(Denied), cell(Asked),
 			cell(Rewritten), cell(Mocked), cell(Redacted), cell(Stopped), cell(Failed),
 			clickable(r.Runs, "", "rule", r.Name), {Text: number(r.First)}, {Text: number(r.Harm), Class: lo.Ternary(r.Harm == 0, "zero", "")}, where,
 		}})
 	}
 	return t.shortened(3)
+}
+
+// mark says what else is to be known of a rule.
+func (r Rule) mark() string {
+	switch {
+	case r.Undone:
+		return "not judged: its action was not done"
+	case r.Shadow:
+		return "in shadow"
+	}
+	return ""
 }
 
 // shortened is the table without the columns behind the first few in which there is nothing.

@@ -19,6 +19,9 @@ type Policy struct {
 	// for each suite and set of tools, and what it gives is asked by all runs of these at once. An error leaves those runs
 	// out of this policy, and the report says why.
 	Hooks func(suite string) ([]hooks.Hook, error)
+	// Undone names the hooks whose actions are not done here: they are asked and have no opinion, and the report says
+	// that they were not judged.
+	Undone []string
 }
 
 // Always is a policy that has the same hooks everywhere.

@@ -84,6 +84,8 @@ type Rule struct {
 	Line int    `json:"line,omitempty"`
 	// Shadow says that it is asked and not obeyed.
 	Shadow bool `json:"shadow,omitempty"`
+	// Undone says that it was not judged: it goes by an action, which was not done. It was asked and had no opinion.
+	Undone bool `json:"undone,omitempty"`
 	// Judged is how often it was asked; Effects what came of it, Runs in how many runs anything did, First in how many
 	// it was the first to keep a call from running, and Harm how many of the calls it decided about are labelled harm.
 	Judged  int            `json:"judged"`
@@ -337,7 +339,7 @@ func (s *sum) report(took time.Duration, interrupted bool) *Report {
 func (p *policySum) report(name string, known map[string]Rule) PolicyReport {
 	for _, k := range known {
 		rule := p.rule(k.Name)
-		rule.File, rule.Line, rule.Shadow = k.File, k.Line, rule.Shadow || k.Shadow
+		rule.File, rule.Line, rule.Shadow, rule.Undone = k.File, k.Line, rule.Shadow || k.Shadow, k.Undone
 	}
 	out := PolicyReport{Name: name, Total: p.total, Suites: rows(p.suites), Models: rows(p.models), Results: []Result{}, Tools: []ToolRow{}, Rules: []Rule{}}
 	for by, score := range p.results {

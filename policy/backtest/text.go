@@ -144,7 +144,8 @@ func (p PolicyReport) ruleTable() *table {
 			where = fmt.Sprintf("%s:%d", line(filepath.Base(r.File), 30), r.Line)
 		}
 		effect := func(e Effect) cell { return cell{number(r.Effects[e]), ""} }
-		t.add(cell{line(r.Name, 40) + lo.Ternary(r.Shadow, " (shadow)", ""), ""}, cell{number(r.Judged), ""}, effect(Denied), effect(Asked), effect(Rewritten),
+		mark := lo.Ternary(r.Shadow, " (shadow)", "") + lo.Ternary(r.Undone, " (not judged)", "")
+		t.add(cell{line(r.Name, 40) + mark, ""}, cell{number(r.Judged), ""}, effect(Denied), effect(Asked), effect(Rewritten),
 			effect(Mocked), effect(Redacted), effect(Stopped), effect(Failed),
 			cell{number(r.Runs), ""}, cell{number(r.First), ""}, cell{number(r.Harm), ""}, cell{where, "left"})
 	}
@@ -206,6 +207,12 @@ func (r *Report) afterword(w io.Writer, l Look) {
 	}
 	if len(files) > 0 {
 		l.paragraph(w, "", "files left out, as they are no recordings: "+strings.Join(files, ", "), "  ")
+	}
+	for _, p := range r.Policies {
+		undone := lo.FilterMap(p.Rules, func(r Rule, _ int) (string, bool) { return line(r.Name, 60), r.Undone })
+		if len(undone) > 0 {
+			l.paragraph(w, "", "not judged, as they go by actions, which were not done: "+strings.Join(undone, ", "), "  ")
+		}
 	}
 	for _, lack := range r.Lacks {
 		l.paragraph(w, "", fmt.Sprintf("%s from %s: the form does not tell %s", count(lack.Runs, "run"), lack.Format, lack.What), "  ")

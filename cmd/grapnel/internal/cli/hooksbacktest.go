@@ -21,6 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/backtest"
+	"github.com/grapnel-go/grapnel/policy/policytest"
 	"github.com/grapnel-go/grapnel/policy/recorded"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -58,7 +59,8 @@ OTLP JSON. What a file is, is found out by looking.
 Several --policy files are in force together, and ready-made hooks with them, which --hook names as for grapnel run.
 With --diff, the first two arguments are policy files, and the calls are told of which they make different things.
 
-Actions of rules (commands, requests, agents) are not done unless --actions says so: such a rule then has no opinion.
+Actions of rules (commands, requests, agents, questions to a person) are not done unless --actions says so: such a rule then has
+no opinion, and the report says that it was not judged.
 
 docs/backtesting.md has the definitions of what is counted.
 
@@ -181,7 +183,7 @@ func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.
 	for _, files := range sets {
 		o := policy.Options{}
 		if !f.actions {
-			o.Wrap = idle.instead
+			o.Wrap, o.Host = idle.instead, policytest.IdleHost() // as nothing is done, nobody has to be there for it
 		}
 		p, err := policy.Load([]policy.Layer{{Name: "run", Files: files}}, o)
 		if err != nil {
@@ -191,6 +193,10 @@ func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.
 		if err != nil {
 			return nil, err //nolint:wrapcheck // as above
 		}
+		var undone []string
+		if !f.actions {
+			undone = acting(p, list)
+		}
 		list = append(given, list...)
 		if len(list) == 0 {
 			return nil, fmt.Errorf("%s has no rules that are in force", strings.Join(files, ", "))
@@ -199,12 +205,26 @@ func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.
 		if f.diff && filepath.Base(f.policies[0]) == filepath.Base(f.policies[1]) {
 			name = files[0]
 		}
-		out = append(out, backtest.Always(name, list...))
+		set := backtest.Always(name, list...)
+		set.Undone = undone
+		out = append(out, set)
 	}
 	if len(out) == 2 && out[0].Name == out[1].Name {
 		return nil, errors.New("--diff was given one policy twice")
 	}
 	return out, nil
+}
+
+// acting is the names of the hooks of rules that do an action.
+func acting(p *policy.Policy, list []hooks.Hook) []string {
+	acts := map[string]bool{}
+	for _, r := range p.Rules() {
+		acts[r.Hook()] = r.Action != ""
+	}
+	return lo.FilterMap(list, func(h hooks.Hook, _ int) (string, bool) {
+		o := h.Origin()
+		return h.Name(), o != nil && acts[policy.Rule{Policy: o.Policy, ID: o.Rule}.Hook()]
+	})
 }
 
 func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.Recording, o backtest.Options, idle *idleActions) error {
@@ -310,7 +330,7 @@ func (a idleAction) Do(context.Context, *action.Request) mo.Result[*action.Answe
 		a.of.seen = map[string]bool{}
 	}
 	a.of.seen[a.rule] = true
-	return mo.Ok(&action.Answer{})
+	return mo.Ok(&action.Answer{Off: true})
 }
 
 // names are the rules whose actions were asked for.
