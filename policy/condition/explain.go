@@ -48,7 +48,7 @@ func (c *compiled) explain(ctx context.Context, in Input) []hooks.Fact {
 	if in.m == nil || in.m.point != c.d.point || ctx.Err() != nil {
 		return nil
 	}
-	f := facts{of: c, in: in, list: make([]hooks.Fact, 0, 4)}
+	f := facts{of: c, in: in}
 	if c.judge != nil && f.judged(c.reasons()) != unsure {
 		return f.list
 	}

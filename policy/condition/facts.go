@@ -131,7 +131,11 @@ func (f *facts) traced(r reason) {
 }
 
 func (f *facts) add(n labelled, value string) {
-	if n.expr.Kind() != ast.LiteralKind && !slices.ContainsFunc(f.list, func(g hooks.Fact) bool { return g.Name == n.name }) {
-		f.list = append(f.list, hooks.Fact{Name: n.name, Value: value})
+	if n.expr.Kind() == ast.LiteralKind || slices.ContainsFunc(f.list, func(g hooks.Fact) bool { return g.Name == n.name }) {
+		return
 	}
+	if f.list == nil {
+		f.list = make([]hooks.Fact, 0, 4) // most have no more
+	}
+	f.list = append(f.list, hooks.Fact{Name: n.name, Value: value})
 }

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 )
 
@@ -330,6 +332,9 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 		}
 		return func(m *moment) scalar { return scalarOf(v.value(m)) }
 	}
+	if e.Kind() == ast.CallKind && d.functions[e.AsCall().FunctionName()] != nil {
+		return d.called(e.AsCall())
+	}
 	if p := d.argument(e); p != nil {
 		return func(m *moment) scalar {
 			if t, at, there := p.in(m); there == yes {
@@ -339,6 +344,79 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 		}
 	}
 	return nil
+}
+
+// called is what one of our functions says of texts, and of lists of texts that do not change.
+func (d *dialect) called(c ast.CallExpr) func(m *moment) scalar {
+	f, exprs := d.functions[c.FunctionName()], c.Args()
+	if c.IsMemberFunction() {
+		exprs = slices.Concat([]ast.Expr{c.Target()}, exprs)
+	}
+	fixed, given, kinds := make([]ref.Val, len(exprs)), make([]func(m *moment) scalar, len(exprs)), make([]*cel.Type, len(exprs))
+	for i, e := range exprs {
+		kinds[i] = cel.StringType
+		if fixed[i] = d.fixed(e); fixed[i] != nil {
+			kinds[i] = typeOf(fixed[i])
+		} else if given[i] = d.operand(e); given[i] == nil {
+			return nil
+		}
+	}
+	if !slices.ContainsFunc(f.Overloads, func(o Overload) bool {
+		return slices.EqualFunc(o.Args, kinds, (*cel.Type).IsExactType) && slices.ContainsFunc(scalarTypes, o.Result.IsExactType)
+	}) {
+		return nil
+	}
+	return func(m *moment) (said scalar) {
+		values := slices.Clone(fixed)
+		for i, value := range given {
+			if value == nil {
+				continue
+			}
+			text := value(m)
+			if text.kind != textKind {
+				return scalar{}
+			}
+			values[i] = types.String(text.text)
+		}
+		defer func() {
+			if recover() != nil {
+				said = scalar{} // CEL says what becomes of it
+			}
+		}()
+		if f.Pure {
+			return scalarOf(f.Call(Input{}, values...))
+		}
+		return scalarOf(f.Call(Input{m}, values...))
+	}
+}
+
+var scalarTypes = []*cel.Type{cel.BoolType, cel.StringType, cel.IntType}
+
+// fixed is the value of a text that does not change, or of a list of such texts; nil for others.
+func (d *dialect) fixed(e ast.Expr) ref.Val {
+	var v ref.Val
+	switch e.Kind() {
+	case ast.LiteralKind:
+		v = e.AsLiteral()
+	case ast.ListKind:
+		var elements []ref.Val
+		for _, element := range e.AsList().Elements() {
+			if element.Kind() != ast.LiteralKind {
+				return nil
+			}
+			elements = append(elements, element.AsLiteral())
+		}
+		v = types.NewRefValList(types.DefaultTypeAdapter, elements)
+	case ast.IdentKind:
+		if known := d.names[e.AsIdent()]; known != nil {
+			v = known.fixed
+		}
+	default:
+	}
+	if v == nil || !typeOf(v).IsExactType(cel.StringType) && !typeOf(v).IsExactType(texts) {
+		return nil
+	}
+	return v
 }
 
 // argument is the way to a value in the arguments: args.a.b, args["a"].b, original_args.a.

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -23,7 +25,7 @@ var (
 		"vars.n", "vars.t", "vars.d", "vars.nan", "vars.l", "vars.m.x", "vars.m", "workspace",
 		"1", "-1", "0", "2u", "1.0", "0.5", "9007199254740993", "9223372036854775807", "18446744073709551615u", "'a'", "'1'", "''", "'/etc'", "true",
 		"false", "null", "b'a'", "[1, 'a']", "size(args.a)", "args.a + 1", "args.l[0]", "tool.size()", "calls('x')", "path.base(args.a)",
-		"args.?a.orValue(1)", "args.l.map(x, x)",
+		"args.?a.orValue(1)", "args.l.map(x, x)", "path.base(args.o.a)", "path.clean('a/../b')", "calls()", "denied(tool)", "twice(args.a)", "args.a.shout()",
 	}
 	listed   = []string{"vars.l", "vars.many", "args.l", "args.o", "args.e", "args", "[1, 2.0, 'a', null]", "[1, 'b']", "['/etc', '']", "[]", "[args.a]", "[1u, true]"}
 	patterns = []string{"'a'", "'^/etc'", "'('", "tool", "args.a"}
@@ -46,7 +48,12 @@ func drawCondition(t *rapid.T, depth int) string {
 	case 9:
 		return "!" + drawCondition(t, depth-1)
 	}
-	switch rapid.IntRange(0, 6).Draw(t, "atom") {
+	switch rapid.IntRange(0, 7).Draw(t, "atom") {
+	case 7:
+		function := rapid.SampledFrom([]string{"glob", "path.within", "path.matches", "host.matches", "panics"}).Draw(t, "function")
+		return fmt.Sprintf("%s(%s, %s)", function, operand("text"), rapid.SampledFrom(append([]string{
+			"'/e*'", "'a'", "['/etc/**', 'a']", "['a', 1]", "[tool]", "vars.texts", "vars.l", "[]", "args.l",
+		}, operands...)).Draw(t, "pattern"))
 	case 0:
 		return "has(" + rapid.SampledFrom([]string{"args.a", "args.o.a", "args.o.o.a", "args.missing", "args.a.b", "original_args.a", `args["o"].a`, "vars.m.x"}).Draw(t, "has") + ")"
 	case 1:
@@ -87,6 +94,30 @@ func TestTheShortWayIsThatOfCEL(t *testing.T) {
 	}
 	l, err := New(Options{Workspace: "/srv", Home: "/home/x", Variables: map[string]any{
 		"n": 1, "t": "a", "d": 1.0, "nan": math.NaN(), "l": []any{1, "a", nil, 2.5}, "many": many, "m": map[string]any{"x": "a"},
+		"texts": []any{"/etc/*", "b"},
+	}, Functions: []Function{
+		{
+			Name: "twice", Overloads: []Overload{{[]*cel.Type{cel.StringType}, cel.StringType}, {[]*cel.Type{cel.IntType}, cel.IntType}},
+			Call: func(in Input, args ...ref.Val) ref.Val {
+				if n, ok := args[0].(types.Int); ok {
+					return n.Add(n)
+				}
+				return types.String(in.Point()) + args[0].(types.String) + args[0].(types.String)
+			},
+		},
+		{
+			Name: "shout", Member: true, Pure: true, Overloads: []Overload{{[]*cel.Type{cel.StringType}, cel.StringType}},
+			Call: func(_ Input, args ...ref.Val) ref.Val { return args[0].(types.String) + "!" },
+		},
+		{
+			Name: "panics", Overloads: []Overload{{[]*cel.Type{cel.StringType, cel.StringType}, cel.BoolType}, {[]*cel.Type{cel.StringType, texts}, cel.BoolType}},
+			Call: func(_ Input, args ...ref.Val) ref.Val {
+				if text, ok := args[1].(types.String); ok && strings.Contains(string(text), "a") {
+					panic("odd: " + text)
+				}
+				return types.Bool(args[0].Equal(args[1]) == types.True)
+			},
+		},
 	}})
 	require.NoError(t, err)
 	var asked, short, failed, held int
@@ -145,12 +176,32 @@ func TestPlainConditionsNeedNoCEL(t *testing.T) {
 		`"a" in args.list && "force" in args.flags && args.on`:                true,
 		`args.nothing == null && args.nothing != args.n`:                      true,
 		`original_args.n == args.n && tool == "bash" && step == 0`:            true,
-		`agent == "b" && glob(args.command, "curl *")`:                        false,
+		`agent == "b" && now > timestamp("2026-01-01T00:00:00Z")`:             false,
 	} {
 		c, err := l.Compile(text, hooks.PreToolUse)
 		require.NoError(t, err)
 		require.NotNil(t, c.c.judge, text)
 		assert.Equal(t, verdictOf(want), c.c.judge(in.m), text)
 		assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.Test(t.Context(), in) }), text)
+	}
+}
+
+// So are our own functions of texts, which make what they need.
+func TestPlainCallsNeedNoCEL(t *testing.T) {
+	l, err := New(Options{Workspace: t.TempDir(), Variables: map[string]any{"hosts": []any{"a.example", "*.b.example"}}})
+	require.NoError(t, err)
+	in, err := FromJSON([]byte(`{"point":"PreToolUse","tool":"bash","arguments":{"command":"curl x","path":"../x","url":"https://c.b.example/"}}`), "")
+	require.NoError(t, err)
+	for text, want := range map[string]bool{
+		`glob(args.command, "curl *") && calls("bash") == 0`:            true,
+		`!path.within(args.path, workspace) || calls() > 3`:             true,
+		`host.matches(url.host(args.url), vars.hosts)`:                  true,
+		`path.matches(args.path, ["/etc/**", "~/.ssh/**"])`:             false,
+		`path.base(args.path) == "x" && url.port(args.url) in [1, 443]`: true,
+	} {
+		c, err := l.Compile(text, hooks.PreToolUse)
+		require.NoError(t, err)
+		require.NotNil(t, c.c.judge, text)
+		assert.Equal(t, verdictOf(want), c.c.judge(in.m), text)
 	}
 }
