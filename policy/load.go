@@ -70,7 +70,8 @@ type Options struct {
 
 // Load reads policies from files. The error says everything that is wrong with any of
 // them, a *yamlfile.Error with file, line and column; nothing is loaded then. A policy that
-// is there twice, to the letter, counts once, in the outermost of its layers.
+// is there twice, to the letter, counts once: in the outermost of its layers where it is
+// required, in the innermost where it is not.
 func Load(layers []Layer, o Options) (*Policy, error) {
 	l := &loader{options: o}
 	for _, layer := range byRank(layers) {
@@ -352,10 +353,12 @@ func (l *loader) policy() (*Policy, error) {
 }
 
 // coalesce leaves one of the policies that say the same under the same name: that of the
-// outermost layer, so that naming a policy again does not bring it further in.
+// innermost layer, which nothing switches off; of those that are required, that of the
+// outermost, so that naming one again does not bring it further in.
 func (l *loader) coalesce() {
 	l.documents = lo.Filter(l.documents, func(d *document, i int) bool {
-		return d.name == "" || !lo.ContainsBy(l.documents[i+1:], func(other *document) bool {
+		others := lo.Ternary(d.required, l.documents[i+1:], l.documents[:i])
+		return d.name == "" || !lo.ContainsBy(others, func(other *document) bool {
 			return other.name == d.name && other.hash == d.hash && other.kind == d.kind
 		})
 	})

@@ -204,6 +204,14 @@ func TestDuplicates(t *testing.T) {
 	assert.Equal(t, []string{"mine/yes", "user/no"}, hookNames(p))
 	assert.Equal(t, "global", p.Rules()[1].Layer)
 
+	// Who names a policy has it, whatever is switched off further out.
+	loose := write(t, map[string]string{"user.yaml": strings.Replace(user, "required: true\n", "", 1)})
+	again := policy.Layer{Name: "run", Files: []string{filepath.Join(loose, "user.yaml"), filepath.Join(dir, "mine.yaml")}}
+	p, err = policy.Load([]policy.Layer{{Name: "global", Files: again.Files[:1]}, again}, policy.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"user/no", "mine/yes"}, hookNames(p))
+	assert.Empty(t, p.Disabled())
+
 	_, err = policy.Load([]policy.Layer{at("global", "user.yaml"), at("run", "other.yaml")}, policy.Options{})
 	assert.ErrorContains(t, err, `another policy is called "user", too`)
 

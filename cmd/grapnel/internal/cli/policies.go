@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/samber/lo"
-
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy"
@@ -30,18 +28,20 @@ func globalPolicy() string {
 // under another one.
 func loadPolicies(files []string, read func(path string) ([]byte, error)) (*policy.Policy, error) {
 	global := globalPolicy()
-	user, err := os.Stat(global)
-	if err == nil { // who names it as one of the files means the same
-		files = lo.Reject(files, func(path string, _ int) bool {
-			file, err := os.Stat(path)
-			return err == nil && os.SameFile(user, file)
-		})
+	from := read
+	if user, err := os.Stat(global); err == nil && read != nil {
+		from = func(path string) ([]byte, error) {
+			if file, err := os.Stat(path); err == nil && os.SameFile(user, file) { // who names it means it
+				return yamlfile.Read(path)
+			}
+			return read(path)
+		}
 	}
 	layers := []policy.Layer{{Name: "run", Files: files}}
 	if global != "" {
 		layers = append(layers, policy.Layer{Name: "global", Files: []string{global}, Optional: true, Read: yamlfile.Read})
 	}
-	p, err := policy.Load(layers, policy.Options{Host: action.Host{Secrets: action.Secrets{File: secretsFile()}}, Read: read})
+	p, err := policy.Load(layers, policy.Options{Host: action.Host{Secrets: action.Secrets{File: secretsFile()}}, Read: from})
 	if err != nil {
 		return nil, &usageError{err}
 	}
