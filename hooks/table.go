@@ -70,6 +70,11 @@ func (t *toolTable) of(tool string) *toolHooks {
 			return t.few[i].hooks
 		}
 	}
+	return t.ofOther(tool)
+}
+
+// ofOther is of for a tool that is not one of few.
+func (t *toolTable) ofOther(tool string) *toolHooks {
 	if hooks, ok := t.many[tool]; ok {
 		return hooks
 	}
