@@ -177,7 +177,11 @@
 // An expression is at most 16 KiB of text. One without loops, and without functions whose results may be longer than what
 // they are given, is done after a fixed amount of work, and is not counted. All others may cost Options.CostLimit: about one
 // for each operation, and for each ten bytes that it looks at. Regular expressions must be written in the condition or be
-// one of vars; they, texts and patterns have limits of their own. A condition on the arguments takes some 0.4 µs.
+// one of vars; they, texts and patterns have limits of their own.
+//
+// What is plain is judged without CEL's interpreter, to the same end: comparisons, in, has, startsWith, endsWith, contains,
+// matches, and the functions of this language, of arguments, of variables and of constants, joined by &&, || and !. That
+// takes some 0.1 µs, and no allocation but for what functions make. All else, and whatever is an error, is CEL's: some 0.4 µs.
 //
 // # Events as JSON
 //

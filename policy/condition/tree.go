@@ -97,7 +97,7 @@ func (t *tree) membersAt(at int) map[string]any {
 // behind is the index behind a node and all that is in it.
 func (t *tree) behind(at int) int {
 	if n := &t.row[at]; n.kind >= listKind {
-		return int(n.bits)
+		return int(n.bits) //nolint:gosec // it was made of the length of the row
 	}
 	return at + 1
 }
