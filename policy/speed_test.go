@@ -1,0 +1,24 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Ten rules of a hundred look at a call, and let it through: they share what is made to know it, which is one piece.
+// The other allocation is the executor's.
+func TestTenRulesCostACallOneAllocation(t *testing.T) {
+	executor := set(t, load(t, hundred())).Compile("tool3").MustGet().WrapExecutor(ready{})
+	s, call, n := running(t), agent.ToolCall{Name: "tool3", Arguments: `{"n":-1,"path":"/srv/app/main.go"}`}, 0
+	got := testing.AllocsPerRun(100, func() {
+		call.ID, n = ids[n%len(ids)], n+1 // each is another call
+		p, err := executor.Prepare(t.Context(), s, &call).Get()
+		require.NoError(t, err)
+		require.Equal(t, agent.DisposeRun, p.Disposition)
+	})
+	assert.LessOrEqual(t, got, 2.0)
+}
