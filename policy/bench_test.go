@@ -27,10 +27,8 @@ func hundred() string {
 // the hooks cost.
 type ready struct{}
 
-func (ready) ReadStrictly() {}
-
-func (x ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
-	return mo.Ok(&agent.Prepared{Original: c, Call: c, Carry: x})
+func (ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(&agent.Prepared{Original: c, Call: c, Strict: true})
 }
 
 func (ready) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {

@@ -64,14 +64,12 @@ func (g *grapnel) Decide(ctx context.Context, c Call) (string, error) {
 	return denied.Hook[strings.LastIndexByte(denied.Hook, '/')+1:], nil
 }
 
-// ready is an executor that does nothing with a call: what is left is what the policy costs.
+// ready is an executor that does nothing with a call but say that its arguments have been read: what is
+// left is what the policy costs.
 type ready struct{}
 
-// ReadStrictly says that arguments need no second look.
-func (ready) ReadStrictly() {}
-
-func (x ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
-	return mo.Ok(&agent.Prepared{Original: c, Call: c, Carry: x})
+func (ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(&agent.Prepared{Original: c, Call: c, Strict: true})
 }
 
 func (ready) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
