@@ -1,26 +1,20 @@
 package agent
 
-import (
-	"sync/atomic"
-	"unsafe"
-)
+import "sync/atomic"
 
 // room is where a run puts what it makes for every step: several values in one
 // allocation, more of them the longer the run is. A value that is still used keeps those
 // that were made with it, so what is put here is what a run keeps, or little of it. The
-// zero room is ready to use, by several goroutines at once.
+// zero room is ready to use, by several goroutines at once; it must not be copied.
 type room[T any] struct {
 	block atomic.Pointer[block[T]]
 }
 
+// block is some values, which stand behind it in memory.
 type block[T any] struct {
 	taken  atomic.Int64
 	values []T
 }
-
-// blockBytes is what a block of a long run takes: the most that the allocator gives
-// without asking for more than one page of its own.
-const blockBytes = 2<<10 - 8
 
 // take is a zero value that nobody else has.
 func (r *room[T]) take() *T {
@@ -33,14 +27,29 @@ func (r *room[T]) take() *T {
 	return r.grow(b)
 }
 
-// grow takes a value of a new block, twice as large as the one that is full.
+// grow takes a value of a new block, larger than the one that is full.
 func (r *room[T]) grow(full *block[T]) *T {
-	var value T
-	size := 1
-	if full != nil {
-		size = max(1, min(2*len(full.values), blockBytes/int(unsafe.Sizeof(value))))
+	var b *block[T]
+	switch {
+	case full == nil:
+		few := &struct {
+			block[T]
+			values [2]T
+		}{}
+		b, few.block.values = &few.block, few.values[:]
+	case len(full.values) < 8:
+		more := &struct {
+			block[T]
+			values [8]T
+		}{}
+		b, more.block.values = &more.block, more.values[:]
+	default:
+		most := &struct {
+			block[T]
+			values [12]T
+		}{}
+		b, most.block.values = &most.block, most.values[:]
 	}
-	b := &block[T]{values: make([]T, size)}
 	b.taken.Store(1)
 	r.block.CompareAndSwap(full, b) // else somebody was quicker, and this one is for one value
 	return &b.values[0]
