@@ -229,11 +229,11 @@ type call struct {
 }
 
 // effective are the arguments as they would be run with.
-func (c *call) effective() *tree { return c.args.open(c.called.arguments) }
+func (c *call) effective() *tree { return c.args.open(c.arguments) }
 
 // original are the arguments as the model gave them.
 func (c *call) original() *tree {
-	if c.called.original == c.called.arguments {
+	if c.called.original == c.arguments {
 		return c.effective()
 	}
 	c.mu.Lock()

@@ -138,7 +138,7 @@ func TestTheShortWayIsThatOfCEL(t *testing.T) {
 		}
 		if wantErr != nil {
 			failed++
-			got, want := gotErr.(*EvalError), wantErr.(*EvalError) //nolint:errorlint,forcetypeassert // they are these
+			got, want := gotErr.(*EvalError), wantErr.(*EvalError) //nolint:errorlint // they are these
 			require.Equal(t, want.Err.Error(), got.Err.Error(), "%s\n%s", c, event)
 			require.Equal(t, want.Offset, got.Offset, "%s\n%s", c, event)
 			return
