@@ -170,6 +170,7 @@ func TestFaults(t *testing.T) {
 func outcomeOf(t *testing.T, kind, fault string, at place) string {
 	t.Helper()
 	trouble := &trouble{t: t, fault: fault, at: at, began: newSignal(), dir: t.TempDir()}
+	trouble.short = outcomes[kind][fault][at] == "timeout" || at != guarding && fault == holdsPipe
 	d, h := trouble.make(kind)
 	a := ready(t, d, h)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -229,6 +230,7 @@ type trouble struct {
 	at    place
 	began *signal
 	dir   string
+	short bool // it is to take too long
 }
 
 // failed checks what is made of a failure, the same for all: who guards says no, who can stop the run stops it, and who
@@ -276,7 +278,7 @@ func (x *trouble) text(word string) string {
 
 // limit is short where it is to pass.
 func (x *trouble) limit() time.Duration {
-	if x.fault == timesOut || x.fault == holdsPipe && x.at != guarding {
+	if x.short {
 		return 300 * time.Millisecond
 	}
 	return 30 * time.Second
