@@ -68,14 +68,16 @@ func (m *markdown) steps() {
 }
 
 func (m *markdown) hooks() {
-	m.head("Hooks", "A step with pairs of hooks around its tool call, 100 steps; *a pair* is what each of ten adds.",
-		"contender", "no pair", "1 pair", "10 pairs", "a pair", "allocations a pair")
+	m.head("Hooks", "A step with pairs of hooks around its tool call, 100 steps; *÷ "+m.first+"* is a step with one pair over one of "+
+		m.first+" with one; *a pair* is what each of ten adds.",
+		"contender", "no pair", "1 pair", "÷ "+m.first, "10 pairs", "a pair", "allocations a pair")
 	for _, c := range m.contenders(false) {
 		if c.NoHooks != "" {
-			m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), c.NoHooks, "", "", "")
+			m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), c.NoHooks, "", "", "", "")
 			continue
 		}
-		m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), nanoseconds(m.time(c.Name, onePair)), nanoseconds(m.time(c.Name, tenPairs)),
+		m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), nanoseconds(m.time(c.Name, onePair)),
+			times(m.ratio(entry{c.Name, onePair}, entry{m.first, onePair})), nanoseconds(m.time(c.Name, tenPairs)),
 			nanoseconds(max(0, m.more(entry{c.Name, tenPairs}, entry{c.Name, hundred}))/10),
 			fmt.Sprintf("%.1f", max(0, m.allocations(c.Name, tenPairs)-m.allocations(c.Name, hundred))/10))
 	}
