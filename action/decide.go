@@ -238,6 +238,9 @@ func (d *Decision) effects() []agent.Effect {
 	if d.Context != "" {
 		effects = append(effects, agent.AddContext(d.Context))
 	}
+	if len(d.Metadata) == 0 {
+		return effects
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Metadata)) {
 		effects = append(effects, agent.SessionKey[any](name).Set(plain(d.Metadata[name])))
 	}
