@@ -182,6 +182,9 @@ func TestPlainConditionsNeedNoCEL(t *testing.T) {
 		require.NoError(t, err)
 		require.NotNil(t, c.c.judge, text)
 		assert.Equal(t, verdictOf(want), c.c.judge(in.m), text)
+		if strings.Contains(text, "matches") {
+			continue // what the regular expression needs comes from a pool, or not
+		}
 		assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.Test(t.Context(), in) }), text)
 	}
 }
