@@ -171,3 +171,26 @@ func TestScratchThatWasNotDeclared(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Error())
 }
+
+// However many there are, each Scratch has its own value, of its own type, and keeps it.
+func TestManyScratches(t *testing.T) {
+	type odd struct{ n int }
+	numbers, texts := make([]*agent.Scratch[odd], 8), make([]*agent.Scratch[string], 8)
+	for i := range numbers {
+		numbers[i], texts[i] = agent.NewScratch[odd](nil), agent.NewScratch[string](nil)
+	}
+	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		for i := range numbers {
+			assert.Zero(t, *numbers[i].Of(s))
+			numbers[i].Of(s).n, *texts[i].Of(s) = i+1, fmt.Sprint(i)
+		}
+		for i := range numbers {
+			assert.Equal(t, odd{i + 1}, *numbers[i].Of(s))
+			assert.Equal(t, fmt.Sprint(i), *texts[i].Of(s))
+		}
+		return agent.Step{Message: agent.Assistant("done")}, nil
+	})
+	a, err := agent.New(agent.Config{Driver: driver}).Get()
+	require.NoError(t, err)
+	require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Error())
+}
