@@ -32,10 +32,7 @@ hooks:
 			p.write("rules.yaml", rules)
 			p.cmd.Stdout, p.cmd.Stderr = p, p
 			require.NoError(t, p.cmd.Start())
-			p.waitFor("begun")
-			p.signal(syscall.SIGKILL)
-			p.code()
-			killTool(t, p.read("begun"))
+			killAtWork(t, p)
 			p.write("on", "")
 
 			q := p.next(append([]string{"runs", "resume", "run_"}, flags...)...)
@@ -66,10 +63,7 @@ hooks:
 `)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	require.NoError(t, p.cmd.Start())
-	p.waitFor("begun")
-	p.signal(syscall.SIGKILL)
-	p.code()
-	killTool(t, p.read("begun"))
+	killAtWork(t, p)
 	q := p.next("runs", "resume", "run_")
 	assert.Equal(t, 1, q.run())
 	assert.Contains(t, q.written(), "the run was cut off before its input was let in: start it anew")

@@ -111,10 +111,7 @@ func TestKilledInACommand(t *testing.T) {
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "test -e begun || { echo $$ > begun; sleep 60; }; echo once >> made.txt"}}]}
 {"text": "All done."}`)
 	p := piped(t, s, "run", "--durable", "--tool", "shell", "go")
-	p.waitFor("begun")
-	p.signal(syscall.SIGKILL)
-	p.code()
-	killTool(t, p.read("begun"))
+	killAtWork(t, p)
 
 	q := p.next("runs", "show", "run_")
 	require.Equal(t, 0, q.run(), q.written())
@@ -128,10 +125,14 @@ func TestKilledInACommand(t *testing.T) {
 	assert.Equal(t, "once\n", p.read("made.txt"))
 }
 
-// killTool ends a command that its killed parent has left behind, if it has.
-func killTool(t *testing.T, id string) {
+// killAtWork kills a process as soon as what it has started has left its id in the file
+// begun, and ends that, too, if it was left behind.
+func killAtWork(t *testing.T, p *program) {
 	t.Helper()
-	process, err := strconv.Atoi(strings.TrimSpace(id))
+	p.waitFor("begun")
+	p.signal(syscall.SIGKILL)
+	p.code()
+	process, err := strconv.Atoi(strings.TrimSpace(p.read("begun")))
 	require.NoError(t, err)
 	_ = syscall.Kill(-process, syscall.SIGKILL)
 	_ = syscall.Kill(process, syscall.SIGKILL)
@@ -159,10 +160,7 @@ cat > rest
 	p.write("mcp.yaml", "mcp: {s: {command: ["+strconv.Quote(server)+"]}}\n")
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	require.NoError(t, p.cmd.Start())
-	p.waitFor("begun")
-	p.signal(syscall.SIGKILL)
-	p.code()
-	killTool(t, p.read("begun"))
+	killAtWork(t, p)
 
 	q := p.next("runs", "resume", "run_")
 	require.Equal(t, 0, q.run(), q.written())
