@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -43,9 +45,10 @@ type mark struct {
 	text string
 }
 
-// Read is the text of the file at a path, not much more of it than Parse takes.
+// Read is the text of the file at a path, not much more of it than Parse takes. A pipe is
+// read, but not waited for: one that nobody writes to is an error.
 func Read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the path; the caller says what the file is
 	}
@@ -53,6 +56,9 @@ func Read(path string) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if info, err := f.Stat(); len(text) == 0 && err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil, fmt.Errorf("reading %s: it is a pipe, and nobody writes to it", path)
 	}
 	return text, nil
 }
