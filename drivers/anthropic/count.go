@@ -12,6 +12,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // ofCount are the members of a request that the service counts with; it refuses others,
@@ -44,7 +45,7 @@ func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64
 func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, error) {
 	body, headers, err := d.countRequest(s)
 	if err != nil {
-		return 0, &unfit{err}
+		return 0, &service.Unfit{Err: err}
 	}
 	res, err := d.post(ctx, "v1/messages/count_tokens", body, headers)
 	if err != nil {
@@ -54,10 +55,10 @@ func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, er
 	a.answer, a.requestID = res.Header, requestID(res.Header)
 	var said sdk.MessageTokensCount
 	if err := json.NewDecoder(res.Body).Decode(&said); err != nil {
-		return 0, &broken{err}
+		return 0, &service.Broken{Err: err}
 	}
 	if said.InputTokens <= 0 {
-		return 0, &broken{errors.New("the answer does not say how many tokens there are")}
+		return 0, &service.Broken{Err: errors.New("the answer does not say how many tokens there are")}
 	}
 	return said.InputTokens, nil
 }

@@ -20,7 +20,7 @@ func (c Config) endpoint() (service.Endpoint, error) {
 func (c Config) options(at service.Endpoint) []option.RequestOption {
 	opts := []option.RequestOption{
 		option.WithEnvironmentProduction(), option.WithBaseURL(at.URL.String()), option.WithHTTPClient(at.Client),
-		option.WithMaxRetries(0), option.WithMiddleware(refused),
+		option.WithMaxRetries(0), option.WithMiddleware(service.Refused),
 	}
 	if at.Key != "" {
 		opts = append(opts, option.WithAPIKey(at.Key))

@@ -4,73 +4,38 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// unfit is a request that is not sent.
-type unfit struct{ error }
-
-func (e *unfit) Unwrap() error { return e.error }
-
-// broken is a reply that ended early or is not what the protocol says.
-type broken struct{ error }
-
-func (e *broken) Unwrap() error { return e.error }
-
-// refusal is an answer of a service that says no: instead of a reply, or, with a
-// status of zero, in the middle of one.
-type refusal struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (e *refusal) Error() string { return http.StatusText(e.status) }
-
-// refused makes an error of an answer that is no reply, before the SDK does: its own
-// error only knows bodies in the vendor's form, and holds the request with its key.
-func refused(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	if err != nil || res.StatusCode >= 200 && res.StatusCode < 300 {
-		return res, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // what came of it is better than nothing
-	return nil, &refusal{res.StatusCode, res.Header, body}
-}
-
 // failure is an error as callers get it.
 func (d *Driver) failure(a asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: d.redact(a.requestID)}
-	if no, ok := errors.AsType[*refusal](err); ok {
-		header := no.header
-		if no.status == 0 {
+	if no, ok := errors.AsType[*service.Refusal](err); ok {
+		header := no.Header
+		if no.Status == 0 {
 			header = a.answer
 		}
 		d.explain(e, no, header)
 	} else if no, ok := errors.AsType[*sdk.Error](err); ok { // an event "error" in a stream
-		d.explain(e, &refusal{body: []byte(no.RawJSON())}, a.answer)
-	} else if no, ok := errors.AsType[*unfit](err); ok {
+		d.explain(e, &service.Refusal{Body: []byte(no.RawJSON())}, a.answer)
+	} else if no, ok := errors.AsType[*service.Unfit](err); ok {
 		e.Kind, e.Message = agent.KindBadRequest, service.Excerpt(no.Error(), d.redact)
 	} else {
-		e.Kind, e.Err = kindOf(err), service.Redacted(err, d.redact)
+		e.Kind, e.Err = service.KindOf(err), service.Redacted(err, d.redact)
 	}
 	return e
 }
 
 // explain fills in what the service said of its refusal.
-func (d *Driver) explain(e *drivers.Error, no *refusal, header http.Header) {
+func (d *Driver) explain(e *drivers.Error, no *service.Refusal, header http.Header) {
 	var said struct {
 		Error struct {
 			Type    string `json:"type"`
@@ -78,12 +43,12 @@ func (d *Driver) explain(e *drivers.Error, no *refusal, header http.Header) {
 		} `json:"error"`
 		RequestID string `json:"request_id"`
 	}
-	_ = json.Unmarshal(no.body, &said) // what is not in this form has no message, and is shown as it is
-	e.Status, e.Code = no.status, service.Excerpt(said.Error.Type, d.redact)
-	e.Message = service.Excerpt(cmp.Or(said.Error.Message, string(no.body), http.StatusText(no.status)), d.redact)
+	_ = json.Unmarshal(no.Body, &said) // what is not in this form has no message, and is shown as it is
+	e.Status, e.Code = no.Status, service.Excerpt(said.Error.Type, d.redact)
+	e.Message = service.Excerpt(cmp.Or(said.Error.Message, string(no.Body), http.StatusText(no.Status)), d.redact)
 	e.RequestID = d.redact(cmp.Or(requestID(header), said.RequestID))
 	e.After = drivers.RetryAfter(header, time.Now())
-	e.Kind, e.Advice = sort(no.status, said.Error.Type, said.Error.Message)
+	e.Kind, e.Advice = sort(no.Status, said.Error.Type, said.Error.Message)
 	if e.Advice == "" {
 		e.Advice = service.Advice(e, d.keyless, "/v1/messages")
 	}
@@ -137,16 +102,5 @@ func sort(status int, code, message string) (kind agent.ErrorKind, advice string
 
 // sendLess is the advice where not the tokens are too many, but the bytes.
 const sendLess = "say less, or give images and files by their URL"
-
-// kindOf is the kind of an error that is not the service's own.
-func kindOf(err error) agent.ErrorKind {
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		return agent.KindTimeout
-	}
-	if _, ok := errors.AsType[*broken](err); ok {
-		return agent.KindBrokenStream
-	}
-	return agent.KindModel
-}
 
 func requestID(h http.Header) string { return cmp.Or(h.Get("Request-Id"), h.Get("X-Request-ID")) }

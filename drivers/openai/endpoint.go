@@ -27,7 +27,7 @@ func (c Config) endpoint() (service.Endpoint, error) {
 func (c Config) options(at service.Endpoint) []option.RequestOption {
 	opts := []option.RequestOption{
 		option.WithBaseURL(at.URL.String()), option.WithHTTPClient(at.Client), option.WithMaxRetries(0),
-		option.WithMiddleware(refused),
+		option.WithMiddleware(service.Refused),
 	}
 	organization, project := c.Organization, c.Project
 	if at.Trusted {

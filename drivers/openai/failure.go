@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/samber/lo"
 
@@ -20,62 +17,20 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// unfit is a request that is not sent.
-type unfit struct{ error }
-
-func (e *unfit) Unwrap() error { return e.error }
-
-// broken is a reply that ended early or is not what the protocol says.
-type broken struct{ error }
-
-func (e *broken) Unwrap() error { return e.error }
-
-// refusal is an answer of a service that says no.
-type refusal struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (e *refusal) Error() string { return http.StatusText(e.status) }
-
-// refused makes an error of an answer that is no reply, before the SDK does: its
-// own error only knows bodies in the vendor's form.
-func refused(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	if err != nil || res.StatusCode >= 200 && res.StatusCode < 300 {
-		return res, err
-	}
-	defer res.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // what came of it is better than nothing
-	return nil, &refusal{res.StatusCode, res.Header, body}
-}
-
 // failure is an error as callers get it.
 func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: a.requestID}
-	if no, ok := errors.AsType[*refusal](err); ok {
-		e.Status, e.RequestID, e.After = no.status, d.redact(requestID(no.header)), drivers.RetryAfter(no.header, time.Now())
-		d.explain(e, complaintOf(no.body), no.body)
+	if no, ok := errors.AsType[*service.Refusal](err); ok {
+		e.Status, e.RequestID, e.After = no.Status, d.redact(requestID(no.Header)), drivers.RetryAfter(no.Header, time.Now())
+		d.explain(e, complaintOf(no.Body), no.Body)
 	} else if no, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		d.explain(e, complaintOf(no.Event.Data), no.Event.Data)
-	} else if no, ok := errors.AsType[*unfit](err); ok {
+	} else if no, ok := errors.AsType[*service.Unfit](err); ok {
 		e.Kind, e.Message = agent.KindBadRequest, service.Excerpt(no.Error(), d.redact)
 	} else {
-		e.Kind, e.Err = kindOf(err), service.Redacted(err, d.redact)
+		e.Kind, e.Err = service.KindOf(err), service.Redacted(err, d.redact)
 	}
 	return e
-}
-
-// kindOf is the kind of an error that is not the service's own.
-func kindOf(err error) agent.ErrorKind {
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		return agent.KindTimeout
-	}
-	if _, ok := errors.AsType[*broken](err); ok {
-		return agent.KindBrokenStream
-	}
-	return agent.KindModel
 }
 
 // explain fills in what the service said of its refusal.

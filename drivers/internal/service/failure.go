@@ -1,0 +1,60 @@
+package service
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Unfit is a request that is not sent.
+type Unfit struct{ Err error }
+
+func (e *Unfit) Error() string { return e.Err.Error() }
+
+// Unwrap is what is wrong with it.
+func (e *Unfit) Unwrap() error { return e.Err }
+
+// Broken is a reply that ended early or is not what the protocol says.
+type Broken struct{ Err error }
+
+func (e *Broken) Error() string { return e.Err.Error() }
+
+// Unwrap is what is wrong with it.
+func (e *Broken) Unwrap() error { return e.Err }
+
+// Refusal is an answer of a service that says no: instead of a reply, or, with a
+// status of zero, in the middle of one.
+type Refusal struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+func (e *Refusal) Error() string { return http.StatusText(e.Status) }
+
+// Refused is a middleware of an SDK's client. It makes a Refusal of an answer that is
+// no reply, before the SDK makes an error of its own, which would only know bodies in
+// the vendor's form, and hold the request with its key.
+func Refused(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	res, err := next(req)
+	if err != nil || res.StatusCode >= 200 && res.StatusCode < 300 {
+		return res, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // what came of it is better than nothing
+	return nil, &Refusal{res.StatusCode, res.Header, body}
+}
+
+// KindOf is the kind of an error that is not the service's own.
+func KindOf(err error) agent.ErrorKind {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return agent.KindTimeout
+	}
+	if _, ok := errors.AsType[*Broken](err); ok {
+		return agent.KindBrokenStream
+	}
+	return agent.KindModel
+}
