@@ -76,8 +76,10 @@ func (d *outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 //go:noinline
 func (d *outer) recorded(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
 	ctx, span := d.begin(ctx, r, s)
-	defer r.over(span)
+	returned := false
+	defer func() { r.over(span, returned) }()
 	result := d.inner.Next(ctx, s)
+	returned = true
 	r.answered(ctx, span, result)
 	return result
 }
@@ -89,8 +91,10 @@ func (d *outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta
 		return agent.Stream(ctx, d.inner, s, emit)
 	}
 	ctx, span := d.begin(ctx, r, s)
-	defer r.over(span)
+	returned := false
+	defer func() { r.over(span, returned) }()
 	result := agent.Stream(ctx, d.inner, s, emit)
+	returned = true
 	r.answered(ctx, span, result)
 	return result
 }
@@ -106,8 +110,8 @@ func (d *outer) begin(ctx context.Context, r *run, s agent.State) (context.Conte
 }
 
 // over ends the span of a turn.
-func (r *run) over(span trace.Span) {
-	span.End()
+func (r *run) over(span trace.Span, returned bool) {
+	r.ended(span, returned)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.turns) == 1 {
@@ -133,7 +137,7 @@ func (r *run) answered(ctx context.Context, span trace.Span, result mo.Result[ag
 	}
 	a.on(span)
 	if failure != ErrorCancelled {
-		r.failed(span, failure, err)
+		r.failed(span, failure, textOf(err))
 	}
 }
 

@@ -142,7 +142,7 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 		a.add(KeyFacts.StringSlice(lo.Map(facts, func(f hooks.Fact, _ int) string { return f.Name + " = " + f.Value })))
 	}
 	a.on(span)
-	r.failed(span, failure, h.Err)
+	r.failed(span, failure, textOf(h.Err))
 	span.End(trace.WithTimestamp(now))
 	return inside
 }

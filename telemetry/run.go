@@ -65,11 +65,18 @@ func (t *Telemetry) opened(ctx context.Context, s agent.State) (context.Context,
 
 //go:noinline
 func (r *run) around(ctx context.Context, s agent.State, next agent.Next, started time.Time) mo.Result[agent.State] {
-	defer r.close()
+	returned := false
+	defer func() {
+		if !returned {
+			r.burst(ctx, time.Since(started))
+		}
+		r.close()
+	}()
 	r.t.runs.Of(s).run = r
 	s.Listen(r)
 	r.begin()
 	result := next(ctx, s)
+	returned = true
 	r.end(ctx, s, result, time.Since(started))
 	return result
 }
@@ -118,7 +125,7 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 			a.text(KeyOutputMessages, outputMessages(final.Answer(), agent.FinishStop))
 		}
 		a.on(r.span)
-		r.failed(r.span, failure, err)
+		r.failed(r.span, failure, textOf(err))
 	}
 	r.t.metrics.seconds(ctx, r.t.metrics.agent, took, labels{agent: r.about.Agent, failure: failure, end: string(final.Status())})
 	r.logEnd(ctx, final, signal, failure)
@@ -143,6 +150,32 @@ func (r *run) logEnd(ctx context.Context, final agent.State, signal agent.Signal
 	e.emit(ctx)
 }
 
+// panicked is what error.type says where a panic went through.
+const panicked = string(agent.ReasonPanic)
+
+// burst says that the run ended in a panic, which goes on to whoever started it.
+func (r *run) burst(ctx context.Context, took time.Duration) {
+	if r.recording {
+		r.span.SetAttributes(KeyStatus.String(string(agent.StatusFailed)), KeyErrorType.String(panicked))
+		r.failed(r.span, panicked, "")
+	}
+	r.t.metrics.seconds(ctx, r.t.metrics.agent, took, labels{agent: r.about.Agent, failure: panicked, end: string(agent.StatusFailed)})
+	if e := r.log(log.SeverityError, EventRunEnded); e != nil {
+		e.text(KeyStatus, string(agent.StatusFailed))
+		e.text(KeyErrorType, panicked)
+		e.emit(ctx)
+	}
+}
+
+// ended ends a span of the run. What did not return has panicked.
+func (r *run) ended(span trace.Span, returned bool) {
+	if !returned {
+		span.SetAttributes(KeyErrorType.String(panicked))
+		r.failed(span, panicked, "")
+	}
+	span.End()
+}
+
 // close ends what a panic, or an executor that was not asked again, left open.
 func (r *run) close() {
 	for i := range r.calls {
@@ -155,15 +188,22 @@ func (r *run) close() {
 
 // failed marks a span as that of something that failed: the class of the error
 // says how, its text only where texts were asked for.
-func (r *run) failed(span trace.Span, failure string, err error) {
+func (r *run) failed(span trace.Span, failure, text string) {
 	if failure == "" {
 		return
 	}
-	text := failure
-	if r.t.reasons && err != nil {
-		text = err.Error()
+	if !r.t.reasons || text == "" {
+		text = failure
 	}
 	span.SetStatus(codes.Error, text)
+}
+
+// textOf is the text of an error; empty where there is none.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // usage is what model calls consumed.

@@ -81,15 +81,17 @@ func (x executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared)
 	} else { // stopped before it was decided upon
 		ctx, c.span = r.beginCall(ctx, p.Call.Name)
 	}
+	returned := false
+	if c.span != nil {
+		defer func() { r.ended(c.span, returned) }()
+	}
 	result := x.inner.Execute(ctx, s, p)
+	returned = true
 	answer, err := result.Get()
 	if err == nil && answer != nil {
 		x.answered(ctx, r, c, p, answer)
 	} else if c.span != nil {
 		r.broken(ctx, c, err)
-	}
-	if c.span != nil {
-		c.span.End()
 	}
 	return result
 }
@@ -112,7 +114,7 @@ func (r *run) broken(ctx context.Context, c call, err error) {
 	}
 	a.text(KeyErrorType, failure)
 	a.on(c.span)
-	r.failed(c.span, failure, err)
+	r.failed(c.span, failure, textOf(err))
 }
 
 // within is ctx with the span of the call.
@@ -212,7 +214,7 @@ func (x executor) answered(ctx context.Context, r *run, c call, p *agent.Prepare
 		a.text(KeyReason, answer.Text())
 	}
 	a.on(c.span)
-	r.failed(c.span, v.failure, answer.Err)
+	r.failed(c.span, v.failure, answer.Text()) // not its Err, which may say what no hook has seen
 }
 
 // logCall logs a denial that is no hook's: hooks tell of theirs themselves.
