@@ -3,69 +3,96 @@ package condition
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/samber/lo"
 )
 
 // hostFunctions judge names and addresses of machines. Nobody is asked what a name stands for.
 func hostFunctions() []Function {
 	return []Function{
 		matching("host.matches", true, hostMatches),
-		onText("host.private", cel.BoolType, func(host string) (ref.Val, error) { return types.Bool(isPrivate(host)), nil }),
+		onText("host.private", cel.BoolType, func(text string) (ref.Val, error) {
+			host, _, err := wholeHost(text)
+			return types.Bool(err == nil && isPrivate(host)), err
+		}),
 	}
 }
 
-// plainHost is a host in one way of writing: small letters, no dot at the end, no brackets, no port.
-func plainHost(host string) string {
-	host = strings.ToLower(strings.TrimSpace(host))
-	if inside, ok := strings.CutPrefix(host, "["); ok {
-		host, _, _ = strings.Cut(inside, "]")
-	} else if name, _, ok := strings.Cut(host, ":"); ok && strings.Count(host, ":") == 1 {
-		host = name
+// hostForm is how a host is written: a name or an address, with or without a port. The … stands for what package bash does
+// not know of a name.
+var hostForm = regexp.MustCompile(`^(?:\[([0-9a-f:.]+(?:%[0-9a-z._-]+)?)\]|([0-9a-z._…-]*))(?::([0-9]*))?$`)
+
+// wholeHost is a host in one way of writing: small letters, no dot at the end, no brackets, no zone; and its port. What is
+// written in any other way is an error: "good.com%2eevil.com" and "good.com:80@evil.com" lead to evil.com where programs
+// decode them, or put them behind "https://".
+func wholeHost(text string) (host, port string, err error) {
+	small := strings.ToLower(strings.TrimSpace(text))
+	if address, err := netip.ParseAddr(small); err == nil {
+		return address.WithZone("").String(), "", nil
 	}
-	host, _, _ = strings.Cut(host, "%") // the zone of an address
-	return strings.TrimSuffix(host, ".")
+	m := hostForm.FindStringSubmatch(small)
+	if m == nil {
+		return "", "", fmt.Errorf("%q is no plain name or address of a host, and is read in different ways", shortened(text))
+	}
+	address, _, _ := strings.Cut(m[1], "%") // the zone
+	return strings.TrimSuffix(address+m[2], "."), m[3], nil
 }
 
 // hostMatches compares a host with a name, an address, a network (10.0.0.0/8), or *.name for all names below one.
-func hostMatches(host, pattern string) (bool, error) {
-	host = plainHost(host)
-	if below, ok := strings.CutPrefix(pattern, "*."); ok {
-		return strings.HasSuffix(host, "."+strings.ToLower(below)), nil
+func hostMatches(text, pattern string) (bool, error) {
+	host, _, err := wholeHost(text)
+	if err != nil {
+		return false, err
 	}
 	if strings.Contains(pattern, "/") {
 		network, err := netip.ParsePrefix(pattern)
 		if err != nil {
 			return false, fmt.Errorf("%q is no network", shortened(pattern))
 		}
+		if network.Addr().Is4In6() && network.Bits() >= 96 {
+			network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-96)
+		}
 		address, ok := addressOf(host)
 		return ok && network.Contains(address), nil
 	}
-	if strings.Contains(pattern, "*") && pattern != "*" {
+	if pattern == "*" {
+		return true, nil
+	}
+	name, below := strings.CutPrefix(pattern, "*.")
+	if strings.Contains(name, "*") {
 		return false, fmt.Errorf("in the host pattern %q, * may only stand for all that comes before a dot: *.example.com", shortened(pattern))
 	}
-	if pattern == "*" || host == plainHost(pattern) {
+	wanted, port, err := wholeHost(name)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("the host pattern %q is neither a name nor an address", shortened(pattern))
+	case port != "":
+		return false, fmt.Errorf("the host pattern %q has a port, which is not looked at: compare url.port", shortened(pattern))
+	case below:
+		return strings.HasSuffix(host, "."+wanted), nil
+	case host == wanted:
 		return true, nil
 	}
 	a, isAddress := addressOf(host)
-	b, isToo := addressOf(plainHost(pattern))
+	b, isToo := addressOf(wanted)
 	return isAddress && isToo && a == b, nil
 }
 
 // privateNetworks are those that netip has no word for.
-var privateNetworks = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
-}
+var privateNetworks = lo.Map([]string{
+	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+	"240.0.0.0/4", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10",
+}, func(text string, _ int) netip.Prefix { return netip.MustParsePrefix(text) })
 
 // isPrivate reports whether a host is this machine or one of a network that is not the internet: by its address, or by a
 // name that only such have. A name without a dot is one.
 func isPrivate(host string) bool {
-	host = plainHost(host)
 	a, ok := addressOf(host)
 	if !ok {
 		last := host[strings.LastIndexByte(host, '.')+1:]
@@ -87,8 +114,9 @@ func isPrivate(host string) bool {
 }
 
 var (
-	nat64  = netip.MustParsePrefix("64:ff9b::/96")
-	sixTo4 = netip.MustParsePrefix("2002::/16")
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")
+	compatible = netip.MustParsePrefix("::/96")
+	sixTo4     = netip.MustParsePrefix("2002::/16")
 )
 
 // addressOf is the address that a text is, in any way that programs read one: 127.1, 0x7f.1 and 2130706433 are 127.0.0.1,
@@ -98,7 +126,7 @@ func addressOf(host string) (netip.Addr, bool) {
 		a = a.Unmap().WithZone("")
 		bytes := a.As16()
 		switch {
-		case a.Is6() && nat64.Contains(a):
+		case a.Is6() && (nat64.Contains(a) || compatible.Contains(a) && !a.IsLoopback() && !a.IsUnspecified()):
 			return netip.AddrFrom4([4]byte(bytes[12:])), true
 		case a.Is6() && sixTo4.Contains(a):
 			return netip.AddrFrom4([4]byte(bytes[2:6])), true

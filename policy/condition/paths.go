@@ -161,15 +161,9 @@ func (l *Language) readings(p string) ([]string, error) {
 	return []string{first, second}, err
 }
 
-// pathMatches reports whether a path matches a pattern, as it is written or where it leads.
+// pathMatches reports whether a path matches a pattern, as it is written or where it leads. A link at the beginning of the
+// pattern stands for what is behind it, too: whoever names /var/run/x means /run/x.
 func (l *Language) pathMatches(p, pattern string) (bool, error) {
-	if !strings.HasPrefix(pattern, "**") {
-		var err error
-		if pattern, err = l.absolute(pattern); err != nil {
-			return false, err
-		}
-		pattern = path.Clean(pattern)
-	}
 	whole, err := l.absolute(p)
 	if err != nil {
 		return false, err
@@ -178,10 +172,47 @@ func (l *Language) pathMatches(p, pattern string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	patterns, err := l.patterns(pattern)
+	if err != nil {
+		return false, err
+	}
 	for _, one := range append(all, path.Clean(whole)) {
-		if ok, err := globbedPath(one, pattern); ok || err != nil {
-			return ok, err
+		for _, pattern := range patterns {
+			if ok, err := globbedPath(one, pattern); ok || err != nil {
+				return ok, err
+			}
 		}
 	}
 	return false, nil
 }
+
+// patterns is a pattern from the root, and the same with the links followed in the names before the first wildcard.
+func (l *Language) patterns(pattern string) ([]string, error) {
+	if strings.HasPrefix(pattern, "**") {
+		return []string{pattern}, nil
+	}
+	pattern, err := l.absolute(pattern)
+	if err != nil {
+		return nil, err
+	}
+	pattern = path.Clean(pattern)
+	plain := pattern
+	if wild := strings.IndexAny(pattern, `*?[\`); wild >= 0 {
+		plain = pattern[:strings.LastIndexByte(pattern[:wild], '/')+1]
+	}
+	resolved, err := follow(plain)
+	if err != nil {
+		return []string{pattern}, nil //nolint:nilerr // what cannot be looked at is no link
+	}
+	resolved = escaped.Replace(resolved)
+	if rest := pattern[len(plain):]; rest != "" {
+		resolved = strings.TrimSuffix(resolved, "/") + "/" + rest
+	}
+	if resolved == pattern {
+		return []string{pattern}, nil
+	}
+	return []string{pattern, resolved}, nil
+}
+
+// escaped takes the meaning from what would have one in a pattern.
+var escaped = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`)

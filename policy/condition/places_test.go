@@ -62,6 +62,22 @@ func TestPathsAreFollowed(t *testing.T) {
 	})
 }
 
+// A pattern that begins with a link is for what is behind it, too: else the other way to say it would get past a rule.
+func TestPatternsOfPathsAreFollowed(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	run := filepath.Join(dir, "a*[b")
+	require.NoError(t, os.MkdirAll(filepath.Join(run, "docker"), 0o755))
+	require.NoError(t, os.Symlink("a*[b", filepath.Join(dir, "link")))
+	l := languageOf(t, condition.Options{Variables: map[string]any{"workspace": dir}, Home: filepath.Join(dir, "link")})
+	in := withPath(t, filepath.Join(run, "docker", "sock"))
+	hold(t, l, in, map[string]bool{
+		"path.matches(args.path, 'link/docker/sock')": true, "path.matches(args.path, 'link/**')": true, "path.matches(args.path, 'link/*/so?k')": true,
+		"path.matches(args.path, '~/docker/**')": true, "path.matches(args.path, 'lin*/docker/sock')": false, "path.matches(args.path, 'link/*')": false,
+		"path.matches('link/docker/sock', 'link/docker/*')": true, "path.matches('link/docker', 'link')": false,
+	})
+}
+
 func TestGlob(t *testing.T) {
 	l := languageOf(t, condition.Options{})
 	for pattern, texts := range map[string]struct{ yes, no []string }{
@@ -108,6 +124,7 @@ func TestURLsAndHosts(t *testing.T) {
 	for host, want := range map[string]bool{
 		"127.0.0.1": true, "127.1": true, "2130706433": true, "0x7f.1": true, "0177.0.0.1": true, "[::1]:8080": true, "::ffff:10.0.0.1": true,
 		"64:ff9b::a00:1": true, "2002:7f00:1::": true, "10.2.3.4": true, "192.168.1.1:80": true, "169.254.169.254": true, "100.64.0.1": true,
+		"::127.0.0.1": true, "::1": true, "::a9fe:a9fe": true, "64:ff9b:1::1": true, "fec0::1": true, "2001:db8::1": true, "198.51.100.7": true,
 		"0.0.0.0": true, "::": true, "fe80::1%eth0": true, "fd00::1": true, "localhost": true, "LOCALHOST.": true, "db.internal": true,
 		"printer": true, "nas.local": true, "224.0.0.1": true, "8.8.8.8": false, "example.com": false, "2606:4700::1111": false, "1.1": false,
 	} {
@@ -115,7 +132,28 @@ func TestURLsAndHosts(t *testing.T) {
 		require.NoError(t, err)
 		hold(t, l, callOf(t, `{"h":`+string(quoted)+`}`), map[string]bool{"host.private(args.h)": want})
 	}
-	for _, text := range []string{"evil.com/x", "", "https://", "https://a\\@b", "http://a b/", "https://exämple.com", "//x/y", "https://%65vil.com", "http://x\n"} {
+	hold(t, l, callOf(t, `{}`), map[string]bool{
+		"host.matches('::ffff:10.1.2.3', '::ffff:10.1.0.0/112')": true, "host.matches('[::1]:80', '0:0:0:0:0:0:0:1')": true,
+		"host.matches('a.example.com', '*.EXAMPLE.com.')": true, "host.matches('fe80::1%eth0', 'fe80::1')": true, "host.matches('a…', 'a')": false,
+		"host.matches('', 'a')": false, "host.matches('::7f00:1', '127.0.0.1')": true, "host.matches('_dmarc.a', '*.a')": true,
+	})
+	// What programs read in different ways is neither the one host nor the other.
+	for _, host := range []string{
+		"good.com%2eevil.com", "good.com%.evil.com", "good.com:80@evil.com", "[::1].evil.com", "[good.com]evil.com", "evil。com", "１２７.0.0.1",
+		"evil.com/x", "good.com\n.evil.com", "good.com#.evil.com", `a\b`, "a b", "a:b:c", "https://evil.com",
+	} {
+		quoted, err := json.Marshal(host)
+		require.NoError(t, err)
+		for _, text := range []string{"!host.matches(args.h, ['good.com', '::1'])", "host.matches(args.h, '*.evil.com')", "host.private(args.h)"} {
+			_, err = compiled(t, l, text).Test(t.Context(), callOf(t, `{"h":`+string(quoted)+`}`))
+			assert.ErrorContains(t, err, "is read in different ways", "%s %s", host, text)
+		}
+	}
+	for pattern, want := range map[string]string{"good.com:443": "has a port", "https://good.com": "no network", "a.*.b": "may only stand for", "gööd.com": "neither a name"} {
+		_, err := l.Compile("host.matches('good.com', '"+pattern+"')", "PreToolUse")
+		assert.ErrorContains(t, err, want, pattern)
+	}
+	for _, text := range []string{"https://a,b/", "evil.com/x", "", "https://", "https://a\\@b", "http://a b/", "https://exämple.com", "//x/y", "https://%65vil.com", "http://x\n"} {
 		quoted, err := json.Marshal(text)
 		require.NoError(t, err)
 		_, err = compiled(t, l, "url.host(args.u) == 'x'").Test(t.Context(), callOf(t, `{"u":`+string(quoted)+`}`))

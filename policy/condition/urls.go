@@ -24,7 +24,7 @@ func urlFunctions() []Function {
 		})
 	}
 	return []Function{
-		part("url.host", cel.StringType, func(u *url.URL) ref.Val { return types.String(plainHost(u.Hostname())) }),
+		part("url.host", cel.StringType, func(u *url.URL) ref.Val { return types.String(hostName(u)) }),
 		part("url.scheme", cel.StringType, func(u *url.URL) ref.Val { return types.String(strings.ToLower(u.Scheme)) }),
 		part("url.path", cel.StringType, func(u *url.URL) ref.Val { return types.String(u.Path) }),
 		part("url.user", cel.StringType, func(u *url.URL) ref.Val { return types.String(u.User.Username()) }),
@@ -43,10 +43,16 @@ func wholeURL(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q is no URL", shortened(text))
 	case u.Scheme == "" || u.Hostname() == "":
 		return nil, fmt.Errorf("%q is no URL with a scheme and a host", shortened(text))
-	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' || r <= ' ' || r == '\\' || r == '%' }):
+	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' || r <= ' ' || r == '\\' || r == '%' }) || hostName(u) == "":
 		return nil, fmt.Errorf("the host of %q is read in different ways", shortened(text))
 	}
 	return u, nil
+}
+
+// hostName is the host of a URL as wholeHost has it; empty where that is an error.
+func hostName(u *url.URL) string {
+	host, _, _ := wholeHost(u.Hostname())
+	return host
 }
 
 // defaultPorts are those of the schemes.
