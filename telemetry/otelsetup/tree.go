@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samber/lo"
 	"go.opentelemetry.io/otel/attribute"
@@ -83,7 +85,7 @@ func branch(b *strings.Builder, below map[trace.SpanID][]sdktrace.ReadOnlySpan, 
 		if root {
 			twig, more = "", ""
 		}
-		fmt.Fprintf(b, "%s%s%s  %s", indent, twig, s.Name(), rounded(s.EndTime().Sub(s.StartTime())))
+		fmt.Fprintf(b, "%s%s%s  %s", indent, twig, plain(shortened(s.Name())), rounded(s.EndTime().Sub(s.StartTime())))
 		if text := told(s); text != "" {
 			fmt.Fprintf(b, "  %s", text)
 		}
@@ -106,7 +108,7 @@ func told(s sdktrace.ReadOnlySpan) string {
 	set := attribute.NewSet(s.Attributes()...)
 	has := func(key attribute.Key) string {
 		v, _ := set.Value(key)
-		return lo.Ternary(set.HasValue(key), v.String(), "")
+		return lo.Ternary(set.HasValue(key), plain(v.String()), "")
 	}
 	with := func(before string, keys ...attribute.Key) string {
 		values := lo.Compact(lo.Map(keys, func(k attribute.Key, _ int) string { return has(k) }))
@@ -128,12 +130,33 @@ func told(s sdktrace.ReadOnlySpan) string {
 	if in, out := has(telemetry.KeyInputTokens), has(telemetry.KeyOutputTokens); in+out != "" {
 		parts = append(parts, cmp.Or(in, "0")+" → "+cmp.Or(out, "0")+" tokens")
 	}
-	reason := has(telemetry.KeyReason)
+	v, _ := set.Value(telemetry.KeyReason)
+	reason := shortened(v.AsString())
 	if s.Status().Code == codes.Error {
-		parts = append(parts, "ERROR", lo.Ternary(reason == "", s.Status().Description, ""))
+		parts = append(parts, "ERROR", lo.Ternary(reason == "", plain(shortened(s.Status().Description)), ""))
 	}
 	if reason != "" {
-		parts = append(parts, fmt.Sprintf("%q", reason))
+		parts = append(parts, strconv.Quote(reason))
 	}
 	return strings.Join(lo.Compact(parts), " ")
+}
+
+// plain is a text that does nothing to a terminal: models make up names of tools, and
+// whoever is asked makes up errors.
+func plain(text string) string {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return text
+	}
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
+}
+
+// maxSentence is how many bytes of a sentence are shown.
+const maxSentence = 400
+
+func shortened(text string) string {
+	if len(text) <= maxSentence {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxSentence], "") + "…"
 }

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,6 +80,36 @@ invoke_agent helper  done by agent (completed) 110 → 7 tokens
 			assert.Equal(t, strings.TrimPrefix(tc.want, "\n"), grown(t, tree))
 		})
 	}
+}
+
+// What a model calls a tool, and what a service or a tool says, does nothing to the
+// terminal that the tree is shown on, and does not drown it.
+func TestATreeIsHarmless(t *testing.T) {
+	environment(t)
+	tree := &otelsetup.Tree{}
+	stop := start(t, otelsetup.Config{Spans: []sdktrace.SpanProcessor{tree}})
+	evil := "\x1b[2J\x1b]0;owned\a\u202e\x9b31m\nexecute_tool fine  executed"
+	a, err := builder.New().WithName("helper").WithModel("small").
+		WithDriver(agenttest.Script(agenttest.Call("no"+evil, `{}`).Call("long", `{}`), agenttest.Fail(errors.New("it said "+evil)))).
+		With(capability.UseTelemetry{Reasons: true}, capability.UseTools(
+			toolexec.Func("long", "A tool.", func(context.Context, struct{}) (string, error) {
+				return "", errors.New(strings.Repeat("much ", 10_000))
+			}))).
+		Build().Get()
+	require.NoError(t, err)
+	require.Error(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Error())
+	stop()
+	text := grown(t, tree)
+	assert.Equal(t, 5, strings.Count(text, "\n"), "a line for each span:\n%q", text)
+	assert.True(t, utf8.ValidString(text))
+	for _, r := range text {
+		assert.True(t, r == '\n' || unicode.IsPrint(r), "%q", r)
+	}
+	for line := range strings.Lines(text) {
+		assert.Less(t, utf8.RuneCountInString(line), 700)
+	}
+	assert.Contains(t, text, `it said \x1b[2J`)
+	assert.Contains(t, text, "much much")
 }
 
 func TestAnEmptyTree(t *testing.T) { assert.Empty(t, grown(t, &otelsetup.Tree{})) }
