@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/samber/mo"
 
@@ -45,7 +46,7 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 			rest, places = append(rest, &shown), append(places, i)
 			continue
 		}
-		shown, answer, err := x.request(ctx, s, p, batch)
+		shown, answer, err := x.request(ctx, s, p, slices.Clone(batch)) // hooks may keep theirs
 		if err != nil {
 			return mo.Err[[]agent.Approval](err)
 		}
@@ -87,8 +88,9 @@ func interventionOf(s agent.State, p *agent.Prepared) agent.Intervention {
 	return i
 }
 
-// request asks the hooks about a call that a person is to be asked about. Deny > an
-// answer in the person's place > Rewrite; the first that decides it ends the asking.
+// request asks the hooks about a call that a person is to be asked about. The first that
+// says no ends the asking. A yes in the person's place counts unless a later one says no
+// or makes another call of it.
 func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Prepared, batch []agent.Intervention) (*agent.Prepared, *agent.Approval, error) {
 	var last *Outcome
 	var answer *agent.Approval
@@ -112,6 +114,9 @@ func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Pr
 			answer = &agent.Approval{Verdict: agent.Reject, By: o.hook, Reason: o.reason}
 		case Rewrite:
 			call, shown := *p.Call, *p
+			if call.Arguments != o.arguments {
+				answer = nil // a yes was to the call as it was
+			}
 			call.Arguments = o.arguments
 			shown.Call, p = &call, &shown
 		}
@@ -134,7 +139,8 @@ func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []age
 		if answers[i].Verdict == agent.Park {
 			return mo.Ok(answers)
 		}
-		batch[i].Answer = &answers[i]
+		answer := answers[i]
+		batch[i].Answer = &answer
 	}
 	*interventions.Of(s) = batch
 	c := InterventionResolvedContext{batchView{Common{state: s, info: interventionResolved}, batch}}

@@ -63,15 +63,16 @@ func (c InterventionContext) Question() agent.Question {
 }
 
 // Allow has nothing against asking the person.
-func (c InterventionContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c InterventionContext) Allow() Result { return c.allow(nil) }
 
 // Deny forbids the call: nobody is asked, and the model is told why.
 func (c InterventionContext) Deny(reason string) Result {
 	return c.answer(Outcome{decision: Deny, reason: reason}, nil)
 }
 
-// Rewrite asks the person about other arguments. The call that then runs with a yes is
-// checked against the tool's schema, and judged by the controls.
+// Rewrite asks the person about other arguments, also where a hook before had said yes to
+// the call as it was. The call that then runs with a yes is checked against the tool's
+// schema, and judged by the controls.
 func (c InterventionContext) Rewrite(arguments any) Result {
 	text, err := strictjson.Marshal(arguments)
 	if err == nil {
@@ -83,7 +84,8 @@ func (c InterventionContext) Rewrite(arguments any) Result {
 	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
 }
 
-// Approve answers in the person's place: the call may run.
+// Approve answers in the person's place: the call may run as it is now. When a hook that
+// is asked later rewrites it, the person is asked after all.
 func (c InterventionContext) Approve(reason string) Result {
 	return c.answer(Outcome{decision: Approve, reason: reason}, nil)
 }

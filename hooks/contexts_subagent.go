@@ -34,6 +34,10 @@ type subagentView struct {
 // Subagent is what is known of it.
 func (c subagentView) Subagent() Subagent { return c.about }
 
+// where has no index: sub-agents are started by parallel calls, whose hooks must not
+// share a context.
+func (c subagentView) where() (agent.State, int) { return c.state, -1 }
+
 // PreSubagentContext is the context of AtPreSubagent.
 type PreSubagentContext struct{ subagentView }
 
