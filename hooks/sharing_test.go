@@ -116,4 +116,3 @@ func TestYesToACallThatIsRewrittenLater(t *testing.T) {
 	assert.Equal(t, []string{`bash {"command":"rm"}`}, w.ran)
 	assert.Equal(t, 1, asked)
 }
-
