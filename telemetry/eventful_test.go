@@ -197,8 +197,8 @@ func TestMetrics(t *testing.T) {
 		"grapnel.hook.decisions [{decision}] {decision=deny name=no-push point=PreToolUse} 1",
 		"grapnel.hook.decisions [{decision}] {decision=replace name=redact point=PostToolUse} 2",
 		"grapnel.hook.decisions [{decision}] {decision=rewrite name=below-tmp point=PreToolUse} 1",
-		"grapnel.hook.errors [{error}] {type=panic fail_mode=closed name=broken point=PreToolUse} 1",
-		"grapnel.hook.duration [s] {name=notify outcome=complete point=ExecutionEnd} 1",
+		"grapnel.hook.errors [{error}] {type=panic fail_mode=closed name=broken point=PreToolUse type=control} 1",
+		"grapnel.hook.duration [s] {mode=detached name=notify outcome=complete point=ExecutionEnd} 1",
 	} {
 		assert.Contains(t, all, want)
 	}

@@ -89,8 +89,8 @@ func weightOf(d hooks.Decision) uint8 {
 func (r *run) measureHook(ctx context.Context, h hooks.Event, failure string) {
 	m := &r.t.metrics
 	l := labels{hook: h.Hook, point: string(h.Point)}
-	if h.Shadow {
-		l.mode = modeShadow
+	if mode := modeOf(h); mode != modeSync {
+		l.mode = mode
 	}
 	if h.Kind != hooks.HookSkipped {
 		timed := l
@@ -99,7 +99,7 @@ func (r *run) measureHook(ctx context.Context, h hooks.Event, failure string) {
 	}
 	switch {
 	case failure != "":
-		l.failMode, l.failure = h.Policy, failure
+		l.failMode, l.failure, l.kind = h.Policy, failure, typeOf(h)
 		m.count(ctx, m.errors, l)
 	case h.Control && h.Kind != hooks.HookSkipped:
 		l.decision = string(h.Decision)
@@ -113,11 +113,7 @@ func outcomeOf(h hooks.Event) string { return strings.TrimPrefix(string(h.Kind),
 // hookSpan records what the hook did, once it is done: its span begins when it did.
 func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) context.Context {
 	now := time.Now()
-	kind := "observer"
-	if h.Control {
-		kind = "control"
-	}
-	begun := r.t.spans.hook(hookAt{string(h.Point), h.Hook, kind, modeOf(h)})
+	begun := r.t.spans.hook(hookAt{string(h.Point), h.Hook, typeOf(h), modeOf(h)})
 	inside, span := r.t.tracer.Start(ctx, begun.name, append(slices.Clip(begun.options),
 		trace.WithTimestamp(now.Add(-h.Duration)))...)
 	a := someAttributes()
@@ -147,17 +143,29 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 	return inside
 }
 
-// modeShadow is the mode of a control that is asked and not obeyed.
-const modeShadow = "shadow"
+func typeOf(h hooks.Event) string {
+	if h.Control {
+		return "control"
+	}
+	return "observer"
+}
+
+// The modes of hooks: most are waited for and obeyed; one in shadow is asked and not
+// obeyed; nobody waits for one that is detached.
+const (
+	modeSync     = "sync"
+	modeShadow   = "shadow"
+	modeDetached = "detached"
+)
 
 func modeOf(h hooks.Event) string {
 	switch {
 	case h.Detached:
-		return "detached"
+		return modeDetached
 	case h.Shadow:
 		return modeShadow
 	}
-	return "sync"
+	return modeSync
 }
 
 // origin says which rule of which file it is.

@@ -31,6 +31,7 @@ type labels struct {
 	token                  string
 	agent, tool            string
 	hook, point, mode      string
+	kind                   string // of a hook: control or observer
 	outcome, decision      string
 	failMode, failure, end string
 }
@@ -41,6 +42,7 @@ func (l labels) attributes() attribute.Set {
 		KeyOperation.String(l.operation), KeyProvider.String(l.provider), KeyRequestModel.String(l.model),
 		KeyResponseModel.String(l.responded), KeyServerAddress.String(l.server), KeyTokenType.String(l.token),
 		KeyAgentName.String(l.agent), KeyToolName.String(l.tool), KeyHook.String(l.hook), KeyPoint.String(l.point), KeyHookMode.String(l.mode),
+		KeyHookType.String(l.kind),
 		KeyHookOutcome.String(l.outcome), KeyDecision.String(l.decision), KeyFailMode.String(l.failMode),
 		KeyErrorType.String(l.failure), KeyStatus.String(l.end),
 	}

@@ -178,6 +178,7 @@ const (
 	EventContinued  = "grapnel.continued"
 	EventHookFailed = "grapnel.hook.failed"
 	EventRunEnded   = "grapnel.run.ended"
+	EventRunParked  = "grapnel.run.parked"
 )
 
 // The buckets that the conventions ask for, and ours for hooks, most of which take

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/log"
@@ -131,13 +132,13 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 	r.logEnd(ctx, final, signal, failure)
 }
 
-// logEnd logs how the run ended.
+// logEnd logs how the run ended, or that it is parked.
 func (r *run) logEnd(ctx context.Context, final agent.State, signal agent.Signal, failure string) {
 	severity := log.SeverityInfo
 	if failure != "" {
 		severity = log.SeverityError
 	}
-	e := r.log(severity, EventRunEnded)
+	e := r.log(severity, lo.Ternary(final.Parked(), EventRunParked, EventRunEnded))
 	if e == nil {
 		return
 	}

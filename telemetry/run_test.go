@@ -264,7 +264,7 @@ invoke_agent helper: done completed agent
 		late := s.span(t, "hook PostToolUse slow")
 		assert.Equal(t, time.Second, late.EndTime.Sub(late.StartTime))
 		assert.Equal(t, "2", get(s.all("hook PreToolUse flaky")[1], "grapnel.hook.attempt"))
-		assert.Contains(t, s.metrics(t), "grapnel.hook.errors [{error}] {type=timeout fail_mode=open name=slow point=PostToolUse} 1")
+		assert.Contains(t, s.metrics(t), "grapnel.hook.errors [{error}] {type=timeout fail_mode=open name=slow point=PostToolUse type=observer} 1")
 	})
 }
 
@@ -426,6 +426,7 @@ invoke_agent helper: parked
   execute_tool a: deferred guard
     hook PreToolUse guard: control complete ask
 `, "\n"), s.tree())
+	assert.Equal(t, []string{"INFO grapnel.asked: guard PreToolUse a", "INFO grapnel.run.parked: parked"}, s.events(), "it has not ended")
 	done, err := a.Resume(t.Context(), parked.WithApproval("call_1_1", agent.Approval{Verdict: agent.Approve, By: "ann"})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, done.Status())
