@@ -37,6 +37,11 @@
 // and StopSignal; a seam that can only answer with an error stops a run with a
 // SignalError.
 //
+// Panics of tools and hooks are caught by the packages that call them. One in anything
+// else (a driver, a processor, a criterion, an observer, an executor of your own) is a
+// bug of the program, and comes out of Run on the goroutine that called it, whichever
+// goroutine it happened on. Nobody is told of an end of such a run.
+//
 // # Waiting for a person
 //
 // A call that an executor wants a yes for goes to the Approver. One that answers Park

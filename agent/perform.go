@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -310,18 +311,50 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 		}
 	}
 	var wg sync.WaitGroup
-	for range width - 1 {
-		wg.Go(work)
+	var broken atomic.Pointer[error]
+	apart := func() {
+		defer func() {
+			if value := recover(); value != nil {
+				broken.Store(new(panicked(value)))
+			}
+		}()
+		work()
 	}
-	work() // here as well: one goroutine less
-	wg.Wait()
+	for range width - 1 {
+		wg.Go(apart)
+	}
+	func() {
+		defer wg.Wait() // whatever happens here
+		work()          // one goroutine less
+	}()
+	if err := broken.Load(); err != nil {
+		panic(*err) // where the caller of the run can catch it
+	}
 	var pending []State
 	for i, err := range errs {
+		if results[i] == nil && err == nil {
+			results[i], errs[i] = batch[i].gone()
+		}
 		if child, waits := parkedChild(err); waits {
 			pending, errs[i] = waitsFor(pending, len(batch), i, child), nil
 		}
 	}
 	return results, pending, errors.Join(errs...)
+}
+
+// panicked is what an executor panicked with on another goroutine than that of the run.
+func panicked(value any) error {
+	if err, ok := value.(error); ok {
+		return fmt.Errorf("a parallel tool call panicked: %w\n\n%s", err, debug.Stack())
+	}
+	return fmt.Errorf("a parallel tool call panicked: %v\n\n%s", value, debug.Stack())
+}
+
+// gone is the answer to a call whose executor ended its goroutine, as runtime.Goexit does.
+func (p *Prepared) gone() (*ToolResult, error) {
+	r := NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
+	r.Status = ToolFailed
+	return p.with(r.To(p)), fmt.Errorf("tool %q: call %s: the executor ended its goroutine without an answer", p.Call.Name, p.Original.ID)
 }
 
 // Result is what is recorded of a call that an executor answered with r: a result that

@@ -24,8 +24,10 @@ func (a *Agent) StepsWith(ctx context.Context, settings RunSettings, s State, in
 		defer cancel(nil)
 		listening := true
 		settings.onStep = func(s State) bool {
-			if listening = yield(s, nil); !listening {
-				cancel(errGivenUp)
+			if listening {
+				if listening = yield(s, nil); !listening {
+					cancel(errGivenUp)
+				}
 			}
 			return listening
 		}
