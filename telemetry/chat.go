@@ -241,7 +241,7 @@ func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Res
 	if reasons, ok := finishReasons[reply.FinishReason]; ok {
 		a.add(reasons)
 	} else if reply.FinishReason != "" {
-		a.add(KeyFinishReasons.StringSlice([]string{string(reply.FinishReason)}))
+		a.add(KeyFinishReasons.StringSlice([]string{valid(string(reply.FinishReason))}))
 	}
 	a.usage(reply.Usage)
 	if first > 0 {
@@ -254,7 +254,7 @@ func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Res
 	}
 	if to.model != u.model { // hooks chose another
 		a.text(KeyRequestModel, to.model)
-		u.span.SetName(titled(OperationChat, to.model))
+		u.span.SetName(valid(titled(OperationChat, to.model)))
 	}
 	a.on(u.span)
 }

@@ -127,15 +127,14 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 	a.text(KeyHookReasonCode, failure)
 	a.flag(KeyRewroteInput, !h.Shadow && h.Decision == hooks.Rewrite)
 	a.flag(KeyRewroteOutput, !h.Shadow && (h.Decision == hooks.Replace || h.Decision == hooks.Withhold))
-	a.text(KeyToolName, h.Call.Name)
-	a.text(KeyToolCallID, h.Call.ID)
+	a.call(h.Call)
 	a.text(KeyErrorType, failure)
 	a.origin(h.Origin)
 	if r.t.reasons {
 		a.text(KeyReason, h.Reason)
 	}
 	if facts := h.Outcome.Facts(); r.t.content && len(facts) > 0 {
-		a.add(KeyFacts.StringSlice(lo.Map(facts, func(f hooks.Fact, _ int) string { return f.Name + " = " + f.Value })))
+		a.add(KeyFacts.StringSlice(lo.Map(facts, func(f hooks.Fact, _ int) string { return valid(f.Name + " = " + f.Value) })))
 	}
 	a.on(span)
 	r.failed(span, failure, textOf(h.Err))
@@ -212,6 +211,6 @@ func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
 
 // call says which tool call it is about.
 func (a *attributes) call(c agent.ToolCall) {
-	a.text(KeyToolName, c.Name)
+	a.text(KeyToolName, toolName(c.Name))
 	a.text(KeyToolCallID, c.ID)
 }

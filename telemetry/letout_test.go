@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -90,4 +92,22 @@ func TestAPanicEndsTheSpanOfItsTurn(t *testing.T) {
 	require.Panics(t, func() { a.Run(t.Context(), agent.NewState(), agent.UserText("go")) })
 	assert.Equal(t, "panic", get(s.span(t, "chat small"), "error.type"))
 	assert.Equal(t, codes.Error, s.span(t, "chat small").Status.Code)
+}
+
+// What a model makes up is in no label, and long names are made short on spans.
+func TestNamesThatAModelMakesUp(t *testing.T) {
+	s := newSink(t)
+	see := hooks.On(hooks.AtPostToolUse, "sees", func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return c.Replace("no") })
+	turn := agenttest.Call("odd-"+strings.Repeat("x", 1<<16), `{}`)
+	for i := range 300 {
+		turn = turn.Call(fmt.Sprintf("odd-%d", i), `{}`)
+	}
+	run(t, build(t, agenttest.Script(turn, agenttest.Say("hi")), s.use(), capability.UseTools(says("a", "a", nil)), capability.UseHooks(see)))
+	assert.Len(t, s.metrics(t), 4)
+	assert.NotContains(t, strings.Join(s.metrics(t), "\n"), "odd-")
+	for _, span := range s.spans.GetSpans() {
+		assert.Less(t, len(span.Name), 200)
+		assert.Less(t, len(get(span, "gen_ai.tool.name")), 200)
+	}
+	assert.NotContains(t, s.everything(t), strings.Repeat("x", 200))
 }

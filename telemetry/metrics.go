@@ -2,9 +2,9 @@ package telemetry
 
 import (
 	"context"
-	"slices"
 	"time"
 
+	"github.com/samber/lo"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -46,7 +46,9 @@ func (l labels) attributes() attribute.Set {
 		KeyHookOutcome.String(l.outcome), KeyDecision.String(l.decision), KeyFailMode.String(l.failMode),
 		KeyErrorType.String(l.failure), KeyStatus.String(l.end),
 	}
-	list = slices.DeleteFunc(list, func(kv attribute.KeyValue) bool { return kv.Value.AsString() == "" })
+	list = lo.FilterMap(list, func(kv attribute.KeyValue, _ int) (attribute.KeyValue, bool) {
+		return kv.Key.String(valid(kv.Value.AsString())), kv.Value.AsString() != ""
+	})
 	if l.server != "" {
 		list = append(list, KeyServerPort.Int(l.port))
 	}

@@ -196,7 +196,7 @@ func (r *run) failed(span trace.Span, failure, text string) {
 	if !r.t.reasons || text == "" {
 		text = failure
 	}
-	span.SetStatus(codes.Error, text)
+	span.SetStatus(codes.Error, valid(text))
 }
 
 // textOf is the text of an error; empty where there is none.

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -29,10 +30,28 @@ type beginning struct {
 }
 
 func begin(name string, kind trace.SpanKind, attributes ...attribute.KeyValue) *beginning {
-	attributes = lo.Filter(attributes, func(kv attribute.KeyValue, _ int) bool {
-		return kv.Value.Type() != attribute.STRING || kv.Value.AsString() != ""
+	attributes = lo.FilterMap(attributes, func(kv attribute.KeyValue, _ int) (attribute.KeyValue, bool) {
+		if kv.Value.Type() == attribute.STRING {
+			kv = kv.Key.String(valid(kv.Value.AsString()))
+		}
+		return kv, kv.Value.Type() != attribute.STRING || kv.Value.AsString() != ""
 	})
-	return &beginning{name, []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...)}}
+	return &beginning{valid(name), []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...)}}
+}
+
+// valid is a text as OTLP takes it: a byte that is no UTF-8 would keep all that is sent
+// with it from being sent.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// maxName is how many bytes of a tool's name are told: models make up long ones.
+const maxName = 128
+
+// toolName is the name of a tool, made short.
+func toolName(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxName], "") + "…"
 }
 
 // titled is an operation and what it is done with, if that has a name.
@@ -99,7 +118,7 @@ func (b *spans) chat(t target) *beginning {
 type toolOf struct{ agent, tool string }
 
 func (b *spans) tool(agentName, tool string) *beginning {
-	return b.tools.of(toolOf{agentName, tool}, func(t toolOf) *beginning {
+	return b.tools.of(toolOf{agentName, toolName(tool)}, func(t toolOf) *beginning {
 		return begin(titled(OperationExecuteTool, t.tool), trace.SpanKindInternal,
 			KeyOperation.String(OperationExecuteTool), KeyToolName.String(t.tool), KeyToolType.String("function"),
 			KeyAgentName.String(t.agent))
@@ -128,7 +147,7 @@ func (a *attributes) add(kv attribute.KeyValue) { a.list = append(a.list, kv) }
 
 func (a *attributes) text(key attribute.Key, value string) {
 	if value != "" {
-		a.list = append(a.list, key.String(value))
+		a.list = append(a.list, key.String(valid(value)))
 	}
 }
 
