@@ -48,6 +48,9 @@ type Subagent struct {
 // a no that goes on, the sub-agent goes on. When the run ends while it waits, or a control
 // has changed its mind about the call, the sub-agent ends as cancelled.
 //
+// A failed call tells what the sub-agent said last, unless a control at PostSubagent, which
+// is asked about answers, has to judge what is told.
+//
 // The hooks at PreSubagent, PostSubagent and SubagentFailed are those of the agent that
 // starts it; of one run of a sub-agent they are told once, however often it is resumed.
 //

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,7 +136,7 @@ func (t *task) ended(ctx context.Context, final agent.State, err error) error {
 		t.about.Took = time.Since(began)
 	}
 	if final.Status() != agent.StatusDone {
-		err = unfinished(t.about.Agent, final, err)
+		err = t.unfinished(final, err)
 	}
 	t.call.State.Emit(ctx, SubagentCompleted{t.call.State.Run(), t.call.ID, t.about.Run, final.Status(), final.RunUsage(), err})
 	if err != nil {
@@ -174,17 +175,31 @@ func (t *taskTool) giveUp(ctx context.Context, c toolexec.Call, begun agent.Tool
 	}
 }
 
-// unfinished is why a sub-agent has no answer, with what it said last.
-func unfinished(name string, final agent.State, err error) error {
+// unfinished is why a sub-agent has no answer, with what it said last, unless that is for
+// a control to judge.
+func (t *task) unfinished(final agent.State, err error) error {
 	said := ""
-	if answer := final.Answer(); answer != "" {
+	if answer := final.Answer(); answer != "" && !t.judged() {
 		said = "; it had said: " + answer
 	}
 	if err != nil {
-		return fmt.Errorf("agent %q %s: %w%s", name, final.Status(), err, said)
+		return fmt.Errorf("agent %q %s: %w%s", t.about.Agent, final.Status(), err, said)
 	}
 	why := lo.CoalesceOrEmpty(final.StopSignal().OrEmpty().Message, "no reason given")
-	return fmt.Errorf("agent %q %s: %s%s", name, final.Status(), why, said)
+	return fmt.Errorf("agent %q %s: %s%s", t.about.Agent, final.Status(), why, said)
+}
+
+// judged reports whether a control decides what is told of an answer.
+func (t *task) judged() bool {
+	if t.hooks == nil {
+		return false
+	}
+	for _, h := range t.hooks.Hooks().All() {
+		if h.Control() && !h.IsShadow() && slices.Contains(h.Points(), hooks.PostSubagent) {
+			return true
+		}
+	}
+	return false
 }
 
 // childID is the id of the run that a call starts: the same when the call is made again

@@ -1,0 +1,43 @@
+package capability_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// What a sub-agent said before it was stopped is told with the failure, but not past a
+// control that judges what sub-agents answer: that was not asked about it.
+func TestLastWordsOfASubagent(t *testing.T) {
+	guard := func(point func(context.Context, hooks.PostSubagentContext) hooks.Result) capability.Capability {
+		return capability.UseHooks(hooks.On(hooks.AtPostSubagent, "guard", point))
+	}
+	withhold := guard(func(_ context.Context, c hooks.PostSubagentContext) hooks.Result { return c.Withhold("secret") })
+	watch := capability.UseHooks(hooks.Observe(hooks.AtPostSubagent, "watch", func(context.Context, hooks.PostSubagentContext) error { return nil }))
+	for name, tc := range map[string]struct {
+		more []capability.Capability
+		told bool
+	}{
+		"no hook":     {nil, true},
+		"an observer": {[]capability.Capability{watch}, true},
+		"a control":   {[]capability.Capability{withhold}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bench
+			sub := helper("scout", &b, agenttest.Say("the key is 4711").Call("look", "{}")).With(capability.UseGuards{Steps: 1})
+			s, _ := boss(t, capability.UseSubagents{Agents: []capability.Subagent{{Agent: sub}}}, task("scout", "look"), tc.more...)
+			said := answers(s)[0].Text()
+			assert.Contains(t, said, `agent "scout" stopped: 1 of at most 1 steps taken`)
+			if tc.told {
+				assert.Contains(t, said, "it had said: the key is 4711")
+			} else {
+				assert.NotContains(t, said, "4711")
+			}
+		})
+	}
+}
