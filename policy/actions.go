@@ -164,7 +164,7 @@ func (l *loader) declared(r *rule, e *entry) action.Declared {
 	switch r.kind {
 	case "command":
 		return action.Command{
-			Argv: f.texts("argv"), Dir: f.text("dir"), Env: f.stringsOf("env"), Inherit: f.texts("inherit"),
+			Argv: f.argv(), Dir: f.text("dir"), Env: f.stringsOf("env"), Inherit: f.texts("inherit"),
 			Timeout: limit, MaxBytes: f.number("max_bytes", 1, 64<<20, 0),
 		}
 	case "shell":
@@ -223,7 +223,7 @@ func (l *loader) gate(r *rule, e *entry, limit time.Duration) action.Declared {
 	g := action.Gate{
 		By: action.GateBy(f.oneOf("by", "person", "callback", "file", "command")), Reason: f.text("reason"),
 		Port: f.number("port", 1, 65535, 0), File: f.text("file"), Existing: f.flag("existing", false),
-		Argv: f.texts("argv"), Every: f.duration("every"), Timeout: limit,
+		Argv: f.argv(), Every: f.duration("every"), Timeout: limit,
 	}
 	if r.onTimeout == "reject" || r.onTimeout == "approve" {
 		g.OnTimeout, r.onTimeout = r.onTimeout, ""

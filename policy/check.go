@@ -77,13 +77,18 @@ func (p *Policy) Check(tools ...string) []Warning {
 	return out
 }
 
-// unknownTools finds patterns that match none of the tools.
+// unknownTools finds patterns that match none of the tools, or no tool that there may be.
 func (r *rule) unknownTools(tools []string) []Warning {
-	if len(tools) == 0 {
-		return nil
-	}
 	var out []Warning
 	for _, pattern := range r.match.tools {
+		if odd(pattern.text) {
+			out = append(out, warningAt(pattern.place, "tool", r.name(), "%q is taken for the name of one tool, and none has such a name: "+
+				"several stand in a list, [a, b], and a regular expression between slashes, /^(a|b)$/", pattern.text))
+			continue
+		}
+		if len(tools) == 0 {
+			continue
+		}
 		probe := hooks.Observe(hooks.AtPreToolUse, "probe", func(context.Context, hooks.ToolContext) error { return nil },
 			hooks.ToolMatching(lo.CoalesceOrEmpty(pattern.text, "*")))
 		compiled, err := hooks.NewSet(probe).Compile(tools...).Get()
@@ -97,6 +102,14 @@ func (r *rule) unknownTools(tools []string) []Warning {
 		out = append(out, warningAt(pattern.place, "tool", r.name(), "%q matches no tool%s; there are %s", pattern.text, near, yamlfile.OneOf(tools)))
 	}
 	return out
+}
+
+// odd reports whether a pattern for tools is a name, neither a glob nor a regular expression,
+// in which something stands that only these may have.
+func odd(pattern string) bool {
+	regular := len(pattern) > 2 && strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/")
+	return !regular && !strings.ContainsAny(pattern, `*?[\`) &&
+		(strings.ContainsAny(pattern, "|,()^$+ \t\n") || strings.HasPrefix(pattern, "/") || strings.HasSuffix(pattern, "/"))
 }
 
 // unreachable finds an earlier rule of the same point that always ends the asking about

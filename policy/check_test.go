@@ -54,6 +54,22 @@ hooks:
 	assert.Len(t, p.Check(), len(want)-1, "tools are not looked at where none are known")
 }
 
+// A name that no tool can have was meant to be something else, whatever tools there are.
+func TestNamesThatNoToolHas(t *testing.T) {
+	p := load(t, `policy: p
+hooks:
+  PreToolUse:
+    - {id: a, match: {tool: [bash|sh, "bash, sh", /bash, "^bash$", "/bash|sh/", "mcp__*", "ba(s|z)h*", functions.bash, a/b, "/"]}, decision: ask}
+`)
+	for _, tools := range [][]string{nil, {"bash", "mcp__a", "ba(s|z)h", "functions.bash", "a/b"}} {
+		got := lo.Map(p.Check(tools...), func(w policy.Warning, _ int) string { return w.Code + w.Text })
+		require.Len(t, got, 5)
+		for i, name := range []string{"bash|sh", "bash, sh", "/bash", "^bash$", "/"} {
+			assert.Contains(t, got[i], fmt.Sprintf("tool%q is taken for the name of one tool", name))
+		}
+	}
+}
+
 // A rule in shadow tells what it would have decided, and changes nothing.
 func TestShadow(t *testing.T) {
 	p := load(t, `policy: p

@@ -115,7 +115,11 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 	case e.lost && !hasDecision && !hasType:
 		return
 	case !hasDecision && !hasType:
-		e.node.Wrong("%s: it decides nothing and does nothing: give it a decision, or an action by its type (rule: one thing)", e.what)
+		if key, meant, ok := e.misspelt(); ok {
+			key.Wrong("%s: unknown key %q (did you mean %q?)", e.what, key.Raw(), meant)
+		} else {
+			e.node.Wrong("%s: it decides nothing and does nothing: give it a decision, or an action by its type (rule: one thing)", e.what)
+		}
 		return
 	case hasDecision:
 		e.only(e.what, names(commonKeys, decisionCommon, decisionKeys[e.text("decision")]), entryAdvice)
@@ -128,6 +132,19 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 	r.when = l.condition(e, language)
 	l.settings(r, e)
 	e.doc.rules = append(e.doc.rules, r)
+}
+
+// misspelt is a key that no entry has and that was probably meant to say what this one is.
+func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
+	known := names(slices.Concat(commonKeys, decisionCommon, actionCommon),
+		slices.Concat(lo.Values(decisionKeys)...), slices.Concat(lo.Values(actionKeys)...))
+	for _, name := range e.keys {
+		meant, _ = yamlfile.Nearest(name, known)
+		if !slices.Contains(known, name) && (meant == "decision" || meant == "type") {
+			return e.of[name].Key, meant, true
+		}
+	}
+	return yamlfile.Node{}, "", false
 }
 
 // entryAdvice says more of keys that belong elsewhere.

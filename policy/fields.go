@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"regexp"
@@ -167,6 +168,17 @@ func (f fields) texts(key string) []string {
 		return []string{text}
 	}
 	return nil
+}
+
+// argv is a program with its arguments, as a list: of a single text nobody knows where it is
+// to be taken apart.
+func (f fields) argv() []string {
+	if n := f.at("argv"); n.Kind() == yamlfile.TextNode {
+		words, _ := json.Marshal(strings.Fields(n.Raw()))
+		n.Wrong("argv: expected a list, such as %s: no shell takes a text apart", words)
+		return []string{n.Raw()}
+	}
+	return f.texts("argv")
 }
 
 // longest is the longest time that can be written.

@@ -184,6 +184,8 @@ func TestWhatCannotBeRead(t *testing.T) {
 	deep := strings.Repeat("[", 60) + strings.Repeat("]", 60)
 	for text, want := range map[string]string{
 		"a: b: c\n":                       "a.yaml:1:5: this is not YAML",
+		"a: 1\r\nb: ä\x00\n":              "a.yaml:2:5: this is not YAML: control character U+0000",
+		"a: 1\nb: caf\xe9\n":              "a.yaml:2:7: this is not YAML: the byte 0xe9 is no UTF-8 text",
 		"a: 1\n---\nb: 2\n":               "a.yaml:2:1: a second document begins here",
 		"a: &x 1\nb: *x\n":                "a.yaml:1:4: anchors are not read: leave &x away",
 		"a: {<<: {b: 1}}\n":               "merge keys are not read",
@@ -213,6 +215,22 @@ func TestWhatCannotBeRead(t *testing.T) {
 		assert.False(t, ok)
 		require.NoError(t, file.Err())
 	}
+}
+
+// Of a long line there is what is wrong, with the mark below it.
+func TestLongLines(t *testing.T) {
+	mark := strings.Repeat(" ", 81) + "^^"
+	for text, want := range map[string]string{
+		strings.Repeat("x", 500) + "🦊!" + strings.Repeat("y", 500): "…" + strings.Repeat("x", 80) + "🦊!" + strings.Repeat("y", 77) + "…\n       | " + mark,
+		strings.Repeat("x", 500) + "🦊!":                            "…" + strings.Repeat("x", 80) + "🦊!\n       | " + mark,
+		"🦊!" + strings.Repeat("y", 500):                            "🦊!" + strings.Repeat("y", 158) + "…\n       | ^^",
+	} {
+		p := yamlfile.Problem{File: "a.yaml", Position: yamlfile.Position{Line: 1, Column: strings.Count(text, "x") + 1}, Text: "odd", Source: text, Width: 2}
+		_, shown, _ := strings.Cut(p.String(), "   1 | ")
+		assert.Equal(t, want, shown)
+	}
+	p := yamlfile.Problem{File: "a.yaml", Position: yamlfile.Position{Line: 1, Column: 900}, Text: "odd", Source: strings.Repeat("x", 300)}
+	assert.Contains(t, p.String(), "x\n       | "+strings.Repeat(" ", 81)+"^")
 }
 
 // A problem that is found twice is told once, those of several files file by file, and

@@ -3,8 +3,10 @@ package yamlfile
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -22,7 +24,7 @@ func (f *File) parseYAML(text []byte) *yaml.Node {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
-		f.notYAML(err)
+		f.notYAML(text, err)
 		return nil
 	case len(document.Content) == 0:
 		return nil
@@ -30,7 +32,11 @@ func (f *File) parseYAML(text []byte) *yaml.Node {
 	return document.Content[0]
 }
 
-func (f *File) notYAML(err error) {
+func (f *File) notYAML(text []byte, err error) {
+	if place, what := oddByte(text); what != "" {
+		f.At(place).Wrong("this is not YAML: %s", what)
+		return
+	}
 	wrong, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
 		f.At(Position{1, 1}).Wrong("this is not YAML: %v", err)
@@ -41,6 +47,26 @@ func (f *File) notYAML(err error) {
 		message += ": indent with spaces, not with tabs"
 	}
 	f.At(Position{max(wrong.Mark.Line, 1), max(wrong.Mark.Column, 1)}).Wrong("this is not YAML: %s", message)
+}
+
+// oddByte is where the first byte is that no file of YAML has, and what it is; for files that
+// cannot be read, since YAML's own parser says that it is at their beginning.
+func oddByte(text []byte) (at Position, what string) {
+	at = Position{Line: 1, Column: 1}
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return at, fmt.Sprintf("the byte %#02x is no UTF-8 text", text[0])
+		case r < ' ' && !strings.ContainsRune("\t\n\r", r), r == 0x7f:
+			return at, fmt.Sprintf("control character %U: in quotes it can be written as an escape", r)
+		case r == '\n', r == '\r' && !bytes.HasPrefix(text, []byte("\r\n")):
+			at = Position{Line: at.Line + 1}
+		}
+		at.Column++
+		text = text[size:]
+	}
+	return Position{}, ""
 }
 
 // refuse reports what a tree must not have: aliases, anchors, merge keys, tags of one's

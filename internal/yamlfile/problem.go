@@ -38,11 +38,23 @@ func (p Problem) String() string {
 	if p.Source == "" {
 		return head
 	}
-	runes := []rune(p.Source)
-	before := runes[:min(p.Column-1, len(runes))]
-	meant := runes[len(before):min(len(before)+max(p.Width, 1), len(runes))]
+	line, at := around([]rune(harmless(p.Source)), p.Column-1)
+	before := line[:min(at, len(line))]
+	meant := line[len(before):min(len(before)+max(p.Width, 1), len(line))]
 	indent := strings.Map(func(r rune) rune { return lo.Ternary(r == '\t', '\t', ' ') }, string(before))
-	return fmt.Sprintf("%s\n  %4d | %s\n       | %s%s", head, p.Line, visible(p.Source), indent, strings.Repeat("^", max(columns(string(meant)), 1)))
+	return fmt.Sprintf("%s\n  %4d | %s\n       | %s%s", head, p.Line, string(line), indent, strings.Repeat("^", max(columns(string(meant)), 1)))
+}
+
+// around is as much of a line as is shown, the place in it among it, and where that is then.
+func around(line []rune, at int) ([]rune, int) {
+	const most = 160
+	if from := min(at, len(line)) - most/2; len(line) > most && at > most*3/4 {
+		line, at = append([]rune("…"), line[from:]...), at-from+1
+	}
+	if len(line) > most {
+		line = append(slices.Clip(line[:most]), '…')
+	}
+	return line, at
 }
 
 // harmless is a text without what would move a terminal's cursor.
@@ -50,16 +62,6 @@ func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		return lo.Ternary(r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0, '·', r)
 	}, text)
-}
-
-// visible is a line of a file as it is shown.
-func visible(line string) string {
-	const most = 160
-	line = harmless(line)
-	if runes := []rune(line); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return line
 }
 
 func columns(text string) int { return min(utf8.RuneCountInString(text), 80) }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"syscall"
 
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
@@ -30,7 +31,7 @@ type Reader struct {
 
 // Open opens a file. The caller closes it.
 func Open(path string) (*Reader, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
 	if err != nil {
 		return nil, fmt.Errorf("open recording: %w", err)
 	}

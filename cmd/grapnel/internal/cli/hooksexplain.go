@@ -98,10 +98,13 @@ func (f *explaining) event(std streams, args []string) (*policytest.Event, error
 }
 
 // isRecording reports whether a file holds runs and no event: it has lines of JSON, or is
-// packed, or speaks of messages and no point.
+// packed, or speaks of messages and no point. What can be read only once holds an event.
 func isRecording(path string) bool {
 	if strings.HasSuffix(path, ".jsonl") || strings.HasSuffix(path, ".gz") {
 		return true
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false
 	}
 	text, err := os.ReadFile(path)
 	return err == nil && !bytes.Contains(text, []byte("point")) && !bytes.Contains(text, []byte("tool:")) &&
