@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/samber/lo"
 	"go.opentelemetry.io/otel/attribute"
@@ -26,26 +27,52 @@ type message struct {
 }
 
 type part struct {
-	Type      string `json:"type"`
-	Content   string `json:"content,omitempty"`
-	ID        string `json:"id,omitempty"`
-	Name      string `json:"name,omitempty"`
-	Arguments string `json:"arguments,omitempty"`
-	Response  string `json:"response,omitempty"`
+	Type      string          `json:"type"`
+	Content   *string         `json:"content,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Response  *string         `json:"response,omitempty"`
+}
+
+func textPart(text string) part { return part{Type: "text", Content: &text} }
+
+// argumentsOf is the arguments as the object that they are, or as a text where the
+// model wrote none.
+func argumentsOf(text string) json.RawMessage {
+	if json.Valid([]byte(text)) && utf8.ValidString(text) {
+		return json.RawMessage(text)
+	}
+	quoted, _ := json.Marshal(text) //nolint:errchkjson // a text
+	return quoted
+}
+
+// finishOf is a finish reason as messages have it: a word, which must be there.
+func finishOf(reason agent.FinishReason) string {
+	switch reason {
+	case agent.FinishToolCalls:
+		return "tool_call"
+	case "":
+		return string(agent.FinishStop)
+	}
+	return string(reason)
 }
 
 func messageOf(m agent.Message) message {
 	out := message{Role: string(m.Role()), Parts: []part{}}
 	if m.Role() == agent.RoleTool {
-		out.Parts = []part{{Type: "tool_call_response", ID: m.CallID(), Response: m.Text()}}
+		out.Parts = []part{{Type: "tool_call_response", ID: m.CallID(), Response: new(m.Text())}}
 		return out
 	}
 	for _, p := range m.Content().Parts() {
-		// Images and files are named, not copied.
-		out.Parts = append(out.Parts, part{Type: string(p.Kind), Content: p.Text})
+		if p.Kind == agent.PartText || p.Text != "" {
+			out.Parts = append(out.Parts, part{Type: string(p.Kind), Content: &p.Text})
+			continue
+		}
+		out.Parts = append(out.Parts, part{Type: string(p.Kind)}) // images and files are named, not copied
 	}
 	for _, c := range m.Calls() {
-		out.Parts = append(out.Parts, part{Type: "tool_call", ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		out.Parts = append(out.Parts, part{Type: "tool_call", ID: c.ID, Name: c.Name, Arguments: argumentsOf(c.Arguments)})
 	}
 	return out
 }
@@ -65,20 +92,20 @@ func outputOf(reply agent.Step) string {
 		return ""
 	}
 	m := messageOf(reply.Message)
-	m.Finish = string(reply.FinishReason)
+	m.Finish = finishOf(reply.FinishReason)
 	return encoded([]message{m})
 }
 
 // outputMessages is a plain answer.
 func outputMessages(text string, finish agent.FinishReason) string {
-	return encoded([]message{{string(agent.RoleAssistant), []part{{Type: "text", Content: text}}, string(finish)}})
+	return encoded([]message{{string(agent.RoleAssistant), []part{textPart(text)}, finishOf(finish)}})
 }
 
 func instructions(text string) string {
 	if text == "" {
 		return ""
 	}
-	return encoded([]part{{Type: "text", Content: text}})
+	return encoded([]part{textPart(text)})
 }
 
 func encoded[T []message | []part](list T) string {

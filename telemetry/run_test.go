@@ -370,13 +370,26 @@ func TestTheFormOfContent(t *testing.T) {
 	turns := s.all("chat small")
 	assert.JSONEq(t, `[{"type":"text","content":"be kind"}]`, get(turns[0], telemetry.KeyInstructions))
 	assert.JSONEq(t, `[{"role":"assistant","parts":[{"type":"text","content":"look"},
-		{"type":"tool_call","id":"call_1_1","name":"a","arguments":"{}"}],"finish_reason":"tool_calls"}]`, get(turns[0], telemetry.KeyOutputMessages))
+		{"type":"tool_call","id":"call_1_1","name":"a","arguments":{}}],"finish_reason":"tool_call"}]`, get(turns[0], telemetry.KeyOutputMessages))
 	assert.JSONEq(t, `[{"role":"user","parts":[{"type":"text","content":"go"}]},
-		{"role":"assistant","parts":[{"type":"text","content":"look"},{"type":"tool_call","id":"call_1_1","name":"a","arguments":"{}"}]},
+		{"role":"assistant","parts":[{"type":"text","content":"look"},{"type":"tool_call","id":"call_1_1","name":"a","arguments":{}}]},
 		{"role":"tool","parts":[{"type":"tool_call_response","id":"call_1_1","response":"fine"}]}]`, get(turns[1], telemetry.KeyInputMessages))
 	call := s.span(t, "execute_tool a")
 	assert.Equal(t, "{}", get(call, telemetry.KeyToolArguments))
 	assert.Equal(t, "fine", get(call, telemetry.KeyToolResult))
+}
+
+// Messages have the form of the conventions whatever a model says: arguments that are no
+// JSON are a text, and what must be there is there when it is empty.
+func TestTheFormOfOddContent(t *testing.T) {
+	s := newSink(t)
+	use := s.use()
+	use.Content = true
+	run(t, build(t, agenttest.Script(agenttest.Call("a", `{"x":`).Call("a", `{}`), agenttest.Say("")), use, capability.UseTools(says("a", "", nil))))
+	turns := s.all("chat small")
+	assert.Contains(t, get(turns[0], telemetry.KeyOutputMessages), `"arguments":"{\"x\":"`)
+	assert.Contains(t, get(turns[1], telemetry.KeyInputMessages), `"response":""`)
+	assert.Contains(t, get(turns[1], telemetry.KeyOutputMessages), `"finish_reason":"stop"`)
 }
 
 // The wrappers keep to the contracts of what they wrap, recording or not.

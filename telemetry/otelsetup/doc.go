@@ -17,7 +17,8 @@
 //   - OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _TIMEOUT, _COMPRESSION, _CERTIFICATE …,
 //     and the same for one signal, such as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT.
 //   - OTEL_EXPORTER_OTLP_PROTOCOL, and for one signal: http/protobuf, the only one.
-//   - OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES: who sends.
+//   - OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES: who sends. Each process has a
+//     service.instance.id of its own, unless they give one.
 //   - OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG: what is sampled; empty means all.
 //   - OTEL_BSP_…, OTEL_BLRP_…, OTEL_METRIC_EXPORT_INTERVAL …: batches, as the SDK has them.
 //   - OTEL_PROPAGATORS: tracecontext, baggage, none; empty means the first two.

@@ -3,6 +3,7 @@ package otelsetup
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,10 @@ type Config struct {
 	// Spans are told of every span besides, whatever the environment says, and are
 	// shut down with the rest: one that writes a trace to a file, for instance.
 	Spans []sdktrace.SpanProcessor
+	// Bare keeps the sentences of decisions and errors, which agents tell that have
+	// Reasons, from wherever the environment sends spans and log events: Spans alone
+	// are told. It is for a program that shows them to its user.
+	Bare bool
 }
 
 // Start sets the global providers and the propagator as the environment says. What
@@ -52,7 +57,7 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 	}()
 	propagator, wrong := propagatorOf(os.Getenv("OTEL_PROPAGATORS"))
 	from, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", cmp.Or(c.Service, "grapnel"))),
+		resource.WithAttributes(attribute.String("service.name", cmp.Or(c.Service, "grapnel")), attribute.String("service.instance.id", instance())),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err = errors.Join(wrong, err); err != nil {
 		return nil, err
@@ -81,6 +86,15 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 	}
 	otel.SetTextMapPropagator(propagator)
 	return end.all, nil
+}
+
+// instance is a random UUID: what several processes of a service measure is told apart
+// by it.
+func instance() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 func disabled() bool {
@@ -115,6 +129,9 @@ func (s *setup) traces(end *ending) (*sdktrace.TracerProvider, error) {
 		return nil, nil
 	}
 	for _, e := range exporters {
+		if s.c.Bare {
+			e = bareSpans{e}
+		}
 		options = append(options, sdktrace.WithBatcher(e))
 	}
 	provider := sdktrace.NewTracerProvider(options...)
@@ -143,6 +160,9 @@ func (s *setup) logs(end *ending) (*sdklog.LoggerProvider, error) {
 	}
 	options := []sdklog.LoggerProviderOption{sdklog.WithResource(s.from)}
 	for _, e := range exporters {
+		if s.c.Bare {
+			e = bareLogs{e}
+		}
 		options = append(options, sdklog.WithProcessor(sdklog.NewBatchProcessor(e)))
 	}
 	provider := sdklog.NewLoggerProvider(options...)

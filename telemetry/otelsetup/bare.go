@@ -1,0 +1,55 @@
+package otelsetup
+
+import (
+	"context"
+
+	"github.com/samber/lo"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/grapnel-go/grapnel/telemetry"
+)
+
+// bareSpans is an exporter that is not told the sentences of decisions and errors.
+type bareSpans struct{ sdktrace.SpanExporter }
+
+func (e bareSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	return e.SpanExporter.ExportSpans(ctx, lo.Map(spans, func(s sdktrace.ReadOnlySpan, _ int) sdktrace.ReadOnlySpan { return bareSpan{s} }))
+}
+
+type bareSpan struct{ sdktrace.ReadOnlySpan }
+
+func (s bareSpan) Attributes() []attribute.KeyValue {
+	return lo.Reject(s.ReadOnlySpan.Attributes(), func(kv attribute.KeyValue, _ int) bool { return kv.Key == telemetry.KeyReason })
+}
+
+// Status is the class of the error in the place of its text.
+func (s bareSpan) Status() sdktrace.Status {
+	status := s.ReadOnlySpan.Status()
+	if status.Code == codes.Error {
+		set := attribute.NewSet(s.ReadOnlySpan.Attributes()...)
+		v, _ := set.Value(telemetry.KeyErrorType)
+		status.Description = v.AsString()
+	}
+	return status
+}
+
+// bareLogs is the same for log events.
+type bareLogs struct{ sdklog.Exporter }
+
+func (e bareLogs) Export(ctx context.Context, records []sdklog.Record) error {
+	return e.Exporter.Export(ctx, lo.Map(records, func(r sdklog.Record, _ int) sdklog.Record {
+		var kept []attribute.KeyValue
+		r.WalkAttributes(func(kv attribute.KeyValue) bool {
+			if kv.Key != telemetry.KeyReason {
+				kept = append(kept, kv)
+			}
+			return true
+		})
+		r = r.Clone()
+		r.SetAttributes(kept...)
+		return r
+	}))
+}
