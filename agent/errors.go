@@ -90,7 +90,7 @@ func (e *RunError) Error() string {
 	}
 	run := e.State.Run()
 	what := StatusFailed
-	if status := e.State.Status(); status.Terminal() {
+	if status := e.State.Status(); status.Terminal() || e.State.Parked() {
 		what = status
 	}
 	return fmt.Sprintf("agent %q: run %s %s at step %d: %v", run.Agent, run.ID, what, e.State.RunStepCount(), e.Err)

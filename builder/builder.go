@@ -112,7 +112,7 @@ func (b AgentBuilder) install() (capability.Plan, error) {
 	for _, part := range ordered {
 		next, err := part.Install(plan).Get()
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", part, err))
+			wrong = append(wrong, part.each(err)...)
 			continue
 		}
 		plan = next

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,15 @@ func (p part) String() string {
 		return fmt.Sprintf("capability %q", name)
 	}
 	return fmt.Sprintf("capability %d (%s)", p.position, strings.TrimPrefix(fmt.Sprintf("%T", p.Capability), "*"))
+}
+
+// each is what is wrong with the capability, as so many errors as are joined in err.
+func (p part) each(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // this very value
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []error{fmt.Errorf("%s: %w", p, err)}
+	}
+	return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return p.each(err) })
 }
 
 // needs is the names of the capabilities that must be there, and of those that

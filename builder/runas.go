@@ -31,8 +31,8 @@ type Answer[T any] struct {
 // the answer is taken off.
 //
 // A run that ends otherwise than with such an answer is an Err with the state in
-// it, an *agent.RunError: also one that was stopped or denied, which Run does not
-// take for an error.
+// it, an *agent.RunError: also one that was stopped, denied or parked, which Run does
+// not take for an error.
 func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...agent.Message) mo.Result[Answer[T]] {
 	decoder, err := toolexec.NewDecoder[T]()
 	if err != nil {
@@ -50,6 +50,9 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 	if err != nil {
 		return mo.Err[Answer[T]](err)
 	}
+	if final.Parked() {
+		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: errParked})
+	}
 	if final.Status() != agent.StatusDone {
 		signal := final.StopSignal().OrEmpty()
 		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: fmt.Errorf(
@@ -61,6 +64,10 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 	}
 	return mo.Ok(Answer[T]{Value: value, State: final})
 }
+
+// errParked is why a run that waits has no typed answer.
+var errParked = errors.New("no final answer yet: the run is parked, and State.Interventions says what it waits for; " +
+	"Agent.Resume goes on with it and gives the answer as text")
 
 // ofAnswer is the error of reading arguments without the word: it is about an
 // answer, and told to the model.

@@ -113,6 +113,13 @@ func TestRunsWithoutAnAnswer(t *testing.T) {
 				func(_ context.Context, c hooks.InputContext) hooks.Result { return c.Deny("not about Bergen") }))},
 			agent.StatusDenied, "denied at step 0: no final answer: denied by guard: not about Bergen",
 		},
+		"parked": {
+			agenttest.Script(agenttest.Call("a", `{}`)), []capability.Capability{
+				capability.UseTools(tool("a")), capability.UseApproval(agent.ParkApprover), capability.UseHooks(hooks.On(hooks.AtPreToolUse, "asks",
+					func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("may it?") })),
+			},
+			agent.StatusParked, "parked at step 0: no final answer yet: the run is parked, and State.Interventions says what it waits for",
+		},
 		"failed": {agenttest.Script(agenttest.Fail(down)), nil, agent.StatusFailed, "failed at step 1: asking the model: down"},
 		"a soft end in the middle": {
 			agenttest.Script(agenttest.Call("a", `{}`)),

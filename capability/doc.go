@@ -19,7 +19,8 @@
 // says so with Requires or After. Plan.String prints the composed stack.
 //
 // What an agent can have only one of has a name (guards, approval, compaction,
-// error-policy, tool-options, telemetry), and giving it twice is an error. Everything else adds up.
+// durability, error-policy, subagents, telemetry, tool-options), and giving it twice
+// is an error. Everything else adds up.
 // A builder adds telemetry by itself, outside of all others, unless it is given.
 //
 // # Writing one

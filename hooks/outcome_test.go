@@ -120,6 +120,14 @@ func TestAnswersOfAnotherPoint(t *testing.T) {
 	assert.Equal(t, "mixed-up", w.events(hooks.HookFailed)[0].Hook)
 }
 
+// An outcome that no context made says nothing that counts.
+func TestOutcomeOfNobody(t *testing.T) {
+	w := workWith(t, []hooks.Hook{before("bare", func(hooks.ToolContext) hooks.Result { return okOutcome(&hooks.Outcome{}) })}, wants("bash", ls))
+	assert.Empty(t, w.ran)
+	assert.Equal(t, `tool "bash": not executed: bare: the hook could not decide: `+
+		`the answer was not made by a method of the context that the hook was given`, w.result(0).Text())
+}
+
 // IP-61: all that may be answered before and after a call works without complaint.
 func TestAllToolPowers(t *testing.T) {
 	do := func(c any, power string) hooks.Result {

@@ -226,6 +226,8 @@ func (e *entry[C]) accepted(ctx context.Context, c *C, v verdict) verdict {
 	switch {
 	case v.err != nil, o == nil:
 		return v
+	case o.point == "":
+		v.err = errors.New("the answer was not made by a method of the context that the hook was given")
 	case o.point != e.info.name:
 		v.err = fmt.Errorf("the answer was made for %s and cannot be given at %s", o.point, e.info.name)
 	case o.invalid != nil:

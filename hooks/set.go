@@ -211,9 +211,7 @@ func (h Hook) problems() []error {
 		say("it is at no point: make it with On, Observe or ObserveAll")
 	}
 	matcher := And(h.matchers...)
-	if matcher.err != nil {
-		wrong = append(wrong, matcher.err)
-	}
+	wrong = append(wrong, each(matcher.err)...)
 	for _, at := range h.points {
 		info, ok := infoOf(at)
 		if !ok {
@@ -249,6 +247,14 @@ func (h Hook) problems() []error {
 		say("a detached hook cannot abort a run that does not wait for it")
 	}
 	return wrong
+}
+
+// each is the errors that are joined in err.
+func each(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // this very value
+		return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return each(err) })
+	}
+	return lo.Compact([]error{err})
 }
 
 // momentOf is the hooks of a set at a point, in calling order.

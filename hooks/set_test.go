@@ -90,6 +90,17 @@ func TestPriority(t *testing.T) {
 	}
 }
 
+// Each thing that is wrong is told in a line of its own, with the hook that it is about.
+func TestEachMistakeNamesItsHook(t *testing.T) {
+	bad := hooks.On(hooks.AtStepStart, "bad", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Pass() },
+		hooks.Or(), hooks.Not(hooks.ToolMatching("/(/")), hooks.ToolNamed()).WithTimeout(-1)
+	lines := strings.Split(hooks.NewSet(bad).Compile().Error().Error(), "\n")
+	require.Len(t, lines, 4)
+	for _, line := range lines {
+		assert.True(t, strings.HasPrefix(line, `hook "bad": `), line)
+	}
+}
+
 // Controls come first, then observers, then detached hooks, whatever their
 // priority.
 func TestOrderOfPhases(t *testing.T) {
