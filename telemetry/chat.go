@@ -183,7 +183,7 @@ func (d *asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 func (d *asking) recorded(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
 	began := time.Now()
 	result := d.inner.Next(ctx, s)
-	d.asked(ctx, r, s, result, time.Since(began), 0)
+	d.asked(ctx, r, s, result, timing{took: time.Since(began)})
 	return result
 }
 
@@ -201,12 +201,18 @@ func (d *asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 		}
 		emit(delta)
 	})
-	d.asked(ctx, r, s, result, time.Since(began), first)
+	d.asked(ctx, r, s, result, timing{time.Since(began), first, d.streams})
 	return result
 }
 
+// timing is how long a model call took, and its first piece if there was one.
+type timing struct {
+	took, first time.Duration
+	streamed    bool
+}
+
 // asked records a model call: what was asked and what was answered, as figures.
-func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], took, first time.Duration) {
+func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], t timing) {
 	request := s.Request()
 	to := d.target.named(request.Model)
 	reply, err := result.Get()
@@ -215,12 +221,12 @@ func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Res
 	l := labels{
 		operation: OperationChat, provider: to.provider, model: to.model, responded: reply.Model, server: to.server, port: to.port, failure: failure,
 	}
-	m.seconds(ctx, m.operation, took, l)
+	m.seconds(ctx, m.operation, t.took, l)
 	if err == nil {
 		m.used(ctx, reply.Usage, l)
 	}
-	if first > 0 {
-		m.seconds(ctx, m.firstChunk, first, l)
+	if t.first > 0 {
+		m.seconds(ctx, m.firstChunk, t.first, l)
 	}
 	u, ok := r.turn(ctx)
 	if !ok {
@@ -244,9 +250,9 @@ func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Res
 		a.add(KeyFinishReasons.StringSlice([]string{valid(string(reply.FinishReason))}))
 	}
 	a.usage(reply.Usage)
-	if first > 0 {
-		a.add(KeyRequestStream.Bool(true))
-		a.add(KeyFirstChunk.Float64(first.Seconds()))
+	a.flag(KeyRequestStream, t.streamed)
+	if t.first > 0 {
+		a.add(KeyFirstChunk.Float64(t.first.Seconds()))
 	}
 	if d.t.content {
 		a.text(KeyInstructions, instructions(request.Instructions))

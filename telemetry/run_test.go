@@ -203,6 +203,17 @@ func TestAModelThatCannotStream(t *testing.T) {
 	assert.Empty(t, get(s.span(t, "chat"), "gen_ai.request.stream"))
 }
 
+// One that breaks before it has said anything was asked to stream all the same.
+func TestAStreamThatBreaksAtOnce(t *testing.T) {
+	s := newSink(t)
+	a := build(t, agenttest.Script(agenttest.Fail(errors.New("broken"))), s.use())
+	for _, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("go")) {
+		_ = err
+	}
+	assert.Equal(t, "true", get(s.span(t, "chat small"), "gen_ai.request.stream"))
+	assert.Empty(t, get(s.span(t, "chat small"), "gen_ai.response.time_to_first_chunk"))
+}
+
 // slowly is a model that begins to speak after two seconds and ends after five.
 type slowly struct{}
 
