@@ -113,7 +113,7 @@ func (in *inference) visit(t reflect.Type) error {
 		return nil
 	}
 	if in.open[t] {
-		return fmt.Errorf("type %s contains itself: give the schema with CompileSchema", t)
+		return fmt.Errorf("type %s contains itself: write its schema yourself, as the Parameters of a CallFunc or for NewDecoderWith", t)
 	}
 	in.open[t] = true
 	defer delete(in.open, t)
@@ -156,7 +156,12 @@ func (in *inference) visitKind(t reflect.Type) error {
 			return fmt.Errorf("nothing can be decoded into a %s: use any or a type", t)
 		}
 	case reflect.Map:
+		if t.Key().Kind() != reflect.String {
+			return fmt.Errorf("a %s has keys that are no strings: the members of an object have names", t)
+		}
 		return in.visit(t.Elem())
+	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return fmt.Errorf("a %s has no JSON form", t)
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 && strictjson.ReadsBy(t.Elem()) == strictjson.ByKind {
 			in.schemas[t] = &jsonschema.Schema{Type: "string", ContentEncoding: "base64"}

@@ -1,6 +1,7 @@
 package toolexec
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"math/big"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
 )
 
 type unit string
@@ -142,7 +145,9 @@ func TestSchemaForRefuses(t *testing.T) {
 	s, err = SchemaFor[struct{ D time.Duration }]()
 	refuses("use a number with the unit in its name", s, err)
 	s, err = SchemaFor[struct{ C chan int }]()
-	refuses("chan int", s, err)
+	refuses(".C: a chan int has no JSON form", s, err)
+	s, err = SchemaFor[struct{ M map[int]string }]()
+	refuses(".M: a map[int]string has keys that are no strings", s, err)
 	s, err = SchemaFor[map[int]struct{ F func() }]()
 	refuses("func()", s, err)
 	s, err = SchemaFor[struct{ E error }]()
@@ -174,6 +179,27 @@ func TestSchemaForRefuses(t *testing.T) {
 		A int `json:"it's"`
 	}]()
 	refuses("", s, err)
+}
+
+// A type that contains itself has a schema if somebody writes it, as the error says.
+func TestSchemaOfATypeThatContainsItself(t *testing.T) {
+	type tree struct {
+		Name string `json:"name"`
+		Kids []tree `json:"kids,omitempty"`
+	}
+	tool := CallFunc(agent.ToolSpec{Name: "grow", Parameters: `{"$defs":{"tree":{"type":"object","required":["name"],"additionalProperties":false,
+		"properties":{"name":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/tree"}}}}},"$ref":"#/$defs/tree","type":"object",
+		"properties":{"name":{},"kids":{}}}`},
+		func(_ context.Context, _ Call, in tree) (string, error) { return in.Kids[0].Kids[0].Name, nil })
+	_, err := NewToolbox(tool)
+	require.NoError(t, err)
+	body, err := tool.Prepare(`{"name":"a","kids":[{"name":"b","kids":[{"name":"c"}]}]}`)
+	require.NoError(t, err)
+	out, err := body.Run(t.Context(), Call{})
+	require.NoError(t, err)
+	assert.Equal(t, "c", out.Content.Text())
+	_, err = tool.Prepare(`{"name":"a","kids":[{"kids":[]}]}`)
+	assert.ErrorContains(t, err, "/kids/0/name: is missing")
 }
 
 // go vet finds two fields of one name, unless the type is made at run time.
