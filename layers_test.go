@@ -112,7 +112,7 @@ var layers = map[string]layer{
 	},
 
 	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
-	"telemetry": {Ours: []string{"agent", "hooks"}, Modules: core},
+	"telemetry": {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"telemetry/otelsetup": {Ours: []string{"telemetry"}, Modules: slices.Concat(core, []string{
 		"go.opentelemetry.io/otel/sdk",
 		"go.opentelemetry.io/otel/sdk/metric",

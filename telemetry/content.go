@@ -2,12 +2,12 @@ package telemetry
 
 import (
 	"encoding/json"
-	"unicode/utf8"
 
 	"github.com/samber/lo"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
 // finishReasons is the attribute of each finish reason: the conventions want a list,
@@ -38,9 +38,9 @@ type part struct {
 func textPart(text string) part { return part{Type: "text", Content: &text} }
 
 // argumentsOf is the arguments as the object that they are, or as a text where the
-// model wrote none.
+// model wrote none, or one that not everybody reads alike.
 func argumentsOf(text string) json.RawMessage {
-	if json.Valid([]byte(text)) && utf8.ValidString(text) {
+	if strictjson.CheckObject(text) == nil {
 		return json.RawMessage(text)
 	}
 	quoted, _ := json.Marshal(text) //nolint:errchkjson // a text

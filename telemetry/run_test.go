@@ -396,9 +396,12 @@ func TestTheFormOfOddContent(t *testing.T) {
 	s := newSink(t)
 	use := s.use()
 	use.Content = true
-	run(t, build(t, agenttest.Script(agenttest.Call("a", `{"x":`).Call("a", `{}`), agenttest.Say("")), use, capability.UseTools(says("a", "", nil))))
+	odd := agenttest.Call("a", `{"x":`).Call("a", `{"y":1,"y":2}`).Call("a", `{"n":12345678901234567890}`).Call("a", `{}`)
+	run(t, build(t, agenttest.Script(odd, agenttest.Say("")), use, capability.UseTools(says("a", "", nil))))
 	turns := s.all("chat small")
 	assert.Contains(t, get(turns[0], telemetry.KeyOutputMessages), `"arguments":"{\"x\":"`)
+	assert.Contains(t, get(turns[0], telemetry.KeyOutputMessages), `"arguments":"{\"y\":1,\"y\":2}"`, "a name given twice would spoil the list")
+	assert.Contains(t, get(turns[0], telemetry.KeyOutputMessages), `"arguments":{"n":12345678901234567890}`)
 	assert.Contains(t, get(turns[1], telemetry.KeyInputMessages), `"response":""`)
 	assert.Contains(t, get(turns[1], telemetry.KeyOutputMessages), `"finish_reason":"stop"`)
 }
