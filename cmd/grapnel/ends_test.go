@@ -45,6 +45,19 @@ func TestSIGHUPEndsTools(t *testing.T) {
 	assertGone(t, tool)
 }
 
+// A run that is killed leaves the spans that had ended.
+func TestAKilledRunLeavesItsTrace(t *testing.T) {
+	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "echo $$ > tool; exec sleep 60"}}]}`)
+	p := piped(t, s, "run", "--tool", "shell", "--trace", "spans.jsonl", "hello")
+	tool := p.processIn("tool")
+	p.signal(syscall.SIGKILL)
+	_ = syscall.Kill(tool, syscall.SIGKILL)
+	p.code()
+	text, err := os.ReadFile(filepath.Join(p.cmd.Dir, "spans.jsonl"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"Name":"chat test-model"`)
+}
+
 // A signal at the prompt of a conversation, or while it ends, leaves no MCP server
 // behind, and none of its children.
 func TestASignalAtThePromptEndsServers(t *testing.T) {

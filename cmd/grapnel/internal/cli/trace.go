@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
@@ -46,7 +47,9 @@ func telemetered(ctx context.Context, path string, w io.Writer, f func(context.C
 		}
 		tree = &otelsetup.Tree{}
 		ctx = context.WithValue(ctx, traced{}, true)
-		setup.Spans = []sdktrace.SpanProcessor{tree, sdktrace.NewBatchSpanProcessor(lines)}
+		// Each span at once: a run that is killed leaves those that it had ended.
+		setup.Spans = []sdktrace.SpanProcessor{tree, sdktrace.NewSimpleSpanProcessor(lines)}
+		setup.Bare = !telemetry.ContentFromEnv() // the sentences are for the file and the tree
 	}
 	shutdown, err := otelsetup.Start(ctx, setup)
 	if err != nil {
@@ -59,10 +62,21 @@ func telemetered(ctx context.Context, path string, w io.Writer, f func(context.C
 		fmt.Fprintf(w, "grapnel: telemetry was not sent whole: %v\n", sending)
 	}
 	if tree != nil {
-		fmt.Fprintf(w, "\nThe spans of %s:\n\n", path)
-		if _, showing := tree.WriteTo(w); showing != nil && err == nil {
-			return showing
-		}
+		show(w, path, tree, err)
 	}
 	return err
+}
+
+// show writes the tree on w, or why there is none.
+func show(w io.Writer, path string, tree *otelsetup.Tree, err error) {
+	var spans strings.Builder
+	_, _ = tree.WriteTo(&spans) // a Builder takes all
+	_, mistaken := errors.AsType[*usageError](err)
+	switch {
+	case spans.Len() > 0:
+		fmt.Fprintf(w, "\nThe spans of %s:\n\n%s", path, spans.String())
+	case err == nil || !mistaken:
+		fmt.Fprintf(w, "grapnel: --trace %s: there are no spans: OTEL_SDK_DISABLED, OTEL_TRACES_SAMPLER or a TRACEPARENT that is not sampled "+
+			"keeps them away\n", path)
+	}
 }
