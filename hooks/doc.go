@@ -31,9 +31,9 @@
 // # Order
 //
 // Hooks of a point are asked by priority, high first, then in the order they were
-// given; at the points after something happened (StepEnd, PostInference,
-// PostToolUse, ToolFailed, AgentFailed, ExecutionEnd) in reverse, so that a
-// capability's pair nests and a guard has the last word. Controls come first, one
+// given; at the points after something happened (…End, Post…, …Failed, and all others
+// that tell of what is done) in reverse, so that a capability's pair nests and a guard
+// has the last word. Stop is none of them. Controls come first, one
 // after the other, each seeing what the ones before left. Then the observers are
 // told, then detached hooks are started.
 //

@@ -244,7 +244,7 @@ func (e *entry[C]) accepted(ctx context.Context, c *C, v verdict) verdict {
 
 // failed follows the policy of a hook that failed.
 func (e *entry[C]) failed(ctx context.Context, c C, v verdict, attempt int) (*Outcome, error) {
-	if broken, ok := errors.AsType[*executorError](v.err); ok {
+	if broken, ok := errors.AsType[*executorError](v.err); ok && !e.shadow {
 		return nil, broken.err
 	}
 	for e.policy.tries >= attempt && ctx.Err() == nil {
@@ -256,7 +256,7 @@ func (e *entry[C]) failed(ctx context.Context, c C, v verdict, attempt int) (*Ou
 		if v = e.attempt(ctx, c, attempt); v.err == nil {
 			return e.counted(v.outcome), nil
 		}
-		if broken, ok := errors.AsType[*executorError](v.err); ok {
+		if broken, ok := errors.AsType[*executorError](v.err); ok && !e.shadow {
 			return nil, broken.err
 		}
 	}

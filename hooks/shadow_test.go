@@ -3,12 +3,14 @@ package hooks_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/samber/lo"
+	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -171,4 +173,31 @@ func TestDetach(t *testing.T) {
 		assert.True(t, slow.Detached)
 		assert.Equal(t, hooks.ExecutionEnd, slow.Point)
 	})
+}
+
+// An executor that breaks over what a control in shadow would have made of a call breaks
+// nothing: that call is not made.
+func TestShadowOfACallThatBreaksTheExecutor(t *testing.T) {
+	brittle := capability.Func(func(p capability.Plan) (capability.Plan, error) {
+		return p.WrapExecutor(capability.Inside, "brittle", func(inner agent.Executor) agent.Executor { return brittleExecutor{inner} }), nil
+	})
+	pwd := rewriteTo(map[string]string{"command": "pwd"})
+	w := workWith(t, []hooks.Hook{before("watched", pwd).InShadow()}, wants("bash", ls), brittle)
+	require.NoError(t, w.err)
+	assert.Equal(t, []string{"bash " + ls}, w.ran)
+	require.Len(t, w.events(hooks.HookFailed), 1)
+
+	w = workWith(t, []hooks.Hook{before("in force", pwd)}, wants("bash", ls), brittle)
+	require.ErrorIs(t, w.err, errPaper)
+	assert.Empty(t, w.ran)
+}
+
+// brittleExecutor breaks over pwd.
+type brittleExecutor struct{ agent.Executor }
+
+func (x brittleExecutor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	if strings.Contains(c.Arguments, "pwd") {
+		return mo.Err[*agent.Prepared](errPaper)
+	}
+	return x.Executor.Prepare(ctx, s, c)
 }
