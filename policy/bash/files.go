@@ -41,6 +41,8 @@ func fileToolOf(name string) (tool, bool) {
 	case "install":
 		return tool{short: "bcCdDg:m:o:pS:st>TvZ", long: "backup? compare directory group: mode: owner: preserve-timestamps strip strip-program^ " +
 			"suffix: target-directory> no-target-directory verbose preserve-context context?", operands: "r*w"}, true
+	case "jq", "gojq", "jaq", "yq", "xq", "tomlq":
+		return tool{special: jq}, true
 	case "rename", "prename", "mmv":
 		return tool{special: rename}, true
 	case "dd":

@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -55,7 +56,32 @@ func git(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	case !gitKnows(first):
 		w.opaque(c, k.at, k.index, OpaqueName, "git "+first+" may be an alias or a program")
 	default:
+		w.gitFiles(c, k, sub, args)
 		w.gitSub(c, k, sub, args)
+	}
+}
+
+// gitFiles notes files that need not be of the repository: those that options name, and those that are looked at
+// without one.
+func (w *walker) gitFiles(c ctx, k call, sub string, args []Word) {
+	anywhere := sub == "hash-object" || sub == "apply" || slices.ContainsFunc(args, func(a Word) bool { return a.Is("--no-index") })
+	for i, a := range args {
+		name, _, attached := strings.Cut(a.Text, "=")
+		value := a.cut(min(len(name)+1, len(a.raw)))
+		if !attached && i+1 < len(args) {
+			value = args[i+1]
+		}
+		switch {
+		case strings.HasPrefix(name, "--outp") && !strings.HasPrefix(name, "--output-ind") && (attached || i+1 < len(args)):
+			w.file(c, value, Writes, k.index)
+		case name == "--contents", name == "--pathspec-from-file", (name == "--file" || name == "-F") && (sub == "commit" || sub == "tag"):
+			if attached || i+1 < len(args) {
+				w.file(c, value, Reads, k.index)
+			}
+		case strings.HasPrefix(a.Text, "-"):
+		case anywhere, sub == "diff" && (strings.HasPrefix(a.Text, "/") || strings.HasPrefix(a.Text, "~") || strings.Contains("/"+a.Text+"/", "/../")):
+			w.file(c, a, Reads, k.index)
+		}
 	}
 }
 

@@ -29,6 +29,36 @@ func rename(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// jq reads what stands behind its filter, and some options read files, too.
+func jq(w *walker, c ctx, k call, _ given) {
+	access, filtered, values := Reads, false, false
+	args := k.args()
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch short := !strings.HasPrefix(a.Text, "--"); {
+		case a.Is("--arg"), a.Is("--argjson"):
+			i += 2
+		case a.Is("--slurpfile"), a.Is("--rawfile"), a.Is("--argfile"):
+			if i += 2; i < len(args) {
+				w.file(c, args[i], Reads, k.index)
+			}
+		case a.Is("--indent"), a.Is("-L"):
+			i++
+		case a.Is("--args"), a.Is("--jsonargs"):
+			values = true
+		case strings.HasPrefix(a.Text, "-") && len(a.Text) > 1:
+			filtered = filtered || a.Is("--from-file") || short && strings.Contains(a.Text, "f") // the filter is a file
+			if a.Is("--in-place") || a.Is("--inplace") || short && strings.Contains(a.Text, "i") {
+				access = Writes
+			}
+		case !filtered:
+			filtered = true
+		case !values:
+			w.file(c, a, access, k.index)
+		}
+	}
+}
+
 func dd(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
