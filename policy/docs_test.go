@@ -32,18 +32,19 @@ func TestTheManual(t *testing.T) {
 		at   hookstest.Moment
 		want string // the rule that denies; empty for none
 	}{
-		"a file inside":         {hookstest.ToolCall("read_file", `{"path":"a/b.txt"}`), ""},
-		"a file outside":        {hookstest.ToolCall("read_file", `{"path":"/etc/passwd"}`), "inside"},
-		"dots":                  {hookstest.ToolCall("write_file", `{"path":"a/../../x"}`), "inside"},
-		"a link":                {hookstest.ToolCall("read_file", `{"path":"link/passwd"}`), "inside"},
-		"no text":               {hookstest.ToolCall("read_file", `{"path":["/etc/passwd"]}`), "inside"},
-		"a command":             {hookstest.ToolCall("bash", `{"command":"ls -l a && cat a/b.txt"}`), ""},
-		"a command outside":     {hookstest.ToolCall("bash", `{"command":"cat ../secret"}`), "files"},
-		"a command in disguise": {hookstest.ToolCall("bash", `{"command":"eval \"$(echo Y2F0IC9ldGMvcGFzc3dk | base64 -d)\""}`), "readable"},
-		"a request":             {hookstest.ToolCall("bash", `{"command":"curl -s https://example.com/x"}`), "offline"},
-		"a clone":               {hookstest.ToolCall("bash", `{"command":"git clone git@github.com:a/b.git"}`), "offline"},
-		"a tool for the web":    {hookstest.ToolCall("web_search", `{}`), "no-fetch"},
-		"another tool":          {hookstest.ToolCall("todo", `{}`), ""},
+		"a file inside":             {hookstest.ToolCall("read_file", `{"path":"a/b.txt"}`), ""},
+		"a file outside":            {hookstest.ToolCall("read_file", `{"path":"/etc/passwd"}`), "inside"},
+		"dots":                      {hookstest.ToolCall("write_file", `{"path":"a/../../x"}`), "inside"},
+		"a link":                    {hookstest.ToolCall("read_file", `{"path":"link/passwd"}`), "inside"},
+		"no text":                   {hookstest.ToolCall("read_file", `{"path":["/etc/passwd"]}`), "inside"},
+		"a command":                 {hookstest.ToolCall("bash", `{"command":"ls -l a && cat a/b.txt"}`), ""},
+		"a command outside":         {hookstest.ToolCall("bash", `{"command":"cat ../secret"}`), "files"},
+		"a command with a variable": {hookstest.ToolCall("bash", `{"command":"cat ./$UP/passwd"}`), "files"},
+		"a command in disguise":     {hookstest.ToolCall("bash", `{"command":"eval \"$(echo Y2F0IC9ldGMvcGFzc3dk | base64 -d)\""}`), "readable"},
+		"a request":                 {hookstest.ToolCall("bash", `{"command":"curl -s https://example.com/x"}`), "offline"},
+		"a clone":                   {hookstest.ToolCall("bash", `{"command":"git clone git@github.com:a/b.git"}`), "offline"},
+		"a tool for the web":        {hookstest.ToolCall("web_search", `{}`), "no-fetch"},
+		"another tool":              {hookstest.ToolCall("todo", `{}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fire(t, p, tc.at)

@@ -73,7 +73,7 @@ func TestWorkspace(t *testing.T) {
 		},
 		"workspace/readable-line": {{"bash", "eval \"$X\""}, {"bash", "python3 -c 'open(\"/x\")'"}, {"bash", "sh x.sh"}},
 		"workspace/written":       {{"bash", "echo x > ../y"}, {"bash", "cp a /tmp2/b"}, {"bash", "rm -rf out/x"}, {"bash", "tee \"$F\""}},
-		"workspace/read":          {{"bash", "cat ../secret"}, {"bash", "cat < /etc/passwd"}, {"bash", "grep x out/secret"}},
+		"workspace/read":          {{"bash", "cat ../secret"}, {"bash", "cat < /etc/passwd"}, {"bash", "grep x out/secret"}, {"bash", "cat $NOPE/etc/passwd"}, {"bash", "cat ./$UP/secret"}},
 		"workspace/elsewhere":     {{"bash", "ssh host ls"}, {"bash", "docker run alpine ls"}},
 		"": {
 			{"read_file", `{"path":"a/b.txt"}`}, {"read_file", `{"path":""}`}, {"fetch", `{"path":"https://x.example/y","url":"https://x.example/../../.."}`}, {"push", `{"files":[{"path":"a","text":"/etc"},3,null],"source":{"type":"x"}}`}, {"note", `{"text":"/etc/passwd"}`},
