@@ -2,6 +2,8 @@ package policy_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,4 +151,30 @@ func TestOrder(t *testing.T) {
 		assert.Less(t, lo.IndexOf(order, "p/a"), lo.IndexOf(order, "p/b"))
 		assert.Equal(t, point == "PreToolUse", order[0] == "p/c", "a guard has the last word after something happened")
 	}
+}
+
+// A rewrite is judged by the rules behind it only: one behind a required rule is told of.
+func TestRewritesBehindARequiredRule(t *testing.T) {
+	dir := t.TempDir()
+	house, mine := filepath.Join(dir, "house.yaml"), filepath.Join(dir, "mine.yaml")
+	require.NoError(t, os.WriteFile(house, []byte(`policy: house
+required: true
+hooks:
+  PreToolUse:
+    - {id: guard, priority: guard, match: {tool: pay}, when: args.n > 100, decision: deny}
+`), 0o600))
+	require.NoError(t, os.WriteFile(mine, []byte(`policy: mine
+hooks:
+  PreToolUse:
+    - {id: double, match: {tool: pay}, decision: rewrite, set: {n: args.n * 2}}
+    - {id: other, match: {tool: read}, decision: rewrite, set: {n: "1"}}
+    - {id: first, priority: guard, match: {tool: pay}, decision: rewrite, set: {n: args.n * 2}}
+`), 0o600))
+	p, err := policy.Load([]policy.Layer{{Name: "global", Files: []string{house}}, {Name: "run", Files: []string{mine}}}, policy.Options{})
+	require.NoError(t, err)
+	warnings := p.Check()
+	require.Len(t, warnings, 1)
+	assert.Equal(t, "mine/double", warnings[0].Rule)
+	assert.Equal(t, "required", warnings[0].Code)
+	assert.Contains(t, warnings[0].Text, `not judged by "house/guard" of a required policy, which is asked before it: give it a priority of 200 or more`)
 }

@@ -39,7 +39,7 @@ type Layer struct {
 	Files []string
 	// Kind is what kind of files they are.
 	Kind Kind
-	// Optional passes over files that are not there.
+	// Optional passes over files that are not there; a link that leads nowhere is there.
 	Optional bool
 	// Read, unless nil, reads the files of this layer in the place of Options.Read.
 	Read func(path string) ([]byte, error)
@@ -85,7 +85,7 @@ func Load(layers []Layer, o Options) (*Policy, error) {
 		for _, path := range layer.Files {
 			text, err := l.text(path)
 			switch {
-			case layer.Optional && errors.Is(err, fs.ErrNotExist):
+			case layer.Optional && errors.Is(err, fs.ErrNotExist) && !isLink(path):
 				continue
 			case err != nil:
 				return nil, fmt.Errorf("load policies: %w", err)
@@ -94,6 +94,11 @@ func Load(layers []Layer, o Options) (*Policy, error) {
 		}
 	}
 	return l.policy()
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // byRank is the layers from the innermost out.

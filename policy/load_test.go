@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -183,6 +184,10 @@ func TestLayers(t *testing.T) {
 
 	_, err = policy.Load(layers("stage.yaml", "alone.yaml"), policy.Options{})
 	assert.ErrorContains(t, err, "disable_pipeline_hooks: only what stands below the pipeline layer can switch it off")
+
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "none.yaml")))
+	_, err = policy.Load(layers("stage.yaml", "pipeline.yaml"), policy.Options{})
+	assert.ErrorIs(t, err, os.ErrNotExist, "a link that leads nowhere was meant to lead to a policy")
 	_, err = policy.Load([]policy.Layer{{Name: "agent", Files: []string{filepath.Join(dir, "none.yaml")}}}, policy.Options{})
 	assert.ErrorContains(t, err, "no such file")
 	_, err = policy.Load([]policy.Layer{{Name: "agnet"}}, policy.Options{})

@@ -149,8 +149,10 @@
 //
 // Paths are relative to the workspace; "~" is the home directory. path.within says yes only when a path is inside whether
 // links are followed before ".." is taken away or after. path.matches says yes when the path matches as it is written or
-// where it leads: it is for rules that deny. Both look at the disk as it is now; what is there when the tool runs may be
-// something else. A text that is no whole URL is an error, because programs differ in what they make of it.
+// where it leads, and follows links at the beginning of a pattern: it is for rules that deny. Both look at the disk as it is
+// now; what is there when the tool runs may be something else. A text that is no whole URL is an error, because programs
+// differ in what they make of it, and so is a host in which something else stands than a name or an address, and a port:
+// good.com%2eevil.com.
 //
 // Counters count the steps that are recorded, and the calls before this one in the step under way that a condition was
 // asked about (Of).

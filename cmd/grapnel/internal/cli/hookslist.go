@@ -63,7 +63,15 @@ func listRules(w io.Writer, p *policy.Policy) error {
 		fmt.Fprintf(out, "  %d\t%s\t%s\t%s\t%s:%d\t%s\n", r.Order, timeline.Clean(r.Hook()), whatItDoes(r), r.Mode,
 			timeline.Clean(r.File), r.Line, timeline.Clean(aboutWhat(r)))
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	for _, warning := range p.Check() {
+		if warning.Code == "required" { // hooks check sees one file, and this is about several
+			fmt.Fprintf(w, "\n%s\n", timeline.Clean(warning.String()))
+		}
+	}
+	return nil
 }
 
 func whatItDoes(r policy.Rule) string {
