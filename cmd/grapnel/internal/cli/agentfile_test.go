@@ -231,30 +231,6 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, there is a file or a list of problems at places that are in it.
-func FuzzParse(f *testing.F) {
-	f.Add("f.yaml", whole)
-	f.Add("f.json", `{"name": "x", "tools": ["shell"], "hooks": [{"deny": {"tools": ["a"]}}]}`)
-	f.Add("f.yaml", bomb()[:200])
-	f.Add("f.yaml", "a: *b\n? [x]\n: !!x y\n<<: {}\n")
-	f.Fuzz(func(t *testing.T, name, text string) {
-		file, err := names().Parse(name, []byte(text))
-		if err == nil {
-			require.NotNil(t, file)
-			return
-		}
-		wrong, ok := errors.AsType[*yamlfile.Error](err)
-		require.True(t, ok)
-		require.NotEmpty(t, wrong.Problems)
-		lines := len(text) + 1
-		for _, p := range wrong.Problems {
-			assert.LessOrEqual(t, p.Line, lines)
-			assert.GreaterOrEqual(t, p.Column, 0)
-			assert.NotContains(t, p.String(), "\x1b")
-		}
-	})
-}
-
 // docs/agent-file.md names every key, tool and hook.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/agent-file.md")
