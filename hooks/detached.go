@@ -156,8 +156,7 @@ func detachedTimeout(own time.Duration) time.Duration {
 func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
-	answer := make(chan verdict, 1)
-	go func() { answer <- e.protected(limited, &c) }()
+	answer := e.onItsOwn(limited, c)
 	late := time.NewTimer(e.timeout)
 	defer late.Stop()
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -377,4 +378,20 @@ func TestDetachedHooksReadTheError(t *testing.T) {
 		require.Error(t, a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Error())
 	}
 	require.NoError(t, a.Drain(t.Context()))
+}
+
+// A detached hook that ends its goroutine, as testing's FailNow does, has failed at once:
+// nobody waits for it until its time is up.
+func TestDetachedHookThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := agenttest.Record()
+		a, run := detachedAgent(t, recorder, later("gone", func(context.Context, hooks.EndContext) error { runtime.Goexit(); return nil }))
+		began := time.Now()
+		run()
+		require.NoError(t, a.Drain(t.Context()))
+		assert.Zero(t, time.Since(began))
+		failed := lo.Filter(agenttest.Of[hooks.Event](recorder), func(e hooks.Event, _ int) bool { return e.Kind == hooks.HookFailed })
+		require.Len(t, failed, 1)
+		assert.ErrorContains(t, failed[0].Err, "the hook ended its goroutine")
+	})
 }

@@ -172,12 +172,7 @@ func inTime(limited *lazyContext, v verdict) verdict {
 func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
-	answer := make(chan verdict, 1)
-	go func() {
-		v := verdict{err: errors.New("the hook ended its goroutine")}
-		defer func() { answer <- v }()
-		v = e.protected(limited, &c)
-	}()
+	answer := e.onItsOwn(limited, c)
 	select {
 	case v := <-answer:
 		switch {
@@ -195,6 +190,18 @@ func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 		}
 	}
 	return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
+}
+
+// onItsOwn calls the hook on a goroutine of its own, and gives its answer whatever the
+// hook does to that.
+func (e *entry[C]) onItsOwn(ctx context.Context, c C) <-chan verdict {
+	answer := make(chan verdict, 1)
+	go func() {
+		v := verdict{err: errors.New("the hook ended its goroutine")}
+		defer func() { answer <- v }()
+		v = e.protected(ctx, &c)
+	}()
+	return answer
 }
 
 // protected calls the hook and turns a panic into a failure. Here and in matches,
