@@ -38,6 +38,7 @@ type Plan struct {
 	approver      agent.Approver
 	observers     []agent.Observer
 	background    []agent.Background
+	detached      *hooks.Pool // where detached hooks run; nil for one of the agent's own
 	parallel      int
 	keeper        *durable.Keeper // of UseDurability
 	wrong         []error         // what was found wrong already, to be told with the rest
@@ -96,6 +97,11 @@ func (p Plan) made() (Plan, error) {
 		more, err := tools(whole)
 		wrong = append(wrong, err)
 		p = p.WithTools(more...)
+		for _, t := range more {
+			if b, ok := t.(agent.Background); ok {
+				p = p.WithBackground(b)
+			}
+		}
 	}
 	return p, errors.Join(wrong...)
 }
@@ -195,6 +201,9 @@ func toolNames(box toolexec.Toolbox) []string {
 // Agent builds what was planned. The error joins everything that is wrong. Each
 // call builds an agent of its own.
 func (p Plan) Agent() mo.Result[*agent.Agent] {
+	if p.detached == nil {
+		p.detached = &hooks.Pool{}
+	}
 	planned := p
 	p, making := p.made()
 	box, boxing := toolexec.NewToolbox(p.tools...)
@@ -236,7 +245,7 @@ func (p Plan) compiled(tools []string) mo.Result[*hooks.Compiled] {
 	if p.own != nil {
 		return p.own.With(p.more)
 	}
-	return p.hooks.Compile(tools...)
+	return p.hooks.CompileIn(p.detached, tools...)
 }
 
 // extending makes agents of the plan with more hooks, for single runs.

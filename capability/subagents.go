@@ -53,6 +53,7 @@ type Subagent struct {
 //
 // The hooks at PreSubagent, PostSubagent and SubagentFailed are those of the agent that
 // starts it; of one run of a sub-agent they are told once, however often it is resumed.
+// What a sub-agent leaves in the background, Drain and Cancel of that one are for.
 //
 // With UseDurability its run is kept in the journal of the run that starts it: after a
 // crash it goes on where it was. An agent that keeps its runs can be a sub-agent only of
@@ -137,6 +138,7 @@ func (s Subagent) build(p Plan) (*agent.Agent, error) {
 	if plan.approver == nil {
 		plan.approver = p.approver
 	}
+	plan.detached = p.detached
 	if plan, err = plan.keptWith(p.keeper); err != nil {
 		return nil, fmt.Errorf("agent %q: %w", name, err)
 	}

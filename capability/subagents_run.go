@@ -44,6 +44,18 @@ type task struct {
 // Policy has a call that was cut off made again: its run goes on where it was.
 func (t *taskTool) Policy() toolexec.Policy { return toolexec.Policy{Doubt: toolexec.DoubtRepeat} }
 
+// Drain waits for what the agents left in the background.
+func (t *taskTool) Drain(ctx context.Context) error {
+	return errors.Join(lo.MapToSlice(t.agents, func(_ string, a *agent.Agent) error { return a.Drain(ctx) })...)
+}
+
+// Cancel ends it.
+func (t *taskTool) Cancel() {
+	for _, a := range t.agents {
+		a.Cancel()
+	}
+}
+
 func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (toolexec.Output, error) {
 	before, begun, goesOn := c.State.Child(c.ID)
 	if goesOn && c.Attempt == 1 {

@@ -265,3 +265,46 @@ func TestSubagentsThatCannotBe(t *testing.T) {
 func guard() hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Pass() })
 }
+
+// What a sub-agent leaves in the background is waited for, and ended, with the agent that
+// starts it, whether that one's run had hooks of its own or not.
+func TestTheBackgroundOfASubagent(t *testing.T) {
+	for name, settings := range map[string]agent.RunSettings{
+		"a run":                {},
+		"a run with own hooks": hooks.WithHooks(hooks.Observe(hooks.AtStepEnd, "more", func(context.Context, hooks.StepEndContext) error { return nil })),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bench
+			begun, ended := make(chan struct{}), make(chan struct{})
+			slow := hooks.Observe(hooks.AtPostToolUse, "slow", func(ctx context.Context, _ hooks.ToolResultContext) error {
+				close(begun)
+				<-ctx.Done()
+				close(ended)
+				return ctx.Err()
+			}).Detached()
+			work := &errands{}
+			scout := helper("scout", &b, agenttest.Call("look", `{}`), agenttest.Say("Nothing there.")).With(capability.UseHooks(slow),
+				capability.Func(func(p capability.Plan) (capability.Plan, error) { return p.WithBackground(work), nil }))
+			a, err := builder.New().WithName("boss").WithDriver(agenttest.Script(task("scout", "look around"), agenttest.Say("Done."))).
+				With(capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout}}}).Build().Get()
+			require.NoError(t, err)
+			_, err = a.RunWith(t.Context(), settings, agent.NewState(), agent.UserText("go")).Get()
+			require.NoError(t, err)
+			<-begun
+			enough, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorContains(t, a.Drain(enough), "draining detached hooks: 1 not done")
+			a.Cancel()
+			<-ended
+			require.NoError(t, a.Drain(t.Context()))
+			assert.Positive(t, work.drained)
+			assert.Positive(t, work.cancelled)
+		})
+	}
+}
+
+// errands is some work that counts what it is told.
+type errands struct{ drained, cancelled int }
+
+func (b *errands) Drain(context.Context) error { b.drained++; return nil }
+func (b *errands) Cancel()                     { b.cancelled++ }

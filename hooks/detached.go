@@ -13,16 +13,18 @@ import (
 
 // The bounds of an agent's detached hooks.
 const (
-	// DetachedAtOnce is how many detached hooks of an agent run at once.
+	// DetachedAtOnce is how many detached hooks of an agent, those of its sub-agents among
+	// them, run at once.
 	DetachedAtOnce = 8
 	// DetachedWaiting is how many more may wait for their turn; what comes on top is
 	// dropped, counted, and told to the observer as hook.skipped.
 	DetachedWaiting = 1024
 )
 
-// pool runs the detached hooks of one agent, in the order they were started. Its
-// goroutines exist only while there is work.
-type pool struct {
+// Pool runs the detached hooks of an agent and of its sub-agents, in the order they were
+// started. Its goroutines exist only while there is work. The zero Pool is ready; it is
+// safe for concurrent use and must not be copied.
+type Pool struct {
 	mu      sync.Mutex
 	waiting []*task
 	running map[*task]bool
@@ -30,7 +32,7 @@ type pool struct {
 	dropped int64
 }
 
-var _ agent.Background = (*pool)(nil)
+var _ agent.Background = (*Pool)(nil)
 
 // task is one detached hook on its way.
 type task struct {
@@ -45,7 +47,7 @@ type task struct {
 
 // start queues work and reports whether there was room for it. Its context keeps the
 // values of ctx and outlives it.
-func (p *pool) start(ctx context.Context, hook string, at PointName, s agent.State, run func(ctx context.Context)) bool {
+func (p *Pool) start(ctx context.Context, hook string, at PointName, s agent.State, run func(ctx context.Context)) bool {
 	t := &task{hook: hook, at: at, state: s, run: run, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
@@ -66,7 +68,7 @@ func (p *pool) start(ctx context.Context, hook string, at PointName, s agent.Sta
 }
 
 // begin runs t, and then what waits, on a goroutine. The pool is locked.
-func (p *pool) begin(t *task) {
+func (p *Pool) begin(t *task) {
 	if len(p.running) == 0 {
 		p.running, p.idle = map[*task]bool{}, make(chan struct{})
 	}
@@ -80,7 +82,7 @@ func (p *pool) begin(t *task) {
 }
 
 // next takes note that t is done and returns the task that is to run in its place.
-func (p *pool) next(t *task) *task {
+func (p *Pool) next(t *task) *task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.running, t)
@@ -98,7 +100,7 @@ func (p *pool) next(t *task) *task {
 }
 
 // Drain waits until no detached hook waits or runs, or until ctx is done.
-func (p *pool) Drain(ctx context.Context) error {
+func (p *Pool) Drain(ctx context.Context) error {
 	for {
 		p.mu.Lock()
 		idle, left := p.idle, len(p.waiting)+len(p.running)
@@ -116,7 +118,7 @@ func (p *pool) Drain(ctx context.Context) error {
 
 // Cancel drops what waits, cancels what runs, and returns when that has ended.
 // What is started later is not its business.
-func (p *pool) Cancel() {
+func (p *Pool) Cancel() {
 	p.mu.Lock()
 	waiting, running := p.waiting, slices.Collect(maps.Keys(p.running))
 	p.waiting = nil

@@ -25,10 +25,5 @@ func WithHooks(list ...Hook) agent.RunSettings { return agent.RunSettings{Hooks:
 // With is the hooks with more of them, ready to be used for the same tools. Their detached
 // hooks run in the background of the receiver.
 func (c *Compiled) With(more Set) mo.Result[*Compiled] {
-	both, err := c.set.With(more.hooks...).Compile(c.known...).Get()
-	if err != nil {
-		return mo.Err[*Compiled](err)
-	}
-	both.pool = c.pool
-	return mo.Ok(both)
+	return c.set.With(more.hooks...).CompileIn(c.pool, c.known...)
 }

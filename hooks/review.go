@@ -80,7 +80,7 @@ type resultContext interface {
 
 // reviewAt folds the answers of the controls at one of the points, each seeing what
 // the ones before left of the result. Then the observers are told.
-func reviewAt[C resultContext](ctx context.Context, pool *pool, m *moment[C], point *pointInfo, v *reviewing, at *progress) error {
+func reviewAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], point *pointInfo, v *reviewing, at *progress) error {
 	var last *Outcome
 	c := C(v.view(point, nil))
 	for ; at.next < len(m.controls); at.next++ {

@@ -383,7 +383,7 @@ func (m *moment[C]) empty() bool {
 // announce tells the observers, then starts the detached ones: all of them,
 // whatever becomes of one. Only an observer whose policy aborts, or a cancelled
 // run, gives an error.
-func (m *moment[C]) announce(ctx context.Context, pool *pool, c C) error {
+func (m *moment[C]) announce(ctx context.Context, pool *Pool, c C) error {
 	var broken error
 	for _, e := range m.observers {
 		if _, err := e.consult(ctx, c); err != nil && broken == nil {

@@ -107,13 +107,17 @@ type Compiled struct {
 	postTool   moment[ToolResultContext]
 	tools      toolTable
 
-	pool *pool
+	pool *Pool
 }
 
 // Compile checks the hooks and makes them ready. Tools are the names of the tools
 // that are known; calls of others are matched as they come. The error joins
 // everything that is wrong.
-func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
+func (s Set) Compile(tools ...string) mo.Result[*Compiled] { return s.CompileIn(&Pool{}, tools...) }
+
+// CompileIn is Compile for hooks whose detached ones run in the background of another
+// set, as those of a sub-agent do in that of the agent that starts it.
+func (s Set) CompileIn(background *Pool, tools ...string) mo.Result[*Compiled] {
 	if err := s.check(); err != nil {
 		return mo.Err[*Compiled](err)
 	}
@@ -127,7 +131,7 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 		preCompact: momentOf(s, AtPreCompact), postCompact: momentOf(s, AtPostCompact), compactFailed: momentOf(s, AtCompactFailed),
 		preSubagent: momentOf(s, AtPreSubagent), postSubagent: momentOf(s, AtPostSubagent), subagentFailed: momentOf(s, AtSubagentFailed),
 		preTool: momentOf(s, AtPreToolUse), toolFailed: momentOf(s, AtToolFailed), postTool: momentOf(s, AtPostToolUse),
-		pool: &pool{},
+		pool: background,
 	}
 	c.aroundRuns(s)
 	c.tools = newToolTable(c, tools)
@@ -153,7 +157,7 @@ func (c *Compiled) aroundRuns(s Set) {
 func (c *Compiled) Hooks() Set { return c.set }
 
 // Dropped is how many detached hooks were dropped because too many waited, or
-// because they were cancelled before they began.
+// because they were cancelled before they began: of all sets that share a background.
 func (c *Compiled) Dropped() int64 {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
