@@ -60,7 +60,7 @@ func findAt(path string) ([]Recording, error) {
 		if dir == "" {
 			dir = "."
 		}
-		return []Recording{{Name: path, Files: os.DirFS(dir), Path: name, Size: info.Size()}}, nil
+		return []Recording{{Name: path, Files: folder(dir), Path: name, Size: info.Size()}}, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func findAt(path string) ([]Recording, error) {
 		if err != nil || !named || e.IsDir() {
 			return Recording{}, false
 		}
-		return Recording{Name: filepath.Join(path, e.Name()), Files: os.DirFS(path), Path: e.Name(), Size: info.Size(), Found: true}, true
+		return Recording{Name: filepath.Join(path, e.Name()), Files: folder(path), Path: e.Name(), Size: info.Size(), Found: true}, true
 	})
 	if len(out) == 0 {
 		return nil, fmt.Errorf("open folder %q: there is no recording in it: they are named *.jsonl, *.json, or the same with .gz", path)
