@@ -83,8 +83,8 @@ func (l *loader) read(d *document, p *part) {
 	for _, e := range entriesOf(f, "variables") {
 		name := e.Key.Raw()
 		switch _, again := d.variables[name]; {
-		case again:
-			e.Key.Wrong("variables: %q is set in a file that is included, too: one of them has to go", name)
+		case again && p.included:
+			e.Key.Wrong("variables: %q is set in another file that is included, too: one of them has to go", name)
 		case !identifier.MatchString(name):
 			e.Key.Wrong("variables: %q cannot be written as vars.%s in a condition: use letters, digits and _", name, name)
 		default:

@@ -257,7 +257,7 @@ func TestIncludes(t *testing.T) {
 		"itself":            {"include: two.yaml", "in a circle", "two.yaml:1:10:"},
 		"what is not there": {"include: three.yaml", "no such file", "two.yaml:1:10:"},
 		"a switch":          {"required: true", "this is for a whole policy to say", "two.yaml:1:1:"},
-		"the same variable": {"variables: {limit: 3}", `"limit" is set in a file that is included, too`, "one.yaml:2:13:"},
+		"the same variable": {"variables: {limit: 3}", `"limit" is set in another file that is included, too`, "one.yaml:2:13:"},
 		"an unknown name":   {"hooks: {PreToolUse: [{id: x, when: 'vars.lmit > 1', decision: deny}]}", "vars.limit", "two.yaml:1:37:"},
 	} {
 		t.Run(name, func(t *testing.T) {

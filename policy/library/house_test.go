@@ -82,6 +82,25 @@ func TestWorkspace(t *testing.T) {
 	})
 }
 
+// A policy that includes one of the library says what that one's variables are, as docs/policy-library.md has it.
+func TestAPolicySetsTheVariablesOfWhatItIncludes(t *testing.T) {
+	page, err := os.ReadFile("../../docs/policy-library.md")
+	require.NoError(t, err)
+	_, example, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	require.Contains(t, example, "variables: {hosts: [")
+	path := filepath.Join(t.TempDir(), "ours.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(example), 0o600))
+	p, err := policy.LoadFiles(path)
+	require.NoError(t, err)
+	list, err := p.Hooks()
+	require.NoError(t, err)
+	judged(t, hooks.NewSet(list...), map[string][][2]string{
+		"ours/url": {{"fetch", `{"url":"https://evil.test/x"}`}},
+		"":         {{"fetch", `{"url":"https://a.example.com/x"}`}, {"fetch", `{"url":"https://proxy.golang.org/x"}`}},
+	})
+}
+
 func TestNetworkEgress(t *testing.T) {
 	judged(t, shipped(t, "network-egress", map[string]any{"hosts": []any{"api.example.com", "*.corp.example", "localhost"}}), map[string][][2]string{
 		"network-egress/url": {
