@@ -31,6 +31,7 @@ type detector struct {
 type found struct {
 	from, to int
 	of       *detector
+	also     []*detector // what overlaps it, and ends behind it: to is the end of that
 }
 
 // finder finds what detectors are for.
@@ -53,8 +54,9 @@ func newFinder(detectors []detector) *finder {
 	return f
 }
 
-// find is what of a text is personal data: in order, and without overlaps. What begins first is taken, of those the longest.
-func (f *finder) find(text string) []found {
+// find is what of a text is personal data and not to be passed over: in order, and without overlaps. What begins first is
+// taken, of those the longest, and with it what goes on where that ends.
+func (f *finder) find(text string, passOver func(found) bool) []found {
 	var all []found
 	inWord := false
 	for i := range len(text) {
@@ -62,7 +64,7 @@ func (f *finder) find(text string) []found {
 		if begins := !inWord || !inASCIIWord(c); begins {
 			for _, d := range f.first[c] {
 				if from, to, ok := d.at(text, i); ok {
-					all = append(all, found{from, to, d})
+					all = append(all, found{from: from, to: to, of: d})
 				}
 			}
 		}
@@ -79,14 +81,17 @@ func (f *finder) find(text string) []found {
 		}
 		all = d.behindHints(all, text, lower)
 	}
-	if len(all) < 2 {
+	if all = slices.DeleteFunc(all, passOver); len(all) < 2 {
 		return all
 	}
 	slices.SortStableFunc(all, func(a, b found) int { return lo.CoalesceOrEmpty(a.from-b.from, b.to-a.to) })
 	kept := all[:1]
 	for _, f := range all[1:] {
-		if f.from >= kept[len(kept)-1].to {
+		switch last := &kept[len(kept)-1]; {
+		case f.from >= last.to:
 			kept = append(kept, f)
+		case f.to > last.to: // +1 4111 1111 1111 1111: its last digits are no less personal than the others
+			last.to, last.also = f.to, append(last.also, f.of)
 		}
 	}
 	return kept
@@ -109,7 +114,7 @@ func (d *detector) everywhere(all []found, text string) []found {
 	for _, at := range d.re.FindAllStringSubmatchIndex(text, -1) {
 		from, to := group(at)
 		if from < to && (d.valid == nil || d.valid(text[from:to])) {
-			all = append(all, found{from, to, d})
+			all = append(all, found{from: from, to: to, of: d})
 		}
 	}
 	return all
@@ -132,7 +137,7 @@ func (d *detector) behindHints(all []found, text, lower string) []found {
 		for i := strings.Index(lower, hint); i >= 0; {
 			before, _ := utf8.DecodeLastRuneInString(text[:i])
 			if from, to, ok := d.at(text, i+len(hint)); ok && (!whole || !unicode.IsLetter(before)) {
-				all = append(all, found{from, to, d})
+				all = append(all, found{from: from, to: to, of: d})
 			}
 			next := strings.Index(lower[i+len(hint):], hint)
 			if next < 0 {

@@ -25,7 +25,8 @@
 //     in_aadhaar, uk_nhs: national numbers, by their form and their check digits, but for the us_ssn, which has none.
 //
 // What your own detectors match comes on top. A number that is part of a longer word or number is nothing of all that. Where
-// two overlap, the one that begins first is taken, of those the longer one.
+// two overlap, the one that begins first is taken, of those the longer one; if the other goes on where it ends, both count,
+// and the whole is redacted under the name of the first.
 //
 // Names, addresses of houses and dates of birth are not found: there is no form to know them by. What is found may still
 // be something else, with a check digit that fits by chance.
@@ -39,7 +40,8 @@
 // # Where it looks
 //
 // Like package redact in all parts of content, in text, files that are text, URLs, and in JSON in the strings as they read
-// and the numbers, where the name of a member counts as the word before a value. JSON stays valid. Results looks at what tools
+// and the numbers, where the name of a member counts as the word before its value, and before each in a list. JSON stays
+// valid. Results looks at what tools
 // answer, failed and denied calls included; Input at what users send; Replies at what the model says, but not at what it
 // thinks, nor at the arguments of its calls. Where a reply is streamed, it is held back until that hook has seen all of it.
 //

@@ -148,3 +148,35 @@ func TestRunsAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// Where two kinds overlap, neither leaves its end behind, and one that is blocked blocks.
+func TestOverlaps(t *testing.T) {
+	const both = "at +1 4111 1111 1111 1111 now"
+	for _, strategy := range []pii.Strategy{pii.Redact, pii.Mask} {
+		got, counts := filter(t, pii.Options{Strategy: strategy}).Text(both)
+		assert.Equal(t, "at [PHONE] now", got)
+		assert.Equal(t, pii.Counts{"phone": 1, "credit_card": 1}, counts)
+	}
+	got, counts := filter(t, pii.Options{Except: []string{"+1 4111 1111 1111"}}).Text(both)
+	assert.Equal(t, "at +1 [CREDIT_CARD] now", got, "what is left alone does not cover what is not")
+	assert.Equal(t, pii.Counts{"credit_card": 1}, counts)
+
+	f := filter(t, pii.Options{Strategies: map[string]pii.Strategy{"credit_card": pii.Block}})
+	final, driver := run(t, []hooks.Hook{f.Input()}, both, agenttest.Say("done"))
+	assert.Equal(t, agent.StatusDenied, final.Status())
+	assert.Empty(t, driver.Asked())
+}
+
+// The name of a member stands before all that is in it, whatever else was found there.
+func TestMembersWithMore(t *testing.T) {
+	f := filter(t, pii.Options{})
+	for text, want := range map[string]string{
+		`{"phone":"030 123456 or a@b.de"}`:      `{"phone":"[PHONE] or [EMAIL]"}`,
+		`{"phone":["030 123456", 30654321]}`:    `{"phone":["[PHONE]", "[PHONE]"]}`,
+		`{"phone":["030 123456","030 654321"]}`: `{"phone":["[PHONE]","[PHONE]"]}`,
+		`[{"phone":"030 123456"},30654321]`:     `[{"phone":"[PHONE]"},30654321]`,
+	} {
+		got, _ := f.Text(text)
+		assert.Equal(t, want, got)
+	}
+}

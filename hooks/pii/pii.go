@@ -148,21 +148,27 @@ func (f *Filter) walker(counts Counts) scrub.Walker {
 		prefix := name + ": "
 		return f.replace(prefix+value, len(prefix), counts)
 	}
-	return scrub.Walker{Text: func(text string) string { return f.replace(text, 0, counts) }, Member: behind, Number: behind}
+	return scrub.Walker{
+		Text:   func(text string) string { return f.replace(text, 0, counts) },
+		Member: func(name, _, after string) string { return behind(name, after) },
+		Number: behind,
+	}
 }
 
 // replace is the text from some byte on, without personal data.
 func (f *Filter) replace(text string, from int, counts Counts) string {
 	var b strings.Builder
 	end := from
-	for _, p := range f.finder.find(text) {
-		value := text[p.from:p.to]
-		if p.from < from || len(f.except) > 0 && f.except[p.of.normal(value)] {
-			continue
-		}
+	passOver := func(p found) bool {
+		return p.from < from || len(f.except) > 0 && f.except[p.of.normal(text[p.from:p.to])]
+	}
+	for _, p := range f.finder.find(text, passOver) {
 		counts[p.of.kind]++
+		for _, also := range p.also {
+			counts[also.kind]++
+		}
 		b.WriteString(text[end:p.from])
-		b.WriteString(f.instead(p.of, value))
+		b.WriteString(f.instead(p, text[p.from:p.to]))
 		end = p.to
 	}
 	if end == from {

@@ -24,10 +24,15 @@ const (
 	Block Strategy = "block"
 )
 
-// instead is what stands in the place of a value.
-func (f *Filter) instead(d *detector, value string) string {
+// instead is what stands in the place of what was found. Where several are one piece, nothing of it is left to see.
+func (f *Filter) instead(p found, value string) string {
+	d := p.of
 	kind := strings.ToUpper(d.kind)
-	switch f.strategyOf(d.kind) {
+	strategy := f.strategyOf(d.kind)
+	if len(p.also) > 0 {
+		strategy = Redact
+	}
+	switch strategy {
 	case Mask:
 		return masked(d.kind, value)
 	case Hash:

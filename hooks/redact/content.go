@@ -23,12 +23,13 @@ func (r *Redactor) Content(content agent.Content) (agent.Content, Counts) {
 func (r *Redactor) walker(counts Counts) scrub.Walker {
 	w := scrub.Walker{
 		Text: func(text string) string { return r.plain(text, counts) },
-		Member: func(name, value string) string {
-			if !r.isSet(name, value) {
-				return value
+		Member: func(name, value, after string) string {
+			scheme, kind := r.setAs(name, value)
+			if kind == "" || onlyMark().MatchString(strings.TrimPrefix(after, scheme)) {
+				return after
 			}
-			counts[kindSet]++
-			return mark(kindSet)
+			counts[kind]++
+			return scheme + mark(kind)
 		},
 	}
 	if r.numbers {

@@ -10,15 +10,15 @@
 //
 // # What is a secret
 //
-// The literal ones that you give, as they are and as base64 (also inside of a longer base64 text), hex, escaped for URLs
-// and for JSON. What has a well-known form: keys and tokens of AWS, GitHub, GitLab, Slack, OpenAI, Anthropic, Google,
+// The literal ones that you give, as they are and as base64 (those of seven bytes and more also inside of a longer base64
+// text), hex, escaped for URLs and for JSON. What has a well-known form: keys and tokens of AWS, GitHub, GitLab, Slack, OpenAI, Anthropic, Google,
 // Stripe, npm and others, private keys, JSON web tokens, passwords in URLs and Authorization headers; Kinds lists them.
 // What is set to something called password, secret, token, api_key and the like: that is a guess, which takes
 // token = nextToken in a program for a secret, too; Options.Without turns kinds off. And what your own patterns match.
 //
 // # Where it looks
 //
-// In all parts of a result: text, files that are text, their names, and URLs. In a text that is JSON, strings are read
+// In all parts of a result: text, files that are text (in UTF-8, or called so by their media type), their names, and URLs. In a text that is JSON, strings are read
 // before they are looked at and written as JSON again, and a number becomes a string if it has a literal or what matches
 // one of your patterns; all else stays as it is to the byte, so that what was valid stays valid. Denied and failed calls
 // have results, too, and these are treated alike.

@@ -30,7 +30,7 @@ func Example() {
 	) (string, error) {
 		return map[string]string{
 			".env":      "DB=postgres://app:correct%20horse@db/app\nPORT=8080\n",
-			"team.json": `{"name": "Ada", "door": "badge 123456", "token": "b64 Y29ycmVjdCBob3JzZQ=="}`,
+			"team.json": `{"name": "Ada", "door": "badge 123456", "note": "b64 Y29ycmVjdCBob3JzZQ=="}`,
 		}[in.Path], nil
 	})
 	model := agenttest.Script(
@@ -51,5 +51,5 @@ func Example() {
 	// DB=postgres://app:[redacted: DB_PASSWORD]@db/app
 	// PORT=8080
 	//
-	// {"name": "Ada", "door": "badge [redacted: badge]", "token": "b64 [redacted: DB_PASSWORD]"}
+	// {"name": "Ada", "door": "badge [redacted: badge]", "note": "b64 [redacted: DB_PASSWORD]"}
 }

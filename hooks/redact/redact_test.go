@@ -378,3 +378,39 @@ func BenchmarkText(b *testing.B) {
 		})
 	}
 }
+
+// What a member's name says is a secret goes as a whole, whatever else is found in it, in lists, and in headers, too.
+func TestMembersAsAWhole(t *testing.T) {
+	basic := "Basic " + long(24)
+	r := redactor(t, redact.Options{})
+	for text, want := range map[string]string{
+		`{"password":"correct horse https://u:pw12345@h/ staple"}`:  `{"password":"[redacted: password]"}`,
+		`{"token":["abcdefgh1", "abcdefgh2"]}`:                      `{"token":["[redacted: password]", "[redacted: password]"]}`,
+		`[{"token":"abcdefgh1"},"abcdefgh2"]`:                       `[{"token":"[redacted: password]"},"abcdefgh2"]`,
+		`{"headers":{"Authorization":"` + basic + `"}}`:             `{"headers":{"Authorization":"Basic [redacted: authorization]"}}`,
+		`{"authorization":["ApiKey ` + long(24) + `"]}`:             `{"authorization":["[redacted: authorization]"]}`,
+		"Authorization: ApiKey " + long(24):                         "Authorization: [redacted: authorization]",
+		"Authorization: Digest username=\"x\", response=\"6629fa\"": "Authorization: Digest [redacted: authorization]",
+		`{"token":"ghp_` + long(36) + `"}`:                          `{"token":"[redacted: GitHub token]"}`,
+		`{"authorization":"required"}`:                              `{"authorization":"required"}`,
+	} {
+		got, _ := r.Text(text)
+		assert.Equal(t, want, got)
+		again, counts := r.Text(got)
+		assert.Equal(t, got, again)
+		assert.Empty(t, counts, again)
+	}
+	got, _ := redactor(t, redact.Options{Without: []string{"authorization"}}).Text(`{"Authorization":"` + basic + `"}`)
+	assert.Contains(t, got, basic)
+}
+
+// Many a writer of JSON escapes what need not be, and not each text with JSON in it is JSON.
+func TestLiteralsInJSONWithinText(t *testing.T) {
+	r := redactor(t, redact.Options{Literals: map[string]string{"DB": "pä/ss\"w\\🐎"}})
+	for _, form := range []string{`p\u00e4\/ss\"w\\\ud83d\udc0e`, `p\u00E4/ss\u0022w\\\uD83D\uDC0E`, `pä/ss\"w\\🐎`} {
+		got, _ := r.Text(`log: {"db":"` + form + `"} at 12:00`)
+		assert.Equal(t, `log: {"db":"[redacted: DB]"} at 12:00`, got)
+	}
+	got, _ := redactor(t, redact.Options{Literals: map[string]string{"DB": "a b/c"}}).Text("q=a+b/c&x")
+	assert.Equal(t, "q=[redacted: DB]&x", got, "a form that leaves the slash as it is")
+}

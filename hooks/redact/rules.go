@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/samber/lo"
@@ -26,6 +27,12 @@ type rule struct {
 
 // kindSet is the kind of what is set to something called like a secret.
 const kindSet = "password"
+
+// kindAuthorization is the kind of what stands in a header of that name.
+const kindAuthorization = "authorization"
+
+// schemes are the words before what is secret in such a header.
+const schemes = `(?:(?:bearer|basic|token|digest|negotiate)\s+)`
 
 // names ends in what is called like a secret: DB_PASSWORD, githubToken, x-api-key.
 const names = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key)`
@@ -57,8 +64,9 @@ var wellKnown = sync.OnceValue(func() []rule {
 		known("SendGrid key", "SG.", `\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`),
 		known("JWT", "eyJ", `\beyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`),
 		known("URL password", "://", `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@`),
-		known("authorization", "authorization", `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|token|digest|negotiate)\s+)?([^\s"'\\]{6,})`),
-		known("authorization", "bearer", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`),
+		known(kindAuthorization, kindAuthorization, `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:digest\s+([^\r\n]{6,})|`+
+			schemes+`?([a-z][a-z-]+[ \t]+[a-z0-9._~+/=-]{16,}|[^\s"'\\]{6,}))`),
+		known(kindAuthorization, "bearer", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`),
 		known(kindSet, hintSet, `(?im)^\s*(?:export\s+|set\s+)?[a-z0-9_.-]*`+names+`=([^\s"'`+"`"+`]{4,})`),
 		known(kindSet, hintSet, `(?i)`+names+`(?:\\?["'])?[ \t]*(?:=>|:=|[:=])[ \t]*`+
 			`(?:"((?:[^"\\\n]|\\[^\n])+)"|'((?:[^'\\\n]|\\[^\n])+)'|(?:\\["'])?([^\s"'`+"`"+`\\,;&(){}\[\]<>$]{4,}[({\[]?))`),
@@ -86,10 +94,26 @@ func Kinds() []string {
 	return lo.Uniq(lo.Map(wellKnown(), func(r rule, _ int) string { return r.kind }))
 }
 
-// isSet reports whether the value of a member is a secret because of the member's name.
-func (r *Redactor) isSet(name, value string) bool {
-	return value != "" && setName().MatchString(name) && !noSecret().MatchString(value) &&
-		lo.SomeBy(r.rules, func(r rule) bool { return r.kind == kindSet })
+var (
+	authorizationName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)authorization$`) })
+	schemeBefore      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^` + schemes) })
+	onlyMark          = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\[redacted: [^\]]*\]$`) })
+)
+
+// setAs is the kind of secret that the value of a member is because of the member's name, and what of it is none; the
+// kind is empty for no secret.
+func (r *Redactor) setAs(name, value string) (scheme, kind string) {
+	switch {
+	case setName().MatchString(name):
+		kind = kindSet
+	case authorizationName().MatchString(name):
+		scheme, kind = schemeBefore().FindString(value), kindAuthorization
+	}
+	secret := value[len(scheme):]
+	if kind == "" || secret == "" || noSecret().MatchString(secret) || !lo.SomeBy(r.rules, func(r rule) bool { return r.kind == kind }) {
+		return "", ""
+	}
+	return scheme, kind
 }
 
 // replace puts marks in the place of what the rule finds. Lower is the text in lower case.
@@ -126,8 +150,8 @@ func mark(kind string) string { return "[redacted: " + kind + "]" }
 // literal is one form of a secret that is known word by word.
 type literal struct{ kind, text string }
 
-// escaped is the rule that finds a secret escaped for a URL, whatever of it that escapes: encoders do not agree on it.
-// There is none for a secret of which none escapes anything.
+// escaped is the rule that finds a secret escaped for a URL or for JSON, whatever of it that escapes: encoders do not
+// agree on it. There is none for a secret of which none escapes anything.
 func escaped(kind, secret string) (rule, bool) {
 	if url.QueryEscape(secret) == secret || !utf8.ValidString(secret) {
 		return rule{}, false
@@ -139,9 +163,18 @@ func escaped(kind, secret string) (rule, bool) {
 			b.WriteString(regexp.QuoteMeta(char))
 			continue
 		}
-		fmt.Fprintf(&b, "(?:%s|(?i:%s)%s)", regexp.QuoteMeta(char), percent([]byte(char)), lo.Ternary(r == ' ', `|\+`, ""))
+		fmt.Fprintf(&b, "(?:%s|(?i:%s|%s)%s)", regexp.QuoteMeta(char), percent([]byte(char)), inJSON(r), lo.Ternary(r == ' ', `|\+`, ""))
 	}
-	return rule{kind: kind, hint: []string{"%"}, re: regexp.MustCompile(b.String())}, true
+	return rule{kind: kind, hint: []string{"%", `\`, "+"}, re: regexp.MustCompile(b.String())}, true
+}
+
+// inJSON is a pattern for the ways in which JSON escapes a rune.
+func inJSON(r rune) string {
+	units := strings.Join(lo.Map(utf16.Encode([]rune{r}), func(u uint16, _ int) string { return fmt.Sprintf(`\\u%04x`, u) }), "")
+	if at := strings.IndexRune("\"\\/\b\f\n\r\t", r); at >= 0 {
+		return units + `|\\` + regexp.QuoteMeta(`"\/bfnrt`[at:at+1])
+	}
+	return units
 }
 
 // percent is bytes with percent signs.

@@ -25,8 +25,9 @@ import (
 type Walker struct {
 	// Text is what a plain text becomes: one that is no JSON object, list or string. Required.
 	Text func(text string) string
-	// Member, unless nil, is what the string value of an object's member becomes that Text left as it is.
-	Member func(name, value string) string
+	// Member, unless nil, is what the string value of an object's member becomes, or a string in the list that is its
+	// value. Value is how it reads, and after what Text made of it, which may still hold a part of what is looked for.
+	Member func(name, value, after string) string
 	// Number, unless nil, is what a number in JSON becomes, which is then a string. Name is that of its member, or empty.
 	Number func(name, digits string) string
 }
@@ -45,10 +46,16 @@ func (w Walker) Part(p agent.Part) agent.Part {
 	p.Text = w.String(p.Text)
 	p.Name = w.String(p.Name)
 	p.URL = w.url(p.URL)
-	if p.Kind != agent.PartImage && utf8.ValidString(string(p.Data)) {
+	if p.Kind != agent.PartImage && (utf8.ValidString(string(p.Data)) || isText(p.MediaType)) {
 		p.Data = agent.Bytes(w.String(string(p.Data)))
 	}
 	return p
+}
+
+// isText reports whether a file says that it is a text: one byte that is not UTF-8 makes it nothing else.
+func isText(mediaType string) bool {
+	mediaType = strings.ToLower(mediaType)
+	return strings.HasPrefix(mediaType, "text/") || strings.Contains(mediaType, "json") || strings.Contains(mediaType, "xml")
 }
 
 // String is what a text becomes, JSON or not.
@@ -78,7 +85,7 @@ func (w Walker) text(text string, depth int) string {
 // json is what a JSON text becomes: its strings and numbers change, all else stays as it is.
 func (w Walker) json(text string, depth int) string {
 	var b strings.Builder
-	named := "" // what the last string that was a name says
+	named := "" // the member whose value we are in
 	for {
 		start := strings.IndexByte(text, '"')
 		if start < 0 {
@@ -91,6 +98,9 @@ func (w Walker) json(text string, depth int) string {
 		}
 		end++
 		b.WriteString(w.between(named, text[:start]))
+		if strings.Contains(text[:start], "}") { // until then all values are the last name's
+			named = ""
+		}
 		raw := text[start:end]
 		text = text[end:]
 		isName := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), ":")
@@ -99,11 +109,13 @@ func (w Walker) json(text string, depth int) string {
 			plain = strings.ToValidUTF8(raw[1:len(raw)-1], "�")
 		}
 		after := w.text(plain, depth+1)
-		if w.Member != nil && !isName && named != "" && after == plain {
-			after = w.Member(named, plain)
+		if w.Member != nil && !isName && named != "" {
+			after = w.Member(named, plain, after)
 		}
 		b.WriteString(lo.Ternary(after == plain, raw, quoted(after)))
-		named = lo.Ternary(isName, plain, "")
+		if isName {
+			named = plain
+		}
 	}
 }
 
@@ -114,10 +126,15 @@ func (w Walker) between(named, text string) string {
 	if w.Number == nil {
 		return text
 	}
-	return number.ReplaceAllStringFunc(text, func(digits string) string {
+	inside, outside, closes := strings.Cut(text, "}")
+	clean := number.ReplaceAllStringFunc(inside, func(digits string) string {
 		after := w.Number(named, digits)
 		return lo.Ternary(after == digits, digits, quoted(after))
 	})
+	if closes {
+		return clean + "}" + w.between("", outside)
+	}
+	return clean
 }
 
 // quoted is a text as a JSON string.

@@ -15,11 +15,11 @@ import (
 // walker takes out the word secret, what is called hidden, and the number 42.
 var walker = scrub.Walker{
 	Text: func(text string) string { return strings.ReplaceAll(text, "secret", "…") },
-	Member: func(name, value string) string {
+	Member: func(name, _, after string) string {
 		if name == "hidden" {
 			return "!"
 		}
-		return value
+		return after
 	},
 	Number: func(_, digits string) string { return strings.ReplaceAll(digits, "42", "…") },
 }
@@ -32,6 +32,9 @@ func TestString(t *testing.T) {
 		`{"a":"\u0061"}`:                    `{"a":"\u0061"}`,
 		`{"hidden":"x","y":"x"}`:            `{"hidden":"!","y":"x"}`,
 		`{"hidden":["x"]}`:                  `{"hidden":["!"]}`,
+		`{"hidden":["x", 1, "y"]}`:          `{"hidden":["!", 1, "!"]}`,
+		`[{"hidden":[["x"],["y"]]},"z"]`:    `[{"hidden":[["!"],["!"]]},"z"]`,
+		`{"hidden":"a secret x"}`:           `{"hidden":"!"}`,
 		`{"secret":42}`:                     `{"…":"…"}`,
 		`[1, 42, 421, -42.5]`:               `[1, "…", "…1", "-….5"]`,
 		`"secret"`:                          `"…"`,
@@ -47,7 +50,8 @@ func TestString(t *testing.T) {
 func TestContent(t *testing.T) {
 	picture := agent.Image("image/png", []byte("secret"))
 	content := walker.Content(agent.ContentOf(agent.Text("secret"), picture, agent.File("secret.txt", "text/plain", []byte("secret")),
-		agent.FileURL("x", "data:text/plain;base64,c2VjcmV0"), agent.File("x", "x/y", []byte{0xff, 's', 'e', 'c', 'r', 'e', 't'})))
+		agent.FileURL("x", "data:text/plain;base64,c2VjcmV0"), agent.File("x", "x/y", []byte{0xff, 's', 'e', 'c', 'r', 'e', 't'}),
+		agent.File("x", "text/plain; charset=latin1", []byte{0xff, 's', 'e', 'c', 'r', 'e', 't'})))
 	var got []agent.Part
 	for _, p := range content.Parts() {
 		got = append(got, p)
@@ -55,6 +59,7 @@ func TestContent(t *testing.T) {
 	assert.Equal(t, []agent.Part{
 		agent.Text("…"), picture, agent.File("….txt", "text/plain", []byte("…")), agent.FileURL("x", "data:text/plain;base64,4oCm"),
 		agent.File("x", "x/y", []byte{0xff, 's', 'e', 'c', 'r', 'e', 't'}),
+		agent.File("x", "text/plain; charset=latin1", []byte("\xff…")),
 	}, got)
 }
 
@@ -64,7 +69,7 @@ func FuzzString(f *testing.F) {
 	f.Add(`"\ud800"`)
 	f.Fuzz(func(t *testing.T, text string) {
 		same := scrub.Walker{
-			Text: func(text string) string { return text }, Member: func(_, value string) string { return value }, Number: func(_, digits string) string { return digits },
+			Text: func(text string) string { return text }, Member: func(_, _, after string) string { return after }, Number: func(_, digits string) string { return digits },
 		}
 		require.Equal(t, text, same.String(text))
 		if json.Valid([]byte(text)) {
