@@ -67,14 +67,18 @@ func (w *walker) gitFiles(c ctx, k call, sub string, args []Word) {
 	anywhere := sub == "hash-object" || sub == "apply" || slices.ContainsFunc(args, func(a Word) bool { return a.Is("--no-index") })
 	for i, a := range args {
 		name, _, attached := strings.Cut(a.Text, "=")
-		value := a.cut(min(len(name)+1, len(a.raw)))
+		begins := min(len(name)+1, len(a.raw))
+		if behind := behindF(a.Text); behind > 0 && (sub == "commit" || sub == "tag") {
+			name, begins, attached = "--file", behind, behind < len(a.raw)
+		}
+		value := a.cut(begins)
 		if !attached && i+1 < len(args) {
 			value = args[i+1]
 		}
 		switch {
 		case strings.HasPrefix(name, "--outp") && !strings.HasPrefix(name, "--output-ind") && (attached || i+1 < len(args)):
 			w.file(c, value, Writes, k.index)
-		case name == "--contents", name == "--pathspec-from-file", (name == "--file" || name == "-F") && (sub == "commit" || sub == "tag"):
+		case name == "--contents", name == "--pathspec-from-file", name == "--file" && (sub == "commit" || sub == "tag"):
 			if attached || i+1 < len(args) {
 				w.file(c, value, Reads, k.index)
 			}
@@ -83,6 +87,17 @@ func (w *walker) gitFiles(c ctx, k call, sub string, args []Word) {
 			w.file(c, a, Reads, k.index)
 		}
 	}
+}
+
+// behindF is where the value of -F begins, which may stand behind other letters, -aF; zero where there is none.
+func behindF(option string) int {
+	if !strings.HasPrefix(option, "-") || strings.HasPrefix(option, "--") {
+		return 0
+	}
+	if i := strings.IndexAny(option, "FmcCtuS"); i > 0 && option[i] == 'F' { // the others have values, too
+		return i + 1
+	}
+	return 0
 }
 
 // gitSetting is a setting given on the line: some are commands.
@@ -193,7 +208,11 @@ func (w *walker) gitSub(c ctx, k call, sub string, args []Word) {
 func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 	for i, a := range args {
 		name, _, attached := strings.Cut(a.Text, "=")
-		value := a.cut(min(len(name)+1, len(a.raw)))
+		begins := min(len(name)+1, len(a.raw))
+		if behind := behindF(a.Text); behind > 0 && (sub == "commit" || sub == "tag") {
+			name, begins, attached = "--file", behind, behind < len(a.raw)
+		}
+		value := a.cut(begins)
 		if !attached && i+1 < len(args) {
 			value = args[i+1]
 		}

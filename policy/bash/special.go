@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -31,8 +32,11 @@ func rename(w *walker, c ctx, k call, _ given) {
 
 // jq reads what stands behind its filter, and some options read files, too.
 func jq(w *walker, c ctx, k call, _ given) {
-	access, filtered, values := Reads, false, false
 	args := k.args()
+	access, filtered, values := Reads, false, false
+	if slices.ContainsFunc(args, inPlace) { // wherever it stands
+		access = Writes
+	}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch short := !strings.HasPrefix(a.Text, "--"); {
@@ -48,15 +52,17 @@ func jq(w *walker, c ctx, k call, _ given) {
 			values = true
 		case strings.HasPrefix(a.Text, "-") && len(a.Text) > 1:
 			filtered = filtered || a.Is("--from-file") || short && strings.Contains(a.Text, "f") // the filter is a file
-			if a.Is("--in-place") || a.Is("--inplace") || short && strings.Contains(a.Text, "i") {
-				access = Writes
-			}
 		case !filtered:
 			filtered = true
 		case !values:
 			w.file(c, a, access, k.index)
 		}
 	}
+}
+
+func inPlace(a Word) bool {
+	return a.Is("--in-place") || a.Is("--inplace") ||
+		strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") && strings.Contains(a.Text, "i")
 }
 
 func dd(w *walker, c ctx, k call, _ given) {
