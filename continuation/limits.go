@@ -29,7 +29,8 @@ func Steps(limit int) agent.Criterion {
 // one, so that a run may use more by what one model call takes. The signal's
 // details are totalTokens, inputTokens, outputTokens and maxTokens. Zero or less
 // lets no step happen. A run is stopped after a reply that came without usage,
-// neither tokens nor a cost, for nobody knows then what was used.
+// neither tokens nor a cost, or with one that is less than nothing, for nobody knows
+// then what was used.
 func Tokens(limit int64) agent.Criterion {
 	return quick(fmt.Sprintf("Tokens(%d)", limit), func(s agent.State) *agent.Evaluation {
 		used := s.RunUsage()
@@ -39,6 +40,10 @@ func Tokens(limit int64) agent.Criterion {
 				"it is not known how many tokens the run used, so that the limit of %d cannot be kept: the last reply came without usage; "+
 					"have the driver set Usage, or do without the limit of tokens", limit),
 				map[string]any{"maxTokens": limit})
+		case miscounted(s):
+			return forbid(agent.StopTokenLimit, "continuation.Tokens", fmt.Sprintf(
+				"it is not known how many tokens the run used, so that the limit of %d cannot be kept: a reply came with a usage of "+
+					"less than nothing, or of more than can be counted", limit), map[string]any{"maxTokens": limit})
 		case used.Tokens() < limit:
 			return nil
 		}
@@ -59,10 +64,22 @@ func uncounted(s agent.State) bool {
 	return ok && last.Message().Role() == agent.RoleAssistant && used.Tokens() == 0 && used.Cost.IsAbsent()
 }
 
+// miscounted reports whether a number of what the run used cannot be.
+func miscounted(s agent.State) bool {
+	last, _ := s.LastStep().Get()
+	for _, u := range []agent.Usage{last.Usage(), s.RunUsage()} {
+		if u.InputTokens < 0 || u.OutputTokens < 0 || u.Tokens() < 0 || u.Cost.OrEmpty() < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Cost forbids to go on once the run cost limit US dollars, for
 // agent.StopCostLimit. The step that reaches the limit is the last one, so that a
 // run may cost more by what one model call takes. A run whose cost nobody knows
-// is stopped after its first step, and the message says what is missing. The
+// is stopped after its first step, and the message says what is missing; so is one after
+// a reply whose usage is less than nothing. The
 // signal's details are maxCost and, where it is known, currentCost. Zero or less
 // lets no step happen.
 func Cost(limit float64) agent.Criterion {
@@ -74,6 +91,10 @@ func Cost(limit float64) agent.Criterion {
 				"the cost of the run is unknown, so that the limit of %s cannot be kept: %s came without a cost; "+
 					"have the driver set Usage.Cost, or do without the cost limit", dollars(limit), unpriced(s)),
 				map[string]any{"maxCost": limit})
+		case miscounted(s):
+			return forbid(agent.StopCostLimit, "continuation.Cost", fmt.Sprintf(
+				"the cost of the run is unknown, so that the limit of %s cannot be kept: a reply came with a usage of less than nothing, "+
+					"or of more than can be counted", dollars(limit)), map[string]any{"maxCost": limit})
 		case spent < limit: // so that no comparison with NaN lets the run go on
 			return nil
 		}

@@ -117,6 +117,24 @@ func TestTokensStopsWhereNobodyCounts(t *testing.T) {
 	}
 }
 
+// A usage that cannot be makes no room for more.
+func TestLimitsStopWhereTheCountIsWrong(t *testing.T) {
+	for name, usage := range map[string]agent.Usage{
+		"tokens":   {InputTokens: -50, OutputTokens: 60, Cost: mo.Some(0.0)},
+		"cost":     {InputTokens: 1, Cost: mo.Some(-0.5)},
+		"overflow": {InputTokens: math.MaxInt64, OutputTokens: 1, Cost: mo.Some(0.0)},
+	} {
+		for _, limit := range []agent.Criterion{continuation.Tokens(100), continuation.Cost(1)} {
+			final, err := run(t, agent.Config{
+				Driver: turns(call("t").using(usage)), Executor: works, Criterion: continuation.All(agent.Base, limit, continuation.Steps(5)),
+			})
+			require.NoError(t, err)
+			assert.Equal(t, 1, final.RunStepCount(), "%s: %v", name, limit)
+			assert.Contains(t, signal(t, final).Message, "less than nothing")
+		}
+	}
+}
+
 func TestCostStopsAtTheLimit(t *testing.T) {
 	step := call("t").using(agent.Usage{Cost: mo.Some(0.25)})
 	for limit, steps := range map[float64]int{0: 0, 0.1: 1, 0.5: 2, 0.6: 3} {

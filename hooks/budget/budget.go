@@ -47,12 +47,34 @@ type spending struct {
 	replies mo.Option[agent.Usage]
 	// calls is how many calls were let through; none before it was counted for the first time.
 	calls mo.Option[int]
+	// unclear is whether there was a reply of which nobody can tell what it used; none before the steps were looked at.
+	unclear mo.Option[bool]
+}
+
+// spent is what is known of the run besides its state.
+func (b *budget) spent(s agent.State) *spending {
+	spent := b.of.Of(s)
+	if spent.unclear.IsAbsent() {
+		unclear := false
+		for _, step := range s.RunSteps() {
+			unclear = unclear || step.Message().Role() == agent.RoleAssistant && isUnclear(step.Usage())
+		}
+		spent.unclear = mo.Some(unclear)
+	}
+	return spent
+}
+
+// isUnclear reports whether a usage says nothing, or something that cannot be.
+func isUnclear(u agent.Usage) bool {
+	cost, known := u.Cost.Get()
+	return u.Tokens() == 0 && !known || u.InputTokens < 0 || u.OutputTokens < 0 || u.Tokens() < 0 || cost < 0
 }
 
 // step stops a run that has used what it may.
 func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
-	b.of.Of(c.State()).replies = mo.None[agent.Usage]()
-	if reason := b.limits.exceeded(c.State().RunUsage()); reason != "" && !b.limits.Deny {
+	spent := b.spent(c.State())
+	spent.replies = mo.None[agent.Usage]()
+	if reason := b.limits.exceeded(c.State().RunUsage(), spent.unclear.OrEmpty()); reason != "" && !b.limits.Deny {
 		return c.Stop(reason)
 	}
 	return c.Allow()
@@ -60,8 +82,9 @@ func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
 
 // reply counts what a reply used.
 func (b *budget) reply(_ context.Context, c hooks.ReplyContext) error {
-	spent := b.of.Of(c.State())
+	spent := b.spent(c.State())
 	used := c.Reply().Usage
+	spent.unclear = mo.Some(spent.unclear.OrEmpty() || isUnclear(used))
 	if before, ok := spent.replies.Get(); ok {
 		used = before.Plus(used)
 	}
@@ -71,11 +94,11 @@ func (b *budget) reply(_ context.Context, c hooks.ReplyContext) error {
 
 // call stops a run whose last reply was too much, and denies the calls that are too many.
 func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
-	spent, used := b.of.Of(c.State()), c.State().RunUsage()
+	spent, used := b.spent(c.State()), c.State().RunUsage()
 	if replies, ok := spent.replies.Get(); ok {
 		used = used.Plus(replies)
 	}
-	if reason := b.limits.exceeded(used); reason != "" {
+	if reason := b.limits.exceeded(used, spent.unclear.OrEmpty()); reason != "" {
 		if b.limits.Deny {
 			return c.Deny(reason + "; " + finish)
 		}
@@ -110,15 +133,19 @@ func executed(s agent.State) (n int) {
 }
 
 // exceeded says which limit has been reached; empty when none has.
-func (l Limits) exceeded(used agent.Usage) string {
+func (l Limits) exceeded(used agent.Usage, unclear bool) string {
 	cost, known := used.Cost.Get()
 	switch {
 	case l.Cost != 0 && !known:
 		return fmt.Sprintf("the cost of the run is not known, so that the limit of %s cannot be kept", dollars(l.Cost))
 	case l.Cost != 0 && !(cost < l.Cost): // so that no comparison with NaN lets the run go on
 		return fmt.Sprintf("%s of at most %s spent", dollars(cost), dollars(l.Cost))
+	case l.Cost != 0 && cost < 0 || l.Tokens != 0 && used.Tokens() < 0: // added up beyond what a number can hold, too
+		return "what the run used is less than nothing, so that its limits cannot be kept"
 	case l.Tokens != 0 && used.Tokens() >= l.Tokens:
 		return fmt.Sprintf("%d of at most %d tokens used", used.Tokens(), l.Tokens)
+	case (l.Cost != 0 || l.Tokens != 0) && unclear:
+		return "a reply came with a usage that says nothing, or less than nothing, so that the limits of the run cannot be kept"
 	}
 	return ""
 }

@@ -45,6 +45,12 @@ func told(s agent.State) []string {
 	return append(texts, string(s.Status())+": "+s.Answer())
 }
 
+const (
+	unclear = "a reply came with a usage that says nothing, or less than nothing, so that the limits of the run cannot be kept; " +
+		"call no more tools, and finish with what you have"
+	negative = "what the run used is less than nothing, so that its limits cannot be kept"
+)
+
 func TestBudgets(t *testing.T) {
 	look := agenttest.Call("look", `{}`)
 	done := agenttest.Say("done")
@@ -88,6 +94,24 @@ func TestBudgets(t *testing.T) {
 				"seen", `tool "look": denied by budget.call: 150 of at most 100 tokens used; call no more tools, and finish with what you have`,
 				"done: done",
 			},
+		},
+		"unknown tokens": {
+			budget.Limits{Tokens: 100, Deny: true}, []agenttest.Turn{look, look.WithTokens(1, 1), done},
+			[]string{
+				`tool "look": denied by budget.call: ` + unclear, `tool "look": denied by budget.call: ` + unclear, "done: done",
+			},
+		},
+		"less than nothing": {
+			budget.Limits{Tokens: 100}, []agenttest.Turn{look.WithTokens(50, 10), look.WithTokens(-1000, 10), look.WithTokens(90, 90), done},
+			[]string{"seen", "not executed: run stopped by budget.call: " + negative, "stopped by budget.call: " + negative},
+		},
+		"more than can be counted": {
+			budget.Limits{Tokens: math.MaxInt64}, []agenttest.Turn{look.WithTokens(math.MaxInt64-1, 0), look.WithTokens(0, math.MaxInt64-1), done},
+			[]string{"seen", "not executed: run stopped by budget.call: " + negative, "stopped by budget.call: " + negative},
+		},
+		"a cost of less than nothing": {
+			budget.Limits{Cost: 1}, []agenttest.Turn{look.WithCost(-5), done},
+			[]string{"not executed: run stopped by budget.call: " + negative, "stopped by budget.call: " + negative},
 		},
 		"calls": {
 			budget.Limits{ToolCalls: 2}, []agenttest.Turn{look, look.Call("look", `{}`), done},

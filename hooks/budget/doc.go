@@ -16,10 +16,14 @@
 //
 // Tool calls beyond their number are denied, and the model is told to finish with what
 // it has. With Limits.Deny that is so for cost and tokens, too: the run may go on to an
-// answer, and only calls are refused. Calls that other hooks deny do not count.
+// answer, and only calls are refused. Calls that hooks deny which are asked before do
+// not count; hooks of the same priority (hooks.PriorityAfterwork, as in packages judge,
+// loops and ratelimit) are asked before when they are added before. A call that a hook
+// answers, or that a person says no to later, counts.
 //
 // Where a cost is limited and nobody knows what a reply cost, the budget is taken to
-// be used up.
+// be used up. So it is where cost or tokens are limited and a reply came without any
+// usage, or with one that is less than nothing.
 //
 // capability.UseGuards limits cost and tokens, too, as a criterion: it knows no tool
 // calls, and lets the calls of the last reply run.
