@@ -25,7 +25,7 @@
 //
 // A call is refused, and the model told why, when its arguments are not one JSON object with a single reading (a name
 // given twice is an error, and so are names that differ only in case), when no tool has its name, or when the
-// arguments break the tool's schema; looked at in this order. Its status is then not_executed and the tool's body has
+// arguments break the tool's schema, or have one of its names in another case; looked at in this order. Its status is then not_executed and the tool's body has
 // not been started. Nothing is guessed and nothing converted: what a rule saw in the arguments is what the tool gets.
 //
 // Arguments are read once. Should anybody change the call between Prepare and Execute, it is checked anew.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -73,7 +74,9 @@ func (s *Schema) String() string { return s.text }
 func (s *Schema) MarshalJSON() ([]byte, error) { return []byte(s.text), nil }
 
 // Validate checks an argument text. Empty stands for {}. The error is an *agent.ArgumentsError: malformed, or with
-// all violations. A number without a fraction is an integer however it is written, 10.0 too.
+// all violations. A number without a fraction is an integer however it is written, 10.0 too. A member whose name the
+// schema has in another case is a violation even where it allows members that it does not name: some tools read both
+// as one, and who judges a call sees them as two.
 func (s *Schema) Validate(args string) error {
 	if args == "" {
 		args = "{}"
@@ -85,8 +88,17 @@ func (s *Schema) Validate(args string) error {
 	if err := strictjson.Unmarshal(args, &value); err != nil {
 		return malformedArguments(err)
 	}
+	var problems []agent.ArgumentProblem
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](s.compiled.Validate(value)); ok {
-		return &agent.ArgumentsError{Problems: violations(s.document, value, invalid)}
+		problems = violations(s.document, value, invalid)
+	}
+	for _, p := range otherCase(s.compiled, value, nil) {
+		if !slices.ContainsFunc(problems, func(told agent.ArgumentProblem) bool { return told.Path == p.Path }) {
+			problems = append(problems, p)
+		}
+	}
+	if len(problems) > 0 {
+		return &agent.ArgumentsError{Problems: inOrder(problems)}
 	}
 	return nil
 }

@@ -20,10 +20,15 @@ import (
 func violations(document map[string]any, root any, err *jsonschema.ValidationError) []agent.ArgumentProblem {
 	r := &reporter{document: document, root: root}
 	r.report(err)
-	slices.SortStableFunc(r.problems, func(a, b agent.ArgumentProblem) int {
+	return inOrder(r.problems)
+}
+
+// inOrder is problems ordered by path, each of them once.
+func inOrder(problems []agent.ArgumentProblem) []agent.ArgumentProblem {
+	slices.SortStableFunc(problems, func(a, b agent.ArgumentProblem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(r.problems)
+	return slices.Compact(problems)
 }
 
 type reporter struct {

@@ -1,0 +1,90 @@
+package toolexec
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// otherCase finds members whose names the schema has in another case only. Some tools
+// read them as if they were the others, and who judges a call by "path" does not see a
+// "Path": they are refused even where a schema allows members that it does not name.
+func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.ArgumentProblem) {
+	within := func(next any, token string, of ...*jsonschema.Schema) {
+		for _, sub := range of {
+			found = append(found, otherCase(sub, next, append(slices.Clip(at), token))...)
+		}
+	}
+	forms := formsOf(s, nil)
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			known, near := false, ""
+			for _, form := range forms {
+				sub, here := form.Properties[name]
+				if here {
+					known = true
+					within(member, name, sub)
+				} else if others, ok := form.AdditionalProperties.(*jsonschema.Schema); ok {
+					within(member, name, others)
+				}
+				for other := range form.Properties {
+					if strings.EqualFold(name, other) && (near == "" || other < near) {
+						near = other
+					}
+				}
+			}
+			if !known && near != "" {
+				found = append(found, agent.ArgumentProblem{
+					Path: jsonPointer(append(slices.Clip(at), name)), Message: fmt.Sprintf("is not known; did you mean %q?", near),
+				})
+			}
+		}
+	case []any:
+		for _, form := range forms {
+			for i, item := range value {
+				within(item, strconv.Itoa(i), itemsOf(form, i)...)
+			}
+		}
+	}
+	return found
+}
+
+// formsOf is the schemas that speak of the same value as s: itself, what it refers to,
+// and what it is put together of. Seen is those that were found before.
+func formsOf(s *jsonschema.Schema, seen []*jsonschema.Schema) []*jsonschema.Schema {
+	if s == nil || slices.Contains(seen, s) {
+		return seen
+	}
+	seen = append(seen, s)
+	for _, parts := range [][]*jsonschema.Schema{{s.Ref, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf} {
+		for _, part := range parts {
+			seen = formsOf(part, seen)
+		}
+	}
+	return seen
+}
+
+// itemsOf is the schemas of item i of an array, in the words of all drafts.
+func itemsOf(s *jsonschema.Schema, i int) []*jsonschema.Schema {
+	first := s.PrefixItems
+	var rest any = s.Items2020
+	switch items := s.Items.(type) {
+	case []*jsonschema.Schema:
+		first, rest = items, s.AdditionalItems
+	case *jsonschema.Schema:
+		rest = items
+	}
+	if i < len(first) {
+		return first[i : i+1]
+	}
+	if one, ok := rest.(*jsonschema.Schema); ok && one != nil {
+		return []*jsonschema.Schema{one}
+	}
+	return nil
+}
