@@ -45,7 +45,7 @@ func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64
 func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, error) {
 	body, headers, err := d.countRequest(s)
 	if err != nil {
-		return 0, &service.Unfit{Err: err}
+		return 0, &service.UnfitError{Err: err}
 	}
 	res, err := d.post(ctx, "v1/messages/count_tokens", body, headers)
 	if err != nil {
@@ -55,10 +55,10 @@ func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, er
 	a.answer, a.requestID = res.Header, requestID(res.Header)
 	var said sdk.MessageTokensCount
 	if err := json.NewDecoder(res.Body).Decode(&said); err != nil {
-		return 0, &service.Broken{Err: err}
+		return 0, &service.BrokenError{Err: err}
 	}
 	if said.InputTokens <= 0 {
-		return 0, &service.Broken{Err: errors.New("the answer does not say how many tokens there are")}
+		return 0, &service.BrokenError{Err: errors.New("the answer does not say how many tokens there are")}
 	}
 	return said.InputTokens, nil
 }

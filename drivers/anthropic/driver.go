@@ -141,7 +141,7 @@ type asking struct {
 func (d *Driver) send(ctx context.Context, s agent.State, stream bool) (*http.Response, error) {
 	body, headers, err := d.request(s, stream)
 	if err != nil {
-		return nil, &service.Unfit{Err: err}
+		return nil, &service.UnfitError{Err: err}
 	}
 	return d.post(ctx, "v1/messages", body, headers)
 }

@@ -18,15 +18,15 @@ import (
 // failure is an error as callers get it.
 func (d *Driver) failure(a asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: d.redact(a.requestID)}
-	if no, ok := errors.AsType[*service.Refusal](err); ok {
+	if no, ok := errors.AsType[*service.RefusalError](err); ok {
 		header := no.Header
 		if no.Status == 0 {
 			header = a.answer
 		}
 		d.explain(e, no, header)
 	} else if no, ok := errors.AsType[*sdk.Error](err); ok { // an event "error" in a stream
-		d.explain(e, &service.Refusal{Body: []byte(no.RawJSON())}, a.answer)
-	} else if no, ok := errors.AsType[*service.Unfit](err); ok {
+		d.explain(e, &service.RefusalError{Body: []byte(no.RawJSON())}, a.answer)
+	} else if no, ok := errors.AsType[*service.UnfitError](err); ok {
 		e.Kind, e.Message = agent.KindBadRequest, service.Excerpt(no.Error(), d.redact)
 	} else {
 		e.Kind, e.Err = service.KindOf(err), service.Redacted(err, d.redact)
@@ -35,7 +35,7 @@ func (d *Driver) failure(a asking, err error) *drivers.Error {
 }
 
 // explain fills in what the service said of its refusal.
-func (d *Driver) explain(e *drivers.Error, no *service.Refusal, header http.Header) {
+func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http.Header) {
 	var said struct {
 		Error struct {
 			Type    string `json:"type"`

@@ -48,10 +48,10 @@ func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 func blockOf(raw string) (*block, error) {
 	b := &block{raw: json.RawMessage(valid(raw))}
 	if err := json.Unmarshal(b.raw, b); err != nil {
-		return nil, &service.Broken{Err: fmt.Errorf("a content block of the reply cannot be read: %w", err)}
+		return nil, &service.BrokenError{Err: fmt.Errorf("a content block of the reply cannot be read: %w", err)}
 	}
 	if b.Type == "tool_use" && b.Name == "" { // the service would never again take a conversation with it
-		return nil, &service.Broken{Err: errors.New("a tool call of the reply has no name")}
+		return nil, &service.BrokenError{Err: errors.New("a tool call of the reply has no name")}
 	}
 	return b, nil
 }
@@ -68,18 +68,18 @@ func (b *block) arguments() string {
 func readReply(body io.Reader) (*reply, error) {
 	raw, err := io.ReadAll(body)
 	if err != nil {
-		return nil, &service.Broken{Err: fmt.Errorf("reading the reply: %w", err)}
+		return nil, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
 	}
 	var m sdk.Message
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, &service.Broken{Err: fmt.Errorf("the reply is not JSON: %w", err)}
+		return nil, &service.BrokenError{Err: fmt.Errorf("the reply is not JSON: %w", err)}
 	}
 	switch m.Type {
 	case "message":
 	case "error":
-		return nil, &service.Refusal{Body: raw}
+		return nil, &service.RefusalError{Body: raw}
 	default:
-		return nil, &service.Broken{Err: errors.New("the reply is no message of the Messages API")}
+		return nil, &service.BrokenError{Err: errors.New("the reply is no message of the Messages API")}
 	}
 	r := &reply{id: m.ID, model: m.Model, stop: m.StopReason, usage: m.Usage}
 	for _, content := range m.Content {

@@ -47,7 +47,7 @@ func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 	if _, said := errors.AsType[*sdk.Error](stream.Err()); said {
 		return nil, stream.Err()
 	}
-	return nil, &service.Broken{Err: cmp.Or(stream.Err(), errCut)}
+	return nil, &service.BrokenError{Err: cmp.Or(stream.Err(), errCut)}
 }
 
 // readUnstreamed reads the reply of an endpoint that does not stream.
@@ -79,7 +79,7 @@ func (a *arrival) event(e sdk.MessageStreamEventUnion) (done bool, err error) {
 	case "content_block_delta":
 		b, ok := a.open[e.Index]
 		if !ok {
-			return false, &service.Broken{Err: fmt.Errorf("a piece came of content block %d, which did not begin", e.Index)}
+			return false, &service.BrokenError{Err: fmt.Errorf("a piece came of content block %d, which did not begin", e.Index)}
 		}
 		a.piece(b, e.Delta)
 	case "content_block_stop":

@@ -20,12 +20,12 @@ import (
 // failure is an error as callers get it.
 func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: a.requestID}
-	if no, ok := errors.AsType[*service.Refusal](err); ok {
+	if no, ok := errors.AsType[*service.RefusalError](err); ok {
 		e.Status, e.RequestID, e.After = no.Status, d.redact(requestID(no.Header)), drivers.RetryAfter(no.Header, time.Now())
 		d.explain(e, complaintOf(no.Body), no.Body)
 	} else if no, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		d.explain(e, complaintOf(no.Event.Data), no.Event.Data)
-	} else if no, ok := errors.AsType[*service.Unfit](err); ok {
+	} else if no, ok := errors.AsType[*service.UnfitError](err); ok {
 		e.Kind, e.Message = agent.KindBadRequest, service.Excerpt(no.Error(), d.redact)
 	} else {
 		e.Kind, e.Err = service.KindOf(err), service.Redacted(err, d.redact)

@@ -212,7 +212,7 @@ func FuzzStream(f *testing.F) {
 			}
 		})
 		if err != nil {
-			_, isBroken := errors.AsType[*service.Broken](err)
+			_, isBroken := errors.AsType[*service.BrokenError](err)
 			_, isTold := errors.AsType[*ssestream.StreamError](err)
 			require.True(t, isBroken || isTold, "%T: %v", err, err)
 			require.Less(t, len(d.failure(&asking{}, err).Error()), 5000)
@@ -247,12 +247,12 @@ func FuzzWhole(f *testing.F) {
 		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
 		step, err := d.readWhole(&asking{model: "m"}, res, nil)
 		if err != nil {
-			_, ok := errors.AsType[*service.Broken](err)
+			_, ok := errors.AsType[*service.BrokenError](err)
 			require.True(t, ok, "%T: %v", err, err)
 		} else {
 			require.True(t, utf8.ValidString(step.Message.Text()))
 		}
-		failure := d.failure(&asking{}, &service.Refusal{Status: 400, Header: http.Header{}, Body: body})
+		failure := d.failure(&asking{}, &service.RefusalError{Status: 400, Header: http.Header{}, Body: body})
 		require.Equal(t, 400, failure.Status)
 		require.Less(t, len(failure.Error()), 5000)
 	})

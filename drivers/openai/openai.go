@@ -149,7 +149,7 @@ func (d *Driver) result(ctx context.Context, s agent.State, call func(*asking) (
 func (d *Driver) send(ctx context.Context, a *asking, s agent.State, stream bool) (*http.Response, error) {
 	body, err := d.request(a.model, s, stream)
 	if err != nil {
-		return nil, &service.Unfit{Err: err}
+		return nil, &service.UnfitError{Err: err}
 	}
 	var res *http.Response
 	accept := option.WithHeader("Accept", lo.Ternary(stream, "text/event-stream", "application/json"))

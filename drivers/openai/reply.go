@@ -22,14 +22,14 @@ import (
 func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
-		return agent.Step{}, &service.Broken{Err: fmt.Errorf("reading the reply: %w", err)}
+		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
 	}
 	var c openai.ChatCompletion
 	if err := json.Unmarshal(text, &c); err != nil {
-		return agent.Step{}, &service.Broken{Err: fmt.Errorf("the reply is not a chat completion (%w): %s", err, service.Excerpt(string(text), d.redact))}
+		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply is not a chat completion (%w): %s", err, service.Excerpt(string(text), d.redact))}
 	}
 	if len(c.Choices) == 0 {
-		return agent.Step{}, &service.Broken{Err: fmt.Errorf("the reply has no choice in it: %s", service.Excerpt(string(text), d.redact))}
+		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply has no choice in it: %s", service.Excerpt(string(text), d.redact))}
 	}
 	choice := c.Choices[0]
 	r := reply{id: c.ID, model: c.Model, tier: string(c.ServiceTier), finish: choice.FinishReason, emit: emit}
@@ -68,7 +68,7 @@ type callPieces struct {
 // which a service uses one, or both for the same.
 func (r *reply) say(text string, raw respjson.Field, refusal string, others map[string]respjson.Field) error {
 	if kind := raw.Raw(); kind != "" && kind != "null" && kind[0] != '"' {
-		return &service.Broken{Err: errors.New("the reply's content is not text, which this driver cannot read")}
+		return &service.BrokenError{Err: errors.New("the reply's content is not text, which this driver cannot read")}
 	}
 	thought := lo.CoalesceOrEmpty(textOf(others["reasoning_content"]), textOf(others["reasoning"]))
 	r.tell(agent.Delta{Reasoning: r.reasoning.add(thought)})
@@ -141,7 +141,7 @@ func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
 	calls := make([]agent.ToolCall, len(r.calls))
 	for i, c := range r.calls {
 		if c.name == "" {
-			return agent.Step{}, &service.Broken{Err: fmt.Errorf("tool call %d of the reply has no name", i)}
+			return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("tool call %d of the reply has no name", i)}
 		}
 		calls[i] = agent.ToolCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()}
 	}

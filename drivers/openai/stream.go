@@ -24,7 +24,7 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 	case "application/json":
 		return d.readWhole(a, res, emit) // from a service that cannot stream
 	case "text/html":
-		return agent.Step{}, &service.Broken{Err: errors.New("the answer is a web page, not a stream: see that the base URL is the service's")}
+		return agent.Step{}, &service.BrokenError{Err: errors.New("the answer is a web page, not a stream: see that the base URL is the service's")}
 	}
 	events := &events{Decoder: ssestream.NewDecoder(res)}
 	stream := ssestream.NewStream[openai.ChatCompletionChunk](events, nil)
@@ -40,11 +40,11 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 	}
 	switch {
 	case stream.Err() != nil:
-		return agent.Step{}, &service.Broken{Err: fmt.Errorf("reading the reply: %w", stream.Err())}
+		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", stream.Err())}
 	case !events.done && (r.finish == "" || r.usage.IsAbsent() && !d.dialect.NoStreamUsage):
-		return agent.Step{}, &service.Broken{Err: errors.New("it ended before its end")}
+		return agent.Step{}, &service.BrokenError{Err: errors.New("it ended before its end")}
 	case r.finish == "" && r.text.String() == "" && len(r.calls) == 0:
-		return agent.Step{}, &service.Broken{Err: errors.New("there was nothing in it")}
+		return agent.Step{}, &service.BrokenError{Err: errors.New("there was nothing in it")}
 	}
 	return d.step(a, &r)
 }

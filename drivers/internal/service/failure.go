@@ -9,33 +9,33 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Unfit is a request that is not sent.
-type Unfit struct{ Err error }
+// UnfitError is a request that is not sent.
+type UnfitError struct{ Err error }
 
-func (e *Unfit) Error() string { return e.Err.Error() }
-
-// Unwrap is what is wrong with it.
-func (e *Unfit) Unwrap() error { return e.Err }
-
-// Broken is a reply that ended early or is not what the protocol says.
-type Broken struct{ Err error }
-
-func (e *Broken) Error() string { return e.Err.Error() }
+func (e *UnfitError) Error() string { return e.Err.Error() }
 
 // Unwrap is what is wrong with it.
-func (e *Broken) Unwrap() error { return e.Err }
+func (e *UnfitError) Unwrap() error { return e.Err }
 
-// Refusal is an answer of a service that says no: instead of a reply, or, with a
+// BrokenError is a reply that ended early or is not what the protocol says.
+type BrokenError struct{ Err error }
+
+func (e *BrokenError) Error() string { return e.Err.Error() }
+
+// Unwrap is what is wrong with it.
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// RefusalError is an answer of a service that says no: instead of a reply, or, with a
 // status of zero, in the middle of one.
-type Refusal struct {
+type RefusalError struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-func (e *Refusal) Error() string { return http.StatusText(e.Status) }
+func (e *RefusalError) Error() string { return http.StatusText(e.Status) }
 
-// Refused is a middleware of an SDK's client. It makes a Refusal of an answer that is
+// Refused is a middleware of an SDK's client. It makes a RefusalError of an answer that is
 // no reply, before the SDK makes an error of its own, which would only know bodies in
 // the vendor's form, and hold the request with its key.
 func Refused(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
@@ -45,7 +45,7 @@ func Refused(req *http.Request, next func(*http.Request) (*http.Response, error)
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // what came of it is better than nothing
-	return nil, &Refusal{res.StatusCode, res.Header, body}
+	return nil, &RefusalError{res.StatusCode, res.Header, body}
 }
 
 // KindOf is the kind of an error that is not the service's own.
@@ -53,7 +53,7 @@ func KindOf(err error) agent.ErrorKind {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return agent.KindTimeout
 	}
-	if _, ok := errors.AsType[*Broken](err); ok {
+	if _, ok := errors.AsType[*BrokenError](err); ok {
 		return agent.KindBrokenStream
 	}
 	return agent.KindModel
