@@ -39,7 +39,7 @@
 //
 // Panics of tools and hooks are caught by the packages that call them. One in anything
 // else (a driver, a processor, a criterion, an observer, an executor of your own) is a
-// bug of the program, and comes out of Run on the goroutine that called it, whichever
+// fault of the program, and comes out of Run on the goroutine that called it, whichever
 // goroutine it happened on. Nobody is told of an end of such a run.
 //
 // # Waiting for a person

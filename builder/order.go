@@ -36,7 +36,7 @@ func (p part) String() string {
 
 // each is what is wrong with the capability, as so many errors as are joined in err.
 func (p part) each(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // this very value
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
 		return []error{fmt.Errorf("%s: %w", p, err)}
 	}

@@ -255,7 +255,7 @@ func (h Hook) problems() []error {
 
 // each is the errors that are joined in err.
 func each(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // this very value
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return each(err) })
 	}
 	return lo.Compact([]error{err})

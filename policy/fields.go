@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"regexp"
@@ -174,8 +173,8 @@ func (f fields) texts(key string) []string {
 // to be taken apart.
 func (f fields) argv() []string {
 	if n := f.at("argv"); n.Kind() == yamlfile.TextNode {
-		words, _ := json.Marshal(strings.Fields(n.Raw()))
-		n.Wrong("argv: expected a list, such as %s: no shell takes a text apart", words)
+		words := lo.Map(strings.Fields(n.Raw()), func(word string, _ int) string { return strconv.Quote(word) })
+		n.Wrong("argv: expected a list, such as [%s]: no shell takes a text apart", strings.Join(words, ", "))
 		return []string{n.Raw()}
 	}
 	return f.texts("argv")
