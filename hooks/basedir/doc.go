@@ -25,7 +25,8 @@
 // # What it cannot see
 //
 // It looks at arguments, not at what a tool makes of them. It does not see the paths in a shell command, in a script or
-// in a pattern that the tool expands, nor paths under names that it does not know. And between its look and the
+// in a pattern that the tool expands, nor paths under names that it does not know. A hard link is a file like any other:
+// nothing tells that what is in it is in a file outside, too. And between its look and the
 // tool's use the files may change: what is a directory now may be a link then. Tools that must hold against that open
 // files through an os.Root, as package toolexec/files does; a shell needs a sandbox.
 //

@@ -37,7 +37,7 @@ func (g guard) visit(at string, v any, path bool, see func(at, path string, name
 // isPath reports whether a member of that name is a path.
 func (g guard) isPath(name string) bool {
 	if g.Fields != nil {
-		return slices.Contains(g.Fields, name)
+		return slices.ContainsFunc(g.Fields, func(field string) bool { return strings.EqualFold(field, name) }) // as many a tool reads it
 	}
 	words := lo.Words(name) // of file_path, filePath, FILE-PATH
 	words = lo.FilterMap(words, func(word string, _ int) (string, bool) {

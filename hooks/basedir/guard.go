@@ -18,8 +18,8 @@ type Options struct {
 	Name string
 	// Also is further directories that paths may lead to, such as one for temporary files.
 	Also []string
-	// Fields is the names of the members that are paths, wherever they are in the arguments. Nil means those that are
-	// called like one; see the package comment.
+	// Fields is the names of the members that are paths, in any case, wherever they are in the arguments. Nil means those
+	// that are called like one; see the package comment.
 	Fields []string
 	// Absolute rewrites relative paths to absolute ones below the directory, for tools that work elsewhere. It needs
 	// Fields, since it must not touch what only looks like a path.

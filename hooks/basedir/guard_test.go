@@ -117,6 +117,7 @@ func TestFields(t *testing.T) {
 
 	hookstest.Cases{
 		"named":     deny(`{"where":{"here":"../x"}}`, `argument "where.here"`),
+		"any case":  deny(`{"Where":{"HERE":"../x"}}`, `argument "Where.HERE"`),
 		"not named": allow(`{"path":"../x"}`),
 	}.Test(t, guard(t, base(t), basedir.Options{Fields: []string{"here"}}))
 }
@@ -136,6 +137,20 @@ func TestOptions(t *testing.T) {
 	assert.Equal(t, []any{dir + "/a.txt", dir + "/in/b", dir + "/c"}, after["path"])
 	assert.Equal(t, json.Number("12345678901234567890"), after["n"])
 	assert.Equal(t, "a", after["file"])
+
+	// What a tool that works elsewhere may take for a path there is made one below the directory.
+	for path, want := range map[string]hooks.Decision{
+		"ab:/../new.txt": hooks.Rewrite, "ab://x/../../new.txt": hooks.Rewrite, "ab://x/%2e%2e/new.txt": hooks.Rewrite, "ab:x": hooks.Rewrite,
+		"https://example.com/a": hooks.Allow, "file://" + dir + "/a.txt": hooks.Allow,
+	} {
+		f := hookstest.Fire(t, guard(t, dir, basedir.Options{Absolute: true, Fields: []string{"path"}}), hookstest.ToolCall("t", fmt.Sprintf(`{"path":%q}`, path)))
+		require.Equal(t, want, f.Decision, path)
+		if want == hooks.Rewrite {
+			var after map[string]string
+			require.NoError(t, hooks.Call{ToolCall: f.Call}.Decode(&after))
+			assert.True(t, strings.HasPrefix(after["path"], dir+"/"), "%s became %s", path, after["path"])
+		}
+	}
 
 	for _, tc := range []struct {
 		dir  string

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -156,8 +157,9 @@ func isBelow(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// isURL reports whether a path is written as a URL.
+// isURL reports whether a path is written as a URL. What leads upwards is none that one could leave alone: a tool that
+// takes a:/../b for a path is at b, wherever it works.
 func isURL(path string) bool {
 	u, err := url.Parse(path)
-	return err == nil && len(u.Scheme) > 1
+	return err == nil && len(u.Scheme) > 1 && strings.Contains(path, "://") && !slices.Contains(strings.Split(decoded(path), "/"), "..")
 }

@@ -28,7 +28,7 @@ type Limit struct {
 // Hook is a control at PreToolUse that denies, or holds back, the calls that are too many. Without matchers every tool
 // is limited, each by itself.
 func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
-	limit.Calls, limit.Wait = max(limit.Calls, 0), max(limit.Wait, 0)
+	limit.Calls, limit.Wait = max(limit.Calls, 0), min(max(limit.Wait, 0), longestWait)
 	shared, ofRun := new(counters), agent.NewScratch[counters](nil)
 	hook := hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
@@ -53,6 +53,9 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	}
 	return hook
 }
+
+// longestWait is shorter than a turn that never comes, and leaves room for a hook's time.
+const longestWait = rate.InfDuration - 2*hooks.DefaultTimeout
 
 // counters hold a counter for each tool. The zero value is ready.
 type counters struct {

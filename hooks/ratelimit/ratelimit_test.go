@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -199,4 +200,17 @@ func Example() {
 	// found
 	// found
 	// tool "search": denied by few-searches: search may be called 2 times in 1h0m0s: try again in 30m0s
+}
+
+// Waiting as long as it takes is no waiting for what never comes.
+func TestTheLongestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forever := time.Duration(math.MaxInt64)
+		final := agentOf(t, []hooks.Hook{ratelimit.Hook("few", ratelimit.Limit{Calls: 1, Per: time.Hour, Wait: forever})}, calls("look", 2)...).
+			Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+		assert.Equal(t, []string{"seen", "seen"}, answers(final))
+		final = agentOf(t, []hooks.Hook{ratelimit.Hook("few", ratelimit.Limit{Calls: 1, Wait: forever})}, calls("look", 2)...).
+			Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+		assert.Contains(t, answers(final)[1], "and was: go on without it")
+	})
 }
