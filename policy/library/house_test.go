@@ -65,11 +65,12 @@ func TestWorkspace(t *testing.T) {
 			{"read_file", `{"path":"../secret"}`}, {"write_file", `{"file_path":"/etc/passwd"}`}, {"read_file", `{"path":"out/secret"}`},
 			{"list", `{"directory":"~"}`}, {"open", `{"path":"file:///etc/passwd"}`}, {"move", `{"source":"a","destination":"/x"}`}, {"run", `{"cwd":"/"}`},
 			{"read_file", `{"path":"ab://../../../../../../../../../../etc/passwd"}`}, {"run", `{"cwd":"File:/etc"}`}, {"fetch", `{"url":"file:///etc/passwd"}`},
+			{"resource", `{"uri":"file://host/etc/passwd"}`}, {"resource", `{"uri":"file:///%2e%2e/etc/passwd"}`}, {"resource", `{"uri":"file:a"}`},
 			{"read_many", `{"files":"/etc/passwd"}`},
 		},
 		"workspace/paths": {
 			{"read_many", `{"paths":["a","../secret"]}`}, {"read_file", `{"path":["/etc/passwd"]}`}, {"read_many", `{"paths":["file:///etc/passwd"]}`},
-			{"push", `{"files":[{"path":"a"},{"path":"/etc/passwd","text":"x"}]}`},
+			{"push", `{"files":[{"path":"a"},{"path":"/etc/passwd","text":"x"}]}`}, {"resource", `{"uri":["file:///etc/passwd"]}`},
 		},
 		"workspace/readable-line": {{"bash", "eval \"$X\""}, {"bash", "python3 -c 'open(\"/x\")'"}, {"bash", "sh x.sh"}},
 		"workspace/written":       {{"bash", "echo x > ../y"}, {"bash", "cp a /tmp2/b"}, {"bash", "rm -rf out/x"}, {"bash", "tee \"$F\""}},
@@ -77,6 +78,7 @@ func TestWorkspace(t *testing.T) {
 		"workspace/elsewhere":     {{"bash", "ssh host ls"}, {"bash", "docker run alpine ls"}},
 		"": {
 			{"read_file", `{"path":"a/b.txt"}`}, {"read_file", `{"path":""}`}, {"fetch", `{"path":"https://x.example/y","url":"https://x.example/../../.."}`}, {"push", `{"files":[{"path":"a","text":"/etc"},3,null],"source":{"type":"x"}}`}, {"note", `{"text":"/etc/passwd"}`},
+			{"resource", `{"uri":"file://` + home + `/a.txt"}`}, {"resource", `{"uri":["file://` + home + `/a/b.txt","https://x.example"]}`},
 			{"bash", "ls -la && cat a.txt | grep x > b.txt 2>/dev/null"}, {"bash", "/usr/bin/env ls"}, {"bash", "mkdir -p x && cd x && touch y"},
 		},
 	})
@@ -113,7 +115,7 @@ func TestNetworkEgress(t *testing.T) {
 		"network-egress/programs":       {{"bash", "ngrok http 80"}, {"bash", "sendmail -t < x"}},
 		"": {
 			{"fetch", `{"url":"https://api.example.com/v1"}`}, {"fetch", `{"url":"https://a.b.corp.example/"}`}, {"bash", "curl https://api.example.com/x -o y"},
-			{"bash", "ls && curl http://localhost:8080"}, {"read_file", `{"path":"x"}`},
+			{"bash", "ls && curl http://localhost:8080"}, {"read_file", `{"path":"x"}`}, {"fetch", `{"url":["https://api.example.com",""],"host":[""]}`},
 		},
 	})
 }
@@ -122,10 +124,10 @@ func TestSecrets(t *testing.T) {
 	s := shipped(t, "secrets", nil)
 	judged(t, s, map[string][][2]string{
 		"secrets/file":        {{"read_file", `{"path":".env"}`}, {"read_file", `{"path":"deploy/prod.pem"}`}, {"Read", `{"file_path":"/home/x/.ssh/id_rsa"}`}},
-		"secrets/files":       {{"read_many", `{"paths":["a",".env.production"]}`}},
+		"secrets/files":       {{"read_many", `{"paths":["a",".env.production"]}`}, {"resource", `{"uri":["file:///x/.env"]}`}},
 		"secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}},
 		"secrets/shell-store": {{"bash", "gh auth token"}, {"bash", "kubectl get secret x -o yaml"}, {"bash", "pass show mail"}},
-		"":                    {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}},
+		"":                    {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}, {"fetch", `{"url":["https://x.example/.env"]}`}, {"fetch", `{"files":[{"url":"https://x.example/.env"}]}`}},
 	})
 	key := "AKIA" + "Q3EGQZ7TVX2LM4NP"
 	fired := hookstest.FireSet(t, s, hookstest.ToolResult("bash", `{"command":"ls"}`, "key: "+key))
