@@ -59,6 +59,7 @@ type seen struct {
 	pending  rounds // and with the calls of the step under way
 	step     int    // which is the one with this index; none before the first
 	lastCall int    // the last one that was added
+	denied   []int  // the ones of that step that this hook denied, whoever may have changed what the model was told of it
 }
 
 func (w *watch) deny(_ context.Context, c hooks.ToolContext) hooks.Result {
@@ -68,11 +69,12 @@ func (w *watch) deny(_ context.Context, c hooks.ToolContext) hooks.Result {
 	seen := w.caughtUp(c.State())
 	// A step that is tried again begins again with its first call.
 	if seen.pending.of == nil || seen.step != c.StepIndex() || c.Index() <= seen.lastCall {
-		seen.pending, seen.step = seen.recorded.clone(), c.StepIndex()
+		seen.pending, seen.step, seen.denied = seen.recorded.clone(), c.StepIndex(), nil
 	}
 	seen.lastCall = c.Index()
 	seen.pending.add(made{call: keyOf(c.Original().ToolCall), tool: c.Tool(), anyResult: true})
 	if times, length := seen.pending.find(w.Deny, 1); length > 0 {
+		seen.denied = append(seen.denied, c.Index())
 		return c.Deny(w.sentence(&seen.pending, times, length) +
 			"; once more will not help: use what you have, try something else, or say what keeps you from going on")
 	}
@@ -117,24 +119,25 @@ func (w *watch) caughtUp(s agent.State) *seen {
 		}
 		steps = append(steps, step)
 	}
-	for _, step := range slices.Backward(steps) {
-		for _, r := range step.Results() {
+	seen.steps = s.RunStepCount()
+	for back, step := range slices.Backward(steps) {
+		for i, r := range step.Results() {
 			if call := r.Original(); !slices.Contains(w.Except, call.Name) {
-				seen.recorded.add(w.madeOf(&r))
+				denied := seen.steps-1-back == seen.step && slices.Contains(seen.denied, i)
+				seen.recorded.add(w.madeOf(&r, denied))
 			}
 		}
 	}
-	seen.steps = s.RunStepCount()
 	return seen
 }
 
 func (w *watch) fresh() *seen { return &seen{recorded: newRounds(w.Cycle)} }
 
 // madeOf is a call that was answered. What this hook says to it is no result: it counts.
-func (w *watch) madeOf(r *agent.ToolResult) made {
+func (w *watch) madeOf(r *agent.ToolResult, denied bool) made {
 	call := r.Original()
 	m := made{call: keyOf(call), tool: call.Name}
-	if m.anyResult = w.IgnoreResults || r.Denied() && r.DecidedBy == nameDeny; !m.anyResult {
+	if m.anyResult = w.IgnoreResults || denied || r.Denied() && r.DecidedBy == nameDeny; !m.anyResult {
 		m.result = resultOf(r)
 	}
 	return m

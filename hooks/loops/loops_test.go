@@ -192,3 +192,20 @@ func BenchmarkCall(b *testing.B) {
 		})
 	}
 }
+
+// A hook that changes what the model is told, and so is the one who decided, does not make a denial progress.
+func TestDenialsThatOthersChange(t *testing.T) {
+	changes := hooks.On(hooks.AtPostToolUse, "stamp", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
+		r := c.Result()
+		return c.ReplaceContent(agent.TextContent("[" + r.Text() + "]"))
+	})
+	withholds := hooks.On(hooks.AtPostToolUse, "withhold", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
+		return lo.Ternary(c.Status() == agent.ToolNotExecuted, c.Withhold("no"), c.Pass())
+	})
+	for _, hook := range []hooks.Hook{changes, withholds} {
+		final := play(t, repeat("look", 9), append(loops.Hooks(loops.Options{}), hook)...)
+		assert.Equal(t, "rrrxxx stopped", told(final))
+		final = play(t, "look,look look,look look look look", append(loops.Hooks(loops.Options{Stop: -1}), hook)...)
+		assert.Equal(t, "rrrxxxx", told(final))
+	}
+}
