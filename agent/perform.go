@@ -304,30 +304,32 @@ func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, resu
 func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch []*Prepared) ([]*ToolResult, []State, error) {
 	results := make([]*ToolResult, len(batch))
 	errs := make([]error, len(batch))
-	var taken atomic.Int64
+	var shared struct {
+		taken  atomic.Int64
+		broken atomic.Pointer[error]
+		wg     sync.WaitGroup
+	}
 	work := func() {
-		for i := int(taken.Add(1)) - 1; i < len(batch); i = int(taken.Add(1)) - 1 {
+		for i := int(shared.taken.Add(1)) - 1; i < len(batch); i = int(shared.taken.Add(1)) - 1 {
 			results[i], errs[i] = a.execute(ctx, s, i, batch[i])
 		}
 	}
-	var wg sync.WaitGroup
-	var broken atomic.Pointer[error]
 	apart := func() {
 		defer func() {
 			if value := recover(); value != nil {
-				broken.Store(new(panicked(value)))
+				shared.broken.Store(new(panicked(value)))
 			}
 		}()
 		work()
 	}
 	for range width - 1 {
-		wg.Go(apart)
+		shared.wg.Go(apart)
 	}
 	func() {
-		defer wg.Wait() // whatever happens here
-		work()          // one goroutine less
+		defer shared.wg.Wait() // whatever happens here
+		work()                 // one goroutine less
 	}()
-	if err := broken.Load(); err != nil {
+	if err := shared.broken.Load(); err != nil {
 		panic(*err) // where the caller of the run can catch it
 	}
 	var pending []State

@@ -25,6 +25,9 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 	defer file.Close()
 	n, _ := file.Read(make([]byte, 1))
 	assert.Zero(t, n)
-	_, err = found[0].Files.Open("../x")
-	assert.Error(t, err)
+	for _, name := range []string{"../x", "none"} {
+		none, err := found[0].Files.Open(name)
+		assert.Error(t, err)
+		assert.True(t, none == nil, name)
+	}
 }
