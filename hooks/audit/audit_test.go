@@ -188,6 +188,16 @@ func TestContentIsWrittenWhenAskedFor(t *testing.T) {
 	assert.Equal(t, "hmac-sha256:"+hex.EncodeToString(mac.Sum(nil)), result.Result)
 }
 
+// A model that calls what is no tool does not fill the log with it.
+func TestLongNamesAreCut(t *testing.T) {
+	var out bytes.Buffer
+	run(agentOf(t, audit.New(&out, audit.Options{}).Hooks(), agenttest.Call(strings.Repeat("ä", 1<<16), `{}`), agenttest.Say("done")))
+	results := lo.Filter(entries(t, out.Bytes()), func(e audit.Entry, _ int) bool { return e.Event == audit.ToolResult })
+	require.Len(t, results, 1)
+	assert.Equal(t, strings.Repeat("ä", 64)+"…", results[0].Tool)
+	assert.Equal(t, string(agent.ToolNotExecuted), results[0].Status)
+}
+
 func TestDecisionsAwayFromTools(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hook hooks.Hook

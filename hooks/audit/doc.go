@@ -25,7 +25,8 @@
 // What was said and done is not in it, but hashes of it: of the arguments as they ran
 // and, where a hook rewrote them, as the model gave them; of the result as the model
 // was told it, after all PostToolUse hooks, so that what was redacted or withheld
-// does not get here by its hash either. With Options.Content the texts are there,
+// does not get here by its hash either. Names of tools are written as the model gave
+// them, if they are not long: it may call one that there is not. With Options.Content the texts are there,
 // too: arguments, results, reasons. Results are again what PostToolUse let out;
 // arguments and reasons pass through no such hook, which is what Options.Clean is for.
 //
@@ -52,6 +53,10 @@
 // # Concurrency
 //
 // A Log serves any number of runs and agents at once. Each line goes out in one write,
-// so that several processes may append to one file.
+// so that several processes may append to one file. Should one of them die, or find
+// the disk full, in the middle of a line, what another writes next stands behind it on
+// the same line, and both cannot be read; only a log that is opened later, or the one
+// that failed itself, begins a new one. Where that matters, give each process its file.
+// A file that is moved away (by logrotate) is written to where it is until Close.
 // A log that is opened while another process writes a line may begin with an empty line: readers pass over those.
 package audit

@@ -42,7 +42,8 @@ type Entry struct {
 	// Step counts the steps of the run from zero.
 	Step int `json:"step"`
 
-	// Call is the id of a tool call, unique within its step, and Tool the tool's name.
+	// Call is the id of a tool call, unique within its step, and Tool the tool's name: what the model called, be there such
+	// a tool or not, of which no more than 128 bytes are kept.
 	Call string `json:"call,omitempty"`
 	Tool string `json:"tool,omitempty"`
 	// Arguments is the hash of the arguments as they ran, or would have; Asked that of what the model asked for, where a
@@ -93,6 +94,9 @@ type Texts struct {
 
 // MaxText is how much of a text is kept.
 const MaxText = 16 << 10
+
+// maxName is how much of the name of a tool is kept: a model may write anything there.
+const maxName = 128
 
 // entryOf is a line about the run and step that a hook is called in.
 func entryOf(event Event, c hooks.Context) Entry {

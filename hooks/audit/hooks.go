@@ -99,7 +99,7 @@ func (l *Log) ended(_ context.Context, c hooks.EndContext) error {
 
 // about says which call a line is about.
 func (l *Log) about(e *Entry, call, original hooks.Call, texts Texts) {
-	e.Call, e.Tool, e.Arguments = call.ID, call.Name, l.hash(arguments(call))
+	e.Call, e.Tool, e.Arguments = call.ID, cut(call.Name, maxName), l.hash(arguments(call))
 	texts.Arguments = arguments(call)
 	if arguments(original) != arguments(call) {
 		e.Asked, texts.Asked = l.hash(arguments(original)), arguments(original)

@@ -169,12 +169,18 @@ func (l *Log) texts(t Texts) *Texts {
 		if l.options.Clean != nil {
 			*text = l.options.Clean(*text)
 		}
-		if len(*text) > MaxText {
-			*text = strings.ToValidUTF8((*text)[:MaxText], "") + "…"
-		}
+		*text = cut(*text, MaxText)
 	}
 	if t == (Texts{}) {
 		return nil
 	}
 	return &t
+}
+
+// cut is at most so many bytes of a text.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
