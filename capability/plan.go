@@ -39,6 +39,7 @@ type Plan struct {
 	observers     []agent.Observer
 	background    []agent.Background
 	detached      *hooks.Pool // where detached hooks run; nil for one of the agent's own
+	started       bool        // by another agent, whose pool that is
 	parallel      int
 	keeper        *durable.Keeper // of UseDurability
 	wrong         []error         // what was found wrong already, to be told with the rest
@@ -221,11 +222,15 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 	if len(p.criteria) > 0 {
 		criteria = continuation.All(append([]agent.Criterion{agent.Base}, p.criteria...)...)
 	}
+	background := slices.Clip(p.background)
+	if !p.started {
+		background = append(background, compiled.Background())
+	}
 	config := agent.Config{
 		Name: p.name, Driver: p.driver, Request: request, Executor: executor,
 		Criterion: compiled.WrapCriterion(criteria, p.continuations),
 		Approver:  p.approver, Parallel: p.parallel, Observer: together(p.observers),
-		Background: append(slices.Clip(p.background), compiled.Background()), Extend: planned.extending(compiled),
+		Background: background, Extend: planned.extending(compiled),
 		AroundRun: p.aroundRun.values(), AroundStep: p.aroundStep.values(),
 		WrapDriver: p.wrapDriver.values(), WrapExecutor: p.wrapExecutor.values(),
 		WrapApprover: p.wrapApprover.values(),

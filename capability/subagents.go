@@ -138,7 +138,7 @@ func (s Subagent) build(p Plan) (*agent.Agent, error) {
 	if plan.approver == nil {
 		plan.approver = p.approver
 	}
-	plan.detached = p.detached
+	plan.detached, plan.started = p.detached, true
 	if plan, err = plan.keptWith(p.keeper); err != nil {
 		return nil, fmt.Errorf("agent %q: %w", name, err)
 	}

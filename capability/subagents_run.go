@@ -46,7 +46,7 @@ func (t *taskTool) Policy() toolexec.Policy { return toolexec.Policy{Doubt: tool
 
 // Drain waits for what the agents left in the background.
 func (t *taskTool) Drain(ctx context.Context) error {
-	return errors.Join(lo.MapToSlice(t.agents, func(_ string, a *agent.Agent) error { return a.Drain(ctx) })...)
+	return errors.Join(lo.Map(t.names, func(name string, _ int) error { return t.agents[name].Drain(ctx) })...)
 }
 
 // Cancel ends it.
