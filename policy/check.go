@@ -18,8 +18,8 @@ type Warning struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Code says in a word what it is: tool, unreachable, condition, waiver, shadow, shell,
-	// action, name, required.
+	// Code says in a word what it is: tool, unreachable, condition, waiver, shell, action,
+	// name, required; or shadow or waived, which are meant, and told so that somebody knows.
 	Code string `json:"code"`
 	// Rule is the rule's hook, policy/id; empty where it is about no rule.
 	Rule string `json:"rule,omitempty"`
@@ -35,6 +35,10 @@ func (l *loader) note(at yamlfile.Place, code, rule, format string, args ...any)
 	l.notes = append(l.notes, warningAt(at, code, rule, format, args...))
 }
 
+// Meant reports whether somebody wrote it down as it is: a rule in shadow, or a waiver
+// that has not ended.
+func (w Warning) Meant() bool { return w.Code == "shadow" || w.Code == "waived" }
+
 func warningAt(at yamlfile.Place, code, rule, format string, args ...any) Warning {
 	return Warning{File: at.File(), Line: at.Line, Column: at.Column, Code: code, Rule: rule, Text: fmt.Sprintf(format, args...)}
 }
@@ -42,7 +46,7 @@ func warningAt(at yamlfile.Place, code, rule, format string, args ...any) Warnin
 // Check says what is most likely not meant: tools that nobody has, rules that are never
 // asked because one before them always denies, conditions that are always true or false,
 // values in the text of a shell that it would read as more than values; and what somebody
-// has to know: waivers that have ended, and rules in shadow. Tools are the names of the
+// has to know: waivers, those that have ended among them, and rules in shadow. Tools are the names of the
 // agent's tools; without any, they are not looked at. It is in the order of the files.
 func (p *Policy) Check(tools ...string) []Warning {
 	out := slices.Clone(p.warnings)
@@ -67,7 +71,7 @@ func (p *Policy) Check(tools ...string) []Warning {
 		case r.shadow:
 			out = append(out, warningAt(r.place, "shadow", r.name(), "it is in shadow: it judges and changes nothing"))
 		case r.waiver != nil:
-			out = append(out, warningAt(r.place, "waiver", r.name(), "it is waived until %s (%s: %s)",
+			out = append(out, warningAt(r.place, "waived", r.name(), "it is waived until %s (%s: %s)",
 				r.waiver.Expires.Format("2006-01-02"), r.waiver.Owner, r.waiver.Reason))
 		}
 	}

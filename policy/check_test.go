@@ -104,6 +104,7 @@ hooks:
 		list := set(t, p)
 		call := hookstest.ToolCall("t", `{}`)
 		assert.Equal(t, "waived", p.Rules()[0].Mode)
+		assert.True(t, p.Check()[0].Meant())
 		f := hookstest.FireSet(t, list, call)
 		assert.Equal(t, hooks.Pass, f.Decision)
 		assert.Equal(t, []string{"p/r:waived"}, f.Called)
@@ -115,6 +116,7 @@ hooks:
 		assert.Equal(t, "p/r", f.Hook)
 		assert.Equal(t, "enforce", p.Rules()[0].Mode)
 		assert.Contains(t, p.Check()[0].Text, "ended")
+		assert.False(t, p.Check()[0].Meant())
 	})
 }
 

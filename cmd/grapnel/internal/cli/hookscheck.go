@@ -67,7 +67,7 @@ func (f *checking) run(w io.Writer, files []string) error {
 			continue
 		}
 		warnings := p.Check(f.tools...)
-		found += len(lo.Reject(warnings, func(warning policy.Warning, _ int) bool { return warning.Code == "shadow" }))
+		found += lo.CountBy(warnings, func(warning policy.Warning) bool { return !warning.Meant() })
 		for _, warning := range warnings {
 			f.tell(w, warning, warning.String())
 		}
