@@ -42,7 +42,8 @@
 //	{"tool":"weather","arguments":{"city":"Rome"},"occurrence":1,"text":"tool \"weather\": failed: no such city","failed":true,"duration_ms":3}
 //
 // Calls go by tool and arguments, compared as JSON values, and by how often the same call came before in the session: a
-// call that is made a second time gets the second answer. It is read strictly, since people edit it: unknown members,
+// call that is made a second time gets the second answer. (In later runs of a session an answer that a hook at PostToolUse
+// replaced is that hook's, and counts as none.) It is read strictly, since people edit it: unknown members,
 // occurrences that do not count up from one, and arguments that are no object are errors that name file and line.
 // Content other than text stands in "content", as parts; of a failure only the text is played.
 //

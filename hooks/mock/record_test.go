@@ -229,3 +229,22 @@ func FuzzRead(f *testing.F) {
 		require.Len(t, mock.Replay(recording, mock.Options{}).Unused(), recording.Len())
 	})
 }
+
+// In a later run of a session an answer counts as long as no other hook replaced it, as the package comment says.
+func TestAnswersThatOthersReplaced(t *testing.T) {
+	recording, err := mock.Read("x", strings.NewReader(
+		`{"tool":"weather","arguments":{"city":"Oslo"},"occurrence":1,"text":"one"}`+"\n"+`{"tool":"weather","arguments":{"city":"Oslo"},"occurrence":2,"text":"two"}`))
+	require.NoError(t, err)
+	stamp := hooks.On(hooks.AtPostToolUse, "stamp", func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return c.Replace(c.Text() + "!") })
+	for _, tc := range []struct {
+		list []hooks.Hook
+		want []string
+	}{
+		{nil, []string{"mocked 0 mock: one", "mocked 0 mock: two"}},
+		{[]hooks.Hook{stamp}, []string{"mocked 0 stamp: one!", "mocked 0 stamp: one!"}},
+	} {
+		a := new(world).agent(t, append(tc.list, mock.Replay(recording, mock.Options{}).Hook()), weather("Oslo"))
+		first := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+		assert.Equal(t, tc.want, answers(a.Run(t.Context(), first, agent.UserText("again")).MustGet()))
+	}
+}

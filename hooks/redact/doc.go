@@ -18,10 +18,10 @@
 //
 // # Where it looks
 //
-// In all parts of a result: text, files that are text (in UTF-8, or called so by their media type), their names, and URLs. In a text that is JSON, strings are read
-// before they are looked at and written as JSON again, and a number becomes a string if it has a literal or what matches
-// one of your patterns; all else stays as it is to the byte, so that what was valid stays valid. Denied and failed calls
-// have results, too, and these are treated alike.
+// In all parts of a result: text, files that are text (in UTF-8, or called so by their media type), their names, and
+// URLs. In a text that is JSON, strings are read before they are looked at and written as JSON again, and a number
+// becomes a string if it has a literal or what matches one of your patterns; all else stays as it is to the byte, so
+// that what was valid stays valid. Denied and failed calls have results, too, and these are treated alike.
 //
 // A failed tool's error value, which programs see beside the content, is replaced together with it, and also where only
 // the error has a secret, as that of a panic may. Hooks at ToolFailed come before, and see both as they were.
