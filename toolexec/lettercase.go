@@ -24,24 +24,12 @@ func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.Argu
 	switch value := value.(type) {
 	case map[string]any:
 		for name, member := range value {
-			known, near := false, ""
 			for _, form := range forms {
-				sub, here := form.Properties[name]
-				if here {
-					known = true
-					within(member, name, sub)
-				} else if others, ok := form.AdditionalProperties.(*jsonschema.Schema); ok {
-					within(member, name, others)
-				}
-				for other := range form.Properties {
-					if strings.EqualFold(name, other) && (near == "" || other < near) {
-						near = other
-					}
-				}
+				within(member, name, memberOf(form, name)...)
 			}
-			if !known && near != "" {
+			if other, ok := otherName(forms, name); ok {
 				found = append(found, agent.ArgumentProblem{
-					Path: jsonPointer(append(slices.Clip(at), name)), Message: fmt.Sprintf("is not known; did you mean %q?", near),
+					Path: jsonPointer(append(slices.Clip(at), name)), Message: fmt.Sprintf("is not known; did you mean %q?", other),
 				})
 			}
 		}
@@ -53,6 +41,33 @@ func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.Argu
 		}
 	}
 	return found
+}
+
+// otherName is the name that the forms have in another case than it is given, if they do
+// not have it as it is.
+func otherName(forms []*jsonschema.Schema, name string) (other string, ok bool) {
+	for _, form := range forms {
+		if form.Properties[name] != nil {
+			return "", false
+		}
+		for known := range form.Properties {
+			if strings.EqualFold(name, known) && (!ok || known < other) {
+				other, ok = known, true
+			}
+		}
+	}
+	return other, ok
+}
+
+// memberOf is the schema of a member by its name, or that of all that are not named.
+func memberOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
+	if member := s.Properties[name]; member != nil {
+		return []*jsonschema.Schema{member}
+	}
+	if others, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
+		return []*jsonschema.Schema{others}
+	}
+	return nil
 }
 
 // formsOf is the schemas that speak of the same value as s: itself, what it refers to,
