@@ -127,14 +127,17 @@ func (w Walker) between(named, text string) string {
 		return text
 	}
 	inside, outside, closes := strings.Cut(text, "}")
-	clean := number.ReplaceAllStringFunc(inside, func(digits string) string {
+	if named == "" || !closes {
+		return w.numbers(named, text)
+	}
+	return w.numbers(named, inside) + "}" + w.numbers("", outside)
+}
+
+func (w Walker) numbers(named, text string) string {
+	return number.ReplaceAllStringFunc(text, func(digits string) string {
 		after := w.Number(named, digits)
 		return lo.Ternary(after == digits, digits, quoted(after))
 	})
-	if closes {
-		return clean + "}" + w.between("", outside)
-	}
-	return clean
 }
 
 // quoted is a text as a JSON string.

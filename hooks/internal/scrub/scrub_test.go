@@ -47,6 +47,12 @@ func TestString(t *testing.T) {
 	}
 }
 
+// A long list of objects takes no time per closing brace.
+func TestManyObjects(t *testing.T) {
+	objects := strings.Repeat(`{},`, 1<<20) + `42]}`
+	assert.Equal(t, `{"hidden": [`+strings.Replace(objects, "42", `"…"`, 1), walker.String(`{"hidden": [`+objects))
+}
+
 func TestContent(t *testing.T) {
 	picture := agent.Image("image/png", []byte("secret"))
 	content := walker.Content(agent.ContentOf(agent.Text("secret"), picture, agent.File("secret.txt", "text/plain", []byte("secret")),
