@@ -35,7 +35,7 @@ func asks(t tester, m hooks.Matcher, known bool, tool, arguments string) bool {
 	require.NoError(t, err)
 	call := &agent.ToolCall{ID: "call_1", Name: tool, Arguments: arguments}
 	inner := instantly(call)
-	inner.p.Carry = nil // it does not say that it has read the arguments
+	inner.p.Strict = false // it does not say that it has read the arguments
 	_, err = compiled.WrapExecutor(inner).Prepare(context.Background(), agent.State{}, call).Get()
 	require.NoError(t, err)
 	return asked
