@@ -34,6 +34,11 @@ type found struct {
 	also     []*detector // what overlaps it, and ends behind it: to is the end of that
 }
 
+// kinds is what it is, each once: two that overlap are one piece.
+func (f found) kinds() []string {
+	return lo.Uniq(append([]string{f.of.kind}, lo.Map(f.also, func(d *detector, _ int) string { return d.kind })...))
+}
+
 // finder finds what detectors are for.
 type finder struct {
 	first  [256][]*detector // by the byte that is looked at

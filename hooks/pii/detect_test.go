@@ -225,6 +225,13 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// Two of one kind that overlap are one piece.
+func TestOverlapsCountOnce(t *testing.T) {
+	clean, counts := filter(t, pii.Options{}).Text("to ada.lovelace+x@mail.ce+x@le.co")
+	assert.Equal(t, "to [EMAIL]", clean)
+	assert.Equal(t, pii.Counts{"email": 1}, counts)
+}
+
 // What comes out is clean: looked at again, nothing is found; JSON stays JSON; and what was not found is still there.
 func FuzzText(f *testing.F) {
 	for _, kind := range pii.Kinds() {
@@ -246,12 +253,12 @@ func FuzzText(f *testing.F) {
 		if strings.ContainsAny(text[:1], `{["`) && json.Valid([]byte(text)) {
 			require.True(t, json.Valid([]byte(once)), "%q became %q", text, once)
 		}
-		total := 0
+		marks := 0
 		for kind, n := range counts {
-			total += n
-			require.GreaterOrEqual(t, strings.Count(once, "["+strings.ToUpper(kind)+"]"), n)
+			require.Positive(t, n)
+			marks += strings.Count(once, "["+strings.ToUpper(kind)+"]") // none for what began within another kind
 		}
-		require.Positive(t, total)
+		require.Positive(t, marks)
 	})
 }
 

@@ -163,9 +163,8 @@ func (f *Filter) replace(text string, from int, counts Counts) string {
 		return p.from < from || len(f.except) > 0 && f.except[p.of.normal(text[p.from:p.to])]
 	}
 	for _, p := range f.finder.find(text, passOver) {
-		counts[p.of.kind]++
-		for _, also := range p.also {
-			counts[also.kind]++
+		for _, kind := range p.kinds() {
+			counts[kind]++
 		}
 		b.WriteString(text[end:p.from])
 		b.WriteString(f.instead(p, text[p.from:p.to]))
