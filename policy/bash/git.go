@@ -66,15 +66,7 @@ func git(w *walker, c ctx, k call, sub string, args []Word, g given) {
 func (w *walker) gitFiles(c ctx, k call, sub string, args []Word) {
 	anywhere := sub == "hash-object" || sub == "apply" || slices.ContainsFunc(args, func(a Word) bool { return a.Is("--no-index") })
 	for i, a := range args {
-		name, _, attached := strings.Cut(a.Text, "=")
-		begins := min(len(name)+1, len(a.raw))
-		if behind := behindF(a.Text); behind > 0 && (sub == "commit" || sub == "tag") {
-			name, begins, attached = "--file", behind, behind < len(a.raw)
-		}
-		value := a.cut(begins)
-		if !attached && i+1 < len(args) {
-			value = args[i+1]
-		}
+		name, value, attached := gitOption(sub, args, i)
 		switch {
 		case strings.HasPrefix(name, "--outp") && !strings.HasPrefix(name, "--output-ind") && (attached || i+1 < len(args)):
 			w.file(c, value, Writes, k.index)
@@ -87,6 +79,20 @@ func (w *walker) gitFiles(c ctx, k call, sub string, args []Word) {
 			w.file(c, a, Reads, k.index)
 		}
 	}
+}
+
+// gitOption is argument i taken as an option: its name, and its value, which is attached to it or the next argument.
+func gitOption(sub string, args []Word, i int) (name string, value Word, attached bool) {
+	a := args[i]
+	name, _, attached = strings.Cut(a.Text, "=")
+	begins := min(len(name)+1, len(a.raw))
+	if behind := behindF(a.Text); behind > 0 && (sub == "commit" || sub == "tag") {
+		name, begins, attached = "--file", behind, behind < len(a.raw)
+	}
+	if !attached && i+1 < len(args) {
+		return name, args[i+1], attached
+	}
+	return name, a.cut(begins), attached
 }
 
 // behindF is where the value of -F begins, which may stand behind other letters, -aF; zero where there is none.
@@ -207,15 +213,7 @@ func (w *walker) gitSub(c ctx, k call, sub string, args []Word) {
 //nolint:gocognit // flat: one case for each sub-command
 func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 	for i, a := range args {
-		name, _, attached := strings.Cut(a.Text, "=")
-		begins := min(len(name)+1, len(a.raw))
-		if behind := behindF(a.Text); behind > 0 && (sub == "commit" || sub == "tag") {
-			name, begins, attached = "--file", behind, behind < len(a.raw)
-		}
-		value := a.cut(begins)
-		if !attached && i+1 < len(args) {
-			value = args[i+1]
-		}
+		name, value, attached := gitOption(sub, args, i)
 		runs := false
 		switch sub {
 		case "rebase":
