@@ -227,7 +227,7 @@ func TestWhatASessionBeginsWith(t *testing.T) {
 	s := openClosed(t, at, postgres.Options{Schema: `a "b"`, Timeout: 1500 * time.Millisecond})
 	_, err := s.Pool().Exec(t.Context(), `DO $$ BEGIN
 		EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database());
-		EXECUTE format('ALTER DATABASE %I SET statement_timeout = 1', current_database());
+		EXECUTE format('ALTER DATABASE %I SET statement_timeout = 700', current_database());
 	END $$`)
 	require.NoError(t, err)
 	s = openClosed(t, at, postgres.Options{Schema: `a "b"`, Timeout: 1500 * time.Millisecond})

@@ -101,10 +101,11 @@ func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 		ms = "0"
 	}
 	settings := strings.Join([]string{
+		// A client that hangs or is gone must not keep others from its rows. This one is
+		// first: what the database has for it counts until then.
+		"SET statement_timeout = " + ms,
 		"SET search_path = " + pgx.Identifier{o.schema()}.Sanitize(),
 		"SET default_transaction_isolation = 'read committed'", // what follows a lock must see what the lock has waited for
-		// A client that hangs or is gone must not keep others from its rows.
-		"SET statement_timeout = " + ms,
 		"SET idle_in_transaction_session_timeout = " + ms,
 		"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3",
 	}, "; ")
