@@ -124,7 +124,7 @@ func TestAConnectionThatIsKilled(t *testing.T) {
 func TestACallThatIsCancelled(t *testing.T) {
 	at := parts.Postgres(t)
 	s := openClosed(t, at, postgres.Options{})
-	hasty := openClosed(t, at, postgres.Options{Timeout: 300 * time.Millisecond})
+	hasty := openClosed(t, at, postgres.Options{Timeout: 1500 * time.Millisecond})
 	l := create(t, s, "r")
 	before := everything(t, s)
 	over, cancel := context.WithCancel(t.Context())
@@ -145,7 +145,7 @@ func TestACallThatIsCancelled(t *testing.T) {
 
 	err := hasty.Append(t.Context(), l, durable.Update{}, entry(1))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "append to run r: the database did not answer within 300ms: ")
+	require.ErrorContains(t, err, "append to run r: the database did not answer within 1.5s: ")
 	_, err = hasty.Run(t.Context(), "r")
 	require.NoError(t, err, "who reads waits for nobody")
 	unlock()

@@ -82,11 +82,11 @@ func TestHowManyConnections(t *testing.T) {
 	assert.Equal(t, int32(7), openClosed(t, u.String(), postgres.Options{}).Pool().Config().MaxConns)
 
 	// Who finds no connection free waits for one, as long as a call may take.
-	s := openClosed(t, at, postgres.Options{Conns: 1, Timeout: 200 * time.Millisecond})
+	s := openClosed(t, at, postgres.Options{Conns: 1, Timeout: 1500 * time.Millisecond})
 	conn, err := s.Pool().Acquire(t.Context())
 	require.NoError(t, err)
 	_, err = s.Run(t.Context(), "r")
-	require.ErrorContains(t, err, "look at run r: the database did not answer within 200ms")
+	require.ErrorContains(t, err, "look at run r: the database did not answer within 1.5s")
 	conn.Release()
 	_, err = s.Run(t.Context(), "r")
 	require.ErrorIs(t, err, durable.ErrNotFound)

@@ -14,17 +14,17 @@ import (
 )
 
 func TestConnectSaysWhatIsWrong(t *testing.T) {
-	quick := func(s *mcp.Server) { s.ConnectTimeout = 1500 * time.Millisecond }
+	quick := func(s *mcp.Server) { s.ConnectTimeout = 4 * time.Second }
 	for mode, tc := range map[string]struct {
 		tweak func(*mcp.Server)
 		want  []string
 	}{
 		"exit":       {nil, []string{`connecting to mcp server "bad": the process ended (exit status 7)`, `it said: "no configuration found, token is [secret]"`}},
-		"silent":     {quick, []string{`connecting to mcp server "bad": no answer within the 1.5s of ConnectTimeout`}},
+		"silent":     {quick, []string{`connecting to mcp server "bad": no answer within the 4s of ConnectTimeout`}},
 		"chatty":     {nil, []string{"bytes that are no messages: its stdout is for the protocol", "Have a nice day."}},
 		"null":       {nil, []string{"unsupported protocol version"}},
 		"refuse":     {nil, []string{"not today, [secret]"}},
-		"no-list":    {quick, []string{`listing the tools of mcp server "bad": no answer within the 1.5s of ConnectTimeout`}},
+		"no-list":    {quick, []string{`listing the tools of mcp server "bad": no answer within the 4s of ConnectTimeout`}},
 		"endless":    {nil, []string{"its list of tools has more than 100 pages"}},
 		"many":       {nil, []string{"it lists more than 1000 tools"}},
 		"long":       {nil, []string{"its list of tools is longer than 262144 bytes (MaxMessageBytes)"}},
@@ -35,6 +35,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 			`tool "array": its schema: compiling schema: arguments are always an object`}},
 	} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			s := hostile(t, mode)
 			s.Env["TOKEN"] = "hunter2-hunter2"
 			if tc.tweak != nil {
