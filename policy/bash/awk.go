@@ -118,6 +118,28 @@ type awkToken struct {
 	text string
 }
 
+// awkText is what a string of awk holds, where every awk reads its escapes alike.
+func awkText(s string) string {
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			continue
+		}
+		i++
+		switch {
+		case i == len(s):
+			return unknown
+		case s[i] == 'x':
+			if _, digits := radix(s[i+1:], 16, len(s)); digits != 2 {
+				return unknown
+			}
+		case !strings.ContainsRune(`"\abfnrtv01234567`, rune(s[i])):
+			return unknown
+		}
+	}
+	text, _ := escapes(s, inQuotes)
+	return text
+}
+
 // awkTokens splits a program. It is false for what does not look like one.
 //
 //nolint:gocognit // flat: one case for each sign that matters
@@ -139,8 +161,7 @@ func awkTokens(text string) ([]awkToken, bool) {
 			if end < 0 {
 				return nil, false
 			}
-			content, _ := escapes(strings.ReplaceAll(text[i+1:end], `\/`, "/"), false)
-			tokens = append(tokens, awkToken{awkString, content})
+			tokens = append(tokens, awkToken{awkString, awkText(text[i+1 : end])})
 			i = end + 1
 		case b == '/' && regexpAllowed(tokens):
 			end := closingRegexp(text, i+1)

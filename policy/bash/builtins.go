@@ -300,7 +300,7 @@ func echo(_ *walker, c ctx, k call) {
 	}
 	if escaped {
 		var ended bool
-		if text, ended = escapes(text, true); ended {
+		if text, ended = escapes(text, inEcho); ended {
 			newline = false
 		}
 	}
@@ -352,7 +352,7 @@ func formatted(c ctx, args []Word) {
 		return
 	}
 	format, values := args[0].loose(), args[1:]
-	if !known(format) || args[0].Kind != Literal || hasFunc(values, func(w Word) bool { return w.Many }) {
+	if c.st.posix && strings.Contains(format, `\c`) || !known(format) || args[0].Kind != Literal || hasFunc(values, func(w Word) bool { return w.Many }) {
 		c.out.lose()
 		return
 	}
@@ -360,7 +360,7 @@ func formatted(c ctx, args []Word) {
 		before := len(values)
 		for rest := format; rest != ""; {
 			plainText, verb, found := strings.Cut(rest, "%")
-			text, _ := escapes(plainText, false)
+			text, _ := escapes(plainText, inFormat)
 			c.out.add(text)
 			if !found {
 				break
@@ -385,7 +385,11 @@ func formatted(c ctx, args []Word) {
 					arg = unknown
 				}
 			case 'b':
-				arg, _ = escapes(arg, true)
+				var ended bool
+				if arg, ended = escapes(arg, inEcho); ended {
+					c.out.add(arg)
+					return
+				}
 			default:
 				c.out.lose()
 				return

@@ -2,9 +2,9 @@ package bash
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/internal/parts"
+	"github.com/grapnel-go/grapnel/internal/process"
 )
 
 var (
@@ -104,6 +105,9 @@ func fits(words []Word, args []string) bool {
 	w := words[0]
 	if w.Many {
 		for n := range len(args) + 1 {
+			if n > 0 && !w.matches(args[n-1]) {
+				return false
+			}
 			if fits(words[1:], args[n:]) {
 				return true
 			}
@@ -122,6 +126,15 @@ func fits(words []Word, args []string) bool {
 
 // laboratory is a PATH with stand-ins: each writes down its words and does nothing,
 // or starts what its words say, if that is its trade.
+// matches reports whether the word, of which there are many, can be this one.
+func (w Word) matches(arg string) bool {
+	if w.Kind != Pattern || strings.Contains(w.Text, "(") {
+		return true
+	}
+	matched, err := filepath.Match(w.Text, arg)
+	return matched || err != nil || arg == w.Text
+}
+
 type laboratory struct{ bash, bin, home, dir string }
 
 func newLaboratory(t *testing.T) laboratory {
@@ -162,13 +175,13 @@ func (lab laboratory) run(t *testing.T, line string) [][]string {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "work", name), []byte("one two\n"), 0o600))
 	}
 	log := filepath.Join(dir, "log")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, lab.bash, "--norc", "--noprofile", "-c", line)
-	cmd.Dir = filepath.Join(dir, "work")
-	cmd.Env = []string{"PATH=" + lab.bin, "HOME=" + lab.home, "STAND_IN_LOG=" + log}
-	cmd.WaitDelay = time.Second
-	_ = cmd.Run() // lines may fail; what they ran counts
+	// Lines may fail; what they ran counts. A function that was made up may call itself, each time in another process.
+	_, err = process.Run(t.Context(), process.Command{
+		Path: lab.bash, Args: []string{"bash", "--norc", "--noprofile", "-c", line}, Dir: filepath.Join(dir, "work"),
+		Env:    []string{"PATH=" + lab.bin, "HOME=" + lab.home, "STAND_IN_LOG=" + log},
+		Stdout: io.Discard, Stderr: io.Discard, Timeout: 10 * time.Second, Most: 50,
+	})
+	require.NoError(t, err)
 	// What runs in the background may end a little later than the shell.
 	var written []byte
 	for range 3 {
@@ -369,7 +382,7 @@ func (m *maker) stmt(depth int) string {
 	case 8:
 		return "if " + m.pick("true", "false", m.stmt(d), "[ x = y ]", "[[ a == a ]]") + "; then " + m.stmt(d) + "; else " + m.stmt(d) + "; fi"
 	case 9:
-		return "for " + v + " in " + m.words(d, 3) + "; do " + m.stmt(d) + "; done"
+		return "for " + v + " in " + m.pick(m.words(d, 3), "*.txt", "sub/* *b*") + "; do " + m.stmt(d) + m.pick("", `; ls "$`+v+`"`, `; cp "$`+v+`" "x/$`+v+`.y"`) + "; done"
 	case 10:
 		return "while read " + v + "; do " + m.stmt(0) + "; done <<<" + m.pick("rm", "'ls x'", `"$a"`)
 	case 11:

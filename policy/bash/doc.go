@@ -30,8 +30,9 @@
 // The text is parsed by mvdan.cc/sh and walked as bash would run it: lists and pipes,
 // subshells and groups, conditions, loops and functions, substitutions wherever they
 // may stand, here-documents, quotes of every kind, braces, aliases. What variables and
-// positional parameters hold is followed along the line; echo, printf and here-documents
-// that feed a shell are read. Programs that start others are known by the grammar of
+// positional parameters hold is followed along the line, and the variable of a loop over
+// *.go is, in quotes, that pattern; echo, printf and here-documents that feed a shell are
+// read. Programs that start others are known by the grammar of
 // their options: sudo, env, timeout, xargs, find, parallel, ssh, docker, git and some
 // two hundred more. Those that read, write or reach something give files and hosts.
 //

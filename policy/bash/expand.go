@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -84,7 +85,15 @@ type builder struct {
 	glob   bool
 	open   bool // an unquoted [
 	many   bool
+	named  []name
 	ready  []Word
+}
+
+// name is a part of a word, of which is known that it matches a pattern: the variable
+// of a loop over files.
+type name struct {
+	from, to int // where the pattern stands in the word
+	text     string
 }
 
 func (b *builder) done(out []Word) []Word {
@@ -93,10 +102,43 @@ func (b *builder) done(out []Word) []Word {
 }
 
 func (b *builder) flush() {
+	b.settle()
 	if len(b.buf) > 0 || b.begun {
 		b.ready = append(b.ready, makeWord(string(b.buf), b.glob, b.many, b.source, b.pos))
 	}
-	b.buf, b.begun, b.glob, b.open, b.many = b.buf[:0], false, false, false, false
+	b.buf, b.begun, b.glob, b.open, b.many, b.named = b.buf[:0], false, false, false, false, nil
+}
+
+// match adds a text that matches a pattern, or is the pattern itself.
+func (b *builder) match(pattern, text string) {
+	b.begun = true
+	if len(b.buf)+len(pattern) > maxText {
+		b.text(unknown)
+		return
+	}
+	b.named = append(b.named, name{len(b.buf), len(b.buf) + len(pattern), text})
+	b.text(pattern)
+}
+
+// settle makes one pattern of a word that has names in it, where everything else stands
+// for itself; of any other such word only what is sure of the names remains.
+func (b *builder) settle() {
+	if len(b.named) == 0 {
+		return
+	}
+	var rest, loose []byte
+	at := 0
+	for _, n := range b.named {
+		rest = append(rest, b.buf[at:n.from]...)
+		loose = append(append(loose, b.buf[at:n.from]...), n.text...)
+		at = n.to
+	}
+	rest, loose = append(rest, b.buf[at:]...), append(loose, b.buf[at:]...)
+	if bytes.ContainsAny(rest, unknown+`*?[]{}()\!+@|`) {
+		b.buf = loose
+		return
+	}
+	b.glob = true
 }
 
 // text adds what stands for itself.

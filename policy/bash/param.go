@@ -16,13 +16,17 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 		return
 	}
 	b.w.insideParam(c, x, quoted)
-	if !x.Length && !x.Excl && x.Exp == nil && x.Repl == nil && x.Slice == nil {
+	if isWhole(x) {
 		if list, known := b.w.elements(c, x); known {
 			b.list(list, quoted, x.Param.Value == "*" || indexLit(x) == "*")
 			return
 		}
 	}
 	text := b.w.paramText(c, x)
+	if pattern := c.st.lookup(x.Param.Value).pattern; pattern != "" && quoted && !b.whole && isWhole(x) && x.Index == nil {
+		b.match(pattern, text)
+		return
+	}
 	if !known(text) && isList(x) {
 		b.many = true
 		b.begun = b.begun || !quoted
@@ -30,6 +34,11 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 		return
 	}
 	b.expansion(text, quoted)
+}
+
+// isWhole reports that nothing is done with what the variable holds.
+func isWhole(x *syntax.ParamExp) bool {
+	return !x.Length && !x.Excl && !x.Width && x.Exp == nil && x.Repl == nil && x.Slice == nil
 }
 
 // elements is the elements of "$@", $* and arrays, if they are known.
@@ -326,18 +335,26 @@ func literalNumber(x syntax.ArithmExpr) (int, bool) {
 
 // ansiC is the text of $'…'.
 func ansiC(s string) string {
-	text, _ := escapes(s, false)
+	text, _ := escapes(s, inQuotes)
 	if i := strings.IndexByte(text, 0); i >= 0 && !strings.Contains(s, `\x{`) && !strings.Contains(s, `\u`) && !strings.Contains(s, `\U`) {
 		return text[:i] // where bash ends it, too
 	}
 	return text
 }
 
-// escapes is a text with its backslash escapes done: those of $'…', or (echo) of
-// echo -e and printf's %b. The flag says that \c ended the text.
-//
-//nolint:gocognit // flat: one case for each operator
-func escapes(s string, echo bool) (string, bool) {
+// escaping says whose backslash escapes they are.
+type escaping uint8
+
+const (
+	inQuotes escaping = iota // of $'…'
+	inFormat                 // of the format of printf
+	inEcho                   // of echo -e, and of printf's %b
+)
+
+// escapes is a text with its backslash escapes done. The flag says that \c ended the
+// text.
+func escapes(s string, of escaping) (string, bool) {
+	echo := of == inEcho
 	if !strings.ContainsRune(s, '\\') {
 		return s, false
 	}
@@ -360,10 +377,12 @@ func escapes(s string, echo bool) (string, bool) {
 			}
 			out = append(out, e)
 		case 'c':
-			if echo {
+			switch {
+			case echo:
 				return string(out), true
-			}
-			if i < len(s) {
+			case of == inFormat:
+				out = append(out, '\\', e)
+			case i < len(s):
 				ch := s[i]
 				i++
 				if ch == '\\' && i < len(s) && s[i] == '\\' {

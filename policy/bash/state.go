@@ -12,6 +12,7 @@ import (
 // value is what is known of a variable.
 type value struct {
 	text     string   // with marks
+	pattern  string   // of which the text is a match, or the pattern itself; empty: none is known
 	list     []string // the elements of an array
 	array    bool
 	exported bool
@@ -142,7 +143,7 @@ func (s *state) join(other *state) {
 	s.own()
 	for name, v := range s.vars {
 		o := other.lookup(name)
-		if v.text != o.text || v.array != o.array || !slices.Equal(v.list, o.list) {
+		if v.text != o.text || v.pattern != o.pattern || v.array != o.array || !slices.Equal(v.list, o.list) {
 			v = value{text: unknown}
 		}
 		v.odd, v.exported = v.odd || o.odd, v.exported && o.exported
@@ -152,7 +153,7 @@ func (s *state) join(other *state) {
 		if _, found := s.vars[name]; found {
 			continue
 		}
-		if o := s.lookup(name); v.array || v.text != o.text {
+		if o := s.lookup(name); v.array || v.text != o.text || v.pattern != o.pattern {
 			v = value{text: unknown, odd: v.odd}
 		}
 		if s.vars == nil {

@@ -3,6 +3,7 @@ package bash
 import (
 	"strings"
 
+	"github.com/samber/lo"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -295,25 +296,27 @@ func (w *walker) forClause(c ctx, x *syntax.ForClause) {
 }
 
 func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word) {
-	certain := !x.Select && len(items) <= maxRounds && c.depth < maxDepth/2
-	for _, item := range items {
-		certain = certain && item.Kind == Literal
+	count := func(kind WordKind) int { return lo.CountBy(items, func(item Word) bool { return item.Kind == kind }) }
+	literals := count(Literal)
+	apart := !x.Select && len(items) <= maxRounds && c.depth < maxDepth/2 && literals+count(Pattern) == len(items)
+	if !apart || literals < len(items) {
+		w.blurLoop(c, x.Do, nil) // there may be any number of rounds
 	}
-	if certain {
-		for _, item := range items {
-			before := c.st.fork()
-			c.st.set(name, value{text: item.Text})
-			w.stmts(c, x.Do)
-			c.st.join(before)
-		}
+	if !apart {
+		c.st.set(name, value{text: lo.Ternary(x.Select, unknown, common(items))})
+		w.stmts(c, x.Do)
 		return
 	}
-	w.blurLoop(c, x.Do, nil)
-	c.st.set(name, value{text: common(items)})
-	if x.Select {
-		c.st.set(name, value{text: unknown})
+	for _, item := range items {
+		before := c.st.fork()
+		v := value{text: item.loose()}
+		if item.Kind == Pattern {
+			v.pattern = item.Text
+		}
+		c.st.set(name, v)
+		w.stmts(c, x.Do)
+		c.st.join(before)
 	}
-	w.stmts(c, x.Do)
 }
 
 // common is what all words begin with.

@@ -35,7 +35,7 @@ type WordKind string
 // How much of a word is known.
 const (
 	Literal WordKind = "literal" // all of it
-	Pattern WordKind = "pattern" // all of it, but the names of files that match take its place
+	Pattern WordKind = "pattern" // all of it, but the names of files that match take its place, or one of them: "$f" in a loop over *.go
 	Partial WordKind = "partial" // its beginning and end, or nothing
 )
 
