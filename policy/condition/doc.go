@@ -136,7 +136,7 @@
 //	host.private         bool                this machine, or a network that is not the internet
 //	shell.analyse        shell.Analysis      what a line of bash may do; see package policy/bash
 //	shell.commands       list(shell.Command)
-//	shell.files          list(shell.File)
+//	shell.files          list(shell.File)    patterns (*.go) are followed by what they match on the disk
 //	shell.hosts          list(shell.Host)
 //	shell.opaque         list(string)        reasons: code, input …, and "unparseable"; empty when the list is whole
 //	shell.clear          bool                the same as: shell.opaque is empty
@@ -144,8 +144,12 @@
 //	c.reached            bool                c.reached("pipe"), by a step of that kind
 //
 // A shell.Analysis has clear, unparseable, open_quote, commands, files, hosts and opaque; a shell.Command has name, kind, sub, words,
-// args, operands, known, dirs, code, language and via; a shell.File has path, known, access and command; a shell.Host has
+// args, operands, known, dirs, code, language and via; a shell.File has path, known, access, command and more; a shell.Host has
 // name, port and command; a shell.Opaque has reason, detail and command. A word that is not known as a whole has "…" in it.
+//
+// Behind a file that is a pattern stand those that it matches on the disk as it is now: a name says more than a pattern,
+// and a link leads elsewhere. Of a line, 200 are listed besides links; more is true of a pattern that matches others, and
+// one that is too much to look through is not known.
 //
 // Paths are relative to the workspace; "~" is the home directory. path.within says yes only when a path is inside whether
 // links are followed before ".." is taken away or after. path.matches says yes when the path matches as it is written or

@@ -28,16 +28,25 @@ func onText(name string, result *cel.Type, of func(text string) (ref.Val, error)
 }
 
 // matching is a function that compares a text with a pattern, or with a list of patterns, one of which must match.
-func matching(name string, pure bool, of func(text, pattern string) (bool, error)) Function {
+func matching(name string, of func(text, pattern string) (bool, error)) Function {
+	f := asking(name, func(text string) func(string) (bool, error) {
+		return func(pattern string) (bool, error) { return of(text, pattern) }
+	})
+	f.Pure, f.Cost = true, 2
+	return f
+}
+
+// asking is such a function that has something to find out about the text first.
+func asking(name string, about func(text string) func(pattern string) (bool, error)) Function {
 	return Function{
-		Name: name, Pure: pure, Cost: 2,
+		Name: name,
 		Overloads: []Overload{
 			{[]*cel.Type{cel.StringType, cel.StringType}, cel.BoolType},
 			{[]*cel.Type{cel.StringType, texts}, cel.BoolType},
 		},
 		Call: func(_ Input, args ...ref.Val) ref.Val {
 			text, _ := Text(args[0])
-			return anyOf(args[1], func(pattern string) (bool, error) { return of(text, pattern) })
+			return anyOf(args[1], about(text))
 		},
 	}
 }

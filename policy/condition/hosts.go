@@ -16,7 +16,7 @@ import (
 // hostFunctions judge names and addresses of machines. Nobody is asked what a name stands for.
 func hostFunctions() []Function {
 	return []Function{
-		matching("host.matches", true, hostMatches),
+		matching("host.matches", hostMatches),
 		onText("host.private", cel.BoolType, func(text string) (ref.Val, error) {
 			host, _, err := wholeHost(text)
 			return types.Bool(err == nil && isPrivate(host)), err

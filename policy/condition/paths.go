@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"cel.dev/cel-go/cel"
@@ -34,12 +35,12 @@ func (l *Language) pathFunctions() []Function {
 			return orError(types.String(resolved), err)
 		},
 	}
-	within := matching("path.within", false, l.within)
+	within := asking("path.within", l.within)
 	within.Cost = 400
-	matches := matching("path.matches", false, l.pathMatches)
+	matches := asking("path.matches", l.pathMatches)
 	matches.Cost = 400
 	return []Function{
-		matching("glob", true, globbed),
+		matching("glob", globbed),
 		plain("path.clean", path.Clean), plain("path.base", path.Base), plain("path.dir", path.Dir), plain("path.ext", path.Ext),
 		resolve, within, matches,
 	}
@@ -126,21 +127,24 @@ func follow(p string) (string, error) {
 
 // within reports whether a path is a directory or below it, whichever way it is read: some tools follow links before they
 // take ".." away, and some after.
-func (l *Language) within(p, dir string) (bool, error) {
-	top, err := l.real(dir)
-	if err != nil {
-		return false, err
-	}
-	both, err := l.readings(p)
-	if err != nil {
-		return false, err
-	}
-	for _, one := range both {
-		if one != top && !strings.HasPrefix(one, strings.TrimSuffix(top, "/")+"/") {
-			return false, nil
+func (l *Language) within(p string) func(dir string) (bool, error) {
+	readings := sync.OnceValues(func() ([]string, error) { return l.readings(p) })
+	return func(dir string) (bool, error) {
+		top, err := l.real(dir)
+		if err != nil {
+			return false, err
 		}
+		both, err := readings()
+		if err != nil {
+			return false, err
+		}
+		for _, one := range both {
+			if one != top && !strings.HasPrefix(one, strings.TrimSuffix(top, "/")+"/") {
+				return false, nil
+			}
+		}
+		return true, nil
 	}
-	return true, nil
 }
 
 // readings is where a path leads, and where it leads when ".." is taken away first.
@@ -163,27 +167,33 @@ func (l *Language) readings(p string) ([]string, error) {
 
 // pathMatches reports whether a path matches a pattern, as it is written or where it leads. A link at the beginning of the
 // pattern stands for what is behind it, too: whoever names /var/run/x means /run/x.
-func (l *Language) pathMatches(p, pattern string) (bool, error) {
-	whole, err := l.absolute(p)
-	if err != nil {
-		return false, err
-	}
-	all, err := l.readings(p)
-	if err != nil {
-		return false, err
-	}
-	patterns, err := l.patterns(pattern)
-	if err != nil {
-		return false, err
-	}
-	for _, one := range append(all, path.Clean(whole)) {
-		for _, pattern := range patterns {
-			if ok, err := globbedPath(one, pattern); ok || err != nil {
-				return ok, err
+func (l *Language) pathMatches(p string) func(pattern string) (bool, error) {
+	forms := sync.OnceValues(func() ([]string, error) {
+		whole, err := l.absolute(p)
+		if err != nil {
+			return nil, err
+		}
+		all, err := l.readings(p)
+		return append(all, path.Clean(whole)), err
+	})
+	return func(pattern string) (bool, error) {
+		all, err := forms()
+		if err != nil {
+			return false, err
+		}
+		patterns, err := l.patterns(pattern)
+		if err != nil {
+			return false, err
+		}
+		for _, one := range all {
+			for _, pattern := range patterns {
+				if ok, err := globbedPath(one, pattern); ok || err != nil {
+					return ok, err
+				}
 			}
 		}
+		return false, nil
 	}
-	return false, nil
 }
 
 // patterns is a pattern from the root, and the same with the links followed in the names before the first wildcard.

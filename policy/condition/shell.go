@@ -17,7 +17,7 @@ func (l *Language) shellFunctions() []Function {
 			Overloads: []Overload{{[]*cel.Type{cel.StringType}, result}},
 			Call: func(in Input, args ...ref.Val) ref.Val {
 				line, _ := Text(args[0])
-				return of(in.m.analysed(line, l.workspace))
+				return of(in.m.analysed(line, l))
 			},
 		}
 	}
@@ -74,23 +74,23 @@ type analysis struct {
 	commands, files, hosts, opaque, reasons ref.Val
 }
 
-// shellText is a line and where it runs.
-type shellText struct{ line, dir string }
+// shellText is a line, and where and for whom it runs.
+type shellText struct{ line, dir, home string }
 
 const maxLines = 64 // that are remembered for one call
 
 // analysed is the analysis of a line, from what was remembered for the call if it was asked before.
-func (m *moment) analysed(line, dir string) *analysis {
+func (m *moment) analysed(line string, l *Language) *analysis {
 	if m.call == nil {
-		return analyse(line, dir)
+		return analyse(line, l)
 	}
 	m.call.mu.Lock()
 	defer m.call.mu.Unlock()
-	key := shellText{line, dir}
+	key := shellText{line, l.workspace, l.home}
 	if a := m.call.shell[key]; a != nil {
 		return a
 	}
-	a := analyse(line, dir)
+	a := analyse(line, l)
 	if m.call.shell == nil {
 		m.call.shell = map[shellText]*analysis{}
 	}
@@ -100,10 +100,10 @@ func (m *moment) analysed(line, dir string) *analysis {
 	return a
 }
 
-func analyse(line, dir string) *analysis {
-	a := &analysis{Analysis: bash.Analyse(line, bash.Options{Dir: dir})}
+func analyse(line string, l *Language) *analysis {
+	a := &analysis{Analysis: bash.Analyse(line, bash.Options{Dir: l.workspace})}
 	a.commands = objectList(commandKind, a.Commands)
-	a.files = objectList(fileKind, a.Files)
+	a.files = objectList(fileKind, l.filesOf(a.Files))
 	a.hosts = objectList(hostKind, a.Hosts)
 	a.opaque = objectList(opaqueKind, a.Opaque)
 	reasons := lo.Map(a.Opaque, func(o bash.Opaque, _ int) string { return string(o.Reason) })
@@ -141,10 +141,11 @@ var (
 		}},
 	)
 	fileKind = kindOf("shell.File",
-		field[*bash.File]{"path", cel.StringType, func(f *bash.File) ref.Val { return types.String(f.Path) }},
-		field[*bash.File]{"known", cel.BoolType, func(f *bash.File) ref.Val { return types.Bool(f.Known) }},
-		field[*bash.File]{"access", cel.StringType, func(f *bash.File) ref.Val { return types.String(f.Access) }},
-		field[*bash.File]{"command", cel.IntType, func(f *bash.File) ref.Val { return types.Int(f.Command) }},
+		field[*file]{"path", cel.StringType, func(f *file) ref.Val { return types.String(f.Path) }},
+		field[*file]{"known", cel.BoolType, func(f *file) ref.Val { return types.Bool(f.Known) }},
+		field[*file]{"more", cel.BoolType, func(f *file) ref.Val { return types.Bool(f.more) }},
+		field[*file]{"access", cel.StringType, func(f *file) ref.Val { return types.String(f.Access) }},
+		field[*file]{"command", cel.IntType, func(f *file) ref.Val { return types.Int(f.Command) }},
 	)
 	hostKind = kindOf("shell.Host",
 		field[*bash.Host]{"name", cel.StringType, func(h *bash.Host) ref.Val { return types.String(h.Name) }},

@@ -59,6 +59,8 @@ func TestWorkspace(t *testing.T) {
 	require.NoError(t, os.Mkdir(home, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("x"), 0o600))
 	require.NoError(t, os.Symlink(dir, filepath.Join(home, "out")))
+	require.NoError(t, os.Mkdir(filepath.Join(home, "src"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "src", "a.go"), []byte("x"), 0o600))
 	w := shipped(t, "workspace", map[string]any{"workspace": home, "readable": []any{"/usr"}, "writable": []any{"/dev/null"}})
 	judged(t, w, map[string][][2]string{
 		"workspace/path": {
@@ -73,13 +75,14 @@ func TestWorkspace(t *testing.T) {
 			{"push", `{"files":[{"path":"a"},{"path":"/etc/passwd","text":"x"}]}`}, {"resource", `{"uri":["file:///etc/passwd"]}`},
 		},
 		"workspace/readable-line": {{"bash", "eval \"$X\""}, {"bash", "python3 -c 'open(\"/x\")'"}, {"bash", "sh x.sh"}},
-		"workspace/written":       {{"bash", "echo x > ../y"}, {"bash", "cp a /tmp2/b"}, {"bash", "rm -rf out/x"}, {"bash", "tee \"$F\""}},
-		"workspace/read":          {{"bash", "cat ../secret"}, {"bash", "cat < /etc/passwd"}, {"bash", "grep x out/secret"}, {"bash", "cat $NOPE/etc/passwd"}, {"bash", "cat ./$UP/secret"}},
+		"workspace/written":       {{"bash", "echo x > ../y"}, {"bash", "cp a /tmp2/b"}, {"bash", "rm -rf out/x"}, {"bash", "tee \"$F\""}, {"bash", "rm ou?/secret"}, {"bash", "for f in *; do rm \"$f/secret\"; done"}},
+		"workspace/read":          {{"bash", "cat ../secret"}, {"bash", "cat < /etc/passwd"}, {"bash", "grep x out/secret"}, {"bash", "cat $NOPE/etc/passwd"}, {"bash", "cat ./$UP/secret"}, {"bash", "cat */secret"}, {"bash", "for f in src/*; do cat $f; done"}, {"bash", "ls .*"}},
 		"workspace/elsewhere":     {{"bash", "ssh host ls"}, {"bash", "docker run alpine ls"}},
 		"": {
 			{"read_file", `{"path":"a/b.txt"}`}, {"read_file", `{"path":""}`}, {"fetch", `{"path":"https://x.example/y","url":"https://x.example/../../.."}`}, {"push", `{"files":[{"path":"a","text":"/etc"},3,null],"source":{"type":"x"}}`}, {"note", `{"text":"/etc/passwd"}`},
 			{"resource", `{"uri":"file://` + home + `/a.txt"}`}, {"resource", `{"uri":["file://` + home + `/a/b.txt","https://x.example"]}`},
 			{"bash", "ls -la && cat a.txt | grep x > b.txt 2>/dev/null"}, {"bash", "/usr/bin/env ls"}, {"bash", "mkdir -p x && cd x && touch y"},
+			{"bash", "for f in src/*.go; do wc -l \"$f\"; cp \"$f\" \"$f.bak\"; done"}, {"bash", "cat src/* no*/secret"},
 		},
 	})
 }
@@ -121,13 +124,17 @@ func TestNetworkEgress(t *testing.T) {
 }
 
 func TestSecrets(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".env"), []byte("x"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "prod.key"), []byte("x"), 0o600))
+	t.Chdir(dir)
 	s := shipped(t, "secrets", nil)
 	judged(t, s, map[string][][2]string{
 		"secrets/file":        {{"read_file", `{"path":".env"}`}, {"read_file", `{"path":"deploy/prod.pem"}`}, {"Read", `{"file_path":"/home/x/.ssh/id_rsa"}`}},
 		"secrets/files":       {{"read_many", `{"paths":["a",".env.production"]}`}, {"resource", `{"uri":["file:///x/.env"]}`}},
-		"secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}},
+		"secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}, {"bash", "cat .e*"}, {"bash", "cat *"}, {"bash", "for f in p*; do cat \"$f\"; done"}},
 		"secrets/shell-store": {{"bash", "gh auth token"}, {"bash", "kubectl get secret x -o yaml"}, {"bash", "pass show mail"}},
-		"":                    {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}, {"fetch", `{"url":["https://x.example/.env"]}`}, {"fetch", `{"files":[{"url":"https://x.example/.env"}]}`}},
+		"":                    {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}, {"bash", "cat *.go */*"}, {"fetch", `{"url":["https://x.example/.env"]}`}, {"fetch", `{"files":[{"url":"https://x.example/.env"}]}`}},
 	})
 	key := "AKIA" + "Q3EGQZ7TVX2LM4NP"
 	fired := hookstest.FireSet(t, s, hookstest.ToolResult("bash", `{"command":"ls"}`, "key: "+key))

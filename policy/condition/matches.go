@@ -1,0 +1,192 @@
+package condition
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/grapnel-go/grapnel/policy/bash"
+)
+
+const (
+	maxMatches = 200   // that are listed for a line; links do not count
+	maxEntries = 5_000 // of folders that are looked through for a line
+)
+
+// file is a file of a shell line, or one that a pattern of the line matches on the disk.
+type file struct {
+	bash.File
+
+	more bool // more files match than are listed
+}
+
+// search looks for what the patterns of a line match.
+type search struct {
+	l       *Language
+	listed  int
+	entries int
+}
+
+// found is a path on the way to what a pattern matches.
+type found struct {
+	path   string
+	linked bool // a wildcard matched a link on the way
+}
+
+// filesOf is the files of a line, each pattern followed by what it matches now. A link in a folder leads elsewhere, and a
+// name says more than the pattern that stands for it.
+func (l *Language) filesOf(list []bash.File) []file {
+	s := search{l: l}
+	out := make([]file, 0, len(list))
+	for _, f := range list {
+		one := file{File: f}
+		if f.Word.Kind != bash.Pattern || !f.Known {
+			out = append(out, one)
+			continue
+		}
+		at := len(out)
+		out = append(out, one)
+		matches, whole := s.matches(f.Path)
+		if !whole {
+			out[at].Known, out[at].more = false, true
+		}
+		for _, m := range matches {
+			switch {
+			case m.linked:
+			case s.listed >= maxMatches:
+				out[at].more = true
+				continue
+			default:
+				s.listed++
+			}
+			one.Path = m.path
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// matches is what a pattern matches on the disk, or rather more: shells differ in what matches. It is not the whole if
+// that is too much to look through, or cannot be.
+func (s *search) matches(pattern string) ([]found, bool) {
+	pattern, err := s.l.absolute(pattern)
+	if err != nil {
+		return nil, true // whoever asks where the path leads is told
+	}
+	at, whole := []found{{}}, true
+	wild := false
+	for name := range strings.SplitSeq(pattern, "/") {
+		switch {
+		case name == "" || name == ".":
+		case name == "**":
+			var below []found
+			for _, dir := range at {
+				whole = s.tree(dir, &below) && whole
+			}
+			at, wild = append(at, below...), true
+		case strings.ContainsAny(name, `*?[(\`):
+			wild = true
+			var next []found
+			for _, dir := range at {
+				whole = s.folder(dir, name, &next) && whole
+			}
+			at = next
+		case !wild:
+			at[0].path += "/" + name
+		default:
+			var next []found
+			for _, dir := range at {
+				dir.path += "/" + name
+				if _, err := os.Lstat(dir.path); err == nil {
+					next = append(next, dir)
+				}
+			}
+			at = next
+		}
+	}
+	if !wild {
+		return nil, true
+	}
+	return at, whole
+}
+
+// folder adds what a name of a pattern matches in a folder. Names that begin with a dot are only matched by a dot, "." and
+// ".." in some shells.
+func (s *search) folder(dir found, name string, out *[]found) bool {
+	entries, whole := s.read(dir.path)
+	wide, hidden := widened(name), strings.IndexByte("*?[", name[0]) < 0
+	matches := func(name string) bool {
+		ok, err := globbed(strings.ToLower(name), wide)
+		whole = whole && err == nil
+		return ok && (hidden || name[0] != '.')
+	}
+	for _, e := range entries {
+		if matches(e.Name()) {
+			*out = append(*out, found{dir.path + "/" + e.Name(), dir.linked || e.Type()&fs.ModeSymlink != 0})
+		}
+	}
+	if matches("..") {
+		*out = append(*out, found{dir.path + "/..", true})
+	}
+	return whole
+}
+
+// widened is a name of a pattern with nothing but * and ? in it, that matches all that the name does in any shell, in
+// lower case.
+func widened(name string) string {
+	if open, shut := strings.IndexByte(name, '('), strings.LastIndexByte(name, ')'); open > 0 && shut > open { // ?(a|b)
+		return widened(name[:open-1]) + "*" + widened(name[shut+1:])
+	}
+	var b strings.Builder
+	for name != "" {
+		switch end := classEnd(name); {
+		case name[0] == '[' && end > 0:
+			b.WriteByte('*') // of a letter, a class, or what a shell reads it as
+			name = name[end:]
+			continue
+		case name[0] == '[', name[0] == '\\':
+			b.WriteByte('*')
+		default:
+			b.WriteByte(name[0])
+		}
+		name = name[1:]
+	}
+	return strings.ToLower(b.String())
+}
+
+// tree is all that is below a folder. Links are in it, and not followed.
+func (s *search) tree(dir found, out *[]found) bool {
+	entries, whole := s.read(dir.path)
+	for _, e := range entries {
+		below := found{dir.path + "/" + e.Name(), dir.linked || e.Type()&fs.ModeSymlink != 0}
+		*out = append(*out, below)
+		if e.IsDir() {
+			whole = s.tree(below, out) && whole
+		}
+	}
+	return whole
+}
+
+// read is what is in a folder. What is none has nothing in it.
+func (s *search) read(dir string) ([]fs.DirEntry, bool) {
+	if s.entries > maxEntries {
+		return nil, false
+	}
+	dir += "/"
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, false
+	}
+	defer folder.Close()
+	entries, err := folder.ReadDir(maxEntries - s.entries + 1)
+	s.entries += len(entries)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, s.entries <= maxEntries && (err == nil || errors.Is(err, io.EOF))
+}
