@@ -1,6 +1,8 @@
 package condition
 
 import (
+	"sync"
+
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -26,7 +28,7 @@ func (l *Language) shellFunctions() []Function {
 		part("shell.analyse", analysisKind.typ, func(a *analysis) ref.Val { return analysisKind.of(a) }),
 		part("shell.clear", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Clear()) }),
 		part("shell.commands", list(commandKind), func(a *analysis) ref.Val { return a.commands }),
-		part("shell.files", list(fileKind), func(a *analysis) ref.Val { return a.files }),
+		part("shell.files", list(fileKind), func(a *analysis) ref.Val { return a.files() }),
 		part("shell.hosts", list(hostKind), func(a *analysis) ref.Val { return a.hosts }),
 		part("shell.opaque", texts, func(a *analysis) ref.Val { return a.reasons }),
 		{
@@ -71,7 +73,8 @@ func commandIn(v ref.Val) *bash.Command {
 type analysis struct {
 	bash.Analysis
 
-	commands, files, hosts, opaque, reasons ref.Val
+	commands, hosts, opaque, reasons ref.Val
+	files                            func() ref.Val // looks at the disk
 }
 
 // shellText is a line, and where and for whom it runs.
@@ -103,7 +106,7 @@ func (m *moment) analysed(line string, l *Language) *analysis {
 func analyse(line string, l *Language) *analysis {
 	a := &analysis{Analysis: bash.Analyse(line, bash.Options{Dir: l.workspace})}
 	a.commands = objectList(commandKind, a.Commands)
-	a.files = objectList(fileKind, l.filesOf(a.Files))
+	a.files = sync.OnceValue(func() ref.Val { return objectList(fileKind, l.filesOf(a.Files)) })
 	a.hosts = objectList(hostKind, a.Hosts)
 	a.opaque = objectList(opaqueKind, a.Opaque)
 	reasons := lo.Map(a.Opaque, func(o bash.Opaque, _ int) string { return string(o.Reason) })
@@ -121,7 +124,7 @@ var (
 		field[*analysis]{"unparseable", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Unparseable != nil) }},
 		field[*analysis]{"open_quote", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.OpenQuote) }},
 		field[*analysis]{"commands", cel.ListType(cel.ObjectType("shell.Command")), func(a *analysis) ref.Val { return a.commands }},
-		field[*analysis]{"files", cel.ListType(cel.ObjectType("shell.File")), func(a *analysis) ref.Val { return a.files }},
+		field[*analysis]{"files", cel.ListType(cel.ObjectType("shell.File")), func(a *analysis) ref.Val { return a.files() }},
 		field[*analysis]{"hosts", cel.ListType(cel.ObjectType("shell.Host")), func(a *analysis) ref.Val { return a.hosts }},
 		field[*analysis]{"opaque", cel.ListType(cel.ObjectType("shell.Opaque")), func(a *analysis) ref.Val { return a.opaque }},
 	)
