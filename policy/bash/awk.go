@@ -2,6 +2,8 @@ package bash
 
 import (
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // awk reads its program: system(), pipes and files in it are looked for.
@@ -24,7 +26,7 @@ func awk(w *walker, c ctx, k call, _ given) {
 		w.awkProgram(c, k, p)
 	}
 	for _, o := range ops {
-		if name, _, found := strings.Cut(o.Text, "="); !found || strings.ContainsAny(name, "/.") {
+		if name, _, found := strings.Cut(o.Text, "="); !found || !syntax.ValidName(name) {
 			w.file(c, o, Reads, k.index)
 		}
 	}
@@ -60,8 +62,10 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 				arg = tokens[i+2]
 			}
 			w.awkCommand(c, k, program, arg)
-		case t.kind == awkName && t.text == "getline" && next.text == "<" && i+2 < len(tokens) && tokens[i+2].kind == awkString:
-			w.file(c, literalWord(tokens[i+2].text, program.Pos), Reads, k.index)
+		case t.kind == awkName && t.text == "getline":
+			w.awkReads(c, k, program, tokens[i+1:])
+		case t.kind == awkName && (t.text == "ARGV" || t.text == "ARGC"):
+			w.file(c, makeWord(unknown, false, false, "", program.Pos), Reads, k.index)
 		case t.kind == awkSign && (t.text == "@"):
 			w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk loads or calls what a text names")
 		case t.kind == awkSign && (t.text == "|" || t.text == "|&"):
@@ -87,6 +91,28 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 			} else {
 				w.file(c, makeWord(unknown, false, false, "", program.Pos), Writes, k.index)
 			}
+		}
+	}
+}
+
+// awkReads notes the file that getline reads: getline, getline < "x", getline line < "x".
+func (w *walker) awkReads(c ctx, k call, program Word, rest []awkToken) {
+	depth := 0
+	for i, t := range rest {
+		switch sign := t.kind == awkSign; {
+		case sign && (t.text == "[" || t.text == "("):
+			depth++
+		case sign && (t.text == "]" || t.text == ")") && depth > 0:
+			depth--
+		case sign && t.text == "<" && depth == 0:
+			file := makeWord(unknown, false, false, "", program.Pos)
+			if i+1 < len(rest) && rest[i+1].kind == awkString && (i+2 == len(rest) || awkEnds(rest[i+2])) {
+				file = literalWord(rest[i+1].text, program.Pos)
+			}
+			w.file(c, file, Reads, k.index)
+			return
+		case depth == 0 && awkEnds(t):
+			return
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package bash
 
 import (
+	"strings"
+
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -43,6 +45,15 @@ func (w *walker) blurNode(c ctx, n syntax.Node) {
 				c.st.funcs[x.Name.Value] = f.or(function{bodies: []*syntax.FuncDecl{x}, from: []source{c.src}})
 			}
 		}
+	case *syntax.DeclClause:
+		for _, a := range x.Args {
+			switch {
+			case a.Name != nil:
+				w.blurName(c, a.Name.Value)
+			case a.Value != nil && a.Value.Lit() == "":
+				c.st.forget() // "x=y"
+			}
+		}
 	case *syntax.CallExpr:
 		w.blurCall(c, x)
 	}
@@ -63,7 +74,7 @@ func (w *walker) blurCall(c ctx, x *syntax.CallExpr) {
 	_, isFunction := c.st.funcs[name]
 	_, isAlias := c.st.aliases[name]
 	switch {
-	case !plain, isFunction, isAlias, name == "":
+	case !plain, isFunction, isAlias, name == "", strings.ContainsRune(name, '\\'):
 		c.st.forget()
 		return
 	}
@@ -77,17 +88,81 @@ func (w *walker) blurCall(c ctx, x *syntax.CallExpr) {
 			return
 		}
 		c.st.forget()
-	case "read", "printf", "mapfile", "readarray", "getopts", "unset", "wait", "export", "declare", "local", "typeset", "readonly":
+	case "printf":
+		w.blurPrintf(c, x.Args[1:])
+	case "read", "mapfile", "readarray", "getopts", "unset", "wait", "export", "declare", "local", "typeset", "readonly":
 		for _, arg := range x.Args[1:] {
-			if text, plain := onlyLit(arg); plain {
-				if syntax.ValidName(text) {
-					w.blurName(c, text)
-				}
-			} else if name != "printf" {
+			text, plain := onlyLit(arg)
+			switch name := text[:len(text)-len(strings.TrimLeft(text, nameLetters))]; {
+			case !plain, namesBehind(text), strings.ContainsRune(text, '{'):
 				c.st.forget()
+			case syntax.ValidName(name):
+				w.blurName(c, name)
 			}
 		}
 	}
+}
+
+const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
+// namesBehind reports an option in whose word a name may stand (read -rax), and one that may be written in other ways.
+func namesBehind(text string) bool {
+	i := strings.IndexAny(text, "apv")
+	return strings.HasPrefix(text, "-") && i > 0 && i < len(text)-1 || strings.ContainsRune(text, '\\')
+}
+
+// blurPrintf forgets what printf -v sets.
+func (w *walker) blurPrintf(c ctx, args []*syntax.Word) {
+	if len(args) == 0 {
+		return
+	}
+	option, sure := begins(args[0])
+	switch {
+	case sure && !strings.HasPrefix(option, "-"), option == "--":
+	case sure && option == "-v" && len(args) > 1 && syntax.ValidName(args[1].Lit()):
+		w.blurName(c, args[1].Lit())
+	default:
+		c.st.forget()
+	}
+}
+
+// begins is the literal text that a word begins with; the flag says that it does.
+func begins(word *syntax.Word) (string, bool) {
+	part := word.Parts[0]
+	if quoted, ok := part.(*syntax.DblQuoted); ok && len(quoted.Parts) > 0 {
+		part = quoted.Parts[0]
+	}
+	text, sure := "", false
+	switch p := part.(type) {
+	case *syntax.Lit:
+		text, sure = p.Value, strings.IndexAny(p.Value, `\{`) != 0
+	case *syntax.SglQuoted:
+		text, sure = p.Value, !p.Dollar
+	}
+	return text, sure && text != ""
+}
+
+// jumps reports that statements may be left in the middle: what came before is then not overwritten by what comes after.
+func (w *walker) jumps(c ctx, list ...*syntax.Stmt) bool {
+	found := false
+	for _, s := range list {
+		syntax.Walk(s, func(n syntax.Node) bool {
+			call, ok := n.(*syntax.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return !found && w.spend(1)
+			}
+			name, plain := onlyLit(call.Args[0])
+			_, isFunction := c.st.funcs[name]
+			_, isAlias := c.st.aliases[name]
+			switch name {
+			case "break", "continue", "return", "eval", "builtin", "command", "source", ".":
+				found = true
+			}
+			found = found || !plain || isFunction || isAlias || strings.ContainsRune(name, '\\')
+			return !found && w.spend(1)
+		})
+	}
+	return found
 }
 
 // blurArithm forgets the variables that an arithmetic expression sets.

@@ -1,9 +1,11 @@
 package bash
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/samber/lo"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -177,12 +179,15 @@ func trap(w *walker, c ctx, k call) {
 	if !known(text) {
 		w.opaque(c, k.at, k.index, OpaqueText, "trap runs text that is not known")
 	}
+	listed := len(w.out.Commands)
 	w.text(e, text, args[0].Pos.Offset)
+	changes := strings.ContainsAny(text, "=(") || slices.ContainsFunc(w.out.Commands[listed:], func(run Command) bool {
+		return run.Kind != Program && run.Name != "echo" && run.Name != "exit" && run.Name != "true"
+	})
 	for _, signal := range args[1:] {
 		switch name := strings.TrimPrefix(strings.ToUpper(signal.Text), "SIG"); {
-		case name == "EXIT" || name == "0" || name == "INT" || name == "TERM" || name == "HUP" || name == "QUIT":
-		case name == "DEBUG", strings.ContainsAny(text, "=()"), strings.Contains(text, "read"), strings.Contains(text, "cd"),
-			strings.Contains(text, "set"), strings.Contains(text, "printf"), strings.Contains(text, "eval"), strings.Contains(text, "alias"):
+		case signal.Kind == Literal && (name == "EXIT" || name == "0"): // nothing runs after it
+		case name == "DEBUG", changes:
 			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes things between commands")
 		}
 	}
@@ -324,7 +329,7 @@ func printf(w *walker, c ctx, k call) {
 		formatted(e, rest)
 		switch {
 		case name.Kind == Literal && syntax.ValidName(name.Text):
-			c.st.set(name.Text, value{text: out.text})
+			c.st.set(name.Text, value{text: lo.Ternary(c.st.posix, unknown, out.text)}) // some shells have no -v
 			w.environment(c, name.Text, out.text, k.at, k.index)
 		case name.Kind == Literal:
 			w.computed(c, name.Text, name.Pos.Offset)
@@ -352,7 +357,7 @@ func formatted(c ctx, args []Word) {
 		return
 	}
 	format, values := args[0].loose(), args[1:]
-	if c.st.posix && strings.Contains(format, `\c`) || !known(format) || args[0].Kind != Literal || hasFunc(values, func(w Word) bool { return w.Many }) {
+	if c.st.posix && dashDiffers(format, values) || !known(format) || args[0].Kind != Literal || hasFunc(values, func(w Word) bool { return w.Many }) {
 		c.out.lose()
 		return
 	}
@@ -386,7 +391,7 @@ func formatted(c ctx, args []Word) {
 				}
 			case 'b':
 				var ended bool
-				if arg, ended = escapes(arg, inEcho); ended {
+				if arg, ended = escapes(arg, inB); ended {
 					c.out.add(arg)
 					return
 				}
@@ -401,6 +406,20 @@ func formatted(c ctx, args []Word) {
 			break
 		}
 	}
+}
+
+// dashDiffers reports escapes that other printfs read in other ways, or not at all.
+func dashDiffers(format string, values []Word) bool {
+	differs := func(text string) bool {
+		for i := strings.IndexByte(text, '\\'); i >= 0; i = strings.IndexByte(text, '\\') {
+			if i+1 == len(text) || !strings.ContainsRune(`\abfnrtv01234567`, rune(text[i+1])) {
+				return true
+			}
+			text = text[i+2:]
+		}
+		return false
+	}
+	return differs(format) || strings.Contains(format, "%b") && hasFunc(values, func(w Word) bool { return differs(w.Text) })
 }
 
 // declClause is declare, export, local and readonly, which the parser reads itself.
@@ -430,8 +449,11 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 			raw = "=" + v.text
 		}
 		k.words = append(k.words, makeWord(a.Name.Value+raw, false, false, c.src.slice(a.Pos(), a.End()), w.place(c.src.offset(a.Pos()))))
-		if odd {
+		switch {
+		case odd:
 			c.st.set(a.Name.Value, value{odd: true})
+		case c.st.posix && (name == "declare" || name == "typeset"): // which not all shells have
+			w.blurName(c, a.Name.Value)
 		}
 	}
 	if f, found := c.st.funcs[name]; found {
@@ -455,7 +477,7 @@ func declared(args []Word, name string) (odd, exported bool) {
 			odd = odd || a.Many
 			continue
 		}
-		odd = odd || a.Kind != Literal || strings.ContainsAny(a.Text[1:], "niluctraAg")
+		odd = odd || a.Kind != Literal || strings.ContainsAny(a.Text[1:], "niluctraAgI")
 		exported = exported || strings.Contains(a.Text, "x")
 	}
 	return odd, exported
@@ -471,6 +493,8 @@ func (w *walker) localName(c ctx, builtin, name string) {
 }
 
 // declare is the same for words: command export a=b, declare "$x".
+//
+//nolint:gocognit // flat: one step after the other for each word
 func declare(w *walker, c ctx, k call) {
 	odd, exported := declared(k.args(), k.name)
 	if k.name != "export" && k.name != "readonly" && hasFunc(k.args(), func(w Word) bool {
@@ -489,7 +513,7 @@ func declare(w *walker, c ctx, k call) {
 			continue
 		}
 		name, _, assigned := strings.Cut(a.Text, "=")
-		if !assigned && a.Kind != Literal {
+		if a.Kind != Literal && (!assigned || !syntax.ValidName(strings.TrimSuffix(name, "+"))) {
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "the name of a variable that is set is not known")
 			c.st.forget()
 			continue
@@ -509,6 +533,9 @@ func declare(w *walker, c ctx, k call) {
 			w.environment(c, name, v.text, a.Pos.Offset, k.index)
 		} else if c.st.locals != nil && (k.name == "local" || k.name == "declare" || k.name == "typeset") {
 			v = value{}
+		}
+		if c.st.posix && k.name != "export" && k.name != "readonly" {
+			v.text = unknown // some shells have no declare, and locals that begin with what there was
 		}
 		v.odd, v.exported = odd, exported
 		c.st.set(name, v)
@@ -707,14 +734,24 @@ func shopt(w *walker, c ctx, k call) {
 		switch {
 		case a.Is("lastpipe"):
 			c.st.lastPipe = true
-		case a.Is("expand_aliases"), a.Is("extglob"), a.Is("nullglob"), a.Is("dotglob"), a.Is("globstar"), a.Is("nocaseglob"),
-			a.Is("nocasematch"), a.Is("failglob"), a.Is("inherit_errexit"), a.Is("checkwinsize"), a.Is("histappend"), a.Is("cmdhist"):
+		case harmlessOption(a):
 		case a.Kind == Literal && strings.HasPrefix(a.Text, "-"):
 		default:
 			w.opaque(c, k.at, k.index, OpaqueEnvironment, "shopt "+a.String()+" may change how the line is read")
 		}
 	}
 	c.out.lose()
+}
+
+// harmlessOption reports an option of shopt that changes nothing here. dotglob does: * then matches more than rules
+// think.
+func harmlessOption(w Word) bool {
+	switch w.Text {
+	case "expand_aliases", "extglob", "nullglob", "globstar", "nocaseglob", "nocasematch", "failglob", "inherit_errexit", "checkwinsize",
+		"histappend", "cmdhist":
+		return w.Kind == Literal
+	}
+	return false
 }
 
 // runsText is what bind -x, complete -C and compgen -C, -W do.

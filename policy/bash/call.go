@@ -195,6 +195,9 @@ func (w *walker) callFunction(c ctx, k call, f function) {
 		params, none, locals := c.st.params, c.st.noParams, c.st.locals
 		c.st.params, c.st.noParams, c.st.locals = k.args(), false, map[string]value{}
 		w.stmt(b, body.Body)
+		if w.jumps(c, body.Body) {
+			w.blurLoop(c, []*syntax.Stmt{body.Body})
+		}
 		for name, v := range c.st.locals {
 			c.st.set(name, v)
 		}

@@ -32,9 +32,9 @@
 // may stand, here-documents, quotes of every kind, braces, aliases. What variables and
 // positional parameters hold is followed along the line, and the variable of a loop over
 // *.go is, in quotes, that pattern; echo, printf and here-documents that feed a shell are
-// read. Programs that start others are known by the grammar of
-// their options: sudo, env, timeout, xargs, find, parallel, ssh, docker, git and some
-// two hundred more. Those that read, write or reach something give files and hosts.
+// read. Programs that start others are known by the grammar of their options: sudo, env,
+// timeout, xargs, find, parallel, ssh, docker, git and some two hundred more. Those that
+// read, write or reach something give files and hosts.
 //
 // A [Word] is literal, a pattern, or known in part; a rule that compares texts asks
 // [Word.Is], which only says yes when the word is certain. ~ and $HOME stay "~" unless
@@ -68,7 +68,7 @@
 //     directories are named), what a program of a known name really is.
 //   - Arithmetic on values from outside: bash runs a[$(x)] inside the value of a
 //     variable that it computes with. Values on the line are looked through, values
-//     that read or a substitution brings are not.
+//     that read, a substitution or the name of a file brings are not.
 //   - Other shells. zsh, fish and csh are read as bash, and are opaque unless their text
 //     is plain words. The locale may change what $"…" says.
 //   - What containers and other machines make of a command: it is listed with a step

@@ -83,6 +83,7 @@ type builder struct {
 	buf    []byte
 	begun  bool // there is a word, even if it is empty
 	glob   bool
+	here   bool // a quoted ~ comes first
 	open   bool // an unquoted [
 	many   bool
 	named  []name
@@ -104,9 +105,11 @@ func (b *builder) done(out []Word) []Word {
 func (b *builder) flush() {
 	b.settle()
 	if len(b.buf) > 0 || b.begun {
-		b.ready = append(b.ready, makeWord(string(b.buf), b.glob, b.many, b.source, b.pos))
+		word := makeWord(string(b.buf), b.glob, b.many, b.source, b.pos)
+		word.here = b.here
+		b.ready = append(b.ready, word)
 	}
-	b.buf, b.begun, b.glob, b.open, b.many, b.named = b.buf[:0], false, false, false, false, nil
+	b.buf, b.begun, b.glob, b.here, b.open, b.many, b.named = b.buf[:0], false, false, false, false, false, nil
 }
 
 // match adds a text that matches a pattern, or is the pattern itself.
@@ -139,6 +142,12 @@ func (b *builder) settle() {
 		return
 	}
 	b.glob = true
+}
+
+// quote adds literal text in quotes.
+func (b *builder) quote(s string) {
+	b.here = b.here || len(b.buf) == 0 && strings.HasPrefix(s, "~")
+	b.text(s)
 }
 
 // text adds what stands for itself.
@@ -215,12 +224,12 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 			b.begun = true
 			switch {
 			case !x.Dollar:
-				b.text(x.Value)
+				b.quote(x.Value)
 			case c.st.posix:
 				b.w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueSyntax, "$'…' is not the same in all shells")
-				b.text(ansiC(x.Value))
+				b.quote(ansiC(x.Value))
 			default:
-				b.text(ansiC(x.Value))
+				b.quote(ansiC(x.Value))
 			}
 		case *syntax.DblQuoted:
 			b.quotedParts(c, x)
@@ -236,6 +245,9 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 			b.text("/dev/fd/" + unknown)
 		case *syntax.ExtGlob:
 			b.glob = true
+			if strings.ContainsAny(x.Pattern.Value, "$`") || strings.Contains(x.Pattern.Value, "<(") || strings.Contains(x.Pattern.Value, ">(") {
+				b.w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "a pattern with something in it that is expanded")
+			}
 			b.text(x.Op.String() + x.Pattern.Value + ")")
 		default:
 			b.many = true
@@ -285,7 +297,7 @@ func (b *builder) lit(c ctx, s string, quoted, start, end bool) {
 		_, n := utf8.DecodeRuneInString(s)
 		if s[:n] != "\n" {
 			b.begun = true
-			b.text(s[:n])
+			b.quote(s[:n])
 		}
 		s = s[n:]
 	}
@@ -368,7 +380,7 @@ func (b *builder) quotedParts(c ctx, x *syntax.DblQuoted) {
 	b.begun = true
 	for _, p := range x.Parts {
 		if lit, ok := p.(*syntax.Lit); ok {
-			b.text(unescapeQuoted(lit.Value))
+			b.quote(unescapeQuoted(lit.Value))
 			continue
 		}
 		b.parts(c, []syntax.WordPart{p}, true, false)

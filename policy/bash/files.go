@@ -37,7 +37,7 @@ func fileToolOf(name string) (tool, bool) {
 			"strip-trailing-slashes suffix: target-directory> update? verbose context", operands: "r*w", special: move}, true
 	case "ln", "link", "symlink":
 		return tool{short: "bdFfiLnPrsS:t>Tv", long: "backup? directory force interactive logical no-dereference physical relative symbolic suffix: " +
-			"target-directory> no-target-directory verbose", operands: "r*w"}, true
+			"target-directory> no-target-directory verbose", special: link}, true
 	case "install":
 		return tool{short: "bcCdDg:m:o:pS:st>TvZ", long: "backup? compare directory group: mode: owner: preserve-timestamps strip strip-program^ " +
 			"suffix: target-directory> no-target-directory verbose preserve-context context?", operands: "r*w"}, true
@@ -50,7 +50,7 @@ func fileToolOf(name string) (tool, bool) {
 	case "sort":
 		return tool{short: "bdfghiMnrRVcCk:mo>sS:t:T@uz", long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort " +
 			"ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort " +
-			"random-source< reverse sort: version-sort batch-size: check? compress-program$ debug files0-from< key: merge output> stable buffer-size: " +
+			"random-source< reverse sort: version-sort batch-size: check? compress-program$ debug files0-from% key: merge output> stable buffer-size: " +
 			"field-separator: temporary-directory: parallel: unique zero-terminated", operands: "r*"}, true
 	case "uniq":
 		return tool{short: "cdDf:is:uw:z", long: "count repeated all-repeated? skip-fields: group? ignore-case skip-chars: unique zero-terminated " +
@@ -152,7 +152,9 @@ func readers(name string) tool {
 		return tool{short: "A:j:N:S?t:vw?bcdfhilosxCe:n:", long: "address-radix: skip-bytes: read-bytes: format: width?", operands: "r*"}
 	case "strings", "nl", "fold", "fmt", "pr", "column", "base64", "base32", "basenc", "du", "tree":
 		return tool{short: "abcdfhHlkLmsSzADe:n:t:w:v:i:N:o:p:I:P:X:B:x0", long: "wrap: decode ignore-garbage max-depth: exclude: width: bytes: " +
-			"encoding: radix: separator:", operands: "r*"}
+			"encoding: radix: separator: files0-from%", operands: "r*"}
+	case "wc":
+		return tool{short: "clmLw", long: "bytes chars lines max-line-length words total: files0-from%", operands: "r*"}
 	case "less":
 		return tool{special: less}
 	case "xmllint":

@@ -52,7 +52,12 @@ func find(w *walker, c ctx, k call, _ given) {
 				w.file(c, args[i], Writes, k.index)
 			}
 			i++
-		case "-files0-from", "-newer", "-anewer", "-cnewer", "-samefile":
+		case "-files0-from":
+			if i++; i < len(args) {
+				w.file(c, args[i], Reads, k.index)
+				w.file(c, makeWord(unknown, false, true, "", args[i].Pos), Reads, k.index)
+			}
+		case "-newer", "-anewer", "-cnewer", "-samefile":
 			if i++; i < len(args) {
 				w.file(c, args[i], Reads, k.index)
 			}

@@ -125,6 +125,13 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) string {
 			return c.st.lookup(v).text
 		}
 		w.inside(c, x)
+		if x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) {
+			if known(v) && syntax.ValidName(v) {
+				w.blurName(c, v)
+			} else {
+				c.st.forget()
+			}
+		}
 		return unknown
 	case x.Exp != nil:
 		return w.operated(c, x, v)
@@ -348,13 +355,16 @@ type escaping uint8
 const (
 	inQuotes escaping = iota // of $'…'
 	inFormat                 // of the format of printf
-	inEcho                   // of echo -e, and of printf's %b
+	inEcho                   // of echo -e
+	inB                      // of printf's %b
 )
 
 // escapes is a text with its backslash escapes done. The flag says that \c ended the
 // text.
+//
+//nolint:gocognit // flat: one case for each escape
 func escapes(s string, of escaping) (string, bool) {
-	echo := of == inEcho
+	echo := of == inEcho || of == inB
 	if !strings.ContainsRune(s, '\\') {
 		return s, false
 	}
@@ -372,7 +382,7 @@ func escapes(s string, of escaping) (string, bool) {
 		case 'a', 'b', 'e', 'E', 'f', 'n', 'r', 't', 'v', '\\':
 			out = append(out, "\a\b\x1b\x1b\f\n\r\t\v\\"[strings.IndexByte(`abeEfnrtv\`, e)])
 		case '\'', '"', '?':
-			if echo && e != '"' {
+			if echo {
 				out = append(out, '\\')
 			}
 			out = append(out, e)
@@ -409,11 +419,11 @@ func escapes(s string, of escaping) (string, bool) {
 			i += read
 		case '0', '1', '2', '3', '4', '5', '6', '7':
 			digits := 3
-			if echo && e != '0' {
+			if of == inEcho && e != '0' {
 				out = append(out, '\\', e)
 				continue
 			}
-			if !echo {
+			if !echo || e != '0' {
 				i--
 			}
 			n, read := radix(s[i:], 8, digits)

@@ -14,6 +14,9 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 	}
 	f := File{Known: word.Kind != Partial, Access: access, Command: command, Word: word, Pos: word.Pos}
 	text := word.Text
+	if word.here {
+		text = "./" + text
+	}
 	rooted := strings.HasPrefix(text, "/") || text == "~" || strings.HasPrefix(text, "~/")
 	if c.st.dirs == nil || rooted || text == "" && !f.Known {
 		f.Path, f.Known = text, f.Known && rooted

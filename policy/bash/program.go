@@ -23,6 +23,14 @@ type tool struct {
 // program goes into what a program does.
 func (w *walker) program(c ctx, k call) {
 	name, known := w.toolName(k.name)
+	for _, a := range k.args() {
+		if a.Is("--") {
+			break
+		}
+		if a.Kind == Pattern && strings.HasPrefix(a.Text, "-") {
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a pattern that matches what may be options")
+		}
+	}
 	if s, found := subcommandsOf(name); found {
 		w.subcommand(c, k, s)
 		return
@@ -114,6 +122,9 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 		switch o.mark {
 		case '<':
 			w.file(c, o.value, Reads, k.index)
+		case '%': // the file names others
+			w.file(c, o.value, Reads, k.index)
+			w.file(c, makeWord(unknown, false, true, o.value.Source, o.value.Pos), Reads, k.index)
 		case '>':
 			w.file(c, o.value, Writes, k.index)
 		case '^':

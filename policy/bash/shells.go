@@ -65,8 +65,12 @@ options:
 					code = 0
 				case 's':
 					file = true // not a file: standard input
-				case 'o', 'O':
+				case 'o':
 					i++
+				case 'O':
+					if i++; i < len(args) && !harmlessOption(args[i]) {
+						w.opaque(c, k.at, k.index, OpaqueEnvironment, "-O "+args[i].String()+" may change how the line is read")
+					}
 				case 'C':
 					if name == "fish" {
 						doubt = true

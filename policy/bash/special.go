@@ -14,6 +14,32 @@ func move(w *walker, c ctx, k call, g given) {
 	w.operands(w.options(c, k, g), k, tool{operands: "d*w"}, g)
 }
 
+// link is ln. What a symbolic link names is seen from where the link stands.
+func link(w *walker, c ctx, k call, g given) {
+	c = w.options(c, k, g)
+	w.operands(c, k, tool{operands: "r*w"}, g)
+	sources := g.operands
+	if !g.has("s", "symbolic") || len(sources) == 0 {
+		return
+	}
+	var target Word
+	if o, found := g.last("t", "target-directory"); found {
+		target = o.value
+	} else if target = sources[len(sources)-1]; len(sources) > 1 {
+		sources = sources[:len(sources)-1]
+	} else {
+		return // into this directory
+	}
+	at := target.loose()
+	for _, dir := range []string{at, at[:strings.LastIndexByte(at, '/')+1]} {
+		for _, source := range sources {
+			if dir != "" && !strings.HasPrefix(source.Text, "/") {
+				w.file(c, makeWord(strings.TrimSuffix(dir, "/")+"/"+source.loose(), false, false, source.Source, source.Pos), Reads, k.index)
+			}
+		}
+	}
+}
+
 // rename takes code of Perl, or two texts: which one it is, the name does not say.
 func rename(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
@@ -271,7 +297,7 @@ func scp(w *walker, c ctx, k call, g given) {
 
 func rsync(w *walker, c ctx, k call, _ given) {
 	g := getopt(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T:M:",
-		"rsh$ rsync-path$ include-from< exclude-from< files-from< log-file> out-format: password-file< write-batch> read-batch< only-write-batch> "+
+		"rsh$ rsync-path$ include-from< exclude-from< files-from% log-file> out-format: password-file< write-batch> read-batch< only-write-batch> "+
 			"partial-dir: temp-dir: backup-dir> suffix: "+
 			"exclude: include: filter: chmod: chown: usermap: groupmap: bwlimit: timeout: contimeout: compare-dest: copy-dest: link-dest: port: "+
 			"address: sockopts: iconv: info: debug: max-size: min-size: max-delete: max-alloc: block-size: "+
@@ -302,9 +328,9 @@ func tar(w *walker, c ctx, k call, _ given) {
 		spread = append(spread, rest...)
 		args = spread
 	}
-	g := getopt(args, "AcdrtuxBGhijJklmMnoOpPRsSUvwWzZ?af:C@I$F$T<X<b:g>H:K:L:N:V:",
+	g := getopt(args, "AcdrtuxBGhijJklmMnoOpPRsSUvwWzZ?af:C@I$F$T%X<b:g>H:K:L:N:V:",
 		"checkpoint-action: checkpoint? to-command$ use-compress-program$ info-script$ new-volume-script$ rsh-command$ rmt-command$ file: directory@ "+
-			"files-from< exclude-from< exclude: transform: xform: strip-components: "+
+			"files-from% exclude-from< exclude: transform: xform: strip-components: "+
 			"owner: group: mode: mtime: create extract get list append update delete diff compare concatenate verbose gzip bzip2 xz zstd auto-compress "+
 			"sparse same-owner no-same-owner preserve-permissions keep-old-files overwrite "+
 			"one-top-level? absolute-names wildcards no-wildcards to-stdout unlink-first remove-files listed-incremental> starting-file: label: "+

@@ -91,7 +91,7 @@ func (s *state) set(name string, v value) {
 func dynamic(name string) bool {
 	switch name {
 	case "UID", "EUID", "PPID", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "GROUPS", "DIRSTACK", "FUNCNAME", "HISTCMD",
-		"PIPESTATUS", "EPOCHSECONDS", "EPOCHREALTIME", "SHELLOPTS", "OPTIND", "OPTARG", "REPLY", "COLUMNS", "LINES", "_":
+		"PIPESTATUS", "OLDPWD", "EPOCHSECONDS", "EPOCHREALTIME", "SHELLOPTS", "OPTIND", "OPTARG", "REPLY", "COLUMNS", "LINES", "_":
 		return true
 	}
 	return strings.HasPrefix(name, "BASH")
@@ -234,21 +234,32 @@ func tidy(name string) string {
 	if name == "" {
 		return "."
 	}
-	named := false
+	seen := false
 	for part := range strings.SplitSeq(name, "/") {
 		switch {
-		case part == ".." && named:
+		case part == ".." && seen:
 			return name
 		case part != ".." && part != "." && part != "":
-			named = true
+			seen = true
 		}
 	}
-	return path.Clean(name)
+	return named(path.Clean(name), name)
+}
+
+// named is a cleaned path of which no "~" is taken for the home directory that was none before.
+func named(clean, name string) string {
+	if strings.HasPrefix(clean, "~") && !strings.HasPrefix(name, "~") {
+		return "./" + clean
+	}
+	return clean
 }
 
 // enter goes to a directory that may be one of several; it may also not be there.
 func (s *state) enter(target Word) {
 	old := s.dirs
+	if target.here {
+		target.Text = "./" + target.Text
+	}
 	var ok []string
 	if target.Kind == Literal && target.Text != "-" {
 		if path.IsAbs(target.Text) || target.Text == "~" || strings.HasPrefix(target.Text, "~/") {
@@ -273,7 +284,7 @@ func cdTo(dir, target string) string {
 		}
 		return dir + "/" + target
 	}
-	return path.Join(dir, target)
+	return named(path.Join(dir, target), dir+"/"+target)
 }
 
 func orEmpty(dirs []string) []string {

@@ -299,7 +299,7 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word) {
 	count := func(kind WordKind) int { return lo.CountBy(items, func(item Word) bool { return item.Kind == kind }) }
 	literals := count(Literal)
 	apart := !x.Select && len(items) <= maxRounds && c.depth < maxDepth/2 && literals+count(Pattern) == len(items)
-	if !apart || literals < len(items) {
+	if !apart || literals < len(items) || w.jumps(c, x.Do...) {
 		w.blurLoop(c, x.Do, nil) // there may be any number of rounds
 	}
 	if !apart {
@@ -311,7 +311,7 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word) {
 		before := c.st.fork()
 		v := value{text: item.loose()}
 		if item.Kind == Pattern {
-			v.pattern = item.Text
+			v.pattern = lo.Ternary(item.here, "./", "") + item.Text
 		}
 		c.st.set(name, v)
 		w.stmts(c, x.Do)

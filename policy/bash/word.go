@@ -26,7 +26,8 @@ type Word struct {
 	Source string
 	Pos    Pos
 
-	raw string // with a mark for each part that is not known
+	raw  string // with a mark for each part that is not known
+	here bool   // the ~ that it begins with is a name
 }
 
 // WordKind says how much of a word is known.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
@@ -50,7 +52,7 @@ func (l *Language) filesOf(list []bash.File) []file {
 		}
 		at := len(out)
 		out = append(out, one)
-		matches, whole := s.matches(f.Path)
+		matches, whole := s.matches(f.Path, f.Word.Text)
 		if !whole {
 			out[at].Known, out[at].more = false, true
 		}
@@ -70,55 +72,74 @@ func (l *Language) filesOf(list []bash.File) []file {
 	return out
 }
 
-// matches is what a pattern matches on the disk, or rather more: shells differ in what matches. It is not the whole if
+// matches is what a pattern matches on the disk, or rather more: shells differ in what matches. Where a wildcard matches
+// a link, what the rest of the pattern names behind it is among it, whether it is there or not. It is not the whole if
 // that is too much to look through, or cannot be.
-func (s *search) matches(pattern string) ([]found, bool) {
+//
+//nolint:gocognit // flat: one case for each kind of name
+func (s *search) matches(pattern string, word string) ([]found, bool) {
 	pattern, err := s.l.absolute(pattern)
 	if err != nil {
 		return nil, true // whoever asks where the path leads is told
 	}
-	at, whole := []found{{}}, true
+	at, behind, whole := []found{{}}, []found(nil), true
 	wild := false
-	for name := range strings.SplitSeq(pattern, "/") {
+	for name, rest, more := strings.Cut(pattern, "/"); name != "" || more; name, rest, more = strings.Cut(rest, "/") {
+		var next []found
 		switch {
 		case name == "" || name == ".":
+			continue
+		case strings.Count(name, "(") != strings.Count(name, ")"):
+			return nil, false // who knows where it ends
 		case name == "**":
-			var below []found
+			next = at
 			for _, dir := range at {
-				whole = s.tree(dir, &below) && whole
+				whole = s.tree(dir, &next) && whole
 			}
-			at, wild = append(at, below...), true
 		case strings.ContainsAny(name, `*?[(\`):
-			wild = true
-			var next []found
 			for _, dir := range at {
 				whole = s.folder(dir, name, &next) && whole
 			}
-			at = next
+			if !wild && word != "" && strings.IndexByte("*?[(@+!-", word[0]) >= 0 {
+				// A program may take the name of such a file for an option.
+				whole = whole && !slices.ContainsFunc(next, func(f found) bool { return strings.HasPrefix(baseOf(f.path), "-") })
+			}
 		case !wild:
 			at[0].path += "/" + name
+			continue
 		default:
-			var next []found
 			for _, dir := range at {
 				dir.path += "/" + name
-				if _, err := os.Lstat(dir.path); err == nil {
+				if info, err := os.Lstat(dir.path); err == nil {
+					dir.linked = dir.linked || info.Mode()&fs.ModeSymlink != 0
 					next = append(next, dir)
 				}
 			}
-			at = next
+		}
+		at, wild = next, true
+		for _, f := range next {
+			if f.linked && rest != "" {
+				behind = append(behind, found{f.path + "/" + rest, true})
+			}
+		}
+		if len(behind) > maxEntries {
+			return nil, false
 		}
 	}
 	if !wild {
 		return nil, true
 	}
-	return at, whole
+	return lo.UniqBy(append(at, behind...), func(f found) string { return f.path }), whole
 }
+
+func baseOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // folder adds what a name of a pattern matches in a folder. Names that begin with a dot are only matched by a dot, "." and
 // ".." in some shells.
 func (s *search) folder(dir found, name string, out *[]found) bool {
 	entries, whole := s.read(dir.path)
-	wide, hidden := widened(name), strings.IndexByte("*?[", name[0]) < 0
+	wide := widened(name)
+	hidden := strings.IndexByte("*?[", name[0]) < 0 || strings.ContainsRune(name, '(')
 	matches := func(name string) bool {
 		ok, err := globbed(strings.ToLower(name), wide)
 		whole = whole && err == nil
@@ -135,30 +156,23 @@ func (s *search) folder(dir found, name string, out *[]found) bool {
 	return whole
 }
 
-// widened is a name of a pattern with nothing but * and ? in it, that matches all that the name does in any shell, in
-// lower case.
+// widened is a name of a pattern with no wildcard but * in it, that matches all that the name does in any shell, in lower
+// case. What a class is, and what a character, is a matter of shell and locale.
 func widened(name string) string {
-	if open, shut := strings.IndexByte(name, '('), strings.LastIndexByte(name, ')'); open > 0 && shut > open { // ?(a|b)
-		return widened(name[:open-1]) + "*" + widened(name[shut+1:])
-	}
-	var b strings.Builder
-	for name != "" {
-		switch end := classEnd(name); {
-		case name[0] == '[' && end > 0:
-			b.WriteByte('*') // of a letter, a class, or what a shell reads it as
-			name = name[end:]
+	for _, pair := range []string{"()", "[]"} {
+		open, shut := strings.IndexByte(name, pair[0]), strings.LastIndexByte(name, pair[1])
+		if open < 0 || shut < open {
 			continue
-		case name[0] == '[', name[0] == '\\':
-			b.WriteByte('*')
-		default:
-			b.WriteByte(name[0])
 		}
-		name = name[1:]
+		if pair[0] == '(' { // ?(a|b)
+			open = max(open-1, 0)
+		}
+		return widened(name[:open]) + "*" + widened(name[shut+1:])
 	}
-	return strings.ToLower(b.String())
+	return strings.ToLower(strings.NewReplacer("?", "*", "[", "*", `\`, "*").Replace(name))
 }
 
-// tree is all that is below a folder. Links are in it, and not followed.
+// tree adds all that is below a folder. Links are in it, and not followed.
 func (s *search) tree(dir found, out *[]found) bool {
 	entries, whole := s.read(dir.path)
 	for _, e := range entries {

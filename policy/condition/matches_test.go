@@ -16,10 +16,10 @@ import (
 func TestFilesOfPatterns(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "work")
-	for _, folder := range []string{"a/deep", "b", "many"} {
+	for _, folder := range []string{"a/deep", "b", "many", "dash"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, folder), 0o700))
 	}
-	for _, name := range []string{"x.go", "Y.GO", ".env", "a/one.go", "a/deep/two.go", "b/one.go"} {
+	for _, name := range []string{"x.go", "Y.GO", ".env", "a/one.go", "a/deep/two.go", "b/one.go", "dash/-e"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	require.NoError(t, os.Symlink(top, filepath.Join(dir, "out")))
@@ -36,12 +36,16 @@ func TestFilesOfPatterns(t *testing.T) {
 		`shell.files("cat many/1*").exists(f, f.more || !f.known)`:                                                  false,
 		`shell.files("cat /dev/../**").exists(f, f.more && !f.known)`:                                               true,
 		`shell.files("cat nobody*/x").exists(f, f.more || !f.known || !path.within(f.path, workspace))`:             false,
+		`shell.files("cat @(out|x/y)/secret").exists(f, !f.known)`:                                                  true,
+		`shell.files("sort dash/*").exists(f, !f.known)`:                                                            false,
+		`shell.files("cd dash && sort *").exists(f, !f.known) && shell.files("cat d*").all(f, f.known)`:             true,
 		`shell.files("cat x.go/*/*").exists(f, f.more || !f.known)`:                                                 false,
 	}
 	for pattern, want := range map[string][]string{
 		"*.go": {"x.go", "Y.GO"}, "[!a]*.go": {"x.go", "Y.GO"}, "?.go": {"x.go", "Y.GO"}, "+(x|y).go": {"x.go", "Y.GO"}, "~/x*": {"x.go"},
-		"*/one.go": {"a/one.go", "b/one.go"}, "**/two.go": {"a/deep/two.go"}, "a/*/two.go": {"a/deep/two.go"}, "./[ab]/o*": {"a/one.go", "b/one.go"},
-		"*env": nil, ".e*": {".env"}, "o*t/secret": {"out/secret"}, "**/secret": {"out/secret", "many/z/secret"}, "[ab]/../x.go": {"a/../x.go", "b/../x.go", "many/../x.go"}, ".*": {".env", ".."}, "no*": nil,
+		"*/one.go": {"a/one.go", "b/one.go", "out/one.go"}, "**/two.go": {"a/deep/two.go", "out/two.go", "many/z/two.go"}, "a/*/two.go": {"a/deep/two.go"},
+		"./[ab]/o*": {"a/one.go", "b/one.go", "out/o*"}, "o[[:alpha:]]t/new": {"out/new"}, "many/[x\"]\"z]/x": {"many/z/x"}, "*/z": {"out/z", "many/z"}, "@(.)env": {".env"}, "?(.)env": {".env"},
+		"*env": nil, ".e*": {".env"}, "o*t/secret": {"out/secret"}, "**/secret": {"out/secret", "many/z/secret"}, "[ab]/../x.go": {"a/../x.go", "b/../x.go", "many/../x.go", "dash/../x.go", "out/../x.go"}, ".*": {".env", ".."}, "no*": nil,
 	} {
 		files := fmt.Sprintf("shell.files(%q)", "cat "+pattern)
 		conditions[fmt.Sprintf("%s.size() == %d", files, len(want)+1)] = true
