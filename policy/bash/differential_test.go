@@ -382,7 +382,7 @@ func (m *maker) stmt(depth int) string {
 	case 8:
 		return "if " + m.pick("true", "false", m.stmt(d), "[ x = y ]", "[[ a == a ]]") + "; then " + m.stmt(d) + "; else " + m.stmt(d) + "; fi"
 	case 9:
-		return "for " + v + " in " + m.pick(m.words(d, 3), "*.txt", "sub/* *b*") + "; do " + m.stmt(d) + m.pick("", `; ls "$`+v+`"`, `; cp "$`+v+`" "x/$`+v+`.y"`) + "; done"
+		return "for " + v + " in " + m.pick(m.words(d, 3), "*.txt", "sub/* *b*") + "; do " + m.stmt(d) + m.pick("", `; ls "$`+v+`"`, `; cp "$`+v+`" "x/$`+v+`.y"`, `; rm "${`+v+`%.txt}.y" "${`+v+`##*/}"`) + "; done"
 	case 10:
 		return "while read " + v + "; do " + m.stmt(0) + "; done <<<" + m.pick("rm", "'ls x'", `"$a"`)
 	case 11:

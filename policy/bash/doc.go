@@ -31,10 +31,10 @@
 // subshells and groups, conditions, loops and functions, substitutions wherever they
 // may stand, here-documents, quotes of every kind, braces, aliases. What variables and
 // positional parameters hold is followed along the line, and the variable of a loop over
-// *.go is, in quotes, that pattern; echo, printf and here-documents that feed a shell are
-// read. Programs that start others are known by the grammar of their options: sudo, env,
-// timeout, xargs, find, parallel, ssh, docker, git and some two hundred more. Those that
-// read, write or reach something give files and hosts.
+// *.go is, in quotes, that pattern ("${f%.go}" is *); echo, printf and here-documents
+// that feed a shell are read. Programs that start others are known by the grammar of
+// their options: sudo, env, timeout, xargs, find, parallel, ssh, docker, git and some
+// two hundred more. Those that read, write or reach something give files and hosts.
 //
 // A [Word] is literal, a pattern, or known in part; a rule that compares texts asks
 // [Word.Is], which only says yes when the word is certain. ~ and $HOME stay "~" unless

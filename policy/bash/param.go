@@ -23,9 +23,11 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 		}
 	}
 	text := b.w.paramText(c, x)
-	if pattern := c.st.lookup(x.Param.Value).pattern; pattern != "" && quoted && !b.whole && isWhole(x) && x.Index == nil {
-		b.match(pattern, text)
-		return
+	if pattern := c.st.lookup(x.Param.Value).pattern; pattern != "" && quoted && !b.whole {
+		if left := taken(x, pattern); left != "" {
+			b.match(left, text)
+			return
+		}
 	}
 	if !known(text) && isList(x) {
 		b.many = true
@@ -35,6 +37,31 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 	}
 	b.expansion(text, quoted)
 }
+
+// taken is what is left of a pattern when something is taken from each text that matches it: "$f", "${f%.go}" where the
+// pattern ends in .go, "${f##*/}". Empty is not known.
+func taken(x *syntax.ParamExp, pattern string) string {
+	switch {
+	case x.Index != nil:
+	case isWhole(x):
+		return pattern
+	case x.Length || x.Excl || x.Width || x.Exp == nil || x.Exp.Word == nil:
+	case x.Exp.Op == syntax.RemSmallSuffix || x.Exp.Op == syntax.RemLargeSuffix:
+		end, plain := plain(x.Exp.Word)
+		if left, found := strings.CutSuffix(pattern, end); plain && found && simplePattern(end) && !strings.Contains(end, "/") && sound(left) {
+			return left
+		}
+	case x.Exp.Op == syntax.RemLargePrefix && x.Exp.Word.Lit() == "*/":
+		if left := baseName(pattern); sound(pattern) {
+			return left
+		}
+	}
+	return ""
+}
+
+// sound reports a pattern that is no less one when a part is taken from it: nothing in it opens or takes the meaning from
+// what follows.
+func sound(pattern string) bool { return pattern != "" && !strings.ContainsAny(pattern, `[](){}\`) }
 
 // isWhole reports that nothing is done with what the variable holds.
 func isWhole(x *syntax.ParamExp) bool {

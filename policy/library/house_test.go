@@ -82,7 +82,7 @@ func TestWorkspace(t *testing.T) {
 			{"read_file", `{"path":"a/b.txt"}`}, {"read_file", `{"path":""}`}, {"fetch", `{"path":"https://x.example/y","url":"https://x.example/../../.."}`}, {"push", `{"files":[{"path":"a","text":"/etc"},3,null],"source":{"type":"x"}}`}, {"note", `{"text":"/etc/passwd"}`},
 			{"resource", `{"uri":"file://` + home + `/a.txt"}`}, {"resource", `{"uri":["file://` + home + `/a/b.txt","https://x.example"]}`},
 			{"bash", "ls -la && cat a.txt | grep x > b.txt 2>/dev/null"}, {"bash", "/usr/bin/env ls"}, {"bash", "mkdir -p x && cd x && touch y"},
-			{"bash", "for f in src/*.go; do wc -l \"$f\"; cp \"$f\" \"$f.bak\"; done"}, {"bash", "cat src/* no*/secret"},
+			{"bash", "for f in src/*.go; do wc -l \"$f\"; cp \"$f\" \"$f.bak\"; mv \"$f\" \"${f%.go}.md\"; done"}, {"bash", "cat src/* no*/secret"},
 		},
 	})
 }
