@@ -93,5 +93,5 @@ func TestCommandThatHangs(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		return syscall.Kill(pid, 0) != nil || err == nil && strings.Contains(string(stat), ") Z ")
-	}, 20*time.Second, 5*time.Millisecond, "the child is there")
+	}, 2*time.Second, 5*time.Millisecond, "the child is there")
 }
