@@ -187,7 +187,7 @@ func trap(w *walker, c ctx, k call) {
 	for _, signal := range args[1:] {
 		switch name := strings.TrimPrefix(strings.ToUpper(signal.Text), "SIG"); {
 		case signal.Kind == Literal && (name == "EXIT" || name == "0"): // nothing runs after it
-		case name == "DEBUG", changes:
+		case signal.Kind != Literal, name == "DEBUG", changes:
 			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes things between commands")
 		}
 	}

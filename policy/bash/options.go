@@ -16,6 +16,7 @@ import (
 //	^  a file whose content runs    @  a directory that is entered
 //	!  code in the tool's language  $  shell text that is run
 //	&  a host or URL                =  the first word of a command, which takes all that follows
+//	%  a file that names others, which are read
 const valueMarks = ":?<>^@!$&=%"
 
 // option is one option that was given.

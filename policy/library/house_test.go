@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -128,13 +129,17 @@ func TestSecrets(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".env"), []byte("x"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "prod.key"), []byte("x"), 0o600))
 	t.Chdir(dir)
+	many := t.TempDir()
+	for i := range 201 {
+		require.NoError(t, os.WriteFile(filepath.Join(many, "f"+strconv.Itoa(i)), nil, 0o600))
+	}
 	s := shipped(t, "secrets", nil)
 	judged(t, s, map[string][][2]string{
 		"secrets/file":        {{"read_file", `{"path":".env"}`}, {"read_file", `{"path":"deploy/prod.pem"}`}, {"Read", `{"file_path":"/home/x/.ssh/id_rsa"}`}},
 		"secrets/files":       {{"read_many", `{"paths":["a",".env.production"]}`}, {"resource", `{"uri":["file:///x/.env"]}`}},
-		"secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}, {"bash", "cat .e*"}, {"bash", "cat *"}, {"bash", "for f in p*; do cat \"$f\"; done"}},
+		"secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}, {"bash", "cat .e*"}, {"bash", "cat *"}, {"bash", "cat " + many + "/*"}, {"bash", "for f in p*; do cat \"$f\"; done"}},
 		"secrets/shell-store": {{"bash", "gh auth token"}, {"bash", "kubectl get secret x -o yaml"}, {"bash", "pass show mail"}},
-		"":                    {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}, {"bash", "cat *.go */*"}, {"fetch", `{"url":["https://x.example/.env"]}`}, {"fetch", `{"files":[{"url":"https://x.example/.env"}]}`}},
+		"":                    {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}, {"bash", "cat *.go */*"}, {"bash", "cat " + many + "/f1*"}, {"fetch", `{"url":["https://x.example/.env"]}`}, {"fetch", `{"files":[{"url":"https://x.example/.env"}]}`}},
 	})
 	key := "AKIA" + "Q3EGQZ7TVX2LM4NP"
 	fired := hookstest.FireSet(t, s, hookstest.ToolResult("bash", `{"command":"ls"}`, "key: "+key))
