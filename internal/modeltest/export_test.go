@@ -1,6 +1,15 @@
 package modeltest
 
-import "time"
+import (
+	"testing"
+	"time"
+)
+
+// FindMock skips the test when the mock server cannot be started.
+func FindMock(t testing.TB) {
+	t.Helper()
+	findMock(t)
+}
 
 // SetPatience sets how long tests wait for what must happen soon.
 func SetPatience(d time.Duration) { patience = d }
