@@ -1,15 +1,6 @@
 package modeltest
 
-import (
-	"testing"
-	"time"
-)
-
-// FindMock skips the test when the mock server cannot be started.
-func FindMock(t testing.TB) {
-	t.Helper()
-	findMock(t)
-}
+import "time"
 
 // SetPatience sets how long tests wait for what must happen soon.
 func SetPatience(d time.Duration) { patience = d }

@@ -52,20 +52,12 @@ func StartMock(t testing.TB) *MockServer {
 	return startMock(t, "", []fixture{})
 }
 
-// findMock returns the path of the server's program. Without it or without Node.js
-// the test is skipped.
-func findMock(t testing.TB) string {
-	t.Helper()
-	command := parts.NPM(t, "llmock")
-	parts.Command(t, "node", "install Node.js 20 or later")
-	return command
-}
-
 // startMock starts a server that has fixtures and, if key is not empty, takes only
 // requests with that key.
 func startMock(t testing.TB, key string, fixtures []fixture) *MockServer {
 	t.Helper()
-	command := findMock(t)
+	command := parts.NPM(t, "llmock")
+	parts.Command(t, "node", "install Node.js 20 or later")
 	file := filepath.Join(t.TempDir(), "fixtures.json")
 	require.NoError(t, os.WriteFile(file, encodeFixtures(t, fixtures), 0o600))
 

@@ -67,7 +67,6 @@ func TestMockAnswersByThePositionInTheConversation(t *testing.T) {
 const orphanTest = "MODELTEST_ORPHAN"
 
 func TestServerEndsWithTheProcess(t *testing.T) {
-	modeltest.FindMock(t) // a test that the subprocess skips ends well
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOrphan$", "-test.timeout=60s")
 	cmd.Env = append(os.Environ(), orphanTest+"=1", "TMPDIR="+t.TempDir()) // it leaves its files, too
 	out, err := cmd.Output()

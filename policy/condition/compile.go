@@ -115,12 +115,13 @@ func sorted(wrong Errors) Errors {
 // firstByte is where the text begins, behind white space.
 func firstByte(text string) int { return len(text) - len(strings.TrimLeft(text, " \t\r\n\f")) }
 
-// limits are the bounds of an evaluation. An expression that can only do a fixed amount of work is not counted.
+// limits are the bounds of an evaluation. An expression whose work is bounded by its length and by its values is not
+// counted.
 func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
 	options := []cel.ProgramOption{cel.EvalOptions(how)}
 	if c.uses.unbounded {
 		options = append(options, cel.InterruptCheckFrequency(64),
-			cel.CostTracking(c.d.costs()), cel.CostLimit(c.d.options.CostLimit))
+			cel.CostTracking(payments{}), cel.CostLimit(c.d.options.CostLimit), cel.CustomDecoratorV2(c.d.prepay))
 	}
 	return options
 }

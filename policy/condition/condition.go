@@ -92,6 +92,9 @@ func (c *compiled) eval(ctx context.Context, in Input) (ref.Val, error) {
 	if err == nil && types.IsUnknown(v) {
 		err = errors.New("a value is not known")
 	}
+	if err == nil && c.uses.unbounded {
+		err = c.checkSize(v)
+	}
 	if err == nil {
 		return v, nil
 	}
@@ -100,3 +103,15 @@ func (c *compiled) eval(ctx context.Context, in Input) (ref.Val, error) {
 	}
 	return nil, c.failure(ctx, a, err)
 }
+
+// checkSize refuses a result that is larger than what may be paid for. A list may hold another one many times, so that
+// little work and memory make a value that is too large for whoever reads it.
+func (c *compiled) checkSize(v ref.Val) error {
+	most := times(int(min(c.d.options.CostLimit, largest)), perValue) //nolint:gosec // it is no larger than largest
+	if sizeOf(v, most) > most {
+		return errTooLarge
+	}
+	return nil
+}
+
+var errTooLarge = errors.New("the result is larger than a condition may make it")

@@ -181,9 +181,15 @@
 // # Cost
 //
 // An expression is at most 16 KiB of text. One without loops, and without functions whose results may be longer than what
-// they are given, is done after a fixed amount of work, and is not counted. All others may cost Options.CostLimit: about one
-// for each operation, and for each ten bytes that it looks at. Regular expressions must be written in the condition or be
-// one of vars; they, texts and patterns have limits of their own.
+// they are given, looks at its values a fixed number of times, and is not counted. All others may cost Options.CostLimit:
+// about one for each operation, for each value, and for each ten bytes of text that it looks at or makes. A call is paid
+// before it runs: text.replace(…), join, format, + and the others that make more than they are given fail when the rest of
+// the limit does not pay for the result, and so do calls that compare each element with each other. So no expression
+// takes more memory than some hundred bytes for each unit of its limit, whatever it is given. The value of an Expression is
+// no larger than the limit, either. A value of a variable that is read from text is read once for an occasion.
+//
+// Regular expressions must be written in the condition or be one of vars; they, texts and patterns have limits of their
+// own. yaml.parse refuses texts with aliases.
 //
 // What is plain is judged without CEL's interpreter, to the same end: comparisons, in, has, startsWith, endsWith, contains,
 // matches, and the functions of this language, of arguments, of variables and of constants, joined by &&, || and !. That

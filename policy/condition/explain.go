@@ -186,6 +186,11 @@ func shownIn(v ref.Val, depth int) string {
 		return v.UTC().Format("2006-01-02T15:04:05Z")
 	case types.Duration:
 		return v.String()
+	case *types.Optional:
+		if !v.HasValue() {
+			return "none"
+		}
+		return shownIn(v.GetValue(), depth)
 	case *types.Err:
 		return "failed: " + plainMessage(v)
 	case *object:

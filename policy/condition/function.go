@@ -27,8 +27,9 @@ type Function struct {
 	// Pure says that the result depends on the arguments alone: Call is given the zero Input, and a call with constant
 	// arguments is a constant.
 	Pure bool
-	// Cost is what a call adds to the cost of an evaluation, besides one for each ten bytes of text that it is given; zero
-	// means 1. One is about 50 ns.
+	// Cost is what a call adds to the cost of an evaluation, besides one for each value and for each ten bytes of text that
+	// it is given, with all that is in them; zero means 1. It is paid before Call runs. One is about 50 ns. What Call
+	// returns must not be much larger than what it is given.
 	Cost uint64
 }
 

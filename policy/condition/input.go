@@ -44,10 +44,17 @@ type Action struct {
 }
 
 var actionKind = kindOf("Action",
-	field[*Action]{"status", cel.StringType, func(a *Action) ref.Val { return types.String(a.Status) }},
-	field[*Action]{"output", cel.StringType, func(a *Action) ref.Val { return types.String(a.Output) }},
-	field[*Action]{"response", cel.DynType, func(a *Action) ref.Val { return a.response() }},
+	field[*finished]{"status", cel.StringType, func(a *finished) ref.Val { return types.String(a.Status) }},
+	field[*finished]{"output", cel.StringType, func(a *finished) ref.Val { return types.String(a.Output) }},
+	field[*finished]{"response", cel.DynType, func(a *finished) ref.Val { return a.value() }},
 )
+
+// finished is an Action whose response is read once.
+type finished struct {
+	Action
+
+	value func() ref.Val
+}
 
 func (a *Action) response() ref.Val {
 	if a.Response != nil {
@@ -62,7 +69,7 @@ func (a *Action) response() ref.Val {
 func actionsOf(actions map[string]Action) ref.Val {
 	out := make(map[string]any, len(actions))
 	for id, a := range actions {
-		out[id] = actionKind.of(&a)
+		out[id] = actionKind.of(&finished{a, sync.OnceValue(a.response)})
 	}
 	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, out)
 }
@@ -79,6 +86,24 @@ type moment struct {
 	once sync.Once
 	at   time.Time
 	last atomic.Pointer[activation]
+
+	making sync.Mutex
+	made   map[string]any // values that are made of text, by the names of their variables
+}
+
+// remember returns what make returns, and makes it once: a loop may name the variable any number of times.
+func (m *moment) remember(name string, make func() any) any {
+	m.making.Lock()
+	defer m.making.Unlock()
+	v, ok := m.made[name]
+	if !ok {
+		if m.made == nil {
+			m.made = map[string]any{}
+		}
+		v = make()
+		m.made[name] = v
+	}
+	return v
 }
 
 // Of is the occasion that a hook was asked about. The arguments of a call are read when a condition first names them, and

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/ext"
 
@@ -56,6 +57,7 @@ type Language struct {
 	workspace string
 	home      string
 	base      func() (*cel.Env, error)
+	bindings  map[string]*functions.Overload // of the base, by overload and by name
 
 	mu     sync.Mutex
 	points map[hooks.PointName]*dialect
@@ -132,7 +134,12 @@ func (l *Language) newBase() (*cel.Env, error) {
 	for _, name := range slices.Sorted(maps.Keys(l.functions)) {
 		options = append(options, l.functions[name].declare())
 	}
-	return cel.NewEnv(options...)
+	env, err := cel.NewEnv(options...)
+	if err != nil {
+		return nil, err
+	}
+	l.bindings, err = bindingsOf(env)
+	return env, err
 }
 
 // at is the language of a point, made when it is first needed.

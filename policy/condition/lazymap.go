@@ -10,18 +10,20 @@ import (
 )
 
 // metadataOf is the metadata of a state as a map whose values are looked up by name, and whose names cannot be listed.
-type metadataOf struct{ source source }
+type metadataOf struct{ moment *moment }
 
 // metadataType is a map without the trait of being iterable, so that CEL refuses to go through it.
 var metadataType = types.NewObjectType("metadata", traits.ContainerType, traits.IndexerType)
 
 // FindStringKey is the value of a name, and whether there is one.
 func (m metadataOf) FindStringKey(name string) (any, bool) {
-	v, ok := m.source.metadata(name)
-	if !ok {
-		return nil, false
-	}
-	return valueOf(v), true
+	v := m.moment.remember("metadata."+name, func() any {
+		if v, ok := m.moment.source.metadata(name); ok {
+			return valueOf(v)
+		}
+		return nil
+	})
+	return v, v != nil
 }
 
 // Get is the value of a name.

@@ -5,8 +5,6 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
 	"github.com/samber/lo"
 )
 
@@ -25,7 +23,7 @@ var bounded = lo.Keyify([]string{
 	operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo, operators.Negate, operators.In, operators.Index,
 	operators.OptIndex, operators.OptSelect, operators.NotStrictlyFalse,
 	"contains", "startsWith", "endsWith", "size", "int", "uint", "double", "string", "bool", "bytes", "type", "dyn",
-	"timestamp", "duration", "lowerAscii", "upperAscii", "trim", "charAt", "indexOf", "lastIndexOf", "substring",
+	"timestamp", "duration", "lowerAscii", "upperAscii", "trim", "charAt", "substring",
 	"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours", "getMinutes",
 	"getSeconds", "getMilliseconds", "optional.of", "optional.none", "hasValue", "value", "or", "orValue", "matches",
 	"math.@max", "math.@min", "math.abs", "math.sign", "math.ceil", "math.floor", "math.round", "math.trunc",
@@ -60,26 +58,4 @@ func (d *dialect) usesOf(a *cel.Ast) uses {
 		}
 	}))
 	return u
-}
-
-// costs says what calls of our functions cost.
-func (d *dialect) costs() costs { return costs{d.functions} }
-
-type costs struct{ functions map[string]*function }
-
-// CallCost is the cost of a call; nil for what CEL knows itself.
-func (c costs) CallCost(name, _ string, args []ref.Val, _ ref.Val) *uint64 {
-	f := c.functions[name]
-	if f == nil {
-		return nil
-	}
-	cost := max(f.Cost, 1)
-	for _, arg := range args {
-		if sized, ok := arg.(traits.Sizer); ok {
-			if n, ok := sized.Size().(types.Int); ok {
-				cost += uint64(max(n, 0)) / 10
-			}
-		}
-	}
-	return &cost
 }

@@ -49,6 +49,13 @@ func count(name string, at where, value func(m *moment) int64) variable {
 	}
 }
 
+// once makes the value of a variable once for an occasion: one that is read from JSON, or put together.
+func once(v variable) variable {
+	value := v.value
+	v.value = func(m *moment) any { return m.remember(v.name, func() any { return value(m) }) }
+	return v
+}
+
 // variables are all that conditions can name, besides vars.*. The tables in doc.go tell of them; a test holds both
 // together.
 var variables = slices.Concat([]variable{
@@ -68,8 +75,8 @@ var variables = slices.Concat([]variable{
 	count("usage.output_tokens", nil, func(m *moment) int64 { return m.source.usage().OutputTokens }),
 	{name: "usage.cost", kind: cel.DoubleType, value: costOf},
 	text("input", nil, func(m *moment) string { return m.source.input() }),
-	{name: "metadata", kind: anyMap, value: func(m *moment) any { return metadataOf{m.source} }},
-	{name: "actions", kind: cel.MapType(cel.StringType, actionKind.typ), value: func(m *moment) any { return actionsOf(m.values.Actions) }},
+	{name: "metadata", kind: anyMap, value: func(m *moment) any { return metadataOf{m} }},
+	once(variable{name: "actions", kind: cel.MapType(cel.StringType, actionKind.typ), value: func(m *moment) any { return actionsOf(m.values.Actions) }}),
 	{name: "now", kind: cel.TimestampType, value: func(m *moment) any { return types.Timestamp{Time: m.now()} }},
 
 	text("tool", ofCalls, func(m *moment) string { return m.called().tool }),
@@ -85,7 +92,7 @@ var variables = slices.Concat([]variable{
 	text("result.status", ofResults, func(m *moment) string { return m.source.result().status }),
 	text("result.reason", ofResults, func(m *moment) string { return m.source.result().reason }),
 	{name: "result.is_error", kind: cel.BoolType, at: ofResults, value: func(m *moment) any { return types.Bool(m.source.result().isError) }},
-	{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(m *moment) any { return jsonOr(m.source.result().data, types.NullValue) }},
+	once(variable{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(m *moment) any { return jsonOr(m.source.result().data, types.NullValue) }}),
 	text("error", ofErrors, func(m *moment) string { return m.source.failure() }),
 
 	text("reply.text", ofReplies, func(m *moment) string { return m.source.reply().text }),
@@ -103,7 +110,7 @@ var variables = slices.Concat([]variable{
 	text("end.message", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Message }),
 	text("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
 	text("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
-	{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any { return argumentsIn(treeOf(m.source.parameters())) }},
+	once(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any { return argumentsIn(treeOf(m.source.parameters())) }}),
 	text("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
 }, environment)
 
@@ -119,8 +126,8 @@ var environment = []variable{
 	given("CTX", func(m *moment) string { return m.source.pipeline().Context }),
 	given("LAST_DECISION", func(m *moment) string { return m.source.pipeline().LastDecision }),
 	given("LAST_HOOK_STATUS", nothing),
-	given("CHANGED_FILES", func(m *moment) string { return strings.Join(m.source.pipeline().ChangedFiles, "\n") }),
-	given("STAGE_OUTPUTS", func(m *moment) string { return strings.Join(m.source.pipeline().StageOutputs, "\n") }),
+	once(given("CHANGED_FILES", func(m *moment) string { return strings.Join(m.source.pipeline().ChangedFiles, "\n") })),
+	once(given("STAGE_OUTPUTS", func(m *moment) string { return strings.Join(m.source.pipeline().StageOutputs, "\n") })),
 	given("ERROR", func(m *moment) string { return m.source.failure() }),
 	given("TIMESTAMP", func(m *moment) string { return m.now().UTC().Format(time.RFC3339) }),
 	given("CALLBACK_URL", nothing),

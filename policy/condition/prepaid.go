@@ -1,0 +1,429 @@
+package condition
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/functions"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+	"github.com/samber/lo"
+)
+
+// CEL adds the cost of a call to the bill when the call is done, which is too late for a call that makes a gigabyte of
+// text out of a kilobyte. So in an expression that is counted, each call is priced and paid before it runs. The price is
+// about one for each value and for each ten bytes of text that the call looks at or makes. Nothing that an expression
+// makes is therefore larger than what its cost limit pays for, and no call works longer.
+
+// Sizes are counted in tenths of the cost: one for a byte of text, perValue for a value.
+const perValue = 10
+
+// largest is the largest size that is told from others. Sums of a few sizes do not overflow.
+const largest = math.MaxInt / 8
+
+// cheap are the functions whose work does not depend on the size of what they are given, and those that CEL itself puts
+// into loops and optional values. CEL charges one for each.
+var cheap = lo.Keyify([]string{
+	operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.NotStrictlyFalse,
+	operators.Index, operators.OptIndex, operators.OptSelect, operators.Subtract, operators.Multiply, operators.Divide,
+	operators.Modulo, operators.Negate, "size", "type", "dyn", "optional.of", "optional.none", "hasValue", "value", "or",
+	"orValue", "cel.@mapInsert", "cel.@block",
+	"matches", // one pass over the text; CEL compiles its pattern beforehand
+})
+
+// prepaid is a call that is paid before it runs.
+type prepaid struct {
+	interpreter.InterpretableCall
+
+	args  []interpreter.InterpretableV2
+	run   func(frame *interpreter.ExecutionFrame, args []ref.Val) ref.Val
+	price func(args []ref.Val, most int) (int, error)
+}
+
+// prepay returns the decorator that makes calls prepaid.
+func (d *dialect) prepay(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	call, ok := i.(interpreter.InterpretableCall)
+	if !ok {
+		return i, nil
+	}
+	name := call.Function()
+	if _, ok := cheap[name]; ok {
+		return i, nil
+	}
+	p := &prepaid{InterpretableCall: call, args: call.Args(), price: priceOf(name)}
+	switch name {
+	case operators.Equals:
+		p.run = func(_ *interpreter.ExecutionFrame, args []ref.Val) ref.Val { return types.Equal(args[0], args[1]) }
+	case operators.NotEquals:
+		p.run = func(_ *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
+			return types.Bool(types.Equal(args[0], args[1]) != types.True)
+		}
+	default:
+		p.run = d.implementation(name, call.OverloadID())
+	}
+	if p.run == nil {
+		return nil, fmt.Errorf("function %s has no implementation", name)
+	}
+	if f := d.functions[name]; f != nil {
+		p.price = func(args []ref.Val, most int) (int, error) {
+			return int(min(max(f.Cost, 1), largest/perValue))*perValue + sizeOfAll(args, most), nil //nolint:gosec // the same
+		}
+	}
+	return p, nil
+}
+
+// implementation returns what runs when an overload is called. Of a function that looks at the input that is what the
+// activation has.
+func (d *dialect) implementation(name, overload string) func(*interpreter.ExecutionFrame, []ref.Val) ref.Val {
+	found := d.bindings[overload]
+	if found == nil {
+		found = d.bindings[name]
+	}
+	if found == nil {
+		return nil
+	}
+	missing := func() ref.Val { return types.NewErr("no such overload: %s", name) }
+	if found.LateBound {
+		member := d.functions[name] != nil && d.functions[name].Member
+		return func(frame *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
+			matched := overload
+			if found.LateBoundDispatch != nil {
+				var ok bool
+				if matched, ok = found.LateBoundDispatch(member, args...); !ok {
+					return missing()
+				}
+			}
+			if run, ok := frame.ResolveFunction(name); ok {
+				return run(matched, args...)
+			}
+			return missing()
+		}
+	}
+	return func(_ *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
+		fits := found.OperandTrait == 0 || len(args) > 0 && args[0].Type().HasTrait(found.OperandTrait)
+		switch {
+		case fits && len(args) == 1 && found.Unary != nil:
+			return found.Unary(args[0])
+		case fits && len(args) == 2 && found.Binary != nil:
+			return found.Binary(args[0], args[1])
+		case fits && found.Function != nil:
+			return found.Function(args...)
+		case len(args) > 0 && args[0].Type().HasTrait(traits.ReceiverType):
+			if receiver, ok := args[0].(traits.Receiver); ok {
+				return receiver.Receive(name, overload, args[1:])
+			}
+		}
+		return missing()
+	}
+}
+
+// Exec evaluates the arguments, pays, and runs the call.
+func (p *prepaid) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	args := make([]ref.Val, len(p.args))
+	var unknown *types.Unknown
+	for i, arg := range p.args {
+		v := arg.Exec(frame)
+		if types.IsError(v) {
+			return v
+		}
+		unknown, _ = types.MaybeMergeUnknowns(v, unknown)
+		args[i] = v
+	}
+	if unknown != nil {
+		return unknown
+	}
+	if bill := frame.CostTracker(); bill != nil {
+		most := largest
+		if bill.Limit != nil {
+			left := *bill.Limit - min(bill.ActualCost(), *bill.Limit)
+			most = int(min(left, largest/perValue-1)+1) * perValue //nolint:gosec // it is no larger than largest
+		}
+		price, err := p.price(args, most)
+		if err != nil {
+			return types.LabelErrNode(p.ID(), types.WrapErr(err))
+		}
+		cost := types.Uint(max(price, perValue)+perValue-1) / perValue //nolint:gosec // it is not negative
+		bill.EvalUnary(frame, p.ID(), payment{}, cost, nil)
+	}
+	return types.LabelErrNode(p.ID(), p.run(frame, args))
+}
+
+// Eval is Exec for an activation.
+func (p *prepaid) Eval(a interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(a, p.Exec)
+}
+
+// payment stands on the bill for a call that is prepaid. Its argument is the cost.
+type payment struct{}
+
+// Function returns a name that no expression can write.
+func (payment) Function() string { return "@prepaid" }
+
+// OverloadID returns the same name.
+func (payment) OverloadID() string { return "@prepaid" }
+
+// payments reads the cost of payments.
+type payments struct{}
+
+// CallCost returns the cost that was paid; nil for calls that are not prepaid.
+func (payments) CallCost(name, _ string, args []ref.Val, _ ref.Val) *uint64 {
+	if name != (payment{}).Function() {
+		return nil
+	}
+	cost, _ := args[0].(types.Uint)
+	return (*uint64)(&cost)
+}
+
+// bindingsOf returns the implementations of all functions of an environment, by overload and by name.
+func bindingsOf(env *cel.Env) (map[string]*functions.Overload, error) {
+	all := map[string]*functions.Overload{}
+	for name, f := range env.Functions() {
+		bound, err := f.Bindings()
+		if err != nil {
+			return nil, fmt.Errorf("function %s: %w", name, err)
+		}
+		for _, b := range bound {
+			all[b.Operator] = b
+		}
+	}
+	return all, nil
+}
+
+// sizeOf returns the size of a value with all that is in it. It stops looking when the size is larger than most: a value
+// may hold another one many times, and be much larger than the memory that it takes.
+func sizeOf(v ref.Val, most int) int { return sizeWithin(v, most, 0) }
+
+const deepest = 10_000 // JSON is no deeper
+
+func sizeWithin(v ref.Val, most, depth int) int {
+	size := perValue
+	if depth > deepest {
+		return most + 1
+	}
+	switch v := v.(type) {
+	case types.String:
+		size += len(v)
+	case types.Bytes:
+		size += len(v)
+	case *types.Optional:
+		if v.HasValue() {
+			size += sizeWithin(v.GetValue(), most-size, depth+1)
+		}
+	case traits.Lister:
+		n, _ := v.Size().(types.Int)
+		for i := types.Int(0); i < n && size <= most; i++ {
+			size += sizeWithin(v.Get(i), most-size, depth+1)
+		}
+	case traits.Mapper:
+		for it := v.Iterator(); size <= most && it.HasNext() == types.True; {
+			key := it.Next()
+			size += sizeWithin(key, most-size, depth+1)
+			size += sizeWithin(v.Get(key), most-size, depth+1)
+		}
+	}
+	return size
+}
+
+func sizeOfAll(args []ref.Val, most int) int {
+	size := 0
+	for _, arg := range args {
+		if size <= most {
+			size += sizeOf(arg, most-size)
+		}
+	}
+	return size
+}
+
+// smaller returns the size of the smaller of two values, having looked at no more of the larger one than a few times that.
+func smaller(a, b ref.Val, most int) int {
+	for reach := 64 * perValue; ; reach *= 4 {
+		reach = min(reach, most)
+		size := min(sizeOf(a, reach), sizeOf(b, reach))
+		if size <= reach || reach == most {
+			return size
+		}
+	}
+}
+
+// times returns the product, or largest if it is larger.
+func times(a, b int) int {
+	hi, lo := bits.Mul64(uint64(max(a, 0)), uint64(max(b, 0)))
+	if hi != 0 || lo > largest {
+		return largest
+	}
+	return int(lo)
+}
+
+// textSize returns the length of a text in bytes; 0 of what is none.
+func textSize(v ref.Val) int {
+	text, _ := Text(v)
+	return len(text)
+}
+
+func elements(v ref.Val) int {
+	if list, ok := v.(traits.Lister); ok {
+		n, _ := list.Size().(types.Int)
+		return int(min(n, largest))
+	}
+	return 0
+}
+
+// priceOf returns what computes the price of a call from its arguments: the size of what it reads and makes. It is not
+// exact above most.
+func priceOf(function string) func(args []ref.Val, most int) (int, error) {
+	if price := prices[function]; price != nil {
+		return price
+	}
+	return func(args []ref.Val, most int) (int, error) { return sizeOfAll(args, most), nil }
+}
+
+// prices are those of functions that make more than they are given, or look at it more than once.
+var prices = map[string]func(args []ref.Val, most int) (int, error){
+	operators.Equals:    func(args []ref.Val, most int) (int, error) { return smaller(args[0], args[1], most), nil },
+	operators.NotEquals: func(args []ref.Val, most int) (int, error) { return smaller(args[0], args[1], most), nil },
+	operators.Add: func(args []ref.Val, most int) (int, error) {
+		if n := elements(args[0]); n > 0 || elements(args[1]) > 0 {
+			// A list of two halves is not copied, except the second half in the loops of CEL.
+			return times(elements(args[1])+1, perValue), nil
+		}
+		return sizeOfAll(args, most), nil
+	},
+	operators.In: func(args []ref.Val, most int) (int, error) {
+		if _, isMap := args[1].(traits.Mapper); isMap {
+			return sizeOf(args[0], most), nil
+		}
+		if _, isText := Text(args[0]); isText {
+			return times(elements(args[1]), perValue+textSize(args[0])/perValue), nil
+		}
+		return times(elements(args[1]), sizeOf(args[0], most)), nil
+	},
+	"replace":     priceOfReplace,
+	"split":       priceOfSplit,
+	"join":        priceOfJoin,
+	"format":      priceOfFormat,
+	"indexOf":     priceOfSearch,
+	"lastIndexOf": priceOfSearch,
+	"lists.range": func(args []ref.Val, _ int) (int, error) {
+		n, _ := args[0].(types.Int)
+		return times(int(n), perValue), nil
+	},
+	"json.encode":           priceOfEncoding,
+	"yaml.encode":           priceOfEncoding,
+	"json.parse":            func(args []ref.Val, _ int) (int, error) { return times(textSize(args[0]), perValue), nil },
+	"yaml.parse":            priceOfYAML,
+	"sort":                  priceOfSort,
+	"distinct":              func(args []ref.Val, most int) (int, error) { return pairs(args[0], args[0], most), nil },
+	"hasOnly":               priceOfPairs,
+	"hasAny":                priceOfPairs,
+	"hasAll":                priceOfPairs,
+	"hasExactly":            priceOfPairs,
+	"sets.contains":         priceOfPairs,
+	"sets.intersects":       priceOfPairs,
+	"sets.equivalent":       priceOfPairs,
+	"@sortByAssociatedKeys": priceOfSort,
+}
+
+func priceOfReplace(args []ref.Val, _ int) (int, error) {
+	text, _ := Text(args[0])
+	old, _ := Text(args[1])
+	count := utf8.RuneCountInString(text) + 1
+	if old != "" {
+		count = strings.Count(text, old)
+	}
+	if len(args) > 3 {
+		if n, ok := args[3].(types.Int); ok && n >= 0 {
+			count = min(count, int(n))
+		}
+	}
+	return len(text) + textSize(args[2]) + times(count, textSize(args[2])), nil
+}
+
+func priceOfSplit(args []ref.Val, _ int) (int, error) {
+	text, _ := Text(args[0])
+	separator, _ := Text(args[1])
+	parts := utf8.RuneCountInString(text)
+	if separator != "" {
+		parts = strings.Count(text, separator)
+	}
+	if len(args) > 2 {
+		if n, ok := args[2].(types.Int); ok && n >= 0 {
+			parts = min(parts, int(n))
+		}
+	}
+	return len(text) + times(parts+1, perValue), nil
+}
+
+func priceOfJoin(args []ref.Val, most int) (int, error) {
+	price := sizeOf(args[0], most)
+	if len(args) > 1 {
+		price += times(elements(args[0]), textSize(args[1]))
+	}
+	return price, nil
+}
+
+// priceOfFormat counts on the largest that each clause makes of a number, and on a text of which each byte is escaped.
+func priceOfFormat(args []ref.Val, most int) (int, error) {
+	const largestNumber, largestEscape = 512, 10
+	text, _ := Text(args[0])
+	return len(text) + times(strings.Count(text, "%"), largestNumber) + times(sizeOf(args[1], most), largestEscape), nil
+}
+
+func priceOfSearch(args []ref.Val, _ int) (int, error) {
+	return times(textSize(args[0])+1, max(textSize(args[1]), perValue)), nil
+}
+
+// priceOfEncoding counts on a text of which each byte is escaped, and on lines that are indented.
+func priceOfEncoding(args []ref.Val, most int) (int, error) {
+	const largestEscape, indent = 6, 4
+	size := sizeOf(args[0], most)
+	if size > most {
+		return size, nil
+	}
+	return times(size, largestEscape+indent*depthOf(args[0], 0)), nil
+}
+
+// depthOf returns how many lists and maps stand in each other on the deepest way down. It is asked about values whose size
+// is known to be paid for.
+func depthOf(v ref.Val, above int) int {
+	depth := 0
+	if above > deepest {
+		return depth
+	}
+	switch v := v.(type) {
+	case traits.Lister:
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			depth = max(depth, 1+depthOf(it.Next(), above+1))
+		}
+	case traits.Mapper:
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			depth = max(depth, 1+depthOf(v.Get(it.Next()), above+1))
+		}
+	}
+	return depth
+}
+
+func priceOfYAML(args []ref.Val, _ int) (int, error) {
+	text, _ := Text(args[0])
+	if strings.Contains(text, "&") && strings.Contains(text, "*") {
+		return 0, fmt.Errorf("yaml.parse: the text may hold aliases, which can make it very large: write it without & or without *")
+	}
+	return times(len(text), perValue), nil
+}
+
+func priceOfSort(args []ref.Val, most int) (int, error) {
+	return times(sizeOfAll(args, most), bits.Len(uint(elements(args[0])))+1), nil //nolint:gosec // it is not negative
+}
+
+// priceOfPairs is that of comparing each element of a list with each of another, both ways.
+func priceOfPairs(args []ref.Val, most int) (int, error) {
+	return pairs(args[0], args[1], most) + pairs(args[1], args[0], most), nil
+}
+
+func pairs(a, b ref.Val, most int) int { return times(elements(a), sizeOf(b, most)) }
