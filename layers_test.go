@@ -75,7 +75,8 @@ var layers = map[string]layer{
 	"internal/plog":       {},
 	"internal/strictjson": {Modules: []string{"github.com/go-json-experiment/json"}},
 	"internal/yamlfile":   {Modules: append(values, "go.yaml.in/yaml/v4")},
-	"agent":               {Ours: []string{"internal/plog", "internal/strictjson"}, Modules: core},
+	"internal/startedrun": {},
+	"agent":               {Ours: []string{"internal/plog", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
 	// Programs that are run, with an end to all that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},
@@ -88,7 +89,7 @@ var layers = map[string]layer{
 	"continuation": {Ours: []string{"agent"}, Modules: core},
 	"hooks":        {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 	"toolexec": {
-		Ours:    []string{"agent", "internal/strictjson"},
+		Ours:    []string{"agent", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),
 	},
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
 // Config is what an agent is made of. Package builder puts it together from
@@ -199,6 +201,7 @@ type RunSettings struct {
 
 // RunWith is Run with settings.
 func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
+	startedrun.Note(ctx)
 	if settings.Hooks != nil {
 		extended, err := a.WithHooks(settings.Hooks).Get()
 		if err != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,15 +89,9 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 		}
 		answer := answers[next]
 		next++
-		asked := &Intervention{Original: *p.Original, Call: *p.Call, Asked: now, prepared: p.Call.Hash()}
-		if p.Question != nil {
-			asked.Question = *p.Question
-		}
-		if answer.Arguments != "" { // somebody changed what the person is asked about
+		asked := interventionAbout(p, now)
+		if answer.Arguments != "" && !asked.Begun { // a hook changed what the person is asked about
 			asked.Call.Arguments = answer.Arguments
-		}
-		if asked.Question.Within > 0 {
-			asked.Deadline = now.Add(asked.Question.Within)
 		}
 		if answer.Verdict != Park {
 			asked.Answer = &answer
@@ -104,6 +99,18 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 		waits[i] = asked
 	}
 	return waits
+}
+
+// interventionAbout returns what a person is asked about a call.
+func interventionAbout(p *Prepared, now time.Time) *Intervention {
+	i := &Intervention{Original: *p.Original, Call: *p.Call, Asked: now, Begun: p.Begun, prepared: p.Call.Hash()}
+	if p.Question != nil {
+		i.Question = *p.Question
+	}
+	if i.Question.Within > 0 {
+		i.Deadline = now.Add(i.Question.Within)
+	}
+	return i
 }
 
 // settled is a call that a person was asked about, with the answer.
@@ -115,7 +122,12 @@ func (a *Agent) settled(ctx context.Context, s State, p *Prepared, answer Approv
 	}
 	switch answer.Verdict {
 	case Approve:
-		if answer.Arguments != "" && answer.Arguments != p.Call.Arguments {
+		switch changed := answer.Arguments != "" && answer.Arguments != p.Call.Arguments; {
+		case changed && p.Begun:
+			q.Disposition = DisposeAnswer
+			q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By, "the arguments of a call that has begun cannot be changed")
+			return &q, nil
+		case changed:
 			return a.edited(ctx, s, p, answer, round)
 		}
 		q.approved(answer)
@@ -163,12 +175,12 @@ func (a *Agent) edited(ctx context.Context, s State, p *Prepared, answer Approva
 		return nil, fmt.Errorf("tool %q: preparing call %s as a person changed it: %w", call.Name, call.ID, err)
 	}
 	again := *q
-	again.Original = p.Original
+	again.Original, again.Question = p.Original, cmp.Or(again.Question, p.Question)
 	same := again.Call.Hash() == call.Hash()
 	switch {
 	case again.Disposition == DisposeRun, again.Disposition == DisposeAsk && same:
 		if !same { // a control changed it without asking: a yes to something else
-			again.Disposition, again.Question = DisposeAsk, p.Question
+			again.Disposition = DisposeAsk
 			break
 		}
 		again.approved(answer)
@@ -228,7 +240,7 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 // nobody wants a yes for any more: the question stands, and so does the answer.
 func (o *openStep) stillAsked(i int, p *Prepared) *Prepared {
 	c := o.at(i)
-	if c == nil || c.asked == nil || p.Disposition != DisposeRun {
+	if c == nil || c.asked == nil || c.asked.used || p.Disposition != DisposeRun {
 		return p
 	}
 	q := *p
@@ -239,7 +251,7 @@ func (o *openStep) stillAsked(i int, p *Prepared) *Prepared {
 // answerTo is what a person has said to this very call; nil when nobody has.
 func (o *openStep) answerTo(p *Prepared) *Approval {
 	c := o.call(p.Original.ID)
-	if c == nil || c.asked == nil || c.asked.Answer == nil {
+	if c == nil || c.asked == nil || c.asked.Answer == nil || c.asked.used {
 		return nil
 	}
 	if !c.asked.Covers(*p.Call) {

@@ -45,11 +45,14 @@ const (
 	ToolNotExecuted ToolStatus = "not_executed"
 	// ToolMocked: a hook gave the answer in the tool's place.
 	ToolMocked ToolStatus = "mocked"
+	// ToolUnknown: the call began before its run was cut off, so that it may have
+	// happened, and it was not repeated. The ReasonCode says why it was not.
+	ToolUnknown ToolStatus = "unknown"
 )
 
 func (s ToolStatus) known() bool {
 	switch s {
-	case ToolExecuted, ToolFailed, ToolNotExecuted, ToolMocked:
+	case ToolExecuted, ToolFailed, ToolNotExecuted, ToolMocked, ToolUnknown:
 		return true
 	}
 	return false
@@ -167,10 +170,13 @@ func (s State) ResultFor(p *Prepared) *ToolResult {
 	return r
 }
 
-// Executed reports whether the tool's body ran.
+// Executed reports whether the tool's body ran. It is false for ToolUnknown, of which
+// that is not known.
 func (r *ToolResult) Executed() bool { return r.Status == ToolExecuted || r.Status == ToolFailed }
 
-// Denied reports whether somebody decided that the call must not run.
+// Denied reports whether a hook or a person decided that the call must not run, and it
+// did not. It is false for ToolUnknown: a call that was denied when it was to be repeated
+// may have happened before.
 func (r *ToolResult) Denied() bool {
 	switch r.Reason {
 	case ReasonDenied, ReasonHookFailed, ReasonRejected, ReasonNobodyToAsk:
@@ -182,8 +188,11 @@ func (r *ToolResult) Denied() bool {
 // Mocked reports whether a hook answered in the tool's place.
 func (r *ToolResult) Mocked() bool { return r.Status == ToolMocked }
 
-// IsError reports whether the model is told of something that did not work.
-func (r *ToolResult) IsError() bool { return r.Reason != "" || r.Status == ToolFailed }
+// IsError reports whether the model is told of something that did not work, or of which
+// the outcome is unknown.
+func (r *ToolResult) IsError() bool {
+	return r.Reason != "" || r.Status == ToolFailed || r.Status == ToolUnknown
+}
 
 // Rewritten reports whether a hook changed the arguments.
 func (r *ToolResult) Rewritten() bool {

@@ -43,7 +43,13 @@ type Intervention struct {
 	Child Run    `json:"child,omitzero"`
 	Path  string `json:"path,omitempty"`
 
-	prepared string // hash of the call that the controls wanted a yes for
+	// Begun says that the call had begun when the person was asked: its arguments
+	// cannot be changed any more.
+	Begun bool `json:"begun,omitempty"`
+
+	prepared string     // hash of the call that the controls wanted a yes for
+	used     bool       // the call has begun since: the answer has counted
+	earlier  []Question // answered before the call began
 }
 
 // Covers reports whether a call is what the person was asked about, or what the
@@ -123,19 +129,48 @@ func (s State) Waiting() bool {
 	return waiting
 }
 
-// WithApproval returns a parked state with an answer about a call. A call that nobody
-// is asked about, or that was answered already, and a run that is not parked stay as
-// they are.
+// WithApproval returns a parked state with an answer that is given now: see
+// WithApprovalAt.
 func (s State) WithApproval(callID string, answer Approval) State {
+	return s.WithApprovalAt(callID, answer, time.Now())
+}
+
+// WithApprovalAt returns a parked state with an answer about a call that was given at
+// now. An answer at the deadline or after it does not count: what the question says for
+// that case does, see Question.OnTimeout. The state stays as it is when the run is not
+// parked, when there is no such question, when it has an answer, and when the answer
+// changes the arguments of a call that has begun.
+func (s State) WithApprovalAt(callID string, answer Approval, now time.Time) State {
 	if !s.Parked() || !answer.Verdict.final() {
 		return s
 	}
 	return s.answered(func(i Intervention) *Approval {
-		if i.CallID() != callID {
+		switch {
+		case i.CallID() != callID:
+			return nil
+		case i.expired(now):
+			return i.timeout()
+		case !i.Takes(answer):
 			return nil
 		}
 		return &answer
 	})
+}
+
+// expired reports whether the time for an answer is over.
+func (i *Intervention) expired(now time.Time) bool {
+	return !i.Deadline.IsZero() && !now.Before(i.Deadline)
+}
+
+// timeout returns the answer that counts when the deadline has passed.
+func (i *Intervention) timeout() *Approval {
+	return &Approval{Verdict: i.Question.OnTimeout, By: "timeout", Reason: errNoAnswer.Error()}
+}
+
+// Takes reports whether the question can be answered so: the arguments of a call that
+// has begun cannot be changed.
+func (i Intervention) Takes(answer Approval) bool {
+	return !i.Begun || answer.Arguments == "" || answer.Arguments == i.Call.Arguments
 }
 
 // WithExpired returns a parked state in which every question whose time was over at
@@ -145,10 +180,10 @@ func (s State) WithExpired(now time.Time) State {
 		return s
 	}
 	return s.answered(func(i Intervention) *Approval {
-		if i.Deadline.IsZero() || now.Before(i.Deadline) {
+		if !i.expired(now) {
 			return nil
 		}
-		return &Approval{Verdict: i.Question.OnTimeout, By: "timeout", Reason: errNoAnswer.Error()}
+		return i.timeout()
 	})
 }
 
@@ -193,12 +228,19 @@ func (s State) take(given []*Approval) (State, []*Approval) {
 // was parked or cut off: its reply is there, and the model is not asked again.
 func (s State) StepOpen() bool { return s.read().open != nil }
 
-// InDoubt reports whether the tool of a call of the open step was started, and nobody
-// knows what became of it. One that waits for a run of its own, which is parked, is in no
-// doubt.
-func (s State) InDoubt(callID string) bool {
-	c := s.read().open.call(callID)
-	return c != nil && c.begun != nil && c.result == nil && !c.child.Parked()
+// InDoubt reports whether a call of the open step has begun and may have happened: it has
+// no result. A call that waits for a parked run of its own is not in doubt.
+func (s State) InDoubt(callID string) bool { return s.read().open.call(callID).inDoubt() }
+
+// Begun returns a call of the open step as it began, and the call as the model asked for
+// it; ok is false when it has not begun, or has its result.
+func (s State) Begun(callID string) (begun, original ToolCall, ok bool) {
+	open := s.read().open
+	c := open.call(callID)
+	if c == nil || c.begun == nil || c.result != nil {
+		return ToolCall{}, ToolCall{}, false
+	}
+	return *c.begun, open.reply.Message.list()[c.begun.Index], true
 }
 
 // Resumed reports whether the run went on in this process from a state that was

@@ -71,10 +71,15 @@ func (s State) WithOpenStep(reply Step, started time.Time) State {
 	return s.reopened(&openStep{reply, started, make([]openCall, reply.Message.CallCount())})
 }
 
-// WithCallBegun returns a state with an open step in which a call was started: call is
-// what runs. Should nothing more be heard of it, it is in doubt.
-func (s State) WithCallBegun(call ToolCall) State {
-	return s.withOpenCall(call.ID, func(c *openCall) { c.begun = &call })
+// WithCallBegun returns a state with an open step in which a prepared call has started:
+// p.Call is what runs. From then on the call is in doubt until it has an answer, and the
+// approval that it had is used up: a run that is resumed from the state repeats the call
+// with these arguments or not at all, and needs a new answer for every new question.
+func (s State) WithCallBegun(p *Prepared) State {
+	if p == nil || p.Call == nil || p.Original == nil {
+		return s
+	}
+	return s.withOpenCall(p.Original.ID, func(c *openCall) { c.begin(p) })
 }
 
 // WithCallAnswered returns a state with an open step in which a call was answered. A

@@ -46,6 +46,11 @@ type interventionJSON struct {
 	Asked    time.Time `json:"asked"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	Answer   *Approval `json:"answer,omitempty"`
+	// Begun says that the call had begun before it was asked about, Used that it has
+	// begun since. Earlier are the questions that were answered before it began.
+	Begun   bool       `json:"begun,omitempty"`
+	Used    bool       `json:"used,omitempty"`
+	Earlier []Question `json:"earlier,omitempty"`
 }
 
 // effectJSON is one effect: one of message, context and key.
@@ -89,6 +94,7 @@ func (c *openCall) form(old *openCall) (openCallJSON, error) {
 		form.Asked = &interventionJSON{
 			Call: a.Call, Prepared: a.prepared, Question: a.Question,
 			Asked: a.Asked.UTC(), Deadline: a.Deadline.UTC(), Answer: a.Answer,
+			Begun: a.Begun, Used: a.used, Earlier: a.earlier,
 		}
 	}
 	var err error
@@ -160,7 +166,8 @@ func (f *openCallJSON) call(original ToolCall) openCall {
 		call.Index = original.Index
 		c.asked = &Intervention{
 			Original: original, Call: call, Question: a.Question, Asked: a.Asked, Deadline: a.Deadline,
-			Answer: a.Answer, prepared: a.Prepared,
+			Answer: a.Answer, prepared: a.Prepared, Begun: a.Begun, earlier: a.Earlier,
+			used: a.Used || f.Begun != nil && !a.Begun && a.Answer != nil, // states of older versions do not say so
 		}
 	}
 	if f.Child != nil {
@@ -223,6 +230,8 @@ func (f *openCallJSON) check(call ToolCall) error {
 		return wrong("/begun/id", "the id is %q: the call is %q", f.Begun.ID, call.ID)
 	case f.Asked != nil && f.Asked.Call.ID != call.ID:
 		return wrong("/asked/call/id", "the id is %q: the call is %q", f.Asked.Call.ID, call.ID)
+	case f.Asked != nil && (f.Asked.Begun || f.Asked.Used) && f.Begun == nil:
+		return wrong("/begun", "a call whose approval is used has begun")
 	case f.ChildChanges != nil:
 		return wrong("/child_changes", "only changes have it")
 	case f.Child != nil && f.Begun == nil:

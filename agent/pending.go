@@ -66,17 +66,14 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 		if before := s.read().open.at(i); before != nil {
 			*c = *before
 		}
-		if c.asked == nil && p.Approval != nil {
-			c.asked = &Intervention{Original: *p.Original, Call: *p.Call, Asked: time.Now(), Answer: p.Approval, prepared: p.Call.Hash()}
-			if p.Question != nil {
-				c.asked.Question = *p.Question
-			}
-		}
 		switch {
 		case results[i] != nil:
 			c.result, c.child = results[i], State{}
 		case pending[i].data != nil:
-			c.begun, c.child = new(*p.Call), pending[i]
+			c.begin(p)
+			c.child = pending[i]
+		case c.asked == nil && p.Approval != nil:
+			c.asked = approvedIntervention(p)
 		}
 	}
 	return s.letIn().reopened(open)

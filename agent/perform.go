@@ -163,18 +163,26 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 		if err := ctx.Err(); err != nil {
 			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
 		}
-		p, err := executor.Prepare(ctx, s, call).Get()
+		effective, begun := call, open.at(i).underWay()
+		if begun != nil {
+			effective = begun
+		}
+		p, err := executor.Prepare(ctx, s, effective).Get()
 		if stop, ok := errors.AsType[*SignalError](err); ok {
 			p, err = &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
 		}
 		if err == nil {
-			p, err = checked(p, call)
+			p, err = checked(p, effective)
 		}
 		if err != nil {
 			err = fmt.Errorf("tool %q: preparing call %s: %w", call.Name, call.ID, err)
 			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 		}
-		p = open.stillAsked(i, p)
+		if begun != nil {
+			p = open.at(i).resume(p, call)
+		} else {
+			p = open.stillAsked(i, p)
+		}
 		batch = append(batch, p)
 		switch p.Disposition {
 		case DisposeStop:
@@ -381,7 +389,7 @@ func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 		}
 		r = &filled
 	}
-	return p.with(r.To(p)), nil
+	return p.with(p.unknown(r.To(p))), nil
 }
 
 // with is the result with what the decision wants besides.
@@ -408,6 +416,7 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 		q.Answer = NotExecuted(p.Call, ReasonCancelled, "", "not executed: the run was cancelled")
 		p = &q
 	}
+	p = s.read().open.at(i).answer(p)
 	if s.read().live.watched() {
 		s.read().live.tell(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), *p.Call, *p.Original, p.Disposition == DisposeRun})
 	}

@@ -288,7 +288,7 @@ func TestRestoreInTheMiddleOfAStep(t *testing.T) {
 		Effects: agent.EffectsOf(agent.SessionKey[int]("seen").Set(3), agent.AddContext("mind the gap")),
 	}, time.Now())
 	keep(open)
-	open = open.WithCallBegun(agent.ToolCall{ID: "2", Name: "read"})
+	open = open.WithCallBegun(effective(agent.ToolCall{ID: "2", Name: "read"}))
 	keep(open)
 	result := agent.NotExecuted(&agent.ToolCall{ID: "1", Name: "write", Arguments: "{}"}, agent.ReasonDenied, "guard", "no")
 	result = result.To(&agent.Prepared{Original: new(write("1")), Call: new(write("1"))})
@@ -306,6 +306,10 @@ func TestRestoreInTheMiddleOfAStep(t *testing.T) {
 
 	*asked = 0
 	s, err = a.Resume(t.Context(), s).Get()
+	require.NoError(t, err)
+	require.True(t, s.Waiting(), "a person decides whether what began runs again")
+	assert.Empty(t, x.ran)
+	s, err = a.Resume(t.Context(), s.WithApproval("2", agent.Approval{Verdict: agent.Approve})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, 1, *asked, "the reply was there already")
 	assert.Equal(t, []string{"read", "list"}, x.ran)

@@ -83,6 +83,13 @@ type Prepared struct {
 	// Strict says that the executor has read the arguments of Call strictly: they are one
 	// JSON object with a single reading. Hooks read them themselves where it is false.
 	Strict bool
+	// Repeats says that the tool may run again when a call has begun and has no result:
+	// the executor sets it for tools that only read, or that keep to the idempotency key.
+	// A person is asked about other calls before they run again.
+	Repeats bool
+	// Begun says that the call had begun before the run was parked or cut off, so that its
+	// arguments stay as they are. The loop sets it.
+	Begun bool
 	// Answer is the given answer of DisposeAnswer: denied, invalid, mocked. With
 	// DisposeAsk it may hold the mock that answers once a person said yes.
 	Answer *ToolResult
@@ -100,6 +107,8 @@ type Prepared struct {
 	Approval *Approval
 	// Carry is for the executor that made the value, to find again in Execute.
 	Carry any
+
+	inDoubt bool // the call may have happened: see State.InDoubt
 }
 
 // Question is why a person is asked about a call.

@@ -340,7 +340,9 @@ func (s State) parked(reply Step, started time.Time, waits []*Intervention) Stat
 		if before := s.read().open.at(i); before != nil {
 			open.calls[i] = *before
 		}
-		open.calls[i].asked = asked
+		if asked != nil {
+			open.calls[i].ask(asked)
+		}
 	}
 	d := s.letIn().framed()
 	d.status, d.open, d.asking = StatusParked, open, nil

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
 // Execute passes on the answer of a call that was answered, and runs one that was allowed: under its tool's Policy,
@@ -77,8 +79,15 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t 
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
 	started := s.Now()
+	var runs *atomic.Bool // whether the tool has started a run, which a retry would start again
+	if t.policy.Retry.Attempts > 1 {
+		ctx, runs = startedrun.Watch(ctx)
+	}
 	out, err := e.attempt(ctx, t, body, &call)
 	for err != nil {
+		if runs == nil || runs.Load() {
+			break
+		}
 		again, broken := asked(t.policy.Retry, call.Attempt, err)
 		if broken != nil {
 			err = errors.Join(err, broken)

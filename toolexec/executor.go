@@ -83,20 +83,11 @@ type placed struct {
 
 // Prepare checks a call and runs nothing. What cannot run is answered: arguments that have no one strict reading
 // first, then a name that no tool has, then arguments that the tool does not take; Invalid says what is wrong. It is
-// a pure function of the call and may be asked again about what a hook made of it.
-//
-// A call that was started before the run was cut off is asked about, unless its tool's Policy says that it may run
-// again.
-func (e *Executor) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
-	p := e.prepare(c)
-	if s.StepOpen() && p.Disposition == agent.DisposeRun && s.InDoubt(c.ID) && e.named(c.Name).policy.Doubt != DoubtRepeat {
-		p.Disposition, p.Question = agent.DisposeAsk, &agent.Question{By: "doubt", Reason: doubtful}
-	}
-	return mo.Ok(p)
+// a pure function of the call and may be asked again about what a hook made of it. Prepared.Repeats is what the tool's
+// Policy says of calls in doubt.
+func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(e.prepare(c))
 }
-
-// doubtful is what a person is told of a call that may have run.
-const doubtful = "the run was cut off after this call had been started, and nobody knows how far it came: it would run once more"
 
 func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
 	tool := e.named(c.Name)
@@ -120,6 +111,7 @@ func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
 	p := r.at()
 	p.tool = tool
 	p.prepared.Original, p.prepared.Call, p.prepared.Carry, p.prepared.Strict = c, c, r, true
+	p.prepared.Repeats = tool.policy.Doubt == DoubtRepeat
 	return &p.prepared
 }
 

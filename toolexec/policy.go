@@ -28,8 +28,8 @@ type Policy struct {
 	// Retry is whether a failed attempt is repeated. It is taken whole: from the tool when that sets Attempts, else
 	// from the executor.
 	Retry Retry
-	// Doubt is what becomes of a call that was started before its run was cut off, and of which nobody knows how far it
-	// came. Zero means DoubtAsk.
+	// Doubt is what becomes of a call that began before its run was cut off, and that may have happened. Zero means
+	// DoubtAsk.
 	Doubt Doubt
 	// MaxResultBytes is how much text of an answer the model is shown. Of a longer one it gets head and tail, and
 	// between them a note that says how much is missing; never half a rune. The note counts. Images and files stay
@@ -42,10 +42,11 @@ type Doubt uint8
 
 // What may become of it.
 const (
-	// DoubtAsk: a person is asked whether it is to run again. Where there is nobody, it does not.
+	// DoubtAsk: a person is asked whether it runs again. Without an approver, and after a deadline, it does not: its
+	// result has the status agent.ToolUnknown.
 	DoubtAsk Doubt = iota + 1
-	// DoubtRepeat: it runs again, with the same idempotency key. It is for tools that only read, that do the same twice as
-	// once, or that keep to the key.
+	// DoubtRepeat: it runs again with the same arguments and the same idempotency key, and needs no new approval. It is
+	// for tools that only read, that do the same twice as once, or that keep to the key.
 	DoubtRepeat
 )
 

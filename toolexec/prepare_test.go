@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -227,20 +226,17 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// A call that was started before its run was cut off is asked about, unless its tool may run again.
-func TestACallInDoubt(t *testing.T) {
+// Prepare says of a call whether its tool may run again when it is in doubt.
+func TestWhichCallsMayBeRepeated(t *testing.T) {
 	tool := func(name string) toolexec.Tool {
 		return toolexec.Func(name, "", func(context.Context, struct{}) (string, error) { return "", nil })
 	}
 	box, err := toolexec.NewToolbox(tool("pay"), toolexec.WithPolicy(tool("look"), toolexec.Policy{Doubt: toolexec.DoubtRepeat}))
 	require.NoError(t, err)
 	x := toolexec.NewExecutor(box, toolexec.Options{})
-	pay, look, later := agent.ToolCall{ID: "1", Name: "pay"}, agent.ToolCall{ID: "2", Name: "look"}, agent.ToolCall{ID: "3", Name: "pay"}
-	s := agent.NewState().WithOpenStep(agent.Step{Message: agent.Assistant("", pay, look, later)}, time.Now()).
-		WithCallBegun(pay).WithCallBegun(look)
-	for call, want := range map[agent.ToolCall]agent.Disposition{pay: agent.DisposeAsk, look: agent.DisposeRun, later: agent.DisposeRun} {
-		p, err := x.Prepare(t.Context(), s, &call).Get()
+	for name, want := range map[string]bool{"pay": false, "look": true, "nothing": false} {
+		p, err := x.Prepare(t.Context(), agent.State{}, &agent.ToolCall{ID: "1", Name: name}).Get()
 		require.NoError(t, err)
-		assert.Equal(t, want, p.Disposition, call)
+		assert.Equal(t, want, p.Repeats, name)
 	}
 }

@@ -14,7 +14,8 @@ import (
 const DefaultMaxDelay = 30 * time.Second
 
 // Retry is whether, when and how often a tool that failed is run again. Only give it to a tool that may do its work
-// twice, or one that tells the service it talks to its Call.IdempotencyKey.
+// twice, or one that tells the service it talks to its Call.IdempotencyKey. It does not apply to an attempt that has
+// started a run of an agent: what that run did would be done again.
 type Retry struct {
 	// Attempts is how often the tool is run at most, the first time included. Below two means once.
 	Attempts int

@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A call that began and has no result may have happened. A run that is resumed repeats
+// it as it was, or not at all: whatever the executor makes of it now, the journalled
+// arguments run, questions that were answered before it began are not asked again, and a
+// person decides whether it runs again unless its tool may be repeated.
+
+// doubter is what asks whether a call in doubt runs again.
+const doubter = "doubt"
+
+// begin notes that the call of p starts, and uses up its approval.
+func (c *openCall) begin(p *Prepared) {
+	call := *p.Call
+	call.ID, call.Index = p.Original.ID, p.Original.Index
+	c.begun = &call
+	switch {
+	case p.Approval != nil && !c.asked.approved(&call):
+		c.ask(approvedIntervention(p))
+	case c.asked == nil || c.asked.Answer == nil:
+		return
+	}
+	used := *c.asked
+	used.used = true
+	c.asked = &used
+}
+
+// approvedIntervention returns what a person was asked about a call that was approved at
+// once, without the run being parked.
+func approvedIntervention(p *Prepared) *Intervention {
+	i := interventionAbout(p, time.Now())
+	i.Answer = p.Approval
+	return i
+}
+
+// approved reports whether the answer is to this call.
+func (i *Intervention) approved(c *ToolCall) bool {
+	return i != nil && i.Answer != nil && !i.used && (i.Answer.Arguments == c.Arguments || i.Covers(*c))
+}
+
+// ask puts a new question in the place of the one that was asked before. What was
+// answered before the call began stays answered.
+func (c *openCall) ask(i *Intervention) {
+	if c.asked != nil && c.asked.used && i != c.asked {
+		i.earlier = append(slices.Clip(c.asked.earlier), c.asked.Question)
+	}
+	c.asked = i
+}
+
+// inDoubt reports whether the call may have happened.
+func (c *openCall) inDoubt() bool {
+	return c != nil && c.begun != nil && c.result == nil && !c.child.Parked()
+}
+
+// underWay returns the call as it began; nil when it has not begun or has its result.
+func (c *openCall) underWay() *ToolCall {
+	if c == nil || c.result != nil {
+		return nil
+	}
+	return c.begun
+}
+
+// answeredEarlier reports whether a question was answered before the call began.
+func (c *openCall) answeredEarlier(q *Question) bool {
+	if q == nil || c.asked == nil {
+		return false
+	}
+	same := func(e Question) bool { return e.By == q.By && e.Reason == q.Reason }
+	return c.asked.used && same(c.asked.Question) || slices.ContainsFunc(c.asked.earlier, same)
+}
+
+// resume returns what becomes of a call that has begun, when p is what the executor
+// makes of it now. The call keeps its journalled arguments.
+func (c *openCall) resume(p *Prepared, original *ToolCall) *Prepared {
+	q := *p
+	q.Original, q.Begun, q.inDoubt = original, true, c.inDoubt()
+	if q.Call.Hash() != c.begun.Hash() {
+		q.Carry, q.Strict = nil, false
+	}
+	q.Call = c.begun
+	if q.Disposition == DisposeAsk {
+		q.Answer = nil // a mock does not stand in for a call that has begun
+		if c.answeredEarlier(q.Question) {
+			q.Disposition, q.Question = DisposeRun, nil
+		}
+	}
+	runs := q.Disposition == DisposeRun || q.Disposition == DisposeAsk
+	if runs && q.inDoubt && !q.Repeats {
+		q.Disposition, q.Question = DisposeAsk, c.doubt(q.Question)
+	}
+	return &q
+}
+
+// answer returns p such that its answer, when the call in doubt does not run again, says
+// that the outcome is unknown.
+func (c *openCall) answer(p *Prepared) *Prepared {
+	if !c.inDoubt() || p.Disposition != DisposeAnswer {
+		return p
+	}
+	q := *p
+	q.Call, q.Begun, q.inDoubt = c.begun, true, true
+	q.Answer = q.unknown(p.Answer.To(&q))
+	return &q
+}
+
+// doubt returns the question whether a call in doubt runs again, beside what a hook asks.
+func (c *openCall) doubt(beside *Question) *Question {
+	d := Question{By: doubter, Reason: doubtful, OnTimeout: RejectAndContinue}
+	if beside != nil {
+		d.Reason += fmt.Sprintf("; %s asks: %s", beside.By, orNoReason(beside.Reason))
+		d.Within, d.OnTimeout = beside.Within, min(d.OnTimeout, beside.OnTimeout)
+	}
+	return &d
+}
+
+// doubtful tells a person why they are asked about a call that may have run.
+const doubtful = "the run was cut off after this call began, and its outcome is unknown: it would run again"
+
+// unknown returns the answer to a call in doubt that does not run again, where r says why.
+func (p *Prepared) unknown(r *ToolResult) *ToolResult {
+	if !p.inDoubt || r.Status == ToolUnknown || r.Executed() {
+		return r
+	}
+	u := *r
+	u.Status, u.Attempts = ToolUnknown, 0
+	tool := fmt.Sprintf("tool %q: ", p.Call.Name)
+	text := tool + NotRepeated
+	if why := strings.TrimPrefix(r.Text(), tool); why != "" && !r.Mocked() {
+		text += ": " + why
+	}
+	u.Content = TextContent(text)
+	return &u
+}
+
+// NotRepeated is what the model, events and pages are told of a call of status
+// ToolUnknown.
+const NotRepeated = "outcome unknown, not repeated"

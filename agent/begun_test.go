@@ -1,0 +1,159 @@
+package agent_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+func effective(c agent.ToolCall) *agent.Prepared { return &agent.Prepared{Original: &c, Call: &c} }
+
+// begunBefore is a run that waits for approvals of the calls, all of which a person has
+// approved, when the first of them began and the process was killed.
+func begunBefore(t *testing.T, a *agent.Agent, call agent.ToolCall) agent.State {
+	t.Helper()
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	for _, i := range s.Interventions() {
+		s = s.WithApproval(i.CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
+	}
+	require.False(t, s.Waiting())
+	original := call
+	original.Arguments = write(call.ID).Arguments
+	s = s.WithStatus(agent.StatusRunning).WithCallBegun(&agent.Prepared{Original: &original, Call: &call})
+	return stored(t, s)
+}
+
+// LH-51, LH-71: an approval counts once. A call that began needs a new answer before it
+// runs again, and the calls behind it keep theirs.
+func TestAnApprovalCountsOnce(t *testing.T) {
+	x := &wantsYes{question: agent.Question{By: "guard", Reason: "it writes"}}
+	a, _ := parking(t, x, write("1"), write("2"))
+	s := begunBefore(t, a, write("1"))
+	assert.True(t, s.InDoubt("1"))
+	for range 2 {
+		var err error
+		s, err = a.Resume(t.Context(), stored(t, s)).Get()
+		require.NoError(t, err)
+		require.True(t, s.Waiting())
+		assert.Empty(t, x.ran)
+		i, _ := s.Intervention("1")
+		assert.True(t, i.Begun)
+		assert.Nil(t, i.Answer)
+		assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Approve, Arguments: `{"n":7}`}), "its arguments are settled")
+		// The answer counts for this repetition, and for no other.
+		s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve, By: "bob"})
+		require.False(t, s.Waiting())
+		s = s.WithStatus(agent.StatusRunning).WithCallBegun(effective(write("1")))
+	}
+	s, err := a.Resume(t.Context(), stored(t, s)).Get()
+	require.NoError(t, err)
+	s, err = a.Resume(t.Context(), stored(t, s.WithApproval("1", agent.Approval{Verdict: agent.Approve}))).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, []string{`write{"n":1}`, `write{"n":2}`}, x.ran)
+}
+
+// A call that began runs again with the arguments that it began with, whatever would be
+// made of it now.
+func TestABegunCallKeepsItsArguments(t *testing.T) {
+	x := &wantsYes{tame: true}
+	a, _ := parking(t, x, write("1"))
+	x.tame = false
+	s := begunBefore(t, a, agent.ToolCall{ID: "1", Name: "write", Arguments: `{"n":50}`})
+	x.tame = true
+	begun, original, ok := s.Begun("1")
+	require.True(t, ok)
+	assert.Equal(t, `{"n":50}`, begun.Arguments)
+	assert.Equal(t, write("1"), original)
+	x.change = func(c agent.ToolCall) agent.ToolCall { c.Arguments += " "; return c }
+	s, err := a.Resume(t.Context(), s).Get()
+	require.NoError(t, err)
+	require.True(t, s.Waiting())
+	i, _ := s.Intervention("1")
+	assert.Equal(t, `{"n":50}`, i.Call.Arguments)
+	s, err = a.Resume(t.Context(), s.WithApproval("1", agent.Approval{Verdict: agent.Approve})).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, []string{`write{"n":50}`}, x.ran)
+	step, _ := first(s.RunSteps())
+	r := step.Result(0)
+	assert.Equal(t, write("1"), r.Original())
+	assert.True(t, r.Rewritten())
+}
+
+// LH-51: a call that began and does not run again has an unknown outcome, whoever or
+// whatever keeps it from running.
+func TestACallThatIsNotRepeated(t *testing.T) {
+	approver := func(answer agent.Approval) agent.Approver {
+		return agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
+			assert.True(t, p.Begun)
+			return answer, nil
+		})
+	}
+	for name, tc := range map[string]struct {
+		approver agent.Approver
+		reason   agent.ReasonCode
+		status   agent.Status
+	}{
+		"nobody to ask":     {nil, agent.ReasonNobodyToAsk, agent.StatusDone},
+		"not repeated":      {approver(agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"}), agent.ReasonRejected, agent.StatusDone},
+		"the end":           {approver(agent.Approval{By: "ann"}), agent.ReasonRejected, agent.StatusInterrupted},
+		"changed arguments": {approver(agent.Approval{Verdict: agent.Approve, Arguments: `{"n":3}`}), agent.ReasonRejected, agent.StatusDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := &wantsYes{question: agent.Question{By: "guard", Reason: "it writes"}}
+			a, _ := parking(t, x, write("1"))
+			s := begunBefore(t, a, write("1"))
+			b, err := agent.New(agent.Config{Name: "clerk", Executor: x, Approver: tc.approver, Driver: agent.DriverFunc(
+				func(context.Context, agent.State) (agent.Step, error) {
+					return agent.Step{Message: agent.Assistant("Done.")}, nil
+				})}).Get()
+			require.NoError(t, err)
+			s, err = b.Resume(t.Context(), s).Get()
+			require.NoError(t, err)
+			assert.Equal(t, tc.status, s.Status())
+			assert.Empty(t, x.ran)
+			step, _ := first(stored(t, s).RunSteps())
+			r := step.Result(0)
+			assert.Equal(t, agent.ToolUnknown, r.Status)
+			assert.Equal(t, tc.reason, r.Reason)
+			assert.Contains(t, r.Text(), "outcome unknown, not repeated")
+			assert.False(t, r.Executed())
+			assert.False(t, r.Denied())
+			assert.True(t, r.IsError())
+			assert.Zero(t, r.Attempts)
+		})
+	}
+}
+
+// LH-66: an answer at the deadline or behind it is what the question says for that case.
+func TestAnAnswerBehindTheDeadline(t *testing.T) {
+	for name, tc := range map[string]struct {
+		after time.Duration
+		want  agent.ApprovalVerdict
+	}{
+		"before": {-time.Nanosecond, agent.Approve},
+		"at":     {0, agent.RejectAndContinue},
+		"behind": {time.Hour, agent.RejectAndContinue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := &wantsYes{question: agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.RejectAndContinue}}
+			a, _ := parking(t, x, write("1"))
+			s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+			require.NoError(t, err)
+			i, _ := s.Intervention("1")
+			s = s.WithApprovalAt("1", agent.Approval{Verdict: agent.Approve, By: "ann"}, i.Deadline.Add(tc.after))
+			i, _ = s.Intervention("1")
+			require.NotNil(t, i.Answer)
+			assert.Equal(t, tc.want, i.Answer.Verdict)
+			late := s.WithApprovalAt("1", agent.Approval{Verdict: agent.Approve}, i.Asked)
+			assert.Equal(t, s, late, "it is answered")
+		})
+	}
+}
