@@ -41,7 +41,7 @@ func (x *HookedToolExecutor) decideFrom(
 		if err != nil {
 			return broken(ctx, a.sofar(), err)
 		}
-		if o == nil || o == preToolUse.allowed || o.plain() {
+		if o == nil || o == preToolUse.allowed || o.plain() || p.Begun && ignored(ctx, s, p, o) {
 			continue
 		}
 		a.fold(ctx, s, o)

@@ -25,7 +25,8 @@ const (
 	HookTimeout EventKind = "hook.timeout"
 	// HookSkipped: the hook was not called, or its answer not used.
 	HookSkipped EventKind = "hook.skipped"
-	// HookConflict: two hooks set the same metadata; the later one wins.
+	// HookConflict: two hooks set the same metadata, and the later one wins; or a hook
+	// rewrote or mocked a call that has begun, and its answer is ignored.
 	HookConflict EventKind = "hook.conflict"
 )
 

@@ -30,6 +30,11 @@ func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
 
 // Prepare asks the hooks at PreToolUse what is to become of the call.
 func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
+	if s.StepOpen() {
+		if begun, original, ok := s.Begun(call.ID); ok {
+			return x.prepareBegun(ctx, s, &begun, &original)
+		}
+	}
 	result := x.inner.Prepare(ctx, s, call)
 	p, err := result.Get()
 	if err != nil || p == nil {

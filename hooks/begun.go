@@ -1,0 +1,54 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// prepareBegun asks the hooks about a call that began before the run was cut off or
+// parked. It keeps its journalled arguments, whatever middleware has made of it since.
+func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, begun, original *agent.ToolCall) mo.Result[*agent.Prepared] {
+	p, err := x.prepare(ctx, s, begun)
+	if err != nil {
+		return mo.Err[*agent.Prepared](err)
+	}
+	q := *p
+	q.Original, q.Begun = original, true
+	if q.Call.Hash() != begun.Hash() {
+		q.Carry, q.Strict = nil, false
+	}
+	q.Call = begun
+	hooks := x.hooks.tools.of(begun.Name)
+	if hooks == nil {
+		return mo.Ok(&q)
+	}
+	if p = strictlyRead(&q); !hooks.before || malformed(p.Invalid) {
+		return mo.Ok(p)
+	}
+	return x.decide(ctx, s, hooks, p)
+}
+
+// ignored reports whether the answer of a control does not count, because the call has
+// begun: it keeps its arguments, and a mock cannot stand in for what may have happened.
+func ignored(ctx context.Context, s agent.State, p *agent.Prepared, o *Outcome) bool {
+	what := "mock"
+	switch {
+	case o.decision == Mock:
+	case o.decision == Rewrite && o.prepared.Call.Hash() != p.Call.Hash():
+		what = "rewrite"
+	default:
+		return false
+	}
+	if s.Observed() {
+		s.Emit(ctx, Event{
+			Kind: HookConflict, Run: s.Run(), Step: s.RunStepCount(), Call: *p.Call, Hook: o.hook, Point: PreToolUse,
+			Decision: o.decision, Reason: fmt.Sprintf("the call has begun: the %s is ignored", what),
+			Before: p.Call.Arguments, After: o.Arguments(),
+		})
+	}
+	return true
+}
