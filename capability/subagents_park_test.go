@@ -293,26 +293,73 @@ func TestAnswersToASubagent(t *testing.T) {
 	}
 }
 
-// A call that a control makes into another one is not what the sub-agent was told: it
-// ends, and another begins.
-func TestATaskThatIsAnotherOneBeginsAnew(t *testing.T) {
+// A sub-agent that has begun goes on from where it was, and is not started again, however often and in whatever way
+// a control rewrites the call that started it. What the control wants is told.
+func TestATaskThatIsRewrittenGoesOn(t *testing.T) {
 	o := &office{depth: 1}
 	s := o.park(t)
 	old := s.Interventions()[0].Child.ID
 	o.logged()
-	o.rewrite = `{"agent":"clerk 1","instruction":"Pay less."}`
-	s, err := o.build(t).Resume(t.Context(), s.WithApproval("call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})).Get()
-	require.NoError(t, err)
-	require.True(t, s.Waiting(), "the yes was to the other one")
-	assert.NotEqual(t, old, s.Interventions()[0].Child.ID)
-	logs := counted(o.logged())
-	assert.Equal(t, 1, logs["SubagentFailed of boss: clerk 1 cancelled"])
-	assert.Equal(t, 1, logs["PreSubagent of boss: clerk 1"])
-	assert.Zero(t, logs["pay 100 by clerk 1"])
-	s, err = o.build(t).Resume(t.Context(), kept(t, s).WithApproval("call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})).Get()
-	require.NoError(t, err)
+	for n := range 3 {
+		recorder := agenttest.Record()
+		o.rewrite = fmt.Sprintf(`{"agent":"clerk 1","instruction":"Pay %d."}`, n)
+		if n == 2 {
+			s = s.WithApproval("call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})
+		} else { // as if it was cut off while it waited
+			s = s.WithStatus(agent.StatusRunning)
+		}
+		var err error
+		s, err = o.build(t, capability.UseObserver(recorder)).Resume(t.Context(), kept(t, s)).Get()
+		require.NoError(t, err)
+		conflicts := lo.FilterMap(recorder.Events(), func(e agent.Event, _ int) (hooks.Event, bool) {
+			h, ok := e.(hooks.Event)
+			return h, ok && h.Kind == hooks.HookConflict
+		})
+		require.Len(t, conflicts, 1)
+		assert.Equal(t, "guard", conflicts[0].Hook)
+		assert.Equal(t, hooks.Rewrite, conflicts[0].Decision)
+		assert.Equal(t, o.task(), conflicts[0].Before)
+		assert.Equal(t, o.rewrite, conflicts[0].After)
+		if n < 2 {
+			require.True(t, s.Waiting())
+			assert.Equal(t, old, s.Interventions()[0].Child.ID)
+		}
+	}
 	assert.Equal(t, agent.StatusDone, s.Status())
-	assert.Equal(t, 1, counted(o.logged())["pay 100 by clerk 1"])
+	logs := counted(o.logged())
+	assert.Zero(t, logs["SubagentFailed of boss: clerk 1 cancelled"])
+	assert.Zero(t, logs["PreSubagent of boss: clerk 1"], "it was started once, before")
+	assert.Equal(t, 1, logs["pay 100 by clerk 1"])
+}
+
+// A sub-agent that failed is not started again, whatever is said about retries.
+func TestSubagentsAreNotRetried(t *testing.T) {
+	starts := 0
+	below := builder.New().WithName("clerk").WithDriver(agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
+		starts++
+		return agent.Step{}, errors.New("the model is away")
+	}))
+	retry := capability.Func(func(p capability.Plan) (capability.Plan, error) {
+		return p.WithToolOptions(toolexec.Options{Policy: toolexec.Policy{Retry: toolexec.Retry{Attempts: 3}}}), nil
+	})
+	own := toolexec.CallFunc(agent.ToolSpec{Name: "own"}, func(ctx context.Context, _ toolexec.Call, _ struct{}) (string, error) {
+		a, err := below.Build().Get()
+		require.NoError(t, err)
+		_, err = a.Run(ctx, agent.NewState(), agent.UserText("go")).Get()
+		return "", err
+	})
+	for _, turn := range []agenttest.Turn{agenttest.Call("task", `{"agent":"clerk","instruction":"Go."}`), agenttest.Call("own", `{}`)} {
+		starts = 0
+		a, err := builder.New().WithDriver(agenttest.Script(turn, agenttest.Say("Well."))).
+			With(capability.UseTools(own), capability.UseSubagents{Agents: []capability.Subagent{{Agent: below}}}, retry).Build().Get()
+		require.NoError(t, err)
+		s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		step, _ := lo.First(slices.Collect(values(s.RunSteps())))
+		assert.Equal(t, agent.ToolFailed, step.Result(0).Status)
+		assert.Equal(t, 1, step.Result(0).Attempts)
+		assert.Equal(t, 1, starts)
+	}
 }
 
 // Several sub-agents wait at once; the run goes on when all are answered, or when one no

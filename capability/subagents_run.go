@@ -41,8 +41,11 @@ type task struct {
 	maxDepth int
 }
 
-// Policy has a call that was cut off made again: its run goes on where it was.
-func (t *taskTool) Policy() toolexec.Policy { return toolexec.Policy{Doubt: toolexec.DoubtRepeat} }
+// Policy returns that a call that was cut off is made again, for its run goes on where it was, and that a call that
+// failed is not, for another run would do again what the first did.
+func (t *taskTool) Policy() toolexec.Policy {
+	return toolexec.Policy{Doubt: toolexec.DoubtRepeat, Retry: toolexec.Retry{Attempts: 1}}
+}
 
 // Drain waits for what the agents left in the background.
 func (t *taskTool) Drain(ctx context.Context) error {
@@ -57,12 +60,9 @@ func (t *taskTool) Cancel() {
 }
 
 func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (toolexec.Output, error) {
-	before, begun, goesOn := c.State.Child(c.ID)
-	if goesOn && c.Attempt == 1 {
-		if begun.Hash() == c.Hash() {
-			return t.of(c, in, before.Run()).resume(ctx, before)
-		}
-		t.giveUp(ctx, c, begun, before) // a control has made another call of it
+	if before, _, ok := c.State.Child(c.ID); ok { // whatever the call says now: it has begun
+		in.Agent = before.Run().Agent
+		return t.of(c, in, before.Run()).resume(ctx, before)
 	}
 	parent := c.State.Run()
 	switch {
@@ -72,7 +72,7 @@ func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (
 		return toolexec.Output{}, fmt.Errorf("agent %q is not started: this is run %d below the first, and %d is the limit", in.Agent, parent.Depth, t.depth)
 	}
 	return t.of(c, in, agent.Run{
-		ID: childID(c, before.Run().ID), Agent: in.Agent, Parent: parent.ID, Root: lo.CoalesceOrEmpty(parent.Root, parent.ID),
+		ID: childID(c), Agent: in.Agent, Parent: parent.ID, Root: lo.CoalesceOrEmpty(parent.Root, parent.ID),
 		Depth: parent.Depth + 1, Stage: parent.Stage, Iteration: parent.Iteration,
 	}).begin(ctx)
 }
@@ -163,17 +163,13 @@ var errGivenUp = errors.New("the call that started it has ended without it")
 
 // GiveUp ends the sub-agent of a call that is answered in another way.
 func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
-	if child, begun, ok := c.State.Child(c.ID); ok {
-		t.giveUp(ctx, c, begun, child)
+	child, begun, ok := c.State.Child(c.ID)
+	if !ok || child.Status().Terminal() {
+		return
 	}
-}
-
-func (t *taskTool) giveUp(ctx context.Context, c toolexec.Call, begun agent.ToolCall, child agent.State) {
 	c.ToolCall = begun
-	var in taskArguments
-	in.Agent = child.Run().Agent
-	given := t.of(c, in, child.Run())
-	if given.agent == nil || child.Status().Terminal() {
+	given := t.of(c, taskArguments{Agent: child.Run().Agent}, child.Run())
+	if given.agent == nil {
 		return
 	}
 	if ctx.Err() == nil {
@@ -214,10 +210,8 @@ func (t *task) judged() bool {
 	return false
 }
 
-// childID is the id of the run that a call starts: the same when the call is made again
-// after a restart, another one for each attempt, and for the one after a run that was
-// given up.
-func childID(c toolexec.Call, before agent.RunID) agent.RunID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", c.IdempotencyKey(), c.Attempt, before))
+// childID returns the id of the run that a call starts: the same when the call is made again after a restart.
+func childID(c toolexec.Call) agent.RunID {
+	sum := sha256.Sum256([]byte(c.IdempotencyKey()))
 	return agent.RunID("run_" + base32.StdEncoding.EncodeToString(sum[:])[:26])
 }

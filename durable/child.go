@@ -44,8 +44,12 @@ func (k *Keeper) above(ctx context.Context, s agent.State) (*held, string) {
 func (h *held) within(ctx context.Context, k *Keeper, up *held, call string, s agent.State, next agent.Next) mo.Result[agent.State] {
 	h.keeper, h.up, h.call = k, up, call
 	var note error
-	if s.Resumed() {
-		if h.last = up.child(call); h.last.Parked() {
+	switch before := up.child(call); {
+	case !s.Resumed() && before.Status() != agent.StatusNew && !before.Status().Terminal():
+		return mo.Err[agent.State](fmt.Errorf("keeping run %s: call %s has started run %s, which has not ended: resume that one",
+			s.Run().ID, call, before.Run().ID))
+	case s.Resumed():
+		if h.last = before; before.Parked() {
 			note = h.note(ctx, EntryResume, s, Update{})
 		}
 	}

@@ -84,7 +84,7 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 	if p.Disposition == agent.DisposeRun {
 		if denied := x.denied(ctx, p, p.Original); denied != nil { // turned on since
 			p = denied
-		} else if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return s.WithCallBegun(*p.Call) }); err != nil {
+		} else if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return s.WithCallBegun(p) }); err != nil {
 			return mo.Err[*agent.ToolResult](err)
 		}
 	}

@@ -75,7 +75,7 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 			return s, err
 		}
 		if asked, ok := s.Intervention(q.Call); ok && i.Answer != nil && asked.Call.Hash() == q.Hash {
-			s = s.WithApproval(q.Call, *i.Answer)
+			s = s.WithApprovalAt(q.Call, *i.Answer, q.Answer.At)
 		}
 	}
 	return s, nil
