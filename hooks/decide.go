@@ -2,23 +2,32 @@ package hooks
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// asking is how far the asking about one call has come.
-type asking struct {
-	call    *agent.Prepared // as it stands, with the original call
-	effects agent.Effects   // of the hooks
-	changed bool            // some hook wants something else than p
-
-	final, ask, mock, rewrite, allow *Outcome
+// deliberation is the control phase of one call: each control's latest answer, and what
+// the answers have made of the call so far.
+type deliberation struct {
+	call   *agent.Prepared // as it stands, with the original call
+	latest []judgement     // one for each control, in the order of asking; nil while all have passed
+	final  *Outcome        // the Stop or Deny that ended the phase
 }
 
-// decide asks the controls about a call and folds their answers: Stop > Deny > Ask
-// > Mock > Allow. The first Stop or Deny ends it. Then the observers are told.
+// judgement is the latest answer of one control.
+type judgement struct {
+	outcome *Outcome        // nil: the control passed, allowed without more, or did not match
+	call    *agent.ToolCall // the call that the answer is about; nil before the first answer
+}
+
+// decide asks the controls about a call until all of them have judged the same call, folds
+// their answers (Stop > Deny > Ask > Mock > Allow), and tells the observers. The first
+// Stop or Deny ends the asking.
 func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared) mo.Result[*agent.Prepared] {
 	c := ToolContext{Common{state: s, info: preToolUse}, p, x}
 	if p.Effects.Len() > 0 {
@@ -31,27 +40,33 @@ func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *t
 	return x.decideFrom(ctx, s, hooks, p, c, &at)
 }
 
-// decideFrom is decide where some of the controls have nothing against the call.
+// decideFrom continues decide behind the controls that have passed already.
 func (x *HookedToolExecutor) decideFrom(
 	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, c ToolContext, at *progress,
 ) mo.Result[*agent.Prepared] {
-	a := asking{call: p}
-	for ; at.next < len(hooks.pre.controls); at.next++ {
-		o, err := hooks.pre.controls[at.next].consultNext(ctx, at, &c)
+	d := deliberation{call: p}
+	controls := hooks.pre.controls
+	for ; at.next < len(controls) && d.final == nil; at.next++ {
+		o, err := controls[at.next].consultNext(ctx, at, &c)
 		if err != nil {
-			return broken(ctx, a.sofar(), err)
+			return broken(ctx, d.withEffects(), err)
 		}
-		if o == nil || o == preToolUse.allowed || o.plain() || p.Begun && ignored(ctx, s, p, o) {
+		if !hasNoSay(o) && p.Begun && ignored(ctx, s, p, o) {
+			o = nil
+		}
+		if hasNoSay(o) && d.latest == nil {
 			continue
 		}
-		a.fold(ctx, s, o)
-		c.state, c.p = s.Apply(a.call.Effects.Plus(a.effects)), a.call
-		if a.final != nil {
-			break
+		d.record(at.next, len(controls), o)
+		if !hasNoSay(o) {
+			c.state, c.p = s.Apply(d.effects(-1)), d.call
 		}
 	}
-	if a.changed {
-		p, c.frozen = a.settle()
+	if d.latest != nil {
+		if err := d.askAgain(ctx, s, controls, &c); err != nil {
+			return broken(ctx, d.withEffects(), err)
+		}
+		p, c.frozen = d.settle(ctx, s)
 	}
 	if len(hooks.pre.observers)+len(hooks.pre.detached) > 0 {
 		if err := hooks.pre.announce(ctx, x.hooks.pool, c); err != nil {
@@ -61,78 +76,234 @@ func (x *HookedToolExecutor) decideFrom(
 	return mo.Ok(p)
 }
 
-// fold takes an answer in.
-func (a *asking) fold(ctx context.Context, s agent.State, o *Outcome) {
-	a.changed = true
-	switch o.decision {
-	case StopRun, Deny:
-		a.final = o
-	case Ask:
-		a.ask = firstOf(a.ask, o)
-	case Mock:
-		a.mock = firstOf(a.mock, o)
-	case Allow:
-		a.allow = firstOf(a.allow, o)
-	case Rewrite:
-		a.rewrite = o
-		call := *o.prepared
-		call.Original = a.call.Original
-		a.call = &call
+// hasNoSay reports whether an answer changes nothing.
+func hasNoSay(o *Outcome) bool { return o == nil || o == preToolUse.allowed || o.plain() }
+
+// askAgain asks every control that has not judged the call as it stands, in order, until
+// all have judged the same call. After mostRounds rounds, the first asking included, it
+// denies the call.
+func (d *deliberation) askAgain(ctx context.Context, s agent.State, controls []*entry[ToolContext], c *ToolContext) error {
+	for round := 1; d.final == nil && !d.agreed(); round++ {
+		if round == mostRounds {
+			d.final = d.disagreement()
+			break
+		}
+		for i, e := range controls {
+			if d.final != nil || d.judged(i) {
+				continue
+			}
+			c.state, c.p = s.Apply(d.effects(i)), d.call
+			o, err := e.consult(ctx, *c)
+			if err != nil {
+				return err
+			}
+			d.record(i, len(controls), o)
+		}
 	}
-	if o.effects.Len() > 0 {
-		tellConflicts(ctx, s, PreToolUse, a.effects, o.effects)
-		a.effects = a.effects.Plus(o.effects)
+	c.state, c.p = s.Apply(d.effects(-1)), d.call
+	return nil
+}
+
+// mostRounds is how often the controls of a point are asked before controls that rewrite
+// what the others wrote are taken for a failure.
+const mostRounds = 4
+
+// record takes in the answer of control i, of n, about the call as it stands.
+func (d *deliberation) record(i, n int, o *Outcome) {
+	if d.latest == nil { // all controls before have passed this very call
+		d.latest = make([]judgement, n)
+		for k := range i {
+			d.latest[k].call = d.call.Call
+		}
+	}
+	again := d.latest[i].call != nil
+	about := d.call.Call
+	switch {
+	case hasNoSay(o):
+		o = nil
+	case o.decision == StopRun, o.decision == Deny:
+		d.final = o
+	case o.decision == Rewrite:
+		about = d.rewrite(o, again)
+	}
+	d.latest[i] = judgement{o, about}
+}
+
+// rewrite puts a rewritten call in place and returns the call that its author has judged.
+// The executor further in may have changed the rewrite: the author has not judged that,
+// unless it was just asked about the very same call. A control that is asked again and
+// only spells the arguments in another way leaves the call as the others judged it.
+func (d *deliberation) rewrite(o *Outcome, again bool) *agent.ToolCall {
+	before, after := d.call.Call, o.prepared.Call
+	if d.call.Begun { // it keeps its arguments: this rewrite is none
+		return before
+	}
+	if again && before.Name == after.Name && sameArguments(before.Arguments, o.arguments) {
+		return before
+	}
+	prepared := *o.prepared
+	prepared.Original = d.call.Original
+	d.call = &prepared
+	if sameCall(after, before) || after.Arguments == o.arguments {
+		return after
+	}
+	written := *before
+	written.Arguments = o.arguments
+	return &written
+}
+
+// sameCall reports whether two calls are of the same tool with the same arguments, letter
+// by letter.
+func sameCall(a, b *agent.ToolCall) bool {
+	return a == b || a.Name == b.Name && argumentsOf(*a) == argumentsOf(*b)
+}
+
+// sameArguments reports whether two texts of arguments are the same JSON value.
+func sameArguments(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := parseJSON(lo.CoalesceOrEmpty(a, "{}"))
+	y, errY := parseJSON(lo.CoalesceOrEmpty(b, "{}"))
+	return errX == nil && errY == nil && sameJSON(x, y)
+}
+
+// judged reports whether the latest answer of control i is about the call as it stands.
+func (d *deliberation) judged(i int) bool {
+	about := d.latest[i].call
+	return about != nil && sameCall(about, d.call.Call)
+}
+
+// agreed reports whether all controls have judged the call as it stands.
+func (d *deliberation) agreed() bool {
+	for i := range d.latest {
+		if !d.judged(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// disagreement is the denial of a call that the controls keep rewriting.
+func (d *deliberation) disagreement() *Outcome {
+	names := d.authors()
+	return &Outcome{
+		decision: Deny, point: PreToolUse, hook: lo.LastOrEmpty(names), failed: true, reason: disagreementOf(names),
 	}
 }
 
-func firstOf(outcomes ...*Outcome) *Outcome {
-	for _, o := range outcomes {
-		if o != nil {
+// authors returns the names of the controls whose latest answer is a rewrite.
+func (d *deliberation) authors() []string {
+	var names []string
+	for _, j := range d.latest {
+		if j.outcome.Decision() == Rewrite {
+			names = append(names, j.outcome.hook)
+		}
+	}
+	return names
+}
+
+// disagreementOf is why a call, an input or a run is denied that these hooks keep
+// rewriting.
+func disagreementOf(names []string) string {
+	return fmt.Sprintf("the hooks could not agree in %d rounds: rewritten again and again by %s",
+		mostRounds, strings.Join(names, ", "))
+}
+
+// answers iterates over the latest answers that have a say, in the order of asking.
+func (d *deliberation) answers(yield func(*Outcome) bool) {
+	for _, j := range d.latest {
+		if j.outcome != nil && !yield(j.outcome) {
+			return
+		}
+	}
+}
+
+// effects joins the effects of the latest answers, in the order of asking, behind those
+// that came with the call; without the ones of control i, if i is not negative.
+func (d *deliberation) effects(without int) agent.Effects {
+	all := d.call.Effects
+	for i, j := range d.latest {
+		if j.outcome != nil && i != without {
+			all = all.Plus(j.outcome.effects)
+		}
+	}
+	return all
+}
+
+// withEffects is the call as it stands, with what the hooks add.
+func (d *deliberation) withEffects() *agent.Prepared {
+	p := *d.call
+	p.Effects = d.effects(-1)
+	return &p
+}
+
+// tellConflicts tells the observers of the run which metadata several controls have set.
+func (d *deliberation) tellConflicts(ctx context.Context, s agent.State) {
+	var earlier agent.Effects
+	for o := range d.answers {
+		if o.effects.Len() > 0 {
+			tellConflicts(ctx, s, PreToolUse, earlier, o.effects)
+			earlier = earlier.Plus(o.effects)
+		}
+	}
+}
+
+// first is the first of the latest answers with that decision, or nil.
+func (d *deliberation) first(decision Decision) *Outcome {
+	for o := range d.answers {
+		if o.decision == decision {
 			return o
 		}
 	}
 	return nil
 }
 
-// sofar is the call as it stands, with what the hooks add.
-func (a *asking) sofar() *agent.Prepared {
-	p := *a.call
-	p.Effects = p.Effects.Plus(a.effects)
-	return &p
-}
-
-// settle is the call as it was decided upon, and the outcome that counts.
-func (a *asking) settle() (*agent.Prepared, *Outcome) {
-	p := a.sofar()
-	counts := firstOf(a.final, a.ask, a.mock, a.rewrite, a.allow)
+// settle folds the latest answers: the call as it was decided upon, and the outcome that
+// counts.
+func (d *deliberation) settle(ctx context.Context, s agent.State) (*agent.Prepared, *Outcome) {
+	d.tellConflicts(ctx, s)
+	p := d.withEffects()
+	ask, mock := d.first(Ask), d.first(Mock)
+	counts, _ := lo.Coalesce(d.final, ask, mock, d.last(Rewrite), d.first(Allow))
 	switch {
-	case a.final != nil && a.final.decision == StopRun:
-		p.Disposition, p.Stop, p.Answer = agent.DisposeStop, signalOf(a.final), nil
+	case d.final != nil && d.final.decision == StopRun:
+		p.Disposition, p.Stop, p.Answer = agent.DisposeStop, signalOf(d.final), nil
 	case p.Disposition == agent.DisposeStop: // hooks further in stopped the run
 		counts = nil
-	case a.final != nil:
-		p.Disposition, p.Answer = agent.DisposeAnswer, denial(p.Call, a.final)
+	case d.final != nil:
+		p.Disposition, p.Answer = agent.DisposeAnswer, denial(p.Call, d.final)
 	case answered(p): // invalid: the model must mend the call first; or denied further in
-		counts = firstOf(a.rewrite, a.allow)
+		counts, _ = lo.Coalesce(d.last(Rewrite), d.first(Allow))
 	default:
-		if a.mock != nil {
-			p.Answer = a.mocked()
+		if mock != nil {
+			p.Answer = mockedAnswer(p, mock)
 			p.Disposition = max(p.Disposition, agent.DisposeAnswer)
 		}
-		if a.ask != nil {
-			p.Disposition, p.Question = agent.DisposeAsk, a.question()
+		if ask != nil {
+			p.Disposition, p.Question = agent.DisposeAsk, questionOf(ask)
 		}
 	}
 	return p, counts
 }
 
-// question is what a person is asked, in the name of the first hook that wants it.
-func (a *asking) question() *agent.Question {
-	q := agent.Question{Reason: a.ask.reason}
-	if a.ask.question != nil {
-		q = *a.ask.question
+// last is the last of the latest answers with that decision, or nil.
+func (d *deliberation) last(decision Decision) (found *Outcome) {
+	for o := range d.answers {
+		if o.decision == decision {
+			found = o
+		}
 	}
-	q.By = a.ask.hook
+	return found
+}
+
+// questionOf is what a person is asked, in the name of the hook that wants it.
+func questionOf(ask *Outcome) *agent.Question {
+	q := agent.Question{Reason: ask.reason}
+	if ask.question != nil {
+		q = *ask.question
+	}
+	q.By = ask.hook
 	return &q
 }
 
@@ -157,11 +328,11 @@ func broken(ctx context.Context, p *agent.Prepared, err error) mo.Result[*agent.
 	return mo.Ok(&q)
 }
 
-// mocked is the answer in the tool's place.
-func (a *asking) mocked() *agent.ToolResult {
-	r := *a.mock.mock
-	r.Status, r.DecidedBy = agent.ToolMocked, a.mock.hook
-	return r.To(a.call)
+// mockedAnswer is the answer that a hook gives in the tool's place.
+func mockedAnswer(p *agent.Prepared, mock *Outcome) *agent.ToolResult {
+	r := *mock.mock
+	r.Status, r.DecidedBy = agent.ToolMocked, mock.hook
+	return r.To(p)
 }
 
 // denial is the answer to a call that a hook denied, or could not decide on.

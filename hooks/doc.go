@@ -42,6 +42,15 @@
 // Allow skips nothing. A denied call is answered and the other calls of the step
 // go on. A Stop keeps all calls of the step from running.
 //
+// What every control allowed is what runs. When a control rewrites a call, the controls
+// that have not judged the rewrite, those that did not match before among them, are asked
+// again, in the same order, until all have judged the same arguments. A new answer
+// replaces the one before, with its effects, question and mock. A control that rewrites has
+// judged its own rewrite. A call on which the controls do not agree in four rounds is
+// denied as a failure of the hooks, whatever their failure policies say. Observers are told
+// once, at the end. A control may therefore be asked several times about one call: what it
+// counts, it counts once for a call id.
+//
 // At ToolFailed and PostToolUse each control sees what the ones before left of the
 // result. What is withheld is gone for all that come after, with the changes that the
 // tool wanted. The effects of hooks around a call are applied when the step is

@@ -78,9 +78,12 @@ func TestContextsAreValues(t *testing.T) {
 	}
 	var kept hooks.ToolContext
 	var keptResult hooks.ToolResultContext
+	asked := false
 	workWith(t, []hooks.Hook{
 		before("keeps", func(c hooks.ToolContext) hooks.Result {
-			kept = c
+			if !asked { // else it is asked again, about the rewrite
+				kept, asked = c, true
+			}
 			call := c.Call()
 			call.Arguments, call.Name = "changed", "changed"
 			return c.Allow(note.Set("x"))

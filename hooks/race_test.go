@@ -63,7 +63,7 @@ func TestToolHooksOfManyRunsAtOnce(t *testing.T) {
 		}),
 		hooks.Observe(hooks.AtExecutionEnd, "sums", func(_ context.Context, c hooks.EndContext) error {
 			n := counted.Of(c.State())
-			assert.Equal(t, []int{12, 12}, []int{n.before, n.after})
+			assert.Equal(t, []int{12 + 6, 12}, []int{n.before, n.after}, "six calls are rewritten, and judged again")
 			return nil
 		}),
 		hooks.ObserveAll("watches", func(_ context.Context, c hooks.Context) error { own(c); return nil }),
