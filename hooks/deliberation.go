@@ -1,0 +1,184 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// mostRounds is how often the controls of a point are asked, the first time included,
+// before controls that go on rewriting are taken for a failure.
+const mostRounds = 4
+
+// subject is what the controls of a point judge and may rewrite: a call, an input, an
+// instruction, parameters.
+type subject[V any] interface {
+	// same reports whether two subjects are exactly the same.
+	same(V) bool
+	// rewrite returns what a control that answered with o about the receiver puts in its
+	// place, and what that control has judged by that. Again is whether it had been asked
+	// about another subject before.
+	rewrite(o *Outcome, again bool) (now, judged V)
+}
+
+// deliberation is the control phase of a point where subjects may be rewritten: each
+// control's latest answer, until all are about the same subject.
+type deliberation[V subject[V]] struct {
+	now    V              // as it stands
+	latest []judgement[V] // one for each control, in the order of asking; nil while all have passed
+	final  *Outcome       // the Stop or Deny that ended the phase
+}
+
+// judgement is the latest answer of one control.
+type judgement[V any] struct {
+	outcome *Outcome // nil: the control passed, allowed without more, or did not match
+	about   V        // what the control was asked about, or has put in its place
+	given   bool     // false before the first answer
+}
+
+// hasNoSay reports whether an answer changes nothing.
+func hasNoSay(o *Outcome) bool { return o == nil || o.plain() }
+
+// record takes in the answer of control i, of n, about the subject as it stands.
+func (d *deliberation[V]) record(i, n int, o *Outcome) {
+	if d.latest == nil { // all controls before have passed this very subject
+		d.latest = make([]judgement[V], n)
+		for k := range i {
+			d.latest[k] = judgement[V]{about: d.now, given: true}
+		}
+	}
+	about := d.now
+	switch {
+	case hasNoSay(o):
+		o = nil
+	case o.decision == StopRun, o.decision == Deny:
+		d.final = o
+	case o.decision == Rewrite:
+		d.now, about = d.now.rewrite(o, d.latest[i].given)
+	}
+	d.latest[i] = judgement[V]{o, about, true}
+}
+
+// askAgain asks every control that has not judged the subject as it stands, in order,
+// until all have judged the same one. After mostRounds rounds it denies. View makes the
+// context for control i.
+func askAgain[C Context, V subject[V]](
+	ctx context.Context, d *deliberation[V], at PointName, controls []*entry[C], view func(i int) C,
+) error {
+	for round := 1; d.final == nil && !d.agreed(); round++ {
+		if round == mostRounds {
+			d.final = d.disagreement(at)
+			break
+		}
+		for i, e := range controls {
+			if d.final != nil || d.judged(i) {
+				continue
+			}
+			o, err := e.consult(ctx, view(i))
+			if err != nil {
+				return err
+			}
+			d.record(i, len(controls), o)
+		}
+	}
+	return nil
+}
+
+// judged reports whether the latest answer of control i is about the subject as it stands.
+func (d *deliberation[V]) judged(i int) bool {
+	return d.latest[i].given && d.latest[i].about.same(d.now)
+}
+
+// agreed reports whether all controls have judged the subject as it stands.
+func (d *deliberation[V]) agreed() bool {
+	for i := range d.latest {
+		if !d.judged(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// disagreement is the denial of what the controls keep rewriting.
+func (d *deliberation[V]) disagreement(at PointName) *Outcome {
+	var names []string
+	for o := range d.answers {
+		if o.decision == Rewrite {
+			names = append(names, o.hook)
+		}
+	}
+	return &Outcome{
+		decision: Deny, point: at, hook: lo.LastOrEmpty(names), failed: true,
+		reason: fmt.Sprintf("the hooks did not agree in %d rounds: %s rewrite again and again", mostRounds, strings.Join(names, ", ")),
+	}
+}
+
+// answers iterates over the latest answers that have a say, in the order of asking.
+func (d *deliberation[V]) answers(yield func(*Outcome) bool) {
+	for _, j := range d.latest {
+		if j.outcome != nil && !yield(j.outcome) {
+			return
+		}
+	}
+}
+
+// effects joins the effects of the latest answers, in the order of asking; without those
+// of control i, if i is not negative.
+func (d *deliberation[V]) effects(without int) agent.Effects {
+	var all agent.Effects
+	for i, j := range d.latest {
+		if j.outcome != nil && i != without {
+			all = all.Plus(j.outcome.effects)
+		}
+	}
+	return all
+}
+
+// tellConflicts tells the observers of the run which metadata several controls have set.
+func (d *deliberation[V]) tellConflicts(ctx context.Context, s agent.State, at PointName) {
+	if !s.Observed() {
+		return
+	}
+	var earlier agent.Effects
+	for o := range d.answers {
+		if o.effects.Len() > 0 {
+			tellConflicts(ctx, s, at, earlier, o.effects)
+			earlier = earlier.Plus(o.effects)
+		}
+	}
+}
+
+// first returns the first of the latest answers with a decision, or nil.
+func (d *deliberation[V]) first(decision Decision) *Outcome {
+	for o := range d.answers {
+		if o.decision == decision {
+			return o
+		}
+	}
+	return nil
+}
+
+// last returns the last of the latest answers with a decision, or nil.
+func (d *deliberation[V]) last(decision Decision) (found *Outcome) {
+	for o := range d.answers {
+		if o.decision == decision {
+			found = o
+		}
+	}
+	return found
+}
+
+// sameArguments reports whether two texts of JSON objects have the same value. An empty one
+// is an empty object.
+func sameArguments(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := parseJSON(lo.CoalesceOrEmpty(a, "{}"))
+	y, errY := parseJSON(lo.CoalesceOrEmpty(b, "{}"))
+	return errX == nil && errY == nil && sameJSON(x, y)
+}
