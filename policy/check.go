@@ -55,9 +55,6 @@ func (p *Policy) Check(tools ...string) []Warning {
 		if w, found := r.unreachable(p.rules[:i]); found {
 			out = append(out, w)
 		}
-		if w, found := r.behind(p.rules[:i]); found {
-			out = append(out, w)
-		}
 		if r.when != nil {
 			if value, known := r.when.Constant(); known {
 				out = append(out, warningAt(r.place, "condition", r.name(), "its condition is always %t%s", value,
@@ -117,22 +114,6 @@ func odd(pattern string) bool {
 	regular := len(pattern) > 2 && strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/")
 	return !regular && !strings.ContainsAny(pattern, `*?[\`) &&
 		(strings.ContainsAny(pattern, "|,()^$+ \t\n") || strings.HasPrefix(pattern, "/") || strings.HasSuffix(pattern, "/"))
-}
-
-// behind finds a rule of a required policy that judged a call before this one rewrites it.
-func (r *rule) behind(before []*rule) (Warning, bool) {
-	if r.kind != "rewrite" || r.point.name != hooks.PreToolUse || r.doc.required {
-		return Warning{}, false
-	}
-	for _, earlier := range before {
-		if earlier.point != r.point || !earlier.doc.required || !earlier.judges() || earlier.kind == "rewrite" || earlier.match.apart(r.match) {
-			continue
-		}
-		least := earlier.priority + lo.Ternary(r.doc.layer > earlier.doc.layer, 0, 1)
-		return warningAt(r.place, "required", r.name(), "what it makes of a call is not judged by %q of a required policy, which is asked before it: "+
-			"give it a priority of %d or more", earlier.name(), least), true
-	}
-	return Warning{}, false
 }
 
 // unreachable finds an earlier rule of the same point that always ends the asking about

@@ -85,10 +85,12 @@ hooks:
 	final, seen := run(t, p, []string{"t"}, agenttest.Call("t", `{"a":1}`), agenttest.Say("done"))
 	assert.Contains(t, agenttest.Transcript(final), `tool t (executed): ran {"a":2}`)
 	shadows := lo.Filter(agenttest.Of[hooks.Event](seen), func(e hooks.Event, _ int) bool { return e.Shadow && e.Kind != hooks.HookStart })
-	require.Len(t, shadows, 2)
-	assert.Equal(t, hooks.Deny, shadows[0].Decision)
-	assert.Equal(t, "not here", shadows[0].Reason)
-	assert.Equal(t, hooks.HookFailed, shadows[1].Kind)
+	require.Len(t, shadows, 4, "they are asked again about the rewrite")
+	for _, about := range lo.Chunk(shadows, 2) {
+		assert.Equal(t, hooks.Deny, about[0].Decision)
+		assert.Equal(t, "not here", about[0].Reason)
+		assert.Equal(t, hooks.HookFailed, about[1].Kind)
+	}
 }
 
 // A waived rule judges in shadow until the day of its waiver has come, and not longer: in
@@ -155,7 +157,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A rewrite is judged by the rules behind it only: one behind a required rule is told of.
+// What a rule makes of a call is judged by the rules that were asked before it, so that there
+// is nothing to warn of.
 func TestRewritesBehindARequiredRule(t *testing.T) {
 	dir := t.TempDir()
 	house, mine := filepath.Join(dir, "house.yaml"), filepath.Join(dir, "mine.yaml")
@@ -163,20 +166,18 @@ func TestRewritesBehindARequiredRule(t *testing.T) {
 required: true
 hooks:
   PreToolUse:
-    - {id: guard, priority: guard, match: {tool: pay}, when: args.n > 100, decision: deny}
+    - {id: guard, priority: guard, match: {tool: pay}, when: args.n > 100, decision: deny, reason: too much}
 `), 0o600))
 	require.NoError(t, os.WriteFile(mine, []byte(`policy: mine
 hooks:
   PreToolUse:
     - {id: double, match: {tool: pay}, decision: rewrite, set: {n: args.n * 2}}
-    - {id: other, match: {tool: read}, decision: rewrite, set: {n: "1"}}
-    - {id: first, priority: guard, match: {tool: pay}, decision: rewrite, set: {n: args.n * 2}}
 `), 0o600))
 	p, err := policy.Load([]policy.Layer{{Name: "global", Files: []string{house}}, {Name: "run", Files: []string{mine}}}, policy.Options{})
 	require.NoError(t, err)
-	warnings := p.Check()
-	require.Len(t, warnings, 1)
-	assert.Equal(t, "mine/double", warnings[0].Rule)
-	assert.Equal(t, "required", warnings[0].Code)
-	assert.Contains(t, warnings[0].Text, `not judged by "house/guard" of a required policy, which is asked before it: give it a priority of 200 or more`)
+	assert.Empty(t, p.Check())
+	final, _ := run(t, p, []string{"pay"}, agenttest.Call("pay", `{"n":40}`), agenttest.Call("pay", `{"n":60}`), agenttest.Say("done"))
+	assert.Contains(t, agenttest.Transcript(final), `ran {"n":80}`)
+	assert.Contains(t, agenttest.Transcript(final), "denied by house/guard: too much")
+	assert.NotContains(t, agenttest.Transcript(final), `ran {"n":120}`)
 }

@@ -229,13 +229,6 @@ func (r *matchReader) depth(n yamlfile.Node) hooks.Matcher {
 	return hooks.AtDepth(least, limit)
 }
 
-// apart reports whether nothing can be matched by both, as far as that can be told from the
-// words: each is about one tool, and not the same.
-func (m match) apart(other match) bool {
-	one := func(m match) bool { return m.tool != "" && !strings.ContainsAny(m.tool, `*?[\/`) }
-	return one(m) && one(other) && m.tool != other.tool
-}
-
 // covers reports whether everything that other matches is matched, as far as that can be
 // told from the words.
 func (m match) covers(other match) bool {
