@@ -1,0 +1,226 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// The rules, in the order in which reports list them.
+const (
+	ruleComment    = "comment"
+	ruleWord       = "word"
+	ruleCase       = "case"
+	ruleOneWord    = "one-word"
+	ruleParticiple = "participle"
+)
+
+var rules = []string{ruleComment, ruleWord, ruleCase, ruleOneWord, ruleParticiple}
+
+// A finding is one place that breaks a rule.
+type finding struct {
+	Rule string
+	At   token.Position
+	Text string // what is wrong, and what to write instead
+}
+
+// oneWordShare is the share of unexported functions that may have names of one word.
+const oneWordShare = 0.15
+
+// checkFunctions returns what the functions and methods of one package break. Tests are
+// not part of it: their functions are named by what they show.
+func checkFunctions(fset *token.FileSet, files []*ast.File) []finding {
+	var found []finding
+	names := map[string]map[string]token.Position{} // folded name → spellings
+	var oneWord []finding
+	unexported := 0
+	for _, file := range files {
+		for _, decl := range file.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			name, at := fn.Name.Name, fset.Position(fn.Name.Pos())
+			if name == "main" || name == "init" || name == "_" {
+				continue
+			}
+			if text, broken := checkComment(fn); broken {
+				found = append(found, finding{ruleComment, fset.Position(fn.Pos()), text})
+			}
+			folded := strings.ToLower(name)
+			if names[folded] == nil {
+				names[folded] = map[string]token.Position{}
+			}
+			if _, known := names[folded][name]; !known {
+				names[folded][name] = at
+			}
+			if !fn.Name.IsExported() && fn.Recv == nil {
+				unexported++
+				if len(splitName(name)) == 1 {
+					oneWord = append(oneWord, finding{ruleOneWord, at, fmt.Sprintf("func %s: one word says little; add the object (%sStep, %sName, …)", name, name, name)})
+				}
+			}
+			if isParticiple(name) && !returnsBool(fn) {
+				found = append(found, finding{ruleParticiple, at, fmt.Sprintf("func %s: name the action with a verb, the value with a noun", name)})
+			}
+		}
+	}
+	for _, spellings := range names {
+		if len(spellings) < 2 {
+			continue
+		}
+		sorted := slices.Sorted(maps.Keys(spellings))
+		at := spellings[sorted[len(sorted)-1]]
+		found = append(found, finding{ruleCase, at, "differ only in case: " + strings.Join(sorted, ", ")})
+	}
+	if spare := int(oneWordShare * float64(unexported)); len(oneWord) > spare {
+		found = append(found, oneWord[spare:]...)
+	}
+	return found
+}
+
+// checkComment reports whether the comment of a function starts otherwise than with its
+// name and a verb.
+func checkComment(fn *ast.FuncDecl) (text string, broken bool) {
+	words := strings.Fields(fn.Doc.Text())
+	if len(words) == 0 {
+		return "", false
+	}
+	if words[0] != fn.Name.Name {
+		return fmt.Sprintf("comment of %s: start with %q and a verb", fn.Name.Name, fn.Name.Name), true
+	}
+	if len(words) > 1 && isVerb(words[1]) {
+		return "", false
+	}
+	return fmt.Sprintf("comment of %s: %q is no verb; say what it returns, reports, records, …", fn.Name.Name, strings.Join(words[:min(2, len(words))], " ")), true
+}
+
+// noVerbs end in s and are no verbs, or say nothing of what a function does.
+var noVerbs = []string{"is", "was", "has", "as", "its", "this", "does", "us", "always"}
+
+// adverbs may stand between the name and the verb.
+var adverbs = []string{"also", "never", "only", "always", "atomically", "then"}
+
+// isVerb reports whether a word can be the verb of "Name verb …": third person, such as
+// returns, or an auxiliary verb.
+func isVerb(word string) bool {
+	word = strings.TrimRight(word, ",.;:")
+	switch {
+	case slices.Contains([]string{"must", "may", "can", "cannot"}, word), slices.Contains(adverbs, word):
+		return true
+	case slices.Contains(noVerbs, word), strings.HasSuffix(word, "ss"):
+		return false
+	}
+	return strings.HasSuffix(word, "s") && strings.ToLower(word) == word
+}
+
+// splitName returns the words of a name in camel case.
+func splitName(name string) []string {
+	var words []string
+	start := 0
+	runes := []rune(name)
+	for i := 1; i < len(runes); i++ {
+		lowerToUpper := unicode.IsUpper(runes[i]) && !unicode.IsUpper(runes[i-1])
+		endOfInitials := unicode.IsUpper(runes[i]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])
+		if lowerToUpper || endOfInitials || runes[i] == '_' {
+			words, start = append(words, strings.Trim(string(runes[start:i]), "_")), i
+		}
+	}
+	return append(words, strings.Trim(string(runes[start:]), "_"))
+}
+
+// irregular are participles and past tenses that do not end in -ed.
+var irregular = []string{
+	"begun", "bound", "broken", "built", "chosen", "done", "fallen", "found", "given", "gone", "held", "hidden", "kept",
+	"known", "left", "lost", "made", "meant", "met", "said", "seen", "sent", "shown", "sought", "sent", "spent", "stood",
+	"taken", "told", "took", "torn", "went", "wrote", "written",
+}
+
+// notParticiples end in -ed and are nouns or verbs.
+var notParticiples = []string{
+	"bleed", "embed", "exceed", "feed", "need", "proceed", "red", "seed", "shed", "speed", "succeed",
+}
+
+// isParticiple reports whether a name is one participle: settled, took. A name such as
+// readSealed or closedBody has a verb or a noun besides.
+func isParticiple(name string) bool {
+	words := splitName(name)
+	if len(words) != 1 {
+		return false
+	}
+	word := strings.ToLower(words[0])
+	if slices.Contains(notParticiples, word) {
+		return false
+	}
+	return strings.HasSuffix(word, "ed") && len(word) > 4 || slices.Contains(irregular, word)
+}
+
+// returnsBool reports whether the last result of a function is a bool.
+func returnsBool(fn *ast.FuncDecl) bool {
+	if fn.Type.Results == nil || len(fn.Type.Results.List) == 0 {
+		return false
+	}
+	results := fn.Type.Results.List
+	ident, ok := results[len(results)-1].Type.(*ast.Ident)
+	return ok && ident.Name == "bool"
+}
+
+// stumbling are words and phrases that comments, messages and documents avoid, each with
+// what to write instead.
+var stumbling = []struct {
+	pattern *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|whoever|whomever)\b`), "name the subject: the agent, the caller, the process, a person"},
+	{regexp.MustCompile(`(?i)\b(which|that) there (is|are) (not|none)\b`), `write "unknown" or "undefined"`},
+	{regexp.MustCompile(`(?i)\bof which there (is|are)\b`), "use a plain clause"},
+	{regexp.MustCompile(`(?i)\bwhat is left of\b`), "name what remains"},
+	{regexp.MustCompile(`(?i)\bas it counts\b`), `write "effective"`},
+	{regexp.MustCompile(`(?i)\b(a|the|needs?|wants?) (a )?(person's )?yes\b`), `write "approval"`},
+	{regexp.MustCompile(`(?i)\bthat is none\b`), "say what is wrong"},
+	{regexp.MustCompile(`(?i)\b(is|are) no more\b`), "use a plain clause"},
+	{regexp.MustCompile(`(?i)\bonce more\b`), `write "again"`},
+	{regexp.MustCompile(`(?i)\banew\b`), `write "again"`},
+}
+
+// checkWords returns the stumbling words of a text that starts at line first of a file.
+func checkWords(file string, first int, text string) []finding {
+	var found []finding
+	for i, line := range strings.Split(text, "\n") {
+		for _, s := range stumbling {
+			if word := s.pattern.FindString(line); word != "" {
+				found = append(found, finding{ruleWord, token.Position{Filename: file, Line: first + i}, fmt.Sprintf("%q: %s", word, s.instead)})
+			}
+		}
+	}
+	return found
+}
+
+// checkTexts returns the stumbling words in the comments and string literals of a file.
+func checkTexts(fset *token.FileSet, file *ast.File) []finding {
+	var found []finding
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			at := fset.Position(comment.Pos())
+			found = append(found, checkWords(at.Filename, at.Line, comment.Text)...)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		literal, ok := n.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			return true
+		}
+		if text, err := strconv.Unquote(literal.Value); err == nil {
+			at := fset.Position(literal.Pos())
+			found = append(found, checkWords(at.Filename, at.Line, text)...)
+		}
+		return true
+	})
+	return found
+}
