@@ -1,6 +1,7 @@
 // Package parts finds what tests need besides the module: servers to talk to and
 // recordings to read. A test that misses one skips with a line that says how to
-// get it; with GRAPNEL_TEST_ALL=1, as in CI, it fails instead.
+// get it; with GRAPNEL_TEST_ALL=1, as in CI, it fails instead. With
+// GRAPNEL_TEST_PARTS=none no part is found, whatever the machine has.
 package parts
 
 import (
@@ -21,46 +22,50 @@ func Missing(t testing.TB, how string) {
 	t.Skip(how)
 }
 
-// Root is the folder of the module.
+// hidden reports whether GRAPNEL_TEST_PARTS=none hides every part, so that the tests run as
+// on a machine that has Go and nothing else.
+func hidden() bool { return os.Getenv("GRAPNEL_TEST_PARTS") == "none" }
+
+// Root returns the folder of the module.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0) //nolint:dogsled // the standard library's way to say where this file is
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
-// NPM is the path of a command from the npm packages that tests use, which
+// NPM returns the path of a command from the npm packages that tests use, which
 // "make parts" installs: llmock, mcp-server-everything, mcp-server-filesystem.
 func NPM(t testing.TB, command string) string {
 	t.Helper()
 	path := filepath.Join(Root(), "tools", "npm", "node_modules", ".bin", command)
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(path); err != nil || hidden() {
 		Missing(t, "the npm command "+command+" is not here: install Node.js with npm and run make parts")
 	}
 	return path
 }
 
-// Collector is the path of an OpenTelemetry collector with an OTLP receiver, which
+// Collector returns the path of an OpenTelemetry collector with an OTLP receiver, which
 // "make collector" builds.
 func Collector(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(Root(), "tools", "collector", "bin", "otelcol")
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(path); err != nil || hidden() {
 		Missing(t, "the OpenTelemetry collector is not here: run make collector, which takes a few minutes")
 	}
 	return path
 }
 
-// Command is the path of a program that must be installed on the machine. How
+// Command returns the path of a program that must be installed on the machine. How
 // says how to get it.
 func Command(t testing.TB, name, how string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil {
+	if err != nil || hidden() {
 		Missing(t, "the program "+name+" is not here: "+how)
 	}
 	return path
 }
 
-// Recordings is the folder of the recorded agent runs: transcripts/ in the folder
+// Recordings returns the folder of the recorded agent runs: transcripts/ in the folder
 // that GRAPNEL_SHARED names, or else in one called shared beside the module.
 func Recordings(t testing.TB) string {
 	t.Helper()
@@ -69,7 +74,7 @@ func Recordings(t testing.TB) string {
 		shared = filepath.Join(Root(), "..", "shared")
 	}
 	dir := filepath.Join(shared, "transcripts")
-	if _, err := os.Stat(dir); err != nil {
+	if _, err := os.Stat(dir); err != nil || hidden() {
 		Missing(t, "no recorded runs at "+dir+": put the folder that has transcripts/ beside the module, or name it in GRAPNEL_SHARED")
 	}
 	return dir

@@ -83,16 +83,16 @@ func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	return p
 }
 
-// postgresPrograms is the folder of initdb and postgres: the newest of Debian's, or
+// postgresPrograms returns the folder of initdb and postgres: the newest of Debian's, or
 // the one that the PATH knows.
 func postgresPrograms(t testing.TB) string {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if len(found) > 0 {
-		return filepath.Dir(found[len(found)-1])
-	}
 	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path)
+		found = append([]string{path}, found...)
+	}
+	if len(found) > 0 && !hidden() {
+		return filepath.Dir(found[len(found)-1])
 	}
 	Missing(t, "PostgreSQL is not here: apt-get install postgresql")
 	return ""
