@@ -16,6 +16,18 @@ help: ## list the targets
 check: ## everything that CI runs, without its installs
 	@.ci/run --without-install
 
+.PHONY: nightly
+nightly: ## what takes too long for every change: race on everything, fuzzing, the peers of the benchmarks
+	@.ci/run race-all fuzz peers
+
+.PHONY: fresh
+fresh: ## the tests as on a machine that has Go and nothing else
+	@scripts/fresh
+
+.PHONY: prose
+prose: ## how names and comments read, package by package
+	@scripts/prose
+
 .PHONY: test
 test: ## the tests
 	$(GO) test ./...

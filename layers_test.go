@@ -226,6 +226,9 @@ var layers = map[string]layer{
 		Modules: core, Test: true,
 	},
 
+	// How our names and comments read.
+	"internal/prose": {},
+
 	// What shows it all at work.
 	"examples/...": {Ours: []string{"..."}, Modules: core, Shown: true},
 }
