@@ -32,7 +32,7 @@ type Executor struct {
 	abandoned atomic.Int64
 }
 
-var _ agent.Executor = (*Executor)(nil)
+var _ agent.AnswerHandler = (*Executor)(nil)
 
 // NewExecutor returns an executor of the tools in b.
 func NewExecutor(b Toolbox, o Options) *Executor {

@@ -273,6 +273,11 @@ func (x oneStep) Execute(ctx context.Context, s agent.State, p *agent.Prepared) 
 	return x.in(s).Execute(ctx, s, p)
 }
 
+// HandleAnswer lets the executor of the step answer the call.
+func (x oneStep) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	return agent.HandleAnswer(ctx, x.in(s), s, p)
+}
+
 // oneVerdict is a criterion that is another one after some number of steps.
 type oneVerdict struct {
 	step             int
