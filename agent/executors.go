@@ -96,8 +96,29 @@ func (g *gate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result
 }
 
 // innerGate stands around the innermost executor. It keeps from it every call that does
-// not run, or that is not the one that was judged.
+// not run, or that is not the one that was judged, and holds what it returns to what tools
+// may change in the state.
 type innerGate struct{ Executor }
+
+func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result[*Prepared] {
+	result := g.Executor.Prepare(ctx, s, c)
+	p, err := result.Get()
+	if err != nil || p == nil || p.Effects.Len() == 0 && (p.Answer == nil || p.Answer.Effects.Len() == 0) {
+		return result
+	}
+	q := *p
+	err = g.validate(c.Name, q.Effects)
+	if err == nil && q.Answer != nil {
+		q.Answer = g.vet(c, q.Answer)
+	}
+	if err != nil {
+		q.Effects, q.Disposition = Effects{}, DisposeAnswer
+		q.Answer = NotExecuted(c, ReasonError, "", fmt.Sprintf("tool %q: not executed: %v", c.Name, err))
+		q.Answer.Err = err
+	}
+	q.Effects = q.Effects.From(c.Name)
+	return mo.Ok(&q)
+}
 
 func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
 	if p.Disposition != DisposeRun {
@@ -109,9 +130,50 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 	if _, err := s.CheckJudgement(p); err != nil {
 		return mo.Ok(refusal(p, err))
 	}
-	return g.Executor.Execute(ctx, s, p)
+	result := g.Executor.Execute(ctx, s, p)
+	r, err := result.Get()
+	if err != nil || r == nil || r.Effects.Len() == 0 {
+		return result
+	}
+	return mo.Ok(g.vet(p.Call, r))
 }
 
 func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
-	return HandleAnswer(ctx, g.Executor, s, p)
+	result := HandleAnswer(ctx, g.Executor, s, p)
+	r, err := result.Get()
+	if err != nil || r == nil || r == p.Answer || r.Effects.Len() == 0 || p.Call == nil {
+		return result
+	}
+	return mo.Ok(g.vet(p.Call, r))
+}
+
+// vet returns r with the tool as the source of its effects, or as a failure without them
+// when the tool may not have them.
+func (g *innerGate) vet(call *ToolCall, r *ToolResult) *ToolResult {
+	n := *r
+	if err := g.validate(call.Name, r.Effects); err != nil {
+		n.Effects, n.Reason, n.Err = Effects{}, ReasonError, err
+		n.Content = TextContent(fmt.Sprintf("tool %q: failed: %v", call.Name, err))
+		if n.Status == "" || n.Status == ToolExecuted {
+			n.Status = ToolFailed
+		}
+		return &n
+	}
+	n.Effects = r.Effects.From(call.Name)
+	return &n
+}
+
+// validate returns an error when a tool may not have these effects.
+func (g *innerGate) validate(tool string, effects Effects) error {
+	if err := effects.Validate(); err != nil {
+		return err
+	}
+	m, ok := effects.posing()
+	if !ok {
+		return nil
+	}
+	if x, ok := g.Executor.(interface{ MayAddMessages(tool string) bool }); ok && x.MayAddMessages(tool) {
+		return nil
+	}
+	return fmt.Errorf("appending a message in the role %q: the tool is not declared to: see AddMessages of toolexec.Policy", m.Role())
 }

@@ -51,6 +51,11 @@ type Delta struct {
 // Execute. An executor that wants to see such calls is an AnswerHandler. Execute may be
 // called for several calls at once. Both must be safe for concurrent use.
 //
+// Effects of a tool carry its name as their source. A tool that sets metadata of the
+// framework has failed, and so has one that appends a message in the role of the user or of
+// the system, unless the executor has a method MayAddMessages(tool string) bool that says it
+// may: see toolexec.Policy.
+//
 // A tool that fails is an answer, not an error: an Err from either ends the run. The call
 // that Prepare is given must not be written. A wrapper hands on what the executor below it
 // prepared, or a copy: hooks refuse to run a call whose tool or arguments changed after they

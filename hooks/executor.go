@@ -151,6 +151,10 @@ func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p 
 	return x.review(ctx, s, hooks, p, r)
 }
 
+// MayAddMessages reports that results may append messages in any role: those of hooks
+// carry the hook's name. What tools may do is checked around the executor of the tools.
+func (*HookedToolExecutor) MayAddMessages(string) bool { return true }
+
 // guardians is what answers and events name where the hooks as a whole refuse a call.
 const guardians = "hooks"
 

@@ -60,6 +60,13 @@ func (e *Executor) named(name string) *bound {
 	return e.many[name]
 }
 
+// MayAddMessages reports whether a tool is declared to append messages in the role of the user or of the system: see
+// Policy.AddMessages.
+func (e *Executor) MayAddMessages(tool string) bool {
+	t := e.named(tool)
+	return t != nil && t.policy.AddMessages
+}
+
 // ready is a call between Prepare and Execute: what its Prepared carries. Bodies of this package embed a place, so that
 // one allocation takes all of it.
 type ready interface {

@@ -33,7 +33,13 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 	}
 	execute := func(t *testing.T, e agent.Executor, p *agent.Prepared) *agent.ToolResult {
 		t.Helper()
-		r, err := e.Execute(t.Context(), s, p).Get()
+		var r *agent.ToolResult
+		var err error
+		if p.Disposition == agent.DisposeAnswer {
+			r, err = agent.HandleAnswer(t.Context(), e, s, p).Get()
+		} else {
+			r, err = e.Execute(t.Context(), s, p).Get()
+		}
 		require.NoError(t, err)
 		require.NotNil(t, r, "Execute gave neither an error nor a result")
 		return r

@@ -61,16 +61,18 @@ func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) 
 	return mo.Ok(p)
 }
 
-// Execute runs the tool. A call that does not run is an error: no executor is asked to
-// execute one.
+// Execute runs the tool, or passes on the answer of a call that does not run.
 func (e *Executor) Execute(ctx context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Call == nil || p.Original == nil {
 		return mo.Err[*agent.ToolResult](errors.New("execute: the prepared call does not say what was called"))
 	}
-	if p.Disposition != agent.DisposeRun {
-		return mo.Err[*agent.ToolResult](fmt.Errorf("tool %q: execute: the call does not run: hand a call that has an answer on with agent.HandleAnswer", p.Call.Name))
+	switch p.Disposition {
+	case agent.DisposeAnswer:
+		return mo.Ok(p.Answer)
+	case agent.DisposeRun:
+		return e.run(ctx, p)
 	}
-	return e.run(ctx, p)
+	return mo.Err[*agent.ToolResult](fmt.Errorf("tool %q: execute: the call is neither to run nor answered", p.Call.Name))
 }
 
 func (e *Executor) run(ctx context.Context, p *agent.Prepared) mo.Result[*agent.ToolResult] {
