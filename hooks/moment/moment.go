@@ -246,7 +246,7 @@ func (m Moment) WithState(s agent.State) Moment { m.state = s; return m }
 // messages, context.
 func (m Moment) WithEffects(effects ...agent.Effect) Moment {
 	if err := agent.EffectsOf(effects...).Validate(); err != nil {
-		return m.blaming("WithEffects: " + err.Error())
+		return m.blaming("WithEffects: %v", err)
 	}
 	m.effects = append(slices.Clip(m.effects), effects...)
 	return m
