@@ -75,8 +75,9 @@ var layers = map[string]layer{
 	"internal/plog":       {},
 	"internal/strictjson": {Modules: []string{"github.com/go-json-experiment/json"}},
 	"internal/yamlfile":   {Modules: append(values, "go.yaml.in/yaml/v4")},
+	"internal/reserved":   {},
 	"internal/startedrun": {},
-	"agent":               {Ours: []string{"internal/plog", "internal/startedrun", "internal/strictjson"}, Modules: core},
+	"agent":               {Ours: []string{"internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
 	// Programs that are run, with an end to all that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},
@@ -86,8 +87,8 @@ var layers = map[string]layer{
 
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
-	"continuation": {Ours: []string{"agent"}, Modules: core},
-	"hooks":        {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
+	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
+	"hooks":        {Ours: []string{"agent", "internal/reserved", "internal/strictjson"}, Modules: core},
 	"toolexec": {
 		Ours:    []string{"agent", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),
@@ -99,7 +100,7 @@ var layers = map[string]layer{
 		Modules: core,
 	},
 	"capability/kit": {
-		Ours:    []string{"agent", "processor", "toolexec", "toolexec/files", "continuation", "hooks", "capability"},
+		Ours:    []string{"agent", "processor", "toolexec", "toolexec/files", "continuation", "hooks", "capability", "internal/reserved"},
 		Modules: values,
 	},
 	"builder": {
@@ -154,7 +155,7 @@ var layers = map[string]layer{
 	"toolexec/mcp":   {Ours: []string{"agent", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
 	// A point of hooks, fired by itself.
-	"hooks/moment": {Ours: []string{"agent", "hooks"}, Modules: core},
+	"hooks/moment": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: core},
 
 	// Hooks that are ready to use.
 	"hooks/basedir":   {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
@@ -183,7 +184,7 @@ var layers = map[string]layer{
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",
-			"internal/strictjson", "internal/yamlfile",
+			"internal/reserved", "internal/strictjson", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
 	},

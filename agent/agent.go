@@ -25,10 +25,11 @@ type Config struct {
 	// have a method Unobserved() Driver: in runs that nobody observes, what that
 	// returns is asked in its place, if no other wrapper stands outside of it.
 	WrapDriver []func(Driver) Driver
-	// Executor answers tool calls. Nil means that there are no tools.
+	// Executor runs tool calls. Nil means that there are no tools.
 	Executor Executor
 	// WrapExecutor wraps the executor, first outermost; Unobserved() Executor is for
-	// it what Unobserved() Driver is for a driver.
+	// it what Unobserved() Driver is for a driver. A wrapper that takes part in calls
+	// that do not run is an AnswerHandler.
 	WrapExecutor []func(Executor) Executor
 	// AroundRun and AroundStep are middleware, first outermost.
 	AroundRun, AroundStep []Processor
@@ -98,12 +99,12 @@ func New(c Config) mo.Result[*Agent] {
 	var driving, executing, approving error
 	a.features = FeaturesOf(c.Driver)
 	a.driver, driving = wrapped("driver", c.WrapDriver, innermost)
-	a.executor, executing = wrapped("executor", c.WrapExecutor, c.Executor)
+	a.executor, executing = wrapExecutor(c.WrapExecutor, c.Executor)
 	a.approver, approving = wrapped[Approver]("approver", c.WrapApprover, stored{c.Approver})
 	if err := errors.Join(driving, executing, approving); err != nil {
 		return mo.Err[*Agent](fmt.Errorf("agent %q: %w", c.Name, err))
 	}
-	a.quiet = quiet{unobserved(a.driver), unobserved(a.executor)}
+	a.quiet = quiet{unobserved(a.driver), unobservedExecutor(a.executor)}
 	a.run = chain(c.AroundRun, a.steps)
 	a.step = chain(c.AroundStep, a.performStep)
 	return mo.Ok(a)

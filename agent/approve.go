@@ -153,7 +153,7 @@ func (a *Agent) settled(ctx context.Context, s State, p *Prepared, answer Approv
 
 // approved has the call run, or be answered by the mock that stands in for it.
 func (p *Prepared) approved(by Approval) {
-	p.Disposition, p.Approval = DisposeRun, &by
+	p.Disposition, p.Approval, p.granted = DisposeRun, &by, true
 	if p.Answer != nil {
 		p.Disposition = DisposeAnswer
 	}

@@ -87,7 +87,7 @@ func (c *openCall) resume(p *Prepared, original *ToolCall) *Prepared {
 	if q.Disposition == DisposeAsk {
 		q.Answer = nil // a mock does not stand in for a call that has begun
 		if c.answeredEarlier(q.Question) {
-			q.Disposition, q.Question = DisposeRun, nil
+			q.Disposition, q.Question, q.granted = DisposeRun, nil, true
 		}
 	}
 	runs := q.Disposition == DisposeRun || q.Disposition == DisposeAsk

@@ -104,8 +104,8 @@ type ToolResult struct {
 	// Content is what the model is told.
 	Content Content
 	// Status says what became of the call. One that an executor left empty is
-	// filled in by the loop: executed for a call that was to run, not executed
-	// for one whose answer was given.
+	// filled in by the loop: executed for a call that ran, not executed for one
+	// that had its answer.
 	Status ToolStatus
 	// Reason is empty for a good answer.
 	Reason ReasonCode
@@ -155,7 +155,10 @@ func (r *ToolResult) To(p *Prepared) *ToolResult {
 	return &out
 }
 
-// Answer is a result that answers a prepared call, still to be filled in.
+// Answer returns a new, empty result for a prepared call: it names the call, and the
+// executor that ran it fills in Content and what else there is to say. A Status that is
+// left empty is recorded as ToolExecuted. It is not p.Answer, which a call has that does not
+// run.
 func Answer(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }
 
 // ResultFor is a result that answers a prepared call of the run that s belongs to, still to

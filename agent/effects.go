@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // Effect is one change that a hook or a tool wants made to the state. Nothing
@@ -15,6 +18,7 @@ type Effect struct {
 	context string
 	entry   entry
 	source  string
+	own     bool // of the framework, or stored: it may set what belongs to the framework
 }
 
 type effectKind uint8
@@ -92,6 +96,32 @@ func (e Effects) Plus(more Effects) Effects {
 	return effectsOf(slices.Concat(e.all(), more.all()))
 }
 
+// Validate returns an error when one of the effects sets metadata under a name that belongs
+// to the framework: see Key. A tool or a hook with such an effect has failed.
+func (e Effects) Validate() error {
+	for _, effect := range e.all() {
+		if effect.trespasses() {
+			return fmt.Errorf("setting metadata %q: %s", effect.entry.name, reserved.Advice)
+		}
+	}
+	return nil
+}
+
+func (e Effect) trespasses() bool {
+	return e.kind == effectMetadata && !e.own && reserved.Holds(e.entry.name)
+}
+
+// posing returns the first message that is to be appended in the role of the user or of
+// the system.
+func (e Effects) posing() (Message, bool) {
+	for _, effect := range e.all() {
+		if effect.kind == effectMessage && (effect.message.Role() == RoleUser || effect.message.Role() == RoleSystem) {
+			return effect.message, true
+		}
+	}
+	return Message{}, false
+}
+
 // From returns the effects with their source set where none was said.
 func (e Effects) From(source string) Effects {
 	if e.Len() == 0 {
@@ -107,7 +137,8 @@ func (e Effects) From(source string) Effects {
 }
 
 // Apply returns s with the effects applied in order. Messages are appended;
-// metadata is set, later wins; all added context follows in one user message.
+// metadata is set, later wins; all added context follows in one user message. What
+// Validate finds is left out.
 func (s State) Apply(e Effects) State {
 	if e.Len() == 0 {
 		return s
@@ -128,7 +159,9 @@ func (s State) Apply(e Effects) State {
 				sources = append(sources, effect.source)
 			}
 		case effectMetadata:
-			d.meta = d.meta.with(effect.entry)
+			if !effect.trespasses() {
+				d.meta = d.meta.with(effect.entry)
+			}
 		}
 	}
 	if len(context) > 0 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // Verdict is a criterion's answer. The strongest of several wins, in whatever
@@ -126,7 +128,7 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 
 // outputAttempts counts the answers of a run that did not have the form that was
 // asked for.
-var outputAttempts = RunKey[int]("agent.output_attempts")
+var outputAttempts = ReservedKey[int](reserved.Pass{}, "agent.output_attempts", ScopeRun)
 
 // checkOutput has no opinion on an answer of the right form; another is sent
 // back, until the attempts are used up.

@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // Scope says how long a metadata value lives.
@@ -26,9 +28,14 @@ func (s Scope) String() string {
 // Key is the typed name of a metadata value. Two keys of one name and scope are
 // the same value, so T must be the same, too. Values must survive JSON and must
 // not be changed once they are set. Make keys with SessionKey and RunKey.
+//
+// Names that begin with agent., hooks., continuation., kit. or grapnel. belong to the
+// framework. Other code may read such a value; In leaves the state as it is, and a tool or
+// hook whose effects set one has failed.
 type Key[T any] struct {
 	name  string
 	scope Scope
+	own   bool // made by the framework
 }
 
 // SessionKey is a key whose value stays with the session.
@@ -36,6 +43,12 @@ func SessionKey[T any](name string) Key[T] { return Key[T]{name: name, scope: Sc
 
 // RunKey is a key whose value is dropped when the next run begins.
 func RunKey[T any](name string) Key[T] { return Key[T]{name: name, scope: ScopeRun} }
+
+// ReservedKey returns a key whose name belongs to the framework. It is for packages of this
+// module.
+func ReservedKey[T any](_ reserved.Pass, name string, scope Scope) Key[T] {
+	return Key[T]{name: name, scope: scope, own: true}
+}
 
 // Name is the key's name, as it stands in JSON.
 func (k Key[T]) Name() string { return k.name }
@@ -69,12 +82,12 @@ func (k Key[T]) Or(s State, otherwise T) T {
 	return otherwise
 }
 
-// In returns s with the value set.
+// In returns s with the value set. A key that belongs to the framework leaves s as it is.
 func (k Key[T]) In(s State, value T) State { return s.Apply(EffectsOf(k.Set(value))) }
 
 // Set is the effect of setting the value.
 func (k Key[T]) Set(value T) Effect {
-	return Effect{kind: effectMetadata, entry: entry{k.name, k.scope, value}}
+	return Effect{kind: effectMetadata, entry: entry{k.name, k.scope, value}, own: k.own}
 }
 
 // kept is a value as it came from JSON.

@@ -29,11 +29,6 @@ func (x *delegates) Execute(ctx context.Context, s agent.State, p *agent.Prepare
 	child, _, waits := s.Child(p.Original.ID)
 	r := agent.Answer(p)
 	switch {
-	case p.Disposition == agent.DisposeAnswer:
-		if waits {
-			x.given = append(x.given, p.Original.ID)
-		}
-		return mo.Ok(p.Answer)
 	case p.Call.Name == "stop":
 		r.Stop = &agent.Signal{Reason: agent.StopByHook, Message: "enough"}
 		return mo.Ok(r)
@@ -49,6 +44,13 @@ func (x *delegates) Execute(ctx context.Context, s agent.State, p *agent.Prepare
 	}
 	r.Content = agent.TextContent(child.Answer())
 	return mo.Ok(r)
+}
+
+func (x *delegates) HandleAnswer(_ context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	if _, _, waits := s.Child(p.Original.ID); waits {
+		x.given = append(x.given, p.Original.ID)
+	}
+	return mo.Ok(p.Answer)
 }
 
 func delegating(t *testing.T, parallel int, calls ...agent.ToolCall) (*agent.Agent, *delegates) {

@@ -211,7 +211,7 @@ func checked(p *Prepared, call *ToolCall) (*Prepared, error) {
 	case p.Disposition == DisposeStop && p.Stop == nil:
 		return nil, errors.New("the executor prepared a stop and gave no signal")
 	case p.Disposition > DisposeStop:
-		return nil, fmt.Errorf("the executor prepared disposition %d, which there is not", p.Disposition)
+		return nil, fmt.Errorf("the executor prepared the unknown disposition %d", p.Disposition)
 	}
 	if p.Original == call && p.Call == call {
 		return p, nil
@@ -420,7 +420,13 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 	if s.read().live.watched() {
 		s.read().live.tell(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), *p.Call, *p.Original, p.Disposition == DisposeRun})
 	}
-	r, err := a.executorFor(s).Execute(ctx, s, p).Get()
+	var r *ToolResult
+	var err error
+	if p.Disposition == DisposeRun {
+		r, err = a.executorFor(s).Execute(ctx, s, p).Get()
+	} else {
+		r, err = HandleAnswer(ctx, a.executorFor(s), s, p).Get()
+	}
 	if err == nil {
 		r, err = p.Result(r)
 	}

@@ -144,6 +144,8 @@ type live struct {
 	steps   room[stepBody]
 	results room[ToolResult]
 
+	judged judgements
+
 	adding  sync.Mutex // one scratch value at a time
 	first   [firstScratches]unsafe.Pointer
 	scratch atomic.Pointer[[]scratchValue]

@@ -9,6 +9,8 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // HookSet is hooks that one run has besides those of its agent: a hooks.Set is one.
@@ -58,7 +60,7 @@ func (e *MissingHooksError) Error() string {
 }
 
 // runControls is the names of the hooks of a run that are not its agent's and decide.
-var runControls = RunKey[[]string]("agent.run_controls")
+var runControls = ReservedKey[[]string](reserved.Pass{}, "agent.run_controls", ScopeRun)
 
 // withControls writes down which hooks the run must have to go on.
 func (a *Agent) withControls(s State) State {

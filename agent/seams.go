@@ -44,13 +44,22 @@ type Delta struct {
 	CallIndex int
 }
 
-// Executor answers tool calls, in two phases: Prepare decides and runs nothing,
-// Execute runs what was decided. Each is called once for each call, Prepare in
-// call order and before any Execute of the step; Execute may be called for
-// several calls at once. Both must be safe for concurrent use.
+// Executor runs tool calls, in two phases: Prepare decides and runs nothing, Execute runs
+// the call. Prepare is called once for each call, in call order and before any Execute of
+// the step. Execute is called once for each call that runs, and for no other: a call that
+// was denied, mocked or stopped has its answer, and the agent records that without calling
+// Execute. An executor that wants to see such calls is an AnswerHandler. Execute may be
+// called for several calls at once. Both must be safe for concurrent use.
 //
-// A tool that fails is an answer, not an error: an Err from either ends the run.
-// The call that Prepare is given must not be written.
+// Effects of a tool carry its name as their source. A tool that sets metadata of the
+// framework has failed, and so has one that appends a message in the role of the user or of
+// the system, unless the executor has a method MayAddMessages(tool string) bool that says it
+// may: see toolexec.Policy.
+//
+// A tool that fails is an answer, not an error: an Err from either ends the run. The call
+// that Prepare is given must not be written. A wrapper hands on what the executor below it
+// prepared, or a copy: hooks refuse to run a call whose tool or arguments changed after they
+// judged it, or that they did not judge.
 type Executor interface {
 	Prepare(ctx context.Context, s State, c *ToolCall) mo.Result[*Prepared]
 	Execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult]
@@ -63,7 +72,7 @@ type Disposition uint8
 const (
 	// DisposeRun: run the tool.
 	DisposeRun Disposition = iota
-	// DisposeAnswer: pass on Prepared.Answer; the tool does not run.
+	// DisposeAnswer: Prepared.Answer is the answer; the tool does not run.
 	DisposeAnswer
 	// DisposeAsk: a person must say yes first.
 	DisposeAsk
@@ -108,7 +117,9 @@ type Prepared struct {
 	// Carry is for the executor that made the value, to find again in Execute.
 	Carry any
 
-	inDoubt bool // the call may have happened: see State.InDoubt
+	inDoubt bool       // the call may have happened: see State.InDoubt
+	judged  *judgement // by hooks, outside of a run
+	granted bool       // a person, or what answers in a person's place, has approved it
 }
 
 // Question is why a person is asked about a call.

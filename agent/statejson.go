@@ -79,6 +79,8 @@ type resultJSON struct {
 // that is not valid UTF-8 is written with U+FFFD in the place of what is wrong.
 //
 // A metadata value that JSON cannot hold is an error that names its key.
+//
+// The JSON is not protected: see Seal for states that leave the program.
 func (s State) MarshalJSON() ([]byte, error) {
 	form, err := s.form()
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // DefaultCritiques is how often a SelfCritique sends the model back where nothing is said.
@@ -37,7 +38,7 @@ var (
 	_ agent.Criterion = SelfCritique{}
 	_ judge           = SelfCritique{}
 
-	critiques = agent.RunKey[int]("continuation.critiques")
+	critiques = agent.ReservedKey[int](reserved.Pass{}, "continuation.critiques", agent.ScopeRun)
 
 	errNoCritic = errors.New("self-critique: there is no critic")
 )

@@ -16,6 +16,8 @@ import (
 // of the store is on, it denies every call.
 func (k *Keeper) WrapExecutor(inner agent.Executor) agent.Executor { return &keptExecutor{inner, k} }
 
+var _ agent.AnswerHandler = (*keptExecutor)(nil)
+
 type keptExecutor struct {
 	inner  agent.Executor
 	keeper *Keeper
@@ -77,18 +79,33 @@ func (x *keptExecutor) denied(ctx context.Context, p *agent.Prepared, c *agent.T
 
 // Execute writes down that the call runs, and what came of it.
 func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	if p.Disposition == agent.DisposeAnswer {
+		return x.HandleAnswer(ctx, s, p)
+	}
 	h := x.keeper.runs.Of(s)
 	if h.keeper == nil {
 		return x.inner.Execute(ctx, s, p)
 	}
-	if p.Disposition == agent.DisposeRun {
-		if denied := x.denied(ctx, p, p.Original); denied != nil { // turned on since
-			p = denied
-		} else if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return s.WithCallBegun(p) }); err != nil {
-			return mo.Err[*agent.ToolResult](err)
-		}
+	if denied := x.denied(ctx, p, p.Original); denied != nil { // turned on since
+		return x.HandleAnswer(ctx, s, denied)
 	}
-	result := x.inner.Execute(ctx, s, p)
+	if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return s.WithCallBegun(p) }); err != nil {
+		return mo.Err[*agent.ToolResult](err)
+	}
+	return h.noteResult(ctx, p, x.inner.Execute(ctx, s, p))
+}
+
+// HandleAnswer writes down the answer to a call that does not run.
+func (x *keptExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	result := agent.HandleAnswer(ctx, x.inner, s, p)
+	if h := x.keeper.runs.Of(s); h.keeper != nil {
+		return h.noteResult(ctx, p, result)
+	}
+	return result
+}
+
+// noteResult writes down what came of a call, and returns it.
+func (h *held) noteResult(ctx context.Context, p *agent.Prepared, result mo.Result[*agent.ToolResult]) mo.Result[*agent.ToolResult] {
 	r, err := result.Get()
 	if err != nil {
 		return result

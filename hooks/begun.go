@@ -29,7 +29,10 @@ func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, be
 	if p = strictlyRead(&q); !hooks.before || malformed(p.Invalid) {
 		return mo.Ok(p)
 	}
-	return x.decide(ctx, s, hooks, p)
+	if p, err = x.decide(ctx, s, hooks, p).Get(); err != nil {
+		return mo.Err[*agent.Prepared](err)
+	}
+	return mo.Ok(s.RecordJudgement(original, p))
 }
 
 // ignored reports whether the answer of a control does not count, because the call has

@@ -122,6 +122,9 @@ func (Common) vetted(_ context.Context, o *Outcome) (*Outcome, error) { return o
 func (c Common) answer(o Outcome, effects []agent.Effect) Result {
 	o.point = c.info.name
 	o.effects = agent.EffectsOf(effects...)
+	if err := o.effects.Validate(); err != nil && o.invalid == nil {
+		o.invalid = err
+	}
 	return mo.Ok(&o)
 }
 

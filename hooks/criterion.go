@@ -8,6 +8,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // DefaultContinuations is how often Stop hooks may make one run go on, where the
@@ -15,7 +16,7 @@ import (
 const DefaultContinuations = 8
 
 // continued counts how often Stop hooks made the run go on.
-var continued = agent.RunKey[int]("hooks.continuations")
+var continued = agent.ReservedKey[int](reserved.Pass{}, "hooks.continuations", agent.ScopeRun)
 
 // HookContinuationCriterion wraps the other criteria of an agent and asks the
 // hooks at Stop when the run would otherwise end by itself. Limits, cancelling and

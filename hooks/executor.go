@@ -18,7 +18,7 @@ type HookedToolExecutor struct {
 	hooks *Compiled
 }
 
-var _ agent.Executor = (*HookedToolExecutor)(nil)
+var _ agent.AnswerHandler = (*HookedToolExecutor)(nil)
 
 // WrapExecutor puts the hooks around an executor.
 func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
@@ -50,7 +50,10 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 	if p = strictlyRead(p); !hooks.before || malformed(p.Invalid) {
 		return mo.Ok(p)
 	}
-	return x.decide(ctx, s, hooks, p)
+	if p, err = x.decide(ctx, s, hooks, p).Get(); err != nil {
+		return mo.Err[*agent.Prepared](err)
+	}
+	return mo.Ok(s.RecordJudgement(call, p))
 }
 
 // prepare lets the inner executor prepare what a hook made of a call.
@@ -103,11 +106,26 @@ func malformed(err error) bool {
 	return ok && wrong.Malformed
 }
 
-// Execute runs the call if it is to run, and lets the hooks at ToolFailed and
-// PostToolUse see the answer, whatever became of the call.
+// Execute runs a call, and lets the hooks at ToolFailed and PostToolUse see the result. It
+// refuses a call that is not the one that the hooks at PreToolUse judged, because something
+// outside of them changed it: that counts as a failure of the hooks, and nothing runs. A
+// call that has an answer is not run: see HandleAnswer.
 func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	result := x.inner.Execute(ctx, s, p)
+	if p.Disposition == agent.DisposeAnswer {
+		return x.HandleAnswer(ctx, s, p)
+	}
+	if p.Call == nil || p.Original == nil {
+		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call does not say what was called"))
+	}
 	hooks := x.hooks.tools.of(p.Call.Name)
+	judged, err := s.CheckJudgement(p)
+	if !judged && hooks != nil && hooks.before {
+		err = errors.New("no hook has judged it")
+	}
+	if err != nil {
+		return x.HandleAnswer(ctx, s, refused(ctx, s, p, err))
+	}
+	result := x.inner.Execute(ctx, s, p)
 	if hooks == nil || !hooks.after {
 		return result
 	}
@@ -116,6 +134,43 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 		return result
 	}
 	return x.review(ctx, s, hooks, p, r)
+}
+
+// HandleAnswer lets the hooks at PostToolUse see the answer to a call that does not run,
+// because it was denied, mocked, invalid, rejected or stopped.
+func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	result := agent.HandleAnswer(ctx, x.inner, s, p)
+	r, err := result.Get()
+	if err != nil || r == nil || p.Call == nil || p.Original == nil {
+		return result
+	}
+	hooks := x.hooks.tools.of(p.Call.Name)
+	if hooks == nil || !hooks.after {
+		return result
+	}
+	return x.review(ctx, s, hooks, p, r)
+}
+
+// MayAddMessages reports that results may append messages in any role: those of hooks
+// carry the hook's name. What tools may do is checked around the executor of the tools.
+func (*HookedToolExecutor) MayAddMessages(string) bool { return true }
+
+// guardians is what answers and events name where the hooks as a whole refuse a call.
+const guardians = "hooks"
+
+// refused returns p as a call that is answered, because it is not what was judged, and
+// tells the observer.
+func refused(ctx context.Context, s agent.State, p *agent.Prepared, err error) *agent.Prepared {
+	if s.Observed() {
+		s.Emit(ctx, Event{
+			Kind: HookFailed, Run: s.Run(), Step: s.RunStepCount(), Hook: guardians, Point: PreToolUse, Call: *p.Call,
+			Control: true, Attempt: 1, Err: err, Policy: failClosed.String(),
+		})
+	}
+	q := *p
+	q.Disposition = agent.DisposeAnswer
+	q.Answer = denial(p.Call, &Outcome{hook: guardians, failed: true, reason: err.Error()})
+	return &q
 }
 
 // tellConflicts tells the observer of metadata that more sets after another hook

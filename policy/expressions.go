@@ -16,6 +16,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
@@ -113,6 +114,10 @@ func (l *loader) expressions(e *entry, key string, language *condition.Language)
 	out := map[string]*condition.Expression{}
 	for _, item := range e.fields.at(key).Entries() {
 		text := item.Value.Raw()
+		if key == "metadata" && reserved.Holds(item.Key.Raw()) {
+			item.Key.Wrong("%s: metadata %q: %s (rule: names)", e.what, item.Key.Raw(), reserved.Advice)
+			continue
+		}
 		switch item.Value.Kind() {
 		case yamlfile.TextNode, yamlfile.BoolNode, yamlfile.NumberNode:
 		case yamlfile.AbsentNode, yamlfile.NullNode, yamlfile.ListNode, yamlfile.MappingNode:

@@ -122,6 +122,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"closed observers":                {"policy: p\nhooks: {PreToolUse: [{type: func, func: f, observe: true, on_failure: retry, then: closed}]}", "cannot fail closed"},
 		"an abort unheard":                {"policy: p\nhooks: {StepEnd: [{type: func, func: f, await: false, on_failure: abort}]}", "(rule: waiting)"},
 		"a gate unheard":                  {"policy: p\nhooks: {StepEnd: [{type: gate, by: person, await: false}]}", "holds nothing up (rule: waiting)"},
+		"metadata of the framework":       {"policy: p\nhooks: {PreToolUse: [{id: a, decision: allow, metadata: {agent.run_controls: '[]'}}]}", "belongs to the framework"},
 		"metadata at an end":              {"policy: p\nhooks: {Stop: [{id: a, decision: continue, context: x}]}", "nothing can be added (rule: powers)"},
 		"a reason of an action":           {"policy: p\nhooks: {PreToolUse: [{type: func, func: f, reason: x}]}", `"reason" belongs to decisions`},
 		"a default that is none":          {"policy: p\ndefaults: {timeout: soon}", "timeout: expected a time"},

@@ -29,6 +29,8 @@ type call struct {
 // out.
 func (t *Telemetry) WrapExecutor(inner agent.Executor) agent.Executor { return executor{t, inner} }
 
+var _ agent.AnswerHandler = executor{}
+
 type executor struct {
 	t     *Telemetry
 	inner agent.Executor
@@ -37,8 +39,8 @@ type executor struct {
 // Unobserved is who is asked in runs that nobody observes.
 func (x executor) Unobserved() agent.Executor { return x.inner }
 
-// Prepare begins the call's span. It ends in Execute, which is called for every
-// call of a step, whatever was decided.
+// Prepare begins the call's span. It ends in Execute or HandleAnswer, one of which is
+// called for every call of a step.
 func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	r := x.t.of(s)
 	if r == nil {
@@ -69,11 +71,29 @@ func (r *run) beginCall(ctx context.Context, tool string) (context.Context, trac
 	return r.t.tracer.Start(ctx, begun.name, begun.options...) //nolint:spancheck // Execute ends it
 }
 
-// Execute runs the tool, if it is to run, as part of the call's span.
+// Execute runs the tool as part of the call's span.
 func (x executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	if p.Disposition == agent.DisposeAnswer {
+		return x.HandleAnswer(ctx, s, p)
+	}
+	return x.conclude(ctx, s, p, x.inner.Execute)
+}
+
+// HandleAnswer ends the span of a call that does not run.
+func (x executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	return x.conclude(ctx, s, p, func(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+		return agent.HandleAnswer(ctx, x.inner, s, p)
+	})
+}
+
+// conclude ends the call's span with the result that answer gives within it.
+func (x executor) conclude(
+	ctx context.Context, s agent.State, p *agent.Prepared,
+	answer func(context.Context, agent.State, *agent.Prepared) mo.Result[*agent.ToolResult],
+) mo.Result[*agent.ToolResult] {
 	r := x.t.of(s)
 	if r == nil {
-		return x.inner.Execute(ctx, s, p)
+		return answer(ctx, s, p)
 	}
 	c := r.take(p.Original)
 	if c.span != nil {
@@ -85,11 +105,11 @@ func (x executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared)
 	if c.span != nil {
 		defer func() { r.ended(c.span, returned) }()
 	}
-	result := x.inner.Execute(ctx, s, p)
+	result := answer(ctx, s, p)
 	returned = true
-	answer, err := result.Get()
-	if err == nil && answer != nil {
-		x.answered(ctx, r, c, p, answer)
+	final, err := result.Get()
+	if err == nil && final != nil {
+		x.answered(ctx, r, c, p, final)
 	} else if c.span != nil {
 		r.broken(ctx, c, err)
 	}

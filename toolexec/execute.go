@@ -13,18 +13,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// Execute passes on the answer of a call that was answered, and runs one that was allowed: under its tool's Policy,
-// retries around the time limit around the tool. Whatever the tool does, there is a result. A call that was prepared
-// by somebody else, or whose arguments were changed since, is checked again first.
+// Execute runs a call under its tool's Policy, retries around the time limit around the tool. Whatever the tool does,
+// there is a result. A call that another executor has prepared, or whose arguments were changed since, is checked again
+// first. A call that has an answer is not run.
 func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	switch {
 	case p.Call == nil || p.Original == nil:
 		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call does not say what was called"))
 	case p.Disposition == agent.DisposeAnswer && p.Answer != nil:
-		if s.StepOpen() {
-			e.giveUp(ctx, s, p)
-		}
-		return mo.Ok(p.Answer)
+		return e.HandleAnswer(ctx, s, p)
 	case p.Disposition != agent.DisposeRun:
 		return mo.Err[*agent.ToolResult](errors.New("executing: the call was neither allowed nor answered"))
 	}
@@ -49,6 +46,18 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 		return mo.Err[*agent.ToolResult](fmt.Errorf("failed: %w", result.Err))
 	}
 	return mo.Ok(result)
+}
+
+// HandleAnswer returns the answer of a call that does not run. When the call had started something before the run was
+// cut off, its tool ends that.
+func (e *Executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	if p.Answer == nil || p.Original == nil {
+		return mo.Err[*agent.ToolResult](errors.New("answering: the prepared call has no answer, or does not say what was called"))
+	}
+	if s.StepOpen() {
+		e.giveUp(ctx, s, p)
+	}
+	return mo.Ok(p.Answer)
 }
 
 // of reports whether the executor prepared this very call.

@@ -32,7 +32,7 @@ type Executor struct {
 	abandoned atomic.Int64
 }
 
-var _ agent.Executor = (*Executor)(nil)
+var _ agent.AnswerHandler = (*Executor)(nil)
 
 // NewExecutor returns an executor of the tools in b.
 func NewExecutor(b Toolbox, o Options) *Executor {
@@ -58,6 +58,13 @@ func (e *Executor) named(name string) *bound {
 		}
 	}
 	return e.many[name]
+}
+
+// MayAddMessages reports whether a tool is declared to append messages in the role of the user or of the system: see
+// Policy.AddMessages.
+func (e *Executor) MayAddMessages(tool string) bool {
+	t := e.named(tool)
+	return t != nil && t.policy.AddMessages
 }
 
 // ready is a call between Prepare and Execute: what its Prepared carries. Bodies of this package embed a place, so that

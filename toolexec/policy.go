@@ -35,6 +35,10 @@ type Policy struct {
 	// between them a note that says how much is missing; never half a rune. The note counts. Images and files stay
 	// whole and do not count. Zero means DefaultMaxResultBytes, less than zero no limit.
 	MaxResultBytes int
+	// AddMessages lets the tool append messages in the role of the user or of the system (see Output.Effects); without it
+	// a call that does so has failed. Such messages carry the tool's name as their source, and never count as the user's
+	// words. Context (agent.AddContext) needs no declaration.
+	AddMessages bool
 }
 
 // Doubt says what becomes of a call that may have run already.
@@ -58,6 +62,7 @@ func (p Policy) over(q Policy) Policy {
 		Retry:          p.Retry,
 		Doubt:          cmp.Or(p.Doubt, q.Doubt),
 		MaxResultBytes: cmp.Or(p.MaxResultBytes, q.MaxResultBytes),
+		AddMessages:    p.AddMessages || q.AddMessages,
 	}
 	if out.Retry.Attempts == 0 {
 		out.Retry = q.Retry

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +33,13 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 	}
 	execute := func(t *testing.T, e agent.Executor, p *agent.Prepared) *agent.ToolResult {
 		t.Helper()
-		r, err := e.Execute(t.Context(), s, p).Get()
+		var r *agent.ToolResult
+		var err error
+		if p.Disposition == agent.DisposeAnswer {
+			r, err = agent.HandleAnswer(t.Context(), e, s, p).Get()
+		} else {
+			r, err = e.Execute(t.Context(), s, p).Get()
+		}
 		require.NoError(t, err)
 		require.NotNil(t, r, "Execute gave neither an error nor a result")
 		return r
@@ -63,10 +70,30 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 		p := *prepare(t, e, call)
 		p.Disposition = agent.DisposeAnswer
 		p.Answer = agent.NotExecuted(p.Call, agent.ReasonRunStopped, "", "not executed: a sibling stopped the run")
-		r := execute(t, e, &p)
-		assert.False(t, ran.Load(), "Execute ran a tool whose call was answered")
+		r, err := agent.HandleAnswer(t.Context(), e, s, &p).Get()
+		require.NoError(t, err)
+		require.NotNil(t, r, "HandleAnswer gave neither an error nor a result")
+		assert.False(t, ran.Load(), "HandleAnswer ran a tool whose call was answered")
 		assert.Equal(t, agent.ToolNotExecuted, r.Status, "the status")
 		assert.Zero(t, r.Attempts, "attempts of a tool that did not run")
+	})
+	t.Run("is not asked to execute what does not run", func(t *testing.T) {
+		var ran atomic.Int32
+		e := newExecutor(t, Tools{"probe": func(ctx context.Context, c agent.ToolCall) (string, error) {
+			ran.Add(1)
+			return echo(ctx, c)
+		}})
+		seen := &refusing{Executor: e}
+		driver := Script(Call("probe", `{"n":1}`).Call("probe", `{"n":2}`).Call("probe", `{"n":3}`), Say("done"))
+		wrap := func(x agent.Executor) agent.Executor { seen.Executor = x; return seen }
+		a, err := agent.New(agent.Config{Driver: driver, Executor: e, WrapExecutor: []func(agent.Executor) agent.Executor{wrap}}).Get()
+		require.NoError(t, err)
+		final, err := a.Run(t.Context(), s).Get()
+		require.NoError(t, err)
+		assert.Equal(t, int32(2), ran.Load(), "how many calls ran")
+		assert.Empty(t, seen.wrong, "Execute was called for calls that do not run")
+		step, _ := final.LastMessage().Get()
+		assert.Equal(t, "done", step.Text())
 	})
 	t.Run("answers for a tool that fails", func(t *testing.T) {
 		for name, body := range map[string]Func{
@@ -157,4 +184,29 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 		})
 		prepare(t, e, call) // it is still reachable
 	})
+}
+
+// refusing denies the second call of each step.
+type refusing struct {
+	agent.Executor
+	wrong []string // ids of the calls that do not run and that Execute was called for
+}
+
+func (x *refusing) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	result := x.Executor.Prepare(ctx, s, c)
+	p, err := result.Get()
+	if err != nil || p == nil || c.Index != 1 {
+		return result
+	}
+	q := *p
+	q.Disposition = agent.DisposeAnswer
+	q.Answer = agent.NotExecuted(c, agent.ReasonDenied, "refusing", "denied")
+	return mo.Ok(&q)
+}
+
+func (x *refusing) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	if p.Disposition != agent.DisposeRun {
+		x.wrong = append(x.wrong, p.Original.ID)
+	}
+	return x.Executor.Execute(ctx, s, p)
 }

@@ -61,7 +61,7 @@ func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) 
 	return mo.Ok(p)
 }
 
-// Execute runs the tool, or passes on the answer that was given.
+// Execute runs the tool, or passes on the answer of a call that does not run.
 func (e *Executor) Execute(ctx context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Call == nil || p.Original == nil {
 		return mo.Err[*agent.ToolResult](errors.New("execute: the prepared call does not say what was called"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // What a ContextEditing that says nothing means.
@@ -138,7 +139,7 @@ type edge struct {
 	Call string `json:"call"`
 }
 
-var editEdge = agent.SessionKey[edge]("kit.context_editing")
+var editEdge = agent.ReservedKey[edge](reserved.Pass{}, "kit.context_editing", agent.ScopeSession)
 
 // shownSize is what is known in a run of what the model is shown.
 type shownSize struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -178,7 +179,7 @@ func (m *memory) call(ctx context.Context, _ toolexec.Call, in memoryArgs) (tool
 }
 
 // memoryTold is a hash of what the model was last told that there is.
-var memoryTold = agent.SessionKey[string]("kit.file_memory.told")
+var memoryTold = agent.ReservedKey[string](reserved.Pass{}, "kit.file_memory.told", agent.ScopeSession)
 
 // toldMemories is how many paths the model is told at the begin of a run.
 const toldMemories = 50

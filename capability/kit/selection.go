@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // ToolSelection tells the model of the tools that it needs for a call, and of no
@@ -134,7 +135,7 @@ type offer struct {
 	Tools []string `json:"tools"`
 }
 
-var offered = agent.RunKey[offer]("kit.tool_selection")
+var offered = agent.ReservedKey[offer](reserved.Pass{}, "kit.tool_selection", agent.ScopeRun)
 
 // request is the request with the tools that are needed.
 func (x *selection) request(ctx context.Context, s agent.State) (r agent.Request, used *agent.Usage, err error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -47,7 +48,7 @@ const (
 	TodoCompleted  TodoStatus = "completed"
 )
 
-var todos = agent.SessionKey[[]Todo]("kit.todos")
+var todos = agent.ReservedKey[[]Todo](reserved.Pass{}, "kit.todos", agent.ScopeSession)
 
 // Todos is the list as the model last wrote it, in its order; nil when there is none.
 // It is the caller's to keep.

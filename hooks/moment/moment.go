@@ -245,6 +245,9 @@ func (m Moment) WithState(s agent.State) Moment { m.state = s; return m }
 // WithEffects applies effects to the run before it begins: metadata of the run,
 // messages, context.
 func (m Moment) WithEffects(effects ...agent.Effect) Moment {
+	if err := agent.EffectsOf(effects...).Validate(); err != nil {
+		return m.blaming("WithEffects: %v", err)
+	}
 	m.effects = append(slices.Clip(m.effects), effects...)
 	return m
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // rig is what an agent is made of that gets to a moment: a model that plays it, and
@@ -67,7 +68,7 @@ func (r rig) settings() agent.RunSettings {
 func (r rig) begin(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	effects := r.effects
 	if r.continuations > 0 {
-		effects = append(slices.Clip(effects), agent.RunKey[int]("hooks.continuations").Set(r.continuations))
+		effects = append(slices.Clip(effects), agent.ReservedKey[int](reserved.Pass{}, "hooks.continuations", agent.ScopeRun).Set(r.continuations))
 	}
 	return next(ctx, s.Apply(agent.EffectsOf(effects...).From(theirs)))
 }
@@ -271,6 +272,11 @@ func (x oneStep) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) 
 // Execute lets the executor of the step execute the call.
 func (x oneStep) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	return x.in(s).Execute(ctx, s, p)
+}
+
+// HandleAnswer lets the executor of the step answer the call.
+func (x oneStep) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	return agent.HandleAnswer(ctx, x.in(s), s, p)
 }
 
 // oneVerdict is a criterion that is another one after some number of steps.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // definition is what an agent is made of again when its run is resumed: in another
@@ -38,7 +39,7 @@ type flagSaid struct {
 }
 
 // definitionKey is the session's value that a kept run carries from its begin.
-var definitionKey = agent.SessionKey[definition]("grapnel.cli")
+var definitionKey = agent.ReservedKey[definition](reserved.Pass{}, "grapnel.cli", agent.ScopeSession)
 
 // shaping are the flags that say what the agent is made of. The model is not among them,
 // as the one that was chosen is kept.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,29 +78,42 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 
 func (r *runs) newExport() *cobra.Command {
 	var journal bool
+	var keyFile string
 	c := &cobra.Command{
 		Use:   "export ID [FILE]",
 		Short: "Write a run to a file: its state as JSON, or its journal as JSON Lines",
 		Long: `Write a run to a new file that only you can read, or to standard output: its state in the
 JSON form of agent.State, from which a Go program can go on, or with --journal the
-entries of its journal as JSON Lines. What the store encrypts is in plain there.`,
+entries of its journal as JSON Lines. What the store encrypts is in plain there.
+
+Whoever can edit the state in plain JSON can answer its questions and drop its guards.
+With --seal-key it is sealed with the key in a file, at least 32 random bytes: a program
+that reads it with agent.Seal notices every change.`,
 		Args: func(c *cobra.Command, args []string) error {
 			return someRun(c, args[:min(len(args), 1+max(len(args)-2, 0))])
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			write := func(s agent.State) ([]byte, error) { return json.Marshal(s) }
+			if keyFile != "" {
+				seal, err := readSeal(keyFile)
+				if err != nil {
+					return &usageError{err}
+				}
+				write = seal.Marshal
+			}
 			return r.with(c.Context(), false, func(k *kept) error {
 				about, err := k.find(c.Context(), args[0])
 				if err != nil {
 					return err
 				}
 				if len(args) == 1 || args[1] == "-" {
-					return k.export(c.Context(), r.std.out, about.ID, journal)
+					return k.export(c.Context(), r.std.out, about.ID, journal, write)
 				}
 				f, err := os.OpenFile(args[1], os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 				if err != nil {
 					return &usageError{fmt.Errorf("exporting run %s: %w", about.ID, err)}
 				}
-				if err := errors.Join(k.export(c.Context(), f, about.ID, journal), f.Close()); err != nil {
+				if err := errors.Join(k.export(c.Context(), f, about.ID, journal, write), f.Close()); err != nil {
 					return errors.Join(err, os.Remove(args[1]))
 				}
 				return nil
@@ -107,16 +121,31 @@ entries of its journal as JSON Lines. What the store encrypts is in plain there.
 		},
 	}
 	c.Flags().BoolVar(&journal, "journal", false, "the journal instead of the state")
+	c.Flags().StringVar(&keyFile, "seal-key", "", "seal the state with the key in this file")
+	c.MarkFlagsMutuallyExclusive("journal", "seal-key")
 	return c
 }
 
-func (k *kept) export(ctx context.Context, w io.Writer, id agent.RunID, journal bool) error {
+// readSeal returns the seal whose key is the bytes of a file, without a newline at the end.
+func readSeal(path string) (agent.Seal, error) {
+	key, err := os.ReadFile(path)
+	if err != nil {
+		return agent.Seal{}, fmt.Errorf("--seal-key: %w", err)
+	}
+	seal, err := agent.NewSeal(bytes.TrimRight(key, "\r\n"))
+	if err != nil {
+		return agent.Seal{}, fmt.Errorf("--seal-key: %s: %w", path, err)
+	}
+	return seal, nil
+}
+
+func (k *kept) export(ctx context.Context, w io.Writer, id agent.RunID, journal bool, write func(agent.State) ([]byte, error)) error {
 	if !journal {
 		s, err := durable.Load(ctx, k.store, id)
 		if err != nil {
 			return err
 		}
-		text, err := json.Marshal(s)
+		text, err := write(s)
 		if err != nil {
 			return fmt.Errorf("exporting run %s: %w", id, err)
 		}

@@ -1,0 +1,179 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/mo"
+)
+
+// AnswerHandler is an Executor that takes part in calls which do not run because they
+// have an answer already: calls that were denied, mocked or invalid, that a person
+// rejected, or whose run was stopped or cancelled before them. HandleAnswer is called for
+// such a call in the place of Execute, once, with Disposition DisposeAnswer and an Answer;
+// the result is what is recorded. It must not run anything that the call asks for.
+//
+// A wrapper that records or reviews results has this method and hands the call on to the
+// executor that it wraps with the func HandleAnswer. The agent passes over executors and
+// wrappers without it.
+type AnswerHandler interface {
+	Executor
+	HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult]
+}
+
+// HandleAnswer returns what x makes of a call that has an answer: the result of its
+// method of that name, or p.Answer where x is no AnswerHandler. Execute is not called.
+func HandleAnswer(ctx context.Context, x Executor, s State, p *Prepared) mo.Result[*ToolResult] {
+	if h, ok := x.(AnswerHandler); ok {
+		return h.HandleAnswer(ctx, s, p)
+	}
+	return p.given()
+}
+
+// given returns the answer that a call has.
+func (p *Prepared) given() mo.Result[*ToolResult] {
+	if p.Disposition != DisposeAnswer || p.Answer == nil {
+		return mo.Err[*ToolResult](errors.New("the call has no answer"))
+	}
+	return mo.Ok(p.Answer)
+}
+
+// wrapExecutor puts the wrappers around the innermost executor, the first outermost, with
+// a gate in each place where Execute must see nothing but calls that run.
+func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Executor, error) {
+	var x Executor = &innerGate{innermost}
+	for i := len(wrappers) - 1; i >= 0; i-- {
+		wrap := wrappers[i]
+		if wrap == nil {
+			return nil, fmt.Errorf("wrapper %d of the executor is nil", i+1)
+		}
+		outer := wrap(x)
+		if outer == nil {
+			return nil, fmt.Errorf("wrapper %d of the executor returned nil", i+1)
+		}
+		if _, ok := outer.(AnswerHandler); !ok {
+			outer = &gate{outer, x}
+		}
+		x = outer
+	}
+	return x, nil
+}
+
+// unobservedExecutor returns x without the wrappers that only look on, as far as they are
+// outermost.
+func unobservedExecutor(x Executor) Executor {
+	for {
+		outer := x
+		if g, ok := x.(*gate); ok {
+			outer = g.Executor
+		}
+		onlooker, ok := outer.(interface{ Unobserved() Executor })
+		if !ok {
+			return x
+		}
+		x = onlooker.Unobserved()
+	}
+}
+
+// gate leads calls that have an answer around a wrapper that is no AnswerHandler, to the
+// executor below it.
+type gate struct {
+	Executor
+
+	below Executor
+}
+
+func (g *gate) Execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
+	if p.Disposition != DisposeRun {
+		return g.HandleAnswer(ctx, s, p)
+	}
+	return g.Executor.Execute(ctx, s, p)
+}
+
+func (g *gate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
+	return HandleAnswer(ctx, g.below, s, p)
+}
+
+// innerGate stands around the innermost executor. It keeps from it every call that does
+// not run, or that is not the one that was judged, and holds what it returns to what tools
+// may change in the state.
+type innerGate struct{ Executor }
+
+func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result[*Prepared] {
+	result := g.Executor.Prepare(ctx, s, c)
+	p, err := result.Get()
+	if err != nil || p == nil || p.Effects.Len() == 0 && (p.Answer == nil || p.Answer.Effects.Len() == 0) {
+		return result
+	}
+	q := *p
+	err = g.validate(c.Name, q.Effects)
+	if err == nil && q.Answer != nil {
+		q.Answer = g.vet(c, q.Answer)
+	}
+	if err != nil {
+		q.Effects, q.Disposition = Effects{}, DisposeAnswer
+		q.Answer = NotExecuted(c, ReasonError, "", fmt.Sprintf("tool %q: not executed: %v", c.Name, err))
+		q.Answer.Err = err
+	}
+	q.Effects = q.Effects.From(c.Name)
+	return mo.Ok(&q)
+}
+
+func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
+	if p.Disposition != DisposeRun {
+		return g.HandleAnswer(ctx, s, p)
+	}
+	if p.Call == nil || p.Original == nil {
+		return mo.Err[*ToolResult](errors.New("executing: the prepared call does not say what was called"))
+	}
+	if _, err := s.CheckJudgement(p); err != nil {
+		return mo.Ok(refusal(p, err))
+	}
+	result := g.Executor.Execute(ctx, s, p)
+	r, err := result.Get()
+	if err != nil || r == nil || r.Effects.Len() == 0 {
+		return result
+	}
+	return mo.Ok(g.vet(p.Call, r))
+}
+
+func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
+	result := HandleAnswer(ctx, g.Executor, s, p)
+	r, err := result.Get()
+	if err != nil || r == nil || r == p.Answer || r.Effects.Len() == 0 || p.Call == nil {
+		return result
+	}
+	return mo.Ok(g.vet(p.Call, r))
+}
+
+// vet returns r with the tool as the source of its effects, or as a failure without them
+// when the tool may not have them.
+func (g *innerGate) vet(call *ToolCall, r *ToolResult) *ToolResult {
+	n := *r
+	if err := g.validate(call.Name, r.Effects); err != nil {
+		n.Effects, n.Reason, n.Err = Effects{}, ReasonError, err
+		n.Content = TextContent(fmt.Sprintf("tool %q: failed: %v", call.Name, err))
+		if n.Status == "" || n.Status == ToolExecuted {
+			n.Status = ToolFailed
+		}
+		return &n
+	}
+	n.Effects = r.Effects.From(call.Name)
+	return &n
+}
+
+// validate returns an error when a tool may not have these effects.
+func (g *innerGate) validate(tool string, effects Effects) error {
+	if err := effects.Validate(); err != nil {
+		return err
+	}
+	m, ok := effects.posing()
+	if !ok {
+		return nil
+	}
+	if x, ok := g.Executor.(interface{ MayAddMessages(tool string) bool }); ok && x.MayAddMessages(tool) {
+		return nil
+	}
+	return fmt.Errorf("appending a message in the role %q: the tool is not declared to: see AddMessages of toolexec.Policy", m.Role())
+}

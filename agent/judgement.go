@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// judgement is what hooks have decided about a call, noted where no other code can write
+// it. It holds strings and no pointers to the call, which may be changed.
+type judgement struct {
+	disposition     Disposition
+	id              string // of the call that the model made
+	tool, arguments string // of what is to run
+}
+
+// judgements are those of the step of a run that is under way, by the index of the call.
+type judgements struct {
+	some atomic.Bool // false while no hook has judged a call of the run
+
+	mu   sync.Mutex
+	step int
+	list []judgement
+}
+
+func (js *judgements) record(step, index int, j judgement) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if js.step != step {
+		js.step = step
+		clear(js.list)
+	}
+	for index >= len(js.list) {
+		js.list = append(js.list, judgement{})
+	}
+	js.list[index] = j
+	js.some.Store(true)
+}
+
+// find returns the judgement about a call of the step that is under way.
+func (js *judgements) find(step int, call *ToolCall) (judgement, bool) {
+	if !js.some.Load() {
+		return judgement{}, false
+	}
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if js.step != step || call.Index < 0 || call.Index >= len(js.list) || js.list[call.Index].id != call.ID {
+		return judgement{}, false
+	}
+	return js.list[call.Index], true
+}
+
+// RecordJudgement notes what was decided about call, which the model made: p says what is
+// to run, and whether it runs. CheckJudgement compares with that what is run in the end.
+// The judgement belongs to the run and to the step under way, and replaces an earlier one
+// about the same call. Outside of a run it is kept in a copy of p, which is returned;
+// otherwise the result is p itself. P.Call must be set. Package hooks records what its
+// controls have judged.
+func (s State) RecordJudgement(call *ToolCall, p *Prepared) *Prepared {
+	j := judgement{p.Disposition, call.ID, p.Call.Name, p.Call.Arguments}
+	if l := s.read().live; l != nil && call.Index >= 0 {
+		l.judged.record(s.RunStepCount(), call.Index, j)
+		return p
+	}
+	q := *p
+	q.judged = new(j)
+	return &q
+}
+
+func (s State) judgement(p *Prepared) (judgement, bool) {
+	if l := s.read().live; l != nil && p.Original.Index >= 0 {
+		return l.judged.find(s.RunStepCount(), p.Original)
+	}
+	if p.judged == nil || p.judged.id != p.Original.ID {
+		return judgement{}, false
+	}
+	return *p.judged, true
+}
+
+// CheckJudgement reports whether a call that is about to run was judged, and returns an
+// error when it is not what was judged: when tool or arguments have changed since, when
+// the call was not to run, or when it needs an approval that was not given. P.Call and
+// p.Original must be set.
+func (s State) CheckJudgement(p *Prepared) (judged bool, err error) {
+	j, ok := s.judgement(p)
+	switch {
+	case !ok:
+		return false, nil
+	case j.tool != p.Call.Name:
+		return true, fmt.Errorf("it was changed after the hooks had judged it: that was a call of tool %q", j.tool)
+	case j.arguments != p.Call.Arguments:
+		return true, errors.New("its arguments were changed after the hooks had judged it")
+	case j.disposition == DisposeAsk && !p.granted:
+		return true, errors.New("it needs an approval that was not given")
+	case j.disposition != DisposeRun && j.disposition != DisposeAsk:
+		return true, errors.New("the hooks decided that it does not run")
+	}
+	return true, nil
+}
+
+// refusal returns the answer to a call that is not what was judged.
+func refusal(p *Prepared, err error) *ToolResult {
+	r := NotExecuted(p.Call, ReasonHookFailed, "hooks", fmt.Sprintf("tool %q: not executed: hooks: %v", p.Call.Name, err))
+	r.Err = err
+	return r
+}
