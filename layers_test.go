@@ -87,7 +87,7 @@ var layers = map[string]layer{
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent"}, Modules: core},
-	"hooks":        {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
+	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/strictjson"}, Modules: core},
 	"toolexec": {
 		Ours:    []string{"agent", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),

@@ -35,7 +35,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 			return x.prepareBegun(ctx, s, &begun, &original)
 		}
 	}
-	result := x.inner.Prepare(ctx, s, call)
+	result := x.askInner(ctx, s, call)
 	p, err := result.Get()
 	if err != nil || p == nil {
 		return result
@@ -55,7 +55,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 
 // prepare lets the inner executor prepare what a hook made of a call.
 func (x *HookedToolExecutor) prepare(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
-	p, err := x.inner.Prepare(ctx, s, call).Get()
+	p, err := x.askInner(ctx, s, call).Get()
 	if err == nil && p == nil {
 		err = errors.New("the executor prepared nothing")
 	}
@@ -106,11 +106,11 @@ func malformed(err error) bool {
 // Execute runs the call if it is to run, and lets the hooks at ToolFailed and
 // PostToolUse see the answer, whatever became of the call.
 func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	result := x.inner.Execute(ctx, s, p)
 	hooks := x.hooks.tools.of(p.Call.Name)
 	if hooks == nil || !hooks.after {
-		return result
+		return x.inner.Execute(ctx, s, p)
 	}
+	result := x.survive(ctx, s, hooks, p, func() mo.Result[*agent.ToolResult] { return x.inner.Execute(ctx, s, p) })
 	r, err := result.Get()
 	if err != nil || r == nil {
 		return result
@@ -121,8 +121,16 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 // tellConflicts tells the observer of metadata that more sets after another hook
 // did.
 func tellConflicts(ctx context.Context, s agent.State, at PointName, earlier, more agent.Effects) {
+	for _, ev := range conflicts(s, at, earlier, more) {
+		s.Emit(ctx, ev)
+	}
+}
+
+// conflicts returns what is told of metadata that more sets after another hook did; nothing in
+// runs that have no observer.
+func conflicts(s agent.State, at PointName, earlier, more agent.Effects) (out []Event) {
 	if !s.Observed() || earlier.Len() == 0 {
-		return
+		return nil
 	}
 	for _, e := range more.All() {
 		name, scope, _, ok := e.Metadata()
@@ -136,10 +144,11 @@ func tellConflicts(ctx context.Context, s agent.State, at PointName, earlier, mo
 			}
 		}
 		if before != e.Source() {
-			s.Emit(ctx, Event{
+			out = append(out, Event{
 				Kind: HookConflict, Run: s.Run(), Step: s.RunStepCount(), Hook: e.Source(), Point: at,
 				Reason: fmt.Sprintf("%s metadata %q was set by %s already; the later value stays", scope, name, before),
 			})
 		}
 	}
+	return out
 }
