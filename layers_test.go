@@ -88,7 +88,7 @@ var layers = map[string]layer{
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
-	"hooks":        {Ours: []string{"agent", "internal/reserved", "internal/strictjson"}, Modules: core},
+	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/reserved", "internal/strictjson"}, Modules: core},
 	"toolexec": {
 		Ours:    []string{"agent", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -123,14 +124,11 @@ func (t *task) run(ctx context.Context, settings agent.RunSettings, s agent.Stat
 		// A person's no ends both.
 		return toolexec.Output{Content: agent.TextContent(err.Error()), Failed: true, Stop: new(final.StopSignal().OrEmpty())}, nil
 	}
-	result, withheld, err := t.hooks.PostSubagent(ctx, t.call.State, t.about)
+	left, withheld, err := t.hooks.PostSubagent(ctx, t.call.State, t.about)
 	if err != nil {
 		return toolexec.Output{}, err
 	}
-	if result == "" {
-		result = "(the agent answered with nothing)"
-	}
-	return toolexec.Output{Content: agent.TextContent(result), Failed: withheld != nil}, nil
+	return toolexec.Output{Content: agent.TextContent(cmp.Or(left.Result, "(the agent answered with nothing)")), Failed: withheld != nil}, nil
 }
 
 func (t *task) ran(ctx context.Context, settings agent.RunSettings, s agent.State, input ...agent.Message) (agent.State, error) {
@@ -148,7 +146,7 @@ func (t *task) ended(ctx context.Context, final agent.State, err error) error {
 		t.about.Took = time.Since(began)
 	}
 	if final.Status() != agent.StatusDone {
-		err = t.unfinished(final, err)
+		err = t.judgedError(ctx, t.unfinished(final, err))
 	}
 	t.call.State.Emit(ctx, SubagentCompleted{t.call.State.Run(), t.call.ID, t.about.Run, final.Status(), final.RunUsage(), err})
 	if err != nil {
@@ -156,6 +154,18 @@ func (t *task) ended(ctx context.Context, final agent.State, err error) error {
 		t.hooks.SubagentFailed(context.WithoutCancel(ctx), t.call.State, t.about)
 	}
 	return err
+}
+
+// judgedError returns what the controls at PostSubagent left of the error of a sub-agent, before anything is told of it.
+func (t *task) judgedError(ctx context.Context, err error) error {
+	about := t.about
+	about.Err = err
+	left, _, failed := t.hooks.PostSubagent(context.WithoutCancel(ctx), t.call.State, about)
+	if failed != nil {
+		return failed
+	}
+	t.about.Result = left.Result
+	return left.Err
 }
 
 // errGivenUp is why a sub-agent is cancelled whose call was answered without it.

@@ -12,7 +12,7 @@ import (
 )
 
 // What a sub-agent said before it was stopped is told with the failure, but not past a
-// control that judges what sub-agents answer: that was not asked about it.
+// control that judges what sub-agents answer, which is asked about the failure as about an answer.
 func TestLastWordsOfASubagent(t *testing.T) {
 	guard := func(point func(context.Context, hooks.PostSubagentContext) hooks.Result) capability.Capability {
 		return capability.UseHooks(hooks.On(hooks.AtPostSubagent, "guard", point))
@@ -32,11 +32,11 @@ func TestLastWordsOfASubagent(t *testing.T) {
 			sub := helper("scout", &b, agenttest.Say("the key is 4711").Call("look", "{}")).With(capability.UseGuards{Steps: 1})
 			s, _ := boss(t, capability.UseSubagents{Agents: []capability.Subagent{{Agent: sub}}}, task("scout", "look"), tc.more...)
 			said := answers(s)[0].Text()
-			assert.Contains(t, said, `agent "scout" stopped: 1 of at most 1 steps taken`)
 			if tc.told {
+				assert.Contains(t, said, `agent "scout" stopped: 1 of at most 1 steps taken`)
 				assert.Contains(t, said, "it had said: the key is 4711")
 			} else {
-				assert.NotContains(t, said, "4711")
+				assert.Equal(t, `tool "task": failed: result withheld by guard: secret`, said)
 			}
 		})
 	}

@@ -25,6 +25,9 @@ type Context interface {
 	StepIndex() int
 	// Frozen is what the controls decided, for observers. It passes for controls.
 	Frozen() *Outcome
+	// Tell tells the observer of the run of something about a hook. Where filters apply it is
+	// told when all hooks of the point were asked, and passes the filters first.
+	Tell(ctx context.Context, e Event)
 
 	// where is the state, and the index of the call at the points of a tool call.
 	where() (agent.State, int)
@@ -91,6 +94,10 @@ func (c Common) Resumed() bool { return c.state.Resumed() }
 
 // Frozen is what the controls decided, for observers. It passes for controls.
 func (c Common) Frozen() *Outcome { return c.frozen }
+
+// Tell tells the observer of the run of something about a hook. Where filters apply it is
+// told when all hooks of the point were asked, and passes the filters first.
+func (c Common) Tell(ctx context.Context, e Event) { c.state.Emit(ctx, e) }
 
 // Pass has no opinion.
 func (c Common) Pass() Result { return Result{} }

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -78,6 +79,8 @@ type InferenceContext struct {
 type inferencePayload struct {
 	base
 	reply agent.Step
+	err   error
+	held  *heldEvents // nil for observers
 }
 
 // Inference is the id of the model call, the same at AtPostInference.
@@ -118,6 +121,19 @@ type ReplyContext struct {
 // Inference is the id of the model call, the same at AtPreInference.
 func (c ReplyContext) Inference() string { return c.state.InferenceID() }
 
+// Tell tells the observer of the run of something about a hook, when all controls were
+// asked, and as their filters leave it.
+func (c ReplyContext) Tell(ctx context.Context, e Event) {
+	if e.Shadow && e.Decision == Filter {
+		e = e.filtered(e.Outcome.wouldChange(func(l filters) { l.reply(c.p.reply); _ = l.error(c.p.err) }))
+	}
+	c.p.held.tell(ctx, c.state, e)
+}
+
+// Err is what the model call failed with, or nil. There is no reply then: a hook that
+// replaces or withholds it does so with what the error says, and the call stays failed.
+func (c ReplyContext) Err() error { return c.p.err }
+
 // Reply is the model's turn, earlier replacements applied.
 func (c ReplyContext) Reply() agent.Step { return c.p.reply }
 
@@ -132,11 +148,28 @@ func (c ReplyContext) Tools() []string {
 // Allow lets the reply stand, and may add after it.
 func (c ReplyContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
+// Filter applies f to every text that leaves the point: what the model says and thinks, the
+// names and arguments of its calls, the error of a call that failed, the message of a stop,
+// and the messages, context and metadata that middleware and hooks add, those that are
+// asked later included. Of a text that is JSON, f also gets each string as it reads.
+// f must leave alone what it has no business with, and may be called again for what it
+// returned; should it panic, the reply is withheld and the run ends. Where a reply is
+// streamed, it is held back until all controls were asked.
+func (c ReplyContext) Filter(f func(text string) string, effects ...agent.Effect) Result {
+	return c.answer(filterOutcome(f), effects)
+}
+
+// FilterOrWithhold is Filter with a func that can also say that a text must not leave at
+// all: then the whole reply is withheld and the run ends, and the error is the reason.
+func (c ReplyContext) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
+}
+
 // Replace puts another turn in the place of the reply: other text, calls, finish
 // reason and usage. Start from Reply, so that what is not to change stays.
 func (c ReplyContext) Replace(reply agent.Step, effects ...agent.Effect) Result {
 	var err error
-	if role := reply.Message.Role(); role != agent.RoleAssistant {
+	if role := reply.Message.Role(); role != agent.RoleAssistant && c.p.err == nil {
 		err = fmt.Errorf("the reply was replaced by a message of role %q: it must be %q", role, agent.RoleAssistant)
 	}
 	return c.answer(Outcome{decision: Replace, reply: &reply, invalid: err}, effects)

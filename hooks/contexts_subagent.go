@@ -1,7 +1,9 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -29,6 +31,7 @@ type Subagent struct {
 type subagentView struct {
 	Common
 	about Subagent
+	held  *heldEvents // nil where no filter applies
 }
 
 // Subagent is what is known of it.
@@ -66,6 +69,29 @@ func (c PostSubagentContext) Replace(text string) Result {
 	return c.answer(Outcome{decision: Replace, content: &content}, nil)
 }
 
+// Filter applies f to every text that leaves the point: the answer, or the error of a
+// sub-agent that gave none. Of a text that is JSON, f also gets each string as it reads.
+// It must leave alone what it has no business with, and may be called again for what it
+// returned; should it panic, the answer is withheld.
+func (c PostSubagentContext) Filter(f func(text string) string) Result {
+	return c.answer(filterOutcome(f), nil)
+}
+
+// FilterOrWithhold is Filter with a func that can also say that a text must not leave at
+// all: then the answer is withheld, and the error is the reason that is told.
+func (c PostSubagentContext) FilterOrWithhold(f func(text string) (string, error)) Result {
+	return c.answer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, nil)
+}
+
+// Tell tells the observer of the run of something about a hook, when all controls were
+// asked, and as their filters leave it.
+func (c PostSubagentContext) Tell(ctx context.Context, e Event) {
+	if e.Shadow && e.Decision == Filter {
+		e = e.filtered(e.Outcome.wouldChange(func(l filters) { l.text(c.about.Result); _ = l.error(c.about.Err) }))
+	}
+	c.held.tell(ctx, c.state, e)
+}
+
 // Withhold keeps the answer from the model, which is told why.
 func (c PostSubagentContext) Withhold(reason string) Result {
 	return c.answer(Outcome{decision: Withhold, reason: reason}, nil)
@@ -94,7 +120,7 @@ func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagen
 	}
 	var last *Outcome
 	view := func(frozen *Outcome) PreSubagentContext {
-		return PreSubagentContext{subagentView{Common{state: s, info: preSubagent, frozen: frozen}, about}}
+		return PreSubagentContext{subagentView{Common{state: s, info: preSubagent, frozen: frozen}, about, nil}}
 	}
 	for _, e := range c.preSubagent.controls {
 		o, err := e.consult(ctx, view(nil))
@@ -118,40 +144,73 @@ func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagen
 	return about.Instruction, denied, c.preSubagent.announce(ctx, c.pool, view(last))
 }
 
-// PostSubagent asks the hooks at PostSubagent what the model is told of the answer.
-func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subagent) (result string, withheld error, err error) {
+// PostSubagent asks the hooks at PostSubagent what the model is told of the answer, or, of a
+// sub-agent that gave none, of about.Err. It returns what they left of both; of an answer
+// that was withheld it is the reason, and withheld is set. Observers are told of answers only.
+func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subagent) (left Subagent, withheld error, err error) {
 	if c == nil || c.postSubagent.empty() {
-		return about.Result, nil, nil
+		return about, nil, nil
 	}
 	var last *Outcome
-	view := func(frozen *Outcome) PostSubagentContext {
-		return PostSubagentContext{subagentView{Common{state: s, info: postSubagent, frozen: frozen}, about}}
+	var given filters
+	var held heldEvents
+	view := func(frozen *Outcome, held *heldEvents) PostSubagentContext {
+		return PostSubagentContext{subagentView{Common{state: s, info: postSubagent, frozen: frozen}, about, held}}
 	}
+	var aborted error
 	for _, e := range c.postSubagent.controls {
-		o, err := e.consult(ctx, view(nil))
-		if err != nil {
-			return "", nil, err
-		}
-		if o == nil {
+		o, err := e.consult(ctx, view(nil, &held))
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return Subagent{}, nil, err
+		case err != nil:
+			aborted = cmp.Or(aborted, err)
 			continue
+		case o == nil:
+			continue
+		}
+		o = given.outcome(o)
+		switch o.decision {
+		case Filter:
+			x := &filter{hook: o.hook, f: o.filter}
+			given = append(given, x)
+			about.Result, about.Err = x.text(about.Result), filters{x}.error(about.Err)
+			if o = o.filtered(x.changed); o.plain() && x.failed == nil {
+				continue
+			}
+		case Replace:
+			about.Result = o.content.Text()
+			if about.Err != nil {
+				about.Err = standingFor(about.Err, fmt.Sprintf("agent %q failed; what it said was replaced by %s", about.Agent, o.hook))
+			}
+		}
+		if broken := given.broken(); broken != nil {
+			o = broken.failure(postSubagent)
+		}
+		if o.decision == Withhold {
+			withheld = &DeniedError{Tool: about.Agent, Hook: o.hook, Reason: o.reason, Failed: o.failed}
+			about.Result = "result withheld by " + o.hook + ": " + orNoReason(o.reason)
+			if about.Err != nil {
+				about.Err = standingFor(about.Err, about.Result)
+			}
 		}
 		if last == nil || o.decision != Allow {
 			last = o
 		}
-		switch o.decision {
-		case Replace:
-			about.Result = o.content.Text()
-		case Withhold:
-			withheld = &DeniedError{Tool: about.Agent, Hook: o.hook, Reason: o.reason, Failed: o.failed}
-			about.Result = "result withheld by " + o.hook + ": " + orNoReason(o.reason)
-		}
 	}
-	return about.Result, withheld, c.postSubagent.announce(ctx, c.pool, view(last))
+	held.release(given)
+	if aborted != nil {
+		return Subagent{}, nil, given.abort(aborted)
+	}
+	if about.Err != nil {
+		return about, withheld, nil
+	}
+	return about, withheld, c.postSubagent.announce(ctx, c.pool, view(given.frozen(last), nil))
 }
 
 // SubagentFailed tells the hooks at SubagentFailed; about.Err says why.
 func (c *Compiled) SubagentFailed(ctx context.Context, s agent.State, about Subagent) {
 	if c != nil && !c.subagentFailed.empty() {
-		_ = c.subagentFailed.announce(ctx, c.pool, SubagentFailedContext{subagentView{Common{state: s, info: subagentFailed}, about}})
+		_ = c.subagentFailed.announce(ctx, c.pool, SubagentFailedContext{subagentView{Common{state: s, info: subagentFailed}, about, nil}})
 	}
 }

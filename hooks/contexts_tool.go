@@ -189,6 +189,16 @@ type resultView struct {
 
 	p *agent.Prepared // the call that is answered
 	r *agent.ToolResult
+	h *heldEvents // nil for observers
+}
+
+// Tell tells the observer of the run of something about a hook, when all controls were
+// asked, and as their filters leave it.
+func (c resultView) Tell(ctx context.Context, e Event) {
+	if e.Shadow && e.Decision == Filter {
+		e = e.filtered(e.Outcome.wouldChange(func(l filters) { l.result(c.r) }))
+	}
+	c.h.tell(ctx, c.state, e)
 }
 
 func (c resultView) where() (agent.State, int) { return c.state, c.p.Original.Index }
@@ -244,8 +254,24 @@ func (c resultView) ReplaceContent(content agent.Content, effects ...agent.Effec
 	return c.answer(Outcome{decision: Replace, content: &content}, effects)
 }
 
+// Filter applies f to every text that leaves the point: the content in all its parts, the
+// error, the message of a stop, and the messages, context and metadata that the tool and
+// hooks add, those that are asked later included. Of a text that is JSON, f also gets each
+// string as it reads. f must leave alone what it has no business with, and may be called again for what it returned; should it panic,
+// the answer is withheld. When f changes something of an error, the original is not
+// reachable any more; its kind stays.
+func (c resultView) Filter(f func(text string) string, effects ...agent.Effect) Result {
+	return c.answer(filterOutcome(f), effects)
+}
+
+// FilterOrWithhold is Filter with a func that can also say that a text must not leave at
+// all: then the whole answer is withheld, and the error is the reason that is told.
+func (c resultView) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
+	return c.answer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
+}
+
 // Withhold keeps the answer from the model, which is told why, together with all
-// that the tool wanted changed in the state.
+// that the tool, and hooks that were asked earlier, wanted changed in the state.
 func (c resultView) Withhold(reason string, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Withhold, reason: reason}, effects)
 }

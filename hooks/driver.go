@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -58,13 +59,28 @@ func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.St
 	if stop != nil {
 		return mo.Ok(agent.Step{Prior: prior, Stop: stop})
 	}
-	result := ask(shown)
-	reply, err := result.Get()
-	if err != nil {
-		return result
+	result, burst := surviving(len(d.hooks.post.controls) > 0, func() mo.Result[agent.Step] { return ask(shown) })
+	if d.hooks.post.empty() {
+		return begunWith(prior, result)
 	}
-	reply.Prior = prior.Plus(reply.Prior)
-	return mo.TupleToResult(d.after(ctx, shown, reply))
+	reply, err := result.Get()
+	if burst != nil {
+		err = burst
+	}
+	result = mo.TupleToResult(d.after(ctx, shown, reply, err))
+	if burst != nil {
+		panic(result.Error())
+	}
+	return begunWith(prior, result)
+}
+
+// begunWith returns a reply with what the hooks before it add.
+func begunWith(prior agent.Effects, result mo.Result[agent.Step]) mo.Result[agent.Step] {
+	if reply, err := result.Get(); err == nil && prior.Len() > 0 {
+		reply.Prior = prior.Plus(reply.Prior)
+		return mo.Ok(reply)
+	}
+	return result
 }
 
 // before folds the controls at PreInference. What they add is shown to the model
@@ -129,47 +145,113 @@ func spelledOut(effects agent.Effects) agent.Effects {
 	return agent.EffectsOf(out...)
 }
 
-// after folds the controls at PostInference.
-func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step) (agent.Step, error) {
-	if d.hooks.post.empty() {
-		return reply, nil
+// answering is how far the asking about one reply has come.
+type answering struct {
+	state   agent.State
+	reply   agent.Step
+	err     error // of a model call that failed: there is no reply
+	last    *Outcome
+	filters filters
+	held    heldEvents
+}
+
+// context returns what a hook sees.
+func (a *answering) context(frozen *Outcome, held *heldEvents) ReplyContext {
+	kind := agent.StepFinalResponse
+	switch {
+	case a.err != nil:
+		kind = agent.StepFailure
+	case a.reply.Message.CallCount() > 0:
+		kind = agent.StepToolExecution
 	}
-	var last *Outcome
-	payload := func(frozen *Outcome) ReplyContext {
-		kind := agent.StepFinalResponse
-		if reply.Message.CallCount() > 0 {
-			kind = agent.StepToolExecution
-		}
-		p := &inferencePayload{base: base{state: s, point: PostInference, frozen: frozen, step: s.RunStepCount(), kind: kind}, reply: reply}
-		return ReplyContext{p.common(), p}
+	s := a.state
+	p := &inferencePayload{
+		base:  base{state: s, point: PostInference, frozen: frozen, step: s.RunStepCount(), kind: kind},
+		reply: a.reply, err: a.err, held: held,
 	}
+	return ReplyContext{p.common(), p}
+}
+
+// after asks the controls at PostInference in turn, each on what the ones before left of the
+// reply, or of the error of a model call that failed. Then it tells the observers. One
+// control whose failure aborts the run does not keep the others from being asked: what it
+// says has to pass their filters.
+func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step, failure error) (agent.Step, error) {
+	a := answering{state: s, reply: reply, err: failure}
+	var aborted error
 	for _, e := range d.hooks.post.controls {
-		o, err := e.consult(ctx, payload(nil))
-		if err != nil {
-			return reply, err
-		}
-		if o == nil {
-			continue
-		}
-		switch o.decision {
-		case Replace:
-			reply = replaced(reply, *o.reply)
-		case Withhold:
-			reply = withheldReply(reply, o)
-		}
-		if o.effects.Len() > 0 {
-			tellConflicts(ctx, s, PostInference, reply.Effects, o.effects)
-			reply.Effects = reply.Effects.Plus(o.effects)
-			s = s.Apply(o.effects)
-		}
-		if o.decision != Allow || last == nil {
-			last = o
-		}
-		if o.decision == Withhold {
-			break
+		o, err := e.consult(ctx, a.context(nil, &a.held))
+		switch {
+		case ctx.Err() != nil && err != nil: // nothing is reported of what nobody could judge
+			a.held = nil
+			return agent.Step{}, err
+		case err != nil:
+			aborted = cmp.Or(aborted, err)
+		case o != nil:
+			a.fold(ctx, o)
 		}
 	}
-	return reply, d.hooks.post.announce(ctx, d.hooks.pool, payload(last))
+	a.held.release(a.filters)
+	if aborted != nil {
+		return agent.Step{}, a.filters.abort(aborted)
+	}
+	if err := d.hooks.post.announce(ctx, d.hooks.pool, a.context(a.filters.frozen(a.last), nil)); err != nil {
+		return agent.Step{}, err
+	}
+	return a.reply, a.err
+}
+
+// fold takes an answer in. The filters that were given so far apply to what it adds; one
+// that it gives applies to all that there is. A call that failed stays failed.
+func (a *answering) fold(ctx context.Context, o *Outcome) {
+	o = a.filters.outcome(o)
+	if o.effects.Len() > 0 {
+		for _, ev := range conflicts(a.state, PostInference, a.reply.Effects, o.effects) {
+			a.held.tell(ctx, a.state, ev)
+		}
+		a.reply.Effects = a.reply.Effects.Plus(o.effects)
+		a.state = a.state.Apply(o.effects)
+	}
+	switch {
+	case o.decision == Filter:
+		if o = a.filter(o); o.plain() && a.filters.broken() == nil {
+			return
+		}
+	case o.decision == Withhold:
+		a.withhold(o)
+	case o.decision == Replace && a.err != nil:
+		a.err = standingFor(a.err, "the model call failed; what it said was replaced by "+o.hook)
+	case o.decision == Replace:
+		a.reply = replaced(a.reply, *o.reply)
+	}
+	if broken := a.filters.broken(); broken != nil {
+		info, _ := infoOf(PostInference)
+		o = broken.failure(info)
+		a.withhold(o)
+	}
+	if o.decision != Allow || a.last == nil {
+		a.last = o
+	}
+}
+
+// filter applies a filter to all that there is.
+func (a *answering) filter(o *Outcome) *Outcome {
+	x := &filter{hook: o.hook, f: o.filter}
+	a.filters = append(a.filters, x)
+	a.reply, a.err = filters{x}.reply(a.reply), filters{x}.error(a.err)
+	return o.filtered(x.changed)
+}
+
+// withhold puts a note in the place of a reply that its guard could not judge, with nothing
+// of what it and earlier hooks wanted done, and ends the run.
+func (a *answering) withhold(o *Outcome) {
+	text := "reply withheld by " + o.hook + ": " + orNoReason(o.reason)
+	if a.err != nil {
+		a.err = standingFor(a.err, text)
+		return
+	}
+	a.reply.Message = agent.Assistant("").WithContent(agent.TextContent(text))
+	a.reply.Prior, a.reply.Effects, a.reply.Stop = agent.Effects{}, o.effects, signalOf(o)
 }
 
 // replaced is the new reply with what middleware further in wants besides: that
@@ -180,12 +262,4 @@ func replaced(reply, by agent.Step) agent.Step {
 		by.Stop = reply.Stop
 	}
 	return by
-}
-
-// withheldReply stands for a reply that its guard could not judge: nothing of it
-// is shown, kept or done, and the run ends.
-func withheldReply(reply agent.Step, o *Outcome) agent.Step {
-	reply.Message = agent.Assistant("").WithContent(agent.TextContent("reply withheld by " + o.hook + ": " + orNoReason(o.reason)))
-	reply.Stop = signalOf(o)
-	return reply
 }

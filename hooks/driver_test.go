@@ -251,7 +251,7 @@ func TestWithheldReply(t *testing.T) {
 	end := play(t, agenttest.Script(
 		agenttest.Reply(agent.Step{Message: agent.Assistant("the key is hunter2", agent.ToolCall{Name: "echo", Arguments: `{"text":"hunter2"}`})}),
 	), []hooks.Hook{
-		afterModel("not asked any more", func(c hooks.ReplyContext) hooks.Result { assert.Fail(t, "asked"); return c.Pass() }),
+		afterModel("later", func(c hooks.ReplyContext) hooks.Result { assert.NotContains(t, c.Text(), "hunter2"); return c.Pass() }),
 		afterModel("guard", func(c hooks.ReplyContext) hooks.Result { return c.Fail(errors.New("no idea")) }),
 		hooks.Observe(hooks.AtPostInference, "audit", func(_ context.Context, c hooks.ReplyContext) error {
 			assert.Equal(t, hooks.Withhold, c.Frozen().Decision())
@@ -269,15 +269,17 @@ func TestWithheldReply(t *testing.T) {
 	assert.NotContains(t, lo.Must(end.MarshalJSON()), "hunter2")
 }
 
-// A failed model call has no reply, and its hooks before it may have said anything.
+// A failed model call has no reply. The hooks after it see the error, and what hooks before it added
+// goes with it.
 func TestFailedModelCallHasNoReply(t *testing.T) {
-	after := false
+	var after error
 	end := play(t, agenttest.Script(agenttest.Fail(errors.New("down"))), []hooks.Hook{
 		beforeModel("before", func(c hooks.InferenceContext) hooks.Result { return c.Allow(agent.AddContext("x")) }),
-		afterModel("after", func(c hooks.ReplyContext) hooks.Result { after = true; return c.Pass() }),
+		afterModel("after", func(c hooks.ReplyContext) hooks.Result { after = c.Err(); return c.Pass() }),
 	})
 	assert.Equal(t, agent.StatusFailed, end.Status())
-	assert.False(t, after)
+	require.EqualError(t, after, "down")
+	require.ErrorIs(t, end.err, after)
 	assert.Equal(t, "user: hello\n", agenttest.Transcript(end.State), "what was added for the call went with it")
 }
 

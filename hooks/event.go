@@ -65,6 +65,9 @@ type Event struct {
 	// closed, open, abort, or retry.
 	Err    error
 	Policy string
+	// At is when it happened, where it is told later: at the points where filters apply, what
+	// hooks said is told when all of them were asked. Zero means now.
+	At time.Time
 	// Before and After are the arguments, for a rewrite.
 	Before, After string
 }
@@ -86,7 +89,7 @@ func (e *entry[C]) event(c C, kind EventKind, attempt int) Event {
 }
 
 func (e *entry[C]) tellStart(ctx context.Context, c C, attempt int) {
-	c.State().Emit(ctx, e.event(c, HookStart, attempt))
+	c.Tell(ctx, e.event(c, HookStart, attempt))
 }
 
 // told is the outcome as observers are told of it. The result of a mock has yet to pass
@@ -112,7 +115,7 @@ func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) 
 	case Rewrite:
 		ev.Before, ev.After = ev.Call.Arguments, v.outcome.Arguments()
 	}
-	c.State().Emit(ctx, ev)
+	c.Tell(ctx, ev)
 }
 
 // tellFailure tells of a hook that could not decide.
@@ -126,7 +129,7 @@ func (e *entry[C]) tellFailure(ctx context.Context, c C, v verdict, attempt int,
 	}
 	ev := e.event(c, kind, attempt)
 	ev.Duration, ev.Err, ev.Policy = v.took, v.err, policy
-	c.State().Emit(ctx, ev)
+	c.Tell(ctx, ev)
 }
 
 // tellCancelled tells of a hook that did not get to answer.
@@ -136,5 +139,5 @@ func (e *entry[C]) tellCancelled(ctx context.Context, c C, v verdict, attempt in
 	}
 	ev := e.event(c, HookSkipped, attempt)
 	ev.Duration, ev.Err, ev.Reason = v.took, v.err, "cancelled before it answered"
-	c.State().Emit(ctx, ev)
+	c.Tell(ctx, ev)
 }

@@ -35,7 +35,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 			return x.prepareBegun(ctx, s, &begun, &original)
 		}
 	}
-	result := x.inner.Prepare(ctx, s, call)
+	result := x.askInner(ctx, s, call)
 	p, err := result.Get()
 	if err != nil || p == nil {
 		return result
@@ -58,7 +58,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 
 // prepare lets the inner executor prepare what a hook made of a call.
 func (x *HookedToolExecutor) prepare(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
-	p, err := x.inner.Prepare(ctx, s, call).Get()
+	p, err := x.askInner(ctx, s, call).Get()
 	if err == nil && p == nil {
 		err = errors.New("the executor prepared nothing")
 	}
@@ -125,10 +125,10 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 	if err != nil {
 		return x.HandleAnswer(ctx, s, refused(ctx, s, p, err))
 	}
-	result := x.inner.Execute(ctx, s, p)
 	if hooks == nil || !hooks.after {
-		return result
+		return x.inner.Execute(ctx, s, p)
 	}
+	result := x.survive(ctx, s, hooks, p, func() mo.Result[*agent.ToolResult] { return x.inner.Execute(ctx, s, p) })
 	r, err := result.Get()
 	if err != nil || r == nil {
 		return result
@@ -139,13 +139,16 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 // HandleAnswer lets the hooks at PostToolUse see the answer to a call that does not run,
 // because it was denied, mocked, invalid, rejected or stopped.
 func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	result := agent.HandleAnswer(ctx, x.inner, s, p)
-	r, err := result.Get()
-	if err != nil || r == nil || p.Call == nil || p.Original == nil {
-		return result
+	if p.Call == nil || p.Original == nil {
+		return agent.HandleAnswer(ctx, x.inner, s, p)
 	}
 	hooks := x.hooks.tools.of(p.Call.Name)
 	if hooks == nil || !hooks.after {
+		return agent.HandleAnswer(ctx, x.inner, s, p)
+	}
+	result := x.survive(ctx, s, hooks, p, func() mo.Result[*agent.ToolResult] { return agent.HandleAnswer(ctx, x.inner, s, p) })
+	r, err := result.Get()
+	if err != nil || r == nil {
 		return result
 	}
 	return x.review(ctx, s, hooks, p, r)
@@ -176,8 +179,16 @@ func refused(ctx context.Context, s agent.State, p *agent.Prepared, err error) *
 // tellConflicts tells the observer of metadata that more sets after another hook
 // did.
 func tellConflicts(ctx context.Context, s agent.State, at PointName, earlier, more agent.Effects) {
+	for _, ev := range conflicts(s, at, earlier, more) {
+		s.Emit(ctx, ev)
+	}
+}
+
+// conflicts returns what is told of metadata that more sets after another hook did; nothing in
+// runs that have no observer.
+func conflicts(s agent.State, at PointName, earlier, more agent.Effects) (out []Event) {
 	if !s.Observed() || earlier.Len() == 0 {
-		return
+		return nil
 	}
 	for _, e := range more.All() {
 		name, scope, _, ok := e.Metadata()
@@ -191,10 +202,11 @@ func tellConflicts(ctx context.Context, s agent.State, at PointName, earlier, mo
 			}
 		}
 		if before != e.Source() {
-			s.Emit(ctx, Event{
+			out = append(out, Event{
 				Kind: HookConflict, Run: s.Run(), Step: s.RunStepCount(), Hook: e.Source(), Point: at,
 				Reason: fmt.Sprintf("%s metadata %q was set by %s already; the later value stays", scope, name, before),
 			})
 		}
 	}
+	return out
 }

@@ -52,9 +52,9 @@ func TestPointsOfMiddleware(t *testing.T) {
 		"fail":     {post(func(c hooks.PostSubagentContext) hooks.Result { return c.Fail(errPaper) }), "result withheld by guard", true},
 	} {
 		t.Run("after a sub-agent: "+name, func(t *testing.T) {
-			says, withheld, err := compiled(tc.hook).PostSubagent(t.Context(), s, hooks.Subagent{Agent: "helper", Result: "found"})
+			left, withheld, err := compiled(tc.hook).PostSubagent(t.Context(), s, hooks.Subagent{Agent: "helper", Result: "found"})
 			require.NoError(t, err)
-			assert.Contains(t, says, tc.says)
+			assert.Contains(t, left.Result, tc.says)
 			assert.Equal(t, tc.withheld, withheld != nil)
 		})
 	}
@@ -86,9 +86,9 @@ func TestPointsOfMiddleware(t *testing.T) {
 		says, denied, err := none.PreSubagent(t.Context(), s, hooks.Subagent{Instruction: "x"})
 		require.NoError(t, errors2(denied, err))
 		assert.Equal(t, "x", says)
-		says, denied, err = none.PostSubagent(t.Context(), s, hooks.Subagent{Result: "y"})
+		left, denied, err := none.PostSubagent(t.Context(), s, hooks.Subagent{Result: "y"})
 		require.NoError(t, errors2(denied, err))
-		assert.Equal(t, "y", says)
+		assert.Equal(t, "y", left.Result)
 		none.SubagentFailed(t.Context(), s, hooks.Subagent{})
 	})
 }

@@ -30,6 +30,9 @@ const (
 	Replace Decision = "replace"
 	// Withhold keeps a reply or result from the model.
 	Withhold Decision = "withhold"
+	// Filter takes something out of every text that leaves the point. Observers are told
+	// Replace where it did, and that the hook passed where it did not.
+	Filter Decision = "filter"
 	// Mock answers in the tool's place.
 	Mock Decision = "mock"
 	// Ask wants a person's yes.
@@ -63,10 +66,11 @@ type Outcome struct {
 	invalid   error             // what is wrong with the outcome itself
 	question  *agent.Question   // Ask
 	facts     []Fact            // why
-	failed    bool              // stands for a hook that could not decide
-	hook      string            // who decided; set by the runner
-	prepared  *agent.Prepared   // Rewrite at PreToolUse: what the executor made of it; set by the runner
-	_         [0]func()         // not comparable
+	filter    func(text string) (string, error)
+	failed    bool            // stands for a hook that could not decide
+	hook      string          // who decided; set by the runner
+	prepared  *agent.Prepared // Rewrite at PreToolUse: what the executor made of it; set by the runner
+	_         [0]func()       // not comparable
 }
 
 // Decision is what was decided. A nil Outcome passes.

@@ -42,16 +42,16 @@ func TestPowers(t *testing.T) {
 		hooks.ExecutionStart:        {powersOf[hooks.ExecutionContext](), "Allow Deny Rewrite RewriteText Stop"},
 		hooks.StepStart:             {powersOf[hooks.StepContext](), "Allow Stop"},
 		hooks.PreInference:          {powersOf[hooks.InferenceContext](), "Allow Rewrite RewriteMessages Stop"},
-		hooks.PostInference:         {powersOf[hooks.ReplyContext](), "Allow Replace ReplaceText"},
+		hooks.PostInference:         {powersOf[hooks.ReplyContext](), "Allow Filter FilterOrWithhold Replace ReplaceText"},
 		hooks.PreToolUse:            {powersOf[hooks.ToolContext](), "Allow Ask AskAbout Deny Mock MockContent MockFailure Rewrite Stop"},
-		hooks.ToolFailed:            {powersOf[hooks.ToolFailureContext](), "Allow Replace ReplaceContent Stop Withhold"},
-		hooks.PostToolUse:           {powersOf[hooks.ToolResultContext](), "Allow Replace ReplaceContent Stop Withhold"},
+		hooks.ToolFailed:            {powersOf[hooks.ToolFailureContext](), "Allow Filter FilterOrWithhold Replace ReplaceContent Stop Withhold"},
+		hooks.PostToolUse:           {powersOf[hooks.ToolResultContext](), "Allow Filter FilterOrWithhold Replace ReplaceContent Stop Withhold"},
 		hooks.InterventionRequested: {powersOf[hooks.InterventionContext](), "Allow Approve Deny Reject Rewrite"},
 		hooks.PreCompact:            {powersOf[hooks.PreCompactContext](), "Allow Deny"},
 		hooks.PostCompact:           {powersOf[hooks.PostCompactContext](), ""},
 		hooks.CompactFailed:         {powersOf[hooks.CompactFailedContext](), ""},
 		hooks.PreSubagent:           {powersOf[hooks.PreSubagentContext](), "Allow Deny Rewrite"},
-		hooks.PostSubagent:          {powersOf[hooks.PostSubagentContext](), "Allow Replace Withhold"},
+		hooks.PostSubagent:          {powersOf[hooks.PostSubagentContext](), "Allow Filter FilterOrWithhold Replace Withhold"},
 		hooks.SubagentFailed:        {powersOf[hooks.SubagentFailedContext](), ""},
 		hooks.InterventionResolved:  {powersOf[hooks.InterventionResolvedContext](), ""},
 		hooks.InterventionStopped:   {powersOf[hooks.InterventionStoppedContext](), ""},
@@ -145,6 +145,10 @@ func TestAllToolPowers(t *testing.T) {
 				args = append(args, reflect.ValueOf(agent.TextContent("content")))
 			case in == reflect.TypeFor[agent.Question]():
 				args = append(args, reflect.ValueOf(agent.Question{Reason: "text"}))
+			case in == reflect.TypeFor[func(string) string]():
+				args = append(args, reflect.ValueOf(strings.ToUpper))
+			case in == reflect.TypeFor[func(string) (string, error)]():
+				args = append(args, reflect.ValueOf(func(text string) (string, error) { return text, nil }))
 			default: // the arguments of a rewrite
 				args = append(args, reflect.ValueOf(map[string]any{"command": "pwd"}))
 			}

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,6 +17,9 @@ type reviewing struct {
 	call    *agent.Prepared // what is answered
 	result  *agent.ToolResult
 	effects agent.Effects // of the hooks, without those of the tool
+	given   *agent.Signal // the stop of the tool, or of the executor
+	filters filters
+	held    *heldEvents // nil in runs that have no observer
 }
 
 // review lets the hooks after a call see the answer, and change it. A guard must
@@ -23,34 +27,66 @@ type reviewing struct {
 func (x *HookedToolExecutor) review(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, r *agent.ToolResult) mo.Result[*agent.ToolResult] {
 	at := progress{limited: contextOf(ctx, s, p.Original.Index)}
 	if r.Status == agent.ToolExecuted && p.Effects.Len()+r.Effects.Len() == 0 && !s.Observed() {
-		c := ToolResultContext{resultView{Common{state: s, info: postToolUse}, p, r}}
+		c := ToolResultContext{resultView{Common{state: s, info: postToolUse}, p, r, nil}}
 		if hooks.post.quick(&at, c) {
 			return mo.Ok(r)
 		}
 	}
-	return x.reviewFrom(ctx, s, hooks, p, r, &at)
+	v := reviewOf(s, p, r)
+	if err := v.run(ctx, x.hooks.pool, hooks, &at, true); err != nil {
+		return mo.Err[*agent.ToolResult](err)
+	}
+	return mo.Ok(v.result)
 }
 
-// reviewFrom is review where some of the controls at PostToolUse let the answer stand.
-func (x *HookedToolExecutor) reviewFrom(
-	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, r *agent.ToolResult, at *progress,
-) mo.Result[*agent.ToolResult] {
+// reviewOf begins a review. A stop that was decided upon before the call leaves with its result.
+func reviewOf(s agent.State, p *agent.Prepared, r *agent.ToolResult) reviewing {
 	v := reviewing{before: s, state: s, call: p, result: withStatus(r, p)}
+	if s.Observed() {
+		v.held = new(heldEvents)
+	}
 	if p.Effects.Len()+r.Effects.Len() > 0 {
 		v.state = s.Apply(p.Effects.Plus(r.Effects))
 	}
-	if r.Status == agent.ToolFailed && !hooks.failed.empty() {
+	if r.Stop == nil && p.Stop != nil {
+		n := *v.result
+		n.Stop = p.Stop
+		v.result = &n
+	}
+	v.given = v.result.Stop
+	return v
+}
+
+// run asks the controls at ToolFailed and then those at PostToolUse, each on what the
+// ones before left of the result. Then it tells the observers of both, who get what all
+// of them left. The error is of a hook whose failure aborts the run: the others are
+// asked all the same, for what it says has to pass their filters.
+func (v *reviewing) run(ctx context.Context, pool *Pool, hooks *toolHooks, at *progress, announce bool) error {
+	var failed, post *Outcome
+	var aborted error
+	ofFailure := v.result.Status == agent.ToolFailed && !hooks.failed.empty()
+	if ofFailure {
 		first := progress{limited: at.limited}
-		if err := reviewAt(ctx, x.hooks.pool, &hooks.failed, toolFailed, &v, &first); err != nil {
-			return mo.Err[*agent.ToolResult](err)
-		}
+		failed, aborted = consultAt(ctx, &hooks.failed, toolFailed, v, &first)
 	}
 	if !hooks.post.empty() {
-		if err := reviewAt(ctx, x.hooks.pool, &hooks.post, postToolUse, &v, at); err != nil {
-			return mo.Err[*agent.ToolResult](err)
+		var err error
+		post, err = consultAt(ctx, &hooks.post, postToolUse, v, at)
+		aborted = cmp.Or(aborted, err)
+	}
+	v.held.release(v.filters)
+	if aborted != nil {
+		return v.filters.abort(aborted)
+	}
+	if !announce {
+		return nil
+	}
+	if ofFailure {
+		if err := announceAt(ctx, pool, &hooks.failed, toolFailed, v, failed); err != nil {
+			return err
 		}
 	}
-	return mo.Ok(v.result)
+	return announceAt(ctx, pool, &hooks.post, postToolUse, v, post)
 }
 
 // withStatus is the result with what became of the call, if the executor left it
@@ -67,74 +103,127 @@ func withStatus(r *agent.ToolResult, p *agent.Prepared) *agent.ToolResult {
 	return &n
 }
 
-// view is what the next hook sees.
-func (v *reviewing) view(at *pointInfo, frozen *Outcome) struct{ resultView } {
-	return struct{ resultView }{resultView{Common{state: v.state, info: at, frozen: frozen}, v.call, v.result}}
-}
-
 // resultContext is the contexts of the points after a call.
 type resultContext interface {
 	Context
 	~struct{ resultView }
 }
 
-// reviewAt folds the answers of the controls at one of the points, each seeing what
-// the ones before left of the result. Then the observers are told.
-func reviewAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], point *pointInfo, v *reviewing, at *progress) error {
-	var last *Outcome
-	c := C(v.view(point, nil))
+// viewAt returns what a control sees.
+func viewAt[C resultContext](v *reviewing, at *pointInfo) C {
+	return C(struct{ resultView }{resultView{Common{state: v.state, info: at}, v.call, v.result, v.held}})
+}
+
+// consultAt asks the controls at one of the points and folds their answers. It returns the answer
+// that counts most.
+func consultAt[C resultContext](ctx context.Context, m *moment[C], point *pointInfo, v *reviewing, at *progress) (last *Outcome, aborted error) {
+	c := viewAt[C](v, point)
 	for ; at.next < len(m.controls); at.next++ {
 		e := m.controls[at.next]
 		o, err := e.consultNext(ctx, at, &c)
 		switch {
 		case err == nil:
 		case ctx.Err() == nil:
-			return err
+			aborted = cmp.Or(aborted, err)
+			continue
 		case !e.shadow && e.onFailure() != failOpen:
 			o = &Outcome{decision: Withhold, point: point.name, hook: e.name, failed: true, reason: "the run was cancelled before the hook could decide"}
 		}
 		if o == nil || o == point.allowed || o.plain() {
 			continue
 		}
-		v.fold(ctx, point, o)
-		c = C(v.view(point, nil))
-		if last == nil || o.decision != Allow && last.decision != StopRun {
+		o = v.fold(ctx, point, o)
+		if !o.plain() && (last == nil || o.decision != Allow && last.decision != StopRun) {
 			last = o
 		}
+		c = viewAt[C](v, point)
 	}
+	return last, aborted
+}
+
+// announceAt tells the observers at one of the points what all controls left of the result, and what
+// was decided.
+func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], point *pointInfo, v *reviewing, last *Outcome) error {
 	if len(m.observers)+len(m.detached) == 0 {
 		return nil
 	}
-	if err := m.announce(ctx, pool, C(v.view(point, last))); ctx.Err() == nil {
+	frozen := v.filters.frozen(last)
+	c := C(struct{ resultView }{resultView{Common{state: v.state, info: point, frozen: frozen}, v.call, v.result, nil}})
+	if err := m.announce(ctx, pool, c); ctx.Err() == nil {
 		return err
 	}
 	return nil // cancelled: the result is as it is
 }
 
-// fold takes an answer in. What was replaced or withheld is gone from the error,
-// too.
-func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) {
+// fold takes an answer in, and returns it as it counts. The filters that were given so
+// far apply to what it adds; one that it gives applies to all that there is. What was
+// replaced or withheld is gone from the error and from the stop of the tool, too.
+func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcome {
+	o = v.filters.outcome(o)
 	if o.effects.Len() > 0 {
-		tellConflicts(ctx, v.before, at.name, v.call.Effects.Plus(v.effects), o.effects)
+		for _, ev := range conflicts(v.before, at.name, v.call.Effects.Plus(v.effects), o.effects) {
+			v.held.tell(ctx, v.before, ev)
+		}
 		v.effects = v.effects.Plus(o.effects)
 	}
 	n := *v.result
 	n.Effects = n.Effects.Plus(o.effects)
+	v.result = &n
 	switch o.decision {
+	case Filter:
+		o = v.filter(o)
 	case Replace:
+		what := fmt.Sprintf("tool %q failed; what it said was replaced by %s", v.call.Call.Name, o.hook)
 		n.Content, n.DecidedBy = *o.content, o.hook
 		if n.Err != nil {
-			n.Err = fmt.Errorf("tool %q failed; what it said was replaced by %s", v.call.Call.Name, o.hook)
+			n.Err = standingFor(n.Err, what)
 		}
+		v.silence(o.hook, fmt.Sprintf("tool %q stopped the run; what it said was replaced by %s", v.call.Call.Name, o.hook))
 	case Withhold:
-		n.Err = fmt.Errorf("tool %q: result withheld by %s: %s", v.call.Call.Name, o.hook, orNoReason(o.reason))
-		n.Content, n.DecidedBy, n.Reason = agent.TextContent(n.Err.Error()), o.hook, agent.ReasonWithheld
-		n.Effects = v.effects
+		v.withhold(o)
 	case StopRun:
 		if n.Stop == nil {
 			n.Stop = signalOf(o)
 		}
 	}
+	if broken := v.filters.broken(); broken != nil {
+		o = broken.failure(at)
+		v.withhold(o)
+	}
+	v.state = v.before.Apply(v.call.Effects.Plus(v.result.Effects))
+	return o
+}
+
+// filter applies a filter to all that there is, what earlier hooks added included.
+func (v *reviewing) filter(o *Outcome) *Outcome {
+	x := &filter{hook: o.hook, f: o.filter}
+	v.filters = append(v.filters, x)
+	own := v.result.Stop == v.given
+	if v.result = (filters{x}).result(v.result); own {
+		v.given = v.result.Stop
+	}
+	if x.changed {
+		v.result.DecidedBy = o.hook
+	}
+	return o.filtered(x.changed)
+}
+
+// withhold keeps all of the result back, with what the tool and earlier hooks wanted changed.
+func (v *reviewing) withhold(o *Outcome) {
+	n := *v.result
+	text := fmt.Sprintf("tool %q: result withheld by %s: %s", v.call.Call.Name, o.hook, orNoReason(o.reason))
+	n.Err, n.Content, n.DecidedBy, n.Reason = standingFor(n.Err, text), agent.TextContent(text), o.hook, agent.ReasonWithheld
+	n.Effects = o.effects
 	v.result = &n
-	v.state = v.before.Apply(v.call.Effects.Plus(n.Effects))
+	v.silence(o.hook, text)
+}
+
+// silence puts a text in the place of what the tool said when it stopped the run.
+func (v *reviewing) silence(hook, text string) {
+	if v.given == nil || v.result.Stop != v.given {
+		return
+	}
+	stop := v.given.MapText(func(string) string { return "" })
+	v.result.Stop = &agent.Signal{Reason: cmp.Or(stop.Reason, agent.StopByHook), Message: text, Source: hook}
+	v.given = nil
 }

@@ -69,7 +69,7 @@ func at[C hooks.Context](of hooks.Point[C], from source) *point {
 var methods = map[string][]string{
 	"allow": {"Allow"}, "deny": {"Deny"}, "ask": {"AskAbout"}, "stop": {"Stop"}, "rewrite": {"RewriteText", "Rewrite"},
 	"mock": {"Mock"}, "replace": {"ReplaceText", "Replace"}, "withhold": {"Withhold"},
-	"redact":      {"ReplaceContent", "ReplaceText", "Replace", "RewriteMessages", "RewriteText"},
+	"redact":      {"Filter", "Replace", "RewriteMessages", "RewriteText"},
 	"add_context": {"Allow"},
 }
 

@@ -354,7 +354,7 @@ func (u *use) detach(ctx context.Context, c hooks.Context, do action.Action, req
 
 // skipped tells the observer of the run that a rule was passed over, and why.
 func (r *rule) skipped(ctx context.Context, c hooks.Context, why string) {
-	c.State().Emit(ctx, hooks.Event{
+	c.Tell(ctx, hooks.Event{
 		Kind: hooks.HookSkipped, Run: c.Run(), Step: c.StepIndex(), Hook: r.name(), Point: c.Point(), Control: r.judges(),
 		Reason: why, Origin: r.origin(),
 	})

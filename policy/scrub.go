@@ -50,57 +50,30 @@ func (s *scrubber) make(secrets, personal []string) (err error) {
 	return err //nolint:wrapcheck // the loader says of which rule
 }
 
-// content is content without what is to be taken out, and whether there was any of it.
-func (s *scrubber) content(content agent.Content) (agent.Content, bool) {
-	before := content
+// text returns a text without what is to be taken out.
+func (s *scrubber) text(text string) string {
 	if s.secrets != nil {
-		content, _ = s.secrets.Content(content)
+		text, _ = s.secrets.Text(text)
 	}
 	if s.personal != nil {
-		content, _ = s.personal.Content(content)
+		text, _ = s.personal.Text(text)
 	}
-	if len(s.patterns) > 0 {
-		var parts []agent.Part
-		for _, p := range content.Parts() {
-			if after := s.plain(p.Text); p.Kind == agent.PartText && after != p.Text {
-				p.Text, p.Opaque = after, ""
-			}
-			parts = append(parts, p)
-		}
-		content = agent.ContentOf(parts...)
-	}
-	return content, !content.Equal(before)
-}
-
-func (s *scrubber) plain(text string) string {
 	for _, p := range s.patterns {
 		text = p.ReplaceAllLiteralString(text, s.with)
 	}
 	return text
 }
 
-// text is a text without what is to be taken out.
-func (s *scrubber) text(text string) string {
-	content, _ := s.content(agent.TextContent(text))
-	return content.Text()
-}
-
-// at answers at a point. Where there is nothing to take out it has no opinion.
+// at answers at a point: with a filter where there are filters. Elsewhere it has no opinion where there is nothing to
+// take out.
 func (s *scrubber) at(c hooks.Context, effects []agent.Effect) hooks.Result {
 	switch c := c.(type) {
 	case interface {
-		Result() agent.ToolResult
-		ReplaceContent(content agent.Content, effects ...agent.Effect) hooks.Result
+		Filter(f func(text string) string, effects ...agent.Effect) hooks.Result
 	}:
-		if content, changed := s.content(c.Result().Content); changed {
-			return c.ReplaceContent(content, effects...)
-		}
-	case hooks.ReplyContext:
-		reply := c.Reply()
-		if content, changed := s.content(reply.Message.Content()); changed {
-			reply.Message = reply.Message.WithContent(content)
-			return c.Replace(reply, effects...)
-		}
+		return c.Filter(s.text, effects...)
+	case hooks.PostSubagentContext:
+		return c.Filter(s.text)
 	case interface {
 		Messages() []agent.Message
 		Rewrite(messages []agent.Message, effects ...agent.Effect) hooks.Result
@@ -116,10 +89,11 @@ func (s *scrubber) at(c hooks.Context, effects []agent.Effect) hooks.Result {
 		if messages, changed := s.messages(shown); changed {
 			return c.RewriteMessages(messages, effects...)
 		}
-	case hooks.PostSubagentContext:
-		before := c.Subagent().Result
-		if after := s.text(before); after != before {
-			return c.Replace(after)
+	case hooks.RunResultContext:
+		run := c.BlueprintRun()
+		text, data := s.text(run.ResultText), s.text(string(run.ResultData))
+		if text != run.ResultText || data != string(run.ResultData) {
+			return c.Replace(lo.CoalesceOrEmpty(text, data), effects...)
 		}
 	}
 	return hooks.Result{}
@@ -129,8 +103,8 @@ func (s *scrubber) messages(list []agent.Message) ([]agent.Message, bool) {
 	found := false
 	out := make([]agent.Message, len(list))
 	for i, m := range list {
-		content, changed := s.content(m.Content())
-		if out[i] = m; changed {
+		content := m.Content().MapText(s.text)
+		if out[i] = m; !content.Equal(m.Content()) {
 			out[i], found = m.WithContent(content), true
 		}
 	}

@@ -9,21 +9,19 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Results is the hook at PostToolUse, "pii", that looks at the results of tools. A blocked one is withheld.
+// Results returns the hook at PostToolUse, "pii", that looks at every text that a tool call leaves: see
+// hooks.ToolResultContext.Filter. A result with a text that is blocked is withheld.
 func (f *Filter) Results() hooks.Hook {
 	return hooks.On(hooks.AtPostToolUse, "pii", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 		result := c.Result()
-		content, counts := f.Content(result.Content)
-		if len(counts) == 0 && result.Err != nil { // it may say more than the content; what is replaced takes it along
-			_, counts = f.Text(result.Err.Error())
-		}
-		if len(counts) == 0 {
-			return c.Pass()
-		}
-		if kinds := f.tell(ctx, Report{Run: c.Run(), Point: c.Point(), Tool: c.Tool(), CallID: result.CallID(), Counts: counts}); kinds != "" {
-			return c.Withhold("the result has personal data in it: " + kinds)
-		}
-		return c.ReplaceContent(content)
+		replace := f.filter(ctx, Report{Run: c.Run(), Point: c.Point(), Tool: c.Tool(), CallID: result.CallID()}, result.Content, result.Err)
+		return c.FilterOrWithhold(func(text string) (string, error) {
+			after, blocked := replace(text)
+			if blocked != "" {
+				return "", fmt.Errorf("the result has personal data in it: %s", blocked)
+			}
+			return after, nil
+		})
 	}).WithPriority(hooks.PriorityGuard)
 }
 
@@ -46,36 +44,51 @@ func (f *Filter) Input() hooks.Hook {
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// Replies is the hook at PostInference, "pii.replies", that looks at what the model says. Of a blocked reply, what it says
-// is replaced by a note; what it calls stays.
+// Replies returns the hook at PostInference, "pii.replies", that looks at every text that a model call leaves, the arguments of tool
+// calls among them: see hooks.ReplyContext.Filter. In the place of a text that is blocked stands a note.
 func (f *Filter) Replies() hooks.Hook {
 	return hooks.On(hooks.AtPostInference, "pii.replies", func(ctx context.Context, c hooks.ReplyContext) hooks.Result {
-		counts := Counts{}
-		walker := f.walker(counts)
-		reply := c.Reply()
-		var parts []agent.Part
-		for _, p := range reply.Message.Content().Parts() {
-			if p.Kind != agent.PartReasoning { // its service wants it back as it was
-				p = walker.Part(p)
+		replace := f.filter(ctx, Report{Run: c.Run(), Point: c.Point()}, c.Reply().Message.Content(), c.Err())
+		return c.Filter(func(text string) string {
+			after, blocked := replace(text)
+			if blocked != "" {
+				return fmt.Sprintf("[withheld: the reply has personal data in it: %s]", blocked)
 			}
-			parts = append(parts, p)
-		}
-		if len(counts) == 0 {
-			return c.Pass()
-		}
-		if kinds := f.tell(ctx, Report{Run: c.Run(), Point: c.Point(), Counts: counts}); kinds != "" {
-			return c.ReplaceText(fmt.Sprintf("[withheld: the reply has personal data in it: %s]", kinds))
-		}
-		reply.Message = reply.Message.WithContent(agent.ContentOf(parts...))
-		return c.Replace(reply)
+			return after
+		})
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// tell tells of what was found, and is the kinds that are a reason to block; empty when there are none.
+// filter returns a func that takes personal data out, and says which kinds in a text block it. Told gets one report: of
+// the content, else of the error, else of the first text in which something was found.
+func (f *Filter) filter(ctx context.Context, about Report, content agent.Content, err error) func(string) (after, blocked string) {
+	if f.told != nil {
+		_, about.Counts = f.Content(content)
+		if len(about.Counts) == 0 && err != nil {
+			_, about.Counts = f.Text(fmt.Sprint(err))
+		}
+		f.tell(ctx, about)
+	}
+	return func(text string) (string, string) {
+		after, counts := f.Text(text)
+		if len(about.Counts) == 0 {
+			about.Counts = counts
+			f.tell(ctx, about)
+		}
+		return after, f.blocking(counts)
+	}
+}
+
+// tell tells of what was found, and returns the kinds that are a reason to block; empty when there are none.
 func (f *Filter) tell(ctx context.Context, r Report) (blocked string) {
-	kinds := f.blocked(r.Counts)
-	if r.Blocked = len(kinds) > 0; f.told != nil {
+	if blocked = f.blocking(r.Counts); f.told != nil && len(r.Counts) > 0 {
+		r.Blocked = blocked != ""
 		f.told(ctx, r)
 	}
-	return strings.ToUpper(strings.Join(kinds, ", "))
+	return blocked
+}
+
+// blocking returns the kinds among those that were found that are a reason to block, for people.
+func (f *Filter) blocking(counts Counts) string {
+	return strings.ToUpper(strings.Join(f.blocked(counts), ", "))
 }

@@ -240,7 +240,8 @@ func TestContent(t *testing.T) {
 		agent.File("x.bin", "application/octet-stream", []byte("\xff\x00"+token)),
 		agent.FileURL("y", "https://u:"+long(8)+"@h/"),
 		agent.FileURL("z", data("k "+token)),
-		agent.Image("image/png", []byte(token)),
+		agent.Image("image/png", []byte("\x89PNG"+token)),
+		agent.Image("image/svg+xml", []byte(token)),
 		agent.Reasoning("so it is "+token, token),
 	)
 	out, counts := r.Content(in)
@@ -251,10 +252,11 @@ func TestContent(t *testing.T) {
 		agent.File("x.bin", "application/octet-stream", []byte("\xff\x00"+token)),
 		agent.FileURL("y", "https://u:[redacted: URL password]@h/"),
 		agent.FileURL("z", data("k "+m)),
-		agent.Image("image/png", []byte(token)),
-		agent.Reasoning("so it is "+m, token),
+		agent.Image("image/png", []byte("\x89PNG"+token)),
+		agent.Image("image/svg+xml", []byte(m)),
+		agent.Reasoning("so it is "+m, ""),
 	), out)
-	assert.Equal(t, redact.Counts{"GitHub token": 5, "URL password": 1}, counts)
+	assert.Equal(t, redact.Counts{"GitHub token": 6, "URL password": 1}, counts)
 
 	same := agent.ContentOf(agent.Text("a"), agent.Text("b"))
 	out, counts = r.Content(same)

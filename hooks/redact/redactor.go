@@ -119,36 +119,46 @@ func checkKind(kind string) error {
 	return nil
 }
 
-// Results is the hook that replaces secrets in the results of tools.
+// Results returns the hook at PostToolUse, "redact", that replaces secrets in every text that a tool call leaves: see
+// hooks.ToolResultContext.Filter.
 func (r *Redactor) Results() hooks.Hook {
 	return hooks.On(hooks.AtPostToolUse, "redact", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 		result := c.Result()
-		content, counts := r.Content(result.Content)
-		if len(counts) == 0 && result.Err != nil { // of a panic it says more than the content; what is replaced takes it along
-			_, counts = r.Text(result.Err.Error())
-		}
-		if len(counts) == 0 {
-			return c.Pass()
-		}
-		r.tell(ctx, Report{Run: c.Run(), Point: hooks.PostToolUse, Tool: c.Tool(), CallID: result.CallID(), Counts: counts})
-		return c.ReplaceContent(content)
+		return c.Filter(r.filter(ctx, Report{Run: c.Run(), Point: c.Point(), Tool: c.Tool(), CallID: result.CallID()}, result.Content, result.Err))
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// Replies is the hook that replaces secrets in what the model says; what it calls is left alone.
+// Replies returns the hook at PostInference, "redact-replies", that replaces secrets in every text that a model call
+// leaves, the arguments of tool calls among them: see hooks.ReplyContext.Filter.
 func (r *Redactor) Replies() hooks.Hook {
 	return hooks.On(hooks.AtPostInference, "redact-replies", func(ctx context.Context, c hooks.ReplyContext) hooks.Result {
-		text, counts := r.Text(c.Text())
-		if len(counts) == 0 {
-			return c.Pass()
-		}
-		r.tell(ctx, Report{Run: c.Run(), Point: hooks.PostInference, Counts: counts})
-		return c.ReplaceText(text)
+		return c.Filter(r.filter(ctx, Report{Run: c.Run(), Point: c.Point()}, c.Reply().Message.Content(), c.Err()))
 	}).WithPriority(hooks.PriorityGuard)
+}
+
+// filter returns a func that replaces secrets. Told gets one report: of the content, else of the error, else of the
+// first text in which there was a secret.
+func (r *Redactor) filter(ctx context.Context, about Report, content agent.Content, err error) func(string) string {
+	if r.told == nil {
+		return func(text string) string { text, _ = r.Text(text); return text }
+	}
+	_, about.Counts = r.Content(content)
+	if len(about.Counts) == 0 && err != nil {
+		_, about.Counts = r.Text(fmt.Sprint(err))
+	}
+	r.tell(ctx, about)
+	return func(text string) string {
+		after, counts := r.Text(text)
+		if len(about.Counts) == 0 {
+			about.Counts = counts
+			r.tell(ctx, about)
+		}
+		return after
+	}
 }
 
 func (r *Redactor) tell(ctx context.Context, report Report) {
-	if r.told != nil {
+	if r.told != nil && len(report.Counts) > 0 {
 		r.told(ctx, report)
 	}
 }

@@ -9,11 +9,9 @@
 package scrub
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/samber/lo"
 
@@ -32,54 +30,27 @@ type Walker struct {
 	Number func(name, digits string) string
 }
 
-// Content is what the content becomes. Images and opaque forms stay.
-func (w Walker) Content(content agent.Content) agent.Content {
-	var parts []agent.Part
-	for _, p := range content.Parts() {
-		parts = append(parts, w.Part(p))
-	}
-	return agent.ContentOf(parts...)
-}
-
-// Part is what a part becomes.
-func (w Walker) Part(p agent.Part) agent.Part {
-	p.Text = w.String(p.Text)
-	p.Name = w.String(p.Name)
-	p.URL = w.url(p.URL)
-	if p.Kind != agent.PartImage && (utf8.ValidString(string(p.Data)) || isText(p.MediaType)) {
-		p.Data = agent.Bytes(w.String(string(p.Data)))
-	}
-	return p
-}
-
-// isText reports whether a file says that it is a text: one byte that is not UTF-8 makes it nothing else.
-func isText(mediaType string) bool {
-	mediaType = strings.ToLower(mediaType)
-	return strings.HasPrefix(mediaType, "text/") || strings.Contains(mediaType, "json") || strings.Contains(mediaType, "xml")
-}
+// Content returns the content with its texts as the walker leaves them. Bytes that are no text stay.
+func (w Walker) Content(content agent.Content) agent.Content { return content.MapText(w.String) }
 
 // String is what a text becomes, JSON or not.
 func (w Walker) String(text string) string { return w.text(text, 0) }
-
-// url looks into a data: URL of text as well.
-func (w Walker) url(url string) string {
-	head, data, ok := strings.Cut(url, ";base64,")
-	if plain, err := base64.StdEncoding.DecodeString(data); ok && err == nil && strings.HasPrefix(head, "data:") && utf8.Valid(plain) {
-		return head + ";base64," + base64.StdEncoding.EncodeToString([]byte(w.String(string(plain))))
-	}
-	return w.String(url)
-}
 
 // deepest is how many texts within texts are read as JSON.
 const deepest = 4
 
 // text is what a text becomes that is in so many others.
 func (w Walker) text(text string, depth int) string {
-	trimmed := strings.TrimSpace(text)
-	if depth < deepest && trimmed != "" && strings.ContainsRune(`{["`, rune(trimmed[0])) && json.Valid([]byte(trimmed)) {
+	if depth < deepest && IsJSON(text) {
 		return w.json(text, depth)
 	}
 	return w.Text(text)
+}
+
+// IsJSON reports whether a text is a JSON object, list or string.
+func IsJSON(text string) bool {
+	trimmed := strings.TrimSpace(text)
+	return trimmed != "" && strings.ContainsRune(`{["`, rune(trimmed[0])) && json.Valid([]byte(trimmed))
 }
 
 // json is what a JSON text becomes: its strings and numbers change, all else stays as it is.

@@ -54,7 +54,7 @@ func TestManyObjects(t *testing.T) {
 }
 
 func TestContent(t *testing.T) {
-	picture := agent.Image("image/png", []byte("secret"))
+	picture := agent.Image("image/png", []byte("\x89PNG secret"))
 	content := walker.Content(agent.ContentOf(agent.Text("secret"), picture, agent.File("secret.txt", "text/plain", []byte("secret")),
 		agent.FileURL("x", "data:text/plain;base64,c2VjcmV0"), agent.File("x", "x/y", []byte{0xff, 's', 'e', 'c', 'r', 'e', 't'}),
 		agent.File("x", "text/plain; charset=latin1", []byte{0xff, 's', 'e', 'c', 'r', 'e', 't'})))

@@ -1,0 +1,250 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// The MapText methods return a copy of a value with f applied to every text in it, wherever it stands: what a filter
+// of the hooks does to a result or a reply. f is not called for an empty text. It may be called again for a text that
+// it has returned. Codes of this module, ids of runs and numbers are no texts. A field that is added to one of these types and that
+// can hold text has to be added here.
+
+// MapText returns the content with f applied to its texts: those of text and reasoning parts, names, addresses, media
+// types, and data that is text, base64 in a data URL included. Texts that are shown as one, because their parts follow
+// one another, are one: when f changes what they say together, they become one part. What a service wants back
+// unchanged is dropped when its text changed, or when f changes it.
+func (c Content) MapText(f func(text string) string) Content {
+	if c.parts == nil {
+		return TextContent(mapped(c.text, f))
+	}
+	parts := make([]Part, 0, len(*c.parts))
+	for _, p := range *c.parts {
+		parts = append(parts, p.mapText(f))
+	}
+	for _, kind := range []PartKind{PartText, PartReasoning} {
+		parts = mapTogether(parts, kind, f)
+	}
+	return ContentOf(parts...)
+}
+
+// mapped returns f of a text that is not empty.
+func mapped(text string, f func(string) string) string {
+	if text == "" {
+		return ""
+	}
+	return f(text)
+}
+
+var partKinds = []PartKind{PartText, PartImage, PartFile, PartReasoning}
+
+func (p Part) mapText(f func(string) string) Part {
+	before := p
+	if !slices.Contains(partKinds, p.Kind) {
+		p.Kind = PartKind(mapped(string(p.Kind), f))
+	}
+	p.Text, p.Name, p.MediaType = mapped(p.Text, f), mapped(p.Name, f), mapped(p.MediaType, f)
+	p.URL = mapURL(p.URL, f)
+	if utf8.ValidString(string(p.Data)) || isTextType(before.MediaType) {
+		p.Data = Bytes(mapped(string(p.Data), f))
+	}
+	if p.Text != before.Text || p.Opaque != "" && f(p.Opaque) != p.Opaque {
+		p.Opaque = ""
+	}
+	return p
+}
+
+// isTextType reports whether a media type is that of text: data of such a type is text even where a byte of it is not
+// UTF-8.
+func isTextType(mediaType string) bool {
+	mediaType = strings.ToLower(mediaType)
+	return strings.HasPrefix(mediaType, "text/") || strings.Contains(mediaType, "json") || strings.Contains(mediaType, "xml")
+}
+
+// mapURL looks into a data: URL of text as well.
+func mapURL(url string, f func(string) string) string {
+	head, data, ok := strings.Cut(url, ";base64,")
+	if plain, err := base64.StdEncoding.DecodeString(data); ok && err == nil && strings.HasPrefix(head, "data:") && utf8.Valid(plain) {
+		return mapped(head, f) + ";base64," + base64.StdEncoding.EncodeToString([]byte(mapped(string(plain), f)))
+	}
+	return mapped(url, f)
+}
+
+// mapTogether applies f to what the parts of a kind say one after the other. When it changes that, the first of them
+// says all of it.
+func mapTogether(parts []Part, kind PartKind, f func(string) string) []Part {
+	var all strings.Builder
+	count := 0
+	for _, p := range parts {
+		if p.Kind == kind {
+			all.WriteString(p.Text)
+			count++
+		}
+	}
+	if count < 2 {
+		return parts
+	}
+	after := mapped(all.String(), f)
+	if after == all.String() {
+		return parts
+	}
+	var out []Part
+	for _, p := range parts {
+		if p.Kind != kind {
+			out = append(out, p)
+			continue
+		}
+		if count > 0 {
+			out, count = append(out, Part{Kind: kind, Text: after}), 0
+		}
+	}
+	return out
+}
+
+// MapText returns the message with f applied to its content, its source, and the names and arguments of its calls. The
+// id of a call that f changes is dropped: the loop gives such a call another one. Of a message that answers a call, the
+// result's error and effects, which are not part of the transcript, are dropped.
+func (m Message) MapText(f func(text string) string) Message {
+	b := m.read()
+	if b.result != nil {
+		r := *b.result
+		r.Content, r.DecidedBy, r.Reason = r.Content.MapText(f), mapped(r.DecidedBy, f), r.Reason.mapText(f)
+		r.Err, r.Effects = nil, Effects{}
+		if r.Stop != nil {
+			stop := r.Stop.MapText(f)
+			r.Stop = &stop
+		}
+		for _, c := range []**ToolCall{&r.call, &r.original} {
+			if *c != nil {
+				call := (*c).mapText(f)
+				*c = &call
+			}
+		}
+		return Message{&messageBody{result: &r}}
+	}
+	if m.body == nil {
+		return m
+	}
+	out := m.WithContent(m.Content().MapText(f))
+	if source := m.Source(); source != "" {
+		out = out.WithSource(f(source))
+	}
+	if calls := m.list(); len(calls) > 0 {
+		fresh := make([]ToolCall, len(calls))
+		for i := range calls {
+			fresh[i] = calls[i].mapText(f)
+		}
+		out = out.WithCalls(fresh...)
+	}
+	return out
+}
+
+func (c ToolCall) mapText(f func(string) string) ToolCall {
+	c.Name, c.Arguments = mapped(c.Name, f), mapped(c.Arguments, f)
+	if id := mapped(c.ID, f); id != c.ID {
+		c.ID = ""
+	}
+	return c
+}
+
+// mapText leaves the codes of this module alone, which say what became of a call.
+func (r ReasonCode) mapText(f func(string) string) ReasonCode {
+	if r.Known() {
+		return r
+	}
+	return ReasonCode(f(string(r)))
+}
+
+// Known reports whether the code is empty or one of this module.
+func (r ReasonCode) Known() bool {
+	switch r {
+	case "", ReasonDenied, ReasonHookFailed, ReasonRejected, ReasonNobodyToAsk, ReasonMalformed, ReasonInvalid, ReasonUnknownTool,
+		ReasonRunStopped, ReasonCancelled, ReasonError, ReasonPanic, ReasonTimeout, ReasonWithheld:
+		return true
+	}
+	return false
+}
+
+// MapText returns the signal with f applied to its message, its source and its details, and to a reason that is not
+// one of this module.
+func (s Signal) MapText(f func(text string) string) Signal {
+	if _, known := stopRank[s.Reason]; !known && s.Reason != StopByHook {
+		s.Reason = StopReason(mapped(string(s.Reason), f))
+	}
+	s.Message, s.Source = mapped(s.Message, f), mapped(s.Source, f)
+	if len(s.Details) == 0 {
+		return s
+	}
+	details := make(map[string]any, len(s.Details))
+	for name, value := range s.Details {
+		after, ok := mapValue(value, f)
+		if raw, changed := after.(kept); changed {
+			ok = strictjson.Unmarshal(string(raw), &after) == nil
+		}
+		if ok {
+			details[mapped(name, f)] = after
+		}
+	}
+	s.Details = details
+	return s
+}
+
+// MapText returns the effects with f applied to messages, added context, sources, and the names and values of
+// metadata. A value that is not a string is shown to f as JSON; when f leaves something else of it, the value becomes
+// that text. An effect whose value JSON cannot hold is dropped.
+func (e Effects) MapText(f func(text string) string) Effects {
+	if e.Len() == 0 {
+		return e
+	}
+	out := make([]Effect, 0, e.Len())
+	for _, effect := range e.all() {
+		effect.source = mapped(effect.source, f)
+		switch effect.kind {
+		case effectMessage:
+			effect.message = effect.message.MapText(f)
+		case effectContext:
+			effect.context = mapped(effect.context, f)
+		case effectMetadata:
+			after, ok := mapValue(effect.entry.value, f)
+			if !ok {
+				continue
+			}
+			effect.entry.name, effect.entry.value = mapped(effect.entry.name, f), after
+		}
+		out = append(out, effect)
+	}
+	return effectsOf(out)
+}
+
+// mapValue applies f to a value: to a string as it is, to all else as JSON. A value that f changes comes back as it
+// would from JSON. Ok is false for a value that JSON cannot hold.
+func mapValue(value any, f func(string) string) (after any, ok bool) {
+	if text, plain := value.(string); plain {
+		return mapped(text, f), true
+	}
+	var raw bytes.Buffer
+	encoder := json.NewEncoder(&raw)
+	encoder.SetEscapeHTML(false) // f sees it as it reads
+	if err := encoder.Encode(value); err != nil {
+		return nil, false
+	}
+	before := strings.TrimSuffix(raw.String(), "\n")
+	text := f(before)
+	if text == before {
+		return value, true
+	}
+	if !json.Valid([]byte(text)) {
+		quoted, err := strictjson.Marshal(strings.ToValidUTF8(text, "\uFFFD"))
+		if err != nil {
+			return nil, false
+		}
+		text = quoted
+	}
+	return kept(text), true
+}

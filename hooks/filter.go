@@ -1,0 +1,250 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks/internal/scrub"
+)
+
+// filter is what a hook answered with at a point: a function from text to text for every text that leaves the point.
+type filter struct {
+	hook    string
+	f       func(text string) (string, error)
+	changed bool  // it changed a text
+	failed  error // why it leaves no text any more
+}
+
+// errFilterPanicked does not say what the filter panicked with, which may be part of the text.
+var errFilterPanicked = errors.New("its filter panicked")
+
+// text returns what the filter leaves of a text. Of one that is JSON it also sees each string as it reads, and each
+// number, so that an escape hides nothing. A filter that has failed leaves nothing.
+func (x *filter) text(text string) string {
+	if text == "" || x.failed != nil {
+		return ""
+	}
+	after := scrub.Walker{Text: x.once, Number: func(_, digits string) string { return x.once(digits) }}.String(text)
+	if scrub.IsJSON(text) {
+		after = x.once(after)
+	}
+	if x.failed != nil {
+		return ""
+	}
+	x.changed = x.changed || after != text
+	return after
+}
+
+// once calls the function and survives it.
+func (x *filter) once(text string) (after string) {
+	if text == "" || x.failed != nil {
+		return ""
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			_ = recover()
+			after, x.failed = "", errFilterPanicked
+		}
+	}()
+	after, err := x.f(text)
+	if returned = true; err != nil {
+		after, x.failed = "", err
+	}
+	return after
+}
+
+// filters are the filters of a point so far, in the order in which they were given.
+type filters []*filter
+
+// text returns what all of them leave of a text.
+func (l filters) text(text string) string {
+	for _, x := range l {
+		text = x.text(text)
+	}
+	return text
+}
+
+// broken returns the first of them that has failed, or nil.
+func (l filters) broken() *filter {
+	for _, x := range l {
+		if x.failed != nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// signal returns what they leave of a signal, which may be nil.
+func (l filters) signal(s *agent.Signal) *agent.Signal {
+	if s == nil || len(l) == 0 {
+		return s
+	}
+	after := s.MapText(l.text)
+	return &after
+}
+
+// outcome returns what they leave of what a hook decided.
+func (l filters) outcome(o *Outcome) *Outcome {
+	if o == nil || len(l) == 0 || o.plain() {
+		return o
+	}
+	after := *o
+	after.reason, after.effects = l.text(o.reason), o.effects.MapText(l.text)
+	if o.content != nil {
+		content := o.content.MapText(l.text)
+		after.content = &content
+	}
+	if o.reply != nil {
+		reply := l.reply(*o.reply)
+		after.reply = &reply
+	}
+	return &after
+}
+
+// reply returns what they leave of a turn of the model: of what it says, thinks and calls, and of what middleware wants
+// besides.
+func (l filters) reply(reply agent.Step) agent.Step {
+	if len(l) == 0 {
+		return reply
+	}
+	reply.Message = reply.Message.MapText(l.text)
+	reply.Prior, reply.Effects = reply.Prior.MapText(l.text), reply.Effects.MapText(l.text)
+	reply.Stop = l.signal(reply.Stop)
+	return reply
+}
+
+// result returns what they leave of the answer to a call.
+func (l filters) result(r *agent.ToolResult) *agent.ToolResult {
+	if len(l) == 0 {
+		return r
+	}
+	n := *r
+	n.Content, n.Err, n.Stop, n.Effects = r.Content.MapText(l.text), l.error(r.Err), l.signal(r.Stop), r.Effects.MapText(l.text)
+	n.DecidedBy = l.text(r.DecidedBy)
+	if !r.Reason.Known() {
+		n.Reason = agent.ReasonCode(l.text(string(r.Reason)))
+	}
+	return &n
+}
+
+// frozen returns what they leave of the outcome that observers are told.
+func (l filters) frozen(o *Outcome) *Outcome {
+	if l.broken() != nil { // o stands for that
+		return o
+	}
+	return l.outcome(o)
+}
+
+// abort returns what they leave of the error of a hook whose failure aborts the run: it is still that of this hook.
+func (l filters) abort(err error) error {
+	if failed, ok := err.(*HookError); ok { //nolint:errorlint // this very value
+		return &HookError{Hook: failed.Hook, Point: failed.Point, Err: l.error(failed.Err)}
+	}
+	return l.error(err)
+}
+
+// failure returns the outcome that stands for a filter that failed: nothing leaves the point.
+func (x *filter) failure(at *pointInfo) *Outcome {
+	return &Outcome{decision: Withhold, point: at.name, hook: x.hook, failed: true, reason: x.failed.Error()}
+}
+
+// heldEvents are what is told of the hooks at a point where filters apply. From the first one on that says anything of
+// its own, they are held back until all controls are asked. A nil *heldEvents holds nothing back.
+type heldEvents []heldEvent
+
+type heldEvent struct {
+	ctx   context.Context //nolint:containedctx // of the hook
+	state agent.State
+	event Event
+}
+
+// tell tells the observer of the run of an event, or holds it back.
+func (h *heldEvents) tell(ctx context.Context, s agent.State, e Event) {
+	switch {
+	case !s.Observed():
+	case h == nil, len(*h) == 0 && e.Reason == "" && e.Err == nil && (e.Outcome == nil || e.Outcome.plain()):
+		s.Emit(ctx, e)
+	default:
+		e.At = time.Now()
+		*h = append(*h, heldEvent{ctx, s, e})
+	}
+}
+
+// release tells what was held back, as the filters of the point leave it.
+func (h *heldEvents) release(l filters) {
+	if h == nil {
+		return
+	}
+	for _, held := range *h {
+		held.state.Emit(held.ctx, l.event(held.event))
+	}
+	*h = nil
+}
+
+// event returns what they leave of what is told of a hook.
+func (l filters) event(e Event) Event {
+	if x := l.of(e.Hook); x != nil && e.Decision == Filter {
+		if x.failed != nil {
+			e.Kind, e.Policy, e.Err, e.Decision, e.Reason, e.Outcome = HookFailed, failClosed.String(), x.failed, "", "", nil
+			return e
+		}
+		e = e.filtered(x.changed)
+	}
+	e.Reason, e.Err, e.Outcome = l.text(e.Reason), l.error(e.Err), l.outcome(e.Outcome)
+	return e
+}
+
+// of returns the filter that a hook gave, or nil.
+func (l filters) of(hook string) *filter {
+	for _, x := range l {
+		if x.hook == hook {
+			return x
+		}
+	}
+	return nil
+}
+
+// filtered returns the event of a filter: one that took something out has replaced what was there, and any other has
+// passed.
+func (e Event) filtered(changed bool) Event {
+	e.Outcome = e.Outcome.filtered(changed)
+	if e.Decision = e.Outcome.decision; e.Outcome.plain() {
+		e.Decision, e.Outcome = Pass, nil
+	}
+	return e
+}
+
+// filtered returns the outcome of a filter as observers are told it.
+func (o *Outcome) filtered(changed bool) *Outcome {
+	n := *o
+	n.decision, n.filter = Allow, nil
+	if changed {
+		n.decision = Replace
+	}
+	return &n
+}
+
+// wouldChange reports whether a filter in shadow has something to take out. Apply is what it would be applied to.
+func (o *Outcome) wouldChange(apply func(filters)) bool {
+	x := &filter{hook: o.hook, f: o.filter}
+	apply(filters{x})
+	return x.changed || x.failed != nil
+}
+
+// filterOutcome is the answer of a hook that filters.
+func filterOutcome(f func(text string) string) Outcome {
+	if f == nil {
+		return Outcome{decision: Filter, invalid: missingFilter(true)}
+	}
+	return Outcome{decision: Filter, filter: func(text string) (string, error) { return f(text), nil }}
+}
+
+func missingFilter(missing bool) error {
+	if missing {
+		return errors.New("the filter is nil")
+	}
+	return nil
+}
