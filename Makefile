@@ -42,7 +42,7 @@ bench: ## the side-by-side benchmarks; "make -C bench table" writes their table
 	cd bench/contenders/grapnel && $(GO) test -run '^$$' -bench . .
 
 .PHONY: crash
-crash: ## kill runs 200 times on SQLite and 50 times on PostgreSQL, and go on with them
+crash: ## kill runs with SIGKILL, more than 300 of them runs that pay, and go on with them
 	GRAPNEL_CRASH_RUNS=200 $(GO) test -count=1 -timeout 60m -run 'TestCrash' -v ./durable | grep -vE '^ *(===|--- PASS: TestCrash[A-Za-z]*/)'
 
 .PHONY: parked

@@ -83,6 +83,9 @@ func crashing(dir string) int {
 			return err
 		}
 		defer store.Close()
+		if os.Getenv(crashPays) != "" {
+			return paying(ctx, store, dir)
+		}
 		k := durable.Keep(store, durable.Options{})
 		a, err := crashAgent(k, dir)
 		if err != nil {
@@ -187,13 +190,19 @@ func counted(t *testing.T, dir, file string) map[string]int {
 	return out
 }
 
-func crash(t *testing.T, runs int, where func(t *testing.T, dir string) string) {
+// crashRandom says when processes are killed.
+func crashRandom(t *testing.T) *rand.Rand {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	if given, err := strconv.ParseUint(os.Getenv(crashSeed), 10, 64); err == nil {
 		seed = given
 	}
 	t.Logf("%s=%d brings the same moments", crashSeed, seed)
-	random := rand.New(rand.NewPCG(seed, 1))
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+func crash(t *testing.T, runs int, where func(t *testing.T, dir string) string) {
+	random := crashRandom(t)
 	kills, deliveries, asked := 0, 0, 0
 	dir := t.TempDir()
 	started := time.Now()

@@ -143,6 +143,9 @@ const (
 	// OutcomeNotExecuted: the call did not run although nobody decided so about this
 	// very call: the run was stopped or cancelled first.
 	OutcomeNotExecuted = "not_executed"
+	// OutcomeUnknown: the call began before its run was cut off, so that it may have
+	// happened, and was not repeated.
+	OutcomeUnknown = "unknown"
 )
 
 // Values of error.type that are not an agent.ErrorKind or agent.ReasonCode, and the

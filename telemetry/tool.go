@@ -190,6 +190,8 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 		if r.Reason == agent.ReasonWithheld { // which it did not fail for
 			v.failure = string(agent.ReasonError)
 		}
+	case r.Status == agent.ToolUnknown:
+		v.outcome, v.failure = OutcomeUnknown, OutcomeUnknown
 	case given.Mocked():
 		v.outcome = OutcomeMocked
 	case r.Executed():

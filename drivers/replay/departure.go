@@ -153,7 +153,7 @@ func (t turn) departures(run, n int, step agent.StepRecord) []Departure {
 			d.Kind = CallDenied
 		case r.Mocked():
 			d.Kind = CallMocked
-		case r.Status == agent.ToolNotExecuted:
+		case r.Status == agent.ToolNotExecuted, r.Status == agent.ToolUnknown:
 			d.Kind = CallNotRun
 		case r.Rewritten():
 			d.Kind, d.Detail = CallRewritten, r.Original().Arguments+" became "+r.Call().Arguments

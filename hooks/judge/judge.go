@@ -119,7 +119,7 @@ func (j *Judge) Calls(matching ...hooks.Matcher) hooks.Hook {
 // Results is the hook that judges what tools answered. Its name ends in ".results".
 func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
 	return j.limited(hooks.On(hooks.AtPostToolUse, j.options.Name+".results", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
-		if c.Status() == agent.ToolNotExecuted {
+		if c.Status() == agent.ToolNotExecuted || c.Status() == agent.ToolUnknown {
 			return c.Pass()
 		}
 		verdict, err := j.judge(ctx, c, c.Call().ToolCall, j.shown(c.State()).call(c.Call()).result(c.Result()))

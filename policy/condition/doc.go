@@ -69,7 +69,7 @@
 // After something happened:
 //
 //	result.text          string              PostToolUse, ToolFailed, RunResult, RunFinish
-//	result.status        string              executed, failed, mocked, not_executed; PostToolUse, ToolFailed
+//	result.status        string              executed, failed, mocked, not_executed, unknown; PostToolUse, ToolFailed
 //	result.reason        string              why not: denied, timeout …; PostToolUse, ToolFailed
 //	result.is_error      bool                PostToolUse, ToolFailed
 //	result.data          dyn                 the result as JSON; RunResult

@@ -54,7 +54,7 @@ func (a Arguments) text() string {
 type ToolResult struct { //nolint:recvcheck // ReadNode fills it in, all else reads the value
 	Text    string `key:"text"`
 	IsError bool   `key:"is_error"`
-	// Status is executed, failed, mocked or not_executed; executed if left out.
+	// Status is executed, failed, mocked, not_executed or unknown; executed if left out.
 	Status string `key:"status"`
 	Reason string `key:"reason"`
 	// Data is what a run of a coordinator gave, as JSON.

@@ -86,7 +86,7 @@ func (r *auditRun) answered(e auditLine) {
 	}
 	turn := &r.run.Messages[r.turn]
 	turn.ToolCalls = append(turn.ToolCalls, call(e.Call, e.Tool, firstOf(e.Texts.Asked, e.Texts.Arguments)))
-	failed := e.Reason != "" || e.Status == "failed" || e.Status == "not_executed"
+	failed := e.Reason != "" || e.Status == "failed" || e.Status == "not_executed" || e.Status == "unknown"
 	r.run.Messages = append(r.run.Messages, answer(e.Call, e.Tool, e.Texts.Result, failed))
 	r.cut = r.cut || e.Bytes > len(e.Texts.Result)
 }

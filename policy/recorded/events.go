@@ -92,7 +92,7 @@ func (f *eventLog) add(v value) ([]*Run, error) {
 		r.Messages = append(r.Messages, said)
 		r.Model = firstOf(e.Model, r.Model)
 	case "tool_call.completed":
-		failed := e.Reason != "" || e.Status == "failed" || e.Status == "not_executed"
+		failed := e.Reason != "" || e.Status == "failed" || e.Status == "not_executed" || e.Status == "unknown"
 		r.Messages = append(r.Messages, answer(e.Call.ID, e.Call.Name, e.Text, failed))
 	case "run.completed":
 		f.close(r)

@@ -350,7 +350,7 @@ func (s *span) failed() bool {
 	outcome := s.attribute("grapnel.tool.outcome")
 	return s.attribute("error.type") != "" || strings.Trim(string(s.Status.Code), `"`) == "2" ||
 		strings.Trim(string(s.Status.Code), `"`) == "STATUS_CODE_ERROR" ||
-		outcome == "failed" || outcome == "denied" || outcome == "not_executed" || outcome == "deferred"
+		outcome == "failed" || outcome == "denied" || outcome == "not_executed" || outcome == "unknown" || outcome == "deferred"
 }
 
 // textOf is a JSON string's text, and of anything else its JSON.

@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -23,7 +22,7 @@ type shownRun struct {
 
 	// Questions are what a person was asked, answered ones included.
 	Questions []agent.Intervention `json:"questions,omitempty"`
-	// Doubt are the calls that were started, and nobody knows what became of them.
+	// Doubt are the calls that have begun and may have happened.
 	Doubt  []string     `json:"in_doubt,omitempty"`
 	Answer string       `json:"answer,omitempty"`
 	Usage  *agent.Usage `json:"usage,omitempty"`
@@ -65,10 +64,7 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 	if err != nil && !unbegun {
 		return err
 	}
-	out := shownRun{listed: l, Questions: s.Interventions()}
-	if out.Doubt, err = k.inDoubt(ctx, s); err != nil {
-		return err
-	}
+	out := shownRun{listed: l, Questions: s.Interventions(), Doubt: s.CallsInDoubt()}
 	d, known := definitionKey.From(s)
 	if known {
 		out.Began = &d
@@ -103,7 +99,7 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 		t.Waits(i, now)
 	}
 	for _, id := range out.Doubt {
-		fmt.Fprintf(r.std.out, "  The call %s was started, and nobody knows what became of it.\n", timeline.Clean(id))
+		fmt.Fprintf(r.std.out, "  The call %s began before the run was cut off, and its outcome is unknown.\n", timeline.Clean(id))
 	}
 	if about.Status.Terminal() {
 		fmt.Fprintf(r.std.out, "\n%s\n", timeline.Clean(timeline.Verdict(s, nil)))
@@ -113,18 +109,6 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 		fmt.Fprintln(r.std.out, "\n"+k.howToGoOn(s))
 	}
 	return nil
-}
-
-// inDoubt are the calls of the open step of which nobody knows whether they ran.
-func (k *kept) inDoubt(ctx context.Context, s agent.State) ([]string, error) {
-	if !s.StepOpen() {
-		return nil, nil
-	}
-	entries, err := k.store.Entries(ctx, s.Run().ID, 0)
-	begun := lo.FilterMap(entries, func(e durable.Entry, _ int) (string, bool) {
-		return e.Key, e.Kind == durable.EntryCall && s.InDoubt(e.Key)
-	})
-	return lo.Uniq(begun), err
 }
 
 // entryShown is an entry of a journal with what it says as JSON, not as bytes.

@@ -206,6 +206,9 @@ func (t *Timeline) completed(r *agent.ToolResult) {
 		mark, look, words = "✗", red, refusal(r)
 	case r.Mocked():
 		mark, look, words = "◦", yellow, "answered by "+cmp.Or(oneLine(r.DecidedBy), "a hook")
+	case r.Status == agent.ToolUnknown:
+		t.failed++
+		mark, look, words = "?", yellow, agent.NotRepeated
 	case r.IsError():
 		t.failed++
 		mark, look, words = "!", yellow, lo.Ternary(r.Executed(), "failed", "not run")
