@@ -77,6 +77,8 @@ var layers = map[string]layer{
 	"internal/yamlfile":   {Modules: append(values, "go.yaml.in/yaml/v4")},
 	"internal/reserved":   {},
 	"internal/startedrun": {},
+	"internal/near":       {Modules: values},
+	"internal/nils":       {},
 	"agent":               {Ours: []string{"internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
 	// Programs that are run, with an end to all that they start.
@@ -88,15 +90,15 @@ var layers = map[string]layer{
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
-	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/reserved", "internal/strictjson"}, Modules: core},
+	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/near", "internal/reserved", "internal/strictjson"}, Modules: core},
 	"toolexec": {
-		Ours:    []string{"agent", "internal/startedrun", "internal/strictjson"},
+		Ours:    []string{"agent", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),
 	},
 
 	// What brings them together.
 	"capability": {
-		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "telemetry", "durable"},
+		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "internal/nils", "telemetry", "durable"},
 		Modules: core,
 	},
 	"capability/kit": {
@@ -104,7 +106,7 @@ var layers = map[string]layer{
 		Modules: values,
 	},
 	"builder": {
-		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability"},
+		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability", "internal/nils"},
 		Modules: core,
 	},
 
