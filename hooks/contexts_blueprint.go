@@ -92,7 +92,7 @@ func (c *Compiled) Blueprint(ctx context.Context, s agent.State, at PointName, a
 	var last *Outcome
 	switch at {
 	case RunStart:
-		last, err = foldBlueprint(ctx, c, &c.runStart, at, &s, &about, func(v blueprintView) RunStartContext { return RunStartContext{v} })
+		last, err = c.foldRunStart(ctx, s, &about)
 	case RunResult:
 		_, err = foldBlueprint(ctx, c, &c.runResult, at, &s, &about, func(v blueprintView) RunResultContext { return RunResultContext{v} })
 	case RunFailed:
@@ -108,8 +108,41 @@ func (c *Compiled) Blueprint(ctx context.Context, s agent.State, at PointName, a
 	return about, s, denied, err
 }
 
-// foldBlueprint asks the controls of a point in turn, each on what the ones before made
-// of the run. The first Deny ends it.
+// foldRunStart asks the controls at RunStart until all of them have judged the same
+// parameters. The first Deny ends the asking.
+func (c *Compiled) foldRunStart(ctx context.Context, s agent.State, about *BlueprintRun) (*Outcome, error) {
+	if c.runStart.empty() {
+		return nil, nil
+	}
+	info, _ := infoOf(RunStart)
+	d := deliberation[judgedParameters]{now: judgedParameters(about.Parameters)}
+	view := func(frozen *Outcome) RunStartContext {
+		if string(d.now) != string(about.Parameters) {
+			about.Parameters = json.RawMessage(d.now)
+		}
+		return RunStartContext{blueprintView{Common{state: s, info: info, frozen: frozen}, *about}}
+	}
+	err := deliberate(ctx, &d, RunStart, c.runStart.controls, func(int) RunStartContext { return view(nil) })
+	if err != nil {
+		return d.frozen(), err
+	}
+	return d.frozen(), c.runStart.announce(ctx, c.pool, view(d.frozen()))
+}
+
+// judgedParameters are the parameters of a run as the controls judge them.
+type judgedParameters string
+
+func (p judgedParameters) same(other judgedParameters) bool { return p == other }
+
+func (p judgedParameters) rewrite(o *Outcome, again bool) (now, judged judgedParameters) {
+	if now = judgedParameters(o.arguments); again && sameArguments(string(p), o.arguments) {
+		now = p
+	}
+	return now, now
+}
+
+// foldBlueprint asks the controls of a point after the start in turn, each on what the ones
+// before made of the run.
 func foldBlueprint[C Context](
 	ctx context.Context, c *Compiled, m *moment[C], at PointName, s *agent.State, about *BlueprintRun, view func(blueprintView) C,
 ) (*Outcome, error) {
@@ -137,15 +170,10 @@ func foldBlueprint[C Context](
 			last = o
 		}
 		switch o.decision {
-		case Rewrite:
-			about.Parameters = json.RawMessage(o.arguments)
 		case Replace:
 			about.ResultText, about.ResultData = o.content.Text(), nil
 		case Withhold:
 			about.ResultText, about.ResultData = "result withheld by "+o.hook+": "+orNoReason(o.reason), nil
-		}
-		if o.decision == Deny {
-			break
 		}
 	}
 	return last, m.announce(ctx, c.pool, seen(last))

@@ -118,30 +118,28 @@ func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagen
 	if c == nil || c.preSubagent.empty() {
 		return instruction, nil, nil
 	}
-	var last *Outcome
+	d := deliberation[judgedText]{now: judgedText(instruction)}
 	view := func(frozen *Outcome) PreSubagentContext {
+		about.Instruction = string(d.now)
 		return PreSubagentContext{subagentView{Common{state: s, info: preSubagent, frozen: frozen}, about, nil}}
 	}
-	for _, e := range c.preSubagent.controls {
-		o, err := e.consult(ctx, view(nil))
-		if err != nil {
-			return instruction, nil, err
-		}
-		if o == nil {
-			continue
-		}
-		if last == nil || o.decision != Allow {
-			last = o
-		}
-		if o.decision == Rewrite {
-			about.Instruction = o.arguments
-		}
-		if o.decision == Deny {
-			denied = &DeniedError{Tool: about.Agent, Hook: o.hook, Reason: o.reason, Failed: o.failed}
-			break
-		}
+	if err := deliberate(ctx, &d, PreSubagent, c.preSubagent.controls, func(int) PreSubagentContext { return view(nil) }); err != nil {
+		return string(d.now), nil, err
 	}
-	return about.Instruction, denied, c.preSubagent.announce(ctx, c.pool, view(last))
+	if o := d.final; o != nil {
+		denied = &DeniedError{Tool: about.Agent, Hook: o.hook, Reason: o.reason, Failed: o.failed}
+	}
+	return string(d.now), denied, c.preSubagent.announce(ctx, c.pool, view(d.frozen()))
+}
+
+// judgedText is an instruction as the controls judge it.
+type judgedText string
+
+func (t judgedText) same(other judgedText) bool { return t == other }
+
+func (judgedText) rewrite(o *Outcome, _ bool) (now, judged judgedText) {
+	now = judgedText(o.arguments)
+	return now, now
 }
 
 // PostSubagent asks the hooks at PostSubagent what the model is told of the answer, or, of a

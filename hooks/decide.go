@@ -61,6 +61,9 @@ func (x *HookedToolExecutor) decideFrom(
 	return mo.Ok(p)
 }
 
+// hasNoSay reports whether an answer changes nothing.
+func hasNoSay(o *Outcome) bool { return o == nil || o.plain() }
+
 // judgedCall is a prepared call as the controls judge it.
 type judgedCall struct{ *agent.Prepared }
 

@@ -35,13 +35,10 @@ type deliberation[V subject[V]] struct {
 
 // judgement is the latest answer of one control.
 type judgement[V any] struct {
-	outcome *Outcome // nil: the control passed, allowed without more, or did not match
+	outcome *Outcome // nil: the control passed, or did not match
 	about   V        // what the control was asked about, or has put in its place
 	given   bool     // false before the first answer
 }
-
-// hasNoSay reports whether an answer changes nothing.
-func hasNoSay(o *Outcome) bool { return o == nil || o.plain() }
 
 // record takes in the answer of control i, of n, about the subject as it stands.
 func (d *deliberation[V]) record(i, n int, o *Outcome) {
@@ -53,14 +50,31 @@ func (d *deliberation[V]) record(i, n int, o *Outcome) {
 	}
 	about := d.now
 	switch {
-	case hasNoSay(o):
-		o = nil
+	case o == nil:
 	case o.decision == StopRun, o.decision == Deny:
 		d.final = o
 	case o.decision == Rewrite:
 		d.now, about = d.now.rewrite(o, d.latest[i].given)
 	}
 	d.latest[i] = judgement[V]{o, about, true}
+}
+
+// deliberate asks the controls, in order, and asks again those that have not judged the
+// subject as it stands. View makes the context for control i. With an error, the
+// deliberation is as it was then.
+func deliberate[C Context, V subject[V]](
+	ctx context.Context, d *deliberation[V], at PointName, controls []*entry[C], view func(i int) C,
+) error {
+	for i, e := range controls {
+		o, err := e.consult(ctx, view(i))
+		if err != nil {
+			return err
+		}
+		if d.record(i, len(controls), o); d.final != nil {
+			return nil
+		}
+	}
+	return askAgain(ctx, d, at, controls, view)
 }
 
 // askAgain asks every control that has not judged the subject as it stands, in order,
@@ -117,7 +131,7 @@ func (d *deliberation[V]) disagreement(at PointName) *Outcome {
 	}
 }
 
-// answers iterates over the latest answers that have a say, in the order of asking.
+// answers iterates over the latest answers but those that passed, in the order of asking.
 func (d *deliberation[V]) answers(yield func(*Outcome) bool) {
 	for _, j := range d.latest {
 		if j.outcome != nil && !yield(j.outcome) {
@@ -152,10 +166,23 @@ func (d *deliberation[V]) tellConflicts(ctx context.Context, s agent.State, at P
 	}
 }
 
-// first returns the first of the latest answers with a decision, or nil.
+// frozen returns the outcome that observers are told: what ended the phase, else the last
+// answer that is more than an Allow, else the first.
+func (d *deliberation[V]) frozen() *Outcome {
+	frozen := d.final
+	for o := range d.answers {
+		if d.final == nil && (frozen == nil || o.decision != Allow) {
+			frozen = o
+		}
+	}
+	return frozen
+}
+
+// first returns the first of the latest answers with a decision, or nil. An Allow without
+// effects does not count.
 func (d *deliberation[V]) first(decision Decision) *Outcome {
 	for o := range d.answers {
-		if o.decision == decision {
+		if o.decision == decision && !o.plain() {
 			return o
 		}
 	}

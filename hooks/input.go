@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -20,47 +21,58 @@ func (c *Compiled) admit(ctx context.Context, s agent.State) (agent.State, error
 	return foldInput(ctx, c, &c.execution, s, ExecutionStart, func(v inputView) ExecutionContext { return ExecutionContext{v} })
 }
 
-// foldInput asks the controls of an input point, in turn, each on what the ones
-// before made of the input. The first Deny or Stop ends it.
+// foldInput asks the controls of an input point until all of them have judged the same
+// input. The first Deny or Stop ends the asking.
 func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent.State, at PointName, view func(inputView) C) (agent.State, error) {
 	if m.empty() {
 		return s, nil
 	}
-	var last *Outcome
-	var effects agent.Effects
-	input := inputOf(s)
-	payload := func(frozen *Outcome) C {
-		p := &runPayload{base: base{state: s, point: at, frozen: frozen, step: s.RunStepCount()}, input: input}
+	d := deliberation[judgedInput]{now: judgedInput{messages: inputOf(s)}}
+	context := func(s agent.State, frozen *Outcome) C {
+		p := &runPayload{base: base{state: s, point: at, frozen: frozen, step: s.RunStepCount()}, input: d.now.messages}
 		return view(inputView{p.common(), p})
 	}
-	for _, e := range m.controls {
-		o, err := e.consult(ctx, payload(nil))
-		if err != nil {
-			return s, err
+	after := func(without int) agent.State {
+		s := s
+		for i, j := range d.latest { // each by itself: what two hooks add is two messages
+			if i != without {
+				s = s.Apply(j.outcome.Effects())
+			}
 		}
-		if o == nil {
-			continue
+		if d.now.rewritten {
+			s = withInput(s, d.now.messages...)
 		}
-		tellConflicts(ctx, s, at, effects, o.effects)
-		effects = effects.Plus(o.effects)
-		s = s.Apply(o.effects)
-		if o.decision != Allow || last == nil {
-			last = o
-		}
-		switch o.decision {
-		case Rewrite:
-			s = withInput(s, o.input...)
-			input = o.input
-		case StopRun:
-			s = s.WithStop(*signalOf(o))
-		case Deny:
-			s = denied(s, o) // the observers are still told what it was
-		}
-		if o.decision == StopRun || o.decision == Deny {
-			break
-		}
+		return s
 	}
-	return s, m.announce(ctx, c.pool, payload(last))
+	if err := deliberate(ctx, &d, at, m.controls, func(i int) C { return context(after(i), nil) }); err != nil {
+		return after(-1), err
+	}
+	d.tellConflicts(ctx, s, at)
+	s = after(-1)
+	switch {
+	case d.final == nil:
+	case d.final.decision == StopRun:
+		s = s.WithStop(*signalOf(d.final))
+	default:
+		s = denied(s, d.final) // the observers are still told what it was
+	}
+	return s, m.announce(ctx, c.pool, context(s, d.frozen()))
+}
+
+// judgedInput is the input of a run as the controls judge it.
+type judgedInput struct {
+	messages  []agent.Message
+	rewritten bool
+}
+
+// same compares all that the messages hold.
+func (j judgedInput) same(other judgedInput) bool {
+	return slices.EqualFunc(j.messages, other.messages, agent.Message.Equal)
+}
+
+func (judgedInput) rewrite(o *Outcome, _ bool) (now, judged judgedInput) {
+	now = judgedInput{o.input, true}
+	return now, now
 }
 
 // denied is the state of a run whose input was not let in: the input is gone.

@@ -100,7 +100,10 @@ func TestEffectsOfInputHooksAddUp(t *testing.T) {
 func TestLaterRewriteWinsAndAnOrderIsKept(t *testing.T) {
 	end := play(t, agenttest.Script(agenttest.Say("hi")), []hooks.Hook{
 		onInput("split", func(c hooks.InputContext) hooks.Result {
-			return c.Rewrite([]agent.Message{agent.UserText("a"), agent.UserText("b")}, agent.AddContext("note"))
+			if c.Text() != "hello" { // asked again, about "ab"
+				return c.Allow(agent.AddContext("note"))
+			}
+			return c.Rewrite([]agent.Message{agent.UserText("a"), agent.UserText("b")}, agent.AddContext("old note"))
 		}),
 		onInput("join", func(c hooks.InputContext) hooks.Result {
 			assert.Len(t, c.Messages(), 2)
@@ -272,7 +275,9 @@ func TestInputCannotBeEdited(t *testing.T) {
 	var kept hooks.InputContext
 	end := play(t, agenttest.Script(agenttest.Say("hi")), []hooks.Hook{
 		onInput("keeps", func(c hooks.InputContext) hooks.Result {
-			kept = c
+			if c.Text() == "hello" { // else it is asked again, about the rewrite
+				kept = c
+			}
 			c.Messages()[0] = agent.UserText("edited")
 			return c.Pass()
 		}),

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
@@ -168,4 +169,80 @@ func TestShadowRewritesNothing(t *testing.T) {
 	require.NoError(t, w.err)
 	assert.Equal(t, []string{`bash {"command":"pwd"}`}, w.ran)
 	assert.Equal(t, "ls pwd", strings.Join(seen, " "))
+}
+
+// What one control makes of an input, the others judge as well.
+func TestRewrittenInputsAreJudgedAgain(t *testing.T) {
+	for name, list := range map[string][]hooks.Hook{
+		"input submitted": {
+			onInput("guard", func(c hooks.InputContext) hooks.Result {
+				if strings.Contains(c.Text(), "bad") {
+					return c.Deny("bad")
+				}
+				return c.Allow()
+			}),
+			onInput("rewrite", func(c hooks.InputContext) hooks.Result { return c.RewriteText("bad") }),
+		},
+		"execution start": {
+			onStart("guard", func(c hooks.ExecutionContext) hooks.Result {
+				if strings.Contains(c.Text(), "bad") {
+					return c.Deny("bad")
+				}
+				return c.Allow()
+			}),
+			onStart("rewrite", func(c hooks.ExecutionContext) hooks.Result { return c.RewriteText("bad") }),
+		},
+		"no agreement": {
+			onInput("one", func(c hooks.InputContext) hooks.Result { return c.RewriteText("one") }).WithFailure(hooks.Open),
+			onInput("two", func(c hooks.InputContext) hooks.Result { return c.RewriteText("two") }).WithFailure(hooks.Open),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := play(t, agenttest.Script(), list)
+			require.NoError(t, end.err)
+			assert.Equal(t, agent.StatusDenied, end.Status())
+			assert.Zero(t, end.MessageCount())
+		})
+	}
+}
+
+// So it is with what a sub-agent is told, and the parameters of a blueprint's run.
+func TestRewrittenInstructionsAndParametersAreJudgedAgain(t *testing.T) {
+	compiled, err := hooks.NewSet(
+		hooks.On(hooks.AtPreSubagent, "guard", func(_ context.Context, c hooks.PreSubagentContext) hooks.Result {
+			if c.Subagent().Instruction == "bad" {
+				return c.Deny("bad")
+			}
+			return c.Allow()
+		}),
+		hooks.On(hooks.AtPreSubagent, "rewrite", func(_ context.Context, c hooks.PreSubagentContext) hooks.Result {
+			return c.Rewrite(strings.TrimPrefix(c.Subagent().Instruction, "not "))
+		}),
+		hooks.On(hooks.AtRunStart, "start guard", func(_ context.Context, c hooks.RunStartContext) hooks.Result {
+			if strings.Contains(string(c.BlueprintRun().Parameters), "bad") {
+				return c.Deny("bad")
+			}
+			return c.Allow()
+		}),
+		hooks.On(hooks.AtRunStart, "start rewrite", func(_ context.Context, c hooks.RunStartContext) hooks.Result {
+			return c.Rewrite(json.RawMessage(strings.ReplaceAll(string(c.BlueprintRun().Parameters), "not ", "")))
+		}),
+	).Compile().Get()
+	require.NoError(t, err)
+	s := agent.NewState()
+	for _, said := range []string{"bad", "not bad", "not good"} {
+		instruction, denied, err := compiled.PreSubagent(t.Context(), s, hooks.Subagent{Agent: "a", Instruction: said})
+		require.NoError(t, err)
+		run, _, refused, err := compiled.Blueprint(t.Context(), s, hooks.RunStart, hooks.BlueprintRun{Parameters: json.RawMessage(`{"say":"` + said + `"}`)})
+		require.NoError(t, err)
+		if said != "not good" {
+			require.Error(t, denied)
+			require.Error(t, refused)
+			continue
+		}
+		require.NoError(t, denied)
+		require.NoError(t, refused)
+		assert.Equal(t, "good", instruction)
+		assert.JSONEq(t, `{"say":"good"}`, string(run.Parameters))
+	}
 }

@@ -28,7 +28,7 @@ type Limits struct {
 // Hooks are the hooks that keep the limits. Their names begin with "budget". They are asked after the others of their
 // points.
 func Hooks(limits Limits) []hooks.Hook {
-	b := &budget{limits, agent.NewScratch[spending](nil)}
+	b := &budget{limits, agent.NewScratch[spending](nil), hooks.CountCalls()}
 	return []hooks.Hook{
 		hooks.On(hooks.AtStepStart, "budget", b.step).WithPriority(hooks.PriorityAfterwork),
 		hooks.Observe(hooks.AtPostInference, "budget.reply", b.reply).WithFailure(hooks.Abort),
@@ -37,8 +37,9 @@ func Hooks(limits Limits) []hooks.Hook {
 }
 
 type budget struct {
-	limits Limits
-	of     *agent.Scratch[spending]
+	limits  Limits
+	of      *agent.Scratch[spending]
+	counted *hooks.CountedCalls // that were let through
 }
 
 // spending is what the state of a run does not say yet.
@@ -104,7 +105,7 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 		}
 		return c.Stop(reason)
 	}
-	if b.limits.ToolCalls == 0 || c.Invalid() != nil {
+	if b.limits.ToolCalls == 0 || c.Invalid() != nil || b.counted.Has(c) {
 		return c.Allow()
 	}
 	calls, known := spent.calls.Get()
@@ -115,6 +116,7 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Deny(fmt.Sprintf("%d of at most %d tool calls made; %s", calls, max(b.limits.ToolCalls, 0), finish))
 	}
 	spent.calls = mo.Some(calls + 1)
+	b.counted.Add(c)
 	return c.Allow()
 }
 

@@ -56,10 +56,48 @@ type seen struct {
 	recorded rounds // of the steps that were recorded
 	steps    int    // so many of them
 
-	pending  rounds // and with the calls of the step under way
-	step     int    // which is the one with this index; none before the first
-	lastCall int    // the last one that was added
-	denied   []int  // the ones of that step that this hook denied, whoever may have changed what the model was told of it
+	step    int           // the index of the step under way
+	pending []pendingCall // its calls that the hook was asked about, by their index
+	sum     rounds        // of recorded and the first summed of pending
+	summed  int
+}
+
+// pendingCall is a call of the step under way.
+type pendingCall struct {
+	index  int
+	id     string
+	made   made
+	denied bool // by this hook, whoever may have changed what the model was told of it
+}
+
+// put puts a call in its place and returns the position. A call of that id that was there
+// already was asked about before; one of another id is of a step that begins again.
+func (s *seen) put(c pendingCall) int {
+	at, found := slices.BinarySearchFunc(s.pending, c.index, func(p pendingCall, index int) int { return p.index - index })
+	switch {
+	case !found:
+		s.pending = slices.Insert(s.pending, at, c)
+	case s.pending[at].id == c.id:
+		s.pending[at] = c
+	default:
+		s.pending = append(s.pending[:at], c)
+	}
+	if s.summed > at {
+		s.summed = 0
+	}
+	return at
+}
+
+// roundsUpTo returns the rounds of the run with the pending calls up to that position. They are
+// good until the next call.
+func (s *seen) roundsUpTo(at int) *rounds {
+	if s.summed == 0 {
+		s.sum = s.recorded.clone()
+	}
+	for ; s.summed <= at; s.summed++ {
+		s.sum.add(s.pending[s.summed].made)
+	}
+	return &s.sum
 }
 
 func (w *watch) deny(_ context.Context, c hooks.ToolContext) hooks.Result {
@@ -67,15 +105,17 @@ func (w *watch) deny(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Pass()
 	}
 	seen := w.caughtUp(c.State())
-	// A step that is tried again begins again with its first call.
-	if seen.pending.of == nil || seen.step != c.StepIndex() || c.Index() <= seen.lastCall {
-		seen.pending, seen.step, seen.denied = seen.recorded.clone(), c.StepIndex(), nil
+	if seen.step != c.StepIndex() {
+		seen.step, seen.pending, seen.summed = c.StepIndex(), nil, 0
 	}
-	seen.lastCall = c.Index()
-	seen.pending.add(made{call: keyOf(c.Original().ToolCall), tool: c.Tool(), anyResult: true})
-	if times, length := seen.pending.find(w.Deny, 1); length > 0 {
-		seen.denied = append(seen.denied, c.Index())
-		return c.Deny(w.sentence(&seen.pending, times, length) +
+	at := seen.put(pendingCall{
+		index: c.Index(), id: c.Original().ID,
+		made: made{call: keyOf(c.Original().ToolCall), tool: c.Tool(), anyResult: true},
+	})
+	rounds := seen.roundsUpTo(at)
+	if times, length := rounds.find(w.Deny, 1); length > 0 {
+		seen.pending[at].denied = true
+		return c.Deny(w.sentence(rounds, times, length) +
 			"; once more will not help: use what you have, try something else, or say what keeps you from going on")
 	}
 	return c.Pass()
@@ -123,12 +163,17 @@ func (w *watch) caughtUp(s agent.State) *seen {
 	for back, step := range slices.Backward(steps) {
 		for i, r := range step.Results() {
 			if call := r.Original(); !slices.Contains(w.Except, call.Name) {
-				denied := seen.steps-1-back == seen.step && slices.Contains(seen.denied, i)
+				denied := seen.steps-1-back == seen.step && seen.denied(i)
 				seen.recorded.add(w.madeOf(&r, denied))
 			}
 		}
 	}
 	return seen
+}
+
+// denied reports whether this hook denied the call of the step under way with that index.
+func (s *seen) denied(index int) bool {
+	return slices.ContainsFunc(s.pending, func(p pendingCall) bool { return p.index == index && p.denied })
 }
 
 func (w *watch) fresh() *seen { return &seen{recorded: newRounds(w.Cycle)} }

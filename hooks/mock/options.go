@@ -3,7 +3,6 @@ package mock
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -37,39 +36,69 @@ type reply struct {
 	latency time.Duration
 }
 
-// occasion is the asking about one call of a run, to know whether some mock answers it already.
+// occasion is what the mocks of a run have said about one call.
 type occasion struct {
-	step, call int
-	asked      []any // which mocks
-	answered   bool
+	by        any    // the mock that answers the call, nil for none,
+	arguments string // with these arguments
+	undo      map[any]func()
 }
 
-// occasions is shared by all mocks of a run.
-var occasions = agent.NewScratch[occasion](nil)
+// stepOccasions are those of the calls of one step, by their ids. All mocks of a run share them.
+type stepOccasions struct {
+	step  int
+	calls map[string]*occasion
+}
+
+var occasions = agent.NewScratch[stepOccasions](nil)
+
+// occasionOf returns the occasion of a call, a new one if no mock was asked about it.
+func occasionOf(c hooks.ToolContext) *occasion {
+	now := occasions.Of(c.State())
+	if now.calls == nil || now.step != c.StepIndex() {
+		*now = stepOccasions{c.StepIndex(), map[string]*occasion{}}
+	}
+	id := c.Original().ID
+	if now.calls[id] == nil {
+		now.calls[id] = &occasion{undo: map[any]func(){}}
+	}
+	return now.calls[id]
+}
+
+// takeBack forgets what a mock has said about the call before: it is asked again.
+func (o *occasion) takeBack(self any) {
+	if undo := o.undo[self]; undo != nil {
+		undo()
+		delete(o.undo, self)
+	}
+	if o.by == self {
+		o.by = nil
+	}
+}
+
+// finding looks for the answer to a call. Undo takes back that the call was counted; it is never nil.
+type finding func(hooks.ToolContext) (r reply, undo func(), found bool)
 
 // hook makes a hook that answers with what find finds, and says with denial why there is nothing. Longest is the longest
 // latency.
-func (o Options) hook(self any, longest time.Duration, find func(hooks.ToolContext) (reply, bool), denial func(hooks.ToolContext) string) hooks.Hook {
+func (o Options) hook(self any, longest time.Duration, find finding, denial func(hooks.ToolContext) string) hooks.Hook {
 	hook := hooks.On(hooks.AtPreToolUse, cmp.Or(o.Name, "mock"), func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
 			return c.Pass() // the model is told what is wrong with the call
 		}
-		now := occasions.Of(c.State())
-		if now.step != c.StepIndex() || now.call != c.Index() || slices.Contains(now.asked, self) { // the last: a step is tried again
-			*now = occasion{step: c.StepIndex(), call: c.Index()}
-		}
-		now.asked = append(now.asked, self)
-		if now.answered {
+		now := occasionOf(c)
+		now.takeBack(self)
+		if now.by != nil && now.arguments == c.Call().Arguments {
 			return c.Pass()
 		}
-		r, found := find(c)
+		r, undo, found := find(c)
+		now.undo[self] = undo
 		switch {
 		case !found && o.Unmatched == Pass:
 			return c.Pass()
 		case !found:
 			return c.Deny(denial(c))
 		}
-		now.answered = true
+		now.by, now.arguments = self, c.Call().Arguments
 		if err := sleep(ctx, r.latency); err != nil {
 			return c.Fail(err)
 		}

@@ -43,25 +43,28 @@ func (p *Player) Hook() hooks.Hook {
 	return p.options.hook(p, longest, p.find, p.denial)
 }
 
-func (p *Player) find(c hooks.ToolContext) (reply, bool) {
+func (p *Player) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 	k, err := keyOf(c.Tool(), c.Call().Arguments)
 	if err != nil { // hooks do not see such a call
-		return reply{}, false
+		return reply{}, func() {}, false
 	}
 	calls := p.calls(c.State())
 	answers := p.recording.answers[k]
 	if calls[k] >= len(answers) {
-		return reply{}, false
+		return reply{}, func() {}, false
 	}
 	a := answers[calls[k]]
-	calls[k]++
-	p.mu.Lock()
-	p.uses[a.entry]++
-	p.mu.Unlock()
+	use := func(times int) {
+		calls[k] += times
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.uses[a.entry] += times
+	}
+	use(1)
 	if !p.options.Timed {
 		a.reply.latency = 0
 	}
-	return a.reply, true
+	return a.reply, func() { use(-1) }, true
 }
 
 // calls is how often each call was answered so far: in the runs before this one as the state says.

@@ -143,7 +143,7 @@ func (t *Table) Hook() hooks.Hook {
 	})
 }
 
-func (t *Table) find(c hooks.ToolContext) (reply, bool) {
+func (t *Table) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 	ofRun := t.ofRun.Of(c.State())
 	if ofRun.times == nil {
 		ofRun.times = make([]int, len(t.rows))
@@ -153,21 +153,37 @@ func (t *Table) find(c hooks.ToolContext) (reply, bool) {
 		if r.Times > 0 && ofRun.times[i] >= r.Times || !r.matches(call) {
 			continue
 		}
-		ofRun.times[i]++
-		t.mu.Lock()
-		t.uses[i]++
-		t.mu.Unlock()
+		t.use(ofRun, i, 1)
+		undo = func() { t.use(ofRun, i, -1) }
 		if r.Failure != "" {
-			return reply{agent.TextContent(r.Failure), true, r.Latency}, true
+			return reply{agent.TextContent(r.Failure), true, r.Latency}, undo, true
 		}
-		return reply{lo.Ternary(r.Text != "", agent.TextContent(r.Text), r.Content), false, r.Latency}, true
+		return reply{lo.Ternary(r.Text != "", agent.TextContent(r.Text), r.Content), false, r.Latency}, undo, true
 	}
 	t.mu.Lock()
-	if len(t.unmatched) < 1000 { // enough to see what is missing
-		t.unmatched = append(t.unmatched, call.ToolCall)
+	defer t.mu.Unlock()
+	if len(t.unmatched) >= 1000 { // enough to see what is missing
+		return reply{}, func() {}, false
 	}
-	t.mu.Unlock()
-	return reply{}, false
+	t.unmatched = append(t.unmatched, call.ToolCall)
+	return reply{}, func() { t.match(call.ToolCall) }, false
+}
+
+// use counts a use of a row, or takes it back.
+func (t *Table) use(ofRun *answered, row, times int) {
+	ofRun.times[row] += times
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uses[row] += times
+}
+
+// match takes back that a call was not matched.
+func (t *Table) match(call agent.ToolCall) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := lo.LastIndexOf(t.unmatched, call); i >= 0 {
+		t.unmatched = slices.Delete(t.unmatched, i, i+1)
+	}
 }
 
 // Uses is how often each row answered, in the order of the rows, over all runs.

@@ -18,7 +18,8 @@
 //
 // The hook is asked after the others (PriorityAfterwork), so that what a guard denies
 // is not counted, nor are arguments that the tool would not take. A call that a person
-// says no to later has counted.
+// says no to later has counted. A call that the hook is asked about again, because another
+// hook or a person has changed its arguments, counts once.
 //
 // # What happens to a call too many
 //

@@ -29,10 +29,13 @@ type Limit struct {
 // is limited, each by itself.
 func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	limit.Calls, limit.Wait = max(limit.Calls, 0), min(max(limit.Wait, 0), longestWait)
-	shared, ofRun := new(counters), agent.NewScratch[counters](nil)
+	shared, ofRun, counted := new(counters), agent.NewScratch[counters](nil), hooks.CountCalls()
 	hook := hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
 			return c.Pass() // it does not run
+		}
+		if counted.Has(c) {
+			return c.Allow() // it has had its turn, and is only asked about again
 		}
 		counters := shared
 		if !limit.Shared {
@@ -46,6 +49,7 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 			giveBack()
 			return c.Fail(fmt.Errorf("waiting for the turn of %s: %w", c.Tool(), err))
 		}
+		counted.Add(c)
 		return c.Allow()
 	}, matching...).WithPriority(hooks.PriorityAfterwork)
 	if limit.Wait > 0 {

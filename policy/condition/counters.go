@@ -35,16 +35,22 @@ func counterFunctions() []Function {
 // allTools is the name under which the calls of all tools are counted: no tool has it.
 const allTools = ""
 
-// note remembers that a call of the step under way is there. A step that is tried again begins with its first call.
-func (r *memory) note(step, index int, tool string) {
+// pendingCall is a call of the step under way; the zero value stands for one that no condition was asked about.
+type pendingCall struct{ id, tool string }
+
+// note remembers that a call of the step under way is there. A call of the same id is the same one, asked about again; one
+// of another id is of a step that begins again.
+func (r *memory) note(step, index int, id, tool string) {
 	if step != r.pendingStep {
 		r.pendingStep, r.pending = step, nil
 	}
-	r.pending = r.pending[:min(index, len(r.pending))]
-	for len(r.pending) < index {
-		r.pending = append(r.pending, "")
+	if index < len(r.pending) && r.pending[index].tool != "" && r.pending[index].id != id {
+		r.pending = r.pending[:index]
 	}
-	r.pending = append(r.pending, tool)
+	for len(r.pending) <= index {
+		r.pending = append(r.pending, pendingCall{})
+	}
+	r.pending[index] = pendingCall{id, tool}
 }
 
 // tally is how often a tool was called before the call that is judged: in the steps that are recorded, and in the step
@@ -56,7 +62,7 @@ func (r *memory) tally(s agent.State, step, before int, tool string) tally {
 	out := r.tallies[tool]
 	if step == r.pendingStep && s.RunStepCount() <= step {
 		for _, earlier := range r.pending[:min(before, len(r.pending))] {
-			if earlier != "" && (tool == allTools || earlier == tool) {
+			if earlier.tool != "" && (tool == allTools || earlier.tool == tool) {
 				out.Calls++
 			}
 		}

@@ -186,7 +186,7 @@ type memory struct {
 
 	// pending are the calls of the step under way that were looked at, by their index.
 	pendingStep int
-	pending     []string
+	pending     []pendingCall
 
 	messages int // so many are looked through
 	input    string
@@ -232,7 +232,7 @@ func (r *memory) momentOf(c *hooks.ToolContext) *moment {
 	m.source, m.point, m.hook, m.call = &m.from, c.Point(), &m.at, &m.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.note(c.StepIndex(), original.Index, effective.Name)
+	r.note(c.StepIndex(), original.Index, original.ID, effective.Name)
 	r.last.Store(m)
 	return &m.moment
 }

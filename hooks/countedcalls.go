@@ -1,0 +1,48 @@
+package hooks
+
+import (
+	"sync"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// CountedCalls remembers, for each run, which calls of the step under way a control has
+// counted. A control may be asked several times about one call, whose id stays the same:
+// after another hook or a person has changed the arguments.
+//
+//	if !counted.Has(c) {
+//		counted.Add(c)
+//		…
+//	}
+//
+// Make it with CountCalls, once for each hook that counts. It is safe for concurrent use.
+type CountedCalls struct{ ofRun *agent.Scratch[countedCalls] }
+
+// countedCalls are the calls of one step of a run, by their ids.
+type countedCalls struct {
+	mu   sync.Mutex
+	step int
+	ids  map[string]bool
+}
+
+// CountCalls returns a memory in which no call is counted.
+func CountCalls() *CountedCalls { return &CountedCalls{agent.NewScratch[countedCalls](nil)} }
+
+// Has reports whether the call of c was counted.
+func (k *CountedCalls) Has(c ToolContext) bool {
+	calls := k.ofRun.Of(c.State())
+	calls.mu.Lock()
+	defer calls.mu.Unlock()
+	return calls.step == c.StepIndex() && calls.ids[c.Original().ID]
+}
+
+// Add counts the call of c.
+func (k *CountedCalls) Add(c ToolContext) {
+	calls := k.ofRun.Of(c.State())
+	calls.mu.Lock()
+	defer calls.mu.Unlock()
+	if calls.step != c.StepIndex() || calls.ids == nil {
+		calls.step, calls.ids = c.StepIndex(), map[string]bool{}
+	}
+	calls.ids[c.Original().ID] = true
+}
