@@ -75,6 +75,8 @@ var layers = map[string]layer{
 	"internal/plog":       {},
 	"internal/strictjson": {Modules: []string{"github.com/go-json-experiment/json"}},
 	"internal/yamlfile":   {Modules: append(values, "go.yaml.in/yaml/v4")},
+	"internal/near":       {Modules: values},
+	"internal/nils":       {},
 	"internal/startedrun": {},
 	"agent":               {Ours: []string{"internal/plog", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
@@ -87,15 +89,15 @@ var layers = map[string]layer{
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent"}, Modules: core},
-	"hooks":        {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
+	"hooks":        {Ours: []string{"agent", "internal/near", "internal/strictjson"}, Modules: core},
 	"toolexec": {
-		Ours:    []string{"agent", "internal/startedrun", "internal/strictjson"},
+		Ours:    []string{"agent", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),
 	},
 
 	// What brings them together.
 	"capability": {
-		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "telemetry", "durable"},
+		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "internal/nils", "telemetry", "durable"},
 		Modules: core,
 	},
 	"capability/kit": {
@@ -103,7 +105,7 @@ var layers = map[string]layer{
 		Modules: values,
 	},
 	"builder": {
-		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability"},
+		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "capability", "internal/nils"},
 		Modules: core,
 	},
 

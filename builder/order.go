@@ -9,6 +9,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
 // part is a capability with its position among the given ones, counted from one.
@@ -66,7 +67,7 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 	index := map[string]int{}
 	for i, c := range given {
 		p := part{c, i + 1}
-		if c == nil {
+		if nils.Is(c) {
 			say("capability %d of %d is nil", i+1, len(given))
 			continue
 		}

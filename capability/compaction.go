@@ -100,7 +100,7 @@ func (u UseCompaction) Install(p Plan) mo.Result[Plan] {
 		return mo.Err[Plan](err)
 	}
 	driver := p.Driver()
-	return mo.Ok(p.WrapDriver(Inside, u.Name(), func(inner agent.Driver) agent.Driver {
+	return mo.Ok(p.withPoints(compactionPoints...).WrapDriver(Inside, u.Name(), func(inner agent.Driver) agent.Driver {
 		c := &compactor{UseCompaction: u.withDefaults(inner), known: agent.NewScratch[compactKnown](nil)}
 		c.ask = cmp.Or[agent.Driver](u.Driver, inner)
 		for _, d := range []agent.Driver{inner, driver} {

@@ -231,7 +231,7 @@ func TestARunGoesOnOnlyWithItsControls(t *testing.T) {
 	// Given again, with one more: from now on, it takes both.
 	settings := hooks.WithHooks(d.guard("more", 0), hooks.On(hooks.AtPreToolUse, "once-more", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Ask("it pays, and more")
-	}, hooks.ToolNamed("nothing")))
+	}, hooks.ToolNamed("pay"), hooks.When(func(hooks.Context) bool { return false })))
 	settings.Resume = true
 	final, err := clerk(t, asks()...).RunWith(t.Context(), settings, parked).Get()
 	require.NoError(t, err)

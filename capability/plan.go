@@ -6,13 +6,13 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/continuation"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/nils"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -43,6 +43,10 @@ type Plan struct {
 	parallel      int
 	keeper        *durable.Keeper // of UseDurability
 	wrong         []error         // what was found wrong already, to be told with the rest
+
+	later     hooks.Scope // what comes later, and points besides those of every agent
+	below     hooks.Scope // what sub-agents have, once they are made
+	inherited []string    // the names of hooks that another agent answers for
 
 	own  *hooks.Compiled // of the agent that this is with more hooks; nil for any other
 	more hooks.Set       // which those are
@@ -101,6 +105,9 @@ func (p Plan) made() (Plan, error) {
 		for _, t := range more {
 			if b, ok := t.(agent.Background); ok {
 				p = p.WithBackground(b)
+			}
+			if sub, ok := t.(*taskTool); ok {
+				p.below = p.below.Add(sub.scope)
 			}
 		}
 	}
@@ -173,7 +180,7 @@ func (p Plan) WithContinuations(n int) Plan { p.continuations = n; return p }
 // WithApprover sets who is asked when a hook wants a person's yes. Without anybody
 // such a call is denied.
 func (p Plan) WithApprover(a agent.Approver) Plan {
-	if a == nil {
+	if nils.Is(a) {
 		return p.blaming(errors.New("the approver is nil: leave it out where there is nobody to ask"))
 	}
 	p.approver = a
@@ -195,22 +202,31 @@ func (p Plan) WithBackground(b agent.Background) Plan {
 // WithParallel sets how many tool calls of one step run at once; zero means one.
 func (p Plan) WithParallel(n int) Plan { p.parallel = n; return p }
 
-func toolNames(box toolexec.Toolbox) []string {
-	return lo.Map(slices.Collect(values(box.Specs().All())), func(s agent.ToolSpec, _ int) string { return s.Name })
-}
-
 // Agent builds what was planned. The error joins everything that is wrong. Each
 // call builds an agent of its own.
 func (p Plan) Agent() mo.Result[*agent.Agent] {
+	a, _, err := p.build()
+	if err != nil {
+		return mo.Err[*agent.Agent](err)
+	}
+	return mo.Ok(a)
+}
+
+// build is Agent, with what its hooks can meet.
+func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	if p.detached == nil {
 		p.detached = &hooks.Pool{}
 	}
 	planned := p
 	p, making := p.made()
 	box, boxing := toolexec.NewToolbox(p.tools...)
-	compiled, compiling := p.compiled(toolNames(box)).Get()
-	if err := errors.Join(making, boxing, compiling, p.check()); err != nil {
-		return mo.Err[*agent.Agent](err)
+	reach := p.reach(box)
+	compiled, wrong := p.compiled(reach).Get()
+	if errors.Join(making, boxing, wrong) == nil {
+		wrong = p.gaps(compiled)
+	}
+	if err := errors.Join(making, boxing, wrong, p.check()); err != nil {
+		return nil, reach, err
 	}
 	executor := p.executor
 	if executor == nil {
@@ -242,15 +258,16 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 		config.WrapExecutor = p.wrapExecutor.around(compiled.WrapExecutor)
 		config.WrapApprover = p.wrapApprover.around(compiled.WrapApprover)
 	}
-	return agent.New(config)
+	a, err := agent.New(config).Get()
+	return a, reach, err //nolint:wrapcheck // it says all
 }
 
 // compiled is the hooks, ready to be used.
-func (p Plan) compiled(tools []string) mo.Result[*hooks.Compiled] {
+func (p Plan) compiled(reach hooks.Reach) mo.Result[*hooks.Compiled] {
 	if p.own != nil {
 		return p.own.With(p.more)
 	}
-	return p.hooks.CompileIn(p.detached, tools...)
+	return p.hooks.CompileIn(p.detached, reach)
 }
 
 // extending makes agents of the plan with more hooks, for single runs.
@@ -271,8 +288,14 @@ func (p Plan) extending(own *hooks.Compiled) func(agent.HookSet) mo.Result[*agen
 func (p Plan) check() error {
 	wrong := slices.Clone(p.wrong)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	if p.driver == nil {
+	switch {
+	case p.driver == nil:
 		say("no driver: give one with WithDriver")
+	case nils.Is(p.driver):
+		say("the driver is a nil %T: give one that was made", p.driver)
+	}
+	if p.executor != nil && nils.Is(p.executor) {
+		say("the executor is a nil %T: give one that was made, or none", p.executor)
 	}
 	if p.parallel < 0 {
 		say("parallel is %d: it must not be negative", p.parallel)
@@ -281,7 +304,7 @@ func (p Plan) check() error {
 		say("continuations are %d: they must not be negative", p.continuations)
 	}
 	for _, l := range slices.Concat(p.aroundRun, p.aroundStep) {
-		if l.value == nil {
+		if nils.Is(l.value) {
 			say("the processor %q is nil", l.name)
 		}
 	}
@@ -306,10 +329,9 @@ func (p Plan) check() error {
 	return errors.Join(wrong...)
 }
 
-func sayMissing[T comparable](what string, list []T, say func(format string, args ...any)) {
-	var none T
+func sayMissing[T any](what string, list []T, say func(format string, args ...any)) {
 	for i, v := range list {
-		if v == none {
+		if nils.Is(v) {
 			say("%s %d of %d is nil", what, i+1, len(list))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/nils"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -17,6 +18,7 @@ import (
 // asked, then observers told, then detached hooks started. Points at which there
 // is no hook are left out, as is all that was not set.
 func (p Plan) String() string {
+	unused := p.unused()
 	if whole, err := p.made(); err == nil { // Build says what is wrong
 		p = whole
 	}
@@ -44,20 +46,15 @@ func (p Plan) String() string {
 			p.called("starts ", point, hooks.Hook.IsDetached),
 		})...)
 	}
-	if unused := p.unused(); len(unused) > 0 {
-		t.line("unused", "", strings.Join(unused, ", ")+": for tools that the agent does not have")
+	if len(unused) > 0 {
+		t.line("unused", "", strings.Join(unused, ", ")+": for what neither the agent nor its sub-agents have")
 	}
 	return t.String()
 }
 
-// unused is the hooks that no call of the tools can reach.
+// unused is the names of the hooks that can match nothing.
 func (p Plan) unused() []string {
-	box, _ := toolexec.NewToolbox(p.tools...)
-	compiled, err := p.hooks.Compile(toolNames(box)...).Get()
-	if err != nil { // Build says so
-		return nil
-	}
-	return compiled.Unused()
+	return lo.Uniq(lo.FilterMap(p.Gaps(), func(g hooks.Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
 // hooked is the name of what hangs hooks in, if there is a hook at one of the
@@ -85,7 +82,7 @@ func (p Plan) called(verb string, at hooks.PointName, sort func(hooks.Hook) bool
 
 func (p Plan) executorName() string {
 	tools := lo.Map(p.tools, func(t toolexec.Tool, _ int) string {
-		if t == nil {
+		if nils.Is(t) {
 			return "nil"
 		}
 		return t.Spec().Name

@@ -95,7 +95,7 @@ func TestPrintedPlans(t *testing.T) {
   executor       HookedToolExecutor ▸ bash
   judge          Base
   PreToolUse     asks mistyped
-  unused         mistyped: for tools that the agent does not have
+  unused         mistyped: for what neither the agent nor its sub-agents have
 `},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, tc.plan.String()) })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/nils"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -81,7 +82,7 @@ func (u UseSubagents) Install(p Plan) mo.Result[Plan] {
 	if u.MaxDepth < 0 {
 		return mo.Err[Plan](fmt.Errorf("the depth is %d: it must not be negative", u.MaxDepth))
 	}
-	return mo.Ok(p.withToolsFor(u.tools))
+	return mo.Ok(p.withPoints(subagentPoints...).withToolsFor(u.tools))
 }
 
 // tools is the tool for the agent that p is the whole plan of.
@@ -90,7 +91,7 @@ func (u UseSubagents) tools(p Plan) ([]toolexec.Tool, error) {
 	var wrong []error
 	var told []string
 	for i, sub := range u.Agents {
-		built, err := sub.build(p)
+		built, reach, err := sub.build(p)
 		if err == nil && t.agents[built.Name()] != nil {
 			err = errors.New("there are two of this name")
 		}
@@ -100,6 +101,7 @@ func (u UseSubagents) tools(p Plan) ([]toolexec.Tool, error) {
 		}
 		t.names = append(t.names, built.Name())
 		t.agents[built.Name()] = built
+		t.scope = t.scope.Add(whole(reach))
 		told = append(told, strings.TrimSuffix(fmt.Sprintf("%s: %s", built.Name(), sub.Description), ": "))
 	}
 	if err := errors.Join(wrong...); err != nil {
@@ -114,39 +116,42 @@ func (u UseSubagents) tools(p Plan) ([]toolexec.Tool, error) {
 	return []toolexec.Tool{t}, nil
 }
 
-// build is the sub-agent for the agent that p is the plan of.
-func (s Subagent) build(p Plan) (*agent.Agent, error) {
-	if s.Agent == nil {
-		return nil, errors.New("there is no agent")
+// build is the sub-agent for the agent that p is the plan of, and what its hooks can meet.
+func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
+	fail := func(err error) (*agent.Agent, hooks.Reach, error) { return nil, hooks.Reach{}, err }
+	if nils.Is(s.Agent) {
+		return fail(errors.New("there is no agent"))
 	}
 	plan, err := s.Agent.Plan().Get()
 	if err != nil {
-		return nil, err
+		return fail(err)
 	}
 	name := plan.Name()
 	if name == "" {
-		return nil, errors.New("it has no name: give it one with WithName")
+		return fail(errors.New("it has no name: give it one with WithName"))
 	}
-	own := lo.Map(plan.tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })
-	if unknown := lo.Without(append(slices.Clone(s.Allow), s.Deny...), own...); len(unknown) > 0 {
-		return nil, fmt.Errorf("agent %q: it has no tool %s to allow or deny", name, strings.Join(unknown, ", "))
+	names := lo.Map(plan.tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })
+	if unknown := lo.Without(append(slices.Clone(s.Allow), s.Deny...), names...); len(unknown) > 0 {
+		return fail(fmt.Errorf("agent %q: it has no tool %s to allow or deny", name, strings.Join(unknown, ", ")))
 	}
 	plan.tools = lo.Filter(plan.tools, func(_ toolexec.Tool, i int) bool {
-		return (len(s.Allow) == 0 || slices.Contains(s.Allow, own[i])) && !slices.Contains(s.Deny, own[i])
+		return (len(s.Allow) == 0 || slices.Contains(s.Allow, names[i])) && !slices.Contains(s.Deny, names[i])
 	})
-	plan.hooks = inherited(p.hooks).With(slices.Collect(values(plan.hooks.All()))...)
+	own := plan.hooks
+	plan = plan.ReplaceHooks(inherited(p.hooks))
+	plan.hooks = plan.hooks.With(slices.Collect(values(own.All()))...)
 	if plan.approver == nil {
 		plan.approver = p.approver
 	}
 	plan.detached, plan.started = p.detached, true
 	if plan, err = plan.keptWith(p.keeper); err != nil {
-		return nil, fmt.Errorf("agent %q: %w", name, err)
+		return fail(fmt.Errorf("agent %q: %w", name, err))
 	}
-	a, err := plan.Agent().Get()
+	a, reach, err := plan.build()
 	if err != nil {
-		return nil, fmt.Errorf("agent %q: %w", name, err)
+		return fail(fmt.Errorf("agent %q: %w", name, err))
 	}
-	return a, nil
+	return a, reach, nil
 }
 
 // inherited is the hooks that a sub-agent has of the one that starts it.

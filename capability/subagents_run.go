@@ -25,6 +25,7 @@ type taskTool struct {
 	agents map[string]*agent.Agent
 	names  []string
 	depth  int
+	scope  hooks.Scope // what the agents have
 }
 
 type taskArguments struct {

@@ -109,10 +109,13 @@ var errNoReason = errors.New("the hook failed without saying why")
 func (c Common) where() (agent.State, int) { return c.state, 0 }
 
 func (c Common) stepKind() agent.StepKind {
-	if c.at == nil {
-		return agent.StepToolExecution
+	switch {
+	case c.at != nil:
+		return c.at.kind
+	case len(c.info.kinds) == 1:
+		return c.info.kinds[0]
 	}
-	return c.at.kind
+	return ""
 }
 
 func (Common) toolCall() *agent.ToolCall { return nil }

@@ -25,5 +25,5 @@ func WithHooks(list ...Hook) agent.RunSettings { return agent.RunSettings{Hooks:
 // With is the hooks with more of them, ready to be used for the same tools. Their detached
 // hooks run in the background of the receiver.
 func (c *Compiled) With(more Set) mo.Result[*Compiled] {
-	return c.set.With(more.hooks...).CompileIn(c.pool, c.known...)
+	return c.set.With(more.hooks...).CompileIn(c.pool, c.reach)
 }

@@ -3,8 +3,6 @@ package hooks
 import (
 	"errors"
 	"fmt"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,8 +21,11 @@ type Matcher struct {
 	full func(o occasion) bool
 	// needsTool: makes sense only at points of a tool call.
 	needsTool bool
+	// needsStep: makes sense only at points where the kind of the step is known.
+	needsStep bool
 	// needsContext: occasion.context must be there.
 	needsContext bool
+	about        *aboutMatcher // nil for a matcher of which nothing is known beforehand
 	err          error
 }
 
@@ -61,6 +62,9 @@ func (m Matcher) String() string {
 	return m.text
 }
 
+// Err is what is wrong with the matcher; nil when nothing is. Building an agent tells it, too.
+func (m Matcher) Err() error { return m.err }
+
 // byName is what the tool's name says.
 func (m Matcher) byName(name string) truth {
 	switch {
@@ -89,9 +93,15 @@ func matches(m *Matcher, o occasion) bool {
 	return m.full == nil || m.full(o)
 }
 
-func toolMatcher(text string, match func(name string) bool) Matcher {
-	return Matcher{text: text, needsTool: true, tool: func(name string) truth {
-		return truthOf(name != "" && match(name))
+// toolMatcher matches calls of the tools that one of the patterns matches.
+func toolMatcher(text string, tools ...pattern) Matcher {
+	return Matcher{text: text, needsTool: true, about: &aboutMatcher{tools: tools}, tool: func(name string) truth {
+		for i := range tools {
+			if name != "" && tools[i].match(name) {
+				return yes
+			}
+		}
+		return no
 	}}
 }
 
@@ -101,82 +111,70 @@ func wrongMatcher(format string, args ...any) Matcher {
 
 // ToolNamed matches calls of the tools with exactly these names.
 func ToolNamed(names ...string) Matcher {
-	names = slices.Clone(names)
 	if len(names) == 0 || slices.Contains(names, "") {
 		return wrongMatcher("ToolNamed without a name matches nothing: name a tool")
 	}
-	return toolMatcher("tool "+strings.Join(names, "|"), func(name string) bool { return slices.Contains(names, name) })
+	tools := make([]pattern, len(names))
+	for i, name := range names {
+		tools[i] = pattern{text: name, exact: name, match: func(other string) bool { return other == name }}
+	}
+	return toolMatcher("tool "+strings.Join(names, "|"), tools...)
 }
 
 // ToolMatching matches calls by a pattern on the tool's name.
 //
 // A pattern is an exact name; or a glob, in which * stands for any text, ? for any
-// character, [a-z] for any of these, and \\ takes the meaning from what follows; or
+// character, [a-z] for any of these, and \\ takes the meaning from the sign behind it; or
 // a regular expression between slashes, which must match somewhere in the name:
 // anchor it to match the whole.
-func ToolMatching(pattern string) Matcher {
-	match, err := compilePattern(pattern)
+//
+// A text outside of slashes that looks like a regular expression, such as ^bash$ or
+// bash|sh, is an error when the agent is built: as a name it would match no tool. Exact
+// makes a pattern of any text that is meant as it is.
+func ToolMatching(text string) Matcher {
+	p, err := compilePattern(text)
 	if err != nil {
-		return wrongMatcher("tool pattern %q: %w", pattern, err)
+		return wrongMatcher("tool pattern %q: %w", text, err)
 	}
-	return toolMatcher("tool "+pattern, match)
+	return toolMatcher("tool "+text, p)
 }
-
-// compilePattern compiles an exact name, a glob, or a /regular expression/.
-func compilePattern(pattern string) (func(string) bool, error) {
-	switch {
-	case pattern == "":
-		return nil, errors.New("the pattern is empty: use * for every name")
-	case pattern == "//":
-		return nil, errors.New("the regular expression is empty: use * for every name")
-	case len(pattern) > 2 && pattern[0] == '/' && pattern[len(pattern)-1] == '/':
-		re, err := regexp.Compile(pattern[1 : len(pattern)-1])
-		if err != nil {
-			return nil, err
-		}
-		return re.MatchString, nil
-	case strings.ContainsAny(pattern, `*?[\`):
-		if _, err := path.Match(pattern, ""); err != nil {
-			return nil, err
-		}
-		flat := flattened.Replace(pattern)
-		return func(name string) bool {
-			ok, _ := path.Match(flat, flattened.Replace(name))
-			return ok
-		}, nil
-	}
-	return func(name string) bool { return name == pattern }, nil
-}
-
-// flattened puts another character in the place of slashes, which path.Match keeps
-// from being matched by *: a name has no folders.
-var flattened = strings.NewReplacer("/", "\x00")
 
 // Argument matches calls that have a value at a path of their arguments, such as
 // "path" or "to.0.email", for which test says yes. Test is given the JSON text of
 // the value: a string has its quotes. It must be quick and safe for concurrent use.
-func Argument(at string, test func(raw string) bool) Matcher {
+//
+// A path is names with dots between them. A number picks an element of a list, counted
+// from 0, and a step that is * alone stands for each of them, or for each member of an
+// object: "to.*.email" is tested until test says yes. A backslash takes the meaning from
+// the sign behind it: `a\.b` is one name, and `\*` the name of a star. A path that begins
+// with a slash is a JSON pointer, in which the same holds for a step that is * or \*.
+func Argument(path string, test func(raw string) bool) Matcher {
 	if test == nil {
-		return wrongMatcher("argument %q: the test is nil", at)
+		return wrongMatcher("argument %q: the test is nil", path)
 	}
-	return Matcher{text: "argument " + at, needsTool: true, full: func(o occasion) bool {
-		if o.call == nil {
-			return false
-		}
-		raw, ok := strictjson.Lookup(argumentsOf(*o.call), at)
-		return ok && test(raw)
+	return argumentMatcher(path, "", test)
+}
+
+// argumentMatcher is Argument for values of one JSON type; empty for any.
+func argumentMatcher(path, kind string, test func(raw string) bool) Matcher {
+	at, err := compilePath(path)
+	if err != nil {
+		return wrongMatcher("argument %q: %w", path, err)
+	}
+	return Matcher{text: "argument " + path, needsTool: true, about: &aboutMatcher{path: &at, kind: kind}, full: func(o occasion) bool {
+		return o.call != nil && at.anyValue(argumentsOf(*o.call), test)
 	}}
 }
 
 // ArgumentEquals matches calls whose value at a path equals value, as JSON: 1 and
 // 1.0 are equal, digits of big numbers count, and the order of an object's members
-// does not.
-func ArgumentEquals(at string, value any) Matcher {
+// does not. See Argument for paths.
+func ArgumentEquals(path string, value any) Matcher {
 	want, err := jsonValueOf(value)
 	if err != nil {
-		return wrongMatcher("argument %q: the value to compare with: %w", at, err)
+		return wrongMatcher("argument %q: the value to compare with: %w", path, err)
 	}
-	m := Argument(at, func(raw string) bool {
+	m := argumentMatcher(path, jsonKindOf(want), func(raw string) bool {
 		got, err := parseJSON(raw)
 		return err == nil && sameJSON(got, want)
 	})
@@ -185,36 +183,41 @@ func ArgumentEquals(at string, value any) Matcher {
 }
 
 // ArgumentMatching matches calls whose value at a path is a string that the
-// pattern matches; see ToolMatching for patterns.
-func ArgumentMatching(at, pattern string) Matcher {
-	match, err := compilePattern(pattern)
+// pattern matches; see ToolMatching for patterns, and Argument for paths.
+func ArgumentMatching(path, text string) Matcher {
+	p, err := compilePattern(text)
 	if err != nil {
-		return wrongMatcher("argument %q: pattern %q: %w", at, pattern, err)
+		return wrongMatcher("argument %q: pattern %q: %w", path, text, err)
 	}
-	m := Argument(at, func(raw string) bool {
+	m := argumentMatcher(path, "string", func(raw string) bool {
 		text, ok := strictjson.Unquote(raw)
-		return ok && match(text)
+		return ok && p.match(text)
 	})
-	m.text += " ~ " + pattern
+	m.text += " ~ " + text
 	return m
 }
 
 // AgentNamed matches runs of agents whose name the pattern matches.
 func AgentNamed(pattern string) Matcher {
-	return runMatcher("agent", pattern, func(r agent.Run) string { return r.Agent })
+	m, p := runMatcher("agent", pattern, func(r agent.Run) string { return r.Agent })
+	if m.err == nil {
+		m.about = &aboutMatcher{agents: &p}
+	}
+	return m
 }
 
 // StageNamed matches runs in pipeline stages whose name the pattern matches.
 func StageNamed(pattern string) Matcher {
-	return runMatcher("stage", pattern, func(r agent.Run) string { return r.Stage })
+	m, _ := runMatcher("stage", pattern, func(r agent.Run) string { return r.Stage })
+	return m
 }
 
-func runMatcher(what, pattern string, of func(agent.Run) string) Matcher {
-	match, err := compilePattern(pattern)
+func runMatcher(what, text string, of func(agent.Run) string) (Matcher, pattern) {
+	p, err := compilePattern(text)
 	if err != nil {
-		return wrongMatcher("%s pattern %q: %w", what, pattern, err)
+		return wrongMatcher("%s pattern %q: %w", what, text, err), p
 	}
-	return Matcher{text: what + " " + pattern, full: func(o occasion) bool { return match(of(o.state.Run())) }}
+	return Matcher{text: what + " " + text, full: func(o occasion) bool { return p.match(of(o.state.Run())) }}, p
 }
 
 // AtDepth matches runs that have from least to most runs above them; a negative
@@ -233,10 +236,17 @@ func AtDepth(least, most int) Matcher {
 	}}
 }
 
-// StepKindIs matches steps of that kind. Where a step's kind is not known yet,
-// before the model has answered, it matches none.
+// StepKindIs matches steps of that kind. At points where the kind of a step is not known,
+// because there is no step or the model has not answered, and where it is always
+// another, it is an error when the agent is built.
 func StepKindIs(kind agent.StepKind) Matcher {
-	return Matcher{text: "step kind " + string(kind), full: func(o occasion) bool { return o.kind == kind }}
+	if kind != agent.StepToolExecution && kind != agent.StepFinalResponse {
+		return wrongMatcher("StepKindIs: unknown step kind %q: there are %s and %s", kind, agent.StepToolExecution, agent.StepFinalResponse)
+	}
+	return Matcher{
+		text: "step kind " + string(kind), needsStep: true, about: &aboutMatcher{step: kind},
+		full: func(o occasion) bool { return o.kind == kind },
+	}
 }
 
 // MetadataPresent matches states that have a value for the key.
@@ -263,10 +273,10 @@ func AtPoints(names ...PointName) Matcher {
 	}
 	for _, name := range names {
 		if _, ok := infoOf(name); !ok {
-			return wrongMatcher("there is no point %q", name)
+			return wrongMatcher("AtPoints: there is no point %q", name)
 		}
 	}
-	return Matcher{text: fmt.Sprint("points ", names), full: func(o occasion) bool { return slices.Contains(names, o.point.name) }}
+	return Matcher{text: fmt.Sprint("points ", names), about: &aboutMatcher{points: names}, full: func(o occasion) bool { return slices.Contains(names, o.point.name) }}
 }
 
 // When matches what test says yes to. Test must be quick and safe for concurrent
@@ -281,7 +291,7 @@ func When(test func(c Context) bool) Matcher {
 // And matches what all of the matchers match; without any, everything.
 func And(matchers ...Matcher) Matcher {
 	all := slices.Clone(matchers)
-	return joined("and", all, Matcher{
+	return joined(opAnd, all, Matcher{
 		tool: func(name string) truth {
 			out := yes
 			for _, m := range all {
@@ -311,7 +321,7 @@ func Or(matchers ...Matcher) Matcher {
 		return wrongMatcher("an Or without matchers matches nothing: give it one, or leave it out")
 	}
 	either := slices.Clone(matchers)
-	return joined("or", either, Matcher{
+	return joined(opOr, either, Matcher{
 		tool: func(name string) truth {
 			out := no
 			for _, m := range either {
@@ -337,7 +347,7 @@ func Or(matchers ...Matcher) Matcher {
 
 // Not matches what the matcher does not.
 func Not(m Matcher) Matcher {
-	return joined("not", []Matcher{m}, Matcher{
+	return joined(opNot, []Matcher{m}, Matcher{
 		tool: func(name string) truth {
 			switch m.byName(name) {
 			case yes:
@@ -351,16 +361,21 @@ func Not(m Matcher) Matcher {
 	})
 }
 
-func joined(word string, parts []Matcher, m Matcher) Matcher {
+func joined(op operator, parts []Matcher, m Matcher) Matcher {
 	texts := make([]string, len(parts))
 	var errs []error
 	for i, p := range parts {
 		texts[i] = p.String()
 		errs = append(errs, p.err)
+		if op == opOr && p.constant() == no {
+			errs = append(errs, fmt.Errorf("or: %s can never match: leave it out", p))
+		}
 		m.needsTool = m.needsTool || p.needsTool
+		m.needsStep = m.needsStep || p.needsStep
 		m.needsContext = m.needsContext || p.needsContext
 	}
-	m.text = word + "(" + strings.Join(texts, ", ") + ")"
+	m.text = string(op) + "(" + strings.Join(texts, ", ") + ")"
+	m.about = &aboutMatcher{op: op, parts: parts}
 	m.err = errors.Join(errs...)
 	return m
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
 )
 
 // PointName is the name of a moment at which hooks are asked or told.
@@ -157,6 +159,8 @@ type pointInfo struct {
 	also []string
 	// tool: the point belongs to a tool call, so that tool matchers make sense.
 	tool bool
+	// kinds are the kinds of steps that come here, where there is a step whose kind is known.
+	kinds []agent.StepKind
 	// after: hooks run in reverse order, so that a capability's pair nests.
 	after bool
 	// decides: controls are possible.
@@ -167,26 +171,33 @@ type pointInfo struct {
 	allowed *Outcome
 }
 
+// The kinds of steps at points where there is one.
+var (
+	toolStep = []agent.StepKind{agent.StepToolExecution}
+	lastStep = []agent.StepKind{agent.StepFinalResponse}
+	anyStep  = []agent.StepKind{agent.StepToolExecution, agent.StepFinalResponse}
+)
+
 var pointInfos = []*pointInfo{
 	{name: InputSubmitted, also: []string{"UserPromptSubmit"}, decides: true, closed: Deny},
 	{name: ExecutionStart, also: []string{"preHook", "beforeRun"}, decides: true, closed: Deny},
 	{name: StepStart, also: []string{"beforeStep"}, decides: true, closed: StopRun},
 	{name: PreInference, decides: true, closed: StopRun},
-	{name: PostInference, after: true, decides: true, closed: Withhold},
-	{name: PreToolUse, also: []string{"beforeToolCall", "on_tool_call"}, tool: true, decides: true, closed: Deny},
+	{name: PostInference, kinds: anyStep, after: true, decides: true, closed: Withhold},
+	{name: PreToolUse, kinds: toolStep, also: []string{"beforeToolCall", "on_tool_call"}, tool: true, decides: true, closed: Deny},
 	{name: PreCompact, also: []string{"beforeCompact"}, decides: true, closed: Deny},
 	{name: PostCompact, also: []string{"afterCompact"}, after: true},
 	{name: CompactFailed, also: []string{"onCompactError"}, after: true},
-	{name: PreSubagent, also: []string{"beforeCallAgent", "SubagentStart"}, decides: true, closed: Deny},
-	{name: PostSubagent, also: []string{"afterCallAgent", "SubagentStop"}, after: true, decides: true, closed: Withhold},
-	{name: SubagentFailed, also: []string{"onCallAgentError"}, after: true},
-	{name: InterventionRequested, also: []string{"beforeHumanIntervention", "PermissionRequest"}, tool: true, decides: true, closed: Deny},
-	{name: InterventionResolved, also: []string{"afterHumanIntervention"}, after: true},
-	{name: ToolFailed, also: []string{"onToolCallError", "PostToolUseFailure"}, tool: true, after: true, decides: true, closed: Withhold},
-	{name: PostToolUse, also: []string{"afterToolCall"}, tool: true, after: true, decides: true, closed: Withhold},
-	{name: StepEnd, also: []string{"afterStep"}, after: true, decides: true, closed: StopRun},
-	{name: Stop, after: false, decides: true, closed: StopRun},
-	{name: InterventionStopped, also: []string{"onStopByHumanIntervention"}, after: true},
+	{name: PreSubagent, kinds: toolStep, also: []string{"beforeCallAgent", "SubagentStart"}, decides: true, closed: Deny},
+	{name: PostSubagent, kinds: toolStep, also: []string{"afterCallAgent", "SubagentStop"}, after: true, decides: true, closed: Withhold},
+	{name: SubagentFailed, kinds: toolStep, also: []string{"onCallAgentError"}, after: true},
+	{name: InterventionRequested, kinds: toolStep, also: []string{"beforeHumanIntervention", "PermissionRequest"}, tool: true, decides: true, closed: Deny},
+	{name: InterventionResolved, kinds: toolStep, also: []string{"afterHumanIntervention"}, after: true},
+	{name: ToolFailed, kinds: toolStep, also: []string{"onToolCallError", "PostToolUseFailure"}, tool: true, after: true, decides: true, closed: Withhold},
+	{name: PostToolUse, kinds: toolStep, also: []string{"afterToolCall"}, tool: true, after: true, decides: true, closed: Withhold},
+	{name: StepEnd, kinds: anyStep, also: []string{"afterStep"}, after: true, decides: true, closed: StopRun},
+	{name: Stop, kinds: lastStep, after: false, decides: true, closed: StopRun},
+	{name: InterventionStopped, kinds: toolStep, also: []string{"onStopByHumanIntervention"}, after: true},
 	{name: AgentFailed, also: []string{"onError"}, after: true, decides: true, closed: Pass},
 	{name: ExecutionEnd, also: []string{"onComplete", "postHook"}, after: true},
 

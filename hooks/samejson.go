@@ -54,3 +54,20 @@ func sameNumber(a, b string) bool {
 	y, okY := new(big.Rat).SetString(b)
 	return okX && okY && x.Cmp(y) == 0
 }
+
+// jsonKindOf is the JSON type of a value of parseJSON.
+func jsonKindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case json.Number:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	}
+	return "object"
+}

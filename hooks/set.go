@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
@@ -72,7 +73,7 @@ func (s Set) sorted(info *pointInfo) []Hook {
 // runs at once.
 type Compiled struct {
 	set   Set
-	known []string // tools
+	reach Reach
 
 	input     moment[InputContext]
 	execution moment[ExecutionContext]
@@ -113,16 +114,26 @@ type Compiled struct {
 // Compile checks the hooks and makes them ready. Tools are the names of the tools
 // that are known; calls of others are matched as they come. The error joins
 // everything that is wrong.
-func (s Set) Compile(tools ...string) mo.Result[*Compiled] { return s.CompileIn(&Pool{}, tools...) }
+func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
+	here := Scope{
+		Points: PointNames(), LaterAgents: []string{"*"},
+		Tools: lo.Map(tools, func(name string, _ int) Tool { return Tool{Name: name} }),
+	}
+	if len(tools) == 0 {
+		here.LaterTools = []string{"*"}
+	}
+	return s.CompileIn(&Pool{}, Reach{Here: here})
+}
 
-// CompileIn is Compile for hooks whose detached ones run in the background of another
-// set, as those of a sub-agent do in that of the agent that starts it.
-func (s Set) CompileIn(background *Pool, tools ...string) mo.Result[*Compiled] {
+// CompileIn is Compile for hooks of which more is known: what they can meet, and whose
+// background their detached ones run in, as those of a sub-agent do in that of the agent
+// that starts it. What they cannot meet is no error here: see Gaps.
+func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 	if err := s.check(); err != nil {
 		return mo.Err[*Compiled](err)
 	}
 	c := &Compiled{
-		set: s, known: slices.Clone(tools),
+		set: s, reach: reach,
 		input: momentOf(s, AtInputSubmitted), execution: momentOf(s, AtExecutionStart),
 		stepStart: momentOf(s, AtStepStart), stepEnd: momentOf(s, AtStepEnd),
 		pre: momentOf(s, AtPreInference), post: momentOf(s, AtPostInference),
@@ -134,7 +145,7 @@ func (s Set) CompileIn(background *Pool, tools ...string) mo.Result[*Compiled] {
 		pool: background,
 	}
 	c.aroundRuns(s)
-	c.tools = newToolTable(c, tools)
+	c.tools = newToolTable(c, lo.Map(reach.Here.Tools, func(t Tool, _ int) string { return t.Name }))
 	return mo.Ok(c)
 }
 
@@ -167,23 +178,13 @@ func (c *Compiled) Dropped() int64 {
 // Background is the detached hooks, for an agent's Drain and Cancel.
 func (c *Compiled) Background() agent.Background { return c.pool }
 
-// Unused is the names of the hooks that no call of the known tools can reach, for
-// whoever prints or lints a set: a guard of a tool whose name is mistyped guards
-// nothing. There are none when no tools are known.
-func (c *Compiled) Unused() []string {
-	if len(c.known) == 0 {
-		return nil
-	}
-	return lo.FilterMap(c.set.hooks, func(h Hook, _ int) (string, bool) {
-		matcher := And(h.matchers...)
-		return h.name, lo.EveryBy(h.points, isTool) &&
-			lo.EveryBy(c.known, func(tool string) bool { return matcher.byName(tool) == no })
-	})
-}
+// Gaps is what the hooks are for and cannot meet where they are installed, for whoever
+// prints or lints them: a guard of a tool whose name is mistyped guards nothing.
+func (c *Compiled) Gaps() []Gap { return c.set.Gaps(c.reach) }
 
-func isTool(at PointName) bool {
-	info, ok := infoOf(at)
-	return ok && info.tool
+// Unused is the names of the hooks that can match nothing where they are installed.
+func (c *Compiled) Unused() []string {
+	return lo.Uniq(lo.FilterMap(c.Gaps(), func(g Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
 // check finds everything that is wrong with the hooks.
@@ -216,18 +217,24 @@ func (h Hook) problems() []error {
 	}
 	matcher := And(h.matchers...)
 	wrong = append(wrong, each(matcher.err)...)
+	never := len(h.points) > 0 && matcher.err == nil
 	for _, at := range h.points {
 		info, ok := infoOf(at)
 		if !ok {
 			say("there is no point %q", at)
+			never = false
 			continue
 		}
+		never = never && (matcher.atPoint(info) == no || matcher.needsStep && len(info.kinds) == 0)
 		if matcher.needsTool && !info.tool {
 			say("%s belongs to no tool call, so the matcher %s can never match", at, matcher)
 		}
 		if h.control && !info.decides {
 			say("nothing can be decided at %s: use Observe", at)
 		}
+	}
+	if never {
+		say("the matcher %s can never match at %s", matcher, strings.Join(lo.Map(h.points, func(at PointName, _ int) string { return string(at) }), ", "))
 	}
 	if h.shadow && !h.control {
 		say("an observer decides nothing that a shadow could be of: only a control stands in shadow")

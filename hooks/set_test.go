@@ -336,6 +336,21 @@ func TestWrongHooks(t *testing.T) {
 		"argument that cannot be":      {on(hooks.ArgumentEquals("x", map[string]any{"a": 1, "A": 2})), `argument "x": the value to compare with`},
 		"agent pattern":                {on(hooks.AgentNamed("[")), `agent pattern "["`},
 		"stage pattern":                {on(hooks.StageNamed("")), `stage pattern ""`},
+		"not everything":               {on(hooks.Not(hooks.Matcher{})), "can never match"},
+		"not an empty And":             {on(hooks.And(hooks.ToolNamed("bash"), hooks.Not(hooks.And()))), "can never match"},
+		"not every tool":               {on(hooks.Not(hooks.ToolMatching("**"))), "can never match"},
+		"a dead end of an Or":          {on(hooks.Or(hooks.ToolNamed("bash"), hooks.Not(hooks.Matcher{}))), "or: not(everything) can never match: leave it out"},
+		"a step before there is one":   {start(hooks.StepKindIs(agent.StepToolExecution)), "the matcher and(step kind tool_execution) can never match at StepStart"},
+		"the same, turned round":       {start(hooks.Not(hooks.StepKindIs(agent.StepToolExecution))), "can never match at StepStart"},
+		"the same, among others":       {start(hooks.Or(hooks.AtDepth(0, 1), hooks.StepKindIs(agent.StepFinalResponse))), "can never match at StepStart"},
+		"a step of another kind":       {on(hooks.StepKindIs(agent.StepFinalResponse)), "can never match at PreToolUse"},
+		"an unknown kind of step":      {on(hooks.StepKindIs("tool")), `StepKindIs: unknown step kind "tool": there are tool_execution and final_response`},
+		"at other points only":         {on(hooks.AtPoints(hooks.StepEnd)), "can never match at PreToolUse"},
+		"empty name in a path":         {on(hooks.Argument("to..email", func(string) bool { return true })), "a name is empty"},
+		"brackets in a path":           {on(hooks.ArgumentEquals("to[0].email", "x")), "is no name: every element of a list is a step of its own"},
+		"JSONPath":                     {on(hooks.ArgumentEquals("$.to", "x")), "is no name"},
+		"star within a name":           {on(hooks.ArgumentEquals("to*.email", "x")), "is no name"},
+		"backslash at the end":         {on(hooks.ArgumentEquals(`to\`, "x")), "a backslash stands before the sign"},
 		"empty depth":                  {on(hooks.AtDepth(2, 1)), "depth from 2 to 1 matches nothing"},
 		"negative timeout":             {on().WithTimeout(-time.Second), "its time limit is negative: -1s"},
 		"negative tries":               {on().WithFailure(hooks.Retry(-1, 0, hooks.Closed)), "tries and delay must not be negative"},
@@ -367,10 +382,9 @@ func TestUnusedHooks(t *testing.T) {
 	var n names
 	start := hooks.On(hooks.AtStepStart, "start", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Pass() })
 	set := hooks.NewSet(start, n.before("all"), n.before("bash", hooks.ToolNamed("bash")), n.before("mistyped", hooks.ToolNamed("bsah")),
-		n.before("deep", hooks.ToolMatching("shell_*"), hooks.ArgumentEquals("n", 1)), n.before("argument", hooks.ArgumentEquals("n", 1)),
-		n.after("never").Matching(hooks.Not(hooks.ToolMatching("*"))))
-	assert.Equal(t, []string{"mistyped", "deep", "never"}, set.Compile("bash", "read").MustGet().Unused())
-	assert.Equal(t, []string{"bash", "mistyped", "never"}, set.Compile("shell_ls").MustGet().Unused())
+		n.before("deep", hooks.ToolMatching("shell_*"), hooks.ArgumentEquals("n", 1)), n.before("argument", hooks.ArgumentEquals("n", 1)))
+	assert.Equal(t, []string{"mistyped", "deep"}, set.Compile("bash", "read").MustGet().Unused())
+	assert.Equal(t, []string{"bash", "mistyped"}, set.Compile("shell_ls").MustGet().Unused())
 	assert.Empty(t, set.Compile().MustGet().Unused())
 }
 

@@ -52,7 +52,8 @@ func TestContextsOfParallelSubagents(t *testing.T) {
 				}
 				return c.Allow()
 			}, hooks.ToolNamed("bash")),
-		}, wants("bash", ls, "delegate", "{}", "delegate", "{}", "delegate", "{}"), parallel(calls), capability.UseTools(delegate))
+		}, wants("bash", ls, "delegate", "{}", "delegate", "{}", "delegate", "{}"), parallel(calls), capability.UseTools(delegate),
+			capability.UseLater(capability.Later{Points: []hooks.PointName{hooks.PreSubagent}}))
 		require.NoError(t, w.err)
 		for i, r := range w.results() {
 			assert.Equal(t, []string{"ran ls", "look", "look", "look"}[i], r.Text())

@@ -270,6 +270,7 @@ func (s scene) play(t *testing.T, rt *rapid.T) (final agent.State, ran []string,
 		return agent.ToolCall{ID: s.ids[i], Name: c.tool, Arguments: c.arguments}
 	})
 	driver := agenttest.Script(agenttest.Reply(agent.Step{Message: agent.Assistant("", calls...)})).Then(agenttest.Say("done"))
+	more = append(more, capability.UseLater(capability.Later{Tools: []string{"unknown"}})) // hooks are drawn for it, too
 	a := hookedAgent(rt, driver, recorder, list, more...)
 	inBubble(t, func() { final, err = a.Run(context.Background(), agent.NewState(), agent.UserText("go")).Get() })
 	if failed, ok := errors.AsType[*agent.RunError](err); ok {

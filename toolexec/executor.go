@@ -10,6 +10,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -97,8 +98,8 @@ func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
 		}
 	}
 	if tool == nil {
-		near, _ := nearest(c.Name, e.names)
-		return refused(c, &UnknownToolError{Name: c.Name, Nearest: near, known: e.names})
+		meant, _ := near.Name(c.Name, e.names)
+		return refused(c, &UnknownToolError{Name: c.Name, Nearest: meant, known: e.names})
 	}
 	body, err := tool.prepare(c)
 	if err != nil {

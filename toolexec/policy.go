@@ -3,6 +3,8 @@ package toolexec
 import (
 	"cmp"
 	"time"
+
+	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
 // What a Policy that says nothing means.
@@ -84,7 +86,7 @@ func unwrapped(t Tool) (Tool, Policy) {
 		}
 		t, policy = wrapping.Tool, policy.over(wrapping.policy)
 	}
-	if own, ok := t.(interface{ Policy() Policy }); ok {
+	if own, ok := t.(interface{ Policy() Policy }); ok && !nils.Is(t) {
 		policy = policy.over(own.Policy())
 	}
 	return t, policy

@@ -8,6 +8,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
 // Toolbox is a set of tools, each with its name. It is immutable and safe for concurrent use; the zero Toolbox is
@@ -36,7 +37,7 @@ func (b Toolbox) With(tools ...Tool) (Toolbox, error) {
 	names := lo.SliceToMap(entries, func(e entry) (string, bool) { return e.spec.Name, true })
 	for i, given := range tools {
 		tool, policy := unwrapped(given)
-		if tool == nil {
+		if nils.Is(tool) {
 			wrong = append(wrong, fmt.Errorf("tool %d of %d is nil", i+1, len(tools)))
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/near"
 )
 
 // violations turns what the schema library found into problems in words for a model, ordered by path. The document
@@ -213,4 +214,20 @@ func problemTexts(problems []agent.ArgumentProblem) []string {
 
 func ordinals(indexes []int) string {
 	return strings.Join(lo.Map(indexes, func(i, _ int) string { return strconv.Itoa(i + 1) }), " and ")
+}
+
+// unknownMember is the message about a member that the schema does not have.
+func unknownMember(name string, known []string) string {
+	if len(known) == 0 {
+		return "is not known; no members are allowed here"
+	}
+	message := "is not known"
+	if meant, ok := near.Name(name, known); ok {
+		message += fmt.Sprintf("; did you mean %q?", meant)
+	}
+	shown := lo.Map(known[:min(len(known), shownValues)], func(name string, _ int) string { return strconv.Quote(name) })
+	if len(known) > shownValues {
+		shown = append(shown, "…")
+	}
+	return message + "; known: " + strings.Join(shown, ", ")
 }

@@ -91,23 +91,3 @@ func TestViolationsNameTheRightObjectForItsNames(t *testing.T) {
 		assert.NotContains(t, err.Error(), "/c/xx")
 	}
 }
-
-func TestNearest(t *testing.T) {
-	known := []string{"city", "command", "file_path", "max_results", "q", "url"}
-	for name, want := range map[string]string{
-		"citty": "city", "City": "city", "filePath": "file_path", "file-path": "file_path", "path": "file_path", "comand": "command",
-		"maxResult": "max_results", "results": "max_results", "Q": "q", "uri": "url",
-		"x": "", "zip": "", "description": "", "ab": "", strings.Repeat("city", 50): "city",
-	} {
-		got, _ := nearest(name, known)
-		assert.Equal(t, want, got, name)
-	}
-}
-
-func TestEditDistance(t *testing.T) {
-	assert.Equal(t, 0, editDistance("", ""))
-	assert.Equal(t, 3, editDistance("", "abc"))
-	assert.Equal(t, 3, editDistance("kitten", "sitting"))
-	assert.Equal(t, 1, editDistance("paht", "path"))
-	assert.Equal(t, editDistance("saturday", "sunday"), editDistance("sunday", "saturday"))
-}

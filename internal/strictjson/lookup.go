@@ -40,6 +40,48 @@ func Lookup(args, path string) (raw string, ok bool) {
 	return value(args, i)
 }
 
+// AnyAt reports whether test holds for a value that the pointers lead to: from args along the first, from each element
+// of the list or member of the object there along the second, and so on. The text must have passed CheckObject.
+func AnyAt(args string, pointers []string, test func(raw string) bool) bool {
+	raw, ok := Lookup(args, pointers[0])
+	switch {
+	case !ok:
+		return false
+	case len(pointers) == 1:
+		return test(raw)
+	}
+	return anyElement(raw, func(element string) bool { return AnyAt(element, pointers[1:], test) })
+}
+
+// anyElement reports whether test holds for an element of a list, or a member of an object.
+func anyElement(s string, test func(raw string) bool) bool {
+	if s[0] != '{' && s[0] != '[' {
+		return false
+	}
+	for i := space(s, 1); i < len(s) && s[i] != '}' && s[i] != ']'; i = space(s, i+1) {
+		if s[0] == '{' {
+			if i = skipString(s, i); i < 0 {
+				return false
+			}
+			if i = space(s, i); i == len(s) || s[i] != ':' {
+				return false
+			}
+			i = space(s, i+1)
+		}
+		end := skip(s, i)
+		if end < 0 {
+			return false
+		}
+		if test(s[i:end]) {
+			return true
+		}
+		if i = space(s, end); i == len(s) || s[i] != ',' {
+			return false
+		}
+	}
+	return false
+}
+
 // value cuts the value out that begins at i.
 func value(s string, i int) (string, bool) {
 	end := skip(s, i)

@@ -1,32 +1,16 @@
-package toolexec
+// Package near finds the name that was probably meant by one that is not known.
+package near
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
 )
 
-// unknownMember is the message about a member that the schema does not have.
-func unknownMember(name string, known []string) string {
-	if len(known) == 0 {
-		return "is not known; no members are allowed here"
-	}
-	message := "is not known"
-	if near, ok := nearest(name, known); ok {
-		message += fmt.Sprintf("; did you mean %q?", near)
-	}
-	shown := lo.Map(known[:min(len(known), shownValues)], func(name string, _ int) string { return strconv.Quote(name) })
-	if len(known) > shownValues {
-		shown = append(shown, "…")
-	}
-	return message + "; known: " + strings.Join(shown, ", ")
-}
-
-// nearest is the known name that a wrong one was probably meant to be: the same but for case and separators,
-// else the one with the fewest slips of the pen, else the only one that contains it or that it contains.
-func nearest(name string, known []string) (string, bool) {
+// Name returns the known name that a wrong one was probably meant to be: the same but for case and separators, else
+// the one with the fewest slips of the pen, else the only one that contains it or that it contains. It reports false
+// where none is alike.
+func Name(name string, known []string) (string, bool) {
 	plain := bareName(name)
 	slips := len(plain) / 3 // how many are believable
 	best := ""

@@ -1,0 +1,131 @@
+package capability
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// Later is what hooks may be for although the agent does not have it when it is built.
+type Later struct {
+	// Tools and Agents are names of tools and agents, or patterns as in hooks.ToolMatching: of an MCP server that is
+	// connected later, of an agent that a rule starts.
+	Tools, Agents []string
+	// Points are points that the program comes to by itself, with hooks.Of or a hooks.Compiled.
+	Points []hooks.PointName
+}
+
+// UseLater declares what comes later. Without it, a hook for a tool, an argument, an agent or a point that neither the
+// agent nor its sub-agents have is an error when the agent is built, as it would guard nothing.
+//
+//	capability.UseLater(capability.Later{Tools: []string{"mcp__files__*"}})
+func UseLater(l Later) Capability {
+	return Func(func(p Plan) (Plan, error) {
+		var wrong []error
+		for _, text := range l.Tools {
+			wrong = append(wrong, hooks.ToolMatching(text).Err())
+		}
+		for _, text := range l.Agents {
+			wrong = append(wrong, hooks.AgentNamed(text).Err())
+		}
+		for _, at := range l.Points {
+			if !slices.Contains(hooks.PointNames(), at) {
+				wrong = append(wrong, fmt.Errorf("there is no point %q", at))
+			}
+		}
+		p.later.LaterTools = slices.Concat(p.later.LaterTools, l.Tools)
+		p.later.LaterAgents = slices.Concat(p.later.LaterAgents, l.Agents)
+		return p.withPoints(l.Points...), errors.Join(wrong...)
+	})
+}
+
+// withPoints adds points that the agent comes to, besides those of every agent.
+func (p Plan) withPoints(points ...hooks.PointName) Plan {
+	p.later.Points = slices.Concat(p.later.Points, points)
+	return p
+}
+
+// The points that an agent does not come to by itself.
+var (
+	compactionPoints = []hooks.PointName{hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed}
+	subagentPoints   = []hooks.PointName{hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed}
+	outerPoints      = []hooks.PointName{
+		hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete, hooks.IterationFailed, hooks.StageComplete,
+		hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish,
+	}
+)
+
+// reach is what the hooks of the agent can meet. The plan is whole, and box has its tools.
+func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
+	here := p.later
+	here.Agents = append(slices.Clip(here.Agents), p.name)
+	here.Points = slices.Concat(here.Points, lo.Without(hooks.PointNames(), slices.Concat(compactionPoints, subagentPoints, outerPoints)...))
+	for _, spec := range box.Specs().All() {
+		here.Tools = append(slices.Clip(here.Tools), hooks.Tool{Name: spec.Name, Arguments: argumentsOf(spec)})
+	}
+	if p.executor != nil && len(here.Tools) == 0 {
+		here.LaterTools = append(slices.Clip(here.LaterTools), "*") // only the executor knows
+	}
+	return hooks.Reach{Here: here, Below: p.below}
+}
+
+// argumentsOf is what arguments a tool takes; nil where it does not say.
+func argumentsOf(spec agent.ToolSpec) hooks.Arguments {
+	if spec.Parameters == "" {
+		return nil
+	}
+	return &lateSchema{compile: sync.OnceValue(func() *toolexec.Schema {
+		schema, err := toolexec.CompileSchema(spec.Parameters)
+		if err != nil {
+			return nil
+		}
+		return schema
+	})}
+}
+
+// lateSchema is a schema that is compiled when a hook is about arguments.
+type lateSchema struct{ compile func() *toolexec.Schema }
+
+func (l *lateSchema) MayHave(steps []string, any []bool, kind string) bool {
+	return l.compile().MayHave(steps, any, kind)
+}
+
+func (l *lateSchema) Names() []string { return l.compile().Names() }
+
+// whole is everything in a reach, for the agent that starts those in it.
+func whole(r hooks.Reach) hooks.Scope { return r.Here.Add(r.Below) }
+
+// gaps is what is wrong with hooks that the agent has of its own and that can match nothing. Those of policy files are
+// shared between agents: policy.Check is for them.
+func (p Plan) gaps(compiled *hooks.Compiled) error {
+	return errors.Join(lo.FilterMap(compiled.Gaps(), func(g hooks.Gap, _ int) (error, bool) {
+		return fmt.Errorf("hook %q: %s", g.Hook, g.Text), g.Origin == nil && !slices.Contains(p.inherited, g.Hook)
+	})...)
+}
+
+// Gaps is what hooks are for and cannot meet: of all hooks, those of policy files among them. There is nothing where
+// the agent cannot be built for another reason.
+func (p Plan) Gaps() []hooks.Gap {
+	compiled, err := p.compiledWhole()
+	if err != nil {
+		return nil
+	}
+	return lo.Filter(compiled.Gaps(), func(g hooks.Gap, _ int) bool { return !slices.Contains(p.inherited, g.Hook) })
+}
+
+// compiledWhole is the hooks, ready to be used with the tools of the whole plan.
+func (p Plan) compiledWhole() (*hooks.Compiled, error) {
+	p, making := p.made()
+	box, boxing := toolexec.NewToolbox(p.tools...)
+	if err := errors.Join(making, boxing); err != nil {
+		return nil, err
+	}
+	return p.compiled(p.reach(box)).Get()
+}

@@ -1,0 +1,106 @@
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// anyElement is the step of a path that stands for every element of a list, and every member of an object.
+const anyElement = "*"
+
+// argumentPath is a path into the arguments of a call, compiled.
+type argumentPath struct {
+	text string
+	// steps are the names on the way, where any says which of them stand for every element.
+	steps []string
+	any   []bool
+	// pointers are the JSON pointers of the stretches between the steps that stand for every element.
+	pointers []string
+}
+
+// compilePath reads a path: names with dots between them, in which a backslash takes the meaning from the sign behind
+// it, or a JSON pointer, which begins with a slash. A step that is * alone stands for every element; \* is a name.
+func compilePath(text string) (argumentPath, error) {
+	p := argumentPath{text: text, pointers: []string{""}}
+	var err error
+	switch {
+	case text == "":
+	case text[0] == '/':
+		p.readPointer(text)
+	default:
+		err = p.readDotted(text)
+	}
+	if err != nil {
+		return p, fmt.Errorf("path %q: %w", text, err)
+	}
+	for i, step := range p.steps {
+		if p.any[i] {
+			p.pointers = append(p.pointers, "")
+			continue
+		}
+		p.pointers[len(p.pointers)-1] += "/" + pointerEscapes.Replace(step)
+	}
+	return p, nil
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (p *argumentPath) add(step string, any bool) {
+	p.steps, p.any = append(p.steps, step), append(p.any, any)
+}
+
+func (p *argumentPath) readPointer(text string) {
+	for step := range strings.SplitSeq(text[1:], "/") {
+		switch step {
+		case anyElement:
+			p.add(step, true)
+		case `\*`:
+			p.add(anyElement, false)
+		default:
+			p.add(strings.NewReplacer("~1", "/", "~0", "~").Replace(step), false)
+		}
+	}
+}
+
+func (p *argumentPath) readDotted(text string) error {
+	var name strings.Builder
+	begin, plain := 0, true // of the step under way; plain: without escapes
+	for i := 0; i <= len(text); i++ {
+		if i == len(text) || text[i] == '.' {
+			switch step := text[begin:i]; {
+			case step == "":
+				return errors.New("a name is empty: write a JSON pointer, such as /a//b, for a member without a name")
+			case step == anyElement:
+				p.add(step, true)
+			case plain && (strings.ContainsAny(step, "*[]") || step == "$"):
+				return fmt.Errorf("%q is no name: every element of a list is a step of its own, to.*.email, the first is to.0.email, "+
+					"and a backslash stands before a sign that belongs to a name", step)
+			default:
+				p.add(name.String(), false)
+			}
+			name.Reset()
+			begin, plain = i+1, true
+			continue
+		}
+		if text[i] == '\\' {
+			if i++; i == len(text) || isAlphanumeric(text[i]) {
+				return errors.New(`a backslash stands before the sign that it takes the meaning from, as in a\.b`)
+			}
+			plain = false
+		}
+		name.WriteByte(text[i])
+	}
+	return nil
+}
+
+// anyValue reports whether test says yes to a value at the path.
+func (p argumentPath) anyValue(arguments string, test func(raw string) bool) bool {
+	if len(p.pointers) == 1 {
+		raw, ok := strictjson.Lookup(arguments, p.pointers[0])
+		return ok && test(raw)
+	}
+	return strictjson.AnyAt(arguments, p.pointers, test)
+}

@@ -1,0 +1,401 @@
+package hooks
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/near"
+)
+
+// Reach is what hooks can meet where they are installed. Whatever neither Here nor Below has, a hook cannot match.
+type Reach struct {
+	// Here is the agent that has the hooks.
+	Here Scope
+	// Below is the agents that it may start. They inherit its controls at all points but Stop, and none of its
+	// observers.
+	Below Scope
+}
+
+// Scope is the tools, names and points of one or more agents. The zero Scope has none.
+type Scope struct {
+	// Agents are the names of the agents.
+	Agents []string
+	// Tools are their tools.
+	Tools []Tool
+	// Points are the points that they come to.
+	Points []PointName
+	// LaterTools and LaterAgents are patterns, as in ToolMatching, for tools and agents that come later.
+	LaterTools, LaterAgents []string
+}
+
+// Add returns the scope with everything that another one has.
+func (s Scope) Add(more Scope) Scope {
+	return Scope{
+		Agents: slices.Concat(s.Agents, more.Agents), Tools: slices.Concat(s.Tools, more.Tools), Points: slices.Concat(s.Points, more.Points),
+		LaterTools: slices.Concat(s.LaterTools, more.LaterTools), LaterAgents: slices.Concat(s.LaterAgents, more.LaterAgents),
+	}
+}
+
+// Tool is a tool that hooks may be for.
+type Tool struct {
+	Name string
+	// Arguments say what arguments its calls may have; nil means any. A *toolexec.Schema does.
+	Arguments Arguments
+}
+
+// Arguments says what arguments the calls of a tool may have.
+type Arguments interface {
+	// MayHave reports whether a call may have a value at a path: the names of members and the places in lists, where
+	// any says which steps stand for every element. Kind is the JSON type of the value (string, number, boolean, null,
+	// array or object), empty for any.
+	MayHave(steps []string, any []bool, kind string) bool
+	// Names are the names that the arguments may have, for whoever has mistyped one.
+	Names() []string
+}
+
+// Gap is something that a hook is for and that cannot be where it is installed.
+type Gap struct {
+	// Hook is the name of the hook, and Origin the rule that it stands for, if it stands for one.
+	Hook   string
+	Origin *Origin
+	// Tool is the pattern that no tool matches, or Argument the path at which no tool takes such an argument; both are
+	// empty where something else is missing.
+	Tool, Argument string
+	// Never reports whether the hook can match nothing at all.
+	Never bool
+	// Text says what is missing, and what to do.
+	Text string
+}
+
+// Gaps finds what the hooks are for and cannot meet.
+func (s Set) Gaps(r Reach) []Gap {
+	known := newReachable(r)
+	return lo.FlatMap(s.hooks, func(h Hook, _ int) []Gap { return known.gaps(h) })
+}
+
+// operator joins matchers.
+type operator string
+
+// The operators.
+const (
+	opAnd operator = "and"
+	opOr  operator = "or"
+	opNot operator = "not"
+)
+
+// aboutMatcher is what a matcher is about, as far as it is known before anything is matched: one of the fields.
+type aboutMatcher struct {
+	op    operator // with parts
+	parts []Matcher
+
+	tools  []pattern // any of which matches
+	path   *argumentPath
+	kind   string // of the argument, empty for any
+	agents *pattern
+	points []PointName
+	step   agent.StepKind
+}
+
+// constant is what a matcher says whatever it is asked about.
+func (m *Matcher) constant() truth {
+	switch {
+	case m.err != nil:
+		return maybe
+	case m.about == nil:
+		return lo.Ternary(m.tool == nil && m.full == nil, yes, maybe)
+	case m.about.op != "":
+		return m.about.joined(func(part *Matcher) truth { return part.constant() })
+	case lo.SomeBy(m.about.tools, func(p pattern) bool { return strings.Trim(p.text, "*") == "" && p.exact == "" }):
+		return yes // at the points of tool calls
+	}
+	return maybe
+}
+
+// atPoint is what a matcher says at a point, as far as it depends on the point alone.
+func (m *Matcher) atPoint(at *pointInfo) truth {
+	switch a := m.about; {
+	case a == nil:
+		return m.constant()
+	case a.op != "":
+		return a.joined(func(part *Matcher) truth { return part.atPoint(at) })
+	case a.points != nil:
+		return truthOf(slices.Contains(a.points, at.name))
+	case a.step != "" && !slices.Contains(at.kinds, a.step):
+		return no
+	case a.step != "" && len(at.kinds) == 1:
+		return yes
+	}
+	return m.constant()
+}
+
+// joined is what an operator makes of what its parts say.
+func (a *aboutMatcher) joined(say func(part *Matcher) truth) truth {
+	all, either := yes, no
+	for i := range a.parts {
+		switch said := say(&a.parts[i]); {
+		case said == no:
+			all = no
+		case said == yes:
+			either = yes
+		default:
+			all = lo.Ternary(all == yes, maybe, all)
+			either = lo.Ternary(either == no, maybe, either)
+		}
+	}
+	switch {
+	case a.op == opOr:
+		return either
+	case a.op == opNot && all == yes:
+		return no
+	case a.op == opNot && all == no:
+		return yes
+	}
+	return all
+}
+
+// reachable is a Reach, ready to be held against hooks.
+type reachable struct {
+	own, all view
+}
+
+// view is what one sort of hooks can meet: observers the agent's own, controls what sub-agents have besides.
+type view struct {
+	tools       []candidate
+	points      []PointName
+	agents      []string
+	laterAgents []pattern
+}
+
+// candidate is a tool, or those that come later by a pattern.
+type candidate struct {
+	Tool
+	later *pattern
+}
+
+func newReachable(r Reach) *reachable {
+	return &reachable{own: viewOf(r.Here), all: viewOf(r.Here.Add(r.Below))}
+}
+
+func viewOf(s Scope) view {
+	v := view{points: s.Points, agents: s.Agents}
+	for _, t := range s.Tools {
+		v.tools = append(v.tools, candidate{Tool: t})
+	}
+	for _, text := range s.LaterTools {
+		if p, err := compilePattern(text); err == nil {
+			v.tools = append(v.tools, candidate{Tool: Tool{Name: p.exact}, later: lo.Ternary(p.exact == "", &p, nil)})
+		}
+	}
+	for _, text := range s.LaterAgents {
+		if p, err := compilePattern(text); err == nil {
+			v.laterAgents = append(v.laterAgents, p)
+		}
+	}
+	return v
+}
+
+// names are the names of the tools, and the patterns of those that come later.
+func (v *view) names() []string {
+	return lo.Map(v.tools, func(c candidate, _ int) string {
+		if c.later != nil {
+			return c.later.text
+		}
+		return c.Name
+	})
+}
+
+// gaps finds what a hook is for and cannot meet.
+func (r *reachable) gaps(h Hook) []Gap {
+	v := &r.own
+	if h.control && !slices.Contains(h.points, Stop) {
+		v = &r.all
+	}
+	w := &gapFinder{view: v, hook: h}
+	for _, at := range h.points {
+		if h.control && !slices.Contains(v.points, at) {
+			w.add(Gap{Never: true, Text: fmt.Sprintf("the agent never comes to %s: %s", at, comingTo(at))})
+		}
+	}
+	matcher := And(h.matchers...)
+	w.walk(&matcher, v.tools)
+	if v.never(&matcher) {
+		for i := range w.found {
+			w.found[i].Never = true
+		}
+	}
+	return w.found
+}
+
+// comingTo says how an agent comes to a point.
+func comingTo(at PointName) string {
+	switch at {
+	case PreCompact, PostCompact, CompactFailed:
+		return "it has no compaction, which capability.UseCompaction brings"
+	case PreSubagent, PostSubagent, SubagentFailed:
+		return "it has no sub-agents, which capability.UseSubagents brings"
+	}
+	return "only a program that runs pipelines or coordinates runs does, and says so with capability.UseLater"
+}
+
+// gapFinder finds the gaps of one hook.
+type gapFinder struct {
+	view  *view
+	hook  Hook
+	found []Gap
+}
+
+func (w *gapFinder) add(g Gap) {
+	g.Hook, g.Origin = w.hook.name, w.hook.origin
+	w.found = append(w.found, g)
+}
+
+// walk finds the parts of a matcher that match nothing. Tools are those that the parts beside it leave. What stands
+// under a not widens a hook where it matches nothing, and is left out.
+func (w *gapFinder) walk(m *Matcher, tools []candidate) {
+	a := m.about
+	switch {
+	case a == nil || a.op == opNot || m.constant() == yes:
+	case a.op == opAnd:
+		left := lo.Filter(tools, func(c candidate, _ int) bool { return w.view.judge(m, c, false) != no })
+		found := len(w.found)
+		for i := range a.parts {
+			w.walk(&a.parts[i], left)
+		}
+		if len(w.found) == found && m.needsTool && w.view.never(m) {
+			w.add(Gap{Text: fmt.Sprintf("no tool is matched by %s", m)})
+		}
+	case a.op == opOr:
+		for i := range a.parts {
+			w.walk(&a.parts[i], tools)
+		}
+	case a.tools != nil:
+		for _, p := range a.tools {
+			w.tool(p)
+		}
+	case a.path != nil:
+		w.argument(m, tools)
+	case a.agents != nil && !w.view.hasAgent(a.agents):
+		w.agent(a.agents)
+	}
+}
+
+// tool looks for a tool that a pattern matches.
+func (w *gapFinder) tool(p pattern) {
+	if lo.SomeBy(w.view.tools, func(c candidate) bool { return c.meets(p) }) {
+		return
+	}
+	names := w.view.names()
+	text := fmt.Sprintf("%q matches no tool: ", p.text)
+	switch meant, ok := near.Name(p.text, names); {
+	case len(names) == 0:
+		text += "there are none"
+	case ok:
+		text += fmt.Sprintf("did you mean %q? There are %s", meant, listed(names))
+	default:
+		text += "there are " + listed(names)
+	}
+	w.add(Gap{Tool: p.text, Text: text + "; capability.UseLater declares tools that come later"})
+}
+
+// argument looks for a tool that takes an argument.
+func (w *gapFinder) argument(m *Matcher, tools []candidate) {
+	if len(tools) == 0 || lo.SomeBy(tools, func(c candidate) bool { return w.view.judge(m, c, true) != no }) {
+		return // without a tool, that is what is wrong
+	}
+	a := m.about
+	var names, of []string
+	for _, c := range tools {
+		names, of = append(names, c.Arguments.Names()...), append(of, c.Name)
+	}
+	names = lo.Uniq(names)
+	text := fmt.Sprintf("no call of %s has an argument at %q", listed(of), a.path.text)
+	switch meant, ok := near.Name(a.path.steps[0], names); {
+	case a.kind != "" && lo.SomeBy(tools, func(c candidate) bool { return c.Arguments.MayHave(a.path.steps, a.path.any, "") }):
+		text += fmt.Sprintf(" that is %s", withArticle(a.kind))
+	case ok && meant != a.path.steps[0]:
+		text += fmt.Sprintf(": did you mean %q?", meant)
+	case len(names) > 0:
+		text += ": there are " + listed(names)
+	}
+	w.add(Gap{Argument: a.path.text, Text: text})
+}
+
+// agent says that there is no agent of the name.
+func (w *gapFinder) agent(p *pattern) {
+	text := fmt.Sprintf("%q matches no agent: ", p.text)
+	if named := lo.Compact(w.view.agents); len(named) == 0 {
+		text += "it has no name, which WithName gives"
+	} else {
+		text += "there are " + listed(named)
+	}
+	w.add(Gap{Text: text + "; capability.UseLater declares agents that come later"})
+}
+
+func (v *view) hasAgent(p *pattern) bool {
+	return lo.SomeBy(v.agents, p.match) || lo.SomeBy(v.laterAgents, p.mayMeet)
+}
+
+// meets reports whether the candidate is, or may be, matched by a pattern for tools.
+func (c candidate) meets(p pattern) bool {
+	if c.later != nil {
+		return p.mayMeet(*c.later)
+	}
+	return c.Name != "" && p.match(c.Name)
+}
+
+// never reports whether nothing is matched: no tool, and no call by a name that no tool has, which models invent.
+func (v *view) never(m *Matcher) bool {
+	invented := candidate{Tool: Tool{Arguments: noArguments{}}}
+	return v.judge(m, invented, true) == no && lo.EveryBy(v.tools, func(c candidate) bool { return v.judge(m, c, true) == no })
+}
+
+// noArguments is what a tool that there is not takes.
+type noArguments struct{}
+
+func (noArguments) MayHave([]string, []bool, string) bool { return false }
+func (noArguments) Names() []string                       { return nil }
+
+// judge is what a matcher says of calls of a tool: by its name, and by the arguments that it takes if they count.
+func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
+	switch a := m.about; {
+	case a == nil:
+		return m.constant()
+	case a.op != "":
+		return a.joined(func(part *Matcher) truth { return v.judge(part, c, arguments) })
+	case a.tools != nil && m.constant() == yes:
+		return yes
+	case a.tools != nil:
+		met := lo.SomeBy(a.tools, c.meets)
+		return lo.Ternary(met && c.later != nil, maybe, truthOf(met))
+	case a.path != nil && arguments && c.Arguments != nil && !c.Arguments.MayHave(a.path.steps, a.path.any, a.kind):
+		return no
+	case a.agents != nil && !v.hasAgent(a.agents):
+		return no
+	}
+	return maybe
+}
+
+// listed is some of the names, in quotes.
+func listed(names []string) string {
+	const most = 12
+	quoted := lo.Map(lo.Subset(names, 0, most), func(name string, _ int) string { return strconv.Quote(name) })
+	if len(names) > most {
+		quoted = append(quoted, "…")
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func withArticle(kind string) string {
+	switch kind {
+	case "array", "object":
+		return "an " + kind
+	case "null":
+		return kind
+	}
+	return "a " + kind
+}

@@ -1,0 +1,164 @@
+package toolexec
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/samber/lo"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// MayHave reports whether arguments that the schema takes may have a value at a path: the names of members and the
+// places in lists, where any says which steps stand for every element. Kind is the JSON type of the value (string,
+// number, boolean, null, array or object), empty for any. Members that a schema does not name are possible unless it
+// excludes them. Where the schema says too much to be sure, the answer is yes.
+func (s *Schema) MayHave(steps []string, any []bool, kind string) bool {
+	return s == nil || mayHave(s.compiled, path{steps, any, kind}, nil)
+}
+
+// Names are the names of the members that the schema knows, in order.
+func (s *Schema) Names() []string {
+	if s == nil {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, form := range formsOf(s.compiled, nil) {
+		for name := range form.Properties {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// path is a way into arguments, with the type of the value at its end.
+type path struct {
+	steps []string
+	any   []bool
+	kind  string
+}
+
+func (p path) next() path { return path{p.steps[1:], p.any[1:], p.kind} }
+
+// mayHave is MayHave for a value under s. Seen is the schemas that were asked about the same value before: one that
+// refers to itself adds nothing.
+func mayHave(s *jsonschema.Schema, p path, seen []*jsonschema.Schema) bool {
+	if s == nil || slices.Contains(seen, s) {
+		return true
+	}
+	seen = append(slices.Clip(seen), s)
+	may := func(part *jsonschema.Schema) bool { return mayHave(part, p, seen) }
+	switch {
+	case s.Bool != nil:
+		return *s.Bool
+	case !may(s.Ref) || !lo.EveryBy(s.AllOf, may):
+		return false
+	case len(s.AnyOf) > 0 && !lo.SomeBy(s.AnyOf, may), len(s.OneOf) > 0 && !lo.SomeBy(s.OneOf, may):
+		return false
+	case len(p.steps) == 0:
+		return mayBeKind(s, p.kind)
+	}
+	return mayBeKind(s, "object") && mayHaveMember(s, p) || mayBeKind(s, "array") && mayHaveElement(s, p)
+}
+
+// mayBeKind reports whether a value under s may be of a JSON type.
+func mayBeKind(s *jsonschema.Schema, kind string) bool {
+	if kind == "" || s.Types == nil || s.Types.IsEmpty() {
+		return true
+	}
+	return mayBe(s.Types, kind) || kind == "number" && mayBe(s.Types, "integer")
+}
+
+// mayHaveMember reports whether an object under s may have the first step as a member, and in it the rest.
+func mayHaveMember(s *jsonschema.Schema, p path) bool {
+	rest := p.next()
+	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest, nil) }
+	if p.any[0] {
+		return lo.SomeBy(lo.Values(s.Properties), within) || lo.SomeBy(lo.Values(s.PatternProperties), within) || mayHaveOther(s, "", within)
+	}
+	named := s.Properties[p.steps[0]]
+	if named != nil && !within(named) {
+		return false
+	}
+	matched := named != nil
+	for pattern, of := range s.PatternProperties {
+		if pattern.MatchString(p.steps[0]) {
+			matched = true
+			if !within(of) {
+				return false
+			}
+		}
+	}
+	return matched || mayHaveOther(s, p.steps[0], within)
+}
+
+// mayHaveOther reports whether an object under s may have members that s does not name, such as the one of the name; an
+// empty name is any.
+func mayHaveOther(s *jsonschema.Schema, name string, within func(*jsonschema.Schema) bool) bool {
+	switch others := s.AdditionalProperties.(type) {
+	case bool:
+		return others
+	case *jsonschema.Schema:
+		return within(others)
+	}
+	if s.UnevaluatedProperties == nil || within(s.UnevaluatedProperties) {
+		return true
+	}
+	return lo.SomeBy(formsOf(s, nil), func(form *jsonschema.Schema) bool { // what another schema of the same object evaluates
+		closed, isBool := form.AdditionalProperties.(bool)
+		switch {
+		case form == s:
+			return false
+		case name == "":
+			return len(form.Properties)+len(form.PatternProperties) > 0
+		}
+		patterned := lo.SomeBy(lo.Keys(form.PatternProperties), func(p jsonschema.Regexp) bool { return p.MatchString(name) })
+		return form.Properties[name] != nil || patterned || form.AdditionalProperties != nil && !(isBool && !closed)
+	})
+}
+
+// mayHaveElement reports whether a list under s may have the first step as an element, and in it the rest.
+func mayHaveElement(s *jsonschema.Schema, p path) bool {
+	rest := p.next()
+	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest, nil) }
+	i, err := strconv.Atoi(p.steps[0])
+	switch {
+	case p.any[0]:
+		first, others := itemSchemas(s)
+		return lo.SomeBy(first, within) || mayHaveMore(others, within)
+	case err != nil || i < 0 || strconv.Itoa(i) != p.steps[0]:
+		return false
+	case s.MaxItems != nil && i >= *s.MaxItems:
+		return false
+	}
+	first, others := itemSchemas(s)
+	if i < len(first) {
+		return within(first[i])
+	}
+	return mayHaveMore(others, within)
+}
+
+// itemSchemas returns the schemas of the first elements of a list, and of those behind them: a schema, a bool or nil.
+func itemSchemas(s *jsonschema.Schema) (first []*jsonschema.Schema, others any) {
+	switch items := s.Items.(type) { // draft 2019 and before
+	case []*jsonschema.Schema:
+		return items, s.AdditionalItems
+	case nil:
+	default:
+		return nil, items
+	}
+	if s.Items2020 == nil {
+		return s.PrefixItems, nil
+	}
+	return s.PrefixItems, s.Items2020
+}
+
+func mayHaveMore(others any, within func(*jsonschema.Schema) bool) bool {
+	switch others := others.(type) {
+	case bool:
+		return others
+	case *jsonschema.Schema:
+		return within(others)
+	}
+	return true
+}
