@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -72,6 +73,22 @@ func (a *Agents) add(one HookAgent) error {
 	}
 	a.plans[name] = plan
 	return nil
+}
+
+// Later returns what the agents have, for capability.UseLater: the agent whose hooks start them has controls that they
+// inherit, and that may be for their tools.
+func (a *Agents) Later() capability.Later {
+	var l capability.Later
+	if a == nil {
+		return l
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.plans)) {
+		l.Agents = append(l.Agents, hooks.Exact(name))
+		for _, t := range a.plans[name].Tools() {
+			l.Tools = append(l.Tools, hooks.Exact(t.Spec().Name))
+		}
+	}
+	return l
 }
 
 // StartAgent runs the agent in a session of its own. It is told its input, as JSON. What it needs a person for is denied.

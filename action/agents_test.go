@@ -61,7 +61,7 @@ func TestAgentsThatHooksStart(t *testing.T) {
 	deployed := false
 	deploy := toolexec.Func("deploy", "Deploys.", func(context.Context, struct{}) (string, error) { deployed = true; return "ok", nil })
 	main := builder.New().WithName("main").WithDriver(agenttest.Script(agenttest.Call("deploy", `{}`), agenttest.Say("done"))).
-		With(capability.UseTools(deploy), capability.UseHooks(applying("review", review), noSecrets)).Build().MustGet()
+		With(capability.UseTools(deploy), capability.UseHooks(applying("review", review), noSecrets), capability.UseLater(agents.Later())).Build().MustGet()
 	final := main.Run(t.Context(), agent.NewState(), agent.UserText("deploy it")).MustGet()
 
 	assert.False(t, deployed)

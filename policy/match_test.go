@@ -49,7 +49,8 @@ func TestMatch(t *testing.T) {
 		{`{metadata: {team: red, level: 3}}`, []hookstest.Moment{call("b").WithEffects(key.Set("red"), ofRun.Set(3))},
 			[]hookstest.Moment{call("b").WithEffects(key.Set("blue"), ofRun.Set(3)), call("b").WithEffects(key.Set("red"))}},
 		{`{step_kind: tool_execution}`, []hookstest.Moment{call("b")}, nil},
-		{`{step_kind: final_response}`, nil, []hookstest.Moment{call("b")}},
+		{`{args: {to.*.email: "eve@*"}}`, []hookstest.Moment{with(`{"to":[{"email":"ann@x.org"},{"email":"eve@x.org"}]}`)}, []hookstest.Moment{with(`{"to":["eve@x.org"]}`)}},
+		{`{args: {'a\.b': x}}`, []hookstest.Moment{with(`{"a.b":"x"}`)}, []hookstest.Moment{with(`{"a":{"b":"x"}}`)}},
 	} {
 		t.Run(tc.match, func(t *testing.T) {
 			p := load(t, "policy: p\nhooks: {PreToolUse: [{id: r, decision: deny, match: "+tc.match+"}]}")

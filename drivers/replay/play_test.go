@@ -35,7 +35,7 @@ func libraryTools(t testing.TB) []toolexec.Tool {
 func player(t testing.TB, more ...capability.Capability) *agent.Agent {
 	t.Helper()
 	a, err := builder.New().WithDriver(replay.Driver{}).
-		With(capability.UseTools(libraryTools(t)...), capability.UseCriteria(replay.GoOn)).
+		With(capability.UseTools(libraryTools(t)...), capability.UseCriteria(replay.GoOn), capability.UseLater(capability.Later{Tools: []string{"no_such_tool"}})).
 		With(more...).
 		Build().Get()
 	require.NoError(t, err)

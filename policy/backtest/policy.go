@@ -39,6 +39,8 @@ func agentWith(name string, tools []replay.ToolSchema, list []hooks.Hook) (*agen
 			listening{},
 			capability.UseTools(replay.Tools(tools...)...),
 			capability.UseHooks(list...),
+			// The rules are for other agents than this one, too, which is what one recording says of it.
+			capability.UseLater(capability.Later{Tools: []string{"*"}, Agents: []string{"*"}, Points: hooks.PointNames()}),
 			capability.UseCriteria(replay.GoOn),
 		).
 		Build().Get()
