@@ -61,7 +61,7 @@ type Outcome struct {
 	content   *agent.Content    // Replace at PostToolUse and ToolFailed
 	mock      *agent.ToolResult // Mock
 	invalid   error             // what is wrong with the outcome itself
-	question  *agent.Question   // Ask
+	question  *agent.Question   // Ask; completed by the runner
 	facts     []Fact            // why
 	failed    bool              // stands for a hook that could not decide
 	hook      string            // who decided; set by the runner
