@@ -70,8 +70,9 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 		return s, fmt.Errorf("loading the questions of run %s: %w", id, err)
 	}
 	for _, q := range questions {
+		_, broken := InterventionOf(q) // what cannot be read was not shown, and its answer is none
 		answer, err := approvalOf(q)
-		if err != nil {
+		if err = errors.Join(broken, err); err != nil {
 			return s, err
 		}
 		if asked, ok := s.Intervention(q.Call); ok && answer != nil && asked.Call.Hash() == q.Hash {

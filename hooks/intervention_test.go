@@ -216,5 +216,5 @@ func TestAskAbout(t *testing.T) {
 		return c.AskAbout(agent.Question{Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve})
 	}).WithPriority(5))
 	s := d.start(t)
-	assert.Equal(t, agent.Questions{{By: "q", Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve, Priority: 5}}, s.Interventions()[0].Questions)
+	assert.Equal(t, agent.Question{By: "q", Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve, Priority: 5}, s.Interventions()[0].Questions[0])
 }

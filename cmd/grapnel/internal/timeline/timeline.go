@@ -350,7 +350,7 @@ func (t *Timeline) asks(c agent.ToolCall, questions agent.Questions) {
 			by = oneLine(q.By) + " wants a person's yes" + because(q.Reason)
 		}
 		text := cmp.Or(by, "this needs a yes")
-		if a := q.Decision(); a != nil {
+		if a := q.Decision(); a != nil && questions.Decision() == nil { // one of several
 			text += "; answered: " + a.Verdict.String() + byWhom(oneLine(a.By)) + because(a.Reason)
 		}
 		t.paper.line(2, yellow, "?", yellow, text)
