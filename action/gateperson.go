@@ -21,7 +21,7 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 	}
 	pending := &agent.Prepared{
 		Original: &call, Call: &call, Disposition: agent.DisposeAsk,
-		Question: &agent.Question{By: r.Hook, Reason: g.reason(r), Within: g.Timeout},
+		Questions: agent.Questions{{By: r.Hook, Reason: g.reason(r), Within: g.Timeout}},
 	}
 	answers, err := bounded(ctx, g.Type(), maxTimeout, func(ctx context.Context) ([]agent.Approval, error) {
 		return approver.Approve(ctx, r.state, []*agent.Prepared{pending}).Get()

@@ -138,8 +138,8 @@ func (r *Request) call(c hooks.Context) {
 		result := at.Result()
 		r.Result = &ToolResult{Text: result.Text(), IsError: result.IsError(), Status: result.Status}
 	}
-	if at, ok := c.(interface{ Question() agent.Question }); ok {
-		r.Question = at.Question().Reason
+	if at, ok := c.(interface{ Questions() agent.Questions }); ok {
+		r.Question = at.Questions().Reason()
 	}
 }
 

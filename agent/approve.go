@@ -1,10 +1,10 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samber/mo"
@@ -90,11 +90,9 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 		answer := answers[next]
 		next++
 		asked := interventionAbout(p, now)
+		asked.Questions = p.answered(answer)
 		if answer.Arguments != "" && !asked.Begun { // a hook changed what the person is asked about
 			asked.Call.Arguments = answer.Arguments
-		}
-		if answer.Verdict != Park {
-			asked.Answer = &answer
 		}
 		waits[i] = asked
 	}
@@ -103,23 +101,31 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 
 // interventionAbout returns what a person is asked about a call.
 func interventionAbout(p *Prepared, now time.Time) *Intervention {
-	i := &Intervention{Original: *p.Original, Call: *p.Call, Asked: now, Begun: p.Begun, prepared: p.Call.Hash()}
-	if p.Question != nil {
-		i.Question = *p.Question
-	}
-	if i.Question.Within > 0 {
-		i.Deadline = now.Add(i.Question.Within)
+	i := &Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions, Asked: now, Begun: p.Begun, prepared: p.Call.Hash()}
+	if within := p.Questions.Within(); within > 0 {
+		i.Deadline = now.Add(within)
 	}
 	return i
+}
+
+// answered returns the questions of a call with an approver's answer to it.
+func (p *Prepared) answered(a Approval) Questions {
+	questions := p.Questions
+	if a.Questions != nil {
+		questions = questions.withAnswersOf(a.Questions)
+	}
+	if a.Verdict.final() {
+		questions = questions.WithAnswer(a)
+	}
+	return questions
 }
 
 // settled is a call that a person was asked about, with the answer.
 func (a *Agent) settled(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	q := *p
-	question := p.Question
-	if question == nil {
-		question = new(Question)
-	}
+	q.Questions = p.answered(answer)
+	answer.Questions = nil
+	question := append(p.Questions.Open(), Question{})[0]
 	switch answer.Verdict {
 	case Approve:
 		switch changed := answer.Arguments != "" && answer.Arguments != p.Call.Arguments; {
@@ -175,14 +181,18 @@ func (a *Agent) edited(ctx context.Context, s State, p *Prepared, answer Approva
 		return nil, fmt.Errorf("tool %q: preparing call %s as a person changed it: %w", call.Name, call.ID, err)
 	}
 	again := *q
-	again.Original, again.Question = p.Original, cmp.Or(again.Question, p.Question)
+	again.Original = p.Original
+	if len(again.Questions) == 0 {
+		again.Questions = p.Questions.WithoutAnswers()
+	}
 	same := again.Call.Hash() == call.Hash()
 	switch {
 	case again.Disposition == DisposeRun, again.Disposition == DisposeAsk && same:
 		if !same { // a control changed it without asking: a yes to something else
-			again.Disposition = DisposeAsk
+			again.Disposition, again.Questions = DisposeAsk, again.Questions.union(p.Questions.WithoutAnswers())
 			break
 		}
+		again.Questions = again.Questions.WithAnswer(answer)
 		again.approved(answer)
 	}
 	if again.Disposition == DisposeAsk && round+1 >= mostRounds {
@@ -199,12 +209,11 @@ type stored struct{ ask Approver }
 
 func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval] {
 	answers := make([]Approval, len(pending))
-	open := s.read().open
 	ends := false
 	var rest []*Prepared
 	var places []int
 	for i, p := range pending {
-		if known := open.answerTo(p); known != nil {
+		if known := p.Questions.Decision(); known != nil {
 			answers[i] = *known
 			ends = ends || known.Verdict == Reject
 			continue
@@ -236,30 +245,38 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 	return mo.Ok(answers)
 }
 
-// stillAsked is a call that a person was asked about before the run was parked, and that
-// nobody wants a yes for any more: the question stands, and so does the answer.
-func (o *openStep) stillAsked(i int, p *Prepared) *Prepared {
+// withStored returns a call with the questions that were asked about it before the run
+// was parked, and their answers. A stored question stands, also when no control asks it
+// any more. Its answer counts for the call that the person was asked about and for no
+// other; one that changes the arguments counts only when it decides the call.
+func (o *openStep) withStored(i int, p *Prepared) *Prepared {
 	c := o.at(i)
-	if c == nil || c.asked == nil || c.asked.used || p.Disposition != DisposeRun {
+	if c == nil || c.asked == nil || c.asked.used || p.Disposition != DisposeRun && p.Disposition != DisposeAsk {
 		return p
 	}
+	stored := c.asked.storedFor(*p.Call)
 	q := *p
-	q.Disposition, q.Question = DisposeAsk, &c.asked.Question
+	q.Disposition, q.Questions = DisposeAsk, p.Questions.withAnswersOf(stored).union(stored)
+	if d := q.Questions.Decision(); d == nil && slices.ContainsFunc(q.Questions, func(one Question) bool {
+		a := one.Decision()
+		return a != nil && a.Arguments != p.Call.Arguments
+	}) {
+		q.Questions = q.Questions.WithoutAnswers()
+	}
 	return &q
 }
 
-// answerTo is what a person has said to this very call; nil when nobody has.
-func (o *openStep) answerTo(p *Prepared) *Approval {
-	c := o.call(p.Original.ID)
-	if c == nil || c.asked == nil || c.asked.Answer == nil || c.asked.used {
-		return nil
+// storedFor returns the questions with the answers that count for a call.
+func (i *Intervention) storedFor(c ToolCall) Questions {
+	if !i.Covers(c) {
+		return i.Questions.WithoutAnswers()
 	}
-	if !c.asked.Covers(*p.Call) {
-		return nil
-	}
-	answer := *c.asked.Answer
-	if answer.Arguments == "" && answer.Verdict == Approve {
-		answer.Arguments = c.asked.Call.Arguments
-	}
-	return &answer
+	return i.Questions.each(func(one *Question) {
+		one.Answers = slices.Clone(one.Answers)
+		for n := range one.Answers {
+			if a := &one.Answers[n]; a.Verdict == Approve && a.Arguments == "" {
+				a.Arguments = i.Call.Arguments // what the person was shown
+			}
+		}
+	})
 }

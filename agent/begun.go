@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/samber/lo"
 )
 
 // A call that began and has no result may have happened. A run that is resumed repeats
@@ -23,7 +25,7 @@ func (c *openCall) begin(p *Prepared) {
 	switch {
 	case p.Approval != nil && !c.asked.approved(&call):
 		c.ask(approvedIntervention(p))
-	case c.asked == nil || c.asked.Answer == nil:
+	case c.asked == nil || c.asked.Answer() == nil:
 		return
 	}
 	used := *c.asked
@@ -35,20 +37,24 @@ func (c *openCall) begin(p *Prepared) {
 // once, without the run being parked.
 func approvedIntervention(p *Prepared) *Intervention {
 	i := interventionAbout(p, time.Now())
-	i.Answer = p.Approval
+	i.Questions = i.Questions.WithAnswer(*p.Approval)
 	return i
 }
 
 // approved reports whether the answer is to this call.
 func (i *Intervention) approved(c *ToolCall) bool {
-	return i != nil && i.Answer != nil && !i.used && (i.Answer.Arguments == c.Arguments || i.Covers(*c))
+	if i == nil || i.used {
+		return false
+	}
+	a := i.Answer()
+	return a != nil && (a.Arguments == c.Arguments || i.Covers(*c))
 }
 
 // ask puts a new question in the place of the one that was asked before. What was
 // answered before the call began stays answered.
 func (c *openCall) ask(i *Intervention) {
 	if c.asked != nil && c.asked.used && i != c.asked {
-		i.earlier = append(slices.Clip(c.asked.earlier), c.asked.Question)
+		i.earlier = append(slices.Clip(c.asked.earlier), c.asked.Questions...)
 	}
 	c.asked = i
 }
@@ -88,12 +94,12 @@ func (c *openCall) underWay() *ToolCall {
 }
 
 // answeredEarlier reports whether a question was answered before the call began.
-func (c *openCall) answeredEarlier(q *Question) bool {
-	if q == nil || c.asked == nil {
+func (c *openCall) answeredEarlier(q Question) bool {
+	if c.asked == nil {
 		return false
 	}
-	same := func(e Question) bool { return e.By == q.By && e.Reason == q.Reason }
-	return c.asked.used && same(c.asked.Question) || slices.ContainsFunc(c.asked.earlier, same)
+	same := func(e Question) bool { return q.SameAsker(e) && e.Reason == q.Reason }
+	return c.asked.used && slices.ContainsFunc(c.asked.Questions, same) || slices.ContainsFunc(c.asked.earlier, same)
 }
 
 // resume returns what becomes of a call that has begun, when p is what the executor
@@ -107,13 +113,13 @@ func (c *openCall) resume(p *Prepared, original *ToolCall) *Prepared {
 	q.Call = c.begun
 	if q.Disposition == DisposeAsk {
 		q.Answer = nil // a mock does not stand in for a call that has begun
-		if c.answeredEarlier(q.Question) {
-			q.Disposition, q.Question, q.granted = DisposeRun, nil, true
+		if q.Questions = lo.Reject(q.Questions, func(one Question, _ int) bool { return c.answeredEarlier(one) }); len(q.Questions) == 0 {
+			q.Disposition, q.granted = DisposeRun, true
 		}
 	}
 	runs := q.Disposition == DisposeRun || q.Disposition == DisposeAsk
 	if runs && q.inDoubt && !q.Repeats {
-		q.Disposition, q.Question = DisposeAsk, c.doubt(q.Question)
+		q.Disposition, q.Questions = DisposeAsk, append(slices.Clip(q.Questions), doubt)
 	}
 	return &q
 }
@@ -130,15 +136,8 @@ func (c *openCall) answer(p *Prepared) *Prepared {
 	return &q
 }
 
-// doubt returns the question whether a call in doubt runs again, beside what a hook asks.
-func (c *openCall) doubt(beside *Question) *Question {
-	d := Question{By: doubter, Reason: doubtful, OnTimeout: RejectAndContinue}
-	if beside != nil {
-		d.Reason += fmt.Sprintf("; %s asks: %s", beside.By, orNoReason(beside.Reason))
-		d.Within, d.OnTimeout = beside.Within, min(d.OnTimeout, beside.OnTimeout)
-	}
-	return &d
-}
+// doubt asks whether a call in doubt runs again. It stands beside what hooks ask.
+var doubt = Question{Kind: QuestionDoubt, By: doubter, Reason: doubtful, OnTimeout: RejectAndContinue}
 
 // doubtful tells a person why they are asked about a call that may have run.
 const doubtful = "the run was cut off after this call began, and its outcome is unknown: it would run again"

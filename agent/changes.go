@@ -140,8 +140,8 @@ func (f *stateJSON) take(text []byte) error {
 	if err := strictjson.Unmarshal(text, &known); err != nil {
 		return err
 	}
-	if known.Version != stateVersion {
-		return wrong("/version", "version %d is not the one that this program reads: %d", known.Version, stateVersion)
+	if !readsVersion(known.Version) {
+		return wrong("/version", "version %d is not one that this program reads: %d to %d", known.Version, oldestVersion, stateVersion)
 	}
 	if err := strictjson.UnmarshalStrict(text, &c); err != nil {
 		return err
@@ -176,8 +176,9 @@ func (f *stateJSON) change(c *changesJSON) error {
 			return wrong("/open_calls/"+strconv.Itoa(i), "there is no such call in an open step")
 		}
 		if changes := call.ChildChanges; changes != nil {
-			if changes.Version != stateVersion {
-				return wrong("/open_calls/"+strconv.Itoa(i)+"/child_changes/version", "the version is %d: it must be %d", changes.Version, stateVersion)
+			if !readsVersion(changes.Version) {
+				return wrong("/open_calls/"+strconv.Itoa(i)+"/child_changes/version", "the version is %d: it must be %d to %d",
+					changes.Version, oldestVersion, stateVersion)
 			}
 			call.Child, call.ChildChanges = cmp.Or(f.OpenStep.Calls[i].Child, &stateJSON{Version: stateVersion}), nil
 			if err := call.Child.change(changes); err != nil {

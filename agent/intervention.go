@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -30,13 +31,11 @@ type Intervention struct {
 	// asked about.
 	Original ToolCall `json:"original"`
 	Call     ToolCall `json:"call"`
-	// Question is who asks, and why.
-	Question Question `json:"question"`
+	// Questions says who asks and why, and which answers there are.
+	Questions Questions `json:"questions"`
 	// Asked is when, and Deadline when the time for an answer is over; zero for never.
 	Asked    time.Time `json:"asked"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Answer is what the person said; nil while nobody did.
-	Answer *Approval `json:"answer,omitempty"`
 	// Child is the run that makes the call, where that is a sub-agent's below the run of
 	// the state; its ID is empty for the state's own. Path is what the call is named by
 	// then: see CallID.
@@ -50,6 +49,56 @@ type Intervention struct {
 	prepared string     // hash of the call that the controls wanted a yes for
 	used     bool       // the call has begun since: the answer has counted
 	earlier  []Question // answered before the call began
+}
+
+// Answer returns what decides the call: see Questions.Decision. It is nil while the call
+// waits.
+func (i Intervention) Answer() *Approval { return i.Questions.Decision() }
+
+// WithAnswer returns the intervention with a person's answer to all questions that are
+// open. An approval with other arguments is an answer to every question: it voids the
+// answers that were given to the call as it was. A call that has begun cannot be changed: such
+// an answer has no effect, and neither has any answer to a call that was decided.
+func (i Intervention) WithAnswer(a Approval) Intervention {
+	if i.Answer() != nil || !a.Verdict.final() || !i.Takes(a) {
+		return i
+	}
+	if a.Verdict == Approve && a.Arguments != "" && a.Arguments != i.Call.Arguments {
+		i.Questions = i.Questions.WithoutAnswers()
+	}
+	i.Questions = i.Questions.WithAnswer(a)
+	return i
+}
+
+// UnmarshalJSON reads an intervention, also of the form with a single question that
+// earlier versions wrote.
+func (i *Intervention) UnmarshalJSON(data []byte) error {
+	type plain Intervention
+	form := struct {
+		*plain
+		Question *Question `json:"question"`
+		Answer   *Approval `json:"answer"`
+	}{plain: (*plain)(i)}
+	*i = Intervention{}
+	if err := json.Unmarshal(data, &form); err != nil {
+		return err
+	}
+	i.Questions = migratedQuestions(i.Questions, form.Question, form.Answer)
+	return i.Questions.check()
+}
+
+// migratedQuestions returns the questions of a stored call: those of the current form, or
+// the single one that earlier versions wrote, with its answer beside it. A call that is
+// asked about has at least one question.
+func migratedQuestions(questions Questions, single *Question, answer *Approval) Questions {
+	if len(questions) > 0 {
+		return questions
+	}
+	questions = Questions{lo.FromPtr(single)}
+	if answer != nil {
+		questions = questions.WithAnswer(*answer)
+	}
+	return questions
 }
 
 // Covers reports whether a call is what the person was asked about, or what the
@@ -119,10 +168,10 @@ func (s State) Waiting() bool {
 	}
 	waiting := false
 	for _, i := range s.Interventions() {
-		switch {
-		case i.Answer == nil:
+		switch answer := i.Answer(); {
+		case answer == nil:
 			waiting = true
-		case i.Answer.Verdict == Reject:
+		case answer.Verdict == Reject:
 			return false
 		}
 	}
@@ -136,10 +185,10 @@ func (s State) WithApproval(callID string, answer Approval) State {
 }
 
 // WithApprovalAt returns a parked state with an answer about a call that was given at
-// now. An answer at the deadline or after it does not count: what the question says for
-// that case does, see Question.OnTimeout. The state stays as it is when the run is not
-// parked, when there is no such question, when it has an answer, and when the answer
-// changes the arguments of a call that has begun.
+// now: see Intervention.WithAnswer. An answer at the deadline or after it does not count:
+// what the questions say for that case does, see Questions.OnTimeout. The state stays as
+// it is when the run is not parked, when no person is asked about such a call, when the
+// call was decided, and when the answer changes the arguments of a call that has begun.
 func (s State) WithApprovalAt(callID string, answer Approval, now time.Time) State {
 	if !s.Parked() || !answer.Verdict.final() {
 		return s
@@ -164,17 +213,17 @@ func (i *Intervention) expired(now time.Time) bool {
 
 // timeout returns the answer that counts when the deadline has passed.
 func (i *Intervention) timeout() *Approval {
-	return &Approval{Verdict: i.Question.OnTimeout, By: "timeout", Reason: errNoAnswer.Error()}
+	return &Approval{Verdict: i.Questions.OnTimeout(), By: "timeout", Reason: errNoAnswer.Error()}
 }
 
-// Takes reports whether the question can be answered so: the arguments of a call that
-// has begun cannot be changed.
+// Takes reports whether the call can be answered so: the arguments of a call that has
+// begun cannot be changed.
 func (i Intervention) Takes(answer Approval) bool {
-	return !i.Begun || answer.Arguments == "" || answer.Arguments == i.Call.Arguments
+	return !i.Begun && !i.Questions.InDoubt() || answer.Arguments == "" || answer.Arguments == i.Call.Arguments
 }
 
-// WithExpired returns a parked state in which every question whose time was over at
-// that moment is answered as it said: see Question.OnTimeout.
+// WithExpired returns a parked state in which every call whose deadline had passed at
+// that moment is decided as its questions say: see Questions.OnTimeout.
 func (s State) WithExpired(now time.Time) State {
 	if !s.Parked() {
 		return s
@@ -187,12 +236,12 @@ func (s State) WithExpired(now time.Time) State {
 	})
 }
 
-// answered gives answers to the questions that have none.
+// answered gives answers about the calls that wait.
 func (s State) answered(answer func(Intervention) *Approval) State {
 	list := s.Interventions() // none when it was suspended
 	given := make([]*Approval, len(list))
 	for n, i := range list {
-		if i.Answer == nil {
+		if i.Answer() == nil {
 			given[n] = answer(i)
 		}
 	}
@@ -214,8 +263,7 @@ func (s State) take(given []*Approval) (State, []*Approval) {
 		c := &calls[i]
 		if c.asked != nil {
 			if given[0] != nil {
-				now := *c.asked
-				now.Answer, c.asked = given[0], &now
+				c.asked = new(c.asked.WithAnswer(*given[0]))
 			}
 			given = given[1:]
 		}

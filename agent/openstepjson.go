@@ -40,11 +40,13 @@ type openCallJSON struct {
 
 // interventionJSON is what a person is asked; the original call is in the reply.
 type interventionJSON struct {
-	Call     ToolCall  `json:"call"`
-	Prepared string    `json:"prepared"` // hash of the call that a yes is wanted for
-	Question Question  `json:"question,omitzero"`
-	Asked    time.Time `json:"asked"`
-	Deadline time.Time `json:"deadline,omitzero"`
+	Call      ToolCall  `json:"call"`
+	Prepared  string    `json:"prepared"` // hash of the call that needs approval
+	Questions Questions `json:"questions,omitempty"`
+	Asked     time.Time `json:"asked"`
+	Deadline  time.Time `json:"deadline,omitzero"`
+	// Question and Answer are the form of version 1, with a single question.
+	Question *Question `json:"question,omitempty"`
 	Answer   *Approval `json:"answer,omitempty"`
 	// Begun says that the call had begun before it was asked about, Used that it has
 	// begun since. Earlier are the questions that were answered before it began.
@@ -92,8 +94,8 @@ func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	form := openCallJSON{Begun: c.begun}
 	if a := c.asked; a != nil {
 		form.Asked = &interventionJSON{
-			Call: a.Call, Prepared: a.prepared, Question: a.Question,
-			Asked: a.Asked.UTC(), Deadline: a.Deadline.UTC(), Answer: a.Answer,
+			Call: a.Call, Prepared: a.prepared, Questions: a.Questions,
+			Asked: a.Asked.UTC(), Deadline: a.Deadline.UTC(),
 			Begun: a.Begun, Used: a.used, Earlier: a.earlier,
 		}
 	}
@@ -165,9 +167,9 @@ func (f *openCallJSON) call(original ToolCall) openCall {
 		call := a.Call
 		call.Index = original.Index
 		c.asked = &Intervention{
-			Original: original, Call: call, Question: a.Question, Asked: a.Asked, Deadline: a.Deadline,
-			Answer: a.Answer, prepared: a.Prepared, Begun: a.Begun, earlier: a.Earlier,
-			used: a.Used || f.Begun != nil && !a.Begun && a.Answer != nil, // states of older versions do not say so
+			Original: original, Call: call, Questions: migratedQuestions(a.Questions, a.Question, a.Answer),
+			Asked: a.Asked, Deadline: a.Deadline, prepared: a.Prepared, Begun: a.Begun, earlier: a.Earlier,
+			used: a.Used || f.Begun != nil && !a.Begun && a.Answer != nil, // version 1 does not say so
 		}
 	}
 	if f.Child != nil {
@@ -225,6 +227,11 @@ func (f *openStepJSON) check(status Status) error {
 }
 
 func (f *openCallJSON) check(call ToolCall) error {
+	if f.Asked != nil {
+		if err := below("/asked/questions", f.Asked.Questions.check()); err != nil {
+			return err
+		}
+	}
 	switch {
 	case f.Begun != nil && f.Begun.ID != call.ID:
 		return wrong("/begun/id", "the id is %q: the call is %q", f.Begun.ID, call.ID)
@@ -232,14 +239,16 @@ func (f *openCallJSON) check(call ToolCall) error {
 		return wrong("/asked/call/id", "the id is %q: the call is %q", f.Asked.Call.ID, call.ID)
 	case f.Asked != nil && (f.Asked.Begun || f.Asked.Used) && f.Begun == nil:
 		return wrong("/begun", "a call whose approval is used has begun")
+	case f.Asked != nil && len(f.Asked.Questions) > 0 && (f.Asked.Question != nil || f.Asked.Answer != nil):
+		return wrong("/asked/question", "a call has a list of questions, or the single one of version 1")
 	case f.ChildChanges != nil:
 		return wrong("/child_changes", "only changes have it")
 	case f.Child != nil && f.Begun == nil:
 		return wrong("/begun", "a call that has started a run was begun")
 	case f.Child != nil && f.Answer != nil:
 		return wrong("/child", "a call that was answered has no run under way")
-	case f.Child != nil && f.Child.Version != stateVersion:
-		return wrong("/child/version", "the version is %d: it must be %d", f.Child.Version, stateVersion)
+	case f.Child != nil && !readsVersion(f.Child.Version):
+		return wrong("/child/version", "the version is %d: it must be %d to %d", f.Child.Version, oldestVersion, stateVersion)
 	case f.Child != nil && f.Child.Status == StatusNew:
 		return wrong("/child/status", "no run has touched it")
 	case f.Child != nil:

@@ -92,7 +92,7 @@ func TestNamesOfCallsBelow(t *testing.T) {
 	}
 	for n, name := range want {
 		s = s.WithApproval(name, agent.Approval{Verdict: agent.Approve})
-		answered := lo.CountBy(s.Interventions(), func(i agent.Intervention) bool { return i.Answer != nil })
+		answered := lo.CountBy(s.Interventions(), func(i agent.Intervention) bool { return i.Answer() != nil })
 		assert.Equal(t, n+1, answered)
 	}
 	s, err = a.Resume(t.Context(), stored(t, s)).Get()
@@ -166,11 +166,11 @@ func TestRunsBelowThatCannotBe(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
-	const at = `"child":{"version":1,`
+	const at = `"child":{"version":2,`
 	require.Contains(t, string(text), at)
 	for name, tc := range map[string]struct{ old, now, says string }{
-		"a version":    {at, `"child":{"version":2,`, "/open_step/calls/0/child/version"},
-		"changes":      {at, `"child_changes":{"version":1},` + at, "/open_step/calls/0/child_changes"},
+		"a version":    {at, `"child":{"version":3,`, "/open_step/calls/0/child/version"},
+		"changes":      {at, `"child_changes":{"version":2},` + at, "/open_step/calls/0/child_changes"},
 		"no begin":     {`"begun":{"id":"w","name":"delegate","arguments":""},`, ``, "/open_step/calls/0/begun"},
 		"a bad number": {`"accepted":1`, `"accepted":9`, "accepted"},
 	} {

@@ -180,9 +180,8 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 		}
 		if begun != nil {
 			p = open.at(i).resume(p, call)
-		} else {
-			p = open.stillAsked(i, p)
 		}
+		p = open.withStored(i, p)
 		batch = append(batch, p)
 		switch p.Disposition {
 		case DisposeStop:
@@ -213,11 +212,15 @@ func checked(p *Prepared, call *ToolCall) (*Prepared, error) {
 	case p.Disposition > DisposeStop:
 		return nil, fmt.Errorf("the executor prepared the unknown disposition %d", p.Disposition)
 	}
-	if p.Original == call && p.Call == call {
+	unasked := p.Disposition == DisposeAsk && len(p.Questions) == 0
+	if p.Original == call && p.Call == call && !unasked {
 		return p, nil
 	}
 	fixed := *p
 	fixed.Original = call
+	if unasked {
+		fixed.Questions = Questions{{}}
+	}
 	switch {
 	case p.Call == nil || *p.Call == *call:
 		fixed.Call = call

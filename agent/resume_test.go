@@ -33,7 +33,7 @@ func (x *wantsYes) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) 
 		p.Call = &call
 	}
 	if c.Name == "write" && !x.tame {
-		p.Disposition, p.Question = agent.DisposeAsk, &x.question
+		p.Disposition, p.Questions = agent.DisposeAsk, agent.Questions{x.question}
 	}
 	return mo.Ok(p)
 }
@@ -106,7 +106,7 @@ func TestParkAndResume(t *testing.T) {
 	require.Len(t, waits, 2)
 	assert.Equal(t, "1", waits[0].CallID())
 	assert.Equal(t, write("1"), waits[0].Call)
-	assert.Equal(t, x.question, waits[0].Question)
+	assert.Equal(t, agent.Questions{x.question}, waits[0].Questions)
 	assert.WithinDuration(t, waits[0].Asked.Add(time.Hour), waits[0].Deadline, 0)
 	assert.True(t, s.Waiting())
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/samber/mo"
 )
@@ -105,8 +104,9 @@ type Prepared struct {
 	// Invalid says what is wrong with the arguments, or that no such tool exists;
 	// nil when nothing is.
 	Invalid error
-	// Question is what DisposeAsk wants to know; it may be nil.
-	Question *Question
+	// Questions is what DisposeAsk wants a person to be asked. The loop adds an empty
+	// question when there is none.
+	Questions Questions
 	// Stop is the signal of DisposeStop. On an answered call it ends the run after
 	// the step.
 	Stop *Signal
@@ -122,27 +122,15 @@ type Prepared struct {
 	granted bool       // a person, or what answers in a person's place, has approved it
 }
 
-// Question is why a person is asked about a call.
-type Question struct {
-	// By names who asks: a hook.
-	By string `json:"by,omitempty"`
-	// Reason is a sentence for the person.
-	Reason string `json:"reason,omitempty"`
-	// Within is how long the person has; zero is as long as it takes. OnTimeout is what
-	// counts as said when that is over: by default a no that ends the run.
-	Within    time.Duration   `json:"within_ns,omitempty"`
-	OnTimeout ApprovalVerdict `json:"on_timeout,omitempty"`
-}
-
-// Approver asks a person about the calls of one step that need a yes. It answers
-// for each pending call, in order. An Err ends the run. It must be safe for
-// concurrent use.
+// Approver asks a person about the calls of one step that need approval. It answers
+// for each pending call, in order; an answer is one to every open question of its call.
+// An Err ends the run. It must be safe for concurrent use.
 type Approver interface {
 	Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval]
 }
 
 // ApproverFunc is an Approver from a plain func that is asked call by call, with a
-// context that ends with the time of the question.
+// context that ends with the time for an answer: see Questions.Within.
 type ApproverFunc func(ctx context.Context, s State, p *Prepared) (Approval, error)
 
 // Approve calls f for each pending call.
@@ -163,14 +151,15 @@ func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared)
 
 // within asks for as long as the question allows.
 func (f ApproverFunc) within(ctx context.Context, s State, p *Prepared) (Approval, error) {
-	if p.Question == nil || p.Question.Within <= 0 {
+	allowed := p.Questions.Within()
+	if allowed <= 0 {
 		return f(ctx, s, p)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, p.Question.Within, errNoAnswer)
+	limited, cancel := context.WithTimeoutCause(ctx, allowed, errNoAnswer)
 	defer cancel()
 	a, err := f(limited, s, p)
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errNoAnswer) {
-		return Approval{Verdict: p.Question.OnTimeout, By: "timeout", Reason: errNoAnswer.Error()}, nil
+		return Approval{Verdict: p.Questions.OnTimeout(), By: "timeout", Reason: errNoAnswer.Error()}, nil
 	}
 	return a, err
 }
@@ -187,6 +176,10 @@ type Approval struct {
 	// Arguments, when not empty, is a yes to the call with these arguments in the place
 	// of those that it has. The controls judge it anew.
 	Arguments string `json:"arguments,omitempty"`
+	// Questions, when there are any, are the questions of the call with the answers that
+	// an approver in between has given to some of them: hooks in the person's place. The
+	// answer itself is one to the others.
+	Questions Questions `json:"-"`
 }
 
 // ApprovalVerdict is a person's answer.

@@ -15,9 +15,16 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// stateVersion is the version of the JSON form that is written, and the only one
-// that is read so far.
-const stateVersion = 1
+// stateVersion is the version of the JSON form that is written, oldestVersion the oldest
+// one that is read. Since version 2 a call that a person is asked about has a list of
+// questions.
+const (
+	stateVersion  = 2
+	oldestVersion = 1
+)
+
+// readsVersion reports whether this program reads a version of the JSON form.
+func readsVersion(version int) bool { return version >= oldestVersion && version <= stateVersion }
 
 // stateJSON is the JSON form of a state.
 type stateJSON struct {
@@ -119,7 +126,7 @@ func readState(data []byte) (stateJSON, error) {
 	case *version > stateVersion:
 		return form, wrong("/version", "version %d is newer than this program reads (%d): use a newer version of the module",
 			*version, stateVersion)
-	case *version < 1:
+	case *version < oldestVersion:
 		return form, wrong("/version", "there is no version %d", *version)
 	}
 	if err := strictjson.UnmarshalStrict(data, &form); err != nil {

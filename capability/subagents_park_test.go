@@ -169,7 +169,7 @@ func TestASubagentParksTheRunThatStartedIt(t *testing.T) {
 			assert.Equal(t, "call_1_2/"+strings.Repeat("call_1_1/", tc.depth-1)+"call_2_1", waits[0].CallID())
 			assert.Equal(t, "clerk 1", waits[0].Child.Agent)
 			assert.Equal(t, tc.depth, waits[0].Child.Depth)
-			assert.Equal(t, "it pays", waits[0].Question.Reason)
+			assert.Equal(t, "it pays", waits[0].Questions.Reason())
 			one, ok := s.Intervention(waits[0].CallID())
 			assert.True(t, ok)
 			assert.Equal(t, waits[0], one)

@@ -281,7 +281,7 @@ func TestAParkedRun(t *testing.T) {
 	i, err := durable.InterventionOf(q)
 	require.NoError(t, err)
 	assert.Equal(t, notices[0].Calls[0].Call, i.Call)
-	assert.Equal(t, "it is add", i.Question.Reason)
+	assert.Equal(t, "it is add", i.Questions.Reason())
 	due, err := store.Due(t.Context(), 10)
 	require.NoError(t, err)
 	assert.Empty(t, due)

@@ -53,7 +53,7 @@ func noticeOf(s agent.State, tokens bool) Notice {
 	n := Notice{Run: s.Run()}
 	for _, i := range s.Interventions() {
 		call := WaitingCall{Intervention: i}
-		if tokens && i.Answer == nil {
+		if tokens && i.Answer() == nil {
 			call.Token = newToken()
 		}
 		n.Calls = append(n.Calls, call)
@@ -86,8 +86,8 @@ func (n Notice) questions() ([]Question, error) {
 		if c.Token != "" {
 			q.TokenHash = TokenHash(c.Token)
 		}
-		if c.Answer != nil {
-			answer, err := AnswerOf(c.Intervention, *c.Answer)
+		if decision := c.Answer(); decision != nil {
+			answer, err := AnswerOf(c.Intervention, *decision)
 			if err != nil {
 				return nil, err
 			}
@@ -114,11 +114,21 @@ func InterventionOf(q Question) (agent.Intervention, error) {
 	if err := json.Unmarshal(q.Data, &i); err != nil {
 		return i, fmt.Errorf("reading the question about call %s of run %s: %w", q.Call, q.Run, err)
 	}
-	if q.Answer != nil {
-		i.Answer = new(agent.Approval)
-		if err := json.Unmarshal(q.Answer.Data, i.Answer); err != nil {
-			return i, fmt.Errorf("reading the answer about call %s of run %s: %w", q.Call, q.Run, err)
-		}
+	answer, err := approvalOf(q)
+	if answer != nil {
+		i = i.WithAnswer(*answer)
 	}
-	return i, nil
+	return i, err
+}
+
+// approvalOf returns what was recorded as the answer about a call; nil while it waits.
+func approvalOf(q Question) (*agent.Approval, error) {
+	if q.Answer == nil {
+		return nil, nil //nolint:nilnil // no answer is no error
+	}
+	answer := new(agent.Approval)
+	if err := json.Unmarshal(q.Answer.Data, answer); err != nil {
+		return nil, fmt.Errorf("reading the answer about call %s of run %s: %w", q.Call, q.Run, err)
+	}
+	return answer, nil
 }

@@ -70,12 +70,13 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 		return s, fmt.Errorf("loading the questions of run %s: %w", id, err)
 	}
 	for _, q := range questions {
-		i, err := InterventionOf(q)
-		if err != nil {
+		_, broken := InterventionOf(q) // what cannot be read was not shown, and its answer is none
+		answer, err := approvalOf(q)
+		if err = errors.Join(broken, err); err != nil {
 			return s, err
 		}
-		if asked, ok := s.Intervention(q.Call); ok && i.Answer != nil && asked.Call.Hash() == q.Hash {
-			s = s.WithApprovalAt(q.Call, *i.Answer, q.Answer.At)
+		if asked, ok := s.Intervention(q.Call); ok && answer != nil && asked.Call.Hash() == q.Hash {
+			s = s.WithApprovalAt(q.Call, *answer, q.Answer.At)
 		}
 	}
 	return s, nil
@@ -263,8 +264,11 @@ func Approve(ctx context.Context, store Store, id agent.RunID, callID string, a 
 		if err != nil {
 			return err
 		}
-		if i.Answer == nil && !q.Deadline.IsZero() && time.Now().After(q.Deadline) {
+		if i.Answer() == nil && !q.Deadline.IsZero() && time.Now().After(q.Deadline) {
 			return fmt.Errorf("answering about call %s of run %s: %w, at %s", callID, id, ErrExpired, q.Deadline.UTC().Format(time.RFC3339))
+		}
+		if !i.Takes(a) {
+			return fmt.Errorf("answering about call %s of run %s: a call that has begun cannot be changed: approve it as it is, or reject it", callID, id)
 		}
 		answer, err := AnswerOf(i, a)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -28,9 +29,10 @@ type hookedApprover struct {
 // was said: for the hooks at InterventionStopped.
 var interventions = agent.NewScratch[[]agent.Intervention](nil)
 
-// Approve asks the hooks first, call by call. Calls that they have not answered go to
-// the person. A call that was asked about before, when the run was parked, is not
-// asked about again: it is shown to the person as it was.
+// Approve asks the hooks first, call by call. What they leave open goes to the person: one
+// answer is then one to all open questions of a call. A call that was asked about before,
+// when the run was parked, is asked about again only for the questions that are new; it is
+// shown to the person as it was.
 func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
 	batch := make([]agent.Intervention, len(pending))
 	for i, p := range pending {
@@ -40,7 +42,7 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 	var rest []*agent.Prepared
 	var places []int
 	for i, p := range pending {
-		if before, ok := s.Intervention(p.Original.ID); ok && before.Covers(*p.Call) {
+		if before, ok := askedBefore(s, p); ok {
 			shown := *p
 			shown.Call = &before.Call
 			rest, places = append(rest, &shown), append(places, i)
@@ -50,11 +52,12 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 		if err != nil {
 			return mo.Err[[]agent.Approval](err)
 		}
+		batch[i].Call, batch[i].Questions = *shown.Call, shown.Questions
 		if answer != nil {
 			answers[i] = *answer
+			answers[i].Questions = shown.Questions
 			continue
 		}
-		batch[i].Call = *shown.Call
 		rest, places = append(rest, shown), append(places, i)
 	}
 	if len(rest) > 0 {
@@ -67,68 +70,86 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 		}
 		for n, i := range places {
 			answers[i] = said[n]
+			answers[i].Questions = rest[n].Questions
 			if changed := rest[n].Call.Arguments; answers[i].Arguments == "" && changed != pending[i].Call.Arguments {
-				answers[i].Arguments = changed // the yes, and the question, are about this
+				answers[i].Arguments = changed // the approval, and the question, are about this
 			}
 		}
 	}
 	return x.resolve(ctx, s, batch, answers)
 }
 
-// interventionOf is what a person is asked about a call.
+// askedBefore returns what a person was asked about a call when the run was parked, if
+// nothing new is asked about it.
+func askedBefore(s agent.State, p *agent.Prepared) (agent.Intervention, bool) {
+	before, ok := s.Intervention(p.Original.ID)
+	if !ok || !before.Covers(*p.Call) {
+		return before, false
+	}
+	return before, lo.EveryBy(p.Questions.Open(), func(q agent.Question) bool { return slices.ContainsFunc(before.Questions, q.SameAsker) })
+}
+
+// interventionOf returns what a person is asked about a call.
 func interventionOf(s agent.State, p *agent.Prepared) agent.Intervention {
-	if before, ok := s.Intervention(p.Original.ID); ok && before.Covers(*p.Call) {
-		before.Answer = nil
-		return before
-	}
 	i := agent.Intervention{Original: *p.Original, Call: *p.Call}
-	if p.Question != nil {
-		i.Question = *p.Question
+	if before, ok := askedBefore(s, p); ok {
+		i = before
 	}
+	i.Questions = p.Questions.WithoutAnswers()
 	return i
 }
 
-// request asks the hooks about a call that a person is to be asked about. The first that
-// says no ends the asking. A yes in the person's place counts unless a later one says no
-// or makes another call of it.
+// request asks the hooks about a call that a person is to be asked about. It returns the
+// call as the person is shown it, with the questions that hooks have answered, and what
+// decides it if a person is not needed: a rejection, of which Reject counts before Deny,
+// or approvals of all questions by hooks that may answer them.
 func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Prepared, batch []agent.Intervention) (*agent.Prepared, *agent.Approval, error) {
 	var last *Outcome
-	var answer *agent.Approval
+	var rejected *agent.Approval
 	view := func(frozen *Outcome) InterventionContext {
 		return InterventionContext{batchView{Common{state: s, info: interventionRequested, frozen: frozen}, batch}, p}
 	}
 	for _, e := range x.hooks.requested.controls {
-		o, err := e.consult(ctx, view(nil))
+		c := view(nil)
+		o, err := e.consult(ctx, c)
 		if err != nil {
 			return nil, nil, err
 		}
-		if o == nil {
+		if o == nil || rejected != nil && o.decision != Reject {
 			continue
 		}
+		shown := *p
 		switch o.decision {
 		case Deny:
-			answer = &agent.Approval{Verdict: agent.RejectAndContinue, By: o.hook, Reason: o.reason}
-		case Approve:
-			answer = &agent.Approval{Verdict: agent.Approve, By: o.hook, Reason: o.reason}
+			rejected = &agent.Approval{Verdict: agent.RejectAndContinue, By: o.hook, Reason: o.reason}
 		case Reject:
-			answer = &agent.Approval{Verdict: agent.Reject, By: o.hook, Reason: o.reason}
-		case Rewrite:
-			call, shown := *p.Call, *p
-			if call.Arguments != o.arguments {
-				answer = nil // a yes was to the call as it was
+			rejected = &agent.Approval{Verdict: agent.Reject, By: o.hook, Reason: o.reason}
+		case Approve:
+			if shown.Questions = e.answerFor(c, o); len(shown.Questions.Open()) == len(p.Questions.Open()) {
+				continue // it may answer none
 			}
-			call.Arguments = o.arguments
-			shown.Call, p = &call, &shown
+		case Rewrite:
+			if p.Begun || p.Questions.InDoubt() {
+				e.tellIgnored(ctx, c, HookConflict, "the call has begun and cannot be changed")
+				continue
+			}
+			if p.Call.Arguments != o.arguments {
+				call := *p.Call
+				call.Arguments = o.arguments
+				shown.Call, shown.Questions = &call, p.Questions.WithoutAnswers()
+			}
 		}
+		p = &shown
 		if last == nil || o.decision != Allow {
 			last = o
 		}
-		if o.decision == Deny || o.decision == Reject {
-			break // a later control may still say no to a yes, and not the other way round
+		if o.decision == Reject {
+			break
 		}
 	}
-	if answer != nil && answer.Verdict == agent.Approve {
-		answer.Arguments = p.Call.Arguments
+	answer := rejected
+	if answer == nil {
+		answer = p.Questions.Decision()
 	}
 	return p, answer, x.hooks.requested.announce(ctx, x.hooks.pool, view(last))
 }
@@ -139,8 +160,7 @@ func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []age
 		if answers[i].Verdict == agent.Park {
 			return mo.Ok(answers)
 		}
-		answer := answers[i]
-		batch[i].Answer = &answer
+		batch[i] = batch[i].WithAnswer(answers[i])
 	}
 	*interventions.Of(s) = batch
 	c := InterventionResolvedContext{batchView{Common{state: s, info: interventionResolved}, batch}}

@@ -54,18 +54,14 @@ func (c InterventionContext) Original() Call { return Call{*c.p.Original} }
 // Tool is the tool's name.
 func (c InterventionContext) Tool() string { return c.p.Call.Name }
 
-// Question is who asks the person, and why.
-func (c InterventionContext) Question() agent.Question {
-	if c.p.Question == nil {
-		return agent.Question{}
-	}
-	return *c.p.Question
-}
+// Questions returns what the person is asked: who asks and why, with the answers that
+// hooks before have given in the person's place.
+func (c InterventionContext) Questions() agent.Questions { return slices.Clone(c.p.Questions) }
 
 // Allow has nothing against asking the person.
 func (c InterventionContext) Allow() Result { return c.allow(nil) }
 
-// Deny forbids the call: nobody is asked, and the model is told why.
+// Deny forbids the call: no person is asked, and the model is told why. Every hook may.
 func (c InterventionContext) Deny(reason string) Result {
 	return c.answer(Outcome{decision: Deny, reason: reason}, nil)
 }
@@ -84,14 +80,18 @@ func (c InterventionContext) Rewrite(arguments any) Result {
 	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
 }
 
-// Approve answers in the person's place: the call may run as it is now. When a hook that
-// is asked later rewrites it, the person is asked after all.
+// Approve answers in the person's place: the call may run as it is now. It is an answer to
+// the questions that the hook may answer: to those of a required policy only as a hook of
+// one, to others only where its priority is not lower than that of the hook that asks, and
+// never to the question whether a call in doubt is repeated. Other questions go to the
+// person, and an event of kind HookSkipped says why. When a hook that is asked later
+// rewrites the call, the answers are void.
 func (c InterventionContext) Approve(reason string) Result {
 	return c.answer(Outcome{decision: Approve, reason: reason}, nil)
 }
 
 // Reject answers in the person's place: the call does not run, and the run ends as
-// interrupted. To let it go on, use Deny.
+// interrupted. To let it go on, use Deny. Every hook may; it counts before a Deny.
 func (c InterventionContext) Reject(reason string) Result {
 	return c.answer(Outcome{decision: Reject, reason: reason}, nil)
 }

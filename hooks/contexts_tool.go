@@ -103,8 +103,9 @@ func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Ask, reason: reason}, effects)
 }
 
-// AskAbout is Ask with a question that says more: how long the person has, and what
-// counts as said when nobody answers in time. By is set to the hook's name.
+// AskAbout is Ask with a question that says more: its Reason, how long the person has,
+// and what counts when there is no answer in time. Who asks is filled in; a question with
+// another Kind or with Answers is a failure of the hook.
 func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Ask, reason: q.Reason, question: &q, invalid: wrongQuestion(q)}, effects)
 }
@@ -112,6 +113,9 @@ func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result 
 func wrongQuestion(q agent.Question) error {
 	if q.Within < 0 || q.OnTimeout > agent.Approve {
 		return fmt.Errorf("it asks a question that nobody can: within %s, on timeout %s", q.Within, q.OnTimeout)
+	}
+	if q.Kind != agent.QuestionOrdinary || len(q.Answers) > 0 {
+		return fmt.Errorf("asking a question: it has kind %q and %d answers: a hook sets neither", q.Kind, len(q.Answers))
 	}
 	return nil
 }

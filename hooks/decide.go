@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"slices"
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
@@ -143,20 +144,21 @@ func (d *callDeliberation) settle(ctx context.Context, s agent.State) (*agent.Pr
 			p.Disposition = max(p.Disposition, agent.DisposeAnswer)
 		}
 		if ask != nil {
-			p.Disposition, p.Question = agent.DisposeAsk, questionOf(ask)
+			p.Disposition, p.Questions = agent.DisposeAsk, append(slices.Clip(p.Questions), d.questions()...)
 		}
 	}
 	return p, counts
 }
 
-// questionOf returns what a person is asked, in the name of the hook that wants it.
-func questionOf(ask *Outcome) *agent.Question {
-	q := agent.Question{Reason: ask.reason}
-	if ask.question != nil {
-		q = *ask.question
+// questions returns what the latest answers want a person to be asked, in the order of
+// asking.
+func (d *callDeliberation) questions() (list agent.Questions) {
+	for o := range d.answers {
+		if o.decision == Ask {
+			list = append(list, *o.question)
+		}
 	}
-	q.By = ask.hook
-	return &q
+	return list
 }
 
 // answered reports whether the call does not run, whatever more is said, and is not

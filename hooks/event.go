@@ -114,6 +114,11 @@ func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) 
 		}
 	case Rewrite:
 		ev.Before, ev.After = ev.Call.Arguments, v.outcome.Arguments()
+	case Approve:
+		if asked, ok := any(c).(InterventionContext); ok && !e.shadow {
+			e.tellApproval(ctx, asked, ev)
+			return
+		}
 	}
 	c.Tell(ctx, ev)
 }

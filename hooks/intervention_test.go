@@ -135,7 +135,7 @@ func TestAPersonsNoIsTold(t *testing.T) {
 	assert.Equal(t, agent.StatusInterrupted, s.Status())
 	assert.Equal(t, agent.StatusInterrupted, status)
 	require.Len(t, batch, 2)
-	assert.Equal(t, agent.Reject, batch[1].Answer.Verdict)
+	assert.Equal(t, agent.Reject, batch[1].Answer().Verdict)
 	assert.Equal(t, []string{"InterventionStopped", "ExecutionEnd"}, d.told[len(d.told)-2:])
 }
 
@@ -144,7 +144,7 @@ func TestControlsAreAskedAgain(t *testing.T) {
 	closed := false
 	d := newDesk(t, before("late", func(c hooks.ToolContext) hooks.Result {
 		asked, ok := c.Asked()
-		if closed && ok && c.Resumed() && asked.Answer != nil {
+		if closed && ok && c.Resumed() && asked.Answer() != nil {
 			return c.Deny("not any more")
 		}
 		return c.Pass()
@@ -171,7 +171,7 @@ func TestBeforeAnybodyIsAsked(t *testing.T) {
 		}))
 		s := d.start(t)
 		require.Len(t, s.Interventions(), 2)
-		assert.NotNil(t, s.Interventions()[0].Answer)
+		assert.NotNil(t, s.Interventions()[0].Answer())
 		s = d.answer(t, s, agent.Approve, agent.Approve)
 		assert.Equal(t, []string{"2"}, d.ran)
 		assert.Equal(t, agent.StatusDone, s.Status())
@@ -216,5 +216,5 @@ func TestAskAbout(t *testing.T) {
 		return c.AskAbout(agent.Question{Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve})
 	}).WithPriority(5))
 	s := d.start(t)
-	assert.Equal(t, agent.Question{By: "q", Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve}, s.Interventions()[0].Question)
+	assert.Equal(t, agent.Question{By: "q", Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve, Priority: 5}, s.Interventions()[0].Questions[0])
 }

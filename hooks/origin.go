@@ -11,6 +11,10 @@ type Origin struct {
 	Hash string `json:"hash"`
 	// Rule is the rule's id within the policy.
 	Rule string `json:"rule"`
+	// Required reports whether the policy is required: no layer further in can switch it
+	// off, and its questions are answered in a person's place only by rules of required
+	// policies.
+	Required bool `json:"required,omitempty"`
 	// File and Line are where the rule stands; lines count from one.
 	File string `json:"file"`
 	Line int    `json:"line"`

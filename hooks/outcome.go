@@ -64,7 +64,7 @@ type Outcome struct {
 	content   *agent.Content    // Replace at PostToolUse and ToolFailed
 	mock      *agent.ToolResult // Mock
 	invalid   error             // what is wrong with the outcome itself
-	question  *agent.Question   // Ask
+	question  *agent.Question   // Ask; completed by the runner
 	facts     []Fact            // why
 	filter    func(text string) (string, error)
 	failed    bool            // stands for a hook that could not decide

@@ -25,6 +25,7 @@ type entry[C Context] struct {
 	detached bool
 	shadow   bool // asked and not obeyed
 	origin   *Origin
+	priority int
 }
 
 // plain reports whether the hook is called wherever it stands, at once, and obeyed.
@@ -243,10 +244,27 @@ func (e *entry[C]) accepted(ctx context.Context, c *C, v verdict) verdict {
 		if o, v.err = (*c).vetted(ctx, o); v.err == nil {
 			named := *o
 			named.hook, named.failed, named.effects = e.name, false, o.effects.From(e.name)
+			if named.decision == Ask {
+				named.question = e.questionOf(o)
+			}
 			v.outcome = &named
 		}
 	}
 	return v
+}
+
+// questionOf returns the question of a hook that asks, in the hook's name and with its
+// rank.
+func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
+	q := agent.Question{Reason: o.reason}
+	if o.question != nil {
+		q.Within, q.OnTimeout = o.question.Within, o.question.OnTimeout
+	}
+	q.By, q.Priority = e.name, e.priority
+	if e.origin != nil {
+		q.Rule, q.Required = e.origin.Rule, e.origin.Required
+	}
+	return &q
 }
 
 // failed follows the policy of a hook that failed.

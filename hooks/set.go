@@ -279,7 +279,7 @@ func momentOf[C Context](s Set, at Point[C]) moment[C] {
 		}
 		e := &entry[C]{
 			name: h.name, info: info, order: slices.Index(order, h.name) + 1,
-			timeout: h.timeout, policy: h.policy, detached: h.detached, shadow: h.shadow, origin: h.origin,
+			timeout: h.timeout, policy: h.policy, detached: h.detached, shadow: h.shadow, origin: h.origin, priority: h.priority,
 		}
 		if len(h.matchers) > 0 {
 			matcher := And(h.matchers...)

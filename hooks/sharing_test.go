@@ -81,7 +81,7 @@ func TestInterventionsThatAreKept(t *testing.T) {
 	for _, batch := range [][]agent.Intervention{kept[0].Interventions(), <-looked, <-looked} {
 		require.Len(t, batch, 2)
 		for _, i := range batch {
-			assert.Nil(t, i.Answer, "nobody had answered")
+			assert.Nil(t, i.Answer(), "nobody had answered")
 		}
 	}
 	assert.JSONEq(t, ls, kept[0].Interventions()[0].Call.Arguments)

@@ -111,7 +111,8 @@ func (r *rule) hook(do action.Action) hooks.Hook {
 // origin is where the rule stands.
 func (r *rule) origin() *hooks.Origin {
 	return &hooks.Origin{
-		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, File: r.place.File(), Line: r.place.Line,
+		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, Required: r.doc.required,
+		File: r.place.File(), Line: r.place.Line,
 	}
 }
 

@@ -203,6 +203,9 @@ func decision(q *question, given said, err error) (agent.Approval, error) {
 	if err != nil {
 		return a, refuse(http.StatusUnprocessableEntity, "The arguments must be one JSON object: %v. Nothing was decided.", err)
 	}
+	if !q.asked.Takes(a) {
+		return a, refuse(http.StatusUnprocessableEntity, "This call may have happened: it is repeated as it was or not at all. Nothing was decided.")
+	}
 	return a, nil
 }
 

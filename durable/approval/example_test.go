@@ -20,8 +20,8 @@ var notice = durable.Notice{
 	Calls: []durable.WaitingCall{{
 		Token: "xyz", // 32 random bytes, really
 		Intervention: agent.Intervention{
-			Call:     agent.ToolCall{ID: "c1", Name: "transfer", Arguments: `{"to":"Bob","amount":250}`},
-			Question: agent.Question{By: "guard", Reason: "250 is more than 100"},
+			Call:      agent.ToolCall{ID: "c1", Name: "transfer", Arguments: `{"to":"Bob","amount":250}`},
+			Questions: agent.Questions{{By: "guard", Reason: "250 is more than 100"}},
 		},
 	}},
 }

@@ -21,8 +21,8 @@ func Log(w io.Writer, links Links) durable.Notifier {
 		var lines strings.Builder
 		for _, c := range open(n) {
 			fmt.Fprintf(&lines, "%s waits for a yes to %s", oneLine(named(n)), oneLine(c.Call.Name))
-			if c.Question.Reason != "" {
-				fmt.Fprintf(&lines, " (%s)", oneLine(c.Question.Reason))
+			if reason := c.Questions.Reason(); reason != "" {
+				fmt.Fprintf(&lines, " (%s)", oneLine(reason))
 			}
 			if !c.Deadline.IsZero() {
 				fmt.Fprintf(&lines, ", until %s", c.Deadline.UTC().Format(time.RFC3339))

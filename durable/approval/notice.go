@@ -27,10 +27,10 @@ type Message struct {
 type MessageCall struct {
 	Call string `json:"call"`
 	Tool string `json:"tool"`
-	// AskedBy and Reason are who wants to know, and why.
-	AskedBy string    `json:"asked_by,omitempty"`
-	Reason  string    `json:"reason,omitempty"`
-	Asked   time.Time `json:"asked"`
+	// Questions is all that is asked about the call; one decision answers those that are
+	// open.
+	Questions []MessageQuestion `json:"questions"`
+	Asked     time.Time         `json:"asked"`
 	// Deadline is when the time is over, and OnTimeout what counts as said then.
 	Deadline  time.Time `json:"deadline,omitzero"`
 	OnTimeout string    `json:"on_timeout,omitempty"`
@@ -40,16 +40,36 @@ type MessageCall struct {
 	Link string `json:"link"`
 }
 
+// MessageQuestion is one question about a call.
+type MessageQuestion struct {
+	// Kind is empty for the question of a hook, and "doubt" for whether a call that may
+	// have happened may be repeated.
+	Kind string `json:"kind,omitempty"`
+	// AskedBy names the hook that asks, Rule the rule of a policy that it stands for.
+	AskedBy string `json:"asked_by,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	// AnsweredBy names the hook that has answered in a person's place.
+	AnsweredBy string `json:"answered_by,omitempty"`
+}
+
+// questionsOf returns the questions about a call as people and programs are shown them.
+func questionsOf(i agent.Intervention) []MessageQuestion {
+	return lo.Map(i.Questions, func(q agent.Question, _ int) MessageQuestion {
+		return MessageQuestion{string(q.Kind), q.By, q.Rule, q.Reason, lo.FromPtr(q.Decision()).By}
+	})
+}
+
 // message is a notice in the form that is sent; nil when there is nobody to be asked.
 func message(n durable.Notice, links Links) (body []byte, m Message, err error) {
 	m = Message{Event: "approval.requested", Run: n.Run.ID, Session: n.Run.Session, Agent: n.Run.Agent}
 	m.Calls = lo.Map(open(n), func(c durable.WaitingCall, _ int) MessageCall {
 		call := MessageCall{
-			Call: c.CallID(), Tool: c.Call.Name, AskedBy: c.Question.By, Reason: c.Question.Reason,
+			Call: c.CallID(), Tool: c.Call.Name, Questions: questionsOf(c.Intervention),
 			Asked: c.Asked, Deadline: c.Deadline, Hash: c.Call.Hash(), Link: links.To(c.Token),
 		}
 		if !c.Deadline.IsZero() {
-			call.OnTimeout = c.Question.OnTimeout.String()
+			call.OnTimeout = c.Questions.OnTimeout().String()
 		}
 		return call
 	})

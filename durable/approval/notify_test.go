@@ -31,7 +31,7 @@ func waiting() durable.Notice {
 	asked := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	c := func(id, token string, q agent.Question) durable.WaitingCall {
 		w := durable.WaitingCall{Token: token, Intervention: agent.Intervention{
-			Original: call(id, carol), Call: call(id, `{"to":"Carol","amount":100}`), Question: q, Asked: asked,
+			Original: call(id, carol), Call: call(id, `{"to":"Carol","amount":100}`), Questions: agent.Questions{q}, Asked: asked,
 		}}
 		if q.Within > 0 {
 			w.Deadline = asked.Add(q.Within)
@@ -54,7 +54,7 @@ run r1 of clerk waits for a yes to pay: https://desk.example.com/approvals/token
 
 	n := waiting()
 	n.Run.Agent, n.Calls[0].Call.Name = "", "pay\x1b[2J"
-	n.Calls[0].Question.Reason = "x\nrun r2 waits: https://evil.example.com\r\u202e\u2028"
+	n.Calls[0].Questions[0].Reason = "x\nrun r2 waits: https://evil.example.com\r\u202e\u2028"
 	out.Reset()
 	require.NoError(t, approval.Log(&out, links).Notify(t.Context(), n))
 	assert.Contains(t, out.String(), `run r1 waits for a yes to pay\u001b[2J (x run r2 waits: https://evil.example.com \u202e), until`)
@@ -67,9 +67,9 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 const message = `{"event":"approval.requested","run":"r1","session":"s1","agent":"clerk","calls":[` +
-	`{"call":"c1","tool":"pay","asked_by":"guard","reason":"more than 100","asked":"2026-05-04T12:00:00Z","deadline":"2026-05-04T13:00:00Z",` +
+	`{"call":"c1","tool":"pay","questions":[{"asked_by":"guard","reason":"more than 100"}],"asked":"2026-05-04T12:00:00Z","deadline":"2026-05-04T13:00:00Z",` +
 	`"on_timeout":"reject_and_continue","hash":"HASH","link":"https://desk.example.com/approvals/token-1"},` +
-	`{"call":"c3","tool":"pay","asked":"2026-05-04T12:00:00Z","hash":"HASH","link":"https://desk.example.com/approvals/token-3"}]}`
+	`{"call":"c3","tool":"pay","questions":[{}],"asked":"2026-05-04T12:00:00Z","hash":"HASH","link":"https://desk.example.com/approvals/token-3"}]}`
 
 func expected() string {
 	return strings.ReplaceAll(message, "HASH", waiting().Calls[0].Call.Hash())

@@ -58,8 +58,9 @@ func TestTheQuestionAsJSON(t *testing.T) {
 		delete(q, name)
 	}
 	assert.Equal(t, map[string]any{
-		"run": string(d.notice.Run.ID), "agent": "clerk", "call": "c1", "tool": "pay", "hash": d.hash(0), "asked_by": "guard",
-		"reason": "it is more than 100", "on_timeout": "reject_and_continue", "state": "open",
+		"run": string(d.notice.Run.ID), "agent": "clerk", "call": "c1", "tool": "pay", "hash": d.hash(0),
+		"questions":  []any{map[string]any{"asked_by": "guard", "reason": "it is more than 100"}},
+		"on_timeout": "reject_and_continue", "state": "open",
 		"original":  map[string]any{"to": "Carol", "amount": 1000.0},
 		"arguments": map[string]any{"to": "Carol", "amount": 250.0},
 		"others": []any{map[string]any{

@@ -72,7 +72,7 @@ func (q *question) reply(status int, message string) reply {
 	now := time.Now()
 	if q.expired(now) {
 		status = http.StatusGone
-		message = "The time to decide this is over: what counts is what the question says for that case: " + verdictNames[q.asked.Question.OnTimeout] + "."
+		message = "The time to decide this is over: what counts is what the question says for that case: " + verdictNames[q.asked.Questions.OnTimeout()] + "."
 	}
 	return reply{Status: status, Message: message, Question: q.shown(now)}
 }
@@ -84,12 +84,11 @@ type shown struct {
 	Call  string      `json:"call"`
 	Tool  string      `json:"tool"`
 	// Hash goes back with the decision: it says what was looked at.
-	Hash      string    `json:"hash"`
-	AskedBy   string    `json:"asked_by,omitempty"`
-	Reason    string    `json:"reason,omitempty"`
-	Asked     time.Time `json:"asked"`
-	Deadline  time.Time `json:"deadline,omitzero"`
-	OnTimeout string    `json:"on_timeout,omitempty"`
+	Hash      string            `json:"hash"`
+	Questions []MessageQuestion `json:"questions"`
+	Asked     time.Time         `json:"asked"`
+	Deadline  time.Time         `json:"deadline,omitzero"`
+	OnTimeout string            `json:"on_timeout,omitempty"`
 	// Original is what the model asked for, Arguments what would run.
 	Original  arguments `json:"original"`
 	Arguments arguments `json:"arguments"`
@@ -130,22 +129,23 @@ type other struct {
 }
 
 func (q *question) shown(now time.Time) *shown {
-	why, call := q.asked.Question, q.asked.Call
+	call := q.asked.Call
 	s := &shown{
 		Run: q.kept.Run, Agent: cmp.Or(q.asked.Child.Agent, q.about.Agent), Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,
-		AskedBy: why.By, Reason: why.Reason, Asked: q.kept.Asked, Deadline: q.kept.Deadline,
+		Questions: questionsOf(q.asked), Asked: q.kept.Asked, Deadline: q.kept.Deadline,
 		Original: arguments(q.asked.Original.Arguments), Arguments: arguments(call.Arguments),
 		State: stateOpen, Decided: decisionOn(q.asked, q.kept), now: now,
 		Others: lo.FilterMap(q.batch, func(sibling durable.Question, _ int) (other, bool) {
 			i, err := durable.InterventionOf(sibling)
 			return other{
-				Call: sibling.Call, Tool: sibling.Tool, Reason: i.Question.Reason,
+				Call: sibling.Call, Tool: sibling.Tool, Reason: i.Questions.Reason(),
 				Arguments: arguments(i.Call.Arguments), Decided: decisionOn(i, sibling),
 			}, err == nil && sibling.Call != q.kept.Call
 		}),
 	}
 	if !s.Deadline.IsZero() {
-		s.Timeout, s.OnTimeout = why.OnTimeout, why.OnTimeout.String()
+		s.Timeout = q.asked.Questions.OnTimeout()
+		s.OnTimeout = s.Timeout.String()
 	}
 	switch {
 	case s.Decided != nil:
@@ -158,10 +158,11 @@ func (q *question) shown(now time.Time) *shown {
 
 // decisionOn is what was said; nil while nobody did.
 func decisionOn(i agent.Intervention, q durable.Question) *decided {
-	if i.Answer == nil {
+	answer := i.Answer()
+	if answer == nil || q.Answer == nil {
 		return nil
 	}
-	return decidedAt(*i.Answer, q.Answer.At)
+	return decidedAt(*answer, q.Answer.At)
 }
 
 func decidedAt(a agent.Approval, at time.Time) *decided {

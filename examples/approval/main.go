@@ -138,7 +138,9 @@ func show(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "The link shows: %s wants to know about %s %s: %s.\n", question.AskedBy, question.Tool, question.Arguments, question.Reason)
+	for _, q := range question.Questions {
+		fmt.Fprintf(out, "The link shows: %s wants to know about %s %s: %s.\n", q.AskedBy, question.Tool, question.Arguments, q.Reason)
+	}
 
 	// They approve a smaller amount; a second time counts for nothing.
 	for range 2 {
@@ -165,10 +167,12 @@ func show(ctx context.Context, out io.Writer) (err error) {
 
 // Question is what the example reads of a question.
 type Question struct {
-	Hash      string          `json:"hash"`
-	Tool      string          `json:"tool"`
-	AskedBy   string          `json:"asked_by"`
-	Reason    string          `json:"reason"`
+	Hash      string `json:"hash"`
+	Tool      string `json:"tool"`
+	Questions []struct {
+		AskedBy string `json:"asked_by"`
+		Reason  string `json:"reason"`
+	} `json:"questions"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 

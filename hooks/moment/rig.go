@@ -211,7 +211,8 @@ func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.R
 		return mo.Ok(p)
 	}
 	if x.approval != nil {
-		p.Disposition, p.Question = agent.DisposeAsk, &agent.Question{By: theirs, Reason: lo.CoalesceOrEmpty(x.question, "somebody is to look at it")}
+		p.Disposition = agent.DisposeAsk
+		p.Questions = agent.Questions{{By: theirs, Reason: lo.CoalesceOrEmpty(x.question, "somebody is to look at it")}}
 	} else if asked := x.reply.Message.Call(c.Index); x.invalid != nil && c.Arguments == asked.Arguments {
 		reason := agent.ReasonInvalid
 		if wrong, ok := errors.AsType[*agent.ArgumentsError](x.invalid); ok {

@@ -76,8 +76,8 @@ func (h ofHook) invalid() string {
 }
 
 func (h ofHook) question() string {
-	if c, ok := h.Context.(interface{ Question() agent.Question }); ok {
-		return c.Question().Reason
+	if c, ok := h.Context.(interface{ Questions() agent.Questions }); ok {
+		return c.Questions().Reason()
 	}
 	return ""
 }

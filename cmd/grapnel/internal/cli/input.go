@@ -214,21 +214,17 @@ func (in *input) approver(v *view) agent.Approver {
 		return nil
 	}
 	return agent.ApproverFunc(func(ctx context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
-		question := p.Question
-		if question == nil {
-			question = &agent.Question{}
-		}
 		in.asking.Lock() // gates of calls that run at once ask one after the other
 		defer in.asking.Unlock()
 		if ctx.Err() != nil {
 			return agent.Approval{}, context.Cause(ctx)
 		}
-		return in.ask(ctx, v, *p.Call, *question)
+		return in.ask(ctx, v, *p.Call, p.Questions)
 	})
 }
 
 // ask asks the person at the terminal about a call.
-func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Question) (agent.Approval, error) {
+func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Questions) (agent.Approval, error) {
 	v.question(c, q)
 	in.keys.forget(in.std.in) // it was no answer to this question
 	in.renew()

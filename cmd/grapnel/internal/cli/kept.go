@@ -199,7 +199,7 @@ func (k *kept) howToGoOn(s agent.State) string {
 func waitingCalls(s agent.State) []agent.Intervention {
 	var out []agent.Intervention
 	for _, i := range s.Interventions() {
-		if i.Answer == nil {
+		if i.Answer() == nil {
 			out = append(out, i)
 		}
 	}

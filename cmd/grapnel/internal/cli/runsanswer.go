@@ -147,9 +147,9 @@ func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string)
 		case err != nil:
 			return none, err
 		case named != "" && !strings.HasPrefix(i.CallID(), named):
-		case i.CallID() == named && i.Answer == nil:
+		case i.CallID() == named && i.Answer() == nil:
 			return i, nil
-		case i.Answer == nil:
+		case i.Answer() == nil:
 			open = append(open, i)
 		default:
 			answered = append(answered, i)
@@ -165,7 +165,7 @@ func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string)
 		return none, &usageError{fmt.Errorf("several calls of run %s wait: say which\n%s", about.ID, strings.Join(lines, "\n"))}
 	case len(answered) > 0 && named != "":
 		return none, fmt.Errorf("call %s of run %s: %w, by %s: %s", answered[0].CallID(), about.ID, durable.ErrAnswered,
-			answered[0].Answer.By, answered[0].Answer.Verdict)
+			answered[0].Answer().By, answered[0].Answer().Verdict)
 	case named != "":
 		return none, &usageError{fmt.Errorf("run %s does not wait for a call %q: \"grapnel runs show %s\" shows what it waits for",
 			about.ID, named, short(about.ID))}

@@ -186,7 +186,7 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 		return s, nil
 	}
 	for _, i := range waitingCalls(s) {
-		answer, err := in.ask(ctx, v, i.Call, i.Question)
+		answer, err := in.ask(ctx, v, i.Call, i.Questions)
 		if err != nil {
 			return s, err
 		}

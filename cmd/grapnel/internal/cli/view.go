@@ -105,8 +105,8 @@ func coloured(f *os.File, when string) bool {
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// question shows a person what needs a yes.
-func (v *view) question(c agent.ToolCall, q agent.Question) {
+// question shows a person what needs approval.
+func (v *view) question(c agent.ToolCall, q agent.Questions) {
 	show := v.show
 	if show == nil {
 		show = timeline.New(timeline.Config{Out: v.std.err})

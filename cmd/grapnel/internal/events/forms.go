@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -184,12 +186,18 @@ type (
 	waitingCall struct {
 		Call      call       `json:"call"`
 		Original  *string    `json:"original_arguments,omitempty"`
-		By        string     `json:"by,omitempty"`
-		Reason    string     `json:"reason,omitempty"`
+		Questions []question `json:"questions"`
 		Asked     time.Time  `json:"asked"`
 		Deadline  time.Time  `json:"deadline,omitzero"`
 		OnTimeout string     `json:"on_timeout,omitempty"`
 		Answer    *personSay `json:"answer,omitempty"`
+	}
+	question struct {
+		Kind   string     `json:"kind,omitempty"`
+		By     string     `json:"by,omitempty"`
+		Rule   string     `json:"rule,omitempty"`
+		Reason string     `json:"reason,omitempty"`
+		Answer *personSay `json:"answer,omitempty"`
 	}
 	personSay struct {
 		Verdict string `json:"verdict"`
@@ -323,18 +331,27 @@ func parkedRun(h head, s agent.State) any {
 	for _, i := range s.Interventions() {
 		w := waitingCall{
 			Call: callOf(i.Call), Original: unless(i.Original.Arguments, i.Call.Arguments),
-			By: i.Question.By, Reason: i.Question.Reason, Asked: i.Asked.UTC(), Deadline: i.Deadline.UTC(),
+			Asked: i.Asked.UTC(), Deadline: i.Deadline.UTC(),
+			Questions: lo.Map(i.Questions, func(q agent.Question, _ int) question {
+				return question{string(q.Kind), q.By, q.Rule, q.Reason, sayOf(q.Decision())}
+			}),
 		}
 		w.Call.ID = i.CallID() // of a sub-agent's, the name that it is answered by
 		if !i.Deadline.IsZero() {
-			w.OnTimeout = i.Question.OnTimeout.String()
+			w.OnTimeout = i.Questions.OnTimeout().String()
 		}
-		if a := i.Answer; a != nil {
-			w.Answer = &personSay{a.Verdict.String(), a.By, a.Reason}
-		}
+		w.Answer = sayOf(i.Answer())
 		out.Calls = append(out.Calls, w)
 	}
 	return out
+}
+
+// sayOf returns the form of an answer; nil for none.
+func sayOf(a *agent.Approval) *personSay {
+	if a == nil {
+		return nil
+	}
+	return &personSay{a.Verdict.String(), a.By, a.Reason}
 }
 
 func resumedRun(h head, s agent.State) any {

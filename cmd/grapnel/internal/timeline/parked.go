@@ -22,7 +22,7 @@ func (t *Timeline) resumed(s agent.State) {
 // parked shows what a run waits for.
 func (t *Timeline) parked(s agent.State) {
 	for _, i := range s.Interventions() {
-		if i.Answer == nil {
+		if i.Answer() == nil {
 			t.waits(i, time.Now())
 		}
 	}
@@ -38,7 +38,7 @@ func (t *Timeline) Waits(i agent.Intervention, now time.Time) {
 }
 
 func (t *Timeline) waits(i agent.Intervention, now time.Time) {
-	t.asks(i.Call, i.Question)
+	t.asks(i.Call, i.Questions)
 	if i.Call.Arguments != i.Original.Arguments {
 		t.paper.line(4, dim, "the model asked for", dim, Clean(i.Original.Arguments))
 	}
@@ -47,14 +47,15 @@ func (t *Timeline) waits(i agent.Intervention, now time.Time) {
 		text += " of " + oneLine(i.Child.Agent)
 	}
 	text += ", asked " + Ago(i.Asked, now)
+	answer, onTimeout := i.Answer(), i.Questions.OnTimeout()
 	switch left := i.Deadline.Sub(now); {
-	case i.Answer != nil:
-		text += "; answered: " + i.Answer.Verdict.String() + byWhom(oneLine(i.Answer.By)) + because(i.Answer.Reason)
+	case answer != nil:
+		text += "; answered: " + answer.Verdict.String() + byWhom(oneLine(answer.By)) + because(answer.Reason)
 	case i.Deadline.IsZero():
 	case left > 0:
-		text += fmt.Sprintf("; in %s this counts: %s", Rough(left), i.Question.OnTimeout)
+		text += fmt.Sprintf("; in %s this counts: %s", Rough(left), onTimeout)
 	default:
-		text += fmt.Sprintf("; its time is over, and this counts: %s", i.Question.OnTimeout)
+		text += fmt.Sprintf("; its time is over, and this counts: %s", onTimeout)
 	}
 	t.paper.line(4, dim, "", dim, text)
 }

@@ -339,18 +339,24 @@ func (t *Timeline) sum(s agent.State, look style, text string) {
 	t.paper.line(0, dim, "", dim, strings.Join(append(sums, took(time.Since(s.Run().Started))), " · "))
 }
 
-// Question shows a call that needs a person's yes, whole, and why.
-func (t *Timeline) Question(c agent.ToolCall, q agent.Question) {
+// Question shows a call that needs approval, whole, and all that is asked about it.
+func (t *Timeline) Question(c agent.ToolCall, q agent.Questions) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.asks(c, q)
 }
 
-func (t *Timeline) asks(c agent.ToolCall, q agent.Question) {
-	by := ""
-	if q.By != "" {
-		by = oneLine(q.By) + " wants a person's yes" + because(q.Reason)
+func (t *Timeline) asks(c agent.ToolCall, questions agent.Questions) {
+	for _, q := range questions {
+		by := ""
+		if q.By != "" {
+			by = oneLine(q.By) + " wants a person's yes" + because(q.Reason)
+		}
+		text := cmp.Or(by, "this needs a yes")
+		if a := q.Decision(); a != nil && questions.Decision() == nil { // one of several
+			text += "; answered: " + a.Verdict.String() + byWhom(oneLine(a.By)) + because(a.Reason)
+		}
+		t.paper.line(2, yellow, "?", yellow, text)
 	}
-	t.paper.line(2, yellow, "?", yellow, cmp.Or(by, "this needs a yes"))
 	t.paper.line(4, cyan, oneLine(c.Name), plain, Clean(c.Arguments))
 }

@@ -35,7 +35,7 @@ func Verdict(s agent.State, err error) string {
 		return "interrupted: a person said no" + because(message)
 	case agent.StatusParked:
 		waiting := lo.FilterMap(s.Interventions(), func(i agent.Intervention, _ int) (string, bool) {
-			return fmt.Sprintf("%s (%s)", oneLine(i.Call.Name), oneLine(i.CallID())), i.Answer == nil
+			return fmt.Sprintf("%s (%s)", oneLine(i.Call.Name), oneLine(i.CallID())), i.Answer() == nil
 		})
 		if !s.Waiting() {
 			return fmt.Sprintf("suspended: after %s, to be resumed", counted(s.RunStepCount(), "step"))

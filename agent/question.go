@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// QuestionKind says what a question is about.
+type QuestionKind string
+
+// The kinds of questions.
+const (
+	// QuestionOrdinary is the question of a hook, or of an executor: may the call run?
+	QuestionOrdinary QuestionKind = ""
+	// QuestionDoubt asks about a call that had begun when its run was cut off: may it be
+	// repeated? The framework asks it. Hooks can neither create, answer, replace nor hide
+	// it, and it cannot be answered with other arguments.
+	QuestionDoubt QuestionKind = "doubt"
+)
+
+// Question asks a person about a call. A call may have several: each hook that asks has
+// one of its own, and the call runs when all of them are approved.
+type Question struct {
+	Kind QuestionKind `json:"kind,omitempty"`
+	// By names the hook that asks, and Rule the rule of a policy file that it stands for.
+	By   string `json:"by,omitempty"`
+	Rule string `json:"rule,omitempty"`
+	// Reason is a sentence for the person.
+	Reason string `json:"reason,omitempty"`
+	// Within is how long the person has; zero means no deadline. OnTimeout is the verdict
+	// that counts when the deadline has passed, Reject by default.
+	Within    time.Duration   `json:"within_ns,omitempty"`
+	OnTimeout ApprovalVerdict `json:"on_timeout,omitempty"`
+	// Required reports whether the hook belongs to a required policy, Priority is the
+	// hook's. They say which hooks may answer in a person's place.
+	Required bool `json:"required,omitempty"`
+	Priority int  `json:"priority,omitempty"`
+	// Answers are the answers to this question. One rejection decides it, and so does one
+	// approval where there is no rejection.
+	Answers []Approval `json:"answers,omitempty"`
+}
+
+// Decision returns the answer that decides the question, or nil while it is open. A
+// rejection counts before an approval, the stricter rejection first.
+func (q Question) Decision() *Approval { return strictest(q.Answers) }
+
+// strictest returns the strictest of some answers: Reject, then RejectAndContinue, then
+// the last approval; nil when there are none.
+func strictest(answers []Approval) *Approval {
+	var decides *Approval
+	for i := range answers {
+		if a := &answers[i]; a.Verdict.final() && (decides == nil || a.Verdict < decides.Verdict || a.Verdict == Approve && decides.Verdict == Approve) {
+			decides = a
+		}
+	}
+	if decides == nil {
+		return nil
+	}
+	return new(*decides)
+}
+
+// SameAsker reports whether two questions are the same one, asked again: of the same kind,
+// by the same hook, of a policy that is required in both or in none.
+func (q Question) SameAsker(other Question) bool {
+	return q.Kind == other.Kind && q.By == other.By && q.Required == other.Required
+}
+
+// Questions is all that a person is asked about one call, in the order of the hooks that
+// ask. A Questions value is never written.
+type Questions []Question
+
+// Open returns the questions that have no answer.
+func (q Questions) Open() Questions {
+	return lo.Filter(q, func(one Question, _ int) bool { return one.Decision() == nil })
+}
+
+// Within returns the time for an answer: the shortest of the questions. Zero means no
+// deadline.
+func (q Questions) Within() time.Duration {
+	var shortest time.Duration
+	for _, one := range q {
+		if one.Within > 0 && (shortest == 0 || one.Within < shortest) {
+			shortest = one.Within
+		}
+	}
+	return shortest
+}
+
+// OnTimeout returns the verdict that counts after the deadline: the strictest of the
+// questions, those without a deadline included. Without questions it is Reject.
+func (q Questions) OnTimeout() ApprovalVerdict {
+	if len(q) == 0 {
+		return Reject
+	}
+	return lo.MinBy(q, func(a, b Question) bool { return a.OnTimeout < b.OnTimeout }).OnTimeout
+}
+
+// Reason returns the reasons of the questions, in order, with semicolons between them.
+func (q Questions) Reason() string {
+	reasons := lo.FilterMap(q, func(one Question, _ int) (string, bool) { return one.Reason, one.Reason != "" })
+	return strings.Join(lo.Uniq(reasons), "; ")
+}
+
+// AskedBy returns the names of the hooks that ask, in order, with commas between them.
+func (q Questions) AskedBy() string {
+	names := lo.FilterMap(q, func(one Question, _ int) (string, bool) { return one.By, one.By != "" })
+	return strings.Join(lo.Uniq(names), ", ")
+}
+
+// InDoubt reports whether one of the questions is a QuestionDoubt.
+func (q Questions) InDoubt() bool {
+	return slices.ContainsFunc(q, func(one Question) bool { return one.Kind == QuestionDoubt })
+}
+
+// Decision returns what decides the call: the strictest rejection of any question, or an
+// approval when every question is approved; nil while the call waits.
+func (q Questions) Decision() *Approval {
+	decisions := make([]Approval, 0, len(q))
+	open := len(q) == 0
+	for _, one := range q {
+		if a := one.Decision(); a != nil {
+			decisions = append(decisions, *a)
+		} else {
+			open = true
+		}
+	}
+	if a := strictest(decisions); a != nil && (!open || a.Verdict != Approve) {
+		return a
+	}
+	return nil
+}
+
+// WithAnswer returns the questions with an answer to those that are open.
+func (q Questions) WithAnswer(a Approval) Questions {
+	a.Questions = nil
+	return q.each(func(one *Question) {
+		if one.Decision() == nil {
+			one.Answers = append(slices.Clip(one.Answers), a)
+		}
+	})
+}
+
+// WithoutAnswers returns the questions as they were asked.
+func (q Questions) WithoutAnswers() Questions {
+	return q.each(func(one *Question) { one.Answers = nil })
+}
+
+// withAnswersOf returns the questions with the answers that the same ones have in given.
+func (q Questions) withAnswersOf(given Questions) Questions {
+	return q.each(func(one *Question) {
+		if known, ok := lo.Find(given, one.SameAsker); ok {
+			one.Answers = known.Answers
+		}
+	})
+}
+
+// union returns the questions, and behind them those of more that are not among them.
+func (q Questions) union(more Questions) Questions {
+	return append(slices.Clip(q), lo.Filter(more, func(one Question, _ int) bool { return !slices.ContainsFunc(q, one.SameAsker) })...)
+}
+
+func (q Questions) each(change func(*Question)) Questions {
+	changed := slices.Clone(q)
+	for i := range changed {
+		change(&changed[i])
+	}
+	return changed
+}
+
+// check reports what no list of questions can hold.
+func (q Questions) check() error {
+	for i, one := range q {
+		switch {
+		case one.Kind != QuestionOrdinary && one.Kind != QuestionDoubt:
+			return wrong(fmt.Sprintf("/%d/kind", i), "unknown kind of question %q", one.Kind)
+		case one.Within < 0:
+			return wrong(fmt.Sprintf("/%d/within_ns", i), "the time for an answer is negative")
+		}
+	}
+	return nil
+}
