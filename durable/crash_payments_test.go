@@ -216,10 +216,8 @@ func (c *cashier) approve(_ context.Context, _ agent.State, p *agent.Prepared) (
 	if p.Call.Name == "wire" {
 		return agent.Approval{Verdict: agent.Park}, nil
 	}
-	return c.decide(*p.Call, asksDoubt(p.Question))
+	return c.decide(*p.Call, p.Questions.InDoubt())
 }
-
-func asksDoubt(q *agent.Question) bool { return q != nil && q.By == "doubt" }
 
 // decide is what the person says, who looks into the ledger when a call is in doubt.
 func (c *cashier) decide(call agent.ToolCall, doubt bool) (agent.Approval, error) {
