@@ -277,7 +277,7 @@ func paying(ctx context.Context, store durable.Store, dir string) error {
 			if i.Answer != nil {
 				continue
 			}
-			answer, err := c.decide(i.Call, asksDoubt(&i.Question))
+			answer, err := c.decide(i.Call, i.Questions.InDoubt())
 			if err == nil {
 				err = durable.Approve(ctx, store, crashRun, i.CallID(), answer)
 			}
