@@ -274,7 +274,7 @@ func paying(ctx context.Context, store durable.Store, dir string) error {
 			return err
 		}
 		for _, i := range s.Interventions() {
-			if i.Answer != nil {
+			if i.Answer() != nil {
 				continue
 			}
 			answer, err := c.decide(i.Call, i.Questions.InDoubt())
