@@ -2,6 +2,7 @@ package budget_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -183,6 +184,18 @@ func TestCallsOfAStoredRunCount(t *testing.T) {
 		"two":     {At: at.AfterSteps(step, step), Want: hooks.Deny, Saying: "2 of at most 2"},
 		"invalid": {At: at.AfterSteps(step, step).Invalid(errors.New("wrong")), Want: hooks.Allow},
 	}.Test(t, hook)
+}
+
+// A call that the hook is asked about again counts once.
+func TestRewrittenCallsCountOnce(t *testing.T) {
+	rewrite := hooks.On(hooks.AtPreToolUse, "rewrite", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.Rewrite(json.RawMessage(`{ }`))
+	}).WithPriority(2 * hooks.PriorityAfterwork)
+	look := agenttest.Call("look", `{}`)
+	a := agentOf(t, append(budget.Hooks(budget.Limits{ToolCalls: 2}), rewrite), look, look, look, agenttest.Say("done"))
+	got := told(a.Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet())
+	assert.Equal(t, []string{"seen", "seen"}, got[:2])
+	assert.Contains(t, got[2], "2 of at most 2 tool calls made")
 }
 
 func Example() {

@@ -209,3 +209,13 @@ func TestDenialsThatOthersChange(t *testing.T) {
 		assert.Equal(t, "rrrxxxx", told(final))
 	}
 }
+
+// Calls that the hook is asked about again, since another one rewrote them, are still those of one step.
+func TestRewrittenCallsCountOnce(t *testing.T) {
+	rewrite := hooks.On(hooks.AtPreToolUse, "rewrite", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.Rewrite(map[string]any{"x": "rewritten"})
+	}).WithPriority(2 * hooks.PriorityAfterwork)
+	plain := told(play(t, "look look look look look,read,look look", loops.Hooks(loops.Options{})...))
+	assert.Equal(t, plain, told(play(t, "look look look look look,read,look look", append(loops.Hooks(loops.Options{}), rewrite)...)))
+	assert.Contains(t, plain, "rrrdd")
+}

@@ -40,7 +40,13 @@ type reply struct {
 type occasion struct {
 	by        any    // the mock that answers the call, nil for none,
 	arguments string // with these arguments
-	undo      map[any]func()
+	said      map[any]saying
+}
+
+// saying is what a mock has said last about a call with these arguments.
+type saying struct {
+	arguments string
+	undo      func()
 }
 
 // stepOccasions are those of the calls of one step, by their ids. All mocks of a run share them.
@@ -59,17 +65,18 @@ func occasionOf(c hooks.ToolContext) *occasion {
 	}
 	id := c.Original().ID
 	if now.calls[id] == nil {
-		now.calls[id] = &occasion{undo: map[any]func(){}}
+		now.calls[id] = &occasion{said: map[any]saying{}}
 	}
 	return now.calls[id]
 }
 
-// takeBack forgets what a mock has said about the call before: it is asked again.
-func (o *occasion) takeBack(self any) {
-	if undo := o.undo[self]; undo != nil {
-		undo()
-		delete(o.undo, self)
+// takeBack forgets what a mock has said about the call before. Only with other arguments it is
+// asked about the same call again; with the same, a step is tried again, and its calls count.
+func (o *occasion) takeBack(self any, arguments string) {
+	if before, ok := o.said[self]; ok && before.arguments != arguments {
+		before.undo()
 	}
+	delete(o.said, self)
 	if o.by == self {
 		o.by = nil
 	}
@@ -86,12 +93,12 @@ func (o Options) hook(self any, longest time.Duration, find finding, denial func
 			return c.Pass() // the model is told what is wrong with the call
 		}
 		now := occasionOf(c)
-		now.takeBack(self)
+		now.takeBack(self, c.Call().Arguments)
 		if now.by != nil && now.arguments == c.Call().Arguments {
 			return c.Pass()
 		}
 		r, undo, found := find(c)
-		now.undo[self] = undo
+		now.said[self] = saying{c.Call().Arguments, undo}
 		switch {
 		case !found && o.Unmatched == Pass:
 			return c.Pass()

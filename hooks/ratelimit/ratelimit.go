@@ -34,7 +34,7 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 		if c.Invalid() != nil {
 			return c.Pass() // it does not run
 		}
-		if counted.Has(c) {
+		if _, parked := c.Asked(); counted.Has(c) || limit.Shared && parked && c.Resumed() {
 			return c.Allow() // it has had its turn, and is only asked about again
 		}
 		counters := shared

@@ -214,3 +214,24 @@ func TestTheLongestWait(t *testing.T) {
 		assert.Contains(t, answers(final)[1], "and was: go on without it")
 	})
 }
+
+// A call that the hook is asked about again counts once.
+func TestRewrittenCallsCountOnce(t *testing.T) {
+	limit := ratelimit.Hook("few", ratelimit.Limit{Calls: 2}, hooks.ToolNamed("say"))
+	list := []hooks.Hook{
+		limit,
+		hooks.On(hooks.AtPreToolUse, "rewrite", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+			return c.Rewrite(map[string]any{"What": "rewritten"})
+		}).WithPriority(2 * hooks.PriorityAfterwork),
+	}
+	say := toolexec.Func("say", "", func(_ context.Context, in struct{ What string }) (string, error) { return in.What, nil })
+	a, err := builder.New().With(capability.UseTools(say), capability.UseHooks(list...)).WithDriver(agenttest.Script(
+		agenttest.Call("say", `{"What":"a"}`), agenttest.Call("say", `{"What":"b"}`), agenttest.Call("say", `{"What":"c"}`), agenttest.Say("done"),
+	)).Build().Get()
+	require.NoError(t, err)
+	final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	texts := answers(final)
+	assert.Equal(t, []string{"rewritten", "rewritten"}, texts[:2])
+	assert.Contains(t, texts[2], "may be called 2 times in all")
+}
