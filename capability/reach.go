@@ -106,7 +106,8 @@ func whole(r hooks.Reach) hooks.Scope { return r.Here.Add(r.Below) }
 // shared between agents: policy.Check is for them.
 func (p Plan) gaps(compiled *hooks.Compiled) error {
 	return errors.Join(lo.FilterMap(compiled.Gaps(), func(g hooks.Gap, _ int) (error, bool) {
-		return fmt.Errorf("hook %q: %s", g.Hook, g.Text), g.Origin == nil && !slices.Contains(p.inherited, g.Hook)
+		later := lo.Ternary(g.Tool+g.Agent == "", "", "; UseLater declares what comes later")
+		return fmt.Errorf("hook %q: %s%s", g.Hook, g.Text, later), g.Origin == nil && !slices.Contains(p.inherited, g.Hook)
 	})...)
 }
 

@@ -63,9 +63,11 @@ type Gap struct {
 	// Hook is the name of the hook, and Origin the rule that it stands for, if it stands for one.
 	Hook   string
 	Origin *Origin
-	// Tool is the pattern that no tool matches, or Argument the path at which no tool takes such an argument; both are
-	// empty where something else is missing.
-	Tool, Argument string
+	// Tool is the pattern that no tool matches, Argument the path at which no tool takes such an argument, Agent the
+	// pattern that no agent matches, Point the point that no agent comes to: one of them, or none where tools match the
+	// parts of a matcher and not all of it.
+	Tool, Argument, Agent string
+	Point                 PointName
 	// Never reports whether the hook can match nothing at all.
 	Never bool
 	// Text says what is missing, and what to do.
@@ -218,7 +220,7 @@ func (r *reachable) gaps(h Hook) []Gap {
 	w := &gapFinder{view: v, hook: h}
 	for _, at := range h.points {
 		if h.control && !slices.Contains(v.points, at) {
-			w.add(Gap{Never: true, Text: fmt.Sprintf("the agent never comes to %s: %s", at, comingTo(at))})
+			w.add(Gap{Point: at, Never: true, Text: fmt.Sprintf("the agent never comes to %s: %s", at, comingTo(at))})
 		}
 	}
 	matcher := And(h.matchers...)
@@ -299,7 +301,7 @@ func (w *gapFinder) tool(p pattern) {
 	default:
 		text += "there are " + listed(names)
 	}
-	w.add(Gap{Tool: p.text, Text: text + "; capability.UseLater declares tools that come later"})
+	w.add(Gap{Tool: p.text, Text: text})
 }
 
 // argument looks for a tool that takes an argument.
@@ -333,7 +335,7 @@ func (w *gapFinder) agent(p *pattern) {
 	} else {
 		text += "there are " + listed(named)
 	}
-	w.add(Gap{Text: text + "; capability.UseLater declares agents that come later"})
+	w.add(Gap{Agent: p.text, Text: text})
 }
 
 func (v *view) hasAgent(p *pattern) bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/library"
 )
 
 // Warning is something that can be loaded and most likely is not meant, or that somebody
@@ -18,12 +19,14 @@ type Warning struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Code says in a word what it is: tool, unreachable, condition, waiver, shell, action,
-	// name, required; or shadow or waived, which are meant, and told so that somebody knows.
+	// Code says in a word what it is: tool, argument, agent, point, unreachable, condition, waiver, shell, action,
+	// name, required; or shadow or waived, which are meant, and told so that they are known.
 	Code string `json:"code"`
 	// Rule is the rule's hook, policy/id; empty where it is about no rule.
 	Rule string `json:"rule,omitempty"`
-	Text string `json:"text"`
+	// Error reports whether it is a mistake whoever asks: a rule that none of the known tools can be matched by.
+	Error bool   `json:"error,omitempty"`
+	Text  string `json:"text"`
 }
 
 // String is the place and the text.
@@ -43,15 +46,81 @@ func warningAt(at yamlfile.Place, code, rule, format string, args ...any) Warnin
 	return Warning{File: at.File(), Line: at.Line, Column: at.Column, Code: code, Rule: rule, Text: fmt.Sprintf(format, args...)}
 }
 
-// Check says what is most likely not meant: tools that nobody has, rules that are never
+// Check returns what is most likely not meant: tools that do not exist, rules that are never
 // asked because one before them always denies, conditions that are always true or false,
-// values in the text of a shell that it would read as more than values; and what somebody
-// has to know: waivers, those that have ended among them, and rules in shadow. Tools are the names of the
-// agent's tools; without any, they are not looked at. It is in the order of the files.
+// values in the text of a shell that it would read as more than values; and what it is good
+// to know: waivers, those that have ended among them, and rules in shadow. Tools are the
+// names of all tools that there are; without any, they are not looked at. Rules of
+// the library and of required policies are for any agent, and may be for other tools.
+// The warnings are in the order of the files.
 func (p *Policy) Check(tools ...string) []Warning {
-	out := slices.Clone(p.warnings)
+	var known []Warning
+	if len(tools) > 0 {
+		compiled, err := hooks.NewSet(p.probes()...).Compile(tools...).Get()
+		if err == nil { // else Load has said what is wrong
+			known = p.Missing(compiled.Gaps())
+		}
+	}
+	return p.check(known)
+}
+
+// Missing returns what rules are for and an agent does not have, by what capability.Plan.Gaps found: tools and arguments
+// that it and its sub-agents lack, agents and points. Rules of the library and of required policies are for any agent,
+// and are left out.
+func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
+	return lo.Uniq(lo.FilterMap(gaps, func(g hooks.Gap, _ int) (Warning, bool) {
+		if g.Origin == nil {
+			return Warning{}, false
+		}
+		r, found := lo.Find(p.rules, func(r *rule) bool { return r.doc.name == g.Origin.Policy && r.id == g.Origin.Rule })
+		if !found || r.doc.required {
+			return Warning{}, false
+		}
+		w := r.missing(g)
+		return w, !strings.HasPrefix(w.File, library.Prefix) && !strings.HasPrefix(r.place.File(), library.Prefix)
+	}))
+}
+
+// missing is the warning about a gap, at the place of what is missing.
+func (r *rule) missing(g hooks.Gap) Warning {
+	at, code := r.place, "tool"
+	placed := func(list []pattern, text string) {
+		if p, ok := lo.Find(list, func(p pattern) bool { return p.text == text }); ok {
+			at = p.place
+		}
+	}
+	switch {
+	case g.Tool != "":
+		placed(r.match.tools, g.Tool)
+	case g.Argument != "":
+		code = "argument"
+		placed(r.match.args, g.Argument)
+	case g.Agent != "":
+		code = "agent"
+	case g.Point != "":
+		code = "point"
+	}
+	w := warningAt(at, code, r.name(), "%s%s", g.Text, lo.Ternary(g.Never, "; the rule can match nothing", ""))
+	w.Error = g.Never && code == "tool"
+	return w
+}
+
+// probes are hooks that match what the rules match, and do nothing.
+func (p *Policy) probes() []hooks.Hook {
+	return lo.Map(p.rules, func(r *rule, _ int) hooks.Hook {
+		h := r.point.observe(r.name(), nothing)
+		if r.judges() {
+			h = r.point.control(r.name(), func(context.Context, hooks.Context) hooks.Result { return hooks.Result{} })
+		}
+		return h.Matching(r.match.matchers...).From(r.origin())
+	})
+}
+
+// check is Check, with what is known of tools.
+func (p *Policy) check(known []Warning) []Warning {
+	out := append(slices.Clone(p.warnings), known...)
 	for i, r := range p.rules {
-		out = append(out, r.unknownTools(tools)...)
+		out = append(out, r.oddNames()...)
 		if w, found := r.unreachable(p.rules[:i]); found {
 			out = append(out, w)
 		}
@@ -81,39 +150,20 @@ func (p *Policy) Check(tools ...string) []Warning {
 	return out
 }
 
-// unknownTools finds patterns that match none of the tools, or no tool that there may be.
-func (r *rule) unknownTools(tools []string) []Warning {
-	var out []Warning
-	for _, pattern := range r.match.tools {
-		if odd(pattern.text) {
-			out = append(out, warningAt(pattern.place, "tool", r.name(), "%q is taken for the name of one tool, and none has such a name: "+
-				"several stand in a list, [a, b], and a regular expression between slashes, /^(a|b)$/", pattern.text))
-			continue
-		}
-		if len(tools) == 0 {
-			continue
-		}
-		probe := hooks.Observe(hooks.AtPreToolUse, "probe", func(context.Context, hooks.ToolContext) error { return nil },
-			hooks.ToolMatching(lo.CoalesceOrEmpty(pattern.text, "*")))
-		compiled, err := hooks.NewSet(probe).Compile(tools...).Get()
-		if err != nil || len(compiled.Unused()) == 0 {
-			continue
-		}
-		near := ""
-		if name, ok := yamlfile.Nearest(pattern.text, tools); ok {
-			near = fmt.Sprintf(" (did you mean %q?)", name)
-		}
-		out = append(out, warningAt(pattern.place, "tool", r.name(), "%q matches no tool%s; there are %s", pattern.text, near, yamlfile.OneOf(tools)))
-	}
-	return out
+// oddNames finds names that no tool can have.
+func (r *rule) oddNames() []Warning {
+	return lo.FilterMap(r.match.tools, func(p pattern, _ int) (Warning, bool) {
+		return warningAt(p.place, "tool", r.name(), "%q is taken for the name of one tool, and none has such a name: "+
+			"several stand in a list, [a, b], and a regular expression between slashes, /^(a|b)$/", p.text), odd(p.text)
+	})
 }
 
 // odd reports whether a pattern for tools is a name, neither a glob nor a regular expression,
-// in which something stands that only these may have.
+// in which something stands that no name has.
 func odd(pattern string) bool {
 	regular := len(pattern) > 2 && strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/")
 	return !regular && !strings.ContainsAny(pattern, `*?[\`) &&
-		(strings.ContainsAny(pattern, "|,()^$+ \t\n") || strings.HasPrefix(pattern, "/") || strings.HasSuffix(pattern, "/"))
+		(strings.ContainsAny(pattern, ", \t\n") || strings.HasPrefix(pattern, "/") || strings.HasSuffix(pattern, "/"))
 }
 
 // unreachable finds an earlier rule of the same point that always ends the asking about

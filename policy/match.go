@@ -19,14 +19,14 @@ type match struct {
 	matchers []hooks.Matcher
 	// text says it in words, and canonical is the same for rules that match the same.
 	text, canonical string
-	// tools are the patterns for tools, with their places.
-	tools []pattern
+	// tools are the patterns for tools, and args the paths of arguments, with their places.
+	tools, args []pattern
 	// tool is what is said of the tool, and toolOnly that nothing else is.
 	tool     string
 	toolOnly bool
 }
 
-// pattern is a pattern for tools in a file.
+// pattern is a pattern for tools, or the path of an argument, in a file.
 type pattern struct {
 	text  string
 	place yamlfile.Place
@@ -41,7 +41,8 @@ func matchOf(n yamlfile.Node, at *point) match {
 		return match{}
 	}
 	r := &matchReader{at: at}
-	m := match{matchers: r.matchers(n, 0), tools: r.tools}
+	m := match{matchers: r.matchers(n, 0), tools: r.tools, args: r.args}
+	checked(at, n, hooks.And(m.matchers...))
 	m.text = strings.Join(lo.Map(m.matchers, func(h hooks.Matcher, _ int) string { return h.String() }), ", ")
 	if canonical, err := json.Marshal(n.Value()); err == nil {
 		m.canonical = string(canonical)
@@ -56,6 +57,7 @@ func matchOf(n yamlfile.Node, at *point) match {
 type matchReader struct {
 	at    *point
 	tools []pattern
+	args  []pattern
 }
 
 // matchers is the parts of a match, all of which must match.
@@ -83,10 +85,11 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 			out = append(out, r.either(value, func(_ yamlfile.Node, text string) hooks.Matcher { return hooks.StageNamed(text) }))
 		case "step_kind":
 			if word := f.oneOf(key, stepKinds...); word != "" {
-				out = append(out, hooks.StepKindIs(agent.StepKind(word)))
+				out = append(out, checked(r.at, value, hooks.StepKindIs(agent.StepKind(word))))
 			}
 		case "args":
 			for _, e := range value.Entries() {
+				r.args = append(r.args, pattern{e.Key.Raw(), e.Key.Place()})
 				out = append(out, r.argument(e.Key.Raw(), e.Value))
 			}
 		case "metadata":
@@ -126,7 +129,7 @@ func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text st
 	var parts []hooks.Matcher
 	for _, item := range items {
 		if text, ok := item.Text(); ok {
-			parts = append(parts, checked(item, make(item, text)))
+			parts = append(parts, checked(r.at, item, make(item, text)))
 		}
 	}
 	switch len(parts) {
@@ -138,11 +141,10 @@ func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text st
 	return hooks.Or(parts...)
 }
 
-// checked reports what is wrong with a matcher.
-func checked(n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
-	probe := pointOf(hooks.PreToolUse).observe("probe", nothing).Matching(m)
-	if err := hooks.NewSet(probe).Compile().Error(); err != nil {
-		n.Wrong("match: %s (rule: matching)", strings.TrimPrefix(strings.TrimPrefix(err.Error(), `hook "probe": `), "probe: "))
+// checked reports what is wrong with a matcher at a point.
+func checked(at *point, n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
+	if err := hooks.NewSet(at.observe("probe", nothing).Matching(m)).Compile().Error(); err != nil {
+		n.Wrong("match: %s (rule: matching)", strings.ReplaceAll(err.Error(), `hook "probe": `, ""))
 		return hooks.Matcher{}
 	}
 	return m
@@ -154,9 +156,9 @@ func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 	switch n.Kind() {
 	case yamlfile.TextNode:
 		if n.Raw() == present {
-			return hooks.Argument(path, func(string) bool { return true })
+			return checked(r.at, n, hooks.Argument(path, func(string) bool { return true }))
 		}
-		return checked(n, hooks.ArgumentMatching(path, n.Raw()))
+		return checked(r.at, n, hooks.ArgumentMatching(path, n.Raw()))
 	case yamlfile.ListNode:
 		if len(n.Items()) == 0 {
 			n.Wrong("match: the list is empty and would match nothing (rule: matching)")
@@ -169,7 +171,7 @@ func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 		n = f.at("equals")
 	case yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.AbsentNode:
 	}
-	return checked(n, hooks.ArgumentEquals(path, n.Value()))
+	return checked(r.at, n, hooks.ArgumentEquals(path, n.Value()))
 }
 
 // present is the word for any value.

@@ -186,7 +186,7 @@ func (r *rule) mode() string {
 
 // String is the names of the policies and how many rules there are.
 func (p *Policy) String() string {
-	return fmt.Sprintf("%s: %d rules", strings.Join(p.Names(), ", "), len(p.rules))
+	return fmt.Sprintf("%s: %d %s", strings.Join(p.Names(), ", "), len(p.rules), lo.Ternary(len(p.rules) == 1, "rule", "rules"))
 }
 
 // Use is the capability of having the rules of a policy as hooks. Give it before others:
@@ -208,6 +208,9 @@ func (u using) Install(plan capability.Plan) mo.Result[capability.Plan] {
 	list, err := u.p.hooksFor(host)
 	if err != nil {
 		return mo.Err[capability.Plan](err)
+	}
+	if agents, ok := host.Agents.(interface{ Later() capability.Later }); ok { // they inherit the hooks
+		return capability.UseLater(agents.Later()).Install(plan.WithHooks(list...))
 	}
 	return mo.Ok(plan.WithHooks(list...))
 }

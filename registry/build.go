@@ -65,7 +65,7 @@ func (r Registry) BuildFile(ctx context.Context, file *File) (*Built, error) {
 		return nil, err
 	}
 	built := &Built{}
-	m := &maker{Registry: r, file: file, about: &Making{Definition: file.Definition, closing: &built.closing}, count: map[string]int{}}
+	m := &maker{Registry: r, file: file, about: &Making{Definition: file.Definition, closing: &built.closing}, count: map[string]int{}, hookParts: map[string]hookPart{}}
 	b, tools, err := m.build(ctx)
 	if err != nil {
 		return nil, errors.Join(err, built.Close())
@@ -81,6 +81,8 @@ type maker struct {
 	about *Making
 	count map[string]int
 	wrong []error
+	// hookParts are the parts that hooks were made by, by the names of the hooks.
+	hookParts map[string]hookPart
 }
 
 // failed keeps an error about a part, with its place.
@@ -98,9 +100,9 @@ func (m *maker) build(ctx context.Context) (builder.AgentBuilder, []toolexec.Too
 	if driver := m.driver(ctx); driver != nil {
 		b = b.WithDriver(driver)
 	}
-	tools, all := m.tools(ctx)
+	tools := m.tools(ctx)
 	m.about.Tools = lo.Map(tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })
-	list := m.hooks(ctx, all)
+	list := m.hooks(ctx)
 	more := m.capabilities(ctx)
 	subagents := m.subagents(ctx)
 	if err := errors.Join(m.wrong...); err != nil {
@@ -114,7 +116,11 @@ func (m *maker) build(ctx context.Context) (builder.AgentBuilder, []toolexec.Too
 	if d.Guards != (Guards{}) {
 		b = b.With(capability.UseGuards{Steps: d.Guards.Steps, Tokens: d.Guards.Tokens, Cost: d.Guards.Cost, Time: d.Guards.Time})
 	}
-	return b.With(more...).With(subagents...), tools, nil
+	b = b.With(more...).With(subagents...)
+	if m.idle(b) {
+		b = b.With(capability.UseLater(capability.Later{Tools: []string{"*"}, Agents: []string{"*"}, Points: hooks.PointNames()}))
+	}
+	return b, tools, errors.Join(m.wrong...)
 }
 
 func (m *maker) driver(ctx context.Context) agent.Driver {
@@ -130,9 +136,8 @@ func (m *maker) driver(ctx context.Context) agent.Driver {
 	return driver
 }
 
-// tools is the tools of the agent; all reports that none is missing.
-func (m *maker) tools(ctx context.Context) (tools []toolexec.Tool, all bool) {
-	before := len(m.wrong)
+// tools is the tools of the agent.
+func (m *maker) tools(ctx context.Context) (tools []toolexec.Tool) {
 	tools = slices.Clone(m.Given)
 	for i, p := range m.file.Tools {
 		made, err := part(ctx, m, m.Tools[p.Name], "tool", "tools", i, p)
@@ -148,7 +153,7 @@ func (m *maker) tools(ctx context.Context) (tools []toolexec.Tool, all bool) {
 		}
 		tools = append(tools, made...)
 	}
-	return tools, len(m.wrong) == before
+	return tools
 }
 
 func (m *maker) connect(ctx context.Context, s Server) ([]toolexec.Tool, error) {
@@ -209,45 +214,60 @@ func (m *maker) subagents(ctx context.Context) []capability.Capability {
 	return []capability.Capability{capability.UseSubagents{Agents: agents}}
 }
 
-// hooks is the hooks of the agent; all says that all of its tools are known.
-func (m *maker) hooks(ctx context.Context, all bool) []hooks.Hook {
-	pre := m.hooksOf(ctx, all, "preHooks", m.file.PreHooks, beforeRun)
-	list := m.hooksOf(ctx, all, "hooks", m.file.Hooks, nil)
-	post := m.hooksOf(ctx, all, "postHooks", m.file.PostHooks, afterRun)
+// hooks is the hooks of the agent.
+func (m *maker) hooks(ctx context.Context) []hooks.Hook {
+	pre := m.hooksOf(ctx, "preHooks", m.file.PreHooks, beforeRun)
+	list := m.hooksOf(ctx, "hooks", m.file.Hooks, nil)
+	post := m.hooksOf(ctx, "postHooks", m.file.PostHooks, afterRun)
 	slices.Reverse(post) // they are told in the order of the set, reversed
 	return slices.Concat(pre, list, post)
 }
 
-func (m *maker) hooksOf(ctx context.Context, all bool, key string, parts []Part, points []hooks.PointName) []hooks.Hook {
+func (m *maker) hooksOf(ctx context.Context, key string, parts []Part, points []hooks.PointName) []hooks.Hook {
 	var out []hooks.Hook
 	for i, p := range parts {
 		made, err := part(ctx, m, m.Hooks[p.Name], "hook", key, i, p)
 		if err == nil {
 			err = outside(made, key, points)
 		}
-		if err == nil && all {
-			err = m.idle(p.Name, made)
-		}
 		if err != nil {
 			m.failed(fmt.Errorf("the hook %q: %w", p.Name, err), plainly(p), key, i)
+		}
+		for _, h := range made {
+			m.hookParts[h.Name()] = hookPart{p, key, i}
 		}
 		out = append(out, made...)
 	}
 	return out
 }
 
-// idle says what it is that no call of the agent's tools reaches a hook.
-func (m *maker) idle(name string, list []hooks.Hook) error {
-	if len(m.about.Tools) == 0 {
-		return nil
+// hookPart is the part that a hook was made by, and where it stands.
+type hookPart struct {
+	part Part
+	key  string
+	i    int
+}
+
+// idle says of which hooks nothing in the agent is what they are for, and reports whether there are some that may be so.
+func (m *maker) idle(b builder.AgentBuilder) (tolerated bool) {
+	plan, err := b.Plan().Get()
+	if err != nil {
+		return false // building the agent says so
 	}
-	compiled, err := hooks.NewSet(list...).Compile(m.about.Tools...).Get()
-	if err != nil || len(compiled.Unused()) == 0 {
-		return nil //nolint:nilerr // what is wrong with it besides is said when the agent is built
+	for _, g := range plan.Gaps() {
+		from, own := m.hookParts[g.Hook]
+		if !own {
+			continue
+		}
+		err := errors.New(g.Text)
+		if m.Idle != nil {
+			err = m.Idle(from.part.Name, err)
+		}
+		if err != nil {
+			m.failed(fmt.Errorf("the hook %q: %w", from.part.Name, err), plainly(from.part), from.key, from.i)
+			continue
+		}
+		tolerated = true
 	}
-	err = fmt.Errorf("it matches none of the agent's tools, and would guard nothing; they are %v", slices.Sorted(slices.Values(m.about.Tools)))
-	if m.Idle != nil {
-		return m.Idle(name, err)
-	}
-	return err
+	return tolerated
 }

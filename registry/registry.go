@@ -33,8 +33,8 @@ type Registry struct {
 	// definition; those that it may give work to do not have them.
 	Given []toolexec.Tool
 	First []capability.Capability
-	// Idle is told of a hook that no call of the agent's tools can reach, and says what
-	// that is: an error, or nil if it may be so. Nil means an error.
+	// Idle is told of a hook of the definition that is for what neither the agent nor the agents that it gives work to
+	// have, and returns the error, or nil if that may be so. Nil means an error.
 	Idle func(hook string, err error) error
 }
 

@@ -116,6 +116,13 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	if w.keeper != nil {
 		b = b.With(capability.UseDurability{Keeper: w.keeper})
 	}
+	if ruling.policy != nil {
+		if plan, err := b.Plan().Get(); err == nil { // else building it says so
+			for _, missing := range ruling.policy.Missing(plan.Gaps()) {
+				m.notes = append(m.notes, fmt.Sprintf("For another agent than this one? %s", missing))
+			}
+		}
+	}
 	if m.agent, err = b.Build().Get(); err != nil {
 		return errors.Join(err, m.close())
 	}

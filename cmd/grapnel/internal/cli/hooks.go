@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/samber/lo"
@@ -18,7 +17,6 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/ratelimit"
 	"github.com/grapnel-go/grapnel/hooks/redact"
 	"github.com/grapnel-go/grapnel/hooks/verify"
-	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -38,8 +36,8 @@ func (p *parts) hooks() map[string]hookMaker {
 		}),
 		"base-dir": oneHook(func(m *registry.Making, s agentfile.BaseDir) (hooks.Hook, error) {
 			h, err := basedir.Guard(cmp.Or(s.Dir, "."), basedir.Options{Name: cmp.Or(s.Name, m.Name), Also: s.Also, Fields: s.Fields})
-			if len(s.Tools) > 0 && err == nil {
-				h, err = h.Matching(toolsNamed(s.Tools)), p.reaching(m, s.Tools)
+			if len(s.Tools) > 0 {
+				h = h.Matching(toolsNamed(s.Tools))
 			}
 			return h, err
 		}),
@@ -48,7 +46,7 @@ func (p *parts) hooks() map[string]hookMaker {
 			if len(s.Tools) > 0 {
 				h = h.Matching(toolsNamed(s.Tools))
 			}
-			return h, p.reaching(m, s.Tools)
+			return h, nil
 		}),
 		"budget": registry.With(func(_ context.Context, _ *registry.Making, s agentfile.Budget) ([]hooks.Hook, error) {
 			return budget.Hooks(budget.Limits{Cost: float64(s.Cost), Tokens: int64(s.Tokens), ToolCalls: int(s.ToolCalls), Deny: s.Deny}), nil
@@ -75,10 +73,10 @@ func (p *parts) hooks() map[string]hookMaker {
 			return onInput(cmp.Or(s.Name, m.Name), &s), nil
 		}),
 		"deny": oneHook(func(m *registry.Making, s agentfile.Deny) (hooks.Hook, error) {
-			return onCalls(cmp.Or(s.Name, m.Name), s.Calls, "it is not allowed here", hooks.ToolContext.Deny), p.reaching(m, s.Tools)
+			return onCalls(cmp.Or(s.Name, m.Name), s.Calls, "it is not allowed here", hooks.ToolContext.Deny), nil
 		}),
 		"ask": oneHook(func(m *registry.Making, s agentfile.Ask) (hooks.Hook, error) {
-			return onCalls(cmp.Or(s.Name, m.Name), s.Calls, "", hooks.ToolContext.Ask), p.reaching(m, s.Tools)
+			return onCalls(cmp.Or(s.Name, m.Name), s.Calls, "", hooks.ToolContext.Ask), nil
 		}),
 	}
 }
@@ -90,29 +88,6 @@ func oneHook[S any](make func(m *registry.Making, s S) (hooks.Hook, error)) hook
 	})
 }
 
-// reaching says which of the patterns that a hook was given no call of the tools can
-// reach.
-func (p *parts) reaching(m *registry.Making, patterns []agentfile.Pattern) error {
-	if len(m.Tools) == 0 {
-		return nil
-	}
-	tools := slices.Sorted(slices.Values(m.Tools))
-	for _, pattern := range patterns {
-		probe := hooks.Observe(hooks.AtPreToolUse, "probe", func(context.Context, hooks.ToolContext) error { return nil },
-			hooks.ToolMatching(string(pattern)))
-		if !unused(tools, probe) {
-			continue
-		}
-		near, ok := yamlfile.Nearest(string(pattern), tools)
-		err := p.idle(m.Name, fmt.Errorf("%q matches none of the agent's tools%s, and would guard nothing; they are %v", pattern,
-			lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", near), ""), tools))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // idle notes a hook that nothing reaches when a recording is played: its tools are what
 // they were.
 func (p *parts) idle(hook string, err error) error {
@@ -121,13 +96,6 @@ func (p *parts) idle(hook string, err error) error {
 	}
 	p.notes = append(p.notes, fmt.Sprintf("The hook %q: %v.", hook, err))
 	return nil
-}
-
-// unused reports whether one of the hooks cannot be reached. What is wrong with a
-// hook besides is said when the agent is built.
-func unused(tools []string, list ...hooks.Hook) bool {
-	compiled, err := hooks.NewSet(list...).Compile(tools...).Get()
-	return err == nil && len(compiled.Unused()) > 0
 }
 
 // toolsNamed matches the tools that any of the patterns names.

@@ -30,12 +30,13 @@ func newHooksCheck(std streams) *cobra.Command {
 		Use:   "check FILE...",
 		Short: "Say everything that is wrong with policy files, and what is most likely not meant",
 		Long: `Check policy files: everything that is wrong, with its line and what would be right, and what can be
-loaded and most likely is not meant: tools that nobody has (--tools says which there are), rules that are never asked,
+loaded and most likely is not meant: tools that do not exist (--tools says which there are), rules that are never asked,
 conditions that are always true, values that a shell would take apart; and what is good to know: rules in shadow,
-waivers and those that have ended. Nothing is run.
+waivers and those that have ended. A rule that none of the --tools can be matched by is an error, unless its policy is required
+or of the library. Nothing is run.
 
 Exit codes:
-  0    nothing is wrong
+  0    nothing is wrong, or something is most likely not meant
   1    something is most likely not meant, with --strict
   2    something is wrong, or the command is`,
 		Example: `  grapnel hooks check workspace.yaml
@@ -58,7 +59,7 @@ func (f *checking) run(w io.Writer, files []string) error {
 	case len(files) == 0:
 		return &usageError{errors.New("no file: name the policy files to check")}
 	}
-	found, wrong := 0, []error(nil)
+	found, never, wrong := 0, 0, []error(nil)
 	for _, file := range files {
 		p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{file}, Kind: kind}}, policy.Options{})
 		if err != nil {
@@ -67,12 +68,13 @@ func (f *checking) run(w io.Writer, files []string) error {
 			continue
 		}
 		warnings := p.Check(f.tools...)
-		found += lo.CountBy(warnings, func(warning policy.Warning) bool { return !warning.Meant() })
+		counts := countWarnings(warnings)
+		found, never = found+counts.warnings, never+counts.errors
 		for _, warning := range warnings {
 			f.tell(w, warning, warning.String())
 		}
 		if !f.json {
-			fmt.Fprintf(w, "%s: nothing is wrong: %s (%s)\n", timeline.Clean(file), p, p.Hash()[:12])
+			fmt.Fprintf(w, "%s: %s%s%s (%s)\n", timeline.Clean(file), lo.Ternary(len(warnings) == 0, "nothing is wrong: ", ""), p, counts, p.Hash()[:12])
 		}
 	}
 	switch {
@@ -80,10 +82,43 @@ func (f *checking) run(w io.Writer, files []string) error {
 		return &exitError{exitUsage}
 	case len(wrong) > 0:
 		return &usageError{errors.Join(wrong...)}
+	case never > 0:
+		return &exitError{exitUsage}
 	case found > 0 && f.strict:
 		return &exitError{exitFailed}
 	}
 	return nil
+}
+
+// warningCounts is how many warnings of each sort there are.
+type warningCounts struct{ errors, warnings, notes int }
+
+func countWarnings(list []policy.Warning) (c warningCounts) {
+	for _, w := range list {
+		switch {
+		case w.Error:
+			c.errors++
+		case w.Meant():
+			c.notes++
+		default:
+			c.warnings++
+		}
+	}
+	return c
+}
+
+// String is what there is, behind commas: ", 1 error, 2 warnings".
+func (c warningCounts) String() string {
+	text := ""
+	for _, of := range []struct {
+		n    int
+		what string
+	}{{c.errors, "error"}, {c.warnings, "warning"}, {c.notes, "note"}} {
+		if of.n > 0 {
+			text += fmt.Sprintf(", %d %s%s", of.n, of.what, lo.Ternary(of.n == 1, "", "s"))
+		}
+	}
+	return text
 }
 
 // tellWrong writes what is wrong as JSON; people read it in the error.
