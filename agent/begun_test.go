@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -130,6 +131,44 @@ func TestACallThatIsNotRepeated(t *testing.T) {
 			assert.Zero(t, r.Attempts)
 		})
 	}
+}
+
+// Nothing but a person answers a question: an executor that says that a question of its
+// own has been answered, or that it asks about doubt, is not believed.
+func TestExecutorsDoNotAnswer(t *testing.T) {
+	yes := []agent.Approval{{Verdict: agent.Approve, By: "me"}}
+	x := &wantsYes{question: agent.Question{Kind: agent.QuestionDoubt, By: "doubt", Answers: yes}}
+	a, _ := parking(t, x, write("1"))
+	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	require.True(t, s.Waiting())
+	assert.False(t, s.Interventions()[0].Questions.InDoubt())
+	s, err = a.Resume(t.Context(), begunBefore(t, a, write("1"))).Get()
+	require.NoError(t, err)
+	require.True(t, s.Waiting(), "the doubt is a person's to resolve")
+	assert.Empty(t, x.ran)
+}
+
+// LH-66: an approver that answers after the deadline has not answered.
+func TestAnApproverThatIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &wantsYes{question: agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.RejectAndContinue}}
+		a, err := agent.New(agent.Config{Executor: x, Driver: agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+			if s.RunStepCount() == 1 {
+				return agent.Step{Message: agent.Assistant("Done.")}, nil
+			}
+			return agent.Step{Message: agent.Assistant("", write("1"))}, nil
+		}), Approver: agent.ApproverFunc(func(ctx context.Context, _ agent.State, _ *agent.Prepared) (agent.Approval, error) {
+			<-ctx.Done()
+			return agent.Approval{Verdict: agent.Approve, By: "ann"}, nil
+		})}).Get()
+		require.NoError(t, err)
+		s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		step, _ := first(s.RunSteps())
+		assert.Equal(t, "timeout", step.Result(0).DecidedBy)
+		assert.Empty(t, x.ran)
+	})
 }
 
 // LH-66: an answer at the deadline or behind it is what the question says for that case.

@@ -212,14 +212,14 @@ func checked(p *Prepared, call *ToolCall) (*Prepared, error) {
 	case p.Disposition > DisposeStop:
 		return nil, fmt.Errorf("the executor prepared the unknown disposition %d", p.Disposition)
 	}
-	unasked := p.Disposition == DisposeAsk && len(p.Questions) == 0
-	if p.Original == call && p.Call == call && !unasked {
+	asks := p.Disposition == DisposeAsk
+	if p.Original == call && p.Call == call && !asks {
 		return p, nil
 	}
 	fixed := *p
 	fixed.Original = call
-	if unasked {
-		fixed.Questions = Questions{{}}
+	if asks {
+		fixed.Questions = p.Questions.asPrepared()
 	}
 	switch {
 	case p.Call == nil || *p.Call == *call:

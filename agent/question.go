@@ -149,6 +149,15 @@ func (q Questions) WithoutAnswers() Questions {
 	return q.each(func(one *Question) { one.Answers = nil })
 }
 
+// asPrepared returns the questions that an executor may ask: at least one, none of them
+// answered, and none whether a call in doubt may be repeated, which is for the loop to ask.
+func (q Questions) asPrepared() Questions {
+	if len(q) == 0 {
+		return Questions{{}}
+	}
+	return q.each(func(one *Question) { one.Kind, one.Answers = QuestionOrdinary, nil })
+}
+
 // withAnswersOf returns the questions with the answers that the same ones have in given.
 func (q Questions) withAnswersOf(given Questions) Questions {
 	return q.each(func(one *Question) {

@@ -158,7 +158,7 @@ func (f ApproverFunc) within(ctx context.Context, s State, p *Prepared) (Approva
 	limited, cancel := context.WithTimeoutCause(ctx, allowed, errNoAnswer)
 	defer cancel()
 	a, err := f(limited, s, p)
-	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errNoAnswer) {
+	if ctx.Err() == nil && errors.Is(context.Cause(limited), errNoAnswer) && (err != nil || a.Verdict != Park) { // an answer after the deadline is none
 		return Approval{Verdict: p.Questions.OnTimeout(), By: "timeout", Reason: errNoAnswer.Error()}, nil
 	}
 	return a, err

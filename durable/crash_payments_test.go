@@ -107,7 +107,7 @@ func (c *cashier) transfer(_ context.Context, call toolexec.Call, p payment) (st
 	return said, err
 }
 
-// till is a custom executor: it knows nothing of toolexec, of approvals and of doubt.
+// till is a custom executor: it knows nothing of approvals and of doubt.
 type till struct{ c *cashier }
 
 func (x till) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
@@ -115,9 +115,6 @@ func (x till) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Re
 }
 
 func (x till) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	if p.Disposition == agent.DisposeAnswer {
-		return mo.Ok(p.Answer)
-	}
 	var in payment
 	if err := json.Unmarshal([]byte(p.Call.Arguments), &in); err != nil {
 		return mo.Err[*agent.ToolResult](err)

@@ -92,6 +92,8 @@ type shown struct {
 	// Original is what the model asked for, Arguments what would run.
 	Original  arguments `json:"original"`
 	Arguments arguments `json:"arguments"`
+	// Begun says that the call may have happened, so that its arguments cannot be changed.
+	Begun bool `json:"begun,omitempty"`
 	// State is open, decided or expired.
 	State   string   `json:"state"`
 	Decided *decided `json:"decided,omitempty"`
@@ -133,7 +135,7 @@ func (q *question) shown(now time.Time) *shown {
 	s := &shown{
 		Run: q.kept.Run, Agent: cmp.Or(q.asked.Child.Agent, q.about.Agent), Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,
 		Questions: questionsOf(q.asked), Asked: q.kept.Asked, Deadline: q.kept.Deadline,
-		Original: arguments(q.asked.Original.Arguments), Arguments: arguments(call.Arguments),
+		Original: arguments(q.asked.Original.Arguments), Arguments: arguments(call.Arguments), Begun: q.asked.Begun,
 		State: stateOpen, Decided: decisionOn(q.asked, q.kept), now: now,
 		Others: lo.FilterMap(q.batch, func(sibling durable.Question, _ int) (other, bool) {
 			i, err := durable.InterventionOf(sibling)

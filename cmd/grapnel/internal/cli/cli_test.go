@@ -91,6 +91,15 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
+func TestRepetitions(t *testing.T) {
+	for text, want := range map[string]agent.ApprovalVerdict{
+		"y": agent.Approve, " YES ": agent.Approve, "n": agent.RejectAndContinue, "": agent.RejectAndContinue,
+		"it was paid": agent.RejectAndContinue, "e": agent.Reject, "End": agent.Reject,
+	} {
+		assert.Equal(t, want, repetition(text).Verdict, "%q", text)
+	}
+}
+
 func TestUnfenced(t *testing.T) {
 	for in, want := range map[string]string{
 		"{}": "{}", "\n{}\n": "{}", "```json\n{}\n```": "{}", "```\n{}\n```": "{}", "```json\n{}": "```json\n{}",

@@ -228,7 +228,11 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 	v.question(c, q)
 	in.keys.forget(in.std.in) // it was no answer to this question
 	in.renew()
-	text, err := in.line(ctx, "  y = yes, n = no, or say why not: ")
+	prompt, read := "  y = yes, n = no, or say why not: ", approval
+	if q.InDoubt() {
+		prompt, read = "  y = repeat it, n = do not repeat it, e = end the run: ", repetition
+	}
+	text, err := in.line(ctx, prompt)
 	switch {
 	case errors.Is(err, errGivenUp):
 		return agent.Approval{}, context.Cause(ctx)
@@ -241,7 +245,7 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 	case err != nil && !errors.Is(err, io.EOF):
 		return agent.Approval{}, err
 	}
-	return approval(text), nil
+	return read(text), nil
 }
 
 // person is what somebody at the terminal is called.
@@ -254,6 +258,19 @@ func approval(text string) agent.Approval {
 		return agent.Approval{Verdict: agent.Approve, By: person}
 	case "", "n", "no":
 		return agent.Approval{Verdict: agent.Reject, By: person}
+	}
+	return agent.Approval{Verdict: agent.RejectAndContinue, By: person, Reason: text}
+}
+
+// repetition returns what an answer about a call in doubt means. Silence does not repeat it.
+func repetition(text string) agent.Approval {
+	switch text = strings.TrimSpace(text); strings.ToLower(text) {
+	case "y", "yes":
+		return agent.Approval{Verdict: agent.Approve, By: person}
+	case "e", "end":
+		return agent.Approval{Verdict: agent.Reject, By: person}
+	case "", "n", "no":
+		text = ""
 	}
 	return agent.Approval{Verdict: agent.RejectAndContinue, By: person, Reason: text}
 }

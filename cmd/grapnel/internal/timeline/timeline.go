@@ -349,7 +349,10 @@ func (t *Timeline) Question(c agent.ToolCall, q agent.Questions) {
 func (t *Timeline) asks(c agent.ToolCall, questions agent.Questions) {
 	for _, q := range questions {
 		by := ""
-		if q.By != "" {
+		switch {
+		case q.Kind == agent.QuestionDoubt:
+			by = "this call may have happened" + because(q.Reason)
+		case q.By != "":
 			by = oneLine(q.By) + " wants a person's yes" + because(q.Reason)
 		}
 		text := cmp.Or(by, "this needs a yes")
