@@ -44,6 +44,9 @@ func TestParallelCallsAreAnsweredInOrder(t *testing.T) {
 		"hello", "", "0 of 1 messages", "1 of 1 messages", "2 of 1 messages", "3 of 1 messages", // all see the same state
 		"effect 0", "effect 1", "effect 2", "effect 3", "done",
 	}, texts(final))
+	for i, tool := range []string{"a", "b", "c", "d"} {
+		assert.Equal(t, "tool:"+tool, final.Message(6+i).Source(), "what a tool says in the user's role is not the user's")
+	}
 }
 
 // Parallel is how many run at once: no more, and no fewer while there is work.

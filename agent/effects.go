@@ -51,6 +51,9 @@ func (e Effect) Context() (text string, ok bool) { return e.context, e.kind == e
 // Source names who wants the effect; empty when it was not said.
 func (e Effect) Source() string { return e.source }
 
+// toolSource stands before the name of a tool in the source of its effects, so that no tool can be named like a hook.
+const toolSource = "tool:"
+
 // Effects is a list of effects in the order they are applied. It is immutable;
 // the zero Effects is none.
 type Effects struct {

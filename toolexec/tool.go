@@ -58,7 +58,8 @@ type Output struct {
 	// Failed says that the tool ran and what it has to tell is bad news. It is an answer all the same: it is not
 	// retried and does not count as a failure of the run.
 	Failed bool
-	// Effects is what the tool wants changed in the state. They are applied after the step.
+	// Effects is what the tool wants changed in the state. They are applied after the step. Messages and context have the
+	// source "tool:NAME", and do not count as the user's words.
 	Effects agent.Effects
 	// Stop, when set, ends the run after this step.
 	Stop *agent.Signal

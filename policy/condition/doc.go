@@ -118,6 +118,7 @@
 //	calls                int                 calls(tool), calls(): how often in this run
 //	calls_ok             int                 … with a good answer
 //	denied               int                 … denied
+//	texts                list(string)        the texts and numbers in a value, in lists and maps too, names included
 //	glob                 bool                glob(text, pattern or list): *, ?, [a-z], [!a-z], \
 //	path.within          bool                path.within(path, dir or list): is it in there, links and .. followed
 //	path.matches         bool                path.matches(path, pattern or list): ** is any number of names

@@ -12,7 +12,62 @@ import (
 
 // builtin is the functions of this package.
 func (l *Language) builtin() []Function {
-	return slices.Concat(counterFunctions(), l.pathFunctions(), urlFunctions(), hostFunctions(), l.shellFunctions())
+	return slices.Concat(counterFunctions(), textFunctions(), l.pathFunctions(), urlFunctions(), hostFunctions(), l.shellFunctions())
+}
+
+// textFunctions are those about the texts within a value.
+func textFunctions() []Function {
+	return []Function{{
+		Name: "texts", Pure: true,
+		Overloads: []Overload{{[]*cel.Type{cel.DynType}, texts}},
+		Call: func(_ Input, args ...ref.Val) ref.Val {
+			r := textReader{left: maxTexts}
+			r.read(args[0], 0)
+			if r.err != nil {
+				return types.WrapErr(r.err)
+			}
+			return stringList(r.texts)
+		},
+	}}
+}
+
+const (
+	maxTexts     = 200_000 // in one value: a list may hold another one many times
+	maxTextDepth = 1000
+)
+
+// textReader collects the texts and numbers within a value, and the names of members.
+type textReader struct {
+	texts []string
+	left  int
+	err   error
+}
+
+func (r *textReader) read(v ref.Val, depth int) {
+	if r.left--; r.left < 0 || depth > maxTextDepth {
+		r.err = fmt.Errorf("texts: the value has more than %d values in it, or is more than %d deep", maxTexts, maxTextDepth)
+	}
+	if r.err != nil {
+		return
+	}
+	switch v := v.(type) {
+	case types.String:
+		r.texts = append(r.texts, string(v))
+	case types.Int, types.Uint, types.Double:
+		r.texts = append(r.texts, fmt.Sprint(v.Value()))
+	case *types.Err:
+		r.err = v
+	case traits.Mapper:
+		for it := inOrder(v).Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			r.read(key, depth+1)
+			r.read(v.Get(key), depth+1)
+		}
+	case traits.Lister:
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			r.read(it.Next(), depth+1)
+		}
+	}
 }
 
 // onText is a pure function of one text.

@@ -3,6 +3,7 @@ package condition
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,6 +160,21 @@ func (in Input) State() agent.State {
 		return agent.State{}
 	}
 	return in.m.hook.State()
+}
+
+// IsArguments reports whether a value is all arguments of the call that is judged, as args and original_args name them, and
+// not a value within them: for Functions that take the names of arguments for what they are.
+func (in Input) IsArguments(v ref.Val) bool {
+	if in.m == nil || in.m.call == nil {
+		return false
+	}
+	members, ok := v.Value().(map[string]any)
+	return ok && (isSame(members, in.m.arguments()) || isSame(members, in.m.originalArguments()))
+}
+
+// isSame reports whether a map is the other one, and not a map with the same members.
+func isSame(members map[string]any, other any) bool {
+	return reflect.ValueOf(members).Pointer() == reflect.ValueOf(other).Pointer()
 }
 
 // Extra is what was given as Values.Extra under that key; nil when nothing was.

@@ -14,7 +14,7 @@
 //			return c.Fail(err)
 //		}
 //		trail := tracker.Of(c.State())
-//		if !trail.FromTrusted(mail.To) {
+//		if len(mail.To) == 0 || !trail.FromTrusted(mail.To) {
 //			return c.Ask("who is that? " + trail.Origin(mail.To).String())
 //		}
 //		return c.Allow()
@@ -29,8 +29,8 @@
 // is trusted, for the stranger can add nothing to the field.
 //
 //   - The user's words are the messages of role user without a Source. In a run that another run started nobody is a
-//     user: its input was written by a model. Messages that hooks add are strangers' unless Sources.Messages says
-//     otherwise.
+//     user: its input was written by a model. Messages that hooks and tools add, in whatever role, have a Source, and are
+//     strangers' unless Sources.Messages says otherwise.
 //   - The system text is the operator's.
 //   - A trusted field is one that Sources name, of an answer that the tool itself gave, or a hook in its place: not an
 //     error, not the sentence about a denied call. Answers are read as JSON or YAML, whole, so that text which imitates
@@ -62,6 +62,11 @@
 //
 // An address in a text is found there; a part of an address is not. "Tomorrow", and months in other languages than
 // English, are words.
+//
+// A text without letters and digits is from nobody, and so is one with a "*" in it: it names nobody in particular. The
+// names of members are values, too: {"mallory@example.com": "rw"} names a person. Only the names of a call's own
+// arguments are the tool's: see Arguments. Of nothing (null, true, an empty text, list or map), everything is true; a rule
+// asks besides whether there is something.
 //
 // A text that stands nowhere as a whole is looked at in parts: Tainted asks whether any address, id, or five words in a
 // row are strangers', and Origin tells the parts.

@@ -32,14 +32,19 @@ import (
 //	user_says_date()     the user named a day of a month
 //	confidential(x)      the names of the confidential fields that a value has something of
 //	links(text)          the web addresses in a text; addresses(text) those of mail
-//	pick(args, names)    the values of the members whose name is one of these, or matches one with "*"; without regard to case
+//	pick(args, names)    the values of the members whose name is one of these, or matches one with "*"; without regard to case;
+//	                     those that have nothing in them are left out
+//	rest(args, names)    the values of the other members
+//
+// A rule that asks from_user(pick(args, names)) has to ask pick(args, names).size() == 0, too: of nothing, everything is
+// true. The names of members count as values, but for those of args itself: see Arguments.
 func (t *Tracker) Functions() []condition.Function {
 	ask := func(name string, cost uint64, of func(t Trail, value any) bool) condition.Function {
 		return condition.Function{
 			Name: name, Cost: cost,
 			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
 			Call: func(in condition.Input, args ...ref.Val) ref.Val {
-				value, err := goValue(args[0], 0)
+				value, err := valueIn(in, args[0])
 				if err != nil {
 					return types.WrapErr(fmt.Errorf("%s: %w", name, err))
 				}
@@ -66,7 +71,7 @@ func (t *Tracker) Functions() []condition.Function {
 			Name: "origin", Cost: 200,
 			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.StringType}},
 			Call: func(in condition.Input, args ...ref.Val) ref.Val {
-				value, err := goValue(args[0], 0)
+				value, err := valueIn(in, args[0])
 				if err != nil {
 					return types.WrapErr(fmt.Errorf("origin: %w", err))
 				}
@@ -98,7 +103,7 @@ func (t *Tracker) Functions() []condition.Function {
 			Name: "confidential", Cost: 50,
 			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: texts}},
 			Call: func(in condition.Input, args ...ref.Val) ref.Val {
-				value, err := goValue(args[0], 0)
+				value, err := valueIn(in, args[0])
 				if err != nil {
 					return types.WrapErr(fmt.Errorf("confidential: %w", err))
 				}
@@ -110,14 +115,19 @@ func (t *Tracker) Functions() []condition.Function {
 		{
 			Name: "pick", Cost: 10, Pure: true,
 			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType, texts}, Result: cel.ListType(cel.DynType)}},
-			Call:      func(_ condition.Input, args ...ref.Val) ref.Val { return pick(args[0], args[1]) },
+			Call:      func(_ condition.Input, args ...ref.Val) ref.Val { return pick(args[0], args[1], true) },
+		},
+		{
+			Name: "rest", Cost: 10, Pure: true,
+			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType, texts}, Result: cel.ListType(cel.DynType)}},
+			Call:      func(_ condition.Input, args ...ref.Val) ref.Val { return pick(args[0], args[1], false) },
 		},
 	}
 }
 
 // why is where the value stands that was asked about.
 func (t *Tracker) why(in condition.Input, args ...ref.Val) string {
-	value, err := goValue(args[0], 0)
+	value, err := valueIn(in, args[0])
 	if err != nil {
 		return ""
 	}
@@ -141,8 +151,8 @@ func inTexts(name string, of func(string) []string) condition.Function {
 	return condition.Function{
 		Name: name, Cost: 20, Pure: true,
 		Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.ListType(cel.StringType)}},
-		Call: func(_ condition.Input, args ...ref.Val) ref.Val {
-			value, err := goValue(args[0], 0)
+		Call: func(in condition.Input, args ...ref.Val) ref.Val {
+			value, err := valueIn(in, args[0])
 			if err != nil {
 				return types.WrapErr(fmt.Errorf("%s: %w", name, err))
 			}
@@ -161,8 +171,8 @@ func listOf(texts []string) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, texts)
 }
 
-// pick is the values of a map's members by their names.
-func pick(of, names ref.Val) ref.Val {
+// pick returns the values of the members of a map whose names match, or of the others, in the order of their names.
+func pick(of, names ref.Val, matching bool) ref.Val {
 	members, ok := of.(traits.Mapper)
 	if !ok {
 		return types.WrapErr(fmt.Errorf("pick: expected a map, as args is one, got a %s", of.Type().TypeName()))
@@ -176,23 +186,43 @@ func pick(of, names ref.Val) ref.Val {
 	}
 	var picked []string
 	for it := members.Iterator(); it.HasNext() == types.True; {
-		if name, ok := it.Next().(types.String); ok && matchesAny(globs, strings.ToLower(string(name))) {
+		if name, ok := it.Next().(types.String); ok && matchesAny(globs, strings.ToLower(string(name))) == matching {
 			picked = append(picked, string(name))
 		}
 	}
 	slices.Sort(picked)
 	out := make([]ref.Val, 0, len(picked))
 	for _, name := range picked {
-		if v, ok := members.Find(types.String(name)); ok && v != types.NullValue {
+		if v, ok := members.Find(types.String(name)); ok && !isEmpty(v, 0) {
 			out = append(out, v)
 		}
 	}
 	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }
 
+// isEmpty reports whether a value has nothing in it: null, an empty text, and lists and maps of nothing else.
+func isEmpty(v ref.Val, depth int) bool {
+	switch v := v.(type) {
+	case types.Null:
+		return true
+	case types.String:
+		return v == ""
+	case traits.Lister:
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			if depth > maxDepth || !isEmpty(it.Next(), depth+1) {
+				return false
+			}
+		}
+		return true
+	case traits.Mapper:
+		return v.Size() == types.IntZero
+	}
+	return false
+}
+
 // textsOf is a text, or those of a list.
 func textsOf(v ref.Val) ([]string, error) {
-	value, err := goValue(v, 0)
+	value, err := goValue(v)
 	if err != nil {
 		return nil, err
 	}
@@ -213,10 +243,32 @@ func textsOf(v ref.Val) ([]string, error) {
 	return nil, fmt.Errorf("expected a text, or a list of them, got %v", value)
 }
 
-// goValue is a value of a condition as the functions here take it.
-func goValue(v ref.Val, depth int) (any, error) {
+// valueIn returns a value of a condition as the functions here take it: Arguments, where it is all arguments of the call.
+func valueIn(in condition.Input, v ref.Val) (any, error) {
+	value, err := goValue(v)
+	if members, ok := value.(map[string]any); ok && in.IsArguments(v) {
+		return Arguments(members), err
+	}
+	return value, err
+}
+
+// goValue returns a value of a condition as Go value.
+func goValue(v ref.Val) (any, error) {
+	r := reader{left: maxValues}
+	return r.value(v, 0)
+}
+
+const maxValues = 200_000 // in one value: a list may hold another one many times
+
+// reader reads the values of conditions.
+type reader struct{ left int }
+
+func (r *reader) value(v ref.Val, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the value has lists and maps in each other more than %d deep", maxDepth)
+	}
+	if r.left--; r.left < 0 {
+		return nil, fmt.Errorf("the value has more than %d values in it", maxValues)
 	}
 	switch v := v.(type) {
 	case types.Null:
@@ -237,7 +289,7 @@ func goValue(v ref.Val, depth int) (any, error) {
 		out := map[string]any{}
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			k := it.Next()
-			member, err := goValue(v.Get(k), depth+1)
+			member, err := r.value(v.Get(k), depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -247,7 +299,7 @@ func goValue(v ref.Val, depth int) (any, error) {
 	case traits.Lister:
 		var out []any
 		for it := v.Iterator(); it.HasNext() == types.True; {
-			element, err := goValue(it.Next(), depth+1)
+			element, err := r.value(it.Next(), depth+1)
 			if err != nil {
 				return nil, err
 			}

@@ -23,15 +23,18 @@ func TestFunctions(t *testing.T) {
 	language, err := condition.New(condition.Options{Functions: tracker(t).Functions()})
 	require.NoError(t, err)
 	for when, want := range map[string]bool{
-		`from_user(args.to) && from_user(args.cc) && from_user(args.sum) && from_user(args.day)`:                                     true,
-		`from_user([args.to, {"x": args.sum}, true])`:                                                                                true,
-		`from_trusted(args.evil) || from_known(args.evil) || from_named(args.evil) || from_named_text(args.evil) || sole(args.evil)`: false,
-		`tainted(args.evil) && seen(args.evil)`:                                                                                      true,
-		`tainted(args.big) || seen(args.big)`:                                                                                        false,
-		`origin(args.evil) == "untrusted" && origin(args.to) == "user" && origin(args.big) == "model"`:                               true,
-		`origin("HGK137803") == "trusted" && origin("www.nice.example") == "known"`:                                                  true,
-		`quoted(args.password) && !quoted("tr0ub") && !quoted(20)`:                                                                   true,
-		`user_says("pay") && user_says(["send", "PAY"]) && !user_says(["send"])`:                                                     true,
+		`from_user(args.to) && from_user(args.cc) && from_user(args.sum) && from_user(args.day)`:                                                          true,
+		`from_user([args.to, {"pay": args.sum}, true])`:                                                                                                   true,
+		`from_user([args.to, {"x": args.sum}, true])`:                                                                                                     false,
+		`from_user(args.evil) || !from_user({"pay": args.to}) || from_user({"cc": args.to})`:                                                              false,
+		`rest(args, ["to", "cc", "sum", "day", "evil", "big", "payee*", "p*", "text"]) == [] && pick({"a": [[], ""], "b": {}, "c": " "}, ["*"]) == [" "]`: true,
+		`from_trusted(args.evil) || from_known(args.evil) || from_named(args.evil) || from_named_text(args.evil) || sole(args.evil)`:                      false,
+		`tainted(args.evil) && seen(args.evil)`:                                                                                                           true,
+		`tainted(args.big) || seen(args.big)`:                                                                                                             false,
+		`origin(args.evil) == "untrusted" && origin(args.to) == "user" && origin(args.big) == "model"`:                                                    true,
+		`origin("HGK137803") == "trusted" && origin("www.nice.example") == "known"`:                                                                       true,
+		`quoted(args.password) && !quoted("tr0ub") && !quoted(20)`:                                                                                        true,
+		`user_says("pay") && user_says(["send", "PAY"]) && !user_says(["send"])`:                                                                          true,
 		`user_says_date()`: true,
 		`confidential(args) == ["passport number"] && confidential(args.to) == []`:      true,
 		`from_known(links(args.text)) && size(links(args.text)) == 1`:                   true,
@@ -50,6 +53,30 @@ func TestFunctions(t *testing.T) {
 		})
 		hookstest.Fire(t, hook, hookstest.ToolCall("pay", args).WithState(c.state))
 		assert.True(t, asked)
+	}
+}
+
+// The names of all arguments are the tool's; the same map under another name has values for names.
+func TestArgumentsAreKnownAsSuch(t *testing.T) {
+	t.Parallel()
+	c := user("Mail ann@example.com")
+	language, err := condition.New(condition.Options{Functions: tracker(t).Functions()})
+	require.NoError(t, err)
+	for when, want := range map[string]bool{
+		`from_user(args) && from_user(original_args) && !tainted(args)`: true,
+		`from_user({"recipient": args.recipient})`:                      false,
+		`from_user([args])`: false,
+		`from_user(pick(args, ["*"])) && rest(args, ["recipient"]) == []`: true,
+	} {
+		compiled, err := language.Compile(when, hooks.PreToolUse)
+		require.NoError(t, err, when)
+		hook := hooks.On(hooks.AtPreToolUse, "ask", func(ctx context.Context, h hooks.ToolContext) hooks.Result {
+			got, err := compiled.Test(ctx, condition.Of(h))
+			assert.NoError(t, err, when)
+			assert.Equal(t, want, got, when)
+			return h.Allow()
+		})
+		hookstest.Fire(t, hook, hookstest.ToolCall("send", `{"recipient": "ann@example.com"}`).WithState(c.state))
 	}
 }
 

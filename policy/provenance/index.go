@@ -118,6 +118,10 @@ func (x *index) holds(s agent.State) bool {
 func (x *index) add(i int, m agent.Message) {
 	switch m.Role() {
 	case agent.RoleSystem:
+		if m.Source() != "" { // a hook or a tool added it
+			x.message(x.tracker.sources.message(m.Source()), Place{Message: i}, m.Text())
+			return
+		}
 		x.text(x.system, Place{Level: FromSystem, Message: i}, m.Text())
 	case agent.RoleUser:
 		switch {
@@ -206,8 +210,12 @@ func (x *index) call(i int, c agent.ToolCall) {
 	rules := x.tracker.rules(c.Name)
 	named, texts := true, 0
 	at := -1
-	eachArgument(c.Arguments, func(n name, value any) {
+	eachArgument(c.Arguments, func(n name, names bool, value any) {
 		s, isText := value.(string)
+		if !names {
+			named = named && strings.TrimSpace(s) == ""
+			return
+		}
 		level, place := x.level(n)
 		if isText {
 			texts++
@@ -286,8 +294,8 @@ func (x *index) field(rules *toolRules, at Place, field []string, value string) 
 }
 
 // eachArgument calls f for the texts and numbers in a call's arguments. Arguments that cannot be read have none.
-func eachArgument(arguments string, f func(n name, value any)) {
-	var members map[string]any
+func eachArgument(arguments string, f func(n name, named bool, value any)) {
+	var members Arguments
 	if strictjson.Unmarshal(arguments, &members) == nil {
 		eachName(members, f)
 	}

@@ -35,7 +35,7 @@ func (t Trail) Origin(value any) Origin {
 
 func (x *index) origin(value any) Origin {
 	switch v := value.(type) {
-	case []any, map[string]any, []string:
+	case []any, map[string]any, []string, Arguments:
 		o := Origin{Value: shown(value)}
 		eachValue(v, func(element any) {
 			if len(o.Parts) < MaxParts {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
 // Options say what a Tracker goes by. The zero value trusts no tool and is ready to be used.
@@ -83,7 +84,8 @@ func (t Trail) with(f func(x *index)) {
 	f(x)
 }
 
-// nameOfAny is nameOf for what may stand in arguments.
+// nameOfAny is nameOf for what may stand in arguments. It is false for a value that names nothing: a text without letters
+// and digits, and what is neither a text nor a number.
 func nameOfAny(value any) (name, bool) {
 	switch v := value.(type) {
 	case string:
@@ -98,43 +100,83 @@ func nameOfAny(value any) (name, bool) {
 	return name{}, false
 }
 
-// eachValue calls f for the texts and numbers in a value; the names of members are none.
+// Arguments are the arguments of a tool call, as a value to be asked about. Their own names are the tool's words, and are
+// not asked about unless they are an address, a number or an id. In any other map, and in maps within Arguments, the names
+// of members are values like all others: {"mallory@example.com": "rw"} names a person.
+type Arguments map[string]any
+
+// eachValue calls f for the texts and numbers in a value, the names of members included, and for what can be neither.
 func eachValue(value any, f func(any)) {
 	switch v := value.(type) {
 	case nil, bool:
+	case string:
+		if v != "" {
+			f(v)
+		}
+	case json.Number, float64, int, int64, uint64:
+		f(v)
 	case []any:
 		for _, element := range v {
 			eachValue(element, f)
 		}
 	case []string:
 		for _, element := range v {
-			f(element)
+			eachValue(element, f)
+		}
+	case Arguments:
+		for _, member := range slices.Sorted(maps.Keys(v)) {
+			if n, ok := nameOf(member); !ok || n.kind != kindPhrase {
+				f(member)
+			}
+			eachValue(v[member], f)
 		}
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			eachValue(v[name], f)
+		for _, member := range slices.Sorted(maps.Keys(v)) {
+			f(member)
+			eachValue(v[member], f)
 		}
 	default:
-		f(value)
+		eachOther(value, f)
 	}
 }
 
+// eachOther is eachValue for any other Go value, by way of its JSON. What has none is given to f as it is.
+func eachOther(value any, f func(any)) {
+	var plain any
+	text, err := strictjson.Marshal(value)
+	if err == nil {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		err = d.Decode(&plain)
+	}
+	if err != nil {
+		f(value)
+		return
+	}
+	eachValue(plain, f)
+}
+
 // eachName calls f for what a value names: every text and number in it, and of a text that lists mail addresses each of
-// them.
-func eachName(value any, f func(n name, value any)) {
+// them. For a text or another value that names nothing, named is false.
+func eachName(value any, f func(n name, named bool, value any)) {
 	eachValue(value, func(v any) {
 		if text, ok := v.(string); ok && strings.Contains(text, "@") && strings.ContainsAny(text, ",;") {
 			if list := addressList(text); len(list) > 0 {
 				for _, n := range list {
-					f(n, v)
+					f(n, true, v)
 				}
 				return
 			}
 		}
-		if n, ok := nameOfAny(v); ok {
-			f(n, v)
-		}
+		n, ok := nameOfAny(v)
+		f(n, ok && !isPattern(v), v)
 	})
+}
+
+// isPattern reports whether a value stands for others, whatever is written beside the "*".
+func isPattern(value any) bool {
+	text, ok := value.(string)
+	return ok && strings.Contains(text, "*")
 }
 
 // addressList is the mail addresses of a text that consists of nothing else.
@@ -150,17 +192,20 @@ func addressList(text string) []name {
 	return list
 }
 
-// all reports whether test holds for everything in a value. It does for nothing: null, false, a text without letters.
+// all reports whether test holds for everything in a value. It does for nothing: null, true, an empty text or list. It
+// does not for a value that has something in it which names nothing.
 func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 	ok := true
 	t.with(func(x *index) {
-		eachName(value, func(n name, _ any) { ok = ok && test(x, n) })
+		eachName(value, func(n name, named bool, _ any) { ok = ok && named && test(x, n) })
 	})
 	return ok
 }
 
-// FromUser reports whether the user said it. Of a list or an object everything in it must have been said; of nothing
-// (null, true, an empty text) there is nothing to say. The same holds for the other From functions.
+// FromUser reports whether the user said it. Of a list or a map everything in it must have been said, the names of
+// members included: pass a call's arguments as Arguments. Of nothing (null, true, an empty text, list or map) there is
+// nothing to say. A text without letters and digits, and one with a "*" in it, is nobody's in particular, and not from the
+// user. The same holds for the other From functions. A value that is none of JSON's is asked about as its JSON.
 func (t Trail) FromUser(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		_, ok := x.user.find(n)
@@ -236,9 +281,24 @@ func alike(a, b name) bool {
 }
 
 // Tainted reports whether something in a value was brought in by strangers and by nobody better: all of it, or in a
-// longer text an address, an id or five words in a row.
-func (t Trail) Tainted(value any) bool {
-	return !t.all(value, func(x *index, n name) bool { return !x.tainted(n) })
+// longer text an address, an id or five words in a row. A text without letters and digits, and one that is a single word
+// with a "*" in it, is tainted: it may name anything.
+func (t Trail) Tainted(value any) (yes bool) {
+	t.with(func(x *index) {
+		eachName(value, func(n name, named bool, v any) {
+			text, isText := v.(string)
+			switch {
+			case yes:
+			case isPattern(v) && len(n.keys) > 0 && len(strings.Fields(text)) > 1: // a text, as that of a letter
+				yes = x.tainted(n)
+			case !named:
+				yes = !isText || strings.TrimSpace(text) != ""
+			default:
+				yes = x.tainted(n)
+			}
+		})
+	})
+	return yes
 }
 
 // Seen reports whether it stands anywhere in the run, the model's own words left out.
