@@ -16,6 +16,7 @@ const (
 	maxNesting  = 200      // open brackets at one place
 	maxDepth    = 120      // steps on the way to a command, and constructs around it
 	maxCommands = 2000
+	maxFiles    = 4000     // and hosts
 	maxText     = 64 << 10 // bytes of one word
 	maxFuel     = 400_000  // a measure of all work
 )
@@ -189,6 +190,12 @@ func (w *walker) spend(n int) bool {
 		w.out.Opaque = append(w.out.Opaque, Opaque{Reason: OpaqueLimit, Detail: "more than is looked at", Command: -1, Pos: w.place(0)})
 	}
 	return !w.stopped
+}
+
+// exhaust ends the walk: more than is looked at.
+func (w *walker) exhaust() {
+	w.fuel = 0
+	w.spend(1)
 }
 
 func (w *walker) opaque(_ ctx, at, command int, reason Reason, detail string) {

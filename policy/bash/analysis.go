@@ -25,7 +25,8 @@ type Analysis struct {
 	// inside sudo, sh -c, $(…) and the like follows what holds it. With no opaque
 	// place and no syntax error, nothing else runs.
 	Commands []Command
-	// Files are the files that the commands name as read, written, deleted or run.
+	// Files are the files that the commands name as read, written, deleted or run. A word that is given to a program or
+	// option of which nothing is known counts as a file, too: its access is Uses.
 	Files []File
 	// Hosts are the machines that the commands name.
 	Hosts []Host
@@ -207,6 +208,7 @@ const (
 	Writes  Access = "write"
 	Deletes Access = "delete"
 	Runs    Access = "run" // its content is code
+	Uses    Access = "use" // what a program or option that is not known does with it: perhaps all of these
 )
 
 // Host is a machine that a command names.

@@ -8,8 +8,8 @@ import (
 
 // awk reads its program: system(), pipes and files in it are looked for.
 func awk(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "+F:v:f^E^i^l^e:W:bcCd?D?ghI?kL?MnNo?OpPrsStV",
-		"field-separator: assign: file^ exec^ include^ load^ source: characters-as-bytes traditional copyright dump-variables? debug? gen-pot help "+
+	g := getopt(k.args(), "+F*v*f^E^i^l^e:W:bcCd?D?ghI?kL?MnNo?OpPrsStV",
+		"field-separator* assign* file^ exec^ include^ load^ source* characters-as-bytes traditional copyright dump-variables? debug? gen-pot help "+
 			"trace csv lint? bignum use-lc-numeric non-decimal-data pretty-print? optimize no-optimize profile? posix re-interval sandbox lint-old version")
 	c = w.options(c, k, g)
 	ops := g.operands
@@ -22,12 +22,15 @@ func awk(w *walker, c ctx, k call, _ given) {
 	if len(programs) == 0 && !g.has("f", "file", "E", "exec") && len(ops) > 0 {
 		programs, ops = ops[:1], ops[1:]
 	}
+	claimAll(programs)
 	for _, p := range programs {
 		w.awkProgram(c, k, p)
 	}
 	for _, o := range ops {
 		if name, _, found := strings.Cut(o.Text, "="); !found || !syntax.ValidName(name) {
 			w.file(c, o, Reads, k.index)
+		} else {
+			o.claim()
 		}
 	}
 }

@@ -87,10 +87,10 @@ func (w *walker) run(c ctx, k call) {
 		return
 	}
 	if len(w.out.Commands) >= maxCommands || c.depth > maxDepth {
-		w.fuel = 0
-		w.spend(1)
+		w.exhaust()
 		return
 	}
+	claimAll(k.words)
 	first := k.words[0]
 	cmd := Command{
 		Kind: Program, Words: k.words, Args: k.words[1:], Assigns: k.assigns, Redirects: k.redirs,
@@ -172,6 +172,9 @@ func (w *walker) handle(c ctx, k call, kind Kind) {
 		k.name = "bash"
 	}
 	c.out.lose()
+	if strings.Contains(path, "/") {
+		w.file(c, k.words[0], Runs, k.index)
+	}
 	w.program(c, k)
 }
 

@@ -5,19 +5,27 @@ func fileToolOf(name string) (tool, bool) {
 	switch name {
 	case "cat", "tac", "nl", "rev", "head", "tail", "wc", "od", "xxd", "hexdump", "hd", "strings", "base64", "base32", "basenc", "md5sum", "sha1sum",
 		"sha224sum", "sha256sum",
-		"sha384sum", "sha512sum", "b2sum", "cksum", "sum", "file", "stat", "cut", "paste", "fold", "fmt", "expand", "unexpand", "pr", "column",
+		"sha384sum", "sha512sum", "b2sum", "cksum", "sum", "file", "stat", "cut", "paste", "fold", "fmt", "expand", "unexpand", "pr", "column", "shuf",
 		"zcat", "bzcat", "xzcat", "zstdcat",
 		"bat", "batcat", "more", "most", "ls", "dir", "vdir", "tree", "du", "readlink", "realpath", "comm", "join", "cmp", "diff", "colordiff",
 		"sdiff", "nm", "objdump", "readelf",
-		"ldd", "size", "exiftool", "identify", "pdftotext", "lsattr", "getfacl", "getfattr", "namei", "look", "tsort", "csvlook", "hexyl", "xmllint", "less":
-		return readers(name), true
+		"ldd", "size", "lsattr", "getfacl", "getfattr", "namei", "look", "tsort", "csvlook", "hexyl", "xmllint", "less":
+		t := readers(name)
+		t.looks = true
+		return t, true
 	case "grep", "egrep", "fgrep", "rg", "ag", "ack", "zgrep", "bzgrep", "xzgrep":
-		return searchers(name), true
+		t := searchers(name)
+		t.looks = true
+		return t, true
+	case "pdftotext", "ps2pdf":
+		return tool{operands: "rw"}, true
+	case "cpio", "pax", "afio": // they read the names of files
+		return tool{special: archiver}, true
 	case "rm", "rmdir", "unlink", "shred", "trash", "trash-put", "srm", "wipe":
 		return tool{short: "dfIirRvpn:s:uxz", long: "force interactive? recursive dir verbose one-file-system no-preserve-root preserve-root? parents " +
 			"ignore-fail-on-non-empty iterations: random-source< size: remove? exact zero", operands: "d*"}, true
 	case "touch":
-		return tool{short: "acd:fhmr<t:", long: "date: no-create no-dereference reference< time:", operands: "w*"}, true
+		return tool{short: "acd*fhmr<t:", long: "date* no-create no-dereference reference< time:", operands: "w*"}, true
 	case "mkdir", "mkfifo", "mknod":
 		return tool{short: "m:pvZ", long: "mode: parents verbose context?", operands: "w*"}, true
 	case "truncate":
@@ -48,10 +56,10 @@ func fileToolOf(name string) (tool, bool) {
 	case "dd":
 		return tool{special: dd}, true
 	case "sort":
-		return tool{short: "bdfghiMnrRVcCk:mo>sS:t:T@uz", long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort " +
+		return tool{short: "bdfghiMnrRVcCk:mo>sS:t*T@uz", long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort " +
 			"ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort " +
 			"random-source< reverse sort: version-sort batch-size: check? compress-program$ debug files0-from% key: merge output> stable buffer-size: " +
-			"field-separator: temporary-directory: parallel: unique zero-terminated", operands: "r*"}, true
+			"field-separator* temporary-directory@ parallel: unique zero-terminated", operands: "r*"}, true
 	case "uniq":
 		return tool{short: "cdDf:is:uw:z", long: "count repeated all-repeated? skip-fields: group? ignore-case skip-chars: unique zero-terminated " +
 			"check-chars:", operands: "rw"}, true
@@ -59,7 +67,7 @@ func fileToolOf(name string) (tool, bool) {
 		return tool{short: "a:b:C:d?el:n:t:ux?f:kqsz", long: "suffix-length: additional-suffix: bytes: line-bytes: numeric-suffixes? hex-suffixes? " +
 			"elide-empty-files filter$ lines: number: separator: unbuffered verbose prefix: digits: keep-files", operands: "rw"}, true
 	case "sed":
-		return tool{short: "nbe:f^E?ri?l:suz", long: "quiet silent debug expression: file^ follow-symlinks in-place? line-length: posix " +
+		return tool{short: "nbe*f^E?ri?l:suz", long: "quiet silent debug expression* file^ follow-symlinks in-place? line-length: posix " +
 			"regexp-extended separate sandbox unbuffered null-data zero-terminated help version", special: sed}, true
 	case "awk", "gawk", "mawk", "nawk", "original-awk":
 		return tool{special: awk}, true
@@ -129,28 +137,97 @@ func fileToolOf(name string) (tool, bool) {
 		"clang", "ld", "go", "cargo", "mvn", "gradle", "ant", "rake", "just", "task", "bazel":
 		return tool{}, false
 	}
+	if t, found := plainTool(name); found {
+		return t, true
+	}
 	if len(name) > 4 && name[:4] == "mkfs" {
 		return tool{operands: "w*"}, true
 	}
 	return tool{}, false
 }
 
+// plainTool are the programs that take no files but those of the options in their tables.
+func plainTool(name string) (tool, bool) {
+	switch name {
+	case "true", "false", "echo", "printf", "sleep", "seq", "expr", "test", "[", "yes", "factor", "kill", "pkill", "pgrep", "pidof", "ps", "pstree",
+		"uname", "arch", "whoami", "id", "groups", "logname", "tty", "nproc", "uptime", "free", "vmstat", "clear", "reset", "tput", "which", "whereis",
+		"locale", "getconf", "lsblk", "lscpu", "lsusb", "lspci", "lsmod", "cal", "ncal", "basename", "dirname", "pathchk", "w", "killall", "renice",
+		"printenv", "getent", "numfmt", "command", "type":
+		return tool{operands: "-*", claims: true, looks: true}, true
+	case "tr":
+		return tool{short: "cCdst", operands: "-*", claims: true, looks: true}, true
+	case "date":
+		return tool{short: "d*f<r<s*uRI?j", long: "date* file< reference< set* utc universal iso-8601? rfc-3339: rfc-email rfc-2822 debug resolution",
+			operands: "-*"}, true
+	case "hostname":
+		return tool{short: "abdfF<iIsvVy", long: "file< alias fqdn ip-address short", operands: "-*"}, true
+	case "df", "lsof", "who", "users", "last", "sync", "fuser", "pathchk_":
+		return tool{operands: "r*", looks: true}, true
+	}
+	return tool{}, false
+}
+
 func readers(name string) tool {
 	switch name {
+	case "shuf":
+		return tool{short: "ei:n:o>rz", long: "echo input-range: head-count: output> random-source< repeat zero-terminated", operands: "r*"}
+	case "tree":
+		return tool{short: "adfhHlLmspugDFqNQrtxXJACSnco>I*P*", long: "noreport prune dirsfirst fromfile gitignore gitfile< infofile< info filelimit: " +
+			"timefmt* charset: matchdirs ignore-case metafirst si du inodes device help version output> fromtabfile", operands: "r*"}
+	case "column":
+		return tool{short: "c:s*o*tN:R:T:H:E:W:O:n:JdexhVr:i:p:L", long: "separator* output-separator* table table-columns: json fillrows output-width: " +
+			"table-name: table-right: table-hide: table-order: table-noheadings", operands: "r*"}
+	case "join", "nl":
+		return tool{short: "a:e*i:j:1:2:o:t*v:b*d*f*h*l:n:ps*v:w:", long: "check-order nocheck-order header zero-terminated ignore-case number-format: " +
+			"number-separator* body-numbering* section-delimiter* number-width: starting-line-number: line-increment: no-renumber", operands: "r*"}
+	case "comm":
+		return tool{short: "123z", long: "output-delimiter* total check-order nocheck-order zero-terminated", operands: "r*"}
+	case "ls", "dir", "vdir":
+		return tool{short: "aAbBcCdDfFgGhHiI*klLmnNopqQrRsStT:uUvw:xXZ1", long: "all almost-all author escape block-size: ignore-backups color? directory " +
+			"dired classify? file-type format: full-time group-directories-first no-group human-readable si dereference-command-line " +
+			"dereference-command-line-symlink-to-dir hide* hyperlink? indicator-style: inode ignore* kibibytes dereference literal numeric-uid-gid " +
+			"hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size sort: time: time-style: tabsize: width: context " +
+			"zero help version", operands: "r*"}
+	case "bat", "batcat":
+		return tool{short: "Appl:H:r:m:nuSfdLhV", long: "pager$ language: highlight-line: line-range: map-syntax: theme: style: color: wrap: paging: tabs: " +
+			"decorations: file-name* diff plain number show-all list-languages list-themes help version", operands: "r*"}
+	case "diff", "sdiff", "colordiff", "cmp":
+		return tool{short: "abBcC:dD*eEF*hiI*lLnNpPqrsS*tTuU:vwW:x*X<yZo>", long: "brief recursive unified? context? side-by-side width: ignore-case " +
+			"ignore-all-space ignore-blank-lines ignore-space-change ignore-trailing-space ignore-matching-lines* exclude* exclude-from< from-file< " +
+			"to-file< label* output> color? new-file text strip-trailing-cr report-identical-files suppress-common-lines minimal speed-large-files " +
+			"ed normal rcs show-c-function show-function-line* no-dereference starting-file: unidirectional-new-file paginate ifdef* tabsize: " +
+			"diff-program$ line-format* old-line-format* new-line-format* unchanged-line-format* bytes: ignore-initial: verbose print-bytes silent quiet",
+			operands: "r*"}
+	case "du":
+		return tool{short: "0aAbB:cd:DhHklLmPsSt:xX<", long: "null all apparent-size block-size: bytes total dereference-args max-depth: files0-from% " +
+			"human-readable inodes count-links dereference no-dereference separate-dirs si summarize threshold: time? time-style: exclude-from< exclude* " +
+			"one-file-system help version", operands: "r*"}
+	case "file":
+		return tool{short: "bcCdEf%F*hikLlm<M<nNprsSP:v0zZe:", long: "brief checking-printout compile files-from% separator* no-dereference mime mime-type " +
+			"mime-encoding keep-going dereference magic-file< no-buffer no-pad print0 preserve-date raw special-files uncompress exclude: extension apple " +
+			"parameter: help version", operands: "r*"}
+	case "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum":
+		return tool{short: "a:bctwzl:rs", long: "algorithm: binary check tag text zero ignore-missing quiet status strict warn length: base64 raw debug",
+			operands: "r*", special: checksum}
 	case "head", "tail":
 		return tool{short: "c:n:fFqsvz0123456789", long: "bytes: lines: follow? pid: retry sleep-interval: max-unchanged-stats: quiet silent verbose " +
 			"zero-terminated", operands: "r*"}
 	case "cut", "paste":
-		return tool{short: "b:c:d:f:nsz", long: "bytes: characters: delimiter: delimiters: fields: complement only-delimited output-delimiter: serial " +
+		return tool{short: "b:c:d*f:nsz", long: "bytes: characters: delimiter* delimiters* fields: complement only-delimited output-delimiter* serial " +
 			"zero-terminated", operands: "r*"}
 	case "stat":
-		return tool{short: "Lfc:t", long: "dereference file-system format: printf: terse cached:", operands: "r*"}
+		return tool{short: "Lfc*t", long: "dereference file-system format* printf* terse cached:", operands: "r*"}
 	case "od", "xxd", "hexdump", "hd":
 		if name == "xxd" {
-			return tool{short: "abCeEidprRuvg:c:l:n:o:s:", operands: "rw"}
+			return tool{short: "abCeEidprRuvg:c:l:n:o:s:", long: "- ps plain postscript include cols: groupsize: len: seek: name: offset: bits revert " +
+				"uppercase little-endian ebcdic autoskip capitalize version help", operands: "rw"}
 		}
-		return tool{short: "A:j:N:S?t:vw?bcdfhilosxCe:n:", long: "address-radix: skip-bytes: read-bytes: format: width?", operands: "r*"}
-	case "strings", "nl", "fold", "fmt", "pr", "column", "base64", "base32", "basenc", "du", "tree":
+		if name == "od" {
+			return tool{short: "A:j:N:S?t:vw?abcdDefFhHiIlLoOsxX", long: "address-radix: skip-bytes: read-bytes: format: width? strings? " +
+				"output-duplicates traditional endian:", operands: "r*"}
+		}
+		return tool{short: "A:j:N:S?t:vw?bcdfhilosxCe*n:", long: "address-radix: skip-bytes: read-bytes: format: width?", operands: "r*"}
+	case "strings", "fold", "fmt", "pr", "base64", "base32", "basenc":
 		return tool{short: "abcdfhHlkLmsSzADe:n:t:w:v:i:N:o:p:I:P:X:B:x0", long: "wrap: decode ignore-garbage max-depth: exclude: width: bytes: " +
 			"encoding: radix: separator: files0-from%", operands: "r*"}
 	case "wc":
@@ -166,8 +243,8 @@ func readers(name string) tool {
 func searchers(name string) tool {
 	if name == "rg" {
 		return tool{
-			short: "e:f<A:B:C:g:m:j:t:T:r:M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp: file< pre$ pre-glob: hostname-bin$ glob: iglob: type: " +
-				"type-not: type-add: type-clear: after-context: before-context: context: max-count: max-depth: threads: replace: " +
+			short: "e*f<A:B:C:g*m:j:t:T:r*M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp* file< pre$ pre-glob: hostname-bin$ glob* iglob* type: " +
+				"type-not: type-add: type-clear: after-context: before-context: context: max-count: max-depth: threads: replace* " +
 				"encoding: sort: sortr: color: colors: engine: ignore-file< path-separator: max-columns: max-filesize: dfa-size-limit: " +
 				"regex-size-limit: context-separator: field-match-separator: generate:", special: grep,
 		}
@@ -176,8 +253,8 @@ func searchers(name string) tool {
 		return tool{short: "A:B:C:m:g:G:", long: "pager$ after: before: context: ackrc^", special: grep}
 	}
 	return tool{
-		short: "EFGPe:f<ivwxyZzcoLlm:qsbHhnTuUA:B:C:aD:d:Ir0123456789R", long: "regexp: file< max-count: after-context: before-context: context: " +
-			"color? colour? label: binary-files: devices: directories: exclude: exclude-from< exclude-dir: include:", special: grep,
+		short: "EFGPe*f<ivwxyZzcoLlm:qsbHhnTuUA:B:C:aD:d:Ir0123456789R", long: "regexp* file< max-count: after-context: before-context: context: " +
+			"color? colour? label* binary-files: devices: directories: exclude* exclude-from< exclude-dir* include*", special: grep,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 //nolint:gocognit // flat: one case for each test
 func find(w *walker, c ctx, k call, _ given) {
 	args := k.args()
+	defer claimAll(args) // all of the expression is read here
 	var roots []Word
 	i := 0
 	for ; i < len(args); i++ {

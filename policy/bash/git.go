@@ -32,9 +32,9 @@ func git(w *walker, c ctx, k call, sub string, args []Word, g given) {
 			if o.value.Kind == Partial && !strings.Contains(o.value.Text, "=") || gitRuns(key) != 0 {
 				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueEnvironment, "git runs what a variable holds: "+key)
 			}
-		case "exec-path":
+		case "exec-path", "git-dir":
 			if o.given {
-				w.opaque(c, k.at, k.index, OpaqueEnvironment, "git takes its programs from "+o.value.String())
+				w.opaque(c, k.at, k.index, OpaqueEnvironment, "git takes its programs or settings from "+o.value.String())
 			}
 		}
 	}
@@ -50,6 +50,7 @@ func git(w *walker, c ctx, k call, sub string, args []Word, g given) {
 		return
 	}
 	first, _, _ := strings.Cut(sub, " ")
+	claimTexts(sub, args)
 	switch {
 	case sub == "":
 	case aliases[strings.ToLower(sub)] != "":
@@ -292,4 +293,49 @@ func (w *walker) gitConfig(c ctx, k call, args []Word) {
 		return
 	}
 	w.gitSetting(c, k, ops[0].Text, ops[1])
+}
+
+// gitLooks reports a sub-command of git that changes nothing.
+func gitLooks(sub string) bool {
+	switch sub {
+	case "status", "log", "diff", "show", "blame", "annotate", "grep", "ls-files", "ls-tree", "rev-parse", "describe", "shortlog", "rev-list", "cat-file",
+		"name-rev", "merge-base", "for-each-ref", "stash list", "stash show", "remote get-url", "worktree list", "reflog show", "whatchanged", "cherry",
+		"show-ref", "show-branch", "check-ignore", "check-attr", "count-objects", "diff-tree", "diff-index", "diff-files", "range-diff", "version", "help":
+		return true
+	}
+	return false
+}
+
+// claimTexts claims the arguments of git that are messages, patterns and formats.
+func claimTexts(sub string, args []Word) {
+	pattern := sub == "grep"
+	for i, a := range args {
+		name, _, attached := strings.Cut(a.Text, "=")
+		text := false
+		switch name {
+		case "--message", "--author", "--date", "--grep", "--format", "--pretty", "--since", "--until", "--after", "--before", "--trailer", "--committer",
+			"--subject-prefix", "--abbrev", "--color", "--decorate", "--sort", "--contains", "--merged":
+			text = true
+		case "-S", "-G", "-e":
+			text = name != "-e" || sub == "grep"
+		}
+		letters := strings.TrimLeft(a.Text, "aeinopqsvz-")
+		switch sub {
+		case "commit", "tag", "merge", "stash push", "stash save", "notes add", "notes append":
+			if strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") && strings.HasPrefix(letters, "m") {
+				text, attached = true, len(letters) > 1
+			}
+		}
+		switch {
+		case text && attached, len(a.Text) > 2 && (strings.HasPrefix(a.Text, "-S") || strings.HasPrefix(a.Text, "-G")):
+			a.claim()
+		case text && i+1 < len(args):
+			a.claim()
+			args[i+1].claim()
+			pattern = pattern && name != "-e"
+		case pattern && !strings.HasPrefix(a.Text, "-"):
+			a.claim()
+			pattern = false
+		}
+	}
 }

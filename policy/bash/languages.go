@@ -80,9 +80,13 @@ func (w *walker) language(c ctx, k call, l language) {
 		}
 	}
 	if hasCode {
+		for _, o := range g.options {
+			if o.given && strings.IndexByte("!=", o.mark) >= 0 {
+				w.perhaps(c, k, o.value, Uses, false)
+			}
+		}
 		w.setCode(k, l.name, code)
 		w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
-		w.stranger(c, k)
 		return
 	}
 	if l.help != "" {
@@ -97,12 +101,12 @@ func (w *walker) language(c ctx, k call, l language) {
 	}
 	ops := g.operands
 	if l.subs && len(ops) > 0 && ops[0].Kind == Literal && !strings.ContainsAny(ops[0].Text, "./") {
+		ops[0].claim()
 		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = ops[0].Text, ops[1:]
 		if ops[0].Text == "eval" || ops[0].Text == "repl" {
 			w.setCode(k, l.name, joined(ops[1:]))
 			w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
 		}
-		w.stranger(c, k)
 		return
 	}
 	switch {
@@ -115,7 +119,6 @@ func (w *walker) language(c ctx, k call, l language) {
 		if ops[0].Many && ops[0].Text == "" {
 			w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are not known")
 		}
-		w.stranger(c, k)
 	case k.hidden:
 		w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are not known")
 	case g.has("v", "V") && c.in.kind == inherited:
@@ -136,6 +139,9 @@ func joinCode(a, b string) string {
 
 // module is python -m: some modules run code that their words hold.
 func (w *walker) module(c ctx, k call, module Word, g given) {
+	if module.Kind == Literal {
+		module.claim()
+	}
 	if len(g.operands) > 0 {
 		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = module.Text, g.operands[1:]
 	}
@@ -145,9 +151,5 @@ func (w *walker) module(c ctx, k call, module Word, g given) {
 	case module.Text == "timeit", module.Text == "code", module.Text == "pdb", module.Text == "idlelib", module.Text == "asyncio", module.Text == "IPython":
 		w.setCode(k, "python", joined(g.operands))
 		w.opaque(c, k.at, k.index, OpaqueCode, "python code")
-	case module.Text == "cProfile", module.Text == "profile", module.Text == "trace", module.Text == "runpy", module.Text == "coverage":
-		w.stranger(c, k)
-	default:
-		w.stranger(c, k)
 	}
 }

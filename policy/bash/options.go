@@ -10,14 +10,17 @@ import (
 // first operand. The long one is names with blanks between, each with such a letter
 // at its end, and a single "-" among them when one dash does for long names, too.
 //
-//	:  a value of no interest
+//	:  a value of no interest: a number, a name
 //	?  a value that must be attached, if there is one
 //	<  a file that is read          >  one that is written
 //	^  a file whose content runs    @  a directory that is entered
 //	!  code in the tool's language  $  shell text that is run
 //	&  a host or URL                =  the first word of a command, which takes all that follows
 //	%  a file that names others, which are read
-const valueMarks = ":?<>^@!$&=%"
+//	*  text that is never a file, such as a pattern or a delimiter
+//
+// A value of no interest that looks like a path is a file all the same.
+const valueMarks = ":?<>^@!$&=%*"
 
 // option is one option that was given.
 type option struct {
@@ -56,6 +59,7 @@ func getopt(args []Word, short, long string) given {
 	first := strings.HasPrefix(short, "+")
 	oneDash := strings.HasPrefix(long, "- ")
 	var g given
+	unsure := false // the option before is not known: the next word may be its value
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		text := a.Text
@@ -77,9 +81,14 @@ func getopt(args []Word, short, long string) given {
 				g.operands, g.at = args[i:], i
 				return g
 			}
+			a.afterUnknown = unsure
+			unsure = false
 			g.operands = append(g.operands, a)
 			continue
 		}
+		unsure = false
+		doubted := g.doubt
+		g.doubt = false
 		var took int
 		switch {
 		case text == "-": // and more that is not known
@@ -91,6 +100,7 @@ func getopt(args []Word, short, long string) given {
 		default:
 			took = g.cluster(a, args[i+1:], short)
 		}
+		unsure, g.doubt = g.doubt && took == 0, g.doubt || doubted
 		i += took
 		if n := len(g.options); n > 0 && g.options[n-1].mark == '=' && g.options[n-1].given {
 			g.at, g.operands = i, args[i:]
@@ -149,7 +159,9 @@ func (g *given) long(a Word, dashes int, rest []Word, long string) int {
 	case attached:
 		o.value, o.given = a.cut(dashes+len(name)+1), true
 	case mark == 0 || mark == '?':
+		a.claim()
 	case len(rest) > 0:
+		a.claim()
 		o.value, o.given = rest[0], true
 		if rest[0].Many {
 			g.doubt = true
@@ -162,12 +174,13 @@ func (g *given) long(a Word, dashes int, rest []Word, long string) int {
 }
 
 func (g *given) cluster(a Word, rest []Word, short string) int {
+	all := true // letters are known
 	for j := 1; j < len(a.Text); j++ {
 		letter := a.Text[j]
 		at := strings.IndexByte(short, letter)
 		o := option{name: a.Text[j : j+1]}
 		if at < 0 || strings.IndexByte(valueMarks+"+", letter) >= 0 {
-			g.doubt = true
+			g.doubt, all = true, false
 			g.options = append(g.options, o)
 			continue
 		}
@@ -181,6 +194,9 @@ func (g *given) cluster(a Word, rest []Word, short string) int {
 		case j+1 < len(a.Text) || a.Kind != Literal:
 			o.value, o.given = a.cut(j+1), true
 		case o.mark != '?' && len(rest) > 0:
+			if all {
+				a.claim()
+			}
 			o.value, o.given = rest[0], true
 			g.doubt = g.doubt || rest[0].Many
 			g.options = append(g.options, o)
@@ -191,6 +207,8 @@ func (g *given) cluster(a Word, rest []Word, short string) int {
 	}
 	if a.Kind != Literal {
 		g.doubt = true // more letters may follow
+	} else if all {
+		a.claim()
 	}
 	return 0
 }

@@ -30,6 +30,12 @@ func parallel(w *walker, c ctx, k call, _ given) {
 	if g.doubt {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of parallel begins is not sure")
 	}
+	for _, o := range g.operands {
+		if o.Kind == Literal && strings.HasPrefix(o.Text, "::::") {
+			break // files follow
+		}
+		o.claim()
+	}
 	template, lists, sure := g.operands, [][]Word(nil), true
 	for i, o := range g.operands {
 		if o.Kind == Literal && strings.HasPrefix(o.Text, ":::") {

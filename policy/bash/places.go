@@ -6,7 +6,13 @@ import (
 
 // file notes a file that a command names.
 func (w *walker) file(c ctx, word Word, access Access, command int) {
-	if word.Text == "-" && word.Kind == Literal || !w.spend(2) || len(w.out.Files) > maxCommands {
+	word.claim()
+	word.claimed = nil
+	if word.Text == "-" && word.Kind == Literal || !w.spend(2) {
+		return
+	}
+	if len(w.out.Files) > maxFiles {
+		w.exhaust()
 		return
 	}
 	if strings.HasPrefix(word.Text, "/dev/") && harmlessDevice(word.Text[len("/dev/"):]) {
@@ -72,14 +78,24 @@ func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
 }
 
 func (w *walker) addHost(name, port string, word Word, command int) {
-	if !w.spend(2) || len(w.out.Hosts) > maxCommands {
+	word.claim()
+	word.claimed = nil
+	if !w.spend(2) {
+		return
+	}
+	if len(w.out.Hosts) > maxFiles {
+		w.exhaust()
 		return
 	}
 	w.out.Hosts = append(w.out.Hosts, Host{Name: name, Port: port, Command: command, Word: word, Pos: word.Pos})
 }
 
 // host notes the machine that a URL, user@host:path or host names.
-func (w *walker) host(word Word, command int) {
+func (w *walker) host(c ctx, word Word, command int) {
+	if w.fileURL(c, word, Uses, command) {
+		return
+	}
+	word.claim()
 	name, port, ok := hostOf(word.Text, word.Kind == Literal)
 	if ok || word.Kind == Partial {
 		w.addHost(name, port, word, command)
@@ -123,7 +139,7 @@ func hostOf(text string, whole bool) (name, port string, ok bool) {
 func (w *walker) remotePath(c ctx, word Word, access Access, command int) {
 	text := word.Text
 	if strings.Contains(text, "://") {
-		w.host(word, command)
+		w.host(c, word, command)
 		return
 	}
 	colon, slash := strings.IndexByte(text, ':'), strings.IndexByte(text, '/')

@@ -10,12 +10,17 @@ import (
 // d deleted, e run; h a host or URL, p a host's path or a file (p> one that is
 // written); - something else; = any number of NAME=value; x the first word of a
 // command that takes all that follows, X shell text in all that follows. A "*"
-// repeats the letter before it; what stands behind the star is the last operand.
+// repeats the letter before it; what stands behind the star is the last operand. Operands
+// for which there is no letter are not claimed: see leftovers.
 type tool struct {
 	short, long string
 	operands    string
 	// special goes on where the table ends.
 	special func(w *walker, c ctx, k call, g given)
+	// claims says that what is not in the table is no file, either.
+	claims bool
+	// looks says that the program changes nothing.
+	looks bool
 	// via is how what it starts is reached; empty is Wrapper.
 	via StepKind
 }
@@ -23,6 +28,14 @@ type tool struct {
 // program goes into what a program does.
 func (w *walker) program(c ctx, k call) {
 	name, known := w.toolName(k.name)
+	k.markWords()
+	access, listed := w.handleProgram(c, k, name, known)
+	w.leftovers(c, k, access, listed)
+}
+
+// handleProgram goes into a program by what is known of it. It returns what the words that it did not claim are used for,
+// and whether the program has a table of options.
+func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access Access, listed bool) {
 	for _, a := range k.args() {
 		if a.Is("--") {
 			break
@@ -32,28 +45,33 @@ func (w *walker) program(c ctx, k call) {
 		}
 	}
 	if s, found := subcommandsOf(name); found {
-		w.subcommand(c, k, s)
-		return
+		return w.subcommand(c, k, s), false
 	}
 	if l, found := languageOf(name); found {
 		w.language(c, k, l)
-		return
+		return Uses, false
 	}
 	if isShell(name) {
 		w.shell(c, k, name)
-		return
+		return Uses, true
 	}
 	if !known {
-		w.stranger(c, k)
-		return
+		return Uses, false
 	}
 	t, _ := toolOf(name)
 	g := getopt(k.args(), t.short, t.long)
 	if t.special != nil {
 		t.special(w, c, k, g)
-		return
+	} else {
+		w.tool(c, k, t, g)
 	}
-	w.tool(c, k, t, g)
+	if t.claims {
+		claimAll(k.args())
+	}
+	if t.looks {
+		return Reads, true
+	}
+	return Uses, true
 }
 
 // toolName is the name under which a program is known: python for python3.11, sed
@@ -89,15 +107,6 @@ func isTool(name string) bool {
 	return found || isShell(name)
 }
 
-// stranger is a program of which nothing is known: URLs among its words are hosts.
-func (w *walker) stranger(_ ctx, k call) {
-	for _, a := range k.args() {
-		if strings.Contains(a.Text, "://") {
-			w.host(a.cut(urlStart(a.Text)), k.index)
-		}
-	}
-}
-
 // urlStart is where the URL in a word like --url=http://x begins.
 func urlStart(text string) int {
 	i := strings.Index(text, "://")
@@ -125,6 +134,10 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 		case '%': // the file names others
 			w.file(c, o.value, Reads, k.index)
 			w.file(c, makeWord(unknown, false, true, o.value.Source, o.value.Pos), Reads, k.index)
+		case ':', '?':
+			w.perhaps(c, k, o.value, Uses, false)
+		case '*':
+			o.value.claim()
 		case '>':
 			w.file(c, o.value, Writes, k.index)
 		case '^':
@@ -136,8 +149,9 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 			c.st.enter(o.value)
 			c.st.dirs, c.st.cdOK, c.st.cdFail = orUnknown(c.st.cdOK), nil, nil
 		case '&':
-			w.host(o.value, k.index)
+			w.host(c, o.value, k.index)
 		case '!':
+			o.value.claim()
 			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueCode, k.name+" runs what its option -"+o.name+" says")
 		case '$':
 			w.shellText(c, k, k.name, o.value)
@@ -148,6 +162,7 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 
 // shellText walks the text that a program gives to a shell.
 func (w *walker) shellText(c ctx, k call, name string, text Word) {
+	text.claim()
 	raw := text.loose()
 	if !known(raw) {
 		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" runs text that is not known")
@@ -188,14 +203,17 @@ func (w *walker) operands(c ctx, k call, t tool, g given) {
 	if i := strings.IndexByte(roles, '*'); i >= 0 && i+1 < len(roles) {
 		roles, last = roles[:i+1], roles[i+1:]
 	}
-	role := byte('-')
+	role := byte(0)
 	j := 0
 	for i := 0; i < len(ops); i++ {
+		if ops[i].afterUnknown && !t.claims { // it may be the value of that option
+			w.file(c, ops[i], Uses, k.index)
+		}
 		star := j+1 < len(roles) && roles[j+1] == '*'
 		if j < len(roles) && roles[j] != '*' {
 			role = roles[j]
 		} else if j >= len(roles) && !strings.HasSuffix(roles, "*") {
-			role = '-'
+			role = 0
 		}
 		if last != "" && i == len(ops)-1 && (i > 0 || g.has("t", "target-directory")) {
 			if !g.has("t", "target-directory") {
@@ -210,6 +228,7 @@ func (w *walker) operands(c ctx, k call, t tool, g given) {
 		case '=':
 			name, _, assigned := strings.Cut(ops[i].Text, "=")
 			if assigned && name != "" {
+				ops[i].claim()
 				c = w.assigned(c, k, name, ops[i])
 				continue
 			}
@@ -223,9 +242,12 @@ func (w *walker) operands(c ctx, k call, t tool, g given) {
 			if g.doubt {
 				w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
 			}
+			claimAll(ops[i:])
 			text := makeWord(joined(ops[i:]), false, false, "", ops[i].Pos)
 			w.shellText(w.through(c, k, t), k, k.name, text)
 			return
+		case '-':
+			ops[i].claim()
 		case 'r':
 			w.file(c, ops[i], Reads, k.index)
 		case 'w':
@@ -235,7 +257,7 @@ func (w *walker) operands(c ctx, k call, t tool, g given) {
 		case 'e':
 			w.file(c, ops[i], Runs, k.index)
 		case 'h':
-			w.host(ops[i], k.index)
+			w.host(c, ops[i], k.index)
 		case 'p':
 			w.remotePath(c, ops[i], Reads, k.index)
 		}
@@ -270,6 +292,7 @@ func (w *walker) wrapped(c ctx, k call, t tool, g given, words []Word) {
 	if len(words) == 0 {
 		return
 	}
+	claimAll(words)
 	e := w.through(c, k, t)
 	if t.via == Remote || t.via == Container {
 		e.st = elsewhere()

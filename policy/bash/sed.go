@@ -17,6 +17,7 @@ func sed(w *walker, c ctx, k call, g given) {
 	if len(scripts) == 0 && !g.has("f", "file") && len(ops) > 0 {
 		scripts, ops = ops[:1], ops[1:]
 	}
+	claimAll(scripts)
 	if !g.has("sandbox") {
 		for _, s := range scripts {
 			w.sedScript(c, k, s)

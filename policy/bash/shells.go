@@ -29,6 +29,9 @@ options:
 	for ; i < len(args); i++ {
 		a := args[i]
 		text := a.Text
+		if a.Kind == Literal && len(text) > 1 && (text[0] == '-' || text[0] == '+') {
+			a.claim()
+		}
 		switch {
 		case a.Kind != Literal:
 			if text == "" || text[0] == '-' || text[0] == '+' || a.Many {
@@ -66,9 +69,15 @@ options:
 				case 's':
 					file = true // not a file: standard input
 				case 'o':
-					i++
+					if i++; i < len(args) {
+						args[i].claim()
+					}
 				case 'O':
-					if i++; i < len(args) && !harmlessOption(args[i]) {
+					i++
+					if i < len(args) {
+						args[i].claim()
+					}
+					if i < len(args) && !harmlessOption(args[i]) {
 						w.opaque(c, k.at, k.index, OpaqueEnvironment, "-O "+args[i].String()+" may change how the line is read")
 					}
 				case 'C':
@@ -87,6 +96,7 @@ options:
 	}
 	switch {
 	case code == 0 && len(rest) > 0:
+		claimAll(rest)
 		params := rest[1:]
 		if len(params) > 0 {
 			params = params[1:]
@@ -104,6 +114,7 @@ options:
 	case len(rest) > 0 && !file:
 		script := rest[0]
 		if script.Text == "/dev/stdin" || script.Text == "/proc/self/fd/0" || script.Text == "/dev/fd/0" {
+			script.claim()
 			w.shellInput(c, k, name)
 			return
 		}
@@ -116,6 +127,7 @@ options:
 
 // shellCode is the text of sh -c.
 func (w *walker) shellCode(c ctx, k call, name string, text Word, params []Word) {
+	text.claim()
 	raw := text.loose()
 	if !known(raw) {
 		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" -c runs text that is not known")

@@ -3,6 +3,8 @@ package bash
 import (
 	"slices"
 	"strings"
+
+	"github.com/samber/lo"
 )
 
 func tee(w *walker, c ctx, k call, g given) {
@@ -46,6 +48,7 @@ func rename(w *walker, c ctx, k call, _ given) {
 		switch {
 		case strings.HasPrefix(a.Text, "-"):
 		case i == 0 || strings.HasPrefix(k.args()[i-1].Text, "-"):
+			a.claim()
 			if strings.ContainsAny(a.loose(), "(`$;{"+unknown) {
 				w.setCode(k, "perl", a.loose())
 				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "rename may run its first word as Perl")
@@ -67,21 +70,33 @@ func jq(w *walker, c ctx, k call, _ given) {
 		a := args[i]
 		switch short := !strings.HasPrefix(a.Text, "--"); {
 		case a.Is("--arg"), a.Is("--argjson"):
+			claimAll(args[i:min(i+3, len(args))])
 			i += 2
 		case a.Is("--slurpfile"), a.Is("--rawfile"), a.Is("--argfile"):
+			claimAll(args[i:min(i+2, len(args))])
 			if i += 2; i < len(args) {
 				w.file(c, args[i], Reads, k.index)
 			}
-		case a.Is("--indent"), a.Is("-L"):
+		case a.Is("--indent"):
+			claimAll(args[i:min(i+2, len(args))])
 			i++
+		case a.Is("-L"):
+			i++ // a folder of modules
 		case a.Is("--args"), a.Is("--jsonargs"):
+			a.claim()
 			values = true
 		case strings.HasPrefix(a.Text, "-") && len(a.Text) > 1:
 			filtered = filtered || a.Is("--from-file") || short && strings.Contains(a.Text, "f") // the filter is a file
 		case !filtered:
 			filtered = true
+			a.claim()
+			if !known(a.loose()) || strings.Contains(a.Text, "import") || strings.Contains(a.Text, "include") {
+				w.file(c, makeWord(unknown, false, true, a.Source, a.Pos), Reads, k.index) // modules
+			}
 		case !values:
 			w.file(c, a, access, k.index)
+		default:
+			a.claim()
 		}
 	}
 }
@@ -98,6 +113,8 @@ func dd(w *walker, c ctx, k call, _ given) {
 			w.file(c, a.cut(3), Writes, k.index)
 		case strings.HasPrefix(a.Text, "if="):
 			w.file(c, a.cut(3), Reads, k.index)
+		case a.Kind == Literal:
+			w.perhaps(c, k, a, Uses, false)
 		}
 	}
 }
@@ -111,31 +128,31 @@ func grep(w *walker, c ctx, k call, g given) {
 	w.operands(c, k, tool{operands: roles}, g)
 }
 
-const curlLong = "abstract-unix-socket: alt-svc< anyauth append aws-sigv4: basic ca-native cacert< capath: cert< cert-status cert-type: ciphers: " +
-	"compressed config^ connect-timeout: connect-to: continue-at: cookie: " +
-	"cookie-jar> create-dirs create-file-mode: crlf crlfile< curves: data: data-ascii: data-binary: data-raw: data-urlencode: delegation: digest " +
+const curlLong = "abstract-unix-socket^ alt-svc> anyauth append aws-sigv4: basic ca-native cacert< capath< cert< cert-status cert-type: ciphers: " +
+	"compressed config^ connect-timeout: connect-to: continue-at: cookie* " +
+	"cookie-jar> create-dirs create-file-mode: crlf crlfile< curves: data* data-ascii* data-binary* data-raw* data-urlencode* delegation: digest " +
 	"disable disable-eprt disable-epsv disallow-username-in-url " +
 	"dns-interface: dns-ipv4-addr: dns-ipv6-addr: dns-servers: doh-url& dump-header> egd-file< engine^ etag-compare< etag-save> expect100-timeout: " +
-	"fail fail-early fail-with-body false-start form: form-escape form-string: " +
-	"ftp-account: ftp-port: ftp-pasv get globoff happy-eyeballs-timeout-ms: haproxy-protocol head header: help? hostpubmd5: hsts> http0.9 http1.0 " +
+	"fail fail-early fail-with-body false-start form* form-escape form-string* " +
+	"ftp-account: ftp-port: ftp-pasv get globoff happy-eyeballs-timeout-ms: haproxy-protocol head header* help? hostpubmd5: hsts> http0.9 http1.0 " +
 	"http1.1 http2 http3 ignore-content-length include insecure interface: " +
-	"ipv4 ipv6 json: junk-session-cookies keepalive-time: key< key-type: krb: libcurl> limit-rate: list-only local-port: location location-trusted " +
+	"ipv4 ipv6 json* junk-session-cookies keepalive-time: key< key-type: krb: libcurl> limit-rate: list-only local-port: location location-trusted " +
 	"login-options: mail-auth: mail-from: mail-rcpt: manual max-filesize: " +
 	"max-redirs: max-time: metalink negotiate netrc netrc-file< netrc-optional next no-alpn no-buffer no-keepalive no-npn no-progress-meter " +
 	"no-sessionid noproxy: ntlm oauth2-bearer: output> output-dir@ parallel " +
 	"parallel-immediate parallel-max: pass: path-as-is pinnedpubkey: post301 post302 post303 preproxy& progress-bar proto: proto-default: proto-redir: " +
 	"proxy& proxy-header: proxy-insecure proxy-user: proxy1.0& " +
-	"proxytunnel pubkey< quote: random-file< range: rate: raw referer: remote-header-name remote-name remote-name-all remote-time remove-on-error " +
-	"request: request-target: resolve: retry: retry-all-errors " +
+	"proxytunnel pubkey< quote: random-file< range: rate: raw referer* remote-header-name remote-name remote-name-all remote-time remove-on-error " +
+	"request* request-target* resolve: retry: retry-all-errors " +
 	"retry-connrefused retry-delay: retry-max-time: sasl-ir service-name: show-error show-headers silent socks4& socks4a& socks5& socks5-hostname& " +
 	"speed-limit: speed-time: ssl ssl-no-revoke ssl-reqd stderr> suppress-connect-headers " +
 	"tcp-fastopen tcp-nodelay telnet-option: tftp-blksize: time-cond: tls-max: tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding trace> trace-ascii> " +
-	"trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user: " +
-	"user-agent: variable: verbose version vlan-priority: write-out: xattr"
+	"trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user* " +
+	"user-agent* variable: verbose version vlan-priority: write-out* xattr"
 
 // curl sends and stores files in many ways.
 func curl(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "#0123468aA:b:Bc>C:d:D>e:E<fF:gGh?H:iIjJkK^lLm:MnNo>Op:P:qQ:r:RsSt:T<u:U:vVw:x&X:y:Y:z:Z:", curlLong)
+	g := getopt(k.args(), "#0123468aA*b*Bc>C:d*D>e*E<fF*gGh?H*iIjJkK^lLm:MnNo>Op:P:qQ:r:RsSt:T<u*U*vVw*x&X*y:Y:z:Z:", curlLong)
 	c = w.options(c, k, g)
 	for _, o := range g.options {
 		if !o.given {
@@ -149,6 +166,7 @@ func curl(w *walker, c ctx, k call, _ given) {
 				o.name == "variable" || o.name == "url-query") {
 				name := o.value.cut(i + 1)
 				if o.name == "F" || o.name == "form" {
+					w.perhaps(c, k, name, Reads, true) // several files
 					name = upTo(name, ";,")
 				}
 				w.file(c, name, Reads, k.index)
@@ -158,6 +176,13 @@ func curl(w *walker, c ctx, k call, _ given) {
 				w.file(c, o.value, Reads, k.index)
 			} else if o.value.Kind == Partial && text == "" && o.name != "H" && o.name != "header" && o.name != "w" && o.name != "write-out" {
 				w.file(c, o.value, Reads, k.index) // it may begin with @
+			}
+			o.value.claim()
+		case "connect-to", "resolve": // other machines in the place of those that the URLs name
+			fields := strings.SplitN(strings.TrimPrefix(o.value.raw, "+"), ":", 3)
+			for _, name := range strings.Split(fields[len(fields)-1], ",") {
+				name, _, _ = strings.Cut(strings.Trim(name, "[]"), lo.Ternary(o.name == "resolve", "]", ":"))
+				w.host(c, makeWord(name, false, false, o.value.Source, o.value.Pos), k.index)
 			}
 		}
 	}
@@ -184,11 +209,7 @@ func upTo(word Word, stops string) Word {
 
 // url notes the host of an operand that is a URL, with its scheme or without.
 func (w *walker) url(c ctx, k call, word Word) {
-	if strings.HasPrefix(strings.ToLower(word.Text), "file://") {
-		w.file(c, word.cut(len("file://")), Reads, k.index)
-		return
-	}
-	w.host(word, k.index)
+	w.host(c, word, k.index)
 }
 
 // saved is the file that the last part of a URL names.
@@ -205,18 +226,18 @@ func (w *walker) saved(c ctx, k call, word Word) {
 }
 
 func wget(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "VhbNcrkKmpxqvdFSi<e!O>o>a>P@l:A:R:D:I:X:B:t:T:w:Q:U:LHEn?46j0",
+	g := getopt(k.args(), "VhbNcrkKmpxqvdFSi<e!O>o>a>P@l:A*R*D:I*X*B&t:T:w:Q:U*LHEn?46j0",
 		"- append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue "+
 			"convert-links cut-dirs: debug delete-after directory-prefix@ dns-timeout: "+
-			"exclude-directories: execute! force-directories force-html follow-tags: ftp-password: ftp-user: header: help http-password: http-user: "+
-			"https-only ignore-length include-directories: inet4-only inet6-only input-file< "+
+			"exclude-directories* execute! force-directories force-html follow-tags: ftp-password: ftp-user: header* help http-password: http-user: "+
+			"https-only ignore-length include-directories* inet4-only inet6-only input-file< "+
 			"keep-session-cookies level: limit-rate: load-cookies< local-encoding: max-redirect: method: mirror no-cache no-check-certificate "+
 			"no-clobber no-cookies no-directories no-dns-cache no-glob no-host-directories no-hsts no-netrc "+
-			"no-parent no-passive-ftp no-proxy no-verbose output-document> output-file> page-requisites password: post-data: post-file< private-key< "+
+			"no-parent no-passive-ftp no-proxy no-verbose output-document> output-file> page-requisites password: post-data* post-file< private-key< "+
 			"progress: protocol-directories proxy-password: proxy-user: quiet quota: random-wait "+
-			"read-timeout: recursive referer: reject: reject-regex: accept: accept-regex: domains: rejected-log> relative remote-encoding: "+
+			"read-timeout: recursive referer* reject* reject-regex* accept* accept-regex* domains: rejected-log> relative remote-encoding: "+
 			"restrict-file-names: retry-connrefused save-cookies> save-headers secure-protocol: server-response show-progress "+
-			"span-hosts spider start-pos: timeout: timestamping tries: trust-server-names unlink use-askpass$ user: user-agent: verbose version wait: "+
+			"span-hosts spider start-pos: timeout: timestamping tries: trust-server-names unlink use-askpass$ user: user-agent* verbose version wait: "+
 			"waitretry: warc-file> xattr adjust-extension compression: connect-timeout: content-disposition content-on-error bind-address: ciphers:")
 	c = w.options(c, k, g)
 	for _, o := range g.operands {
@@ -235,7 +256,7 @@ func httpie(w *walker, c ctx, k call, g given) {
 			continue
 		}
 		if strings.Contains(o.Text, "://") || strings.ContainsAny(o.Text, "./") && !strings.ContainsAny(o.Text, "=") {
-			w.host(o, k.index)
+			w.host(c, o, k.index)
 		}
 	}
 }
@@ -245,18 +266,20 @@ func urls(w *walker, c ctx, k call, _ given) {
 		if !strings.HasPrefix(a.Text, "-") {
 			w.url(c, k, a)
 		} else if strings.Contains(a.Text, "://") {
-			w.host(a.cut(urlStart(a.Text)), k.index)
+			w.host(c, a.cut(urlStart(a.Text)), k.index)
 		}
 	}
 }
 
-func dig(w *walker, _ ctx, k call, _ given) {
+func dig(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
 		case strings.HasPrefix(a.Text, "@"):
-			w.host(a.cut(1), k.index)
+			w.host(c, a.cut(1), k.index)
 		case strings.ContainsRune(a.Text, '.') && !strings.HasPrefix(a.Text, "+") && !strings.HasPrefix(a.Text, "-"), a.Kind == Partial:
-			w.host(a, k.index)
+			w.host(c, a, k.index)
+		case !strings.HasPrefix(a.Text, "-") && !looksLikePath(a.Text):
+			a.claim()
 		}
 	}
 }
@@ -276,6 +299,7 @@ func netcat(w *walker, c ctx, k call, g given) {
 		port := ""
 		if len(g.operands) > 1 {
 			port = g.operands[1].Text
+			g.operands[1].claim()
 		}
 		name, _, ok := hostOf(g.operands[0].Text, g.operands[0].Kind == Literal)
 		if ok || g.operands[0].Kind == Partial {
@@ -296,10 +320,10 @@ func scp(w *walker, c ctx, k call, g given) {
 }
 
 func rsync(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T:M:",
+	g := getopt(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T>M:",
 		"rsh$ rsync-path$ include-from< exclude-from< files-from% log-file> out-format: password-file< write-batch> read-batch< only-write-batch> "+
-			"partial-dir: temp-dir: backup-dir> suffix: "+
-			"exclude: include: filter: chmod: chown: usermap: groupmap: bwlimit: timeout: contimeout: compare-dest: copy-dest: link-dest: port: "+
+			"partial-dir> temp-dir> backup-dir> suffix: "+
+			"exclude* include* filter: chmod: chown: usermap: groupmap: bwlimit: timeout: contimeout: compare-dest< copy-dest< link-dest< port: "+
 			"address: sockopts: iconv: info: debug: max-size: min-size: max-delete: max-alloc: block-size: "+
 			"compress-level: compress-choice: skip-compress: checksum-choice: modify-window: protocol: outbuf: remote-option: log-file-format: "+
 			"stop-after: stop-at: early-input< archive delete delete-after delete-before delete-during delete-delay delete-excluded "+
@@ -328,9 +352,9 @@ func tar(w *walker, c ctx, k call, _ given) {
 		spread = append(spread, rest...)
 		args = spread
 	}
-	g := getopt(args, "AcdrtuxBGhijJklmMnoOpPRsSUvwWzZ?af:C@I$F$T%X<b:g>H:K:L:N:V:",
+	g := getopt(args, "AcdrtuxBGhijJklmMnoOpPRsSUvwWzZ?af:C@I$F$T%X<b:g>H:K*L:N:V*",
 		"checkpoint-action: checkpoint? to-command$ use-compress-program$ info-script$ new-volume-script$ rsh-command$ rmt-command$ file: directory@ "+
-			"files-from% exclude-from< exclude: transform: xform: strip-components: "+
+			"files-from% exclude-from< exclude* transform* xform* strip-components: "+
 			"owner: group: mode: mtime: create extract get list append update delete diff compare concatenate verbose gzip bzip2 xz zstd auto-compress "+
 			"sparse same-owner no-same-owner preserve-permissions keep-old-files overwrite "+
 			"one-top-level? absolute-names wildcards no-wildcards to-stdout unlink-first remove-files listed-incremental> starting-file: label: "+
@@ -362,6 +386,9 @@ func tar(w *walker, c ctx, k call, _ given) {
 	c = w.options(c, k, g)
 	if extracts && !g.has("O", "to-stdout") {
 		w.file(c, literalWord(".", w.place(k.at)), Writes, k.index)
+		if g.has("P", "absolute-names", "transform", "xform") { // what is in the archive says where it goes
+			w.file(c, makeWord(unknown, false, true, "", w.place(k.at)), Writes, k.index)
+		}
 		return
 	}
 	if g.doubt {
@@ -433,6 +460,7 @@ func vim(w *walker, c ctx, k call, _ given) {
 }
 
 func (w *walker) vimCommand(c ctx, k call, word Word) {
+	w.perhaps(c, k, word, Uses, false)
 	text := strings.TrimLeft(word.loose(), ": ")
 	switch text {
 	case "q", "q!", "qa", "qa!", "wq", "wqa", "x", "xa", "w", "wa", "$", "set nu", "set number", "syntax on", "noh":
@@ -549,10 +577,10 @@ func database(w *walker, c ctx, k call, _ given) {
 			}
 		case a.Is("-h") || a.Is("--host"):
 			if i+1 < len(k.args()) {
-				w.host(k.args()[i+1], k.index)
+				w.host(c, k.args()[i+1], k.index)
 			}
 		case strings.HasPrefix(a.Text, "--host="):
-			w.host(a.cut(len("--host=")), k.index)
+			w.host(c, a.cut(len("--host=")), k.index)
 		case !strings.HasPrefix(a.Text, "-") && (k.name == "sqlite3" && i == 0 || k.name == "m4" || k.name == "Rscript" || k.name == "octave"):
 			access := Writes
 			if k.name != "sqlite3" {
@@ -581,7 +609,7 @@ func openssl(w *walker, c ctx, k call, _ given) {
 		case "-out", "-keyout", "-writerand":
 			w.file(c, args[i], Writes, k.index)
 		case "-connect", "-host", "-proxy":
-			w.host(args[i], k.index)
+			w.host(c, args[i], k.index)
 		case "-engine", "-provider", "-provider-path":
 			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueEnvironment, "openssl loads code")
 		}
@@ -591,10 +619,26 @@ func openssl(w *walker, c ctx, k call, _ given) {
 func less(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
-		case strings.HasPrefix(a.Text, "+") && strings.ContainsAny(a.Text, "!|v"):
+		case strings.HasPrefix(a.Text, "+") && !strings.ContainsAny(a.Text, "!|v"):
+			a.claim()
+		case strings.HasPrefix(a.Text, "+"):
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "less runs the command that it starts with")
 		case !strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "+"):
 			w.file(c, a, Reads, k.index)
 		}
+	}
+}
+
+// archiver is cpio and pax: which files they pack, or unpack, stands in what they read.
+func archiver(w *walker, c ctx, k call, _ given) {
+	w.file(c, makeWord(unknown, false, true, "", w.place(k.at)), Uses, k.index)
+}
+
+// checksum reads files, or with -c the files that a file names.
+func checksum(w *walker, c ctx, k call, g given) {
+	c = w.options(c, k, g)
+	w.operands(c, k, tool{operands: "r*"}, g)
+	if g.has("c", "check") {
+		w.file(c, makeWord(unknown, false, true, "", w.place(k.at)), Reads, k.index)
 	}
 }

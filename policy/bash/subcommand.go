@@ -83,7 +83,9 @@ func second(name string) string {
 }
 
 // subcommand reads which sub-command it is.
-func (w *walker) subcommand(c ctx, k call, m multi) {
+//
+// It returns what words of which nothing is known are used for.
+func (w *walker) subcommand(c ctx, k call, m multi) Access {
 	g := getopt(k.args(), m.short, m.long)
 	if g.doubt && len(g.operands) > 0 && hasFunc(k.args()[:min(g.at, len(k.args()))], func(w Word) bool { return w.Kind != Literal }) {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the sub-command of "+k.name+" stands is not sure")
@@ -97,9 +99,11 @@ func (w *walker) subcommand(c ctx, k call, m multi) {
 			w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is not known")
 			w.out.Commands[k.index].Args = args
 		default:
+			args[0].claim()
 			sub, args = args[0].Text, args[1:]
 			two := m.second == "*" || m.second != "" && strings.Contains(" "+m.second+" ", " "+sub+" ")
 			if two && len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {
+				args[0].claim()
 				sub, args = sub+" "+args[0].Text, args[1:]
 			}
 			w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = sub, args
@@ -107,10 +111,13 @@ func (w *walker) subcommand(c ctx, k call, m multi) {
 	} else if k.hidden {
 		w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is not known")
 	}
-	w.stranger(c, k)
 	if m.special != nil {
 		m.special(w, c, k, sub, args, g)
 	}
+	if (k.name == "git" || k.name == "hub") && gitLooks(sub) {
+		return Reads
+	}
+	return Uses
 }
 
 const dockerRun = "add-host: annotation: attach: blkio-weight: blkio-weight-device: cap-add: cap-drop: cgroup-parent: cgroupns: cidfile> cpu-period: " +

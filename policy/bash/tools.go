@@ -43,8 +43,8 @@ func wrapperOf(name string) (tool, bool) {
 		}, true
 	case "xargs":
 		return tool{
-			short: "+0a<d:E:e?I:i?L:l?n:oP:prs:tx",
-			long: "null arg-file< delimiter: eof? replace? max-lines? max-args: open-tty max-procs: interactive process-slot-var: no-run-if-empty " +
+			short: "+0a<d*E*e?I*i?L:l?n:oP:prs:tx",
+			long: "null arg-file< delimiter* eof? replace? max-lines? max-args: open-tty max-procs: interactive process-slot-var: no-run-if-empty " +
 				"max-chars: " +
 				"show-limits verbose exit help version", special: xargs,
 		}, true

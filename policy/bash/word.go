@@ -28,6 +28,10 @@ type Word struct {
 
 	raw  string // with a mark for each part that is not known
 	here bool   // the ~ that it begins with is a name
+	// claimed is shared by all copies of one argument. It is set when the handler of the command knows what the word is.
+	claimed *bool
+	// afterUnknown marks an operand that may be the value of an option that is not known.
+	afterUnknown bool
 }
 
 // WordKind says how much of a word is known.
@@ -75,7 +79,9 @@ func literalWord(text string, pos Pos) Word { return makeWord(text, false, false
 
 // cut is the word after its first n bytes, which are known.
 func (w Word) cut(n int) Word {
-	return makeWord(w.raw[n:], w.Kind == Pattern, w.Many, w.Source, w.Pos)
+	rest := makeWord(w.raw[n:], w.Kind == Pattern, w.Many, w.Source, w.Pos)
+	rest.claimed = w.claimed
+	return rest
 }
 
 // joined is the words with blanks between, with marks for what is not known.

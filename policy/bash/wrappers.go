@@ -140,7 +140,7 @@ func ssh(w *walker, c ctx, k call, g given) {
 		case o.name == "o":
 			w.sshOption(c, k, o.value)
 		case o.name == "J", o.name == "W":
-			w.host(o.value, k.index)
+			w.host(c, o.value, k.index)
 		case o.name == "F", o.name == "I", o.name == "b" && k.name == "sftp":
 			w.file(c, o.value, Runs, k.index)
 			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueFile, "ssh does what a file says: "+o.value.String())
@@ -150,12 +150,14 @@ func ssh(w *walker, c ctx, k call, g given) {
 			w.file(c, o.value, Writes, k.index)
 		case o.mark == '$' && o.given:
 			w.shellText(c, k, k.name, o.value)
+		case o.mark == ':' && o.given:
+			w.perhaps(c, k, o.value, Uses, false)
 		}
 	}
 	if len(g.operands) == 0 {
 		return
 	}
-	w.host(g.operands[0], k.index)
+	w.host(c, g.operands[0], k.index)
 	if g.doubt {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of ssh begins is not sure")
 	}
@@ -167,6 +169,7 @@ func ssh(w *walker, c ctx, k call, g given) {
 			}
 		}
 	}
+	claimAll(g.operands)
 	r := c.by(Remote, g.operands[0].String(), k.at)
 	r.st = elsewhere()
 	if len(rest.operands) == 0 {
@@ -184,6 +187,7 @@ func ssh(w *walker, c ctx, k call, g given) {
 }
 
 func (w *walker) sshOption(c ctx, k call, o Word) {
+	w.perhaps(c, k, o, Uses, false)
 	name, _, _ := strings.Cut(strings.Replace(o.Text, " ", "=", 1), "=")
 	switch strings.ToLower(name) {
 	case "proxycommand", "localcommand", "knownhostscommand":
@@ -194,10 +198,10 @@ func (w *walker) sshOption(c ctx, k call, o Word) {
 		"globalknownhostsfile", "hostkeyalgorithms", "preferredauthentications", "connectionattempts", "checkhostip", "tcpkeepalive",
 		"visualhostkey", "updatehostkeys", "sendenv", "setenv":
 		if strings.EqualFold(name, "hostname") {
-			w.host(o.cut(min(len(name)+1, len(o.raw))), k.index)
+			w.host(c, o.cut(min(len(name)+1, len(o.raw))), k.index)
 		}
 	case "proxyjump":
-		w.host(o.cut(min(len(name)+1, len(o.raw))), k.index)
+		w.host(c, o.cut(min(len(name)+1, len(o.raw))), k.index)
 	default:
 		w.opaque(c, o.Pos.Offset, k.index, OpaqueOption, "an option of ssh that may run something: "+o.String())
 	}
@@ -336,6 +340,7 @@ func xargs(w *walker, c ctx, k call, g given) {
 	if g.doubt {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of xargs begins is not sure")
 	}
+	claimAll(words)
 	if len(words) == 0 {
 		return // echo
 	}
