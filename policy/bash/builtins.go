@@ -531,6 +531,9 @@ func declare(w *walker, c ctx, k call) {
 				v.text = unknown
 			}
 			w.environment(c, name, v.text, a.Pos.Offset, k.index)
+			if exported {
+				w.environmentFiles(c, name, a.cut(strings.IndexByte(a.Text, '=')+1), k.index)
+			}
 		} else if c.st.locals != nil && (k.name == "local" || k.name == "declare" || k.name == "typeset") {
 			v = value{}
 		}

@@ -17,6 +17,7 @@ type call struct {
 	index   int  // among Analysis.Commands
 	at      int  // where it stands
 	hidden  bool // words follow that are not known: xargs
+	stays   bool // what it sets stays: git config
 }
 
 func (k call) args() []Word { return k.words[1:] }
@@ -57,6 +58,7 @@ func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 		raw := w.value(c, a.Value, false)
 		k.assigns = append(k.assigns, Assign{a.Name.Value, makeWord(raw, false, false, "", w.place(c.src.offset(a.Pos())))})
 		w.environment(c, a.Name.Value, raw, c.src.offset(a.Pos()), index)
+		w.environmentFiles(c, a.Name.Value, k.assigns[len(k.assigns)-1].Value, index)
 		c.st.set(a.Name.Value, value{text: raw, exported: true})
 	}
 	w.run(c, k)
@@ -298,6 +300,9 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	w.spend(len(v.text) / 64)
 	v.exported = v.exported || c.st.vars[name].exported
 	w.environment(c, name, v.text, at, -1)
+	if v.exported {
+		w.environmentFiles(c, name, makeWord(v.text, false, false, "", w.place(at)), -1)
+	}
 	c.st.set(name, v)
 	if name == "HOME" {
 		c.st.home = v.text

@@ -1,36 +1,46 @@
 package bash
 
 import (
+	"regexp"
 	"strings"
 )
 
-// environment looks at a variable that is set: some change what runs.
+// environment looks at a variable that is set: some change what runs and what is reached.
 func (w *walker) environment(c ctx, name, text string, at, command int) {
-	switch role := variableRole(name); role {
+	switch variableRole(name) {
 	case runsValue:
-		if text == "" {
+		if isHarmlessProgram(text) {
 			return
 		}
-		if !known(text) {
-			w.opaque(c, at, command, OpaqueEnvironment, "programs run what "+name+" holds, which is not known")
-		}
+		w.opaque(c, at, command, OpaqueEnvironment, "programs run what "+name+" holds")
 		w.later(c, name, text, at)
 	case expandsValue:
 		if strings.ContainsAny(text, "$`\\") || !known(text) {
-			if !known(text) {
-				w.opaque(c, at, command, OpaqueEnvironment, "bash expands what "+name+" holds, which is not known")
-			}
+			w.opaque(c, at, command, OpaqueEnvironment, "bash expands what "+name+" holds")
 			e := c.by(Environment, name, at)
 			e.st = c.st.fork()
 			e.out = nil
 			w.document(e, strings.ReplaceAll(text, unknown, ""), at)
 		}
 	case changesPrograms:
-		w.opaque(c, at, command, OpaqueEnvironment, name+" changes what programs do")
+		if !isHarmlessSetting(name, text) {
+			w.opaque(c, at, command, OpaqueEnvironment, name+" changes what programs do")
+			if runsCommands.MatchString(name) {
+				w.later(c, name, text, at)
+			}
+		}
 	case findsCode:
 		if !known(text) || strings.HasPrefix(text, "/") || strings.Contains(text, ":/") || strings.Contains(text, "..") || strings.HasPrefix(text, "~") {
 			w.opaque(c, at, command, OpaqueEnvironment, name+" changes where programs find code")
 		}
+	}
+}
+
+// environmentFiles notes the files and hosts that the value of a variable names, which programs are given. Variables that
+// environment calls opaque need no such note.
+func (w *walker) environmentFiles(c ctx, name string, value Word, command int) {
+	if variableRole(name) == plainVariable && strings.ContainsAny(value.raw, "/~.") {
+		w.perhaps(c, call{index: command}, value, Uses, false)
 	}
 }
 
@@ -43,43 +53,118 @@ func (w *walker) later(c ctx, name, text string, at int) {
 	w.text(e, text, at)
 }
 
+// variable is what programs do with a variable.
 type variable uint8
 
 const (
-	plainVariable variable = iota
-	runsValue
-	expandsValue
-	changesPrograms
-	findsCode
+	plainVariable   variable = iota
+	runsValue                // they run its value
+	expandsValue             // bash expands its value
+	changesPrograms          // it changes what they run, read or reach
+	findsCode                // it says where code lies
 )
 
 func variableRole(name string) variable {
 	switch name {
-	case "PROMPT_COMMAND", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_EDITOR", "GIT_PAGER",
-		"GIT_SEQUENCE_EDITOR", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "SSH_ASKPASS", "SUDO_ASKPASS", "SUDO_EDITOR",
-		"RSYNC_RSH", "CVS_RSH", "SVN_SSH", "HG_EDITOR", "FCEDIT", "PSQL_EDITOR", "PSQL_PAGER", "KUBE_EDITOR", "KUBECTL_EXTERNAL_DIFF",
-		"SYSTEMD_PAGER", "SYSTEMD_EDITOR", "DELTA_PAGER", "BAT_PAGER", "AWS_PAGER", "GH_PAGER", "GH_EDITOR", "GH_BROWSER", "LESSEDIT",
-		"FZF_DEFAULT_COMMAND", "DIFFPROG", "MAKE", "CC", "CXX", "RUSTC_WRAPPER", "TERMINAL", "SHELL", "STARSHIP_SHELL":
+	case "PROMPT_COMMAND", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "LESSEDIT", "FCEDIT", "FZF_DEFAULT_COMMAND", "DIFFPROG", "MAKE", "CC", "CXX",
+		"CPP", "LD", "AR", "AS", "NM", "FC", "F77", "RANLIB", "STRIP", "OBJCOPY", "LINKER", "PKG_CONFIG", "GCCGO", "RUSTC", "RUSTDOC", "TERMINAL", "SHELL",
+		"STARSHIP_SHELL", "LEX", "YACC", "INSTALL", "CONFIG_SHELL", "GIT_EDITOR", "GIT_PAGER", "GIT_SEQUENCE_EDITOR", "HG", "PYTHON", "NODE":
 		return runsValue
 	case "PS0", "PS1", "PS2", "PS4":
 		return expandsValue
-	case "PATH", "ENV", "BASH_ALIASES", "BASH_CMDS", "LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "LESSOPEN", "LESSCLOSE",
-		"PERL5OPT", "PERL5DB", "RUBYOPT",
-		"NODE_OPTIONS", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONINSPECT", "PYTHONBREAKPOINT", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
-		"MAVEN_OPTS", "GRADLE_OPTS", "MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "TAR_OPTIONS", "GCONV_PATH", "LOCPATH", "OPENSSL_CONF",
-		"OPENSSL_MODULES", "OPENSSL_ENGINES", "CURL_HOME", "WGETRC", "SYSTEM_WGETRC", "INPUTRC", "ZDOTDIR", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_CONFIG",
-		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_DIR", "GIT_COMMON_DIR", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-		"DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "PHPRC", "PHP_INI_SCAN_DIR", "LUA_INIT", "BUNDLE_GEMFILE", "NPM_CONFIG_SCRIPT_SHELL",
-		"npm_config_script_shell", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "EXINIT", "VIMINIT", "GVIMINIT", "RIPGREP_CONFIG_PATH",
-		"GLIBC_TUNABLES", "ANSIBLE_CONFIG", "EXECIGNORE", "GLOBIGNORE", "HISTFILE", "BASH_LOADABLES_PATH", "RUSTC", "CARGO_BUILD_RUSTC_WRAPPER", "GOFLAGS":
-		return changesPrograms
 	case "LD_LIBRARY_PATH", "PYTHONPATH", "NODE_PATH", "PERL5LIB", "PERLLIB", "RUBYLIB", "CLASSPATH", "LUA_PATH", "LUA_CPATH", "CDPATH", "GEM_PATH":
 		return findsCode
-	}
-	switch {
-	case strings.HasPrefix(name, "GIT_CONFIG_KEY_"), strings.HasPrefix(name, "GIT_CONFIG_VALUE_"), strings.HasPrefix(name, "BASH_FUNC_"),
-		strings.HasPrefix(name, "LD_"):
+	case "PATH", "ENV", "HOME", "SHELLOPTS", "BASHOPTS", "LESS", "LESSOPEN", "LESSCLOSE", "LESSKEY", "LESSKEYIN", "LESSHISTFILE", "MORE", "MAKEFLAGS", "MFLAGS",
+		"GNUMAKEFLAGS", "MAKEFILES", "GCONV_PATH", "LOCPATH", "NLSPATH", "WGETRC", "SYSTEM_WGETRC", "INPUTRC", "ZDOTDIR", "PHPRC", "PHP_INI_SCAN_DIR",
+		"LUA_INIT", "EXINIT", "VIMINIT", "GVIMINIT", "VIM", "VIMRUNTIME", "RIPGREP_CONFIG_PATH", "GLIBC_TUNABLES", "EXECIGNORE", "GLOBIGNORE", "HISTFILE",
+		"MAILPATH", "MAIL", "KUBECONFIG", "GREP_OPTIONS", "TAR_OPTIONS", "RSYNC_RSH", "CVS_RSH", "SVN_SSH", "HGRCPATH", "HGEDITOR", "GOFLAGS", "GOENV", "GOROOT",
+		"GOPROXY", "GONOPROXY", "GOPRIVATE", "GOSUMDB", "GONOSUMDB", "GONOSUMCHECK", "GOINSECURE", "GOVCS", "GOTOOLCHAIN", "GOTOOLDIR", "GOCACHEPROG", "GOAUTH",
+		"COMPILER_PATH", "GCC_EXEC_PREFIX", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "DEPENDENCIES_OUTPUT", "PGHOST", "PGHOSTADDR",
+		"PGSERVICEFILE", "PGPASSFILE", "MYSQL_HOST", "REDISCLI_HISTFILE", "CATALINA_OPTS", "SBT_OPTS", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS", "ELIXIR_ERL_OPTIONS",
+		"DENO_DIR", "MANPATH", "MANOPT", "TERMINFO", "TERMINFO_DIRS", "TERMCAP", "LS_OPTIONS", "MALLOC_TRACE", "RES_OPTIONS", "LOCALDOMAIN", "HOSTALIASES",
+		"SSLKEYLOGFILE", "REQUESTS_CA_BUNDLE", "BUNDLER_ORIG_PATH", "_JAVA_OPTIONS", "JULIA_LOAD_PATH", "R_PROFILE", "R_PROFILE_USER", "R_ENVIRON", "RPROMPT":
 		return changesPrograms
+	}
+	return variableFamily(name)
+}
+
+// variableFamily tells the role of a variable by how its name begins and ends.
+func variableFamily(name string) variable {
+	upper := strings.ToUpper(name)
+	if harmlessVariable.MatchString(upper) {
+		return plainVariable
+	}
+	for _, begin := range []string{"GIT_", "BASH_", "LD_", "DYLD_", "NODE_", "NPM_", "PNPM_", "YARN_", "COREPACK_", "PYTHON", "PERL", "RUBY", "BUNDLE_", "GEM_",
+		"JAVA_", "JDK_", "MAVEN_", "MVN_", "GRADLE_", "KOTLIN_", "CARGO_", "RUSTC_", "RUSTDOC", "RUSTFLAGS", "RUSTUP_", "PIP_", "UV_", "PIPENV_", "POETRY_", "CONDA_",
+		"DOCKER_", "COMPOSE_", "BUILDKIT_", "HELM_", "KUBE_", "KUBECTL_", "SSH_", "SUDO_", "XDG_CONFIG", "XDG_DATA", "OPENSSL_", "SSL_", "CURL_", "HTTPIE_", "ANSIBLE_",
+		"AWS_CONFIG", "AWS_ENDPOINT", "AWS_SHARED", "CLOUDSDK_", "GNUPG", "TF_", "TERRAFORM_", "VAULT_", "COMPOSER_", "PHP_", "LUA_", "GOTOOL"} {
+		if strings.HasPrefix(upper, begin) {
+			return changesPrograms
+		}
+	}
+	for _, end := range []string{"_PROXY", "_PAGER", "_EDITOR", "_BROWSER", "_ASKPASS", "_SHELL", "_WRAPPER", "_RSH", "_SSH", "_COMMAND", "_CMD", "_OPTS", "_OPTIONS",
+		"_PRELOAD", "_PLUGINS", "_ENDPOINT", "_LINKER", "_RUNNER", "FLAGS"} {
+		if strings.HasSuffix(upper, end) && upper != "NO_PROXY" {
+			return changesPrograms
+		}
 	}
 	return plainVariable
 }
+
+// runsCommands are those of the families whose values are shell text.
+var runsCommands = regexp.MustCompile(`_(COMMAND|SSH|RSH|DIFF|ASKPASS|PAGER|EDITOR|BROWSER|WRAPPER|CMD)$`)
+
+// harmlessVariable are those of the families that neither run nor reach anything.
+var harmlessVariable = regexp.MustCompile(`^(GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|GIT_(TERMINAL_PROMPT|MERGE_AUTOEDIT|OPTIONAL_LOCKS|LFS_SKIP_SMUDGE|` +
+	`ADVICE|REFLOG_ACTION|CEILING_DIRECTORIES)|NODE_(ENV|NO_WARNINGS)|PYTHON(UNBUFFERED|DONTWRITEBYTECODE|IOENCODING|HASHSEED|UTF8|FAULTHANDLER|OPTIMIZE|` +
+	`VERBOSE|MALLOC|ASYNCIODEBUG|TRACEMALLOC|LEGACYWINDOWSSTDIO|NOUSERSITE|SAFEPATH)|CARGO_(TERM_.*|INCREMENTAL|NET_OFFLINE|BUILD_JOBS)|` +
+	`PIP_(NO_INPUT|DISABLE_PIP_VERSION_CHECK|NO_CACHE_DIR|QUIET|VERBOSE|ROOT_USER_ACTION)|NPM_CONFIG_(YES|LOGLEVEL|FUND|AUDIT|PROGRESS|COLOR|UPDATE_NOTIFIER)|` +
+	`DOCKER_(BUILDKIT|CLI_HINTS)|COMPOSE_(PROJECT_NAME|PROFILES)|RUST_.*|PERL_(UNICODE|HASH_SEED)|NO_PROXY)$`)
+
+// isHarmlessProgram reports the value of a variable or setting that names a well-known pager, editor or compiler, or none.
+func isHarmlessProgram(text string) bool { return harmlessProgram.MatchString(strings.TrimSpace(text)) }
+
+var harmlessProgram = regexp.MustCompile(`^(|:|true|false|cat|more|less( +-[A-Za-z]+)*|vi|vim|nvim|nano|emacs|ed|` +
+	`(/usr)?/bin/(true|false|cat|less|sh|bash|dash|zsh)|sh|bash|zsh|gcc|cc|g\+\+|c\+\+|clang|clang\+\+|cpp|ld|ar|as|nm|ranlib|strip|objcopy|gfortran|make|gmake|` +
+	`rustc|rustdoc|python|python3|node|pkg-config|ccache +(gcc|g\+\+|clang|clang\+\+))$`)
+
+// isHarmlessSetting reports a value that changes nothing that matters, of a variable that may.
+func isHarmlessSetting(name, text string) bool {
+	switch {
+	case text == "":
+		return name != "PATH" && name != "HOME" && name != "GIT_DIR" && name != "GIT_WORK_TREE" && name != "BASH_ENV"
+	case name == "GOFLAGS":
+		return harmlessGoFlags.MatchString(text)
+	case name == "GOPROXY", name == "GOSUMDB":
+		return text == "off"
+	case name == "GOTOOLCHAIN":
+		return text == "local"
+	case name == "GOENV":
+		return text == "off"
+	case name == "LESS":
+		return harmlessFlags.MatchString(text)
+	case name == "MAKEFLAGS":
+		return harmlessJobs.MatchString(text)
+	case strings.HasPrefix(name, "GIT_TRACE"), name == "GIT_CONFIG_NOSYSTEM", name == "GIT_CURL_VERBOSE":
+		return text == "0" || text == "1" || text == "2" || text == "true" || text == "false"
+	case name == "GIT_CONFIG_GLOBAL", name == "GIT_CONFIG_SYSTEM", name == "PIP_CONFIG_FILE", name == "npm_config_userconfig":
+		return text == "/dev/null"
+	case strings.HasSuffix(name, "_PAGER"), strings.HasSuffix(name, "_EDITOR"), strings.HasSuffix(name, "_BROWSER"), strings.HasSuffix(name, "_SHELL"),
+		strings.HasSuffix(name, "_ASKPASS"):
+		return isHarmlessProgram(text)
+	case strings.HasSuffix(name, "FLAGS"):
+		return harmlessCompilerFlags.MatchString(text)
+	case name == "NODE_OPTIONS":
+		return harmlessNodeOptions.MatchString(text)
+	}
+	return false
+}
+
+var (
+	harmlessGoFlags       = regexp.MustCompile(`^( *-(mod=(mod|vendor|readonly)|count=[0-9]+|v|race|trimpath|tags=[A-Za-z0-9_,]+|p=[0-9]+|buildvcs=(true|false|auto)))+ *$`)
+	harmlessFlags         = regexp.MustCompile(`^-?[A-Za-z]+$`)
+	harmlessJobs          = regexp.MustCompile(`^-?-?(j *[0-9]*|s|k|jobs=[0-9]+)$`)
+	harmlessCompilerFlags = regexp.MustCompile(`^( *-(O[0-3sgz]?|g[0-3]?|W[a-z][a-z0-9-]*(=[a-z0-9]+)?|w|std=[a-z0-9+]+|D[A-Za-z0-9_]+(=[A-Za-z0-9_]*)?|f(PIC|pic|PIE|no-[a-z-]+|sanitize=[a-z,]+)|` +
+		`m(64|32|arch=native)|pthread|static|s|l[a-z0-9]+))+ *$`)
+	harmlessNodeOptions = regexp.MustCompile(`^( *--(max-old-space-size=[0-9]+|no-warnings|no-deprecation|trace-warnings|enable-source-maps|unhandled-rejections=[a-z]+))+ *$`)
+)

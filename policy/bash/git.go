@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -115,22 +116,23 @@ func (w *walker) gitSetting(c ctx, k call, key string, value Word) {
 		if strings.HasPrefix(value.Text, "!") {
 			text = value.cut(1)
 		} else if strings.HasPrefix(strings.ToLower(key), "alias.") {
-			if value.Kind != Literal {
-				w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "an alias of git that is not known")
+			if value.Kind != Literal || k.stays {
+				w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "an alias of git: "+key)
 			}
 			return
 		}
-		if value.Text == "true" || value.Text == "false" || value.Is("") || value.Is("cat") {
+		if value.Kind == Literal && isHarmlessProgram(value.Text) {
 			return
 		}
+		w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "git runs what the setting "+key+" says")
 		w.shellText(c.by(Environment, key, value.Pos.Offset), k, "git", text)
 	case 'o':
 		w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "a setting of git that may run something: "+key)
 	}
 }
 
-// gitRuns says what a setting does: '$' its value is shell text, 'o' it opens a way
-// to run something, 0 neither.
+// gitRuns says what a setting does: '$' its value is shell text, 0 it is known to neither run nor reach anything, 'o' it is
+// any other setting.
 func gitRuns(key string) byte {
 	key = strings.ToLower(key)
 	section, _, _ := strings.Cut(key, ".")
@@ -138,12 +140,26 @@ func gitRuns(key string) byte {
 	switch section {
 	case "alias", "pager":
 		return '$'
-	case "include", "includeif", "protocol", "url", "http", "https", "init", "submodule":
-		if section == "submodule" && last != "update" && last != "url" || section == "http" && last != "proxy" && last != "sslverify" ||
-			section == "init" && last != "templatedir" {
+	case "user", "author", "committer", "color", "advice", "column", "push", "pull", "rebase", "fetch", "branch", "log", "status", "tag", "commit", "format",
+		"stash", "rerere", "gc", "pack", "merge", "diff", "blame", "apply", "am", "feature", "index", "i18n", "grep", "clean", "checkout", "notes", "receive", "transfer":
+		if harmlessGitNames.MatchString(last) && section != "receive" && section != "transfer" {
 			return 0
 		}
-		return 'o'
+	case "core":
+		switch last {
+		case "autocrlf", "safecrlf", "eol", "quotepath", "abbrev", "filemode", "ignorecase", "longpaths", "precomposeunicode", "compression", "commentchar",
+			"whitespace", "logallrefupdates", "checkstat", "trustctime", "bigfilethreshold", "preloadindex", "untrackedcache", "fscache", "multipackindex":
+			return 0
+		}
+	case "init":
+		if last == "defaultbranch" {
+			return 0
+		}
+	case "http":
+		switch last {
+		case "postbuffer", "version", "lowspeedlimit", "lowspeedtime", "maxrequests":
+			return 0
+		}
 	}
 	switch last {
 	case "pager", "editor", "sshcommand", "askpass", "gitproxy", "fsmonitor", "external", "command", "textconv", "clean", "smudge", "process",
@@ -151,14 +167,17 @@ func gitRuns(key string) byte {
 		"cmd", "difffilter", "packobjectshook", "uploadpack", "receivepack", "sendmailcmd", "tocmd", "cccmd", "headercmd", "alternaterefscommand",
 		"defaultkeycommand":
 		return '$'
-	case "hookspath", "attributesfile", "vcs", "worktree", "smtpserver", "browser", "path", "bare":
-		if section == "core" || section == "remote" || section == "sendemail" || section == "browser" || section == "man" || section == "mergetool" ||
-			section == "difftool" {
-			return 'o'
-		}
 	}
-	return 0
+	return 'o'
 }
+
+// harmlessGitNames are the last parts of settings that are names, numbers or yes and no.
+var harmlessGitNames = regexp.MustCompile(`^(name|email|signingkey|useconfigonly|ui|status|branch|diff|interactive|grep|default|autosetupremote|followtags|` +
+	`rebase|ff|octopus|autostash|autosquash|updaterefs|prune|prunetags|all|parallel|autosetupmerge|autosetuprebase|date|decorate|follow|` +
+	`abbrevcommit|showsignature|showuntrackedfiles|short|relativepaths|sort|gpgsign|verbose|status|cleanup|pretty|numbered|signoff|subjectprefix|showpatch|showstat|` +
+	`enabled|autoupdate|auto|autodetach|threads|windowmemory|conflictstyle|renames|renamelimit|stat|log|algorithm|context|colormoved|colormovedws|mnemonicprefix|noprefix|` +
+	`statgraphwidth|wserrorhighlight|indentheuristic|suppressblankempty|wordregex|ignorewhitespace|whitespace|threeway|keepcr|version|commitencoding|logoutputencoding|` +
+	`linenumber|patterntype|extendedregexp|requireforce|defaultremote|guess|detachedhead|[a-z]*hint|pushnonffcurrent|addignoredfile|statushints|skippedcherrypicks)$`)
 
 func gitKnows(sub string) bool {
 	switch sub {
@@ -281,8 +300,12 @@ func (w *walker) gitConfig(c ctx, k call, args []Word) {
 		"default: edit fixed-value comment: all value: regexp")
 	c = w.options(c, k, g)
 	ops := g.operands
+	claimAll(ops)
 	if len(ops) > 0 && ops[0].Is("set") {
 		ops = ops[1:]
+	}
+	if g.has("edit", "e", "rename-section") {
+		w.opaque(c, k.at, k.index, OpaqueEnvironment, "git config changes settings")
 	}
 	if g.has("get", "get-all", "get-regexp", "list", "l", "unset", "unset-all") || len(ops) < 2 || ops[0].Is("get") || ops[0].Is("list") ||
 		ops[0].Is("unset") {
@@ -292,6 +315,13 @@ func (w *walker) gitConfig(c ctx, k call, args []Word) {
 		w.opaque(c, ops[0].Pos.Offset, k.index, OpaqueEnvironment, "a setting of git that is not known")
 		return
 	}
+	switch {
+	case g.has("global"):
+		w.file(c, makeWord(c.st.lookup("HOME").text+"/.gitconfig", false, false, "", ops[0].Pos), Writes, k.index)
+	case g.has("system"):
+		w.file(c, literalWord("/etc/gitconfig", ops[0].Pos), Writes, k.index)
+	}
+	k.stays = true
 	w.gitSetting(c, k, ops[0].Text, ops[1])
 }
 

@@ -271,6 +271,7 @@ func (w *walker) operands(c ctx, k call, t tool, g given) {
 func (w *walker) assigned(c ctx, k call, name string, word Word) ctx {
 	v := word.cut(len(name) + 1)
 	w.environment(c, name, v.loose(), word.Pos.Offset, k.index)
+	w.environmentFiles(c, name, v, k.index)
 	c.st = c.st.fork()
 	c.st.set(name, value{text: v.loose(), exported: true})
 	return c

@@ -111,6 +111,7 @@ func (w *walker) subcommand(c ctx, k call, m multi) Access {
 	} else if k.hidden {
 		w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is not known")
 	}
+	w.settings(c, k, sub, args)
 	if m.special != nil {
 		m.special(w, c, k, sub, args, g)
 	}
@@ -365,6 +366,8 @@ func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 				}
 			}
 		}
+	case k.name == "go" && sub == "env" && hasFunc(args, changesGoEnv):
+		w.opaque(c, k.at, k.index, OpaqueEnvironment, "go env may change the settings of go")
 	case k.name == "cargo" && (sub == "run" || sub == "build" || sub == "test"):
 		if g.has("config") {
 			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a setting of cargo")
@@ -413,4 +416,37 @@ func service(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 			}
 		}
 	}
+}
+
+// changesGoEnv reports an argument of go env that is not surely harmless: -w and -u change settings.
+func changesGoEnv(a Word) bool {
+	return a.Kind != Literal || strings.HasPrefix(strings.TrimLeft(a.Text, "-"), "w") && a.Text[0] == '-' ||
+		strings.HasPrefix(strings.TrimLeft(a.Text, "-"), "u") && a.Text[0] == '-'
+}
+
+// settings notes a sub-command that changes the settings of its program, which say what it runs and reaches from then on.
+// Those of git are read by gitConfig.
+func (w *walker) settings(c ctx, k call, sub string, args []Word) {
+	first, second, _ := strings.Cut(sub, " ")
+	switch first {
+	case "config", "configure", "settings", "set-config", "context":
+	case "c", "set", "unset":
+		if k.name != "npm" && k.name != "pnpm" {
+			return
+		}
+	default:
+		return
+	}
+	if k.name == "git" || k.name == "hub" || first == "config" && (k.name == "docker-compose" || k.name == "podman-compose") {
+		return
+	}
+	if second == "" && len(args) > 0 && args[0].Kind == Literal {
+		second = strings.TrimLeft(args[0].Text, "-")
+	}
+	switch second {
+	case "get", "list", "ls", "l", "view", "show", "show-sources", "current-context", "get-contexts", "get-clusters", "get-users", "debug", "help", "describe",
+		"list-profiles", "inspect", "configurations":
+		return
+	}
+	w.opaque(c, k.at, k.index, OpaqueEnvironment, k.name+" "+first+" may change the settings of "+k.name)
 }
