@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -26,7 +27,8 @@ func (w *walker) blurNode(c ctx, n syntax.Node) {
 	switch x := n.(type) {
 	case *syntax.Assign:
 		if x.Name != nil {
-			w.blurName(c, x.Name.Value)
+			number := x.Array == nil && x.Value != nil && makesNumber(nil, x.Value) && c.st.numberIn(x.Name.Value)
+			c.st.set(x.Name.Value, value{text: unknown, number: number})
 		}
 	case *syntax.BinaryArithm, *syntax.UnaryArithm:
 		if e, ok := x.(syntax.ArithmExpr); ok {
@@ -37,7 +39,8 @@ func (w *walker) blurNode(c ctx, n syntax.Node) {
 			w.blurName(c, x.Param.Value)
 		}
 	case *syntax.WordIter:
-		w.blurName(c, x.Name.Value)
+		numbers := x.InPos.IsValid() && !slices.ContainsFunc(x.Items, func(word *syntax.Word) bool { return !listsNumbers(&state{}, word) })
+		c.st.set(x.Name.Value, value{text: unknown, number: numbers && c.st.numberIn(x.Name.Value)})
 	case *syntax.FuncDecl:
 		if x.Name != nil {
 			c.st.own()
@@ -188,10 +191,10 @@ func (w *walker) blurArithm(c ctx, x syntax.ArithmExpr) {
 		}
 		switch p := word.Parts[0].(type) {
 		case *syntax.Lit:
-			w.blurName(c, p.Value)
+			c.st.set(p.Value, value{text: unknown, number: true})
 		case *syntax.ParamExp:
 			if p.Param != nil {
-				w.blurName(c, p.Param.Value)
+				c.st.set(p.Param.Value, value{text: unknown, number: p.Index == nil || c.st.numberIn(p.Param.Value)})
 			}
 		}
 		return w.spend(1)

@@ -329,10 +329,10 @@ func printf(w *walker, c ctx, k call) {
 		formatted(e, rest)
 		switch {
 		case name.Kind == Literal && syntax.ValidName(name.Text):
-			c.st.set(name.Text, value{text: lo.Ternary(c.st.posix, unknown, out.text)}) // some shells have no -v
+			w.setVariable(c, name.Text, value{text: lo.Ternary(c.st.posix, unknown, out.text)}, k.at) // some shells have no -v
 			w.environment(c, name.Text, out.text, k.at, k.index)
 		case name.Kind == Literal:
-			w.computed(c, name.Text, name.Pos.Offset)
+			w.named(c, name.Text, name.Pos.Offset)
 			base, _, _ := strings.Cut(name.Text, "[")
 			c.st.set(base, value{text: unknown})
 		default:
@@ -443,7 +443,12 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 	odd, exported := declared(words[1:], name)
 	for _, a := range plainArgs {
 		w.localName(c, name, a.Name.Value)
+		w.attributes(c, words[1:], a.Name.Value)
+		before := c.st.vars[a.Name.Value]
 		w.assign(c, a, exported)
+		if a.Array == nil {
+			w.quotedArray(c, k, before, makeWord(c.st.vars[a.Name.Value].text, false, false, "", w.place(c.src.offset(a.Pos()))))
+		}
 		raw := "=…"
 		if v := c.st.lookup(a.Name.Value); !v.array && a.Array == nil {
 			raw = "=" + v.text
@@ -451,7 +456,7 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 		k.words = append(k.words, makeWord(a.Name.Value+raw, false, false, c.src.slice(a.Pos(), a.End()), w.place(c.src.offset(a.Pos()))))
 		switch {
 		case odd:
-			c.st.set(a.Name.Value, value{odd: true})
+			c.st.set(a.Name.Value, value{odd: true, number: c.st.numberIn(a.Name.Value)})
 		case c.st.posix && (name == "declare" || name == "typeset"): // which not all shells have
 			w.blurName(c, a.Name.Value)
 		}
@@ -518,14 +523,16 @@ func declare(w *walker, c ctx, k call) {
 			c.st.forget()
 			continue
 		}
-		w.computed(c, name, a.Pos.Offset)
+		w.named(c, strings.TrimSuffix(name, "+"), a.Pos.Offset)
 		name, _, indexed := strings.Cut(strings.TrimSuffix(name, "+"), "[")
 		if functions || !syntax.ValidName(name) {
 			continue
 		}
 		w.localName(c, k.name, name)
+		w.attributes(c, k.args(), name)
 		v := c.st.lookup(name)
 		if assigned {
+			w.quotedArray(c, k, c.st.vars[name], a.cut(strings.IndexByte(a.Text, '=')+1))
 			v = value{text: a.cut(strings.IndexByte(a.Text, '=') + 1).loose()}
 			if indexed || strings.Contains(a.Text[:strings.IndexByte(a.Text, '=')], "+") || strings.HasPrefix(v.text, "(") {
 				v.text = unknown
@@ -541,7 +548,12 @@ func declare(w *walker, c ctx, k call) {
 			v.text = unknown // some shells have no declare, and locals that begin with what there was
 		}
 		v.odd, v.exported = odd, exported
-		c.st.set(name, v)
+		if assigned {
+			w.setVariable(c, name, v, a.Pos.Offset)
+		} else {
+			v.number = v.number || odd && v.isNumber()
+			c.st.set(name, v)
+		}
 	}
 	if len(k.args()) == 0 {
 		c.out.lose()
@@ -552,13 +564,13 @@ func declare(w *walker, c ctx, k call) {
 func read(w *walker, c ctx, k call) {
 	g := getopt(k.args(), "ersa:d:i:n:N:p:t:u:f", "")
 	names := g.operands
+	if k.name == "wait" {
+		g, names = getopt(k.args(), "fnp:", ""), nil
+	}
 	for _, o := range g.options {
-		if o.name == "a" || k.name == "wait" && o.name == "p" {
+		if o.name == "a" && k.name != "wait" || o.name == "p" && k.name == "wait" {
 			names = append(names, o.value)
 		}
-	}
-	if k.name == "wait" {
-		names = names[len(g.operands):]
 	}
 	c.st.set("REPLY", value{text: unknown})
 	w.setUnknown(c, k, names)
@@ -571,10 +583,11 @@ func (w *walker) setUnknown(c ctx, k call, names []Word) {
 			c.st.forget()
 			continue
 		}
-		w.computed(c, n.Text, n.Pos.Offset)
+		w.named(c, n.Text, n.Pos.Offset)
 		name, _, _ := strings.Cut(n.Text, "[")
 		if syntax.ValidName(name) {
 			w.environment(c, name, unknown, n.Pos.Offset, k.index)
+			w.setVariable(c, name, value{text: unknown}, n.Pos.Offset)
 			w.blurName(c, name)
 		}
 	}
@@ -606,7 +619,7 @@ func unset(w *walker, c ctx, k call) {
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "what is unset is not known")
 			c.st.forget()
 		default:
-			w.computed(c, a.Text, a.Pos.Offset)
+			w.named(c, a.Text, a.Pos.Offset)
 			if f, found := c.st.funcs[a.Text]; found {
 				c.st.own()
 				f.maybe = true
@@ -683,6 +696,7 @@ func shift(_ *walker, c ctx, k call) {
 func getoptsBuiltin(w *walker, c ctx, k call) {
 	if args := k.args(); len(args) > 1 {
 		w.setUnknown(c, k, args[1:2])
+		w.setVariable(c, "OPTARG", value{text: unknown}, k.at)
 	}
 }
 
@@ -692,13 +706,13 @@ func let(w *walker, c ctx, k call) {
 		name := a.Text[:max(strings.IndexFunc(a.Text, func(r rune) bool { return r != '_' && !isAlnum(r) }), 0)]
 		switch {
 		case syntax.ValidName(name):
-			w.blurName(c, name)
+			c.st.set(name, value{text: unknown, number: true})
 		case a.Kind != Literal:
 			c.st.forget()
 		}
 		for _, part := range strings.FieldsFunc(a.Text, func(r rune) bool { return r != '_' && !isAlnum(r) }) {
 			if syntax.ValidName(part) {
-				w.blurName(c, part)
+				c.st.set(part, value{text: unknown, number: true})
 			}
 		}
 	}
@@ -708,12 +722,74 @@ func isAlnum(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
 }
 
-// testBuiltin: test -v and the comparisons of numbers expand an index.
+// testBuiltin: test -v expands an index. A word that is not known may be -v, and one that is split may bring both.
 func testBuiltin(w *walker, c ctx, k call) {
 	for i, a := range k.args() {
-		if i > 0 && k.words[i].Is("-v") || i > 0 && k.words[i].Is("-R") {
-			w.computed(c, a.loose(), a.Pos.Offset)
+		before := k.words[i]
+		switch {
+		case a.Many && a.Kind == Partial && strings.HasPrefix("-v", a.Text[:min(len(a.Text), 2)]) && !a.number:
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "a word without quotes may become -v and a name with an index, which test expands: "+a.Source)
+		case i == 0 || isTestOperator(a) || a.Is("]"):
+		case before.Is("-v") || before.Is("-R") || before.Kind == Partial && !a.number && !before.number && strings.HasPrefix("-v", before.Text) && a.Kind != Pattern:
+			w.named(c, a.loose(), a.Pos.Offset)
 		}
+	}
+}
+
+// isTestOperator reports a word that test takes for an operator of two operands.
+func isTestOperator(a Word) bool {
+	switch a.Text {
+	case "=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "-a", "-o":
+		return a.Kind == Literal
+	}
+	return false
+}
+
+// named is a text that bash takes for the name of a variable, and expands the index in it.
+func (w *walker) named(c ctx, text string, at int) {
+	name, index, indexed := strings.Cut(text, "[")
+	switch {
+	case !known(name):
+		w.opaque(c, at, -1, OpaqueText, "the name of a variable is not known: it may have an index, which is expanded")
+	case indexed:
+		if index = strings.TrimSuffix(index, "]"); index == "@" || index == "*" {
+			return
+		}
+		if c.st.vars[name].assoc && known(index) && !strings.ContainsAny(index, "$`\\") {
+			return
+		}
+		if !known(index) {
+			w.opaque(c, at, -1, OpaqueText, "the index of an array is expanded, and is not known")
+			return
+		}
+		w.computed(c, text, at)
+	}
+}
+
+// attributes notes the options of declare that change how a variable is assigned.
+func (w *walker) attributes(c ctx, options []Word, name string) {
+	v, changes := c.st.lookup(name), false
+	for _, o := range options {
+		if o.Kind == Literal && len(o.Text) > 1 && o.Text[0] == '-' {
+			v.integer = v.integer || strings.ContainsRune(o.Text, 'i')
+			v.assoc = v.assoc || strings.ContainsRune(o.Text, 'A')
+			changes = changes || strings.ContainsAny(o.Text, "iA")
+		}
+	}
+	if changes {
+		v.odd = c.st.vars[name].odd
+		c.st.set(name, v)
+	}
+}
+
+// quotedArray is the value of declare in a word: declare -a 'x=($(id))' expands what is between the brackets.
+func (w *walker) quotedArray(c ctx, k call, before value, text Word) {
+	raw := text.loose()
+	array := before.array || before.text == unknown && !before.number || hasFunc(k.args(), func(o Word) bool {
+		return strings.HasPrefix(o.Text, "-") && strings.ContainsAny(o.Text, "aA") || o.Kind != Literal && o.Text == ""
+	})
+	if strings.HasPrefix(raw, "(") && strings.ContainsAny(raw, "$`[<>\\"+unknown) || array && strings.HasPrefix(raw, unknown) && !text.number {
+		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, k.name+" expands the value of an array again")
 	}
 }
 

@@ -55,11 +55,12 @@ func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 		if a.Name == nil {
 			continue
 		}
+		number := makesNumber(c.st, a.Value)
 		raw := w.value(c, a.Value, false)
 		k.assigns = append(k.assigns, Assign{a.Name.Value, makeWord(raw, false, false, "", w.place(c.src.offset(a.Pos())))})
 		w.environment(c, a.Name.Value, raw, c.src.offset(a.Pos()), index)
 		w.environmentFiles(c, a.Name.Value, k.assigns[len(k.assigns)-1].Value, index)
-		c.st.set(a.Name.Value, value{text: raw, exported: true})
+		w.setVariable(c, a.Name.Value, value{text: raw, exported: true, number: number}, c.src.offset(a.Pos()))
 	}
 	w.run(c, k)
 	for _, a := range k.assigns {
@@ -247,17 +248,19 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	}
 	name, at := a.Name.Value, c.src.offset(a.Pos())
 	if a.Index != nil {
-		w.arithm(c, a.Index)
+		w.index(c, name, a.Index)
 	}
+	number := a.Array == nil && makesNumber(c.st, a.Value)
 	v := value{exported: exported}
 	switch {
 	case a.Array != nil:
 		v.array = true
 		for _, e := range a.Array.Elems {
 			if e.Index != nil {
-				w.arithm(c, e.Index)
+				w.index(c, name, e.Index)
+				numbers := makesNumber(c.st, e.Value) && (v.array || v.number)
 				w.value(c, e.Value, false)
-				v = value{text: unknown}
+				v = value{text: unknown, number: numbers, exported: v.exported}
 				continue
 			}
 			for _, word := range w.words(c, []*syntax.Word{e.Value}) {
@@ -281,12 +284,18 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 			v = value{text: unknown}
 		}
 	case a.Index != nil:
-		w.value(c, a.Value, false)
-		v.text = unknown
+		if text := w.value(c, a.Value, false); !number && c.st.vars[name].integer {
+			w.computed(c, text, at)
+		}
+		v.text, v.number = unknown, number && c.st.numberIn(name)
 	default:
-		v.text = w.value(c, a.Value, false)
+		v.text, v.number = w.value(c, a.Value, false), number
 		if a.Append {
 			old := c.st.lookup(name)
+			v.number = number && c.st.numberIn(name)
+			if c.st.vars[name].integer && !number {
+				w.computed(c, v.text, at)
+			}
 			if old.array {
 				v.text = unknown
 			} else {
@@ -303,7 +312,11 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	if v.exported {
 		w.environmentFiles(c, name, makeWord(v.text, false, false, "", w.place(at)), -1)
 	}
-	c.st.set(name, v)
+	if a.Index != nil || a.Append && a.Array == nil {
+		c.st.set(name, v)
+	} else {
+		w.setVariable(c, name, v, at)
+	}
 	if name == "HOME" {
 		c.st.home = v.text
 	}

@@ -30,8 +30,13 @@ func (w *walker) appendWords(c ctx, out []Word, word *syntax.Word) []Word {
 	}
 	for _, parts := range w.braces(c, word) {
 		b := builder{w: w, pos: pos, source: written, fields: !c.st.noFields}
+		number := makesNumber(c.st, &syntax.Word{Parts: parts})
 		b.parts(c, parts, false, true)
+		before := len(out)
 		out = b.done(out)
+		for i := before; number && i < len(out); i++ {
+			out[i].number = true
+		}
 	}
 	return out
 }

@@ -120,7 +120,7 @@ func (b *builder) list(list []string, quoted, star bool) {
 // insideParam walks the words inside ${x…}, once.
 func (w *walker) insideParam(c ctx, x *syntax.ParamExp, quoted bool) {
 	if x.Index != nil && indexLit(x) != "@" && indexLit(x) != "*" {
-		w.arithm(c, x.Index)
+		w.index(c, x.Param.Value, x.Index)
 	}
 	if x.Slice != nil {
 		w.arithm(c, x.Slice.Offset)
@@ -132,7 +132,8 @@ func (w *walker) insideParam(c ctx, x *syntax.ParamExp, quoted bool) {
 	}
 	if x.Excl && x.Names == 0 {
 		// ${!x} expands the index in what x holds.
-		if text := c.st.lookup(x.Param.Value).text; strings.ContainsRune(text, '[') {
+		index := indexLit(x)
+		if text := w.held(c, x); index != "@" && index != "*" && (!known(text) || strings.ContainsRune(text, '[')) {
 			w.computed(c, text, c.src.offset(x.Pos()))
 		}
 	}
@@ -154,7 +155,7 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) string {
 		w.inside(c, x)
 		if x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) {
 			if known(v) && syntax.ValidName(v) {
-				w.blurName(c, v)
+				w.setVariable(c, v, value{text: unknown}, c.src.offset(x.Pos()))
 			} else {
 				c.st.forget()
 			}
@@ -243,7 +244,7 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string) string {
 			return unknown // set to nothing, or not set: both look alike here
 		}
 		if (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) && syntax.ValidName(x.Param.Value) {
-			c.st.set(x.Param.Value, value{text: result})
+			w.setVariable(c, x.Param.Value, value{text: result, number: makesNumber(c.st, x.Exp.Word) && c.st.numberIn(x.Param.Value)}, c.src.offset(x.Pos()))
 		}
 		return result
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
@@ -284,7 +285,8 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string) string {
 		if operand == "P" {
 			if !known(v) {
 				w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "${…@P} runs what is in a text that is not known")
-			} else {
+			} else if strings.ContainsAny(v, "$`\\") {
+				w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "${…@P} runs what is in a text")
 				w.document(c.by(Eval, "${…@P}", c.src.offset(x.Pos())), v, c.src.offset(x.Pos()))
 			}
 		}

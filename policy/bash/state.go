@@ -17,6 +17,9 @@ type value struct {
 	array    bool
 	exported bool
 	odd      bool // readonly, integer, a reference …: assigning does not simply set it
+	number   bool // it holds a number or nothing, whatever the text says
+	integer  bool // what is assigned to it is computed
+	assoc    bool // an array whose indexes are not computed
 }
 
 // function is what a name stands for after it was declared.
@@ -71,10 +74,12 @@ func (s *state) set(name string, v value) {
 	if s.vars == nil {
 		s.vars = map[string]value{}
 	}
-	old := s.vars[name]
+	old, found := s.vars[name]
 	v.exported = v.exported || old.exported
+	v.integer, v.assoc = v.integer || old.integer, v.assoc || old.assoc
 	if old.odd || v.odd || dynamic(name) {
-		v = value{text: unknown, odd: old.odd || v.odd, exported: v.exported}
+		number := v.isNumber() && (!found || !old.odd || old.isNumber())
+		v = value{text: unknown, odd: old.odd || v.odd, exported: v.exported, number: number || v.integer, integer: v.integer, assoc: v.assoc}
 	}
 	switch name {
 	case "IFS":
@@ -120,7 +125,13 @@ func (s *state) lookup(name string) value {
 // forget is what unknown shell text leaves: nothing.
 func (s *state) forget() {
 	s.own()
-	clear(s.vars)
+	for name, v := range s.vars {
+		if v.integer || v.assoc || v.odd {
+			s.vars[name] = value{text: unknown, odd: true, integer: v.integer, assoc: v.assoc}
+		} else {
+			s.vars[name] = value{text: unknown}
+		}
+	}
 	for name, f := range s.funcs {
 		f.maybe = true
 		s.funcs[name] = f
@@ -144,9 +155,10 @@ func (s *state) join(other *state) {
 	for name, v := range s.vars {
 		o := other.lookup(name)
 		if v.text != o.text || v.pattern != o.pattern || v.array != o.array || !slices.Equal(v.list, o.list) {
-			v = value{text: unknown}
+			v = value{text: unknown, number: v.isNumber() && other.numberIn(name), integer: v.integer, assoc: v.assoc}
 		}
 		v.odd, v.exported = v.odd || o.odd, v.exported && o.exported
+		v.integer, v.assoc = v.integer || o.integer, v.assoc && o.assoc
 		s.vars[name] = v
 	}
 	for name, v := range other.vars {
@@ -154,8 +166,9 @@ func (s *state) join(other *state) {
 			continue
 		}
 		if o := s.lookup(name); v.array || v.text != o.text || v.pattern != o.pattern {
-			v = value{text: unknown, odd: v.odd}
+			v = value{text: unknown, odd: v.odd, number: v.isNumber() && s.numberIn(name), integer: v.integer}
 		}
+		v.assoc = false
 		if s.vars == nil {
 			s.vars = map[string]value{}
 		}

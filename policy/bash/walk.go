@@ -281,6 +281,7 @@ func (w *walker) forClause(c ctx, x *syntax.ForClause) {
 		c.st.join(skipped)
 	case *syntax.WordIter:
 		var items []Word
+		numbers := loop.InPos.IsValid() && !lo.SomeBy(loop.Items, func(word *syntax.Word) bool { return !listsNumbers(c.st, word) })
 		switch {
 		case loop.InPos.IsValid():
 			items = w.words(c, loop.Items)
@@ -290,20 +291,21 @@ func (w *walker) forClause(c ctx, x *syntax.ForClause) {
 			items = c.st.params
 		}
 		skipped := c.st.fork()
-		w.rounds(c, x, loop.Name.Value, items)
+		w.rounds(c, x, loop.Name.Value, items, numbers)
 		c.st.join(skipped)
 	}
 }
 
-func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word) {
+func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, numbers bool) {
 	count := func(kind WordKind) int { return lo.CountBy(items, func(item Word) bool { return item.Kind == kind }) }
 	literals := count(Literal)
 	apart := !x.Select && len(items) <= maxRounds && c.depth < maxDepth/2 && literals+count(Pattern) == len(items)
 	if !apart || literals < len(items) || w.jumps(c, x.Do...) {
 		w.blurLoop(c, x.Do, nil) // there may be any number of rounds
 	}
+	at := c.src.offset(x.Pos())
 	if !apart {
-		c.st.set(name, value{text: lo.Ternary(x.Select, unknown, common(items))})
+		w.setVariable(c, name, value{text: lo.Ternary(x.Select, unknown, common(items)), number: numbers && !x.Select}, at)
 		w.stmts(c, x.Do)
 		return
 	}
@@ -313,7 +315,7 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word) {
 		if item.Kind == Pattern {
 			v.pattern = lo.Ternary(item.here, "./", "") + item.Text
 		}
-		c.st.set(name, v)
+		w.setVariable(c, name, v, at)
 		w.stmts(c, x.Do)
 		c.st.join(before)
 	}
@@ -400,8 +402,11 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 		if r.N != nil {
 			out.FD = r.N.Value
 			if name, found := strings.CutPrefix(out.FD, "{"); found {
-				name, _, _ = strings.Cut(strings.TrimSuffix(name, "}"), "[")
-				c.st.set(name, value{text: unknown})
+				name, index, indexed := strings.Cut(strings.TrimSuffix(name, "}"), "[")
+				if indexed && !integer.MatchString(strings.TrimSuffix(index, "]")) {
+					w.opaque(*c, c.src.offset(r.Pos()), command, OpaqueText, "the index of an array is expanded when a file is opened")
+				}
+				c.st.set(name, value{text: unknown, number: true})
 			}
 		}
 		stdin := out.FD == "" || out.FD == "0"
@@ -501,7 +506,7 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 			w.test(c, x.Y)
 		}
 	case *syntax.UnaryTest:
-		if x.Op == syntax.TsVarSet {
+		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
 			w.evaluated(c, x.X)
 			return
 		}
@@ -519,32 +524,13 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 // evaluated is a word of a test that bash computes with: an index in it is expanded.
 func (w *walker) evaluated(c ctx, x syntax.TestExpr) {
 	if word, ok := x.(*syntax.Word); ok {
-		w.computed(c, w.value(c, word, false), c.src.offset(word.Pos()))
+		number := makesNumber(c.st, word)
+		if text := w.value(c, word, false); !number {
+			w.computed(c, text, c.src.offset(word.Pos()))
+		}
 		return
 	}
 	w.test(c, x)
-}
-
-// computed is a text that bash takes for an arithmetic expression: it expands the
-// index of an array in it, and does the same with the values of variables.
-func (w *walker) computed(c ctx, text string, at int) {
-	for range 4 {
-		if strings.ContainsRune(text, '[') && strings.ContainsAny(text, "$`") {
-			if !known(text) {
-				w.opaque(c, at, -1, OpaqueText, "an array index that is not known is expanded")
-			}
-			w.document(c.by(Eval, "arithmetic", at), strings.ReplaceAll(text, unknown, "0"), at)
-			return
-		}
-		if !syntax.ValidName(text) {
-			return
-		}
-		next := c.st.lookup(text).text
-		if next == text {
-			return
-		}
-		text = next
-	}
 }
 
 func (w *walker) arithm(c ctx, x syntax.ArithmExpr) {
@@ -570,7 +556,10 @@ func (w *walker) arithm(c ctx, x syntax.ArithmExpr) {
 	case *syntax.ParenArithm:
 		w.arithm(c, x.X)
 	case *syntax.Word:
-		w.computed(c, w.value(c, x, true), c.src.offset(x.Pos()))
+		number := makesNumber(c.st, x)
+		if text := w.value(c, x, true); !number {
+			w.computed(c, text, c.src.offset(x.Pos()))
+		}
 	}
 }
 

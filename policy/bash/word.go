@@ -30,6 +30,8 @@ type Word struct {
 	here bool   // the ~ that it begins with is a name
 	// claimed is shared by all copies of one argument. It is set when the handler of the command knows what the word is.
 	claimed *bool
+	// number says that what is not known of the word is digits.
+	number bool
 	// afterUnknown marks an operand that may be the value of an option that is not known.
 	afterUnknown bool
 }

@@ -1,0 +1,345 @@
+package bash
+
+import (
+	"regexp"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Bash evaluates some texts a second time: where it computes, it takes the value of a variable for an expression, and
+// expands the index of an array in it, so that x='a[$(id)]'; ((x)) runs id. So whatever bash computes with is opaque unless
+// it is known to be a number or a plain expression. The same holds for assignments to variables that are integers.
+
+// maxEvaluations is how far the values of variables in expressions are followed.
+const maxEvaluations = 8
+
+var (
+	integer = regexp.MustCompile(`^[-+]?[0-9]*$`)
+	// words are the names and numbers of an expression: 0x1f and 16#ff are no names.
+	expressionWords = regexp.MustCompile(`[0-9][0-9A-Za-z_@#]*|[A-Za-z_][A-Za-z0-9_]*`)
+)
+
+// isNumber reports that the variable holds a number or nothing.
+func (v value) isNumber() bool {
+	if v.array {
+		for _, element := range v.list {
+			if !integer.MatchString(element) {
+				return false
+			}
+		}
+		return true
+	}
+	return v.number || known(v.text) && integer.MatchString(v.text)
+}
+
+// numberIn reports whether a variable that is set on the line holds a number. One that is not set there is trusted: it is the
+// environment's.
+func (s *state) numberIn(name string) bool {
+	v, found := s.vars[name]
+	return !found && name != "REPLY" && name != "OPTARG" || v.isNumber() || isIntegerVariable(name)
+}
+
+// isIntegerVariable reports a variable of bash that is an integer: what is assigned to it is computed.
+func isIntegerVariable(name string) bool {
+	switch name {
+	case "RANDOM", "SRANDOM", "SECONDS", "LINENO", "HISTCMD", "BASHPID", "OPTIND", "OPTERR", "PPID", "UID", "EUID", "BASH_SUBSHELL", "EPOCHSECONDS", "MAILCHECK",
+		"COMP_CWORD", "COMP_POINT", "COMP_TYPE", "COMP_KEY", "READLINE_POINT", "READLINE_MARK", "SHLVL", "COLUMNS", "LINES", "HISTSIZE", "HISTFILESIZE", "TMOUT":
+		return true
+	}
+	return false
+}
+
+// setVariable sets a variable, and looks at what bash computes when it is an integer.
+func (w *walker) setVariable(c ctx, name string, v value, at int) {
+	if c.st.vars[name].integer || isIntegerVariable(name) {
+		switch {
+		case v.array:
+			for _, element := range v.list {
+				w.computed(c, element, at)
+			}
+		case !v.number:
+			w.computed(c, v.text, at)
+		}
+		v.number = true
+	}
+	c.st.set(name, v)
+}
+
+// computed is a text that bash takes for an arithmetic expression.
+func (w *walker) computed(c ctx, text string, at int) { w.evaluate(c, text, at, maxEvaluations) }
+
+func (w *walker) evaluate(c ctx, text string, at, depth int) {
+	if integer.MatchString(text) || !w.spend(len(text)/16+1) {
+		return
+	}
+	if strings.ContainsRune(text, '[') && strings.ContainsAny(text, "$`\\") {
+		w.opaque(c, at, -1, OpaqueText, "the index of an array is expanded when bash computes with it")
+		w.document(c.by(Eval, "arithmetic", at), strings.ReplaceAll(text, unknown, "0"), at)
+		return
+	}
+	if !known(text) {
+		w.opaque(c, at, -1, OpaqueText, "bash computes with a text that is not known, and may run what is in it")
+		return
+	}
+	for _, name := range expressionWords.FindAllString(text, -1) {
+		v, found := c.st.vars[name]
+		switch {
+		case name[0] >= '0' && name[0] <= '9', !found, v.isNumber(), isIntegerVariable(name):
+		case depth == 0:
+			w.opaque(c, at, -1, OpaqueText, "an expression names variables that name variables")
+		case v.array:
+			for _, element := range v.list {
+				w.evaluate(c, element, at, depth-1)
+			}
+		case v.text != text:
+			w.evaluate(c, v.text, at, depth-1)
+		}
+	}
+}
+
+// makesNumber reports a word that becomes a number or nothing, whatever the values of other variables are. With a state, what
+// it knows of variables counts.
+func makesNumber(st *state, word *syntax.Word) bool {
+	if word == nil {
+		return true
+	}
+	for _, p := range word.Parts {
+		if !partMakesNumber(st, p) {
+			return false
+		}
+	}
+	return true
+}
+
+func partMakesNumber(st *state, part syntax.WordPart) bool {
+	switch x := part.(type) {
+	case *syntax.Lit:
+		return integer.MatchString(x.Value)
+	case *syntax.SglQuoted:
+		return integer.MatchString(x.Value)
+	case *syntax.ArithmExp:
+		return true
+	case *syntax.DblQuoted:
+		for _, p := range x.Parts {
+			if !partMakesNumber(st, p) {
+				return false
+			}
+		}
+		return true
+	case *syntax.CmdSubst:
+		return printsNumbers(st, x)
+	case *syntax.ParamExp:
+		return paramMakesNumber(st, x)
+	}
+	return false
+}
+
+func paramMakesNumber(st *state, x *syntax.ParamExp) bool {
+	switch {
+	case x.Param == nil || x.Excl:
+		return false
+	case x.Length:
+		return true
+	}
+	name := x.Param.Value
+	holds := name == "#" || name == "?" || name == "$" || name == "!" || isIntegerVariable(name)
+	if st != nil && !holds {
+		v, found := st.vars[name]
+		switch {
+		case x.Index != nil && indexLit(x) != "0":
+			holds = found && v.isNumber()
+		case syntax.ValidName(name):
+			holds = st.numberIn(name)
+		default:
+			holds = st.parameterIsNumber(name)
+		}
+	}
+	if !holds || isWhole(x) {
+		return holds
+	}
+	if x.Exp != nil {
+		switch x.Exp.Op {
+		case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+			return makesNumber(st, x.Exp.Word)
+		}
+	}
+	return false
+}
+
+// parameterIsNumber reports whether $1, $2 … is known to be a number.
+func (s *state) parameterIsNumber(name string) bool {
+	n, ok := parameterIndex(name)
+	if !ok || s.noParams || n == 0 {
+		return false
+	}
+	for i, p := range s.params {
+		if p.Many || p.Kind == Pattern {
+			return false
+		}
+		if i == n-1 {
+			return p.Kind == Literal && integer.MatchString(p.Text)
+		}
+	}
+	return true
+}
+
+func parameterIndex(name string) (int, bool) {
+	if len(name) == 0 || len(name) > 4 || !integer.MatchString(name) || name[0] == '-' || name[0] == '+' {
+		return 0, false
+	}
+	n := 0
+	for _, digit := range name {
+		n = n*10 + int(digit-'0')
+	}
+	return n, true
+}
+
+var numericDate = regexp.MustCompile(`^\+(%-?[sNYymdHMSjuwVCGk]|[0-9-])+$`)
+
+// printsNumbers reports a substitution whose output is numbers and blanks: $(wc -l < x), $(date +%s), $(seq 3).
+func printsNumbers(st *state, x *syntax.CmdSubst) bool {
+	if len(x.Stmts) != 1 {
+		return false
+	}
+	s := x.Stmts[0]
+	for {
+		pipe, ok := s.Cmd.(*syntax.BinaryCmd)
+		if !ok {
+			break
+		}
+		if pipe.Op != syntax.Pipe {
+			return false
+		}
+		s = pipe.Y
+	}
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 {
+		return false
+	}
+	args := make([]string, len(call.Args))
+	for i, word := range call.Args {
+		text, literal := literalText(word)
+		if !literal {
+			text = unknown
+		}
+		args[i] = text
+	}
+	if st != nil {
+		if _, found := st.funcs[args[0]]; found || len(st.aliases) > 0 {
+			return false
+		}
+	}
+	for _, r := range s.Redirs {
+		if r.Op != syntax.RdrIn && r.Op != syntax.WordHdoc && r.Op != syntax.Hdoc && r.Op != syntax.DashHdoc && (r.N == nil || r.N.Value != "2") {
+			return false
+		}
+	}
+	return numericOutput(args)
+}
+
+func numericOutput(args []string) bool {
+	option := func(letters string) bool {
+		for _, a := range args[1:] {
+			if !strings.HasPrefix(a, "-") || a == "-" || strings.Trim(a[1:], letters) != "" {
+				return false
+			}
+		}
+		return len(args) > 1
+	}
+	switch args[0] {
+	case "wc":
+		return option("lcwm")
+	case "nproc":
+		return len(args) == 1
+	case "id":
+		return len(args) == 2 && (args[1] == "-u" || args[1] == "-g")
+	case "pgrep":
+		return len(args) > 1 && args[1] != "-l" && args[1] != "-a" && !strings.HasPrefix(args[1], unknown)
+	case "date":
+		return len(args) == 2 && numericDate.MatchString(args[1])
+	case "seq":
+		for _, a := range args[1:] {
+			if a == unknown || !integer.MatchString(a) {
+				return false
+			}
+		}
+		return true
+	case "grep":
+		return len(args) == 3 && args[1] == "-c" && !strings.HasPrefix(args[2], "-") && !strings.HasPrefix(args[2], unknown)
+	case "tput":
+		return len(args) == 2 && (args[1] == "cols" || args[1] == "lines")
+	}
+	return false
+}
+
+// literalText is the text of a word in which nothing is expanded.
+func literalText(word *syntax.Word) (string, bool) {
+	var b strings.Builder
+	for _, p := range word.Parts {
+		switch x := p.(type) {
+		case *syntax.Lit:
+			if strings.ContainsAny(x.Value, `\~*?[{`) {
+				return "", false
+			}
+			b.WriteString(x.Value)
+		case *syntax.SglQuoted:
+			if x.Dollar {
+				return "", false
+			}
+			b.WriteString(x.Value)
+		case *syntax.DblQuoted:
+			for _, q := range x.Parts {
+				lit, ok := q.(*syntax.Lit)
+				if !ok || strings.ContainsRune(lit.Value, '\\') {
+					return "", false
+				}
+				b.WriteString(lit.Value)
+			}
+		default:
+			return "", false
+		}
+	}
+	return b.String(), true
+}
+
+// listsNumbers reports a word of a for loop that becomes numbers: 3, {1..20}, $(seq 9), "${!list[@]}".
+func listsNumbers(st *state, word *syntax.Word) bool {
+	if makesNumber(st, word) {
+		return true
+	}
+	if len(word.Parts) != 1 {
+		return false
+	}
+	part := word.Parts[0]
+	if quoted, ok := part.(*syntax.DblQuoted); ok && len(quoted.Parts) == 1 {
+		part = quoted.Parts[0]
+	}
+	switch x := part.(type) {
+	case *syntax.Lit:
+		return numericSequence.MatchString(x.Value)
+	case *syntax.ParamExp:
+		if index := indexLit(x); x.Param != nil && (index == "@" || index == "*") {
+			v, found := st.vars[x.Param.Value]
+			return !found || !v.assoc && (x.Excl && v.array || !x.Excl && !x.Length && x.Exp == nil && x.Repl == nil && v.isNumber())
+		}
+	}
+	return false
+}
+
+var numericSequence = regexp.MustCompile(`^\{-?[0-9]+\.\.-?[0-9]+(\.\.-?[0-9]+)?\}$`)
+
+// index walks the index of an array. That of an associative one is a text, and is not computed.
+func (w *walker) index(c ctx, name string, x syntax.ArithmExpr) {
+	if !c.st.vars[name].assoc {
+		w.arithm(c, x)
+		return
+	}
+	syntax.Walk(x, func(n syntax.Node) bool {
+		word, ok := n.(*syntax.Word)
+		if ok {
+			w.value(c, word, false)
+		}
+		return !ok && w.spend(1)
+	})
+}
