@@ -106,6 +106,7 @@ type ctx struct {
 	in    input
 	out   *output // who reads what is written; nil is nobody who matters
 	depth int
+	times int // how often the place is walked, by the loops around it; zero is once
 }
 
 // input is what a command reads when it reads its standard input.

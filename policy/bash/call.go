@@ -289,7 +289,11 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 		}
 		v.text, v.number = unknown, number && c.st.numberIn(name)
 	default:
+		pattern := assignedPattern(c.st, a.Value)
 		v.text, v.number = w.value(c, a.Value, false), number
+		if !a.Append {
+			v.pattern = pattern
+		}
 		if a.Append {
 			old := c.st.lookup(name)
 			v.number = number && c.st.numberIn(name)

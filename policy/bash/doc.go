@@ -36,6 +36,11 @@
 // their options: sudo, env, timeout, xargs, find, parallel, ssh, docker, git and some
 // two hundred more. Those that read, write or reach something give files and hosts.
 //
+// Of other programs, and of options that no table has, nothing is known: each of their words
+// counts as a file with access [Uses], and so does what is glued to an option (-o../x) or stands
+// behind = : , @ in a word. A URL in such a word is a host. A path that names the program itself
+// is a file with access [Runs]. Paths and URLs in variables that programs are given count, too.
+//
 // A [Word] is literal, a pattern, or known in part; a rule that compares texts asks
 // [Word.Is], which only says yes when the word is certain. ~ and $HOME stay "~" unless
 // [Options] says more, so that "~/.ssh" can be compared.
@@ -45,10 +50,17 @@
 // [Analysis.Opaque] names each place where something runs that the text does not show,
 // with a reason to decide by: the name of a command that is not known, shell text that
 // is not known (eval, sh -c), commands out of a pipe (curl … | sh), a file that is run
-// as commands, code in another language (python -c), a variable that changes what
-// programs do (PATH, LD_PRELOAD), a wrapper with an option that is not known, text that
-// shells read in different ways, and more than is looked at. When in doubt, a place is
-// opaque. With none, and no syntax error, the list is whole: [Analysis.Clear].
+// as commands, code in another language (python -c), a variable or setting that changes
+// what programs run or reach (PATH, LD_PRELOAD, GIT_SSH_COMMAND, https_proxy, git -c,
+// go env -w), a wrapper with an option that is not known, text that shells read in
+// different ways, and more than is looked at. When in doubt, a place is opaque. With none,
+// and no syntax error, the list is whole: [Analysis.Clear].
+//
+// What bash evaluates again is opaque, unless it is known to be a number or a plain
+// expression: arithmetic, the index of an array, an assignment to an integer (declare -i,
+// RANDOM=, OPTIND=), an array in quotes (declare -a 'x=(…)'), and the names that test -v,
+// read, printf -v, unset and wait -p take. Which variables hold numbers is followed: i=0,
+// $((i + 1)), $(wc -l <x) and the items of {1..20} do.
 //
 // What is listed at or behind an opaque place is a good guess, for rules that deny.
 //
@@ -66,9 +78,6 @@
 //     not known; a function that shadows ls does not show.
 //   - What is on the disk: links, what a pattern matches, whether cd succeeds (both
 //     directories are named), what a program of a known name really is.
-//   - Arithmetic on values from outside: bash runs a[$(x)] inside the value of a
-//     variable that it computes with. Values on the line are looked through, values
-//     that read, a substitution or the name of a file brings are not.
 //   - Other shells. zsh, fish and csh are read as bash, and are opaque unless their text
 //     is plain words. The locale may change what $"…" says.
 //   - What containers and other machines make of a command: it is listed with a step

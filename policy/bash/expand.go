@@ -241,7 +241,12 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 		case *syntax.ParamExp:
 			b.param(c, x, quoted)
 		case *syntax.CmdSubst:
-			b.expansion(b.w.substituted(c, x), quoted)
+			text := b.w.substituted(c, x)
+			if pattern := basenamePattern(c.st, x); pattern != "" && quoted && !b.whole {
+				b.match(pattern, text)
+				continue
+			}
+			b.expansion(text, quoted)
 		case *syntax.ArithmExp:
 			b.w.arithm(c, x.X)
 			b.text(number(x.X))

@@ -59,6 +59,61 @@ func taken(x *syntax.ParamExp, pattern string) string {
 	return ""
 }
 
+// basenamePattern is the pattern of the names that $(basename "$f") or $(basename "$f" .go) prints for a variable of which the
+// pattern is known. Empty is not known.
+func basenamePattern(st *state, x *syntax.CmdSubst) string {
+	if len(x.Stmts) != 1 || len(x.Stmts[0].Redirs) > 0 || x.Stmts[0].Negated || x.Stmts[0].Background || x.TempFile || x.ReplyVar {
+		return ""
+	}
+	call, ok := x.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 || len(call.Args) < 2 || len(call.Args) > 3 || call.Args[0].Lit() != "basename" || len(st.aliases) > 0 {
+		return ""
+	}
+	if _, shadowed := st.funcs["basename"]; shadowed {
+		return ""
+	}
+	quoted, ok := call.Args[1].Parts[0].(*syntax.DblQuoted)
+	if !ok || len(call.Args[1].Parts) != 1 || len(quoted.Parts) != 1 {
+		return ""
+	}
+	param, ok := quoted.Parts[0].(*syntax.ParamExp)
+	if !ok || param.Param == nil || param.Index != nil || !isWhole(param) {
+		return ""
+	}
+	pattern := st.lookup(param.Param.Value).pattern
+	if !sound(pattern) || strings.HasSuffix(pattern, "/") || strings.HasSuffix(pattern, "..") {
+		return ""
+	}
+	left := baseName(pattern)
+	if len(call.Args) == 3 {
+		end, literal := literalText(call.Args[2])
+		cut, found := strings.CutSuffix(left, end)
+		if !literal || !found || cut == "" || end == "" || strings.ContainsAny(end, "*?[/") {
+			return ""
+		}
+		left = cut
+	}
+	if strings.HasPrefix(left, ".") || strings.HasPrefix(pattern, "-") {
+		return ""
+	}
+	return left
+}
+
+// assignedPattern is the pattern of what an assignment like name=$(basename "$f") gives.
+func assignedPattern(st *state, word *syntax.Word) string {
+	if word == nil || len(word.Parts) != 1 {
+		return ""
+	}
+	part := word.Parts[0]
+	if quoted, ok := part.(*syntax.DblQuoted); ok && len(quoted.Parts) == 1 {
+		part = quoted.Parts[0]
+	}
+	if x, ok := part.(*syntax.CmdSubst); ok {
+		return basenamePattern(st, x)
+	}
+	return ""
+}
+
 // sound reports a pattern that is no less one when a part is taken from it: nothing in it opens or takes the meaning from
 // what follows.
 func sound(pattern string) bool { return pattern != "" && !strings.ContainsAny(pattern, `[](){}\`) }

@@ -299,7 +299,7 @@ func (w *walker) forClause(c ctx, x *syntax.ForClause) {
 func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, numbers bool) {
 	count := func(kind WordKind) int { return lo.CountBy(items, func(item Word) bool { return item.Kind == kind }) }
 	literals := count(Literal)
-	apart := !x.Select && len(items) <= maxRounds && c.depth < maxDepth/2 && literals+count(Pattern) == len(items)
+	apart := !x.Select && (len(items) <= maxRounds || w.small(c, x, len(items))) && c.depth < maxDepth/2 && literals+count(Pattern) == len(items)
 	if !apart || literals < len(items) || w.jumps(c, x.Do...) {
 		w.blurLoop(c, x.Do, nil) // there may be any number of rounds
 	}
@@ -309,6 +309,7 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 		w.stmts(c, x.Do)
 		return
 	}
+	c.times = max(c.times, 1) * len(items)
 	for _, item := range items {
 		before := c.st.fork()
 		v := value{text: item.loose()}
@@ -319,6 +320,26 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 		w.stmts(c, x.Do)
 		c.st.join(before)
 	}
+}
+
+// maxWalks is how many commands all rounds of a longer list may have.
+const maxWalks = 400
+
+// small reports whether a loop over a list of more than maxRounds items, such as {1..20}, can be walked once for each.
+func (w *walker) small(c ctx, x *syntax.ForClause, items int) bool {
+	nodes := 0
+	for _, s := range x.Do {
+		syntax.Walk(s, func(n syntax.Node) bool {
+			switch n.(type) {
+			case *syntax.CallExpr, *syntax.DeclClause, *syntax.Assign, *syntax.ArithmExp:
+				nodes++
+			case *syntax.ForClause, *syntax.WhileClause, *syntax.FuncDecl:
+				nodes += maxWalks
+			}
+			return w.spend(1)
+		})
+	}
+	return max(c.times, 1)*items*max(nodes, 1) <= maxWalks
 }
 
 // common is what all words begin with.
