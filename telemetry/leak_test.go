@@ -442,8 +442,8 @@ func (r *reached) walk(at string, v reflect.Value, depth int) {
 	}
 }
 
-// clean fails the test where the secret can be reached from a value.
-func clean(t *testing.T, what string, value any) {
+// assertClean fails the test where the secret can be reached from a value.
+func assertClean(t *testing.T, what string, value any) {
 	t.Helper()
 	r := reached{seen: map[reflect.Value]bool{}}
 	r.walk(what, reflect.ValueOf(value), 0)
@@ -498,11 +498,11 @@ func (l leak) leave(t *testing.T, filter capability.Capability, stores []*leakSt
 		logger.Info("hook", "point", c.Point(), "state", fmt.Sprintf("%+v", c.Frozen()))
 		switch c := c.(type) {
 		case hooks.ToolFailureContext:
-			clean(t, "what an observer of a failure sees", []any{c.Result(), c.Err(), c.Frozen()})
+			assertClean(t, "what an observer of a failure sees", []any{c.Result(), c.Err(), c.Frozen()})
 		case hooks.ToolResultContext:
-			clean(t, "what an observer of a result sees", []any{c.Result(), c.Frozen()})
+			assertClean(t, "what an observer of a result sees", []any{c.Result(), c.Frozen()})
 		case hooks.ReplyContext:
-			clean(t, "what an observer of a reply sees", []any{c.Reply(), c.Err(), c.Frozen()})
+			assertClean(t, "what an observer of a reply sees", []any{c.Reply(), c.Err(), c.Frozen()})
 		}
 		return nil
 	}, hooks.ToolFailed, hooks.PostToolUse, hooks.PostInference, hooks.StepEnd, hooks.AgentFailed, hooks.ExecutionEnd)
@@ -517,7 +517,7 @@ func (l leak) leave(t *testing.T, filter capability.Capability, stores []*leakSt
 			defer func() {
 				value := recover()
 				assert.Equal(t, l.panics, value != nil, "%v", value)
-				clean(t, "the panic", value)
+				assertClean(t, "the panic", value)
 				assert.False(t, found(fmt.Sprintf("%v %+v", value, value)), "the panic")
 			}()
 			l.run(t, a, logger, streaming)
@@ -525,12 +525,12 @@ func (l leak) leave(t *testing.T, filter capability.Capability, stores []*leakSt
 		require.NoError(t, a.Drain(t.Context()))
 	}
 	for _, e := range recorder.Events() {
-		clean(t, fmt.Sprintf("event %s", e.EventName()), e)
+		assertClean(t, fmt.Sprintf("event %s", e.EventName()), e)
 		assert.False(t, found(fmt.Sprintf("%v %+v", e, e)), "event %s", e.EventName())
 	}
 	assert.False(t, found(s.everything(t)), "spans, metrics or log events: %s", s.everything(t))
 	for _, span := range s.spans.GetSpans() {
-		clean(t, "span "+span.Name, []any{span.Name, span.Attributes, span.Events, span.Status})
+		assertClean(t, "span "+span.Name, []any{span.Name, span.Attributes, span.Events, span.Status})
 	}
 	assert.False(t, found(lines.String()), "the log: %s", lines.String())
 	assert.False(t, found(audited.String()), "the audit log: %s", audited.String())
@@ -543,7 +543,7 @@ func (l leak) run(t *testing.T, a *agent.Agent, logger *slog.Logger, streaming b
 	var err error
 	if streaming {
 		for p, failure := range a.Stream(t.Context(), agent.NewState(), agent.UserText("go")) {
-			clean(t, "the stream", p.Delta)
+			assertClean(t, "the stream", p.Delta)
 			final, err = p.State, failure
 		}
 	} else {
@@ -553,13 +553,13 @@ func (l leak) run(t *testing.T, a *agent.Agent, logger *slog.Logger, streaming b
 		}
 	}
 	logger.Error("over", "err", err, "status", final.Status(), "signal", final.StopSignal().OrEmpty())
-	clean(t, "the state", final)
+	assertClean(t, "the state", final)
 	text, failure := json.Marshal(final)
 	require.NoError(t, failure)
 	assert.False(t, found(string(text)), "the transcript: %s", text)
 	value, _ := note.From(final)
-	clean(t, "metadata", value)
-	clean(t, "the error", err)
+	assertClean(t, "metadata", value)
+	assertClean(t, "the error", err)
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		assert.False(t, found(fmt.Sprintf("%v %+v", e, e)), "the error: %v", e)
 	}
