@@ -96,7 +96,6 @@ func (q Questions) OnTimeout() ApprovalVerdict {
 	if len(q) == 0 {
 		return Reject
 	}
-	q = lo.Filter(q, func(o Question, _ int) bool { return o.Within > 0 })
 	return lo.MinBy(q, func(a, b Question) bool { return a.OnTimeout < b.OnTimeout }).OnTimeout
 }
 

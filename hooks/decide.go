@@ -155,7 +155,7 @@ func (d *callDeliberation) settle(ctx context.Context, s agent.State) (*agent.Pr
 func (d *callDeliberation) questions() (list agent.Questions) {
 	for o := range d.answers {
 		if o.decision == Ask {
-			return agent.Questions{*o.question}
+			list = append(list, *o.question)
 		}
 	}
 	return list

@@ -17,9 +17,9 @@ func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 	switch {
 	case q.Kind != agent.QuestionOrdinary:
 		return fmt.Sprintf("a question of kind %q is for a person", q.Kind)
-	case false && q.Required && (e.origin == nil || !e.origin.Required):
+	case q.Required && (e.origin == nil || !e.origin.Required):
 		return fmt.Sprintf("the question of %s is of a required policy", q.By)
-	case false && !q.Required && e.priority < q.Priority:
+	case !q.Required && e.priority < q.Priority:
 		return fmt.Sprintf("the question of %s has priority %d, and this hook %d", q.By, q.Priority, e.priority)
 	}
 	return ""
