@@ -18,8 +18,7 @@ import (
 func said(t testing.TB, limit int, content agent.Content) agent.Content {
 	t.Helper()
 	e := executor(t, toolexec.Options{Policy: toolexec.Policy{MaxResultBytes: limit}}, saying(content, nil))
-	result := answer(t, t.Context(), e, call("say", ``))
-	return result.Limited().Content
+	return answer(t, t.Context(), e, call("say", ``)).Content
 }
 
 func TestLongAnswersKeepHeadAndTail(t *testing.T) {
@@ -43,7 +42,7 @@ func TestResultLimits(t *testing.T) {
 	assert.Equal(t, "xxx", said(t, 3, agent.TextContent(long)).Text(), "no room for words")
 
 	failed := answer(t, t.Context(), executor(t, toolexec.Options{}, saying("", errors.New(long))), call("say", ``))
-	assert.LessOrEqual(t, len(failed.Limited().Text()), toolexec.DefaultMaxResultBytes)
+	assert.LessOrEqual(t, len(failed.Text()), toolexec.DefaultMaxResultBytes)
 	assert.True(t, strings.HasPrefix(failed.Text(), `tool "say": failed: xxx`))
 }
 
