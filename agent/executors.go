@@ -116,7 +116,7 @@ func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result
 		q.Answer = NotExecuted(c, ReasonError, "", fmt.Sprintf("tool %q: not executed: %v", c.Name, err))
 		q.Answer.Err = err
 	}
-	q.Effects = q.Effects.From(c.Name)
+	q.Effects = q.Effects.From(toolSource + c.Name)
 	return mo.Ok(&q)
 }
 
@@ -159,7 +159,7 @@ func (g *innerGate) vet(call *ToolCall, r *ToolResult) *ToolResult {
 		}
 		return &n
 	}
-	n.Effects = r.Effects.From(call.Name)
+	n.Effects = r.Effects.From(toolSource + call.Name)
 	return &n
 }
 

@@ -120,7 +120,7 @@ hooks:
 		return fmt.Sprintf("%d:%d %s %s %t", w.Line, w.Column, w.Rule, w.Code, w.Error)
 	})
 	assert.ElementsMatch(t, []string{
-		"6:31 p/lost tool true", "7:38 p/half tool false", "8:43 p/typo argument false", "9:8 p/deep argument false", "9:8 p/deep agent false", "11:8 p/compact point false",
+		"6:32 p/lost tool true", "7:39 p/half tool false", "8:45 p/typo argument false", "9:52 p/deep argument false", "9:8 p/deep agent false", "11:8 p/compact point false",
 	}, got)
 	required := load(t, fmt.Sprintf(text, true))
 	assert.Empty(t, required.Missing(plan(required).Gaps()))

@@ -218,6 +218,7 @@ func TestActionsOfARunThatIsCutOff(t *testing.T) {
 	require.Len(t, ended, len(once))
 
 	repeated, spared := 0, 0
+	judgedAgain := map[string]bool{}
 	for writes := int64(1); ; writes++ {
 		w := newKeptWorld(t)
 		dies := &brittle{Store: w.store}
@@ -236,7 +237,10 @@ func TestActionsOfARunThatIsCutOff(t *testing.T) {
 		assert.Equal(t, agenttest.Transcript(want), agenttest.Transcript(s), "after %d writes", writes)
 		for line, n := range w.log(t) {
 			word, key, _ := strings.Cut(line, " ")
-			assert.Contains(t, once, line, "after %d writes", writes)
+			if once[line] == 0 { // a call that has begun is judged again, with its journalled arguments
+				assert.Equal(t, "judge", word, "after %d writes", writes)
+				judgedAgain[key] = true
+			}
 			switch {
 			case lo.Contains(ended, key):
 				spared++
@@ -254,6 +258,7 @@ func TestActionsOfARunThatIsCutOff(t *testing.T) {
 	}
 	assert.Positive(t, repeated, "what was under way is done again")
 	assert.Positive(t, spared)
+	assert.Len(t, judgedAgain, 1, "one call runs, and one control judges it")
 }
 
 // judgeRules has a program judge about the arguments of a call, and then a person.
