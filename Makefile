@@ -17,8 +17,8 @@ check: ## everything that CI runs, without its installs
 	@.ci/run --without-install
 
 .PHONY: nightly
-nightly: ## what takes too long for every change: race on everything, fuzzing, the peers of the benchmarks
-	@.ci/run race-all fuzz peers
+nightly: ## what takes too long for every change: other systems, a fresh machine, race on everything, fuzzing, peers
+	@.ci/run cross fresh race-all fuzz peers
 
 .PHONY: fresh
 fresh: ## the tests as on a machine that has Go and nothing else
