@@ -218,7 +218,7 @@ func TestAPolicyOfTheUserIsNotReplaced(t *testing.T) {
 		p.write("copy.yaml", asks)
 		q := p.next("run", "--durable", "--tool", "shell", "--policy", "copy.yaml", "--policy", "copy.yaml", "--policy", p.userPolicy(), "go")
 		require.Equal(t, 6, q.run(), q.written())
-		assert.Contains(t, q.written(), "In force: asks: 1 rules")
+		assert.Contains(t, q.written(), "In force: asks: 1 rule")
 	})
 	t.Run("the same, and changed", func(t *testing.T) {
 		t.Parallel()
