@@ -87,7 +87,9 @@ func TestGuardsThatNeverMatchAreErrors(t *testing.T) {
 		"sure":          {hooks.ArgumentMatching("command", hooks.Exact("^rm "))},
 		"own agent":     {hooks.AgentNamed("fix*")},
 	} {
-		t.Run(name, func(t *testing.T) { assert.NoError(t, buildError(capability.UseTools(shell(), mail()), guard(matchers...))) })
+		t.Run(name, func(t *testing.T) {
+			assert.NoError(t, buildError(capability.UseTools(shell(), mail()), guard(matchers...)))
+		})
 	}
 	// What a tool says it takes is not all that it may be sent.
 	assert.NoError(t, buildError(capability.UseTools(openTool("read")), guard(hooks.ArgumentMatching("paht", "*"))))
