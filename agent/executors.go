@@ -43,7 +43,7 @@ func (p *Prepared) given() mo.Result[*ToolResult] {
 // a gate in each place where Execute must see nothing but calls that run.
 func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Executor, error) {
 	var x Executor = &innerGate{innermost}
-	for i := len(wrappers) - 1; i >= 0; i-- {
+	for i := len(wrappers) - 1; i >= 0; i-- { //nolint:modernize // reads as it stands
 		wrap := wrappers[i]
 		if wrap == nil {
 			return nil, fmt.Errorf("wrapper %d of the executor is nil", i+1)

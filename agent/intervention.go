@@ -26,7 +26,7 @@ func (c ToolCall) Hash() string {
 }
 
 // Intervention is a tool call that waits for a person, or did. It is a plain value.
-type Intervention struct {
+type Intervention struct { //nolint:recvcheck // decoding needs a pointer
 	// Original is what the model asked for, Call what would run: what the person is
 	// asked about.
 	Original ToolCall `json:"original"`

@@ -18,7 +18,7 @@ const mostRounds = 4
 // instruction, parameters.
 type subject[V any] interface {
 	// same reports whether two subjects are exactly the same.
-	same(V) bool
+	same(V) bool //nolint:inamedparam // the type says it
 	// rewrite returns what a control that answered with o about the receiver puts in its
 	// place, and what that control has judged by that. Again is whether it had been asked
 	// about another subject before.

@@ -33,8 +33,8 @@ func (e *filteredError) RetryAfter() time.Duration { return e.after }
 
 // Is reports whether the original was such an end of a context, or such a suspension.
 func (e *filteredError) Is(target error) bool {
-	for _, s := range e.sentinels {
-		if s == target { //nolint:errorlint // this very value
+	for _, s := range e.sentinels { //nolint:modernize // reads as it stands
+		if s == target {
 			return true
 		}
 	}
@@ -172,7 +172,7 @@ func (v *sight) value(x reflect.Value, depth int) {
 			v.hidden = true
 			return
 		}
-		for i := range x.NumField() {
+		for i := range x.NumField() { //nolint:modernize // reads as it stands
 			v.value(x.Field(i), depth+1)
 		}
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer:
@@ -184,14 +184,14 @@ func (v *sight) value(x reflect.Value, depth int) {
 func (v *sight) bytes(x reflect.Value) {
 	text := make([]byte, x.Len())
 	for i := range text {
-		text[i] = byte(x.Index(i).Uint())
+		text[i] = byte(x.Index(i).Uint()) //nolint:gosec // a byte of a number
 	}
 	v.text(string(text))
 }
 
 // holdsLock reports whether a struct has a field that says that others may change it meanwhile.
 func holdsLock(t reflect.Type) bool {
-	for i := range t.NumField() {
+	for i := range t.NumField() { //nolint:modernize // reads as it stands
 		if path := t.Field(i).Type.PkgPath(); path == "sync" || path == "sync/atomic" {
 			return true
 		}

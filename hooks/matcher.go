@@ -13,7 +13,7 @@ import (
 // Matcher says for which calls and moments a hook is asked. It is an immutable
 // value, compiled once; what is wrong with it is told when the agent is built. The
 // zero Matcher matches everything.
-type Matcher struct {
+type Matcher struct { //nolint:recvcheck // decoding needs a pointer
 	text string
 	// tool judges by the tool's name alone; nil means that the name says nothing.
 	tool func(name string) truth

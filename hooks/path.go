@@ -12,7 +12,7 @@ import (
 const anyElement = "*"
 
 // argumentPath is a path into the arguments of a call, compiled.
-type argumentPath struct {
+type argumentPath struct { //nolint:recvcheck // decoding needs a pointer
 	text string
 	// steps are the names on the way, where any says which of them stand for every element.
 	steps []string
@@ -48,7 +48,7 @@ func compilePath(text string) (argumentPath, error) {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-func (p *argumentPath) add(step string, any bool) {
+func (p *argumentPath) add(step string, any bool) { //nolint:predeclared // any is the word of the field
 	p.steps, p.any = append(p.steps, step), append(p.any, any)
 }
 

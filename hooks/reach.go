@@ -53,7 +53,7 @@ type Arguments interface {
 	// MayHave reports whether a call may have a value at a path: the names of members and the places in lists, where
 	// any says which steps stand for every element. Kind is the JSON type of the value (string, number, boolean, null,
 	// array or object), empty for any.
-	MayHave(steps []string, any []bool, kind string) bool
+	MayHave(steps []string, any []bool, kind string) bool //nolint:predeclared // any is the word of the field
 	// Names are the names that the arguments may have, for whoever has mistyped one.
 	Names() []string
 }
@@ -139,7 +139,7 @@ func (m *Matcher) atPoint(at *pointInfo) truth {
 func (a *aboutMatcher) joined(say func(part *Matcher) truth) truth {
 	all, either := yes, no
 	for i := range a.parts {
-		switch said := say(&a.parts[i]); {
+		switch said := say(&a.parts[i]); { //nolint:staticcheck // reads as it stands
 		case said == no:
 			all = no
 		case said == yes:
@@ -318,7 +318,7 @@ func (w *gapFinder) argument(m *Matcher, tools []candidate) {
 	text := fmt.Sprintf("no call of %s has an argument at %q", listed(of), a.path.text)
 	switch meant, ok := near.Name(a.path.steps[0], names); {
 	case a.kind != "" && lo.SomeBy(tools, func(c candidate) bool { return c.Arguments.MayHave(a.path.steps, a.path.any, "") }):
-		text += fmt.Sprintf(" that is %s", withArticle(a.kind))
+		text += fmt.Sprintf(" that is %s", withArticle(a.kind)) //nolint:perfsprint // reads as it stands
 	case ok && meant != a.path.steps[0]:
 		text += fmt.Sprintf(": did you mean %q?", meant)
 	case len(names) > 0:

@@ -27,7 +27,7 @@ type takes map[string]string
 
 func (a takes) Names() []string { return lo.Keys(a) }
 
-func (a takes) MayHave(steps []string, any []bool, kind string) bool {
+func (a takes) MayHave(steps []string, any []bool, kind string) bool { //nolint:predeclared // any is the word of the field
 	at := slices.Clone(steps)
 	for i := range at {
 		if _, found := a[strings.Join(append(slices.Clone(at[:i]), "*"), ".")]; !found && i > 0 && at[i] >= "0" && at[i] <= "9" {
@@ -47,7 +47,7 @@ func TestGaps(t *testing.T) {
 		return hooks.Reach{Here: hooks.Scope{Agents: []string{"fixer"}, Tools: tools, Points: hooks.PointNames()}}
 	}
 	on := func(matching ...hooks.Matcher) hooks.Hook { return before("h", allow, matching...) }
-	any := func(string) bool { return true }
+	any := func(string) bool { return true } //nolint:predeclared // any is the word of the field
 	for name, tc := range map[string]struct {
 		reach hooks.Reach
 		hook  hooks.Hook

@@ -13,7 +13,7 @@ import (
 // places in lists, where any says which steps stand for every element. Kind is the JSON type of the value (string,
 // number, boolean, null, array or object), empty for any. Members that a schema does not name are possible unless it
 // excludes them. Where the schema says too much to be sure, the answer is yes.
-func (s *Schema) MayHave(steps []string, any []bool, kind string) bool {
+func (s *Schema) MayHave(steps []string, any []bool, kind string) bool { //nolint:predeclared // any is the word of the field
 	return s == nil || mayHave(s.compiled, path{steps, any, kind}, nil)
 }
 
@@ -113,7 +113,7 @@ func mayHaveOther(s *jsonschema.Schema, name string, within func(*jsonschema.Sch
 			return len(form.Properties)+len(form.PatternProperties) > 0
 		}
 		patterned := lo.SomeBy(lo.Keys(form.PatternProperties), func(p jsonschema.Regexp) bool { return p.MatchString(name) })
-		return form.Properties[name] != nil || patterned || form.AdditionalProperties != nil && !(isBool && !closed)
+		return form.Properties[name] != nil || patterned || form.AdditionalProperties != nil && !(isBool && !closed) //nolint:staticcheck // reads as it stands
 	})
 }
 

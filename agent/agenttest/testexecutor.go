@@ -18,7 +18,7 @@ import (
 // called once for each part of the test and gives an executor that runs the given
 // tools under their names, whatever their arguments, and lets every call pass. A
 // wrapper is tested around tools.Executor().
-func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agent.Executor) {
+func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agent.Executor) { //nolint:gocognit // a table of cases, read top to bottom
 	t.Helper()
 	s := agent.NewState(agent.UserText("hello"))
 	call := agent.ToolCall{ID: "call_1", Name: "probe", Arguments: `{"n":1}`}

@@ -35,7 +35,7 @@ const oneWordShare = 0.15
 
 // checkFunctions returns what the functions and methods of one package break. Tests are
 // not part of it: their functions are named by what they show.
-func checkFunctions(fset *token.FileSet, files []*ast.File) []finding {
+func checkFunctions(fset *token.FileSet, files []*ast.File) []finding { //nolint:gocognit // a table of cases, read top to bottom
 	var found []finding
 	names := map[string]map[string]token.Position{} // folded name → spellings
 	var oneWord []finding

@@ -727,10 +727,10 @@ func testBuiltin(w *walker, c ctx, k call) {
 	for i, a := range k.args() {
 		before := k.words[i]
 		switch {
-		case a.Many && a.Kind == Partial && strings.HasPrefix("-v", a.Text[:min(len(a.Text), 2)]) && !a.number:
+		case a.Many && a.Kind == Partial && strings.HasPrefix("-v", a.Text[:min(len(a.Text), 2)]) && !a.number: //nolint:gocritic // the order is meant
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "a word without quotes may become -v and a name with an index, which test expands: "+a.Source)
 		case i == 0 || isTestOperator(a) || a.Is("]"):
-		case before.Is("-v") || before.Is("-R") || before.Kind == Partial && !a.number && !before.number && strings.HasPrefix("-v", before.Text) && a.Kind != Pattern:
+		case before.Is("-v") || before.Is("-R") || before.Kind == Partial && !a.number && !before.number && strings.HasPrefix("-v", before.Text) && a.Kind != Pattern: //nolint:lll,gocritic // the order is meant
 			w.named(c, a.loose(), a.Pos.Offset)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // call is a simple command about to be listed.
-type call struct {
+type call struct { //nolint:recvcheck // decoding needs a pointer
 	words   []Word
 	assigns []Assign
 	redirs  []Redirect

@@ -127,7 +127,7 @@ func (w *walker) withoutURLs(c ctx, a Word, text string, command int) string {
 			end = at + strings.Index(text[at:], "://") + i
 		}
 		one := text[begin:end]
-		if strings.EqualFold(one[:strings.Index(one, "://")], "file") {
+		if strings.EqualFold(one[:strings.Index(one, "://")], "file") { //nolint:gocritic // the order is meant
 			at = begin + len("file://")
 			continue
 		}

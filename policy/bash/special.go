@@ -151,7 +151,7 @@ const curlLong = "abstract-unix-socket^ alt-svc> anyauth append aws-sigv4: basic
 	"user-agent* variable: verbose version vlan-priority: write-out* xattr"
 
 // curl sends and stores files in many ways.
-func curl(w *walker, c ctx, k call, _ given) {
+func curl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table of cases, read top to bottom
 	g := getopt(k.args(), "#0123468aA*b*Bc>C:d*D>e*E<fF*gGh?H*iIjJkK^lLm:MnNo>Op:P:qQ:r:RsSt:T<u*U*vVw*x&X*y:Y:z:Z:", curlLong)
 	c = w.options(c, k, g)
 	for _, o := range g.options {
@@ -180,7 +180,7 @@ func curl(w *walker, c ctx, k call, _ given) {
 			o.value.claim()
 		case "connect-to", "resolve": // other machines in the place of those that the URLs name
 			fields := strings.SplitN(strings.TrimPrefix(o.value.raw, "+"), ":", 3)
-			for _, name := range strings.Split(fields[len(fields)-1], ",") {
+			for _, name := range strings.Split(fields[len(fields)-1], ",") { //nolint:modernize // reads as it stands
 				name, _, _ = strings.Cut(strings.Trim(name, "[]"), lo.Ternary(o.name == "resolve", "]", ":"))
 				w.host(c, makeWord(name, false, false, o.value.Source, o.value.Pos), k.index)
 			}

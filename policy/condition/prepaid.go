@@ -73,7 +73,7 @@ func (d *dialect) prepay(i interpreter.InterpretableV2) (interpreter.Interpretab
 	}
 	if f := d.functions[name]; f != nil {
 		p.price = func(args []ref.Val, most int) (int, error) {
-			return int(min(max(f.Cost, 1), largest/perValue))*perValue + sizeOfAll(args, most), nil //nolint:gosec // the same
+			return int(min(max(f.Cost, 1), largest/perValue))*perValue + sizeOfAll(args, most), nil
 		}
 	}
 	return p, nil
@@ -143,13 +143,13 @@ func (p *prepaid) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		most := largest
 		if bill.Limit != nil {
 			left := *bill.Limit - min(bill.ActualCost(), *bill.Limit)
-			most = int(min(left, largest/perValue-1)+1) * perValue //nolint:gosec // it is no larger than largest
+			most = int(min(left, largest/perValue-1)+1) * perValue
 		}
 		price, err := p.price(args, most)
 		if err != nil {
 			return types.LabelErrNode(p.ID(), types.WrapErr(err))
 		}
-		cost := types.Uint(max(price, perValue)+perValue-1) / perValue //nolint:gosec // it is not negative
+		cost := types.Uint(max(price, perValue)+perValue-1) / perValue
 		bill.EvalUnary(frame, p.ID(), payment{}, cost, nil)
 	}
 	return types.LabelErrNode(p.ID(), p.run(frame, args))
@@ -412,13 +412,13 @@ func depthOf(v ref.Val, above int) int {
 func priceOfYAML(args []ref.Val, _ int) (int, error) {
 	text, _ := Text(args[0])
 	if strings.Contains(text, "&") && strings.Contains(text, "*") {
-		return 0, fmt.Errorf("yaml.parse: the text may hold aliases, which can make it very large: write it without & or without *")
+		return 0, fmt.Errorf("yaml.parse: the text may hold aliases, which can make it very large: write it without & or without *") //nolint:lll,perfsprint // reads as it stands
 	}
 	return times(len(text), perValue), nil
 }
 
 func priceOfSort(args []ref.Val, most int) (int, error) {
-	return times(sizeOfAll(args, most), bits.Len(uint(elements(args[0])))+1), nil //nolint:gosec // it is not negative
+	return times(sizeOfAll(args, most), bits.Len(uint(elements(args[0])))+1), nil
 }
 
 // priceOfPairs is that of comparing each element of a list with each of another, both ways.

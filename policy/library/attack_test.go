@@ -121,7 +121,7 @@ func attack(form string, way func(string) string, out string) string {
 			if strings.Count(form[:i], "'")%2 == 1 || strings.Count(form[:i], `"`)%2 == 1 {
 				return "quoted"
 			}
-			break
+			break //nolint:staticcheck // reads as it stands
 		}
 		return ""
 	}
@@ -228,7 +228,7 @@ func TestNoLineLeavesTheWorkspace(t *testing.T) {
 	}
 	t.Logf("%d lines are denied", judgedLines)
 
-	if runtime.GOOS != "linux" || exec.Command("unshare", "-rn", "true").Run() != nil {
+	if runtime.GOOS != "linux" || exec.Command("unshare", "-rn", "true").Run() != nil { //nolint:noctx // the limit is outside
 		t.Skip("no namespaces without a network here: the lines are judged, and not run")
 	}
 	if testing.Short() {

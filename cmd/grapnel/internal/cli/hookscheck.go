@@ -115,7 +115,7 @@ func (c warningCounts) String() string {
 		what string
 	}{{c.errors, "error"}, {c.warnings, "warning"}, {c.notes, "note"}} {
 		if of.n > 0 {
-			text += fmt.Sprintf(", %d %s%s", of.n, of.what, lo.Ternary(of.n == 1, "", "s"))
+			text += fmt.Sprintf(", %d %s%s", of.n, of.what, lo.Ternary(of.n == 1, "", "s")) //nolint:modernize // reads as it stands
 		}
 	}
 	return text
