@@ -77,13 +77,13 @@ func sameCall(a, b *agent.ToolCall) bool {
 
 // rewrite puts the call in place that the executor further in has prepared of the rewrite.
 // What that executor has changed besides, the author of the rewrite has not judged, unless
-// it was asked about just that. A control that is asked again and only spells the arguments
-// in another way leaves the call as the others have judged it.
+// it was asked about just that. Arguments that are there already change nothing; nor does a
+// control that is asked again and only spells them in another way.
 func (j judgedCall) rewrite(o *Outcome, again bool) (now, judged judgedCall) {
 	if j.Begun { // it keeps its arguments: this rewrite is none
 		return j, j
 	}
-	if again && j.Call.Name == o.prepared.Call.Name && sameArguments(j.Call.Arguments, o.arguments) {
+	if o.arguments == argumentsOf(*j.Call) || again && sameArguments(j.Call.Arguments, o.arguments) {
 		return j, j
 	}
 	prepared := *o.prepared
