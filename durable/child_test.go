@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
@@ -396,4 +398,40 @@ func TestASubagentIsKeptWithItsParentOrNotAtAll(t *testing.T) {
 	below := f.member("below").With(capability.UseDurability{Keeper: durable.Keep(openStore(t), durable.Options{})})
 	_, err := f.member("above").With(capability.UseSubagents{Agents: []capability.Subagent{{Agent: below}}}).Build().Get()
 	require.ErrorContains(t, err, `agent "below": it keeps its runs, and the agent that starts it does not`)
+}
+
+// A tool that starts a run by itself, and knows nothing of the one that it has started before, gets an error, and no second
+// run.
+func TestARunThatHasBegunIsNotStartedAgain(t *testing.T) {
+	store := openStore(t)
+	starts := 0
+	build := func(k *durable.Keeper, during func()) *agent.Agent {
+		below, err := builder.New().WithName("below").WithDriver(agent.DriverFunc(func(ctx context.Context, _ agent.State) (agent.Step, error) {
+			starts++
+			during()
+			return agent.Step{Message: agent.Assistant("Done.")}, ctx.Err()
+		})).With(capability.UseDurability{Keeper: k}).Build().Get()
+		require.NoError(t, err)
+		own := toolexec.CallFunc(agent.ToolSpec{Name: "own"}, func(ctx context.Context, c toolexec.Call, _ struct{}) (string, error) {
+			s, err := below.RunWith(durable.Within(ctx, c.State, c.ID), agent.RunSettings{Parent: c.State.Run()}, agent.NewState(), agent.UserText("go")).Get()
+			return s.Answer(), cmp.Or(err, ctx.Err())
+		})
+		a, err := builder.New().WithName("above").WithDriver(agenttest.Script(agenttest.Call("own", `{}`), agenttest.Say("Done."))).
+			With(capability.UseTools(toolexec.WithPolicy(own, toolexec.Policy{Doubt: toolexec.DoubtRepeat})), capability.UseDurability{Keeper: k}).Build().Get()
+		require.NoError(t, err)
+		return a
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	k := durable.Keep(store, durable.Options{})
+	_, err := build(k, func() { cancel(agent.ErrSuspended) }).RunWith(ctx, agent.RunSettings{ID: "run"}, agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	k = durable.Keep(store, durable.Options{})
+	s, err := k.Resume(t.Context(), build(k, func() {}), "run", durable.TakeFree).Get()
+	require.NoError(t, err)
+	assert.Equal(t, 1, starts)
+	for _, step := range s.RunSteps() {
+		result := step.Result(0)
+		assert.Contains(t, result.Text(), "which has not ended: resume that one")
+		break
+	}
 }

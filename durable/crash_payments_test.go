@@ -63,11 +63,11 @@ func invoices() map[string]string {
 }
 
 func TestCrashPaymentsSQLite(t *testing.T) {
-	crashPayments(t, max(crashCount(20)/5, 1), func(_ *testing.T, dir string) string { return filepath.Join(dir, "runs.db") })
+	crashPayments(t, max(crashCount(25)/5, 1), func(_ *testing.T, dir string) string { return filepath.Join(dir, "runs.db") })
 }
 
 func TestCrashPaymentsPostgres(t *testing.T) {
-	crashPayments(t, max(crashCount(20)/20, 1), func(t *testing.T, _ string) string { return parts.Postgres(t) })
+	crashPayments(t, max(crashCount(25)/20, 1), func(t *testing.T, _ string) string { return parts.Postgres(t) })
 }
 
 // cashier is one process of the run.

@@ -40,6 +40,7 @@ type desk struct {
 	url    string
 
 	mu      sync.Mutex
+	during  func()   // what the tool does besides
 	ran     []string // arguments that the tool was run with
 	decided []agent.RunID
 }
@@ -105,11 +106,14 @@ func park(t *testing.T, how asking) *desk {
 	return d
 }
 
-func (d *desk) pay(_ context.Context, c toolexec.Call) (string, error) {
+func (d *desk) pay(ctx context.Context, c toolexec.Call) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ran = append(d.ran, c.Arguments)
-	return "paid", nil
+	if d.during != nil {
+		d.during()
+	}
+	return "paid", ctx.Err()
 }
 
 // goOn goes on with the run, and is what became of it.

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
@@ -204,4 +206,37 @@ func TestLinks(t *testing.T) {
 		assert.Equal(t, want, base.To("a-b_c"))
 	}
 	assert.Equal(t, "/approvals/a%2F..%3F", approval.Links("").To("a/..?"))
+}
+
+// A call that may have happened is repeated as it was, or not at all, and the page says so.
+func TestThePageOfACallInDoubt(t *testing.T) {
+	d := park(t, asking{question: agent.Question{Reason: "it pays"}})
+	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	d.during = func() { cancel(agent.ErrSuspended) } // the process goes away while the tool runs
+	s, err := d.keeper.Resume(ctx, d.agent, d.notice.Run.ID, durable.TakeFree).Get()
+	require.NoError(t, err)
+	require.True(t, s.Parked())
+	d.during = nil
+	require.True(t, d.goOn(t).Waiting(), "the approval was used up")
+
+	got := see(t, d.link(0))
+	for _, want := range []string{"May “pay” run again?", "What may have happened", "Repeat it", "Do not repeat it, and go on", "Do not repeat it, and end the run", "its outcome is unknown"} {
+		assert.Contains(t, got.body, want)
+	}
+	assert.NotContains(t, got.body, "Change the arguments")
+	assert.NotContains(t, got.body, "it pays", "that was answered before the call began")
+	assert.Contains(t, do(t, http.MethodGet, d.link(0), "", "Accept", "application/json").body, `"begun": true`)
+	refused := postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"arguments":{"to":"Dan"}}`, d.hash(0))
+	assert.Equal(t, http.StatusUnprocessableEntity, refused.StatusCode)
+	d.undecided(t, 0)
+
+	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "reject_and_continue")).StatusCode)
+	s = d.goOn(t)
+	assert.Equal(t, agent.StatusDone, s.Status())
+	assert.Equal(t, []string{carol}, d.ran)
+	for _, step := range s.RunSteps() {
+		assert.Equal(t, agent.ToolUnknown, step.Result(0).Status)
+		break
+	}
 }

@@ -100,6 +100,9 @@ func (r reply) Title() string {
 	case r.Question.State == stateExpired:
 		return "Too late"
 	}
+	if r.Question.Begun {
+		return "May “" + visible(r.Question.Tool) + "” run again?"
+	}
 	return "May “" + visible(r.Question.Tool) + "” run?"
 }
 
