@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/once"
 )
 
@@ -30,7 +32,8 @@ func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) 
 // Keep is an action that is to be done for a request and for no other. In a run that is kept, that it begins is written
 // down, and then its answer: when the run goes on after it was cut off, or has waited, and gets here again, what has
 // ended is not done again, and its answer is the one that was written down. What has not ended, and what has failed, is
-// done again, with the same IdempotencyKey.
+// done again, with the same IdempotencyKey. At points where filters apply, the answers of controls are not written down,
+// since no filter has seen them.
 //
 // Here is the same hook, of the same Edition, at the same point, step and call, told the same but for times and tries.
 // What is asked so once more in one life of a process is another one, unless it has failed before: that is another try.
@@ -52,6 +55,7 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 		full = fmt.Sprintf("%s #%d", name, nth+1)
 	}
 	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+		var unwritten *Answer
 		data, err := j.Once(ctx, r.state, full, true, func(ctx context.Context, key string) ([]byte, error) {
 			told := *r
 			told.IdempotencyKey = shortHash(key)
@@ -59,9 +63,16 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 			if err != nil || answer == nil {
 				return nil, err
 			}
+			if r.beforeFilters() {
+				unwritten = answer
+				return nil, errUnwritten
+			}
 			return json.Marshal(written(*answer))
 		})
-		at.done(r.Step, name, nth, err == nil)
+		at.done(r.Step, name, nth, err == nil || unwritten != nil)
+		if unwritten != nil {
+			return unwritten, nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -74,6 +85,19 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 		}
 		return (*Answer)(&answer), nil
 	})
+}
+
+// errUnwritten keeps an answer from being written down.
+var errUnwritten = errors.New("the answer is not written down")
+
+// beforeFilters reports whether filters have yet to see what the action was told. What it answers is not written down
+// then: when the run is cut off before the point is over, the action is done again, with the same IdempotencyKey.
+func (r *Request) beforeFilters() bool {
+	switch r.Point {
+	case hooks.ToolFailed, hooks.PostToolUse, hooks.PostInference, hooks.PostSubagent:
+		return !r.Observer
+	}
+	return false
 }
 
 // written is an Answer as it is written down: as it is told to others, without the secrets that were sent.

@@ -162,3 +162,28 @@ func TestDecisionsAreWrittenDownWhole(t *testing.T) {
 	assert.False(t, action.Kept("compaction"))
 	assert.False(t, action.Kept("my action of today"))
 }
+
+// What a control's action answers before the filters of its point were applied is not written down. What observers are
+// told has passed them.
+func TestAnswersThatNoFilterHasSeenAreNotWrittenDown(t *testing.T) {
+	says := ready(t, action.Func{Name: "f"}, action.Host{Funcs: map[string]action.Body{
+		"f": func(context.Context, *action.Request) (*action.Decision, error) {
+			return &action.Decision{Decision: hooks.Allow, Context: "secret"}, nil
+		},
+	}})
+	for point, written := range map[hooks.PointName]bool{
+		hooks.PreToolUse: true, hooks.StepEnd: true,
+		hooks.PostToolUse: false, hooks.ToolFailed: false, hooks.PostInference: false, hooks.PostSubagent: false,
+	} {
+		for _, observer := range []bool{false, true} {
+			journal := &memory{done: map[string][]byte{}}
+			ctx := once.Into(t.Context(), journal)
+			r := guarded(t)
+			r.Point, r.Observer = point, observer
+			answer, err := action.Keep(ctx, says, r).Do(ctx, r).Get()
+			require.NoError(t, err)
+			require.NotNil(t, answer.Decision)
+			assert.Equal(t, written || observer, len(journal.done) == 1, "%s %v", point, observer)
+		}
+	}
+}

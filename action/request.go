@@ -23,6 +23,9 @@ type Request struct {
 	// action says is taken for a decision.
 	Decides   bool             `json:"decides"`
 	Decisions []hooks.Decision `json:"decisions,omitempty"`
+	// Observer is set for the action of an observer, which is asked when the filters of the point have been applied. It is
+	// not told.
+	Observer bool `json:"-"`
 	// Deadline is when the answer must be there. It is set when the action is done.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Attempt  int       `json:"attempt,omitempty"`

@@ -288,7 +288,7 @@ func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (
 func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, past *occasion) hooks.Result {
 	request := action.NewRequest(c, u.name())
 	request.Vars, request.Edition = u.doc.variables, u.doc.hash
-	request.Decides = request.Decides && u.judges()
+	request.Decides, request.Observer = request.Decides && u.judges(), u.observe
 	request.Attempt = past.attempt(u.name())
 	request.Variables = past.variables(request.Variables, c)
 	do := action.Keep(ctx, u.do, request)
