@@ -126,6 +126,9 @@ type ToolResult struct {
 	Effects Effects
 	// Stop, when set, ends the run after this step.
 	Stop *Signal
+	// MaxBytes is how much text Content may have; zero means any amount. What is longer is cut
+	// by CutToLimit, once the hooks after the call have let it out. It is not kept in JSON.
+	MaxBytes int
 }
 
 // emptyCall is the call of a result that was not said to answer any.

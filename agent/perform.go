@@ -371,8 +371,8 @@ func (p *Prepared) gone() (*ToolResult, error) {
 }
 
 // Result is what is recorded of a call that an executor answered with r: a result that
-// says what became of the call, with the effects of the decision and its signal. A
-// status that was left empty is the plain one. It is an error when there is no result,
+// says what became of the call, within its limit, with the effects of the decision and its
+// signal. A status that was left empty is the plain one. It is an error when there is no result,
 // or one with a status that there is not.
 //
 // The loop does this with every result; a journal does it to keep what will be
@@ -392,7 +392,7 @@ func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 		}
 		r = &filled
 	}
-	return p.with(p.unknown(r.To(p))), nil
+	return p.with(p.unknown(r.CutToLimit().To(p))), nil
 }
 
 // with is the result with what the decision wants besides.

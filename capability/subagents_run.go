@@ -7,7 +7,6 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -198,7 +197,7 @@ func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
 // a control to judge.
 func (t *task) unfinished(final agent.State, err error) error {
 	said := ""
-	if answer := final.Answer(); answer != "" && !t.judged() {
+	if answer := final.Answer(); answer != "" && !t.hooks.HasControls(hooks.PostSubagent) {
 		said = "; it had said: " + answer
 	}
 	if err != nil {
@@ -206,19 +205,6 @@ func (t *task) unfinished(final agent.State, err error) error {
 	}
 	why := lo.CoalesceOrEmpty(final.StopSignal().OrEmpty().Message, "no reason given")
 	return fmt.Errorf("agent %q %s: %s%s", t.about.Agent, final.Status(), why, said)
-}
-
-// judged reports whether a control decides what is told of an answer.
-func (t *task) judged() bool {
-	if t.hooks == nil {
-		return false
-	}
-	for _, h := range t.hooks.Hooks().All() {
-		if h.Control() && !h.IsShadow() && slices.Contains(h.Points(), hooks.PostSubagent) {
-			return true
-		}
-	}
-	return false
 }
 
 // childID returns the id of the run that a call starts: the same when the call is made again after a restart.

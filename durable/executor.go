@@ -137,9 +137,8 @@ func (h *held) decided(p *agent.Prepared, c *agent.ToolCall) {
 		d.By, d.Reason = p.Answer.DecidedBy, string(p.Answer.Reason)
 	case len(p.Questions) > 0:
 		d.By, d.Reason = p.Questions.AskedBy(), p.Questions.Reason()
-	case p.Stop != nil:
-		d.By, d.Reason = p.Stop.Source, p.Stop.Message
 	}
+	// Who stopped the run and why stands in the results, behind the filters.
 	data, err := json.Marshal(d)
 	if err != nil {
 		data = nil // strings only: it does not happen

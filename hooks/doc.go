@@ -53,8 +53,22 @@
 //
 // At ToolFailed and PostToolUse each control sees what the ones before left of the
 // result. What is withheld is gone for all that come after, with the changes that the
-// tool wanted. The effects of hooks around a call are applied when the step is
+// tool, and controls that were asked earlier, wanted. The effects of hooks around a call are applied when the step is
 // recorded, in call order; hooks around other calls of the step do not see them.
+//
+// At ToolFailed, PostToolUse, PostInference and PostSubagent a control may answer with a
+// filter, a function from text to text:
+//
+//	return c.Filter(func(text string) string { return strings.ReplaceAll(text, key, "[key]") })
+//
+// It applies to every text that leaves the point: content, reasoning, calls, the error, the
+// message of a stop, and the messages, context and metadata that the tool and hooks add,
+// those of controls that are asked later among them. Errors, stops and panics of executors
+// and drivers pass these points like results. A filter that panics withholds the text.
+// Filters run before a result is cut to its limit, and before journal, events, spans and
+// deltas: what controls say there is told once all of them were asked, as the filters leave
+// it, and so is what observers see. An error in which a filter changed something cannot be
+// reached any more; its kind stays.
 //
 // Calls whose arguments cannot be read as one JSON object are answered without
 // asking PreToolUse. Calls that break their tool's schema are asked about: a

@@ -124,7 +124,7 @@ type judgedEnd struct {
 	broken    bool // the run failed
 }
 
-// judgedModel is the rules of a control phase, written once more, for layers of controls, the
+// judgedModel is the rules of a control phase, written again, for layers of controls, the
 // outermost first.
 type judgedModel struct {
 	layers [][]judgedControl
@@ -291,7 +291,7 @@ func watchedState(t testing.TB) (watched agent.State) {
 }
 
 // Whatever controls there are, of whatever rank, priority, failure policy and layer, what
-// becomes of a call, what runs, who was asked about what, and what is left of their answers,
+// becomes of a call, what runs, who was asked about what, and the rest of their answers,
 // is what the rules say. What runs, every control has judged.
 //
 //

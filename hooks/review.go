@@ -75,6 +75,7 @@ func (v *reviewing) run(ctx context.Context, pool *Pool, hooks *toolHooks, at *p
 		aborted = cmp.Or(aborted, err)
 	}
 	v.held.release(v.filters)
+	v.result = v.result.CutToLimit()
 	if aborted != nil {
 		return v.filters.abort(aborted)
 	}

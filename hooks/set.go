@@ -164,6 +164,14 @@ func (c *Compiled) aroundRuns(s Set) {
 	c.runFinish, c.runTimeout = momentOf(s, AtRunFinish), momentOf(s, AtRunTimeout)
 }
 
+// HasControls reports whether controls that count are asked at a point; false on nil. What
+// is reported there before they were asked must not hold texts.
+func (c *Compiled) HasControls(at PointName) bool {
+	return c != nil && slices.ContainsFunc(c.set.hooks, func(h Hook) bool {
+		return h.control && !h.shadow && slices.Contains(h.points, at)
+	})
+}
+
 // Hooks is the set that was compiled.
 func (c *Compiled) Hooks() Set { return c.set }
 

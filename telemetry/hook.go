@@ -112,7 +112,10 @@ func outcomeOf(h hooks.Event) string { return strings.TrimPrefix(string(h.Kind),
 
 // hookSpan records what the hook did, once it is done: its span begins when it did.
 func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) context.Context {
-	now := time.Now()
+	now := h.At
+	if now.IsZero() {
+		now = time.Now()
+	}
 	begun := r.t.spans.hook(hookAt{string(h.Point), h.Hook, typeOf(h), modeOf(h)})
 	inside, span := r.t.tracer.Start(ctx, begun.name, append(slices.Clip(begun.options),
 		trace.WithTimestamp(now.Add(-h.Duration)))...)

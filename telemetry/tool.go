@@ -208,6 +208,7 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 
 // answered records a call that has its answer.
 func (x executor) answered(ctx context.Context, r *run, c call, p *agent.Prepared, answer *agent.ToolResult) {
+	answer = answer.CutToLimit()
 	v := verdictOf(c, p, answer)
 	if answer.Executed() {
 		x.t.metrics.seconds(ctx, x.t.metrics.tool, answer.Duration, labels{agent: r.about.Agent, tool: p.Call.Name, failure: v.failure})

@@ -16,7 +16,7 @@ func ask(e agent.Executor, name, args string) {
 	ctx, c := context.Background(), agent.ToolCall{ID: "call_1", Name: name, Arguments: args}
 	p := e.Prepare(ctx, agent.State{}, &c).MustGet()
 	r := e.Execute(ctx, agent.State{}, p).MustGet()
-	fmt.Printf("%s: %s\n", r.Status, r.Text())
+	fmt.Printf("%s: %s\n", r.Status, r.CutToLimit().Text())
 }
 
 func Example() {

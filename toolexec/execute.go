@@ -119,9 +119,9 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t 
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
 		return nil, parked
 	}
-	took, content := time.Since(started), limited(out.Content, t.policy.MaxResultBytes)
+	took, content := time.Since(started), validText(out.Content)
 	result := s.ResultFor(p)
-	result.Attempts, result.Started, result.Duration = call.Attempt, started, took
+	result.Attempts, result.Started, result.Duration, result.MaxBytes = call.Attempt, started, took, max(t.policy.MaxResultBytes, 0)
 	if err != nil {
 		t.fail(result, err)
 		return result, nil
@@ -149,7 +149,7 @@ func (t *bound) fail(r *agent.ToolResult, err error) {
 	if stop, ok := stopIn(err); ok {
 		r.Status, r.Reason, r.Stop = agent.ToolExecuted, agent.ReasonRunStopped, &stop.Signal
 		text := fmt.Sprintf("tool %q: stopped the run: %s", t.name, stop.Signal.Message)
-		r.Content = limited(agent.TextContent(text), t.policy.MaxResultBytes)
+		r.Content = validText(agent.TextContent(text))
 		return
 	}
 	attempts := ""
@@ -158,7 +158,7 @@ func (t *bound) fail(r *agent.ToolResult, err error) {
 	}
 	// Not err.Error(): fmt survives an error whose text panics.
 	text := fmt.Sprintf("tool %q: failed%s: %v", t.name, attempts, what)
-	r.Content = limited(agent.TextContent(text), t.policy.MaxResultBytes)
+	r.Content = validText(agent.TextContent(text))
 }
 
 // stopIn is the signal of a tool that ends its run by error: a decision, no failure. The signal that cancelled the

@@ -36,5 +36,5 @@ func answer(t testing.TB, ctx context.Context, e agent.Executor, c agent.ToolCal
 	require.NoError(t, err)
 	r, err := e.Execute(ctx, agent.State{}, p).Get()
 	require.NoError(t, err)
-	return r
+	return r.CutToLimit()
 }

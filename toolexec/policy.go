@@ -35,7 +35,8 @@ type Policy struct {
 	Doubt Doubt
 	// MaxResultBytes is how much text of an answer the model is shown. Of a longer one it gets head and tail, and
 	// between them a note that says how much is missing; never half a rune. The note counts. Images and files stay
-	// whole and do not count. Zero means DefaultMaxResultBytes, less than zero no limit.
+	// whole and do not count. What is too long is cut out when the hooks after the call have seen all of it, so that no
+	// filter gets half of what it looks for: see agent.ToolResult.CutToLimit. Zero means DefaultMaxResultBytes, less than zero no limit.
 	MaxResultBytes int
 	// AddMessages lets the tool append messages in the role of the user or of the system (see Output.Effects); without it
 	// a call that does so has failed. Such messages carry the tool's name as their source, and never count as the user's

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // ModelFallback asks other models when the agent's own cannot answer: one after the
@@ -57,7 +58,8 @@ type FellBack struct {
 	// empty for a driver that does not say.
 	From, To           int
 	FromModel, ToModel string
-	Err                error
+	// Err is what From failed with; where controls at PostInference have yet to see it, its kind.
+	Err error
 }
 
 // EventName is "inference.fell_back".
@@ -206,7 +208,7 @@ func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Drive
 			next := (i + 1) % len(f.drivers)
 			s.Emit(ctx, FellBack{
 				Run: s.Run(), Step: s.RunStepCount(), From: i, To: next,
-				FromModel: modelOf(f.drivers[i]), ToModel: modelOf(f.drivers[next]), Err: err,
+				FromModel: modelOf(f.drivers[i]), ToModel: modelOf(f.drivers[next]), Err: withoutText(s, err),
 			})
 		}
 	}
@@ -214,6 +216,16 @@ func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Drive
 		return mo.Err[agent.Step](last)
 	}
 	return mo.Err[agent.Step](&FallbackError{errs})
+}
+
+// withoutText returns what may be told of an error before the controls at PostInference have seen it: its kind, or all of it
+// where there are none.
+func withoutText(s agent.State, err error) error {
+	if !hooks.Of(s).HasControls(hooks.PostInference) {
+		return err
+	}
+	kind := agent.KindOf(err)
+	return &agent.Failure{Kind: kind, Text: fmt.Sprintf("asking the model: it failed (%s)", kind)}
 }
 
 // worth reports whether an error is a reason to ask another model.

@@ -57,11 +57,7 @@ var onlyFriends = hooks.On(hooks.AtPreToolUse, "only-friends",
 
 var redact = hooks.On(hooks.AtPostToolUse, "redact",
 	func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
-		clean := strings.ReplaceAll(c.Text(), "SECRET-4711", "[redacted]")
-		if clean == c.Text() {
-			return c.Pass()
-		}
-		return c.Replace(clean)
+		return c.Filter(func(text string) string { return strings.ReplaceAll(text, "SECRET-4711", "[redacted]") })
 	}).WithPriority(hooks.PriorityGuard)
 
 var thankFirst = hooks.On(hooks.AtStop, "thank-first",

@@ -48,7 +48,8 @@ func (l *Log) called(_ context.Context, c hooks.ToolContext) hooks.Result {
 }
 
 func (l *Log) answered(_ context.Context, c hooks.ToolResultContext) hooks.Result {
-	r := c.Result()
+	whole := c.Result()
+	r := whole.CutToLimit() // as the model is told of it
 	e := entryOf(ToolResult, c)
 	l.about(&e, c.Call(), c.Original(), Texts{Result: r.Text()})
 	e.Status, e.Reason, e.By = string(r.Status), string(r.Reason), r.DecidedBy

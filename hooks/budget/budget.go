@@ -83,6 +83,9 @@ func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
 
 // reply counts what a reply used.
 func (b *budget) reply(_ context.Context, c hooks.ReplyContext) error {
+	if c.Err() != nil { // there is no reply
+		return nil
+	}
 	spent := b.spent(c.State())
 	used := c.Reply().Usage
 	spent.unclear = mo.Some(spent.unclear.OrEmpty() || isUnclear(used))

@@ -35,15 +35,16 @@
 //
 // Redact puts [EMAIL] in its place, Mask stars that leave a little to recognise it by (a***@example.com, the last four of a
 // card), Hash [EMAIL:3f2a81c09d44], the same for the same value as long as the key is the same, however it is written. Block
-// withholds the whole: the result, the reply, the input. Each kind may have a strategy of its own.
+// withholds the whole: the result, the text of a reply that it stands in, the input. Each kind may have a strategy of its own.
 //
 // # Where it looks
 //
 // Like package redact in all parts of content, in text, files that are text, URLs, and in JSON in the strings as they read
 // and the numbers, where the name of a member counts as the word before its value, and before each in a list. JSON stays
-// valid. Results looks at what tools
-// answer, failed and denied calls included; Input at what users send; Replies at what the model says, but not at what it
-// thinks, nor at the arguments of its calls. Where a reply is streamed, it is held back until that hook has seen all of it.
+// valid. Results looks at every text that
+// a tool call leaves, failed and denied ones included, Replies at every text of a reply, thoughts and the arguments of calls
+// included, so that tools do not get what was taken out; see hooks.ToolResultContext.Filter and hooks.ReplyContext.Filter. Input
+// looks at what users send. Where a reply is streamed, it is held back until that hook has seen all of it.
 //
 // # Cost
 //

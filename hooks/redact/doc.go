@@ -18,19 +18,20 @@
 //
 // # Where it looks
 //
-// In all parts of a result: text, files that are text (in UTF-8, or called so by their media type), their names, and
-// URLs. In a text that is JSON, strings are read before they are looked at and written as JSON again, and a number
+// In every text that a tool call leaves, as hooks.ToolResultContext.Filter says: all parts of the result (text, files and
+// pictures that are text, in UTF-8 or called so by their media type, their names, and URLs), the error, the message of a
+// stop, and the messages, context and metadata that the tool and other hooks add. In a text that is JSON, strings are read before they are looked at and written as JSON again, and a number
 // becomes a string if it has a literal or what matches one of your patterns; all else stays as it is to the byte, so
 // that what was valid stays valid. Denied and failed calls have results, too, and these are treated alike.
 //
-// A failed tool's error value, which programs see beside the content, is replaced together with it, and also where only
-// the error has a secret, as that of a panic may. Hooks at ToolFailed come before, and see both as they were.
+// An error in which a secret was found, be it only in what it holds, as that of a panic may, is replaced; its kind stays.
+// Controls at ToolFailed, and those at PostToolUse that are asked earlier, see it all as it was.
 //
-// Each part is looked at by itself: half a secret in one result and half in the next is not found, nor is one that the
-// tool broke into lines, cut off where its answer was too long, spelled out or encrypted. What a tool changes in the
-// state besides its answer (its effects, a stop), what it tells while it runs, and what the model writes into the
-// arguments of a call are not looked at; Replies looks at what it says, not at what it thinks. Where a reply is streamed,
-// it is held back until that hook has seen all of it.
+// Parts of one result that are shown as one are looked at as one; half a secret in one result and half in the next is not
+// found, nor is one that the tool itself broke into lines, cut off, spelled out or encrypted. What a tool tells while it
+// runs is not looked at. Replies looks at what the model says, thinks and calls: a tool does not get what was taken out.
+// A thought that was changed goes without its signature. Where a reply is streamed, it is held back until that hook has seen
+// all of it.
 //
 // # Cost
 //

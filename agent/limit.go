@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/samber/lo"
+)
+
+// CutToLimit returns the result with no more text in its content than MaxBytes: of a longer one head and tail, with a note
+// between them that says how much is missing; never half a rune. The note counts. Images and files stay whole and do not
+// count. A result within the limit is returned as it is.
+func (r *ToolResult) CutToLimit() *ToolResult {
+	if r.MaxBytes <= 0 || r.Content.textBytes() <= r.MaxBytes {
+		return r
+	}
+	n := *r
+	n.Content = r.Content.cutTo(r.MaxBytes)
+	return &n
+}
+
+// textBytes returns how many bytes the texts of all parts have.
+func (c Content) textBytes() int {
+	if c.parts == nil {
+		return len(c.text)
+	}
+	total := 0
+	for _, p := range *c.parts {
+		total += len(p.Text)
+	}
+	return total
+}
+
+// cutTo cuts the texts of all parts as if they were one.
+func (c Content) cutTo(most int) Content {
+	if c.parts == nil {
+		return TextContent(newExcerpt(c.text, most).applyTo(c.text, 0))
+	}
+	var all strings.Builder
+	for _, p := range *c.parts {
+		all.WriteString(p.Text)
+	}
+	cut, at := newExcerpt(all.String(), most), 0
+	parts := make([]Part, 0, len(*c.parts))
+	for _, p := range *c.parts {
+		text := p.Text
+		p.Text = cut.applyTo(text, at)
+		at += len(text)
+		parts = append(parts, p)
+	}
+	return ContentOf(lo.Without(parts, Text(""))...)
+}
+
+// excerpt is what stays of a text: the bytes before head, a note, the bytes from tail on.
+type excerpt struct {
+	head, tail int
+	note       string
+}
+
+func newExcerpt(text string, most int) excerpt {
+	room := most - len(cutNote(len(text), len(text)))
+	if room <= 0 { // none for words either
+		return excerpt{head: runeStart(text, most, -1), tail: len(text)}
+	}
+	head := runeStart(text, room/2, -1)
+	tail := runeStart(text, len(text)-(room-head), +1)
+	return excerpt{head, tail, cutNote(tail-head, len(text))}
+}
+
+func cutNote(missing, total int) string {
+	return fmt.Sprintf("\n[… %d of %d bytes left out …]\n", missing, total)
+}
+
+// runeStart returns the nearest index from i on, in the given direction, that is between two runes.
+func runeStart(text string, i, direction int) int {
+	for 0 < i && i < len(text) && !utf8.RuneStart(text[i]) {
+		i += direction
+	}
+	return i
+}
+
+// applyTo returns what stays of the piece of the text that begins at index at.
+func (c excerpt) applyTo(piece string, at int) string {
+	head := min(max(0, c.head-at), len(piece))
+	tail := min(max(0, c.tail-at), len(piece))
+	if at <= c.head && c.head < at+len(piece) {
+		return piece[:head] + c.note + piece[tail:]
+	}
+	return piece[:head] + piece[max(head, tail):]
+}

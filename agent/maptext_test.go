@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func hidePin(text string) string { return strings.ReplaceAll(text, "4711", "[pin]") }
+
+// filled sets every text of a struct, so that a field that is added later is not forgotten.
+func filled[T any]() T {
+	var v T
+	x := reflect.ValueOf(&v).Elem()
+	for i := range x.NumField() {
+		if f := x.Field(i); f.Kind() == reflect.String {
+			f.SetString("the pin is 4711")
+		}
+	}
+	return v
+}
+
+func TestMapTextReachesEveryField(t *testing.T) {
+	signal := filled[Signal]()
+	signal.Details = map[string]any{"4711": []string{"4711"}}
+	for name, v := range map[string]any{
+		"part":   ContentOf(filled[Part](), Text("4711"), Reasoning("4711", "4711")).MapText(hidePin),
+		"call":   Assistant("4711", filled[ToolCall]()).MapText(hidePin),
+		"signal": signal.MapText(hidePin),
+		"answer": ToolAnswer(&ToolResult{
+			call: &ToolCall{Name: "4711", Arguments: "4711"}, original: &ToolCall{ID: "4711"}, Content: TextContent("4711"), Reason: "4711", DecidedBy: "4711",
+			Stop: &Signal{Message: "4711"}, Effects: EffectsOf(AddContext("4711")),
+		}).MapText(hidePin),
+		"effects": EffectsOf(
+			AddContext("4711"), AddMessage(UserText("4711").WithSource("4711")), SessionKey[string]("4711").Set("4711"),
+			RunKey[map[string][]string]("k").Set(map[string][]string{"4711": {"4711"}}),
+		).From("by 4711").MapText(hidePin),
+	} {
+		assert.NotContains(t, dump(v), "4711", name)
+	}
+}
+
+// dump writes all that a value holds.
+func dump(v any) string {
+	var b strings.Builder
+	var walk func(x reflect.Value)
+	walk = func(x reflect.Value) {
+		switch x.Kind() {
+		case reflect.String:
+			b.WriteString(x.String() + "\n")
+		case reflect.Pointer, reflect.Interface:
+			if !x.IsNil() {
+				walk(x.Elem())
+			}
+		case reflect.Slice, reflect.Array:
+			for i := range x.Len() {
+				walk(x.Index(i))
+			}
+		case reflect.Map:
+			for k, e := range x.Seq2() {
+				walk(k)
+				walk(e)
+			}
+		case reflect.Struct:
+			for i := range x.NumField() {
+				if x.Type().Field(i).Name != "wire" {
+					walk(x.Field(i))
+				}
+			}
+		}
+	}
+	walk(reflect.ValueOf(v))
+	return b.String()
+}
+
+// What says what became of a call is no text, and neither is a reason of this module.
+func TestMapTextLeavesCodes(t *testing.T) {
+	gone := func(string) string { return "gone" }
+	m := ToolAnswer(&ToolResult{Status: ToolNotExecuted, Reason: ReasonDenied, Content: TextContent("no")}).MapText(gone)
+	assert.Equal(t, ReasonDenied, m.Reason())
+	assert.Equal(t, StopCostLimit, Signal{Reason: StopCostLimit}.MapText(gone).Reason)
+	assert.Equal(t, StopByHook, Signal{Reason: StopByHook}.MapText(gone).Reason)
+}
+
+// Metadata keeps its type where nothing was taken out of it, and can be read where something was.
+func TestMapTextOfMetadata(t *testing.T) {
+	type card struct {
+		Name string         `json:"name"`
+		Pins map[string]int `json:"pins"`
+	}
+	key := SessionKey[card]("card")
+	s := NewState().Apply(EffectsOf(key.Set(card{"4711", map[string]int{"a": 1}})).MapText(hidePin))
+	got, ok := key.From(s)
+	require.True(t, ok)
+	assert.Equal(t, card{"[pin]", map[string]int{"a": 1}}, got)
+
+	text := SessionKey[string]("text")
+	assert.Equal(t, "[pin]", text.Or(NewState().Apply(EffectsOf(text.Set("4711")).MapText(hidePin)), ""))
+	number := SessionKey[int]("number")
+	assert.Equal(t, 42, number.Or(NewState().Apply(EffectsOf(number.Set(42)).MapText(hidePin)), 0))
+	s = NewState().Apply(EffectsOf(number.Set(4711)).MapText(hidePin))
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	assert.Contains(t, string(raw), `"number":"[pin]"`, "it is no number any more")
+	assert.Zero(t, EffectsOf(SessionKey[any]("func").Set(func() {})).MapText(hidePin).Len(), "JSON cannot hold it")
+}
+
+// Texts that follow one another are read as one.
+func TestMapTextOfPartsThatAreOneText(t *testing.T) {
+	c := ContentOf(Text("the pin is 47"), Image("image/png", []byte("\x89PNG 4711")), Text("11.")).MapText(hidePin)
+	assert.Equal(t, "the pin is [pin].", c.Text())
+	assert.Equal(t, 2, c.Len())
+	same := ContentOf(Text("a"), Text("b"))
+	assert.True(t, same.Equal(same.MapText(hidePin)))
+}
