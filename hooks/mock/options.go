@@ -3,6 +3,7 @@ package mock
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -38,6 +39,7 @@ type reply struct {
 
 // occasion is what the mocks of a run have said about one call.
 type occasion struct {
+	order     []any  // the mocks, in the order in which they are asked
 	by        any    // the mock that answers the call, nil for none,
 	arguments string // with these arguments
 	said      map[any]saying
@@ -80,6 +82,22 @@ func (o *occasion) takeBack(self any, arguments string) {
 	if o.by == self {
 		o.by = nil
 	}
+	if !slices.Contains(o.order, self) {
+		o.order = append(o.order, self)
+	}
+}
+
+// yields reports whether a mock that is asked before this one answers the call.
+func (o *occasion) yields(self any, arguments string) bool {
+	return o.by != nil && o.arguments == arguments && slices.Index(o.order, o.by) < slices.Index(o.order, self)
+}
+
+// answer has the mock answer the call in place of one that is asked after it.
+func (o *occasion) answer(self any, arguments string) {
+	if o.by != nil && o.arguments == arguments {
+		o.said[o.by].undo()
+	}
+	o.by, o.arguments = self, arguments
 }
 
 // finding looks for the answer to a call. Undo takes back that the call was counted; it is never nil.
@@ -94,7 +112,7 @@ func (o Options) hook(self any, longest time.Duration, find finding, denial func
 		}
 		now := occasionOf(c)
 		now.takeBack(self, c.Call().Arguments)
-		if now.by != nil && now.arguments == c.Call().Arguments {
+		if now.yields(self, c.Call().Arguments) {
 			return c.Pass()
 		}
 		r, undo, found := find(c)
@@ -105,7 +123,7 @@ func (o Options) hook(self any, longest time.Duration, find finding, denial func
 		case !found:
 			return c.Deny(denial(c))
 		}
-		now.by, now.arguments = self, c.Call().Arguments
+		now.answer(self, c.Call().Arguments)
 		if err := sleep(ctx, r.latency); err != nil {
 			return c.Fail(err)
 		}

@@ -149,6 +149,26 @@ func TestStepThatIsTakenAgain(t *testing.T) {
 	assert.Zero(t, w.ran.Load())
 }
 
+// A mock that is asked again about a rewritten call takes back what it said before, and answers before the mocks behind it.
+func TestRewrittenCallsAreLookedUpAgain(t *testing.T) {
+	var w world
+	rows := table(t, mock.Options{Unmatched: mock.Pass},
+		mock.Row{Arguments: mock.Arguments{"city": "Oslo"}, Text: "snow", Times: 1}, mock.Row{Arguments: mock.Arguments{"city": "Rome"}, Text: "sun"})
+	rewrite := hooks.On(hooks.AtPreToolUse, "rewrite", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		if c.StepIndex() == 0 {
+			return c.Rewrite(map[string]any{"city": "Rome"})
+		}
+		return c.Pass()
+	}).WithPriority(2 * hooks.PriorityAfterwork)
+	behind := table(t, mock.Options{Name: "behind"}, mock.Row{Text: "rain"})
+	hook := behind.Hook().WithPriority(3 * hooks.PriorityAfterwork)
+	got := w.play(t, []hooks.Hook{rows.Hook(), rewrite, hook}, weather("Oslo"), weather("Oslo"), weather("Oslo"))
+	assert.Equal(t, []string{"mocked 0 mock: sun", "mocked 0 mock: snow", "mocked 0 behind: rain"}, got)
+	assert.Equal(t, []mock.Use{{Row: "row 1: any tool", Count: 1}, {Row: "row 2: any tool", Count: 1}}, rows.Uses())
+	assert.Equal(t, []mock.Use{{Row: "row 1: any tool", Count: 1}}, behind.Uses())
+	assert.Len(t, rows.Unmatched(), 1)
+}
+
 func twoTables(t *testing.T) (first, second *mock.Table) {
 	t.Helper()
 	return table(t, mock.Options{Name: "first", Unmatched: mock.Pass},
