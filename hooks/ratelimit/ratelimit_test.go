@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -234,4 +235,30 @@ func TestRewrittenCallsCountOnce(t *testing.T) {
 	texts := answers(final)
 	assert.Equal(t, []string{"rewritten", "rewritten"}, texts[:2])
 	assert.Contains(t, texts[2], "may be called 2 times in all")
+}
+
+// A call that waited for a person had its turn, however the limit is counted.
+func TestCallsThatWaitedCountOnce(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		limit := ratelimit.Hook("few", ratelimit.Limit{Calls: 1, Shared: shared})
+		ask := hooks.On(hooks.AtPreToolUse, "ask", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("sure?") })
+		look := toolexec.Func("look", "", func(context.Context, struct{}) (string, error) { return "seen", nil })
+		a, err := builder.New().With(capability.UseTools(look), capability.UseHooks(limit, ask), capability.UseApproval(agent.ParkApprover)).
+			WithDriver(agenttest.Script(agenttest.Call("look", `{}`), agenttest.Call("look", `{}`), agenttest.Say("done"))).Build().Get()
+		require.NoError(t, err)
+		s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		require.True(t, s.Waiting())
+		stored, err := json.Marshal(s)
+		require.NoError(t, err)
+		var loaded agent.State
+		require.NoError(t, json.Unmarshal(stored, &loaded))
+		id := loaded.Interventions()[0].Call.ID
+		s, err = a.Resume(t.Context(), loaded.WithApproval(id, agent.Approval{Verdict: agent.Approve, By: "ann"})).Get()
+		require.NoError(t, err)
+		require.Equal(t, agent.StatusDone, s.Status())
+		texts := answers(s)
+		assert.Equal(t, "seen", texts[0], "shared: %v", shared)
+		assert.Contains(t, texts[1], "may be called 1 times in all", "shared: %v", shared)
+	}
 }
