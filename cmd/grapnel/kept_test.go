@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
@@ -286,4 +287,21 @@ func TestKeptInPostgres(t *testing.T) {
 	assert.FileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
 	q = p.next("runs", "migrate")
 	require.Equal(t, 0, q.run(), q.written())
+}
+
+// What was exported with a seal is read with the same key, and only as it was written.
+func TestASealedExport(t *testing.T) {
+	p := piped(t, modelOf(t, `{"text": "All done."}`), "run", "--durable", "go")
+	require.Equal(t, 0, p.code(), p.written())
+	key := strings.Repeat("k\n", agent.SealKeyLength/2)
+	p.write("seal.key", key)
+	q := p.next("runs", "export", "run_", "sealed.json", "--seal-key", "seal.key")
+	require.Equal(t, 0, q.run(), q.written())
+	seal, err := agent.NewSeal([]byte(key))
+	require.NoError(t, err)
+	s, err := seal.Unmarshal([]byte(p.read("sealed.json")))
+	require.NoError(t, err)
+	assert.Equal(t, "All done.", s.Answer())
+	_, err = seal.Unmarshal([]byte(strings.Replace(p.read("sealed.json"), "All done.", "All gone.", 1)))
+	require.ErrorIs(t, err, agent.ErrSealBroken)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,13 +86,16 @@ JSON form of agent.State, from which a Go program can go on, or with --journal t
 entries of its journal as JSON Lines. What the store encrypts is in plain there.
 
 Whoever can edit the state in plain JSON can answer its questions and drop its guards.
-With --seal-key it is sealed with the key in a file, at least 32 random bytes: a program
-that reads it with agent.Seal notices every change.`,
+With --seal-key it is sealed, with a file of at least 32 random bytes as the key: a program
+that reads it with agent.Seal and the same bytes notices every change.`,
 		Args: func(c *cobra.Command, args []string) error {
 			return someRun(c, args[:min(len(args), 1+max(len(args)-2, 0))])
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			write := func(s agent.State) ([]byte, error) { return json.Marshal(s) }
+			if journal && keyFile != "" {
+				return &usageError{errors.New("--seal-key seals the state, not the journal: leave out --journal or --seal-key")}
+			}
 			if keyFile != "" {
 				seal, err := readSeal(keyFile)
 				if err != nil {
@@ -121,18 +123,17 @@ that reads it with agent.Seal notices every change.`,
 		},
 	}
 	c.Flags().BoolVar(&journal, "journal", false, "the journal instead of the state")
-	c.Flags().StringVar(&keyFile, "seal-key", "", "seal the state with the key in this file")
-	c.MarkFlagsMutuallyExclusive("journal", "seal-key")
+	c.Flags().StringVar(&keyFile, "seal-key", "", "seal the state with the bytes of this file as the key")
 	return c
 }
 
-// readSeal returns the seal whose key is the bytes of a file, without a newline at the end.
+// readSeal returns the seal whose key is the bytes of a file, all of them: those that a program reads.
 func readSeal(path string) (agent.Seal, error) {
 	key, err := os.ReadFile(path)
 	if err != nil {
 		return agent.Seal{}, fmt.Errorf("--seal-key: %w", err)
 	}
-	seal, err := agent.NewSeal(bytes.TrimRight(key, "\r\n"))
+	seal, err := agent.NewSeal(key)
 	if err != nil {
 		return agent.Seal{}, fmt.Errorf("--seal-key: %s: %w", path, err)
 	}
