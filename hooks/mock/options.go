@@ -92,8 +92,8 @@ func (o *occasion) yields(self any, arguments string) bool {
 	return o.by != nil && o.arguments == arguments && slices.Index(o.order, o.by) < slices.Index(o.order, self)
 }
 
-// answer has the mock answer the call in place of one that is asked after it.
-func (o *occasion) answer(self any, arguments string) {
+// answerWith records that the mock answers the call, in place of one that is asked after it.
+func (o *occasion) answerWith(self any, arguments string) {
 	if o.by != nil && o.arguments == arguments {
 		o.said[o.by].undo()
 	}
@@ -123,7 +123,7 @@ func (o Options) hook(self any, longest time.Duration, find finding, denial func
 		case !found:
 			return c.Deny(denial(c))
 		}
-		now.answer(self, c.Call().Arguments)
+		now.answerWith(self, c.Call().Arguments)
 		if err := sleep(ctx, r.latency); err != nil {
 			return c.Fail(err)
 		}
