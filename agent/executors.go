@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/samber/mo"
 )
@@ -43,8 +44,7 @@ func (p *Prepared) given() mo.Result[*ToolResult] {
 // a gate in each place where Execute must see nothing but calls that run.
 func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Executor, error) {
 	var x Executor = &innerGate{innermost}
-	for i := len(wrappers) - 1; i >= 0; i-- { //nolint:modernize // reads as it stands
-		wrap := wrappers[i]
+	for i, wrap := range slices.Backward(wrappers) {
 		if wrap == nil {
 			return nil, fmt.Errorf("wrapper %d of the executor is nil", i+1)
 		}

@@ -93,8 +93,8 @@ func argumentsOf(spec agent.ToolSpec) hooks.Arguments {
 // lateSchema is a schema that is compiled when a hook is about arguments.
 type lateSchema struct{ compile func() *toolexec.Schema }
 
-func (l *lateSchema) MayHave(steps []string, any []bool, kind string) bool { //nolint:predeclared // any is the word of the field
-	return l.compile().MayHave(steps, any, kind)
+func (l *lateSchema) MayHave(steps []string, wild []bool, kind string) bool {
+	return l.compile().MayHave(steps, wild, kind)
 }
 
 func (l *lateSchema) Names() []string { return l.compile().Names() }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -33,12 +34,7 @@ func (e *filteredError) RetryAfter() time.Duration { return e.after }
 
 // Is reports whether the original was such an end of a context, or such a suspension.
 func (e *filteredError) Is(target error) bool {
-	for _, s := range e.sentinels { //nolint:modernize // reads as it stands
-		if s == target {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(e.sentinels, target)
 }
 
 // Unwrap returns the stop that the original was, filtered, or nil.
@@ -172,8 +168,8 @@ func (v *sight) value(x reflect.Value, depth int) {
 			v.hidden = true
 			return
 		}
-		for i := range x.NumField() { //nolint:modernize // reads as it stands
-			v.value(x.Field(i), depth+1)
+		for _, field := range x.Fields() {
+			v.value(field, depth+1)
 		}
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer:
 		v.hidden = v.hidden || !x.IsNil()
@@ -191,8 +187,8 @@ func (v *sight) bytes(x reflect.Value) {
 
 // holdsLock reports whether a struct has a field that says that others may change it meanwhile.
 func holdsLock(t reflect.Type) bool {
-	for i := range t.NumField() { //nolint:modernize // reads as it stands
-		if path := t.Field(i).Type.PkgPath(); path == "sync" || path == "sync/atomic" {
+	for field := range t.Fields() {
+		if path := field.Type.PkgPath(); path == "sync" || path == "sync/atomic" {
 			return true
 		}
 	}

@@ -14,9 +14,9 @@ const anyElement = "*"
 // argumentPath is a path into the arguments of a call, compiled.
 type argumentPath struct { //nolint:recvcheck // decoding needs a pointer
 	text string
-	// steps are the names on the way, where any says which of them stand for every element.
+	// steps are the names on the way, where wild says which of them stand for every element.
 	steps []string
-	any   []bool
+	wild  []bool
 	// pointers are the JSON pointers of the stretches between the steps that stand for every element.
 	pointers []string
 }
@@ -37,7 +37,7 @@ func compilePath(text string) (argumentPath, error) {
 		return p, fmt.Errorf("path %q: %w", text, err)
 	}
 	for i, step := range p.steps {
-		if p.any[i] {
+		if p.wild[i] {
 			p.pointers = append(p.pointers, "")
 			continue
 		}
@@ -48,8 +48,8 @@ func compilePath(text string) (argumentPath, error) {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-func (p *argumentPath) add(step string, any bool) { //nolint:predeclared // any is the word of the field
-	p.steps, p.any = append(p.steps, step), append(p.any, any)
+func (p *argumentPath) add(step string, wild bool) {
+	p.steps, p.wild = append(p.steps, step), append(p.wild, wild)
 }
 
 func (p *argumentPath) readPointer(text string) {

@@ -51,9 +51,9 @@ type Tool struct {
 // Arguments says what arguments the calls of a tool may have.
 type Arguments interface {
 	// MayHave reports whether a call may have a value at a path: the names of members and the places in lists, where
-	// any says which steps stand for every element. Kind is the JSON type of the value (string, number, boolean, null,
+	// wild says which steps stand for every element. Kind is the JSON type of the value (string, number, boolean, null,
 	// array or object), empty for any.
-	MayHave(steps []string, any []bool, kind string) bool //nolint:predeclared // any is the word of the field
+	MayHave(steps []string, wild []bool, kind string) bool
 	// Names are the names that the arguments may have, for whoever has mistyped one.
 	Names() []string
 }
@@ -139,10 +139,10 @@ func (m *Matcher) atPoint(at *pointInfo) truth {
 func (a *aboutMatcher) joined(say func(part *Matcher) truth) truth {
 	all, either := yes, no
 	for i := range a.parts {
-		switch said := say(&a.parts[i]); { //nolint:staticcheck // reads as it stands
-		case said == no:
+		switch say(&a.parts[i]) {
+		case no:
 			all = no
-		case said == yes:
+		case yes:
 			either = yes
 		default:
 			all = lo.Ternary(all == yes, maybe, all)
@@ -317,8 +317,8 @@ func (w *gapFinder) argument(m *Matcher, tools []candidate) {
 	names = lo.Uniq(names)
 	text := fmt.Sprintf("no call of %s has an argument at %q", listed(of), a.path.text)
 	switch meant, ok := near.Name(a.path.steps[0], names); {
-	case a.kind != "" && lo.SomeBy(tools, func(c candidate) bool { return c.Arguments.MayHave(a.path.steps, a.path.any, "") }):
-		text += fmt.Sprintf(" that is %s", withArticle(a.kind)) //nolint:perfsprint // reads as it stands
+	case a.kind != "" && lo.SomeBy(tools, func(c candidate) bool { return c.Arguments.MayHave(a.path.steps, a.path.wild, "") }):
+		text += " that is " + withArticle(a.kind)
 	case ok && meant != a.path.steps[0]:
 		text += fmt.Sprintf(": did you mean %q?", meant)
 	case len(names) > 0:
@@ -374,7 +374,7 @@ func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
 	case a.tools != nil:
 		met := lo.SomeBy(a.tools, c.meets)
 		return lo.Ternary(met && c.later != nil, maybe, truthOf(met))
-	case a.path != nil && arguments && c.Arguments != nil && !c.Arguments.MayHave(a.path.steps, a.path.any, a.kind):
+	case a.path != nil && arguments && c.Arguments != nil && !c.Arguments.MayHave(a.path.steps, a.path.wild, a.kind):
 		return no
 	case a.agents != nil && !v.hasAgent(a.agents):
 		return no

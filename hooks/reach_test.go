@@ -27,7 +27,7 @@ type takes map[string]string
 
 func (a takes) Names() []string { return lo.Keys(a) }
 
-func (a takes) MayHave(steps []string, any []bool, kind string) bool { //nolint:predeclared // any is the word of the field
+func (a takes) MayHave(steps []string, _ []bool, kind string) bool {
 	at := slices.Clone(steps)
 	for i := range at {
 		if _, found := a[strings.Join(append(slices.Clone(at[:i]), "*"), ".")]; !found && i > 0 && at[i] >= "0" && at[i] <= "9" {
@@ -47,7 +47,7 @@ func TestGaps(t *testing.T) {
 		return hooks.Reach{Here: hooks.Scope{Agents: []string{"fixer"}, Tools: tools, Points: hooks.PointNames()}}
 	}
 	on := func(matching ...hooks.Matcher) hooks.Hook { return before("h", allow, matching...) }
-	any := func(string) bool { return true } //nolint:predeclared // any is the word of the field
+	anything := func(string) bool { return true }
 	for name, tc := range map[string]struct {
 		reach hooks.Reach
 		hook  hooks.Hook
@@ -78,10 +78,10 @@ func TestGaps(t *testing.T) {
 		"a place":              {reach(mail), on(hooks.ArgumentEquals("to.0.email", "eve")), "", false},
 		"no such member":       {reach(mail), on(hooks.ArgumentEquals("to.*.e", "eve")), `no call of "send_mail" has an argument at "to.*.e"`, true},
 		"not of a command":     {reach(bash), on(hooks.ArgumentEquals("to.*.e", "eve")), `no call of "bash" has an argument at "to.*.e"`, true},
-		"any argument":         {reach(open), on(hooks.Argument("whatever", any)), "", false},
-		"any argument of some": {reach(open, bash), on(hooks.Argument("whatever", any)), "", false},
-		"no argument of this":  {reach(open, bash), on(hooks.ToolNamed("bash"), hooks.Argument("whatever", any)), `no call of "bash"`, true},
-		"whole arguments":      {reach(bash), on(hooks.Not(hooks.Argument("dry_run", any))), "", false},
+		"any argument":         {reach(open), on(hooks.Argument("whatever", anything)), "", false},
+		"any argument of some": {reach(open, bash), on(hooks.Argument("whatever", anything)), "", false},
+		"no argument of this":  {reach(open, bash), on(hooks.ToolNamed("bash"), hooks.Argument("whatever", anything)), `no call of "bash"`, true},
+		"whole arguments":      {reach(bash), on(hooks.Not(hooks.Argument("dry_run", anything))), "", false},
 		"agent":                {reach(bash), on(hooks.AgentNamed("fix*")), "", false},
 		"no such agent":        {reach(bash), on(hooks.AgentNamed("fxer")), `"fxer" matches no agent: there are "fixer"`, true},
 		"one agent of two":     {reach(bash), on(hooks.Or(hooks.AgentNamed("fixer"), hooks.AgentNamed("reader"))), `"reader" matches no agent`, false},

@@ -10,11 +10,11 @@ import (
 )
 
 // MayHave reports whether arguments that the schema takes may have a value at a path: the names of members and the
-// places in lists, where any says which steps stand for every element. Kind is the JSON type of the value (string,
+// places in lists, where wild says which steps stand for every element. Kind is the JSON type of the value (string,
 // number, boolean, null, array or object), empty for any. Members that a schema does not name are possible unless it
 // excludes them. Where the schema says too much to be sure, the answer is yes.
-func (s *Schema) MayHave(steps []string, any []bool, kind string) bool { //nolint:predeclared // any is the word of the field
-	return s == nil || mayHave(s.compiled, path{steps, any, kind}, nil)
+func (s *Schema) MayHave(steps []string, wild []bool, kind string) bool {
+	return s == nil || mayHave(s.compiled, path{steps, wild, kind}, nil)
 }
 
 // Names are the names of the members that the schema knows, in order.
@@ -34,11 +34,11 @@ func (s *Schema) Names() []string {
 // path is a way into arguments, with the type of the value at its end.
 type path struct {
 	steps []string
-	any   []bool
+	wild  []bool
 	kind  string
 }
 
-func (p path) next() path { return path{p.steps[1:], p.any[1:], p.kind} }
+func (p path) next() path { return path{p.steps[1:], p.wild[1:], p.kind} }
 
 // mayHave is MayHave for a value under s. Seen is the schemas that were asked about the same value before: one that
 // refers to itself adds nothing.
@@ -73,7 +73,7 @@ func mayBeKind(s *jsonschema.Schema, kind string) bool {
 func mayHaveMember(s *jsonschema.Schema, p path) bool {
 	rest := p.next()
 	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest, nil) }
-	if p.any[0] {
+	if p.wild[0] {
 		return lo.SomeBy(lo.Values(s.Properties), within) || lo.SomeBy(lo.Values(s.PatternProperties), within) || mayHaveOther(s, "", within)
 	}
 	named := s.Properties[p.steps[0]]
@@ -113,7 +113,7 @@ func mayHaveOther(s *jsonschema.Schema, name string, within func(*jsonschema.Sch
 			return len(form.Properties)+len(form.PatternProperties) > 0
 		}
 		patterned := lo.SomeBy(lo.Keys(form.PatternProperties), func(p jsonschema.Regexp) bool { return p.MatchString(name) })
-		return form.Properties[name] != nil || patterned || form.AdditionalProperties != nil && !(isBool && !closed) //nolint:staticcheck // reads as it stands
+		return form.Properties[name] != nil || patterned || form.AdditionalProperties != nil && (!isBool || closed)
 	})
 }
 
@@ -123,7 +123,7 @@ func mayHaveElement(s *jsonschema.Schema, p path) bool {
 	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest, nil) }
 	i, err := strconv.Atoi(p.steps[0])
 	switch {
-	case p.any[0]:
+	case p.wild[0]:
 		first, others := itemSchemas(s)
 		return lo.SomeBy(first, within) || mayHaveMore(others, within)
 	case err != nil || i < 0 || strconv.Itoa(i) != p.steps[0]:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
@@ -109,16 +110,16 @@ func countWarnings(list []policy.Warning) (c warningCounts) {
 
 // String is what there is, behind commas: ", 1 error, 2 warnings".
 func (c warningCounts) String() string {
-	text := ""
+	var text strings.Builder
 	for _, of := range []struct {
 		n    int
 		what string
 	}{{c.errors, "error"}, {c.warnings, "warning"}, {c.notes, "note"}} {
 		if of.n > 0 {
-			text += fmt.Sprintf(", %d %s%s", of.n, of.what, lo.Ternary(of.n == 1, "", "s")) //nolint:modernize // reads as it stands
+			fmt.Fprintf(&text, ", %d %s%s", of.n, of.what, lo.Ternary(of.n == 1, "", "s"))
 		}
 	}
-	return text
+	return text.String()
 }
 
 // tellWrong writes what is wrong as JSON; people read it in the error.
