@@ -35,9 +35,11 @@ type Question struct {
 	// that counts when the deadline has passed, Reject by default.
 	Within    time.Duration   `json:"within_ns,omitempty"`
 	OnTimeout ApprovalVerdict `json:"on_timeout,omitempty"`
-	// Required reports whether the hook belongs to a required policy, Priority is the
-	// hook's. They say which hooks may answer in a person's place.
+	// Required reports whether the hook belongs to a required policy, and Layer is the
+	// policy's, 0 the outermost; Priority is the hook's. They say which hooks may answer in
+	// a person's place.
 	Required bool `json:"required,omitempty"`
+	Layer    int  `json:"layer,omitempty"`
 	Priority int  `json:"priority,omitempty"`
 	// Answers are the answers to this question. One rejection decides it, and so does one
 	// approval where there is no rejection.

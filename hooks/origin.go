@@ -13,8 +13,10 @@ type Origin struct {
 	Rule string `json:"rule"`
 	// Required reports whether the policy is required: no layer further in can switch it
 	// off, and its questions are answered in a person's place only by rules of required
-	// policies.
+	// policies in the same layer or one further out.
 	Required bool `json:"required,omitempty"`
+	// Layer is the layer of the policy; the outermost is 0.
+	Layer int `json:"-"`
 	// File and Line are where the rule stands; lines count from one.
 	File string `json:"file"`
 	Line int    `json:"line"`

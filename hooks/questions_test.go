@@ -79,7 +79,7 @@ func TestAskAboutWithAnswers(t *testing.T) {
 	assert.Equal(t, []agent.Questions{{{By: "sly", Reason: "asked by sly"}}}, ann.asked, "who asks is not the hook's to say")
 }
 
-// Who may answer in a person's place: a hook of a required policy the question of one, any
+// Who may answer in a person's place: a hook of a required policy the question of one that is not further out, any
 // other question a hook whose priority is not lower. The rest goes to the person.
 func TestWhoMayAnswer(t *testing.T) {
 	guard := asker("guard", agent.Question{}).WithPriority(10).From(required)
@@ -88,14 +88,16 @@ func TestWhoMayAnswer(t *testing.T) {
 		asks, answers hooks.Hook
 		may           bool
 	}{
-		"required by none":         {guard, approvesAs("a").WithPriority(900), false},
-		"required by an optional":  {guard, approvesAs("a").WithPriority(900).From(optional), false},
-		"required by a required":   {guard, approvesAs("a").From(required), true},
-		"other by a lower one":     {plain, approvesAs("a").WithPriority(9), false},
-		"other by an equal one":    {plain, approvesAs("a").WithPriority(10), true},
-		"other by a higher one":    {plain, approvesAs("a").WithPriority(11), true},
-		"other by a low required":  {plain, approvesAs("a").From(required), false},
-		"optional by an equal one": {asker("o", agent.Question{}).From(optional), approvesAs("a"), true},
+		"required by none":                 {guard, approvesAs("a").WithPriority(900), false},
+		"required by an optional":          {guard, approvesAs("a").WithPriority(900).From(optional), false},
+		"required by a required":           {guard, approvesAs("a").From(required), true},
+		"required, by a layer further in":  {guard, approvesAs("a").From(&hooks.Origin{Required: true, Layer: 1}), false},
+		"required, by a layer further out": {guard.From(&hooks.Origin{Required: true, Layer: 2}), approvesAs("a").From(&hooks.Origin{Required: true, Layer: 1}), true},
+		"other by a lower one":             {plain, approvesAs("a").WithPriority(9), false},
+		"other by an equal one":            {plain, approvesAs("a").WithPriority(10), true},
+		"other by a higher one":            {plain, approvesAs("a").WithPriority(11), true},
+		"other by a low required":          {plain, approvesAs("a").From(required), false},
+		"optional by an equal one":         {asker("o", agent.Question{}).From(optional), approvesAs("a"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ann := &person{verdict: agent.Approve}

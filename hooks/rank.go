@@ -19,6 +19,8 @@ func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 		return fmt.Sprintf("a question of kind %q is for a person", q.Kind)
 	case q.Required && (e.origin == nil || !e.origin.Required):
 		return fmt.Sprintf("the question of %s is of a required policy", q.By)
+	case q.Required && e.origin.Layer > q.Layer:
+		return fmt.Sprintf("the question of %s is of a required policy in a layer further out", q.By)
 	case !q.Required && e.priority < q.Priority:
 		return fmt.Sprintf("the question of %s has priority %d, and this hook %d", q.By, q.Priority, e.priority)
 	}

@@ -262,7 +262,7 @@ func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
 	}
 	q.By, q.Priority = e.name, e.priority
 	if e.origin != nil {
-		q.Rule, q.Required = e.origin.Rule, e.origin.Required
+		q.Rule, q.Required, q.Layer = e.origin.Rule, e.origin.Required, e.origin.Layer
 	}
 	return &q
 }

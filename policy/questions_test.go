@@ -41,7 +41,7 @@ func paying() []agenttest.Turn {
 	return []agenttest.Turn{agenttest.Call("pay", `{}`), agenttest.Say("Done.")}
 }
 
-// A required policy's question is answered by a person, or by a required policy. Any other
+// A required policy's question is answered by a person, or by a required policy that is not further in. Any other
 // is answered by a rule whose priority is not lower.
 func TestWhoAnswersThePolicysQuestion(t *testing.T) {
 	const answer = "hooks:\n  InterventionRequested: [{id: yes, decision: approve, priority: 900}]\n"
@@ -50,7 +50,8 @@ func TestWhoAnswersThePolicysQuestion(t *testing.T) {
 		person       bool
 	}{
 		"an inner policy":           {guardRules, "policy: mine\n" + answer, true},
-		"an inner required policy":  {guardRules, "policy: mine\nrequired: true\n" + answer, false},
+		"an inner required policy":  {guardRules, "policy: mine\nrequired: true\n" + answer, true},
+		"itself":                    {guardRules + "  InterventionRequested: [{id: yes, decision: approve}]\n", "policy: mine\nhooks: {}\n", false},
 		"an optional one, answered": {"policy: guard\nhooks:\n  PreToolUse: [{id: pay, decision: ask, priority: 900}]\n", "policy: mine\n" + answer, false},
 		"an optional one of higher priority": {
 			"policy: guard\nhooks:\n  PreToolUse: [{id: pay, decision: ask, priority: 901}]\n", "policy: mine\n" + answer, true,

@@ -111,7 +111,7 @@ func (r *rule) hook(do action.Action) hooks.Hook {
 // origin is where the rule stands.
 func (r *rule) origin() *hooks.Origin {
 	return &hooks.Origin{
-		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, Required: r.doc.required,
+		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, Required: r.doc.required, Layer: r.doc.layer,
 		File: r.place.File(), Line: r.place.Line,
 	}
 }
