@@ -20,7 +20,9 @@ type HookedToolExecutor struct {
 
 var _ agent.AnswerHandler = (*HookedToolExecutor)(nil)
 
-// WrapExecutor puts the hooks around an executor.
+// WrapExecutor puts the hooks around an executor. In an agent it is one of
+// agent.Config.WrapExecutor, so that the agent holds the executor of the tools to what tools
+// may change in the state.
 func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
 	if c.tools.empty {
 		return inner
