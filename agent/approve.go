@@ -43,7 +43,7 @@ func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepar
 			if p.Disposition != DisposeAsk {
 				continue
 			}
-			if batch[i], err = a.settled(ctx, s, p, answers[next], round); err != nil {
+			if batch[i], err = a.decideByAnswer(ctx, s, p, answers[next], round); err != nil {
 				return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 			}
 			if batch[i].Disposition == DisposeStop { // by a control that saw what a person changed
@@ -90,7 +90,7 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 		answer := answers[next]
 		next++
 		asked := interventionAbout(p, now)
-		asked.Questions = p.answered(answer)
+		asked.Questions = p.questionsWith(answer)
 		if answer.Arguments != "" && !asked.Begun { // a hook changed what the person is asked about
 			asked.Call.Arguments = answer.Arguments
 		}
@@ -108,8 +108,8 @@ func interventionAbout(p *Prepared, now time.Time) *Intervention {
 	return i
 }
 
-// answered returns the questions of a call with an approver's answer to it.
-func (p *Prepared) answered(a Approval) Questions {
+// questionsWith returns the questions of a call with an approver's answer to it.
+func (p *Prepared) questionsWith(a Approval) Questions {
 	questions := p.Questions
 	if a.Questions != nil {
 		questions = questions.withAnswersOf(a.Questions)
@@ -120,10 +120,10 @@ func (p *Prepared) answered(a Approval) Questions {
 	return questions
 }
 
-// settled is a call that a person was asked about, with the answer.
-func (a *Agent) settled(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
+// decideByAnswer returns a call that a person was asked about, decided by the answer.
+func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	q := *p
-	q.Questions = p.answered(answer)
+	q.Questions = p.questionsWith(answer)
 	answer.Questions = nil
 	question := append(p.Questions.Open(), Question{})[0]
 	switch answer.Verdict {
@@ -134,9 +134,9 @@ func (a *Agent) settled(ctx context.Context, s State, p *Prepared, answer Approv
 			q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By, "the arguments of a call that has begun cannot be changed")
 			return &q, nil
 		case changed:
-			return a.edited(ctx, s, p, answer, round)
+			return a.prepareEdited(ctx, s, p, answer, round)
 		}
-		q.approved(answer)
+		q.approveBy(answer)
 	case NobodyToAsk:
 		q.Disposition = DisposeAnswer
 		q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By,
@@ -157,20 +157,20 @@ func (a *Agent) settled(ctx context.Context, s State, p *Prepared, answer Approv
 	return &q, nil
 }
 
-// approved has the call run, or be answered by the mock that stands in for it.
-func (p *Prepared) approved(by Approval) {
+// approveBy has the call run, or be answered by the mock that stands in for it.
+func (p *Prepared) approveBy(by Approval) {
 	p.Disposition, p.Approval, p.granted = DisposeRun, &by, true
 	if p.Answer != nil {
 		p.Disposition = DisposeAnswer
 	}
 }
 
-// edited is a call whose arguments a person changed: the controls judge it anew. What
-// they want a yes for once more has it, if it is still what the person said.
-func (a *Agent) edited(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
+// prepareEdited returns a call whose arguments a person changed, as the controls judge it. The
+// person's approval counts for what they ask about, if the call is still what the person said.
+func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	call := *p.Call
 	call.Arguments = answer.Arguments
-	q, err := a.executor.Prepare(ctx, s, &call).Get()
+	q, err := a.executorFor(s).Prepare(ctx, s, &call).Get()
 	if stop, ok := errors.AsType[*SignalError](err); ok {
 		q, err = &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
 	}
@@ -193,7 +193,7 @@ func (a *Agent) edited(ctx context.Context, s State, p *Prepared, answer Approva
 			break
 		}
 		again.Questions = again.Questions.WithAnswer(answer)
-		again.approved(answer)
+		again.approveBy(answer)
 	}
 	if again.Disposition == DisposeAsk && round+1 >= mostRounds {
 		again.Disposition = DisposeAnswer

@@ -1,7 +1,8 @@
 // Package agent is the loop: ask a model, run the tools it wants, judge whether
 // to go on. It holds the nouns (State, Message, ToolCall, Step, Session), the
 // seams that everything else hangs on (Driver, Executor, Processor, Criterion),
-// and the Agent that joins them. The main flow is in agent.go and perform.go.
+// and the Agent that joins them. The main flow is in loop.go, the ways in which a run
+// ends are in outcome.go.
 //
 //	a, err := agent.New(agent.Config{Name: "echo", Driver: driver}).Get()
 //	if err != nil {

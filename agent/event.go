@@ -180,3 +180,11 @@ func (l *live) tell(ctx context.Context, e Event) {
 		l.observer.Observe(ctx, e)
 	}
 }
+
+// tellStep tells the observer of the newest step of s.
+func (l *live) tellStep(ctx context.Context, s State) {
+	if l.watched() {
+		last, _ := s.LastStep().Get()
+		l.tell(ctx, StepCompleted{s.Run(), last})
+	}
+}

@@ -76,7 +76,7 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 			c.asked = approvedIntervention(p)
 		}
 	}
-	return s.letIn().reopened(open)
+	return s.acceptMessages().reopened(open)
 }
 
 // giveUp answers the calls that have no answer, because the run ends. Whatever they wait

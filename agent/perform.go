@@ -13,32 +13,10 @@ import (
 	"github.com/samber/mo"
 )
 
-// performStep is one step: ask the model, decide on every call it wants, run
-// what was allowed, record it all at once.
-func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
-	switch {
-	case s.read().live == nil:
-		return mo.Err[State](errForeign)
-	case s.Stopped():
-		return mo.Ok(s)
-	case s.read().open != nil:
-		return a.perform(ctx, s, &s.read().open.reply, s.read().open.started)
-	}
-	l := s.read().live
-	started := l.clock.now()
-	var result mo.Result[Step]
-	if l.onDelta != nil {
-		result = Stream(ctx, a.driverFor(s), s, l.onDelta)
-	} else {
-		result = a.driverFor(s).Next(ctx, s)
-	}
-	return a.answered(ctx, s, started, &result)
-}
-
-// answered is the step behind the model's answer.
+// performReply does what the model's answer wants, or fails the step with it.
 //
 //go:noinline
-func (a *Agent) answered(ctx context.Context, s State, started time.Time, result *mo.Result[Step]) mo.Result[State] {
+func (a *Agent) performReply(ctx context.Context, s State, started time.Time, result *mo.Result[Step]) mo.Result[State] {
 	reply, err := result.Get()
 	ended := err == nil && reply.Stop != nil && reply.Message.body == nil // by middleware, without a reply
 	if err == nil && !ended && reply.Message.Role() != RoleAssistant {
@@ -62,19 +40,18 @@ func (a *Agent) answered(ctx context.Context, s State, started time.Time, result
 	}
 	s = s.Apply(reply.Prior)
 	reply.Message = withCallIDs(reply.Message, s.StepCount())
-	return a.perform(ctx, s, &reply, started)
+	return a.performCalls(ctx, s, &reply, started)
 }
 
-// perform is the step behind the model's reply: decide on the calls, run them, record
-// it all. Of an open step, some may be decided or answered already.
-func (a *Agent) perform(ctx context.Context, s State, reply *Step, started time.Time) mo.Result[State] {
+// performCalls decides on the calls of the model's reply, runs them, and records the step. Of an open step, some may be decided or answered already.
+func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started time.Time) mo.Result[State] {
 	if reply.Message.CallCount() == 0 {
 		return mo.Ok(s.record(reply, nil, started, nil))
 	}
 	var few [4]*Prepared // on the stack: most steps have no more calls
 	batch, waits, err := a.prepare(ctx, s, reply, few[:0])
 	if waits != nil {
-		return mo.Ok(s.parked(*reply, started, waits))
+		return mo.Ok(s.parkStep(*reply, started, waits))
 	}
 	var fewResults [4]*ToolResult
 	results := fewResults[:]
@@ -86,7 +63,7 @@ func (a *Agent) perform(ctx context.Context, s State, reply *Step, started time.
 	if pending != nil {
 		waiting := s.waitingFor(*reply, started, batch, results, pending)
 		if err == nil && broken == nil && !endsAnyway(ctx, results) {
-			return mo.Ok(waiting.suspended())
+			return mo.Ok(waiting.suspend())
 		}
 		broken = errors.Join(broken, a.giveUp(ctx, waiting, batch, results))
 	}

@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"context"
 	"crypto/rand"
-	"slices"
-	"sync"
-	"sync/atomic"
+	"errors"
+	"fmt"
 	"time"
-	"unsafe"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
 )
 
 // SessionID names a session: a conversation of one or more runs.
@@ -42,197 +44,138 @@ type Run struct {
 	Started time.Time `json:"started"`
 }
 
-// Status says how a run stands.
-type Status string
-
-// How a run may stand. All but StatusRunning, StatusParked and the
-// empty status are terminal.
-const (
-	// StatusNew is a state that no run has touched yet.
-	StatusNew Status = ""
-	// StatusRunning: between a run's begin and its end.
-	StatusRunning Status = "running"
-	// StatusParked: the run waits for a person's answer, or to be taken up again, and
-	// nothing of it is in memory but the state: see Agent.Resume.
-	StatusParked Status = "parked"
-	// StatusDone: the model gave its final answer.
-	StatusDone Status = "done"
-	// StatusStopped: somebody or some limit stopped the run.
-	StatusStopped Status = "stopped"
-	// StatusFailed: an error ended the run.
-	StatusFailed Status = "failed"
-	// StatusDenied: the input was not let in.
-	StatusDenied Status = "denied"
-	// StatusCancelled: the run's context was cancelled.
-	StatusCancelled Status = "cancelled"
-	// StatusInterrupted: a person was asked and said no.
-	StatusInterrupted Status = "interrupted"
-)
-
-// Terminal reports whether a run with this status has ended.
-func (s Status) Terminal() bool {
-	return s != StatusNew && s != StatusRunning && s != StatusParked
+// Run runs the agent on s with input appended, until it is done or stopped, and
+// returns the state it ended in: see its Status and StopSignal. A run that waits for a
+// person whose answer comes later is returned as parked: see Resume. A run that failed
+// or was cancelled is an Err that holds the last good state, a *RunError.
+func (a *Agent) Run(ctx context.Context, s State, input ...Message) mo.Result[State] {
+	return a.RunWith(ctx, RunSettings{}, s, input...)
 }
 
-// StopReason says in one word why a run ended.
-type StopReason string
+// RunSettings is what may be said about one run.
+type RunSettings struct {
+	// ID is the run's id; empty means a new one.
+	ID RunID
+	// Parent is the run that starts this one, as a sub-agent or from a hook.
+	Parent Run
+	// Stage and Iteration place the run in a pipeline.
+	Stage     string
+	Iteration int
+	// Resume goes on with the run of the state, as Agent.Resume does. What is said of ID
+	// to Iteration does not count then, and there must be no input.
+	Resume bool
+	// Output, when set, is the form that the final answer of this run must have.
+	Output *Output
+	// Hooks, when set, are hooks that this run has besides those of the agent: see
+	// WithHooks.
+	Hooks HookSet
 
-// The reasons of this module. Others may be used; they rank with StopByHook.
-const (
-	StopCompleted    StopReason = "completed"
-	StopFinishReason StopReason = "finish_reason"
-	StopRequested    StopReason = "stop_requested"
-	StopByHook       StopReason = "hook"
-	StopRetryLimit   StopReason = "retry_limit"
-	StopStepsLimit   StopReason = "steps_limit"
-	StopTimeLimit    StopReason = "time_limit"
-	StopTokenLimit   StopReason = "token_limit"
-	StopCostLimit    StopReason = "cost_limit"
-	StopDenied       StopReason = "denied"
-	StopRejected     StopReason = "rejected"
-	StopError        StopReason = "error"
-	StopUser         StopReason = "user_requested"
-)
-
-var stopRank = map[StopReason]int{
-	StopCompleted: 1, StopFinishReason: 2, StopRequested: 3,
-	StopRetryLimit: 5, StopStepsLimit: 6, StopTimeLimit: 7, StopTokenLimit: 8, StopCostLimit: 9,
-	StopDenied: 10, StopRejected: 11, StopError: 12, StopUser: 13,
+	onStep  func(State) bool // after each step; false gives the run up
+	onDelta func(Delta)
+	onEnd   func(State)
 }
 
-// rank orders reasons: of several, the highest names the end of the run.
-func (r StopReason) rank() int {
-	if n, ok := stopRank[r]; ok {
-		return n
+// beginRun returns s at the begin of a run. Like finishRun it is a func of its own on the stack: a run that waits for its
+// model holds the stack of all that is under way.
+//
+//go:noinline
+func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) State {
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
+	run := a.identity(settings, s)
+	l.clock.begin(run.Started)
+	s = a.withControls(s.beginRun(run, a.requestOf(settings), l))
+	l.tell(ctx, RunStarted{s.Run()})
+	return s
+}
+
+// requestOf is what the model is asked with in this run.
+func (a *Agent) requestOf(settings *RunSettings) *Request {
+	if settings.Output == nil {
+		return &a.config.Request
 	}
-	if r == "" {
-		return 0
-	}
-	return 4 // StopByHook and reasons we do not know
+	request := a.config.Request
+	request.Output = settings.Output
+	return &request
 }
 
-// Soft reports whether the run would end by itself, so that somebody may still
-// ask it to go on.
-func (r StopReason) Soft() bool { return r != "" && r.rank() <= stopRank[StopRequested] }
-
-// Signal says that a run is to end, why, and who said so. It is a plain value;
-// Details must not be written once it is made.
-type Signal struct {
-	Reason StopReason `json:"reason"`
-	// Message is a sentence for a person.
-	Message string `json:"message,omitempty"`
-	// Source names who stopped the run: a hook, a criterion.
-	Source string `json:"source,omitempty"`
-	// Details are figures such as currentSteps and maxSteps. In a state that came
-	// from JSON, numbers among them are of type json.Number.
-	Details map[string]any `json:"details,omitempty"`
+// identity is the run's place among others.
+func (a *Agent) identity(settings *RunSettings, s State) Run {
+	last := s.Run()
+	run := Run{
+		ID: settings.ID, Session: s.Session(), Agent: a.config.Name,
+		Parent: settings.Parent.ID, Root: settings.Parent.Root, Number: last.Number + 1,
+		Stage: settings.Stage, Iteration: settings.Iteration, Started: time.Now(),
+	}
+	if run.ID == "" {
+		run.ID = NewRunID()
+	}
+	if run.Session == "" {
+		run.Session = NewSessionID()
+	}
+	if run.Parent == "" {
+		run.Root = run.ID
+	} else {
+		run.Root = lo.CoalesceOrEmpty(run.Root, run.Parent)
+		run.Depth = settings.Parent.Depth + 1
+	}
+	return run
 }
 
-// live is what belongs to a run while it runs, and is not kept in JSON.
-type live struct {
-	observer Observer // of all events
-	listener Observer // of those of middleware
-	onDelta  func(Delta)
-	onStep   func(State) bool
-	resumed  bool // from a state that was stored
-	clock    clock
+// ErrParked is the error of a run that was asked for on a state in which another one
+// stands in the middle of a step.
+var ErrParked = errors.New("a run of this state is parked or was cut off in a step: answer what it waits for, and go on with Resume")
 
-	asked  atomic.Bool // the observer was told that the model is asked
-	events sync.Mutex  // one event at a time
+// ErrSuspended is why a run is parked that waits for nobody: its process is going away.
+// As the error of a processor around a step, or the cause that its context is cancelled
+// with, it parks the run where it stands; Resume goes on with it. No hook is told of an
+// end: there is none. A step that was cancelled so may have left calls in doubt, so that
+// only a state that was stored before is good to go on from.
+var ErrSuspended = errors.New("the run is suspended")
 
-	states  room[stateData]
-	steps   room[stepBody]
-	results room[ToolResult]
-
-	judged judgements
-
-	adding  sync.Mutex // one scratch value at a time
-	first   [firstScratches]unsafe.Pointer
-	scratch atomic.Pointer[[]scratchValue]
+// Resume goes on with a run that was parked, once its questions are answered, or that
+// was cut off, from a state that was stored on the way. The run keeps its id; hooks at
+// InputSubmitted and ExecutionStart are not asked again. In an open step the model is
+// not asked again, and StepStart does not fire; the controls judge every call that has
+// no answer yet, and a yes counts only for what the person saw.
+//
+// Steps and Stream go on with a run when RunSettings.Resume is set.
+//
+// Input is for the next run: a state that has some, behind what the run was begun with,
+// is an error, for no hook would be asked about it.
+//
+// A state that still waits for an answer, or whose run has ended, is returned as it
+// is. With a ctx that is done, a parked run ends as cancelled.
+func (a *Agent) Resume(ctx context.Context, s State) mo.Result[State] {
+	return a.RunWith(ctx, RunSettings{Resume: true}, s)
 }
 
-// firstScratches is how many of the Scratch values of a program, those that were declared
-// first, are found at once: the ones of packages, which hooks look for at every call.
-const firstScratches = 4
-
-// scratches is how many Scratch values there are.
-var scratches atomic.Int64
-
-// scratchValue is the value of a Scratch, one that was not among the first, in a run.
-type scratchValue struct {
-	of    int64
-	value unsafe.Pointer
+func (a *Agent) resume(ctx context.Context, settings RunSettings, s State) mo.Result[State] {
+	switch status := s.Status(); {
+	case status == StatusNew:
+		return mo.Err[State](errors.New("resuming a run: no run has touched this state: use Run"))
+	case status.Terminal():
+		return mo.Ok(s)
+	case s.hasInput():
+		return mo.Err[State](fmt.Errorf("resuming run %s: there is input that no hook has let in: resume without it, and give it to the next run", s.Run().ID))
+	case s.Waiting() && ctx.Err() == nil:
+		return mo.Ok(s)
+	case s.Run().Agent != a.config.Name:
+		return mo.Err[State](fmt.Errorf("resuming run %s: it is of agent %q, and this is agent %q", s.Run().ID, s.Run().Agent, a.config.Name))
+	}
+	if err := a.missing(ctx, s); err != nil {
+		return mo.Err[State](err)
+	}
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true}
+	l.clock.begin(time.Now())
+	l.tell(ctx, RunResumed{s})
+	s = a.withControls(s.resumeRun(a.requestOf(&settings), l))
+	return a.finishRun(ctx, &settings, s, a.run(ctx, s))
 }
 
-// scratchOf finds the value of a Scratch; nil when it was not used yet.
-func (l *live) scratchOf(number int64) unsafe.Pointer {
-	if i := number - 1; i < firstScratches {
-		return atomic.LoadPointer(&l.first[i])
+// hasInput reports whether there is input that nobody has let in.
+func (s State) hasInput() bool {
+	for range s.Input() {
+		return true
 	}
-	if values := l.scratch.Load(); values != nil {
-		for _, v := range *values { // few, and read far more often than added to
-			if v.of == number {
-				return v.value
-			}
-		}
-	}
-	return nil
-}
-
-// addScratch keeps the value of a Scratch, which has none yet. The lock is held.
-func (l *live) addScratch(number int64, value unsafe.Pointer) {
-	if i := number - 1; i < firstScratches {
-		atomic.StorePointer(&l.first[i], value)
-		return
-	}
-	var values []scratchValue
-	if old := l.scratch.Load(); old != nil {
-		values = slices.Clip(*old)
-	}
-	values = append(values, scratchValue{number, value})
-	l.scratch.Store(&values)
-}
-
-// Scratch is a value of a run that hooks and middleware share and change while
-// it runs: a counter, a cache, a clock. One Scratch value serves all runs; each
-// run has a T of its own, made at first use. It is not part of the state, is not
-// kept in JSON, and is gone when the run ends.
-type Scratch[T any] struct {
-	number int64 // its own, from one: what a run has under it is a *T
-	make   func() *T
-}
-
-// NewScratch declares a scratch value. Make is called once for each run that
-// uses it; nil means new(T).
-func NewScratch[T any](make func() *T) *Scratch[T] {
-	return &Scratch[T]{scratches.Add(1), make}
-}
-
-// Of is the value of the run that s belongs to. The pointer is the same for the
-// whole run; guard what is behind it, parallel tool calls may use it at once.
-// For a state that is not running, and for a Scratch that was not made with NewScratch,
-// it is a new value.
-func (k *Scratch[T]) Of(s State) *T {
-	l := s.read().live
-	if l == nil || k.number == 0 {
-		return k.fresh()
-	}
-	if v := l.scratchOf(k.number); v != nil {
-		return (*T)(v)
-	}
-	l.adding.Lock()
-	defer l.adding.Unlock()
-	if v := l.scratchOf(k.number); v != nil { // added meanwhile
-		return (*T)(v)
-	}
-	v := k.fresh()
-	l.addScratch(k.number, unsafe.Pointer(v))
-	return v
-}
-
-func (k *Scratch[T]) fresh() *T {
-	if k.make == nil {
-		return new(T)
-	}
-	return k.make()
+	return false
 }

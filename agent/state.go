@@ -307,8 +307,8 @@ func (s State) Pending() iter.Seq2[int, Message] {
 	return d.messages.From(int(d.accepted))
 }
 
-// begun returns s at the begin of a run.
-func (s State) begun(run Run, request *Request, l *live) State {
+// beginRun returns s at the begin of a run.
+func (s State) beginRun(run Run, request *Request, l *live) State {
 	d := s.copied()
 	d.frame = &frame{
 		session: cmp.Or(d.session, run.Session), run: run, status: StatusRunning,
@@ -319,9 +319,9 @@ func (s State) begun(run Run, request *Request, l *live) State {
 	return State{d}
 }
 
-// settled returns s such that the request that was set for its next model call is
+// keepRequest returns s such that the request that was set for its next model call is
 // the one of the run.
-func (s State) settled() State {
+func (s State) keepRequest() State {
 	asked := s.read().asked()
 	if asked.request == nil {
 		return s
@@ -332,8 +332,8 @@ func (s State) settled() State {
 	return State{d}
 }
 
-// parked returns s at the end of what can be done before somebody answers.
-func (s State) parked(reply Step, started time.Time, waits []*Intervention) State {
+// parkStep returns s at the end of what can be done before somebody answers.
+func (s State) parkStep(reply Step, started time.Time, waits []*Intervention) State {
 	open := &openStep{reply, started, make([]openCall, len(waits))}
 	open.reply.Prior = Effects{}
 	for i, asked := range waits {
@@ -344,20 +344,20 @@ func (s State) parked(reply Step, started time.Time, waits []*Intervention) Stat
 			open.calls[i].ask(asked)
 		}
 	}
-	d := s.letIn().framed()
+	d := s.acceptMessages().framed()
 	d.status, d.open, d.asking = StatusParked, open, nil
 	return State{d}
 }
 
-// suspended returns s as it stands, to be taken up later.
-func (s State) suspended() State {
+// suspend returns s as it stands, to be taken up later.
+func (s State) suspend() State {
 	d := s.framed()
 	d.status, d.asking = StatusParked, nil
 	return State{d}
 }
 
-// resumed returns s as it goes on in a run that was parked or cut off.
-func (s State) resumed(request *Request, l *live) State {
+// resumeRun returns s as it goes on in a run that was parked or cut off.
+func (s State) resumeRun(request *Request, l *live) State {
 	d := s.framed()
 	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
 	return State{d}
@@ -366,10 +366,10 @@ func (s State) resumed(request *Request, l *live) State {
 // LetIn returns s with all its messages taken as let in, as a run does with what its
 // hooks have let in. It is for a journal that only ever holds that: Resume refuses a
 // state with other input.
-func (s State) LetIn() State { return s.letIn() }
+func (s State) LetIn() State { return s.acceptMessages() }
 
-// letIn returns s with all its messages accepted.
-func (s State) letIn() State {
+// acceptMessages returns s with all its messages accepted.
+func (s State) acceptMessages() State {
 	d := s.read()
 	if int(d.accepted) == d.messages.Len() {
 		return s
@@ -379,15 +379,15 @@ func (s State) letIn() State {
 	return State{d}
 }
 
-// ended returns s at the end of its run.
-func (s State) ended(status Status, signal Signal) State {
+// endAs returns s at the end of its run.
+func (s State) endAs(status Status, signal Signal) State {
 	d := s.framed()
 	d.status, d.signal, d.open = status, &signal, nil // of a step that is not recorded there is nothing
 	return State{d}
 }
 
-// released returns s without what only a running agent needs.
-func (s State) released() State {
+// release returns s without what only a running agent needs.
+func (s State) release() State {
 	d := s.framed()
 	d.live, d.request, d.asking = nil, nil, nil
 	return State{d}

@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/startedrun"
+)
+
+// The loop of a run, top to bottom: RunWith begins it, takeSteps judges and takes steps,
+// finishRun tells of its end. The middleware of the run stands around takeSteps, that of a
+// step around performStep. How a run begins is in run.go, how it ends in outcome.go, what a
+// step does with the model's reply in perform.go, how a person is asked in approve.go.
+
+// RunWith runs the agent as Run does, with settings.
+func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
+	startedrun.Note(ctx)
+	if settings.Hooks != nil {
+		extended, err := a.WithHooks(settings.Hooks).Get()
+		if err != nil {
+			return mo.Err[State](err)
+		}
+		a = extended
+	}
+	switch {
+	case settings.Resume && len(input) > 0:
+		return mo.Err[State](errors.New("resuming a run: there is input: give it to the next run"))
+	case settings.Resume:
+		return a.resume(ctx, settings, s)
+	case s.StepOpen():
+		return mo.Err[State](fmt.Errorf("running agent %q: %w", a.config.Name, ErrParked))
+	}
+	s = a.beginRun(ctx, &settings, s.With(input...))
+	return a.finishRun(ctx, &settings, s, a.run(ctx, s))
+}
+
+// takeSteps judges, takes a step and judges again, until the run ends or waits.
+func (a *Agent) takeSteps(ctx context.Context, s State) mo.Result[State] {
+	if s.read().live == nil {
+		return mo.Err[State](errForeign)
+	}
+	s = s.keepRequest().acceptMessages()
+	for {
+		if !s.StepOpen() { // a step that had begun was judged before
+			next, end := a.judge(ctx, s)
+			if end != nil {
+				return *end
+			}
+			s = next
+		}
+		next, end := a.checkStep(ctx, s, a.step(ctx, s))
+		if end != nil {
+			return *end
+		}
+		s = next
+	}
+}
+
+// judge asks the criteria, before the first step and after each, and returns the state
+// with their effects. End is how the run ends, nil when it goes on.
+//
+//go:noinline
+func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[State]) {
+	if ctx.Err() != nil {
+		return s, endByError(ctx, s, nil)
+	}
+	l := s.read().live
+	if a.base && l.observer == nil && s.goesOn() { // most steps of most agents
+		return s, nil
+	}
+	verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
+	if err != nil {
+		return s, endByError(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
+	}
+	if l.watched() {
+		l.tell(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
+	}
+	s = s.Apply(verdict.Effects).acceptMessages()
+	if verdict.Stops() {
+		return s, endBySignal(s, verdict.Signal)
+	}
+	if signal := s.read().signal; signal != nil { // a criterion without Base forgot it
+		return s, endBySignal(s, *signal)
+	}
+	if l.watched() {
+		l.tell(ctx, StepStarted{s.Run(), s.RunStepCount()})
+	}
+	return s, nil
+}
+
+// performStep asks the model, unless its reply is there already, and does what it wants.
+func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
+	l := s.read().live
+	switch {
+	case l == nil:
+		return mo.Err[State](errForeign)
+	case s.Stopped():
+		return mo.Ok(s)
+	case s.read().open != nil:
+		return a.performCalls(ctx, s, &s.read().open.reply, s.read().open.started)
+	}
+	started := l.clock.now()
+	var reply mo.Result[Step]
+	if l.onDelta != nil {
+		reply = Stream(ctx, a.driverFor(s), s, l.onDelta)
+	} else {
+		reply = a.driverFor(s).Next(ctx, s)
+	}
+	return a.performReply(ctx, s, started, &reply)
+}
+
+// checkStep returns the state that a step came up with through the middleware. End is how
+// the run ends, nil when it goes on.
+//
+//go:noinline
+func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (next State, end *mo.Result[State]) {
+	before, l := s.RunStepCount(), s.read().live
+	next, err := step.Get()
+	if failed, recorded := stepErrorOf(s, err); recorded {
+		next, err = failed.State, nil // the criteria judge a failed step
+	}
+	switch {
+	case err != nil:
+		return s, endByError(ctx, s, err)
+	case next.read().live != l:
+		return s, fail(s, fmt.Errorf("step %d: %w", before, errForeign))
+	case next.Parked():
+		return s, new(mo.Ok(next))
+	case next.RunStepCount() <= before && !next.Stopped():
+		return s, fail(s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before))
+	}
+	if next = next.acceptMessages(); next.RunStepCount() <= before {
+		return next, nil
+	}
+	l.tellStep(ctx, next)
+	if l.onStep != nil && !l.onStep(next) {
+		return s, new(mo.Ok(next.endAs(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource})))
+	}
+	return next, nil
+}

@@ -1,0 +1,160 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/samber/mo"
+)
+
+// How a run ends. Its status says it, its signal says why, and there is an error beside
+// them when it failed or was cancelled:
+//
+//	what ended it                            status       error
+//	a criterion: completed, finish reason    done
+//	a person who rejected a call             interrupted
+//	a failed step, a criterion's error       failed       of the step
+//	any other signal                         stopped
+//	its context, with a signal as the cause  stopped
+//	its context, with ErrSuspended           parked
+//	its context otherwise                    cancelled    the cause
+//	an error that is a SignalError           as its signal says
+//	an error that is ErrSuspended            parked
+//	any other error                          failed       the error
+//
+// Of an ended context and an error, the context counts. Inside of the loop, endBySignal and
+// endByError say so; Conclude does for what came up through the middleware around the run.
+
+// finishRun returns how the run that began with s ends, and tells of it. Result is what
+// came up through the middleware around the run.
+//
+//go:noinline
+func (a *Agent) finishRun(ctx context.Context, settings *RunSettings, s State, result mo.Result[State]) mo.Result[State] {
+	final, err := Conclude(ctx, s, result).Get()
+	if failed, ok := runErrorOf(s, err); ok {
+		failed.State = failed.State.release() // the error is new: no other goroutine has it
+		final = failed.State
+	}
+	final = final.release()
+	if final.Parked() {
+		s.read().live.tell(ctx, RunParked{final})
+	} else {
+		s.read().live.tell(ctx, RunCompleted{State: final, Err: err})
+	}
+	if settings.onEnd != nil {
+		settings.onEnd(final)
+	}
+	return mo.TupleToResult(final, err)
+}
+
+// endBySignal returns the end of a run that a criterion, or what it forgot, stops.
+func endBySignal(s State, signal Signal) *mo.Result[State] {
+	switch signal.Reason {
+	case StopCompleted, StopFinishReason:
+		return new(mo.Ok(s.endAs(StatusDone, signal)))
+	case StopRejected:
+		return new(mo.Ok(s.endAs(StatusInterrupted, signal)))
+	case StopError:
+		err := errors.New(signal.Message)
+		if last, ok := s.LastStep().Get(); ok && last.Failure() != nil {
+			err = last.Failure()
+		}
+		return new(mo.Err[State](&RunError{State: s.endAs(StatusFailed, signal), Err: err}))
+	}
+	return new(mo.Ok(s.endAs(StatusStopped, signal)))
+}
+
+// endByError returns the end of a run for an error that is not that of its step; nil for
+// its context alone. A processor that fails after the step was taken saves it in a RunError.
+func endByError(ctx context.Context, s State, err error) *mo.Result[State] {
+	if saved, ok := runErrorOf(s, err); ok && saved.Err != nil {
+		taken := saved.State.RunStepCount() > s.RunStepCount()
+		if s, err = saved.State, saved.Err; taken {
+			s.read().live.tellStep(ctx, s)
+		}
+	}
+	switch stop, isSignal := errors.AsType[*SignalError](err); {
+	case ctx.Err() != nil:
+		return new(mo.Ok(endByContext(ctx, s)))
+	case errors.Is(err, ErrSuspended):
+		return new(mo.Ok(s.suspend()))
+	case isSignal:
+		return endBySignal(s, stop.Signal)
+	}
+	return fail(s, err)
+}
+
+// endByContext returns the state that an ended context leaves the run in.
+func endByContext(ctx context.Context, s State) State {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ErrSuspended) {
+		return s.suspend()
+	}
+	if limit, ok := errors.AsType[*SignalError](cause); ok {
+		return s.endAs(StatusStopped, limit.Signal)
+	}
+	return s.endAs(StatusCancelled, Signal{Reason: StopUser, Message: cause.Error(), Source: "context"})
+}
+
+// fail returns the end of a run that failed with an error.
+func fail(s State, err error) *mo.Result[State] {
+	signal := Signal{Reason: StopError, Message: err.Error(), Source: baseSource}
+	return new(mo.Err[State](&RunError{State: s.endAs(StatusFailed, signal), Err: err}))
+}
+
+// Conclude returns what Run makes of the result that came up through processors around
+// a run that began with s: a state that has ended, or a *RunError with the state
+// that a failed or cancelled run left. Processors around a run use it to know how
+// the run ends; ctx is the one they were called with.
+func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[State] {
+	final, err := result.Get()
+	if err == nil && !final.Status().Terminal() && !final.Parked() {
+		err = errors.New("a processor around the run returned a state that has not ended")
+	}
+	if _, ok := runErrorOf(s, err); err != nil && !ok {
+		final, err = endByError(ctx, s, err).Get()
+	}
+	if failed, ok := runErrorOf(s, err); ok {
+		final = failed.State
+		if err == error(failed) { //nolint:errorlint // this very value, not one that wraps it
+			err = cmp.Or(failed.Err, err)
+		}
+	}
+	if err != nil && ctx.Err() != nil && !final.Status().Terminal() { // saved by a processor, at the end of the context
+		if final = endByContext(ctx, final); final.Status() == StatusStopped || final.Parked() {
+			return mo.Ok(final)
+		}
+		err = context.Cause(ctx)
+	}
+	switch status := final.Status(); {
+	case status == StatusCancelled, status == StatusFailed:
+		signal := final.StopSignal().OrElse(Signal{Message: "no reason given"})
+		err = cmp.Or(err, context.Cause(ctx), errors.New(signal.Message))
+	case err == nil:
+		return mo.Ok(final)
+	default: // saved by a processor
+		final = final.endAs(StatusFailed, Signal{Reason: StopError, Message: err.Error(), Source: baseSource})
+	}
+	return mo.Err[State](&RunError{State: final, Err: err})
+}
+
+// runErrorOf finds in err the error of the run that s belongs to. That of another
+// run, a sub-agent's, is an error like any other.
+func runErrorOf(s State, err error) (*RunError, bool) {
+	failed, ok := errors.AsType[*RunError](err)
+	return failed, ok && failed.State.Run().ID == s.Run().ID
+}
+
+// stepErrorOf finds in err the failed step of the run that s belongs to, unless a
+// processor made it the end of the run.
+func stepErrorOf(s State, err error) (*StepError, bool) {
+	if _, over := runErrorOf(s, err); over {
+		return nil, false
+	}
+	failed, ok := errors.AsType[*StepError](err)
+	return failed, ok && failed.State.read().live == s.read().live
+}
+
+// errForeign is the error of a processor that does not hand on what it was given.
+var errForeign = errors.New("a processor handed on a state that is not of this run: derive it from the one it was given")

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// live is what belongs to a run while it runs, and is not kept in JSON.
+type live struct {
+	observer Observer // of all events
+	listener Observer // of those of middleware
+	onDelta  func(Delta)
+	onStep   func(State) bool
+	resumed  bool // from a state that was stored
+	clock    clock
+
+	asked  atomic.Bool // the observer was told that the model is asked
+	events sync.Mutex  // one event at a time
+
+	states  room[stateData]
+	steps   room[stepBody]
+	results room[ToolResult]
+
+	judged judgements
+
+	adding  sync.Mutex // one scratch value at a time
+	first   [firstScratches]unsafe.Pointer
+	scratch atomic.Pointer[[]scratchValue]
+}
+
+// firstScratches is how many of the Scratch values of a program, those that were declared
+// first, are found at once: the ones of packages, which hooks look for at every call.
+const firstScratches = 4
+
+// scratches is how many Scratch values there are.
+var scratches atomic.Int64
+
+// scratchValue is the value of a Scratch, one that was not among the first, in a run.
+type scratchValue struct {
+	of    int64
+	value unsafe.Pointer
+}
+
+// scratchOf finds the value of a Scratch; nil when it was not used yet.
+func (l *live) scratchOf(number int64) unsafe.Pointer {
+	if i := number - 1; i < firstScratches {
+		return atomic.LoadPointer(&l.first[i])
+	}
+	if values := l.scratch.Load(); values != nil {
+		for _, v := range *values { // few, and read far more often than added to
+			if v.of == number {
+				return v.value
+			}
+		}
+	}
+	return nil
+}
+
+// addScratch keeps the value of a Scratch, which has none yet. The lock is held.
+func (l *live) addScratch(number int64, value unsafe.Pointer) {
+	if i := number - 1; i < firstScratches {
+		atomic.StorePointer(&l.first[i], value)
+		return
+	}
+	var values []scratchValue
+	if old := l.scratch.Load(); old != nil {
+		values = slices.Clip(*old)
+	}
+	values = append(values, scratchValue{number, value})
+	l.scratch.Store(&values)
+}
+
+// Scratch is a value of a run that hooks and middleware share and change while
+// it runs: a counter, a cache, a clock. One Scratch value serves all runs; each
+// run has a T of its own, made at first use. It is not part of the state, is not
+// kept in JSON, and is gone when the run ends.
+type Scratch[T any] struct {
+	number int64 // its own, from one: what a run has under it is a *T
+	make   func() *T
+}
+
+// NewScratch declares a scratch value. Make is called once for each run that
+// uses it; nil means new(T).
+func NewScratch[T any](make func() *T) *Scratch[T] {
+	return &Scratch[T]{scratches.Add(1), make}
+}
+
+// Of is the value of the run that s belongs to. The pointer is the same for the
+// whole run; guard what is behind it, parallel tool calls may use it at once.
+// For a state that is not running, and for a Scratch that was not made with NewScratch,
+// it is a new value.
+func (k *Scratch[T]) Of(s State) *T {
+	l := s.read().live
+	if l == nil || k.number == 0 {
+		return k.fresh()
+	}
+	if v := l.scratchOf(k.number); v != nil {
+		return (*T)(v)
+	}
+	l.adding.Lock()
+	defer l.adding.Unlock()
+	if v := l.scratchOf(k.number); v != nil { // added meanwhile
+		return (*T)(v)
+	}
+	v := k.fresh()
+	l.addScratch(k.number, unsafe.Pointer(v))
+	return v
+}
+
+func (k *Scratch[T]) fresh() *T {
+	if k.make == nil {
+		return new(T)
+	}
+	return k.make()
+}

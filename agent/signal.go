@@ -1,0 +1,99 @@
+package agent
+
+import "fmt"
+
+// Status says how a run stands.
+type Status string
+
+// How a run may stand. All but StatusRunning, StatusParked and the
+// empty status are terminal.
+const (
+	// StatusNew is a state that no run has touched yet.
+	StatusNew Status = ""
+	// StatusRunning: between a run's begin and its end.
+	StatusRunning Status = "running"
+	// StatusParked: the run waits for a person's answer, or to be taken up again, and
+	// nothing of it is in memory but the state: see Agent.Resume.
+	StatusParked Status = "parked"
+	// StatusDone: the model gave its final answer.
+	StatusDone Status = "done"
+	// StatusStopped: somebody or some limit stopped the run.
+	StatusStopped Status = "stopped"
+	// StatusFailed: an error ended the run.
+	StatusFailed Status = "failed"
+	// StatusDenied: the input was not let in.
+	StatusDenied Status = "denied"
+	// StatusCancelled: the run's context was cancelled.
+	StatusCancelled Status = "cancelled"
+	// StatusInterrupted: a person was asked and said no.
+	StatusInterrupted Status = "interrupted"
+)
+
+// Terminal reports whether a run with this status has ended.
+func (s Status) Terminal() bool {
+	return s != StatusNew && s != StatusRunning && s != StatusParked
+}
+
+// StopReason says in one word why a run ended.
+type StopReason string
+
+// The reasons of this module. Others may be used; they rank with StopByHook.
+const (
+	StopCompleted    StopReason = "completed"
+	StopFinishReason StopReason = "finish_reason"
+	StopRequested    StopReason = "stop_requested"
+	StopByHook       StopReason = "hook"
+	StopRetryLimit   StopReason = "retry_limit"
+	StopStepsLimit   StopReason = "steps_limit"
+	StopTimeLimit    StopReason = "time_limit"
+	StopTokenLimit   StopReason = "token_limit"
+	StopCostLimit    StopReason = "cost_limit"
+	StopDenied       StopReason = "denied"
+	StopRejected     StopReason = "rejected"
+	StopError        StopReason = "error"
+	StopUser         StopReason = "user_requested"
+)
+
+var stopRank = map[StopReason]int{
+	StopCompleted: 1, StopFinishReason: 2, StopRequested: 3,
+	StopRetryLimit: 5, StopStepsLimit: 6, StopTimeLimit: 7, StopTokenLimit: 8, StopCostLimit: 9,
+	StopDenied: 10, StopRejected: 11, StopError: 12, StopUser: 13,
+}
+
+// rank orders reasons: of several, the highest names the end of the run.
+func (r StopReason) rank() int {
+	if n, ok := stopRank[r]; ok {
+		return n
+	}
+	if r == "" {
+		return 0
+	}
+	return 4 // StopByHook and reasons we do not know
+}
+
+// Soft reports whether the run would end by itself, so that somebody may still
+// ask it to go on.
+func (r StopReason) Soft() bool { return r != "" && r.rank() <= stopRank[StopRequested] }
+
+// Signal says that a run is to end, why, and who said so. It is a plain value;
+// Details must not be written once it is made.
+type Signal struct {
+	Reason StopReason `json:"reason"`
+	// Message is a sentence for a person.
+	Message string `json:"message,omitempty"`
+	// Source names who stopped the run: a hook, a criterion.
+	Source string `json:"source,omitempty"`
+	// Details are figures such as currentSteps and maxSteps. In a state that came
+	// from JSON, numbers among them are of type json.Number.
+	Details map[string]any `json:"details,omitempty"`
+}
+
+// SignalError is a stop in the form of an error. As the cause that a context is
+// cancelled with, it ends the run as stopped by its signal, not as cancelled. As
+// the error of a driver, an executor, a processor or a criterion, it does the
+// same, and is no failure.
+type SignalError struct{ Signal Signal }
+
+func (e *SignalError) Error() string {
+	return fmt.Sprintf("%s: %s (by %s)", e.Signal.Reason, e.Signal.Message, e.Signal.Source)
+}
