@@ -276,7 +276,10 @@ func AtPoints(names ...PointName) Matcher {
 			return wrongMatcher("AtPoints: there is no point %q", name)
 		}
 	}
-	return Matcher{text: fmt.Sprint("points ", names), about: &aboutMatcher{points: names}, full: func(o occasion) bool { return slices.Contains(names, o.point.name) }}
+	return Matcher{
+		text: fmt.Sprint("points ", names), about: &aboutMatcher{points: names},
+		full: func(o occasion) bool { return slices.Contains(names, o.point.name) },
+	}
 }
 
 // When matches what test says yes to. Test must be quick and safe for concurrent

@@ -65,7 +65,10 @@ func (r Registry) BuildFile(ctx context.Context, file *File) (*Built, error) {
 		return nil, err
 	}
 	built := &Built{}
-	m := &maker{Registry: r, file: file, about: &Making{Definition: file.Definition, closing: &built.closing}, count: map[string]int{}, hookParts: map[string]hookPart{}}
+	m := &maker{
+		Registry: r, file: file, about: &Making{Definition: file.Definition, closing: &built.closing},
+		count: map[string]int{}, hookParts: map[string]hookPart{},
+	}
 	b, tools, err := m.build(ctx)
 	if err != nil {
 		return nil, errors.Join(err, built.Close())

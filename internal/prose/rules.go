@@ -63,7 +63,8 @@ func checkFunctions(fset *token.FileSet, files []*ast.File) []finding { //nolint
 			if !fn.Name.IsExported() && fn.Recv == nil {
 				unexported++
 				if len(splitName(name)) == 1 {
-					oneWord = append(oneWord, finding{ruleOneWord, at, fmt.Sprintf("func %s: one word says little; add the object (%sStep, %sName, …)", name, name, name)})
+					text := fmt.Sprintf("func %s: one word says little; add the object (%[1]sStep, %[1]sName, …)", name)
+					oneWord = append(oneWord, finding{ruleOneWord, at, text})
 				}
 			}
 			if isParticiple(name) && !returnsBool(fn) {
@@ -98,7 +99,8 @@ func checkComment(fn *ast.FuncDecl) (text string, broken bool) {
 	if len(words) > 1 && isVerb(words[1]) {
 		return "", false
 	}
-	return fmt.Sprintf("comment of %s: %q is no verb; say what it returns, reports, records, …", fn.Name.Name, strings.Join(words[:min(2, len(words))], " ")), true
+	begin := strings.Join(words[:min(2, len(words))], " ")
+	return fmt.Sprintf("comment of %s: %q is no verb; say what it returns, reports, records, …", fn.Name.Name, begin), true
 }
 
 // noVerbs end in s and are no verbs, or say nothing of what a function does.

@@ -92,7 +92,9 @@ var variables = slices.Concat([]variable{
 	text("result.status", ofResults, func(m *moment) string { return m.source.result().status }),
 	text("result.reason", ofResults, func(m *moment) string { return m.source.result().reason }),
 	{name: "result.is_error", kind: cel.BoolType, at: ofResults, value: func(m *moment) any { return types.Bool(m.source.result().isError) }},
-	once(variable{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(m *moment) any { return jsonOr(m.source.result().data, types.NullValue) }}),
+	once(variable{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(m *moment) any {
+		return jsonOr(m.source.result().data, types.NullValue)
+	}}),
 	text("error", ofErrors, func(m *moment) string { return m.source.failure() }),
 
 	text("reply.text", ofReplies, func(m *moment) string { return m.source.reply().text }),
