@@ -35,55 +35,60 @@ const oneWordShare = 0.15
 
 // checkFunctions returns what the functions and methods of one package break. Tests are
 // not part of it: their functions are named by what they show.
-func checkFunctions(fset *token.FileSet, files []*ast.File) []finding { //nolint:gocognit // a table of cases, read top to bottom
-	var found []finding
-	names := map[string]map[string]token.Position{} // folded name → spellings
-	var oneWord []finding
-	unexported := 0
+func checkFunctions(fset *token.FileSet, files []*ast.File) []finding {
+	p := packageNames{spellings: map[string]map[string]token.Position{}}
 	for _, file := range files {
 		for _, decl := range file.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			name, at := fn.Name.Name, fset.Position(fn.Name.Pos())
-			if name == "main" || name == "init" || name == "_" {
-				continue
-			}
-			if text, broken := checkComment(fn); broken {
-				found = append(found, finding{ruleComment, fset.Position(fn.Pos()), text})
-			}
-			folded := strings.ToLower(name)
-			if names[folded] == nil {
-				names[folded] = map[string]token.Position{}
-			}
-			if _, known := names[folded][name]; !known {
-				names[folded][name] = at
-			}
-			if !fn.Name.IsExported() && fn.Recv == nil {
-				unexported++
-				if len(splitName(name)) == 1 {
-					text := fmt.Sprintf("func %s: one word says little; add the object (%[1]sStep, %[1]sName, …)", name)
-					oneWord = append(oneWord, finding{ruleOneWord, at, text})
-				}
-			}
-			if isParticiple(name) && !returnsBool(fn) {
-				found = append(found, finding{ruleParticiple, at, fmt.Sprintf("func %s: name the action with a verb, the value with a noun", name)})
+			if fn, ok := decl.(*ast.FuncDecl); ok && !slices.Contains([]string{"main", "init", "_"}, fn.Name.Name) {
+				p.check(fset, fn)
 			}
 		}
 	}
-	for _, spellings := range names {
+	for _, spellings := range p.spellings {
 		if len(spellings) < 2 {
 			continue
 		}
 		sorted := slices.Sorted(maps.Keys(spellings))
 		at := spellings[sorted[len(sorted)-1]]
-		found = append(found, finding{ruleCase, at, "differ only in case: " + strings.Join(sorted, ", ")})
+		p.found = append(p.found, finding{ruleCase, at, "differ only in case: " + strings.Join(sorted, ", ")})
 	}
-	if spare := int(oneWordShare * float64(unexported)); len(oneWord) > spare {
-		found = append(found, oneWord[spare:]...)
+	if spare := int(oneWordShare * float64(p.unexported)); len(p.oneWord) > spare {
+		p.found = append(p.found, p.oneWord[spare:]...)
 	}
-	return found
+	return p.found
+}
+
+// packageNames collects the names of the functions of a package and what they break.
+type packageNames struct {
+	found      []finding
+	spellings  map[string]map[string]token.Position // by the name in lower case
+	oneWord    []finding                            // names of unexported functions
+	unexported int
+}
+
+// check adds one function.
+func (p *packageNames) check(fset *token.FileSet, fn *ast.FuncDecl) {
+	name, at := fn.Name.Name, fset.Position(fn.Name.Pos())
+	if text, broken := checkComment(fn); broken {
+		p.found = append(p.found, finding{ruleComment, fset.Position(fn.Pos()), text})
+	}
+	folded := strings.ToLower(name)
+	if p.spellings[folded] == nil {
+		p.spellings[folded] = map[string]token.Position{}
+	}
+	if _, known := p.spellings[folded][name]; !known {
+		p.spellings[folded][name] = at
+	}
+	if !fn.Name.IsExported() && fn.Recv == nil {
+		p.unexported++
+		if len(splitName(name)) == 1 {
+			text := fmt.Sprintf("func %s: one word says little; add the object (%[1]sStep, %[1]sName, …)", name)
+			p.oneWord = append(p.oneWord, finding{ruleOneWord, at, text})
+		}
+	}
+	if isParticiple(name) && !returnsBool(fn) {
+		p.found = append(p.found, finding{ruleParticiple, at, fmt.Sprintf("func %s: name the action with a verb, the value with a noun", name)})
+	}
 }
 
 // checkComment reports whether the comment of a function starts otherwise than with its
