@@ -79,7 +79,9 @@ var layers = map[string]layer{
 	"internal/startedrun": {},
 	"internal/near":       {Modules: values},
 	"internal/nils":       {},
-	"agent":               {Ours: []string{"internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
+	"internal/errguard":   {Ours: []string{"internal/nils"}},
+	"internal/unfiltered": {Ours: []string{"agent"}},
+	"agent":               {Ours: []string{"internal/errguard", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
 	// Programs that are run, with an end to all that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},
@@ -90,9 +92,9 @@ var layers = map[string]layer{
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
-	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/near", "internal/reserved", "internal/strictjson"}, Modules: core},
+	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/errguard", "internal/near", "internal/reserved", "internal/strictjson", "internal/unfiltered"}, Modules: core},
 	"toolexec": {
-		Ours:    []string{"agent", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson"},
+		Ours:    []string{"agent", "internal/errguard", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),
 	},
 
@@ -154,7 +156,7 @@ var layers = map[string]layer{
 	// Tools that do something.
 	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
 	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
-	"toolexec/mcp":   {Ours: []string{"agent", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
+	"toolexec/mcp":   {Ours: []string{"agent", "internal/unfiltered", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
 	// A point of hooks, fired by itself.
 	"hooks/moment": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: core},
@@ -162,7 +164,7 @@ var layers = map[string]layer{
 	// Hooks that are ready to use.
 	"hooks/basedir":   {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/redact":    {Ours: []string{"agent", "hooks", "hooks/internal/scrub", "internal/strictjson"}, Modules: core},
-	"hooks/ratelimit": {Ours: []string{"agent", "hooks"}, Modules: append(core, "golang.org/x/time")},
+	"hooks/ratelimit": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: append(core, "golang.org/x/time")},
 	"hooks/budget":    {Ours: []string{"agent", "hooks"}, Modules: core},
 	"hooks/audit":     {Ours: []string{"agent", "hooks"}, Modules: core},
 	"hooks/verify":    {Ours: []string{"agent", "hooks"}, Modules: core},

@@ -8,6 +8,8 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
 // Config is what an agent is made of. Package builder puts it together from
@@ -112,7 +114,7 @@ func wrapped[T any](what string, wrappers []func(T) T, innermost T) (T, error) {
 		if wrap == nil {
 			return innermost, fmt.Errorf("wrapper %d of the %s is nil", i+1, what)
 		}
-		if innermost = wrap(innermost); any(innermost) == nil {
+		if innermost = wrap(innermost); nils.Is(innermost) {
 			return innermost, fmt.Errorf("wrapper %d of the %s returned nil", i+1, what)
 		}
 	}

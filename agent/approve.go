@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
 // mostRounds is how often a batch is asked about anew because what a person changed
@@ -56,11 +58,19 @@ func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepar
 
 // ask is the approver's answers, one for each question.
 func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) {
+	asked := time.Now()
 	answers, err := a.approver.Approve(ctx, s, pending).Get()
 	if err == nil && len(answers) != len(pending) {
 		err = fmt.Errorf("the approver gave %d answers to %d questions", len(answers), len(pending))
 	}
-	return answers, err
+	took := time.Since(asked)
+	for i := range answers {
+		within := pending[i].Questions.Within()
+		if err == nil && within > 0 && took > within && answers[i].Verdict == Approve && answers[i].By != byTimeout { // too late
+			answers[i] = Approval{Verdict: pending[i].Questions.OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}
+		}
+	}
+	return answers, errguard.Check(err)
 }
 
 // park is what the step waits for when one of the answers comes later; nil when none
@@ -159,14 +169,15 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 
 // approveBy has the call run, or be answered by the mock that stands in for it.
 func (p *Prepared) approveBy(by Approval) {
-	p.Disposition, p.Approval, p.granted = DisposeRun, &by, true
+	p.Disposition, p.Approval, p.granted = DisposeRun, &by, p.Original.ID
 	if p.Answer != nil {
 		p.Disposition = DisposeAnswer
 	}
 }
 
-// prepareEdited returns a call whose arguments a person changed, as the controls judge it. The
-// person's approval counts for what they ask about, if the call is still what the person said.
+// prepareEdited returns a call whose arguments a person, or a hook in a person's place, changed, as the controls judge it.
+// The approval counts for the questions that were asked before, if the call is still what was approved. Those that the new
+// arguments raise are asked.
 func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	call := *p.Call
 	call.Arguments = answer.Arguments
@@ -192,7 +203,10 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 			again.Disposition, again.Questions = DisposeAsk, again.Questions.union(p.Questions.WithoutAnswers())
 			break
 		}
-		again.Questions = again.Questions.WithAnswer(answer)
+		if again.Questions = again.Questions.withAnswerToThose(p.Questions, answer); len(again.Questions.Open()) > 0 {
+			again.Disposition = DisposeAsk
+			break
+		}
 		again.approveBy(answer)
 	}
 	if again.Disposition == DisposeAsk && round+1 >= mostRounds {

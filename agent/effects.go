@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
@@ -123,6 +125,12 @@ func (e Effects) posing() (Message, bool) {
 		}
 	}
 	return Message{}, false
+}
+
+// splitBySource returns the effects without a source, and those with one, as hooks have it.
+func (e Effects) splitBySource() (without, with Effects) {
+	named, unnamed := lo.FilterReject(e.all(), func(effect Effect, _ int) bool { return effect.source != "" })
+	return EffectsOf(unnamed...), EffectsOf(named...)
 }
 
 // From returns the effects with their source set where none was said.

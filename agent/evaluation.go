@@ -128,7 +128,7 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 
 // outputAttempts counts the answers of a run that did not have the form that was
 // asked for.
-var outputAttempts = ReservedKey[int](reserved.Pass{}, "agent.output_attempts", ScopeRun)
+var outputAttempts = ReservedKey[int](reserved.Show(), "agent.output_attempts", ScopeRun)
 
 // checkOutput has no opinion on an answer of the right form; another is sent
 // back, until the attempts are used up.

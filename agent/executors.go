@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
 // AnswerHandler is an Executor that takes part in calls which do not run because they
@@ -49,7 +51,7 @@ func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Execu
 			return nil, fmt.Errorf("wrapper %d of the executor is nil", i+1)
 		}
 		outer := wrap(x)
-		if outer == nil {
+		if nils.Is(outer) {
 			return nil, fmt.Errorf("wrapper %d of the executor returned nil", i+1)
 		}
 		if _, ok := outer.(AnswerHandler); !ok {
@@ -103,20 +105,22 @@ type innerGate struct{ Executor }
 func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result[*Prepared] {
 	result := g.Executor.Prepare(ctx, s, c)
 	p, err := result.Get()
-	if err != nil || p == nil || p.Effects.Len() == 0 && (p.Answer == nil || p.Answer.Effects.Len() == 0) {
+	if err != nil || p == nil || !p.Begun && p.Effects.Len() == 0 && (p.Answer == nil || p.Answer.Effects.Len() == 0) {
 		return result
 	}
 	q := *p
+	q.Begun = false // the loop knows
 	err = g.validate(c.Name, q.Effects)
 	if err == nil && q.Answer != nil {
-		q.Answer = g.vet(c, q.Answer)
+		q.Answer = g.vet(&Prepared{Call: c}, q.Answer)
 	}
 	if err != nil {
 		q.Effects, q.Disposition = Effects{}, DisposeAnswer
 		q.Answer = NotExecuted(c, ReasonError, "", fmt.Sprintf("tool %q: not executed: %v", c.Name, err))
 		q.Answer.Err = err
 	}
-	q.Effects = q.Effects.From(toolSource + c.Name)
+	own, others := q.Effects.splitBySource()
+	q.prepared, q.Effects = own.From(toolSource+c.Name), others
 	return mo.Ok(&q)
 }
 
@@ -127,30 +131,39 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 	if p.Call == nil || p.Original == nil {
 		return mo.Err[*ToolResult](errors.New("executing: the prepared call does not say what was called"))
 	}
-	if _, err := s.CheckJudgement(p); err != nil {
+	_, err := s.CheckJudgement(p)
+	if l := s.read().live; err == nil && l != nil {
+		err = l.judged.begin(s.RunStepCount(), p.Original)
+	}
+	if err != nil {
 		return mo.Ok(refusal(p, err))
 	}
 	result := g.Executor.Execute(ctx, s, p)
 	r, err := result.Get()
-	if err != nil || r == nil || r.Effects.Len() == 0 {
+	if err != nil || r == nil || r.Effects.Len() == 0 && p.prepared.Len() == 0 {
 		return result
 	}
-	return mo.Ok(g.vet(p.Call, r))
+	return mo.Ok(g.vet(p, r))
 }
 
 func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
 	result := HandleAnswer(ctx, g.Executor, s, p)
 	r, err := result.Get()
-	if err != nil || r == nil || r == p.Answer || r.Effects.Len() == 0 || p.Call == nil {
+	if err != nil || r == nil || r.Effects.Len() == 0 && p.prepared.Len() == 0 || p.Call == nil {
 		return result
 	}
-	return mo.Ok(g.vet(p.Call, r))
+	if r == p.Answer { // its effects were checked before, or are those of hooks
+		n := *r
+		n.Effects = p.prepared.Plus(r.Effects)
+		return mo.Ok(&n)
+	}
+	return mo.Ok(g.vet(p, r))
 }
 
-// vet returns r with the tool as the source of its effects, or as a failure without them
-// when the tool may not have them.
-func (g *innerGate) vet(call *ToolCall, r *ToolResult) *ToolResult {
-	n := *r
+// vet returns r with the effects of the executor, those of Prepare before those of Execute,
+// and the tool as their source; or as a failure without them when the tool may not have them.
+func (g *innerGate) vet(p *Prepared, r *ToolResult) *ToolResult {
+	call, n := p.Call, *r
 	if err := g.validate(call.Name, r.Effects); err != nil {
 		n.Effects, n.Reason, n.Err = Effects{}, ReasonError, err
 		n.Content = TextContent(fmt.Sprintf("tool %q: failed: %v", call.Name, err))
@@ -159,7 +172,7 @@ func (g *innerGate) vet(call *ToolCall, r *ToolResult) *ToolResult {
 		}
 		return &n
 	}
-	n.Effects = r.Effects.From(toolSource + call.Name)
+	n.Effects = p.prepared.Plus(r.Effects.From(toolSource + call.Name))
 	return &n
 }
 

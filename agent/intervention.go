@@ -152,7 +152,7 @@ func (o *openStep) path(call, below string, named []Intervention) string {
 // Intervention is what a person was asked about a call, by its CallID.
 func (s State) Intervention(callID string) (Intervention, bool) {
 	if c := s.read().open.call(callID); c != nil {
-		if c.asked == nil {
+		if c.asked == nil || c.asked.used {
 			return Intervention{}, false
 		}
 		return *c.asked, true
@@ -185,13 +185,16 @@ func (s State) WithApproval(callID string, answer Approval) State {
 }
 
 // WithApprovalAt returns a parked state with an answer about a call that was given at
-// now: see Intervention.WithAnswer. An answer at the deadline or after it does not count:
+// now, which is the present when it is zero: see Intervention.WithAnswer. An answer at the deadline or after it does not count:
 // what the questions say for that case does, see Questions.OnTimeout. The state stays as
 // it is when the run is not parked, when no person is asked about such a call, when the
 // call was decided, and when the answer changes the arguments of a call that has begun.
 func (s State) WithApprovalAt(callID string, answer Approval, now time.Time) State {
 	if !s.Parked() || !answer.Verdict.final() {
 		return s
+	}
+	if now.IsZero() {
+		now = time.Now()
 	}
 	return s.answered(func(i Intervention) *Approval {
 		switch {
@@ -213,7 +216,7 @@ func (i *Intervention) expired(now time.Time) bool {
 
 // timeout returns the answer that counts when the deadline has passed.
 func (i *Intervention) timeout() *Approval {
-	return &Approval{Verdict: i.Questions.OnTimeout(), By: "timeout", Reason: errNoAnswer.Error()}
+	return &Approval{Verdict: i.Questions.OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}
 }
 
 // Takes reports whether the call can be answered so: the arguments of a call that has

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // judgement is what hooks have decided about a call, noted where no other code can write
@@ -13,15 +15,17 @@ type judgement struct {
 	disposition     Disposition
 	id              string // of the call that the model made
 	tool, arguments string // of what is to run
+	used            bool   // its approval: the call has begun
 }
 
 // judgements are those of the step of a run that is under way, by the index of the call.
 type judgements struct {
 	some atomic.Bool // false while no hook has judged a call of the run
 
-	mu   sync.Mutex
-	step int
-	list []judgement
+	mu      sync.Mutex
+	step    int
+	list    []judgement
+	decided bool // all calls of the step: they may run
 }
 
 func (js *judgements) record(step, index int, j judgement) {
@@ -31,11 +35,40 @@ func (js *judgements) record(step, index int, j judgement) {
 		js.step = step
 		clear(js.list)
 	}
+	js.decided = false
 	for index >= len(js.list) {
 		js.list = append(js.list, judgement{})
 	}
 	js.list[index] = j
 	js.some.Store(true)
+}
+
+// allow notes that all calls of the step are decided.
+func (js *judgements) allow() {
+	if js.some.Load() {
+		js.mu.Lock()
+		defer js.mu.Unlock()
+		js.decided = true
+	}
+}
+
+// begin uses up the approval of a call that begins now. It returns an error when the calls
+// of its step are not all decided, and when the approval was used up before.
+func (js *judgements) begin(step int, call *ToolCall) error {
+	if _, ok := js.find(step, call); !ok {
+		return nil
+	}
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	j := &js.list[call.Index]
+	switch {
+	case !js.decided:
+		return errors.New("the calls of its step are not all decided yet")
+	case j.disposition == DisposeAsk && j.used:
+		return errors.New("its approval counts once, and it has run")
+	}
+	j.used = true
+	return nil
 }
 
 // find returns the judgement about a call of the step that is under way.
@@ -56,9 +89,13 @@ func (js *judgements) find(step int, call *ToolCall) (judgement, bool) {
 // The judgement belongs to the run and to the step under way, and replaces an earlier one
 // about the same call. Outside of a run it is kept in a copy of p, which is returned;
 // otherwise the result is p itself. P.Call must be set. Package hooks records what its
-// controls have judged.
-func (s State) RecordJudgement(call *ToolCall, p *Prepared) *Prepared {
-	j := judgement{p.Disposition, call.ID, p.Call.Name, p.Call.Arguments}
+// controls have judged; no code outside of this module has a valid pass, without which
+// nothing is recorded.
+func (s State) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepared) *Prepared {
+	if !pass.Valid() {
+		return p
+	}
+	j := judgement{disposition: p.Disposition, id: call.ID, tool: p.Call.Name, arguments: p.Call.Arguments}
 	if l := s.read().live; l != nil && call.Index >= 0 {
 		l.judged.record(s.RunStepCount(), call.Index, j)
 		return p
@@ -91,7 +128,7 @@ func (s State) CheckJudgement(p *Prepared) (judged bool, err error) {
 		return true, fmt.Errorf("it was changed after the hooks had judged it: that was a call of tool %q", j.tool)
 	case j.arguments != p.Call.Arguments:
 		return true, errors.New("its arguments were changed after the hooks had judged it")
-	case j.disposition == DisposeAsk && !p.granted:
+	case j.disposition == DisposeAsk && p.granted != p.Original.ID:
 		return true, errors.New("it needs an approval that was not given")
 	case j.disposition != DisposeRun && j.disposition != DisposeAsk:
 		return true, errors.New("the hooks decided that it does not run")

@@ -45,9 +45,9 @@ func SessionKey[T any](name string) Key[T] { return Key[T]{name: name, scope: Sc
 func RunKey[T any](name string) Key[T] { return Key[T]{name: name, scope: ScopeRun} }
 
 // ReservedKey returns a key whose name belongs to the framework. It is for packages of this
-// module.
-func ReservedKey[T any](_ reserved.Pass, name string, scope Scope) Key[T] {
-	return Key[T]{name: name, scope: scope, own: true}
+// module: no other code has a valid pass.
+func ReservedKey[T any](pass reserved.Pass, name string, scope Scope) Key[T] {
+	return Key[T]{name: name, scope: scope, own: pass.Valid()}
 }
 
 // Name is the key's name, as it stands in JSON.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/samber/mo"
 
+	"github.com/grapnel-go/grapnel/internal/errguard"
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
@@ -72,7 +73,7 @@ func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[
 		return s, nil
 	}
 	verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
-	if err != nil {
+	if err = errguard.Check(err); err != nil {
 		return s, endByError(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
 	}
 	if l.watched() {
@@ -119,6 +120,7 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (next State, end *mo.Result[State]) {
 	before, l := s.RunStepCount(), s.read().live
 	next, err := step.Get()
+	err = errguard.Check(err)
 	if failed, recorded := stepErrorOf(s, err); recorded {
 		next, err = failed.State, nil // the criteria judge a failed step
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -222,6 +223,24 @@ func (e Effects) MapText(f func(text string) string) Effects {
 	return effectsOf(out)
 }
 
+// encodedText finds the strings in JSON that may be bytes, in base64.
+var encodedText = regexp.MustCompile(`"[A-Za-z0-9+/]{6,}={0,2}"`)
+
+// mapEncoded applies f to the bytes in a JSON text that are a text themselves.
+func mapEncoded(text string, f func(string) string) string {
+	return encodedText.ReplaceAllStringFunc(text, func(quoted string) string {
+		plain, err := base64.StdEncoding.DecodeString(strings.Trim(quoted, `"`))
+		if err != nil || !utf8.Valid(plain) {
+			return quoted
+		}
+		after := f(string(plain))
+		if after == string(plain) {
+			return quoted
+		}
+		return `"` + base64.StdEncoding.EncodeToString([]byte(after)) + `"`
+	})
+}
+
 // mapValue applies f to a value: to a string as it is, to all else as JSON. A value that f changes comes back as it
 // would from JSON. Ok is false for a value that JSON cannot hold.
 func mapValue(value any, f func(string) string) (after any, ok bool) {
@@ -235,7 +254,7 @@ func mapValue(value any, f func(string) string) (after any, ok bool) {
 		return nil, false
 	}
 	before := strings.TrimSuffix(raw.String(), "\n")
-	text := f(before)
+	text := mapEncoded(f(before), f)
 	if text == before {
 		return value, true
 	}

@@ -124,6 +124,9 @@ func answerOf(r *ToolResult) Message { return Message{&messageBody{result: r}} }
 func (e Effects) form() ([]effectJSON, error) {
 	var forms []effectJSON
 	for _, effect := range e.All() {
+		if effect.trespasses() { // it has no effect now, and has none when it is read
+			continue
+		}
 		form := effectJSON{Source: effect.source}
 		switch effect.kind {
 		case effectMessage:

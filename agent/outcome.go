@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
 // How a run ends. Its status says it, its signal says why, and there is an error beside
@@ -109,6 +111,7 @@ func fail(s State, err error) *mo.Result[State] {
 // the run ends; ctx is the one they were called with.
 func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[State] {
 	final, err := result.Get()
+	err = errguard.Check(err)
 	if err == nil && !final.Status().Terminal() && !final.Parked() {
 		err = errors.New("a processor around the run returned a state that has not ended")
 	}

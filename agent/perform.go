@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
 // performReply does what the model's answer wants, or fails the step with it.
@@ -18,6 +20,7 @@ import (
 //go:noinline
 func (a *Agent) performReply(ctx context.Context, s State, started time.Time, result *mo.Result[Step]) mo.Result[State] {
 	reply, err := result.Get()
+	err = errguard.Check(err)
 	ended := err == nil && reply.Stop != nil && reply.Message.body == nil // by middleware, without a reply
 	if err == nil && !ended && reply.Message.Role() != RoleAssistant {
 		err = fmt.Errorf("the driver answered with a message of role %q: it must be %q", reply.Message.Role(), RoleAssistant)
@@ -145,6 +148,7 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 			effective = begun
 		}
 		p, err := executor.Prepare(ctx, s, effective).Get()
+		err = errguard.Check(err)
 		if stop, ok := errors.AsType[*SignalError](err); ok {
 			p, err = &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
 		}
@@ -266,6 +270,7 @@ func orPerson(name string) string {
 // a run that it has started and that is parked: pending has these then. Where calls run
 // one after the other, those behind it are left for later.
 func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []State, broken error) {
+	s.read().live.judged.allow()
 	width := min(max(1, a.config.Parallel), len(batch))
 	if width > 1 {
 		answers, pending, err := a.executeParallel(ctx, s, width, slices.Clone(batch))
@@ -407,7 +412,7 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 	} else {
 		r, err = HandleAnswer(ctx, a.executorFor(s), s, p).Get()
 	}
-	if err == nil {
+	if err = errguard.Check(err); err == nil {
 		r, err = p.Result(r)
 	}
 	if _, waits := parkedChild(err); waits {

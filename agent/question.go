@@ -146,6 +146,16 @@ func (q Questions) WithAnswer(a Approval) Questions {
 	})
 }
 
+// withAnswerToThose returns the questions with an answer to those that are open and that are
+// among the asked ones.
+func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
+	return q.each(func(one *Question) {
+		if one.Decision() == nil && slices.ContainsFunc(asked, one.SameAsker) {
+			one.Answers = append(slices.Clip(one.Answers), a)
+		}
+	})
+}
+
 // WithoutAnswers returns the questions as they were asked.
 func (q Questions) WithoutAnswers() Questions {
 	return q.each(func(one *Question) { one.Answers = nil })

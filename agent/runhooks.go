@@ -60,7 +60,7 @@ func (e *MissingHooksError) Error() string {
 }
 
 // runControls is the names of the hooks of a run that are not its agent's and decide.
-var runControls = ReservedKey[[]string](reserved.Pass{}, "agent.run_controls", ScopeRun)
+var runControls = ReservedKey[[]string](reserved.Show(), "agent.run_controls", ScopeRun)
 
 // withControls writes down which hooks the run must have to go on.
 func (a *Agent) withControls(s State) State {

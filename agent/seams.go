@@ -117,9 +117,10 @@ type Prepared struct {
 	// Carry is for the executor that made the value, to find again in Execute.
 	Carry any
 
-	inDoubt bool       // the call may have happened: see State.InDoubt
-	judged  *judgement // by hooks, outside of a run
-	granted bool       // a person, or what answers in a person's place, has approved it
+	prepared Effects    // what the executor's Prepare wants changed: a part of the result
+	inDoubt  bool       // the call may have happened: see State.InDoubt
+	judged   *judgement // by hooks, outside of a run
+	granted  string     // the id of the call that a person, or what answers in a person's place, has approved
 }
 
 // Approver asks a person about the calls of one step that need approval. It answers
@@ -159,12 +160,15 @@ func (f ApproverFunc) within(ctx context.Context, s State, p *Prepared) (Approva
 	defer cancel()
 	a, err := f(limited, s, p)
 	if ctx.Err() == nil && errors.Is(context.Cause(limited), errNoAnswer) && (err != nil || a.Verdict != Park) { // an answer after the deadline is none
-		return Approval{Verdict: p.Questions.OnTimeout(), By: "timeout", Reason: errNoAnswer.Error()}, nil
+		return Approval{Verdict: p.Questions.OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}, nil
 	}
 	return a, err
 }
 
 var errNoAnswer = errors.New("nobody answered in time")
+
+// byTimeout is who has answered when a deadline decides.
+const byTimeout = "timeout"
 
 // Approval is what a person said. The zero Approval is a no.
 type Approval struct {

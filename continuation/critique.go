@@ -38,7 +38,7 @@ var (
 	_ agent.Criterion = SelfCritique{}
 	_ judge           = SelfCritique{}
 
-	critiques = agent.ReservedKey[int](reserved.Pass{}, "continuation.critiques", agent.ScopeRun)
+	critiques = agent.ReservedKey[int](reserved.Show(), "continuation.critiques", agent.ScopeRun)
 
 	errNoCritic = errors.New("self-critique: there is no critic")
 )

@@ -7,6 +7,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // prepareBegun asks the hooks about a call that began before the run was cut off or
@@ -32,7 +33,7 @@ func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, be
 	if p, err = x.decide(ctx, s, hooks, p).Get(); err != nil {
 		return mo.Err[*agent.Prepared](err)
 	}
-	return mo.Ok(s.RecordJudgement(original, p))
+	return mo.Ok(s.RecordJudgement(reserved.Show(), original, p))
 }
 
 // ignored reports whether the answer of a control does not count, because the call has

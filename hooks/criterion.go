@@ -16,7 +16,7 @@ import (
 const DefaultContinuations = 8
 
 // continued counts how often Stop hooks made the run go on.
-var continued = agent.ReservedKey[int](reserved.Pass{}, "hooks.continuations", agent.ScopeRun)
+var continued = agent.ReservedKey[int](reserved.Show(), "hooks.continuations", agent.ScopeRun)
 
 // HookContinuationCriterion wraps the other criteria of an agent and asks the
 // hooks at Stop when the run would otherwise end by itself. Limits, cancelling and

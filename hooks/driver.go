@@ -8,6 +8,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
 // hookedDriver wraps a driver with the hooks at PreInference and PostInference, so
@@ -64,6 +65,7 @@ func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.St
 		return begunWith(prior, result)
 	}
 	reply, err := result.Get()
+	err = errguard.Check(err)
 	if burst != nil {
 		err = burst
 	}

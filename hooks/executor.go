@@ -8,6 +8,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -55,7 +56,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 	if p, err = x.decide(ctx, s, hooks, p).Get(); err != nil {
 		return mo.Err[*agent.Prepared](err)
 	}
-	return mo.Ok(s.RecordJudgement(call, p))
+	return mo.Ok(s.RecordJudgement(reserved.Show(), call, p))
 }
 
 // prepare lets the inner executor prepare what a hook made of a call.
@@ -136,6 +137,12 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 		return result
 	}
 	return x.review(ctx, s, hooks, p, r)
+}
+
+// reviews reports whether controls after a call see what a tool says.
+func (c *Compiled) reviews(tool string) bool {
+	h := c.tools.of(tool)
+	return h != nil && len(h.post.controls)+len(h.failed.controls) > 0
 }
 
 // HandleAnswer lets the hooks at PostToolUse see the answer to a call that does not run,

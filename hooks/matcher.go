@@ -251,6 +251,9 @@ func StepKindIs(kind agent.StepKind) Matcher {
 
 // MetadataPresent matches states that have a value for the key.
 func MetadataPresent[T any](key agent.Key[T]) Matcher {
+	if key.Name() == "" {
+		return wrongMatcher("the metadata key has no name")
+	}
 	return Matcher{text: "metadata " + key.Name(), full: func(o occasion) bool {
 		_, ok := key.From(o.state)
 		return ok
@@ -259,6 +262,9 @@ func MetadataPresent[T any](key agent.Key[T]) Matcher {
 
 // MetadataEquals matches states whose value for the key equals value.
 func MetadataEquals[T comparable](key agent.Key[T], value T) Matcher {
+	if key.Name() == "" {
+		return wrongMatcher("the metadata key has no name")
+	}
 	return Matcher{text: fmt.Sprintf("metadata %s = %v", key.Name(), value), full: func(o occasion) bool {
 		v, ok := key.From(o.state)
 		return ok && v == value

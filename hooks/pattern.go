@@ -37,6 +37,9 @@ func compilePattern(text string) (pattern, error) {
 		}
 		return p, nil
 	}
+	if flagged.MatchString(text) {
+		return p, fmt.Errorf("%q reads like a regular expression with flags: write /(?i)…/, or put a backslash before the first slash, as hooks.Exact does", text)
+	}
 	if sign, ok := regexpSign(text); ok {
 		return p, fmt.Errorf("%q belongs to regular expressions, and this is none: write it between slashes, /%s/, or "+
 			"put a backslash before every sign that is meant as it is, as hooks.Exact does", sign, text)
@@ -61,6 +64,9 @@ func compilePattern(text string) (pattern, error) {
 // flattened puts another character in the place of slashes, which path.Match keeps
 // from being matched by *: a name has no folders.
 var flattened = strings.NewReplacer("/", "\x00")
+
+// flagged finds what is a regular expression with flags behind it elsewhere. A path such as /a/i reads so, too.
+var flagged = regexp.MustCompile(`^/.+/[gimsuxy]{1,3}$`)
 
 // The signs of regular expressions that neither texts nor globs give a meaning.
 const regexpSigns = `^$()|+{}`

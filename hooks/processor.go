@@ -7,6 +7,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/unfiltered"
 )
 
 // HookProcessor is the middleware that asks the hooks around a run and around a
@@ -42,6 +43,9 @@ func (p HookProcessor) Process(ctx context.Context, s agent.State, next agent.Ne
 // aroundRun: input, start, the run, failure, end.
 func (c *Compiled) aroundRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	current.Of(s).hooks = c
+	if !c.tools.empty {
+		unfiltered.Set(s, c.reviews)
+	}
 	var err error
 	if !s.Resumed() { // else it was let in before
 		s, err = c.admit(ctx, s)

@@ -10,6 +10,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
 // entry is a hook at one point, ready to be called.
@@ -269,6 +270,7 @@ func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
 
 // failed follows the policy of a hook that failed.
 func (e *entry[C]) failed(ctx context.Context, c C, v verdict, attempt int) (*Outcome, error) {
+	v.err = errguard.Check(v.err)
 	if broken, ok := errors.AsType[*executorError](v.err); ok && !e.shadow {
 		return nil, broken.err
 	}

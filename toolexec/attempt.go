@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
 // attempt runs a tool's body once.
@@ -25,7 +26,8 @@ func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (O
 // run runs a body and survives it.
 func run(ctx context.Context, body Body, c *Call) (out Output, err error) {
 	defer recovered(&err)
-	return body.Run(ctx, *c)
+	out, err = body.Run(ctx, *c)
+	return out, errguard.Check(err)
 }
 
 // recovered, deferred, makes an error of a panic.

@@ -52,7 +52,7 @@ func TestWhatBecomesOfACall(t *testing.T) {
 		"failing":         {agent.ToolFailed, agent.ReasonError, `tool "failing": failed: file does not exist`, fs.ErrNotExist},
 		"panicking":       {agent.ToolFailed, agent.ReasonPanic, `tool "panicking": failed: it panicked`, nil},
 		"panicking_error": {agent.ToolFailed, agent.ReasonPanic, `tool "panicking_error": failed: it panicked`, fs.ErrClosed},
-		"typed_nil":       {agent.ToolFailed, agent.ReasonError, `tool "typed_nil": failed: <nil>`, nil},
+		"typed_nil":       {agent.ToolFailed, agent.ReasonError, `tool "typed_nil": failed: an error that is a nil *toolexec_test.brokenError`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, policy := range []toolexec.Policy{{}, {Timeout: time.Hour}} { // on the caller's goroutine and on another

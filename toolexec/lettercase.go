@@ -2,6 +2,7 @@ package toolexec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,7 +78,7 @@ func formsOf(s *jsonschema.Schema, seen []*jsonschema.Schema) []*jsonschema.Sche
 		return seen
 	}
 	seen = append(seen, s)
-	for _, parts := range [][]*jsonschema.Schema{{s.Ref, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf} {
+	for _, parts := range [][]*jsonschema.Schema{{s.Ref, s.If, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf, slices.Collect(maps.Values(s.DependentSchemas))} {
 		for _, part := range parts {
 			seen = formsOf(part, seen)
 		}

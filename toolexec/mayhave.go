@@ -14,7 +14,7 @@ import (
 // number, boolean, null, array or object), empty for any. Members that a schema does not name are possible unless it
 // excludes them. Where the schema says too much to be sure, the answer is yes.
 func (s *Schema) MayHave(steps []string, wild []bool, kind string) bool {
-	return s == nil || mayHave(s.compiled, path{steps, wild, kind}, nil)
+	return s == nil || mayHave(s.compiled, path{steps, wild, kind, map[question]bool{}})
 }
 
 // Names are the names of the members that the schema knows, in order.
@@ -36,21 +36,41 @@ type path struct {
 	steps []string
 	wild  []bool
 	kind  string
+	known map[question]bool // answers
 }
 
-func (p path) next() path { return path{p.steps[1:], p.wild[1:], p.kind} }
+// question is about the value at the rest of a path, under a schema.
+type question struct {
+	s    *jsonschema.Schema
+	rest int // steps
+}
 
-// mayHave is MayHave for a value under s. Seen is the schemas that were asked about the same value before: one that
-// refers to itself adds nothing.
-func mayHave(s *jsonschema.Schema, p path, seen []*jsonschema.Schema) bool {
-	if s == nil || slices.Contains(seen, s) {
+func (p path) next() path { return path{p.steps[1:], p.wild[1:], p.kind, p.known} }
+
+// mayHave reports what MayHave does, for a value under s. Each schema is asked once about a value; while it is asked,
+// the answer is yes, so that a schema that refers to itself adds nothing.
+func mayHave(s *jsonschema.Schema, p path) bool {
+	if s == nil {
 		return true
 	}
-	seen = append(slices.Clip(seen), s)
-	may := func(part *jsonschema.Schema) bool { return mayHave(part, p, seen) }
+	asked := question{s, len(p.steps)}
+	known, ok := p.known[asked]
+	if !ok {
+		p.known[asked] = true
+		known = mayHaveAt(s, p)
+		p.known[asked] = known
+	}
+	return known
+}
+
+// mayHaveAt reports what mayHave does, without looking up what is known.
+func mayHaveAt(s *jsonschema.Schema, p path) bool {
+	may := func(part *jsonschema.Schema) bool { return mayHave(part, p) }
 	switch {
 	case s.Bool != nil:
 		return *s.Bool
+	case s.DynamicRef != nil || s.RecursiveRef != nil: // what it stands for depends on who refers to it
+		return true
 	case !may(s.Ref) || !lo.EveryBy(s.AllOf, may):
 		return false
 	case len(s.AnyOf) > 0 && !lo.SomeBy(s.AnyOf, may), len(s.OneOf) > 0 && !lo.SomeBy(s.OneOf, may):
@@ -72,7 +92,7 @@ func mayBeKind(s *jsonschema.Schema, kind string) bool {
 // mayHaveMember reports whether an object under s may have the first step as a member, and in it the rest.
 func mayHaveMember(s *jsonschema.Schema, p path) bool {
 	rest := p.next()
-	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest, nil) }
+	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest) }
 	if p.wild[0] {
 		return lo.SomeBy(lo.Values(s.Properties), within) || lo.SomeBy(lo.Values(s.PatternProperties), within) || mayHaveOther(s, "", within)
 	}
@@ -120,7 +140,7 @@ func mayHaveOther(s *jsonschema.Schema, name string, within func(*jsonschema.Sch
 // mayHaveElement reports whether a list under s may have the first step as an element, and in it the rest.
 func mayHaveElement(s *jsonschema.Schema, p path) bool {
 	rest := p.next()
-	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest, nil) }
+	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest) }
 	i, err := strconv.Atoi(p.steps[0])
 	switch {
 	case p.wild[0]:

@@ -139,7 +139,7 @@ type edge struct {
 	Call string `json:"call"`
 }
 
-var editEdge = agent.ReservedKey[edge](reserved.Pass{}, "kit.context_editing", agent.ScopeSession)
+var editEdge = agent.ReservedKey[edge](reserved.Show(), "kit.context_editing", agent.ScopeSession)
 
 // shownSize is what is known in a run of what the model is shown.
 type shownSize struct {

@@ -179,7 +179,7 @@ func (m *memory) call(ctx context.Context, _ toolexec.Call, in memoryArgs) (tool
 }
 
 // memoryTold is a hash of what the model was last told that there is.
-var memoryTold = agent.ReservedKey[string](reserved.Pass{}, "kit.file_memory.told", agent.ScopeSession)
+var memoryTold = agent.ReservedKey[string](reserved.Show(), "kit.file_memory.told", agent.ScopeSession)
 
 // toldMemories is how many paths the model is told at the begin of a run.
 const toldMemories = 50

@@ -48,7 +48,7 @@ const (
 	TodoCompleted  TodoStatus = "completed"
 )
 
-var todos = agent.ReservedKey[[]Todo](reserved.Pass{}, "kit.todos", agent.ScopeSession)
+var todos = agent.ReservedKey[[]Todo](reserved.Show(), "kit.todos", agent.ScopeSession)
 
 // Todos is the list as the model last wrote it, in its order; nil when there is none.
 // It is the caller's to keep.

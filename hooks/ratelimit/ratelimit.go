@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // Limit is how often a tool may be called.
@@ -29,6 +31,8 @@ type Limit struct {
 // is limited, each by itself.
 func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	limit.Calls, limit.Wait = max(limit.Calls, 0), min(max(limit.Wait, 0), longestWait)
+	// What is left of the turns is kept with the run: one that waits for a person goes on where it stood.
+	kept := agent.ReservedKey[map[string]turns](reserved.Show(), "hooks.ratelimit."+name, agent.ScopeRun)
 	shared, ofRun, counted := new(counters), agent.NewScratch[counters](nil), hooks.CountCalls()
 	hook := hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
@@ -37,11 +41,12 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 		if _, parked := c.Asked(); counted.Has(c) || limit.Shared && parked && c.Resumed() {
 			return c.Allow() // it has had its turn, and is only asked about again
 		}
-		counters := shared
+		counters, before := shared, map[string]turns(nil)
 		if !limit.Shared {
 			counters = ofRun.Of(c.State())
+			before = kept.Or(c.State(), nil)
 		}
-		wait, giveBack, ok := counters.take(c.Tool(), limit)
+		wait, giveBack, ok := counters.take(c.Tool(), limit, before)
 		if !ok {
 			return c.Deny(limit.denial(c.Tool(), wait))
 		}
@@ -50,7 +55,10 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 			return c.Fail(fmt.Errorf("waiting for the turn of %s: %w", c.Tool(), err))
 		}
 		counted.Add(c)
-		return c.Allow()
+		if limit.Shared {
+			return c.Allow()
+		}
+		return c.Allow(kept.Set(counters.left(before)))
 	}, matching...).WithPriority(hooks.PriorityAfterwork)
 	if limit.Wait > 0 {
 		hook = hook.WithTimeout(limit.Wait + hooks.DefaultTimeout)
@@ -67,15 +75,38 @@ type counters struct {
 	tools map[string]*rate.Limiter
 }
 
+// turns are what was left for a tool at a time.
+type turns struct {
+	At   time.Time `json:"at"`
+	Left float64   `json:"left"`
+}
+
+// left returns what is left for each tool: those of before that were not called since stay as they were.
+func (c *counters) left(before map[string]turns) map[string]turns {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, out := time.Now(), maps.Clone(before)
+	if out == nil {
+		out = map[string]turns{}
+	}
+	for tool, limiter := range c.tools {
+		out[tool] = turns{now, limiter.TokensAt(now)}
+	}
+	return out
+}
+
 // take spends a call of the tool, and says how long it has to wait for its turn, and what gives it back if it does not
 // wait that long; unless that is too long: then nothing is spent. The wait is rate.InfDuration for a turn that never
-// comes.
-func (c *counters) take(tool string, limit Limit) (wait time.Duration, giveBack func(), ok bool) {
+// comes. Before is what was left when the run waited.
+func (c *counters) take(tool string, limit Limit, before map[string]turns) (wait time.Duration, giveBack func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	limiter := c.tools[tool]
 	if limiter == nil {
 		limiter = rate.NewLimiter(limit.rate(), limit.Calls)
+		if then, ok := before[tool]; ok {
+			limiter.AllowN(then.At, limit.Calls-min(limit.Calls, max(0, int(then.Left))))
+		}
 		if c.tools == nil {
 			c.tools = map[string]*rate.Limiter{}
 		}

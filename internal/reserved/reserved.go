@@ -4,9 +4,16 @@ package reserved
 
 import "strings"
 
-// Pass is what a package of this module shows to make a key of the framework. Code outside
-// of the module cannot name it.
-type Pass struct{}
+// Pass is what a package of this module shows to make a key of the framework, or to record a
+// judgement. Code outside of the module can make a zero Pass, by inference, which is not
+// valid; only Show makes a valid one.
+type Pass struct{ valid bool }
+
+// Show returns a valid Pass.
+func Show() Pass { return Pass{valid: true} }
+
+// Valid reports whether Show has made the Pass.
+func (p Pass) Valid() bool { return p.valid }
 
 // prefixes are what names of the framework begin with.
 var prefixes = [...]string{"agent.", "hooks.", "continuation.", "kit.", "grapnel."}

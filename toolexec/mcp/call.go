@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/unfiltered"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -88,12 +89,17 @@ func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallT
 	}()
 	told := 0
 	tell := func(p sdk.ProgressNotificationParams) {
-		if told++; told <= maxReports {
-			c.State.Emit(ctx, ProgressReported{
-				Run: c.State.Run(), Step: c.State.RunStepCount(), Call: c.ToolCall, Server: s.server.Name, Tool: b.tool.name,
-				Progress: p.Progress, Total: p.Total, Message: shortened(p.Message),
-			})
+		if told++; told > maxReports {
+			return
 		}
+		r := ProgressReported{
+			Run: c.State.Run(), Step: c.State.RunStepCount(), Call: c.ToolCall, Server: s.server.Name, Tool: b.tool.name,
+			Progress: p.Progress, Total: p.Total,
+		}
+		if !unfiltered.In(c.State, c.Name) {
+			r.Message = shortened(p.Message)
+		}
+		c.State.Emit(ctx, r)
 	}
 	for {
 		select {

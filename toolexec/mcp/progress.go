@@ -23,7 +23,8 @@ type ProgressReported struct {
 	Server, Tool string
 	// Progress grows from report to report; Total is what it grows to, zero when that is not known.
 	Progress, Total float64
-	// Message is what is being done; it may be empty.
+	// Message is what is being done; it may be empty. Where controls at ToolFailed or PostToolUse see what the tool
+	// says, it is left out: no filter has seen it.
 	Message string
 }
 

@@ -39,7 +39,7 @@ type flagSaid struct {
 }
 
 // definitionKey is the session's value that a kept run carries from its begin.
-var definitionKey = agent.ReservedKey[definition](reserved.Pass{}, "grapnel.cli", agent.ScopeSession)
+var definitionKey = agent.ReservedKey[definition](reserved.Show(), "grapnel.cli", agent.ScopeSession)
 
 // shaping are the flags that say what the agent is made of. The model is not among them,
 // as the one that was chosen is kept.
