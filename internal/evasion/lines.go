@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -42,10 +43,13 @@ func pairs(list ...string) iter.Seq2[string, string] {
 func spellings(words []string) iter.Seq2[string, string] {
 	name, rest := words[0], strings.Join(words[1:], " ")
 	with := func(spelt string) string { return strings.TrimRight(spelt+" "+rest, " ") }
+	// each spells all words but those that would mean something else in quotes, such as ~.
 	each := func(spell func(word string) string) string {
-		out := make([]string, len(words))
+		out := slices.Clone(words)
 		for i, w := range words {
-			out[i] = spell(w)
+			if !strings.ContainsAny(w, "~*?[") {
+				out[i] = spell(w)
+			}
 		}
 		return strings.Join(out, " ")
 	}
