@@ -90,6 +90,7 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	names := p.registry()
 	first := []capability.Capability{w.seen()}
 	ruling := &ruling{policy: w.rules.policy}
+	p.ruled = w.rules.policy != nil
 	if ruling.policy != nil {
 		first, m.notes = append(first, ruling), append(m.notes, policyNote(ruling.policy))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/samber/lo"
@@ -118,7 +119,11 @@ func (o *options) resolve() (file *registry.File, err error) {
 			return nil, &usageError{err}
 		}
 	}
-	o.rules.policy, err = loadPolicies(o.policies, func(path string) ([]byte, error) {
+	named, err := policiesOf(file.Definition)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	o.rules.policy, err = loadPolicies(append(named, o.policies...), func(path string) ([]byte, error) {
 		text, err := o.text(path, yamlfile.Read)
 		return []byte(text), err
 	})
@@ -157,6 +162,22 @@ func (o *options) resolve() (file *registry.File, err error) {
 		file.Output = registry.Output{Name: "answer", Schema: registry.Schema(text)}
 	}
 	return file, nil
+}
+
+// policiesOf returns the policies that an agent file names.
+func policiesOf(d registry.Definition) ([]string, error) {
+	var files []string
+	for _, part := range slices.Concat(d.PreHooks, d.Hooks, d.PostHooks) {
+		if part.Name != "policy" {
+			continue
+		}
+		var s agentfile.Policy
+		if err := part.Decode(&s); err != nil {
+			return nil, err
+		}
+		files = append(files, s.Files...)
+	}
+	return files, nil
 }
 
 // added is parts with one more, without settings, as a flag says it.
