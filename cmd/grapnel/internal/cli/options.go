@@ -82,6 +82,7 @@ func (o *options) registerAgent(c *cobra.Command) {
 	f.StringArrayVar(&o.hooks, "hook", nil, "give the agent a ready-made hook: base-dir, redact (may be repeated)")
 	f.StringArrayVarP(&o.policies, "policy", "p", nil, "`file` with rules for the agent (docs/policies.md; may be repeated)")
 	f.StringArrayVar(&o.agents, "rule-agent", nil, "let actions of rules start the agent of an agent file, as `NAME=FILE` (may be repeated)")
+	f.BoolVar(&o.rules.strict, "strict", false, "do not run with rules for tools or arguments that the agent does not have")
 	f.Var(&o.flags.Steps, "steps", "stop after so many model turns")
 	f.Var(&o.flags.Tokens, "tokens", "stop after so many tokens, input and output together")
 	f.Var(&o.flags.Cost, "cost", "stop at this cost in US dollars; an unknown cost counts as reached")
