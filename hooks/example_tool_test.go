@@ -215,10 +215,10 @@ func ExampleRetry() {
 // built.
 func ExampleAnd() {
 	writes := hooks.Or(hooks.ToolNamed("write_file"), hooks.ToolMatching("/^(create|delete)_/"))
-	secrets := hooks.ArgumentMatching("path", "*/.env*")
+	secrets := hooks.ArgumentMatching("path", "*.env*")
 	fmt.Println(hooks.And(writes, secrets, hooks.AtDepth(1, -1)))
 	// Output:
-	// and(or(tool write_file, tool /^(create|delete)_/), argument path ~ */.env*, depth 1 or more)
+	// and(or(tool write_file, tool /^(create|delete)_/), argument path ~ *.env*, depth 1 or more)
 }
 
 // Order prints who is called when: guards first before a call, and last after it.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,16 +20,17 @@ func guardsOf(t *testing.T, text string) []hooks.Hook {
 	file, err := names().Parse("agent.yaml", []byte(text))
 	require.NoError(t, err)
 	var list []hooks.Hook
-	for _, part := range file.Hooks {
+	for i, part := range file.Hooks {
+		name := fmt.Sprintf("%s-%d", part.Name, i)
 		switch part.Name {
 		case "deny":
 			var s agentfile.Deny
 			require.NoError(t, part.Decode(&s))
-			list = append(list, onCalls(s.Name+"deny", s.Calls, "", hooks.ToolContext.Deny))
+			list = append(list, onCalls(name, s.Calls, "", hooks.ToolContext.Deny))
 		case "ask":
 			var s agentfile.Ask
 			require.NoError(t, part.Decode(&s))
-			list = append(list, onCalls(s.Name+"ask", s.Calls, "", hooks.ToolContext.Ask))
+			list = append(list, onCalls(name, s.Calls, "", hooks.ToolContext.Ask))
 		}
 	}
 	files, err := policiesOf(file.Definition)
@@ -73,6 +75,12 @@ func TestPublishedAgentsHold(t *testing.T) {
 	for _, tool := range []string{"mcp__fs__read_text_file", "mcp__fs__list_directory", "mcp__fs__get_file_info"} {
 		evasion.Guard{Hooks: guardsOf(t, published(t, examples, "local.yaml")), Tool: tool, AllowedCalls: []string{`{"path":"a.txt"}`, `{}`}}.Hold(t)
 	}
+	manual := guardsOf(t, evasion.Block(t, filepath.Join("..", "..", "..", "..", "docs", "agent-file.md"), "- ask: {tools"))
+	evasion.Guard{
+		Hooks: manual, Tool: "bash", Argument: "command",
+		Allowed: []string{"ls", "git status"}, Commands: []string{"git push", "rm x"}, Forbidden: []string{"find . -delete", "sudo git push", "x=push; git $x"},
+	}.Hold(t)
+	evasion.Guard{Hooks: manual, Tool: "mcp__fs__create_directory", Argument: "path", Forbidden: []string{"a"}}.Hold(t)
 	shipped := guardsOf(t, string(shippedAgent))
 	evasion.Guard{
 		Hooks: shipped, Tool: "bash", Argument: "command",
@@ -140,6 +148,23 @@ func TestHooksForWhatThereIsNot(t *testing.T) {
 		}
 		assert.ErrorContains(t, err, want, text)
 	}
+}
+
+// A run that goes on has the policies that its agent file named when it began, whatever became of the files.
+func TestPoliciesOfAgentFilesAreKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	rulesFile, agentFile := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "agent.yaml")
+	require.NoError(t, os.WriteFile(rulesFile, []byte("policy: ours\nhooks:\n  PreToolUse:\n    - {id: one, match: {tool: bash}, decision: deny}\n"), 0o600))
+	require.NoError(t, os.WriteFile(agentFile, []byte("model: openai/x\ntools: [shell]\nhooks: [policy: {files: ["+rulesFile+"]}]\n"), 0o600))
+	began := &options{file: agentFile, color: "auto"}
+	_, err := began.resolve()
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(rulesFile))
+	resumed := &options{file: agentFile, color: "auto", texts: began.texts}
+	_, err = resumed.resolve()
+	require.NoError(t, err)
+	assert.Contains(t, resumed.rules.policy.Names(), "ours")
 }
 
 // The policies that an agent file names are in force, and those of an agent that a rule starts are refused.
