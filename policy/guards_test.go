@@ -75,7 +75,7 @@ func TestPublishedPoliciesHold(t *testing.T) {
 	}.Hold(t)
 }
 
-// The example of the guide to backtesting changes nothing without a yes, whatever the call says.
+// The example of the guide to backtesting changes nothing without a confirmation, whatever the call says.
 func TestPublishedConfirmationHolds(t *testing.T) {
 	t.Parallel()
 	confirm, err := os.ReadFile("../examples/confirm/confirm.yaml")

@@ -51,7 +51,7 @@ var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push",
 			return c.Deny("the line may push more than it shows: write plain commands")
 		}
 		for git := range line.Named("git") {
-			if git.Sub == "send-pack" || git.Sub == "push" && (!git.Known() || overwrites(git)) {
+			if git.Sub == "send-pack" || git.Sub == "push" && (!git.Known() || overwritesServer(git)) {
 				return c.Deny("that would overwrite what others pushed: write git push, or git push --force")
 			}
 		}
@@ -66,8 +66,8 @@ var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push",
 		return c.Rewrite(arguments)
 	}), hooks.ToolNamed("bash"))
 
-// overwrites reports whether a push replaces or deletes what is on the server.
-func overwrites(push bash.Command) bool {
+// overwritesServer reports whether a push replaces or deletes what is on the server.
+func overwritesServer(push bash.Command) bool {
 	return push.Flag("f", "force") || push.Flag("d", "delete") || push.Flag("", "mirror") || push.Flag("", "prune") ||
 		slices.ContainsFunc(push.Operands(), func(w bash.Word) bool { return strings.HasPrefix(w.Text, "+") || strings.HasPrefix(w.Text, ":") })
 }

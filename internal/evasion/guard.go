@@ -54,12 +54,12 @@ func (g Guard) Hold(t testing.TB) {
 		g.tryTexts(t, value)
 	}
 	for _, command := range g.Commands {
-		for how, line := range lines(command) {
+		for how, line := range shellLines(command) {
 			g.mustStop(t, how, g.arguments(g.Argument, line))
 		}
 	}
 	if g.Argument != "" && len(tried) > 0 {
-		for how, arguments := range g.misplaced(tried[0]) {
+		for how, arguments := range g.wrongPlaces(tried[0]) {
 			g.mustStop(t, how, arguments)
 		}
 	}
@@ -122,5 +122,5 @@ func (g Guard) arguments(name string, value any) string {
 		members = map[string]any{}
 	}
 	members[name] = value
-	return marshal(members)
+	return marshalText(members)
 }

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// lines returns lines of bash that run the command, by what is odd about them. The command is words with spaces between
+// shellLines returns lines of bash that run the command, by what is odd about them. The command is words with spaces between
 // them, without quotes.
-func lines(command string) iter.Seq2[string, string] {
+func shellLines(command string) iter.Seq2[string, string] {
 	return func(yield func(how, line string) bool) {
 		words := strings.Fields(command)
 		if len(words) == 0 {
 			return
 		}
 		for _, list := range []iter.Seq2[string, string]{
-			spellings(words), orders(words), started(strings.Join(words, " "), words), embedded(strings.Join(words, " ")),
+			wordSpellings(words), optionOrders(words), wrapperLines(strings.Join(words, " "), words), compoundLines(strings.Join(words, " ")),
 		} {
 			for how, line := range list {
 				if !yield(how, line) {
@@ -28,8 +28,8 @@ func lines(command string) iter.Seq2[string, string] {
 	}
 }
 
-// pairs returns a sequence of the pairs in a list.
-func pairs(list ...string) iter.Seq2[string, string] {
+// pairsOf returns a sequence of the pairs in a list.
+func pairsOf(list ...string) iter.Seq2[string, string] {
 	return func(yield func(a, b string) bool) {
 		for i := 0; i+1 < len(list); i += 2 {
 			if !yield(list[i], list[i+1]) {
@@ -39,8 +39,8 @@ func pairs(list ...string) iter.Seq2[string, string] {
 	}
 }
 
-// spellings writes the words of the command in other ways.
-func spellings(words []string) iter.Seq2[string, string] {
+// wordSpellings returns lines in which the words of the command are spelt in other ways.
+func wordSpellings(words []string) iter.Seq2[string, string] {
 	name, rest := words[0], strings.Join(words[1:], " ")
 	with := func(spelt string) string { return strings.TrimRight(spelt+" "+rest, " ") }
 	// each spells all words but those that would mean something else in quotes, such as ~.
@@ -81,7 +81,7 @@ func spellings(words []string) iter.Seq2[string, string] {
 		"positional parameters", "set -- " + strings.Join(words, " ") + `; "$@"`,
 		"a substituted name", with("$(echo " + name + ")"),
 		"a name in backquotes", with("`printf " + name + "`"),
-		"a name in reverse", with("$(echo " + reverse(name) + " | rev)"),
+		"a name in reverse", with("$(echo " + reverseText(name) + " | rev)"),
 		"an absolute path", with("/bin/" + name),
 		"another absolute path", with("/usr/bin/" + name),
 		"a path in a roundabout way", with("/usr/../bin/./" + name),
@@ -92,14 +92,14 @@ func spellings(words []string) iter.Seq2[string, string] {
 	if len(words) > 1 {
 		list = append(list, "braces", "{"+strings.Join(words, ",")+"}")
 	}
-	return pairs(list...)
+	return pairsOf(list...)
 }
 
-// orders moves the options of the command, and adds some.
-func orders(words []string) iter.Seq2[string, string] {
+// optionOrders returns lines with the options of the command elsewhere, and with more of them.
+func optionOrders(words []string) iter.Seq2[string, string] {
 	if words[0] == "git" {
 		rest := strings.Join(words[1:], " ")
-		return pairs(
+		return pairsOf(
 			"git in a folder", "git -C . "+rest,
 			"git with a setting", "git -c color.ui=false "+rest,
 			"git without a pager", "git --no-pager "+rest,
@@ -112,18 +112,18 @@ func orders(words []string) iter.Seq2[string, string] {
 		options++
 	}
 	if options == 1 || options == len(words) || strings.Contains(strings.Join(words[options:], " "), " -") {
-		return pairs()
+		return pairsOf()
 	}
 	name, before, behind := words[0], strings.Join(words[1:options], " "), strings.Join(words[options:], " ")
-	return pairs(
+	return pairsOf(
 		"options last", name+" "+behind+" "+before,
 		"options on both sides", name+" "+before+" "+behind+" "+before,
 		"operands behind --", name+" "+before+" -- "+behind,
 	)
 }
 
-// started lets other programs start the command.
-func started(line string, words []string) iter.Seq2[string, string] {
+// wrapperLines returns lines in which other programs start the command.
+func wrapperLines(line string, words []string) iter.Seq2[string, string] {
 	list := []string{
 		"sh -c", "sh -c '" + line + "'",
 		"bash -lc", `bash -lc "` + line + `"`,
@@ -163,12 +163,12 @@ func started(line string, words []string) iter.Seq2[string, string] {
 	} {
 		list = append(list, wrapper, wrapper+" "+line)
 	}
-	return pairs(list...)
+	return pairsOf(list...)
 }
 
-// embedded puts the command into a line that does more.
-func embedded(line string) iter.Seq2[string, string] {
-	return pairs(
+// compoundLines returns lines that do more than run the command.
+func compoundLines(line string) iter.Seq2[string, string] {
+	return pairsOf(
 		"behind ;", "ls; "+line,
 		"behind &&", "ls && "+line,
 		"behind ||", "false || "+line,
@@ -216,7 +216,7 @@ func embedded(line string) iter.Seq2[string, string] {
 	)
 }
 
-func reverse(text string) string {
+func reverseText(text string) string {
 	out := []byte(text)
 	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
 		out[i], out[j] = out[j], out[i]

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// marshal returns the JSON text of a value that has one.
-func marshal(value any) string {
+// marshalText returns the JSON text of a value that has one.
+func marshalText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
 		panic(err) // the test gave it
@@ -19,10 +19,10 @@ func marshal(value any) string {
 // some of them before it asks hooks.
 func (g Guard) texts(value, harmless string) map[string]string {
 	plain := g.arguments(g.Argument, value)
-	name, text, other := marshal(g.Argument), marshal(value), marshal(harmless)
+	name, text, other := marshalText(g.Argument), marshalText(value), marshalText(harmless)
 	// member writes the arguments with one more member, as it is given.
 	member := func(written string) string {
-		if rest := marshal(g.With); len(g.With) > 0 {
+		if rest := marshalText(g.With); len(g.With) > 0 {
 			return strings.TrimSuffix(rest, "}") + "," + written + "}"
 		}
 		return "{" + written + "}"
@@ -40,10 +40,10 @@ func (g Guard) texts(value, harmless string) map[string]string {
 		"given twice, harmless first":    member(name + ":" + other + "," + name + ":" + text),
 		"given twice, harmless last":     member(name + ":" + text + "," + name + ":" + other),
 		"given twice, escaped once":      member(name + ":" + other + "," + escapeAll(g.Argument) + ":" + text),
-		"in upper case beside it":        member(name + ":" + other + "," + marshal(strings.ToUpper(g.Argument)) + ":" + text),
-		"in title case before it":        member(marshal(titleCase(g.Argument)) + ":" + text + "," + name + ":" + other),
+		"in upper case beside it":        member(name + ":" + other + "," + marshalText(strings.ToUpper(g.Argument)) + ":" + text),
+		"in title case before it":        member(marshalText(titleCase(g.Argument)) + ":" + text + "," + name + ":" + other),
 		"text behind the arguments":      plain + plain,
-		"arguments in a text":            marshal(plain),
+		"arguments in a text":            marshalText(plain),
 		"arguments in a list":            "[" + plain + "]",
 		"arguments with a byte mark":     "\ufeff" + plain,
 		"arguments with a trailing mark": strings.TrimSuffix(plain, "}") + ",}",
@@ -72,12 +72,12 @@ func titleCase(name string) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// misplaced returns arguments that do not have a text in the place of the argument, by what they have instead.
-func (g Guard) misplaced(value string) map[string]string {
+// wrongPlaces returns arguments that do not have a text in the place of the argument, by what they have instead.
+func (g Guard) wrongPlaces(value string) map[string]string {
 	out := map[string]string{
 		"without arguments":      "",
 		"with empty arguments":   "{}",
-		"without the argument":   marshal(g.With),
+		"without the argument":   marshalText(g.With),
 		"with null":              g.arguments(g.Argument, nil),
 		"in a list":              g.arguments(g.Argument, []any{value}),
 		"as a list of words":     g.arguments(g.Argument, strings.Fields(value)),
@@ -86,7 +86,7 @@ func (g Guard) misplaced(value string) map[string]string {
 		"as a name":              g.arguments(g.Argument, map[string]any{value: true}),
 		"as a boolean":           g.arguments(g.Argument, true),
 		"as a number":            g.arguments(g.Argument, 7),
-		"nested":                 marshal(map[string]any{"arguments": map[string]any{g.Argument: value}}),
+		"nested":                 marshalText(map[string]any{"arguments": map[string]any{g.Argument: value}}),
 		"renamed to upper case":  g.arguments(strings.ToUpper(g.Argument), value),
 		"renamed to title case":  g.arguments(titleCase(g.Argument), value),
 		"renamed with a space":   g.arguments(g.Argument+" ", value),

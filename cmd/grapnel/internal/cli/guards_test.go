@@ -116,7 +116,7 @@ func TestHooksOfAgentFilesHold(t *testing.T) {
 	}.Hold(t)
 }
 
-// What an agent file names must be there: a hook for an argument or a tool that there is not is an error, and so is a policy
+// What an agent file names must be there: a hook for an argument or a tool that the agent lacks is an error, and so is a policy
 // that cannot be loaded.
 func TestHooksForWhatThereIsNot(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func TestHooksCheckSaysWhatItFound(t *testing.T) {
 		"a rule for nothing":        {policyOf("bsah", ""), checking{tools: []string{"bash"}}, "p.yaml: p: 1 rule, 1 error (", 2},
 		"two parts, for nothing":    {policyOf("bsah, fetch", ""), checking{tools: []string{"bash"}}, "p.yaml: p: 1 rule, 2 errors (", 2},
 		"for nothing, but required": {"required: true\n" + policyOf("fetch", ""), checking{tools: []string{"bash"}}, "p.yaml: nothing is wrong: p: 1 rule", 0},
-		"a pattern that is none":    {"policy: p\nhooks:\n  PreToolUse:\n    - {id: one, match: {tool: 'a|b'}, decision: deny}\n", checking{}, "", 2},
+		"an expression as a name":   {"policy: p\nhooks:\n  PreToolUse:\n    - {id: one, match: {tool: 'a|b'}, decision: deny}\n", checking{}, "", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
