@@ -1,6 +1,9 @@
 package agentfile
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -119,6 +122,8 @@ func (c *Calls) Check(n yamlfile.Node) {
 	switch {
 	case c.Argument == "" && c.Matching.Regexp != nil, c.Argument != "" && c.Matching.Regexp == nil && len(c.Commands) == 0:
 		n.Wrong("argument and matching go together: one says which argument, the other what is in it")
+	case slices.Contains(strings.Split(c.Argument, "."), "*"):
+		n.Wrong("argument names one text, and * stands for many: a rule of a policy can judge each of them")
 	case c.Argument == "" && len(c.Commands) > 0:
 		c.Argument = "command"
 	}

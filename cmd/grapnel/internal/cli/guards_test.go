@@ -134,7 +134,7 @@ func TestHooksForWhatThereIsNot(t *testing.T) {
 		"tools: [shell]\nhooks: [deny: {tools: [bash, '/^(sh|zsh)$/'], commands: [rm]}]\n":     `"/^(sh|zsh)$/" matches no tool`,
 		"tools: [shell]\nhooks: [base-dir: {tools: [write_file]}]\n":                           `"write_file" matches no tool`,
 		"tools: [shell]\nhooks: [deny: {tools: ['^bash$'], reason: x}]\n":                      "agent.yaml:4:24: expected the name of a tool",
-		"tools: [shell]\nhooks: [deny: {tools: [bash], argument: 'to.*.e', commands: [rm]}]\n": `"to.*.e"`,
+		"tools: [shell]\nhooks: [deny: {tools: [bash], argument: 'to.*.e', commands: [rm]}]\n": "* stands for many",
 	} {
 		path := filepath.Join(t.TempDir(), "agent.yaml")
 		require.NoError(t, os.WriteFile(path, []byte("model: openai/x\nbase_url: http://127.0.0.1:1\n"+text), 0o600))
