@@ -3,22 +3,29 @@
 // centre is a hook system that may watch, steer or stop such a program at every
 // moment that matters.
 //
-//	noSudo := hooks.On(hooks.AtPreToolUse, "no-sudo",
-//		func(_ context.Context, c hooks.ToolContext) hooks.Result {
-//			if strings.Contains(string(c.Call().Arguments), "sudo ") {
-//				return c.Deny("this agent is nobody's administrator")
+//	var noSudo = hooks.On(hooks.AtPreToolUse, "no-sudo",
+//		hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+//			line := bash.Analyse(command, bash.Options{})
+//			if !line.Clear() {
+//				return c.Deny("the line may run more than it shows: write plain commands")
+//			}
+//			for root := range line.Named("sudo", "su", "doas", "pkexec") {
+//				return c.Deny("this agent is no administrator: leave out " + root.Name)
 //			}
 //			return c.Allow()
-//		}, hooks.ToolNamed("bash"))
+//		}), hooks.ToolNamed("bash"))
 //
 //	a, err := builder.New().
 //		WithDriver(driver).
 //		With(
-//			capability.UseTools(bash),
+//			capability.UseTools(shell),
 //			capability.UseHooks(noSudo),
 //			capability.UseGuards{Steps: 20},
 //		).
 //		Build().Get()
+//
+// The hook reads the line as bash would, with package policy/bash: a search for "sudo " in the text of the
+// arguments misses s\udo. RequireText denies calls that have no command.
 //
 // This package holds no code, only the plan of the house. Start with package
 // builder to use the framework, with package agent to understand it.

@@ -216,7 +216,7 @@ var layers = map[string]layer{
 
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},
-	"cmd/grapnel/internal/agentfile": {Ours: []string{"registry", "internal/yamlfile"}, Modules: values},
+	"cmd/grapnel/internal/agentfile": {Ours: []string{"hooks", "registry", "internal/yamlfile"}, Modules: values},
 	"cmd/grapnel/internal/timeline":  {Ours: observed, Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{
@@ -225,7 +225,8 @@ var layers = map[string]layer{
 	})},
 
 	// What tests need of the machine.
-	"internal/parts": {Test: true},
+	"internal/parts":   {Test: true},
+	"internal/evasion": {Ours: []string{"agent", "hooks", "hooks/hookstest", "internal/strictjson"}, Test: true},
 	"internal/modeltest": {
 		Ours:    []string{"agent", "agent/agenttest", "drivers", "processor", "internal/parts"},
 		Modules: core, Test: true,

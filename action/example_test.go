@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
@@ -14,10 +16,14 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
+// A script decides on each call. It does not search the text of the call, which has many
+// spellings: a rule of package policy or a hook in Go judges arguments.
 func Example() {
-	script := action.Shell{Text: `
-		if grep -q '"path":"/etc/'; then
-			echo '{"decision":"deny","reason":"the system is not ours"}'
+	dir, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(dir)
+	script := action.Shell{Dir: dir, Text: `
+		if [ -e freeze ]; then
+			echo '{"decision":"deny","reason":"nothing changes until the release is out"}'
 		fi`}
 	check, err := script.Action(action.Host{}).Get()
 	if err != nil {
@@ -32,11 +38,12 @@ func Example() {
 		Path string `json:"path"`
 	},
 	) (string, error) {
-		return "wrote " + in.Path, nil
+		return "wrote " + in.Path, os.WriteFile(filepath.Join(dir, filepath.Base(in.Path)), nil, 0o600)
 	})
 	a := builder.New().
 		WithDriver(agenttest.Script(
-			agenttest.Call("write", `{"path":"notes.txt"}`).Call("write", `{"path":"/etc/passwd"}`),
+			agenttest.Call("write", `{"path":"freeze"}`),
+			agenttest.Call("write", `{"path":"notes.txt"}`),
 			agenttest.Say("done"),
 		)).
 		With(capability.UseTools(write), capability.UseHooks(hook)).
@@ -48,8 +55,8 @@ func Example() {
 		}
 	}
 	// Output:
-	// wrote notes.txt
-	// tool "write": denied by check: the system is not ours
+	// wrote freeze
+	// tool "write": denied by check: nothing changes until the release is out
 }
 
 func ExampleParseDecision() {

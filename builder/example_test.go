@@ -16,6 +16,15 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
+// insideBase denies paths that lead out of the folder.
+var insideBase = hooks.On(hooks.AtPreToolUse, "base-dir",
+	hooks.RequireText("path", func(_ context.Context, c hooks.ToolContext, path string) hooks.Result {
+		if !filepath.IsLocal(path) {
+			return c.Deny("outside of the base directory")
+		}
+		return c.Allow()
+	}), hooks.ToolNamed("read"))
+
 // An agent that may read files, but none outside of its folder.
 func Example() {
 	dir, _ := os.MkdirTemp("", "example")
@@ -25,20 +34,16 @@ func Example() {
 	type file struct {
 		Path string `json:"path"`
 	}
+	root, err := os.OpenRoot(dir) // a link does not lead out of it
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer root.Close()
 	read := toolexec.Func("read", "Reads a file.", func(_ context.Context, in file) (string, error) {
-		text, err := os.ReadFile(filepath.Join(dir, in.Path))
+		text, err := root.ReadFile(in.Path)
 		return string(text), err
 	})
-	insideBase := hooks.On(hooks.AtPreToolUse, "base-dir", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-		var in file
-		if err := c.Call().Decode(&in); err != nil {
-			return c.Fail(err)
-		}
-		if !filepath.IsLocal(in.Path) {
-			return c.Deny("outside of the base directory")
-		}
-		return c.Allow()
-	}, hooks.ToolNamed("read"))
 
 	model := agenttest.Script( // in the place of a real one
 		agenttest.Call("read", `{"path":"../../etc/passwd"}`),

@@ -30,7 +30,8 @@ func (c Call) Argument(path string) (raw string, ok bool) {
 	return strictjson.Lookup(argumentsOf(c.ToolCall), path)
 }
 
-// Text is the string at a path, and whether there is a string.
+// Text returns the string at a path, and whether there is a string. A guard that only looks at
+// the string allows calls without it: RequireText denies them.
 func (c Call) Text(path string) (string, bool) {
 	raw, ok := c.Argument(path)
 	if !ok {

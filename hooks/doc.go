@@ -2,19 +2,33 @@
 // they watch, deny, rewrite, answer in a tool's place, ask a person, and keep a
 // run from ending too early.
 //
-//	noForcePush := hooks.On(hooks.AtPreToolUse, "no-force-push",
-//		func(_ context.Context, c hooks.ToolContext) hooks.Result {
-//			command, _ := c.Call().Text("command")
-//			if strings.Contains(command, "push --force") {
-//				return c.Deny("force pushes are not allowed here")
+//	var noPush = hooks.On(hooks.AtPreToolUse, "no-push",
+//		hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+//			line := bash.Analyse(command, bash.Options{})
+//			if !line.Clear() {
+//				return c.Deny("the line may run more than it shows: write plain commands")
+//			}
+//			for git := range line.Named("git") {
+//				switch git.Sub {
+//				case "status", "diff", "log", "add", "commit":
+//				default:
+//					return c.Deny("nothing is pushed: git may status, diff, log, add and commit")
+//				}
 //			}
 //			return c.Allow()
-//		}, hooks.ToolNamed("bash"))
+//		}), hooks.ToolNamed("bash"))
 //
 //	a := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(bash), capability.UseHooks(noForcePush)).
+//		With(capability.UseTools(shell), capability.UseHooks(noPush)).
 //		Build()
+//
+// # Guards
+//
+// A guard judges what the tool will do, and denies what it cannot judge. Call.Text and
+// Call.Decode leave a missing argument empty; RequireText denies a call without its
+// text. Text of JSON has many spellings, and so has a line of a shell: package
+// policy/bash reads lines, and a guard names what it allows, not what it forbids.
 //
 // # Controls and observers
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,13 +14,14 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy/bash"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 // do lets a model make some calls, given as tool and arguments, and prints what it
 // is told.
 func do(hook hooks.Hook, calls ...string) {
-	bash := toolexec.Func("bash", "Runs a command.", func(_ context.Context, in struct {
+	shell := toolexec.Func("bash", "Runs a command.", func(_ context.Context, in struct {
 		Command string `json:"command"`
 		Timeout int    `json:"timeout,omitempty"`
 	},
@@ -40,7 +42,7 @@ func do(hook hooks.Hook, calls ...string) {
 		turn = turn.Call(call[0], call[1])
 	}
 	a := builder.New().WithDriver(agenttest.Script(turn, agenttest.Say("done"))).
-		With(capability.UseTools(bash, read), capability.UseHooks(hook)).Build().MustGet()
+		With(capability.UseTools(shell, read), capability.UseHooks(hook)).Build().MustGet()
 	final, err := a.Run(context.Background(), agent.NewState(), agent.UserText("go")).Get()
 	for _, m := range final.Messages() {
 		if m.Role() == agent.RoleTool {
@@ -52,32 +54,66 @@ func do(hook hooks.Hook, calls ...string) {
 	}
 }
 
+// noPush keeps git from changing what others have. It names what git may do, and denies
+// lines that it cannot read.
+var noPush = hooks.On(hooks.AtPreToolUse, "no-push",
+	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+		line := bash.Analyse(command, bash.Options{})
+		if !line.Clear() {
+			return c.Deny("the line may run more than it shows: write plain commands")
+		}
+		for git := range line.Named("git") {
+			switch git.Sub {
+			case "status", "diff", "log", "add", "commit":
+			default:
+				return c.Deny("nothing is pushed: git may status, diff, log, add and commit")
+			}
+		}
+		return c.Allow()
+	}), hooks.ToolNamed("bash"))
+
 // A denial keeps one call from running; the others of the step go on, and the model
 // is told why.
 func ExampleToolContext_Deny() {
-	do(hooks.On(hooks.AtPreToolUse, "no-force-push", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-		command, _ := c.Call().Text("command")
-		if strings.Contains(command, "push --force") {
-			return c.Deny("force pushes are not allowed here")
-		}
-		return c.Allow()
-	}, hooks.ToolNamed("bash")),
-		"bash", `{"command":"git push --force"}`, "bash", `{"command":"git status"}`)
+	do(noPush, "bash", `{"command":"git -C . push --force"}`, "bash", `{"command":"git status"}`)
 	// Output:
-	// not_executed: tool "bash": denied by no-force-push: force pushes are not allowed here
+	// not_executed: tool "bash": denied by no-push: nothing is pushed: git may status, diff, log, add and commit
 	// executed: ran git status (timeout 0)
 }
 
+// The body is asked about calls that have the text. A call without it is denied.
+func ExampleRequireText() {
+	do(hooks.On(hooks.AtPreToolUse, "short", hooks.RequireText("command",
+		func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+			if len(command) > 20 {
+				return c.Deny("at most 20 letters")
+			}
+			return c.Allow()
+		}), hooks.ToolNamed("bash")),
+		"bash", `{"command":"ls"}`, "bash", `{"command":["rm","-rf","/"]}`, "bash", `{"cmd":"rm -rf /"}`)
+	// Output:
+	// executed: ran ls (timeout 0)
+	// not_executed: tool "bash": denied by short: argument "command" is a list: it must be a text
+	// not_executed: tool "bash": denied by short: argument "command" is missing: it must be a text
+}
+
+// fuse stops the run when a file outside of the folder is wanted. It goes by names; package
+// hooks/basedir also follows links.
+var fuse = hooks.On(hooks.AtPreToolUse, "fuse",
+	hooks.RequireText("path", func(_ context.Context, c hooks.ToolContext, path string) hooks.Result {
+		if !filepath.IsLocal(path) {
+			return c.Stop("the agent leaves its folder")
+		}
+		return c.Allow()
+	}), hooks.ToolNamed("read_file"))
+
 // A stop ends the run: no call of the step runs, not even those before it.
 func ExampleToolContext_Stop() {
-	do(hooks.On(hooks.AtPreToolUse, "fuse", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-		return c.Stop("somebody wants the passwords")
-	}, hooks.ArgumentMatching("path", "*/passwd")),
-		"bash", `{"command":"ls"}`, "read_file", `{"path":"/etc/passwd"}`)
+	do(fuse, "bash", `{"command":"ls"}`, "read_file", `{"path":"/etc/passwd"}`)
 	// Output:
-	// not_executed: not executed: run stopped by fuse: somebody wants the passwords
-	// not_executed: not executed: run stopped by fuse: somebody wants the passwords
-	// stopped by fuse: somebody wants the passwords
+	// not_executed: not executed: run stopped by fuse: the agent leaves its folder
+	// not_executed: not executed: run stopped by fuse: the agent leaves its folder
+	// stopped by fuse: the agent leaves its folder
 }
 
 // A rewrite replaces the arguments whole; it is checked against the tool's schema.
@@ -105,12 +141,24 @@ func ExampleToolContext_Mock() {
 	// mocked: nothing to commit, working tree clean
 }
 
-// Ask wants a person's yes. With nobody to ask, that is a no.
+// careful asks about lines that delete files, and about those that it cannot read.
+var careful = hooks.On(hooks.AtPreToolUse, "careful",
+	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+		line := bash.Analyse(command, bash.Options{})
+		if !line.Clear() {
+			return c.Ask("the line may run more than it shows")
+		}
+		for _, file := range line.Files {
+			if file.Access == bash.Deletes {
+				return c.Ask("it deletes files")
+			}
+		}
+		return c.Allow()
+	}), hooks.ToolNamed("bash"))
+
+// Ask requires a person's approval. Without an approver the call is denied.
 func ExampleToolContext_Ask() {
-	do(hooks.On(hooks.AtPreToolUse, "careful", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-		return c.Ask("it deletes files")
-	}, hooks.ArgumentMatching("command", "rm *")),
-		"bash", `{"command":"rm -r build"}`)
+	do(careful, "bash", `{"command":"rm -r build"}`)
 	// Output:
 	// not_executed: tool "bash": denied by careful: needs approval (it deletes files) and there is nobody to ask
 }
@@ -167,10 +215,10 @@ func ExampleRetry() {
 // built.
 func ExampleAnd() {
 	writes := hooks.Or(hooks.ToolNamed("write_file"), hooks.ToolMatching("/^(create|delete)_/"))
-	secrets := hooks.ArgumentMatching("path", "*/.env*")
+	secrets := hooks.ArgumentMatching("path", "*.env*")
 	fmt.Println(hooks.And(writes, secrets, hooks.AtDepth(1, -1)))
 	// Output:
-	// and(or(tool write_file, tool /^(create|delete)_/), argument path ~ */.env*, depth 1 or more)
+	// and(or(tool write_file, tool /^(create|delete)_/), argument path ~ *.env*, depth 1 or more)
 }
 
 // Order prints who is called when: guards first before a call, and last after it.

@@ -20,8 +20,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// bash is a tool that says what it would do.
-var bash = toolexec.Func("bash", "Runs a command in a directory.", func(_ context.Context, in struct {
+// bashTool is a tool that says what it would do.
+var bashTool = toolexec.Func("bash", "Runs a command in a directory.", func(_ context.Context, in struct {
 	Command string `json:"command"`
 	Dir     string `json:"dir"`
 },
@@ -60,7 +60,7 @@ func TestExamplesOfTheConcept(t *testing.T) {
 			thinks(agenttest.Call("bash", `{"command":"rm -rf .","dir":"/srv/../etc"}`), 2*time.Second),
 			thinks(agenttest.Call("bash", `{"command":"ls","dir":"/srvx"}`), 3*time.Second),
 			thinks(agenttest.Say("done"), 4*time.Second),
-		), []hooks.Hook{baseDir, copies, times}, capability.UseTools(bash))
+		), []hooks.Hook{baseDir, copies, times}, capability.UseTools(bashTool))
 		require.NoError(t, end.err)
 		denied := `tool "bash": denied by base-dir: outside /srv`
 		assert.Equal(t, []string{"ran ls in /srv/a", denied, denied}, outputs.Or(end.State, nil))
@@ -82,7 +82,7 @@ func TestObserversLeaveNoTrace(t *testing.T) {
 		return hooks.ObserveAll(name, func(context.Context, hooks.Context) error { return f() })
 	}
 	transcript := func(list ...hooks.Hook) string {
-		a := hookedAgent(t, script(), agenttest.Record(), list, capability.UseTools(bash))
+		a := hookedAgent(t, script(), agenttest.Record(), list, capability.UseTools(bashTool))
 		final, err := a.RunWith(t.Context(), agent.RunSettings{ID: "run_1"}, agent.NewState(), agent.UserText("hello")).Get()
 		require.NoError(t, err)
 		require.NoError(t, a.Drain(t.Context()))

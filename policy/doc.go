@@ -6,7 +6,7 @@
 //	hooks:
 //	  PreToolUse:
 //	    - id: inside
-//	      match: {args: {path: present}}
+//	      match: {any: [{tool: [read_file, write_file, edit_file]}, {args: {path: present}}]}
 //	      when: '!path.within(args.path, workspace)'
 //	      decision: deny
 //	      reason: '${args.path} is outside of the workspace'

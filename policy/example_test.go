@@ -11,18 +11,20 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-func Example() {
-	p, err := policy.Parse("payments.yaml", []byte(`
+const payments = `
 policy: payments
 variables: {limit: 100}
 hooks:
   PreToolUse:
     - id: limit
       match: {tool: pay}
-      when: args.amount > vars.limit
+      when: '!(args.amount > 0 && args.amount <= vars.limit)'
       decision: deny
-      reason: '${args.amount} is more than ${vars.limit}'
-`), policy.Options{})
+      reason: '${args.amount} is not between 0 and ${vars.limit}'
+`
+
+func Example() {
+	p, err := policy.Parse("payments.yaml", []byte(payments), policy.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -38,7 +40,7 @@ hooks:
 	// assistant calls pay {"amount":5}
 	// assistant calls pay {"amount":500}
 	// tool pay (executed): ran {"amount":5}
-	// tool pay (not_executed): tool "pay": denied by payments/limit: 500 is more than 100
+	// tool pay (not_executed): tool "pay": denied by payments/limit: 500 is not between 0 and 100
 	// assistant: Paid once.
 }
 

@@ -46,12 +46,15 @@ var transfer = toolexec.Func("transfer", "Sends money to somebody.",
 		return fmt.Sprintf("sent %.2f to %s", in.Amount, in.To), nil
 	})
 
-// guard wants a person's yes to what is more than 100.
+// guard requires a person's approval of what is more than 100.
 var guard = hooks.On(hooks.AtPreToolUse, "guard",
 	func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		var in Transfer
 		if err := c.Call().Decode(&in); err != nil {
 			return c.Fail(err)
+		}
+		if in.Amount <= 0 {
+			return c.Deny("the amount must be above zero")
 		}
 		if in.Amount > 100 {
 			return c.Ask(fmt.Sprintf("%.2f is more than 100", in.Amount))

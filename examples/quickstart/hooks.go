@@ -3,47 +3,74 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
 // baseDir denies files outside of the working folder.
-var baseDir = hooks.On(hooks.AtPreToolUse, "base-dir", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-	var in struct {
-		Path string `json:"path"`
-	}
-	if err := c.Call().Decode(&in); err != nil {
-		return c.Fail(err) // the failure policy decides: a control that cannot tell says no
-	}
-	if !filepath.IsLocal(in.Path) {
-		return c.Deny(in.Path + " is outside the working folder")
-	}
-	return c.Allow()
-}, hooks.ToolMatching("*_file")).WithPriority(hooks.PriorityGuard)
-
-// noWipe denies commands that delete a root. Real shell analysis is a policy of
-// its own; this one shows the hook.
-var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-	command, _ := c.Call().Text("command")
-	words := strings.Fields(command)
-	for i, word := range words {
-		if word == "rm" && strings.Contains(strings.Join(words[i:], " ")+" ", " / ") {
-			return c.Deny("that would delete everything")
+var baseDir = hooks.On(hooks.AtPreToolUse, "base-dir",
+	hooks.RequireText("path", func(_ context.Context, c hooks.ToolContext, path string) hooks.Result {
+		if !filepath.IsLocal(path) {
+			return c.Deny(path + " is outside the working folder")
 		}
-	}
-	return c.Allow()
-}, hooks.ToolNamed("bash")).WithPriority(hooks.PriorityGuard)
+		return c.Allow()
+	}), hooks.ToolMatching("*_file")).WithPriority(hooks.PriorityGuard)
 
-// noForcePush rewrites a push such that it cannot overwrite what others pushed.
-var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-	command, _ := c.Call().Text("command")
-	safe := strings.ReplaceAll(command, "push --force ", "push --force-with-lease ")
-	if safe == command {
-		return c.Pass()
-	}
-	return c.Rewrite(map[string]string{"command": safe})
-}, hooks.ToolNamed("bash"))
+// noWipe denies commands that delete what is outside of the working folder, or all that is
+// in it, and those that it cannot read.
+var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
+	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+		line := bash.Analyse(command, bash.Options{})
+		if !line.Clear() {
+			return c.Deny("the line may run more than it shows: write plain commands")
+		}
+		for _, file := range line.Files {
+			if file.Access == bash.Deletes && !isInside(file) {
+				return c.Deny("that would delete everything")
+			}
+		}
+		return c.Allow()
+	}), hooks.ToolNamed("bash")).WithPriority(hooks.PriorityGuard)
+
+// isInside reports whether a file is one in the working folder, neither the folder itself nor
+// one of which only a pattern is known, nor one in a home directory.
+func isInside(file bash.File) bool {
+	return file.Known && file.Word.Kind == bash.Literal && file.Path != "." && !strings.HasPrefix(file.Path, "~") && filepath.IsLocal(file.Path)
+}
+
+// noForcePush rewrites a push such that it cannot overwrite what others pushed, and denies
+// pushes that still could, in whatever words.
+var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push",
+	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+		safe := strings.ReplaceAll(command, "push --force ", "push --force-with-lease ")
+		line := bash.Analyse(safe, bash.Options{})
+		if !line.Clear() {
+			return c.Deny("the line may push more than it shows: write plain commands")
+		}
+		for git := range line.Named("git") {
+			if git.Sub == "send-pack" || git.Sub == "push" && (!git.Known() || overwritesServer(git)) {
+				return c.Deny("that would overwrite what others pushed: write git push, or git push --force")
+			}
+		}
+		if safe == command {
+			return c.Pass()
+		}
+		var arguments map[string]any
+		if err := c.Call().Decode(&arguments); err != nil {
+			return c.Fail(err) // the failure policy decides: a control that cannot tell says no
+		}
+		arguments["command"] = safe
+		return c.Rewrite(arguments)
+	}), hooks.ToolNamed("bash"))
+
+// overwritesServer reports whether a push replaces or deletes what is on the server.
+func overwritesServer(push bash.Command) bool {
+	return push.Flag("f", "force") || push.Flag("d", "delete") || push.Flag("", "mirror") || push.Flag("", "prune") ||
+		slices.ContainsFunc(push.Operands(), func(w bash.Word) bool { return strings.HasPrefix(w.Text, "+") || strings.HasPrefix(w.Text, ":") })
+}
 
 // testsFirst keeps the run from ending while no test has passed since the last
 // file was written.

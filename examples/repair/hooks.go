@@ -3,17 +3,13 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"path"
-	"slices"
-	"strings"
-
-	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/audit"
 	"github.com/grapnel-go/grapnel/hooks/basedir"
 	"github.com/grapnel-go/grapnel/hooks/redact"
 	"github.com/grapnel-go/grapnel/hooks/verify"
+	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
 // hooks are what stands between the model and the machine.
@@ -43,24 +39,27 @@ func (j Job) hooks() ([]hooks.Hook, error) {
 	return all, nil
 }
 
-// noWipe denies commands that delete folders with all that is in them. It looks at
-// words, which stops a mistake and not somebody who hides what a command does.
-var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-	command, ok := c.Call().Text("command")
-	if !ok {
-		return c.Deny("there is no command to look at")
-	}
-	for _, part := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";&|\n()`", r) }) {
-		words := strings.Fields(part)
-		at := slices.IndexFunc(words, func(w string) bool { return path.Base(strings.TrimPrefix(w, `\`)) == "rm" })
-		if at >= 0 && lo.SomeBy(words[at+1:], func(w string) bool {
-			return w == "--recursive" || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, "rR")
-		}) {
-			return c.Deny("nothing is deleted with all that is in it; remove single files")
+// noWipe denies commands that delete folders with all that is in them: rm may delete single
+// files, and nothing else may delete. Lines that cannot be read are denied, too. What a
+// program or script does inside stands in no line, and is not seen.
+var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
+	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+		line := bash.Analyse(command, bash.Options{})
+		if !line.Clear() {
+			return c.Deny("the line may run more than it shows: write plain commands")
 		}
-	}
-	return c.Allow()
-}, hooks.ToolNamed("bash"))
+		for _, file := range line.Files {
+			if by := line.Commands[max(0, file.Command)]; file.Access == bash.Deletes && (by.Name != "rm" || !by.Known() || by.Flag("r", "recursive") || by.Flag("R", "")) {
+				return c.Deny("nothing is deleted with all that is in it; remove single files")
+			}
+		}
+		for git := range line.Named("git") {
+			if git.Sub == "clean" {
+				return c.Deny("nothing is deleted with all that is in it; remove single files")
+			}
+		}
+		return c.Allow()
+	}), hooks.ToolNamed("bash"))
 
 // newSecret is a token that only this process knows.
 func newSecret() string { return "svc_" + rand.Text() }

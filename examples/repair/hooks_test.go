@@ -5,12 +5,13 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
+	"github.com/grapnel-go/grapnel/internal/evasion"
 )
 
 func TestNoWipe(t *testing.T) {
 	cases := hookstest.Cases{
 		"another tool": {At: hookstest.ToolCall("read_file", `{"path":"rm -rf"}`)},
-		"no command":   {At: hookstest.ToolCall("bash", `{}`), Want: hooks.Deny, Saying: "no command"},
+		"no command":   {At: hookstest.ToolCall("bash", `{}`), Want: hooks.Deny, Saying: `"command" is missing`},
 	}
 	for command, want := range map[string]hooks.Decision{
 		"rm -rf *": hooks.Deny, "cd .. && rm -fr x": hooks.Deny, "sudo /bin/rm --recursive x": hooks.Deny, `\\rm -r x`: hooks.Deny,
@@ -20,4 +21,14 @@ func TestNoWipe(t *testing.T) {
 		cases[command] = hookstest.Case{At: hookstest.ToolCall("bash", `{"command":"`+command+`"}`), Want: want}
 	}
 	cases.Test(t, noWipe)
+}
+
+// The guard stops other spellings of what it is against, too.
+func TestNoWipeHolds(t *testing.T) {
+	t.Parallel()
+	evasion.Guard{
+		Hooks: []hooks.Hook{noWipe}, Tool: "bash", Argument: "command",
+		Allowed:  []string{"ls", "go test ./...", "rm a.txt", "rm -f a.txt b.txt", "gofmt -l . && git status"},
+		Commands: []string{"rm -r build", "rm build -R", "rm --rec build", "find . -delete", "find . -exec rm -r {} +", "git clean -fd", "mv a /dev/null"},
+	}.Hold(t)
 }

@@ -48,6 +48,9 @@ var onlyFriends = hooks.On(hooks.AtPreToolUse, "only-friends",
 		if in.To != "Alice" && in.To != "Bob" {
 			return c.Deny(in.To + " is no friend")
 		}
+		if in.Amount <= 0 {
+			return c.Deny("the amount must be above zero")
+		}
 		if in.Amount > 100 {
 			in.Amount = 100
 			return c.Rewrite(in)

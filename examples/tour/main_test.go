@@ -9,6 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/hookstest"
+	"github.com/grapnel-go/grapnel/internal/evasion"
 )
 
 var update = flag.Bool("update", false, "write the expected output anew")
@@ -24,6 +28,25 @@ func TestOutput(t *testing.T) {
 	want, err := os.ReadFile(expected)
 	require.NoError(t, err)
 	assert.Equal(t, string(want), out.String())
+}
+
+// The guard stops every call that is no payment of up to 100 to a friend, in whatever form.
+func TestOnlyFriendsHolds(t *testing.T) {
+	t.Parallel()
+	evasion.Guard{
+		Hooks: []hooks.Hook{onlyFriends}, Tool: "transfer", Argument: "to", With: map[string]any{"amount": 5},
+		Allowed: []string{"Alice", "Bob"}, Forbidden: []string{"Mallory", "alice", "Alice ", "*", ""},
+		Calls: []string{
+			`{"to":"Alice"}`, `{"to":"Alice","amount":0}`, `{"to":"Alice","amount":-250}`, `{"to":"Alice","amount":"5"}`, `{"to":"Alice","amount":null}`,
+			`{"to":"Alice","amount":[5]}`, `{"to":"Alice","Amount":5}`, `{"to":"Alice","amount":-1e-9}`, `{"to":"Alice","amount":1e999}`,
+		},
+	}.Hold(t)
+	hookstest.Cases{
+		"too much": {At: hookstest.ToolCall("transfer", `{"to":"Alice","amount":1e9}`), Want: hooks.Rewrite, Also: func(t *testing.T, f hookstest.Fired) {
+			t.Helper()
+			assert.JSONEq(t, `{"to":"Alice","amount":100}`, f.Call.Arguments)
+		}},
+	}.Test(t, onlyFriends)
 }
 
 // Every line of Go in the README is a line of this program, or of the one that it

@@ -15,33 +15,33 @@ import (
 func TestCases(t *testing.T) {
 	ran := 0
 	hookstest.Cases{
-		"a push": {At: hookstest.ToolCall("bash", `{"command":"git push"}`), Want: hooks.Allow, Leaving: "ok", Also: func(t *testing.T, f hookstest.Fired) {
+		"a look": {At: hookstest.ToolCall("bash", `{"command":"git status"}`), Want: hooks.Allow, Leaving: "ok", Also: func(t *testing.T, f hookstest.Fired) {
 			t.Helper()
 			ran++
 			assert.True(t, f.Ran())
-			assert.Equal(t, []string{"no-force-push"}, f.Called)
+			assert.Equal(t, []string{"no-push"}, f.Called)
 		}},
-		"a forced push": {At: hookstest.ToolCall("bash", `{"command":"git push --force"}`), Want: hooks.Deny, Saying: "force", Also: func(t *testing.T, f hookstest.Fired) {
+		"a push": {At: hookstest.ToolCall("bash", `{"command":"git -C . push"}`), Want: hooks.Deny, Saying: "pushed", Also: func(t *testing.T, f hookstest.Fired) {
 			t.Helper()
 			ran++
 			assert.False(t, f.Ran())
 		}},
 		"another tool": {At: hookstest.ToolCall("read_file", `{"path":"push --force"}`)},
-	}.Test(t, noForcePush)
+	}.Test(t, noPush)
 	assert.Equal(t, 2, ran)
 }
 
 // A set is fired as one: in its order, and what counts of it is compared.
 func TestCasesOfASet(t *testing.T) {
-	set := hooks.NewSet(noForcePush,
+	set := hooks.NewSet(noPush,
 		hooks.On(hooks.AtPreToolUse, "fixture", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Mock("mocked") }),
 		hooks.On(hooks.AtInputSubmitted, "polite", func(_ context.Context, c hooks.InputContext) hooks.Result {
 			return c.RewriteText(strings.TrimSpace(c.Text()) + ", please")
 		}))
 	hookstest.Cases{
-		"a push":        {At: hookstest.ToolCall("bash", `{"command":"git push"}`), Want: hooks.Mock, Leaving: "mocked"},
-		"a forced push": {At: hookstest.ToolCall("bash", `{"command":"git push --force"}`), Want: hooks.Deny},
-		"input":         {At: hookstest.Input(" hi "), Want: hooks.Rewrite, Leaving: "hi, please"},
+		"a look": {At: hookstest.ToolCall("bash", `{"command":"git status"}`), Want: hooks.Mock, Leaving: "mocked"},
+		"a push": {At: hookstest.ToolCall("bash", `{"command":"git push --force"}`), Want: hooks.Deny},
+		"input":  {At: hookstest.Input(" hi "), Want: hooks.Rewrite, Leaving: "hi, please"},
 	}.TestSet(t, set)
 }
 

@@ -1,12 +1,13 @@
 // Package hookstest helps to test hooks: it fires a point as an agent would, and
 // says what came of it.
 //
-//	func TestNoForcePush(t *testing.T) {
+//	func TestNoPush(t *testing.T) {
 //		hookstest.Cases{
-//			"a push":        {At: hookstest.ToolCall("bash", `{"command":"git push"}`), Want: hooks.Allow},
-//			"a forced push": {At: hookstest.ToolCall("bash", `{"command":"git push --force"}`), Want: hooks.Deny, Saying: "force"},
-//			"another tool":  {At: hookstest.ToolCall("read_file", `{"path":"a"}`)},
-//		}.Test(t, noForcePush)
+//			"a look":       {At: hookstest.ToolCall("bash", `{"command":"git status"}`), Want: hooks.Allow},
+//			"a push":       {At: hookstest.ToolCall("bash", `{"command":"git -C . push"}`), Want: hooks.Deny, Saying: "pushed"},
+//			"no command":   {At: hookstest.ToolCall("bash", `{"cmd":"git push"}`), Want: hooks.Deny, Saying: "missing"},
+//			"another tool": {At: hookstest.ToolCall("read_file", `{"path":"a"}`)},
+//		}.Test(t, noPush)
 //	}
 //
 // What stands here is package hooks/moment with a test around it.

@@ -9,36 +9,45 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
+	"github.com/grapnel-go/grapnel/policy/bash"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// noForcePush is a hook that is worth testing.
-var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-	command, _ := c.Call().Text("command")
-	if strings.Contains(command, "push --force") {
-		return c.Deny("force pushes are not allowed here")
-	}
-	return c.Allow()
-}, hooks.ToolNamed("bash"))
+// noPush is a hook that is worth testing.
+var noPush = hooks.On(hooks.AtPreToolUse, "no-push",
+	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+		line := bash.Analyse(command, bash.Options{})
+		if !line.Clear() {
+			return c.Deny("the line may run more than it shows: write plain commands")
+		}
+		for git := range line.Named("git") {
+			switch git.Sub {
+			case "status", "diff", "log", "add", "commit":
+			default:
+				return c.Deny("nothing is pushed: git may status, diff, log, add and commit")
+			}
+		}
+		return c.Allow()
+	}), hooks.ToolNamed("bash"))
 
 // Fire is Moment.Fire inside of a test.
 func ExampleMoment_Fire() {
 	fire := func(at hookstest.Moment) hookstest.Fired {
-		return at.Fire(context.Background(), hooks.NewSet(noForcePush)).MustGet()
+		return at.Fire(context.Background(), hooks.NewSet(noPush)).MustGet()
 	}
+	fmt.Println(fire(hookstest.ToolCall("bash", `{"command":"git status"}`)))
 	fmt.Println(fire(hookstest.ToolCall("bash", `{"command":"git push"}`)))
-	fmt.Println(fire(hookstest.ToolCall("bash", `{"command":"git push --force"}`)))
 	fmt.Println(fire(hookstest.ToolCall("read_file", `{"path":"a.txt"}`)))
 
-	denied := fire(hookstest.ToolCall("bash", `{"command":"git push --force"}`))
+	denied := fire(hookstest.ToolCall("bash", `{"cmd":"git push"}`))
 	fmt.Println(denied.Decision, denied.Ran())
 	fmt.Println(denied.Text()) // what the model is told
 	// Output:
-	// allow by no-force-push
-	// deny by no-force-push: force pushes are not allowed here
+	// allow by no-push
+	// deny by no-push: nothing is pushed: git may status, diff, log, add and commit
 	// pass (no hook was called)
 	// deny false
-	// tool "bash": denied by no-force-push: force pushes are not allowed here
+	// tool "bash": denied by no-push: argument "command" is missing: it must be a text
 }
 
 // A rewrite is seen in the effective call; real tools check it against their schema.

@@ -243,7 +243,7 @@ func TestMomentsAreSafeForConcurrentUse(t *testing.T) {
 	answers := make(chan hooks.Decision)
 	for range 8 {
 		go func() {
-			fired, _ := call.Fire(t.Context(), hooks.NewSet(noForcePush)).Get()
+			fired, _ := call.Fire(t.Context(), hooks.NewSet(noPush)).Get()
 			answers <- fired.Decision
 		}()
 	}

@@ -2,23 +2,19 @@
 // commands with which words, which files, which hosts, and where that cannot be known.
 // Hooks and policies judge; this package only looks.
 //
-//	noWipe := hooks.On(hooks.AtPreToolUse, "no-wipe",
-//		func(_ context.Context, c hooks.ToolContext) hooks.Result {
-//			var in struct{ Command string }
-//			if err := c.Call().Decode(&in); err != nil {
-//				return c.Fail(err)
+//	var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
+//		hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
+//			line := bash.Analyse(command, bash.Options{Dir: "/srv/app"})
+//			if !line.Clear() {
+//				return c.Deny("the line may run more than it shows: write plain commands")
 //			}
-//			a := bash.Analyse(in.Command, bash.Options{Dir: "/srv/app"})
-//			if !a.Clear() {
-//				return c.Deny("nobody can tell what this line runs")
-//			}
-//			for rm := range a.Named("rm") {
-//				if rm.Flag("r", "recursive") {
-//					return c.Deny("no rm -r: " + rm.Words[0].Source)
+//			for _, file := range line.Files {
+//				if file.Access == bash.Deletes {
+//					return c.Deny("nothing is deleted: " + file.Word.Source)
 //				}
 //			}
 //			return c.Allow()
-//		}, hooks.ToolNamed("bash"))
+//		}), hooks.ToolNamed("bash"))
 //
 // # What is listed
 //

@@ -6,11 +6,12 @@
 //	…
 //	outside, err := language.Compile(`tool == "write_file" && !path.within(args.path, workspace)`, hooks.PreToolUse)
 //	…
+//
 //	stay := hooks.On(hooks.AtPreToolUse, "stay", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 //		yes, err := outside.Test(ctx, condition.Of(c))
 //		switch {
 //		case err != nil:
-//			return c.Fail(err)
+//			return c.Fail(err) // a call without a path, too: what cannot be judged is denied
 //		case yes:
 //			return c.Deny("stay in the workspace")
 //		}

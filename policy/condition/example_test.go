@@ -17,17 +17,19 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-func Example() {
-	language, err := condition.New(condition.Options{Variables: map[string]any{"workspace": "/srv/app"}})
+// wipes says which lines may delete: those that cannot be read beforehand, too.
+const wipes = `!shell.clear(args.command) || shell.files(args.command).exists(f, f.access == "delete")`
+
+// newNoWipe returns a hook that denies what the condition is true for. A call without a
+// command fails it, and is denied.
+func newNoWipe() (hooks.Hook, error) {
+	language, err := condition.New(condition.Options{})
 	if err != nil {
-		panic(err)
+		return hooks.Hook{}, err
 	}
-	wipes, err := language.Compile(`shell.commands(args.command).exists(c, c.name == "rm")`, hooks.PreToolUse)
-	if err != nil {
-		panic(err)
-	}
-	noWipe := hooks.On(hooks.AtPreToolUse, "no-wipe", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
-		yes, err := wipes.Test(ctx, condition.Of(c))
+	deletes, err := language.Compile(wipes, hooks.PreToolUse)
+	return hooks.On(hooks.AtPreToolUse, "no-wipe", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+		yes, err := deletes.Test(ctx, condition.Of(c))
 		switch {
 		case err != nil:
 			return c.Fail(err)
@@ -35,7 +37,15 @@ func Example() {
 			return c.Deny("nothing is deleted here")
 		}
 		return c.Pass()
-	})
+	}, hooks.ToolNamed("bash")), err
+}
+
+func Example() {
+	noWipe, err := newNoWipe()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 
 	bash := toolexec.Func("bash", "Runs a line.", func(context.Context, struct {
 		Command string `json:"command"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
@@ -32,6 +33,9 @@ type (
 	// Pattern is a pattern for names of tools: a name, a glob, or a regular
 	// expression between slashes.
 	Pattern string
+	// Command is a program by its name, with the words of a sub-command if there are some:
+	// rm, git push.
+	Command string
 	// EnvPattern is the name of a variable of the environment, or a glob such as GO*.
 	EnvPattern string
 )
@@ -59,15 +63,21 @@ func (v *Pattern) Set(text string) error {
 	if text == "" {
 		return errors.New(expected)
 	}
-	if inner, ok := strings.CutPrefix(text, "/"); ok {
-		expression, closed := strings.CutSuffix(inner, "/")
-		if _, err := regexp.Compile(expression); err != nil || !closed {
-			return fmt.Errorf("%s: %w", expected, lo.CoalesceOrEmpty(err, errors.New("the closing slash is missing")))
-		}
-	} else if _, err := path.Match(text, ""); err != nil {
+	if err := hooks.ToolMatching(text).Err(); err != nil {
 		return fmt.Errorf("%s: %w", expected, err)
 	}
 	*v = Pattern(text)
+	return nil
+}
+
+var command = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*( [A-Za-z0-9_][A-Za-z0-9_.:+-]*)*$`)
+
+// Set reads a command.
+func (v *Command) Set(text string) error {
+	if !command.MatchString(text) {
+		return errors.New("expected the name of a program, and the sub-command if it is about one, such as rm or git push, without paths and options")
+	}
+	*v = Command(text)
 	return nil
 }
 

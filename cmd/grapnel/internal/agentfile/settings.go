@@ -1,6 +1,9 @@
 package agentfile
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -99,20 +102,43 @@ type Verify struct {
 	Timeout  Duration `key:"timeout"`
 }
 
-// Calls says which tool calls a deny or ask hook is about: those of the tools, and
-// where Argument is set, of them those whose argument of that name is Matching.
+// Calls says which tool calls a deny or ask hook is about: those of the tools, without
+// those that Except names. Where Matching or Commands are set, it is about those of them
+// whose text of the name Argument is Matching, or is a line of a shell that runs one of the
+// Commands, or may run one.
 type Calls struct {
-	Name     string    `key:"name"`
-	Tools    []Pattern `key:"tools,required"`
+	Name   string    `key:"name"`
+	Tools  []Pattern `key:"tools,required"`
+	Except []Pattern `key:"except"`
+	// Argument is a path as hooks.Call.Text takes it. Empty is "command" where there are Commands.
 	Argument string    `key:"argument"`
 	Matching Regexp    `key:"matching"`
+	Commands []Command `key:"commands"`
 	Reason   string    `key:"reason"`
 }
 
-// Check wants an argument with what is in it.
+// Check reports an argument without what is in it, and a pattern without its argument.
 func (c *Calls) Check(n yamlfile.Node) {
-	if (c.Argument == "") != (c.Matching.Regexp == nil) {
+	switch {
+	case c.Argument == "" && c.Matching.Regexp != nil, c.Argument != "" && c.Matching.Regexp == nil && len(c.Commands) == 0:
 		n.Wrong("argument and matching go together: one says which argument, the other what is in it")
+	case slices.Contains(strings.Split(c.Argument, "."), "*"):
+		n.Wrong("argument names one text, and * stands for many: a rule of a policy can judge each of them")
+	case c.Argument == "" && len(c.Commands) > 0:
+		c.Argument = "command"
+	}
+}
+
+// Policy is the settings of the policy hook: files with rules, or names such as
+// library:safe-shell.
+type Policy struct {
+	Files []string `key:"files,required"`
+}
+
+// Check reports a policy without files.
+func (p *Policy) Check(n yamlfile.Node) {
+	if len(p.Files) == 0 {
+		n.Wrong("files is empty: name a file with rules, or a policy such as library:safe-shell")
 	}
 }
 

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -90,6 +93,7 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	names := p.registry()
 	first := []capability.Capability{w.seen()}
 	ruling := &ruling{policy: w.rules.policy}
+	p.ruled = w.rules.policy != nil
 	if ruling.policy != nil {
 		first, m.notes = append(first, ruling), append(m.notes, policyNote(ruling.policy))
 	}
@@ -118,8 +122,12 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	}
 	if ruling.policy != nil {
 		if plan, err := b.Plan().Get(); err == nil { // else building it says so
-			for _, missing := range ruling.policy.Missing(plan.Gaps()) {
-				m.notes = append(m.notes, fmt.Sprintf("For another agent than this one? %s", missing))
+			missing := ruling.policy.Missing(plan.Gaps())
+			if w.rules.strict && m.recording == nil && len(missing) > 0 {
+				return errors.Join(unmetRules(missing), m.close())
+			}
+			for _, rule := range missing {
+				m.notes = append(m.notes, fmt.Sprintf("For another agent than this one? %s", rule))
 			}
 		}
 	}
@@ -127,4 +135,10 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 		return errors.Join(err, m.close())
 	}
 	return nil
+}
+
+// unmetRules returns the error about rules for what the agent does not have.
+func unmetRules(missing []policy.Warning) error {
+	wrong := lo.Map(missing, func(w policy.Warning, _ int) error { return errors.New(w.String()) })
+	return fmt.Errorf("--strict: rules for what this agent does not have: %w", errors.Join(wrong...))
 }

@@ -3,31 +3,92 @@ package cli
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// onCalls is a hook that says the same about all calls that are meant: that they are
-// denied, or that a person must say yes. A call that has no such argument is not
-// meant.
+// onCalls returns a hook that says the same about all calls that are meant: that they are
+// denied, or that a person must approve. Where the hook judges an argument, a call without
+// a text in its place is denied.
 func onCalls(
 	name string, calls agentfile.Calls, otherwise string,
 	say func(c hooks.ToolContext, reason string, effects ...agent.Effect) hooks.Result,
 ) hooks.Hook {
-	return hooks.On(hooks.AtPreToolUse, name, func(_ context.Context, c hooks.ToolContext) hooks.Result {
-		if calls.Matching.Regexp != nil {
-			text, isText := c.Call().Text(calls.Argument)
-			raw, there := c.Call().Argument(calls.Argument)
-			if !there || !calls.Matching.MatchString(lo.Ternary(isText, text, raw)) {
-				return c.Pass()
+	reason := cmp.Or(calls.Reason, otherwise)
+	body := func(_ context.Context, c hooks.ToolContext) hooks.Result { return say(c, reason) }
+	matchers := []hooks.Matcher{toolsNamed(calls.Tools)}
+	if len(calls.Except) > 0 {
+		matchers = append(matchers, hooks.Not(toolsNamed(calls.Except)))
+	}
+	if calls.Argument != "" {
+		matchers = append(matchers, takesArgument(calls.Argument))
+		body = hooks.RequireText(calls.Argument, func(_ context.Context, c hooks.ToolContext, text string) hooks.Result {
+			if calls.Matching.Regexp != nil && calls.Matching.MatchString(text) {
+				return say(c, reason)
 			}
+			switch runs, clear := runsCommand(text, calls.Commands); {
+			case runs:
+				return say(c, reason)
+			case !clear:
+				return say(c, "the line may run more than it shows: write plain commands")
+			}
+			return c.Pass()
+		})
+	}
+	return hooks.On(hooks.AtPreToolUse, name, body, matchers...).WithPriority(hooks.PriorityGuard)
+}
+
+// takesArgument returns a matcher of all calls that lets the building of an agent find out
+// whether a tool takes the argument.
+func takesArgument(path string) hooks.Matcher {
+	given := hooks.Argument(path, func(string) bool { return true })
+	return hooks.Or(given, hooks.Not(given))
+}
+
+// runsCommand reports whether a line of a shell runs one of the commands. Clear reports whether
+// that can be known: of a line that runs what it does not show, it cannot. Without
+// commands, every line is clear.
+func runsCommand(line string, commands []agentfile.Command) (runs, clear bool) {
+	if len(commands) == 0 {
+		return false, true
+	}
+	analysis := bash.Analyse(line, bash.Options{})
+	return lo.SomeBy(analysis.Commands, func(c bash.Command) bool {
+		return lo.SomeBy(commands, func(meant agentfile.Command) bool { return isCommand(c, strings.Fields(string(meant))) })
+	}), analysis.Clear()
+}
+
+// isCommand reports whether a command is, or may be, the program and sub-command that the
+// words name. Programs are files, of which some systems do not tell letters of different
+// case apart, and a sub-command may be a program of its own: git-push.
+func isCommand(c bash.Command, words []string) bool {
+	name, sub := words[0], words[1:]
+	if len(sub) > 0 && strings.EqualFold(c.Name, name+"-"+sub[0]) {
+		name, sub = c.Name, sub[1:]
+	}
+	switch {
+	case !strings.EqualFold(c.Name, name):
+		return false
+	case len(sub) == 0:
+		return true
+	}
+	given := strings.Fields(c.Sub)
+	if len(given) > 0 && given[0] != sub[0] {
+		return false
+	}
+	for _, w := range c.Args {
+		if w.Kind != bash.Literal {
+			return true // it may be what is missing
 		}
-		return say(c, cmp.Or(calls.Reason, otherwise))
-	}, toolsNamed(calls.Tools)).WithPriority(hooks.PriorityGuard)
+		given = append(given, w.Text)
+	}
+	return lo.Every(given, sub)
 }
 
 // onInput is a hook that does not let in what a user says where it matches.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/samber/lo"
@@ -81,6 +82,7 @@ func (o *options) registerAgent(c *cobra.Command) {
 	f.StringArrayVar(&o.hooks, "hook", nil, "give the agent a ready-made hook: base-dir, redact (may be repeated)")
 	f.StringArrayVarP(&o.policies, "policy", "p", nil, "`file` with rules for the agent (docs/policies.md; may be repeated)")
 	f.StringArrayVar(&o.agents, "rule-agent", nil, "let actions of rules start the agent of an agent file, as `NAME=FILE` (may be repeated)")
+	f.BoolVar(&o.rules.strict, "strict", false, "do not run with rules for tools or arguments that the agent does not have")
 	f.Var(&o.flags.Steps, "steps", "stop after so many model turns")
 	f.Var(&o.flags.Tokens, "tokens", "stop after so many tokens, input and output together")
 	f.Var(&o.flags.Cost, "cost", "stop at this cost in US dollars; an unknown cost counts as reached")
@@ -118,7 +120,11 @@ func (o *options) resolve() (file *registry.File, err error) {
 			return nil, &usageError{err}
 		}
 	}
-	o.rules.policy, err = loadPolicies(o.policies, func(path string) ([]byte, error) {
+	named, err := policiesOf(file.Definition)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	o.rules.policy, err = loadPolicies(append(named, o.policies...), func(path string) ([]byte, error) {
 		text, err := o.text(path, yamlfile.Read)
 		return []byte(text), err
 	})
@@ -157,6 +163,22 @@ func (o *options) resolve() (file *registry.File, err error) {
 		file.Output = registry.Output{Name: "answer", Schema: registry.Schema(text)}
 	}
 	return file, nil
+}
+
+// policiesOf returns the policies that an agent file names.
+func policiesOf(d registry.Definition) ([]string, error) {
+	var files []string
+	for _, part := range slices.Concat(d.PreHooks, d.Hooks, d.PostHooks) {
+		if part.Name != "policy" {
+			continue
+		}
+		var s agentfile.Policy
+		if err := part.Decode(&s); err != nil {
+			return nil, err
+		}
+		files = append(files, s.Files...)
+	}
+	return files, nil
 }
 
 // added is parts with one more, without settings, as a flag says it.

@@ -20,6 +20,8 @@ type parts struct {
 	// cannot be made.
 	clean   *redact.Redactor
 	unclean error
+	// ruled says that the policies that the agent file names are in force.
+	ruled bool
 	// notes are for the reader, before the run begins.
 	notes []string
 }

@@ -23,6 +23,8 @@ import (
 type rules struct {
 	policy *policy.Policy
 	agents []ruleAgent
+	// strict makes an error of a rule for what the agent does not have.
+	strict bool
 }
 
 // ruleAgent is an agent of --rule-agent NAME=FILE.

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/internal/evasion"
+)
+
+// Nothing is wrong only where nothing was found. A rule that can match no known tool is an error, one of which a part can
+// match none is a warning.
+func TestHooksCheckSaysWhatItFound(t *testing.T) {
+	t.Parallel()
+	policyOf := func(tools, more string) string {
+		return "policy: p\nhooks:\n  PreToolUse:\n    - {id: one, match: {tool: [" + tools + "]}, decision: deny" + more + "}\n"
+	}
+	for name, tc := range map[string]struct {
+		text  string
+		flags checking
+		want  string // in what is written
+		code  int
+	}{
+		"fine":                      {policyOf("bash", ""), checking{tools: []string{"bash"}}, "p.yaml: nothing is wrong: p: 1 rule (", 0},
+		"no tools are known":        {policyOf("fetch", ""), checking{}, "p.yaml: nothing is wrong: p: 1 rule (", 0},
+		"a warning":                 {policyOf("bash, fetch", ""), checking{tools: []string{"bash"}}, "p.yaml: p: 1 rule, 1 warning (", 0},
+		"a warning that counts":     {policyOf("bash, fetch", ""), checking{tools: []string{"bash"}, strict: true}, "p.yaml: p: 1 rule, 1 warning (", 1},
+		"a note":                    {policyOf("bash", ", mode: shadow"), checking{tools: []string{"bash"}, strict: true}, "p.yaml: p: 1 rule, 1 note (", 0},
+		"a rule for nothing":        {policyOf("bsah", ""), checking{tools: []string{"bash"}}, "p.yaml: p: 1 rule, 1 error (", 2},
+		"two parts, for nothing":    {policyOf("bsah, fetch", ""), checking{tools: []string{"bash"}}, "p.yaml: p: 1 rule, 2 errors (", 2},
+		"for nothing, but required": {"required: true\n" + policyOf("fetch", ""), checking{tools: []string{"bash"}}, "p.yaml: nothing is wrong: p: 1 rule", 0},
+		"an expression as a name":   {"policy: p\nhooks:\n  PreToolUse:\n    - {id: one, match: {tool: 'a|b'}, decision: deny}\n", checking{}, "", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "p.yaml")
+			require.NoError(t, os.WriteFile(path, []byte(tc.text), 0o600))
+			var out bytes.Buffer
+			tc.flags.kind = "policy"
+			err := tc.flags.run(&out, []string{path})
+			assert.Contains(t, out.String(), tc.want)
+			if tc.want == "" || tc.code > 0 || tc.flags.strict {
+				assert.NotContains(t, out.String(), "nothing is wrong")
+			}
+			code := 0
+			if exit, ok := errors.AsType[*exitError](err); ok {
+				code = exit.code
+			} else if err != nil {
+				require.ErrorAs(t, err, new(*usageError))
+				code = exitUsage
+			}
+			assert.Equal(t, tc.code, code, "%v", err)
+		})
+	}
+}
+
+// What the manual says that the check finds is what it finds.
+func TestTheManualIsChecked(t *testing.T) {
+	t.Parallel()
+	manual := filepath.Join("..", "..", "..", "..", "docs", "policies.md")
+	path := filepath.Join(t.TempDir(), "workspace.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(evasion.Block(t, manual, "policy: workspace")), 0o600))
+	shown := evasion.Block(t, manual, "--tools bash,read_file")
+	var out bytes.Buffer
+	f := checking{kind: "policy", tools: []string{"bash", "read_file", "write_file", "edit_file"}}
+	require.Error(t, f.run(&out, []string{path}))
+	for _, want := range []string{
+		`workspace.yaml:40:22: tool: "fetch" matches no tool: there are "bash", "read_file", "write_file", "edit_file"; the rule can match nothing`,
+		"workspace.yaml: workspace: 5 rules, 3 errors (",
+	} {
+		assert.Contains(t, out.String(), want)
+		assert.Contains(t, shown, want)
+	}
+}
+
+// With --strict, an agent does not run with rules for what it does not have. Rules that are for any agent are left out.
+func TestStrictRules(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"policy: p\nhooks:\n  PreToolUse:\n    - {id: one, match: {tool: bsah}, decision: deny}\n":                               `did you mean "bash"?`,
+		"policy: p\nhooks:\n  PreToolUse:\n    - {id: one, match: {tool: bash, args: {comand: present}}, decision: deny}\n":      `no call of "bash" has an argument at "comand"`,
+		"policy: p\nrequired: true\nhooks:\n  PreToolUse:\n    - {id: one, match: {tool: bsah}, decision: deny}\n":               "",
+		"policy: p\ninclude: [library:assistant]\nhooks:\n  PreToolUse:\n    - {id: one, match: {tool: bash}, decision: deny}\n": "",
+	} {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		for _, strict := range []bool{true, false} {
+			o := &options{color: "auto", policies: []string{path}, tools: []string{"shell"}, rules: rules{strict: strict}}
+			o.flags.Model.Provider, o.flags.Model.Name, o.flags.BaseURL = "openai", "x", "http://127.0.0.1:1"
+			file, err := o.resolve()
+			require.NoError(t, err)
+			m, err := build(t.Context(), file, watchers{rules: o.rules})
+			if strict && want != "" {
+				assert.ErrorContains(t, err, want)
+				continue
+			}
+			require.NoError(t, err)
+			assert.Equal(t, want != "", len(m.notes) > 1, "%v", m.notes)
+			require.NoError(t, m.close())
+		}
+	}
+}

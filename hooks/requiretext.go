@@ -1,0 +1,48 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// RequireText returns the func of a control at AtPreToolUse that judges one argument of a call: body gets the text
+// at path, which is a path as Call.Text takes it. A call that has no text there is denied without asking body: the
+// argument is missing, null, a list, an object, a number or true, or has another name. The denial holds whatever the
+// failure policy of the hook is. An empty text is a text.
+//
+// The func says nothing about other arguments of the call. The hook must match tools that take the argument: it
+// denies every call of any other tool. With a nil body the result is nil, which is an error when the agent is built.
+func RequireText(
+	path string, body func(ctx context.Context, c ToolContext, text string) Result,
+) func(ctx context.Context, c ToolContext) Result {
+	if body == nil {
+		return nil
+	}
+	return func(ctx context.Context, c ToolContext) Result {
+		raw, found := c.Call().Argument(path)
+		if !found {
+			return c.Deny(fmt.Sprintf("argument %q is missing: it must be a text", path))
+		}
+		text, ok := c.Call().Text(path)
+		if !ok {
+			return c.Deny(fmt.Sprintf("argument %q is %s: it must be a text", path, jsonKind(raw)))
+		}
+		return body(ctx, c, text)
+	}
+}
+
+// jsonKind returns the word for the JSON type of a value.
+func jsonKind(raw string) string {
+	switch raw = strings.TrimSpace(raw); {
+	case raw == "null":
+		return "null"
+	case strings.HasPrefix(raw, "["):
+		return "a list"
+	case strings.HasPrefix(raw, "{"):
+		return "an object"
+	case raw == "true", raw == "false":
+		return "a boolean"
+	}
+	return "a number"
+}

@@ -1,0 +1,126 @@
+package evasion
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/hookstest"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// Guard says what hooks must stop, and what they must let through.
+type Guard struct {
+	// Hooks are asked together, in their order. Those that are at other points than PreToolUse are left out.
+	Hooks []hooks.Hook
+	// Tool is the tool that is called, and Argument the argument that the guard judges. Without an Argument only
+	// Calls and AllowedCalls are tried.
+	Tool, Argument string
+	// With are the other arguments of each call.
+	With map[string]any
+	// State is the conversation before the call. The zero value is a user who says hello.
+	State agent.State
+
+	// Allowed are values of the argument with which the call must run.
+	Allowed []string
+	// Forbidden are values with which it must not run.
+	Forbidden []string
+	// Commands are shell commands, words with spaces between them, that must not run, in whatever way a line runs them.
+	Commands []string
+	// AllowedCalls and Calls are whole arguments, as JSON, with which the call must run, and must not run.
+	AllowedCalls, Calls []string
+	// Harmless reports whether the call may run after all with a value that the hooks put in the place of the one
+	// that was tried. Nil means that no value is harmless.
+	Harmless func(value string) bool
+}
+
+// Hold fails the test for each spelling with which a call runs that must not run, and for each call that must run and
+// does not.
+func (g Guard) Hold(t testing.TB) {
+	t.Helper()
+	for _, value := range g.Allowed {
+		g.mustRun(t, g.arguments(g.Argument, value))
+	}
+	for _, arguments := range g.AllowedCalls {
+		g.mustRun(t, arguments)
+	}
+	for _, arguments := range g.Calls {
+		g.mustStop(t, "as it stands", arguments)
+	}
+	tried := slices.Concat(g.Forbidden, g.Commands)
+	for _, value := range tried {
+		g.tryTexts(t, value)
+	}
+	for _, command := range g.Commands {
+		for how, line := range shellLines(command) {
+			g.mustStop(t, how, g.arguments(g.Argument, line))
+		}
+	}
+	if g.Argument != "" && len(tried) > 0 {
+		for how, arguments := range g.wrongPlaces(tried[0]) {
+			g.mustStop(t, how, arguments)
+		}
+	}
+}
+
+// tryTexts tries all JSON texts of the arguments that have the value.
+func (g Guard) tryTexts(t testing.TB, value string) {
+	t.Helper()
+	harmless := ""
+	if len(g.Allowed) > 0 {
+		harmless = g.Allowed[0]
+	}
+	for how, arguments := range g.texts(value, harmless) {
+		g.mustStop(t, how, arguments)
+	}
+}
+
+func (g Guard) mustRun(t testing.TB, arguments string) {
+	t.Helper()
+	fired, err := g.fire(t, arguments)
+	if err != nil {
+		t.Errorf("%s %s: %v", g.Tool, arguments, err)
+		return
+	}
+	if !fired.Ran() {
+		t.Errorf("%s %s must run, and does not: %s", g.Tool, arguments, fired)
+	}
+}
+
+func (g Guard) mustStop(t testing.TB, how, arguments string) {
+	t.Helper()
+	fired, err := g.fire(t, arguments)
+	switch {
+	case err != nil && strictjson.CheckObject(arguments) != nil: // no agent asks a hook about it, nor a tool
+	case err != nil:
+		t.Errorf("%s, %s %s: %v", how, g.Tool, arguments, err)
+	case fired.Ran() && !g.isHarmless(arguments, fired.Call):
+		t.Errorf("%s, %s %s must not run, and does: %s", how, g.Tool, fired.Call.Arguments, fired)
+	}
+}
+
+// isHarmless reports whether the hooks have made something else of the arguments with which the call may run.
+func (g Guard) isHarmless(arguments string, call agent.ToolCall) bool {
+	value, ok := hooks.Call{ToolCall: call}.Text(g.Argument)
+	return ok && call.Arguments != arguments && g.Harmless != nil && g.Harmless(value)
+}
+
+func (g Guard) fire(t testing.TB, arguments string) (hookstest.Fired, error) {
+	t.Helper()
+	list := slices.DeleteFunc(slices.Clone(g.Hooks), func(h hooks.Hook) bool {
+		return !slices.Contains(h.Points(), hooks.PreToolUse)
+	})
+	return hookstest.ToolCall(g.Tool, arguments).WithState(g.State).Fire(t.Context(), hooks.NewSet(list...)).Get()
+}
+
+// arguments returns the JSON text of With and one more argument.
+func (g Guard) arguments(name string, value any) string {
+	members := maps.Clone(g.With)
+	if members == nil {
+		members = map[string]any{}
+	}
+	members[name] = value
+	return marshalText(members)
+}

@@ -1,0 +1,87 @@
+package evasion
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ShowsCode fails the test unless the page shows blocks of code in which the words stand, and each of their lines is a line
+// of the Go file, which a test compiles and tries. The page is a Go file, whose comments are read, or a Markdown file.
+func ShowsCode(t testing.TB, page, file, words string) {
+	t.Helper()
+	tested := map[string]bool{}
+	for line := range strings.Lines(readFile(t, file)) {
+		tested[strings.TrimSpace(line)] = true
+	}
+	shown := false
+	for _, block := range blocksOf(readFile(t, page), filepath.Ext(page)) {
+		if !strings.Contains(block, words) {
+			continue
+		}
+		shown = true
+		for line := range strings.Lines(block) {
+			if line = strings.TrimSpace(line); !tested[line] {
+				t.Errorf("%s shows a line that %s does not have: %s", page, file, line)
+			}
+		}
+	}
+	if !shown {
+		t.Errorf("%s shows no code with %q", page, words)
+	}
+}
+
+// Block returns the first block of code of a page in which the words stand. The page is a Go file, whose comments are
+// read, or a Markdown file.
+func Block(t testing.TB, page, words string) string {
+	t.Helper()
+	for _, block := range blocksOf(readFile(t, page), filepath.Ext(page)) {
+		if strings.Contains(block, words) {
+			return block
+		}
+	}
+	t.Fatalf("%s has no block of code with %q", page, words)
+	return ""
+}
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// blocksOf returns the blocks of code of a page.
+func blocksOf(text, ext string) []string {
+	var blocks []string
+	var block strings.Builder
+	end := func() {
+		if block.Len() > 0 {
+			blocks = append(blocks, block.String())
+		}
+		block.Reset()
+	}
+	fenced := false
+	for line := range strings.Lines(text) {
+		code, in := strings.CutPrefix(line, "//\t")
+		if ext == ".md" {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				fenced = !fenced
+				end()
+				continue
+			}
+			code, in = line, fenced
+		}
+		switch {
+		case in:
+			block.WriteString(code)
+		default:
+			end()
+		}
+	}
+	end()
+	return blocks
+}

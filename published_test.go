@@ -1,0 +1,140 @@
+package grapnel_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	guardInGo   = regexp.MustCompile(`hooks\.On\(hooks\.AtPreToolUse, "?([\w.-]+)`)
+	guardInRule = regexp.MustCompile(`(?m)^(?://\t)? *- (?:\{)?id: ([\w-]+)`)
+	guardInFile = regexp.MustCompile(`(?m)^ *- (deny|ask|policy):`)
+)
+
+// guardsShown returns the controls of tool calls that we show, each as "file name".
+func guardsShown(t *testing.T) []string {
+	t.Helper()
+	found := map[string]bool{}
+	add := func(path, text string, patterns ...*regexp.Regexp) {
+		for _, p := range patterns {
+			for _, m := range p.FindAllStringSubmatch(text, -1) {
+				found[filepath.ToSlash(path)+" "+m[1]] = true
+			}
+		}
+	}
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && slices.Contains([]string{"node_modules", "testdata", ".git", "adr"}, d.Name()) {
+			return fs.SkipDir
+		}
+		name, folder := filepath.Base(path), strings.Split(filepath.ToSlash(path), "/")[0]
+		shown := folder == "examples" && !strings.HasSuffix(name, "_test.go") || folder == "docs" || name == "doc.go" || name == "README.md" ||
+			folder == "cmd" && filepath.Base(filepath.Dir(path)) == "shipped" || strings.HasPrefix(name, "example") && strings.HasSuffix(name, "_test.go")
+		if d.IsDir() || !shown {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		switch filepath.Ext(path) {
+		case ".go":
+			add(path, string(text), guardInGo, guardInRule)
+		case ".md":
+			add(path, string(text), guardInGo, guardInRule, guardInFile)
+		case ".yaml":
+			add(path, string(text), guardInRule, guardInFile)
+		}
+		return nil
+	}))
+	return slices.Sorted(maps.Keys(found))
+}
+
+// tried says of each guard that we show which test asks it about other spellings of what it is against, or why none has to.
+var tried = map[string]string{
+	"README.md inside":                                 "policy/guards_test.go TestPublishedPoliciesHold",
+	"README.md only-friends":                           "examples/tour/main_test.go TestOnlyFriendsHolds",
+	"README.md payee":                                  "policy/guards_test.go TestPublishedPoliciesHold",
+	"action/doc.go check":                              "no guard: a web service decides",
+	"action/example_test.go check":                     "no guard: it goes by a file, and not by the call",
+	"builder/example_test.go base-dir":                 "builder/published_test.go TestPublishedGuardHolds",
+	"capability/example_test.go base-dir":              "no guard: it shows the order, and allows everything",
+	"capability/example_test.go careful":               "no guard: it asks about every call",
+	"capability/example_test.go no-force-push":         "no guard: it shows the order, and allows everything",
+	"cmd/grapnel/internal/cli/shipped/agent.yaml deny": "cmd/grapnel/internal/cli/guards_test.go TestPublishedAgentsHold",
+	"doc.go no-sudo":                                   "guards_test.go TestFirstExampleHolds",
+	"docs/agent-file.md ask":                           "cmd/grapnel/internal/cli/guards_test.go TestPublishedAgentsHold",
+	"docs/agent-file.md policy":                        "cmd/grapnel/internal/cli/guards_test.go TestPublishedAgentsHold",
+	"docs/backtesting.md yes-before-write":             "policy/guards_test.go TestPublishedConfirmationHolds",
+	"docs/policies.md audit":                           "no guard: a web service is told",
+	"docs/policies.md files":                           "policy/guards_test.go TestPublishedPoliciesHold",
+	"docs/policies.md inside":                          "policy/guards_test.go TestPublishedPoliciesHold",
+	"docs/policies.md no-fetch":                        "no guard of arguments: it denies every call of its tools",
+	"docs/policies.md no-wipe":                         "policy/guards_test.go TestPublishedPoliciesHold",
+	"docs/policies.md offline":                         "policy/guards_test.go TestPublishedPoliciesHold",
+	"docs/policies.md readable":                        "policy/guards_test.go TestPublishedPoliciesHold",
+	"docs/policies.md scan":                            "no guard: a program decides",
+	"docs/policy-testing.md inside":                    "policy/guards_test.go TestPublishedPoliciesHold",
+	"drivers/replay/example_test.go no-lending":        "no guard of arguments: it denies every call of its tool",
+	"examples/agents/fixer.yaml ask":                   "cmd/grapnel/internal/cli/guards_test.go TestPublishedAgentsHold",
+	"examples/agents/fixer.yaml policy":                "cmd/grapnel/internal/cli/guards_test.go TestPublishedAgentsHold",
+	"examples/agents/local.yaml ask":                   "cmd/grapnel/internal/cli/guards_test.go TestPublishedAgentsHold",
+	"examples/approval/main.go guard":                  "examples/approval/main_test.go TestGuardHolds",
+	"examples/backtest/policies.go name":               "examples/backtest/rules/rules_test.go TestOperatorStatic",
+	"examples/confirm/confirm.yaml yes-before-write":   "policy/guards_test.go TestPublishedConfirmationHolds",
+	"examples/quickstart/hooks.go base-dir":            "examples/quickstart/hooks_test.go TestGuardsHold",
+	"examples/quickstart/hooks.go no-force-push":       "examples/quickstart/hooks_test.go TestGuardsHold",
+	"examples/quickstart/hooks.go no-wipe":             "examples/quickstart/hooks_test.go TestGuardsHold",
+	"examples/repair/hooks.go no-wipe":                 "examples/repair/hooks_test.go TestNoWipeHolds",
+	"examples/seeds/runtime.go rate-limited":           "no guard: it mocks the first call",
+	"examples/tour/main.go only-friends":               "examples/tour/main_test.go TestOnlyFriendsHolds",
+	"hooks/doc.go no-push":                             "hooks/published_test.go TestPublishedGuardsHold",
+	"hooks/example_tool_test.go careful":               "hooks/published_test.go TestPublishedGuardsHold",
+	"hooks/example_tool_test.go fixture":               "no guard: it mocks",
+	"hooks/example_tool_test.go fuse":                  "hooks/published_test.go TestPublishedGuardsHold",
+	"hooks/example_tool_test.go name":                  "no guard: it shows the order, and allows everything",
+	"hooks/example_tool_test.go no-push":               "hooks/published_test.go TestPublishedGuardsHold",
+	"hooks/example_tool_test.go no-shell":              "no guard: it is misspelt, and shows that this is found",
+	"hooks/example_tool_test.go patience":              "no guard: it rewrites a time limit",
+	"hooks/example_tool_test.go policy-server":         "no guard: it fails",
+	"hooks/example_tool_test.go short":                 "hooks/requiretext_test.go TestRequireText",
+	"hooks/hookstest/example_test.go no-push":          "hooks/hookstest/published_test.go TestPublishedGuardHolds",
+	"hooks/hookstest/example_test.go tidy":             "no guard: it rewrites",
+	"policy/bash/doc.go no-wipe":                       "policy/bash/published_test.go TestPublishedGuardHolds",
+	"policy/condition/doc.go stay":                     "policy/condition/guards_test.go TestPublishedGuardsHold",
+	"policy/condition/example_test.go no-wipe":         "policy/condition/guards_test.go TestPublishedGuardsHold",
+	"policy/doc.go inside":                             "policy/guards_test.go TestPublishedPoliciesHold",
+	"policy/example_test.go limit":                     "policy/guards_test.go TestPublishedPoliciesHold",
+	"policy/example_test.go nothing-out":               "no guard: it does not load",
+	"policy/provenance/doc.go recipient":               "no guard of spellings: package provenance compares values, whatever their text",
+	"telemetry/example_test.go no-shell":               "no guard of arguments: it denies every call",
+	"toolexec/mcp/example_test.go no-rain":             "no guard of arguments: it denies every call of its tool",
+}
+
+// Each guard that we show is tried by a test, so that a change of it is seen, and so that a new one is not forgotten.
+func TestEveryPublishedGuardIsTried(t *testing.T) {
+	t.Parallel()
+	shown := guardsShown(t)
+	for _, guard := range shown {
+		by, known := tried[guard]
+		if !assert.True(t, known, "%s is shown and no test tries it: let an evasion.Guard hold it, and name the test in published_test.go", guard) ||
+			strings.HasPrefix(by, "no guard") {
+			continue
+		}
+		file, test, _ := strings.Cut(by, " ")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err, guard)
+		assert.Contains(t, string(text), "func "+test+"(t *testing.T)", guard)
+	}
+	for _, guard := range slices.Sorted(maps.Keys(tried)) {
+		assert.Contains(t, shown, guard, "it is not shown any more: take it out of published_test.go")
+	}
+}
