@@ -68,6 +68,9 @@ type walker struct {
 	decls   []decl
 	called  map[*syntax.FuncDecl]bool
 	running map[*syntax.FuncDecl]int
+	// held are the texts that variables were set to anywhere in the line so far, for words of which no more is known than the
+	// name of a variable.
+	held map[string][]string
 }
 
 type decl struct {

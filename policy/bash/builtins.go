@@ -541,6 +541,10 @@ func declare(w *walker, c ctx, k call) {
 			if exported {
 				w.environmentFiles(c, name, a.cut(strings.IndexByte(a.Text, '=')+1), k.index)
 			}
+		} else if exported && !v.exported && !functions {
+			held := makeWord(v.text, false, false, a.Source, a.Pos)
+			held.also = w.held[name]
+			w.environmentFiles(c, name, held, k.index)
 		} else if c.st.locals != nil && (k.name == "local" || k.name == "declare" || k.name == "typeset") {
 			v = value{}
 		}
@@ -573,7 +577,23 @@ func read(w *walker, c ctx, k call) {
 		}
 	}
 	c.st.set("REPLY", value{text: unknown})
+	w.rememberRead(c, append(slices.Clip(names), literalWord("REPLY", k.words[0].Pos)))
 	w.setUnknown(c, k, names)
+}
+
+// rememberRead notes the texts that a command may read into variables, as far as the line holds them.
+func (w *walker) rememberRead(c ctx, names []Word) {
+	if c.in.kind != piped || !w.spend(len(c.in.text)/16+1) {
+		return
+	}
+	for _, n := range names {
+		name, _, _ := strings.Cut(n.Text, "[")
+		for line := range strings.SplitSeq(c.in.text, "\n") {
+			w.remember(name, strings.TrimSpace(line))
+			w.remember(name, strings.Fields(line)...)
+			w.remember(name, strings.FieldsFunc(line, separates)...)
+		}
+	}
 }
 
 func (w *walker) setUnknown(c ctx, k call, names []Word) {
@@ -606,6 +626,7 @@ func mapfile(w *walker, c ctx, k call) {
 	if len(g.operands) == 0 {
 		c.st.set("MAPFILE", value{text: unknown})
 	}
+	w.rememberRead(c, append(slices.Clip(g.operands), literalWord("MAPFILE", k.words[0].Pos)))
 	w.setUnknown(c, k, g.operands)
 }
 

@@ -56,8 +56,11 @@ func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 			continue
 		}
 		number := makesNumber(c.st, a.Value)
-		raw := w.value(c, a.Value, false)
-		k.assigns = append(k.assigns, Assign{a.Name.Value, makeWord(raw, false, false, "", w.place(c.src.offset(a.Pos())))})
+		raw, also := w.possibleValue(c, a.Value, false)
+		held := makeWord(raw, false, false, "", w.place(c.src.offset(a.Pos())))
+		held.also = also
+		w.remember(a.Name.Value, also...)
+		k.assigns = append(k.assigns, Assign{a.Name.Value, held})
 		w.environment(c, a.Name.Value, raw, c.src.offset(a.Pos()), index)
 		w.environmentFiles(c, a.Name.Value, k.assigns[len(k.assigns)-1].Value, index)
 		w.setVariable(c, a.Name.Value, value{text: raw, exported: true, number: number}, c.src.offset(a.Pos()))
@@ -290,7 +293,10 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 		v.text, v.number = unknown, number && c.st.numberIn(name)
 	default:
 		pattern := assignedPattern(c.st, a.Value)
-		v.text, v.number = w.value(c, a.Value, false), number
+		var also []string
+		v.text, also = w.possibleValue(c, a.Value, false)
+		v.number = number
+		w.remember(name, also...)
 		if !a.Append {
 			v.pattern = pattern
 		}
@@ -304,6 +310,7 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 				v.text = unknown
 			} else {
 				v.text = old.text + v.text
+				w.remember(name, v.text)
 			}
 		}
 	}
@@ -314,7 +321,11 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	v.exported = v.exported || c.st.vars[name].exported
 	w.environment(c, name, v.text, at, -1)
 	if v.exported {
-		w.environmentFiles(c, name, makeWord(v.text, false, false, "", w.place(at)), -1)
+		held := makeWord(v.text, false, false, "", w.place(at))
+		if !known(v.text) {
+			held.also = w.held[name]
+		}
+		w.environmentFiles(c, name, held, -1)
 	}
 	if a.Index != nil || a.Append && a.Array == nil {
 		c.st.set(name, v)

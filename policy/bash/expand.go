@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/samber/lo"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -65,17 +66,26 @@ func (w *walker) oneWord(c ctx, word *syntax.Word) Word {
 // value is a word that is not split: the value of an assignment, or (quoted) the text
 // of a here-document.
 func (w *walker) value(c ctx, word *syntax.Word, quoted bool) string {
+	text, _ := w.possibleValue(c, word, quoted)
+	return text
+}
+
+// possibleValue returns the value of a word and, where that is not known, the texts of the line that it may be.
+func (w *walker) possibleValue(c ctx, word *syntax.Word, quoted bool) (string, []string) {
 	if word == nil {
-		return ""
+		return "", nil
 	}
 	if len(word.Parts) == 1 {
 		if lit, ok := word.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\~") {
-			return lit.Value
+			return lit.Value, nil
 		}
 	}
 	b := builder{w: w, whole: true, fields: true}
 	b.parts(c, word.Parts, quoted, true)
-	return string(b.buf)
+	if known(string(b.buf)) {
+		return string(b.buf), nil
+	}
+	return string(b.buf), b.possibleTexts()
 }
 
 // builder makes words of the parts of one.
@@ -92,7 +102,14 @@ type builder struct {
 	open   bool // an unquoted [
 	many   bool
 	named  []name
+	may    []possible
 	ready  []Word
+}
+
+// possible is a part of a word that is not known, and texts that may stand there.
+type possible struct {
+	from, to int
+	texts    []string
 }
 
 // name is a part of a word, of which is known that it matches a pattern: the variable
@@ -112,9 +129,62 @@ func (b *builder) flush() {
 	if len(b.buf) > 0 || b.begun {
 		word := makeWord(string(b.buf), b.glob, b.many, b.source, b.pos)
 		word.here = b.here
+		if word.Kind == Partial {
+			word.also = b.possibleTexts()
+		}
 		b.ready = append(b.ready, word)
 	}
-	b.buf, b.begun, b.glob, b.here, b.open, b.many, b.named = b.buf[:0], false, false, false, false, false, nil
+	b.buf, b.begun, b.glob, b.here, b.open, b.many, b.named, b.may = b.buf[:0], false, false, false, false, false, nil, nil
+}
+
+// maxPossible is how many texts a word may be, of which more is looked at than that it is not known.
+const maxPossible = 64
+
+// possibleTexts returns what the word is with the possible texts in their places, and nothing in the place of what is not known.
+func (b *builder) possibleTexts() []string {
+	if len(b.may) == 0 || !b.w.spend(maxPossible) {
+		return nil
+	}
+	texts := []string{""}
+	add := func(parts []string) {
+		var longer []string
+		for _, text := range texts {
+			for _, part := range parts {
+				if len(longer) < maxPossible {
+					longer = append(longer, text+strings.ReplaceAll(part, unknown, ""))
+				}
+			}
+		}
+		texts = longer
+	}
+	at := 0
+	for _, p := range b.may {
+		if p.from < at || p.to > len(b.buf) {
+			continue
+		}
+		add([]string{string(b.buf[at:p.from])})
+		add(p.texts)
+		at = p.to
+	}
+	add([]string{string(b.buf[at:])})
+	return lo.Uniq(texts)
+}
+
+// mayBe adds an expansion that is not known, and what it may be.
+func (b *builder) mayBe(text string, also []string, quoted bool) {
+	from := len(b.buf)
+	b.expansion(text, quoted)
+	from = min(from, len(b.buf))
+	if !quoted && !b.whole { // it is split
+		var fields []string
+		for _, one := range also {
+			fields = append(fields, strings.Fields(one)...)
+		}
+		also = fields
+	}
+	if len(also) > 0 && len(b.buf) > 0 {
+		b.may = append(b.may, possible{from, len(b.buf), also[:min(len(also), maxPossible)]})
+	}
 }
 
 // match adds a text that matches a pattern, or is the pattern itself.

@@ -57,6 +57,10 @@ func (w *walker) perhaps(c ctx, k call, a Word, access Access, anything bool) {
 	if !w.spend(len(a.raw)/32 + 1) {
 		return
 	}
+	for one := range a.alternatives {
+		w.perhaps(c, k, one, access, anything)
+	}
+	a.also = nil
 	note := func(text string, whole bool) {
 		if text == "" || text == "-" || !anything && !looksLikePath(text) || tooLong(text) {
 			return

@@ -15,6 +15,9 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 		w.exhaust()
 		return
 	}
+	for one := range word.alternatives {
+		w.file(c, one, access, command)
+	}
 	if strings.HasPrefix(word.Text, "/dev/") && harmlessDevice(word.Text[len("/dev/"):]) {
 		return
 	}
@@ -51,6 +54,10 @@ func harmlessDevice(name string) bool {
 }
 
 func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
+	for one := range r.Target.alternatives {
+		w.redirectedFile(c, Redirect{Op: r.Op, FD: r.FD, Target: one, Pos: r.Pos}, command)
+	}
+	r.Target.also = nil
 	access := Writes
 	switch r.Op {
 	case "<":
@@ -92,6 +99,10 @@ func (w *walker) addHost(name, port string, word Word, command int) {
 
 // host notes the machine that a URL, user@host:path or host names.
 func (w *walker) host(c ctx, word Word, command int) {
+	for one := range word.alternatives {
+		w.host(c, one, command)
+	}
+	word.also = nil
 	if w.fileURL(c, word, Uses, command) {
 		return
 	}
@@ -137,6 +148,10 @@ func hostOf(text string, whole bool) (name, port string, ok bool) {
 
 // remotePath notes the operand of scp or rsync: a file here, or a host.
 func (w *walker) remotePath(c ctx, word Word, access Access, command int) {
+	for one := range word.alternatives {
+		w.remotePath(c, one, access, command)
+	}
+	word.also = nil
 	text := word.Text
 	if strings.Contains(text, "://") {
 		w.host(c, word, command)

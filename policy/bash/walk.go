@@ -305,6 +305,9 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 	}
 	at := c.src.offset(x.Pos())
 	if !apart {
+		for _, item := range items {
+			w.remember(name, item.raw)
+		}
 		w.setVariable(c, name, value{text: lo.Ternary(x.Select, unknown, common(items)), number: numbers && !x.Select}, at)
 		w.stmts(c, x.Do)
 		return
