@@ -278,6 +278,9 @@ func echo(_ *walker, c ctx, k call) {
 	}
 	newline, escaped := true, false
 	args := k.args()
+	for _, a := range args {
+		c.out.mayHold(a.also...)
+	}
 	for len(args) > 0 && args[0].Kind == Literal && len(args[0].Text) > 1 && args[0].Text[0] == '-' &&
 		strings.Trim(args[0].Text[1:], "neE") == "" {
 		for _, letter := range args[0].Text[1:] {
@@ -342,6 +345,9 @@ func printf(w *walker, c ctx, k call) {
 		return
 	}
 	if c.out != nil {
+		for _, a := range args {
+			c.out.mayHold(append(slices.Clip(a.also), strings.Fields(a.raw)...)...)
+		}
 		formatted(c, args)
 	}
 }
@@ -585,6 +591,10 @@ func read(w *walker, c ctx, k call) {
 func (w *walker) rememberRead(c ctx, names []Word) {
 	if c.in.kind != piped || !w.spend(len(c.in.text)/16+1) {
 		return
+	}
+	for _, n := range names {
+		name, _, _ := strings.Cut(n.Text, "[")
+		w.remember(name, c.in.texts()...)
 	}
 	for _, n := range names {
 		name, _, _ := strings.Cut(n.Text, "[")

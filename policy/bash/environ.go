@@ -40,7 +40,7 @@ func (w *walker) environment(c ctx, name, text string, at, command int) {
 // environment calls opaque need no such note.
 func (w *walker) environmentFiles(c ctx, name string, value Word, command int) {
 	if variableRole(name) == plainVariable && !harmlessValue.MatchString(value.raw) {
-		w.perhaps(c, call{index: command}, value, Uses, true)
+		w.perhapsNamed(c, call{index: command}, name, value, Uses, true)
 	}
 }
 

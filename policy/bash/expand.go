@@ -311,12 +311,15 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 		case *syntax.ParamExp:
 			b.param(c, x, quoted)
 		case *syntax.CmdSubst:
-			text := b.w.substituted(c, x)
+			text, also := b.w.substituted(c, x)
 			if pattern := basenamePattern(c.st, x); pattern != "" && quoted && !b.whole {
 				b.match(pattern, text)
 				continue
 			}
-			b.expansion(text, quoted)
+			if known(text) {
+				also = nil
+			}
+			b.mayBe(text, also, quoted)
 		case *syntax.ArithmExp:
 			b.w.arithm(c, x.X)
 			b.text(number(x.X))
@@ -483,8 +486,8 @@ func indexLit(p *syntax.ParamExp) string {
 	return word.Lit()
 }
 
-// substituted is the output of $( … ), as far as it is known.
-func (w *walker) substituted(c ctx, x *syntax.CmdSubst) string {
+// substituted returns the output of $( … ), as far as it is known, and texts of the line that may be in it.
+func (w *walker) substituted(c ctx, x *syntax.CmdSubst) (string, []string) {
 	c = c.by(Substituted, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
 	c.out = &output{}
@@ -498,7 +501,7 @@ func (w *walker) substituted(c ctx, x *syntax.CmdSubst) string {
 		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueSyntax, "a substitution that newer shells run in place")
 		c.out.lose()
 	}
-	return strings.TrimRight(c.out.text, "\n")
+	return strings.TrimRight(c.out.text, "\n"), append(input{kind: piped, text: c.out.text}.texts(), c.out.also...)
 }
 
 func (w *walker) process(c ctx, x *syntax.ProcSubst) {

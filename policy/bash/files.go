@@ -227,7 +227,11 @@ func readers(name string) tool {
 				"output-duplicates traditional endian:", operands: "r*"}
 		}
 		return tool{short: "A:j:N:S?t:vw?bcdfhilosxCe*n:", long: "address-radix: skip-bytes: read-bytes: format: width?", operands: "r*"}
-	case "strings", "fold", "fmt", "pr", "base64", "base32", "basenc":
+	case "pr":
+		return tool{short: "acdDe?fFhi?Jl:mn?N:o:rs?S?tTvw:W:", long: "across columns: double-space date-format* expand-tabs? form-feed header* " +
+			"output-tabs? join-lines length: merge number-lines? first-line-number: indent: no-file-warnings separator? sep-string? omit-header " +
+			"omit-pagination show-nonprinting width: page-width: help version", operands: "r*"}
+	case "strings", "fold", "fmt", "base64", "base32", "basenc":
 		return tool{short: "abcdfhHlkLmsSzADe:n:t:w:v:i:N:o:p:I:P:X:B:x0", long: "wrap: decode ignore-garbage max-depth: exclude: width: bytes: " +
 			"encoding: radix: separator: files0-from%", operands: "r*"}
 	case "wc":

@@ -135,7 +135,9 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 			w.file(c, o.value, Reads, k.index)
 			w.file(c, makeWord(unknown, false, true, o.value.Source, o.value.Pos), Reads, k.index)
 		case ':', '?':
-			w.perhaps(c, k, o.value, Uses, false)
+			if o.value.claimed == nil || !*o.value.claimed {
+				w.perhaps(c, k, o.value, Uses, strings.Contains(o.value.raw, ".") && !strings.Contains(o.value.raw, "="))
+			}
 		case '*':
 			o.value.claim()
 		case '>':

@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -486,10 +487,31 @@ func ed(w *walker, c ctx, k call, _ given) {
 			w.file(c, a, Writes, k.index)
 		}
 	}
-	if c.in.kind != inherited && (!known(c.in.text) || strings.Contains(c.in.text, "!") || c.in.kind == fromFile) {
+	if c.in.kind != inherited && (!known(c.in.text) || c.in.kind == fromFile || !isHarmlessEd(c.in.text)) {
 		w.opaque(c, k.at, k.index, OpaqueCode, "ed runs what it reads")
 	}
 }
+
+// isHarmlessEd reports commands of ed that start nothing and name no other file.
+func isHarmlessEd(text string) bool {
+	typing := false // what follows is text, up to a dot
+	for line := range strings.SplitSeq(text, "\n") {
+		switch {
+		case typing:
+			typing = line != "."
+		case typesEd.MatchString(line):
+			typing = true
+		case !harmlessEd.MatchString(line):
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	typesEd    = regexp.MustCompile(`^[0-9,;.$%+ -]*[aic]$`)
+	harmlessEd = regexp.MustCompile(`^[0-9,;.$%+ -]*([pnldjqQhHPu=]|wq?|s/[^/\\]*/[^/\\]*/[gp0-9]*)?$`)
+)
 
 func doubtfulCode(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
@@ -597,6 +619,10 @@ func openssl(w *walker, c ctx, k call, _ given) {
 		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = args[0].Text, args[1:]
 	}
 	for i := 1; i < len(args); i++ {
+		if name, _, assigned := strings.Cut(args[i].Text, "="); assigned && strings.HasPrefix(name, "-") { // -connect=x is -connect x
+			rest := append([]Word{literalWord(name, args[i].Pos), args[i].cut(len(name) + 1)}, args[i+1:]...)
+			args = append(slices.Clip(args[:i]), rest...)
+		}
 		switch args[i-1].Text {
 		case "-in", "-inkey", "-key", "-CAfile", "-config", "-cert", "-kfile", "-pass":
 			if args[i-1].Text == "-pass" {
@@ -608,7 +634,7 @@ func openssl(w *walker, c ctx, k call, _ given) {
 			w.file(c, args[i], Reads, k.index)
 		case "-out", "-keyout", "-writerand":
 			w.file(c, args[i], Writes, k.index)
-		case "-connect", "-host", "-proxy":
+		case "-connect", "-host", "-proxy", "-bind", "-url", "-server", "-path":
 			w.host(c, args[i], k.index)
 		case "-engine", "-provider", "-provider-path":
 			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueEnvironment, "openssl loads code")

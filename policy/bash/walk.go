@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/samber/lo"
@@ -158,7 +159,13 @@ func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 			if ops[i].Op == syntax.PipeAll {
 				e.out.lose()
 			}
-			in = input{kind: piped, text: e.out.text}
+			passed := in
+			in = input{kind: piped, text: e.out.text, also: e.out.also}
+			if !known(in.text) {
+				in.also = append(slices.Clip(in.also), passed.texts()...)
+			}
+		} else {
+			e.out.mayHold(in.texts()...)
 		}
 	}
 }
@@ -445,10 +452,10 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 				c.in = input{kind: piped, text: raw}
 			}
 		case syntax.WordHdoc:
-			raw := w.value(*c, r.Word, false)
+			raw, also := w.possibleValue(*c, r.Word, false)
 			out.Target = makeWord(raw, false, false, c.src.slice(r.Word.Pos(), r.Word.End()), w.place(c.src.offset(r.Word.Pos())))
 			if stdin {
-				c.in = input{kind: piped, text: raw + "\n"}
+				c.in = input{kind: piped, text: raw + "\n", also: also}
 			}
 		default:
 			out.Target = w.oneWord(*c, r.Word)
