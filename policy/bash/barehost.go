@@ -51,8 +51,8 @@ var (
 func isRegistryDomain(label string) bool {
 	switch label {
 	case "com", "net", "org", "edu", "gov", "mil", "int", "biz", "io", "ai", "co", "dev", "app", "cloud", "xyz", "online", "site", "tech", "store", "shop",
-		"blog", "live", "click", "top", "club", "icu", "vip", "today", "space", "website", "fun", "art", "design", "agency", "digital", "network", "systems",
-		"host", "email", "link", "pub", "win", "bid", "loan", "tv", "us", "uk", "de", "fr", "nl", "eu", "ru", "cn", "jp", "kr", "br", "au", "ca", "ch", "at",
+		"blog", "live", "click", "top", "club", "icu", "vip", "today", "space", "website", "design", "agency", "digital", "network", "systems",
+		"host", "email", "link", "win", "loan", "tv", "us", "uk", "de", "fr", "nl", "eu", "ru", "cn", "jp", "kr", "br", "au", "ca", "ch", "at",
 		"be", "dk", "fi", "no", "se", "cz", "es", "it", "pt", "gr", "hu", "ro", "ua", "tr", "il", "ir", "sa", "ae", "za", "mx", "ar", "pe", "ve", "nz", "sg",
 		"hk", "tw", "th", "vn", "my", "pk", "bd", "lk", "ke", "ng", "eg", "is", "ie", "ee", "lv", "lt", "by", "kz", "az", "uz", "ws", "to", "gg", "im", "je",
 		"lu", "li", "sk", "si", "hr", "ba", "al", "bg", "me", "gl", "fo", "cx", "ga", "gq", "nu", "onion", "example", "invalid", "internal", "intranet", "lan",

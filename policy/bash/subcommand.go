@@ -99,7 +99,9 @@ func (w *walker) subcommand(c ctx, k call, m multi) Access {
 			w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is not known")
 			w.out.Commands[k.index].Args = args
 		default:
-			args[0].claim()
+			if !args[0].afterUnknown && !strings.ContainsAny(args[0].Text, "/:@=") {
+				args[0].claim()
+			}
 			sub, args = args[0].Text, args[1:]
 			two := m.second == "*" || m.second != "" && strings.Contains(" "+m.second+" ", " "+sub+" ")
 			if two && len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {

@@ -106,16 +106,17 @@ func fillForm(form string, spell func(string) string, path, dir, absolute string
 		"DOCKER_HOST", "DOCKER_HOST", "PATH", spell(path), "DIR", spell(dir), "ABS", absolute, "HOST", spell(evilHost)).Replace(form)
 }
 
-// readForms reads the forms of attacks in a file of testdata/attacks: one in each line, and # before comments.
+// readForms reads the forms of attacks in files of testdata/attacks: one in each line, in which ⏎ is the end of a line, and # before
+// comments.
 func readForms(t *testing.T, names ...string) []string {
 	t.Helper()
 	var forms []string
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join("testdata", "attacks", name+".txt"))
 		require.NoError(t, err)
-		forms = append(forms, lo.Filter(strings.Split(string(text), "\n"), func(l string, _ int) bool { return l != "" && !strings.HasPrefix(l, "# ") })...)
+		forms = append(forms, lo.Filter(strings.Split(strings.TrimSpace(string(text)), "\n"), func(l string, _ int) bool { return l != "" && !strings.HasPrefix(l, "# ") })...)
 	}
-	return lo.Uniq(forms)
+	return lo.Map(lo.Uniq(forms), func(form string, _ int) string { return strings.ReplaceAll(form, "⏎", "\n") })
 }
 
 // attack is what one policy must stop.
