@@ -72,6 +72,8 @@ type walker struct {
 	// held are the texts that variables were set to anywhere in the line so far, for words of which no more is known than the
 	// name of a variable.
 	held map[string][]string
+	// processed are texts of the line that the last process substitution may have written.
+	processed []string
 }
 
 type decl struct {

@@ -119,9 +119,17 @@ func sourceBuiltin(w *walker, c ctx, k call) {
 		return
 	}
 	w.file(c, args[0], Runs, k.index)
-	w.opaque(c, k.at, k.index, OpaqueFile, "a file is read as commands: "+args[0].String())
+	w.opaque(c, k.at, k.index, fileReason(args[0]), "a file is read as commands: "+args[0].String())
 	c.out.lose()
 	c.st.forget()
+}
+
+// fileReason returns why a file that is run as commands is opaque: it may be a pipe.
+func fileReason(file Word) Reason {
+	if strings.HasPrefix(file.Text, "/dev/") || strings.HasPrefix(file.Text, "/proc/") {
+		return OpaqueInput
+	}
+	return OpaqueFile
 }
 
 // command is command and builtin, which start what follows without its function.

@@ -97,6 +97,7 @@ func (w *walker) run(c ctx, k call) {
 		return
 	}
 	claimAll(k.words)
+	c.out.mayHold(c.in.texts()...)
 	first := k.words[0]
 	cmd := Command{
 		Kind: Program, Words: k.words, Args: k.words[1:], Assigns: k.assigns, Redirects: k.redirs,
@@ -262,7 +263,8 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 			if e.Index != nil {
 				w.index(c, name, e.Index)
 				numbers := makesNumber(c.st, e.Value) && (v.array || v.number)
-				w.value(c, e.Value, false)
+				held, also := w.possibleValue(c, e.Value, false)
+				w.remember(name, append(also, held)...)
 				v = value{text: unknown, number: numbers, exported: v.exported}
 				continue
 			}
@@ -270,6 +272,7 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 				if word.Many || word.Kind == Pattern {
 					v = value{text: unknown}
 				}
+				w.remember(name, append(word.also, word.raw)...)
 				if v.array {
 					v.list = append(v.list, word.raw)
 				}
@@ -287,7 +290,9 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 			v = value{text: unknown}
 		}
 	case a.Index != nil:
-		if text := w.value(c, a.Value, false); !number && c.st.vars[name].integer {
+		text, also := w.possibleValue(c, a.Value, false)
+		w.remember(name, append(also, text)...)
+		if !number && c.st.vars[name].integer {
 			w.computed(c, text, at)
 		}
 		v.text, v.number = unknown, number && c.st.numberIn(name)

@@ -507,7 +507,8 @@ func (w *walker) substituted(c ctx, x *syntax.CmdSubst) (string, []string) {
 func (w *walker) process(c ctx, x *syntax.ProcSubst) {
 	c = c.by(Process, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
-	c.out = nil
+	c.out = &output{}
+	defer func() { w.processed = append(input{kind: piped, text: c.out.text}.texts(), c.out.also...) }()
 	if x.Op == syntax.CmdOut {
 		c.in = input{kind: piped, text: unknown}
 	}

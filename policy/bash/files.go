@@ -34,7 +34,7 @@ func fileToolOf(name string) (tool, bool) {
 		return tool{short: "aip", long: "append ignore-interrupts output-error?", operands: "w*", special: tee}, true
 	case "chmod", "chown", "chgrp", "chattr", "setfacl", "setfattr":
 		return tool{short: "cfvRHLPhm:x:M<X<bkdnp:V", long: "changes silent quiet verbose reference< recursive preserve-root no-preserve-root " +
-			"dereference no-dereference from: modify: remove:", operands: "-w*"}, true
+			"dereference no-dereference from: modify: remove:", operands: "-w*", special: changeMode}, true
 	case "cp":
 		return tool{short: "abdfiHlLnPprRsS:t>TuvxZ", long: "archive attributes-only backup? copy-contents debug dereference force interactive link " +
 			"no-clobber no-dereference no-target-directory one-file-system " +

@@ -152,7 +152,7 @@ func (w *walker) elements(c ctx, x *syntax.ParamExp) ([]string, bool) {
 		}
 		list := make([]string, len(c.st.params))
 		for i, p := range c.st.params {
-			if p.Many || p.Kind == Pattern {
+			if p.Many || p.Kind == Pattern || len(p.also) > 0 {
 				return nil, false
 			}
 			list[i] = p.raw
@@ -281,7 +281,12 @@ func mapKnown(texts []string, f func(string) string) []string {
 func (w *walker) heldEver(c ctx, x *syntax.ParamExp) []string {
 	name := x.Param.Value
 	if n, err := strconv.Atoi(name); err == nil && n > 0 || name == "@" || name == "*" {
-		return lo.FilterMap(c.st.params, func(p Word, _ int) (string, bool) { return p.raw, p.Kind == Literal })
+		return lo.FlatMap(c.st.params, func(p Word, _ int) []string {
+			if p.Kind == Literal {
+				return []string{p.raw}
+			}
+			return p.also
+		})
 	}
 	return w.held[name]
 }

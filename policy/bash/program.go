@@ -29,6 +29,12 @@ type tool struct {
 func (w *walker) program(c ctx, k call) {
 	name, known := w.toolName(k.name)
 	k.markWords()
+	switch name {
+	case "basename", "dirname", "realpath", "readlink", "ls": // they print what they are given, or parts of it
+		for _, a := range k.args() {
+			c.out.mayHold(append(a.also, strings.ReplaceAll(a.raw, unknown, ""))...)
+		}
+	}
 	access, listed := w.handleProgram(c, k, name, known)
 	w.leftovers(c, k, access, listed)
 }
@@ -133,7 +139,7 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 			w.file(c, o.value, Reads, k.index)
 		case '%': // the file names others
 			w.file(c, o.value, Reads, k.index)
-			w.file(c, makeWord(unknown, false, true, o.value.Source, o.value.Pos), Reads, k.index)
+			w.namesFromInput(c, k)
 		case ':', '?':
 			if o.value.claimed == nil || !*o.value.claimed {
 				w.perhaps(c, k, o.value, Uses, strings.Contains(o.value.raw, ".") && !strings.Contains(o.value.raw, "="))
@@ -141,6 +147,10 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 		case '*':
 			o.value.claim()
 		case '>':
+			if k.name == "strace" && strings.IndexAny(o.value.Text, "|!") == 0 { // it writes to a command
+				w.shellText(c, k, k.name, o.value.cut(1))
+				continue
+			}
 			w.file(c, o.value, Writes, k.index)
 		case '^':
 			w.file(c, o.value, Runs, k.index)

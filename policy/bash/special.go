@@ -160,6 +160,10 @@ func curl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table of c
 			continue
 		}
 		switch o.name {
+		case "proto-default": // which may be file
+			for _, a := range g.operands {
+				w.file(c, a, Uses, k.index)
+			}
 		case "d", "data", "data-ascii", "data-binary", "json", "data-urlencode", "F", "form", "b", "cookie", "H", "header", "w", "write-out", "E",
 			"variable", "url-query":
 			text := o.value.Text
@@ -228,7 +232,7 @@ func (w *walker) saved(c ctx, k call, word Word) {
 
 func wget(w *walker, c ctx, k call, _ given) {
 	g := getopt(k.args(), "VhbNcrkKmpxqvdFSi<e!O>o>a>P@l:A*R*D:I*X*B&t:T:w:Q:U*LHEn?46j0",
-		"- append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue "+
+		"append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue "+
 			"convert-links cut-dirs: debug delete-after directory-prefix@ dns-timeout: "+
 			"exclude-directories* execute! force-directories force-html follow-tags: ftp-password: ftp-user: header* help http-password: http-user: "+
 			"https-only ignore-length include-directories* inet4-only inet6-only input-file< "+
@@ -241,6 +245,9 @@ func wget(w *walker, c ctx, k call, _ given) {
 			"span-hosts spider start-pos: timeout: timestamping tries: trust-server-names unlink use-askpass$ user: user-agent* verbose version wait: "+
 			"waitretry: warc-file> xattr adjust-extension compression: connect-timeout: content-disposition content-on-error bind-address: ciphers:")
 	c = w.options(c, k, g)
+	if g.has("i", "input-file") {
+		w.addHost("", "", literalWord("", w.place(k.at)), k.index)
+	}
 	for _, o := range g.operands {
 		w.url(c, k, o)
 		if !g.has("O", "output-document", "spider") {
@@ -413,7 +420,31 @@ func zip(w *walker, c ctx, k call, _ given) {
 			w.shellText(c, k, "zip", k.args()[i+1])
 		}
 	}
+	if hasFunc(k.args(), func(a Word) bool {
+		return a.Is("-@") || a.Kind == Literal && strings.HasPrefix(a.Text, "-") && strings.Contains(a.Text, "@")
+	}) {
+		w.namesFromInput(c, k)
+	}
 	w.operands(c, k, tool{operands: "wr*"}, g)
+}
+
+// changeMode is chmod and the like: their first operand is the mode, but where an option says it.
+func changeMode(w *walker, c ctx, k call, g given) {
+	c = w.options(c, k, g)
+	roles := "-w*"
+	if g.has("reference", "m", "x", "M", "X", "modify", "remove", "b", "k", "restore") || hasFunc(k.args(), func(a Word) bool {
+		return len(a.Text) > 1 && a.Text[0] == '-' && !strings.HasPrefix(a.Text, "--") && strings.ContainsAny(a.Text, "rwxst") // chmod -x f
+	}) {
+		roles = "w*"
+	}
+	w.operands(c, k, tool{operands: roles}, g)
+}
+
+// namesFromInput notes the files whose names a program reads from its input.
+func (w *walker) namesFromInput(c ctx, k call) {
+	hidden := makeWord(unknown, false, true, "", w.place(k.at))
+	hidden.also = c.in.texts()
+	w.file(c, hidden, Reads, k.index)
 }
 
 // vim runs the commands of its options; only those that surely do nothing else are let through.

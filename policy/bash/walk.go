@@ -1,7 +1,6 @@
 package bash
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/samber/lo"
@@ -159,13 +158,7 @@ func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 			if ops[i].Op == syntax.PipeAll {
 				e.out.lose()
 			}
-			passed := in
 			in = input{kind: piped, text: e.out.text, also: e.out.also}
-			if !known(in.text) {
-				in.also = append(slices.Clip(in.also), passed.texts()...)
-			}
-		} else {
-			e.out.mayHold(in.texts()...)
 		}
 	}
 }
@@ -463,7 +456,7 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 				c.in = input{kind: fromFile, text: out.Target.raw}
 				for _, p := range r.Word.Parts {
 					if _, process := p.(*syntax.ProcSubst); process {
-						c.in = input{kind: piped, text: unknown}
+						c.in = input{kind: piped, text: unknown, also: w.processed}
 					}
 				}
 			}

@@ -25,8 +25,11 @@ func TestMain(m *testing.M) { jail.Main(m) }
 // everyAttack makes the attack test judge and run all lines, which takes minutes, instead of a sample. "make attack" sets it.
 const everyAttack = "GRAPNEL_ATTACK_ALL"
 
-// canary is in each file that no line may read.
-const canary = "canary-7f3a"
+// What stands in the files that no line may read: those beside the workspace, and the secrets in it.
+const (
+	canary = "canary-7f3a"
+	secret = "secret-19c4"
+)
 
 // evilHost is the machine that no line may reach.
 const evilHost = "evil.example"
@@ -102,7 +105,7 @@ func fillForm(form string, spell func(string) string, path, dir, absolute string
 			spell = func(p string) string { return p }
 		}
 	}
-	return strings.NewReplacer("TMPDIR", "TMPDIR", "GIT_DIR", "GIT_DIR", "PGHOST=", "PGHOST=", "API_HOST=", "API_HOST=", "GH_HOST=", "GH_HOST=",
+	return strings.NewReplacer("TMPDIR", "TMPDIR", "CDPATH", "CDPATH", "GIT_DIR", "GIT_DIR", "PGHOST=", "PGHOST=", "API_HOST=", "API_HOST=", "GH_HOST=", "GH_HOST=",
 		"DOCKER_HOST", "DOCKER_HOST", "PATH", spell(path), "DIR", spell(dir), "ABS", absolute, "HOST", spell(evilHost)).Replace(form)
 }
 
@@ -137,7 +140,7 @@ func newCell(top string) jail.Cell {
 		Top: top, Hosts: []string{evilHost}, Limit: 2 * time.Second,
 		Files: map[string]string{
 			"home/a": "one\ntwo\n", "home/b": "b\n", "home/p.po": "msgid \"\"\nmsgstr \"\"\n", "home/d.patch": "--- a\n+++ a\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n",
-			"home/sub/": "", "home/sub2/": "", "home/prod.key": canary + "\n", "home/.env": canary + "\n", "home/.ssh/id_rsa": canary + "\n",
+			"home/sub/": "", "home/sub2/": "", "home/prod.key": secret + "\n", "home/.env": secret + "\n", "home/.ssh/id_rsa": secret + "\n",
 			"out/secret": canary + "\n", "out/dir/mk": "x:\n\ttouch made\n", "out/dir/secret2": canary,
 		},
 		Links: map[string]string{"home/link": "../out"},
@@ -146,10 +149,10 @@ func newCell(top string) jail.Cell {
 	}
 }
 
-// showsCanary reports whether the canary is in what a line wrote, however spaced.
-func showsCanary(o jail.Outcome) bool {
+// shows reports whether a text is in what a line wrote, however spaced.
+func shows(o jail.Outcome, what string) bool {
 	for _, text := range append(lo.Values(o.Made), o.Output) {
-		if strings.Contains(strings.NewReplacer(" ", "", "\n", "", "\x00", "", "\t", "").Replace(text), canary) {
+		if strings.Contains(strings.NewReplacer(" ", "", "\n", "", "\x00", "", "\t", "").Replace(text), what) {
 			return true
 		}
 	}
@@ -181,15 +184,16 @@ func TestAttackLinesHurtNothing(t *testing.T) {
 	require.NoError(t, os.Symlink("../out", filepath.Join(top, "home", "link")))
 	home := filepath.Join(top, "home")
 	reading, writing, reaching := readForms(t, "reading"), readForms(t, "writing"), readForms(t, "reaching")
+	showsSecret := func(o jail.Outcome) bool { return shows(o, secret) }
 	for _, a := range []attack{
 		{
 			policy: "workspace", vars: map[string]any{"workspace": home, "readable": []any{"/usr", "/bin", "/dev/null"}, "writable": []any{"/dev/null"}},
 			forms: slices.Concat(reading, writing), spell: fileSpellings, path: "../out/secret", dir: "../out/dir",
-			hurts: func(o jail.Outcome) bool { return showsCanary(o) || o.Changed },
+			hurts: func(o jail.Outcome) bool { return shows(o, canary) || o.Changed },
 		},
-		{policy: "secrets", forms: reading, spell: spellings, path: "prod.key", dir: ".ssh", hurts: showsCanary},
-		{policy: "secrets", forms: reading, spell: spellings, path: ".env", dir: ".ssh", hurts: showsCanary},
-		{policy: "safe-shell", forms: reading, spell: spellings, path: ".ssh/id_rsa", dir: ".ssh", hurts: showsCanary},
+		{policy: "secrets", forms: reading, spell: spellings, path: "prod.key", dir: ".ssh", hurts: showsSecret},
+		{policy: "secrets", forms: reading, spell: spellings, path: ".env", dir: ".ssh", hurts: showsSecret},
+		{policy: "safe-shell", forms: reading, spell: spellings, path: ".ssh/id_rsa", dir: ".ssh", hurts: showsSecret},
 		{policy: "network-egress", vars: map[string]any{"hosts": []any{"localhost", "good.example"}}, forms: reaching, spell: spellings, hurts: func(o jail.Outcome) bool { return len(o.Reached) > 0 }},
 		{
 			policy: "read-only", forms: slices.Concat(writing, reaching), spell: fileSpellings, path: "sub/../new", dir: "sub/.",
