@@ -179,7 +179,7 @@ func (w *walker) handle(c ctx, k call, kind Kind) {
 		k.name = "bash"
 	}
 	c.out.lose()
-	if strings.Contains(path, "/") {
+	if strings.Contains(k.words[0].raw, "/") {
 		w.file(c, k.words[0], Runs, k.index)
 	}
 	w.program(c, k)

@@ -425,6 +425,9 @@ func (b *builder) tilde(c ctx, s string, end bool) string {
 	case user == "":
 		b.begun = true
 		b.text(c.st.lookup("HOME").text)
+	case user == "+":
+		b.begun = true
+		b.text(c.st.lookup("PWD").text)
 	default:
 		b.begun = true
 		b.text(unknown) // another user's, or ~+ and ~-, or itself
