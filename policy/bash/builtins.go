@@ -338,6 +338,12 @@ func printf(w *walker, c ctx, k call) {
 		e := c
 		e.out = out
 		formatted(e, rest)
+		for _, a := range rest {
+			out.mayHold(append(slices.Clip(a.also), strings.Fields(a.raw)...)...)
+		}
+		if base, _, _ := strings.Cut(name.Text, "["); !known(out.text) || base != name.Text {
+			w.remember(base, append(out.also, input{kind: piped, text: out.text}.texts()...)...)
+		}
 		switch {
 		case name.Kind == Literal && syntax.ValidName(name.Text):
 			w.setVariable(c, name.Text, value{text: lo.Ternary(c.st.posix, unknown, out.text)}, k.at) // some shells have no -v
@@ -460,6 +466,9 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 		w.attributes(c, words[1:], a.Name.Value)
 		before := c.st.vars[a.Name.Value]
 		w.assign(c, a, exported)
+		if a.Value != nil {
+			w.assignBraces(c, a)
+		}
 		if a.Array == nil {
 			w.quotedArray(c, k, before, makeWord(c.st.vars[a.Name.Value].text, false, false, "", w.place(c.src.offset(a.Pos()))))
 		}
@@ -485,6 +494,20 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 	naked := k
 	naked.words = words
 	declare(w, c, naked)
+}
+
+// assignBraces handles declare x={a,b}, which is declare x=a x=b: of an assignment that is an argument, braces are expanded.
+func (w *walker) assignBraces(c ctx, a *syntax.Assign) {
+	all := w.braces(c, a.Value)
+	if len(all) < 2 {
+		return
+	}
+	for _, parts := range all {
+		text, also := w.possibleValue(c, &syntax.Word{Parts: parts}, false)
+		w.remember(a.Name.Value, append(also, text)...)
+		w.environment(c, a.Name.Value, text, c.src.offset(a.Pos()), -1)
+	}
+	c.st.set(a.Name.Value, value{text: unknown})
 }
 
 // declared reads the options of declare: whether variables become such that assigning

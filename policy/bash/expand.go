@@ -2,6 +2,7 @@ package bash
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -175,6 +176,9 @@ func (b *builder) mayBe(text string, also []string, quoted bool) {
 	from := len(b.buf)
 	b.expansion(text, quoted)
 	from = min(from, len(b.buf))
+	if !b.fields && known(text) && text != "" { // how it is split is not known
+		also = append(slices.Clip(also), text)
+	}
 	if !quoted && !b.whole { // it is split
 		var fields []string
 		for _, one := range also {

@@ -247,7 +247,7 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 		orig, with := w.silently(c, x.Repl.Orig), w.silently(c, x.Repl.With)
 		replace := func(v string) string { return replaceParam(x, v, orig, with) }
 		if text = replace(v); !known(text) && v != "" {
-			w.hideComputed(c, x, v)
+			w.hideComputed(c, x, append(also, v), replace)
 			_, withAlso := w.possibleValue(c, x.Repl.With, false)
 			return text, append(append(mapKnown(also, replace), with), withAlso...)
 		}
@@ -255,7 +255,7 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 	case x.Slice != nil:
 		slice := func(v string) string { return sliceParam(x.Slice, v) }
 		if text = slice(v); !known(text) {
-			w.hideComputed(c, x, v)
+			w.hideComputed(c, x, append(also, v), slice)
 		}
 		return text, mapKnown(also, slice)
 	}
@@ -263,8 +263,8 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 }
 
 // hideComputed notes that a text of the line becomes another that cannot be told.
-func (w *walker) hideComputed(c ctx, x *syntax.ParamExp, v string) {
-	if known(v) && v != "" {
+func (w *walker) hideComputed(c ctx, x *syntax.ParamExp, texts []string, operate func(string) string) {
+	if slices.ContainsFunc(texts, func(text string) bool { return known(text) && text != "" && !known(operate(text)) }) {
 		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "what an expansion makes of a text is not known")
 	}
 }
@@ -281,12 +281,12 @@ func mapKnown(texts []string, f func(string) string) []string {
 func (w *walker) heldEver(c ctx, x *syntax.ParamExp) []string {
 	name := x.Param.Value
 	if n, err := strconv.Atoi(name); err == nil && n > 0 || name == "@" || name == "*" {
-		return lo.FlatMap(c.st.params, func(p Word, _ int) []string {
+		return append(slices.Clip(w.held["@"]), lo.FlatMap(c.st.params, func(p Word, _ int) []string {
 			if p.Kind == Literal {
 				return []string{p.raw}
 			}
 			return p.also
-		})
+		})...)
 	}
 	return w.held[name]
 }
@@ -379,10 +379,11 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (t
 		}
 		return text, append(slices.Clip(held), v)
 	}
+	operate := func(v string) string { return operateParam(x.Exp.Op, v, operand, set) }
 	if !known(text) {
-		w.hideComputed(c, x, v)
+		w.hideComputed(c, x, append(slices.Clip(held), v), operate)
 	}
-	return text, mapKnown(held, func(v string) string { return operateParam(x.Exp.Op, v, operand, set) })
+	return text, mapKnown(held, operate)
 }
 
 // operateParam returns what an operator makes of what a variable holds.
@@ -498,8 +499,22 @@ func ascii(text string) bool {
 
 // replaceParam returns what ${x/orig/with} makes of what x holds.
 func replaceParam(x *syntax.ParamExp, v, orig, with string) string {
-	if !known(v) || !simplePattern(orig) || orig == "" || orig[0] == '#' || orig[0] == '%' || !known(with) || strings.ContainsAny(with, `&\`) {
+	if !known(v) || !simplePattern(orig) || orig == "" || !known(with) || strings.ContainsAny(with, `&\`) {
 		return unknown
+	}
+	if !x.Repl.All {
+		if at, found := strings.CutPrefix(orig, "#"); found {
+			if rest, begins := strings.CutPrefix(v, at); begins {
+				return with + rest
+			}
+			return v
+		}
+		if at, found := strings.CutPrefix(orig, "%"); found {
+			if rest, ends := strings.CutSuffix(v, at); ends {
+				return rest + with
+			}
+			return v
+		}
 	}
 	if x.Repl.All {
 		return strings.ReplaceAll(v, orig, with)
@@ -526,21 +541,43 @@ func (w *walker) silently(_ ctx, word *syntax.Word) string {
 // sliceParam returns what ${x:offset:length} makes of what x holds.
 func sliceParam(s *syntax.Slice, v string) string {
 	offset, ok := literalNumber(s.Offset)
-	if !known(v) || !ok || !ascii(v) || offset > len(v) {
+	if !known(v) || !ok || !ascii(v) {
 		return unknown
+	}
+	if offset < 0 {
+		offset += len(v)
+	}
+	if offset < 0 || offset > len(v) {
+		return ""
 	}
 	v = v[offset:]
 	if s.Length == nil {
 		return v
 	}
 	length, ok := literalNumber(s.Length)
-	if !ok {
+	switch {
+	case !ok:
 		return unknown
+	case length < 0 && length+len(v) < 0:
+		return "" // bash says that it is an error
+	case length < 0:
+		length += len(v)
 	}
 	return v[:min(length, len(v))]
 }
 
+// literalNumber reads a number that stands in the line; the offset that is not written is 0.
 func literalNumber(x syntax.ArithmExpr) (int, bool) {
+	if x == nil {
+		return 0, true
+	}
+	if unary, ok := x.(*syntax.UnaryArithm); ok && unary.Op == syntax.Minus && !unary.Post {
+		n, ok := literalNumber(unary.X)
+		return -n, ok
+	}
+	if inner, ok := x.(*syntax.ParenArithm); ok && inner.X != nil {
+		return literalNumber(inner.X)
+	}
 	word, ok := x.(*syntax.Word)
 	if !ok {
 		return 0, false

@@ -104,6 +104,12 @@ options:
 		}
 		if hasFunc(rest, func(w Word) bool { return w.Many }) {
 			params = nil
+			for _, word := range rest[min(2, len(rest)):] {
+				w.remember("@", word.also...)
+				if word.Kind == Literal {
+					w.remember("@", word.raw)
+				}
+			}
 		} else if params == nil {
 			params = []Word{}
 		}

@@ -304,10 +304,13 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 		w.blurLoop(c, x.Do, nil) // there may be any number of rounds
 	}
 	at := c.src.offset(x.Pos())
-	if !apart {
-		for _, item := range items {
+	for _, item := range items {
+		w.remember(name, item.also...)
+		if item.Kind == Literal {
 			w.remember(name, item.raw)
 		}
+	}
+	if !apart {
 		w.setVariable(c, name, value{text: lo.Ternary(x.Select, unknown, common(items)), number: numbers && !x.Select}, at)
 		w.stmts(c, x.Do)
 		return
