@@ -56,6 +56,7 @@ func Analyse(line string, o Options) Analysis {
 	}
 	w.stmts(c, file)
 	w.declared()
+	w.walkTraps()
 	return w.out
 }
 
@@ -74,6 +75,7 @@ type walker struct {
 	held map[string][]string
 	// processed are texts of the line that the last process substitution may have written.
 	processed []string
+	traps     []trapped
 }
 
 type decl struct {

@@ -189,6 +189,7 @@ func trap(w *walker, c ctx, k call) {
 	}
 	listed := len(w.out.Commands)
 	w.text(e, text, args[0].Pos.Offset)
+	w.traps = append(w.traps, trapped{e, text, args[0].Pos.Offset})
 	changes := strings.ContainsAny(text, "=(") || slices.ContainsFunc(w.out.Commands[listed:], func(run Command) bool {
 		return run.Kind != Program && run.Name != "echo" && run.Name != "exit" && run.Name != "true"
 	})
@@ -197,6 +198,37 @@ func trap(w *walker, c ctx, k call) {
 		case signal.Kind == Literal && (name == "EXIT" || name == "0"): // nothing runs after it
 		case signal.Kind != Literal, name == "DEBUG", changes:
 			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes things between commands")
+		}
+	}
+}
+
+// trapped is text that runs later, with what variables hold then.
+type trapped struct {
+	c    ctx
+	text string
+	at   int
+}
+
+// walkTraps walks the texts of traps again, when it is known what the whole line sets: all of it may be set when they run. They list
+// nothing new, but what bash evaluates again may be opaque now.
+func (w *walker) walkTraps() {
+	if len(w.traps) == 0 {
+		return
+	}
+	commands, files, hosts := len(w.out.Commands), len(w.out.Files), len(w.out.Hosts)
+	for _, t := range w.traps[:min(len(w.traps), maxWalks)] {
+		t.c.st = t.c.st.fork()
+		for name, texts := range w.held {
+			if slices.ContainsFunc(texts, func(text string) bool { return !integer.MatchString(text) }) {
+				t.c.st.set(name, value{text: unknown})
+			}
+		}
+		w.text(t.c, t.text, t.at)
+	}
+	w.out.Commands, w.out.Files, w.out.Hosts = w.out.Commands[:commands], w.out.Files[:files], w.out.Hosts[:hosts]
+	for i := range w.out.Opaque {
+		if w.out.Opaque[i].Command >= commands {
+			w.out.Opaque[i].Command = -1
 		}
 	}
 }
@@ -479,7 +511,7 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 		k.words = append(k.words, makeWord(a.Name.Value+raw, false, false, c.src.slice(a.Pos(), a.End()), w.place(c.src.offset(a.Pos()))))
 		switch {
 		case odd:
-			c.st.set(a.Name.Value, value{odd: true, number: c.st.numberIn(a.Name.Value)})
+			c.st.set(a.Name.Value, value{text: unknown, odd: true, number: c.st.numberIn(a.Name.Value)})
 		case c.st.posix && (name == "declare" || name == "typeset"): // which not all shells have
 			w.blurName(c, a.Name.Value)
 		}

@@ -361,6 +361,7 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (t
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if syntax.ValidName(x.Param.Value) {
 			w.remember(x.Param.Value, operandAlso...)
+			w.environment(c, x.Param.Value, operand, at, -1)
 			w.setVariable(c, x.Param.Value, value{text: text, number: makesNumber(c.st, x.Exp.Word) && c.st.numberIn(x.Param.Value)}, at)
 		}
 		return text, append(slices.Clip(held), operandAlso...)

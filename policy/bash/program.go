@@ -62,6 +62,7 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 		return Uses, true
 	}
 	if !known {
+		w.compiler(c, k, name)
 		return Uses, false
 	}
 	t, _ := toolOf(name)
@@ -78,6 +79,23 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 		return Reads, true
 	}
 	return Uses, true
+}
+
+// compiler is a compiler of C or the like, whose options name programs and code that it runs.
+func (w *walker) compiler(c ctx, k call, name string) {
+	switch name {
+	case "gcc", "cc", "g++", "c++", "clang", "clang++", "cpp", "gfortran", "ld", "rustc", "tcc":
+	default:
+		return
+	}
+	for _, a := range k.args() {
+		option := strings.TrimLeft(a.Text, "-")
+		for _, begins := range []string{"wrapper", "fplugin", "specs", "load", "Xclang", "B", "plugin", "fuse-ld", "C linker", "Clinker", "Zcodegen-backend"} {
+			if strings.HasPrefix(a.Text, "-") && strings.HasPrefix(option, begins) {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, name+" runs what its option "+a.Text+" says")
+			}
+		}
+	}
 }
 
 // toolName is the name under which a program is known: python for python3.11, sed

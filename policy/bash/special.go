@@ -481,12 +481,14 @@ func vim(w *walker, c ctx, k call, _ given) {
 			}
 			if len(text) > 2 && text[1] == 'c' {
 				w.vimCommand(c, k, a.cut(2))
+			} else if len(text) > 2 && text[1] != '-' && strings.ContainsAny(text[1:], "cSuUwWitTqr") { // -sc is -s -c
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "vim may run what follows "+text)
 			}
 		default:
 			w.file(c, a, Writes, k.index)
 		}
 	}
-	if c.in.kind == piped && (k.name == "ex" || hasFunc(args, func(w Word) bool { return w.Is("-es") || w.Is("-e") || w.Is("-s") })) {
+	if c.in.kind == piped && (k.name == "ex" || hasFunc(args, func(w Word) bool { return len(w.Text) > 1 && w.Text[0] == '-' && strings.ContainsAny(w.Text, "esE") })) {
 		w.vimCommand(c, k, makeWord(c.in.text, false, false, "", w.place(k.at)))
 	}
 }
@@ -581,7 +583,7 @@ func makeTool(w *walker, c ctx, k call, _ given) {
 		}
 		name = strings.TrimRight(name, ":+?!")
 		value := o.Text[strings.IndexByte(o.Text, '=')+1:]
-		if name == "SHELL" || name == "MAKEFLAGS" || strings.ContainsAny(value, "$`;|&") || name == ".SHELLFLAGS" {
+		if name == "SHELL" || name == "MAKEFLAGS" || variableRole(name) != plainVariable && !isHarmlessProgram(value) && !isHarmlessSetting(name, value) || strings.ContainsAny(value, "$`;|&") || name == ".SHELLFLAGS" {
 			w.opaque(c, o.Pos.Offset, k.index, OpaqueEnvironment, "a variable of make that its rules run: "+name)
 		}
 	}

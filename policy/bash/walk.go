@@ -309,6 +309,7 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 		if item.Kind == Literal {
 			w.remember(name, item.raw)
 		}
+		w.environment(c, name, item.loose(), at, -1)
 	}
 	if !apart {
 		w.setVariable(c, name, value{text: lo.Ternary(x.Select, unknown, common(items)), number: numbers && !x.Select}, at)
