@@ -42,9 +42,10 @@ type Outcome struct {
 	Changed bool
 	// Made are the files of Top/home that the line made or changed, with their texts, at most 64 KiB each.
 	Made map[string]string
-	// Reached are the ports of Hosts to which the line made a connection.
+	// Reached are the ports of Hosts to which the line made a connection: of FTP, SSH, Telnet, SMTP, HTTP, HTTPS, rsync and git, 4444
+	// and 8080.
 	Reached []int
 }
 
-// Ports are those on which the jail notices connections to the hosts of a cell.
-var Ports = []int{21, 22, 23, 25, 80, 443, 873, 4444, 8080, 9418}
+// ports are those on which the jail notices connections to the hosts of a cell.
+var ports = []int{21, 22, 23, 25, 80, 443, 873, 4444, 8080, 9418}

@@ -197,9 +197,9 @@ func (w *watcher) note(port int) {
 func (w *watcher) take() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ports := w.reached
+	reached := w.reached
 	w.reached = nil
-	return ports
+	return reached
 }
 
 // watchHosts waits for connections on the loopback, which is all of the network that there is.
@@ -218,7 +218,7 @@ func watchHosts() (*watcher, error) {
 		return nil, fmt.Errorf("start the loopback: %w", err)
 	}
 	w := &watcher{}
-	for _, port := range Ports {
+	for _, port := range ports {
 		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf("%s:%d", address, port))
 		if err != nil {
 			return nil, fmt.Errorf("listen: %w", err)

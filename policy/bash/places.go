@@ -26,6 +26,12 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 	if word.here {
 		text = "./" + text
 	}
+	if word.Kind == Partial && endsInName(word.Suffix) && w.spend(2) {
+		// What it ends with may be all that a rule asks about: $DIR/.env.
+		ending := f
+		ending.Path = inDir(append(c.st.dirs, ".")[0], strings.ReplaceAll(word.raw, unknown, "…"))
+		w.out.Files = append(w.out.Files, ending)
+	}
 	rooted := strings.HasPrefix(text, "/") || text == "~" || strings.HasPrefix(text, "~/")
 	if c.st.dirs == nil || rooted || text == "" && !f.Known {
 		f.Path, f.Known = text, f.Known && rooted
@@ -42,6 +48,11 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 		}
 		w.out.Files = append(w.out.Files, f)
 	}
+}
+
+// endsInName reports the end of a word from which the name of a file can be told: it has a slash or a dot, and ends in a letter or digit.
+func endsInName(suffix string) bool {
+	return strings.ContainsAny(suffix, "/.") && isAlnum(rune(suffix[len(suffix)-1]))
 }
 
 // harmlessDevice reports a device that stores nothing and leads nowhere.
