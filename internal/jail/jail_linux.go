@@ -293,25 +293,28 @@ func runLine(r request, line string, limit time.Duration) (string, error) {
 	cmd.Dir = filepath.Join(r.Cell.Top, "home")
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmd.Dir, "LC_ALL=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "TERM=dumb"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = time.Millisecond
-	out := &capped{}
+	// A file is whole when the processes have ended; a pipe may be cut off while it is read.
+	out, err := os.CreateTemp("", "output")
+	if err != nil {
+		return "", err
+	}
+	defer out.Close()
+	if err := os.Remove(out.Name()); err != nil {
+		return "", err
+	}
 	cmd.Stdout, cmd.Stderr = out, out
-	err := cmd.Run()
+	ran := cmd.Run()
 	_ = unix.Kill(-1, unix.SIGKILL) // all but the first process, which is this one
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
 			break // none is left
 		}
 	}
-	return out.String(), err
-}
-
-// capped keeps the beginning of what is written to it.
-type capped struct{ bytes.Buffer }
-
-func (c *capped) Write(p []byte) (int, error) {
-	c.Buffer.Write(p[:min(len(p), most-min(c.Len(), most))])
-	return len(p), nil
+	text, err := io.ReadAll(io.NewSectionReader(out, 0, most))
+	if err != nil {
+		return "", err
+	}
+	return string(text), ran
 }
 
 // tryLine runs one line in a fresh copy of the cell.
@@ -333,7 +336,7 @@ func tryLine(r request, blank string, w *watcher, line string) (Outcome, error) 
 	}
 	w.take()
 	out, err := runLine(r, line, limit)
-	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, context.DeadlineExceeded) {
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed && !errors.Is(err, context.DeadlineExceeded) {
 		return Outcome{}, err
 	}
 	after, err := fingerprints(c.Top)
