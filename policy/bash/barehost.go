@@ -69,7 +69,7 @@ func (w *walker) namesNoHosts(command int) bool {
 		return false
 	}
 	switch c := w.out.Commands[command]; c.Name {
-	case "git", "kubectl", "oc", "helm", "java", "javac", "mvn", "gradle", "gsettings", "dbus-send", "gdbus", "flatpak":
+	case "git", "kubectl", "oc", "helm", "gsettings", "dbus-send", "gdbus", "flatpak":
 		return true
 	case "go":
 		return c.Sub != "get" && c.Sub != "install" && c.Sub != "run" && c.Sub != "list" && !strings.HasPrefix(c.Sub, "mod")

@@ -754,6 +754,9 @@ func setBuiltin(w *walker, c ctx, k call) {
 				if args[i].Is("posix") || args[i].Kind != Literal {
 					c.st.posix = true
 				}
+				if args[i].Is("allexport") || args[i].Is("keyword") || args[i].Is("braceexpand") {
+					w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "set -o "+args[i].Text+" changes how words are read")
+				}
 			}
 			if strings.ContainsAny(a.Text[1:], "akB") {
 				w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "set "+a.Text+" changes how words are read")

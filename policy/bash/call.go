@@ -168,6 +168,11 @@ func (w *walker) unknownName(c ctx, k call) {
 // handle goes into what the command of a known name does.
 func (w *walker) handle(c ctx, k call, kind Kind) {
 	if kind == Builtin {
+		for _, a := range k.args() {
+			if a.Kind == Pattern && strings.ContainsAny(a.Text, "/~") { // bash reads the folders
+				w.file(c, a, Reads, k.index)
+			}
+		}
 		if f := builtinOf(k.name); f != nil {
 			f(w, c, k)
 		}

@@ -124,7 +124,9 @@ func fileToolOf(name string) (tool, bool) {
 			"yes import export recv-keys", operands: "r*"}, true
 	case "ssh-keygen":
 		return tool{short: "qf>C:t:b:N:P:yeilFRD^a:I:n:V:s<O:m:pBHk", operands: "r*"}, true
-	case "mount", "umount", "losetup", "mkswap", "swapon", "swapoff", "fsck", "fdisk", "parted", "sgdisk", "wipefs", "cryptsetup", "lvremove",
+	case "mount":
+		return tool{operands: "w*", special: mount}, true
+	case "umount", "losetup", "mkswap", "swapon", "swapoff", "fsck", "fdisk", "parted", "sgdisk", "wipefs", "cryptsetup", "lvremove",
 		"vgremove", "pvremove":
 		return tool{operands: "w*"}, true
 	case "pip", "pipx":

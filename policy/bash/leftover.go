@@ -149,6 +149,10 @@ func (w *walker) withoutURLs(c ctx, a Word, text string, command int) string {
 			end = at + strings.Index(text[at:], "://") + i
 		}
 		one := text[begin:end]
+		if _, rest, _ := strings.Cut(one, "://"); strings.HasPrefix(rest, "/") { // there is no host: sqlite:///x is a file
+			at = begin + strings.Index(one, "://") + len("://")
+			continue
+		}
 		if strings.EqualFold(one[:strings.Index(one, "://")], "file") { //nolint:gocritic // the order is meant
 			at = begin + len("file://")
 			continue
@@ -168,7 +172,7 @@ func (w *walker) fileURL(c ctx, word Word, access Access, command int) bool {
 	rest := word.cut(len("file:"))
 	if authority, path, found := strings.Cut(strings.TrimPrefix(rest.raw, "//"), "/"); strings.HasPrefix(rest.raw, "//") && found {
 		if authority != "" && authority != "localhost" {
-			path = unknown
+			path = unknown + "/" + path
 		}
 		rest = makeWord("/"+path, false, false, word.Source, word.Pos)
 	}

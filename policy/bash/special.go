@@ -428,6 +428,20 @@ func zip(w *walker, c ctx, k call, _ given) {
 	w.operands(c, k, tool{operands: "wr*"}, g)
 }
 
+// mount is mount: what is mounted may lie on another machine.
+func mount(w *walker, c ctx, k call, g given) {
+	for _, a := range k.args() {
+		colon := strings.IndexByte(a.Text, ':')
+		if rest, found := strings.CutPrefix(a.Text, "//"); found {
+			name, _, _ := strings.Cut(rest, "/")
+			w.addHost(strings.ToLower(name), "", a, k.index)
+		} else if colon > 0 && !strings.ContainsAny(a.Text[:colon], "/=-") {
+			w.remotePath(c, a, Uses, k.index)
+		}
+	}
+	w.operands(w.options(c, k, g), k, tool{operands: "w*"}, g)
+}
+
 // changeMode is chmod and the like: their first operand is the mode, but where an option says it.
 func changeMode(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
