@@ -125,7 +125,7 @@ func fileToolOf(name string) (tool, bool) {
 	case "ssh-keygen":
 		return tool{short: "qf>C:t:b:N:P:yeilFRD^a:I:n:V:s<O:m:pBHk", operands: "r*"}, true
 	case "mount":
-		return tool{operands: "w*", special: mount}, true
+		return tool{operands: "w*", special: mountShare}, true
 	case "umount", "losetup", "mkswap", "swapon", "swapoff", "fsck", "fdisk", "parted", "sgdisk", "wipefs", "cryptsetup", "lvremove",
 		"vgremove", "pvremove":
 		return tool{operands: "w*"}, true

@@ -62,7 +62,7 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 		return Uses, true
 	}
 	if !known {
-		w.compiler(c, k, name)
+		w.checkCompiler(c, k, name)
 		return Uses, false
 	}
 	t, _ := toolOf(name)
@@ -81,8 +81,8 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 	return Uses, true
 }
 
-// compiler is a compiler of C or the like, whose options name programs and code that it runs.
-func (w *walker) compiler(c ctx, k call, name string) {
+// checkCompiler notes options of a compiler that name programs and code that it runs.
+func (w *walker) checkCompiler(c ctx, k call, name string) {
 	switch name {
 	case "gcc", "cc", "g++", "c++", "clang", "clang++", "cpp", "gfortran", "ld", "rustc", "tcc":
 	default:

@@ -428,8 +428,8 @@ func zip(w *walker, c ctx, k call, _ given) {
 	w.operands(c, k, tool{operands: "wr*"}, g)
 }
 
-// mount is mount: what is mounted may lie on another machine.
-func mount(w *walker, c ctx, k call, g given) {
+// mountShare handles mount: a share may lie on another machine.
+func mountShare(w *walker, c ctx, k call, g given) {
 	for _, a := range k.args() {
 		colon := strings.IndexByte(a.Text, ':')
 		if rest, found := strings.CutPrefix(a.Text, "//"); found {
@@ -442,7 +442,7 @@ func mount(w *walker, c ctx, k call, g given) {
 	w.operands(w.options(c, k, g), k, tool{operands: "w*"}, g)
 }
 
-// changeMode is chmod and the like: their first operand is the mode, but where an option says it.
+// changeMode handles chmod and the like: their first operand is the mode, but where an option says it.
 func changeMode(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	roles := "-w*"
