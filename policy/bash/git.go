@@ -285,8 +285,14 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 	if sub == "archive" && strings.HasPrefix(a.Text, "--remote=") {
 		a = a.cut(len("--remote="))
 	}
+	for one := range a.alternatives {
+		w.gitRemote(c, k, sub, one)
+	}
+	a.also = nil
 	colon := strings.IndexByte(a.Text, ':')
 	switch {
+	case a.Kind == Partial && !strings.HasPrefix(a.Text, "-") && !strings.Contains(a.Text, "://") && strings.ContainsAny(a.Suffix, ":@") && sub != "push":
+		w.addHost("", "", a, k.index) // $HOST:path
 	case strings.HasPrefix(a.Text, "ext::"):
 		w.shellText(c, k, "git", a.cut(len("ext::")))
 	case strings.Contains(a.Text, "::") && !strings.HasPrefix(a.Text, "-"):
