@@ -17,8 +17,8 @@ check: ## everything that CI runs, without its installs
 	@.ci/run --without-install
 
 .PHONY: nightly
-nightly: ## what takes too long for every change: other systems, a fresh machine, race on everything, fuzzing, peers
-	@.ci/run cross fresh race-all fuzz peers
+nightly: ## what takes too long for every change: other systems, a fresh machine, race on everything, fuzzing, peers, attacks
+	@.ci/run cross fresh race-all fuzz peers attack
 
 .PHONY: fresh
 fresh: ## the tests as on a machine that has Go and nothing else
@@ -44,6 +44,10 @@ bench: ## the side-by-side benchmarks; "make -C bench table" writes their table
 .PHONY: crash
 crash: ## kill runs with SIGKILL, more than 300 of them runs that pay, and go on with them
 	GRAPNEL_CRASH_RUNS=200 $(GO) test -count=1 -timeout 60m -run 'TestCrash' -v ./durable | grep -vE '^ *(===|--- PASS: TestCrash[A-Za-z]*/)'
+
+.PHONY: attack
+attack: ## give the policies of the library all attack lines, and run in a jail what they let through; a quarter of an hour
+	GRAPNEL_ATTACK_ALL=1 $(GO) test -count=1 -timeout 120m -run 'TestAttackLinesHurtNothing' -v ./policy/library | grep -avE 'is let through:|^ *=== '
 
 .PHONY: parked
 parked: ## park 100,000 runs in a SQLite file, and measure what they cost

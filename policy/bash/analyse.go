@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -55,6 +56,7 @@ func Analyse(line string, o Options) Analysis {
 	}
 	w.stmts(c, file)
 	w.declared()
+	w.walkTraps()
 	return w.out
 }
 
@@ -68,6 +70,12 @@ type walker struct {
 	decls   []decl
 	called  map[*syntax.FuncDecl]bool
 	running map[*syntax.FuncDecl]int
+	// held are the texts that variables were set to anywhere in the line so far, for words of which no more is known than the
+	// name of a variable.
+	held map[string][]string
+	// processed are texts of the line that the last process substitution may have written.
+	processed []string
+	traps     []trapped
 }
 
 type decl struct {
@@ -113,6 +121,17 @@ type ctx struct {
 type input struct {
 	kind inputKind
 	text string
+	also []string // texts of the line that may be in it, where it is not known
+}
+
+// texts returns the words of the line that may be in what is read.
+func (in input) texts() []string {
+	if in.kind != piped {
+		return nil
+	}
+	words := strings.FieldsFunc(in.text, func(r rune) bool { return r == 0 || unicode.IsSpace(r) })
+	words = append(words, in.also...)
+	return words[:min(len(words), maxPossible)]
 }
 
 type inputKind uint8
@@ -124,7 +143,17 @@ const (
 )
 
 // output collects what is written to a pipe or substitution.
-type output struct{ text string }
+type output struct {
+	text string
+	also []string // as in input
+}
+
+// mayHold notes texts of the line that may be written.
+func (o *output) mayHold(texts ...string) {
+	if o != nil && len(o.also)+len(texts) <= maxPossible {
+		o.also = append(o.also, texts...)
+	}
+}
 
 func (o *output) add(text string) {
 	if o != nil && len(o.text) < maxText {

@@ -189,7 +189,8 @@ type File struct {
 	// for a ".." after a name, since a link may stand there. A pattern stays one.
 	Path string
 	// Known reports that the path is all there is to know. Otherwise it is the
-	// beginning, or what was written, with a directory that is not known.
+	// beginning, or what was written, with a directory that is not known. Of a word
+	// whose end is known there is one more file, with "…" for what is not: "…/.env".
 	Known  bool
 	Access Access
 	// Command is the index of the command among Analysis.Commands, or -1 for a

@@ -2,6 +2,7 @@ package bash
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -52,6 +53,7 @@ func isIntegerVariable(name string) bool {
 
 // setVariable sets a variable, and looks at what bash computes when it is an integer.
 func (w *walker) setVariable(c ctx, name string, v value, at int) {
+	w.remember(name, append(slices.Clip(v.list), v.text)...)
 	if c.st.vars[name].integer || isIntegerVariable(name) {
 		switch {
 		case v.array:

@@ -13,6 +13,12 @@ func awk(w *walker, c ctx, k call, _ given) {
 			"trace csv lint? bignum use-lc-numeric non-decimal-data pretty-print? optimize no-optimize profile? posix re-interval sandbox lint-old version")
 	c = w.options(c, k, g)
 	ops := g.operands
+	for _, o := range g.options {
+		if o.given && (o.name == "v" || o.name == "assign") { // the program may use it as the name of a file
+			_, value, _ := strings.Cut(o.value.raw, "=")
+			w.awkValue(c, k, o.value, value)
+		}
+	}
 	var programs []Word
 	for _, o := range g.options {
 		if o.name == "e" || o.name == "source" {
@@ -30,8 +36,21 @@ func awk(w *walker, c ctx, k call, _ given) {
 		if name, _, found := strings.Cut(o.Text, "="); !found || !syntax.ValidName(name) {
 			w.file(c, o, Reads, k.index)
 		} else {
+			w.awkValue(c, k, o, o.raw[len(name)+1:])
 			o.claim()
 		}
+	}
+}
+
+// awkValue notes a value of a variable of awk that looks like a file.
+func (w *walker) awkValue(c ctx, k call, word Word, value string) {
+	held := makeWord(value, false, false, word.Source, word.Pos)
+	for one := range word.alternatives {
+		_, text, _ := strings.Cut(one.raw, "=")
+		held.also = append(held.also, text)
+	}
+	if strings.ContainsAny(value, "./~") || len(held.also) > 0 {
+		w.perhaps(c, k, held, Uses, true)
 	}
 }
 
@@ -68,7 +87,7 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 		case t.kind == awkName && t.text == "getline":
 			w.awkReads(c, k, program, tokens[i+1:])
 		case t.kind == awkName && (t.text == "ARGV" || t.text == "ARGC"):
-			w.file(c, makeWord(unknown, false, false, "", program.Pos), Reads, k.index)
+			w.awkHidden(c, k, program, Reads)
 		case t.kind == awkSign && (t.text == "@"):
 			w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk loads or calls what a text names")
 		case t.kind == awkSign && (t.text == "|" || t.text == "|&"):
@@ -92,10 +111,16 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 			if next.kind == awkString && (i+2 >= len(tokens) || awkEnds(tokens[i+2])) {
 				w.file(c, literalWord(next.text, program.Pos), Writes, k.index)
 			} else {
-				w.file(c, makeWord(unknown, false, false, "", program.Pos), Writes, k.index)
+				w.awkHidden(c, k, program, Writes)
 			}
 		}
 	}
+}
+
+// awkHidden notes a file whose name the program computes.
+func (w *walker) awkHidden(c ctx, k call, program Word, access Access) {
+	w.file(c, makeWord(unknown, false, false, "", program.Pos), access, k.index)
+	w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk computes the name of a file")
 }
 
 // awkReads notes the file that getline reads: getline, getline < "x", getline line < "x".
@@ -108,11 +133,11 @@ func (w *walker) awkReads(c ctx, k call, program Word, rest []awkToken) {
 		case sign && (t.text == "]" || t.text == ")") && depth > 0:
 			depth--
 		case sign && t.text == "<" && depth == 0:
-			file := makeWord(unknown, false, false, "", program.Pos)
 			if i+1 < len(rest) && rest[i+1].kind == awkString && (i+2 == len(rest) || awkEnds(rest[i+2])) {
-				file = literalWord(rest[i+1].text, program.Pos)
+				w.file(c, literalWord(rest[i+1].text, program.Pos), Reads, k.index)
+				return
 			}
-			w.file(c, file, Reads, k.index)
+			w.awkHidden(c, k, program, Reads)
 			return
 		case depth == 0 && awkEnds(t):
 			return

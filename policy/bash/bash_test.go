@@ -5,7 +5,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/grapnel-go/grapnel/internal/jail"
 )
+
+func TestMain(m *testing.M) { jail.Main(m) }
 
 // listed is the commands of a line, words joined, in order.
 func listed(a Analysis) []string {

@@ -27,6 +27,11 @@ func (w *walker) blurNode(c ctx, n syntax.Node) {
 	switch x := n.(type) {
 	case *syntax.Assign:
 		if x.Name != nil {
+			if x.Value != nil {
+				if text, plain := literalText(x.Value); plain {
+					w.remember(x.Name.Value, text)
+				}
+			}
 			number := x.Array == nil && x.Value != nil && makesNumber(nil, x.Value) && c.st.numberIn(x.Name.Value)
 			c.st.set(x.Name.Value, value{text: unknown, number: number})
 		}

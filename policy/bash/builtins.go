@@ -119,9 +119,17 @@ func sourceBuiltin(w *walker, c ctx, k call) {
 		return
 	}
 	w.file(c, args[0], Runs, k.index)
-	w.opaque(c, k.at, k.index, OpaqueFile, "a file is read as commands: "+args[0].String())
+	w.opaque(c, k.at, k.index, fileReason(args[0]), "a file is read as commands: "+args[0].String())
 	c.out.lose()
 	c.st.forget()
+}
+
+// fileReason returns why a file that is run as commands is opaque: it may be a pipe.
+func fileReason(file Word) Reason {
+	if strings.HasPrefix(file.Text, "/dev/") || strings.HasPrefix(file.Text, "/proc/") {
+		return OpaqueInput
+	}
+	return OpaqueFile
 }
 
 // command is command and builtin, which start what follows without its function.
@@ -181,6 +189,7 @@ func trap(w *walker, c ctx, k call) {
 	}
 	listed := len(w.out.Commands)
 	w.text(e, text, args[0].Pos.Offset)
+	w.traps = append(w.traps, trapped{e, text, args[0].Pos.Offset})
 	changes := strings.ContainsAny(text, "=(") || slices.ContainsFunc(w.out.Commands[listed:], func(run Command) bool {
 		return run.Kind != Program && run.Name != "echo" && run.Name != "exit" && run.Name != "true"
 	})
@@ -189,6 +198,37 @@ func trap(w *walker, c ctx, k call) {
 		case signal.Kind == Literal && (name == "EXIT" || name == "0"): // nothing runs after it
 		case signal.Kind != Literal, name == "DEBUG", changes:
 			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes things between commands")
+		}
+	}
+}
+
+// trapped is text that runs later, with what variables hold then.
+type trapped struct {
+	c    ctx
+	text string
+	at   int
+}
+
+// walkTraps walks the texts of traps again, when it is known what the whole line sets: all of it may be set when they run. They list
+// nothing new, but what bash evaluates again may be opaque now.
+func (w *walker) walkTraps() {
+	if len(w.traps) == 0 {
+		return
+	}
+	commands, files, hosts := len(w.out.Commands), len(w.out.Files), len(w.out.Hosts)
+	for _, t := range w.traps[:min(len(w.traps), maxWalks)] {
+		t.c.st = t.c.st.fork()
+		for name, texts := range w.held {
+			if slices.ContainsFunc(texts, func(text string) bool { return !integer.MatchString(text) }) {
+				t.c.st.set(name, value{text: unknown})
+			}
+		}
+		w.text(t.c, t.text, t.at)
+	}
+	w.out.Commands, w.out.Files, w.out.Hosts = w.out.Commands[:commands], w.out.Files[:files], w.out.Hosts[:hosts]
+	for i := range w.out.Opaque {
+		if w.out.Opaque[i].Command >= commands {
+			w.out.Opaque[i].Command = -1
 		}
 	}
 }
@@ -278,6 +318,9 @@ func echo(_ *walker, c ctx, k call) {
 	}
 	newline, escaped := true, false
 	args := k.args()
+	for _, a := range args {
+		c.out.mayHold(a.also...)
+	}
 	for len(args) > 0 && args[0].Kind == Literal && len(args[0].Text) > 1 && args[0].Text[0] == '-' &&
 		strings.Trim(args[0].Text[1:], "neE") == "" {
 		for _, letter := range args[0].Text[1:] {
@@ -327,6 +370,12 @@ func printf(w *walker, c ctx, k call) {
 		e := c
 		e.out = out
 		formatted(e, rest)
+		for _, a := range rest {
+			out.mayHold(append(slices.Clip(a.also), strings.Fields(a.raw)...)...)
+		}
+		if base, _, _ := strings.Cut(name.Text, "["); !known(out.text) || base != name.Text {
+			w.remember(base, append(out.also, input{kind: piped, text: out.text}.texts()...)...)
+		}
 		switch {
 		case name.Kind == Literal && syntax.ValidName(name.Text):
 			w.setVariable(c, name.Text, value{text: lo.Ternary(c.st.posix, unknown, out.text)}, k.at) // some shells have no -v
@@ -342,6 +391,9 @@ func printf(w *walker, c ctx, k call) {
 		return
 	}
 	if c.out != nil {
+		for _, a := range args {
+			c.out.mayHold(append(slices.Clip(a.also), strings.Fields(a.raw)...)...)
+		}
 		formatted(c, args)
 	}
 }
@@ -446,6 +498,9 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 		w.attributes(c, words[1:], a.Name.Value)
 		before := c.st.vars[a.Name.Value]
 		w.assign(c, a, exported)
+		if a.Value != nil {
+			w.assignBraces(c, a)
+		}
 		if a.Array == nil {
 			w.quotedArray(c, k, before, makeWord(c.st.vars[a.Name.Value].text, false, false, "", w.place(c.src.offset(a.Pos()))))
 		}
@@ -456,7 +511,7 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 		k.words = append(k.words, makeWord(a.Name.Value+raw, false, false, c.src.slice(a.Pos(), a.End()), w.place(c.src.offset(a.Pos()))))
 		switch {
 		case odd:
-			c.st.set(a.Name.Value, value{odd: true, number: c.st.numberIn(a.Name.Value)})
+			c.st.set(a.Name.Value, value{text: unknown, odd: true, number: c.st.numberIn(a.Name.Value)})
 		case c.st.posix && (name == "declare" || name == "typeset"): // which not all shells have
 			w.blurName(c, a.Name.Value)
 		}
@@ -471,6 +526,20 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 	naked := k
 	naked.words = words
 	declare(w, c, naked)
+}
+
+// assignBraces handles declare x={a,b}, which is declare x=a x=b: of an assignment that is an argument, braces are expanded.
+func (w *walker) assignBraces(c ctx, a *syntax.Assign) {
+	all := w.braces(c, a.Value)
+	if len(all) < 2 {
+		return
+	}
+	for _, parts := range all {
+		text, also := w.possibleValue(c, &syntax.Word{Parts: parts}, false)
+		w.remember(a.Name.Value, append(also, text)...)
+		w.environment(c, a.Name.Value, text, c.src.offset(a.Pos()), -1)
+	}
+	c.st.set(a.Name.Value, value{text: unknown})
 }
 
 // declared reads the options of declare: whether variables become such that assigning
@@ -541,6 +610,10 @@ func declare(w *walker, c ctx, k call) {
 			if exported {
 				w.environmentFiles(c, name, a.cut(strings.IndexByte(a.Text, '=')+1), k.index)
 			}
+		} else if exported && !v.exported && !functions {
+			held := makeWord(v.text, false, false, a.Source, a.Pos)
+			held.also = w.held[name]
+			w.environmentFiles(c, name, held, k.index)
 		} else if c.st.locals != nil && (k.name == "local" || k.name == "declare" || k.name == "typeset") {
 			v = value{}
 		}
@@ -573,7 +646,27 @@ func read(w *walker, c ctx, k call) {
 		}
 	}
 	c.st.set("REPLY", value{text: unknown})
+	w.rememberRead(c, append(slices.Clip(names), literalWord("REPLY", k.words[0].Pos)))
 	w.setUnknown(c, k, names)
+}
+
+// rememberRead notes the texts that a command may read into variables, as far as the line holds them.
+func (w *walker) rememberRead(c ctx, names []Word) {
+	if c.in.kind != piped || !w.spend(len(c.in.text)/16+1) {
+		return
+	}
+	for _, n := range names {
+		name, _, _ := strings.Cut(n.Text, "[")
+		w.remember(name, c.in.texts()...)
+	}
+	for _, n := range names {
+		name, _, _ := strings.Cut(n.Text, "[")
+		for line := range strings.SplitSeq(c.in.text, "\n") {
+			w.remember(name, strings.TrimSpace(line))
+			w.remember(name, strings.Fields(line)...)
+			w.remember(name, strings.FieldsFunc(line, separates)...)
+		}
+	}
 }
 
 func (w *walker) setUnknown(c ctx, k call, names []Word) {
@@ -606,6 +699,7 @@ func mapfile(w *walker, c ctx, k call) {
 	if len(g.operands) == 0 {
 		c.st.set("MAPFILE", value{text: unknown})
 	}
+	w.rememberRead(c, append(slices.Clip(g.operands), literalWord("MAPFILE", k.words[0].Pos)))
 	w.setUnknown(c, k, g.operands)
 }
 
@@ -659,6 +753,9 @@ func setBuiltin(w *walker, c ctx, k call) {
 				i++
 				if args[i].Is("posix") || args[i].Kind != Literal {
 					c.st.posix = true
+				}
+				if args[i].Is("allexport") || args[i].Is("keyword") || args[i].Is("braceexpand") {
+					w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "set -o "+args[i].Text+" changes how words are read")
 				}
 			}
 			if strings.ContainsAny(a.Text[1:], "akB") {

@@ -56,8 +56,11 @@ func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 			continue
 		}
 		number := makesNumber(c.st, a.Value)
-		raw := w.value(c, a.Value, false)
-		k.assigns = append(k.assigns, Assign{a.Name.Value, makeWord(raw, false, false, "", w.place(c.src.offset(a.Pos())))})
+		raw, also := w.possibleValue(c, a.Value, false)
+		held := makeWord(raw, false, false, "", w.place(c.src.offset(a.Pos())))
+		held.also = also
+		w.remember(a.Name.Value, also...)
+		k.assigns = append(k.assigns, Assign{a.Name.Value, held})
 		w.environment(c, a.Name.Value, raw, c.src.offset(a.Pos()), index)
 		w.environmentFiles(c, a.Name.Value, k.assigns[len(k.assigns)-1].Value, index)
 		w.setVariable(c, a.Name.Value, value{text: raw, exported: true, number: number}, c.src.offset(a.Pos()))
@@ -94,6 +97,7 @@ func (w *walker) run(c ctx, k call) {
 		return
 	}
 	claimAll(k.words)
+	c.out.mayHold(c.in.texts()...)
 	first := k.words[0]
 	cmd := Command{
 		Kind: Program, Words: k.words, Args: k.words[1:], Assigns: k.assigns, Redirects: k.redirs,
@@ -164,6 +168,11 @@ func (w *walker) unknownName(c ctx, k call) {
 // handle goes into what the command of a known name does.
 func (w *walker) handle(c ctx, k call, kind Kind) {
 	if kind == Builtin {
+		for _, a := range k.args() {
+			if a.Kind == Pattern && strings.ContainsAny(a.Text, "/~") { // bash reads the folders
+				w.file(c, a, Reads, k.index)
+			}
+		}
 		if f := builtinOf(k.name); f != nil {
 			f(w, c, k)
 		}
@@ -175,7 +184,7 @@ func (w *walker) handle(c ctx, k call, kind Kind) {
 		k.name = "bash"
 	}
 	c.out.lose()
-	if strings.Contains(path, "/") {
+	if strings.Contains(k.words[0].raw, "/") {
 		w.file(c, k.words[0], Runs, k.index)
 	}
 	w.program(c, k)
@@ -259,7 +268,8 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 			if e.Index != nil {
 				w.index(c, name, e.Index)
 				numbers := makesNumber(c.st, e.Value) && (v.array || v.number)
-				w.value(c, e.Value, false)
+				held, also := w.possibleValue(c, e.Value, false)
+				w.remember(name, append(also, held)...)
 				v = value{text: unknown, number: numbers, exported: v.exported}
 				continue
 			}
@@ -267,6 +277,7 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 				if word.Many || word.Kind == Pattern {
 					v = value{text: unknown}
 				}
+				w.remember(name, append(word.also, word.raw)...)
 				if v.array {
 					v.list = append(v.list, word.raw)
 				}
@@ -284,13 +295,18 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 			v = value{text: unknown}
 		}
 	case a.Index != nil:
-		if text := w.value(c, a.Value, false); !number && c.st.vars[name].integer {
+		text, also := w.possibleValue(c, a.Value, false)
+		w.remember(name, append(also, text)...)
+		if !number && c.st.vars[name].integer {
 			w.computed(c, text, at)
 		}
 		v.text, v.number = unknown, number && c.st.numberIn(name)
 	default:
 		pattern := assignedPattern(c.st, a.Value)
-		v.text, v.number = w.value(c, a.Value, false), number
+		var also []string
+		v.text, also = w.possibleValue(c, a.Value, false)
+		v.number = number
+		w.remember(name, also...)
 		if !a.Append {
 			v.pattern = pattern
 		}
@@ -304,6 +320,7 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 				v.text = unknown
 			} else {
 				v.text = old.text + v.text
+				w.remember(name, v.text)
 			}
 		}
 	}
@@ -314,7 +331,11 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	v.exported = v.exported || c.st.vars[name].exported
 	w.environment(c, name, v.text, at, -1)
 	if v.exported {
-		w.environmentFiles(c, name, makeWord(v.text, false, false, "", w.place(at)), -1)
+		held := makeWord(v.text, false, false, "", w.place(at))
+		if !known(v.text) {
+			held.also = w.held[name]
+		}
+		w.environmentFiles(c, name, held, -1)
 	}
 	if a.Index != nil || a.Append && a.Array == nil {
 		c.st.set(name, v)

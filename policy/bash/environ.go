@@ -39,10 +39,13 @@ func (w *walker) environment(c ctx, name, text string, at, command int) {
 // environmentFiles notes the files and hosts that the value of a variable names, which programs are given. Variables that
 // environment calls opaque need no such note.
 func (w *walker) environmentFiles(c ctx, name string, value Word, command int) {
-	if variableRole(name) == plainVariable && strings.ContainsAny(value.raw, "/~.") {
-		w.perhaps(c, call{index: command}, value, Uses, false)
+	if variableRole(name) == plainVariable && !harmlessValue.MatchString(value.raw) {
+		w.perhapsNamed(c, call{index: command}, name, value, Uses, true)
 	}
 }
+
+// harmlessValue are the values that switch something on or off, and numbers.
+var harmlessValue = regexp.MustCompile(`^(|[0-9]+|true|false|yes|no|on|off|TRUE|FALSE)$`)
 
 // later walks a value that some program runs as shell text.
 func (w *walker) later(c ctx, name, text string, at int) {

@@ -2,10 +2,12 @@ package bash
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/samber/lo"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -65,17 +67,26 @@ func (w *walker) oneWord(c ctx, word *syntax.Word) Word {
 // value is a word that is not split: the value of an assignment, or (quoted) the text
 // of a here-document.
 func (w *walker) value(c ctx, word *syntax.Word, quoted bool) string {
+	text, _ := w.possibleValue(c, word, quoted)
+	return text
+}
+
+// possibleValue returns the value of a word and, where that is not known, the texts of the line that it may be.
+func (w *walker) possibleValue(c ctx, word *syntax.Word, quoted bool) (string, []string) {
 	if word == nil {
-		return ""
+		return "", nil
 	}
 	if len(word.Parts) == 1 {
 		if lit, ok := word.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\~") {
-			return lit.Value
+			return lit.Value, nil
 		}
 	}
 	b := builder{w: w, whole: true, fields: true}
 	b.parts(c, word.Parts, quoted, true)
-	return string(b.buf)
+	if known(string(b.buf)) {
+		return string(b.buf), nil
+	}
+	return string(b.buf), b.possibleTexts()
 }
 
 // builder makes words of the parts of one.
@@ -92,7 +103,14 @@ type builder struct {
 	open   bool // an unquoted [
 	many   bool
 	named  []name
+	may    []possible
 	ready  []Word
+}
+
+// possible is a part of a word that is not known, and texts that may stand there.
+type possible struct {
+	from, to int
+	texts    []string
 }
 
 // name is a part of a word, of which is known that it matches a pattern: the variable
@@ -112,9 +130,65 @@ func (b *builder) flush() {
 	if len(b.buf) > 0 || b.begun {
 		word := makeWord(string(b.buf), b.glob, b.many, b.source, b.pos)
 		word.here = b.here
+		if word.Kind == Partial {
+			word.also = b.possibleTexts()
+		}
 		b.ready = append(b.ready, word)
 	}
-	b.buf, b.begun, b.glob, b.here, b.open, b.many, b.named = b.buf[:0], false, false, false, false, false, nil
+	b.buf, b.begun, b.glob, b.here, b.open, b.many, b.named, b.may = b.buf[:0], false, false, false, false, false, nil, nil
+}
+
+// maxPossible is how many texts a word may be, of which more is looked at than that it is not known.
+const maxPossible = 64
+
+// possibleTexts returns what the word is with the possible texts in their places, and nothing in the place of what is not known.
+func (b *builder) possibleTexts() []string {
+	if len(b.may) == 0 || !b.w.spend(maxPossible) {
+		return nil
+	}
+	texts := []string{""}
+	add := func(parts []string) {
+		var longer []string
+		for _, text := range texts {
+			for _, part := range parts {
+				if len(longer) < maxPossible {
+					longer = append(longer, text+strings.ReplaceAll(part, unknown, ""))
+				}
+			}
+		}
+		texts = longer
+	}
+	at := 0
+	for _, p := range b.may {
+		if p.from < at || p.to > len(b.buf) {
+			continue
+		}
+		add([]string{string(b.buf[at:p.from])})
+		add(p.texts)
+		at = p.to
+	}
+	add([]string{string(b.buf[at:])})
+	return lo.Uniq(texts)
+}
+
+// mayBe adds an expansion that is not known, and what it may be.
+func (b *builder) mayBe(text string, also []string, quoted bool) {
+	from := len(b.buf)
+	b.expansion(text, quoted)
+	from = min(from, len(b.buf))
+	if !b.fields && known(text) && text != "" { // how it is split is not known
+		also = append(slices.Clip(also), text)
+	}
+	if !quoted && !b.whole { // it is split
+		var fields []string
+		for _, one := range also {
+			fields = append(fields, strings.Fields(one)...)
+		}
+		also = fields
+	}
+	if len(also) > 0 && len(b.buf) > 0 {
+		b.may = append(b.may, possible{from, len(b.buf), also[:min(len(also), maxPossible)]})
+	}
 }
 
 // match adds a text that matches a pattern, or is the pattern itself.
@@ -241,12 +315,15 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 		case *syntax.ParamExp:
 			b.param(c, x, quoted)
 		case *syntax.CmdSubst:
-			text := b.w.substituted(c, x)
+			text, also := b.w.substituted(c, x)
 			if pattern := basenamePattern(c.st, x); pattern != "" && quoted && !b.whole {
 				b.match(pattern, text)
 				continue
 			}
-			b.expansion(text, quoted)
+			if known(text) {
+				also = nil
+			}
+			b.mayBe(text, also, quoted)
 		case *syntax.ArithmExp:
 			b.w.arithm(c, x.X)
 			b.text(number(x.X))
@@ -352,6 +429,9 @@ func (b *builder) tilde(c ctx, s string, end bool) string {
 	case user == "":
 		b.begun = true
 		b.text(c.st.lookup("HOME").text)
+	case user == "+":
+		b.begun = true
+		b.text(c.st.lookup("PWD").text)
 	default:
 		b.begun = true
 		b.text(unknown) // another user's, or ~+ and ~-, or itself
@@ -413,8 +493,8 @@ func indexLit(p *syntax.ParamExp) string {
 	return word.Lit()
 }
 
-// substituted is the output of $( … ), as far as it is known.
-func (w *walker) substituted(c ctx, x *syntax.CmdSubst) string {
+// substituted returns the output of $( … ), as far as it is known, and texts of the line that may be in it.
+func (w *walker) substituted(c ctx, x *syntax.CmdSubst) (string, []string) {
 	c = c.by(Substituted, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
 	c.out = &output{}
@@ -428,13 +508,14 @@ func (w *walker) substituted(c ctx, x *syntax.CmdSubst) string {
 		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueSyntax, "a substitution that newer shells run in place")
 		c.out.lose()
 	}
-	return strings.TrimRight(c.out.text, "\n")
+	return strings.TrimRight(c.out.text, "\n"), append(input{kind: piped, text: c.out.text}.texts(), c.out.also...)
 }
 
 func (w *walker) process(c ctx, x *syntax.ProcSubst) {
 	c = c.by(Process, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
-	c.out = nil
+	c.out = &output{}
+	defer func() { w.processed = append(input{kind: piped, text: c.out.text}.texts(), c.out.also...) }()
 	if x.Op == syntax.CmdOut {
 		c.in = input{kind: piped, text: unknown}
 	}

@@ -34,7 +34,7 @@ func fileToolOf(name string) (tool, bool) {
 		return tool{short: "aip", long: "append ignore-interrupts output-error?", operands: "w*", special: tee}, true
 	case "chmod", "chown", "chgrp", "chattr", "setfacl", "setfattr":
 		return tool{short: "cfvRHLPhm:x:M<X<bkdnp:V", long: "changes silent quiet verbose reference< recursive preserve-root no-preserve-root " +
-			"dereference no-dereference from: modify: remove:", operands: "-w*"}, true
+			"dereference no-dereference from: modify: remove:", operands: "-w*", special: changeMode}, true
 	case "cp":
 		return tool{short: "abdfiHlLnPprRsS:t>TuvxZ", long: "archive attributes-only backup? copy-contents debug dereference force interactive link " +
 			"no-clobber no-dereference no-target-directory one-file-system " +
@@ -124,7 +124,9 @@ func fileToolOf(name string) (tool, bool) {
 			"yes import export recv-keys", operands: "r*"}, true
 	case "ssh-keygen":
 		return tool{short: "qf>C:t:b:N:P:yeilFRD^a:I:n:V:s<O:m:pBHk", operands: "r*"}, true
-	case "mount", "umount", "losetup", "mkswap", "swapon", "swapoff", "fsck", "fdisk", "parted", "sgdisk", "wipefs", "cryptsetup", "lvremove",
+	case "mount":
+		return tool{operands: "w*", special: mountShare}, true
+	case "umount", "losetup", "mkswap", "swapon", "swapoff", "fsck", "fdisk", "parted", "sgdisk", "wipefs", "cryptsetup", "lvremove",
 		"vgremove", "pvremove":
 		return tool{operands: "w*"}, true
 	case "pip", "pipx":
@@ -227,7 +229,11 @@ func readers(name string) tool {
 				"output-duplicates traditional endian:", operands: "r*"}
 		}
 		return tool{short: "A:j:N:S?t:vw?bcdfhilosxCe*n:", long: "address-radix: skip-bytes: read-bytes: format: width?", operands: "r*"}
-	case "strings", "fold", "fmt", "pr", "base64", "base32", "basenc":
+	case "pr":
+		return tool{short: "acdDe?fFhi?Jl:mn?N:o:rs?S?tTvw:W:", long: "across columns: double-space date-format* expand-tabs? form-feed header* " +
+			"output-tabs? join-lines length: merge number-lines? first-line-number: indent: no-file-warnings separator? sep-string? omit-header " +
+			"omit-pagination show-nonprinting width: page-width: help version", operands: "r*"}
+	case "strings", "fold", "fmt", "base64", "base32", "basenc":
 		return tool{short: "abcdfhHlkLmsSzADe:n:t:w:v:i:N:o:p:I:P:X:B:x0", long: "wrap: decode ignore-garbage max-depth: exclude: width: bytes: " +
 			"encoding: radix: separator: files0-from%", operands: "r*"}
 	case "wc":

@@ -282,7 +282,17 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 	default:
 		return
 	}
+	if sub == "archive" && strings.HasPrefix(a.Text, "--remote=") {
+		a = a.cut(len("--remote="))
+	}
+	for one := range a.alternatives {
+		w.gitRemote(c, k, sub, one)
+	}
+	a.also = nil
+	colon := strings.IndexByte(a.Text, ':')
 	switch {
+	case a.Kind == Partial && !strings.HasPrefix(a.Text, "-") && !strings.Contains(a.Text, "://") && strings.ContainsAny(a.Suffix, ":@") && sub != "push":
+		w.addHost("", "", a, k.index) // $HOST:path
 	case strings.HasPrefix(a.Text, "ext::"):
 		w.shellText(c, k, "git", a.cut(len("ext::")))
 	case strings.Contains(a.Text, "::") && !strings.HasPrefix(a.Text, "-"):
@@ -290,6 +300,11 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 	case strings.Contains(a.Text, "://"): // stranger did it
 	case strings.Contains(a.Text, "@") && strings.Contains(a.Text, ":") && !strings.HasPrefix(a.Text, "-"):
 		w.remotePath(c, a, Reads, k.index)
+	case colon > 0 && !strings.ContainsAny(a.Text[:colon], "/-+^"): // host:path, where it is no pair of branches
+		_, _, isHost := bareHost(a.Text[:colon])
+		if isHost || sub == "clone" || sub == "ls-remote" || strings.HasSuffix(sub, "add") || sub == "remote set-url" || sub == "archive" {
+			w.remotePath(c, a, Reads, k.index)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package bash
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -19,9 +21,9 @@ func languageOf(name string) (language, bool) {
 		return language{name: "python", short: "+bBdEhiIOPqRsSuvVx3?c=m=W:X:Q:", long: "help version check-hash-based-pycs: help-env help-xoptions " +
 			"help-all", module: "m", help: "h V help version"}, true
 	case "perl":
-		return language{name: "perl", short: "+acfhnpsStTuUvwWXd?D?i?l?0?F?C?V?x?e!E!I:m!M!", long: "help", help: "h v V help"}, true
+		return language{name: "perl", short: "+acfhnpsStTuUvwWXd!D?i?l0F?CV?x?e!E!I:m!M!", long: "help", help: "h v V help"}, true
 	case "ruby", "jruby", "truffleruby":
-		return language{name: "ruby", short: "+aclnpsSvwhUyF?i?0?K?T?W?x?C@e!E:I:r:",
+		return language{name: "ruby", short: "+aclnpsSvwhUyF?i?0K?TWx?C@e!E:I:r:",
 			long: "copyright debug disable? enable? encoding? external-encoding? internal-encoding? help jit version verbose yjit",
 			help: "h v version help"}, true
 	case "node", "nodejs", "bun", "tsx", "ts-node":
@@ -52,6 +54,9 @@ func languageOf(name string) (language, bool) {
 //nolint:gocognit // flat: one case for each kind of option
 func (w *walker) language(c ctx, k call, l language) {
 	args := k.args()
+	if l.name == "perl" || l.name == "ruby" {
+		args = withoutNumbers(args)
+	}
 	g := getopt(args, l.short, l.long)
 	code, hasCode := "", false
 	for _, o := range g.options {
@@ -59,7 +64,7 @@ func (w *walker) language(c ctx, k call, l language) {
 			continue
 		}
 		switch {
-		case o.mark == '!' && (o.name == "M" || o.name == "m") && l.name == "perl":
+		case o.mark == '!' && (o.name == "M" || o.name == "m" || o.name == "d") && l.name == "perl":
 			// A module; anything but a name is code.
 			if strings.Trim(o.value.raw, "-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:") != "" &&
 				strings.ContainsAny(o.value.raw, " ;({"+unknown) {
@@ -129,6 +134,26 @@ func (w *walker) language(c ctx, k call, l language) {
 		w.opaque(c, k.at, k.index, OpaqueInput, k.name+" runs what it reads, which is not known")
 	}
 }
+
+// withoutNumbers takes away the numbers and letters that belong to -0, -l, -C, -W and -T in clusters, behind which other options
+// stand: perl -l0ne x, ruby -W0e x.
+func withoutNumbers(args []Word) []Word {
+	short := slices.Clone(args)
+	for i, a := range args {
+		if a.Is("--") {
+			break
+		}
+		if a.Kind != Literal || len(a.Text) < 3 || a.Text[0] != '-' || a.Text[1] == '-' {
+			continue
+		}
+		if text := clusterNumbers.ReplaceAllString(a.Text, "$1$2"); text != a.Text && !strings.ContainsAny(text[:min(2, len(text))], "eEIMmFixDV") {
+			short[i].Text, short[i].raw = text, text
+		}
+	}
+	return short
+}
+
+var clusterNumbers = regexp.MustCompile(`^(-[acfhlnpsStTuUvwWX0C]*?[0lCWT])(?:[0-9]+|x[0-9A-Fa-f]+|[IOEioDASL]+)([acfhlnpsStTuUvwWXeE0].*)?$`)
 
 func joinCode(a, b string) string {
 	if a == "" {

@@ -47,16 +47,29 @@ func (w *walker) leftovers(c ctx, k call, access Access, listed bool) {
 		}
 		// The value of an option that the table does not have is no such thing as the table's operands.
 		afterOption := i > 0 && strings.HasPrefix(k.words[i].Text, "-")
-		w.perhaps(c, k, a, access, !listed || afterOption || !strings.HasPrefix(a.Text, "-"))
+		named := ""
+		if afterOption {
+			named = k.words[i].Text
+		}
+		w.perhapsNamed(c, k, named, a, access, !listed || afterOption || !strings.HasPrefix(a.Text, "-"))
 	}
 }
 
-// perhaps notes the files and hosts that a word may name. When any is not set, only parts that look like paths count.
+// perhaps notes the files and hosts that a word may name. When anything is not set, only parts that look like paths count.
 func (w *walker) perhaps(c ctx, k call, a Word, access Access, anything bool) {
+	w.perhapsNamed(c, k, "", a, access, anything)
+}
+
+// perhapsNamed does the same for the value of an option or variable of a name.
+func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access, anything bool) {
 	a.claim()
 	if !w.spend(len(a.raw)/32 + 1) {
 		return
 	}
+	for one := range a.alternatives {
+		w.perhapsNamed(c, k, named, one, access, anything)
+	}
+	a.also = nil
 	note := func(text string, whole bool) {
 		if text == "" || text == "-" || !anything && !looksLikePath(text) || tooLong(text) {
 			return
@@ -75,6 +88,10 @@ func (w *walker) perhaps(c ctx, k call, a Word, access Access, anything bool) {
 		note(text, true)
 	}
 	text = w.withoutURLs(c, a, text, k.index)
+	if !strings.HasPrefix(text, "-") {
+		w.bareHosts(c, named, text, a, k.index)
+	}
+	name, _, assigned := strings.Cut(text, "=")
 	if !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, separates) {
 		return
 	}
@@ -85,6 +102,11 @@ func (w *walker) perhaps(c ctx, k call, a Word, access Access, anything bool) {
 		}
 		if looksLikePath(piece) || pieces < maxPieces {
 			note(piece, false)
+			if assigned && strings.HasPrefix(text[len(name)+1:], piece) {
+				w.bareHosts(c, name, piece, a, k.index)
+			} else {
+				w.bareHosts(c, "", piece, a, k.index)
+			}
 			pieces++
 		}
 	}
@@ -127,6 +149,10 @@ func (w *walker) withoutURLs(c ctx, a Word, text string, command int) string {
 			end = at + strings.Index(text[at:], "://") + i
 		}
 		one := text[begin:end]
+		if _, rest, _ := strings.Cut(one, "://"); strings.HasPrefix(rest, "/") { // there is no host: sqlite:///x is a file
+			at = begin + strings.Index(one, "://") + len("://")
+			continue
+		}
 		if strings.EqualFold(one[:strings.Index(one, "://")], "file") { //nolint:gocritic // the order is meant
 			at = begin + len("file://")
 			continue
@@ -146,7 +172,7 @@ func (w *walker) fileURL(c ctx, word Word, access Access, command int) bool {
 	rest := word.cut(len("file:"))
 	if authority, path, found := strings.Cut(strings.TrimPrefix(rest.raw, "//"), "/"); strings.HasPrefix(rest.raw, "//") && found {
 		if authority != "" && authority != "localhost" {
-			path = unknown
+			path = unknown + "/" + path
 		}
 		rest = makeWord("/"+path, false, false, word.Source, word.Pos)
 	}

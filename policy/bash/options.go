@@ -95,7 +95,7 @@ func getopt(args []Word, short, long string) given {
 			g.doubt = true
 		case text[1] == '-':
 			took = g.long(a, 2, args[i+1:], long)
-		case oneDash && isLong(text[1:], long):
+		case oneDash && len(text) > 2 && isLong(text[1:], long):
 			took = g.long(a, 1, args[i+1:], long)
 		default:
 			took = g.cluster(a, args[i+1:], short)

@@ -1,10 +1,13 @@
 package bash
 
 import (
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/samber/lo"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -22,7 +25,7 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 			return
 		}
 	}
-	text := b.w.paramText(c, x)
+	text, also := b.w.paramText(c, x)
 	if pattern := c.st.lookup(x.Param.Value).pattern; pattern != "" && quoted && !b.whole {
 		if left := taken(x, pattern); left != "" {
 			b.match(left, text)
@@ -32,10 +35,26 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 	if !known(text) && isList(x) {
 		b.many = true
 		b.begun = b.begun || !quoted
+		from := len(b.buf)
 		b.text(unknown)
+		if len(also) > 0 {
+			b.may = append(b.may, possible{from, len(b.buf), also})
+		}
 		return
 	}
-	b.expansion(text, quoted)
+	b.mayBe(text, also, quoted)
+}
+
+// remember notes a text that a variable is set to.
+func (w *walker) remember(name string, texts ...string) {
+	if w.held == nil {
+		w.held = map[string][]string{}
+	}
+	for _, text := range texts {
+		if held := w.held[name]; text != "" && known(text) && len(held) < maxPossible && !slices.Contains(held, text) {
+			w.held[name] = append(held, text)
+		}
+	}
 }
 
 // taken is what is left of a pattern when something is taken from each text that matches it: "$f", "${f%.go}" where the
@@ -133,7 +152,7 @@ func (w *walker) elements(c ctx, x *syntax.ParamExp) ([]string, bool) {
 		}
 		list := make([]string, len(c.st.params))
 		for i, p := range c.st.params {
-			if p.Many || p.Kind == Pattern {
+			if p.Many || p.Kind == Pattern || len(p.also) > 0 {
 				return nil, false
 			}
 			list[i] = p.raw
@@ -188,24 +207,27 @@ func (w *walker) insideParam(c ctx, x *syntax.ParamExp, quoted bool) {
 	if x.Excl && x.Names == 0 {
 		// ${!x} expands the index in what x holds.
 		index := indexLit(x)
-		if text := w.held(c, x); index != "@" && index != "*" && (!known(text) || strings.ContainsRune(text, '[')) {
+		if text := w.heldBy(c, x); index != "@" && index != "*" && (!known(text) || strings.ContainsRune(text, '[')) {
 			w.computed(c, text, c.src.offset(x.Pos()))
 		}
 	}
 }
 
-// paramText is the text of an expansion.
-func (w *walker) paramText(c ctx, x *syntax.ParamExp) string {
-	v := w.held(c, x)
+// paramText returns the text of an expansion and, where it is not known, the texts of the line that it may be.
+func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []string) {
+	v := w.heldBy(c, x)
+	if !x.Excl && !x.Length {
+		also = w.heldEver(c, x)
+	}
 	switch {
 	case x.Length:
 		if known(v) {
-			return strconv.Itoa(utf8.RuneCountInString(v))
+			return strconv.Itoa(utf8.RuneCountInString(v)), nil
 		}
-		return unknown
+		return unknown, nil
 	case x.Excl:
 		if x.Names == 0 && x.Exp == nil && x.Repl == nil && x.Slice == nil && x.Index == nil && syntax.ValidName(v) {
-			return c.st.lookup(v).text
+			return c.st.lookup(v).text, w.held[v]
 		}
 		w.inside(c, x)
 		if x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) {
@@ -215,15 +237,58 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) string {
 				c.st.forget()
 			}
 		}
-		return unknown
+		for _, name := range append(w.held[x.Param.Value], v) {
+			also = append(also, w.held[name]...)
+		}
+		return unknown, also
 	case x.Exp != nil:
-		return w.operated(c, x, v)
+		return w.operated(c, x, v, also)
 	case x.Repl != nil:
-		return w.replaced(c, x, v)
+		orig, with := w.silently(c, x.Repl.Orig), w.silently(c, x.Repl.With)
+		replace := func(v string) string { return replaceParam(x, v, orig, with) }
+		if text = replace(v); !known(text) && v != "" {
+			w.hideComputed(c, x, append(also, v), replace)
+			_, withAlso := w.possibleValue(c, x.Repl.With, false)
+			return text, append(append(mapKnown(also, replace), with), withAlso...)
+		}
+		return text, nil
 	case x.Slice != nil:
-		return sliced(x.Slice, v)
+		slice := func(v string) string { return sliceParam(x.Slice, v) }
+		if text = slice(v); !known(text) {
+			w.hideComputed(c, x, append(also, v), slice)
+		}
+		return text, mapKnown(also, slice)
 	}
-	return v
+	return v, also
+}
+
+// hideComputed notes that a text of the line becomes another that cannot be told.
+func (w *walker) hideComputed(c ctx, x *syntax.ParamExp, texts []string, operate func(string) string) {
+	if slices.ContainsFunc(texts, func(text string) bool { return known(text) && text != "" && !known(operate(text)) }) {
+		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "what an expansion makes of a text is not known")
+	}
+}
+
+// mapKnown returns what a function makes of texts, where that is known.
+func mapKnown(texts []string, f func(string) string) []string {
+	return lo.FilterMap(texts, func(text string, _ int) (string, bool) {
+		made := f(text)
+		return made, known(made)
+	})
+}
+
+// heldEver returns the texts that the line has set the variable to so far.
+func (w *walker) heldEver(c ctx, x *syntax.ParamExp) []string {
+	name := x.Param.Value
+	if n, err := strconv.Atoi(name); err == nil && n > 0 || name == "@" || name == "*" {
+		return append(slices.Clip(w.held["@"]), lo.FlatMap(c.st.params, func(p Word, _ int) []string {
+			if p.Kind == Literal {
+				return []string{p.raw}
+			}
+			return p.also
+		})...)
+	}
+	return w.held[name]
 }
 
 func (w *walker) inside(c ctx, x *syntax.ParamExp) {
@@ -232,8 +297,8 @@ func (w *walker) inside(c ctx, x *syntax.ParamExp) {
 	}
 }
 
-// held is what the variable itself holds.
-func (w *walker) held(c ctx, x *syntax.ParamExp) string {
+// heldBy returns what the variable itself holds.
+func (w *walker) heldBy(c ctx, x *syntax.ParamExp) string {
 	name := x.Param.Value
 	if n, err := strconv.Atoi(name); err == nil {
 		switch {
@@ -275,78 +340,143 @@ func (w *walker) held(c ctx, x *syntax.ParamExp) string {
 	return v.text
 }
 
-//nolint:gocognit // flat: one case for each operator
-func (w *walker) operated(c ctx, x *syntax.ParamExp, v string) string {
-	operand := ""
+// operated returns what an expansion with an operator gives, and what it may give where that is not known.
+func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (text string, also []string) {
+	operand, operandAlso := "", []string(nil)
 	if x.Exp.Word != nil {
-		operand = w.value(c, x.Exp.Word, false)
+		operand, operandAlso = w.possibleValue(c, x.Exp.Word, false)
+		if known(operand) {
+			operandAlso = []string{operand}
+		}
 		if quotedSpaces(x.Exp.Word, operand) {
 			operand = unknown // it is split in part
 		}
 	}
-	empty, sure := v == "", known(v) || strings.Trim(v, unknown) != ""
+	_, set := c.st.vars[x.Param.Value]
+	text = operateParam(x.Exp.Op, v, operand, set)
+	at := c.src.offset(x.Pos())
 	switch x.Exp.Op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
+		return text, append(slices.Clip(held), operandAlso...)
+	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		if syntax.ValidName(x.Param.Value) {
+			w.remember(x.Param.Value, operandAlso...)
+			w.environment(c, x.Param.Value, operand, at, -1)
+			w.setVariable(c, x.Param.Value, value{text: text, number: makesNumber(c.st, x.Exp.Word) && c.st.numberIn(x.Param.Value)}, at)
+		}
+		return text, append(slices.Clip(held), operandAlso...)
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		return text, operandAlso
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		return text, held
+	case syntax.OtherParamOps:
+		if operand == "P" {
+			if !known(v) {
+				w.opaque(c, at, -1, OpaqueText, "${…@P} runs what is in a text that is not known")
+			} else if strings.ContainsAny(v, "$`\\") {
+				w.opaque(c, at, -1, OpaqueText, "${…@P} runs what is in a text")
+				w.document(c.by(Eval, "${…@P}", at), v, at)
+			}
+		}
+		return text, append(slices.Clip(held), v)
+	}
+	operate := func(v string) string { return operateParam(x.Exp.Op, v, operand, set) }
+	if !known(text) {
+		w.hideComputed(c, x, append(slices.Clip(held), v), operate)
+	}
+	return text, mapKnown(held, operate)
+}
+
+// operateParam returns what an operator makes of what a variable holds.
+func operateParam(op syntax.ParExpOperator, v, operand string, set bool) string {
+	empty, sure := v == "", known(v) || strings.Trim(v, unknown) != ""
+	switch op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		_, set := c.st.vars[x.Param.Value]
-		colon := x.Exp.Op == syntax.DefaultUnsetOrNull || x.Exp.Op == syntax.AssignUnsetOrNull
-		result := unknown
+		colon := op == syntax.DefaultUnsetOrNull || op == syntax.AssignUnsetOrNull
 		switch {
 		case sure && !empty:
-			result = v
+			return v
 		case sure && empty && colon:
-			result = operand
-		case sure && empty && set:
-			return unknown // set to nothing, or not set: both look alike here
+			return operand
 		}
-		if (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) && syntax.ValidName(x.Param.Value) {
-			w.setVariable(c, x.Param.Value, value{text: result, number: makesNumber(c.st, x.Exp.Word) && c.st.numberIn(x.Param.Value)}, c.src.offset(x.Pos()))
-		}
-		return result
+		return unknown // where there is no colon, set to nothing and not set look alike here
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		switch {
 		case sure && !empty:
 			return operand
-		case sure && x.Exp.Op == syntax.AlternateUnsetOrNull:
+		case sure && op == syntax.AlternateUnsetOrNull:
 			return ""
 		}
-		return unknown
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
 		if sure && !empty {
 			return v
 		}
-		return unknown
-	case syntax.RemSmallPrefix, syntax.RemLargePrefix:
-		if known(v) && simplePattern(operand) {
-			return strings.TrimPrefix(v, operand)
-		}
-	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
-		if known(v) && simplePattern(operand) {
-			return strings.TrimSuffix(v, operand)
-		}
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		return trimParam(op, v, operand)
 	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
-		if known(v) && x.Exp.Word == nil && ascii(v) && v != "" {
-			switch x.Exp.Op {
-			case syntax.UpperAll:
-				return strings.ToUpper(v)
-			case syntax.LowerAll:
-				return strings.ToLower(v)
-			case syntax.UpperFirst:
-				return strings.ToUpper(v[:1]) + v[1:]
-			default:
-				return strings.ToLower(v[:1]) + v[1:]
-			}
+		switch {
+		case !known(v) || operand != "" || !ascii(v):
+			return unknown
+		case v == "":
+			return ""
+		case op == syntax.UpperAll:
+			return strings.ToUpper(v)
+		case op == syntax.LowerAll:
+			return strings.ToLower(v)
+		case op == syntax.UpperFirst:
+			return strings.ToUpper(v[:1]) + v[1:]
 		}
-	case syntax.OtherParamOps:
-		if operand == "P" {
-			if !known(v) {
-				w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "${…@P} runs what is in a text that is not known")
-			} else if strings.ContainsAny(v, "$`\\") {
-				w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "${…@P} runs what is in a text")
-				w.document(c.by(Eval, "${…@P}", c.src.offset(x.Pos())), v, c.src.offset(x.Pos()))
-			}
-		}
+		return strings.ToLower(v[:1]) + v[1:]
 	}
 	return unknown
+}
+
+// maxTrimmed is how long a text may be of which a pattern is taken.
+const maxTrimmed = 1 << 10
+
+// trimParam takes the shortest or the longest part that matches a pattern from the beginning or the end of a text.
+func trimParam(op syntax.ParExpOperator, v, pattern string) string {
+	if !known(v) || !known(pattern) {
+		return unknown
+	}
+	prefix := op == syntax.RemSmallPrefix || op == syntax.RemLargePrefix
+	if simplePattern(pattern) {
+		if prefix {
+			return strings.TrimPrefix(v, pattern)
+		}
+		return strings.TrimSuffix(v, pattern)
+	}
+	match := compileGlob(pattern)
+	if match == nil || !ascii(v) || len(v) > maxTrimmed {
+		return unknown
+	}
+	long := op == syntax.RemLargePrefix || op == syntax.RemLargeSuffix
+	for i := range len(v) + 1 {
+		cut := i
+		if long == prefix { // the longest prefix and the shortest suffix are cut last
+			cut = len(v) - i
+		}
+		if prefix && match.MatchString(v[:cut]) {
+			return v[cut:]
+		}
+		if !prefix && match.MatchString(v[cut:]) {
+			return v[:cut]
+		}
+	}
+	return v
+}
+
+// compileGlob returns the regular expression of a pattern of bash in which all that is special is * and ?; nil for others.
+func compileGlob(pattern string) *regexp.Regexp {
+	if strings.ContainsAny(pattern, `[]()\|`) || !ascii(pattern) || len(pattern) > maxTrimmed {
+		return nil
+	}
+	text := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
+	match, err := regexp.Compile("(?s)^" + text + "$")
+	if err != nil {
+		return nil
+	}
+	return match
 }
 
 // quotedSpaces reports that a default has quoted blanks, which do not split.
@@ -368,10 +498,24 @@ func ascii(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
-func (w *walker) replaced(c ctx, x *syntax.ParamExp, v string) string {
-	orig, with := w.silently(c, x.Repl.Orig), w.silently(c, x.Repl.With)
-	if !known(v) || !simplePattern(orig) || orig == "" || orig[0] == '#' || orig[0] == '%' || !known(with) || strings.ContainsAny(with, `&\`) {
+// replaceParam returns what ${x/orig/with} makes of what x holds.
+func replaceParam(x *syntax.ParamExp, v, orig, with string) string {
+	if !known(v) || !simplePattern(orig) || orig == "" || !known(with) || strings.ContainsAny(with, `&\`) {
 		return unknown
+	}
+	if !x.Repl.All {
+		if at, found := strings.CutPrefix(orig, "#"); found {
+			if rest, begins := strings.CutPrefix(v, at); begins {
+				return with + rest
+			}
+			return v
+		}
+		if at, found := strings.CutPrefix(orig, "%"); found {
+			if rest, ends := strings.CutSuffix(v, at); ends {
+				return rest + with
+			}
+			return v
+		}
 	}
 	if x.Repl.All {
 		return strings.ReplaceAll(v, orig, with)
@@ -395,23 +539,46 @@ func (w *walker) silently(_ ctx, word *syntax.Word) string {
 	return unknown
 }
 
-func sliced(s *syntax.Slice, v string) string {
+// sliceParam returns what ${x:offset:length} makes of what x holds.
+func sliceParam(s *syntax.Slice, v string) string {
 	offset, ok := literalNumber(s.Offset)
-	if !known(v) || !ok || !ascii(v) || offset > len(v) {
+	if !known(v) || !ok || !ascii(v) {
 		return unknown
+	}
+	if offset < 0 {
+		offset += len(v)
+	}
+	if offset < 0 || offset > len(v) {
+		return ""
 	}
 	v = v[offset:]
 	if s.Length == nil {
 		return v
 	}
 	length, ok := literalNumber(s.Length)
-	if !ok {
+	switch {
+	case !ok:
 		return unknown
+	case length < 0 && length+len(v) < 0:
+		return "" // bash says that it is an error
+	case length < 0:
+		length += len(v)
 	}
 	return v[:min(length, len(v))]
 }
 
+// literalNumber reads a number that stands in the line; the offset that is not written is 0.
 func literalNumber(x syntax.ArithmExpr) (int, bool) {
+	if x == nil {
+		return 0, true
+	}
+	if unary, ok := x.(*syntax.UnaryArithm); ok && unary.Op == syntax.Minus && !unary.Post {
+		n, ok := literalNumber(unary.X)
+		return -n, ok
+	}
+	if inner, ok := x.(*syntax.ParenArithm); ok && inner.X != nil {
+		return literalNumber(inner.X)
+	}
 	word, ok := x.(*syntax.Word)
 	if !ok {
 		return 0, false

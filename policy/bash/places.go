@@ -15,6 +15,9 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 		w.exhaust()
 		return
 	}
+	for one := range word.alternatives {
+		w.file(c, one, access, command)
+	}
 	if strings.HasPrefix(word.Text, "/dev/") && harmlessDevice(word.Text[len("/dev/"):]) {
 		return
 	}
@@ -22,6 +25,12 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 	text := word.Text
 	if word.here {
 		text = "./" + text
+	}
+	if word.Kind == Partial && endsInName(word.Suffix) && w.spend(2) {
+		// What it ends with may be all that a rule asks about: $DIR/.env.
+		ending := f
+		ending.Path = inDir(append(c.st.dirs, ".")[0], strings.ReplaceAll(word.raw, unknown, "…"))
+		w.out.Files = append(w.out.Files, ending)
 	}
 	rooted := strings.HasPrefix(text, "/") || text == "~" || strings.HasPrefix(text, "~/")
 	if c.st.dirs == nil || rooted || text == "" && !f.Known {
@@ -41,6 +50,11 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 	}
 }
 
+// endsInName reports the end of a word from which the name of a file can be told: it has a slash or a dot, and ends in a letter or digit.
+func endsInName(suffix string) bool {
+	return strings.ContainsAny(suffix, "/.") && isAlnum(rune(suffix[len(suffix)-1]))
+}
+
 // harmlessDevice reports a device that stores nothing and leads nowhere.
 func harmlessDevice(name string) bool {
 	switch name {
@@ -51,6 +65,10 @@ func harmlessDevice(name string) bool {
 }
 
 func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
+	for one := range r.Target.alternatives {
+		w.redirectedFile(c, Redirect{Op: r.Op, FD: r.FD, Target: one, Pos: r.Pos}, command)
+	}
+	r.Target.also = nil
 	access := Writes
 	switch r.Op {
 	case "<":
@@ -92,6 +110,10 @@ func (w *walker) addHost(name, port string, word Word, command int) {
 
 // host notes the machine that a URL, user@host:path or host names.
 func (w *walker) host(c ctx, word Word, command int) {
+	for one := range word.alternatives {
+		w.host(c, one, command)
+	}
+	word.also = nil
 	if w.fileURL(c, word, Uses, command) {
 		return
 	}
@@ -137,6 +159,10 @@ func hostOf(text string, whole bool) (name, port string, ok bool) {
 
 // remotePath notes the operand of scp or rsync: a file here, or a host.
 func (w *walker) remotePath(c ctx, word Word, access Access, command int) {
+	for one := range word.alternatives {
+		w.remotePath(c, one, access, command)
+	}
+	word.also = nil
 	text := word.Text
 	if strings.Contains(text, "://") {
 		w.host(c, word, command)

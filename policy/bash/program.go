@@ -29,6 +29,12 @@ type tool struct {
 func (w *walker) program(c ctx, k call) {
 	name, known := w.toolName(k.name)
 	k.markWords()
+	switch name {
+	case "basename", "dirname", "realpath", "readlink", "ls": // they print what they are given, or parts of it
+		for _, a := range k.args() {
+			c.out.mayHold(append(a.also, strings.ReplaceAll(a.raw, unknown, ""))...)
+		}
+	}
 	access, listed := w.handleProgram(c, k, name, known)
 	w.leftovers(c, k, access, listed)
 }
@@ -56,6 +62,7 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 		return Uses, true
 	}
 	if !known {
+		w.checkCompiler(c, k, name)
 		return Uses, false
 	}
 	t, _ := toolOf(name)
@@ -72,6 +79,23 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 		return Reads, true
 	}
 	return Uses, true
+}
+
+// checkCompiler notes options of a compiler that name programs and code that it runs.
+func (w *walker) checkCompiler(c ctx, k call, name string) {
+	switch name {
+	case "gcc", "cc", "g++", "c++", "clang", "clang++", "cpp", "gfortran", "ld", "rustc", "tcc":
+	default:
+		return
+	}
+	for _, a := range k.args() {
+		option := strings.TrimLeft(a.Text, "-")
+		for _, begins := range []string{"wrapper", "fplugin", "specs", "load", "Xclang", "B", "plugin", "fuse-ld", "C linker", "Clinker", "Zcodegen-backend"} {
+			if strings.HasPrefix(a.Text, "-") && strings.HasPrefix(option, begins) {
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, name+" runs what its option "+a.Text+" says")
+			}
+		}
+	}
 }
 
 // toolName is the name under which a program is known: python for python3.11, sed
@@ -133,12 +157,18 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 			w.file(c, o.value, Reads, k.index)
 		case '%': // the file names others
 			w.file(c, o.value, Reads, k.index)
-			w.file(c, makeWord(unknown, false, true, o.value.Source, o.value.Pos), Reads, k.index)
+			w.namesFromInput(c, k)
 		case ':', '?':
-			w.perhaps(c, k, o.value, Uses, false)
+			if o.value.claimed == nil || !*o.value.claimed {
+				w.perhaps(c, k, o.value, Uses, strings.Contains(o.value.raw, ".") && !strings.Contains(o.value.raw, "="))
+			}
 		case '*':
 			o.value.claim()
 		case '>':
+			if k.name == "strace" && strings.IndexAny(o.value.Text, "|!") == 0 { // it writes to a command
+				w.shellText(c, k, k.name, o.value.cut(1))
+				continue
+			}
 			w.file(c, o.value, Writes, k.index)
 		case '^':
 			w.file(c, o.value, Runs, k.index)

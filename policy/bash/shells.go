@@ -99,10 +99,17 @@ options:
 		claimAll(rest)
 		params := rest[1:]
 		if len(params) > 0 {
+			w.remember("0", append(params[0].also, params[0].raw)...)
 			params = params[1:]
 		}
 		if hasFunc(rest, func(w Word) bool { return w.Many }) {
 			params = nil
+			for _, word := range rest[min(2, len(rest)):] {
+				w.remember("@", word.also...)
+				if word.Kind == Literal {
+					w.remember("@", word.raw)
+				}
+			}
 		} else if params == nil {
 			params = []Word{}
 		}
@@ -119,7 +126,7 @@ options:
 			return
 		}
 		w.file(c, script, Runs, k.index)
-		w.opaque(c, k.at, k.index, OpaqueFile, "a file is run as commands: "+script.String())
+		w.opaque(c, k.at, k.index, fileReason(script), "a file is run as commands: "+script.String())
 	default:
 		w.shellInput(c, k, name)
 	}

@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -159,6 +160,10 @@ func curl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table of c
 			continue
 		}
 		switch o.name {
+		case "proto-default": // which may be file
+			for _, a := range g.operands {
+				w.file(c, a, Uses, k.index)
+			}
 		case "d", "data", "data-ascii", "data-binary", "json", "data-urlencode", "F", "form", "b", "cookie", "H", "header", "w", "write-out", "E",
 			"variable", "url-query":
 			text := o.value.Text
@@ -227,7 +232,7 @@ func (w *walker) saved(c ctx, k call, word Word) {
 
 func wget(w *walker, c ctx, k call, _ given) {
 	g := getopt(k.args(), "VhbNcrkKmpxqvdFSi<e!O>o>a>P@l:A*R*D:I*X*B&t:T:w:Q:U*LHEn?46j0",
-		"- append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue "+
+		"append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue "+
 			"convert-links cut-dirs: debug delete-after directory-prefix@ dns-timeout: "+
 			"exclude-directories* execute! force-directories force-html follow-tags: ftp-password: ftp-user: header* help http-password: http-user: "+
 			"https-only ignore-length include-directories* inet4-only inet6-only input-file< "+
@@ -240,6 +245,9 @@ func wget(w *walker, c ctx, k call, _ given) {
 			"span-hosts spider start-pos: timeout: timestamping tries: trust-server-names unlink use-askpass$ user: user-agent* verbose version wait: "+
 			"waitretry: warc-file> xattr adjust-extension compression: connect-timeout: content-disposition content-on-error bind-address: ciphers:")
 	c = w.options(c, k, g)
+	if g.has("i", "input-file") {
+		w.addHost("", "", literalWord("", w.place(k.at)), k.index)
+	}
 	for _, o := range g.operands {
 		w.url(c, k, o)
 		if !g.has("O", "output-document", "spider") {
@@ -412,7 +420,45 @@ func zip(w *walker, c ctx, k call, _ given) {
 			w.shellText(c, k, "zip", k.args()[i+1])
 		}
 	}
+	if hasFunc(k.args(), func(a Word) bool {
+		return a.Is("-@") || a.Kind == Literal && strings.HasPrefix(a.Text, "-") && strings.Contains(a.Text, "@")
+	}) {
+		w.namesFromInput(c, k)
+	}
 	w.operands(c, k, tool{operands: "wr*"}, g)
+}
+
+// mountShare handles mount: a share may lie on another machine.
+func mountShare(w *walker, c ctx, k call, g given) {
+	for _, a := range k.args() {
+		colon := strings.IndexByte(a.Text, ':')
+		if rest, found := strings.CutPrefix(a.Text, "//"); found {
+			name, _, _ := strings.Cut(rest, "/")
+			w.addHost(strings.ToLower(name), "", a, k.index)
+		} else if colon > 0 && !strings.ContainsAny(a.Text[:colon], "/=-") {
+			w.remotePath(c, a, Uses, k.index)
+		}
+	}
+	w.operands(w.options(c, k, g), k, tool{operands: "w*"}, g)
+}
+
+// changeMode handles chmod and the like: their first operand is the mode, but where an option says it.
+func changeMode(w *walker, c ctx, k call, g given) {
+	c = w.options(c, k, g)
+	roles := "-w*"
+	if g.has("reference", "m", "x", "M", "X", "modify", "remove", "b", "k", "restore") || hasFunc(k.args(), func(a Word) bool {
+		return len(a.Text) > 1 && a.Text[0] == '-' && !strings.HasPrefix(a.Text, "--") && strings.ContainsAny(a.Text, "rwxst") // chmod -x f
+	}) {
+		roles = "w*"
+	}
+	w.operands(c, k, tool{operands: roles}, g)
+}
+
+// namesFromInput notes the files whose names a program reads from its input.
+func (w *walker) namesFromInput(c ctx, k call) {
+	hidden := makeWord(unknown, false, true, "", w.place(k.at))
+	hidden.also = c.in.texts()
+	w.file(c, hidden, Reads, k.index)
 }
 
 // vim runs the commands of its options; only those that surely do nothing else are let through.
@@ -449,12 +495,14 @@ func vim(w *walker, c ctx, k call, _ given) {
 			}
 			if len(text) > 2 && text[1] == 'c' {
 				w.vimCommand(c, k, a.cut(2))
+			} else if len(text) > 2 && text[1] != '-' && strings.ContainsAny(text[1:], "cSuUwWitTqr") { // -sc is -s -c
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "vim may run what follows "+text)
 			}
 		default:
 			w.file(c, a, Writes, k.index)
 		}
 	}
-	if c.in.kind == piped && (k.name == "ex" || hasFunc(args, func(w Word) bool { return w.Is("-es") || w.Is("-e") || w.Is("-s") })) {
+	if c.in.kind == piped && (k.name == "ex" || hasFunc(args, func(w Word) bool { return len(w.Text) > 1 && w.Text[0] == '-' && strings.ContainsAny(w.Text, "esE") })) {
 		w.vimCommand(c, k, makeWord(c.in.text, false, false, "", w.place(k.at)))
 	}
 }
@@ -486,10 +534,31 @@ func ed(w *walker, c ctx, k call, _ given) {
 			w.file(c, a, Writes, k.index)
 		}
 	}
-	if c.in.kind != inherited && (!known(c.in.text) || strings.Contains(c.in.text, "!") || c.in.kind == fromFile) {
+	if c.in.kind != inherited && (!known(c.in.text) || c.in.kind == fromFile || !isHarmlessEd(c.in.text)) {
 		w.opaque(c, k.at, k.index, OpaqueCode, "ed runs what it reads")
 	}
 }
+
+// isHarmlessEd reports commands of ed that start nothing and name no other file.
+func isHarmlessEd(text string) bool {
+	typing := false // what follows is text, up to a dot
+	for line := range strings.SplitSeq(text, "\n") {
+		switch {
+		case typing:
+			typing = line != "."
+		case typesEd.MatchString(line):
+			typing = true
+		case !harmlessEd.MatchString(line):
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	typesEd    = regexp.MustCompile(`^[0-9,;.$%+ -]*[aic]$`)
+	harmlessEd = regexp.MustCompile(`^[0-9,;.$%+ -]*([pnldjqQhHPu=]|wq?|s/[^/\\]*/[^/\\]*/[gp0-9]*)?$`)
+)
 
 func doubtfulCode(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
@@ -528,7 +597,7 @@ func makeTool(w *walker, c ctx, k call, _ given) {
 		}
 		name = strings.TrimRight(name, ":+?!")
 		value := o.Text[strings.IndexByte(o.Text, '=')+1:]
-		if name == "SHELL" || name == "MAKEFLAGS" || strings.ContainsAny(value, "$`;|&") || name == ".SHELLFLAGS" {
+		if name == "SHELL" || name == "MAKEFLAGS" || variableRole(name) != plainVariable && !isHarmlessProgram(value) && !isHarmlessSetting(name, value) || strings.ContainsAny(value, "$`;|&") || name == ".SHELLFLAGS" {
 			w.opaque(c, o.Pos.Offset, k.index, OpaqueEnvironment, "a variable of make that its rules run: "+name)
 		}
 	}
@@ -597,6 +666,10 @@ func openssl(w *walker, c ctx, k call, _ given) {
 		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = args[0].Text, args[1:]
 	}
 	for i := 1; i < len(args); i++ {
+		if name, _, assigned := strings.Cut(args[i].Text, "="); assigned && strings.HasPrefix(name, "-") { // -connect=x is -connect x
+			rest := append([]Word{literalWord(name, args[i].Pos), args[i].cut(len(name) + 1)}, args[i+1:]...)
+			args = append(slices.Clip(args[:i]), rest...)
+		}
 		switch args[i-1].Text {
 		case "-in", "-inkey", "-key", "-CAfile", "-config", "-cert", "-kfile", "-pass":
 			if args[i-1].Text == "-pass" {
@@ -608,7 +681,7 @@ func openssl(w *walker, c ctx, k call, _ given) {
 			w.file(c, args[i], Reads, k.index)
 		case "-out", "-keyout", "-writerand":
 			w.file(c, args[i], Writes, k.index)
-		case "-connect", "-host", "-proxy":
+		case "-connect", "-host", "-proxy", "-bind", "-url", "-server", "-path":
 			w.host(c, args[i], k.index)
 		case "-engine", "-provider", "-provider-path":
 			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueEnvironment, "openssl loads code")

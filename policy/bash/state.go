@@ -276,7 +276,7 @@ func (s *state) enter(target Word) {
 	var ok []string
 	if target.Kind == Literal && target.Text != "-" {
 		if path.IsAbs(target.Text) || target.Text == "~" || strings.HasPrefix(target.Text, "~/") {
-			ok = []string{path.Clean(target.Text)}
+			ok = []string{tidy(target.Text)}
 		} else {
 			for _, dir := range old {
 				ok = joinDirs(orEmpty(ok), []string{cdTo(dir, target.Text)})
@@ -297,7 +297,7 @@ func cdTo(dir, target string) string {
 		}
 		return dir + "/" + target
 	}
-	return named(path.Join(dir, target), dir+"/"+target)
+	return inDir(dir, target)
 }
 
 func orEmpty(dirs []string) []string {

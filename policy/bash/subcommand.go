@@ -53,7 +53,7 @@ func subcommandsOf(name string) (multi, bool) {
 			"log> prefix: name: isolated yes no-ansi", second: "tool env config self python run_ cache", special: runner}, true
 	case "apt", "apt-get", "aptitude", "dpkg", "yum", "dnf", "zypper", "apk", "pacman", "brew", "snap", "flatpak", "port", "emerge", "rpm", "gem",
 		"cargo", "go", "composer":
-		return multi{short: "+qyfdsmuVhc^o:t:", long: "quiet yes assume-yes force-yes no-install-recommends option: config-file^ assumeyes root: help " +
+		return multi{short: "+qyfdsmuVhc^o:t:C@", long: "quiet yes assume-yes force-yes no-install-recommends option: config-file^ assumeyes root: help " +
 			"version allow-unauthenticated verbose", second: "mod tool", special: packages}, true
 	case "systemctl", "service", "loginctl", "hostnamectl", "timedatectl", "journalctl", "launchctl", "rc-service":
 		return multi{short: "+qfalHM:p:t:n:o:s:u:b?", long: "user system no-pager quiet force now type: state: lines: output: host: machine: property: " +
@@ -99,7 +99,9 @@ func (w *walker) subcommand(c ctx, k call, m multi) Access {
 			w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is not known")
 			w.out.Commands[k.index].Args = args
 		default:
-			args[0].claim()
+			if !args[0].afterUnknown && !strings.ContainsAny(args[0].Text, "/:@=") {
+				args[0].claim()
+			}
 			sub, args = args[0].Text, args[1:]
 			two := m.second == "*" || m.second != "" && strings.Contains(" "+m.second+" ", " "+sub+" ")
 			if two && len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {
@@ -173,6 +175,11 @@ func docker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	case "build", "buildx build", "image build", "builder build":
 		g := getopt(args, "qf<t:c:m:", "file< tag: build-arg: no-cache pull target: platform: network: progress: iidfile> output> push load "+
 			"cache-from: cache-to: secret: ssh: label: quiet squash rm force-rm")
+		for _, context := range g.operands {
+			if strings.Contains(context.Text, "://") || strings.HasPrefix(context.Text, "git@") {
+				w.remotePath(c, context, Reads, k.index)
+			}
+		}
 		w.operands(w.options(c, k, g), k, tool{operands: "r"}, g)
 	case "compose":
 		// Options stand between the two levels.

@@ -158,7 +158,7 @@ func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 			if ops[i].Op == syntax.PipeAll {
 				e.out.lose()
 			}
-			in = input{kind: piped, text: e.out.text}
+			in = input{kind: piped, text: e.out.text, also: e.out.also}
 		}
 	}
 }
@@ -304,6 +304,13 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 		w.blurLoop(c, x.Do, nil) // there may be any number of rounds
 	}
 	at := c.src.offset(x.Pos())
+	for _, item := range items {
+		w.remember(name, item.also...)
+		if item.Kind == Literal {
+			w.remember(name, item.raw)
+		}
+		w.environment(c, name, item.loose(), at, -1)
+	}
 	if !apart {
 		w.setVariable(c, name, value{text: lo.Ternary(x.Select, unknown, common(items)), number: numbers && !x.Select}, at)
 		w.stmts(c, x.Do)
@@ -442,10 +449,10 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 				c.in = input{kind: piped, text: raw}
 			}
 		case syntax.WordHdoc:
-			raw := w.value(*c, r.Word, false)
+			raw, also := w.possibleValue(*c, r.Word, false)
 			out.Target = makeWord(raw, false, false, c.src.slice(r.Word.Pos(), r.Word.End()), w.place(c.src.offset(r.Word.Pos())))
 			if stdin {
-				c.in = input{kind: piped, text: raw + "\n"}
+				c.in = input{kind: piped, text: raw + "\n", also: also}
 			}
 		default:
 			out.Target = w.oneWord(*c, r.Word)
@@ -453,7 +460,7 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 				c.in = input{kind: fromFile, text: out.Target.raw}
 				for _, p := range r.Word.Parts {
 					if _, process := p.(*syntax.ProcSubst); process {
-						c.in = input{kind: piped, text: unknown}
+						c.in = input{kind: piped, text: unknown, also: w.processed}
 					}
 				}
 			}

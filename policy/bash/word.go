@@ -26,8 +26,11 @@ type Word struct {
 	Source string
 	Pos    Pos
 
-	raw  string // with a mark for each part that is not known
-	here bool   // the ~ that it begins with is a name
+	raw string // with a mark for each part that is not known
+	// also are texts of the line that may be the word, where it is not known: those of ${x:-text}, and of variables that are set
+	// in one branch. The word may be others as well.
+	also []string
+	here bool // the ~ that it begins with is a name
 	// claimed is shared by all copies of one argument. It is set when the handler of the command knows what the word is.
 	claimed *bool
 	// number says that what is not known of the word is digits.
@@ -83,7 +86,23 @@ func literalWord(text string, pos Pos) Word { return makeWord(text, false, false
 func (w Word) cut(n int) Word {
 	rest := makeWord(w.raw[n:], w.Kind == Pattern, w.Many, w.Source, w.Pos)
 	rest.claimed = w.claimed
+	for _, text := range w.also {
+		if after, found := strings.CutPrefix(text, w.raw[:n]); found {
+			rest.also = append(rest.also, after)
+		}
+	}
 	return rest
+}
+
+// alternatives yields the texts of the line that a word which is not known may be, as words.
+func (w Word) alternatives(yield func(Word) bool) {
+	for _, text := range w.also {
+		one := makeWord(text, false, false, w.Source, w.Pos)
+		one.claimed = w.claimed
+		if text != "" && !yield(one) {
+			return
+		}
+	}
 }
 
 // joined is the words with blanks between, with marks for what is not known.

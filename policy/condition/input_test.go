@@ -135,6 +135,49 @@ func TestCountersOfARun(t *testing.T) {
 	assert.Equal(t, "5 3 2 0", end)
 }
 
+// A condition that is asked about a call again, after another hook has changed the arguments, counts the call once.
+func TestACallThatIsAskedAboutAgainCountsOnce(t *testing.T) {
+	l := languageOf(t, condition.Options{})
+	few := compiled(t, l, "calls('look') < 3 && calls() < 3")
+	asked := 0
+	limit := hooks.On(hooks.AtPreToolUse, "limit", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+		asked++
+		if yes, err := few.Test(ctx, condition.Of(c)); err != nil {
+			return c.Fail(err)
+		} else if !yes {
+			return c.Deny("enough")
+		}
+		return c.Allow()
+	})
+	rewrite := hooks.On(hooks.AtPreToolUse, "rewrite", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		var in struct {
+			N float64 `json:"n"`
+		}
+		if err := c.Call().Decode(&in); err != nil {
+			return c.Fail(err)
+		}
+		if in.N < 2 {
+			in.N++
+			return c.Rewrite(in)
+		}
+		return c.Allow()
+	})
+	looks := 0
+	look := toolexec.Func("look", "Looks.", func(context.Context, struct {
+		N float64 `json:"n"`
+	}) (string, error) {
+		looks++
+		return "seen", nil
+	})
+	a, err := builder.New().WithDriver(agenttest.Script(
+		agenttest.Call("look", `{"n":0}`).Call("look", `{"n":0}`), agenttest.Call("look", `{"n":0}`), agenttest.Call("look", `{"n":0}`), agenttest.Say("done"),
+	)).With(capability.UseTools(look), capability.UseHooks(limit, rewrite)).Build().Get()
+	require.NoError(t, err)
+	a.Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+	assert.Equal(t, 3, looks, "the fourth is denied, and none before it")
+	assert.Greater(t, asked, 4, "the limit is asked about a call again after it was changed")
+}
+
 func TestEventsAsJSON(t *testing.T) {
 	l := languageOf(t, condition.Options{})
 	in, err := condition.FromJSON([]byte(`{"version":1,"point":"PreToolUse","hook":"p/x","decides":true,"decisions":["deny"],"attempt":1,

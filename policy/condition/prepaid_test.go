@@ -130,6 +130,60 @@ func TestWhatGrowsIsPaidBefore(t *testing.T) {
 	}
 }
 
+// Whatever an expression does with each function that makes texts or lists, it is stopped before it takes much memory, or does not.
+func TestNoFunctionGrowsUnpaid(t *testing.T) {
+	l := languageOf(t, condition.Options{})
+	in := callOf(t, `{"s":"`+strings.Repeat("a", 400_000)+`","t":"a","l":["`+strings.Repeat(`a","`, 90_000)+`"],"n":10000,"m":{"k":["v"]}}`)
+	texts := []string{
+		// What each round of a loop makes.
+		"args.s.upperAscii()", "args.s.trim()", "args.s + 'a'", "'a' + args.s", "args.s.substring(1)", "args.s.substring(1, 399999)", "args.s.charAt(3)", "args.s.split('b')[0]",
+		"args.s.split('a', 90000)", "args.s.replace('aa', 'b')", "args.s.replace('a', 'bb', 100000)", "args.l.join()", "args.l.join(', ')", "'%s'.format([args.s])", "'%s'.format([args.l])",
+		"'%x'.format([args.s])", "'%x'.format([bytes(args.s)])", "'%.100f %.100e'.format([1.0, 1.0])", "'%b'.format([args.n])", "strings.quote(args.s)", "bytes(args.s)", "string(bytes(args.s))",
+		"base64.encode(bytes(args.s))", "base64.decode(base64.encode(bytes(args.s)))", "lists.range(args.n)", "lists.range(args.n).reverse()", "args.l.slice(1, 80000)", "args.l + args.l", "[args.l, args.l].flatten()",
+		"args.l.distinct()", "args.l.sort()", "args.l.sortBy(y, args.s)", "args.l.map(y, y + args.s)", "args.l.filter(y, y != args.s)", "args.l.map(y, args.l)", "args.l.map(y, args.l).flatten()",
+		"args.l.transformList(i, y, args.s + string(i))", "args.l.transformMap(i, y, args.s + string(i))", "args.l.transformMapEntry(i, y, {string(i): args.s + y})", "{args.s + 'k': args.s + 'v'}",
+		"{'a': args.l.map(y, y + 'b')}", "json.encode(args.l)", "yaml.encode(args.l)", "json.parse('[' + args.l.join(',') + ']')", "args.l.map(y, [y, [y, [y]]]).flatten(3)", "math.greatest(args.l.map(y, size(y)))",
+		"sets.contains(args.l, args.l)", "args.l.first()", "args.l.last()", "path.join(args.s, args.s)", "path.clean(args.s + '/../' + args.s)", "url.path('http://a/' + args.s)", "glob(args.s, [args.s + '*'])",
+		"args.s.matches('(a*)*b')", "args.s.lastIndexOf(args.s.substring(1))", "args.l.exists(y, y == args.s)", "args.l.map(y, args.l.map(z, y + z))", "shell.commands(args.s)", "shell.clear('echo ' + args.s)",
+		"optional.of(args.s + 'a')", "[?optional.of(args.s + 'a')]", "cel.bind(y, args.s + args.s, y + y)",
+	}
+	try := func(text string) {
+		c, err := l.Compile(text, hooks.PreToolUse)
+		if err != nil {
+			return // it is not for this type, or is refused when it is compiled
+		}
+		allocates(t, text[:min(len(text), 90)], func() { _, _ = c.Test(t.Context(), in) })
+	}
+	compiles := 0
+	for _, text := range texts {
+		if _, err := l.Compile("dyn("+text+") == 1", hooks.PreToolUse); err == nil {
+			compiles++
+		}
+		try("dyn(" + text + ") == 1")
+		try("lists.range(10000).map(x, " + text + ").size() > 0")
+		try("lists.range(1000).map(x, lists.range(1000).map(w, " + text + ")).size() > 0")
+	}
+	assert.Greater(t, compiles, len(texts)*8/10)
+	// What one step makes of what the last one made.
+	for _, step := range []string{
+		"%[1]s.upperAscii() + %[1]s", "string(bytes(%[1]s + %[1]s))", "base64.encode(bytes(%[1]s))", "json.encode(%[1]s + '\"')", "json.encode([%[1]s, %[1]s])", "%[1]s.replace('a', 'aa')",
+		"%[1]s.split('').join('aa')", "%[1]s.split('').map(y, %[1]s).join()", "'%%s %%s'.format([%[1]s, %[1]s])", "strings.quote(%[1]s + '\"')", "%[1]s.reverse() + %[1]s", "[%[1]s, %[1]s].join('-')",
+		"yaml.encode([%[1]s, %[1]s])", "%[1]s.replace('', %[1]s)", "%[1]s.substring(0) + %[1]s.charAt(0) + %[1]s", "path.join(%[1]s, %[1]s)",
+	} {
+		try(doubled("args.t + 'aa'", step, 60, "%s.size() > 0"))
+	}
+	for _, step := range []string{
+		"%[1]s + %[1]s", "[%[1]s, %[1]s].flatten()", "%[1]s.map(y, [y, y]).flatten()", "%[1]s.transformList(i, y, [y, y]).flatten()", "%[1]s.reverse() + %[1]s", "%[1]s.slice(0, size(%[1]s)) + %[1]s",
+		"%[1]s.map(y, %[1]s).flatten()", "(%[1]s + %[1]s).sort()", "%[1]s.filter(y, true) + %[1]s", "%[1]s.map(y, y + y)",
+	} {
+		try(doubled("[args.t]", step, 60, "%s.size() > 0"))
+		try(doubled("[args.t]", step, 60, "%s.map(y, y + 'a').size() > 0"))
+		try(doubled("[args.t]", step, 60, "%s.join(',').size() > 0"))
+	}
+	try(doubled("dyn({'a': args.t})", "dyn({'a': %[1]s, 'b': %[1]s})", 60, "%s.transformMap(k, v, [v, v]).size() > 0"))
+	try(doubled("dyn({'a': args.t})", "dyn({'a': %[1]s, 'b': %[1]s})", 60, "yaml.encode(%s) == ''"))
+}
+
 // What needs no value is tried when the condition is compiled, at the default cost.
 func TestCompilingIsBounded(t *testing.T) {
 	l := languageOf(t, condition.Options{CostLimit: 1 << 40})

@@ -1,0 +1,421 @@
+package jail
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/grapnel-go/grapnel/internal/parts"
+)
+
+const (
+	inside  = "GRAPNEL_JAIL" // is set in the process that runs the lines
+	address = "127.66.66.66" // is what the hosts of a cell stand for
+	nobody  = 65534
+	most    = 64 << 10 // bytes of an output or a file that are reported
+)
+
+// errNoJail begins the report of a process that could not make its jail.
+const errNoJail = "no jail: "
+
+type request struct {
+	Bash  string
+	Cell  Cell
+	Lines []string
+}
+
+// Main runs the tests of a binary, or the lines that a test of the binary gives to [Run].
+func Main(m *testing.M) {
+	if os.Getenv(inside) == "" {
+		os.Exit(m.Run())
+	}
+	if err := serveLines(); err != nil {
+		fmt.Fprint(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Run runs each line with bash and returns what it did, in order. It skips the test on a machine that cannot make a jail.
+func Run(t testing.TB, c Cell, lines []string) []Outcome {
+	t.Helper()
+	bash := parts.Command(t, "bash", "install bash")
+	in, err := json.Marshal(request{bash, c, lines})
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") //nolint:gosec // this program
+	cmd.Env = []string{inside + "=1"}
+	cmd.Dir = "/"
+	cmd.Stdin = bytes.NewReader(in)
+	var out, failed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &failed
+	uid, gid := os.Getuid(), os.Getgid()
+	if uid == 0 { // else the files of root would be those of the jail
+		uid, gid = nobody, nobody
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}},
+		Credential: &syscall.Credential{NoSetGroups: true}, Pdeathsig: syscall.SIGKILL,
+	}
+	if err := cmd.Start(); err != nil {
+		parts.Missing(t, "lines of attacks run in namespaces, which this machine does not give: "+err.Error())
+	}
+	err = cmd.Wait()
+	if reason, found := strings.CutPrefix(failed.String(), errNoJail); found {
+		parts.Missing(t, "lines of attacks run in namespaces, which this machine does not give: "+reason)
+	}
+	require.NoError(t, err, failed.String())
+	var outcomes []Outcome
+	require.NoError(t, json.Unmarshal(out.Bytes(), &outcomes))
+	require.Len(t, outcomes, len(lines))
+	return outcomes
+}
+
+// serveLines runs in the namespaces, as their first process.
+func serveLines() error {
+	var r request
+	if err := json.NewDecoder(os.Stdin).Decode(&r); err != nil {
+		return err
+	}
+	if err := hideMachine(r.Cell); err != nil {
+		return fmt.Errorf("%s%w", errNoJail, err)
+	}
+	w, err := watchHosts()
+	if err != nil {
+		return fmt.Errorf("%s%w", errNoJail, err)
+	}
+	blank, err := makeFiles(r)
+	if err != nil {
+		return err
+	}
+	outcomes := make([]Outcome, len(r.Lines))
+	for i, line := range r.Lines {
+		if outcomes[i], err = tryLine(r, blank, w, line); err != nil {
+			return fmt.Errorf("line %d: %w", i, err)
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(outcomes)
+}
+
+// hideMachine takes the machine away: its folders are read-only then, and those of users, devices and sockets are hidden.
+func hideMachine(c Cell) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	devices := map[string]string{}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		devices[name] = "/dev/" + name
+	}
+	const room = "/tmp"
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		return fmt.Errorf("make the folders of the machine read-only: %w", err)
+	}
+	if err := unix.Mount("none", room, "tmpfs", 0, "size=200m"); err != nil {
+		return fmt.Errorf("mount a folder in memory: %w", err)
+	}
+	dev := filepath.Join(room, "dev")
+	if err := os.Mkdir(dev, 0o755); err != nil { //nolint:gosec // as /dev is
+		return err
+	}
+	for name, path := range devices {
+		here := filepath.Join(dev, name)
+		if err := errors.Join(os.WriteFile(here, nil, 0o600), unix.Mount(path, here, "", unix.MS_BIND, "")); err != nil {
+			return fmt.Errorf("bind %s: %w", path, err)
+		}
+	}
+	if err := errors.Join(os.Symlink("/proc/self/fd", dev+"/fd"), os.Symlink("/proc/self/fd/0", dev+"/stdin"),
+		os.Symlink("/proc/self/fd/1", dev+"/stdout"), os.Symlink("/proc/self/fd/2", dev+"/stderr")); err != nil {
+		return err
+	}
+	if err := unix.Mount(dev, "/dev", "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("hide the devices: %w", err)
+	}
+	for _, path := range []string{"/root", "/home", "/run", "/var/run", "/var/tmp", "/mnt", "/srv"} {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() {
+			if err := unix.Mount("none", path, "tmpfs", 0, "size=1m"); err != nil {
+				return fmt.Errorf("hide %s: %w", path, err)
+			}
+		}
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	hosts := filepath.Join(room, "hosts")
+	text := "127.0.0.1 localhost\n" + address + " " + strings.Join(c.Hosts, " ") + "\n"
+	if err := errors.Join(os.WriteFile(hosts, []byte(text), 0o644), unix.Mount(hosts, "/etc/hosts", "", unix.MS_BIND, "")); err != nil { //nolint:gosec // as /etc/hosts is
+		return fmt.Errorf("name the hosts: %w", err)
+	}
+	if err := os.MkdirAll(c.Top, 0o700); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(c.Top, room+"/") {
+		if err := unix.Mount("none", c.Top, "tmpfs", 0, "size=200m"); err != nil {
+			return fmt.Errorf("mount a folder in memory: %w", err)
+		}
+	}
+	for what, limit := range map[int]uint64{unix.RLIMIT_CPU: 3600, unix.RLIMIT_FSIZE: 20 << 20, unix.RLIMIT_CORE: 0} {
+		if err := unix.Setrlimit(what, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return fmt.Errorf("set a limit: %w", err)
+		}
+	}
+	return nil
+}
+
+// watcher notices connections to the hosts of the cell.
+type watcher struct {
+	mu      sync.Mutex
+	reached []int
+}
+
+func (w *watcher) note(port int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.reached, port) {
+		w.reached = append(w.reached, port)
+	}
+}
+
+// take returns the ports that were reached since the last call.
+func (w *watcher) take() []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	reached := w.reached
+	w.reached = nil
+	return reached
+}
+
+// watchHosts waits for connections on the loopback, which is all of the network that there is.
+func watchHosts() (*watcher, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open a socket: %w", err)
+	}
+	defer unix.Close(fd)
+	flags, err := unix.NewIfreq("lo")
+	if err != nil {
+		return nil, err
+	}
+	flags.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, flags); err != nil {
+		return nil, fmt.Errorf("start the loopback: %w", err)
+	}
+	w := &watcher{}
+	for _, port := range ports {
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf("%s:%d", address, port))
+		if err != nil {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+		u, err := net.ListenPacket("udp4", fmt.Sprintf("%s:%d", address, port)) //nolint:noctx // the process ends it
+		if err != nil {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				w.note(port)
+				_ = c.Close() // the connection is all that counts
+			}
+		}()
+		go func() {
+			for {
+				if _, _, err := u.ReadFrom(make([]byte, 1)); err != nil {
+					return
+				}
+				w.note(port)
+			}
+		}()
+	}
+	return w, nil
+}
+
+// makeFiles makes the files of a cell, and returns a copy of them that no line sees.
+func makeFiles(r request) (string, error) {
+	c := r.Cell
+	blank := c.Top + "-blank"
+	if !strings.HasPrefix(blank, "/tmp/") {
+		blank = "/tmp/blank"
+	}
+	home := filepath.Join(c.Top, "home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", err
+	}
+	for name, text := range c.Files {
+		path := filepath.Join(c.Top, name)
+		if strings.HasSuffix(name, "/") {
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				return "", err
+			}
+			continue
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil { //nolint:gosec // lines may run it
+			return "", err
+		}
+	}
+	for name, target := range c.Links {
+		if err := os.Symlink(target, filepath.Join(c.Top, name)); err != nil {
+			return "", err
+		}
+	}
+	if r.Cell.Setup != "" {
+		if out, err := runLine(r, r.Cell.Setup, time.Minute); err != nil {
+			return "", fmt.Errorf("set up: %w: %s", err, out)
+		}
+	}
+	return blank, os.CopyFS(blank, os.DirFS(c.Top))
+}
+
+// runLine runs a line to its end, with all that it leaves running.
+func runLine(r request, line string, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.Bash, "--norc", "--noprofile", "-c", line)
+	cmd.Dir = filepath.Join(r.Cell.Top, "home")
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmd.Dir, "LC_ALL=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "TERM=dumb"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// A file is whole when the processes have ended; a pipe may be cut off while it is read.
+	out, err := os.CreateTemp("", "output")
+	if err != nil {
+		return "", err
+	}
+	defer out.Close()
+	if err := os.Remove(out.Name()); err != nil {
+		return "", err
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	ran := cmd.Run()
+	_ = unix.Kill(-1, unix.SIGKILL) // all but the first process, which is this one
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			break // none is left
+		}
+	}
+	text, err := io.ReadAll(io.NewSectionReader(out, 0, most))
+	if err != nil {
+		return "", err
+	}
+	return string(text), ran
+}
+
+// tryLine runs one line in a fresh copy of the cell.
+func tryLine(r request, blank string, w *watcher, line string) (Outcome, error) {
+	c := r.Cell
+	if err := removeEntries(c.Top); err != nil {
+		return Outcome{}, err
+	}
+	if err := os.CopyFS(c.Top, os.DirFS(blank)); err != nil {
+		return Outcome{}, err
+	}
+	before, err := fingerprints(c.Top)
+	if err != nil {
+		return Outcome{}, err
+	}
+	limit := c.Limit
+	if limit == 0 {
+		limit = 5 * time.Second
+	}
+	w.take()
+	out, err := runLine(r, line, limit)
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed && !errors.Is(err, context.DeadlineExceeded) {
+		return Outcome{}, err
+	}
+	after, err := fingerprints(c.Top)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := Outcome{Output: out, Made: map[string]string{}, Reached: w.take()}
+	for path, print := range after {
+		if before[path] == print {
+			continue
+		}
+		if name, within := strings.CutPrefix(path, "home/"); !within {
+			o.Changed = o.Changed || path != "home"
+		} else if text, err := readSome(filepath.Join(c.Top, path)); err == nil {
+			o.Made[name] = text
+		}
+	}
+	for path := range before {
+		if _, there := after[path]; !there && !strings.HasPrefix(path, "home/") {
+			o.Changed = true
+		}
+	}
+	return o, nil
+}
+
+func readSome(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", errors.Join(err, errors.ErrUnsupported)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return string(text), err
+}
+
+// removeEntries removes all that a folder holds, whatever rights a line has taken from it.
+func removeEntries(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fingerprints returns a fingerprint of each file and folder below a folder: its rights and text, and the time of its last change where
+// it lies outside of home.
+func fingerprints(top string) (map[string][32]byte, error) {
+	prints := map[string][32]byte{}
+	return prints, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		h := sha256.New()
+		name := strings.TrimPrefix(strings.TrimPrefix(path, top), "/")
+		fmt.Fprintln(h, info.Mode())
+		if info.Mode().IsRegular() {
+			if !strings.HasPrefix(name, "home/") {
+				fmt.Fprintln(h, info.ModTime())
+			}
+			text, err := readSome(path)
+			if err != nil && !errors.Is(err, fs.ErrPermission) {
+				return err
+			}
+			fmt.Fprint(h, info.Size(), text)
+		}
+		prints[name] = [32]byte(h.Sum(nil))
+		return nil
+	})
+}

@@ -1,0 +1,20 @@
+//go:build !linux
+
+package jail
+
+import (
+	"os"
+	"testing"
+
+	"github.com/grapnel-go/grapnel/internal/parts"
+)
+
+// Main runs the tests of a binary.
+func Main(m *testing.M) { os.Exit(m.Run()) }
+
+// Run skips the test: the jail is made of namespaces of Linux.
+func Run(t testing.TB, _ Cell, _ []string) []Outcome {
+	t.Helper()
+	parts.Missing(t, "lines of attacks run in namespaces of Linux only")
+	return nil
+}
