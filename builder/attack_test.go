@@ -104,7 +104,7 @@ func TestAttackTimeoutAnswersRequiredQuestionByRewrite(t *testing.T) {
 	require.True(t, s.Waiting())
 	s = s.WithExpired(time.Now().Add(time.Hour))
 	s = final(t, a.Resume(t.Context(), s).Get)
-	assert.Empty(t, paid, "nobody answered the required policy's question: %+v", s.Interventions())
+	assert.Empty(t, paid, "no person answered the required policy's question: %+v", s.Interventions())
 }
 
 // A deadline that is over is over whatever the clock says that the caller forgot to set.
@@ -402,7 +402,7 @@ func TestAttackGuardsThatMatchNothing(t *testing.T) {
 		"not of an argument that all have":  hooks.And(hooks.ToolNamed("bash"), hooks.Not(hooks.ToolMatching("/^bash$/"))),
 		"another step kind":                 hooks.StepKindIs(agent.StepFinalResponse),
 		"another point":                     hooks.AtPoints(hooks.PostToolUse),
-		"an agent of another depth":         hooks.And(hooks.AgentNamed("front"), hooks.AgentNamed("nobody")),
+		"an agent of another depth":         hooks.And(hooks.AgentNamed("front"), hooks.AgentNamed("other")),
 		"metadata without a name":           hooks.MetadataPresent(agent.RunKey[string]("")),
 		"an argument's tail":                hooks.ArgumentMatching("command.x", "rm"),
 		"an element of a text":              hooks.ArgumentMatching("command.*", "rm"),
@@ -548,7 +548,7 @@ func TestAttackRunLimitAfterAPark(t *testing.T) {
 	assert.Equal(t, []int{1}, paid)
 }
 
-// An answer behind the deadline is none, whoever gives it.
+// An answer behind the deadline is none, whichever approver gives it.
 func TestAttackApproverThatIgnoresTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paid []int

@@ -31,7 +31,7 @@ type Limit struct {
 // is limited, each by itself.
 func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	limit.Calls, limit.Wait = max(limit.Calls, 0), min(max(limit.Wait, 0), longestWait)
-	// What is left of the turns is kept with the run: one that waits for a person goes on where it stood.
+	// The remaining turns are kept with the run: one that waits for a person goes on where it stood.
 	kept := agent.ReservedKey[map[string]turns](reserved.Show(), "hooks.ratelimit."+name, agent.ScopeRun)
 	shared, ofRun, counted := new(counters), agent.NewScratch[counters](nil), hooks.CountCalls()
 	hook := hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
@@ -58,7 +58,7 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 		if limit.Shared {
 			return c.Allow()
 		}
-		return c.Allow(kept.Set(counters.left(before)))
+		return c.Allow(kept.Set(counters.snapshot(before)))
 	}, matching...).WithPriority(hooks.PriorityAfterwork)
 	if limit.Wait > 0 {
 		hook = hook.WithTimeout(limit.Wait + hooks.DefaultTimeout)
@@ -81,8 +81,8 @@ type turns struct {
 	Left float64   `json:"left"`
 }
 
-// left returns what is left for each tool: those of before that were not called since stay as they were.
-func (c *counters) left(before map[string]turns) map[string]turns {
+// snapshot returns the remaining turns of each tool; those of before that were not called since stay as they were.
+func (c *counters) snapshot(before map[string]turns) map[string]turns {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, out := time.Now(), maps.Clone(before)
