@@ -38,7 +38,8 @@ func compilePattern(text string) (pattern, error) {
 		return p, nil
 	}
 	if flagged.MatchString(text) {
-		return p, fmt.Errorf("%q reads like a regular expression with flags: write /(?i)…/, or put a backslash before the first slash, as hooks.Exact does", text)
+		return p, fmt.Errorf("%q reads like a regular expression with flags: write /(?i)…/, or "+
+			"put a backslash before the first slash, as hooks.Exact does", text)
 	}
 	if sign, ok := regexpSign(text); ok {
 		return p, fmt.Errorf("%q belongs to regular expressions, and this is none: write it between slashes, /%s/, or "+

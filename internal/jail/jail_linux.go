@@ -72,8 +72,9 @@ func Run(t testing.TB, c Cell, lines []string) []Outcome {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}},
-		Credential: &syscall.Credential{NoSetGroups: true}, Pdeathsig: syscall.SIGKILL,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}},
+		Credential:  &syscall.Credential{NoSetGroups: true}, Pdeathsig: syscall.SIGKILL,
 	}
 	if err := cmd.Start(); err != nil {
 		parts.Missing(t, "lines of attacks run in namespaces, which this machine does not give: "+err.Error())
@@ -160,7 +161,8 @@ func hideMachine(c Cell) error {
 	}
 	hosts := filepath.Join(room, "hosts")
 	text := "127.0.0.1 localhost\n" + address + " " + strings.Join(c.Hosts, " ") + "\n"
-	if err := errors.Join(os.WriteFile(hosts, []byte(text), 0o644), unix.Mount(hosts, "/etc/hosts", "", unix.MS_BIND, "")); err != nil { //nolint:gosec // as /etc/hosts is
+	err := os.WriteFile(hosts, []byte(text), 0o644) //nolint:gosec // as /etc/hosts is
+	if err = errors.Join(err, unix.Mount(hosts, "/etc/hosts", "", unix.MS_BIND, "")); err != nil {
 		return fmt.Errorf("name the hosts: %w", err)
 	}
 	if err := os.MkdirAll(c.Top, 0o700); err != nil {

@@ -44,7 +44,7 @@ var (
 	hostName   = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)+$`)
 	anyHost    = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?\.?(:[0-9]+)?$`)
 	oldAddress = regexp.MustCompile(`^(0x[0-9a-f]{7,8}|[0-9a-fx]+(\.[0-9a-fx]+)*\.0x[0-9a-f]+(\.[0-9a-fx]+)*|0x[0-9a-f]+(\.[0-9a-fx]+)+)$`)
-	saysHost   = regexp.MustCompile(`(?i)(^|[_-])(host|hosts|hostname|server|servers|url|uri|endpoint|proxy|registry|addr|connect|peer|upstream|broker|brokers|keyserver|dsn)$`)
+	saysHost   = regexp.MustCompile(`(?i)(^|[_-])(hosts?|hostname|servers?|url|uri|endpoint|proxy|registry|addr|connect|peer|upstream|brokers?|keyserver|dsn)$`)
 )
 
 // isRegistryDomain reports a top-level domain in which names are registered, or that is kept for examples and networks of one's own.

@@ -824,13 +824,18 @@ func testBuiltin(w *walker, c ctx, k call) {
 	for i, a := range k.args() {
 		before := k.words[i]
 		switch {
-		case a.Many && a.Kind == Partial && strings.HasPrefix("-v", a.Text[:min(len(a.Text), 2)]) && !a.number: //nolint:gocritic // the order is meant
+		case a.Many && a.mayBeginWithV(a.Text[:min(len(a.Text), 2)]):
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "a word without quotes may become -v and a name with an index, which test expands: "+a.Source)
 		case i == 0 || isTestOperator(a) || a.Is("]"):
-		case before.Is("-v") || before.Is("-R") || before.Kind == Partial && !a.number && !before.number && strings.HasPrefix("-v", before.Text) && a.Kind != Pattern: //nolint:lll,gocritic // the order is meant
+		case before.Is("-v") || before.Is("-R") || before.mayBeginWithV(before.Text) && !a.number && a.Kind != Pattern:
 			w.named(c, a.loose(), a.Pos.Offset)
 		}
 	}
+}
+
+// mayBeginWithV reports whether a word that is not known, and begins so, may be -v.
+func (w Word) mayBeginWithV(begin string) bool {
+	return w.Kind == Partial && !w.number && (begin == "" || begin == "-" || begin == "-v")
 }
 
 // isTestOperator reports a word that test takes for an operator of two operands.

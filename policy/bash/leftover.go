@@ -149,11 +149,12 @@ func (w *walker) withoutURLs(c ctx, a Word, text string, command int) string {
 			end = at + strings.Index(text[at:], "://") + i
 		}
 		one := text[begin:end]
-		if _, rest, _ := strings.Cut(one, "://"); strings.HasPrefix(rest, "/") { // there is no host: sqlite:///x is a file
-			at = begin + strings.Index(one, "://") + len("://")
+		scheme, rest, _ := strings.Cut(one, "://")
+		if strings.HasPrefix(rest, "/") { // there is no host: sqlite:///x is a file
+			at = begin + len(scheme) + len("://")
 			continue
 		}
-		if strings.EqualFold(one[:strings.Index(one, "://")], "file") { //nolint:gocritic // the order is meant
+		if strings.EqualFold(scheme, "file") {
 			at = begin + len("file://")
 			continue
 		}

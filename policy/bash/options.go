@@ -86,7 +86,6 @@ func getopt(args []Word, short, long string) given {
 			g.operands = append(g.operands, a)
 			continue
 		}
-		unsure = false //nolint:ineffassign // the rest of a scan
 		doubted := g.doubt
 		g.doubt = false
 		var took int

@@ -185,7 +185,7 @@ func curl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table of c
 			o.value.claim()
 		case "connect-to", "resolve": // other machines in the place of those that the URLs name
 			fields := strings.SplitN(strings.TrimPrefix(o.value.raw, "+"), ":", 3)
-			for _, name := range strings.Split(fields[len(fields)-1], ",") { //nolint:modernize // reads as it stands
+			for name := range strings.SplitSeq(fields[len(fields)-1], ",") {
 				name, _, _ = strings.Cut(strings.Trim(name, "[]"), lo.Ternary(o.name == "resolve", "]", ":"))
 				w.host(c, makeWord(name, false, false, o.value.Source, o.value.Pos), k.index)
 			}
@@ -502,7 +502,8 @@ func vim(w *walker, c ctx, k call, _ given) {
 			w.file(c, a, Writes, k.index)
 		}
 	}
-	if c.in.kind == piped && (k.name == "ex" || hasFunc(args, func(w Word) bool { return len(w.Text) > 1 && w.Text[0] == '-' && strings.ContainsAny(w.Text, "esE") })) {
+	silent := func(w Word) bool { return len(w.Text) > 1 && w.Text[0] == '-' && strings.ContainsAny(w.Text, "esE") }
+	if c.in.kind == piped && (k.name == "ex" || hasFunc(args, silent)) {
 		w.vimCommand(c, k, makeWord(c.in.text, false, false, "", w.place(k.at)))
 	}
 }
@@ -597,7 +598,8 @@ func makeTool(w *walker, c ctx, k call, _ given) {
 		}
 		name = strings.TrimRight(name, ":+?!")
 		value := o.Text[strings.IndexByte(o.Text, '=')+1:]
-		if name == "SHELL" || name == "MAKEFLAGS" || variableRole(name) != plainVariable && !isHarmlessProgram(value) && !isHarmlessSetting(name, value) || strings.ContainsAny(value, "$`;|&") || name == ".SHELLFLAGS" {
+		steers := variableRole(name) != plainVariable && !isHarmlessProgram(value) && !isHarmlessSetting(name, value)
+		if steers || name == "SHELL" || name == "MAKEFLAGS" || name == ".SHELLFLAGS" || strings.ContainsAny(value, "$`;|&") {
 			w.opaque(c, o.Pos.Offset, k.index, OpaqueEnvironment, "a variable of make that its rules run: "+name)
 		}
 	}

@@ -34,7 +34,7 @@ func doubled(first, operation string, n int, last string) string {
 	for i := range n {
 		fmt.Fprintf(&b, "cel.bind(a%d, %s, ", i+1, fmt.Sprintf(operation, fmt.Sprintf("a%d", i)))
 	}
-	b.WriteString(fmt.Sprintf(last, fmt.Sprintf("a%d", n))) //nolint:staticcheck // reads as it stands
+	fmt.Fprintf(&b, last, fmt.Sprintf("a%d", n))
 	b.WriteString(strings.Repeat(")", n+1))
 	return b.String()
 }

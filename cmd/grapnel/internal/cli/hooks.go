@@ -72,7 +72,8 @@ func (p *parts) hooks() map[string]hookMaker {
 		}),
 		"policy": registry.With(func(context.Context, *registry.Making, agentfile.Policy) ([]hooks.Hook, error) {
 			if !p.ruled {
-				return nil, errors.New("an agent that a rule starts has no policy of its own: the rules about tools hold for it as for the agent that is judged")
+				return nil, errors.New("an agent that a rule starts has no policy of its own: " +
+					"the rules about tools hold for it as for the agent that is judged")
 			}
 			return nil, nil // the rules are a capability: see ruling
 		}),
