@@ -33,6 +33,8 @@ func TestGuardsHold(t *testing.T) {
 	}.Hold(t)
 	evasion.Guard{ // the one spelling that is rewritten
 		Hooks: []hooks.Hook{noForcePush}, Tool: "bash", Argument: "command", Commands: []string{"git push --force origin main"},
-		Harmless: func(line string) bool { return strings.Contains(line, " push --force-with-lease ") && !strings.Contains(line, "--force ") },
+		Harmless: func(line string) bool {
+			return strings.Contains(line, " push --force-with-lease ") && !strings.Contains(line, "--force ")
+		},
 	}.Hold(t)
 }
