@@ -127,7 +127,7 @@ type quiet struct {
 	executor Executor
 }
 
-// unobserved is v without the wrappers that only look on, as far as they are
+// unobserved returns v without the wrappers that only look on, as far as they are
 // outermost.
 func unobserved[T any](v T) T {
 	for {
@@ -161,10 +161,10 @@ func chain(processors []Processor, innermost Next) Next {
 	}, innermost)
 }
 
-// Name is the agent's name.
+// Name returns the agent's name.
 func (a *Agent) Name() string { return a.config.Name }
 
-// Request is what the agent asks the model with.
+// Request returns what the agent asks the model with.
 func (a *Agent) Request() Request { return a.config.Request }
 
 // Drain waits until all background work of the agent is done, or until ctx is.

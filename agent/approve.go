@@ -56,7 +56,7 @@ func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepar
 	}
 }
 
-// ask is the approver's answers, one for each question.
+// ask returns the approver's answers, one for each question.
 func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) {
 	asked := time.Now()
 	answers, err := a.approver.Approve(ctx, s, pending).Get()
@@ -73,7 +73,7 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 	return answers, errguard.Check(err)
 }
 
-// park is what the step waits for when one of the answers comes later; nil when none
+// park returns what the step waits for when one of the answers comes later; nil when none
 // does.
 func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*Intervention {
 	later, ends := false, false

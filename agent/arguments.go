@@ -29,7 +29,7 @@ type ArgumentProblem struct {
 	Message string `json:"message"`
 }
 
-// String is the path, if there is one, and the message.
+// String returns the path, if there is one, and the message.
 func (p ArgumentProblem) String() string {
 	if p.Path == "" {
 		return p.Message
@@ -71,10 +71,10 @@ func (e *ArgumentsError) Error() string {
 	return b.String()
 }
 
-// ErrorKind is KindInvalid: the same arguments will fail again.
+// ErrorKind returns KindInvalid: the same arguments will fail again.
 func (e *ArgumentsError) ErrorKind() ErrorKind { return KindInvalid }
 
-// Reason is the reason code of the call's answer: ReasonMalformed or ReasonInvalid.
+// Reason returns the reason code of the call's answer: ReasonMalformed or ReasonInvalid.
 func (e *ArgumentsError) Reason() ReasonCode {
 	if e.Malformed {
 		return ReasonMalformed

@@ -20,7 +20,7 @@ type ToolCall struct {
 	Index int `json:"-"`
 }
 
-// numbered is a copy of the calls with their positions set.
+// numbered returns a copy of the calls with their positions set.
 func numbered(calls []ToolCall) []ToolCall {
 	if len(calls) == 0 {
 		return nil
@@ -134,17 +134,17 @@ type ToolResult struct {
 // emptyCall is the call of a result that was not said to answer any.
 var emptyCall ToolCall
 
-// Call is the effective call: what ran, or would have run.
+// Call returns the effective call: what ran, or would have run.
 func (r *ToolResult) Call() ToolCall { return *cmp.Or(r.call, &emptyCall) }
 
-// Original is the call as the model asked for it. It differs from Call when a hook
+// Original returns the call as the model asked for it. It differs from Call when a hook
 // rewrote the arguments.
 func (r *ToolResult) Original() ToolCall { return *cmp.Or(r.original, &emptyCall) }
 
-// CallID is the id of the call that is answered.
+// CallID returns the id of the call that is answered.
 func (r *ToolResult) CallID() string { return cmp.Or(r.original, &emptyCall).ID }
 
-// Tool is the name of the tool that is answered for.
+// Tool returns the name of the tool that is answered for.
 func (r *ToolResult) Tool() string { return cmp.Or(r.call, &emptyCall).Name }
 
 // To returns the result as the answer to a prepared call: a copy, unless it is that
@@ -164,7 +164,7 @@ func (r *ToolResult) To(p *Prepared) *ToolResult {
 // run.
 func Answer(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }
 
-// ResultFor is a result that answers a prepared call of the run that s belongs to, still to
+// ResultFor returns a result that answers a prepared call of the run that s belongs to, still to
 // be filled in: what Answer makes, in less time.
 func (s State) ResultFor(p *Prepared) *ToolResult {
 	l := s.read().live
@@ -205,10 +205,10 @@ func (r *ToolResult) Rewritten() bool {
 	return r.call != r.original && r.Call().Arguments != r.Original().Arguments
 }
 
-// Text is the text the model is told.
+// Text returns the text the model is told.
 func (r *ToolResult) Text() string { return r.Content.Text() }
 
-// NotExecuted is the answer to a call that did not run, with the code and the
+// NotExecuted returns the answer to a call that did not run, with the code and the
 // sentence that say why. By names who decided; it may be empty.
 func NotExecuted(c *ToolCall, reason ReasonCode, by, sentence string) *ToolResult {
 	return &ToolResult{

@@ -41,7 +41,7 @@ type aboutJSON struct {
 	UsageBefore *Usage    `json:"usage_before,omitempty"`
 }
 
-// Changes is the JSON form of what s has that an earlier state of its session had not:
+// Changes returns the JSON form of what s has that an earlier state of its session had not:
 // its size and cost do not grow with the transcript. Restore makes a state of all
 // changes since the zero State.
 //
@@ -112,7 +112,7 @@ func (f *changesJSON) openStep(open, old *openStep) error {
 	return nil
 }
 
-// Restore is the state that a series of changes leads to, the first of them since the
+// Restore returns the state that a series of changes leads to, the first of them since the
 // zero State. Like UnmarshalJSON it is strict: an error says which of the changes is
 // wrong, counted from one, and where.
 func Restore(changes ...[]byte) (State, error) {

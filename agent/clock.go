@@ -16,7 +16,7 @@ const fresh = time.Second
 // begin starts the clock at a reading of the system's clock.
 func (c *clock) begin(at time.Time) { c.set.Store(&at) }
 
-// now is the time: a second at most after the last reading, what that said and how long
+// now returns the time: a second at most after the last reading, what that said and how long
 // ago it is, else another reading.
 func (c *clock) now() time.Time {
 	set := *c.set.Load()
@@ -27,7 +27,7 @@ func (c *clock) now() time.Time {
 	return *c.set.Load()
 }
 
-// Now is the time now, like time.Now. In a run it is read from a clock that is set to the
+// Now returns the time now, like time.Now. In a run it is read from a clock that is set to the
 // system's once a second, which takes less time.
 func (s State) Now() time.Time {
 	if l := s.read().live; l != nil {

@@ -31,23 +31,23 @@ const (
 	effectMetadata
 )
 
-// AddMessage is the effect of appending a message to the transcript.
+// AddMessage returns the effect of appending a message to the transcript.
 func AddMessage(m Message) Effect { return Effect{kind: effectMessage, message: m} }
 
-// AddContext is the effect of telling the model something in a message of its
+// AddContext returns the effect of telling the model something in a message of its
 // own. Several are joined into one message, with an empty line between them.
 func AddContext(text string) Effect { return Effect{kind: effectContext, context: text} }
 
-// Metadata is the name, scope and value of a metadata effect; ok is false for
+// Metadata returns the name, scope and value of a metadata effect; ok is false for
 // other effects.
 func (e Effect) Metadata() (name string, scope Scope, value any, ok bool) {
 	return e.entry.name, e.entry.scope, e.entry.value, e.kind == effectMetadata
 }
 
-// Message is the message of a message effect; ok is false for other effects.
+// Message returns the message of a message effect; ok is false for other effects.
 func (e Effect) Message() (m Message, ok bool) { return e.message, e.kind == effectMessage }
 
-// Context is the text of a context effect; ok is false for other effects.
+// Context returns the text of a context effect; ok is false for other effects.
 func (e Effect) Context() (text string, ok bool) { return e.context, e.kind == effectContext }
 
 // Source names who wants the effect; empty when it was not said.
@@ -62,7 +62,7 @@ type Effects struct {
 	list *[]Effect
 }
 
-// EffectsOf is a list of the given effects, which are copied.
+// EffectsOf returns a list of the given effects, which are copied.
 func EffectsOf(effects ...Effect) Effects {
 	if len(effects) == 0 {
 		return Effects{}
@@ -79,7 +79,7 @@ func (e Effects) all() []Effect {
 	return *e.list
 }
 
-// Len is the number of effects.
+// Len returns the number of effects.
 func (e Effects) Len() int {
 	if e.list == nil {
 		return 0

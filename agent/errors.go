@@ -36,7 +36,7 @@ const (
 	KindUnknown ErrorKind = "unknown"
 )
 
-// KindOf is the kind of an error: what it says itself, KindTimeout for a passed
+// KindOf returns the kind of an error: what it says itself, KindTimeout for a passed
 // deadline, KindUnknown otherwise.
 func KindOf(err error) ErrorKind {
 	var kinded interface{ ErrorKind() ErrorKind }
@@ -66,10 +66,10 @@ func newFailure(err error, kind ErrorKind) *Failure {
 
 func (f *Failure) Error() string { return f.Text }
 
-// Unwrap is the error value, or nil after a round trip through JSON.
+// Unwrap returns the error value, or nil after a round trip through JSON.
 func (f *Failure) Unwrap() error { return f.err }
 
-// ErrorKind is the failure's kind.
+// ErrorKind returns the failure's kind.
 func (f *Failure) ErrorKind() ErrorKind { return f.Kind }
 
 // RunError is the error of a run that failed or was cancelled. It holds the

@@ -52,7 +52,7 @@ type Evaluation struct {
 // Stops reports whether the run ends with this evaluation.
 func (e Evaluation) Stops() bool { return e.Verdict == AllowStop || e.Verdict == Forbid }
 
-// Strongest is the evaluation that wins among several: the strongest verdict;
+// Strongest returns the evaluation that wins among several: the strongest verdict;
 // among equals the weightiest reason; among those the first. The effects of all
 // that agree with the winner are kept, in order. A failure of the last step that
 // one of them handled forbids nothing.

@@ -94,37 +94,37 @@ type RunParked struct{ State State }
 // RunResumed: a run that was parked or cut off goes on. State is as it was stored.
 type RunResumed struct{ State State }
 
-// EventName is "run.parked".
+// EventName returns "run.parked".
 func (RunParked) EventName() string { return "run.parked" }
 
-// EventName is "run.resumed".
+// EventName returns "run.resumed".
 func (RunResumed) EventName() string { return "run.resumed" }
 
-// EventName is "run.started".
+// EventName returns "run.started".
 func (RunStarted) EventName() string { return "run.started" }
 
-// EventName is "step.started".
+// EventName returns "step.started".
 func (StepStarted) EventName() string { return "step.started" }
 
-// EventName is "inference.started".
+// EventName returns "inference.started".
 func (InferenceStarted) EventName() string { return "inference.started" }
 
-// EventName is "inference.completed".
+// EventName returns "inference.completed".
 func (InferenceCompleted) EventName() string { return "inference.completed" }
 
-// EventName is "tool_call.started".
+// EventName returns "tool_call.started".
 func (ToolCallStarted) EventName() string { return "tool_call.started" }
 
-// EventName is "tool_call.completed".
+// EventName returns "tool_call.completed".
 func (ToolCallCompleted) EventName() string { return "tool_call.completed" }
 
-// EventName is "step.completed".
+// EventName returns "step.completed".
 func (StepCompleted) EventName() string { return "step.completed" }
 
-// EventName is "judged".
+// EventName returns "judged".
 func (Judged) EventName() string { return "judged" }
 
-// EventName is "run.completed".
+// EventName returns "run.completed".
 func (RunCompleted) EventName() string { return "run.completed" }
 
 // Listen lets o, too, be told of what middleware emits during this one run: what

@@ -40,7 +40,7 @@ type Describer interface {
 	Features() Features
 }
 
-// FeaturesOf is what a driver says of itself; None when it says nothing.
+// FeaturesOf returns what a driver says of itself; None when it says nothing.
 func FeaturesOf(d Driver) mo.Option[Features] {
 	if d, ok := d.(Describer); ok {
 		return mo.EmptyableToOption(d.Features())
@@ -48,5 +48,5 @@ func FeaturesOf(d Driver) mo.Option[Features] {
 	return mo.None[Features]()
 }
 
-// Features is what the agent's driver says of itself; None when it says nothing.
+// Features returns what the agent's driver says of itself; None when it says nothing.
 func (a *Agent) Features() mo.Option[Features] { return a.features }

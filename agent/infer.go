@@ -47,7 +47,7 @@ var (
 	_ Describer = asked{}
 )
 
-// Features is what the driver says of itself.
+// Features returns what the driver says of itself.
 func (d asked) Features() Features { return FeaturesOf(d.driver).OrEmpty() }
 
 func (d asked) Next(ctx context.Context, s State) mo.Result[Step] {

@@ -115,7 +115,7 @@ func (i Intervention) CallID() string { return cmp.Or(i.Path, i.Original.ID) }
 // Parked reports whether the run waits for answers: see Interventions.
 func (s State) Parked() bool { return s.Status() == StatusParked }
 
-// Interventions is the calls of the open step that a person was asked about, in call
+// Interventions returns the calls of the open step that a person was asked about, in call
 // order, those of sub-agents in the place of the call that started them; none when there
 // are none.
 func (s State) Interventions() []Intervention {
@@ -149,7 +149,7 @@ func (o *openStep) path(call, below string, named []Intervention) string {
 	return name
 }
 
-// Intervention is what a person was asked about a call, by its CallID.
+// Intervention returns what a person was asked about a call, by its CallID.
 func (s State) Intervention(callID string) (Intervention, bool) {
 	if c := s.read().open.call(callID); c != nil {
 		if c.asked == nil || c.asked.used {

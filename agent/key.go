@@ -38,10 +38,10 @@ type Key[T any] struct {
 	own   bool // made by the framework
 }
 
-// SessionKey is a key whose value stays with the session.
+// SessionKey returns a key whose value stays with the session.
 func SessionKey[T any](name string) Key[T] { return Key[T]{name: name, scope: ScopeSession} }
 
-// RunKey is a key whose value is dropped when the next run begins.
+// RunKey returns a key whose value is dropped when the next run begins.
 func RunKey[T any](name string) Key[T] { return Key[T]{name: name, scope: ScopeRun} }
 
 // ReservedKey returns a key whose name belongs to the framework. It is for packages of this
@@ -50,13 +50,13 @@ func ReservedKey[T any](pass reserved.Pass, name string, scope Scope) Key[T] {
 	return Key[T]{name: name, scope: scope, own: pass.Valid()}
 }
 
-// Name is the key's name, as it stands in JSON.
+// Name returns the key's name, as it stands in JSON.
 func (k Key[T]) Name() string { return k.name }
 
-// Scope is the key's scope.
+// Scope returns the key's scope.
 func (k Key[T]) Scope() Scope { return k.scope }
 
-// From is the value in s, and whether there is one of type T.
+// From returns the value in s, and whether there is one of type T.
 func (k Key[T]) From(s State) (T, bool) {
 	var none T
 	e, ok := s.read().meta.find(k.name, k.scope)
@@ -74,7 +74,7 @@ func (k Key[T]) From(s State) (T, bool) {
 	return v, ok
 }
 
-// Or is the value in s, or otherwise what is given.
+// Or returns the value in s, or otherwise what is given.
 func (k Key[T]) Or(s State, otherwise T) T {
 	if v, ok := k.From(s); ok {
 		return v
@@ -85,7 +85,7 @@ func (k Key[T]) Or(s State, otherwise T) T {
 // In returns s with the value set. A key that belongs to the framework leaves s as it is.
 func (k Key[T]) In(s State, value T) State { return s.Apply(EffectsOf(k.Set(value))) }
 
-// Set is the effect of setting the value.
+// Set returns the effect of setting the value.
 func (k Key[T]) Set(value T) Effect {
 	return Effect{kind: effectMetadata, entry: entry{k.name, k.scope, value}, own: k.own}
 }
@@ -93,7 +93,7 @@ func (k Key[T]) Set(value T) Effect {
 // kept is a value as it came from JSON.
 type kept string
 
-// MarshalJSON is the text that was read.
+// MarshalJSON returns the text that was read.
 func (k kept) MarshalJSON() ([]byte, error) { return []byte(k), nil }
 
 // metadata is an immutable list of entries, one for each name and scope; nil when

@@ -44,7 +44,7 @@ type speech struct {
 	speaker speaker
 }
 
-// asks is the tool calls, as ask set them; they must not be written.
+// asks returns the tool calls, as ask set them; they must not be written.
 func (s *speech) asks() []ToolCall { return unsafe.Slice(s.first, s.count) }
 
 // ask sets the tool calls, which are not copied.
@@ -66,7 +66,7 @@ var roles = [...]Role{nobody: "", bySystem: RoleSystem, byUser: RoleUser, byAssi
 
 func speakerOf(r Role) speaker { return speaker(slices.Index(roles[:], r)) } //nolint:gosec // the role was checked
 
-// sourced is a source as a speech keeps it.
+// sourced returns a source as a speech keeps it.
 func sourced(source string) *string {
 	if source == "" {
 		return nil
@@ -83,7 +83,7 @@ func (m Message) read() *messageBody {
 	return m.body
 }
 
-// said is a message of a role other than tool.
+// said returns a message of a role other than tool.
 func said(what speech) Message {
 	b := &struct {
 		messageBody
@@ -93,27 +93,27 @@ func said(what speech) Message {
 	return Message{&b.messageBody}
 }
 
-// System is a message that instructs the model.
+// System returns a message that instructs the model.
 func System(text string) Message {
 	return said(speech{speaker: bySystem, content: TextContent(text)})
 }
 
-// User is what a user says: text, images, files.
+// User returns a message of a user: text, images, files.
 func User(parts ...Part) Message {
 	return said(speech{speaker: byUser, content: ContentOf(parts...)})
 }
 
-// UserText is what a user says in plain text.
+// UserText returns a message of a user in plain text.
 func UserText(text string) Message {
 	return said(speech{speaker: byUser, content: TextContent(text)})
 }
 
-// Assistant is a model's reply: text, calls, or both. The calls are copied.
+// Assistant returns a model's reply: text, calls, or both. The calls are copied.
 func Assistant(text string, calls ...ToolCall) Message {
 	return AssistantContent(TextContent(text), calls...)
 }
 
-// AssistantContent is a model's reply with content of several parts.
+// AssistantContent returns a model's reply with content of several parts.
 func AssistantContent(content Content, calls ...ToolCall) Message {
 	if len(calls) != 1 {
 		several := speech{speaker: byAssistant, content: content}
@@ -134,7 +134,7 @@ func AssistantContent(content Content, calls ...ToolCall) Message {
 	return Message{&b.messageBody}
 }
 
-// ToolAnswer is the message that answers a tool call: what the model is told of
+// ToolAnswer returns the message that answers a tool call: what the model is told of
 // the result, which is copied.
 func ToolAnswer(r *ToolResult) Message {
 	own := *r
@@ -150,7 +150,7 @@ func (m Message) Role() Role {
 	return roles[b.speaker]
 }
 
-// Content is what is said.
+// Content returns what is said.
 func (m Message) Content() Content {
 	b := m.read()
 	if b.result != nil {
@@ -159,10 +159,10 @@ func (m Message) Content() Content {
 	return b.content
 }
 
-// Text is the text of the content.
+// Text returns the text of the content.
 func (m Message) Text() string { return m.Content().Text() }
 
-// list is the tool calls, which must not be written.
+// list returns the tool calls, which must not be written.
 func (m Message) list() []ToolCall {
 	b := m.read()
 	if b.result != nil {
@@ -171,10 +171,10 @@ func (m Message) list() []ToolCall {
 	return b.asks()
 }
 
-// CallCount is the number of tool calls an assistant message asks for.
+// CallCount returns the number of tool calls an assistant message asks for.
 func (m Message) CallCount() int { return len(m.list()) }
 
-// Call is tool call i, in the order the model asked. It panics when i is out of
+// Call returns tool call i, in the order the model asked. It panics when i is out of
 // range.
 func (m Message) Call(i int) ToolCall { return m.list()[i] }
 
@@ -186,24 +186,24 @@ var emptyResult ToolResult
 
 func (m Message) result() *ToolResult { return cmp.Or(m.read().result, &emptyResult) }
 
-// CallID is the id of the call that a tool message answers.
+// CallID returns the id of the call that a tool message answers.
 func (m Message) CallID() string { return m.result().CallID() }
 
-// Tool is the name of the tool that a tool message answers for.
+// Tool returns the name of the tool that a tool message answers for.
 func (m Message) Tool() string { return m.result().Tool() }
 
 // Status says what became of the call that a tool message answers; it is empty
 // on other messages.
 func (m Message) Status() ToolStatus { return m.result().Status }
 
-// Reason is the code of why the call was not executed or failed.
+// Reason returns the code of why the call was not executed or failed.
 func (m Message) Reason() ReasonCode { return m.result().Reason }
 
 // IsError reports whether a tool message tells the model of something that did
 // not work or was not done.
 func (m Message) IsError() bool { return m.result().IsError() }
 
-// Source is who put the message in, where that was neither the user, the model
+// Source returns who put the message in, where that was neither the user, the model
 // nor a tool: the name of a hook, for example. Empty otherwise.
 func (m Message) Source() string {
 	b := m.read()

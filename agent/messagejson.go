@@ -105,7 +105,7 @@ func (f *messageJSON) check() error {
 	return nil
 }
 
-// MarshalText is b in base64.
+// MarshalText returns b in base64.
 func (b Bytes) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, []byte(b)), nil
 }
@@ -121,7 +121,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// wrong is what is wrong with a JSON form, and where: a JSON pointer.
+// wrong returns what is wrong with a JSON form, and where: a JSON pointer.
 func wrong(pointer, format string, args ...any) error {
 	return &strictjson.Error{Pointer: pointer, Message: fmt.Sprintf(format, args...)}
 }

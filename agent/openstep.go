@@ -25,7 +25,7 @@ func (o *openStep) with(calls []openCall) *openStep {
 	return &openStep{o.reply, o.started, calls}
 }
 
-// at is how far call i has come.
+// at returns how far call i has come.
 func (o *openStep) at(i int) *openCall {
 	if o == nil || i >= len(o.calls) {
 		return nil
@@ -33,7 +33,7 @@ func (o *openStep) at(i int) *openCall {
 	return &o.calls[i]
 }
 
-// call is how far the call of that id has come; nil when there is none.
+// call returns how far the call of that id has come; nil when there is none.
 func (o *openStep) call(id string) *openCall {
 	if o == nil {
 		return nil
@@ -46,7 +46,7 @@ func (o *openStep) call(id string) *openCall {
 	return nil
 }
 
-// result is the answer that call i has already; nil when it has none.
+// result returns the answer that call i has already; nil when it has none.
 func (o *openStep) result(i int) *ToolResult {
 	if c := o.at(i); c != nil {
 		return c.result
@@ -95,7 +95,7 @@ func (s State) WithCallChild(callID string, child State) State {
 	return s.withOpenCall(callID, func(c *openCall) { c.child = child })
 }
 
-// Child is the run that a call of the open step has started, as far as it has come, for
+// Child returns the run that a call of the open step has started, as far as it has come, for
 // the tool that goes on with it; begun is the call as it was then. A call that has become
 // another one since had better begin anew.
 func (s State) Child(callID string) (child State, begun ToolCall, ok bool) {

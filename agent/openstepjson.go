@@ -89,7 +89,7 @@ func (o *openStep) form() (*openStepJSON, error) {
 	return form, nil
 }
 
-// form is the call as it is written, its run as what changed since it was as in old.
+// form returns the call as it is written, its run as what changed since it was as in old.
 func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	form := openCallJSON{Begun: c.begun}
 	if a := c.asked; a != nil {
@@ -118,7 +118,7 @@ func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	return form, err
 }
 
-// answerOf is the message that answers a call.
+// answerOf returns the message that answers a call.
 func answerOf(r *ToolResult) Message { return Message{&messageBody{result: r}} }
 
 func (e Effects) form() ([]effectJSON, error) {

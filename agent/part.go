@@ -44,26 +44,26 @@ type Part struct {
 // Bytes is binary data that cannot be changed. It is written to JSON in base64.
 type Bytes string
 
-// Text is a part of plain text.
+// Text returns a part of plain text.
 func Text(text string) Part { return Part{Kind: PartText, Text: text} }
 
-// Image is an image given by its bytes, which are copied.
+// Image returns an image given by its bytes, which are copied.
 func Image(mediaType string, data []byte) Part {
 	return Part{Kind: PartImage, MediaType: mediaType, Data: Bytes(data)}
 }
 
-// ImageURL is an image given by its address.
+// ImageURL returns an image given by its address.
 func ImageURL(url string) Part { return Part{Kind: PartImage, URL: url} }
 
-// File is a file given by its bytes, which are copied.
+// File returns a file given by its bytes, which are copied.
 func File(name, mediaType string, data []byte) Part {
 	return Part{Kind: PartFile, Name: name, MediaType: mediaType, Data: Bytes(data)}
 }
 
-// FileURL is a file given by its address.
+// FileURL returns a file given by its address.
 func FileURL(name, url string) Part { return Part{Kind: PartFile, Name: name, URL: url} }
 
-// Reasoning is a model's thinking, with the opaque form that its service wants
+// Reasoning returns a model's thinking, with the opaque form that its service wants
 // back, if any.
 func Reasoning(text, opaque string) Part {
 	return Part{Kind: PartReasoning, Text: text, Opaque: opaque}
@@ -76,10 +76,10 @@ type Content struct {
 	parts *[]Part // nil when the content is text alone; never written
 }
 
-// TextContent is content of text alone.
+// TextContent returns content of text alone.
 func TextContent(text string) Content { return Content{text: text} }
 
-// ContentOf is content of the given parts, which are copied.
+// ContentOf returns content of the given parts, which are copied.
 func ContentOf(parts ...Part) Content {
 	if len(parts) == 1 && parts[0] == Text(parts[0].Text) {
 		return Content{text: parts[0].Text}
@@ -91,7 +91,7 @@ func ContentOf(parts ...Part) Content {
 	return Content{parts: &own}
 }
 
-// Text is the text parts, joined in order. Reasoning is not part of it.
+// Text returns the text parts, joined in order. Reasoning is not part of it.
 func (c Content) Text() string {
 	if c.parts == nil {
 		return c.text
@@ -105,7 +105,7 @@ func (c Content) Text() string {
 	return b.String()
 }
 
-// Len is the number of parts. Empty content has none.
+// Len returns the number of parts. Empty content has none.
 func (c Content) Len() int {
 	switch {
 	case c.parts != nil:
@@ -133,7 +133,7 @@ func (c Content) Parts() iter.Seq2[int, Part] {
 	}
 }
 
-// list is the parts of content that has several.
+// list returns the parts of content that has several.
 func (c Content) list() []Part {
 	if c.parts == nil {
 		return nil

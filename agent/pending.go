@@ -20,7 +20,7 @@ func (e *ParkedError) Error() string {
 	return fmt.Sprintf("run %s of agent %q is parked", run.ID, run.Agent)
 }
 
-// parkedChild is the run that a call waits for.
+// parkedChild returns the run that a call waits for.
 func parkedChild(err error) (child State, waits bool) {
 	if err == nil {
 		return State{}, false
@@ -32,7 +32,7 @@ func parkedChild(err error) (child State, waits bool) {
 	return parked.State, true
 }
 
-// waitsFor is the runs that the calls of a batch wait for, with one more.
+// waitsFor returns the runs that the calls of a batch wait for, with one more.
 func waitsFor(pending []State, calls, i int, child State) []State {
 	if pending == nil {
 		pending = make([]State, calls)

@@ -337,7 +337,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	return results, pending, errors.Join(errs...)
 }
 
-// panicked is what an executor panicked with on another goroutine than that of the run.
+// panicked returns what an executor panicked with on another goroutine than that of the run.
 func panicked(value any) error {
 	if err, ok := value.(error); ok {
 		return fmt.Errorf("a parallel tool call panicked: %w\n\n%s", err, debug.Stack())
@@ -345,14 +345,14 @@ func panicked(value any) error {
 	return fmt.Errorf("a parallel tool call panicked: %v\n\n%s", value, debug.Stack())
 }
 
-// gone is the answer to a call whose executor ended its goroutine, as runtime.Goexit does.
+// gone returns the answer to a call whose executor ended its goroutine, as runtime.Goexit does.
 func (p *Prepared) gone() (*ToolResult, error) {
 	r := NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
 	r.Status = ToolFailed
 	return p.with(r.To(p)), fmt.Errorf("tool %q: call %s: the executor ended its goroutine without an answer", p.Call.Name, p.Original.ID)
 }
 
-// Result is what is recorded of a call that an executor answered with r: a result that
+// Result returns what is recorded of a call that an executor answered with r: a result that
 // says what became of the call, within its limit, with the effects of the decision and its
 // signal. A status that was left empty is the plain one. It is an error when there is no result,
 // or one with a status that there is not.
@@ -377,7 +377,7 @@ func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	return p.with(p.unknown(r.CutToLimit().To(p))), nil
 }
 
-// with is the result with what the decision wants besides.
+// with returns the result with what the decision wants besides.
 func (p *Prepared) with(r *ToolResult) *ToolResult {
 	if p.Effects.Len() == 0 && (p.Stop == nil || r.Stop != nil) {
 		return r

@@ -56,16 +56,16 @@ type Tools struct {
 	specs []ToolSpec
 }
 
-// ToolsOf is a list of the given specs, which are copied.
+// ToolsOf returns a list of the given specs, which are copied.
 func ToolsOf(specs ...ToolSpec) Tools { return Tools{slices.Clone(specs)} }
 
-// Len is the number of tools.
+// Len returns the number of tools.
 func (t Tools) Len() int { return len(t.specs) }
 
 // All iterates over the tools in order.
 func (t Tools) All() iter.Seq2[int, ToolSpec] { return slices.All(t.specs) }
 
-// Named is the spec with that name.
+// Named returns the spec with that name.
 func (t Tools) Named(name string) mo.Option[ToolSpec] {
 	for _, spec := range t.specs {
 		if spec.Name == name {
@@ -109,7 +109,7 @@ func (o Options) With(name string, value any) Options {
 	return Options{values}
 }
 
-// Option is the setting of that name.
+// Option returns the setting of that name.
 func (o Options) Option(name string) (any, bool) {
 	v, ok := o.values[name]
 	return v, ok

@@ -16,7 +16,7 @@ type block[T any] struct {
 	values []T
 }
 
-// take is a zero value that nobody else has.
+// take returns a zero value that nobody else has.
 func (r *room[T]) take() *T {
 	b := r.block.Load()
 	if b != nil {

@@ -88,7 +88,7 @@ func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) St
 	return s
 }
 
-// requestOf is what the model is asked with in this run.
+// requestOf returns what the model is asked with in this run.
 func (a *Agent) requestOf(settings *RunSettings) *Request {
 	if settings.Output == nil {
 		return &a.config.Request
@@ -98,7 +98,7 @@ func (a *Agent) requestOf(settings *RunSettings) *Request {
 	return &request
 }
 
-// identity is the run's place among others.
+// identity returns the run's place among others.
 func (a *Agent) identity(settings *RunSettings, s State) Run {
 	last := s.Run()
 	run := Run{

@@ -87,7 +87,7 @@ func NewScratch[T any](make func() *T) *Scratch[T] {
 	return &Scratch[T]{scratches.Add(1), make}
 }
 
-// Of is the value of the run that s belongs to. The pointer is the same for the
+// Of returns the value of the run that s belongs to. The pointer is the same for the
 // whole run; guard what is behind it, parallel tool calls may use it at once.
 // For a state that is not running, and for a Scratch that was not made with NewScratch,
 // it is a new value.

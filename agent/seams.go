@@ -218,7 +218,7 @@ func (v ApprovalVerdict) String() string {
 	return fmt.Sprintf("verdict(%d)", uint8(v))
 }
 
-// MarshalText is the verdict's name.
+// MarshalText returns the verdict's name.
 func (v ApprovalVerdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 // UnmarshalText reads "approve", "reject" or "reject_and_continue".

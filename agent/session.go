@@ -34,22 +34,22 @@ func (a *Agent) Session(s State) *Session {
 	return &Session{agent: a, state: s}
 }
 
-// ID is the id of the session.
+// ID returns the id of the session.
 func (c *Session) ID() SessionID { return c.State().Session() }
 
-// State is the state that the last run left, failed and cancelled runs included.
+// State returns the state that the last run left, failed and cancelled runs included.
 func (c *Session) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-// Run is Agent.Run on the state of the session.
+// Run calls Agent.Run on the state of the session.
 func (c *Session) Run(ctx context.Context, input ...Message) mo.Result[State] {
 	return c.RunWith(ctx, RunSettings{}, input...)
 }
 
-// RunWith is Run with settings.
+// RunWith runs the agent as Run does, with settings.
 func (c *Session) RunWith(ctx context.Context, settings RunSettings, input ...Message) mo.Result[State] {
 	var result mo.Result[State]
 	if err := c.turn(func(s State, own RunSettings) {
@@ -67,12 +67,12 @@ func (c *Session) Approve(callID string, answer Approval) error {
 	return c.turn(func(s State, settings RunSettings) { settings.onEnd(s.WithApproval(callID, answer)) })
 }
 
-// Resume is Agent.Resume on the state of the session.
+// Resume calls Agent.Resume on the state of the session.
 func (c *Session) Resume(ctx context.Context) mo.Result[State] {
 	return c.RunWith(ctx, RunSettings{Resume: true})
 }
 
-// Steps is Agent.Steps on the state of the session.
+// Steps calls Agent.Steps on the state of the session.
 func (c *Session) Steps(ctx context.Context, input ...Message) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if err := c.turn(func(s State, settings RunSettings) {
@@ -83,7 +83,7 @@ func (c *Session) Steps(ctx context.Context, input ...Message) iter.Seq2[State, 
 	}
 }
 
-// Stream is Agent.Stream on the state of the session.
+// Stream calls Agent.Stream on the state of the session.
 func (c *Session) Stream(ctx context.Context, input ...Message) iter.Seq2[Progress, error] {
 	return func(yield func(Progress, error) bool) {
 		if err := c.turn(func(s State, settings RunSettings) {

@@ -66,7 +66,7 @@ var (
 	noAsking     asking
 )
 
-// short is a count or an index of what a state holds, in half a word.
+// short returns a count or an index of what a state holds, in half a word.
 func short(n int) int32 { return int32(n) } //nolint:gosec // nobody has two billion messages
 
 func (s State) read() *stateData {
@@ -81,7 +81,7 @@ func (s State) copied() *stateData {
 	return &d
 }
 
-// framed is a copy with a frame of its own, to be written.
+// framed returns a copy with a frame of its own, to be written.
 func (s State) framed() *stateData {
 	d := s.copied()
 	f := *d.frame
@@ -89,7 +89,7 @@ func (s State) framed() *stateData {
 	return d
 }
 
-// asked is what is said for the next model call alone.
+// asked returns what is said for the next model call alone.
 func (d *stateData) asked() asking { return *cmp.Or(d.asking, &noAsking) }
 
 // NewState returns a state with the given messages. User messages among them are
@@ -160,7 +160,7 @@ func (s State) WithStatus(status Status) State {
 	return State{d}
 }
 
-// Session is the id of the session; empty before its first run.
+// Session returns the id of the session; empty before its first run.
 func (s State) Session() SessionID { return s.read().session }
 
 // Run says which run the state belongs to: the current or the last one.
@@ -169,7 +169,7 @@ func (s State) Run() Run { return s.read().run }
 // Status says how that run stands.
 func (s State) Status() Status { return s.read().status }
 
-// StopSignal is why that run ended or is to end; None while nothing speaks
+// StopSignal returns why that run ended or is to end; None while nothing speaks
 // against going on.
 func (s State) StopSignal() mo.Option[Signal] {
 	if signal := s.read().signal; signal != nil {
@@ -181,13 +181,13 @@ func (s State) StopSignal() mo.Option[Signal] {
 // Stopped reports whether a stop was signalled.
 func (s State) Stopped() bool { return s.read().signal != nil }
 
-// Request is what the model is asked with besides the messages.
+// Request returns what the model is asked with besides the messages.
 func (s State) Request() Request {
 	d := s.read()
 	return *cmp.Or(d.asked().request, d.request, &emptyRequest)
 }
 
-// shown is the log that the message methods read.
+// shown returns the log that the message methods read.
 func (d *stateData) shown() plog.Log[Message] {
 	if view := d.asked().view; view != nil {
 		return *view
@@ -205,18 +205,18 @@ func (s State) MessagesFrom(i int) iter.Seq2[int, Message] { return s.read().sho
 // MessagesBackward iterates over the messages, newest first.
 func (s State) MessagesBackward() iter.Seq2[int, Message] { return s.read().shown().Backward() }
 
-// MessageCount is the number of messages.
+// MessageCount returns the number of messages.
 func (s State) MessageCount() int { return s.read().shown().Len() }
 
-// Message is message i. It panics when i is out of range.
+// Message returns message i. It panics when i is out of range.
 func (s State) Message(i int) Message { return s.read().shown().At(i) }
 
-// LastMessage is the newest message.
+// LastMessage returns the newest message.
 func (s State) LastMessage() mo.Option[Message] {
 	return mo.TupleToOption(s.read().shown().Last())
 }
 
-// Answer is the text of the model's last message, the final answer of a run that
+// Answer returns the text of the model's last message, the final answer of a run that
 // is done.
 func (s State) Answer() string {
 	for _, m := range s.MessagesBackward() {
@@ -230,7 +230,7 @@ func (s State) Answer() string {
 // Steps iterates over all steps of the session, oldest first.
 func (s State) Steps() iter.Seq2[int, StepRecord] { return s.read().steps.All() }
 
-// StepCount is the number of steps of the session.
+// StepCount returns the number of steps of the session.
 func (s State) StepCount() int { return s.read().steps.Len() }
 
 // RunSteps iterates over the steps of the current or last run, oldest first.
@@ -258,10 +258,10 @@ func (s State) RunStepsBackward() iter.Seq2[int, StepRecord] {
 	}
 }
 
-// RunStepCount is the number of steps of the current or last run.
+// RunStepCount returns the number of steps of the current or last run.
 func (s State) RunStepCount() int { d := s.read(); return d.steps.Len() - d.first }
 
-// LastStep is the newest step of the current or last run.
+// LastStep returns the newest step of the current or last run.
 func (s State) LastStep() mo.Option[StepRecord] {
 	d := s.read()
 	if d.steps.Len() == d.first {
@@ -270,13 +270,13 @@ func (s State) LastStep() mo.Option[StepRecord] {
 	return mo.TupleToOption(d.steps.Last())
 }
 
-// Usage is what the session consumed, RunUsage what its current or last run did.
+// Usage returns what the session consumed, RunUsage what its current or last run did.
 func (s State) Usage() Usage { d := s.read(); return d.before.Plus(*d.usage) }
 
-// RunUsage is what the current or last run consumed.
+// RunUsage returns what the current or last run consumed.
 func (s State) RunUsage() Usage { return *s.read().usage }
 
-// RunFailures is the number of steps of the current or last run in which the
+// RunFailures returns the number of steps of the current or last run in which the
 // model call or a tool failed.
 func (s State) RunFailures() int { return int(s.read().failures) }
 
@@ -446,7 +446,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	return out
 }
 
-// begin is the record of a step, with what the model call consumed, and what the run
+// begin returns the record of a step, with what the model call consumed, and what the run
 // did then. Where nobody says, nothing is kept of it.
 func (d *stateData) begin(reply *Step) (*stepBody, *Usage) {
 	unsaid := reply.Usage == noStepUsage

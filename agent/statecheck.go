@@ -148,7 +148,7 @@ func within(pointer string, n, least, most int) error {
 	return nil
 }
 
-// below is an error of a part of the form as one of the whole.
+// below returns an error of a part of the form as one of the whole.
 func below(pointer string, err error) error {
 	if part, ok := errors.AsType[*strictjson.Error](err); ok {
 		return wrong(pointer+part.Pointer, "%s", part.Message)

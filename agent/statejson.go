@@ -135,7 +135,7 @@ func readState(data []byte) (stateJSON, error) {
 	return form, form.check()
 }
 
-// form is the state as it is written.
+// form returns the state as it is written.
 func (s State) form() (stateJSON, error) {
 	d := s.read()
 	form := stateJSON{
@@ -156,7 +156,7 @@ func (s State) form() (stateJSON, error) {
 	return form, first(opening, keeping)
 }
 
-// state is the state that a checked form says.
+// state returns the state that a checked form says.
 func (f *stateJSON) state() State {
 	messages := lo.Map(f.Messages, func(m messageJSON, _ int) Message { return m.message() })
 	steps := lo.Map(f.Steps, func(r stepJSON, _ int) StepRecord { return r.record(messages) })
@@ -197,7 +197,7 @@ func (r *ToolResult) form() resultJSON {
 	return form
 }
 
-// record is the step, and puts the messages that answer its calls in their places:
+// record returns the step, and puts the messages that answer its calls in their places:
 // they are views of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := new(stepBody).withRoom(len(f.Results))

@@ -36,7 +36,7 @@ type Usage struct {
 	Cost mo.Option[float64] `json:"cost"`
 }
 
-// Tokens is input and output together.
+// Tokens returns input and output together.
 func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
 // Plus adds two usages. The cost of the sum is unknown when either is.
@@ -122,7 +122,7 @@ type stepBody struct {
 
 var emptyStep stepBody
 
-// answers is what the messages behind the reply are made of: the results.
+// answers returns what the messages behind the reply are made of: the results.
 func (b *stepBody) answers() []messageBody {
 	if b.several != nil {
 		return *b.several
@@ -130,7 +130,7 @@ func (b *stepBody) answers() []messageBody {
 	return b.one[:b.count]
 }
 
-// withRoom is b with room for the messages that answer so many calls.
+// withRoom returns b with room for the messages that answer so many calls.
 func (b *stepBody) withRoom(calls int) *stepBody {
 	if b.count = short(calls); calls > len(b.one) {
 		several := make([]messageBody, calls)
@@ -171,25 +171,25 @@ func (r StepRecord) read() *stepBody {
 	return r.body
 }
 
-// Index is the number of the step in its run, counted from zero.
+// Index returns the number of the step in its run, counted from zero.
 func (r StepRecord) Index() int { return int(r.read().index) }
 
-// Reply is the model's turn. Its Message is empty when the model call failed.
+// Reply returns the model's turn. Its Message is empty when the model call failed.
 func (r StepRecord) Reply() Step {
 	b := r.read()
 	return Step{Message: b.message, FinishReason: b.finish, Usage: *cmp.Or(b.usage, &noStepUsage), Model: b.model, ID: b.id}
 }
 
-// Message is the assistant's message.
+// Message returns the assistant's message.
 func (r StepRecord) Message() Message { return r.read().message }
 
-// Usage is what the model call consumed.
+// Usage returns what the model call consumed.
 func (r StepRecord) Usage() Usage { return *cmp.Or(r.read().usage, &noStepUsage) }
 
-// ResultCount is the number of tool results: one for each call of the message.
+// ResultCount returns the number of tool results: one for each call of the message.
 func (r StepRecord) ResultCount() int { return int(r.read().count) }
 
-// Result is the answer to call i. It panics when i is out of range.
+// Result returns the answer to call i. It panics when i is out of range.
 func (r StepRecord) Result(i int) ToolResult { return *r.read().answers()[i].result }
 
 // Results iterates over the answers in call order.
@@ -203,17 +203,17 @@ func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
 	}
 }
 
-// Started is when the step began.
+// Started returns when the step began.
 func (r StepRecord) Started() time.Time { return r.read().started.time() }
 
-// Duration is how long the step took, its tools included.
+// Duration returns how long the step took, its tools included.
 func (r StepRecord) Duration() time.Duration { return r.read().took }
 
-// Failure is what ended the step before its time, or nil: a failed model call,
+// Failure returns what ended the step before its time, or nil: a failed model call,
 // a hook whose failure aborts the run. A failed tool is no failed step.
 func (r StepRecord) Failure() *Failure { return r.read().failure }
 
-// ToolFailures is the number of calls whose tool failed: an error, a panic, a
+// ToolFailures returns the number of calls whose tool failed: an error, a panic, a
 // timeout.
 func (r StepRecord) ToolFailures() int {
 	n := 0
@@ -237,7 +237,7 @@ func (r StepRecord) Kind() StepKind {
 	return StepFinalResponse
 }
 
-// Tools is the names of the tools that were called, in call order.
+// Tools returns the names of the tools that were called, in call order.
 func (r StepRecord) Tools() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, c := range r.Message().Calls() {

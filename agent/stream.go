@@ -17,7 +17,7 @@ func (a *Agent) Steps(ctx context.Context, s State, input ...Message) iter.Seq2[
 	return a.StepsWith(ctx, RunSettings{}, s, input...)
 }
 
-// StepsWith is Steps with settings.
+// StepsWith runs the agent as Steps does, with settings.
 func (a *Agent) StepsWith(ctx context.Context, settings RunSettings, s State, input ...Message) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -64,7 +64,7 @@ func (a *Agent) Stream(ctx context.Context, s State, input ...Message) iter.Seq2
 	return a.StreamWith(ctx, RunSettings{}, s, input...)
 }
 
-// StreamWith is Stream with settings.
+// StreamWith runs the agent as Stream does, with settings.
 func (a *Agent) StreamWith(ctx context.Context, settings RunSettings, s State, input ...Message) iter.Seq2[Progress, error] {
 	return func(yield func(Progress, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)

@@ -22,7 +22,7 @@ func NewWireForm(encode func(Message) ([]byte, error)) *WireForm {
 	return &WireForm{encode: encode}
 }
 
-// Of is the encoded form of m.
+// Of returns the encoded form of m.
 func (f *WireForm) Of(m Message) (string, error) {
 	b := m.read()
 	if w := b.wire.Load(); w != nil && w.form == f {

@@ -19,7 +19,7 @@ type part struct {
 	position int
 }
 
-// name is the name of a capability that has one.
+// name returns the name of a capability that has one.
 func (p part) name() string {
 	if named, ok := p.Capability.(capability.Named); ok {
 		return named.Name()
@@ -27,7 +27,7 @@ func (p part) name() string {
 	return ""
 }
 
-// String is how errors speak of the capability.
+// String returns how errors speak of the capability.
 func (p part) String() string {
 	if name := p.name(); name != "" {
 		return fmt.Sprintf("capability %q", name)
@@ -35,7 +35,7 @@ func (p part) String() string {
 	return fmt.Sprintf("capability %d (%s)", p.position, strings.TrimPrefix(fmt.Sprintf("%T", p.Capability), "*"))
 }
 
-// each is what is wrong with the capability, as so many errors as are joined in err.
+// each returns what is wrong with the capability, as so many errors as are joined in err.
 func (p part) each(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
@@ -44,7 +44,7 @@ func (p part) each(err error) []error {
 	return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return p.each(err) })
 }
 
-// needs is the names of the capabilities that must be there, and of those that
+// needs returns the names of the capabilities that must be there, and of those that
 // must be installed before this one where they are there.
 func (p part) needs() (required, before []string) {
 	if d, ok := p.Capability.(capability.Dependent); ok {
@@ -100,7 +100,7 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 	return lo.Map(order, func(i int, _ int) part { return parts[i] }), wrong
 }
 
-// sorted is a stable topological order of the indices, each behind those in its
+// sorted returns a stable topological order of the indices, each behind those in its
 // before list: of those that may come next, the first is the next. What is left
 // out because it is in a circle is returned apart, in order.
 func sorted(before [][]int) (order, circle []int) {

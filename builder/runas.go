@@ -69,7 +69,7 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 var errParked = errors.New("no final answer yet: the run is parked, and State.Interventions says what it waits for; " +
 	"Agent.Resume goes on with it and gives the answer as text")
 
-// ofAnswer is the error of reading arguments without the word: it is about an
+// ofAnswer returns the error of reading arguments without the word: it is about an
 // answer, and told to the model.
 func ofAnswer(err error) error {
 	if wrong, ok := errors.AsType[*agent.ArgumentsError](err); ok {
@@ -79,7 +79,7 @@ func ofAnswer(err error) error {
 	return err
 }
 
-// unfenced is the answer without the code fence that models like to put around
+// unfenced returns the answer without the code fence that models like to put around
 // JSON.
 func unfenced(answer string) string {
 	text := strings.TrimSpace(answer)
@@ -91,7 +91,7 @@ func unfenced(answer string) string {
 	return strings.TrimSpace(strings.TrimLeftFunc(body, unicode.IsLetter)) // without the word json
 }
 
-// formName is a name for T that every service takes.
+// formName returns a name for T that every service takes.
 func formName[T any]() string {
 	name, _, _ := strings.Cut(reflect.TypeFor[T]().Name(), "[") // without type arguments
 	name = strings.Map(func(r rune) rune {

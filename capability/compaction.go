@@ -88,7 +88,7 @@ type TokenCounter interface {
 	CountTokens(ctx context.Context, s agent.State) mo.Result[int64]
 }
 
-// Name is "compaction": an agent has one.
+// Name returns "compaction": an agent has one.
 func (UseCompaction) Name() string { return compactionName }
 
 const compactionName = "compaction"

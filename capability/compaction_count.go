@@ -26,7 +26,7 @@ type compactKnown struct {
 	ratio float64
 }
 
-// estimateTokens is a token for four bytes of text and arguments, four for the
+// estimateTokens returns a token for four bytes of text and arguments, four for the
 // message, and 1500 for an image or a file.
 func estimateTokens(m agent.Message) int64 {
 	bytes, lumps := 0, int64(0)
@@ -43,7 +43,7 @@ func estimateTokens(m agent.Message) int64 {
 	return each + int64(bytes/bytesOfToken) + lumps*lump
 }
 
-// measure is the tokens of one message, before they are scaled.
+// measure returns the tokens of one message, before they are scaled.
 func (c *compactor) measure(m agent.Message) int64 {
 	if c.Count != nil {
 		return c.Count(m)
@@ -58,7 +58,7 @@ func (c *compactor) measureAll(messages []agent.Message) (tokens int64) {
 	return tokens
 }
 
-// around is an estimate of what is sent besides the messages.
+// around returns an estimate of what is sent besides the messages.
 func (c *compactor) around(s agent.State) int64 {
 	if c.Count != nil {
 		return 0
@@ -91,7 +91,7 @@ func (c *compactor) look(s agent.State, v CompactedView, fits bool, known *compa
 	}
 }
 
-// scaled is measured tokens as the service would count them.
+// scaled returns measured tokens as the service would count them.
 func (c *compactor) scaled(tokens int64, known *compactKnown) int64 {
 	if known.ratio == 0 || c.Count != nil {
 		return tokens
@@ -111,7 +111,7 @@ func (c *compactor) calibrate(s agent.State, measured, counted int64) {
 	known.ratio = min(max(float64(counted)/float64(measured), 0.25), 4)
 }
 
-// counted is how many tokens the driver counts in what it would send, or the given
+// counted returns how many tokens the driver counts in what it would send, or the given
 // estimate where it does not count.
 func (c *compactor) counted(ctx context.Context, s agent.State, messages []agent.Message, estimate int64) int64 {
 	if c.counter == nil {

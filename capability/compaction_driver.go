@@ -33,7 +33,7 @@ var (
 	_ agent.Describer = compacting{}
 )
 
-// Features is what the wrapped driver says of itself.
+// Features returns what the wrapped driver says of itself.
 func (d compacting) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d compacting) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
@@ -47,7 +47,7 @@ func (d compacting) Stream(ctx context.Context, s agent.State, emit func(agent.D
 	})
 }
 
-// turn is one model call: with a compaction before it where there is too much, or
+// turn makes one model call: with a compaction before it where there is too much, or
 // after it when that is what the service says, and then a second one.
 func (d compacting) turn(
 	ctx context.Context, s agent.State, told *bool, ask func(agent.State) mo.Result[agent.Step],
@@ -96,7 +96,7 @@ type showing struct {
 	done     bool
 }
 
-// show is what the model is to be shown of s. Without a trigger there is a compaction
+// show returns what the model is to be shown of s. Without a trigger there is a compaction
 // when a limit is passed. An error is one that ends the call: of the context, of a hook
 // that aborts the run, of whoever stops it.
 func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionTrigger) (showing, error) {
@@ -139,7 +139,7 @@ func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionT
 	return out, nil
 }
 
-// due is the limit that is passed, if one is, and how many tokens there are.
+// due returns the limit that is passed, if one is, and how many tokens there are.
 func (c *compactor) due(
 	ctx context.Context, s agent.State, view CompactedView, fits bool, tokens int64, known *compactKnown,
 ) (CompactionTrigger, int64) {
@@ -164,7 +164,7 @@ func (c *compactor) due(
 	return "", tokens
 }
 
-// countedView is counted of what the model is shown now. What the driver says sets
+// countedView returns counted of what the model is shown now. What the driver says sets
 // the estimate right.
 func (c *compactor) countedView(
 	ctx context.Context, s agent.State, view CompactedView, fits bool, estimate int64, known *compactKnown,
@@ -183,7 +183,7 @@ func (c *compactor) countedView(
 	return n
 }
 
-// grown is a quarter more.
+// grown returns a quarter more.
 func grown[N int | int64](n N) N { return n + max(n/4, 1) }
 
 // attempt is one try to compact what the model is shown.
@@ -261,7 +261,7 @@ func (a *attempt) make(ctx context.Context) error {
 	return nil
 }
 
-// replaced is the view with the summary in the place of a part, and what is shown by it.
+// replaced returns the view with the summary in the place of a part, and what is shown by it.
 func (a *attempt) replaced(ctx context.Context, p part, summary string) (CompactedView, []agent.Message, error) {
 	from, _ := a.list.at(p.cut)
 	view := CompactedView{

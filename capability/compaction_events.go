@@ -55,8 +55,8 @@ type CompactionFailed struct {
 	Took  time.Duration `json:"took"` // in nanoseconds
 }
 
-// EventName is "compaction.completed".
+// EventName returns "compaction.completed".
 func (CompactionCompleted) EventName() string { return "compaction.completed" }
 
-// EventName is "compaction.failed".
+// EventName returns "compaction.failed".
 func (CompactionFailed) EventName() string { return "compaction.failed" }

@@ -73,14 +73,14 @@ const (
 	longestEntry        = 8 << 10 // bytes of one message that are shown to who summarises
 )
 
-// room is how many bytes of conversation the model that summarises is shown at once.
+// room returns how many bytes of conversation the model that summarises is shown at once.
 func (c *compactor) room() int {
 	const reserve, bytesOfToken = 2, 3 // half of what it reads; less than four bytes for texts with many figures
 	reads := agent.FeaturesOf(c.ask).OrEmpty().ContextTokens / reserve
 	return int(max(cmp.Or(reads, DefaultCompactTokens)*bytesOfToken, 2*longestEntry))
 }
 
-// written is as many messages as there is room for, as text, behind what was
+// written returns as many messages as there is room for, as text, behind what was
 // summarised of those before them.
 func (c *compactor) written(before string, messages []agent.Message) (text string, rest []agent.Message) {
 	var b strings.Builder
@@ -98,7 +98,7 @@ func (c *compactor) written(before string, messages []agent.Message) (text strin
 	return b.String(), nil
 }
 
-// entryOf is a message as text.
+// entryOf returns a message as text.
 func entryOf(m agent.Message) string {
 	var b strings.Builder
 	switch {
@@ -121,7 +121,7 @@ func entryOf(m agent.Message) string {
 	return b.String() + "\n\n"
 }
 
-// shortened is a text without its middle, if it is longer than n bytes.
+// shortened returns a text without its middle, if it is longer than n bytes.
 func shortened(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -136,7 +136,7 @@ func shortened(text string, n int) string {
 	return fmt.Sprintf("%s\n[%d bytes are left out here]\n%s", text[:head], tail-head, text[tail:])
 }
 
-// asked is the model's summary of a text.
+// asked returns the model's summary of a text.
 func (c *compactor) asked(ctx context.Context, s agent.State, text string, used *agent.Usage) (string, error) {
 	const wordsOfToken, thinking = 0.7, 4
 	request := agent.Request{

@@ -37,13 +37,13 @@ type CompactedView struct {
 
 var compactedKey = agent.SessionKey[CompactedView](compactionName)
 
-// CompactedIn is what is kept in s of the last compaction; None when there was none.
+// CompactedIn returns what is kept in s of the last compaction; None when there was none.
 func CompactedIn(s agent.State) mo.Option[CompactedView] {
 	v, ok := compactedKey.From(s)
 	return mo.TupleToOption(v, ok && v.From > 0)
 }
 
-// summaryMessage is the message that tells the model of a summary.
+// summaryMessage returns the message that tells the model of a summary.
 func summaryMessage(summary string) agent.Message {
 	const intro = "Here is a summary of the earlier part of this conversation, which is no longer shown. " +
 		"It is a record of what was said and done, not a new request: go on from where it ends.\n\n"
@@ -84,7 +84,7 @@ type shownList struct {
 	from     int
 }
 
-// headOf is what stands for the messages before v.From.
+// headOf returns what stands for the messages before v.From.
 func (v CompactedView) headOf(s agent.State) []agent.Message {
 	head := make([]agent.Message, 0, len(v.Kept)+1)
 	for _, i := range v.Kept {
@@ -93,7 +93,7 @@ func (v CompactedView) headOf(s agent.State) []agent.Message {
 	return append(head, summaryMessage(v.Summary))
 }
 
-// list is what the model is shown of s, given the head.
+// list returns what the model is shown of s, given the head.
 func (v CompactedView) list(s agent.State, head []agent.Message) shownList {
 	l := shownList{slices.Grow(slices.Clone(head), s.MessageCount()-v.From), v.Kept, len(head), v.From}
 	for _, m := range s.MessagesFrom(v.From) {
@@ -102,7 +102,7 @@ func (v CompactedView) list(s agent.State, head []agent.Message) shownList {
 	return l
 }
 
-// at is the state's index of message i; ok is false for a summary.
+// at returns the state's index of message i; ok is false for a summary.
 func (l shownList) at(i int) (index int, ok bool) {
 	switch {
 	case i >= l.head:
@@ -121,7 +121,7 @@ type part struct {
 	fresh   int             // how many of them are no summary
 }
 
-// cut is where the list may best be cut; ok is false when there is nothing to gain.
+// cut returns where the list may best be cut; ok is false when there is nothing to gain.
 // From the cut on stand at most so many messages and tokens, but at least the last
 // reply and what came after it.
 func (l shownList) cut(keep int, keepTokens int64, count func(agent.Message) int64) (p part, ok bool) {

@@ -17,13 +17,13 @@ type UseDurability struct {
 	Keeper *durable.Keeper
 }
 
-// Name is "durability": an agent has one.
+// Name returns "durability": an agent has one.
 func (UseDurability) Name() string { return "durability" }
 
-// After is telemetry: spans stand around the journal.
+// After returns telemetry: spans stand around the journal.
 func (UseDurability) After() []string { return []string{"telemetry"} }
 
-// keptWith is the plan of a sub-agent whose run is kept by the keeper of the run that
+// keptWith returns the plan of a sub-agent whose run is kept by the keeper of the run that
 // starts it, in whose journal it stands.
 func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
 	if k == nil && p.keeper == nil {

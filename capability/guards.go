@@ -32,7 +32,7 @@ type UseGuards struct {
 	Continuations int
 }
 
-// Name is "guards": an agent has one set of them.
+// Name returns "guards": an agent has one set of them.
 func (UseGuards) Name() string { return "guards" }
 
 // Install adds the limits that are set.

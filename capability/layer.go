@@ -41,13 +41,13 @@ func (l layers[T]) at(place Place) layers[T] {
 	return lo.Filter(l, func(x layer[T], _ int) bool { return x.place == place })
 }
 
-// values is the wrappers, outermost first, where there are no hooks.
+// values returns the wrappers, outermost first, where there are no hooks.
 func (l layers[T]) values() []T {
 	ordered := slices.Concat(l.at(Outside), l.at(Inside))
 	return lo.Map(ordered, func(x layer[T], _ int) T { return x.value })
 }
 
-// around is the wrappers, outermost first, with the hooks between those outside
+// around returns the wrappers, outermost first, with the hooks between those outside
 // and those inside of them.
 func (l layers[T]) around(hooks T) []T {
 	return slices.Concat(l.at(Outside).values(), []T{hooks}, l.at(Inside).values())

@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// together is one observer that tells all of them, in order.
+// together returns one observer that tells all of them, in order.
 func together(observers []agent.Observer) agent.Observer {
 	switch len(observers) {
 	case 0:

@@ -55,13 +55,13 @@ type Plan struct {
 // WithName names the agent.
 func (p Plan) WithName(name string) Plan { p.name = name; return p }
 
-// Name is the agent's name so far.
+// Name returns the agent's name so far.
 func (p Plan) Name() string { return p.name }
 
 // WithDriver sets what asks the model.
 func (p Plan) WithDriver(d agent.Driver) Plan { p.driver = d; return p }
 
-// Driver is what asks the model so far; nil when nobody said.
+// Driver returns what asks the model so far; nil when nobody said.
 func (p Plan) Driver() agent.Driver { return p.driver }
 
 // WithRequest changes what the model is asked with. The tools in it are replaced
@@ -74,7 +74,7 @@ func (p Plan) WithRequest(change func(agent.Request) agent.Request) Plan {
 	return p
 }
 
-// blaming is the plan with one more thing that is wrong.
+// blaming returns the plan with one more thing that is wrong.
 func (p Plan) blaming(err error) Plan {
 	p.wrong = append(slices.Clip(p.wrong), err)
 	return p
@@ -93,7 +93,7 @@ func (p Plan) withToolsFor(tools func(Plan) ([]toolexec.Tool, error)) Plan {
 	return p
 }
 
-// made is the plan with the tools that are made when all of it is known.
+// made returns the plan with the tools that are made when all of it is known.
 func (p Plan) made() (Plan, error) {
 	var wrong []error
 	whole := p
@@ -125,13 +125,13 @@ func (p Plan) WithExecutor(x agent.Executor) Plan { p.executor = x; return p }
 // WithHooks adds hooks, behind those that are there.
 func (p Plan) WithHooks(list ...hooks.Hook) Plan { p.hooks = p.hooks.With(list...); return p }
 
-// Hooks is the hooks so far.
+// Hooks returns the hooks so far.
 func (p Plan) Hooks() hooks.Set { return p.hooks }
 
 // Tools iterates over the tools so far.
 func (p Plan) Tools() iter.Seq2[int, toolexec.Tool] { return slices.All(p.tools) }
 
-// Request is what the model is to be asked with so far.
+// Request returns what the model is to be asked with so far.
 func (p Plan) Request() agent.Request { return p.request }
 
 // AroundRun adds middleware around the run, inside of what is there already in
@@ -212,7 +212,7 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 	return mo.Ok(a)
 }
 
-// build is Agent, with what its hooks can meet.
+// build returns Agent, with what its hooks can meet.
 func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	if p.detached == nil {
 		p.detached = &hooks.Pool{}
@@ -262,7 +262,7 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	return a, reach, err //nolint:wrapcheck // it says all
 }
 
-// compiled is the hooks, ready to be used.
+// compiled returns the hooks, ready to be used.
 func (p Plan) compiled(reach hooks.Reach) mo.Result[*hooks.Compiled] {
 	if p.own != nil {
 		return p.own.With(p.more)

@@ -52,19 +52,19 @@ func (p Plan) String() string {
 	return t.String()
 }
 
-// unused is the names of the hooks that can match nothing.
+// unused returns the names of the hooks that can match nothing.
 func (p Plan) unused() []string {
 	return lo.Uniq(lo.FilterMap(p.Gaps(), func(g hooks.Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
-// hooked is the name of what hangs hooks in, if there is a hook at one of the
+// hooked returns the name of what hangs hooks in, if there is a hook at one of the
 // points.
 func (p Plan) hooked(name string, points ...hooks.PointName) []string {
 	there := lo.SomeBy(points, func(at hooks.PointName) bool { return len(p.hooks.Order(at)) > 0 })
 	return lo.Ternary(there, []string{name}, nil)
 }
 
-// called is the hooks of one sort at a point, with the verb for what is done to
+// called returns the hooks of one sort at a point, with the verb for what is done to
 // them.
 func (p Plan) called(verb string, at hooks.PointName, sort func(hooks.Hook) bool) string {
 	var some hooks.Set
@@ -116,7 +116,7 @@ func names[T any](list []T) []string {
 	return lo.Map(list, func(v T, _ int) string { return nameOf(v) })
 }
 
-// nameOf is how something calls itself, or its type.
+// nameOf returns how something calls itself, or its type.
 func nameOf(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -127,7 +127,7 @@ func nameOf(v any) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", v), "*")
 }
 
-// quoted is the beginning of a text, in quotes; empty stays empty.
+// quoted returns the beginning of a text, in quotes; empty stays empty.
 func quoted(text string) string {
 	const most = 60
 	if runes := []rune(text); len(runes) > most {

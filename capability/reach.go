@@ -62,7 +62,7 @@ var (
 	}
 )
 
-// reach is what the hooks of the agent can meet. The plan is whole, and box has its tools.
+// reach returns what the hooks of the agent can meet. The plan is whole, and box has its tools.
 func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
 	here := p.later
 	here.Agents = append(slices.Clip(here.Agents), p.name)
@@ -76,7 +76,7 @@ func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
 	return hooks.Reach{Here: here, Below: p.below}
 }
 
-// argumentsOf is what arguments a tool takes; nil where it does not say.
+// argumentsOf returns what arguments a tool takes; nil where it does not say.
 func argumentsOf(spec agent.ToolSpec) hooks.Arguments {
 	if spec.Parameters == "" {
 		return nil
@@ -99,10 +99,10 @@ func (l *lateSchema) MayHave(steps []string, wild []bool, kind string) bool {
 
 func (l *lateSchema) Names() []string { return l.compile().Names() }
 
-// whole is everything in a reach, for the agent that starts those in it.
+// whole returns everything in a reach, for the agent that starts those in it.
 func whole(r hooks.Reach) hooks.Scope { return r.Here.Add(r.Below) }
 
-// gaps is what is wrong with hooks that the agent has of its own and that can match nothing. Those of policy files are
+// gaps returns what is wrong with hooks that the agent has of its own and that can match nothing. Those of policy files are
 // shared between agents: policy.Check is for them.
 func (p Plan) gaps(compiled *hooks.Compiled) error {
 	return errors.Join(lo.FilterMap(compiled.Gaps(), func(g hooks.Gap, _ int) (error, bool) {
@@ -111,7 +111,7 @@ func (p Plan) gaps(compiled *hooks.Compiled) error {
 	})...)
 }
 
-// Gaps is what hooks are for and cannot meet: of all hooks, those of policy files among them. There is nothing where
+// Gaps returns what hooks are for and cannot meet: of all hooks, those of policy files among them. There is nothing where
 // the agent cannot be built for another reason.
 func (p Plan) Gaps() []hooks.Gap {
 	compiled, err := p.compiledWhole()
@@ -121,7 +121,7 @@ func (p Plan) Gaps() []hooks.Gap {
 	return lo.Filter(compiled.Gaps(), func(g hooks.Gap, _ int) bool { return !slices.Contains(p.inherited, g.Hook) })
 }
 
-// compiledWhole is the hooks, ready to be used with the tools of the whole plan.
+// compiledWhole returns the hooks, ready to be used with the tools of the whole plan.
 func (p Plan) compiledWhole() (*hooks.Compiled, error) {
 	p, making := p.made()
 	box, boxing := toolexec.NewToolbox(p.tools...)

@@ -71,7 +71,7 @@ type UseSubagents struct {
 // DefaultSubagentDepth is the depth of sub-agents where nothing is said.
 const DefaultSubagentDepth = 2
 
-// Name is "subagents": an agent has one.
+// Name returns "subagents": an agent has one.
 func (UseSubagents) Name() string { return "subagents" }
 
 // Install adds the tool.
@@ -85,7 +85,7 @@ func (u UseSubagents) Install(p Plan) mo.Result[Plan] {
 	return mo.Ok(p.withPoints(subagentPoints...).withToolsFor(u.tools))
 }
 
-// tools is the tool for the agent that p is the whole plan of.
+// tools returns the tool for the agent that p is the whole plan of.
 func (u UseSubagents) tools(p Plan) ([]toolexec.Tool, error) {
 	t := &taskTool{agents: map[string]*agent.Agent{}, depth: cmp.Or(u.MaxDepth, DefaultSubagentDepth)}
 	var wrong []error
@@ -116,7 +116,7 @@ func (u UseSubagents) tools(p Plan) ([]toolexec.Tool, error) {
 	return []toolexec.Tool{t}, nil
 }
 
-// build is the sub-agent for the agent that p is the plan of, and what its hooks can meet.
+// build returns the sub-agent for the agent that p is the plan of, and what its hooks can meet.
 func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 	fail := func(err error) (*agent.Agent, hooks.Reach, error) { return nil, hooks.Reach{}, err }
 	if nils.Is(s.Agent) {
@@ -154,7 +154,7 @@ func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 	return a, reach, nil
 }
 
-// inherited is the hooks that a sub-agent has of the one that starts it.
+// inherited returns the hooks that a sub-agent has of the one that starts it.
 func inherited(set hooks.Set) hooks.Set {
 	var out hooks.Set
 	for _, h := range set.All() {

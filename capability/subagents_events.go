@@ -32,14 +32,14 @@ type (
 	}
 )
 
-// EventName is "subagent.started".
+// EventName returns "subagent.started".
 func (SubagentStarted) EventName() string { return "subagent.started" }
 
-// EventName is "subagent.parked".
+// EventName returns "subagent.parked".
 func (SubagentParked) EventName() string { return "subagent.parked" }
 
-// EventName is "subagent.resumed".
+// EventName returns "subagent.resumed".
 func (SubagentResumed) EventName() string { return "subagent.resumed" }
 
-// EventName is "subagent.completed".
+// EventName returns "subagent.completed".
 func (SubagentCompleted) EventName() string { return "subagent.completed" }

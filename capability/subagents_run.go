@@ -78,7 +78,7 @@ func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (
 	}).begin(ctx)
 }
 
-// of is the task of a call.
+// of returns the task of a call.
 func (t *taskTool) of(c toolexec.Call, in taskArguments, run agent.Run) *task {
 	return &task{call: c, agent: t.agents[in.Agent], hooks: hooks.Of(c.State), maxDepth: t.depth, about: hooks.Subagent{
 		Agent: in.Agent, Instruction: in.Instruction, CallID: c.ID, Run: run,
@@ -193,7 +193,7 @@ func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
 	}
 }
 
-// unfinished is why a sub-agent has no answer, with what it said last, unless that is for
+// unfinished returns why a sub-agent has no answer, with what it said last, unless that is for
 // a control to judge.
 func (t *task) unfinished(final agent.State, err error) error {
 	said := ""

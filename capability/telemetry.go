@@ -29,7 +29,7 @@ type UseTelemetry struct {
 	Loggers log.LoggerProvider
 }
 
-// Name is "telemetry": an agent has one.
+// Name returns "telemetry": an agent has one.
 func (UseTelemetry) Name() string { return "telemetry" }
 
 // Install puts the instrumentation outside of the hooks, where it sees only what they

@@ -11,13 +11,13 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// adding is a capability that cannot go wrong by itself: what is wrong with what
+// adding returns a capability that cannot go wrong by itself: what is wrong with what
 // it adds is found when the agent is built.
 func adding(add func(Plan) Plan) Capability {
 	return Func(func(p Plan) (Plan, error) { return add(p), nil })
 }
 
-// single is adding for what an agent can have only one of: a second one would take
+// single returns adding for what an agent can have only one of: a second one would take
 // the place of the first.
 func single(name string, add func(Plan) Plan) Capability {
 	return named{name, adding(add)}

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// All is the criterion that asks all the given ones, in order, and takes the
+// All returns the criterion that asks all the given ones, in order, and takes the
 // strongest of what they say: agent.Strongest. Every criterion is asked at every
 // judgement, also when an earlier one forbids to go on or fails, so that the
 // order changes neither the verdict nor who may keep an eye on the run. The
@@ -73,7 +73,7 @@ func ask(ctx context.Context, c agent.Criterion, s agent.State, said []agent.Eva
 	return append(said, e), nil
 }
 
-// name is what a criterion calls itself, or else its type.
+// name returns what a criterion calls itself, or else its type.
 func name(c agent.Criterion) string {
 	if named, ok := c.(fmt.Stringer); ok {
 		return named.String()

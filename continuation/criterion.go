@@ -33,7 +33,7 @@ func (c *criterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent
 
 func (c *criterion) String() string { return c.name }
 
-// quick is a criterion that looks at the state alone.
+// quick returns a criterion that looks at the state alone.
 func quick(name string, asks func(s agent.State) *agent.Evaluation) agent.Criterion {
 	return &criterion{name, func(_ context.Context, s agent.State) (*agent.Evaluation, error) { return asks(s), nil }}
 }

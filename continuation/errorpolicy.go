@@ -64,7 +64,7 @@ type ErrorPolicy struct {
 	MaxRetries int
 }
 
-// RetryToolErrors is the policy that lets the model do something about a failed
+// RetryToolErrors returns the policy that lets the model do something about a failed
 // tool, up to retries steps in a row, and stops on all other errors. A tool that took
 // too long is one of the others; set Timeout, too, where it should not be.
 func RetryToolErrors(retries int) ErrorPolicy {
@@ -76,7 +76,7 @@ var (
 	_ judge           = ErrorPolicy{}
 )
 
-// of is what the policy does about errors of a kind.
+// of returns what the policy does about errors of a kind.
 func (p ErrorPolicy) of(kind agent.ErrorKind) Handling {
 	switch kind {
 	case agent.KindTool:

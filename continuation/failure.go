@@ -14,7 +14,7 @@ type failure struct {
 	text     string
 }
 
-// worst is the failure of a step that decides what is done: that of the step
+// worst returns the failure of a step that decides what is done: that of the step
 // itself, else of the first tool whose handling is the hardest.
 func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 	broken := step.Failure()
@@ -37,7 +37,7 @@ func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 	return worst, true
 }
 
-// kindOf is the kind of a tool's failure. The error is gone from a state that
+// kindOf returns the kind of a tool's failure. The error is gone from a state that
 // came from JSON, the reason is not.
 func kindOf(result agent.ToolResult) agent.ErrorKind {
 	if kind := agent.KindOf(result.Err); kind != agent.KindUnknown {
@@ -49,7 +49,7 @@ func kindOf(result agent.ToolResult) agent.ErrorKind {
 	return agent.KindTool
 }
 
-// message is a sentence for the stop signal. It shows of a tool what the model
+// message returns a sentence for the stop signal. It shows of a tool what the model
 // was shown, which is what the hooks let out, and not the error behind it.
 func (f failure) message(inARow int) string {
 	what := "the step failed"

@@ -27,7 +27,7 @@ func StopWhen(name string, met func(s agent.State) bool) agent.Criterion {
 // asked may have said stop.
 type CancelSource func(ctx context.Context, s agent.State) (bool, error)
 
-// CancelFlag is the source that is a flag which somebody sets.
+// CancelFlag returns the source that is a flag which somebody sets.
 func CancelFlag(flag *atomic.Bool) CancelSource {
 	return func(context.Context, agent.State) (bool, error) { return flag.Load(), nil }
 }

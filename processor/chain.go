@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Chain is several processors as one, the first outermost: Chain(a, b) around a
+// Chain returns several processors as one, the first outermost: Chain(a, b) around a
 // step is a(b(step)). A Chain of nothing just goes on. A nil processor is an error
 // when its turn comes.
 func Chain(processors ...agent.Processor) agent.Processor {
@@ -44,7 +44,7 @@ func (l link) process(ctx context.Context, s agent.State) mo.Result[agent.State]
 	return p.Process(ctx, s, link{l.processors, l.i + 1, l.next}.process)
 }
 
-// When is the processor that is p where the condition is met when its turn comes,
+// When returns the processor that is p where the condition is met when its turn comes,
 // and just goes on where it is not. A nil p is an error.
 func When(met func(s agent.State) bool, p agent.Processor) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {

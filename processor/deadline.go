@@ -47,7 +47,7 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 	return mo.Err[agent.State](over) // a stop, and no failure
 }
 
-// signal is how a run ends when the time is over that begins now.
+// signal returns how a run ends when the time is over that begins now.
 func (d deadline) signal(s agent.State) agent.Signal {
 	limit := time.Duration(d)
 	elapsed := max(limit, 0)

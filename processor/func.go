@@ -25,7 +25,7 @@ func (f Func) Process(ctx context.Context, s agent.State, next agent.Next) mo.Re
 	}))
 }
 
-// Before is the processor that calls f and goes on with the state that f
+// Before returns the processor that calls f and goes on with the state that f
 // returned. When f fails, nothing of the step or run takes place and the run ends
 // as failed. When f returns a state that is stopped, the run ends with that
 // signal, and no step is taken.
@@ -39,7 +39,7 @@ func Before(f func(ctx context.Context, s agent.State) (agent.State, error)) age
 	})
 }
 
-// After is the processor that goes on and then calls f, whose state takes the
+// After returns the processor that goes on and then calls f, whose state takes the
 // place of the one that came back. A step or run that failed does not come to f; a
 // run that was stopped or cancelled does. When f fails, the run ends as failed,
 // with everything that was done before kept.

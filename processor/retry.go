@@ -63,7 +63,7 @@ type Retrying struct {
 	Err  error
 }
 
-// EventName is "inference.retrying".
+// EventName returns "inference.retrying".
 func (Retrying) EventName() string { return "inference.retrying" }
 
 // Process takes the step, and takes it again while the model call fails.
@@ -105,7 +105,7 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// unanswered is the error of a step whose model call brought no reply, and nil
+// unanswered returns the error of a step whose model call brought no reply, and nil
 // for everything else.
 func unanswered(s agent.State, err error) error {
 	failed, ok := stepError(s, err)
@@ -130,7 +130,7 @@ func retryable(err error) bool {
 	return true
 }
 
-// wait is the time until the next attempt; ok is false when the error wants more
+// wait returns the time until the next attempt; ok is false when the error wants more
 // than there may be.
 func (r Retry) wait(attempt int, err error) (wait time.Duration, ok bool) {
 	delay := float64(max(r.Delay, 0))

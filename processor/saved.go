@@ -23,7 +23,7 @@ func stepError(s agent.State, err error) (*agent.StepError, bool) {
 	return failed, ok && failed.State.Run().ID == s.Run().ID
 }
 
-// saved is the state that an error of the run of s holds: what was done before
+// saved returns the state that an error of the run of s holds: what was done before
 // something failed.
 func saved(s agent.State, err error) agent.State {
 	if failed, ok := runError(s, err); ok {
