@@ -51,7 +51,7 @@ func (b AgentBuilder) WithRequest(change func(agent.Request) agent.Request) Agen
 	return b
 }
 
-// WithObserver tells somebody of everything that happens.
+// WithObserver adds an observer, which is told of everything that happens.
 func (b AgentBuilder) WithObserver(o agent.Observer) AgentBuilder {
 	b.plan = b.plan.WithObserver(o)
 	return b

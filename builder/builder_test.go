@@ -22,8 +22,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-var nobody = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
-	return agent.Approval{Verdict: agent.RejectAndContinue, By: "nobody"}, nil
+var noPerson = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+	return agent.Approval{Verdict: agent.RejectAndContinue, By: "bob"}, nil
 })
 
 func TestBuiltAgentHasWhatItWasGiven(t *testing.T) {
@@ -157,7 +157,7 @@ func TestCapabilitiesCommute(t *testing.T) {
 			capability.UseInstructions("Be kind."),
 			capability.UseGuards{Steps: 4},
 			capability.UseErrorPolicy(continuation.RetryToolErrors(1)),
-			capability.UseApproval(nobody),
+			capability.UseApproval(noPerson),
 			capability.UseObserver(r),
 			capability.UseStepProcessor("p", agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 				return next(ctx, note.In(s, note.Or(s, "")+"p"))
@@ -182,7 +182,7 @@ func TestCapabilitiesCommute(t *testing.T) {
 	recorder := log()
 	wantPlan, want := outcome(recorder, capabilities(recorder))
 	require.Contains(t, want, "highlowp")
-	require.Contains(t, want, "rejected by nobody")
+	require.Contains(t, want, "rejected by bob")
 	require.Contains(t, want, "4 of at most 4 steps")
 	rapid.Check(t, func(t *rapid.T) {
 		recorder := log()
@@ -221,7 +221,7 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 		`putting the toolbox together: tool "a": the name is given twice`,
 		`hook "h" is there twice: names must be unique`,
 		`the func that changes the request is nil`,
-		`the approver is nil: leave it out where there is nobody to ask`,
+		`the approver is nil: leave it out when there is no person to ask`,
 		`no driver: give one with WithDriver`,
 		`observer 1 of 1 is nil`,
 	}, strings.Split(err.Error(), "\n"))

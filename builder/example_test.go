@@ -91,7 +91,7 @@ func ExampleAgentBuilder_Build() {
 	// building agent "helper":
 	// capability "guards": the limit of steps is -1: it must not be negative, and zero means none
 	// hook "audit" is there twice: names must be unique
-	// the approver is nil: leave it out where there is nobody to ask
+	// the approver is nil: leave it out when there is no person to ask
 	// no driver: give one with WithDriver
 }
 

@@ -93,17 +93,17 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 			return at, ok
 		})
 	}
-	order, circle := sorted(before)
+	order, circle := sortByNeeds(before)
 	if len(circle) > 0 {
 		say("capabilities wait for one another in a circle: %s", strings.Join(lo.Map(circle, func(i int, _ int) string { return parts[i].String() }), ", "))
 	}
 	return lo.Map(order, func(i int, _ int) part { return parts[i] }), wrong
 }
 
-// sorted returns a stable topological order of the indices, each behind those in its
+// sortByNeeds returns a stable topological order of the indices, each behind those in its
 // before list: of those that may come next, the first is the next. What is left
 // out because it is in a circle is returned apart, in order.
-func sorted(before [][]int) (order, circle []int) {
+func sortByNeeds(before [][]int) (order, circle []int) {
 	placed := make([]bool, len(before))
 	for i := 0; i < len(before); i++ {
 		if !placed[i] && lo.EveryBy(before[i], func(j int) bool { return placed[j] }) {
@@ -114,7 +114,7 @@ func sorted(before [][]int) (order, circle []int) {
 	}
 	stuck := lo.Filter(lo.Range(len(before)), func(i int, _ int) bool { return !placed[i] })
 	for {
-		circle = lo.Filter(stuck, func(i int, _ int) bool { // somebody who is stuck waits for it
+		circle = lo.Filter(stuck, func(i int, _ int) bool { // another one that is stuck waits for it
 			return lo.SomeBy(stuck, func(j int) bool { return slices.Contains(before[j], i) })
 		})
 		if len(circle) == len(stuck) {

@@ -49,7 +49,7 @@ func TestWhatIsWrongWithCapabilities(t *testing.T) {
 			[]string{`capability "guards" is there twice: an agent has one of them`},
 		},
 		"another approver": {
-			[]capability.Capability{capability.UseApproval(nobody), capability.UseApproval(nobody)},
+			[]capability.Capability{capability.UseApproval(noPerson), capability.UseApproval(noPerson)},
 			[]string{`capability "approval" is there twice: an agent has one of them`},
 		},
 		"missing": {

@@ -39,7 +39,7 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 		return mo.Err[Answer[T]](fmt.Errorf("running agent %q for a typed answer: %w", a.Name(), err))
 	}
 	read := func(answer string) (value T, err error) {
-		err = decoder.Decode(unfenced(answer), &value)
+		err = decoder.Decode(stripFence(answer), &value)
 		return value, ofAnswer(err)
 	}
 	output := &agent.Output{
@@ -79,9 +79,9 @@ func ofAnswer(err error) error {
 	return err
 }
 
-// unfenced returns the answer without the code fence that models like to put around
+// stripFence returns the answer without the code fence that models like to put around
 // JSON.
-func unfenced(answer string) string {
+func stripFence(answer string) string {
 	text := strings.TrimSpace(answer)
 	body, opened := strings.CutPrefix(text, "```")
 	body, closed := strings.CutSuffix(body, "```")

@@ -181,7 +181,7 @@ func (p Plan) WithContinuations(n int) Plan { p.continuations = n; return p }
 // such a call is denied.
 func (p Plan) WithApprover(a agent.Approver) Plan {
 	if nils.Is(a) {
-		return p.blaming(errors.New("the approver is nil: leave it out where there is nobody to ask"))
+		return p.blaming(errors.New("the approver is nil: leave it out when there is no person to ask"))
 	}
 	p.approver = a
 	return p

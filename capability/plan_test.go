@@ -123,7 +123,7 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 		`hook 3: it has no func`,
 		`hook 3: it is at no point: make it with On, Observe or ObserveAll`,
 		`the func that changes the request is nil`,
-		`the approver is nil: leave it out where there is nobody to ask`,
+		`the approver is nil: leave it out when there is no person to ask`,
 		`no driver: give one with WithDriver`,
 		`parallel is -1: it must not be negative`,
 		`continuations are -2: they must not be negative`,

@@ -41,7 +41,7 @@ func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evalu
 	for i, c := range a.criteria {
 		var err error
 		if said, err = ask(ctx, c, s, said); err != nil {
-			broken = append(broken, fmt.Errorf("criterion %d of %d, %s: %w", i+1, len(a.criteria), name(c), err))
+			broken = append(broken, fmt.Errorf("criterion %d of %d, %s: %w", i+1, len(a.criteria), criterionName(c), err))
 		}
 	}
 	if len(broken) > 0 {
@@ -51,7 +51,7 @@ func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evalu
 }
 
 func (a *all) String() string {
-	return "All(" + strings.Join(lo.Map(a.criteria, func(c agent.Criterion, _ int) string { return name(c) }), ", ") + ")"
+	return "All(" + strings.Join(lo.Map(a.criteria, func(c agent.Criterion, _ int) string { return criterionName(c) }), ", ") + ")"
 }
 
 // ask appends what a criterion says to what others said, unless it is nothing.
@@ -73,8 +73,8 @@ func ask(ctx context.Context, c agent.Criterion, s agent.State, said []agent.Eva
 	return append(said, e), nil
 }
 
-// name returns what a criterion calls itself, or else its type.
-func name(c agent.Criterion) string {
+// criterionName returns what a criterion calls itself, or else its type.
+func criterionName(c agent.Criterion) string {
 	if named, ok := c.(fmt.Stringer); ok {
 		return named.String()
 	}

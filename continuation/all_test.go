@@ -73,7 +73,7 @@ func effects(e agent.Evaluation) []string {
 
 func TestStrongerVerdictsWin(t *testing.T) {
 	request := agent.Evaluation{Verdict: agent.RequestContinuation}
-	limit := afterSteps(5, forbid(agent.StopStepsLimit, "limit"))
+	limit := afterSteps(5, forbidBecause(agent.StopStepsLimit, "limit"))
 
 	for name, tc := range map[string]struct {
 		script   []turn
@@ -83,7 +83,7 @@ func TestStrongerVerdictsWin(t *testing.T) {
 		reason   agent.StopReason
 	}{
 		"IP-66: forbid beats request": {
-			[]turn{call("t")}, []agent.Criterion{afterSteps(2, forbid(agent.StopByHook, "h")), says(request)},
+			[]turn{call("t")}, []agent.Criterion{afterSteps(2, forbidBecause(agent.StopByHook, "h")), says(request)},
 			2, agent.StatusStopped, agent.StopByHook,
 		},
 		"IP-67: request beats allow stop": {
@@ -125,9 +125,9 @@ func TestWeightiestReasonNamesTheEnd(t *testing.T) {
 	final, err := run(t, agent.Config{
 		Driver: turns(call("t")), Executor: works,
 		Criterion: continuation.All(
-			afterSteps(1, forbid(agent.StopStepsLimit, "light")),
-			afterSteps(1, forbid(agent.StopCostLimit, "first of the heavy")),
-			afterSteps(1, forbid(agent.StopCostLimit, "second of the heavy")),
+			afterSteps(1, forbidBecause(agent.StopStepsLimit, "light")),
+			afterSteps(1, forbidBecause(agent.StopCostLimit, "first of the heavy")),
+			afterSteps(1, forbidBecause(agent.StopCostLimit, "second of the heavy")),
 			agent.Base,
 		),
 		Observer: agent.ObserverFunc(func(_ context.Context, e agent.Event) {
@@ -153,7 +153,7 @@ func TestAllAsksEveryoneAndNamesWhoFailed(t *testing.T) {
 		})
 	}
 	criterion := continuation.All(
-		says(forbid(agent.StopUser, "user")),
+		says(forbidBecause(agent.StopUser, "user")),
 		broken(noDisk), broken(nil),
 		continuation.Cancelled(func(context.Context, agent.State) (bool, error) { return true, noNet }),
 	)

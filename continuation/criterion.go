@@ -28,17 +28,17 @@ func (c *criterion) judge(ctx context.Context, s agent.State) (*agent.Evaluation
 }
 
 func (c *criterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
-	return evaluated(c.asks(ctx, s))
+	return evaluationOf(c.asks(ctx, s))
 }
 
 func (c *criterion) String() string { return c.name }
 
-// quick returns a criterion that looks at the state alone.
-func quick(name string, asks func(s agent.State) *agent.Evaluation) agent.Criterion {
+// newStateCriterion returns a criterion that looks at the state alone.
+func newStateCriterion(name string, asks func(s agent.State) *agent.Evaluation) agent.Criterion {
 	return &criterion{name, func(_ context.Context, s agent.State) (*agent.Evaluation, error) { return asks(s), nil }}
 }
 
-func evaluated(e *agent.Evaluation, err error) mo.Result[agent.Evaluation] {
+func evaluationOf(e *agent.Evaluation, err error) mo.Result[agent.Evaluation] {
 	switch {
 	case err != nil:
 		return mo.Err[agent.Evaluation](err)
@@ -48,7 +48,7 @@ func evaluated(e *agent.Evaluation, err error) mo.Result[agent.Evaluation] {
 	return mo.Ok(*e)
 }
 
-func forbid(reason agent.StopReason, source, message string, details map[string]any) *agent.Evaluation {
+func forbidBecause(reason agent.StopReason, source, message string, details map[string]any) *agent.Evaluation {
 	return &agent.Evaluation{Verdict: agent.Forbid, Signal: agent.Signal{
 		Reason: reason, Message: message, Source: source, Details: details,
 	}}

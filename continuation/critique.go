@@ -15,7 +15,7 @@ import (
 // DefaultCritiques is how often a SelfCritique sends the model back where nothing is said.
 const DefaultCritiques = 3
 
-// SelfCritique is a criterion that lets nobody end a run with an answer that a critic
+// SelfCritique is a criterion that lets no run end with an answer that a critic
 // finds fault with: the model is told what is wrong, and goes on. When it was sent back
 // Most times, and there is fault with what it says still, the run is stopped for
 // agent.StopRetryLimit, with the details iterations and maxIterations; it does not end as
@@ -49,7 +49,7 @@ func (c SelfCritique) most() int { return max(cmp.Or(c.Most, DefaultCritiques), 
 
 // Evaluate asks the critic about a final answer.
 func (c SelfCritique) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
-	return evaluated(c.judge(ctx, s))
+	return evaluationOf(c.judge(ctx, s))
 }
 
 func (c SelfCritique) judge(ctx context.Context, s agent.State) (*agent.Evaluation, error) {
@@ -68,7 +68,7 @@ func (c SelfCritique) judge(ctx context.Context, s agent.State) (*agent.Evaluati
 	}
 	count := critiques.Or(s, 0)
 	if count >= c.most() {
-		return forbid(agent.StopRetryLimit, "continuation.SelfCritique",
+		return forbidBecause(agent.StopRetryLimit, "continuation.SelfCritique",
 			fmt.Sprintf("the model was sent back %d times, and its answer still has a fault: %s", count, fault),
 			map[string]any{"iterations": count, "maxIterations": c.most()}), nil
 	}

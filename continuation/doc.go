@@ -21,7 +21,7 @@
 //	Forbid > RequestContinuation > AllowStop > AllowContinuation > NoOpinion
 //
 // Of several reasons for the same verdict the weightiest names the end of the
-// run; see agent.Strongest. When nobody has an opinion the run goes on, so one of
+// run; see agent.Strongest. When no criterion has an opinion the run goes on, so one of
 // the criteria has to end it: agent.Base, or ToolCallPresence together with an
 // ErrorPolicy.
 //
@@ -36,7 +36,7 @@
 //
 // A criterion that returns an error ends the run as failed. All still asks the
 // others and then returns every error, each with the place and the name of its
-// criterion. A limit that cannot be told, such as a cost that nobody knows,
+// criterion. A limit that cannot be told, such as an unknown cost,
 // counts as reached. Tokens that a driver does not report cannot be told from
 // none.
 //

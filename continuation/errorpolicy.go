@@ -104,14 +104,14 @@ func (p ErrorPolicy) String() string {
 // details errorType, consecutiveFailures, totalFailures, maxRetries, handling and
 // toolName, which is empty when no tool failed.
 func (p ErrorPolicy) Evaluate(_ context.Context, s agent.State) mo.Result[agent.Evaluation] {
-	return evaluated(p.judged(s), nil)
+	return evaluationOf(p.judgeStep(s), nil)
 }
 
 func (p ErrorPolicy) judge(_ context.Context, s agent.State) (*agent.Evaluation, error) {
-	return p.judged(s), nil
+	return p.judgeStep(s), nil
 }
 
-func (p ErrorPolicy) judged(s agent.State) *agent.Evaluation {
+func (p ErrorPolicy) judgeStep(s agent.State) *agent.Evaluation {
 	last, _ := s.LastStep().Get()
 	f, failed := p.worst(last)
 	if !failed {
@@ -124,7 +124,7 @@ func (p ErrorPolicy) judged(s agent.State) *agent.Evaluation {
 	if f.handling == Retry && inARow <= p.MaxRetries {
 		return &agent.Evaluation{Verdict: agent.RequestContinuation, Handled: true}
 	}
-	stop := forbid(agent.StopError, "continuation.ErrorPolicy", f.message(inARow), map[string]any{
+	stop := forbidBecause(agent.StopError, "continuation.ErrorPolicy", f.message(inARow), map[string]any{
 		"errorType":           string(f.kind),
 		"consecutiveFailures": inARow,
 		"totalFailures":       s.RunFailures(),

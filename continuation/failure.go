@@ -59,11 +59,11 @@ func (f failure) message(inARow int) string {
 	if inARow > 1 {
 		what = fmt.Sprintf("%d steps in a row failed, at last %s", inARow, what)
 	}
-	return what + ": " + shortened(f.text)
+	return what + ": " + cutText(f.text)
 }
 
-// shortened cuts a text to what a message can hold.
-func shortened(text string) string {
+// cutText cuts a text to what a message can hold.
+func cutText(text string) string {
 	const most = 300
 	runes := 0
 	for i := range text {

@@ -19,7 +19,7 @@ import (
 func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 	reasons = lo.Uniq(lo.Without(reasons, ""))
 	names := lo.Map(reasons, func(r agent.FinishReason, _ int) string { return string(r) })
-	return quick("FinishReason("+strings.Join(names, ", ")+")", func(s agent.State) *agent.Evaluation {
+	return newStateCriterion("FinishReason("+strings.Join(names, ", ")+")", func(s agent.State) *agent.Evaluation {
 		last, ok := s.LastStep().Get()
 		if !ok || !slices.Contains(reasons, last.Reply().FinishReason) {
 			return nil
@@ -46,7 +46,7 @@ func ToolCallPresence() agent.Criterion {
 	done := &agent.Evaluation{Verdict: agent.AllowStop, Signal: agent.Signal{
 		Reason: agent.StopCompleted, Source: "continuation.ToolCallPresence",
 	}}
-	return quick("ToolCallPresence()", func(s agent.State) *agent.Evaluation {
+	return newStateCriterion("ToolCallPresence()", func(s agent.State) *agent.Evaluation {
 		last, ok := s.LastStep().Get()
 		if !ok {
 			return nil

@@ -104,6 +104,6 @@ func afterSteps(n int, e agent.Evaluation) agent.Criterion {
 	})
 }
 
-func forbid(reason agent.StopReason, source string) agent.Evaluation {
+func forbidBecause(reason agent.StopReason, source string) agent.Evaluation {
 	return agent.Evaluation{Verdict: agent.Forbid, Signal: agent.Signal{Reason: reason, Source: source}}
 }

@@ -92,7 +92,7 @@ func TestTokensStopsAtTheLimit(t *testing.T) {
 
 // A reply without usage cannot be counted: the limit is closed. One that is known to have cost nothing is counted as
 // none, tokens without a price are counted, and a failed model call is no reply.
-func TestTokensStopsWhereNobodyCounts(t *testing.T) {
+func TestTokensStopsWithoutCounts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		usage agent.Usage
 		steps int
@@ -180,7 +180,7 @@ func TestUnknownCostNamesTheReply(t *testing.T) {
 	assert.Contains(t, signal(t, final).Message, "the model's reply in step 1 came without a cost")
 }
 
-// A model call that failed cost nothing that anybody knows of, and does not make
+// A model call that failed cost nothing that is known, and does not make
 // the cost unknown.
 func TestFailedCallHasNoCost(t *testing.T) {
 	final, err := run(t, agent.Config{

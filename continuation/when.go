@@ -13,21 +13,21 @@ import (
 // is the signal's source and stands in its message. The func must be quick and
 // safe for concurrent use; it is asked before the first step, too.
 func StopWhen(name string, met func(s agent.State) bool) agent.Criterion {
-	return quick(fmt.Sprintf("StopWhen(%q)", name), func(s agent.State) *agent.Evaluation {
+	return newStateCriterion(fmt.Sprintf("StopWhen(%q)", name), func(s agent.State) *agent.Evaluation {
 		if !met(s) {
 			return nil
 		}
-		return forbid(agent.StopRequested, name, fmt.Sprintf("the condition %q is met", name), nil)
+		return forbidBecause(agent.StopRequested, name, fmt.Sprintf("the condition %q is met", name), nil)
 	})
 }
 
 // CancelSource says whether a user wants the run that s belongs to cancelled: it
 // reads a flag, a row of a table. It must return soon after ctx is done and be
-// safe for concurrent use. An error ends the run as failed: whoever cannot be
+// safe for concurrent use. An error ends the run as failed: a source that cannot be
 // asked may have said stop.
 type CancelSource func(ctx context.Context, s agent.State) (bool, error)
 
-// CancelFlag returns the source that is a flag which somebody sets.
+// CancelFlag returns a source that reads a flag.
 func CancelFlag(flag *atomic.Bool) CancelSource {
 	return func(context.Context, agent.State) (bool, error) { return flag.Load(), nil }
 }
@@ -50,6 +50,6 @@ func Cancelled(source CancelSource) agent.Criterion {
 		case !wanted:
 			return nil, nil //nolint:nilnil // no opinion
 		}
-		return forbid(agent.StopUser, "continuation.Cancelled", "the user wants the run to end", nil), nil
+		return forbidBecause(agent.StopUser, "continuation.Cancelled", "the user wants the run to end", nil), nil
 	}}
 }

@@ -23,7 +23,7 @@ type chain struct {
 }
 
 func (c *chain) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	return link{c.processors, 0, next}.process(ctx, s)
+	return link{c.processors, 0, next}.run(ctx, s)
 }
 
 // link is the part of a chain from i on, in front of next.
@@ -33,7 +33,7 @@ type link struct {
 	next       agent.Next
 }
 
-func (l link) process(ctx context.Context, s agent.State) mo.Result[agent.State] {
+func (l link) run(ctx context.Context, s agent.State) mo.Result[agent.State] {
 	if l.i == len(l.processors) {
 		return l.next(ctx, s)
 	}
@@ -41,7 +41,7 @@ func (l link) process(ctx context.Context, s agent.State) mo.Result[agent.State]
 	if p == nil {
 		return mo.Err[agent.State](fmt.Errorf("processor %d of %d in a chain is nil", l.i+1, len(l.processors)))
 	}
-	return p.Process(ctx, s, link{l.processors, l.i + 1, l.next}.process)
+	return p.Process(ctx, s, link{l.processors, l.i + 1, l.next}.run)
 }
 
 // When returns the processor that is p where the condition is met when its turn comes,

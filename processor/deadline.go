@@ -30,7 +30,7 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 	defer cancel()
 	out := next(ctx, s)
 	if !errors.Is(context.Cause(ctx), over) {
-		return out // in time, or somebody else was faster
+		return out // in time, or another cause came first
 	}
 	switch after, err := out.Get(); {
 	case err == nil && after.Status().Terminal():

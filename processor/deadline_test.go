@@ -131,7 +131,7 @@ func TestDeadlineInTime(t *testing.T) {
 	})
 }
 
-// Somebody else's cancel is not the deadline's doing.
+// Another cancel is not the deadline's doing.
 func TestDeadlineLeavesCancelsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, config := range []agent.Config{

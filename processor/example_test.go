@@ -68,7 +68,7 @@ func ExampleBefore() {
 		return user.In(s, "ada"), nil
 	})
 	final, err := start(agent.Config{Driver: hello, AroundRun: []agent.Processor{whoAsks}})
-	fmt.Println(user.Or(final, "nobody"), err)
+	fmt.Println(user.Or(final, "none"), err)
 	// Output:
 	//     step
 	// ada <nil>

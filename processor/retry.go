@@ -20,7 +20,7 @@ import (
 // fails in the last attempt; only that one is recorded, and the attempts before
 // it show as Retrying events. All attempts are one step and count as one.
 //
-// Everything inside of the Retry happens anew with each attempt: processors, the
+// Everything inside of the Retry happens again with each attempt: processors, the
 // hooks around the model call, a reply that broke off while it was streamed.
 //
 // An error may know better than the policy: one with a method
@@ -71,7 +71,7 @@ func (r Retry) Process(ctx context.Context, s agent.State, next agent.Next) mo.R
 	r = r.withDefaults()
 	for attempt := 1; ; attempt++ {
 		out := next(ctx, s)
-		err := unanswered(s, out.Error())
+		err := failedInference(s, out.Error())
 		if err == nil || attempt >= r.Attempts || !r.When(err) {
 			return out
 		}
@@ -80,7 +80,7 @@ func (r Retry) Process(ctx context.Context, s agent.State, next agent.Next) mo.R
 			return out
 		}
 		s.Emit(ctx, Retrying{Run: s.Run(), Step: s.RunStepCount(), Attempt: attempt, Wait: wait, Err: err})
-		if !sleep(ctx, wait) {
+		if !waitFor(ctx, wait) {
 			return out
 		}
 	}
@@ -100,14 +100,14 @@ func (r Retry) withDefaults() Retry {
 		r.Max = time.Minute
 	}
 	if r.When == nil {
-		r.When = retryable
+		r.When = isRetryable
 	}
 	return r
 }
 
-// unanswered returns the error of a step whose model call brought no reply, and nil
+// failedInference returns the error of a step whose model call brought no reply, and nil
 // for everything else.
-func unanswered(s agent.State, err error) error {
+func failedInference(s agent.State, err error) error {
 	failed, ok := stepError(s, err)
 	if !ok {
 		return nil
@@ -118,7 +118,7 @@ func unanswered(s agent.State, err error) error {
 	return failed.Err
 }
 
-func retryable(err error) bool {
+func isRetryable(err error) bool {
 	var knows interface{ Retryable() bool }
 	if errors.As(err, &knows) {
 		return knows.Retryable()
@@ -148,8 +148,8 @@ func (r Retry) wait(attempt int, err error) (wait time.Duration, ok bool) {
 	return wait, wait <= r.Max
 }
 
-// sleep reports whether the time passed before ctx was done.
-func sleep(ctx context.Context, d time.Duration) bool {
+// waitFor reports whether the time passed before ctx was done.
+func waitFor(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}

@@ -13,7 +13,7 @@ func runError(s agent.State, err error) (*agent.RunError, bool) {
 	return failed, ok && failed.State.Run().ID == s.Run().ID
 }
 
-// stepError finds in err the failed step of the run of s, unless somebody made it
+// stepError finds in err the failed step of the run of s, unless a processor made it
 // the end of the run.
 func stepError(s agent.State, err error) (*agent.StepError, bool) {
 	if _, over := runError(s, err); over {
@@ -23,9 +23,9 @@ func stepError(s agent.State, err error) (*agent.StepError, bool) {
 	return failed, ok && failed.State.Run().ID == s.Run().ID
 }
 
-// saved returns the state that an error of the run of s holds: what was done before
+// keptState returns the state that an error of the run of s holds: what was done before
 // something failed.
-func saved(s agent.State, err error) agent.State {
+func keptState(s agent.State, err error) agent.State {
 	if failed, ok := runError(s, err); ok {
 		return failed.State
 	}

@@ -18,7 +18,7 @@ func Usage(add func(ctx context.Context, s agent.State, used agent.Usage)) agent
 		out := next(ctx, s)
 		after, err := out.Get()
 		if err != nil {
-			after = saved(s, err)
+			after = keptState(s, err)
 		}
 		if taken := after.RunStepCount() - s.RunStepCount(); taken > 0 {
 			add(ctx, after, usedIn(after, taken))

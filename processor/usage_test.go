@@ -106,7 +106,7 @@ func TestUsageOfFailures(t *testing.T) {
 	assert.Equal(t, 2, whole.told)
 }
 
-// Nobody knows what a reply without a cost cost.
+// The cost of a reply without one is unknown.
 func TestUsageOfUnknownCost(t *testing.T) {
 	m := newMeter()
 	_, err := run(t.Context(), t, agent.Config{
