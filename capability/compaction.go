@@ -75,7 +75,7 @@ type UseCompaction struct {
 	// of the driver, if it is a TokenCounter, and an estimate otherwise.
 	Count func(agent.Message) int64
 	// NoRescue leaves a model call failed that failed because the messages were too long
-	// for the model. Otherwise there is one compaction, and the call is made once more,
+	// for the model. Otherwise there is one compaction, and the call is made again,
 	// unless pieces of a reply were told already.
 	NoRescue bool
 }

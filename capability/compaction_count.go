@@ -91,8 +91,8 @@ func (c *compactor) look(s agent.State, v CompactedView, fits bool, known *compa
 	}
 }
 
-// scaled returns measured tokens as the service would count them.
-func (c *compactor) scaled(tokens int64, known *compactKnown) int64 {
+// scaleTokens returns measured tokens as the service would count them.
+func (c *compactor) scaleTokens(tokens int64, known *compactKnown) int64 {
 	if known.ratio == 0 || c.Count != nil {
 		return tokens
 	}
@@ -111,9 +111,9 @@ func (c *compactor) calibrate(s agent.State, measured, counted int64) {
 	known.ratio = min(max(float64(counted)/float64(measured), 0.25), 4)
 }
 
-// counted returns how many tokens the driver counts in what it would send, or the given
+// countTokens returns how many tokens the driver counts in what it would send, or the given
 // estimate where it does not count.
-func (c *compactor) counted(ctx context.Context, s agent.State, messages []agent.Message, estimate int64) int64 {
+func (c *compactor) countTokens(ctx context.Context, s agent.State, messages []agent.Message, estimate int64) int64 {
 	if c.counter == nil {
 		return estimate
 	}

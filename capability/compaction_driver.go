@@ -98,7 +98,7 @@ type showing struct {
 
 // show returns what the model is to be shown of s. Without a trigger there is a compaction
 // when a limit is passed. An error is one that ends the call: of the context, of a hook
-// that aborts the run, of whoever stops it.
+// that aborts the run, of what stops it.
 func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionTrigger) (showing, error) {
 	known := c.known.Of(s)
 	known.mu.Lock()
@@ -110,7 +110,7 @@ func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionT
 	fits := view.fits(s)
 	c.look(s, view, fits, known)
 	measured := known.tokens + c.around(s)
-	tokens := c.scaled(measured, known)
+	tokens := c.scaleTokens(measured, known)
 	out := showing{state: s, measured: measured}
 	list := func() shownList {
 		if !fits {
@@ -176,7 +176,7 @@ func (c *compactor) countedView(
 	if fits {
 		messages = view.list(s, known.head).messages
 	}
-	n := c.counted(ctx, s, messages, estimate)
+	n := c.countTokens(ctx, s, messages, estimate)
 	if measured := known.tokens + c.around(s); n != estimate && measured > 0 {
 		known.ratio = min(max(float64(n)/float64(measured), 0.25), 4)
 	}
@@ -213,7 +213,7 @@ func (a *attempt) make(ctx context.Context) error {
 		quarter := max(a.tokens/4, 1)
 		keepTokens = min(cmp.Or(keepTokens, quarter), quarter)
 	}
-	part, ok := a.list.cut(a.Keep, keepTokens, func(m agent.Message) int64 { return a.scaled(a.measure(m), a.known) })
+	part, ok := a.list.cut(a.Keep, keepTokens, func(m agent.Message) int64 { return a.scaleTokens(a.measure(m), a.known) })
 	if !ok {
 		a.postpone()
 		return nil
@@ -274,7 +274,7 @@ func (a *attempt) replaced(ctx context.Context, p part, summary string) (Compact
 	if gone <= 0 {
 		return view, nil, errors.New("the summary is not shorter than what it stands for")
 	}
-	a.after = a.counted(ctx, a.state, shown, max(a.tokens-a.scaled(gone, a.known), 0))
+	a.after = a.countTokens(ctx, a.state, shown, max(a.tokens-a.scaleTokens(gone, a.known), 0))
 	if view.NextTokens = a.Tokens; a.after > a.Tokens*4/5 { // most of it is in what has to stay
 		view.NextTokens = grown(a.after)
 	}

@@ -143,5 +143,5 @@ func TestCompactionOfARunThatIsCutOff(t *testing.T) {
 		}
 	}
 	assert.Positive(t, kept)
-	assert.Positive(t, lost, "what nobody wrote down is written again")
+	assert.Positive(t, lost, "what was not written down is written again")
 }

@@ -158,7 +158,7 @@ func extract(messages []agent.Message) string {
 }
 
 // schemasOf is tools for all names that a run calls, with whatever arguments: of some
-// runs nobody wrote down what their tools were.
+// runs it was not written down what their tools were.
 func schemasOf(record *replay.Record) (schemas []replay.ToolSchema) {
 	seen := map[string]bool{}
 	for _, c := range record.Calls() {

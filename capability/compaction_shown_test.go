@@ -57,7 +57,7 @@ func TestHooksOfACompactionThatPanic(t *testing.T) {
 	}
 }
 
-// LH-76: what a hook got is its own: what it writes in it nobody sees.
+// LH-76: what a hook got is its own: what it writes in it is not seen.
 func TestHooksCannotChangeACompaction(t *testing.T) {
 	var l told
 	scribble := func(about hooks.Compaction) error {
@@ -285,7 +285,7 @@ type lengthError struct{}
 func (lengthError) Error() string              { return "too long" }
 func (lengthError) ErrorKind() agent.ErrorKind { return agent.KindContextLength }
 
-// A model call that is too long for the model is made once more, with a summary.
+// A model call that is too long for the model is made again, with a summary.
 func TestCompactionWhenTheModelSaysSo(t *testing.T) {
 	use := capability.UseCompaction{Summarize: writes("short")}
 	for name, run := range map[string]func(*agent.Agent) (agent.State, error){

@@ -45,7 +45,7 @@ func (c *compactor) summarise(ctx context.Context, s agent.State, messages []age
 			err = errors.New("it is empty")
 		}
 		if err == nil {
-			summary = shortened(strings.TrimSpace(summary), c.SummaryTokens*bytesOfSummaryToken)
+			summary = shortenText(strings.TrimSpace(summary), c.SummaryTokens*bytesOfSummaryToken)
 			return
 		}
 		if cause := context.Cause(within); cause != nil && ctx.Err() == nil {
@@ -60,7 +60,7 @@ func (c *compactor) summarise(ctx context.Context, s agent.State, messages []age
 	used = &agent.Usage{Cost: mo.Some(0.0)}
 	for rest := messages; len(rest) > 0; {
 		var text string
-		text, rest = c.written(summary, rest)
+		text, rest = c.writeMessages(summary, rest)
 		if summary, err = c.asked(within, s, text, used); err != nil {
 			return "", used, err
 		}
@@ -80,9 +80,9 @@ func (c *compactor) room() int {
 	return int(max(cmp.Or(reads, DefaultCompactTokens)*bytesOfToken, 2*longestEntry))
 }
 
-// written returns as many messages as there is room for, as text, behind what was
+// writeMessages returns as many messages as there is room for, as text, behind what was
 // summarised of those before them.
-func (c *compactor) written(before string, messages []agent.Message) (text string, rest []agent.Message) {
+func (c *compactor) writeMessages(before string, messages []agent.Message) (text string, rest []agent.Message) {
 	var b strings.Builder
 	if before != "" {
 		fmt.Fprintf(&b, "--- summary of what came before ---\n%s\n\n", before)
@@ -109,20 +109,20 @@ func entryOf(m agent.Message) string {
 	default:
 		fmt.Fprintf(&b, "--- %s ---\n", m.Role())
 	}
-	b.WriteString(shortened(m.Text(), longestEntry))
+	b.WriteString(shortenText(m.Text(), longestEntry))
 	for _, part := range m.Content().Parts() {
 		if part.Kind == agent.PartImage || part.Kind == agent.PartFile {
 			fmt.Fprintf(&b, "\n[%s %s]", part.Kind, cmp.Or(part.Name, part.URL, part.MediaType))
 		}
 	}
 	for _, call := range m.Calls() {
-		fmt.Fprintf(&b, "\n[call %s of tool %q: %s]", call.ID, call.Name, shortened(call.Arguments, longestEntry))
+		fmt.Fprintf(&b, "\n[call %s of tool %q: %s]", call.ID, call.Name, shortenText(call.Arguments, longestEntry))
 	}
 	return b.String() + "\n\n"
 }
 
-// shortened returns a text without its middle, if it is longer than n bytes.
-func shortened(text string, n int) string {
+// shortenText returns a text without its middle, if it is longer than n bytes.
+func shortenText(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}

@@ -10,8 +10,8 @@ import (
 
 // UseDurability keeps the agent's runs in a store while they run, so that they survive
 // the process: see package durable. Its wrappers stand outside of the hooks and inside
-// of telemetry, and write down what the hooks let out. A run whose questions nobody in
-// the process answers needs UseApproval(agent.ParkApprover) besides.
+// of telemetry, and write down what the hooks let out. A run whose questions are not answered in
+// the process needs UseApproval(agent.ParkApprover) besides.
 type UseDurability struct {
 	// Keeper is what keeps the runs; several agents may share one. Required.
 	Keeper *durable.Keeper

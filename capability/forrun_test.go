@@ -252,7 +252,7 @@ func TestARunGoesOnOnlyWithItsControls(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, next.Status())
 }
 
-// The same of a run in a store, in another process: whoever comes without the hooks does
+// The same of a run in a store, in another process: a process that comes without the hooks does
 // not get it, and does not keep it from the one who has them.
 func TestAKeptRunGoesOnOnlyWithItsControls(t *testing.T) {
 	var d diary

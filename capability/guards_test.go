@@ -102,7 +102,7 @@ func TestGuardsKeepRunsApart(t *testing.T) {
 	})
 }
 
-// A cost that nobody knows is not taken for none.
+// An unknown cost is not taken for none.
 func TestUnknownCostEndsARun(t *testing.T) {
 	final, err := run(t, installed(t, agenttest.Script().Then(agenttest.Call("a", `{}`)), capability.UseTools(tool("a")), capability.UseGuards{Cost: 1}))
 	require.NoError(t, err)

@@ -53,6 +53,6 @@ func (l layers[T]) around(hooks T) []T {
 	return slices.Concat(l.at(Outside).values(), []T{hooks}, l.at(Inside).values())
 }
 
-func (l layers[T]) names(place Place) []string {
+func (l layers[T]) namesAt(place Place) []string {
 	return lo.Map(l.at(place), func(x layer[T], _ int) string { return x.name })
 }

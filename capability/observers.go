@@ -6,8 +6,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// together returns one observer that tells all of them, in order.
-func together(observers []agent.Observer) agent.Observer {
+// joinObservers returns one observer that tells all of them, in order.
+func joinObservers(observers []agent.Observer) agent.Observer {
 	switch len(observers) {
 	case 0:
 		return nil

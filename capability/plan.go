@@ -61,7 +61,7 @@ func (p Plan) Name() string { return p.name }
 // WithDriver sets what asks the model.
 func (p Plan) WithDriver(d agent.Driver) Plan { p.driver = d; return p }
 
-// Driver returns what asks the model so far; nil when nobody said.
+// Driver returns what asks the model so far; nil when none was set.
 func (p Plan) Driver() agent.Driver { return p.driver }
 
 // WithRequest changes what the model is asked with. The tools in it are replaced
@@ -159,7 +159,7 @@ func (p Plan) WrapExecutor(place Place, name string, wrap func(agent.Executor) a
 	return p
 }
 
-// WrapApprover adds a wrapper around whoever is asked for a person's yes. It also sees
+// WrapApprover adds a wrapper around the approver. It also sees
 // what was answered while a run was parked.
 func (p Plan) WrapApprover(place Place, name string, wrap func(agent.Approver) agent.Approver) Plan {
 	p.wrapApprover = p.wrapApprover.with(place, name, wrap)
@@ -177,7 +177,7 @@ func (p Plan) WithCriteria(criteria ...agent.Criterion) Plan {
 // means hooks.DefaultContinuations.
 func (p Plan) WithContinuations(n int) Plan { p.continuations = n; return p }
 
-// WithApprover sets who is asked when a hook wants a person's yes. Without anybody
+// WithApprover sets the approver, which is asked for approval of a call when a hook asks. Without one
 // such a call is denied.
 func (p Plan) WithApprover(a agent.Approver) Plan {
 	if nils.Is(a) {
@@ -187,7 +187,7 @@ func (p Plan) WithApprover(a agent.Approver) Plan {
 	return p
 }
 
-// WithObserver adds somebody who is told of everything that happens.
+// WithObserver adds an observer, which is told of everything that happens.
 func (p Plan) WithObserver(o agent.Observer) Plan {
 	p.observers = append(slices.Clip(p.observers), o)
 	return p
@@ -245,7 +245,7 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	config := agent.Config{
 		Name: p.name, Driver: p.driver, Request: request, Executor: executor,
 		Criterion: compiled.WrapCriterion(criteria, p.continuations),
-		Approver:  p.approver, Parallel: p.parallel, Observer: together(p.observers),
+		Approver:  p.approver, Parallel: p.parallel, Observer: joinObservers(p.observers),
 		Background: background, Extend: planned.extending(compiled),
 		AroundRun: p.aroundRun.values(), AroundStep: p.aroundStep.values(),
 		WrapDriver: p.wrapDriver.values(), WrapExecutor: p.wrapExecutor.values(),

@@ -24,26 +24,26 @@ func (p Plan) String() string {
 	}
 	t := &table{}
 	fmt.Fprintf(t, "agent %q\n", cmp.Or(p.name, "unnamed"))
-	t.line("request", " · ", lo.Compact([]string{p.request.Model, quoted(p.request.Instructions)})...)
-	t.stack("run", p.aroundRun.names(Outside), p.hooked("HookProcessor", hooks.PointNames()...), p.aroundRun.names(Inside),
+	t.line("request", " · ", lo.Compact([]string{p.request.Model, quoteText(p.request.Instructions)})...)
+	t.stack("run", p.aroundRun.namesAt(Outside), p.hookPlace("HookProcessor", hooks.PointNames()...), p.aroundRun.namesAt(Inside),
 		"steps")
-	t.stack("step", p.aroundStep.names(Outside), p.hooked("HookProcessor", hooks.PointNames()...), p.aroundStep.names(Inside),
+	t.stack("step", p.aroundStep.namesAt(Outside), p.hookPlace("HookProcessor", hooks.PointNames()...), p.aroundStep.namesAt(Inside),
 		"infer, prepare, execute, record")
-	t.stack("driver", p.wrapDriver.names(Outside), p.hooked("HookedDriver", hooks.PreInference, hooks.PostInference),
-		p.wrapDriver.names(Inside), nameOf(p.driver))
-	t.stack("executor", p.wrapExecutor.names(Outside),
-		p.hooked("HookedToolExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed),
-		p.wrapExecutor.names(Inside), p.executorName())
-	t.stack("judge", nil, p.hooked("HookContinuationCriterion", hooks.Stop), nil, strings.Join(append([]string{"Base"}, names(p.criteria)...), ", "))
+	t.stack("driver", p.wrapDriver.namesAt(Outside), p.hookPlace("HookedDriver", hooks.PreInference, hooks.PostInference),
+		p.wrapDriver.namesAt(Inside), nameOf(p.driver))
+	t.stack("executor", p.wrapExecutor.namesAt(Outside),
+		p.hookPlace("HookedToolExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed),
+		p.wrapExecutor.namesAt(Inside), p.executorName())
+	t.stack("judge", nil, p.hookPlace("HookContinuationCriterion", hooks.Stop), nil, strings.Join(append([]string{"Base"}, names(p.criteria)...), ", "))
 	if p.approver != nil {
 		t.line("approval", "", nameOf(p.approver))
 	}
 	t.line("observers", ", ", names(p.observers)...)
 	for _, point := range hooks.PointNames() {
 		t.line(string(point), "; ", lo.Compact([]string{
-			p.called("asks ", point, hooks.Hook.Control),
-			p.called("tells ", point, func(h hooks.Hook) bool { return !h.Control() && !h.IsDetached() }),
-			p.called("starts ", point, hooks.Hook.IsDetached),
+			p.hookNames("asks ", point, hooks.Hook.Control),
+			p.hookNames("tells ", point, func(h hooks.Hook) bool { return !h.Control() && !h.IsDetached() }),
+			p.hookNames("starts ", point, hooks.Hook.IsDetached),
 		})...)
 	}
 	if len(unused) > 0 {
@@ -57,16 +57,16 @@ func (p Plan) unused() []string {
 	return lo.Uniq(lo.FilterMap(p.Gaps(), func(g hooks.Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
-// hooked returns the name of what hangs hooks in, if there is a hook at one of the
+// hookPlace returns the name of what hangs hooks in, if there is a hook at one of the
 // points.
-func (p Plan) hooked(name string, points ...hooks.PointName) []string {
+func (p Plan) hookPlace(name string, points ...hooks.PointName) []string {
 	there := lo.SomeBy(points, func(at hooks.PointName) bool { return len(p.hooks.Order(at)) > 0 })
 	return lo.Ternary(there, []string{name}, nil)
 }
 
-// called returns the hooks of one sort at a point, with the verb for what is done to
+// hookNames returns the hooks of one sort at a point, with the verb for what is done to
 // them.
-func (p Plan) called(verb string, at hooks.PointName, sort func(hooks.Hook) bool) string {
+func (p Plan) hookNames(verb string, at hooks.PointName, sort func(hooks.Hook) bool) string {
 	var some hooks.Set
 	for _, h := range p.hooks.All() {
 		if sort(h) {
@@ -127,8 +127,8 @@ func nameOf(v any) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", v), "*")
 }
 
-// quoted returns the beginning of a text, in quotes; empty stays empty.
-func quoted(text string) string {
+// quoteText returns the beginning of a text, in quotes; empty stays empty.
+func quoteText(text string) string {
 	const most = 60
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"

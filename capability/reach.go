@@ -99,8 +99,8 @@ func (l *lateSchema) MayHave(steps []string, wild []bool, kind string) bool {
 
 func (l *lateSchema) Names() []string { return l.compile().Names() }
 
-// whole returns everything in a reach, for the agent that starts those in it.
-func whole(r hooks.Reach) hooks.Scope { return r.Here.Add(r.Below) }
+// wholeScope returns everything in a reach, for the agent that starts those in it.
+func wholeScope(r hooks.Reach) hooks.Scope { return r.Here.Add(r.Below) }
 
 // gaps returns what is wrong with hooks that the agent has of its own and that can match nothing. Those of policy files are
 // shared between agents: policy.Check is for them.

@@ -37,7 +37,7 @@ type Subagent struct {
 //
 // A sub-agent has the control hooks of the agent that starts it, before its own, at all
 // points but Stop: giving work away is no way around them. It may have more, under other
-// names. Where it has nobody to ask for a person's yes, the same people are asked. It is
+// names. Where it has no approver, that of its parent is asked. It is
 // cancelled with the call that started it, and what it fails with fails the call. What it
 // consumed is its own run's, and not counted for the one that started it.
 //
@@ -101,7 +101,7 @@ func (u UseSubagents) tools(p Plan) ([]toolexec.Tool, error) {
 		}
 		t.names = append(t.names, built.Name())
 		t.agents[built.Name()] = built
-		t.scope = t.scope.Add(whole(reach))
+		t.scope = t.scope.Add(wholeScope(reach))
 		told = append(told, strings.TrimSuffix(fmt.Sprintf("%s: %s", built.Name(), sub.Description), ": "))
 	}
 	if err := errors.Join(wrong...); err != nil {
@@ -138,7 +138,7 @@ func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 		return (len(s.Allow) == 0 || slices.Contains(s.Allow, names[i])) && !slices.Contains(s.Deny, names[i])
 	})
 	own := plan.hooks
-	plan = plan.ReplaceHooks(inherited(p.hooks))
+	plan = plan.ReplaceHooks(inheritedHooks(p.hooks))
 	plan.hooks = plan.hooks.With(slices.Collect(values(own.All()))...)
 	if plan.approver == nil {
 		plan.approver = p.approver
@@ -154,8 +154,8 @@ func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 	return a, reach, nil
 }
 
-// inherited returns the hooks that a sub-agent has of the one that starts it.
-func inherited(set hooks.Set) hooks.Set {
+// inheritedHooks returns the hooks that a sub-agent has of the one that starts it.
+func inheritedHooks(set hooks.Set) hooks.Set {
 	var out hooks.Set
 	for _, h := range set.All() {
 		if h.Control() && !slices.Contains(h.Points(), hooks.Stop) {

@@ -177,7 +177,7 @@ func TestASubagentParksTheRunThatStartedIt(t *testing.T) {
 			same, err := o.build(t).Resume(t.Context(), s).Get()
 			require.NoError(t, err)
 			assert.True(t, same.Waiting())
-			assert.Empty(t, o.logged(), "nobody answered: nothing is asked and nothing told")
+			assert.Empty(t, o.logged(), "no answer came: nothing is asked and nothing told")
 
 			assert.True(t, s.WithApproval("call_2_1", agent.Approval{Verdict: agent.Approve}).Waiting(), "that is another call")
 			s = s.WithApproval(waits[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
@@ -474,7 +474,7 @@ func TestANoToASubagentWhileThePersonIsThere(t *testing.T) {
 	assert.Zero(t, logs["pay 100 by clerk 1"])
 }
 
-// What is told to whoever watches: each run is parked and resumed as often as it was.
+// What is told to observers: each run is parked and resumed as often as it was.
 func TestEventsOfAParkedSubagent(t *testing.T) {
 	o := &office{depth: 1}
 	recorder := agenttest.Record()

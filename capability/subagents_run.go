@@ -146,7 +146,7 @@ func (t *task) ended(ctx context.Context, final agent.State, err error) error {
 		t.about.Took = time.Since(began)
 	}
 	if final.Status() != agent.StatusDone {
-		err = t.judgedError(ctx, t.unfinished(final, err))
+		err = t.judgedError(ctx, t.explainUnfinished(final, err))
 	}
 	t.call.State.Emit(ctx, SubagentCompleted{t.call.State.Run(), t.call.ID, t.about.Run, final.Status(), final.RunUsage(), err})
 	if err != nil {
@@ -193,9 +193,9 @@ func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
 	}
 }
 
-// unfinished returns why a sub-agent has no answer, with what it said last, unless that is for
+// explainUnfinished returns why a sub-agent has no answer, with what it said last, unless that is for
 // a control to judge.
-func (t *task) unfinished(final agent.State, err error) error {
+func (t *task) explainUnfinished(final agent.State, err error) error {
 	said := ""
 	if answer := final.Answer(); answer != "" && !t.hooks.HasControls(hooks.PostSubagent) {
 		said = "; it had said: " + answer

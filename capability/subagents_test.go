@@ -112,7 +112,7 @@ func TestASubagentFails(t *testing.T) {
 		says   string
 		failed int
 	}{
-		"unknown":            {agenttest.Say("hi"), "nobody", 0, `there is no agent "nobody": there are scout`, 0},
+		"unknown":            {agenttest.Say("hi"), "other", 0, `there is no agent "other": there are scout`, 0},
 		"a model that fails": {agenttest.Fail(errors.New("out of order")), "scout", 0, "out of order", 1},
 		"nothing to say":     {agenttest.Say(""), "scout", 0, "(the agent answered with nothing)", 0},
 	} {

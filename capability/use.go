@@ -11,16 +11,16 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// adding returns a capability that cannot go wrong by itself: what is wrong with what
+// newPart returns a capability that cannot go wrong by itself: what is wrong with what
 // it adds is found when the agent is built.
-func adding(add func(Plan) Plan) Capability {
+func newPart(add func(Plan) Plan) Capability {
 	return Func(func(p Plan) (Plan, error) { return add(p), nil })
 }
 
-// single returns adding for what an agent can have only one of: a second one would take
+// newSinglePart returns newPart for what an agent can have only one of: a second one would take
 // the place of the first.
-func single(name string, add func(Plan) Plan) Capability {
-	return named{name, adding(add)}
+func newSinglePart(name string, add func(Plan) Plan) Capability {
+	return named{name, newPart(add)}
 }
 
 type named struct {
@@ -32,13 +32,13 @@ func (n named) Name() string { return n.name }
 
 // UseTools gives the agent tools, in the order in which the model is told of them.
 func UseTools(tools ...toolexec.Tool) Capability {
-	return adding(func(p Plan) Plan { return p.WithTools(tools...) })
+	return newPart(func(p Plan) Plan { return p.WithTools(tools...) })
 }
 
 // UseToolOptions says how tools are run that do not say so themselves. Its name is
 // "tool-options".
 func UseToolOptions(o toolexec.Options) Capability {
-	return single("tool-options", func(p Plan) Plan { return p.WithToolOptions(o) })
+	return newSinglePart("tool-options", func(p Plan) Plan { return p.WithToolOptions(o) })
 }
 
 // UseHooks gives the agent hooks: a HookProcessor around run and step, a
@@ -47,30 +47,30 @@ func UseToolOptions(o toolexec.Options) Capability {
 // all hooks come together in one set, in the order they were given, and their
 // names must be unique.
 func UseHooks(list ...hooks.Hook) Capability {
-	return adding(func(p Plan) Plan { return p.WithHooks(list...) })
+	return newPart(func(p Plan) Plan { return p.WithHooks(list...) })
 }
 
 // UseCriteria lets more criteria judge whether to go on.
 func UseCriteria(criteria ...agent.Criterion) Capability {
-	return adding(func(p Plan) Plan { return p.WithCriteria(criteria...) })
+	return newPart(func(p Plan) Plan { return p.WithCriteria(criteria...) })
 }
 
 // UseErrorPolicy says what failures end a run, are tried again, or do not matter.
 // Its name is "error-policy".
 func UseErrorPolicy(policy continuation.ErrorPolicy) Capability {
-	return single("error-policy", func(p Plan) Plan { return p.WithCriteria(policy) })
+	return newSinglePart("error-policy", func(p Plan) Plan { return p.WithCriteria(policy) })
 }
 
-// UseApproval gives the agent somebody who is asked when a hook wants a person's
-// yes. Without it, such a call is denied. Its name is "approval".
+// UseApproval gives the agent an approver, which is asked when a hook wants
+// approval. Without it, such a call is denied. Its name is "approval".
 func UseApproval(approver agent.Approver) Capability {
-	return single("approval", func(p Plan) Plan { return p.WithApprover(approver) })
+	return newSinglePart("approval", func(p Plan) Plan { return p.WithApprover(approver) })
 }
 
 // UseInstructions adds to the system prompt, behind what is there already and an
 // empty line.
 func UseInstructions(text string) Capability {
-	return adding(func(p Plan) Plan {
+	return newPart(func(p Plan) Plan {
 		return p.WithRequest(func(r agent.Request) agent.Request {
 			r.Instructions = strings.Join(lo.Compact([]string{r.Instructions, text}), "\n\n")
 			return r
@@ -78,18 +78,18 @@ func UseInstructions(text string) Capability {
 	})
 }
 
-// UseObserver tells somebody of everything that happens. An agent can have
-// several, who are told one after the other, in the order they were given.
+// UseObserver adds an observer, which is told of everything that happens. An agent can have
+// several, which are told one after the other, in the order they were given.
 func UseObserver(o agent.Observer) Capability {
-	return adding(func(p Plan) Plan { return p.WithObserver(o) })
+	return newPart(func(p Plan) Plan { return p.WithObserver(o) })
 }
 
 // UseStepProcessor puts middleware around each step, inside of the hooks.
 func UseStepProcessor(name string, processor agent.Processor) Capability {
-	return adding(func(p Plan) Plan { return p.AroundStep(Inside, name, processor) })
+	return newPart(func(p Plan) Plan { return p.AroundStep(Inside, name, processor) })
 }
 
 // UseRunProcessor puts middleware around the run, inside of the hooks.
 func UseRunProcessor(name string, processor agent.Processor) Capability {
-	return adding(func(p Plan) Plan { return p.AroundRun(Inside, name, processor) })
+	return newPart(func(p Plan) Plan { return p.AroundRun(Inside, name, processor) })
 }

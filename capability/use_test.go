@@ -76,7 +76,7 @@ func TestErrorPolicyIsAsked(t *testing.T) {
 	assert.Equal(t, 1, final.RunStepCount())
 }
 
-// IP-111: somebody who is asked may say yes or no; nobody is a no.
+// IP-111: an approver may approve or reject; none is a rejection.
 func TestApproval(t *testing.T) {
 	asks := hooks.On(hooks.AtPreToolUse, "careful", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("are you sure?") })
 	says := func(a agent.Approval) []capability.Capability {
@@ -95,7 +95,7 @@ func TestApproval(t *testing.T) {
 		"yes":           {says(agent.Approval{Verdict: agent.Approve}), agent.StatusDone, "tool a (executed): a"},
 		"no":            {says(agent.Approval{Verdict: agent.Reject, By: "ann", Reason: "not today"}), agent.StatusInterrupted, `tool a (not_executed): tool "a": rejected by ann: not today`},
 		"no, but go on": {says(agent.Approval{Verdict: agent.RejectAndContinue}), agent.StatusDone, `tool a (not_executed): tool "a": rejected by a person: no reason given`},
-		"nobody to ask": {nil, agent.StatusDone, `tool a (not_executed): tool "a": denied by careful: needs approval (are you sure?) and there is nobody to ask`},
+		"no person to ask": {nil, agent.StatusDone, `tool a (not_executed): tool "a": denied by careful: needs approval (are you sure?) and there is nobody to ask`},
 		"says no word":  {says(agent.Approval{}), agent.StatusInterrupted, `tool a (not_executed): tool "a": rejected by a person: no reason given`},
 		"allow is no yes": {[]capability.Capability{capability.UseHooks(hooks.On(hooks.AtPreToolUse, "allows",
 			func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Allow() }).WithPriority(hooks.PriorityGuard))},

@@ -160,6 +160,6 @@ assistant: done
 `, agenttest.Transcript(final))
 	blocked := lo.Filter(agenttest.Of[hooks.Event](seen), func(e hooks.Event, _ int) bool { return e.Kind == hooks.HookBlocked })
 	require.Len(t, blocked, 1)
-	assert.Equal(t, &hooks.Origin{Policy: "workspace", Version: "3", Hash: p.Hash(), Rule: "inside", File: "policy.yaml", Line: 7}, blocked[0].Origin)
+	assert.Equal(t, &hooks.Origin{Policy: "workspace", Version: "3", Hash: p.Hash(), Rule: "inside", Layer: 4, File: "policy.yaml", Line: 7}, blocked[0].Origin)
 	assert.Contains(t, blocked[0].Outcome.Facts(), hooks.Fact{Name: "args.path", Value: `"/etc/passwd"`})
 }
