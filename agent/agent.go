@@ -20,7 +20,7 @@ type Config struct {
 	// Driver asks the model. Required.
 	Driver Driver
 	// WrapDriver wraps the driver, first outermost. A wrapper that only looks on may
-	// have a method Unobserved() Driver: in runs that nobody observes, what that
+	// have a method Unobserved() Driver: in runs without an observer, what that
 	// returns is asked in its place, if no other wrapper stands outside of it.
 	WrapDriver []func(Driver) Driver
 	// Executor runs tool calls. Nil means that there are no tools.
@@ -33,8 +33,8 @@ type Config struct {
 	AroundRun, AroundStep []Processor
 	// Criterion judges whether to go on. Nil means Base.
 	Criterion Criterion
-	// Approver asks a person. Nil means that nobody is there: a call that needs a
-	// yes is denied.
+	// Approver asks a person. Without one, a call that needs
+	// approval is denied.
 	Approver Approver
 	// WrapApprover wraps the approver, first outermost. What was answered while a run
 	// was parked comes from further in.
@@ -44,7 +44,7 @@ type Config struct {
 	Parallel int
 	// Request is what the model is asked with.
 	Request Request
-	// Observer is told of everything that happens. Nil means nobody is.
+	// Observer is told of everything that happens. Nil means none.
 	Observer Observer
 	// Background is work that Drain and Cancel are for.
 	Background []Background
@@ -62,7 +62,7 @@ type Agent struct {
 	executor Executor
 	approver Approver
 	quiet    quiet
-	base     bool     // nobody but Base judges
+	base     bool     // only Base judges
 	run      Next     // the chain around a run, down to steps
 	step     Next     // the chain around a step, down to performStep
 	controls []string // names of the hooks of WithHooks that decide
@@ -121,7 +121,7 @@ func wrapped[T any](what string, wrappers []func(T) T, innermost T) (T, error) {
 	return innermost, nil
 }
 
-// quiet is who is asked in runs that nobody observes.
+// quiet holds what is asked in runs without an observer.
 type quiet struct {
 	driver   Driver
 	executor Executor

@@ -12,11 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// mostRounds is how often a batch is asked about anew because what a person changed
+// mostRounds is how often a batch is asked about again because what a person changed
 // was changed again.
 const mostRounds = 4
 
-// approve asks a person about the calls that need a yes. Nothing of the batch has run.
+// approve asks a person about the calls that need approval. Nothing of the batch has run.
 // When the approver wants to be answered later, the step parks: the interventions are
 // what it waits for.
 func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepared) (decided []*Prepared, parked []*Intervention, err error) {
@@ -31,7 +31,7 @@ func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepar
 			return batch, nil, nil
 		}
 		answers, err := a.ask(ctx, s, pending)
-		if ctx.Err() != nil { // a yes that comes after the end is no yes
+		if ctx.Err() != nil { // an approval that comes after the end does not count
 			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil //nolint:nilerr // cancelled: no failure
 		}
 		if err != nil {
@@ -81,7 +81,7 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 		later = later || answer.Verdict == Park
 		ends = ends || answer.Verdict == Reject
 	}
-	if later && ends { // nobody need answer any more
+	if later && ends { // the other answers are not needed any more
 		for i := range answers {
 			if answers[i].Verdict == Park {
 				answers[i].Verdict = withdrawn
@@ -162,7 +162,7 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 		q.Disposition = DisposeAnswer
 		q.Answer = NotExecuted(p.Call, ReasonRunStopped, "", "not executed: a person ended the run")
 	default:
-		return nil, fmt.Errorf("the approver gave verdict %d, which there is not", answer.Verdict)
+		return nil, fmt.Errorf("the approver gave the undefined verdict %d", answer.Verdict)
 	}
 	return &q, nil
 }
@@ -199,7 +199,7 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 	same := again.Call.Hash() == call.Hash()
 	switch {
 	case again.Disposition == DisposeRun, again.Disposition == DisposeAsk && same:
-		if !same { // a control changed it without asking: a yes to something else
+		if !same { // a control changed it without asking: the approval was of another call
 			again.Disposition, again.Questions = DisposeAsk, again.Questions.union(p.Questions.WithoutAnswers())
 			break
 		}
@@ -218,7 +218,7 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 }
 
 // stored is the innermost approver: what was answered while the run was parked, then
-// whoever the agent has.
+// the approver that the agent has.
 type stored struct{ ask Approver }
 
 func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval] {

@@ -98,7 +98,7 @@ const (
 // ToolResult is the answer to a tool call. Treat it as a value: once it has
 // been handed on, change a copy.
 type ToolResult struct {
-	// call and original belong to somebody else, a message for one: never written.
+	// call and original may belong to a message: never written.
 	call, original *ToolCall
 
 	// Content is what the model is told.
@@ -110,7 +110,7 @@ type ToolResult struct {
 	// Reason is empty for a good answer.
 	Reason ReasonCode
 	// DecidedBy names the hook or person that denied, mocked, replaced or
-	// withheld; empty where nobody did.
+	// withheld; empty otherwise.
 	DecidedBy string
 	// Err is the error of a failed tool, for programs; the model reads Content.
 	// It is not kept in JSON.

@@ -28,7 +28,7 @@ type changesJSON struct {
 	// Metadata takes the place of all metadata; missing when it did not change.
 	Metadata *metadataJSON `json:"metadata,omitempty"`
 	// OpenStep takes the place of the open step; OpenCalls those of some of its calls,
-	// by index; Closed says that there is none any more.
+	// by index; Closed says that the step is not open any more.
 	OpenStep  *openStepJSON        `json:"open_step,omitempty"`
 	OpenCalls map[int]openCallJSON `json:"open_calls,omitempty"`
 	Closed    bool                 `json:"closed,omitempty"`

@@ -34,22 +34,22 @@
 // A tool that fails is news for the model. A model call that fails, and anything
 // that breaks in a seam, is an Err and ends the run, unless a criterion deals
 // with it. A run that ends with an error returns a RunError, which holds the last
-// good state. Somebody's decision is never an error: it is in the state's Status
+// good state. A decision is never an error: it is in the state's Status
 // and StopSignal; a seam that can only answer with an error stops a run with a
 // SignalError.
 //
 // Panics of tools and hooks are caught by the packages that call them. One in anything
 // else (a driver, a processor, a criterion, an observer, an executor of your own) is a
 // fault of the program, and comes out of Run on the goroutine that called it, whichever
-// goroutine it happened on. Nobody is told of an end of such a run.
+// goroutine it happened on. Observers are not told of an end of such a run.
 //
 // # Waiting for a person
 //
-// A call that an executor wants a yes for goes to the Approver. One that answers Park
+// A call that an executor wants approval for goes to the Approver. One that answers Park
 // ends the run as parked: nothing of the step has run, and the state has the reply, the
 // questions and their deadlines (State.Interventions). WithApproval puts the answers in,
 // in this process or another, and Resume goes on inside of the step: the model is not
-// asked again, the controls are, and a yes counts for the call that the person saw.
+// asked again, the controls are, and an approval counts for the call that the person saw.
 //
 // # JSON
 //

@@ -18,7 +18,7 @@ const (
 	KindModel ErrorKind = "model"
 	// KindRateLimit: the model service wants fewer requests from this account.
 	KindRateLimit ErrorKind = "rate_limit"
-	// KindOverloaded: the model service has too much to do, whoever asks.
+	// KindOverloaded: the model service has too much to do, for all its users.
 	KindOverloaded ErrorKind = "overloaded"
 	// KindContextLength: the messages are more than the model can read.
 	KindContextLength ErrorKind = "context_length"

@@ -42,7 +42,7 @@ type InferenceStarted struct {
 }
 
 // InferenceCompleted: the model answered, and this is what the hooks left of it;
-// or it failed, and Err says how. It follows an InferenceStarted; where nobody was
+// or it failed, and Err says how. It follows an InferenceStarted; where the model was not
 // asked, neither is told.
 type InferenceCompleted struct {
 	Run       Run
@@ -146,8 +146,8 @@ func (s State) Listen(o Observer) {
 	l.listener = o
 }
 
-// Observed reports whether somebody is told of what Emit tells: what nobody sees
-// need not be made.
+// Observed reports whether an observer is told of what Emit tells: without one,
+// events need not be made.
 func (s State) Observed() bool {
 	l := s.read().live
 	return l != nil && (l.observer != nil || l.listener != nil)

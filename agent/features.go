@@ -12,7 +12,7 @@ type Features struct {
 	// Model is the model that is asked when Request.Model is empty.
 	Model string
 	// Endpoint is the base URL of the service, without credentials; empty for a
-	// driver that asks nobody.
+	// driver that asks no service.
 	Endpoint string
 	// Streaming: replies can arrive in pieces.
 	Streaming bool
@@ -27,7 +27,7 @@ type Features struct {
 	// Reasoning: replies may have reasoning parts.
 	Reasoning bool
 	// ContextTokens is how much the model reads at most, MaxOutputTokens how much it
-	// writes; zero where nobody knows.
+	// writes; zero where that is unknown.
 	ContextTokens, MaxOutputTokens int64
 	// Priced: what a reply costs is known, so that a limit on cost can be kept.
 	Priced bool

@@ -12,7 +12,7 @@ import (
 )
 
 // Hash names what a call does: SHA-256 of its tool and its arguments, in hexadecimal.
-// A yes is said to this call and to no other.
+// An approval is of this call and of no other.
 func (c ToolCall) Hash() string {
 	h := sha256.New()
 	h.Write([]byte(c.Name))
@@ -46,7 +46,7 @@ type Intervention struct { //nolint:recvcheck // decoding needs a pointer
 	// cannot be changed any more.
 	Begun bool `json:"begun,omitempty"`
 
-	prepared string     // hash of the call that the controls wanted a yes for
+	prepared string     // hash of the call that the controls wanted approval for
 	used     bool       // the call has begun since: the answer has counted
 	earlier  []Question // answered before the call began
 }
@@ -160,8 +160,8 @@ func (s State) Intervention(callID string) (Intervention, bool) {
 	return lo.Find(s.Interventions(), func(i Intervention) bool { return i.CallID() == callID })
 }
 
-// Waiting reports whether the run is parked and there is nothing to do yet: somebody
-// still has to answer, and nobody has said anything that ends the run.
+// Waiting reports whether the run is parked and there is nothing to do yet: an answer
+// is missing, and no answer ends the run.
 func (s State) Waiting() bool {
 	if !s.Parked() {
 		return false

@@ -37,7 +37,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote, strictly: a member that it does not
-// know, a role, status or kind of part that there is not, or a member that does
+// know, an unknown role, status or kind of part, or a member that does
 // not belong to the role are errors that say where.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var form messageJSON

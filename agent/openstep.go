@@ -97,7 +97,7 @@ func (s State) WithCallChild(callID string, child State) State {
 
 // Child returns the run that a call of the open step has started, as far as it has come, for
 // the tool that goes on with it; begun is the call as it was then. A call that has become
-// another one since had better begin anew.
+// another one since had better begin again.
 func (s State) Child(callID string) (child State, begun ToolCall, ok bool) {
 	c := s.read().open.call(callID)
 	if c == nil || c.child.data == nil || c.begun == nil {

@@ -355,7 +355,7 @@ func (p *Prepared) gone() (*ToolResult, error) {
 // Result returns what is recorded of a call that an executor answered with r: a result that
 // says what became of the call, within its limit, with the effects of the decision and its
 // signal. A status that was left empty is the plain one. It is an error when there is no result,
-// or one with a status that there is not.
+// or one with an undefined status.
 //
 // The loop does this with every result; a journal does it to keep what will be
 // recorded.
@@ -364,7 +364,7 @@ func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	case r == nil:
 		return nil, errors.New("the executor gave no result")
 	case !r.Status.known() && r.Status != "":
-		return nil, fmt.Errorf("the executor gave a result with status %q, which there is not", r.Status)
+		return nil, fmt.Errorf("the executor gave a result with the undefined status %q", r.Status)
 	}
 	if r.Status == "" {
 		filled := *r
@@ -420,7 +420,7 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 	}
 	if err != nil {
 		r = NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
-		if p.Disposition == DisposeRun { // it may have run: nobody knows how far
+		if p.Disposition == DisposeRun { // it may have run, in part or whole
 			r.Status = ToolFailed
 		}
 		err = fmt.Errorf("tool %q: call %s: %w", p.Call.Name, p.Original.ID, err)

@@ -31,8 +31,8 @@ type Request struct {
 	Options Options
 }
 
-// ToolChoice says whether the model may, must or must not call tools. A value
-// that is none of the constants is the name of the one tool that it must call.
+// ToolChoice says whether the model may, must or must not call tools. Any other
+// value than the constants is the name of the one tool that it must call.
 type ToolChoice string
 
 // The tool choices.

@@ -16,7 +16,7 @@ type block[T any] struct {
 	values []T
 }
 
-// take returns a zero value that nobody else has.
+// take returns a zero value that is used once.
 func (r *room[T]) take() *T {
 	b := r.block.Load()
 	if b != nil {
@@ -51,6 +51,6 @@ func (r *room[T]) grow(full *block[T]) *T {
 		b, most.block.values = &most.block, most.values[:]
 	}
 	b.taken.Store(1)
-	r.block.CompareAndSwap(full, b) // else somebody was quicker, and this one is for one value
+	r.block.CompareAndSwap(full, b) // else another goroutine was quicker, and this one is for one value
 	return &b.values[0]
 }

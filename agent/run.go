@@ -30,7 +30,7 @@ type Run struct {
 	// Agent is the agent's name.
 	Agent string `json:"agent,omitempty"`
 	// Parent is the run that started this one, and Root the first of that line.
-	// Parent is empty and Root is ID for a run that nobody started.
+	// Parent is empty and Root is ID for a run that no other started.
 	Parent RunID `json:"parent,omitempty"`
 	Root   RunID `json:"root"`
 	// Depth is how many runs stand above this one.
@@ -125,7 +125,7 @@ func (a *Agent) identity(settings *RunSettings, s State) Run {
 // stands in the middle of a step.
 var ErrParked = errors.New("a run of this state is parked or was cut off in a step: answer what it waits for, and go on with Resume")
 
-// ErrSuspended is why a run is parked that waits for nobody: its process is going away.
+// ErrSuspended is why a run is parked that waits for no answer: its process is going away.
 // As the error of a processor around a step, or the cause that its context is cancelled
 // with, it parks the run where it stands; Resume goes on with it. No hook is told of an
 // end: there is none. A step that was cancelled so may have left calls in doubt, so that
@@ -136,7 +136,7 @@ var ErrSuspended = errors.New("the run is suspended")
 // was cut off, from a state that was stored on the way. The run keeps its id; hooks at
 // InputSubmitted and ExecutionStart are not asked again. In an open step the model is
 // not asked again, and StepStart does not fire; the controls judge every call that has
-// no answer yet, and a yes counts only for what the person saw.
+// no answer yet, and an approval counts only for what the person saw.
 //
 // Steps and Stream go on with a run when RunSettings.Resume is set.
 //
@@ -172,7 +172,7 @@ func (a *Agent) resume(ctx context.Context, settings RunSettings, s State) mo.Re
 	return a.finishRun(ctx, &settings, s, a.run(ctx, s))
 }
 
-// hasInput reports whether there is input that nobody has let in.
+// hasInput reports whether there is input that was not let in.
 func (s State) hasInput() bool {
 	for range s.Input() {
 		return true

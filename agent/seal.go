@@ -14,7 +14,7 @@ import (
 
 // Seal writes states as JSON that cannot be changed without a secret key, and reads them
 // back. The JSON form of a state by itself is worth as much as the place where it is kept:
-// whoever can edit it can approve calls, put words into the user's mouth, raise budgets and
+// a writer of it can approve calls, put words into the user's mouth, raise budgets and
 // drop the hooks of a run. A seal is an HMAC-SHA256 over the state.
 //
 // A seal proves that the program has written a state. It hides nothing, and it does not

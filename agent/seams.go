@@ -112,7 +112,7 @@ type Prepared struct {
 	Stop *Signal
 	// Effects is what the decision wants changed in the state.
 	Effects Effects
-	// Approval is the yes that a person gave to the call; nil when nobody was asked.
+	// Approval is the person's approval of the call; nil when none was needed.
 	Approval *Approval
 	// Carry is for the executor that made the value, to find again in Execute.
 	Carry any
@@ -177,8 +177,8 @@ type Approval struct {
 	By string `json:"by,omitempty"`
 	// Reason is told to the model when the answer is no.
 	Reason string `json:"reason,omitempty"`
-	// Arguments, when not empty, is a yes to the call with these arguments in the place
-	// of those that it has. The controls judge it anew.
+	// Arguments, when not empty, approves the call with these arguments in the place
+	// of those that it has. The controls judge it again.
 	Arguments string `json:"arguments,omitempty"`
 	// Questions, when there are any, are the questions of the call with the answers that
 	// an approver in between has given to some of them: hooks in the person's place. The
@@ -200,7 +200,7 @@ const (
 	// Park: the answer comes later. Nothing of the step runs; the run ends as parked,
 	// and Agent.Resume goes on with it when there are answers.
 	Park
-	// NobodyToAsk: there is nobody who could answer; the call is denied.
+	// NobodyToAsk: there is no person who could answer; the call is denied.
 	NobodyToAsk
 	// withdrawn: another answer has ended the run.
 	withdrawn

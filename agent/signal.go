@@ -17,7 +17,7 @@ const (
 	StatusParked Status = "parked"
 	// StatusDone: the model gave its final answer.
 	StatusDone Status = "done"
-	// StatusStopped: somebody or some limit stopped the run.
+	// StatusStopped: a hook, a limit or the caller stopped the run.
 	StatusStopped Status = "stopped"
 	// StatusFailed: an error ended the run.
 	StatusFailed Status = "failed"
@@ -71,7 +71,7 @@ func (r StopReason) rank() int {
 	return 4 // StopByHook and reasons we do not know
 }
 
-// Soft reports whether the run would end by itself, so that somebody may still
+// Soft reports whether the run would end by itself, so that a criterion may still
 // ask it to go on.
 func (r StopReason) Soft() bool { return r != "" && r.rank() <= stopRank[StopRequested] }
 

@@ -67,7 +67,7 @@ var (
 )
 
 // short returns a count or an index of what a state holds, in half a word.
-func short(n int) int32 { return int32(n) } //nolint:gosec // nobody has two billion messages
+func short(n int) int32 { return int32(n) } //nolint:gosec // no session has two billion messages
 
 func (s State) read() *stateData {
 	if s.data == nil {
@@ -332,7 +332,7 @@ func (s State) keepRequest() State {
 	return State{d}
 }
 
-// parkStep returns s at the end of what can be done before somebody answers.
+// parkStep returns s at the end of what can be done before an answer comes.
 func (s State) parkStep(reply Step, started time.Time, waits []*Intervention) State {
 	open := &openStep{reply, started, make([]openCall, len(waits))}
 	open.reply.Prior = Effects{}
@@ -447,7 +447,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 }
 
 // begin returns the record of a step, with what the model call consumed, and what the run
-// did then. Where nobody says, nothing is kept of it.
+// did then. Where that is unknown, nothing is kept of it.
 func (d *stateData) begin(reply *Step) (*stepBody, *Usage) {
 	unsaid := reply.Usage == noStepUsage
 	if unsaid && (reply.Message.body == nil || d.usage.Cost.IsAbsent()) {

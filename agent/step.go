@@ -32,7 +32,7 @@ type Usage struct {
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
 	// ReasoningTokens is the part of the output that was thinking.
 	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
-	// Cost is in US dollars; None means that nobody knows.
+	// Cost is in US dollars; None means unknown.
 	Cost mo.Option[float64] `json:"cost"`
 }
 
@@ -62,7 +62,7 @@ func addTo(u, v *Usage) {
 var (
 	// noUsage is where a sum starts: nothing used, at a known cost of nothing.
 	noUsage = Usage{Cost: mo.Some(0.0)}
-	// noStepUsage is that of a step of which nobody said what it used.
+	// noStepUsage is that of a step whose usage is unknown.
 	noStepUsage Usage
 )
 

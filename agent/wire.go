@@ -5,7 +5,7 @@ package agent
 // model. A driver makes one WireForm and keeps it. Safe for concurrent use.
 //
 // A message remembers one form, the last that was asked of it; two drivers that
-// take turns on one transcript encode anew each turn.
+// take turns on one transcript encode again each turn.
 type WireForm struct {
 	encode func(Message) ([]byte, error)
 }
