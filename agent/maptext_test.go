@@ -16,8 +16,8 @@ func hidePin(text string) string { return strings.ReplaceAll(text, "4711", "[pin
 func filled[T any]() T {
 	var v T
 	x := reflect.ValueOf(&v).Elem()
-	for i := range x.NumField() {
-		if f := x.Field(i); f.Kind() == reflect.String {
+	for _, f := range x.Fields() {
+		if f.Kind() == reflect.String {
 			f.SetString("the pin is 4711")
 		}
 	}

@@ -513,7 +513,7 @@ type early struct{ agent.Executor }
 func (x early) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p, err := x.Executor.Prepare(ctx, s, c).Get()
 	if err == nil {
-		x.Executor.Execute(ctx, s, p)
+		x.Execute(ctx, s, p)
 	}
 	return mo.TupleToResult(p, err)
 }
@@ -584,13 +584,6 @@ func TestAttackSecondDoubtWithoutHooks(t *testing.T) {
 		s = s.WithStatus(agent.StatusRunning).WithCallBegun(&agent.Prepared{Original: &c, Call: &c}) // and the process dies
 		s = final(t, a.Resume(t.Context(), s).Get)
 	}
-}
-
-func firstResult(s agent.State) *agent.ToolResult {
-	for _, r := range firstStep(s).Results() {
-		return &r
-	}
-	return &agent.ToolResult{}
 }
 
 // What is nil in an interface is an error of the build, and no panic.

@@ -451,11 +451,11 @@ func stateOf(v reflect.Value) (agent.State, bool) {
 		return agent.State{}, false
 	}
 	if v.CanInterface() {
-		return v.Interface().(agent.State), true //nolint:forcetypeassert // its type was compared
+		return v.Interface().(agent.State), true
 	}
 	out := reflect.New(v.Type()).Elem() // of an unexported field
 	*(*unsafe.Pointer)(out.Addr().UnsafePointer()) = v.Field(0).UnsafePointer()
-	return out.Interface().(agent.State), true //nolint:forcetypeassert // its type was compared
+	return out.Interface().(agent.State), true
 }
 
 // state looks at all that a state hands out.

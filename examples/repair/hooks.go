@@ -49,7 +49,9 @@ var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 			return c.Deny("the line may run more than it shows: write plain commands")
 		}
 		for _, file := range line.Files {
-			if by := line.Commands[max(0, file.Command)]; file.Access == bash.Deletes && (by.Name != "rm" || !by.Known() || by.Flag("r", "recursive") || by.Flag("R", "")) {
+			by := line.Commands[max(0, file.Command)]
+			single := by.Name == "rm" && by.Known() && !by.Flag("r", "recursive") && !by.Flag("R", "")
+			if file.Access == bash.Deletes && !single {
 				return c.Deny("nothing is deleted with all that is in it; remove single files")
 			}
 		}

@@ -83,8 +83,8 @@ func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
 
 // reply counts what a reply used.
 func (b *budget) reply(_ context.Context, c hooks.ReplyContext) error {
-	if c.Err() != nil { // there is no reply
-		return nil
+	if c.Err() != nil {
+		return nil //nolint:nilerr // there is no reply; the loop has the error
 	}
 	spent := b.spent(c.State())
 	used := c.Reply().Usage

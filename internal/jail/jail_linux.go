@@ -60,7 +60,7 @@ func Run(t testing.TB, c Cell, lines []string) []Outcome {
 	bash := parts.Command(t, "bash", "install bash")
 	in, err := json.Marshal(request{bash, c, lines})
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") //nolint:gosec // this program
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = []string{inside + "=1"}
 	cmd.Dir = "/"
 	cmd.Stdin = bytes.NewReader(in)
@@ -161,7 +161,7 @@ func hideMachine(c Cell) error {
 	}
 	hosts := filepath.Join(room, "hosts")
 	text := "127.0.0.1 localhost\n" + address + " " + strings.Join(c.Hosts, " ") + "\n"
-	err := os.WriteFile(hosts, []byte(text), 0o644) //nolint:gosec // as /etc/hosts is
+	err := os.WriteFile(hosts, []byte(text), 0o644)
 	if err = errors.Join(err, unix.Mount(hosts, "/etc/hosts", "", unix.MS_BIND, "")); err != nil {
 		return fmt.Errorf("name the hosts: %w", err)
 	}
@@ -270,7 +270,7 @@ func makeFiles(r request) (string, error) {
 			}
 			continue
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil { //nolint:gosec // lines may run it
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
 			return "", err
 		}
 	}
@@ -291,7 +291,7 @@ func makeFiles(r request) (string, error) {
 func runLine(r request, line string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.Bash, "--norc", "--noprofile", "-c", line)
+	cmd := exec.CommandContext(ctx, r.Bash, "--norc", "--noprofile", "-c", line) //nolint:gosec // that is what the jail is for
 	cmd.Dir = filepath.Join(r.Cell.Top, "home")
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmd.Dir, "LC_ALL=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "TERM=dumb"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -346,8 +346,8 @@ func tryLine(r request, blank string, w *watcher, line string) (Outcome, error) 
 		return Outcome{}, err
 	}
 	o := Outcome{Output: out, Made: map[string]string{}, Reached: w.take()}
-	for path, print := range after {
-		if before[path] == print {
+	for path, mark := range after {
+		if before[path] == mark {
 			continue
 		}
 		if name, within := strings.CutPrefix(path, "home/"); !within {

@@ -26,15 +26,7 @@ func (w *walker) blurLoop(c ctx, lists ...[]*syntax.Stmt) {
 func (w *walker) blurNode(c ctx, n syntax.Node) {
 	switch x := n.(type) {
 	case *syntax.Assign:
-		if x.Name != nil {
-			if x.Value != nil {
-				if text, plain := literalText(x.Value); plain {
-					w.remember(x.Name.Value, text)
-				}
-			}
-			number := x.Array == nil && x.Value != nil && makesNumber(nil, x.Value) && c.st.numberIn(x.Name.Value)
-			c.st.set(x.Name.Value, value{text: unknown, number: number})
-		}
+		w.blurAssign(c, x)
 	case *syntax.BinaryArithm, *syntax.UnaryArithm:
 		if e, ok := x.(syntax.ArithmExpr); ok {
 			w.blurArithm(c, e)
@@ -65,6 +57,19 @@ func (w *walker) blurNode(c ctx, n syntax.Node) {
 	case *syntax.CallExpr:
 		w.blurCall(c, x)
 	}
+}
+
+func (w *walker) blurAssign(c ctx, x *syntax.Assign) {
+	if x.Name == nil {
+		return
+	}
+	if x.Value != nil {
+		if text, plain := literalText(x.Value); plain {
+			w.remember(x.Name.Value, text)
+		}
+	}
+	number := x.Array == nil && x.Value != nil && makesNumber(nil, x.Value) && c.st.numberIn(x.Name.Value)
+	c.st.set(x.Name.Value, value{text: unknown, number: number})
 }
 
 func (w *walker) blurName(c ctx, name string) {

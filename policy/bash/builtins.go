@@ -600,7 +600,8 @@ func declare(w *walker, c ctx, k call) {
 		w.localName(c, k.name, name)
 		w.attributes(c, k.args(), name)
 		v := c.st.lookup(name)
-		if assigned {
+		switch {
+		case assigned:
 			w.quotedArray(c, k, c.st.vars[name], a.cut(strings.IndexByte(a.Text, '=')+1))
 			v = value{text: a.cut(strings.IndexByte(a.Text, '=') + 1).loose()}
 			if indexed || strings.Contains(a.Text[:strings.IndexByte(a.Text, '=')], "+") || strings.HasPrefix(v.text, "(") {
@@ -610,11 +611,11 @@ func declare(w *walker, c ctx, k call) {
 			if exported {
 				w.environmentFiles(c, name, a.cut(strings.IndexByte(a.Text, '=')+1), k.index)
 			}
-		} else if exported && !v.exported && !functions {
+		case exported && !v.exported && !functions:
 			held := makeWord(v.text, false, false, a.Source, a.Pos)
 			held.also = w.held[name]
 			w.environmentFiles(c, name, held, k.index)
-		} else if c.st.locals != nil && (k.name == "local" || k.name == "declare" || k.name == "typeset") {
+		case c.st.locals != nil && (k.name == "local" || k.name == "declare" || k.name == "typeset"):
 			v = value{}
 		}
 		if c.st.posix && k.name != "export" && k.name != "readonly" {
@@ -751,12 +752,7 @@ func setBuiltin(w *walker, c ctx, k call) {
 		case len(a.Text) > 1 && (a.Text[0] == '-' || a.Text[0] == '+') && a.Kind == Literal:
 			if strings.HasSuffix(a.Text, "o") && i+1 < len(args) {
 				i++
-				if args[i].Is("posix") || args[i].Kind != Literal {
-					c.st.posix = true
-				}
-				if args[i].Is("allexport") || args[i].Is("keyword") || args[i].Is("braceexpand") {
-					w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "set -o "+args[i].Text+" changes how words are read")
-				}
+				w.setOption(c, k, args[i])
 			}
 			if strings.ContainsAny(a.Text[1:], "akB") {
 				w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "set "+a.Text+" changes how words are read")
@@ -769,6 +765,16 @@ func setBuiltin(w *walker, c ctx, k call) {
 			c.st.params, c.st.noParams = args[i:], false
 			return
 		}
+	}
+}
+
+// setOption notes what set -o with this name changes.
+func (w *walker) setOption(c ctx, k call, name Word) {
+	if name.Is("posix") || name.Kind != Literal {
+		c.st.posix = true
+	}
+	if name.Is("allexport") || name.Is("keyword") || name.Is("braceexpand") {
+		w.opaque(c, name.Pos.Offset, k.index, OpaqueEnvironment, "set -o "+name.Text+" changes how words are read")
 	}
 }
 

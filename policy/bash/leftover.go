@@ -89,7 +89,7 @@ func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access
 	}
 	text = w.withoutURLs(c, a, text, k.index)
 	if !strings.HasPrefix(text, "-") {
-		w.bareHosts(c, named, text, a, k.index)
+		w.bareHosts(named, text, a, k.index)
 	}
 	name, _, assigned := strings.Cut(text, "=")
 	if !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, separates) {
@@ -103,9 +103,9 @@ func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access
 		if looksLikePath(piece) || pieces < maxPieces {
 			note(piece, false)
 			if assigned && strings.HasPrefix(text[len(name)+1:], piece) {
-				w.bareHosts(c, name, piece, a, k.index)
+				w.bareHosts(name, piece, a, k.index)
 			} else {
-				w.bareHosts(c, "", piece, a, k.index)
+				w.bareHosts("", piece, a, k.index)
 			}
 			pieces++
 		}

@@ -352,8 +352,7 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (t
 			operand = unknown // it is split in part
 		}
 	}
-	_, set := c.st.vars[x.Param.Value]
-	text = operateParam(x.Exp.Op, v, operand, set)
+	text = operateParam(x.Exp.Op, v, operand)
 	at := c.src.offset(x.Pos())
 	switch x.Exp.Op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
@@ -380,7 +379,7 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (t
 		}
 		return text, append(slices.Clip(held), v)
 	}
-	operate := func(v string) string { return operateParam(x.Exp.Op, v, operand, set) }
+	operate := func(v string) string { return operateParam(x.Exp.Op, v, operand) }
 	if !known(text) {
 		w.hideComputed(c, x, append(slices.Clip(held), v), operate)
 	}
@@ -388,7 +387,7 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (t
 }
 
 // operateParam returns what an operator makes of what a variable holds.
-func operateParam(op syntax.ParExpOperator, v, operand string, set bool) string {
+func operateParam(op syntax.ParExpOperator, v, operand string) string {
 	empty, sure := v == "", known(v) || strings.Trim(v, unknown) != ""
 	switch op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:

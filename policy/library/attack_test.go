@@ -200,51 +200,58 @@ func TestAttackLinesHurtNothing(t *testing.T) {
 			hurts: func(o jail.Outcome) bool { return len(o.Made) > 0 || o.Changed || len(o.Reached) > 0 },
 		},
 	} {
-		t.Run(a.policy+a.path[strings.LastIndexByte(a.path, '/')+1:], func(t *testing.T) {
-			set := shipped(t, a.policy, a.vars)
-			var passed, stopped []string
-			judgedLines := 0
-			for i, form := range a.forms {
-				if !all && i%6 != 0 {
-					continue
-				}
-				judge := func(line string) {
-					judgedLines++
-					if allowsLine(t, set, line) {
-						passed = append(passed, line)
-					} else if all || i%24 == 0 {
-						stopped = append(stopped, line)
-					}
-				}
-				for j, spell := range a.spell {
-					if all || j == i/6%len(a.spell) {
-						line := fillForm(form, spell, a.path, a.dir, "$PWD/"+a.path)
-						judge(line)
-						if all {
-							judge(wrappings[(i+j)%len(wrappings)](line))
-						}
-					}
-				}
-			}
-			passed = lo.Uniq(passed)
-			if all {
-				stopped = lo.Filter(lo.Uniq(stopped), func(_ string, i int) bool { return i%16 == 0 })
-			}
-			lines := slices.Concat(passed, stopped)
-			hurt := 0
-			for i, o := range jail.Run(t, cell, lines) {
-				switch did := a.hurts(o); {
-				case i < len(passed):
-					assert.False(t, did, "%s lets through what hurts: %s\n%+v", a.policy, lines[i], o)
-					if testing.Verbose() {
-						t.Logf("is let through: %s", lines[i])
-					}
-				case did:
-					hurt++
-				}
-			}
-			assert.Positive(t, hurt, "none of the lines that %s stops is an attack", a.policy)
-			t.Logf("%d lines, of which %d are let through and %d of %d stopped ones hurt when bash ran them", judgedLines, len(passed), hurt, len(stopped))
-		})
+		t.Run(a.policy+a.path[strings.LastIndexByte(a.path, '/')+1:], func(t *testing.T) { a.run(t, cell, all) })
 	}
+}
+
+// run judges the lines, and runs those that pass, and some that do not.
+func (a attack) run(t *testing.T, cell jail.Cell, all bool) {
+	passed, stopped, judged := a.judge(t, all)
+	lines := slices.Concat(passed, stopped)
+	hurt := 0
+	for i, o := range jail.Run(t, cell, lines) {
+		switch did := a.hurts(o); {
+		case i < len(passed):
+			assert.False(t, did, "%s lets through what hurts: %s\n%+v", a.policy, lines[i], o)
+			if testing.Verbose() {
+				t.Logf("is let through: %s", lines[i])
+			}
+		case did:
+			hurt++
+		}
+	}
+	assert.Positive(t, hurt, "none of the lines that %s stops is an attack", a.policy)
+	t.Logf("%d lines, of which %d are let through and %d of %d stopped ones hurt when bash ran them", judged, len(passed), hurt, len(stopped))
+}
+
+// judge returns the lines that the policy lets through, some of those that it stops, and how many there were.
+func (a attack) judge(t *testing.T, all bool) (passed, stopped []string, judged int) {
+	set := shipped(t, a.policy, a.vars)
+	for i, form := range a.forms {
+		if !all && i%6 != 0 {
+			continue
+		}
+		try := func(line string) {
+			judged++
+			if allowsLine(t, set, line) {
+				passed = append(passed, line)
+			} else if all || i%24 == 0 {
+				stopped = append(stopped, line)
+			}
+		}
+		for j, spell := range a.spell {
+			if all || j == i/6%len(a.spell) {
+				line := fillForm(form, spell, a.path, a.dir, "$PWD/"+a.path)
+				try(line)
+				if all {
+					try(wrappings[(i+j)%len(wrappings)](line))
+				}
+			}
+		}
+	}
+	passed = lo.Uniq(passed)
+	if all {
+		stopped = lo.Filter(lo.Uniq(stopped), func(_ string, i int) bool { return i%16 == 0 })
+	}
+	return passed, stopped, judged
 }

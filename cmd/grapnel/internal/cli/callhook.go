@@ -32,10 +32,10 @@ func onCalls(
 			if calls.Matching.Regexp != nil && calls.Matching.MatchString(text) {
 				return say(c, reason)
 			}
-			switch runs, clear := runsCommand(text, calls.Commands); {
+			switch runs, known := runsCommand(text, calls.Commands); {
 			case runs:
 				return say(c, reason)
-			case !clear:
+			case !known:
 				return say(c, "the line may run more than it shows: write plain commands")
 			}
 			return c.Pass()
@@ -51,10 +51,10 @@ func takesArgument(path string) hooks.Matcher {
 	return hooks.Or(given, hooks.Not(given))
 }
 
-// runsCommand reports whether a line of a shell runs one of the commands. Clear reports whether
+// runsCommand reports whether a line of a shell runs one of the commands. Known reports whether
 // that can be known: of a line that runs what it does not show, it cannot. Without
 // commands, every line is clear.
-func runsCommand(line string, commands []agentfile.Command) (runs, clear bool) {
+func runsCommand(line string, commands []agentfile.Command) (runs, known bool) {
 	if len(commands) == 0 {
 		return false, true
 	}
