@@ -1,8 +1,9 @@
 // Package agent is the loop: ask a model, run the tools it wants, judge whether
 // to go on. It holds the nouns (State, Message, ToolCall, Step, Session), the
 // seams that everything else hangs on (Driver, Executor, Processor, Criterion),
-// and the Agent that joins them. The main flow is in loop.go, the ways in which a run
-// ends are in outcome.go.
+// and the Agent that joins them. The main flow is in loop.go, what a step does
+// with its calls in perform.go, how a person is asked in approve.go, the ways in which a
+// run ends in outcome.go.
 //
 //	a, err := agent.New(agent.Config{Name: "echo", Driver: driver}).Get()
 //	if err != nil {

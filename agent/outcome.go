@@ -16,7 +16,12 @@ import (
 //	what ended it                            status       error
 //	a criterion: completed, finish reason    done
 //	a person who rejected a call             interrupted
-//	a failed step, a criterion's error       failed       of the step
+//	a failed step                            failed       of the step
+//	a signal with StopError                  failed       its message
+//	a criterion's error                      failed       the error
+//	a call that waits for a person           parked
+//	input that a hook does not let in        denied
+//	the caller of Steps, who breaks off      cancelled    of the signal
 //	any other signal                         stopped
 //	its context, with a signal as the cause  stopped
 //	its context, with ErrSuspended           parked
@@ -24,6 +29,10 @@ import (
 //	an error that is a SignalError           as its signal says
 //	an error that is ErrSuspended            parked
 //	any other error                          failed       the error
+//
+// A denied call ends nothing: it has its answer (DisposeAnswer), the others run, and the
+// step is recorded. A call that waits parks its step: performCalls returns parkStep, and
+// checkStep ends the loop with it; Resume goes on behind the reply.
 //
 // Of an ended context and an error, the context counts. Inside of the loop, endBySignal and
 // endByError say so; Conclude does for what came up through the middleware around the run.
@@ -50,7 +59,7 @@ func (a *Agent) finishRun(ctx context.Context, settings *RunSettings, s State, r
 	return mo.TupleToResult(final, err)
 }
 
-// endBySignal returns the end of a run that a criterion, or what it forgot, stops.
+// endBySignal returns the end of a run for the signal that stops it.
 func endBySignal(s State, signal Signal) *mo.Result[State] {
 	switch signal.Reason {
 	case StopCompleted, StopFinishReason:
@@ -67,8 +76,8 @@ func endBySignal(s State, signal Signal) *mo.Result[State] {
 	return new(mo.Ok(s.endAs(StatusStopped, signal)))
 }
 
-// endByError returns the end of a run for an error that is not that of its step; nil for
-// its context alone. A processor that fails after the step was taken saves it in a RunError.
+// endByError returns the end of a run for an error that is not that of its step. Err is nil
+// when only the context has ended. A processor that fails after the step was taken saves it in a RunError.
 func endByError(ctx context.Context, s State, err error) *mo.Result[State] {
 	if saved, ok := runErrorOf(s, err); ok && saved.Err != nil {
 		taken := saved.State.RunStepCount() > s.RunStepCount()

@@ -93,12 +93,18 @@ func (q Questions) Within() time.Duration {
 }
 
 // OnTimeout returns the verdict that counts after the deadline: the strictest of the
-// questions, those without a deadline included. Without questions it is Reject.
+// questions. A hook's question without a deadline counts as Reject: it never agreed that
+// silence is an approval. Without questions it is Reject.
 func (q Questions) OnTimeout() ApprovalVerdict {
 	if len(q) == 0 {
 		return Reject
 	}
-	return lo.MinBy(q, func(a, b Question) bool { return a.OnTimeout < b.OnTimeout }).OnTimeout
+	return lo.Min(lo.Map(q, func(one Question, _ int) ApprovalVerdict {
+		if one.Kind == QuestionOrdinary && one.Within <= 0 {
+			return Reject
+		}
+		return one.OnTimeout
+	}))
 }
 
 // Reason returns the reasons of the questions, in order, with semicolons between them.

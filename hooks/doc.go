@@ -29,6 +29,8 @@
 // Call.Decode leave a missing argument empty; RequireText denies a call without its
 // text. Text of JSON has many spellings, and so has a line of a shell: package
 // policy/bash reads lines, and a guard names what it allows, not what it forbids.
+// A guard for a tool or argument that the agent does not have is an error where the agent
+// is built; capability.UseLater declares those that come later.
 //
 // # Controls and observers
 //

@@ -28,6 +28,13 @@ type tool struct {
 // program goes into what a program does.
 func (w *walker) program(c ctx, k call) {
 	name, known := w.toolName(k.name)
+	if sub, dashed := strings.CutPrefix(name, "git-"); dashed && gitKnows(sub) { // git-push is git push
+		words := []Word{literalWord("git", k.words[0].Pos), literalWord(sub, k.words[0].Pos)}
+		e := c.by(Alias, k.words[0].Text, k.at)
+		e.depth += 20
+		w.run(e, call{words: append(words, k.args()...), at: k.at, outside: true})
+		return
+	}
 	k.markWords()
 	switch name {
 	case "basename", "dirname", "realpath", "readlink", "ls": // they print what they are given, or parts of it
