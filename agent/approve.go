@@ -169,11 +169,15 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 
 // approveBy has the call run, or be answered by the mock that stands in for it.
 func (p *Prepared) approveBy(by Approval) {
-	p.Disposition, p.Approval, p.granted = DisposeRun, &by, p.Original.ID
+	p.Disposition, p.Approval = DisposeRun, &by
+	p.grant(p.Original.ID)
 	if p.Answer != nil {
 		p.Disposition = DisposeAnswer
 	}
 }
+
+// grant notes that the call of the id is approved.
+func (p *Prepared) grant(id string) { p.keep(func(rest *preparedRest) { rest.granted = id }) }
 
 // prepareEdited returns a call whose arguments a person, or a hook in a person's place, changed, as the controls judge it.
 // The approval counts for the questions that were asked before, if the call is still what was approved. Those that the new

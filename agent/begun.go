@@ -114,7 +114,8 @@ func (c *openCall) resume(p *Prepared, original *ToolCall) *Prepared {
 	if q.Disposition == DisposeAsk {
 		q.Answer = nil // a mock does not stand in for a call that has begun
 		if q.Questions = lo.Reject(q.Questions, func(one Question, _ int) bool { return c.answeredEarlier(one) }); len(q.Questions) == 0 {
-			q.Disposition, q.granted = DisposeRun, original.ID
+			q.Disposition = DisposeRun
+			q.grant(original.ID)
 		}
 	}
 	runs := q.Disposition == DisposeRun || q.Disposition == DisposeAsk

@@ -120,7 +120,9 @@ func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result
 		q.Answer.Err = err
 	}
 	own, others := q.Effects.splitBySource()
-	q.prepared, q.Effects = own.From(toolSource+c.Name), others
+	if q.Effects = others; own.Len() > 0 {
+		q.keep(func(rest *preparedRest) { rest.effects = own.From(toolSource + c.Name) })
+	}
 	return mo.Ok(&q)
 }
 
@@ -131,16 +133,12 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 	if p.Call == nil || p.Original == nil {
 		return mo.Err[*ToolResult](errors.New("executing: the prepared call does not say what was called"))
 	}
-	_, err := s.CheckJudgement(p)
-	if l := s.read().live; err == nil && l != nil {
-		err = l.judged.begin(s.RunStepCount(), p.Original)
-	}
-	if err != nil {
+	if err := s.beginJudged(p); err != nil {
 		return mo.Ok(refusal(p, err))
 	}
 	result := g.Executor.Execute(ctx, s, p)
 	r, err := result.Get()
-	if err != nil || r == nil || r.Effects.Len() == 0 && p.prepared.Len() == 0 {
+	if err != nil || r == nil || r.Effects.Len() == 0 && p.more().effects.Len() == 0 {
 		return result
 	}
 	return mo.Ok(g.vet(p, r))
@@ -149,12 +147,12 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
 	result := HandleAnswer(ctx, g.Executor, s, p)
 	r, err := result.Get()
-	if err != nil || r == nil || r.Effects.Len() == 0 && p.prepared.Len() == 0 || p.Call == nil {
+	if err != nil || r == nil || r.Effects.Len() == 0 && p.more().effects.Len() == 0 || p.Call == nil {
 		return result
 	}
 	if r == p.Answer { // its effects were checked before, or are those of hooks
 		n := *r
-		n.Effects = p.prepared.Plus(r.Effects)
+		n.Effects = p.more().effects.Plus(r.Effects)
 		return mo.Ok(&n)
 	}
 	return mo.Ok(g.vet(p, r))
@@ -172,7 +170,7 @@ func (g *innerGate) vet(p *Prepared, r *ToolResult) *ToolResult {
 		}
 		return &n
 	}
-	n.Effects = p.prepared.Plus(r.Effects.From(toolSource + call.Name))
+	n.Effects = p.more().effects.Plus(r.Effects.From(toolSource + call.Name))
 	return &n
 }
 

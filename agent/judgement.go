@@ -52,15 +52,22 @@ func (js *judgements) allow() {
 	}
 }
 
-// begin uses up the approval of a call that begins now. It returns an error when the calls
-// of its step are not all decided, and when the approval was used up before.
-func (js *judgements) begin(step int, call *ToolCall) error {
-	if _, ok := js.find(step, call); !ok {
+// begin checks a call that begins now, as CheckJudgement does, and uses up its approval. It
+// returns an error also when the calls of its step are not all decided, and when the approval
+// was used up before.
+func (js *judgements) begin(step int, p *Prepared) error {
+	if !js.some.Load() {
 		return nil
 	}
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	j := &js.list[call.Index]
+	j := js.at(step, p.Original)
+	if j == nil {
+		return nil
+	}
+	if err := j.check(p); err != nil {
+		return err
+	}
 	switch {
 	case !js.decided:
 		return errors.New("the calls of its step are not all decided yet")
@@ -71,17 +78,25 @@ func (js *judgements) begin(step int, call *ToolCall) error {
 	return nil
 }
 
-// find returns the judgement about a call of the step that is under way.
-func (js *judgements) find(step int, call *ToolCall) (judgement, bool) {
+// at returns the judgement about a call of the step that is under way, or nil. The lock is held.
+func (js *judgements) at(step int, call *ToolCall) *judgement {
+	if js.step != step || call.Index < 0 || call.Index >= len(js.list) || js.list[call.Index].id != call.ID {
+		return nil
+	}
+	return &js.list[call.Index]
+}
+
+// check compares a call that is about to run with what was judged.
+func (js *judgements) check(step int, p *Prepared) (judged bool, err error) {
 	if !js.some.Load() {
-		return judgement{}, false
+		return false, nil
 	}
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	if js.step != step || call.Index < 0 || call.Index >= len(js.list) || js.list[call.Index].id != call.ID {
-		return judgement{}, false
+	if j := js.at(step, p.Original); j != nil {
+		return true, j.check(p)
 	}
-	return js.list[call.Index], true
+	return false, nil
 }
 
 // RecordJudgement notes what was decided about call, which the model made: p says what is
@@ -101,18 +116,12 @@ func (s State) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepared) 
 		return p
 	}
 	q := *p
-	q.judged = new(j)
+	q.keepJudgement(j)
 	return &q
 }
 
-func (s State) judgement(p *Prepared) (judgement, bool) {
-	if l := s.read().live; l != nil && p.Original.Index >= 0 {
-		return l.judged.find(s.RunStepCount(), p.Original)
-	}
-	if p.judged == nil || p.judged.id != p.Original.ID {
-		return judgement{}, false
-	}
-	return *p.judged, true
+func (p *Prepared) keepJudgement(j judgement) {
+	p.keep(func(rest *preparedRest) { rest.judged = &j })
 }
 
 // CheckJudgement reports whether a call that is about to run was judged, and returns an
@@ -120,20 +129,37 @@ func (s State) judgement(p *Prepared) (judgement, bool) {
 // the call was not to run, or when it needs an approval that was not given. P.Call and
 // p.Original must be set.
 func (s State) CheckJudgement(p *Prepared) (judged bool, err error) {
-	j, ok := s.judgement(p)
-	switch {
-	case !ok:
-		return false, nil
-	case j.tool != p.Call.Name:
-		return true, fmt.Errorf("it was changed after the hooks had judged it: that was a call of tool %q", j.tool)
-	case j.arguments != p.Call.Arguments:
-		return true, errors.New("its arguments were changed after the hooks had judged it")
-	case j.disposition == DisposeAsk && p.granted != p.Original.ID:
-		return true, errors.New("it needs an approval that was not given")
-	case j.disposition != DisposeRun && j.disposition != DisposeAsk:
-		return true, errors.New("the hooks decided that it does not run")
+	if l := s.read().live; l != nil && p.Original.Index >= 0 {
+		return l.judged.check(s.RunStepCount(), p)
 	}
-	return true, nil
+	if j := p.more().judged; j != nil && j.id == p.Original.ID {
+		return true, j.check(p)
+	}
+	return false, nil
+}
+
+// beginJudged returns an error when a call that begins now is not what was judged.
+func (s State) beginJudged(p *Prepared) error {
+	if l := s.read().live; l != nil && p.Original.Index >= 0 {
+		return l.judged.begin(s.RunStepCount(), p)
+	}
+	_, err := s.CheckJudgement(p)
+	return err
+}
+
+// check returns an error when a call that is about to run is not what was judged.
+func (j *judgement) check(p *Prepared) error {
+	switch {
+	case j.tool != p.Call.Name:
+		return fmt.Errorf("it was changed after the hooks had judged it: that was a call of tool %q", j.tool)
+	case j.arguments != p.Call.Arguments:
+		return errors.New("its arguments were changed after the hooks had judged it")
+	case j.disposition == DisposeAsk && p.more().granted != p.Original.ID:
+		return errors.New("it needs an approval that was not given")
+	case j.disposition != DisposeRun && j.disposition != DisposeAsk:
+		return errors.New("the hooks decided that it does not run")
+	}
+	return nil
 }
 
 // refusal returns the answer to a call that is not what was judged.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,6 +99,9 @@ type Prepared struct {
 	// Begun says that the call had begun before the run was parked or cut off, so that its
 	// arguments stay as they are. The loop sets it.
 	Begun bool
+
+	inDoubt bool // the call may have happened: see State.InDoubt
+
 	// Answer is the given answer of DisposeAnswer: denied, invalid, mocked. With
 	// DisposeAsk it may hold the mock that answers once a person said yes.
 	Answer *ToolResult
@@ -117,10 +121,26 @@ type Prepared struct {
 	// Carry is for the executor that made the value, to find again in Execute.
 	Carry any
 
-	prepared Effects    // what the executor's Prepare wants changed: a part of the result
-	inDoubt  bool       // the call may have happened: see State.InDoubt
-	judged   *judgement // by hooks, outside of a run
-	granted  string     // the id of the call that a person, or what answers in a person's place, has approved
+	rest *preparedRest // nil for most calls; it is never written
+}
+
+// preparedRest is what the framework keeps of few prepared calls.
+type preparedRest struct {
+	effects Effects    // what the executor's Prepare wants changed: a part of the result
+	judged  *judgement // by hooks, outside of a run
+	granted string     // the id of the call that a person, or what answers in a person's place, has approved
+}
+
+var noRest preparedRest
+
+// more returns what is kept of the call besides its fields.
+func (p *Prepared) more() *preparedRest { return cmp.Or(p.rest, &noRest) }
+
+// keep changes what is kept of the call, in a copy of its own.
+func (p *Prepared) keep(change func(*preparedRest)) {
+	rest := *p.more()
+	change(&rest)
+	p.rest = &rest
 }
 
 // Approver asks a person about the calls of one step that need approval. It answers

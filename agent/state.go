@@ -429,7 +429,9 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	d.usage, d.signal, d.accepted, d.failures = usage, was.signal, short(messages.Len()), failures
 	out := State{d}
 	for _, r := range results {
-		out = out.Apply(r.Effects.From(toolSource + r.Call().Name))
+		if r.Effects.Len() > 0 {
+			out = out.Apply(r.Effects.From(toolSource + r.Call().Name))
+		}
 	}
 	out = out.Apply(reply.Effects)
 	if reply.Stop != nil {
