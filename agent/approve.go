@@ -177,7 +177,7 @@ func (p *Prepared) approveBy(by Approval) {
 }
 
 // grant notes that the call of the id is approved.
-func (p *Prepared) grant(id string) { p.keep(func(rest *preparedRest) { rest.granted = id }) }
+func (p *Prepared) grant(id string) { p.keepRest(func(rest *preparedRest) { rest.granted = id }) }
 
 // prepareEdited returns a call whose arguments a person, or a hook in a person's place, changed, as the controls judge it.
 // The approval counts for the questions that were asked before, if the call is still what was approved. Those that the new

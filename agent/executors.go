@@ -121,7 +121,7 @@ func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result
 	}
 	own, others := q.Effects.splitBySource()
 	if q.Effects = others; own.Len() > 0 {
-		q.keep(func(rest *preparedRest) { rest.effects = own.From(toolSource + c.Name) })
+		q.keepRest(func(rest *preparedRest) { rest.effects = own.From(toolSource + c.Name) })
 	}
 	return mo.Ok(&q)
 }

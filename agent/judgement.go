@@ -121,7 +121,7 @@ func (s State) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepared) 
 }
 
 func (p *Prepared) keepJudgement(j judgement) {
-	p.keep(func(rest *preparedRest) { rest.judged = &j })
+	p.keepRest(func(rest *preparedRest) { rest.judged = &j })
 }
 
 // CheckJudgement reports whether a call that is about to run was judged, and returns an

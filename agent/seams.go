@@ -136,8 +136,8 @@ var noRest preparedRest
 // more returns what is kept of the call besides its fields.
 func (p *Prepared) more() *preparedRest { return cmp.Or(p.rest, &noRest) }
 
-// keep changes what is kept of the call, in a copy of its own.
-func (p *Prepared) keep(change func(*preparedRest)) {
+// keepRest changes what is kept of the call, in a copy of its own.
+func (p *Prepared) keepRest(change func(*preparedRest)) {
 	rest := *p.more()
 	change(&rest)
 	p.rest = &rest
