@@ -60,6 +60,9 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-l.broken:
+		if closesWithin(l.exited, drainTime) {
+			return fmt.Errorf("the process ended (%s): %w", l.how, errNotSent)
+		}
 		return errNotSent
 	}
 	select {
