@@ -22,7 +22,8 @@
 // pictures that are text, in UTF-8 or called so by their media type, their names, and URLs), the error, the message of a
 // stop, and the messages, context and metadata that the tool and other hooks add. In a text that is JSON, strings are
 // read before they are looked at and written as JSON again, and a number becomes a string if it has a literal or what
-// matches one of your patterns; all else stays as it is to the byte, so that what was valid stays valid. Denied and failed calls have results, too, and these are treated alike.
+// matches one of your patterns; all else stays as it is to the byte, so that what was valid stays valid. Denied and
+// failed calls have results, too, and these are treated alike.
 //
 // An error in which a secret was found, be it only in what it holds, as that of a panic may, is replaced; its kind stays.
 // Controls at ToolFailed, and those at PostToolUse that are asked earlier, see it all as it was.
