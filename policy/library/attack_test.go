@@ -206,6 +206,7 @@ func TestAttackLinesHurtNothing(t *testing.T) {
 
 // run judges the lines, and runs those that pass, and some that do not.
 func (a attack) run(t *testing.T, cell jail.Cell, all bool) {
+	t.Helper()
 	passed, stopped, judged := a.judge(t, all)
 	lines := slices.Concat(passed, stopped)
 	hurt := 0
@@ -226,6 +227,7 @@ func (a attack) run(t *testing.T, cell jail.Cell, all bool) {
 
 // judge returns the lines that the policy lets through, some of those that it stops, and how many there were.
 func (a attack) judge(t *testing.T, all bool) (passed, stopped []string, judged int) {
+	t.Helper()
 	set := shipped(t, a.policy, a.vars)
 	for i, form := range a.forms {
 		if !all && i%6 != 0 {
