@@ -63,14 +63,18 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 	if err == nil && len(answers) != len(pending) {
 		err = fmt.Errorf("the approver gave %d answers to %d questions", len(answers), len(pending))
 	}
-	took := time.Since(asked)
-	for i := range answers {
-		within := pending[i].Questions.Within()
-		if err == nil && within > 0 && took > within && answers[i].Verdict == Approve && answers[i].By != byTimeout { // too late
-			answers[i] = Approval{Verdict: pending[i].Questions.OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}
-		}
+	if err != nil {
+		return nil, errguard.Check(err)
 	}
-	return answers, errguard.Check(err)
+	took := time.Since(asked)
+	for i, p := range pending {
+		onTimeout, within := p.Questions.OnTimeout(), p.Questions.Within()
+		if a := answers[i]; within <= 0 || took <= within || a.Verdict != Approve || a.By == byTimeout && onTimeout == Approve {
+			continue
+		}
+		answers[i] = Approval{Verdict: onTimeout, By: byTimeout, Reason: errNoAnswer.Error()} // it came too late
+	}
+	return answers, nil
 }
 
 // park returns what the step waits for when one of the answers comes later; nil when none

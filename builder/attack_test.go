@@ -561,6 +561,28 @@ func TestAttackApproverThatIgnoresTheDeadline(t *testing.T) {
 	})
 }
 
+// An approver that gives another number of answers than there are questions fails the run, and is no panic.
+func TestAttackApproverThatCannotCount(t *testing.T) {
+	for _, n := range []int{0, 2} {
+		var paid []int
+		b := builder.New().WithDriver(turns(agenttest.Call("pay", `{"n":1}`))).With(capability.UseTools(payer(&paid)), capability.UseHooks(asksFor("pay")),
+			capability.UseApproval(countingApprover(n)))
+		_, err := built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.ErrorContains(t, err, fmt.Sprintf("the approver gave %d answers to 1 questions", n))
+		assert.Empty(t, paid)
+	}
+}
+
+type countingApprover int
+
+func (x countingApprover) Approve(context.Context, agent.State, []*agent.Prepared) mo.Result[[]agent.Approval] {
+	answers := make([]agent.Approval, x)
+	for i := range answers {
+		answers[i].Verdict = agent.Approve
+	}
+	return mo.Ok(answers)
+}
+
 type lateApprover struct{}
 
 func (lateApprover) Approve(_ context.Context, _ agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
