@@ -34,12 +34,18 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	// The remaining turns are kept with the run: one that waits for a person goes on where it stood.
 	kept := agent.ReservedKey[map[string]turns](reserved.Show(), "hooks.ratelimit."+name, agent.ScopeRun)
 	shared, ofRun, counted := new(counters), agent.NewScratch[counters](nil), hooks.CountCalls()
+	allow := func(c hooks.ToolContext) hooks.Result {
+		if limit.Shared {
+			return c.Allow()
+		}
+		return c.Allow(kept.Set(ofRun.Of(c.State()).snapshot(kept.Or(c.State(), nil))))
+	}
 	hook := hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
 			return c.Pass() // it does not run
 		}
 		if _, parked := c.Asked(); counted.Has(c) || limit.Shared && parked && c.Resumed() {
-			return c.Allow() // it has had its turn, and is only asked about again
+			return allow(c) // it has had its turn, and is only asked about again
 		}
 		counters, before := shared, map[string]turns(nil)
 		if !limit.Shared {
@@ -55,10 +61,7 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 			return c.Fail(fmt.Errorf("waiting for the turn of %s: %w", c.Tool(), err))
 		}
 		counted.Add(c)
-		if limit.Shared {
-			return c.Allow()
-		}
-		return c.Allow(kept.Set(counters.snapshot(before)))
+		return allow(c)
 	}, matching...).WithPriority(hooks.PriorityAfterwork)
 	if limit.Wait > 0 {
 		hook = hook.WithTimeout(limit.Wait + hooks.DefaultTimeout)

@@ -262,3 +262,31 @@ func TestCallsThatWaitedCountOnce(t *testing.T) {
 		assert.Contains(t, texts[1], "may be called 1 times in all", "shared: %v", shared)
 	}
 }
+
+// A limit for the whole run holds behind a question that the run waited for, also when calls were rewritten after it had
+// counted them.
+func TestTheLimitOfARunThatWaited(t *testing.T) {
+	rewrite := hooks.On(hooks.AtPreToolUse, "rewrite", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.Rewrite(map[string]any{"What": "rewritten"})
+	}, hooks.ToolNamed("say")).WithPriority(2 * hooks.PriorityAfterwork)
+	ask := hooks.On(hooks.AtPreToolUse, "ask", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("sure?") }, hooks.ToolNamed("look"))
+	for name, more := range map[string][]hooks.Hook{"as it was": nil, "rewritten": {rewrite}} {
+		turns := []agenttest.Turn{agenttest.Call("say", `{"What":"a"}`), agenttest.Call("look", `{}`), agenttest.Call("say", `{"What":"b"}`), agenttest.Say("done")}
+		build := func() *agent.Agent {
+			say := toolexec.Func("say", "", func(_ context.Context, in struct{ What string }) (string, error) { return in.What, nil })
+			look := toolexec.Func("look", "", func(context.Context, struct{}) (string, error) { return "seen", nil })
+			limit := ratelimit.Hook("few", ratelimit.Limit{Calls: 1}, hooks.ToolNamed("say"))
+			a, err := builder.New().With(capability.UseTools(say, look), capability.UseHooks(append([]hooks.Hook{limit, ask}, more...)...),
+				capability.UseApproval(agent.ParkApprover)).WithDriver(agenttest.Script(turns...)).Build().Get()
+			require.NoError(t, err)
+			return a
+		}
+		s, err := build().Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		require.True(t, s.Waiting(), name)
+		s = s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
+		s, err = build().Resume(t.Context(), s).Get() // another process
+		require.NoError(t, err)
+		assert.Contains(t, answers(s)[2], "may be called 1 times in all", name)
+	}
+}

@@ -91,7 +91,5 @@ func (w *walker) bareHosts(name, text string, a Word, command int) {
 	default:
 		return
 	}
-	if w.spend(2) && len(w.out.Hosts) <= maxFiles {
-		w.out.Hosts = append(w.out.Hosts, Host{Name: host, Port: port, Command: command, Word: a, Pos: a.Pos})
-	}
+	w.noteHost(Host{Name: host, Port: port, Command: command, Word: a, Pos: a.Pos})
 }

@@ -98,6 +98,11 @@ func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
 func (w *walker) addHost(name, port string, word Word, command int) {
 	word.claim()
 	word.claimed = nil
+	w.noteHost(Host{Name: name, Port: port, Command: command, Word: word, Pos: word.Pos})
+}
+
+// noteHost lists a host. With too many of them the line is too much to read.
+func (w *walker) noteHost(h Host) {
 	if !w.spend(2) {
 		return
 	}
@@ -105,7 +110,7 @@ func (w *walker) addHost(name, port string, word Word, command int) {
 		w.exhaust()
 		return
 	}
-	w.out.Hosts = append(w.out.Hosts, Host{Name: name, Port: port, Command: command, Word: word, Pos: word.Pos})
+	w.out.Hosts = append(w.out.Hosts, h)
 }
 
 // host notes the machine that a URL, user@host:path or host names.
