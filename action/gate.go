@@ -135,7 +135,7 @@ func (g Gate) Lint() []Warning {
 func (g Gate) Action(h Host) mo.Result[Action] {
 	var p problems
 	if g.By == GatePerson && h.Approver == nil {
-		p.say("by", "the program has nobody to ask: set Host.Approver")
+		p.say("by", "the program has no person to ask: set Host.Approver")
 	}
 	if err := errors.Join(g.Validate(), p.join()); err != nil {
 		return mo.Err[Action](err)

@@ -281,7 +281,7 @@ func TestGatePerson(t *testing.T) {
 		assert.Equal(t, "May plan end?", last.Questions.Reason())
 		assert.JSONEq(t, `{"hook":"policy/rule","point":"StepEnd","question":"May plan end?"}`, last.Call.Arguments)
 	}
-	for verdict, want := range map[agent.ApprovalVerdict]string{agent.Park: "the answer comes later", agent.NobodyToAsk: "there is nobody to ask"} {
+	for verdict, want := range map[agent.ApprovalVerdict]string{agent.Park: "the answer comes later", agent.NobodyToAsk: "there is no person to ask"} {
 		answer.Verdict = verdict
 		assert.ErrorContains(t, fire(t, a, hookstest.StepEnd("done")).Err, want)
 	}
@@ -300,15 +300,15 @@ func TestGatePerson(t *testing.T) {
 
 func TestGateIsChecked(t *testing.T) {
 	for want, g := range map[string]action.Gate{
-		`by: "" is none`:                                   {},
-		"webhook: it is missing":                           {By: action.GateCallback},
-		"file: it is missing":                              {By: action.GateFile},
-		"argv: it is missing":                              {By: action.GateCommand},
-		"file: a gate by person has no use for it":         {By: action.GatePerson, File: "x"},
-		"port: 70000 is no port":                           {By: action.GateCallback, Webhook: &action.HTTP{URL: "https://example.com"}, Port: 70000},
-		"webhook.url: http is for the loopback only":       {By: action.GateCallback, Webhook: &action.HTTP{URL: "http://example.com"}},
-		`on_timeout: "skip"`:                               {By: action.GateFile, File: "x", OnTimeout: "skip"},
-		"by: the program has nobody to ask: set Host.Appr": {By: action.GatePerson},
+		`by: "" is none`:                                      {},
+		"webhook: it is missing":                              {By: action.GateCallback},
+		"file: it is missing":                                 {By: action.GateFile},
+		"argv: it is missing":                                 {By: action.GateCommand},
+		"file: a gate by person has no use for it":            {By: action.GatePerson, File: "x"},
+		"port: 70000 is no port":                              {By: action.GateCallback, Webhook: &action.HTTP{URL: "https://example.com"}, Port: 70000},
+		"webhook.url: http is for the loopback only":          {By: action.GateCallback, Webhook: &action.HTTP{URL: "http://example.com"}},
+		`on_timeout: "skip"`:                                  {By: action.GateFile, File: "x", OnTimeout: "skip"},
+		"by: the program has no person to ask: set Host.Appr": {By: action.GatePerson},
 	} {
 		assert.ErrorContains(t, g.Action(action.Host{}).Error(), want)
 	}

@@ -42,7 +42,7 @@ func (g Gate) person(a agent.Approval) (said, error) {
 	case agent.Park:
 		return said{}, &Error{g.Type(), FaultExit, errors.New("the answer comes later, and only a hook at PreToolUse can wait for one that does")}
 	default:
-		return said{}, &Error{g.Type(), FaultExit, errors.New("there is nobody to ask")}
+		return said{}, &Error{g.Type(), FaultExit, errors.New("there is no person to ask")}
 	}
 	if a.Arguments != "" {
 		return said{}, &Error{g.Type(), FaultAnswer, errors.New("the person gave other arguments, which nothing can be done with here")}

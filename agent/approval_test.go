@@ -110,7 +110,7 @@ func TestAPersonDecides(t *testing.T) {
 	}
 }
 
-// With nobody to ask, a question is a no, and the model is told so.
+// Without a person to ask, the call is denied, and the model is told so.
 func TestNobodyToAskIsANo(t *testing.T) {
 	var ran []string
 	a := build(t, agent.Config{Driver: agenttest.Script(calls("ask", "add"), agenttest.Say("done")), Executor: asking(&ran)})
@@ -118,7 +118,7 @@ func TestNobodyToAskIsANo(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"add"}, ran)
 	assert.Equal(t, []string{"call_1_1 not_executed nobody_to_ask", "call_1_2 executed "}, answers(final))
-	assert.Equal(t, `tool "ask": denied by guard: needs approval (it is risky) and there is nobody to ask`, final.Message(2).Text())
+	assert.Equal(t, `tool "ask": denied by guard: needs approval (it is risky) and there is no person to ask`, final.Message(2).Text())
 	assert.Equal(t, agent.StatusDone, final.Status())
 }
 

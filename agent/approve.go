@@ -154,7 +154,7 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 	case NobodyToAsk:
 		q.Disposition = DisposeAnswer
 		q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By,
-			fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is nobody to ask", p.Call.Name, question.By, orNoReason(question.Reason)))
+			fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is no person to ask", p.Call.Name, question.By, orNoReason(question.Reason)))
 	case Reject, RejectAndContinue:
 		q.Disposition = DisposeAnswer
 		q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By,

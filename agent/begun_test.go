@@ -102,7 +102,7 @@ func TestACallThatIsNotRepeated(t *testing.T) {
 		reason   agent.ReasonCode
 		status   agent.Status
 	}{
-		"nobody to ask":     {nil, agent.ReasonNobodyToAsk, agent.StatusDone},
+		"no person to ask":  {nil, agent.ReasonNobodyToAsk, agent.StatusDone},
 		"not repeated":      {approver(agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"}), agent.ReasonRejected, agent.StatusDone},
 		"the end":           {approver(agent.Approval{By: "ann"}), agent.ReasonRejected, agent.StatusInterrupted},
 		"changed arguments": {approver(agent.Approval{Verdict: agent.Approve, Arguments: `{"n":3}`}), agent.ReasonRejected, agent.StatusDone},

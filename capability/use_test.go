@@ -95,11 +95,11 @@ func TestApproval(t *testing.T) {
 		"yes":              {says(agent.Approval{Verdict: agent.Approve}), agent.StatusDone, "tool a (executed): a"},
 		"no":               {says(agent.Approval{Verdict: agent.Reject, By: "ann", Reason: "not today"}), agent.StatusInterrupted, `tool a (not_executed): tool "a": rejected by ann: not today`},
 		"no, but go on":    {says(agent.Approval{Verdict: agent.RejectAndContinue}), agent.StatusDone, `tool a (not_executed): tool "a": rejected by a person: no reason given`},
-		"no person to ask": {nil, agent.StatusDone, `tool a (not_executed): tool "a": denied by careful: needs approval (are you sure?) and there is nobody to ask`},
+		"no person to ask": {nil, agent.StatusDone, `tool a (not_executed): tool "a": denied by careful: needs approval (are you sure?) and there is no person to ask`},
 		"says no word":     {says(agent.Approval{}), agent.StatusInterrupted, `tool a (not_executed): tool "a": rejected by a person: no reason given`},
 		"allow is no yes": {[]capability.Capability{capability.UseHooks(hooks.On(hooks.AtPreToolUse, "allows",
 			func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Allow() }).WithPriority(hooks.PriorityGuard))},
-			agent.StatusDone, `tool a (not_executed): tool "a": denied by careful: needs approval (are you sure?) and there is nobody to ask`},
+			agent.StatusDone, `tool a (not_executed): tool "a": denied by careful: needs approval (are you sure?) and there is no person to ask`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			final, err := run(t, installed(t, agenttest.Script(agenttest.Call("a", `{}`), agenttest.Say("done")),

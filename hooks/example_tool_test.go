@@ -160,7 +160,7 @@ var careful = hooks.On(hooks.AtPreToolUse, "careful",
 func ExampleToolContext_Ask() {
 	do(careful, "bash", `{"command":"rm -r build"}`)
 	// Output:
-	// not_executed: tool "bash": denied by careful: needs approval (it deletes files) and there is nobody to ask
+	// not_executed: tool "bash": denied by careful: needs approval (it deletes files) and there is no person to ask
 }
 
 // Nothing before a hook at PostToolUse has stored or shown the result.

@@ -211,7 +211,7 @@ func TestAskAbout(t *testing.T) {
 	w := workWith(t, []hooks.Hook{before("q", func(c hooks.ToolContext) hooks.Result {
 		return c.AskAbout(agent.Question{Reason: "sure?", Within: time.Millisecond, OnTimeout: agent.RejectAndContinue})
 	})}, wants("bash", ls))
-	assert.Equal(t, agent.StatusDone, w.Status(), "there is nobody to ask")
+	assert.Equal(t, agent.StatusDone, w.Status(), "there is no person to ask")
 	d := newDesk(t, hooks.On(hooks.AtPreToolUse, "q", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.AskAbout(agent.Question{Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve})
 	}).WithPriority(5))

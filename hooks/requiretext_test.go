@@ -69,7 +69,7 @@ func TestRequireTextReadsWhatTheToolReads(t *testing.T) {
 	hookstest.Cases{
 		"known":    {At: hookstest.ToolCall("send", `{"to":[{"mail":"ann@a.example"}]}`), Want: hooks.Allow},
 		"stranger": {At: hookstest.ToolCall("send", `{"to":[{"mail":"eve@e.example"}]}`), Want: hooks.Deny, Saying: "stranger"},
-		"nobody":   {At: hookstest.ToolCall("send", `{"to":[]}`), Want: hooks.Deny, Saying: `argument "to.0.mail" is missing`},
+		"no one":   {At: hookstest.ToolCall("send", `{"to":[]}`), Want: hooks.Deny, Saying: `argument "to.0.mail" is missing`},
 	}.Test(t, nested)
 }
 
