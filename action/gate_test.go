@@ -278,7 +278,7 @@ func TestGatePerson(t *testing.T) {
 		f := fire(t, a, hookstest.StepEnd("done").WithRun(agent.Run{Stage: "plan"}))
 		assert.Equal(t, want, f.Decision)
 		last := about[len(about)-1]
-		assert.Equal(t, "May plan end?", last.Questions.Reason())
+		assert.Equal(t, "May plan end?", last.Questions().Reason())
 		assert.JSONEq(t, `{"hook":"policy/rule","point":"StepEnd","question":"May plan end?"}`, last.Call.Arguments)
 	}
 	for verdict, want := range map[agent.ApprovalVerdict]string{agent.Park: "the answer comes later", agent.NobodyToAsk: "there is no person to ask"} {

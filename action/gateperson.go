@@ -19,10 +19,8 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 		}
 		call = agent.ToolCall{ID: "gate-" + r.Hook, Name: "gate", Arguments: text}
 	}
-	pending := &agent.Prepared{
-		Original: &call, Call: &call, Disposition: agent.DisposeAsk,
-		Questions: agent.Questions{{By: r.Hook, Reason: g.reason(r), Within: g.Timeout}},
-	}
+	pending := &agent.Prepared{Original: &call, Call: &call, Disposition: agent.DisposeAsk}
+	pending.SetQuestions(agent.Questions{{By: r.Hook, Reason: g.reason(r), Within: g.Timeout}})
 	answers, err := bounded(ctx, g.Type(), maxTimeout, func(ctx context.Context) ([]agent.Approval, error) {
 		return approver.Approve(ctx, r.state, []*agent.Prepared{pending}).Get()
 	})

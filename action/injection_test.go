@@ -188,7 +188,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		t.Helper()
 		got := ""
 		approver := agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
-			got = p.Questions[0].Reason
+			got = p.Questions()[0].Reason
 			return agent.Approval{Verdict: agent.Approve}, nil
 		})
 		ready(t, action.Gate{By: action.GatePerson, Reason: "${ERROR}"}, action.Host{Approver: approver}).Do(t.Context(), r).MustGet()

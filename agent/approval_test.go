@@ -26,7 +26,7 @@ func asking(ran *[]string) agent.Executor {
 				return denied(c), nil
 			case "ask", "also ask":
 				p.Disposition = agent.DisposeAsk
-				p.Questions = agent.Questions{{By: "guard", Reason: "it is risky"}}
+				p.SetQuestions(agent.Questions{{By: "guard", Reason: "it is risky"}})
 			case "ask mock":
 				p.Disposition, p.Answer = agent.DisposeAsk, mocked(c).Answer
 			}
@@ -196,7 +196,7 @@ func TestTheQuestionsOfAStepAreAskedTogether(t *testing.T) {
 func ExampleApproverFunc() {
 	var ran []string
 	person := agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
-		fmt.Printf("%s wants to know: may %s run, although %s?\n", p.Questions[0].By, p.Call.Name, p.Questions[0].Reason)
+		fmt.Printf("%s wants to know: may %s run, although %s?\n", p.Questions()[0].By, p.Call.Name, p.Questions()[0].Reason)
 		return agent.Approval{Verdict: agent.RejectAndContinue, By: "Ada", Reason: "use ls"}, nil
 	})
 	a := agent.New(agent.Config{

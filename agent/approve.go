@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -68,7 +67,7 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 	}
 	took := time.Since(asked)
 	for i, p := range pending {
-		onTimeout, within := p.Questions.OnTimeout(), p.Questions.Within()
+		onTimeout, within := p.Questions().OnTimeout(), p.Questions().Within()
 		if a := answers[i]; within <= 0 || took <= within || a.Verdict != Approve || a.By == byTimeout && onTimeout == Approve {
 			continue
 		}
@@ -115,8 +114,8 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 
 // interventionAbout returns what a person is asked about a call.
 func interventionAbout(p *Prepared, now time.Time) *Intervention {
-	i := &Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions, Asked: now, Begun: p.Begun, prepared: p.Call.Hash()}
-	if within := p.Questions.Within(); within > 0 {
+	i := &Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions(), Asked: now, Begun: p.Begun, prepared: p.Call.Hash()}
+	if within := p.Questions().Within(); within > 0 {
 		i.Deadline = now.Add(within)
 	}
 	return i
@@ -124,7 +123,7 @@ func interventionAbout(p *Prepared, now time.Time) *Intervention {
 
 // questionsWith returns the questions of a call with an approver's answer to it.
 func (p *Prepared) questionsWith(a Approval) Questions {
-	questions := p.Questions
+	questions := p.Questions()
 	if a.Questions != nil {
 		questions = questions.withAnswersOf(a.Questions)
 	}
@@ -137,9 +136,9 @@ func (p *Prepared) questionsWith(a Approval) Questions {
 // decideByAnswer returns a call that a person was asked about, decided by the answer.
 func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	q := *p
-	q.Questions = p.questionsWith(answer)
+	q.SetQuestions(p.questionsWith(answer))
 	answer.Questions = nil
-	question := append(p.Questions.Open(), Question{})[0]
+	question := append(p.Questions().Open(), Question{})[0]
 	switch answer.Verdict {
 	case Approve:
 		switch changed := answer.Arguments != "" && answer.Arguments != p.Call.Arguments; {
@@ -173,8 +172,8 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 
 // approveBy has the call run, or be answered by the mock that stands in for it.
 func (p *Prepared) approveBy(by Approval) {
-	p.Disposition, p.Approval = DisposeRun, &by
-	p.grant(p.Original.ID)
+	p.Disposition = DisposeRun
+	p.keepRest(func(rest *preparedRest) { rest.approval, rest.granted = &by, p.Original.ID })
 	if p.Answer != nil {
 		p.Disposition = DisposeAnswer
 	}
@@ -190,8 +189,8 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 	call := *p.Call
 	call.Arguments = answer.Arguments
 	q, err := a.executorFor(s).Prepare(ctx, s, &call).Get()
-	if stop, ok := errors.AsType[*SignalError](err); ok {
-		q, err = &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
+	if err != nil {
+		q, err = stopInstead(err)
 	}
 	if err == nil {
 		q, err = checked(q, &call)
@@ -201,17 +200,18 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 	}
 	again := *q
 	again.Original = p.Original
-	if len(again.Questions) == 0 {
-		again.Questions = p.Questions.WithoutAnswers()
+	if len(again.Questions()) == 0 {
+		again.SetQuestions(p.Questions().WithoutAnswers())
 	}
 	same := again.Call.Hash() == call.Hash()
 	switch {
 	case again.Disposition == DisposeRun, again.Disposition == DisposeAsk && same:
 		if !same { // a control changed it without asking: the approval was of another call
-			again.Disposition, again.Questions = DisposeAsk, again.Questions.union(p.Questions.WithoutAnswers())
+			again.Disposition = DisposeAsk
+			again.SetQuestions(again.Questions().union(p.Questions().WithoutAnswers()))
 			break
 		}
-		if again.Questions = again.Questions.withAnswerToThose(p.Questions, answer); len(again.Questions.Open()) > 0 {
+		if again.SetQuestions(again.Questions().withAnswerToThose(p.Questions(), answer)); len(again.Questions().Open()) > 0 {
 			again.Disposition = DisposeAsk
 			break
 		}
@@ -235,7 +235,7 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 	var rest []*Prepared
 	var places []int
 	for i, p := range pending {
-		if known := p.Questions.Decision(); known != nil {
+		if known := p.Questions().Decision(); known != nil {
 			answers[i] = *known
 			ends = ends || known.Verdict == Reject
 			continue
@@ -278,13 +278,15 @@ func (o *openStep) withStored(i int, p *Prepared) *Prepared {
 	}
 	stored := c.asked.storedFor(*p.Call)
 	q := *p
-	q.Disposition, q.Questions = DisposeAsk, p.Questions.withAnswersOf(stored).union(stored)
-	if d := q.Questions.Decision(); d == nil && slices.ContainsFunc(q.Questions, func(one Question) bool {
+	q.Disposition = DisposeAsk
+	questions := p.Questions().withAnswersOf(stored).union(stored)
+	if d := questions.Decision(); d == nil && slices.ContainsFunc(questions, func(one Question) bool {
 		a := one.Decision()
 		return a != nil && a.Arguments != p.Call.Arguments
 	}) {
-		q.Questions = q.Questions.WithoutAnswers()
+		questions = questions.WithoutAnswers()
 	}
+	q.SetQuestions(questions)
 	return &q
 }
 

@@ -23,7 +23,7 @@ func (c *openCall) begin(p *Prepared) {
 	call.ID, call.Index = p.Original.ID, p.Original.Index
 	c.begun = &call
 	switch {
-	case p.Approval != nil && !c.asked.approved(&call):
+	case p.Approval() != nil && !c.asked.approved(&call):
 		c.ask(approvedIntervention(p))
 	case c.asked == nil || c.asked.Answer() == nil:
 		return
@@ -37,7 +37,7 @@ func (c *openCall) begin(p *Prepared) {
 // once, without the run being parked.
 func approvedIntervention(p *Prepared) *Intervention {
 	i := interventionAbout(p, time.Now())
-	i.Questions = i.Questions.WithAnswer(*p.Approval)
+	i.Questions = i.Questions.WithAnswer(*p.Approval())
 	return i
 }
 
@@ -85,12 +85,12 @@ func (s State) CallsInDoubt() []string {
 	return names
 }
 
-// underWay returns the call as it began; nil when it has not begun or has its result.
-func (c *openCall) underWay() *ToolCall {
-	if c == nil || c.result != nil {
-		return nil
+// callBegun returns call i as it began; nil when it has not begun or has its result.
+func (o *openStep) callBegun(i int) *ToolCall {
+	if c := o.at(i); c != nil && c.result == nil {
+		return c.begun
 	}
-	return c.begun
+	return nil
 }
 
 // answeredEarlier reports whether a question was answered before the call began.
@@ -113,14 +113,15 @@ func (c *openCall) resume(p *Prepared, original *ToolCall) *Prepared {
 	q.Call = c.begun
 	if q.Disposition == DisposeAsk {
 		q.Answer = nil // a mock does not stand in for a call that has begun
-		if q.Questions = lo.Reject(q.Questions, func(one Question, _ int) bool { return c.answeredEarlier(one) }); len(q.Questions) == 0 {
+		if q.SetQuestions(lo.Reject(q.Questions(), func(one Question, _ int) bool { return c.answeredEarlier(one) })); len(q.Questions()) == 0 {
 			q.Disposition = DisposeRun
 			q.grant(original.ID)
 		}
 	}
 	runs := q.Disposition == DisposeRun || q.Disposition == DisposeAsk
 	if runs && q.inDoubt && !q.Repeats {
-		q.Disposition, q.Questions = DisposeAsk, append(slices.Clip(q.Questions), doubt)
+		q.Disposition = DisposeAsk
+		q.SetQuestions(append(slices.Clip(q.Questions()), doubt))
 	}
 	return &q
 }

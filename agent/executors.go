@@ -138,7 +138,7 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 	}
 	result := g.Executor.Execute(ctx, s, p)
 	r, err := result.Get()
-	if err != nil || r == nil || r.Effects.Len() == 0 && p.more().effects.Len() == 0 {
+	if err != nil || r == nil || r.Effects.Len() == 0 && p.rest == nil {
 		return result
 	}
 	return mo.Ok(g.vet(p, r))
@@ -147,7 +147,7 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
 	result := HandleAnswer(ctx, g.Executor, s, p)
 	r, err := result.Get()
-	if err != nil || r == nil || r.Effects.Len() == 0 && p.more().effects.Len() == 0 || p.Call == nil {
+	if err != nil || r == nil || r.Effects.Len() == 0 && p.rest == nil || p.Call == nil {
 		return result
 	}
 	if r == p.Answer { // its effects were checked before, or are those of hooks

@@ -20,35 +20,40 @@ type judgement struct {
 
 // judgements are those of the step of a run that is under way, by the index of the call.
 type judgements struct {
-	some atomic.Bool // false while no hook has judged a call of the run
+	some    atomic.Bool  // false while no hook has judged a call of the run
+	decided atomic.Int64 // the step whose calls are all decided and may run, counted from one
 
-	mu      sync.Mutex
-	step    int
-	list    []judgement
-	decided bool // all calls of the step: they may run
+	mu   sync.Mutex
+	step int
+	list []judgement
 }
 
-func (js *judgements) record(step, index int, j judgement) {
+func (js *judgements) record(step int, call *ToolCall, p *Prepared) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	if js.step != step {
-		js.step = step
-		clear(js.list)
+	if js.decided.Load() == int64(step)+1 {
+		js.decided.Store(0)
 	}
-	js.decided = false
-	for index >= len(js.list) {
+	if js.step != step {
+		js.step, js.list = step, js.list[:0]
+	}
+	for call.Index >= len(js.list) {
 		js.list = append(js.list, judgement{})
 	}
-	js.list[index] = j
-	js.some.Store(true)
+	js.list[call.Index] = judgementOf(call, p)
+	if !js.some.Load() {
+		js.some.Store(true)
+	}
+}
+
+func judgementOf(call *ToolCall, p *Prepared) judgement {
+	return judgement{disposition: p.Disposition, id: call.ID, tool: p.Call.Name, arguments: p.Call.Arguments}
 }
 
 // allow notes that all calls of the step are decided.
-func (js *judgements) allow() {
+func (js *judgements) allow(step int) {
 	if js.some.Load() {
-		js.mu.Lock()
-		defer js.mu.Unlock()
-		js.decided = true
+		js.decided.Store(int64(step) + 1)
 	}
 }
 
@@ -56,9 +61,6 @@ func (js *judgements) allow() {
 // returns an error also when the calls of its step are not all decided, and when the approval
 // was used up before.
 func (js *judgements) begin(step int, p *Prepared) error {
-	if !js.some.Load() {
-		return nil
-	}
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	j := js.at(step, p.Original)
@@ -69,7 +71,7 @@ func (js *judgements) begin(step int, p *Prepared) error {
 		return err
 	}
 	switch {
-	case !js.decided:
+	case js.decided.Load() != int64(step)+1:
 		return errors.New("the calls of its step are not all decided yet")
 	case j.disposition == DisposeAsk && j.used:
 		return errors.New("its approval counts once, and it has run")
@@ -88,9 +90,6 @@ func (js *judgements) at(step int, call *ToolCall) *judgement {
 
 // check compares a call that is about to run with what was judged.
 func (js *judgements) check(step int, p *Prepared) (judged bool, err error) {
-	if !js.some.Load() {
-		return false, nil
-	}
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	if j := js.at(step, p.Original); j != nil {
@@ -110,18 +109,13 @@ func (s State) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepared) 
 	if !pass.Valid() {
 		return p
 	}
-	j := judgement{disposition: p.Disposition, id: call.ID, tool: p.Call.Name, arguments: p.Call.Arguments}
 	if l := s.read().live; l != nil && call.Index >= 0 {
-		l.judged.record(s.RunStepCount(), call.Index, j)
+		l.judged.record(s.RunStepCount(), call, p)
 		return p
 	}
 	q := *p
-	q.keepJudgement(j)
+	q.keepRest(func(rest *preparedRest) { rest.judged = new(judgementOf(call, p)) })
 	return &q
-}
-
-func (p *Prepared) keepJudgement(j judgement) {
-	p.keepRest(func(rest *preparedRest) { rest.judged = &j })
 }
 
 // CheckJudgement reports whether a call that is about to run was judged, and returns an
@@ -130,6 +124,9 @@ func (p *Prepared) keepJudgement(j judgement) {
 // p.Original must be set.
 func (s State) CheckJudgement(p *Prepared) (judged bool, err error) {
 	if l := s.read().live; l != nil && p.Original.Index >= 0 {
+		if !l.judged.some.Load() {
+			return false, nil
+		}
 		return l.judged.check(s.RunStepCount(), p)
 	}
 	if j := p.more().judged; j != nil && j.id == p.Original.ID {
@@ -141,6 +138,9 @@ func (s State) CheckJudgement(p *Prepared) (judged bool, err error) {
 // beginJudged returns an error when a call that begins now is not what was judged.
 func (s State) beginJudged(p *Prepared) error {
 	if l := s.read().live; l != nil && p.Original.Index >= 0 {
+		if !l.judged.some.Load() {
+			return nil
+		}
 		return l.judged.begin(s.RunStepCount(), p)
 	}
 	_, err := s.CheckJudgement(p)

@@ -72,7 +72,7 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 		case pending[i].data != nil:
 			c.begin(p)
 			c.child = pending[i]
-		case c.asked == nil && p.Approval != nil:
+		case c.asked == nil && p.Approval() != nil:
 			c.asked = approvedIntervention(p)
 		}
 	}

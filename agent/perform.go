@@ -143,14 +143,13 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 		if err := ctx.Err(); err != nil {
 			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
 		}
-		effective, begun := call, open.at(i).underWay()
+		effective, begun := call, open.callBegun(i)
 		if begun != nil {
 			effective = begun
 		}
 		p, err := executor.Prepare(ctx, s, effective).Get()
-		err = errguard.Check(err)
-		if stop, ok := errors.AsType[*SignalError](err); ok {
-			p, err = &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
+		if err != nil {
+			p, err = stopInstead(errguard.Check(err))
 		}
 		if err == nil {
 			p, err = checked(p, effective)
@@ -162,7 +161,9 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 		if begun != nil {
 			p = open.at(i).resume(p, call)
 		}
-		p = open.withStored(i, p)
+		if open != nil {
+			p = open.withStored(i, p)
+		}
 		batch = append(batch, p)
 		switch p.Disposition {
 		case DisposeStop:
@@ -178,6 +179,14 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 		return a.approve(ctx, s, m, batch)
 	}
 	return batch, nil, nil
+}
+
+// stopInstead returns the stop that an executor asks for by its error, or the error.
+func stopInstead(err error) (*Prepared, error) {
+	if stop, ok := errors.AsType[*SignalError](err); ok {
+		return &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
+	}
+	return nil, err
 }
 
 // checked holds an executor to its contract: what it prepared is of this call and
@@ -200,7 +209,7 @@ func checked(p *Prepared, call *ToolCall) (*Prepared, error) {
 	fixed := *p
 	fixed.Original = call
 	if asks {
-		fixed.Questions = p.Questions.asPrepared()
+		fixed.SetQuestions(p.Questions().asPrepared())
 	}
 	switch {
 	case p.Call == nil || *p.Call == *call:
@@ -270,7 +279,7 @@ func orPerson(name string) string {
 // a run that it has started and that is parked: pending has these then. Where calls run
 // one after the other, those behind it are left for later.
 func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []State, broken error) {
-	s.read().live.judged.allow()
+	s.read().live.judged.allow(s.RunStepCount())
 	width := min(max(1, a.config.Parallel), len(batch))
 	if width > 1 {
 		answers, pending, err := a.executeParallel(ctx, s, width, slices.Clone(batch))
@@ -401,7 +410,9 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 		q.Answer = NotExecuted(p.Call, ReasonCancelled, "", "not executed: the run was cancelled")
 		p = &q
 	}
-	p = s.read().open.at(i).answer(p)
+	if open := s.read().open; open != nil {
+		p = open.at(i).answer(p)
+	}
 	if s.read().live.watched() {
 		s.read().live.tell(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), *p.Call, *p.Original, p.Disposition == DisposeRun})
 	}

@@ -33,7 +33,8 @@ func (x *wantsYes) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) 
 		p.Call = &call
 	}
 	if c.Name == "write" && !x.tame {
-		p.Disposition, p.Questions = agent.DisposeAsk, agent.Questions{x.question}
+		p.Disposition = agent.DisposeAsk
+		p.SetQuestions(agent.Questions{x.question})
 	}
 	return mo.Ok(p)
 }

@@ -46,7 +46,7 @@ func (r *room[T]) grow(full *block[T]) *T {
 	default:
 		most := &struct {
 			block[T]
-			values [12]T
+			values [18]T
 		}{}
 		b, most.block.values = &most.block, most.values[:]
 	}

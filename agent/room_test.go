@@ -45,6 +45,6 @@ func TestRoomGrowsWithTheRun(t *testing.T) {
 			sizes = append(sizes, size)
 		}
 	}
-	assert.Equal(t, []int{2, 8, 12}, sizes)
-	assert.LessOrEqual(t, 12*unsafe.Sizeof(ToolResult{}), uintptr(2<<10), "a block is no large object")
+	assert.Equal(t, []int{2, 8, 18}, sizes)
+	assert.LessOrEqual(t, 18*unsafe.Sizeof(ToolResult{}), uintptr(4<<10), "a block is no large object")
 }

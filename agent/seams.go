@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,16 +107,11 @@ type Prepared struct {
 	// Invalid says what is wrong with the arguments, or that no such tool exists;
 	// nil when nothing is.
 	Invalid error
-	// Questions is what DisposeAsk wants a person to be asked. The loop adds an empty
-	// question when there is none.
-	Questions Questions
 	// Stop is the signal of DisposeStop. On an answered call it ends the run after
 	// the step.
 	Stop *Signal
 	// Effects is what the decision wants changed in the state.
 	Effects Effects
-	// Approval is the person's approval of the call; nil when none was needed.
-	Approval *Approval
 	// Carry is for the executor that made the value, to find again in Execute.
 	Carry any
 
@@ -126,15 +120,22 @@ type Prepared struct {
 
 // preparedRest is what the framework keeps of few prepared calls.
 type preparedRest struct {
-	effects Effects    // what the executor's Prepare wants changed: a part of the result
-	judged  *judgement // by hooks, outside of a run
-	granted string     // the id of the call that a person, or what answers in a person's place, has approved
+	questions Questions
+	approval  *Approval
+	effects   Effects    // what the executor's Prepare wants changed: a part of the result
+	judged    *judgement // by hooks, outside of a run
+	granted   string     // the id of the call that a person, or what answers in a person's place, has approved
 }
 
 var noRest preparedRest
 
 // more returns what is kept of the call besides its fields.
-func (p *Prepared) more() *preparedRest { return cmp.Or(p.rest, &noRest) }
+func (p *Prepared) more() *preparedRest {
+	if p.rest == nil {
+		return &noRest
+	}
+	return p.rest
+}
 
 // keepRest changes what is kept of the call, in a copy of its own.
 func (p *Prepared) keepRest(change func(*preparedRest)) {
@@ -142,6 +143,18 @@ func (p *Prepared) keepRest(change func(*preparedRest)) {
 	change(&rest)
 	p.rest = &rest
 }
+
+// Questions returns what DisposeAsk wants a person to be asked.
+func (p *Prepared) Questions() Questions { return p.more().questions }
+
+// SetQuestions says what DisposeAsk wants a person to be asked, while p is being made. The
+// loop adds an empty question when there is none.
+func (p *Prepared) SetQuestions(q Questions) {
+	p.keepRest(func(rest *preparedRest) { rest.questions = q })
+}
+
+// Approval returns the person's approval of the call; nil when none was needed.
+func (p *Prepared) Approval() *Approval { return p.more().approval }
 
 // Approver asks a person about the calls of one step that need approval. It answers
 // for each pending call, in order; an answer is one to every open question of its call.
@@ -172,7 +185,7 @@ func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared)
 
 // within asks for as long as the question allows.
 func (f ApproverFunc) within(ctx context.Context, s State, p *Prepared) (Approval, error) {
-	allowed := p.Questions.Within()
+	allowed := p.Questions().Within()
 	if allowed <= 0 {
 		return f(ctx, s, p)
 	}
@@ -180,7 +193,7 @@ func (f ApproverFunc) within(ctx context.Context, s State, p *Prepared) (Approva
 	defer cancel()
 	a, err := f(limited, s, p)
 	if ctx.Err() == nil && errors.Is(context.Cause(limited), errNoAnswer) && (err != nil || a.Verdict != Park) { // an answer after the deadline is none
-		return Approval{Verdict: p.Questions.OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}, nil
+		return Approval{Verdict: p.Questions().OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}, nil
 	}
 	return a, err
 }

@@ -280,8 +280,9 @@ func TestNoWayAroundByMiddleware(t *testing.T) {
 		"a stop that does": {stopped, changes(outside, edit(func(p *agent.Prepared) {
 			p.Disposition, p.Stop = agent.DisposeRun, nil
 		}), nil), agent.ReasonHookFailed},
-		"a question that does, with an approval that was not given": {asked, changes(outside, edit(func(p *agent.Prepared) {
-			p.Disposition, p.Approval = agent.DisposeRun, &agent.Approval{Verdict: agent.Approve, By: "middleware"}
+		"a question that does, answered without a person": {asked, changes(outside, edit(func(p *agent.Prepared) {
+			p.Disposition = agent.DisposeRun
+			p.SetQuestions(p.Questions().WithAnswer(agent.Approval{Verdict: agent.Approve, By: "middleware"}))
 		}), nil), agent.ReasonHookFailed},
 		"a question that does, in Execute": {fine, changes(outside, nil, edit(func(p *agent.Prepared) {
 			p.Call = &agent.ToolCall{ID: p.Call.ID, Name: p.Call.Name, Arguments: asked}

@@ -105,7 +105,7 @@ func ExampleUseApproval() {
 		return c.Ask("it deletes files")
 	})
 	person := agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
-		fmt.Printf("%s wants to know: may %s run? %s\n", p.Questions[0].By, p.Call.Name, p.Questions[0].Reason)
+		fmt.Printf("%s wants to know: may %s run? %s\n", p.Questions()[0].By, p.Call.Name, p.Questions()[0].Reason)
 		return agent.Approval{Verdict: agent.RejectAndContinue, By: "ann", Reason: "make a backup first"}, nil
 	})
 	a := builder.New().WithDriver(agenttest.Script(agenttest.Call("bash", `{}`), agenttest.Say("I make a backup."))).

@@ -82,8 +82,8 @@ func TestApproval(t *testing.T) {
 	says := func(a agent.Approval) []capability.Capability {
 		return []capability.Capability{capability.UseApproval(agent.ApproverFunc(
 			func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
-				assert.Equal(t, "careful", p.Questions[0].By)
-				assert.Equal(t, "are you sure?", p.Questions[0].Reason)
+				assert.Equal(t, "careful", p.Questions()[0].By)
+				assert.Equal(t, "are you sure?", p.Questions()[0].Reason)
 				return a, nil
 			}))}
 	}

@@ -213,7 +213,7 @@ func (c *cashier) approve(_ context.Context, _ agent.State, p *agent.Prepared) (
 	if p.Call.Name == "wire" {
 		return agent.Approval{Verdict: agent.Park}, nil
 	}
-	return c.decide(*p.Call, p.Questions.InDoubt())
+	return c.decide(*p.Call, p.Questions().InDoubt())
 }
 
 // decide is what the person says, who looks into the ledger when a call is in doubt.

@@ -72,7 +72,8 @@ func (x *keptExecutor) denied(ctx context.Context, p *agent.Prepared, c *agent.T
 		reason = "all tools are denied for the time being"
 	}
 	q := *p
-	q.Disposition, q.Questions = agent.DisposeAnswer, nil
+	q.Disposition = agent.DisposeAnswer
+	q.SetQuestions(nil)
 	q.Answer = agent.NotExecuted(call, agent.ReasonDenied, switchName, fmt.Sprintf("tool %q: denied by %s: %s", call.Name, switchName, reason))
 	return &q
 }
@@ -135,8 +136,8 @@ func (h *held) decided(p *agent.Prepared, c *agent.ToolCall) {
 	switch {
 	case p.Answer != nil:
 		d.By, d.Reason = p.Answer.DecidedBy, string(p.Answer.Reason)
-	case len(p.Questions) > 0:
-		d.By, d.Reason = p.Questions.AskedBy(), p.Questions.Reason()
+	case len(p.Questions()) > 0:
+		d.By, d.Reason = p.Questions().AskedBy(), p.Questions().Reason()
 	}
 	// Who stopped the run and why stands in the results, behind the filters.
 	data, err := json.Marshal(d)

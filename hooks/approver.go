@@ -52,10 +52,10 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 		if err != nil {
 			return mo.Err[[]agent.Approval](err)
 		}
-		batch[i].Call, batch[i].Questions = *shown.Call, shown.Questions
+		batch[i].Call, batch[i].Questions = *shown.Call, shown.Questions()
 		if answer != nil {
 			answers[i] = *answer
-			answers[i].Questions = shown.Questions
+			answers[i].Questions = shown.Questions()
 			continue
 		}
 		rest, places = append(rest, shown), append(places, i)
@@ -70,7 +70,7 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 		}
 		for n, i := range places {
 			answers[i] = said[n]
-			answers[i].Questions = rest[n].Questions
+			answers[i].Questions = rest[n].Questions()
 			if changed := rest[n].Call.Arguments; answers[i].Arguments == "" && changed != pending[i].Call.Arguments {
 				answers[i].Arguments = changed // the approval, and the question, are about this
 			}
@@ -86,7 +86,7 @@ func askedBefore(s agent.State, p *agent.Prepared) (agent.Intervention, bool) {
 	if !ok || !before.Covers(*p.Call) {
 		return before, false
 	}
-	return before, lo.EveryBy(p.Questions.Open(), func(q agent.Question) bool { return slices.ContainsFunc(before.Questions, q.SameAsker) })
+	return before, lo.EveryBy(p.Questions().Open(), func(q agent.Question) bool { return slices.ContainsFunc(before.Questions, q.SameAsker) })
 }
 
 // interventionOf returns what a person is asked about a call.
@@ -95,7 +95,7 @@ func interventionOf(s agent.State, p *agent.Prepared) agent.Intervention {
 	if before, ok := askedBefore(s, p); ok {
 		i = before
 	}
-	i.Questions = p.Questions.WithoutAnswers()
+	i.Questions = p.Questions().WithoutAnswers()
 	return i
 }
 
@@ -125,18 +125,19 @@ func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Pr
 		case Reject:
 			rejected = &agent.Approval{Verdict: agent.Reject, By: o.hook, Reason: o.reason}
 		case Approve:
-			if shown.Questions = e.answerFor(c, o); len(shown.Questions.Open()) == len(p.Questions.Open()) {
+			if shown.SetQuestions(e.answerFor(c, o)); len(shown.Questions().Open()) == len(p.Questions().Open()) {
 				continue // it may answer none
 			}
 		case Rewrite:
-			if p.Begun || p.Questions.InDoubt() {
+			if p.Begun || p.Questions().InDoubt() {
 				e.tellIgnored(ctx, c, HookConflict, "the call has begun and cannot be changed")
 				continue
 			}
 			if p.Call.Arguments != o.arguments {
 				call := *p.Call
 				call.Arguments = o.arguments
-				shown.Call, shown.Questions = &call, p.Questions.WithoutAnswers()
+				shown.Call = &call
+				shown.SetQuestions(p.Questions().WithoutAnswers())
 			}
 		}
 		p = &shown
@@ -149,7 +150,7 @@ func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Pr
 	}
 	answer := rejected
 	if answer == nil {
-		answer = p.Questions.Decision()
+		answer = p.Questions().Decision()
 	}
 	return p, answer, x.hooks.requested.announce(ctx, x.hooks.pool, view(last))
 }

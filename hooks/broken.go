@@ -11,69 +11,48 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// survive calls the inner executor about a call. An error of it, a stop in the form of an error, and a panic pass the
-// hooks after the call as a failed result before anything reports them: the error that it returns, and the value that it
-// panics with in turn, are what the hooks left of them.
-func (x *HookedToolExecutor) survive(
-	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, execute func() mo.Result[*agent.ToolResult],
-) mo.Result[*agent.ToolResult] {
-	result, burst := surviving(hooks.filters(), execute)
-	err := result.Error()
-	if burst != nil {
-		err = burst
+// What the inner executor fails with passes the hooks after the call before anything reports it: an error, a stop in the form
+// of an error, and a panic.
+
+// filterPanic panics with what the hooks left of the value that the inner executor panics with. It is deferred where one of
+// them may take something out of that.
+func (x *HookedToolExecutor) filterPanic(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, inside *bool) {
+	if !*inside {
+		return
 	}
-	if err == nil {
-		return result
+	if err := caughtPanic(recover()); err != nil {
+		panic(x.reviewError(ctx, s, hooks, p, err, true))
 	}
-	err = x.reviewError(ctx, s, hooks, p, err, true)
-	if burst != nil {
-		panic(err)
-	}
-	return mo.Err[*agent.ToolResult](err)
 }
 
-// askInner has the inner executor prepare a call. What it fails with passes the hooks after the call, too; their observers
-// are told when the call is answered.
-func (x *HookedToolExecutor) askInner(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
-	hooks := x.hooks.tools.of(call.Name)
-	if hooks == nil || !hooks.filters() {
+// prepareInner returns a call as the inner executor prepares it. Observers of the hooks after the call are told of a failure when
+// the call is answered.
+func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, hooks *toolHooks, call *agent.ToolCall) (result mo.Result[*agent.Prepared]) {
+	if hooks == nil || !hooks.filter {
 		return x.inner.Prepare(ctx, s, call)
 	}
-	result, burst := surviving(true, func() mo.Result[*agent.Prepared] { return x.inner.Prepare(ctx, s, call) })
-	err := result.Error()
-	if burst != nil {
-		err = burst
-	}
-	if err == nil {
-		return result
-	}
-	err = x.reviewError(ctx, s, hooks, &agent.Prepared{Original: call, Call: call}, err, false)
-	if burst != nil {
-		panic(err)
-	}
-	return mo.Err[*agent.Prepared](err)
-}
-
-// filters reports whether a hook may take something out of what a call comes to.
-func (h *toolHooks) filters() bool { return len(h.failed.controls)+len(h.post.controls) > 0 }
-
-// surviving calls f, and catches what it panics with if that is wanted.
-func surviving[T any](wanted bool, f func() mo.Result[T]) (result mo.Result[T], burst *PanicError) {
-	if !wanted {
-		return f(), nil
-	}
-	returned := false
+	inside := true
 	defer func() {
-		if returned {
-			return
-		}
-		if value := recover(); value != nil { // else the goroutine ends
-			burst = &PanicError{Value: value, Stack: debug.Stack()}
+		if inside {
+			if err := caughtPanic(recover()); err != nil {
+				panic(x.reviewError(ctx, s, hooks, &agent.Prepared{Original: call, Call: call}, err, false))
+			}
 		}
 	}()
-	result = f()
-	returned = true
-	return result, nil
+	result = x.inner.Prepare(ctx, s, call)
+	inside = false
+	if err := result.Error(); err != nil {
+		return mo.Err[*agent.Prepared](x.reviewError(ctx, s, hooks, &agent.Prepared{Original: call, Call: call}, err, false))
+	}
+	return result
+}
+
+// caughtPanic returns what was recovered as an error; nil for nil, also where the goroutine ends.
+func caughtPanic(value any) *PanicError {
+	if value == nil {
+		return nil
+	}
+	return &PanicError{Value: value, Stack: debug.Stack()}
 }
 
 // reviewError lets the hooks after a call see an error of the executor, and returns what they left of it. That the call waits for

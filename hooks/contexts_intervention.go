@@ -56,7 +56,7 @@ func (c InterventionContext) Tool() string { return c.p.Call.Name }
 
 // Questions returns what the person is asked: who asks and why, with the answers that
 // hooks before have given in the person's place.
-func (c InterventionContext) Questions() agent.Questions { return slices.Clone(c.p.Questions) }
+func (c InterventionContext) Questions() agent.Questions { return slices.Clone(c.p.Questions()) }
 
 // Allow has nothing against asking the person.
 func (c InterventionContext) Allow() Result { return c.allow(nil) }

@@ -144,7 +144,8 @@ func (d *callDeliberation) settle(ctx context.Context, s agent.State) (*agent.Pr
 			p.Disposition = max(p.Disposition, agent.DisposeAnswer)
 		}
 		if ask != nil {
-			p.Disposition, p.Questions = agent.DisposeAsk, append(slices.Clip(p.Questions), d.questions()...)
+			p.Disposition = agent.DisposeAsk
+			p.SetQuestions(append(slices.Clip(p.Questions()), d.questions()...))
 		}
 	}
 	return p, counts

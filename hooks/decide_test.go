@@ -227,7 +227,7 @@ func TestAskShowsTheEffectiveCall(t *testing.T) {
 		})))
 	require.NoError(t, w.err)
 	require.Len(t, pending, 1)
-	assert.Equal(t, agent.Questions{{By: "first", Reason: "is it safe?"}, {By: "second", Reason: "really?"}}, pending[0].Questions)
+	assert.Equal(t, agent.Questions{{By: "first", Reason: "is it safe?"}, {By: "second", Reason: "really?"}}, pending[0].Questions())
 	assert.JSONEq(t, `{"command":"ls -l"}`, pending[0].Call.Arguments)
 	assert.JSONEq(t, ls, pending[0].Original.Arguments)
 	assert.Equal(t, []string{`bash {"command":"ls -l"}`}, w.ran, "what was approved is what runs")

@@ -60,20 +60,28 @@ func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.St
 	if stop != nil {
 		return mo.Ok(agent.Step{Prior: prior, Stop: stop})
 	}
-	result, burst := surviving(len(d.hooks.post.controls) > 0, func() mo.Result[agent.Step] { return ask(shown) })
+	result, caught := d.try(shown, ask)
 	if d.hooks.post.empty() {
 		return begunWith(prior, result)
 	}
 	reply, err := result.Get()
 	err = errguard.Check(err)
-	if burst != nil {
-		err = burst
+	if caught != nil {
+		err = caught
 	}
 	result = mo.TupleToResult(d.after(ctx, shown, reply, err))
-	if burst != nil {
+	if caught != nil {
 		panic(result.Error())
 	}
 	return begunWith(prior, result)
+}
+
+// try asks the model, and catches a panic where hooks may take something out of it.
+func (d hookedDriver) try(s agent.State, ask func(agent.State) mo.Result[agent.Step]) (result mo.Result[agent.Step], caught *PanicError) {
+	if len(d.hooks.post.controls) > 0 {
+		defer func() { caught = caughtPanic(recover()) }()
+	}
+	return ask(s), nil
 }
 
 // begunWith returns a reply with what the hooks before it add.

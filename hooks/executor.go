@@ -38,7 +38,8 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 			return x.prepareBegun(ctx, s, &begun, &original)
 		}
 	}
-	result := x.askInner(ctx, s, call)
+	hooks := x.hooks.tools.of(call.Name)
+	result := x.prepareInner(ctx, s, hooks, call)
 	p, err := result.Get()
 	if err != nil || p == nil {
 		return result
@@ -46,7 +47,9 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 	if p.Original == nil || p.Call == nil {
 		p = identified(p, call)
 	}
-	hooks := x.hooks.tools.of(p.Call.Name)
+	if p.Call != call {
+		hooks = x.hooks.tools.of(p.Call.Name)
+	}
 	if hooks == nil {
 		return result
 	}
@@ -61,7 +64,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 
 // prepare lets the inner executor prepare what a hook made of a call.
 func (x *HookedToolExecutor) prepare(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
-	p, err := x.askInner(ctx, s, call).Get()
+	p, err := x.prepareInner(ctx, s, x.hooks.tools.of(call.Name), call).Get()
 	if err == nil && p == nil {
 		err = errors.New("the executor prepared nothing")
 	}
@@ -131,18 +134,19 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 	if hooks == nil || !hooks.after {
 		return x.inner.Execute(ctx, s, p)
 	}
-	result := x.survive(ctx, s, hooks, p, func() mo.Result[*agent.ToolResult] { return x.inner.Execute(ctx, s, p) })
-	r, err := result.Get()
-	if err != nil || r == nil {
-		return result
+	inside := hooks.filter
+	if inside {
+		defer x.filterPanic(ctx, s, hooks, p, &inside)
 	}
-	return x.review(ctx, s, hooks, p, r)
+	result := x.inner.Execute(ctx, s, p)
+	inside = false
+	return x.reviewResult(ctx, s, hooks, p, result)
 }
 
 // reviews reports whether controls after a call see what a tool says.
 func (c *Compiled) reviews(tool string) bool {
 	h := c.tools.of(tool)
-	return h != nil && len(h.post.controls)+len(h.failed.controls) > 0
+	return h != nil && h.filter
 }
 
 // HandleAnswer lets the hooks at PostToolUse see the answer to a call that does not run,
@@ -155,12 +159,13 @@ func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p 
 	if hooks == nil || !hooks.after {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
 	}
-	result := x.survive(ctx, s, hooks, p, func() mo.Result[*agent.ToolResult] { return agent.HandleAnswer(ctx, x.inner, s, p) })
-	r, err := result.Get()
-	if err != nil || r == nil {
-		return result
+	inside := hooks.filter
+	if inside {
+		defer x.filterPanic(ctx, s, hooks, p, &inside)
 	}
-	return x.review(ctx, s, hooks, p, r)
+	result := agent.HandleAnswer(ctx, x.inner, s, p)
+	inside = false
+	return x.reviewResult(ctx, s, hooks, p, result)
 }
 
 // MayAddMessages reports that results may append messages in any role: those of hooks

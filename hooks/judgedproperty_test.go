@@ -259,7 +259,7 @@ func endOf(p *agent.Prepared) judgedEnd {
 		agent.DisposeRun: "run", agent.DisposeAnswer: "answer", agent.DisposeAsk: "ask", agent.DisposeStop: "stop",
 	}[p.Disposition]
 	if p.Disposition == agent.DisposeAsk {
-		for _, q := range p.Questions {
+		for _, q := range p.Questions() {
 			end.questions = append(end.questions, q.By)
 		}
 	}

@@ -43,7 +43,7 @@ type person struct {
 
 func (p *person) use() capability.Capability {
 	return capability.UseApproval(agent.ApproverFunc(func(_ context.Context, _ agent.State, c *agent.Prepared) (agent.Approval, error) {
-		p.asked = append(p.asked, c.Questions)
+		p.asked = append(p.asked, c.Questions())
 		return agent.Approval{Verdict: p.verdict, By: "ann"}, nil
 	}))
 }
@@ -230,9 +230,10 @@ func TestDoubtIsForAPerson(t *testing.T) {
 		ann := &person{verdict: agent.Approve}
 		c := hooks.NewSet(more...).Compile("pay").MustGet()
 		call := &agent.ToolCall{ID: "c", Name: "pay", Arguments: `{"n":1}`}
-		p := &agent.Prepared{Original: call, Call: call, Disposition: agent.DisposeAsk, Questions: agent.Questions{{Kind: agent.QuestionDoubt, By: "doubt"}}}
+		p := &agent.Prepared{Original: call, Call: call, Disposition: agent.DisposeAsk}
+		p.SetQuestions(agent.Questions{{Kind: agent.QuestionDoubt, By: "doubt"}})
 		inner := agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
-			ann.asked = append(ann.asked, p.Questions)
+			ann.asked = append(ann.asked, p.Questions())
 			assert.JSONEq(t, `{"n":1}`, p.Call.Arguments)
 			return agent.Approval{Verdict: agent.Approve, By: "ann"}, nil
 		})

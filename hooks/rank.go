@@ -31,7 +31,7 @@ func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 // may answer and that are open.
 func (e *entry[C]) answerFor(c InterventionContext, o *Outcome) agent.Questions {
 	answer := agent.Approval{Verdict: agent.Approve, By: e.name, Reason: o.reason, Arguments: c.p.Call.Arguments}
-	questions := slices.Clone(c.p.Questions)
+	questions := slices.Clone(c.p.Questions())
 	for i, q := range questions {
 		if q.Decision() == nil && e.mayNotAnswer(q) == "" {
 			questions[i].Answers = append(slices.Clip(q.Answers), answer)
@@ -55,7 +55,7 @@ func (e *entry[C]) refusedAnswers(questions agent.Questions) (why string, some b
 // answer, the event is a HookSkipped; where it has the right to answer some questions and
 // not others, there are both.
 func (e *entry[C]) tellApproval(ctx context.Context, c InterventionContext, ev Event) {
-	why, some := e.refusedAnswers(c.p.Questions)
+	why, some := e.refusedAnswers(c.p.Questions())
 	if some || why == "" {
 		c.state.Emit(ctx, ev)
 	}

@@ -22,9 +22,18 @@ type reviewing struct {
 	held    *heldEvents // nil in runs that have no observer
 }
 
-// review lets the hooks after a call see the answer, and change it. A guard must
+// reviewResult lets the hooks after a call see what came of it, and change that. A guard must
 // see a result even when the run is being cancelled.
-func (x *HookedToolExecutor) review(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, r *agent.ToolResult) mo.Result[*agent.ToolResult] {
+func (x *HookedToolExecutor) reviewResult(
+	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, result mo.Result[*agent.ToolResult],
+) mo.Result[*agent.ToolResult] {
+	r, err := result.Get()
+	if err != nil {
+		return mo.Err[*agent.ToolResult](x.reviewError(ctx, s, hooks, p, err, true))
+	}
+	if r == nil {
+		return result
+	}
 	at := progress{limited: contextOf(ctx, s, p.Original.Index)}
 	if r.Status == agent.ToolExecuted && p.Effects.Len()+r.Effects.Len() == 0 && !s.Observed() {
 		c := ToolResultContext{resultView{Common{state: s, info: postToolUse}, p, r, nil}}

@@ -17,6 +17,7 @@ type toolHooks struct {
 	post   moment[ToolResultContext]
 	before bool // there are some at PreToolUse
 	after  bool // there are some at ToolFailed or PostToolUse
+	filter bool // some of those may take something out of what a call comes to
 }
 
 // toolTable finds the hooks of a tool by its name. It is built once, for the tools
@@ -116,6 +117,7 @@ func (t *toolTable) build(tool string) *toolHooks {
 		post:   concerning(&t.all.postTool, tool),
 	}
 	h.before, h.after = !h.pre.empty(), !h.failed.empty() || !h.post.empty()
+	h.filter = len(h.failed.controls)+len(h.post.controls) > 0
 	if !h.before && !h.after {
 		return nil
 	}

@@ -64,7 +64,7 @@ func TestWhoAnswersThePolicysQuestion(t *testing.T) {
 			var asked []agent.Questions
 			a, seen := made(t, []string{"pay"}, paying(), layered(t, c.outer, c.inner), capability.UseApproval(agent.ApproverFunc(
 				func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
-					asked = append(asked, p.Questions)
+					asked = append(asked, p.Questions())
 					return agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"}, nil
 				})))
 			s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()

@@ -11,23 +11,19 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// attempt runs a tool's body once.
-func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (Output, error) {
+// attempt runs a tool's body once, and survives it.
+func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (out Output, err error) {
 	if t.policy.Timeout > 0 {
 		return e.bounded(ctx, t, body, *c)
 	}
-	out, err := run(ctx, body, c)
-	if err != nil && ctx.Err() != nil {
-		err = ended(ctx, t, err)
-	}
-	return out, err
-}
-
-// run runs a body and survives it.
-func run(ctx context.Context, body Body, c *Call) (out Output, err error) {
 	defer recovered(&err)
 	out, err = body.Run(ctx, *c)
-	return out, errguard.Check(err)
+	if err != nil {
+		if err = errguard.Check(err); ctx.Err() != nil {
+			err = ended(ctx, t, err)
+		}
+	}
+	return out, err
 }
 
 // recovered, deferred, makes an error of a panic.
@@ -56,7 +52,9 @@ func (e *Executor) bounded(ctx context.Context, t *bound, body Body, c Call) (Ou
 	f := &flight{landed: make(chan struct{}), err: errNoReturn}
 	go func() {
 		defer e.land(f)
-		f.out, f.err = run(within, body, &c)
+		defer recovered(&f.err)
+		f.out, f.err = body.Run(within, c)
+		f.err = errguard.Check(f.err)
 	}()
 	select {
 	case <-f.landed:

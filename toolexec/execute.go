@@ -116,8 +116,10 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t 
 		call.Attempt++
 		out, err = e.attempt(ctx, t, body, &call)
 	}
-	if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
-		return nil, parked
+	if err != nil {
+		if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
+			return nil, parked
+		}
 	}
 	took, content := time.Since(started), validText(out.Content)
 	result := s.ResultFor(p)

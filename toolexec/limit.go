@@ -13,6 +13,9 @@ const invalidBytes = string(utf8.RuneError)
 // validText returns content whose text is valid UTF-8.
 func validText(c agent.Content) agent.Content {
 	if c.IsText() {
+		if utf8.ValidString(c.Text()) {
+			return c
+		}
 		return agent.TextContent(strings.ToValidUTF8(c.Text(), invalidBytes))
 	}
 	parts := make([]agent.Part, 0, c.Len())

@@ -168,7 +168,8 @@ func (x limiting) Prepare(ctx context.Context, s agent.State, call *agent.ToolCa
 	}
 	said := fmt.Sprintf("%d of at most %d %s made", met.have, met.may, met.what)
 	q := *p
-	q.Original, q.Questions = call, nil
+	q.Original = call
+	q.SetQuestions(nil)
 	if q.Call == nil {
 		q.Call = call
 	}

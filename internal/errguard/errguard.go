@@ -10,10 +10,14 @@ import (
 
 // Check returns err, or an error that names its type when one of the methods Error, Unwrap, Is and As of err, or of an
 // error that it wraps, panics. Nil stays nil.
-func Check(err error) (checked error) {
-	if err == nil {
+func Check(err error) error {
+	if err == nil { // apart, to be inlined
 		return nil
 	}
+	return checkTree(err)
+}
+
+func checkTree(err error) (checked error) {
 	defer func() {
 		switch value := recover(); {
 		case value == nil:

@@ -219,7 +219,7 @@ func (in *input) approver(v *view) agent.Approver {
 		if ctx.Err() != nil {
 			return agent.Approval{}, context.Cause(ctx)
 		}
-		return in.ask(ctx, v, *p.Call, p.Questions)
+		return in.ask(ctx, v, *p.Call, p.Questions())
 	})
 }
 
