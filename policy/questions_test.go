@@ -121,7 +121,7 @@ func TestTheStrictestTimeoutCounts(t *testing.T) {
 			i := s.Interventions()[0]
 			assert.ElementsMatch(t, []string{"guard/pay", "mine/hurry"}, lo.Map(i.Questions, func(q agent.Question, _ int) string { return q.By }))
 			assert.Equal(t, time.Second, i.Deadline.Sub(i.Asked))
-			late := s.WithExpired(i.Deadline).Interventions()[0]
+			late := agent.Checkpoint(s).WithExpired(i.Deadline).Interventions()[0]
 			require.NotNil(t, late.Answer())
 			assert.Equal(t, c.want, late.Answer().Verdict)
 		})

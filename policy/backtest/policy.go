@@ -56,7 +56,7 @@ func (l listening) Install(p capability.Plan) mo.Result[capability.Plan] {
 	return mo.Ok(p.AroundRun(capability.Outside, l.Name(), agent.ProcessorFunc(
 		func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 			if heard, ok := ctx.Value(heardKey{}).(*heard); ok {
-				s.Listen(heard)
+				agent.Checkpoint(s).Listen(heard)
 			}
 			return next(ctx, s)
 		})))

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/samber/lo"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -76,6 +77,7 @@ type walker struct {
 	// processed are texts of the line that the last process substitution may have written.
 	processed []string
 	traps     []trapped
+	tooMany   bool // a word may be more texts than are looked at
 }
 
 type decl struct {
@@ -124,14 +126,30 @@ type input struct {
 	also []string // texts of the line that may be in it, where it is not known
 }
 
-// texts returns the words of the line that may be in what is read.
+// texts returns the words of the line that may be in what is read, and their parts; of more than are looked at, one more.
 func (in input) texts() []string {
 	if in.kind != piped {
 		return nil
 	}
 	words := strings.FieldsFunc(in.text, func(r rune) bool { return r == 0 || unicode.IsSpace(r) })
 	words = append(words, in.also...)
-	return words[:min(len(words), maxPossible)]
+	for _, word := range words[:min(len(words), maxPossible)] {
+		words = append(words, piecesOf(word, "")...)
+	}
+	words = lo.Uniq(words)
+	return words[:min(len(words), maxPossible+1)]
+}
+
+// fieldMarks returns what IFS is or was set to anywhere in the line so far, as far as that is known.
+func (w *walker) fieldMarks(c ctx) string {
+	marks := append([]string{c.st.lookup("IFS").text}, w.held["IFS"]...)
+	return strings.ReplaceAll(strings.Join(marks, ""), unknown, "")
+}
+
+// piecesOf returns the parts of a text between blanks, between the marks that programs split at, and between other marks.
+func piecesOf(text, marks string) []string {
+	pieces := append(strings.Fields(text), strings.FieldsFunc(text, separates)...)
+	return append(pieces, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(marks, r) })...)
 }
 
 type inputKind uint8
@@ -150,7 +168,8 @@ type output struct {
 
 // mayHold notes texts of the line that may be written.
 func (o *output) mayHold(texts ...string) {
-	if o != nil && len(o.also)+len(texts) <= maxPossible {
+	if o != nil {
+		texts = texts[:min(len(texts), max(0, maxPossible+1-len(o.also)))]
 		o.also = append(o.also, texts...)
 	}
 }
@@ -220,6 +239,18 @@ func (w *walker) spend(n int) bool {
 		w.out.Opaque = append(w.out.Opaque, Opaque{Reason: OpaqueLimit, Detail: "more than is looked at", Command: -1, Pos: w.place(0)})
 	}
 	return !w.stopped
+}
+
+// limitTexts returns the texts that are looked at, and notes that there are more.
+func (w *walker) limitTexts(texts []string) []string {
+	if len(texts) <= maxPossible {
+		return texts
+	}
+	if !w.tooMany {
+		w.tooMany = true
+		w.out.Opaque = append(w.out.Opaque, Opaque{Reason: OpaqueLimit, Detail: "a word may be more texts than are looked at", Command: -1, Pos: w.place(0)})
+	}
+	return texts[:maxPossible]
 }
 
 // exhaust ends the walk: more than is looked at.

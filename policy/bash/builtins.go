@@ -656,16 +656,15 @@ func (w *walker) rememberRead(c ctx, names []Word) {
 	if c.in.kind != piped || !w.spend(len(c.in.text)/16+1) {
 		return
 	}
+	marks := w.fieldMarks(c)
 	for _, n := range names {
 		name, _, _ := strings.Cut(n.Text, "[")
 		w.remember(name, c.in.texts()...)
-	}
-	for _, n := range names {
-		name, _, _ := strings.Cut(n.Text, "[")
-		for line := range strings.SplitSeq(c.in.text, "\n") {
-			w.remember(name, strings.TrimSpace(line))
-			w.remember(name, strings.Fields(line)...)
-			w.remember(name, strings.FieldsFunc(line, separates)...)
+		for _, text := range append([]string{c.in.text}, c.in.also...) {
+			for line := range strings.SplitSeq(text, "\n") {
+				w.remember(name, strings.TrimSpace(line))
+				w.remember(name, piecesOf(line, marks)...)
+			}
 		}
 	}
 }
@@ -787,7 +786,7 @@ func shift(_ *walker, c ctx, k call) {
 			return
 		}
 	}
-	if c.st.noParams || n < 0 || hasFunc(c.st.params, func(w Word) bool { return w.Many }) {
+	if c.st.noParams || n < 0 || hasFunc(c.st.params, mayBeSeveral) {
 		c.st.noParams = true
 		return
 	}

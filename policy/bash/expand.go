@@ -32,6 +32,9 @@ func (w *walker) appendWords(c ctx, out []Word, word *syntax.Word) []Word {
 	}
 	for _, parts := range w.braces(c, word) {
 		b := builder{w: w, pos: pos, source: written, fields: !c.st.noFields}
+		if c.st.noFields {
+			b.marks = w.fieldMarks(c)
+		}
 		number := makesNumber(c.st, &syntax.Word{Parts: parts})
 		b.parts(c, parts, false, true)
 		before := len(out)
@@ -94,8 +97,9 @@ type builder struct {
 	w      *walker
 	pos    Pos
 	source string
-	whole  bool // no splitting
-	fields bool // IFS is the usual one
+	whole  bool   // no splitting
+	fields bool   // IFS is the usual one
+	marks  string // what IFS may be, as far as it is known
 	buf    []byte
 	begun  bool // there is a word, even if it is empty
 	glob   bool
@@ -151,12 +155,12 @@ func (b *builder) possibleTexts() []string {
 		var longer []string
 		for _, text := range texts {
 			for _, part := range parts {
-				if len(longer) < maxPossible {
+				if len(longer) <= maxPossible {
 					longer = append(longer, text+strings.ReplaceAll(part, unknown, ""))
 				}
 			}
 		}
-		texts = longer
+		texts = b.w.limitTexts(longer)
 	}
 	at := 0
 	for _, p := range b.may {
@@ -182,12 +186,16 @@ func (b *builder) mayBe(text string, also []string, quoted bool) {
 	if !quoted && !b.whole { // it is split
 		var fields []string
 		for _, one := range also {
-			fields = append(fields, strings.Fields(one)...)
+			if b.fields {
+				fields = append(fields, strings.Fields(one)...)
+			} else {
+				fields = append(fields, piecesOf(one, b.marks)...)
+			}
 		}
-		also = fields
+		also = lo.Uniq(fields)
 	}
 	if len(also) > 0 && len(b.buf) > 0 {
-		b.may = append(b.may, possible{from, len(b.buf), also[:min(len(also), maxPossible)]})
+		b.may = append(b.may, possible{from, len(b.buf), b.w.limitTexts(also)})
 	}
 }
 

@@ -1,6 +1,9 @@
 package bash
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,5 +57,30 @@ func TestCodeIsOpaqueOrListed(t *testing.T) {
 		`split --filter="$x" y`, `sort --compress-program="$x" y`, `strace -o '|'"$x" ls`, `jq -f x y; source x`, `gcc -wrapper sh,-c,x y.c`, `docker run x sh -c "$y"; eval "$y"`,
 	} {
 		assert.False(t, Analyse(line, Options{}).Clear(), line)
+	}
+}
+
+// Words whose splitting is not known to the letter are each of their parts, and a word that may be more texts than are looked
+// at is opaque.
+func TestSplitWordsAreTheirParts(t *testing.T) {
+	for _, line := range []string{
+		`IFS=, read x y <<<a,${NONE:-.env}; cat $y`, `xargs -d, cat <<<a,${NONE:-.env}`, `xargs cat <<<"a ${NONE:-.env}"`,
+		`echo a,.env | tr , "\n" | xargs cat`, `echo a,${NONE:-.env} | cut -d, -f2 | xargs cat`, `mapfile -td, x <<<a,${NONE:-.env}; cat ${x[1]}`,
+		`IFS=,; x=a,.env; cat $x`, `true && IFS=Q; x=aQ.env; cat $x`, `IFS=Q read a b <<<aQ.env; cat $b`, `IFS=,; x=a,.env; set -- $x; cat $2`,
+		`parallel -d, cat <<<a,.env`, `printf 'a\n%s\n' ${NONE:-.env} | parallel cat`, `trap 'set -- .env; cat $*' EXIT`, `trap 'set -- .env; cat "$*"' EXIT`,
+		`IFS=; set -- .e nv; cat "$*"`, `x=a; x+=" ${NONE:-.env}"; set -- $x; cat $2`, `true && IFS=e; set -- . nv; cat "$*"`,
+	} {
+		files := Analyse(line, Options{}).Files
+		assert.True(t, slices.ContainsFunc(files, func(f File) bool { return f.Path == ".env" }), "%s\n%v", line, files)
+	}
+	many := strings.Repeat("a b c d ", 3)
+	for i := range 70 {
+		many += fmt.Sprintf("f%d ", i)
+	}
+	for _, line := range []string{
+		`read -a x <<<"` + many + `.env"; cat ${x[70]}`, `xargs -n1 cat <<<"` + many + `.env"`, `echo "` + many + `.env" | parallel -d' ' cat`,
+	} {
+		opaque := Analyse(line, Options{}).Opaque
+		assert.True(t, slices.ContainsFunc(opaque, func(o Opaque) bool { return o.Reason == OpaqueLimit }), "%s\n%v", line, opaque)
 	}
 }

@@ -64,7 +64,8 @@ func parallel(w *walker, c ctx, k call, _ given) {
 	case g.has("a", "arg-file", "pipe", "pipepart", "pipe-part"):
 	case len(lists) == 1 && sure && len(lists[0]) <= maxRounds:
 		args = lists[0]
-	case lists == nil && c.in.kind == piped && c.in.text != "" && known(c.in.text):
+	case lists == nil && c.in.kind == piped && c.in.text != "" && known(c.in.text) &&
+		!g.has("d", "delimiter", "C", "colsep", "N", "n", "max-args", "0", "null", "X", "m", "xargs"):
 		for line := range strings.Lines(c.in.text) {
 			if len(args) < maxRounds+1 {
 				args = append(args, literalWord(strings.TrimSuffix(line, "\n"), w.place(k.at)))
@@ -72,7 +73,11 @@ func parallel(w *walker, c ctx, k call, _ given) {
 		}
 	}
 	if len(args) == 0 || len(args) > maxRounds || hasFunc(args, func(w Word) bool { return w.Kind != Literal }) {
-		args = []Word{makeWord(unknown, false, true, "", w.place(k.at))}
+		hidden := makeWord(unknown, false, true, "", w.place(k.at))
+		if lists == nil {
+			hidden.also = w.limitTexts(c.in.texts())
+		}
+		args = []Word{hidden}
 	}
 	for _, arg := range args {
 		w.parallelJob(e, k, template, arg)

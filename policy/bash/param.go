@@ -38,7 +38,7 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 		from := len(b.buf)
 		b.text(unknown)
 		if len(also) > 0 {
-			b.may = append(b.may, possible{from, len(b.buf), also})
+			b.may = append(b.may, possible{from, len(b.buf), b.w.limitTexts(also)})
 		}
 		return
 	}
@@ -51,7 +51,7 @@ func (w *walker) remember(name string, texts ...string) {
 		w.held = map[string][]string{}
 	}
 	for _, text := range texts {
-		if held := w.held[name]; text != "" && known(text) && len(held) < maxPossible && !slices.Contains(held, text) {
+		if held := w.held[name]; text != "" && known(text) && len(held) <= maxPossible && !slices.Contains(held, text) {
 			w.held[name] = append(held, text)
 		}
 	}
@@ -172,10 +172,17 @@ func (w *walker) elements(c ctx, x *syntax.ParamExp) ([]string, bool) {
 
 func (b *builder) list(list []string, quoted, star bool) {
 	if quoted && star || b.whole {
-		b.expansion(strings.Join(list, " "), true)
-		if !b.fields {
-			b.text(unknown)
+		if b.fields || len(list) == 1 {
+			b.expansion(strings.Join(list, " "), true)
+			return
 		}
+		from := len(b.buf)
+		b.expansion(unknown, true)
+		also := []string{strings.Join(list, "")}
+		for _, mark := range b.marks {
+			also = append(also, strings.Join(list, string(mark)))
+		}
+		b.may = append(b.may, possible{from, len(b.buf), b.w.limitTexts(also)})
 		return
 	}
 	for i, text := range list {
@@ -187,7 +194,7 @@ func (b *builder) list(list []string, quoted, star bool) {
 			b.text(text)
 			continue
 		}
-		b.expansion(text, false)
+		b.mayBe(text, nil, false)
 	}
 }
 
@@ -282,8 +289,11 @@ func (w *walker) heldEver(c ctx, x *syntax.ParamExp) []string {
 	name := x.Param.Value
 	if n, err := strconv.Atoi(name); err == nil && n > 0 || name == "@" || name == "*" {
 		return append(slices.Clip(w.held["@"]), lo.FlatMap(c.st.params, func(p Word, _ int) []string {
-			if p.Kind == Literal {
+			switch p.Kind {
+			case Literal:
 				return []string{p.raw}
+			case Pattern:
+				return []string{p.Text}
 			}
 			return p.also
 		})...)
@@ -297,6 +307,9 @@ func (w *walker) inside(c ctx, x *syntax.ParamExp) {
 	}
 }
 
+// mayBeSeveral reports whether a word may become another number of words than one.
+func mayBeSeveral(w Word) bool { return w.Many || w.Kind == Pattern }
+
 // heldBy returns what the variable itself holds.
 func (w *walker) heldBy(c ctx, x *syntax.ParamExp) string {
 	name := x.Param.Value
@@ -304,13 +317,10 @@ func (w *walker) heldBy(c ctx, x *syntax.ParamExp) string {
 		switch {
 		case n == 0 || c.st.noParams:
 			return unknown
+		case hasFunc(c.st.params[:min(n, len(c.st.params))], mayBeSeveral):
+			return unknown
 		case n > len(c.st.params):
 			return ""
-		}
-		for _, p := range c.st.params[:n] {
-			if p.Many || p.Kind == Pattern {
-				return unknown
-			}
 		}
 		return c.st.params[n-1].raw
 	}

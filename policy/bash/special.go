@@ -457,7 +457,7 @@ func changeMode(w *walker, c ctx, k call, g given) {
 // namesFromInput notes the files whose names a program reads from its input.
 func (w *walker) namesFromInput(c ctx, k call) {
 	hidden := makeWord(unknown, false, true, "", w.place(k.at))
-	hidden.also = c.in.texts()
+	hidden.also = w.limitTexts(c.in.texts())
 	w.file(c, hidden, Reads, k.index)
 }
 

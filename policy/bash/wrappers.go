@@ -377,7 +377,7 @@ func xargs(w *walker, c ctx, k call, g given) {
 // readWords is the words that xargs reads, if that is known and simple.
 func (w *walker) readWords(c ctx, k call, g given) []Word {
 	hidden := makeWord(unknown, false, true, "", w.place(k.at))
-	hidden.also = c.in.texts()
+	hidden.also = w.limitTexts(c.in.texts())
 	text := c.in.text
 	if c.in.kind != piped || !known(text) || text == "" || strings.ContainsAny(text, `"'\`) || len(text) > 1024 ||
 		g.has("a", "arg-file", "0", "null", "d", "delimiter", "E", "e", "eof", "L", "l", "max-lines", "n", "max-args", "s", "max-chars") || g.doubt {
