@@ -64,27 +64,6 @@ func (c *openCall) inDoubt() bool {
 	return c != nil && c.begun != nil && c.result == nil && !c.child.Parked()
 }
 
-// CallsInDoubt returns the calls of the open step that have begun and may have happened,
-// in call order: their ids, and for calls of sub-agents the names that
-// Intervention.CallID has for them. It is empty when no step is open.
-func (s State) CallsInDoubt() []string {
-	open := s.read().open
-	if open == nil {
-		return nil
-	}
-	var names []string
-	for i, call := range open.reply.Message.list() {
-		c := open.at(i)
-		if c.inDoubt() && c.child.data == nil {
-			names = append(names, call.ID)
-		}
-		for _, below := range c.child.CallsInDoubt() {
-			names = append(names, open.path(call.ID, below, nil))
-		}
-	}
-	return names
-}
-
 // callBegun returns call i as it began; nil when it has not begun or has its result.
 func (o *openStep) callBegun(i int) *ToolCall {
 	if c := o.at(i); c != nil && c.result == nil {

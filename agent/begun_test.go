@@ -26,7 +26,7 @@ func begunBefore(t *testing.T, a *agent.Agent, call agent.ToolCall) agent.State 
 	require.False(t, s.Waiting())
 	original := call
 	original.Arguments = write(call.ID).Arguments
-	s = s.WithStatus(agent.StatusRunning).WithCallBegun(&agent.Prepared{Original: &original, Call: &call})
+	s = agent.Checkpoint(agent.Checkpoint(s).WithStatus(agent.StatusRunning)).WithCallBegun(&agent.Prepared{Original: &original, Call: &call})
 	return stored(t, s)
 }
 
@@ -36,21 +36,21 @@ func TestAnApprovalCountsOnce(t *testing.T) {
 	x := &wantsYes{question: agent.Question{By: "guard", Reason: "it writes"}}
 	a, _ := parking(t, x, write("1"), write("2"))
 	s := begunBefore(t, a, write("1"))
-	assert.True(t, s.InDoubt("1"))
+	assert.True(t, agent.Checkpoint(s).InDoubt("1"))
 	for range 2 {
 		var err error
 		s, err = a.Resume(t.Context(), stored(t, s)).Get()
 		require.NoError(t, err)
 		require.True(t, s.Waiting())
 		assert.Empty(t, x.ran)
-		i, _ := s.Intervention("1")
+		i, _ := agent.Checkpoint(s).Intervention("1")
 		assert.True(t, i.Begun)
 		assert.Nil(t, i.Answer())
 		assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Approve, Arguments: `{"n":7}`}), "its arguments are settled")
 		// The answer counts for this repetition, and for no other.
 		s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve, By: "bob"})
 		require.False(t, s.Waiting())
-		s = s.WithStatus(agent.StatusRunning).WithCallBegun(effective(write("1")))
+		s = agent.Checkpoint(agent.Checkpoint(s).WithStatus(agent.StatusRunning)).WithCallBegun(effective(write("1")))
 	}
 	s, err := a.Resume(t.Context(), stored(t, s)).Get()
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestABegunCallKeepsItsArguments(t *testing.T) {
 	x.tame = false
 	s := begunBefore(t, a, agent.ToolCall{ID: "1", Name: "write", Arguments: `{"n":50}`})
 	x.tame = true
-	begun, original, ok := s.Begun("1")
+	begun, original, ok := agent.Checkpoint(s).Begun("1")
 	require.True(t, ok)
 	assert.Equal(t, `{"n":50}`, begun.Arguments)
 	assert.Equal(t, write("1"), original)
@@ -76,7 +76,7 @@ func TestABegunCallKeepsItsArguments(t *testing.T) {
 	s, err := a.Resume(t.Context(), s).Get()
 	require.NoError(t, err)
 	require.True(t, s.Waiting())
-	i, _ := s.Intervention("1")
+	i, _ := agent.Checkpoint(s).Intervention("1")
 	assert.Equal(t, `{"n":50}`, i.Call.Arguments)
 	s, err = a.Resume(t.Context(), s.WithApproval("1", agent.Approval{Verdict: agent.Approve})).Get()
 	require.NoError(t, err)
@@ -186,9 +186,9 @@ func TestAnAnswerBehindTheDeadline(t *testing.T) {
 			a, _ := parking(t, x, write("1"))
 			s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 			require.NoError(t, err)
-			i, _ := s.Intervention("1")
+			i, _ := agent.Checkpoint(s).Intervention("1")
 			s = s.WithApprovalAt("1", agent.Approval{Verdict: agent.Approve, By: "ann"}, i.Deadline.Add(tc.after))
-			i, _ = s.Intervention("1")
+			i, _ = agent.Checkpoint(s).Intervention("1")
 			require.NotNil(t, i.Answer())
 			assert.Equal(t, tc.want, i.Answer().Verdict)
 			late := s.WithApprovalAt("1", agent.Approval{Verdict: agent.Approve}, i.Asked)

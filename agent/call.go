@@ -164,18 +164,6 @@ func (r *ToolResult) To(p *Prepared) *ToolResult {
 // run.
 func Answer(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }
 
-// ResultFor returns a result that answers a prepared call of the run that s belongs to, still to
-// be filled in: what Answer makes, in less time.
-func (s State) ResultFor(p *Prepared) *ToolResult {
-	l := s.read().live
-	if l == nil {
-		return Answer(p)
-	}
-	r := l.results.take()
-	r.call, r.original = p.Call, p.Original
-	return r
-}
-
 // Executed reports whether the tool's body ran. It is false for ToolUnknown, of which
 // that is not known.
 func (r *ToolResult) Executed() bool { return r.Status == ToolExecuted || r.Status == ToolFailed }

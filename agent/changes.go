@@ -41,19 +41,6 @@ type aboutJSON struct {
 	UsageBefore *Usage    `json:"usage_before,omitempty"`
 }
 
-// Changes returns the JSON form of what s has that an earlier state of its session had not:
-// its size and cost do not grow with the transcript. Restore makes a state of all
-// changes since the zero State.
-//
-// A metadata value that JSON cannot hold is an error that names its key.
-func (s State) Changes(since State) ([]byte, error) {
-	form, err := s.changes(since)
-	if err != nil {
-		return nil, fmt.Errorf("writing what changed in the state: %w", err)
-	}
-	return compactJSON(form)
-}
-
 func (s State) changes(since State) (*changesJSON, error) {
 	d, old := s.read(), since.read()
 	form := &changesJSON{

@@ -127,25 +127,6 @@ func (Judged) EventName() string { return "judged" }
 // EventName returns "run.completed".
 func (RunCompleted) EventName() string { return "run.completed" }
 
-// Listen lets o, too, be told of what middleware emits during this one run: what
-// hooks did, for one. Of the loop's own events, which are made for the agent's
-// Observer alone, it hears nothing, so that a run with a listener costs no more
-// than what its middleware tells. Several are told in the order they were given.
-//
-// It is for a processor around the run, outside of everything that emits, before
-// it calls next. Detached hooks may emit after the run has ended.
-func (s State) Listen(o Observer) {
-	l := s.read().live
-	if l == nil {
-		return
-	}
-	if first := l.listener; first != nil {
-		second := o
-		o = ObserverFunc(func(ctx context.Context, e Event) { first.Observe(ctx, e); second.Observe(ctx, e) })
-	}
-	l.listener = o
-}
-
 // Observed reports whether an observer is told of what Emit tells: without one,
 // events need not be made.
 func (s State) Observed() bool {

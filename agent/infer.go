@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/samber/mo"
 )
@@ -64,13 +63,7 @@ func (asked) tell(ctx context.Context, s State) {
 	if s.read().live.watched() {
 		s.read().live.asked.Store(true)
 		s.read().live.tell(ctx, InferenceStarted{
-			Run: s.Run(), Step: s.RunStepCount(), Inference: s.InferenceID(), State: s,
+			Run: s.Run(), Step: s.RunStepCount(), Inference: Checkpoint(s).InferenceID(), State: s,
 		})
 	}
-}
-
-// InferenceID names the model call that s is about to make, or is making: unique
-// within the session, equal for everybody who asks during one step.
-func (s State) InferenceID() string {
-	return fmt.Sprintf("%s/%d", s.Run().ID, s.RunStepCount())
 }

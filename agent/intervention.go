@@ -149,17 +149,6 @@ func (o *openStep) path(call, below string, named []Intervention) string {
 	return name
 }
 
-// Intervention returns what a person was asked about a call, by its CallID.
-func (s State) Intervention(callID string) (Intervention, bool) {
-	if c := s.read().open.call(callID); c != nil {
-		if c.asked == nil || c.asked.used {
-			return Intervention{}, false
-		}
-		return *c.asked, true
-	}
-	return lo.Find(s.Interventions(), func(i Intervention) bool { return i.CallID() == callID })
-}
-
 // Waiting reports whether the run is parked and there is nothing to do yet: an answer
 // is missing, and no answer ends the run.
 func (s State) Waiting() bool {
@@ -225,20 +214,6 @@ func (i Intervention) Takes(answer Approval) bool {
 	return !i.Begun && !i.Questions.InDoubt() || answer.Arguments == "" || answer.Arguments == i.Call.Arguments
 }
 
-// WithExpired returns a parked state in which every call whose deadline had passed at
-// that moment is decided as its questions say: see Questions.OnTimeout.
-func (s State) WithExpired(now time.Time) State {
-	if !s.Parked() {
-		return s
-	}
-	return s.answered(func(i Intervention) *Approval {
-		if !i.expired(now) {
-			return nil
-		}
-		return i.timeout()
-	})
-}
-
 // answered gives answers about the calls that wait.
 func (s State) answered(answer func(Intervention) *Approval) State {
 	list := s.Interventions() // none when it was suspended
@@ -274,26 +249,3 @@ func (s State) take(given []*Approval) (State, []*Approval) {
 	}
 	return s.reopened(open.with(calls)), given
 }
-
-// StepOpen reports whether the step that comes next was begun already, before the run
-// was parked or cut off: its reply is there, and the model is not asked again.
-func (s State) StepOpen() bool { return s.read().open != nil }
-
-// InDoubt reports whether a call of the open step has begun and may have happened: it has
-// no result. A call that waits for a parked run of its own is not in doubt.
-func (s State) InDoubt(callID string) bool { return s.read().open.call(callID).inDoubt() }
-
-// Begun returns a call of the open step as it began, and the call as the model asked for
-// it; ok is false when it has not begun, or has its result.
-func (s State) Begun(callID string) (begun, original ToolCall, ok bool) {
-	open := s.read().open
-	c := open.call(callID)
-	if c == nil || c.begun == nil || c.result != nil {
-		return ToolCall{}, ToolCall{}, false
-	}
-	return *c.begun, open.reply.Message.list()[c.begun.Index], true
-}
-
-// Resumed reports whether the run went on in this process from a state that was
-// stored: after it was parked, or cut off.
-func (s State) Resumed() bool { l := s.read().live; return l != nil && l.resumed }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-
-	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // judgement is what hooks have decided about a call, noted where no other code can write
@@ -98,43 +96,6 @@ func (js *judgements) check(step int, p *Prepared) (judged bool, err error) {
 	return false, nil
 }
 
-// RecordJudgement notes what was decided about call, which the model made: p says what is
-// to run, and whether it runs. CheckJudgement compares with that what is run in the end.
-// The judgement belongs to the run and to the step under way, and replaces an earlier one
-// about the same call. Outside of a run it is kept in a copy of p, which is returned;
-// otherwise the result is p itself. P.Call must be set. Package hooks records what its
-// controls have judged; no code outside of this module has a valid pass, without which
-// nothing is recorded.
-func (s State) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepared) *Prepared {
-	if !pass.Valid() {
-		return p
-	}
-	if l := s.read().live; l != nil && call.Index >= 0 {
-		l.judged.record(s.RunStepCount(), call, p)
-		return p
-	}
-	q := *p
-	q.keepRest(func(rest *preparedRest) { rest.judged = new(judgementOf(call, p)) })
-	return &q
-}
-
-// CheckJudgement reports whether a call that is about to run was judged, and returns an
-// error when it is not what was judged: when tool or arguments have changed since, when
-// the call was not to run, or when it needs an approval that was not given. P.Call and
-// p.Original must be set.
-func (s State) CheckJudgement(p *Prepared) (judged bool, err error) {
-	if l := s.read().live; l != nil && p.Original.Index >= 0 {
-		if !l.judged.some.Load() {
-			return false, nil
-		}
-		return l.judged.check(s.RunStepCount(), p)
-	}
-	if j := p.more().judged; j != nil && j.id == p.Original.ID {
-		return true, j.check(p)
-	}
-	return false, nil
-}
-
 // beginJudged returns an error when a call that begins now is not what was judged.
 func (s State) beginJudged(p *Prepared) error {
 	if l := s.read().live; l != nil && p.Original.Index >= 0 {
@@ -143,7 +104,7 @@ func (s State) beginJudged(p *Prepared) error {
 		}
 		return l.judged.begin(s.RunStepCount(), p)
 	}
-	_, err := s.CheckJudgement(p)
+	_, err := Checkpoint(s).CheckJudgement(p)
 	return err
 }
 

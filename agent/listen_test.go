@@ -27,7 +27,7 @@ func emitting(ctx context.Context, s agent.State) (agent.Step, error) {
 
 func listening(to agent.Observer) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-		s.Listen(to)
+		agent.Checkpoint(s).Listen(to)
 		return next(ctx, s)
 	})
 }
@@ -69,7 +69,7 @@ func TestAListenerHearsOneRunOnly(t *testing.T) {
 	first := true
 	once := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		if first {
-			s.Listen(heard)
+			agent.Checkpoint(s).Listen(heard)
 		}
 		assert.Equal(t, first, s.Observed())
 		first = false
@@ -78,7 +78,7 @@ func TestAListenerHearsOneRunOnly(t *testing.T) {
 	a := build(t, agent.Config{Driver: agent.DriverFunc(emitting), AroundRun: []agent.Processor{once}})
 	final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("hello")).Get()
 	require.NoError(t, err)
-	final.Listen(heard)
+	agent.Checkpoint(final).Listen(heard)
 	assert.False(t, final.Observed())
 	_, err = a.Run(t.Context(), final, agent.UserText("again")).Get()
 	require.NoError(t, err)

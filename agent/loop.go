@@ -31,7 +31,7 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 		return mo.Err[State](errors.New("resuming a run: there is input: give it to the next run"))
 	case settings.Resume:
 		return a.resume(ctx, settings, s)
-	case s.StepOpen():
+	case Checkpoint(s).StepOpen():
 		return mo.Err[State](fmt.Errorf("running agent %q: %w", a.config.Name, ErrParked))
 	}
 	s = a.beginRun(ctx, &settings, s.With(input...))
@@ -45,7 +45,7 @@ func (a *Agent) takeSteps(ctx context.Context, s State) mo.Result[State] {
 	}
 	s = s.keepRequest().acceptMessages()
 	for {
-		if !s.StepOpen() { // a step that had begun was judged before
+		if !Checkpoint(s).StepOpen() { // a step that had begun was judged before
 			next, end := a.judge(ctx, s)
 			if end != nil {
 				return *end

@@ -122,7 +122,7 @@ func TestAProcessorMaySaveTheStateThatItGot(t *testing.T) {
 func TestConclude(t *testing.T) {
 	status := func(status agent.Status) agent.ProcessorFunc {
 		return func(_ context.Context, s agent.State, _ agent.Next) mo.Result[agent.State] {
-			return mo.Ok(s.WithStatus(status))
+			return mo.Ok(agent.Checkpoint(s).WithStatus(status))
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -304,7 +304,7 @@ func (x watchingExecutor) Execute(ctx context.Context, s agent.State, p *agent.P
 // there.
 func TestOnlookersAreAskedWhenThereIsSomethingToSee(t *testing.T) {
 	listening := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-		s.Listen(agent.ObserverFunc(func(context.Context, agent.Event) {}))
+		agent.Checkpoint(s).Listen(agent.ObserverFunc(func(context.Context, agent.Event) {}))
 		return next(ctx, s)
 	})
 	for name, test := range map[string]struct {

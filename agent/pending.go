@@ -11,7 +11,7 @@ import (
 // ParkedError is the error of a tool, and of an executor, whose call has started a run
 // that is parked now: State is that run's. The run that made the call parks with it; the
 // state of the one is part of the state of the other, and so are its questions. When they
-// are answered and the run is resumed, the call is executed again, and State.Child is
+// are answered and the run is resumed, the call is executed again, and Checkpoint.Child is
 // what its tool goes on from.
 type ParkedError struct{ State State }
 

@@ -26,7 +26,7 @@ func (x *delegates) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall)
 }
 
 func (x *delegates) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	child, _, waits := s.Child(p.Original.ID)
+	child, _, waits := agent.Checkpoint(s).Child(p.Original.ID)
 	r := agent.Answer(p)
 	switch {
 	case p.Call.Name == "stop":
@@ -47,7 +47,7 @@ func (x *delegates) Execute(ctx context.Context, s agent.State, p *agent.Prepare
 }
 
 func (x *delegates) HandleAnswer(_ context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	if _, _, waits := s.Child(p.Original.ID); waits {
+	if _, _, waits := agent.Checkpoint(s).Child(p.Original.ID); waits {
 		x.given = append(x.given, p.Original.ID)
 	}
 	return mo.Ok(p.Answer)
@@ -86,7 +86,7 @@ func TestNamesOfCallsBelow(t *testing.T) {
 	s = stored(t, s)
 	require.Equal(t, want, paths(s))
 	for _, name := range []string{"1", "a", "a/1", "a/a/1", ""} {
-		_, ok := s.Intervention(name)
+		_, ok := agent.Checkpoint(s).Intervention(name)
 		assert.False(t, ok, name)
 		assert.Equal(t, s, s.WithApproval(name, agent.Approval{Verdict: agent.Approve}), name)
 	}
@@ -131,17 +131,17 @@ func TestChangesOfARunBelow(t *testing.T) {
 	call := agent.ToolCall{ID: "w", Name: "delegate"}
 	s, err := delegatingState(t, call)
 	require.NoError(t, err)
-	child, begun, ok := s.Child("w")
+	child, begun, ok := agent.Checkpoint(s).Child("w")
 	require.True(t, ok)
 	assert.Equal(t, call, begun)
-	assert.False(t, s.InDoubt("w"), "it is known how far it came")
-	assert.True(t, s.WithCallChild("w", child.WithStatus(agent.StatusRunning)).InDoubt("w"), "it was cut off")
+	assert.False(t, agent.Checkpoint(s).InDoubt("w"), "it is known how far it came")
+	assert.True(t, agent.Checkpoint(agent.Checkpoint(s).WithCallChild("w", agent.Checkpoint(child).WithStatus(agent.StatusRunning))).InDoubt("w"), "it was cut off")
 	long := child.With(agent.UserText(strings.Repeat("x", 10_000)))
-	before := s.WithCallChild("w", long)
-	after := before.WithCallChild("w", long.With(agent.UserText("more")))
-	first, err := before.Changes(agent.State{})
+	before := agent.Checkpoint(s).WithCallChild("w", long)
+	after := agent.Checkpoint(before).WithCallChild("w", long.With(agent.UserText("more")))
+	first, err := agent.Checkpoint(before).Changes(agent.State{})
 	require.NoError(t, err)
-	second, err := after.Changes(before)
+	second, err := agent.Checkpoint(after).Changes(before)
 	require.NoError(t, err)
 	assert.Less(t, len(second), 2_000)
 	restored, err := agent.Restore(first, second)
@@ -151,7 +151,7 @@ func TestChangesOfARunBelow(t *testing.T) {
 	want, err := json.Marshal(after)
 	require.NoError(t, err)
 	assert.JSONEq(t, string(want), string(got))
-	assert.Equal(t, s, s.WithCallChild("nobody", child))
+	assert.Equal(t, s, agent.Checkpoint(s).WithCallChild("nobody", child))
 }
 
 func delegatingState(t *testing.T, call agent.ToolCall) (agent.State, error) {

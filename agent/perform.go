@@ -26,7 +26,7 @@ func (a *Agent) performReply(ctx context.Context, s State, started time.Time, re
 		err = fmt.Errorf("the driver answered with a message of role %q: it must be %q", reply.Message.Role(), RoleAssistant)
 	}
 	if s.read().live.watched() && s.read().live.asked.Swap(false) {
-		s.read().live.tell(ctx, InferenceCompleted{s.Run(), s.RunStepCount(), s.InferenceID(), reply, err})
+		s.read().live.tell(ctx, InferenceCompleted{s.Run(), s.RunStepCount(), Checkpoint(s).InferenceID(), reply, err})
 	}
 	if ended {
 		return mo.Ok(s.Apply(reply.Prior).WithStop(*reply.Stop))

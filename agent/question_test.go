@@ -117,7 +117,7 @@ func TestStateOfVersionOne(t *testing.T) {
 	require.NoError(t, json.Unmarshal(now, &again))
 	check(again)
 
-	changes, err := old.Changes(agent.State{})
+	changes, err := agent.Checkpoint(old).Changes(agent.State{})
 	require.NoError(t, err)
 	restored, err := agent.Restore(changes)
 	require.NoError(t, err)

@@ -133,7 +133,7 @@ func TestParkAndResume(t *testing.T) {
 	assert.Equal(t, 2, *asked)
 	assert.Equal(t, 2, s.RunStepCount())
 	assert.EqualValues(t, 7, s.RunUsage().InputTokens, "what the reply cost counts once")
-	assert.False(t, s.StepOpen())
+	assert.False(t, agent.Checkpoint(s).StepOpen())
 	assert.Equal(t, 6, s.MessageCount())
 	stored(t, s)
 
@@ -190,9 +190,9 @@ func TestAnswers(t *testing.T) {
 	})
 	t.Run("the time is over", func(t *testing.T) {
 		a, x, s := start(t)
-		assert.True(t, s.WithExpired(time.Now()).Waiting())
+		assert.True(t, agent.Checkpoint(s).WithExpired(time.Now()).Waiting())
 		s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve})
-		s, err := a.Resume(t.Context(), s.WithExpired(time.Now().Add(2*time.Minute))).Get()
+		s, err := a.Resume(t.Context(), agent.Checkpoint(s).WithExpired(time.Now().Add(2*time.Minute))).Get()
 		require.NoError(t, err)
 		assert.Equal(t, []string{`write{"n":1}`}, x.ran)
 		step, _ := first(s.RunSteps())
@@ -214,7 +214,7 @@ func TestAnswers(t *testing.T) {
 		var broken *agent.RunError
 		require.ErrorAs(t, err, &broken)
 		assert.Equal(t, agent.StatusCancelled, broken.State.Status())
-		assert.False(t, broken.State.StepOpen())
+		assert.False(t, agent.Checkpoint(broken.State).StepOpen())
 		assert.Equal(t, 1, broken.State.RunStepCount())
 		assert.Empty(t, x.ran)
 	})
@@ -277,33 +277,33 @@ func TestRestoreInTheMiddleOfAStep(t *testing.T) {
 	var journal [][]byte
 	last := agent.State{}
 	keep := func(s agent.State) {
-		text, err := s.Changes(last)
+		text, err := agent.Checkpoint(s).Changes(last)
 		require.NoError(t, err)
 		journal, last = append(journal, text), s
 	}
 	keep(before)
 	running := caught(t, a, before)
 	keep(running)
-	open := running.WithOpenStep(agent.Step{
+	open := agent.Checkpoint(running).WithOpenStep(agent.Step{
 		Message: agent.Assistant("", write("1"), agent.ToolCall{ID: "2", Name: "read"}, agent.ToolCall{ID: "3", Name: "list"}),
 		Effects: agent.EffectsOf(agent.SessionKey[int]("seen").Set(3), agent.AddContext("mind the gap")),
 	}, time.Now())
 	keep(open)
-	open = open.WithCallBegun(effective(agent.ToolCall{ID: "2", Name: "read"}))
+	open = agent.Checkpoint(open).WithCallBegun(effective(agent.ToolCall{ID: "2", Name: "read"}))
 	keep(open)
 	result := agent.NotExecuted(&agent.ToolCall{ID: "1", Name: "write", Arguments: "{}"}, agent.ReasonDenied, "guard", "no")
 	result = result.To(&agent.Prepared{Original: new(write("1")), Call: new(write("1"))})
 	result.Effects = agent.EffectsOf(agent.AddMessage(agent.UserText("psst").WithSource("guard")))
-	open = open.WithCallAnswered(result)
+	open = agent.Checkpoint(open).WithCallAnswered(result)
 	keep(open)
 
 	s, err := agent.Restore(journal...)
 	require.NoError(t, err)
 	assert.JSONEq(t, text(t, open), text(t, s))
-	assert.True(t, s.StepOpen())
-	assert.True(t, s.InDoubt("2"))
-	assert.False(t, s.InDoubt("1"))
-	assert.False(t, s.InDoubt("3"))
+	assert.True(t, agent.Checkpoint(s).StepOpen())
+	assert.True(t, agent.Checkpoint(s).InDoubt("2"))
+	assert.False(t, agent.Checkpoint(s).InDoubt("1"))
+	assert.False(t, agent.Checkpoint(s).InDoubt("3"))
 
 	*asked = 0
 	s, err = a.Resume(t.Context(), s).Get()
@@ -447,7 +447,7 @@ func TestSuspended(t *testing.T) {
 			assert.True(t, s.Parked())
 			assert.False(t, s.Waiting())
 			assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Approve}), "nobody was asked")
-			assert.Equal(t, s, s.WithExpired(time.Now()))
+			assert.Equal(t, s, agent.Checkpoint(s).WithExpired(time.Now()))
 			assert.Equal(t, 1, s.RunStepCount())
 			assert.Equal(t, "run.parked", events[len(events)-1])
 			s, err = a.Resume(t.Context(), stored(t, s)).Get()

@@ -142,7 +142,7 @@ func TestEventsComeInOrder(t *testing.T) {
 	events := agenttest.Record()
 	var ids []string
 	see := agenttest.Play(func(_ context.Context, s agent.State) (agent.Step, error) {
-		ids = append(ids, s.InferenceID())
+		ids = append(ids, agent.Checkpoint(s).InferenceID())
 		return agent.Step{Message: agent.Assistant("done")}, nil
 	})
 	a := build(t, agent.Config{
@@ -424,7 +424,7 @@ func TestWhatARunAddsIsNoInput(t *testing.T) {
 	final, err := a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"hello", "remember the milk", "hi", "remember the milk"}, texts(final))
-	for i, m := range final.Pending() {
+	for i, m := range agent.Checkpoint(final).Pending() {
 		assert.Fail(t, "a message counts as input", "%d: %s", i, m.Text())
 	}
 
@@ -436,7 +436,7 @@ func TestWhatARunAddsIsNoInput(t *testing.T) {
 	final, err = a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"hello", "hi", "by the way"}, texts(final))
-	for i, m := range final.Pending() {
+	for i, m := range agent.Checkpoint(final).Pending() {
 		assert.Fail(t, "a message counts as input", "%d: %s", i, m.Text())
 	}
 }
@@ -447,7 +447,7 @@ func TestInputIsWhatNoRunHasLetIn(t *testing.T) {
 		for _, m := range s.Input() {
 			seen = append(seen, m.Text())
 		}
-		return next(ctx, s.WithInput(agent.UserText("cleaned")))
+		return next(ctx, agent.Checkpoint(s).WithInput(agent.UserText("cleaned")))
 	})
 	a := build(t, agent.Config{Driver: agenttest.Script(agenttest.Say("hi"), agenttest.Say("ho")), AroundRun: []agent.Processor{letIn}})
 	s := agent.NewState(agent.System("be brief"), agent.UserText("one"))
@@ -509,7 +509,7 @@ func TestEveryRunIsToldToHaveEnded(t *testing.T) {
 		return agent.Approval{}, nil
 	})
 	deny := agent.ProcessorFunc(func(_ context.Context, s agent.State, _ agent.Next) mo.Result[agent.State] {
-		return mo.Ok(s.WithStatus(agent.StatusDenied).WithStop(agent.Signal{Reason: agent.StopDenied, Source: "guard"}))
+		return mo.Ok(agent.Checkpoint(s).WithStatus(agent.StatusDenied).WithStop(agent.Signal{Reason: agent.StopDenied, Source: "guard"}))
 	})
 	var ran []string
 	for want, config := range map[agent.Status]agent.Config{

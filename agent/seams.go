@@ -99,7 +99,7 @@ type Prepared struct {
 	// arguments stay as they are. The loop sets it.
 	Begun bool
 
-	inDoubt bool // the call may have happened: see State.InDoubt
+	inDoubt bool // the call may have happened: see Checkpoint.InDoubt
 
 	// Answer is the given answer of DisposeAnswer: denied, invalid, mocked. With
 	// DisposeAsk it may hold the mock that answers once a person said yes.

@@ -152,14 +152,6 @@ func (s State) WithStop(signal Signal) State {
 	return State{d}
 }
 
-// WithStatus returns s with a status: a processor around a run that ends the run
-// without starting it says so with this.
-func (s State) WithStatus(status Status) State {
-	d := s.framed()
-	d.status = status
-	return State{d}
-}
-
 // Session returns the id of the session; empty before its first run.
 func (s State) Session() SessionID { return s.read().session }
 
@@ -293,20 +285,6 @@ func (s State) Input() iter.Seq2[int, Message] {
 	}
 }
 
-// WithInput returns s with the messages that no run has let in yet replaced.
-func (s State) WithInput(messages ...Message) State {
-	d := s.copied()
-	d.messages = d.messages.Truncate(int(d.accepted)).Append(messages...)
-	return State{d}
-}
-
-// Pending iterates over all messages that no run has let in yet, whatever their
-// role, with their index in the transcript.
-func (s State) Pending() iter.Seq2[int, Message] {
-	d := s.read()
-	return d.messages.From(int(d.accepted))
-}
-
 // beginRun returns s at the begin of a run.
 func (s State) beginRun(run Run, request *Request, l *live) State {
 	d := s.copied()
@@ -362,11 +340,6 @@ func (s State) resumeRun(request *Request, l *live) State {
 	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
 	return State{d}
 }
-
-// LetIn returns s with all its messages taken as let in, as a run does with what its
-// hooks have let in. It is for a journal that only ever holds that: Resume refuses a
-// state with other input.
-func (s State) LetIn() State { return s.acceptMessages() }
 
 // acceptMessages returns s with all its messages accepted.
 func (s State) acceptMessages() State {

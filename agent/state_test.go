@@ -62,7 +62,7 @@ func TestForksOfAStateEqualTheModel(t *testing.T) {
 				s, m.run[name] = agent.RunKey[int](name).In(s, at), at
 			case 3:
 				word := text.Draw(t, "input")
-				s = s.WithInput(agent.UserText(word))
+				s = agent.Checkpoint(s).WithInput(agent.UserText(word))
 				m.messages = append(m.messages[:m.accepted], word)
 			case 4:
 				source := text.Draw(t, "source")

@@ -64,7 +64,7 @@ func requireSame(t tester, want, got agent.State) {
 
 func pending(s agent.State) []int {
 	var out []int
-	for i := range s.Pending() {
+	for i := range agent.Checkpoint(s).Pending() {
 		out = append(out, i)
 	}
 	return out
@@ -335,7 +335,7 @@ func TestWhatNoStateCanHoldIsNotWritten(t *testing.T) {
 		"a message without a role":    {agent.NewState(agent.UserText("x"), agent.Message{}), "at /messages/1/role: the message has no role"},
 		"calls of a user":             {agent.NewState(agent.UserText("x").WithCalls(wrongCall.Call(0))), `at /messages/0/calls: a message of role "user" has no calls`},
 		"a kind of part of one's own": {agent.NewState(agent.User(agent.Part{Kind: "smell"})), `at /messages/0/parts/0/kind: kind "smell" is not known`},
-		"a status of one's own":       {agent.State{}.WithStatus("asleep"), `at /status: status "asleep" is not known`},
+		"a status of one's own":       {agent.Checkpoint(agent.State{}).WithStatus("asleep"), `at /status: status "asleep" is not known`},
 		"details that JSON cannot hold": {
 			agent.State{}.WithStop(agent.Signal{Details: map[string]any{"f": math.Inf(1)}}), "at /signal/details: json: unsupported value",
 		},

@@ -102,7 +102,7 @@ func TestAttackTimeoutAnswersRequiredQuestionByRewrite(t *testing.T) {
 	a := built(t, b)
 	s := final(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
 	require.True(t, s.Waiting())
-	s = s.WithExpired(time.Now().Add(time.Hour))
+	s = agent.Checkpoint(s).WithExpired(time.Now().Add(time.Hour))
 	s = final(t, a.Resume(t.Context(), s).Get)
 	assert.Empty(t, paid, "no person answered the required policy's question: %+v", s.Interventions())
 }
@@ -361,7 +361,7 @@ func (x forging) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) 
 		return mo.Err[*agent.Prepared](err)
 	}
 	q := &agent.Prepared{Original: p.Original, Call: p.Call}
-	return mo.Ok(recorded(s.RecordJudgement, c, q))
+	return mo.Ok(recorded(agent.Checkpoint(s).RecordJudgement, c, q))
 }
 
 // Code outside of the module can make a key of the framework: struct{}{} is assignable to reserved.Pass.
@@ -603,7 +603,7 @@ func TestAttackSecondDoubtWithoutHooks(t *testing.T) {
 		assert.Equal(t, i+1, asked, "round %d", i+1)
 		s = s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})
 		c := s.Interventions()[0].Call
-		s = s.WithStatus(agent.StatusRunning).WithCallBegun(&agent.Prepared{Original: &c, Call: &c}) // and the process dies
+		s = agent.Checkpoint(agent.Checkpoint(s).WithStatus(agent.StatusRunning)).WithCallBegun(&agent.Prepared{Original: &c, Call: &c}) // and the process dies
 		s = final(t, a.Resume(t.Context(), s).Get)
 	}
 }

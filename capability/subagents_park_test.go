@@ -128,7 +128,7 @@ func kept(t *testing.T, s agent.State) agent.State {
 	again, err := json.Marshal(out)
 	require.NoError(t, err)
 	require.JSONEq(t, string(text), string(again))
-	changes, err := s.Changes(agent.State{})
+	changes, err := agent.Checkpoint(s).Changes(agent.State{})
 	require.NoError(t, err)
 	folded, err := agent.Restore(changes)
 	require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestASubagentParksTheRunThatStartedIt(t *testing.T) {
 			assert.Equal(t, "clerk 1", waits[0].Child.Agent)
 			assert.Equal(t, tc.depth, waits[0].Child.Depth)
 			assert.Equal(t, "it pays", waits[0].Questions.Reason())
-			one, ok := s.Intervention(waits[0].CallID())
+			one, ok := agent.Checkpoint(s).Intervention(waits[0].CallID())
 			assert.True(t, ok)
 			assert.Equal(t, waits[0], one)
 
@@ -249,7 +249,7 @@ func TestAnswersToASubagent(t *testing.T) {
 			[]string{"pay 100 by clerk 1"},
 		},
 		"nothing in time": {
-			func(_ *office, s agent.State) agent.State { return s.WithExpired(time.Now().Add(2 * time.Hour)) },
+			func(_ *office, s agent.State) agent.State { return agent.Checkpoint(s).WithExpired(time.Now().Add(2 * time.Hour)) },
 			agent.StatusDone, "Paid.", []string{"ExecutionEnd of clerk 1"}, []string{"pay 100 by clerk 1"},
 		},
 		"the controls have changed their mind about the payment": {
@@ -306,7 +306,7 @@ func TestATaskThatIsRewrittenGoesOn(t *testing.T) {
 		if n == 2 {
 			s = s.WithApproval("call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})
 		} else { // as if it was cut off while it waited
-			s = s.WithStatus(agent.StatusRunning)
+			s = agent.Checkpoint(s).WithStatus(agent.StatusRunning)
 		}
 		var err error
 		s, err = o.build(t, capability.UseObserver(recorder)).Resume(t.Context(), kept(t, s)).Get()

@@ -61,7 +61,7 @@ func (t *taskTool) Cancel() {
 }
 
 func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (toolexec.Output, error) {
-	if before, _, ok := c.State.Child(c.ID); ok { // whatever the call says now: it has begun
+	if before, _, ok := agent.Checkpoint(c.State).Child(c.ID); ok { // whatever the call says now: it has begun
 		in.Agent = before.Run().Agent
 		return t.of(c, in, before.Run()).resume(ctx, before)
 	}
@@ -173,7 +173,7 @@ var errGivenUp = errors.New("the call that started it has ended without it")
 
 // GiveUp ends the sub-agent of a call that is answered in another way.
 func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
-	child, begun, ok := c.State.Child(c.ID)
+	child, begun, ok := agent.Checkpoint(c.State).Child(c.ID)
 	if !ok || child.Status().Terminal() {
 		return
 	}

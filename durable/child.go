@@ -45,10 +45,10 @@ func (h *held) within(ctx context.Context, k *Keeper, up *held, call string, s a
 	h.keeper, h.up, h.call = k, up, call
 	var note error
 	switch before := up.child(call); {
-	case !s.Resumed() && before.Status() != agent.StatusNew && !before.Status().Terminal():
+	case !agent.Checkpoint(s).Resumed() && before.Status() != agent.StatusNew && !before.Status().Terminal():
 		return mo.Err[agent.State](fmt.Errorf("keeping run %s: call %s has started run %s, which has not ended: resume that one",
 			s.Run().ID, call, before.Run().ID))
-	case s.Resumed():
+	case agent.Checkpoint(s).Resumed():
 		if h.last = before; before.Parked() {
 			note = h.note(ctx, EntryResume, s, Update{})
 		}
@@ -84,7 +84,7 @@ func cut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.
 func (h *held) child(call string) agent.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	child, _, _ := h.last.Child(call)
+	child, _, _ := agent.Checkpoint(h.last).Child(call)
 	return child
 }
 

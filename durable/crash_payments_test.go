@@ -414,10 +414,10 @@ func inDoubt(t *testing.T, at string) []string {
 	}
 	require.NoError(t, err)
 	var out []string
-	child, _, _ := s.Child("task")
+	child, _, _ := agent.Checkpoint(s).Child("task")
 	for _, s := range []agent.State{s, child} {
 		for _, id := range []string{"pay", "wire"} {
-			if begun, _, ok := s.Begun(id); ok && s.InDoubt(id) {
+			if begun, _, ok := agent.Checkpoint(s).Begun(id); ok && agent.Checkpoint(s).InDoubt(id) {
 				var in payment
 				require.NoError(t, json.Unmarshal([]byte(begun.Arguments), &in))
 				out = append(out, in.Invoice)

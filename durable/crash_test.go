@@ -307,7 +307,7 @@ func journalAfter(t *testing.T, dir, at string, replied, done map[string]int, do
 	run, below := crashRun, os.Getenv(crashBelow) != ""
 	if below {
 		s, err := durable.Load(t.Context(), store, crashRun)
-		child, _, ok := s.Child(crashTask)
+		child, _, ok := agent.Checkpoint(s).Child(crashTask)
 		if err != nil || !ok { // it has not begun, or ended
 			return
 		}

@@ -25,7 +25,7 @@
 //   - each call, before its tool runs, and its answer, after PostToolUse;
 //   - the step, when it is recorded, and the end of the run, or what it waits for.
 //
-// The entries are what changed since the one before (agent.State.Changes): they do not
+// The entries are what changed since the one before (agent.Checkpoint.Changes): they do not
 // grow with the transcript.
 //
 // # What happens to a run that was cut off

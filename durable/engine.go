@@ -111,7 +111,7 @@ const submitting = "submit"
 
 func (e *StoreEngine) submit(ctx context.Context, j Job, about Run) (Run, error) {
 	s := j.State.With(j.Input...)
-	data, err := s.Changes(agent.State{})
+	data, err := agent.Checkpoint(s).Changes(agent.State{})
 	if err != nil {
 		return Run{}, fmt.Errorf("taking in a job for agent %q: %w", j.Agent, err)
 	}

@@ -90,7 +90,7 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 	if denied := x.denied(ctx, p, p.Original); denied != nil { // turned on since
 		return x.HandleAnswer(ctx, s, denied)
 	}
-	if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return s.WithCallBegun(p) }); err != nil {
+	if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallBegun(p) }); err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
 	return h.noteResult(ctx, p, x.inner.Execute(ctx, s, p))
@@ -118,7 +118,7 @@ func (h *held) noteResult(ctx context.Context, p *agent.Prepared, result mo.Resu
 	if cut(ctx) && final.Reason == agent.ReasonCancelled { // it is not answered: somebody goes on with it
 		return result
 	}
-	if err := h.noteCall(ctx, EntryResult, p.Original.ID, func(s agent.State) agent.State { return s.WithCallAnswered(final) }); err != nil {
+	if err := h.noteCall(ctx, EntryResult, p.Original.ID, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallAnswered(final) }); err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
 	return result

@@ -146,8 +146,8 @@ func (h *held) write(ctx context.Context, kind EntryKind, key string, s agent.St
 		h.up.mu.Lock()
 		defer h.up.mu.Unlock()
 		kind, key = ofChild(kind, h.call, key)
-		above := h.up.last.WithCallChild(h.call, s)
-		if _, _, there := above.Child(h.call); !there {
+		above := agent.Checkpoint(h.up.last).WithCallChild(h.call, s)
+		if _, _, there := agent.Checkpoint(above).Child(h.call); !there {
 			return h.up.give(fmt.Errorf("writing down a %s: the journal has no call %s under way", kind, h.call))
 		}
 		if err := h.up.write(ctx, kind, key, above, Update{}); err != nil {
@@ -156,7 +156,7 @@ func (h *held) write(ctx context.Context, kind EntryKind, key string, s agent.St
 		h.last = s
 		return nil
 	}
-	data, err := s.Changes(h.last)
+	data, err := agent.Checkpoint(s).Changes(h.last)
 	if err != nil {
 		return h.give(fmt.Errorf("writing down a %s: %w", kind, err))
 	}

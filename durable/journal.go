@@ -36,7 +36,7 @@ const (
 const childPrefix = "child."
 
 // ofState reports whether the data of such an entry are changes of the state: see
-// agent.State.Changes.
+// agent.Checkpoint.Changes.
 func (k EntryKind) ofState() bool {
 	switch EntryKind(strings.TrimPrefix(string(k), childPrefix)) {
 	case EntryBegin, EntryReply, EntryCall, EntryResult, EntryStep, EntryPark, EntryResume, EntryEnd:

@@ -113,7 +113,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 					return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", s.Run().ID, err))
 				}
 			}
-		} else if s.Resumed() {
+		} else if agent.Checkpoint(s).Resumed() {
 			return mo.Err[agent.State](fmt.Errorf("run %s is kept in a store: go on with it by Keeper.Resume", s.Run().ID))
 		} else {
 			about := s.Run()
@@ -134,8 +134,8 @@ func (k *Keeper) AroundRun() agent.Processor {
 func (k *Keeper) Admitted() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		h := k.runs.Of(s)
-		if h.keeper != nil && !s.Resumed() {
-			if err := h.note(ctx, EntryBegin, s.LetIn(), Update{Status: agent.StatusRunning}); err != nil {
+		if h.keeper != nil && !agent.Checkpoint(s).Resumed() {
+			if err := h.note(ctx, EntryBegin, agent.Checkpoint(s).AcceptInput(), Update{Status: agent.StatusRunning}); err != nil {
 				return mo.Err[agent.State](err)
 			}
 		}
@@ -211,7 +211,7 @@ func (d *keptDriver) kept(ctx context.Context, s agent.State, started time.Time,
 	if err != nil || h.keeper == nil || reply.Message.Role() != agent.RoleAssistant {
 		return result
 	}
-	if err := h.note(ctx, EntryReply, s.Apply(reply.Prior).WithOpenStep(reply, started), Update{}); err != nil {
+	if err := h.note(ctx, EntryReply, agent.Checkpoint(s.Apply(reply.Prior)).WithOpenStep(reply, started), Update{}); err != nil {
 		return mo.Err[agent.Step](err)
 	}
 	return result

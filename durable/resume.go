@@ -75,7 +75,7 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 		if err = errors.Join(broken, err); err != nil {
 			return s, err
 		}
-		if asked, ok := s.Intervention(q.Call); ok && answer != nil && asked.Call.Hash() == q.Hash {
+		if asked, ok := agent.Checkpoint(s).Intervention(q.Call); ok && answer != nil && asked.Call.Hash() == q.Hash {
 			s = s.WithApprovalAt(q.Call, *answer, q.Answer.At)
 		}
 	}
@@ -130,7 +130,7 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 		}
 		return fail(errors.Join(err, k.store.Append(ctx, lease, Update{Status: status, Reason: reason})))
 	}
-	s := c.state.LetIn() // it has nothing else; older ones do not say so
+	s := agent.Checkpoint(c.state).AcceptInput() // it has nothing else; older ones do not say so
 	c.state = s
 	if err == nil {
 		s, err = withAnswers(ctx, k.store, id, s)
@@ -138,7 +138,7 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 	if err != nil {
 		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
 	}
-	s = s.WithExpired(time.Now())
+	s = agent.Checkpoint(s).WithExpired(time.Now())
 	if about, err = k.store.Run(ctx, id); err != nil { // it may be wanted cancelled since
 		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
 	}

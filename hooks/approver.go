@@ -82,7 +82,7 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 // askedBefore returns what a person was asked about a call when the run was parked, if
 // nothing new is asked about it.
 func askedBefore(s agent.State, p *agent.Prepared) (agent.Intervention, bool) {
-	before, ok := s.Intervention(p.Original.ID)
+	before, ok := agent.Checkpoint(s).Intervention(p.Original.ID)
 	if !ok || !before.Covers(*p.Call) {
 		return before, false
 	}

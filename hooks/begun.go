@@ -33,7 +33,7 @@ func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, be
 	if p, err = x.decide(ctx, s, hooks, p).Get(); err != nil {
 		return mo.Err[*agent.Prepared](err)
 	}
-	return mo.Ok(s.RecordJudgement(reserved.Show(), original, p))
+	return mo.Ok(agent.Checkpoint(s).RecordJudgement(reserved.Show(), original, p))
 }
 
 // ignored reports whether the answer of a control does not count, because the call has

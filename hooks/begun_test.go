@@ -64,7 +64,7 @@ func TestControlsOfABegunCall(t *testing.T) {
 				s = s.WithApproval(i.CallID(), agent.Approval{Verdict: agent.Approve})
 				effective := i.Call
 				effective.Arguments = `{"N":50}`
-				s = again(t, s.WithStatus(agent.StatusRunning).WithCallBegun(&agent.Prepared{Original: &i.Original, Call: &effective}))
+				s = again(t, agent.Checkpoint(agent.Checkpoint(s).WithStatus(agent.StatusRunning)).WithCallBegun(&agent.Prepared{Original: &i.Original, Call: &effective}))
 
 				say = func(c hooks.ToolContext) result {
 					assert.Equal(t, effective.Arguments, c.Call().Arguments)

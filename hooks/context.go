@@ -90,7 +90,7 @@ func (c Common) Elapsed() time.Duration { return time.Since(c.Run().Started) }
 
 // Resumed reports whether the run went on in this process after it was parked, or cut
 // off, in this or another one.
-func (c Common) Resumed() bool { return c.state.Resumed() }
+func (c Common) Resumed() bool { return agent.Checkpoint(c.state).Resumed() }
 
 // Frozen is what the controls decided, for observers. It passes for controls.
 func (c Common) Frozen() *Outcome { return c.frozen }

@@ -84,7 +84,7 @@ type inferencePayload struct {
 }
 
 // Inference is the id of the model call, the same at AtPostInference.
-func (c InferenceContext) Inference() string { return c.state.InferenceID() }
+func (c InferenceContext) Inference() string { return agent.Checkpoint(c.state).InferenceID() }
 
 // Request is what the model is about to be asked with, earlier rewrites applied.
 func (c InferenceContext) Request() agent.Request { return c.state.Request() }
@@ -119,7 +119,7 @@ type ReplyContext struct {
 }
 
 // Inference is the id of the model call, the same at AtPreInference.
-func (c ReplyContext) Inference() string { return c.state.InferenceID() }
+func (c ReplyContext) Inference() string { return agent.Checkpoint(c.state).InferenceID() }
 
 // Tell tells the observer of the run of something about a hook, when all controls were
 // asked, and as their filters leave it.

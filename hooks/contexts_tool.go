@@ -124,7 +124,7 @@ func wrongQuestion(q agent.Question) error {
 // Asked is what a person was asked about the call before the run was parked, and what
 // they said; ok is false when nobody was asked.
 func (c ToolContext) Asked() (i agent.Intervention, ok bool) {
-	return c.state.Intervention(c.p.Original.ID)
+	return agent.Checkpoint(c.state).Intervention(c.p.Original.ID)
 }
 
 // Rewrite puts other arguments in the place of all of the call's. They are given

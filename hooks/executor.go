@@ -33,8 +33,8 @@ func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
 
 // Prepare asks the hooks at PreToolUse what is to become of the call.
 func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
-	if s.StepOpen() {
-		if begun, original, ok := s.Begun(call.ID); ok {
+	if agent.Checkpoint(s).StepOpen() {
+		if begun, original, ok := agent.Checkpoint(s).Begun(call.ID); ok {
 			return x.prepareBegun(ctx, s, &begun, &original)
 		}
 	}
@@ -59,7 +59,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 	if p, err = x.decide(ctx, s, hooks, p).Get(); err != nil {
 		return mo.Err[*agent.Prepared](err)
 	}
-	return mo.Ok(s.RecordJudgement(reserved.Show(), call, p))
+	return mo.Ok(agent.Checkpoint(s).RecordJudgement(reserved.Show(), call, p))
 }
 
 // prepare lets the inner executor prepare what a hook made of a call.
@@ -124,7 +124,7 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call does not say what was called"))
 	}
 	hooks := x.hooks.tools.of(p.Call.Name)
-	judged, err := s.CheckJudgement(p)
+	judged, err := agent.Checkpoint(s).CheckJudgement(p)
 	if !judged && hooks != nil && hooks.before {
 		err = errors.New("no hook has judged it")
 	}

@@ -79,7 +79,7 @@ func (judgedInput) rewrite(o *Outcome, _ bool) (now, judged judgedInput) {
 func denied(s agent.State, o *Outcome) agent.State {
 	signal := *signalOf(o)
 	signal.Reason = agent.StopDenied
-	return withInput(s).WithStop(signal).WithStatus(agent.StatusDenied)
+	return agent.Checkpoint(withInput(s).WithStop(signal)).WithStatus(agent.StatusDenied)
 }
 
 // inputOf is the user messages that no run has let in.
@@ -96,7 +96,7 @@ func inputOf(s agent.State) []agent.Message {
 func withInput(s agent.State, instead ...agent.Message) agent.State {
 	var pending []agent.Message
 	placed := false
-	for _, m := range s.Pending() {
+	for _, m := range agent.Checkpoint(s).Pending() {
 		if m.Role() != agent.RoleUser || m.Source() != "" {
 			pending = append(pending, m)
 			continue
@@ -109,5 +109,5 @@ func withInput(s agent.State, instead ...agent.Message) agent.State {
 	if !placed {
 		pending = append(pending, instead...)
 	}
-	return s.WithInput(pending...)
+	return agent.Checkpoint(s).WithInput(pending...)
 }

@@ -99,7 +99,7 @@ func TestPassingHooksChangeNothing(t *testing.T) {
 	).Compile().MustGet()
 	given := agent.NewState(agent.UserText("hello"))
 	for _, p := range []agent.Processor{compiled.AroundRun(), compiled.AroundStep()} {
-		returned := given.WithStatus(agent.StatusDone)
+		returned := agent.Checkpoint(given).WithStatus(agent.StatusDone)
 		got, err := p.Process(t.Context(), given, func(_ context.Context, s agent.State) mo.Result[agent.State] {
 			assert.Equal(t, given, s)
 			return mo.Ok(returned)

@@ -47,7 +47,7 @@ func (c *Compiled) aroundRun(ctx context.Context, s agent.State, next agent.Next
 		unfiltered.Set(s, c.reviews)
 	}
 	var err error
-	if !s.Resumed() { // else it was let in before
+	if !agent.Checkpoint(s).Resumed() { // else it was let in before
 		s, err = c.admit(ctx, s)
 	}
 	result := mo.TupleToResult(s, err)
@@ -110,7 +110,7 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 // recorded, failed ones included.
 func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	var err error
-	if !c.stepStart.empty() && !s.StepOpen() { // else it has started before
+	if !c.stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // else it has started before
 		s, err = foldStep(ctx, c, &c.stepStart, s, StepStart, func(b *base) StepContext { return StepContext{b.common()} })
 	}
 	switch {

@@ -193,7 +193,7 @@ func TestQuestionsOfAParkedRun(t *testing.T) {
 	assert.Equal(t, []string{"guard", "wants-a-yes", "low"}, askers(list[0].Questions))
 	assert.Equal(t, []string{"guard"}, askers(list[0].Questions.Open()))
 	assert.Equal(t, time.Minute, list[0].Deadline.Sub(list[0].Asked).Round(time.Second), "the earliest deadline applies to all")
-	late := s.WithExpired(time.Now().Add(2 * time.Minute))
+	late := agent.Checkpoint(s).WithExpired(time.Now().Add(2 * time.Minute))
 	assert.Equal(t, agent.Reject, late.Interventions()[0].Answer().Verdict, "the strictest verdict counts")
 	s = d.answer(t, s, agent.Approve, agent.RejectAndContinue)
 	assert.Equal(t, agent.StatusDone, s.Status())

@@ -32,7 +32,7 @@ func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.P
 	}
 	for i, p := range pending {
 		asked := started
-		if before, ok := s.Intervention(p.Original.ID); ok && before.Answer() != nil {
+		if before, ok := agent.Checkpoint(s).Intervention(p.Original.ID); ok && before.Answer() != nil {
 			asked = before.Asked
 		}
 		switch answer := answers[i]; answer.Verdict {

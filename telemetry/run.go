@@ -74,7 +74,7 @@ func (r *run) around(ctx context.Context, s agent.State, next agent.Next, starte
 		r.close()
 	}()
 	r.t.runs.Of(s).run = r
-	s.Listen(r)
+	agent.Checkpoint(s).Listen(r)
 	r.begin()
 	result := next(ctx, s)
 	returned = true

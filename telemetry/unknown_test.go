@@ -22,8 +22,8 @@ func TestACallOfUnknownOutcome(t *testing.T) {
 	parked, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	call := parked.Interventions()[0].Call
-	cutOff := parked.WithApproval(call.ID, agent.Approval{Verdict: agent.Approve, By: "ann"}).
-		WithStatus(agent.StatusRunning).WithCallBegun(&agent.Prepared{Original: &call, Call: &call})
+	cutOff := agent.Checkpoint(agent.Checkpoint(parked.WithApproval(call.ID, agent.Approval{Verdict: agent.Approve, By: "ann"})).
+		WithStatus(agent.StatusRunning)).WithCallBegun(&agent.Prepared{Original: &call, Call: &call})
 	parked, err = a.Resume(t.Context(), cutOff).Get()
 	require.NoError(t, err)
 	require.True(t, parked.Waiting())

@@ -54,7 +54,7 @@ func (e *Executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Pre
 	if p.Answer == nil || p.Original == nil {
 		return mo.Err[*agent.ToolResult](errors.New("answering: the prepared call has no answer, or does not say what was called"))
 	}
-	if s.StepOpen() {
+	if agent.Checkpoint(s).StepOpen() {
 		e.giveUp(ctx, s, p)
 	}
 	return mo.Ok(p.Answer)
@@ -67,7 +67,7 @@ func (p *place) of(e *Executor, c *agent.ToolCall) bool {
 
 // giveUp has the tool end what a call has started that is answered in another way.
 func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared) {
-	child, begun, ok := s.Child(p.Original.ID)
+	child, begun, ok := agent.Checkpoint(s).Child(p.Original.ID)
 	if !ok || child.Status().Terminal() {
 		return
 	}
@@ -122,7 +122,7 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t 
 		}
 	}
 	took, content := time.Since(started), validText(out.Content)
-	result := s.ResultFor(p)
+	result := agent.Checkpoint(s).ResultFor(p)
 	result.Attempts, result.Started, result.Duration, result.MaxBytes = call.Attempt, started, took, max(t.policy.MaxResultBytes, 0)
 	if err != nil {
 		t.fail(result, err)

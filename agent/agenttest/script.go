@@ -102,7 +102,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 
 // turn is the turn that s asks for. It notes that it was asked.
 func (d *Driver) turn(s agent.State) (Turn, int, error) {
-	asking := Asking{Run: s.Run(), Step: s.RunStepCount(), Inference: s.InferenceID(), Request: s.Request()}
+	asking := Asking{Run: s.Run(), Step: s.RunStepCount(), Inference: agent.Checkpoint(s).InferenceID(), Request: s.Request()}
 	for _, m := range s.Messages() {
 		asking.Messages = append(asking.Messages, m)
 	}

@@ -80,7 +80,7 @@ func (r rig) end(ctx context.Context, s agent.State, next agent.Next) mo.Result[
 	case "":
 		return next(ctx, s)
 	case agent.StatusDenied: // before any step
-		s = s.WithInput()
+		s = agent.Checkpoint(s).WithInput()
 	default:
 		final, err := next(ctx, s).Get()
 		if err != nil {
@@ -89,7 +89,7 @@ func (r rig) end(ctx context.Context, s agent.State, next agent.Next) mo.Result[
 		s = final
 	}
 	signal.Reason = lo.CoalesceOrEmpty(signal.Reason, usualReasons[r.status])
-	return mo.Ok(s.WithStop(signal).WithStatus(r.status))
+	return mo.Ok(agent.Checkpoint(s.WithStop(signal)).WithStatus(r.status))
 }
 
 // usualReasons is why a run ends with a status where the moment does not say.

@@ -41,7 +41,7 @@ func TestExitCodes(t *testing.T) {
 		{agent.StatusNew, fmt.Errorf("connecting: %w", term), nil, 143},
 		{agent.StatusDone, nil, ctrlC, 0}, // it was done before the signal counted
 	} {
-		assert.Equal(t, tc.want, exitCode(agent.NewState().WithStatus(tc.status), tc.err, tc.cause), "%+v", tc)
+		assert.Equal(t, tc.want, exitCode(agent.Checkpoint(agent.NewState()).WithStatus(tc.status), tc.err, tc.cause), "%+v", tc)
 	}
 }
 

@@ -149,7 +149,7 @@ func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.R
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)
 	defer release()
-	if about.CancelReason == "" && s.WithExpired(time.Now()).Waiting() {
+	if about.CancelReason == "" && agent.Checkpoint(s).WithExpired(time.Now()).Waiting() {
 		if s, err = k.answerHere(ctx, in, v, s); err != nil {
 			return interruptedOr(ctx, err)
 		}

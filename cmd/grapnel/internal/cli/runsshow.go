@@ -64,7 +64,7 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 	if err != nil && !unbegun {
 		return err
 	}
-	out := shownRun{listed: l, Questions: s.Interventions(), Doubt: s.CallsInDoubt()}
+	out := shownRun{listed: l, Questions: s.Interventions(), Doubt: agent.Checkpoint(s).CallsInDoubt()}
 	d, known := definitionKey.From(s)
 	if known {
 		out.Began = &d

@@ -355,5 +355,5 @@ func sayOf(a *agent.Approval) *personSay {
 }
 
 func resumedRun(h head, s agent.State) any {
-	return runResumed{h, of(s.Run()), s.Session(), s.Run().Agent, s.RunStepCount(), s.StepOpen()}
+	return runResumed{h, of(s.Run()), s.Session(), s.Run().Agent, s.RunStepCount(), agent.Checkpoint(s).StepOpen()}
 }

@@ -13,7 +13,7 @@ func (t *Timeline) resumed(s agent.State) {
 	t.begun = true // what the user said was said long ago
 	t.paper.gap()
 	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", counted(s.RunStepCount(), "step"), took(time.Since(s.Run().Started))))
-	if s.StepOpen() {
+	if agent.Checkpoint(s).StepOpen() {
 		t.paper.gap()
 		t.paper.line(0, bold, fmt.Sprintf("step %d", s.RunStepCount()+1), dim, "goes on")
 	}

@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/reserved"
+)
+
+// Checkpoint is a State as the code sees it that carries a run through a process: executors,
+// journals, approvers and processors around a run. It is a conversion, and costs nothing:
+//
+//	if agent.Checkpoint(s).StepOpen() { … }
+//
+// Its methods tell how far the open step has come and what became of its calls (StepOpen, Begun,
+// InDoubt, CallsInDoubt, Child, Intervention), note that (WithOpenStep, WithCallBegun,
+// WithCallChild, WithCallAnswered, WithExpired, Changes), and change what a run begins with
+// (Pending, WithInput, AcceptInput, WithStatus). Like a State it is immutable and safe for
+// concurrent use.
+type Checkpoint State
+
+func (c Checkpoint) read() *stateData { return State(c).read() }
+
+// StepOpen reports whether the step that comes next was begun already, before the run
+// was parked or cut off: its reply is there, and the model is not asked again.
+func (c Checkpoint) StepOpen() bool { return c.read().open != nil }
+
+// Begun returns a call of the open step as it began, and the call as the model asked for
+// it; ok is false when it has not begun, or has its result.
+func (c Checkpoint) Begun(callID string) (begun, original ToolCall, ok bool) {
+	open := c.read().open
+	call := open.call(callID)
+	if call == nil || call.begun == nil || call.result != nil {
+		return ToolCall{}, ToolCall{}, false
+	}
+	return *call.begun, open.reply.Message.list()[call.begun.Index], true
+}
+
+// InDoubt reports whether a call of the open step has begun and may have happened: it has
+// no result. A call that waits for a parked run of its own is not in doubt.
+func (c Checkpoint) InDoubt(callID string) bool { return c.read().open.call(callID).inDoubt() }
+
+// CallsInDoubt returns the calls of the open step that have begun and may have happened,
+// in call order: their ids, and for calls of sub-agents the names that
+// Intervention.CallID has for them. It is empty when no step is open.
+func (c Checkpoint) CallsInDoubt() []string {
+	open := c.read().open
+	if open == nil {
+		return nil
+	}
+	var names []string
+	for i, asked := range open.reply.Message.list() {
+		call := open.at(i)
+		if call.inDoubt() && call.child.data == nil {
+			names = append(names, asked.ID)
+		}
+		for _, below := range Checkpoint(call.child).CallsInDoubt() {
+			names = append(names, open.path(asked.ID, below, nil))
+		}
+	}
+	return names
+}
+
+// Child returns the run that a call of the open step has started, as far as it has come, for
+// the tool that goes on with it; begun is the call as it was then. A call that has become
+// another one since had better begin again.
+func (c Checkpoint) Child(callID string) (child State, begun ToolCall, ok bool) {
+	call := c.read().open.call(callID)
+	if call == nil || call.child.data == nil || call.begun == nil {
+		return State{}, ToolCall{}, false
+	}
+	return call.child, *call.begun, true
+}
+
+// Intervention returns what a person was asked about a call, by its CallID.
+func (c Checkpoint) Intervention(callID string) (Intervention, bool) {
+	if call := c.read().open.call(callID); call != nil {
+		if call.asked == nil || call.asked.used {
+			return Intervention{}, false
+		}
+		return *call.asked, true
+	}
+	return lo.Find(State(c).Interventions(), func(i Intervention) bool { return i.CallID() == callID })
+}
+
+// Resumed reports whether the run went on in this process from a state that was
+// stored: after it was parked, or cut off.
+func (c Checkpoint) Resumed() bool {
+	l := c.read().live
+	return l != nil && l.resumed
+}
+
+// InferenceID names the model call that the run is about to make, or is making: unique
+// within the session, the same throughout one step.
+func (c Checkpoint) InferenceID() string {
+	s := State(c)
+	return fmt.Sprintf("%s/%d", s.Run().ID, s.RunStepCount())
+}
+
+// ResultFor returns a result that answers a prepared call of the run, still to be filled in: what
+// Answer makes, in less time.
+func (c Checkpoint) ResultFor(p *Prepared) *ToolResult {
+	l := c.read().live
+	if l == nil {
+		return Answer(p)
+	}
+	r := l.results.take()
+	r.call, r.original = p.Call, p.Original
+	return r
+}
+
+// RecordJudgement notes what was decided about call, which the model made: p says what is
+// to run, and whether it runs. CheckJudgement compares with that what is run in the end.
+// The judgement belongs to the run and to the step under way, and replaces an earlier one
+// about the same call. Outside of a run it is kept in a copy of p, which is returned;
+// otherwise the result is p itself. P.Call must be set. Package hooks records what its
+// controls have judged; no code outside of this module has a valid pass, without which
+// nothing is recorded.
+func (c Checkpoint) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepared) *Prepared {
+	if !pass.Valid() {
+		return p
+	}
+	if l := c.read().live; l != nil && call.Index >= 0 {
+		l.judged.record(State(c).RunStepCount(), call, p)
+		return p
+	}
+	q := *p
+	q.keepRest(func(rest *preparedRest) { rest.judged = new(judgementOf(call, p)) })
+	return &q
+}
+
+// CheckJudgement reports whether a call that is about to run was judged, and returns an
+// error when it is not what was judged: when tool or arguments have changed since, when
+// the call was not to run, or when it needs an approval that was not given. P.Call and
+// p.Original must be set.
+func (c Checkpoint) CheckJudgement(p *Prepared) (judged bool, err error) {
+	if l := c.read().live; l != nil && p.Original.Index >= 0 {
+		if !l.judged.some.Load() {
+			return false, nil
+		}
+		return l.judged.check(State(c).RunStepCount(), p)
+	}
+	if j := p.more().judged; j != nil && j.id == p.Original.ID {
+		return true, j.check(p)
+	}
+	return false, nil
+}
+
+// Listen lets o, too, be told of what middleware emits during this one run: what
+// hooks did, for one. Of the loop's own events, which are made for the agent's
+// Observer alone, it hears nothing, so that a run with a listener costs no more
+// than what its middleware tells. Several are told in the order they were given.
+//
+// It is for a processor around the run, outside of everything that emits, before
+// it calls next. Detached hooks may emit after the run has ended.
+func (c Checkpoint) Listen(o Observer) {
+	l := c.read().live
+	if l == nil {
+		return
+	}
+	if first := l.listener; first != nil {
+		second := o
+		o = ObserverFunc(func(ctx context.Context, e Event) { first.Observe(ctx, e); second.Observe(ctx, e) })
+	}
+	l.listener = o
+}
+
+// Pending iterates over all messages that no run has let in yet, whatever their
+// role, with their index in the transcript.
+func (c Checkpoint) Pending() iter.Seq2[int, Message] {
+	d := c.read()
+	return d.messages.From(int(d.accepted))
+}
+
+// WithInput returns the state with other messages in the place of those that no run has let in yet.
+func (c Checkpoint) WithInput(messages ...Message) State {
+	d := State(c).copied()
+	d.messages = d.messages.Truncate(int(d.accepted)).Append(messages...)
+	return State{d}
+}
+
+// AcceptInput returns the state with all its messages taken as let in, as a run does with what
+// its hooks have let in. It is for a journal that only ever holds that: Resume refuses a
+// state with other input.
+func (c Checkpoint) AcceptInput() State { return State(c).acceptMessages() }
+
+// WithStatus returns the state with a status: a processor around a run that ends the run
+// without starting it says so with this.
+func (c Checkpoint) WithStatus(status Status) State {
+	d := State(c).framed()
+	d.status = status
+	return State{d}
+}
+
+// WithOpenStep returns the state with a step begun: the model's reply is there and none of its
+// calls has been answered. A journal keeps such a state before the calls are decided
+// upon; a run that is resumed from it does not ask the model again. Reply.Prior has
+// been applied already.
+func (c Checkpoint) WithOpenStep(reply Step, started time.Time) State {
+	s := State(c)
+	reply.Message = withCallIDs(reply.Message, s.StepCount())
+	reply.Prior = Effects{}
+	return s.reopened(&openStep{reply, started, make([]openCall, reply.Message.CallCount())})
+}
+
+// WithCallBegun returns a state with an open step in which a prepared call has started:
+// p.Call is what runs. From then on the call is in doubt until it has an answer, and the
+// approval that it had is used up: a run that is resumed from the state repeats the call
+// with these arguments or not at all, and needs a new answer for every new question.
+func (c Checkpoint) WithCallBegun(p *Prepared) State {
+	if p == nil || p.Call == nil || p.Original == nil {
+		return State(c)
+	}
+	return State(c).withOpenCall(p.Original.ID, func(call *openCall) { call.begin(p) })
+}
+
+// WithCallChild returns a state with an open step in which a call, that was begun, has
+// started a run of its own: child is how far that has come. It is part of this state, in
+// JSON and in Changes as well, until the call is answered.
+func (c Checkpoint) WithCallChild(callID string, child State) State {
+	return State(c).withOpenCall(callID, func(call *openCall) { call.child = child })
+}
+
+// WithCallAnswered returns a state with an open step in which a call was answered. A
+// run that is resumed from it takes the answer as it is.
+func (c Checkpoint) WithCallAnswered(r *ToolResult) State {
+	return State(c).withOpenCall(r.CallID(), func(call *openCall) { call.result, call.child = r, State{} })
+}
+
+// WithExpired returns a parked state in which every call whose deadline had passed at
+// that moment is decided as its questions say: see Questions.OnTimeout.
+func (c Checkpoint) WithExpired(now time.Time) State {
+	s := State(c)
+	if !s.Parked() {
+		return s
+	}
+	return s.answered(func(i Intervention) *Approval {
+		if !i.expired(now) {
+			return nil
+		}
+		return i.timeout()
+	})
+}
+
+// Changes returns the JSON form of what the state has that an earlier state of its session had not:
+// its size and cost do not grow with the transcript. Restore makes a state of all
+// changes since the zero State.
+//
+// A metadata value that JSON cannot hold is an error that names its key.
+func (c Checkpoint) Changes(since State) ([]byte, error) {
+	form, err := State(c).changes(since)
+	if err != nil {
+		return nil, fmt.Errorf("writing what changed in the state: %w", err)
+	}
+	return compactJSON(form)
+}
