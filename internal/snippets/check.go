@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -69,7 +70,7 @@ func (c *checker) checkBlock(b Block, seen []types.Object) []types.Object {
 		}
 	}}
 	_ = types.NewChecker(&config, c.fset, pkg, &info).Files([]*ast.File{file}) // Error has been told all
-	return append(seen[:len(seen):len(seen)], newObjects(file, kind, pkg, &info)...)
+	return append(slices.Clip(seen), newObjects(file, kind, pkg, &info)...)
 }
 
 // declare puts into the scope of the package what a block may use: packages by their names,

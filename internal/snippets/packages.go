@@ -34,19 +34,22 @@ type Packages struct {
 
 // listed is the part of what go list says of a package that the checker needs.
 type listed struct {
-	ImportPath string
-	Name       string
-	Dir        string
-	GoFiles    []string
-	Imports    []string
-	Standard   bool
-	Export     string // the file with the compiler's export data
-	Module     struct {
-		Path           string
-		Main, Indirect bool
-	}
+	ImportPath string     `json:"ImportPath"`
+	Name       string     `json:"Name"`
+	Dir        string     `json:"Dir"`
+	GoFiles    []string   `json:"GoFiles"`
+	Imports    []string   `json:"Imports"`
+	Standard   bool       `json:"Standard"`
+	Export     string     `json:"Export"` // the file with the compiler's export data
+	Module     fromModule `json:"Module"`
 
 	checked *types.Package // of a package of the module that was imported
+}
+
+type fromModule struct {
+	Path     string `json:"Path"`
+	Main     bool   `json:"Main"`
+	Indirect bool   `json:"Indirect"`
 }
 
 // List returns the packages of the module in dir that match the patterns, and all that
