@@ -23,6 +23,7 @@ type Report struct {
 func (p *Packages) Check(prelude string, blocks []Block) Report {
 	c := checker{packages: p, fset: p.fset}
 	given := c.checkBlock(Block{File: "prelude.go", Line: 1, Lang: "go", Text: prelude}, nil)
+	c.Go = nil // the prelude is no snippet
 	var seen []types.Object
 	for i, b := range blocks {
 		if i == 0 || b.File != blocks[i-1].File || b.Page != blocks[i-1].Page {
@@ -30,7 +31,6 @@ func (p *Packages) Check(prelude string, blocks []Block) Report {
 		}
 		seen = c.checkBlock(b, seen)
 	}
-	c.Go = c.Go[1:] // without the prelude
 	return c.Report
 }
 

@@ -71,6 +71,15 @@ func TestDocComments(t *testing.T) {
 	assert.ErrorContains(t, r.Errors[0], "bricks/bricks.go:18: cannot use 2 (untyped int constant) as string value")
 }
 
+func TestBrokenPrelude(t *testing.T) {
+	packages, err := snippets.List(t.Context(), writeModule(t), "./...")
+	require.NoError(t, err)
+	r := packages.Check("var (", nil)
+	require.Len(t, r.Errors, 1)
+	assert.ErrorContains(t, r.Errors[0], "prelude.go:1: ")
+	assert.Empty(t, r.Go)
+}
+
 func TestPages(t *testing.T) {
 	dir := writeModule(t)
 	packages, err := snippets.List(t.Context(), dir, "./...")
