@@ -18,7 +18,7 @@
 //	a, err := builder.New().
 //		WithDriver(driver).
 //		With(
-//			capability.UseTools(shell),
+//			capability.UseTools(tools...),
 //			capability.UseHooks(noSudo),
 //			capability.UseGuards{Steps: 20},
 //		).

@@ -32,16 +32,16 @@ func Example() {
 		agenttest.Call("bash", `{"command":"s\\udo\u0020rm -rf /"}`).Call("bash", `{"cmd":"sudo rm -rf /"}`).Call("bash", `{"command":"ls"}`),
 		agenttest.Say("I may not do that."),
 	)
-	shell := toolexec.Func("bash", "Runs a line.", func(_ context.Context, in struct {
+	tools := []toolexec.Tool{toolexec.Func("bash", "Runs a line.", func(_ context.Context, in struct {
 		Command string `json:"command"`
 	},
 	) (string, error) {
 		return "ran " + in.Command, nil
-	})
+	})}
 	a, err := builder.New().
 		WithDriver(driver).
 		With(
-			capability.UseTools(shell),
+			capability.UseTools(tools...),
 			capability.UseHooks(noSudo),
 			capability.UseGuards{Steps: 20},
 		).

@@ -8,7 +8,7 @@
 //
 //	run, err := bare.Contender().Prepare(bench.Job{Steps: 100}) // off the clock
 //	outcome, err := run(ctx)                                     // on it
-//	outcome.Proof() == bench.Job{Steps: 100}.Proof()             // always
+//	fmt.Println(outcome.Proof() == bench.Job{Steps: 100}.Proof()) // true, always
 //
 // The module is separate from the framework's and needs none, not even grapnel: each
 // contender but the bare loop is a program and a module of its own in the folder

@@ -5,7 +5,7 @@
 //		WithName("helper").
 //		WithDriver(driver).
 //		WithInstructions("You are a careful assistant.").
-//		With(capability.UseTools(bash), capability.UseHooks(noForcePush)).
+//		With(capability.UseTools(tools...), capability.UseHooks(noPush)).
 //		Build().Get()
 //	if err != nil {
 //		return err

@@ -5,8 +5,8 @@
 //	a, err := builder.New().
 //		WithDriver(driver).
 //		With(
-//			capability.UseTools(bash, read),
-//			capability.UseHooks(noForcePush, auditLog),
+//			capability.UseTools(tools...),
+//			capability.UseHooks(noPush, noWipe),
 //			capability.UseGuards{Steps: 20, Cost: 0.50},
 //		).
 //		Build().Get()

@@ -3,16 +3,16 @@
 //
 //	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
 //	keeper := durable.Keep(store, durable.Options{})
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithName("clerk").WithDriver(driver).
 //		With(capability.UseTools(tools...), capability.UseDurability{Keeper: keeper},
 //			capability.UseApproval(agent.ParkApprover)).
-//		Build()
-//	result := a.Run(ctx, agent.NewState(), agent.UserText("go")) // is written down while it runs
+//		Build().Get()
+//	final, err := a.Run(ctx, agent.NewState(), agent.UserText("go")).Get() // is written down while it runs
 //
 //	// Later, or in another process with an agent that is built the same way:
-//	err = durable.Approve(ctx, store, id, "call_1", agent.Approval{Verdict: agent.Approve, By: "ann"})
-//	result = keeper.Resume(ctx, a, id, durable.TakeFree)
+//	err = durable.Approve(ctx, store, run, "call_1", agent.Approval{Verdict: agent.Approve, By: "ann"})
+//	final, err = keeper.Resume(ctx, a, run, durable.TakeFree).Get()
 //
 // # What is written down, and when
 //

@@ -17,7 +17,9 @@ import (
 // for one machine; several processes may share one store.
 //
 //	k := durable.Keep(store, durable.Options{})
-//	e := durable.NewEmbedded(k, durable.EmbeddedOptions{Agent: func(name string) (*agent.Agent, error) { … }})
+//	e := durable.NewEmbedded(k, durable.EmbeddedOptions{
+//		Agent: func(name string) (*agent.Agent, error) { return a, nil }, // the agent with this name
+//	})
 //	go e.Run(ctx)
 //	run, err := e.Submit(ctx, durable.Job{Agent: "clerk", Input: []agent.Message{agent.UserText("go")}})
 type Embedded struct {

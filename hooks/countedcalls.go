@@ -10,9 +10,12 @@ import (
 // counted. A control may be asked several times about one call, whose id stays the same:
 // after another hook or a person has changed the arguments.
 //
-//	if !counted.Has(c) {
-//		counted.Add(c)
-//		…
+//	counted := hooks.CountCalls()
+//	limit := func(_ context.Context, c hooks.ToolContext) hooks.Result {
+//		if !counted.Has(c) {
+//			counted.Add(c) // and take it off what is allowed
+//		}
+//		return c.Pass()
 //	}
 //
 // Make it with CountCalls, once for each hook that counts. It is safe for concurrent use.

@@ -18,10 +18,10 @@
 //			return c.Allow()
 //		}), hooks.ToolNamed("bash"))
 //
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(shell), capability.UseHooks(noPush)).
-//		Build()
+//		With(capability.UseTools(tools...), capability.UseHooks(noPush)).
+//		Build().Get()
 //
 // # Guards
 //
@@ -75,7 +75,9 @@
 // At ToolFailed, PostToolUse, PostInference and PostSubagent a control may answer with a
 // filter, a function from text to text:
 //
-//	return c.Filter(func(text string) string { return strings.ReplaceAll(text, key, "[key]") })
+//	func hideKey(_ context.Context, c hooks.ToolResultContext) hooks.Result {
+//		return c.Filter(func(text string) string { return strings.ReplaceAll(text, "SECRET-4711", "[key]") })
+//	}
 //
 // It applies to every text that leaves the point: content, reasoning, calls, the error, the
 // message of a stop, and the messages, context and metadata that the tool and hooks add,

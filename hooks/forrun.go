@@ -19,7 +19,7 @@ func (s Set) Controls() []string {
 // WithHooks is the settings of a run that has more hooks than its agent: see
 // agent.Agent.WithHooks. They are gone when the run has ended.
 //
-//	final, err := a.RunWith(ctx, hooks.WithHooks(guard), s, agent.UserText("…")).Get()
+//	final, err := a.RunWith(ctx, hooks.WithHooks(noPush), s, input).Get()
 func WithHooks(list ...Hook) agent.RunSettings { return agent.RunSettings{Hooks: NewSet(list...)} }
 
 // With is the hooks with more of them, ready to be used for the same tools. Their detached

@@ -11,11 +11,13 @@
 //	      decision: deny
 //	      reason: '${args.path} is outside of the workspace'
 //
+// A program loads the file and gives the policy to an agent:
+//
 //	p, err := policy.LoadFiles("workspace.yaml")
 //	if err != nil {
 //		return err // everything that is wrong, with file, line and column
 //	}
-//	a := builder.New().WithDriver(driver).With(policy.Use(p), capability.UseTools(tools...)).Build()
+//	a, err := builder.New().WithDriver(driver).With(policy.Use(p), capability.UseTools(tools...)).Build().Get()
 //
 // docs/policies.md is the manual of the files.
 //

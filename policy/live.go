@@ -19,6 +19,9 @@ import (
 // a rule. A version that is wrong is told of and changes nothing: the last good one stays
 // in force. A run is judged by one version from its begin to its end:
 //
+//	load := func() (*policy.Policy, error) { return policy.LoadFiles("workspace.yaml") }
+//	live, err := policy.Follow(ctx, load, policy.LiveOptions{})
+//	// …
 //	final, err := a.RunWith(ctx, agent.RunSettings{Hooks: live.Hooks()}, s, input).Get()
 //
 // The agent itself must not have the policy, too: the names of the hooks are the same. It

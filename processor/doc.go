@@ -1,14 +1,14 @@
 // Package processor is middleware around a step or a whole run: what has to
 // surround something to time it, retry it, change its context or catch its error.
 //
+//	meter := func(_ context.Context, s agent.State, used agent.Usage) { fmt.Println(s.Session(), used) }
 //	a, err := agent.New(agent.Config{
-//		Driver:   driver,
-//		Executor: tools,
+//		Driver: driver,
 //		AroundRun: []agent.Processor{
 //			processor.Deadline(10 * time.Minute),
 //		},
 //		AroundStep: []agent.Processor{
-//			processor.Usage(meter.Add),
+//			processor.Usage(meter),
 //			processor.Retry{Attempts: 4},
 //		},
 //	}).Get()

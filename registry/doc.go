@@ -1,18 +1,32 @@
 // Package registry makes agents of names: a Definition, in YAML, JSON or Go, says what an
 // agent is made of, and a Registry knows what the names in it stand for.
 //
+//	newOpenAI := func(_ context.Context, _ *registry.Making, model string) (agent.Driver, error) {
+//		return openai.New(openai.Config{Model: model})
+//	}
+//	type settings struct {
+//		File string `key:"file,required"`
+//	}
+//	openLog := func(_ context.Context, m *registry.Making, s settings) ([]hooks.Hook, error) {
+//		log, err := audit.Open(s.File, audit.Options{})
+//		if err != nil {
+//			return nil, err
+//		}
+//		m.Closing(log.Close)
+//		return log.Hooks(), nil
+//	}
 //	reg := registry.Registry{
 //		Drivers: map[string]registry.DriverMaker{"openai/": newOpenAI},
-//		Tools:   map[string]registry.Maker[[]toolexec.Tool]{"clock": registry.UseTools(clock)},
+//		Tools:   map[string]registry.Maker[[]toolexec.Tool]{"box": registry.UseTools(tools...)},
 //		Hooks: map[string]registry.Maker[[]hooks.Hook]{
-//			"no-network": registry.UseHooks(noNetwork),
-//			"log":        registry.With(openLog), // has settings
+//			"no-push": registry.UseHooks(noPush),
+//			"log":     registry.With(openLog),
 //		},
 //	}
 //	file, err := reg.Load("clerk.yaml")
-//	…
+//	// …
 //	built, err := reg.BuildFile(ctx, file)
-//	…
+//	// …
 //	defer built.Close()
 //	a, err := built.Agent().Get()
 //

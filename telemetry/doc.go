@@ -7,13 +7,13 @@
 // Capability UseTelemetry says more, or nothing at all:
 //
 //	shutdown, err := otelsetup.Start(ctx, otelsetup.Config{})
-//	…
+//	// …
 //	defer shutdown(context.Background())
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithName("helper").
 //		WithDriver(driver).
 //		With(capability.UseTelemetry{Content: true}).
-//		Build().MustGet()
+//		Build().Get()
 //
 // # Spans
 //

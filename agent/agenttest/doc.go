@@ -6,6 +6,7 @@
 //		agenttest.Call("add", `{"a":1,"b":2}`),
 //		agenttest.Say("three"),
 //	)
+//	add := func(context.Context, agent.ToolCall) (string, error) { return "3", nil }
 //	tools := agenttest.Tools{"add": add}.Executor()
 //	a := agent.New(agent.Config{Driver: driver, Executor: tools}).MustGet()
 //	final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("1 + 2?")).Get()

@@ -28,7 +28,7 @@
 // overwrite what the driver sends itself are an error of kind KindBadRequest; nothing
 // is sent then.
 //
-//	request.Options = agent.Options{}.With("thinkingConfig", map[string]any{"thinkingLevel": "low", "includeThoughts": true})
+//	options := agent.Options{}.With("thinkingConfig", map[string]any{"thinkingLevel": "low", "includeThoughts": true})
 //
 // Request.Output is held by the service (responseJsonSchema). Models before the third
 // generation cannot do that while there are tools: they are told the schema in the

@@ -5,20 +5,20 @@
 //	if err != nil {
 //		return err
 //	}
-//	a, err := builder.New().WithDriver(driver).With(…).Build().Get()
+//	a, err := builder.New().WithDriver(driver).With(capability.UseTools(tools...)).Build().Get()
 //
 // A server of one's own is asked by its base URL, which is all that stands before
 // /chat/completions. It needs no key:
 //
-//	openai.Config{Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1"}        // Ollama
-//	openai.Config{Model: "Qwen/Qwen3-8B", BaseURL: "http://localhost:8000/v1"}    // vLLM
-//	openai.Config{Model: "any", BaseURL: "http://localhost:8080/v1"}              // llama.cpp
+//	ollama := openai.Config{Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1"}
+//	vllm := openai.Config{Model: "Qwen/Qwen3-8B", BaseURL: "http://localhost:8000/v1"}
+//	llamacpp := openai.Config{Model: "any", BaseURL: "http://localhost:8080/v1"}
 //
 // What such a server can do besides, or cannot, is said in Config.Features; how its
 // format differs, in Config.Dialect; and what it costs, in Config.Prices, as a run with
 // a limit on cost ends where nobody knows the cost:
 //
-//	openai.Config{
+//	local := openai.Config{
 //		Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1",
 //		Features: func(f *agent.Features) { f.Provider, f.Images, f.ContextTokens = "ollama", false, 32_768 },
 //		Prices:   mo.Some(drivers.NewPrices("2026-11-21", map[string]drivers.Price{"qwen3:8b": {}})),

@@ -18,17 +18,21 @@
 //
 // Playing one:
 //
+//	schemas, err := replay.LoadTools("tools.json")
+//	// …
 //	a, err := builder.New().
 //		WithDriver(replay.Driver{}).
 //		With(
 //			capability.UseTools(replay.Tools(schemas...)...),
 //			capability.UseCriteria(replay.GoOn),
-//			capability.UseHooks(policy...),
+//			capability.UseHooks(noWipe),
 //		).
 //		Build().Get()
-//	…
-//	session, err := replay.NewSession(record)
-//	…
+//	// …
+//	runs, err := replay.Load("session.jsonl.gz")
+//	// …
+//	session, err := replay.NewSession(runs[0])
+//	// …
 //	played, err := session.Play(ctx, a)
 //	for _, d := range played.Departures {
 //		fmt.Println(d) // where the play left the recording: a denied call, other arguments …

@@ -2,10 +2,10 @@
 // tool call: a small page, a JSON endpoint, and notifiers that tell somebody.
 //
 //	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
-//	…
+//	// …
 //	server := approval.Server{Store: store}
 //	listener, err := server.Listen(ctx) // on the loopback
-//	…
+//	// …
 //	go server.Serve(ctx, listener)
 //	links := approval.Links("http://" + listener.Addr().String())
 //
@@ -13,10 +13,10 @@
 //		approval.Log(os.Stderr, links),
 //		approval.Webhook{URL: "https://chat.example.com/hook", Links: links},
 //	}})
-//	a := builder.New().With(
+//	a, err := builder.New().WithDriver(driver).With(
 //		capability.UseDurability{Keeper: keeper},
 //		capability.UseApproval(agent.ParkApprover), // the run parks: the answer comes later
-//		…)
+//	).Build().Get()
 //
 // # Links
 //

@@ -18,7 +18,7 @@ import (
 //
 //	server := approval.Server{Store: store}
 //	listener, err := server.Listen(ctx)
-//	…
+//	// …
 //	links := approval.Links("http://" + listener.Addr().String())
 //	err = server.Serve(ctx, listener) // until ctx is done
 //

@@ -3,7 +3,7 @@
 //
 //	func TestStore(t *testing.T) {
 //		durabletest.TestStore(t, func(t *testing.T) durable.Store {
-//			store, err := mystore.Open(t.Context(), t.TempDir())
+//			store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
 //			require.NoError(t, err)
 //			return store
 //		})

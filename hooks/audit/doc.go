@@ -6,10 +6,10 @@
 //		return err
 //	}
 //	defer log.Close()
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(bash), capability.UseHooks(log.Hooks()...)).
-//		Build()
+//		With(capability.UseTools(tools...), capability.UseHooks(log.Hooks()...)).
+//		Build().Get()
 //
 // # What is written
 //

@@ -5,7 +5,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	a := builder.New().WithDriver(driver).With(capability.UseTools(tools...), capability.UseHooks(guard)).Build()
+//	a, err := builder.New().WithDriver(driver).With(capability.UseTools(tools...), capability.UseHooks(guard)).Build().Get()
 //
 // # What is judged
 //

@@ -2,10 +2,10 @@
 // what it may: US dollars, tokens, tool calls.
 //
 //	limits := budget.Limits{Cost: 0.50, ToolCalls: 40}
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(bash), capability.UseHooks(budget.Hooks(limits)...)).
-//		Build()
+//		With(capability.UseTools(tools...), capability.UseHooks(budget.Hooks(limits)...)).
+//		Build().Get()
 //
 // # What happens
 //

@@ -9,10 +9,10 @@
 //	if err != nil {
 //		return err
 //	}
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(mail), capability.UseHooks(j.Calls(hooks.ToolNamed("send_mail")))).
-//		Build()
+//		With(capability.UseTools(tools...), capability.UseHooks(j.Calls(hooks.ToolNamed("send_mail")))).
+//		Build().Get()
 //
 // # What is judged
 //

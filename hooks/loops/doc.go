@@ -1,10 +1,10 @@
 // Package loops holds hooks that notice when a run goes round in circles, the same call with the same result again and
 // again, and end that: first they tell the model, then they stop the run.
 //
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
 //		With(capability.UseTools(tools...), capability.UseHooks(loops.Hooks(loops.Options{})...)).
-//		Build()
+//		Build().Get()
 //
 // # What is a loop
 //

@@ -8,20 +8,23 @@
 //	if err != nil {
 //		return err
 //	}
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(weather), capability.UseHooks(table.Hook())).
-//		Build()
-//	…
+//		With(capability.UseTools(tools...), capability.UseHooks(table.Hook())).
+//		Build().Get()
+//	// …
 //	for _, row := range table.Unused() {
 //		fmt.Println("never asked for:", row)
 //	}
 //
 // Recording, and playing what was recorded:
 //
-//	recorder := mock.Record(file)                  // a: capability.UseHooks(recorder.Hook())
+//	file, err := os.Create("tools.jsonl")
+//	// …
+//	recorder := mock.Record(file) // for capability.UseHooks(recorder.Hook())
+//	// …
 //	recording, err := mock.Open("tools.jsonl")
-//	player := mock.Replay(recording, mock.Options{}) // b: capability.UseHooks(player.Hook())
+//	player := mock.Replay(recording, mock.Options{}) // for capability.UseHooks(player.Hook())
 //
 // # What is answered
 //

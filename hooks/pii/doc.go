@@ -9,8 +9,8 @@
 //	if err != nil {
 //		return err
 //	}
-//	a := builder.New().WithDriver(driver).
-//		With(capability.UseTools(tools...), capability.UseHooks(filter.Results(), filter.Input())).Build()
+//	a, err := builder.New().WithDriver(driver).
+//		With(capability.UseTools(tools...), capability.UseHooks(filter.Results(), filter.Input())).Build().Get()
 //
 // # What is found
 //

@@ -3,10 +3,10 @@
 //	searches := ratelimit.Hook("few-searches",
 //		ratelimit.Limit{Calls: 10, Per: time.Minute},
 //		hooks.ToolNamed("web_search"))
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(search), capability.UseHooks(searches)).
-//		Build()
+//		With(capability.UseTools(tools...), capability.UseHooks(searches)).
+//		Build().Get()
 //
 // # What is counted
 //

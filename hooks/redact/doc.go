@@ -5,8 +5,8 @@
 //	if err != nil {
 //		return err
 //	}
-//	a := builder.New().WithDriver(driver).
-//		With(capability.UseTools(tools...), capability.UseHooks(redactor.Results())).Build()
+//	a, err := builder.New().WithDriver(driver).
+//		With(capability.UseTools(tools...), capability.UseHooks(redactor.Results())).Build().Get()
 //
 // # What is a secret
 //

@@ -5,10 +5,10 @@
 //		verify.Command{Dir: workspace, Args: []string{"go", "test", "./..."}}.Check,
 //		verify.Options{Attempts: 3},
 //	)
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(bash), capability.UseHooks(tests)).
-//		Build()
+//		With(capability.UseTools(tools...), capability.UseHooks(tests)).
+//		Build().Get()
 //
 // # What happens
 //

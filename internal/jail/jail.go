@@ -3,6 +3,7 @@
 //	func TestMain(m *testing.M) { jail.Main(m) }
 //
 //	func TestAttack(t *testing.T) {
+//		lines := []string{"rm a", "cat secret"}
 //		for i, o := range jail.Run(t, jail.Cell{Files: map[string]string{"home/a": "one\n", "secret": "s"}}, lines) {
 //			assert.False(t, o.Changed, lines[i])
 //		}

@@ -1,9 +1,10 @@
 // Package process runs programs such that there is an end to all that they started: for tools and hook actions that run
 // commands.
 //
+//	var stdout bytes.Buffer
 //	r, err := process.Run(ctx, process.Command{
-//		Path: path, Args: []string{"check", "--strict"}, Env: env, Stdin: request,
-//		Stdout: &out, Timeout: time.Minute, Grace: 2 * time.Second,
+//		Path: "/usr/bin/lint", Args: []string{"check", "--strict"}, Env: os.Environ(), Stdin: []byte("{}"),
+//		Stdout: &stdout, Timeout: time.Minute, Grace: 2 * time.Second,
 //	})
 //
 // A program has a session and a process group of its own. When its time is up, when ctx is done, and also when it has

@@ -1,6 +1,7 @@
 // Package strictjson reads the JSON that a model sends as tool arguments, once and under one strict
 // reading, so that what a rule looked at is what the tool gets.
 //
+//	args := `{"file": {"path": "a.txt"}}`
 //	if err := strictjson.CheckObject(args); err != nil {
 //		return err // not an object, a name given twice, names that differ only in case …
 //	}

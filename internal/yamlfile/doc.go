@@ -3,7 +3,7 @@
 // and what would be right.
 //
 //	text, err := yamlfile.Read("rules.yaml")
-//	…
+//	// …
 //	file := yamlfile.Parse("rules.yaml", text)
 //	var rules struct {
 //		Name  string        `key:"name,required"`

@@ -7,7 +7,7 @@
 //		{Tools: []string{"search_contacts"}, Trusted: []string{"email"}},
 //		{Tools: []string{"search_mail"}, Known: []string{"sender"}},
 //	}}})
-//	…
+//	// …
 //	guard := hooks.On(hooks.AtPreToolUse, "recipient", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 //		var mail struct{ To []string }
 //		if err := c.Call().Decode(&mail); err != nil {

@@ -6,7 +6,7 @@
 //		return err
 //	}
 //	defer tree.Close()
-//	a := builder.New().WithDriver(driver).With(capability.UseTools(tree.Tools()...)).Build()
+//	a, err := builder.New().WithDriver(driver).With(capability.UseTools(tree.Tools()...)).Build().Get()
 //
 // # Paths
 //

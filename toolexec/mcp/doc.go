@@ -11,10 +11,10 @@
 //	}
 //	defer files.Close()
 //
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(files.Tools()...), capability.UseHooks(insideBase)).
-//		Build()
+//		With(capability.UseTools(files.Tools()...), capability.UseHooks(noWipe)).
+//		Build().Get()
 //
 // # Names
 //

@@ -5,10 +5,10 @@
 //	if err != nil {
 //		return err
 //	}
-//	a := builder.New().
+//	a, err := builder.New().
 //		WithDriver(driver).
-//		With(capability.UseTools(bash), capability.UseHooks(noForcePush)).
-//		Build()
+//		With(capability.UseTools(bash), capability.UseHooks(noPush)).
+//		Build().Get()
 //
 // Programs that run commands themselves use a Shell: New, then Run.
 //

@@ -1,8 +1,8 @@
 // Package scrub walks through all texts that content has, so that hooks which take something out of results find it
 // wherever it stands, and leave the rest as it is to the byte.
 //
-//	clean := scrub.Walker{Text: func(text string) string { return strings.ReplaceAll(text, secret, "…") }}
-//	content = clean.Content(content)
+//	clean := scrub.Walker{Text: func(text string) string { return strings.ReplaceAll(text, "SECRET", "…") }}
+//	content := clean.Content(agent.TextContent("the key is SECRET"))
 //
 // A text that is JSON is read: strings are looked at as they read, not as they are escaped, and written as JSON again, so
 // that what was valid stays valid. A Walker is a value of funcs and as safe for concurrent use as they are.

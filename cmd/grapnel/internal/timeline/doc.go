@@ -3,7 +3,7 @@
 //
 //	show := timeline.New(timeline.Config{Out: os.Stderr, Colour: true})
 //	a, err := builder.New().WithDriver(driver).WithObserver(show).Build().Get()
-//	…
+//	// …
 //	for progress, err := range a.Stream(ctx, agent.NewState(), input) {
 //		if progress.Delta != nil {
 //			show.Delta(*progress.Delta)

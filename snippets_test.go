@@ -1,0 +1,48 @@
+package grapnel_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/internal/snippets"
+)
+
+// prelude declares the names that snippets leave to the reader. Keep it short: what a
+// snippet is about, it shows.
+const prelude = `
+var (
+	ctx                  context.Context
+	t                    *testing.T
+	out                  io.Writer
+	driver, small, other agent.Driver // the model of the agent, and two more
+	tools                []toolexec.Tool
+	noPush, noWipe       hooks.Hook // deny calls
+	confirm              hooks.Hook // asks a person
+	a                    *agent.Agent
+	s                    agent.State
+	input                agent.Message
+	store                durable.Store
+	run                  agent.RunID
+	workspace            string
+	j                    struct{ Dir string } // in README.md, which shows lines of examples/repair
+)
+`
+
+// Every block of Go in a Markdown file or a doc comment compiles.
+func TestSnippetsCompile(t *testing.T) {
+	touchSources(t)
+	blocks, err := snippets.Find(".")
+	require.NoError(t, err)
+	packages, err := snippets.List(t.Context(), ".", "./...")
+	require.NoError(t, err)
+	report := packages.Check(prelude, blocks)
+	for _, err := range report.Errors {
+		assert.Fail(t, err.Error(), "mend the snippet: names that it leaves to the reader stand in the prelude of snippets_test.go")
+	}
+	for _, b := range report.Text {
+		t.Log("not Go: ", b)
+	}
+	assert.Greater(t, len(report.Go), 90, "blocks of Go were found in documents and doc comments")
+}
