@@ -133,8 +133,7 @@ func (f starterFunc) StartAgent(ctx context.Context, s action.AgentStart) mo.Res
 	return mo.TupleToResult(f(ctx, s))
 }
 
-// A pipeline that is spawned gets its inputs, and may spawn others only so deep.
-// AP-40, AP-45
+// AP-45: a pipeline that is spawned gets its inputs, and may spawn others only so deep.
 func TestSpawn(t *testing.T) {
 	var got []action.SpawnStart
 	var again action.Action
