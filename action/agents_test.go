@@ -2,6 +2,7 @@ package action_test
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy/condition"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -133,8 +135,53 @@ func (f starterFunc) StartAgent(ctx context.Context, s action.AgentStart) mo.Res
 	return mo.TupleToResult(f(ctx, s))
 }
 
-// A pipeline that is spawned gets its inputs, and may spawn others only so deep.
-// AP-40, AP-45
+// LH-79: an action is told what a hook in Go is told of a sub-agent: its run, its session, and how it ended.
+func TestWhatActionsAreToldOfASubagent(t *testing.T) {
+	requests := map[hooks.PointName][]*action.Request{}
+	runs := map[string]agent.Run{}
+	listen := hooks.ObserveAll("listen", func(_ context.Context, c hooks.Context) error {
+		requests[c.Point()] = append(requests[c.Point()], action.NewRequest(c, "listen"))
+		return nil
+	}, hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed)
+	sub := func(name string, turn agenttest.Turn) capability.Subagent {
+		return capability.Subagent{Agent: builder.New().WithName(name).WithDriver(agenttest.Script(turn)).
+			With(capability.UseHooks(hooks.Observe(hooks.AtStepStart, "see "+name, func(_ context.Context, c hooks.StepContext) error {
+				runs[name] = c.Run()
+				return nil
+			})))}
+	}
+	builder.New().WithName("main").WithDriver(agenttest.Script(agenttest.Call("task", `{"agent":"good","instruction":"look"}`).
+		Call("task", `{"agent":"bad","instruction":"look"}`), agenttest.Say("done"))).
+		With(capability.UseSubagents{Agents: []capability.Subagent{sub("good", agenttest.Say("seen")), sub("bad", agenttest.Fail(assert.AnError))}},
+			capability.UseHooks(listen)).
+		Build().MustGet().Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+
+	about := func(name string) action.Subagent {
+		require.NotEmpty(t, runs[name].Session)
+		return action.Subagent{Agent: name, Instruction: "look", Run: runs[name].ID, Session: runs[name].Session}
+	}
+	good, bad := about("good"), about("bad")
+	require.Len(t, requests[hooks.PreSubagent], 2)
+	assert.Equal(t, &good, requests[hooks.PreSubagent][0].Subagent)
+	assert.Equal(t, &bad, requests[hooks.PreSubagent][1].Subagent)
+	require.Len(t, requests[hooks.PostSubagent], 1)
+	good.Result, good.Status = "seen", agent.StatusDone
+	assert.Equal(t, &good, requests[hooks.PostSubagent][0].Subagent)
+	require.Len(t, requests[hooks.SubagentFailed], 1)
+	bad.Status = agent.StatusFailed
+	assert.Equal(t, &bad, requests[hooks.SubagentFailed][0].Subagent)
+	assert.Contains(t, requests[hooks.SubagentFailed][0].Error, assert.AnError.Error())
+	for _, list := range requests {
+		for _, r := range list {
+			text, err := json.Marshal(r)
+			require.NoError(t, err)
+			_, err = condition.FromJSON(text, r.Point)
+			require.NoError(t, err, "what an action was told can be tried out")
+		}
+	}
+}
+
+// AP-45: a pipeline that is spawned gets its inputs, and may spawn others only so deep.
 func TestSpawn(t *testing.T) {
 	var got []action.SpawnStart
 	var again action.Action

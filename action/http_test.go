@@ -64,7 +64,7 @@ func say(status int, text string) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// AP-22, LH-12, LH-13: what is said of the hook and of the call is in the body, whatever made the action.
+// AP-22, LH-13: what is said of the hook and of the call is in the body, whatever made the action.
 func TestHTTPPostsTheRequest(t *testing.T) {
 	x := receive(t, say(200, `{"decision":"deny","reason":"not today"}`))
 	f := fire(t, ready(t, action.HTTP{URL: x.URL + "/check", Headers: map[string]string{"X-Team": "red"}}, action.Host{}), hookstest.ToolCall("bash", `{"command":"ls"}`))

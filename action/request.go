@@ -92,6 +92,10 @@ type Subagent struct {
 	Agent       string `json:"agent"`
 	Instruction string `json:"instruction"`
 	Result      string `json:"result,omitempty"`
+	// Run and Session are the ids of its run and of its session. Status says how its run ended; it is empty before.
+	Run     agent.RunID     `json:"run,omitempty"`
+	Session agent.SessionID `json:"session,omitempty"`
+	Status  agent.Status    `json:"status,omitempty"`
 }
 
 // Compaction is what is known of a compaction.
@@ -174,7 +178,7 @@ func (r *Request) texts(c hooks.Context) {
 		r.Answer = c.Answer()
 	case interface{ Subagent() hooks.Subagent }:
 		about := c.Subagent()
-		r.Subagent = &Subagent{about.Agent, about.Instruction, about.Result}
+		r.Subagent = &Subagent{about.Agent, about.Instruction, about.Result, about.Run.ID, about.Run.Session, about.Status}
 	case interface{ Compaction() hooks.Compaction }:
 		about := c.Compaction()
 		r.Compaction = &Compaction{about.ID, about.Messages, about.Tokens, about.MessagesAfter, about.Summary}

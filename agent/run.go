@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -56,6 +57,8 @@ func (a *Agent) Run(ctx context.Context, s State, input ...Message) mo.Result[St
 type RunSettings struct {
 	// ID is the run's id; empty means a new one.
 	ID RunID
+	// Session is the id of the session where the state has none yet; empty means a new one.
+	Session SessionID
 	// Parent is the run that starts this one, as a sub-agent or from a hook.
 	Parent Run
 	// Stage and Iteration place the run in a pipeline.
@@ -102,7 +105,7 @@ func (a *Agent) requestOf(settings *RunSettings) *Request {
 func (a *Agent) identity(settings *RunSettings, s State) Run {
 	last := s.Run()
 	run := Run{
-		ID: settings.ID, Session: s.Session(), Agent: a.config.Name,
+		ID: settings.ID, Session: cmp.Or(s.Session(), settings.Session), Agent: a.config.Name,
 		Parent: settings.Parent.ID, Root: settings.Parent.Root, Number: last.Number + 1,
 		Stage: settings.Stage, Iteration: settings.Iteration, Started: time.Now(),
 	}

@@ -266,6 +266,19 @@ func TestAFailedToolIsAnAnswer(t *testing.T) {
 	}
 }
 
+// A session has the id that its first run was given, and keeps it.
+func TestTheSessionOfANewState(t *testing.T) {
+	a := build(t, agent.Config{Driver: agenttest.Script(agenttest.Say("one"), agenttest.Say("two"))})
+	s, err := a.RunWith(t.Context(), agent.RunSettings{Session: "ses_mine"}, agent.NewState(), agent.UserText("hello")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.SessionID("ses_mine"), s.Session())
+	assert.Equal(t, agent.SessionID("ses_mine"), s.Run().Session)
+	s, err = a.RunWith(t.Context(), agent.RunSettings{Session: "ses_other"}, s, agent.UserText("and?")).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.SessionID("ses_mine"), s.Session())
+	assert.Equal(t, agent.SessionID("ses_mine"), s.Run().Session)
+}
+
 // IP-90: running a state again is a new execution, by the count of the run's own
 // steps, whatever the session holds already; it begins and ends once.
 func TestTheSameStateMayRunTwice(t *testing.T) {

@@ -57,33 +57,102 @@ func TestHooksOfACompactionThatPanic(t *testing.T) {
 	}
 }
 
-// LH-76: what a hook got is its own: what it writes in it is not seen.
+// LH-76: what a hook got is its own. Whatever it writes in it, the hooks before and behind
+// it, the observer, the state and the model get what they would get without it.
 func TestHooksCannotChangeACompaction(t *testing.T) {
-	var l told
-	scribble := func(about hooks.Compaction) error {
-		about.ID, about.Summary, about.Messages, about.Err = "mine", "mine", 0, errInk
-		return nil
+	scribble := func(name string) capability.Capability {
+		write := func(about hooks.Compaction) {
+			about.ID, about.Summary, about.Messages, about.Tokens, about.MessagesAfter = "mine", "mine", 99, 99, 99
+			about.Err = errInk
+		}
+		return capability.UseHooks(
+			hooks.On(hooks.AtPreCompact, name+" decides", func(_ context.Context, c hooks.PreCompactContext) hooks.Result {
+				write(c.Compaction())
+				return c.Pass()
+			}),
+			hooks.Observe(hooks.AtPreCompact, name+" before", func(_ context.Context, c hooks.PreCompactContext) error {
+				write(c.Compaction())
+				return nil
+			}),
+			hooks.Observe(hooks.AtPostCompact, name+" after", func(_ context.Context, c hooks.PostCompactContext) error {
+				write(c.Compaction())
+				return nil
+			}),
+			hooks.Observe(hooks.AtCompactFailed, name+" failed", func(_ context.Context, c hooks.CompactFailedContext) error {
+				write(c.Compaction())
+				return nil
+			}),
+		)
 	}
-	d := reads(6)
-	final := ran(t, builtWith(t, d, nil, read(400), capability.UseHooks(
-		hooks.Observe(hooks.AtPreCompact, "a", func(_ context.Context, c hooks.PreCompactContext) error { return scribble(c.Compaction()) }),
-		hooks.Observe(hooks.AtPostCompact, "b", func(_ context.Context, c hooks.PostCompactContext) error { return scribble(c.Compaction()) }),
-	), l.hooks(), capability.UseCompaction{Messages: 6, Keep: 2, Summarize: func(_ context.Context, _ agent.State, messages []agent.Message) (string, error) {
-		clear(messages)
-		return "short", nil
-	}}), agent.NewState(), agent.UserText("go"))
-	require.GreaterOrEqual(t, len(l.about), 2)
-	for _, about := range l.about {
-		assert.NotEqual(t, "mine", about.ID)
-		assert.NotZero(t, about.Messages)
-		assert.Contains(t, []string{"", "short"}, about.Summary)
-		assert.NoError(t, about.Err)
+	// seen is all that is seen of a run, without its ids and times.
+	type seen struct {
+		points     []string
+		about      []hooks.Compaction
+		events     []any
+		shown      []string
+		transcript string
+		view       capability.CompactedView
 	}
-	assert.Equal(t, "go", final.Message(0).Text())
-	for _, asked := range d.Asked() {
-		sound(t, asked.Messages)
+	run := func(clears bool, around ...capability.Capability) seen {
+		var l told
+		var out seen
+		calls := 0
+		rec, d := agenttest.Record(), reads(9)
+		use := capability.UseCompaction{Messages: 6, Keep: 2, Summarize: func(_ context.Context, _ agent.State, messages []agent.Message) (string, error) {
+			if clears {
+				clear(messages)
+			}
+			if calls++; calls == 2 {
+				return "", errPen
+			}
+			return fmt.Sprint("short ", calls), nil
+		}}
+		list := []capability.Capability{read(400), l.hooks(), use}
+		if len(around) == 2 { // at points after something, the last is asked first
+			list = []capability.Capability{read(400), around[0], l.hooks(), around[1], use}
+		}
+		final := ran(t, builtWith(t, d, rec, list...), agent.NewState(), agent.UserText("go"))
+		out.points, out.transcript = l.points, agenttest.Transcript(final)
+		ids := map[string]string{}
+		known := func(id string) string {
+			if ids[id] == "" {
+				ids[id] = fmt.Sprint("compaction ", len(ids))
+			}
+			return ids[id]
+		}
+		for i, about := range l.about {
+			assert.Equal(t, final.Run(), l.runs[i])
+			about.ID = known(about.ID)
+			out.about = append(out.about, about)
+		}
+		for _, e := range rec.Events() {
+			switch e := e.(type) {
+			case capability.CompactionCompleted:
+				assert.Equal(t, final.Run(), e.Run)
+				e.Run, e.ID, e.Took = agent.Run{}, known(e.ID), 0
+				out.events = append(out.events, e)
+			case capability.CompactionFailed:
+				assert.Equal(t, final.Run(), e.Run)
+				e.Run, e.ID, e.Took = agent.Run{}, known(e.ID), 0
+				out.events = append(out.events, e)
+			}
+		}
+		for _, asked := range d.Asked() {
+			sound(t, asked.Messages)
+			out.shown = append(out.shown, asked.Transcript())
+		}
+		out.view = capability.CompactedIn(final).MustGet()
+		out.view.ID = known(out.view.ID)
+		return out
 	}
+	want := run(false)
+	assert.Subset(t, want.points, []string{"PreCompact", "PostCompact", "CompactFailed"})
+	require.ErrorIs(t, want.about[3].Err, errPen)
+	assert.Equal(t, want, run(true), "the func that summarises has messages of its own")
+	assert.Equal(t, want, run(false, scribble("x"), scribble("y")))
 }
+
+var errPen = errors.New("no pen")
 
 // LH-77: what the user said last is shown word for word and is not in what is
 // summarised; an older message of the user is.

@@ -4,7 +4,7 @@ import "github.com/grapnel-go/grapnel/agent"
 
 // SubagentStarted, SubagentParked, SubagentResumed and SubagentCompleted are told to the
 // observer of the agent that starts a sub-agent. Parked and resumed it may be any number
-// of times.
+// of times. Subagent.Started is zero in SubagentStarted.
 type (
 	SubagentStarted struct {
 		Run      agent.Run // that starts it

@@ -72,9 +72,11 @@ func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (
 	case parent.Depth >= t.depth:
 		return toolexec.Output{}, fmt.Errorf("agent %q is not started: this is run %d below the first, and %d is the limit", in.Agent, parent.Depth, t.depth)
 	}
+	key := childKey(c)
 	return t.of(c, in, agent.Run{
-		ID: childID(c), Agent: in.Agent, Parent: parent.ID, Root: lo.CoalesceOrEmpty(parent.Root, parent.ID),
-		Depth: parent.Depth + 1, Stage: parent.Stage, Iteration: parent.Iteration,
+		ID: agent.RunID("run_" + key), Session: agent.SessionID("ses_" + key), Agent: in.Agent,
+		Parent: parent.ID, Root: lo.CoalesceOrEmpty(parent.Root, parent.ID), Depth: parent.Depth + 1,
+		Number: 1, Stage: parent.Stage, Iteration: parent.Iteration,
 	}).begin(ctx)
 }
 
@@ -94,7 +96,7 @@ func (t *task) begin(ctx context.Context) (toolexec.Output, error) {
 	t.about.Instruction = instruction
 	parent := t.call.State.Run()
 	t.call.State.Emit(ctx, SubagentStarted{parent, t.call.ID, t.about.Run, t.maxDepth})
-	settings := agent.RunSettings{ID: t.about.Run.ID, Parent: parent, Stage: parent.Stage, Iteration: parent.Iteration}
+	settings := agent.RunSettings{ID: t.about.Run.ID, Session: t.about.Run.Session, Parent: parent, Stage: parent.Stage, Iteration: parent.Iteration}
 	return t.run(ctx, settings, agent.NewState(), agent.UserText(instruction))
 }
 
@@ -135,6 +137,9 @@ func (t *task) ran(ctx context.Context, settings agent.RunSettings, s agent.Stat
 	final, err := t.agent.RunWith(durable.Within(ctx, t.call.State, t.call.ID), settings, s, input...).Get()
 	if broken, ok := errors.AsType[*agent.RunError](err); ok {
 		final = broken.State
+	}
+	if final.Run().ID != "" { // else it did not begin
+		t.about.Run = final.Run()
 	}
 	return final, err
 }
@@ -207,8 +212,9 @@ func (t *task) explainUnfinished(final agent.State, err error) error {
 	return fmt.Errorf("agent %q %s: %s%s", t.about.Agent, final.Status(), why, said)
 }
 
-// childID returns the id of the run that a call starts: the same when the call is made again after a restart.
-func childID(c toolexec.Call) agent.RunID {
+// childKey returns what the ids of the run that a call starts, and of its session, are made of: the same when the call is
+// made again after a restart.
+func childKey(c toolexec.Call) string {
 	sum := sha256.Sum256([]byte(c.IdempotencyKey()))
-	return agent.RunID("run_" + base32.StdEncoding.EncodeToString(sum[:])[:26])
+	return base32.StdEncoding.EncodeToString(sum[:])[:26]
 }

@@ -66,9 +66,8 @@ func answers(s agent.State) []agent.ToolResult {
 	return out
 }
 
-// IP-100, IP-101, LH-79: a sub-agent has a transcript of its own, its answer is the call's,
-// and the hooks and the observer of the agent that starts it are told; LH-80: of that one
-// alone.
+// IP-100, IP-101: a sub-agent has a transcript of its own, its answer is the call's, and
+// the hooks and the observer of the agent that starts it are told.
 func TestASubagentAnswers(t *testing.T) {
 	var b bench
 	var told []string
@@ -102,7 +101,7 @@ func TestASubagentAnswers(t *testing.T) {
 	assert.Equal(t, []string{"subagent.startedscout1 2", "subagent.completeddone"}, names)
 }
 
-// IP-98, IP-99, IP-103: what goes wrong with a sub-agent is news for the model, and told
+// IP-98, IP-103: what goes wrong with a sub-agent is news for the model, and told
 // at SubagentFailed if it ran.
 func TestASubagentFails(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -128,14 +127,69 @@ func TestASubagentFails(t *testing.T) {
 			assert.Equal(t, tc.failed, failed)
 		})
 	}
-	t.Run("too deep", func(t *testing.T) {
-		var b bench
-		deep := helper("deep", &b, agenttest.Call("look", `{}`), agenttest.Say("down here"))
-		middle := builder.New().WithName("middle").WithDriver(agenttest.Script(task("deep", "go on"), agenttest.Say("back")).EachRun()).
-			With(capability.UseSubagents{Agents: []capability.Subagent{{Agent: deep}}, MaxDepth: 1})
-		boss(t, capability.UseSubagents{Agents: []capability.Subagent{{Agent: middle}}}, task("middle", "go"))
-		assert.Empty(t, b.used)
-	})
+}
+
+// IP-99: a sub-agent that would stand too deep does not run: its call fails, the model is
+// told why, and no hook is told of a sub-agent. Down to the limit all of them run.
+func TestDepthOfSubagents(t *testing.T) {
+	const agents = 4 // below the first
+	for name, tc := range map[string]struct{ maxDepth, limit int }{
+		"one":         {1, 1},
+		"two":         {2, 2},
+		"three":       {3, 3},
+		"the default": {0, capability.DefaultSubagentDepth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bench
+			var points []string
+			results := map[int]agent.ToolResult{} // of the task call, by the depth of the run that makes it
+			tell := hooks.ObserveAll("tell", func(_ context.Context, c hooks.Context) error {
+				points = append(points, fmt.Sprint(c.Point(), c.Run().Depth))
+				return nil
+			}, hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed)
+			note := hooks.Observe(hooks.AtPostToolUse, "note", func(_ context.Context, c hooks.ToolResultContext) error {
+				results[c.Run().Depth] = c.Result()
+				return nil
+			}, hooks.ToolNamed("task"))
+			at := func(depth int) builder.AgentBuilder {
+				turn := task(fmt.Sprint("agent ", depth+1), "go on")
+				if depth > 0 {
+					turn = turn.Call("look", `{}`)
+				}
+				return builder.New().WithName(fmt.Sprint("agent ", depth)).
+					WithDriver(agenttest.Script(turn, agenttest.Say(fmt.Sprint("back at ", depth))).EachRun()).
+					With(capability.UseTools(b.tool("look")), capability.UseHooks(tell, note))
+			}
+			below := helper(fmt.Sprint("agent ", agents), &b, agenttest.Call("look", `{}`), agenttest.Say("down here"))
+			for depth := agents - 1; depth >= 0; depth-- {
+				below = at(depth).With(capability.UseSubagents{Agents: []capability.Subagent{{Agent: below}}, MaxDepth: tc.maxDepth})
+			}
+			rec := agenttest.Record()
+			s := ran(t, below.WithObserver(rec).Build().MustGet(), agent.NewState(), agent.UserText("go"))
+			assert.Equal(t, "back at 0", s.Answer())
+
+			var used, told []string
+			for depth := 1; depth <= tc.limit; depth++ {
+				used = append([]string{fmt.Sprintf("look by agent %d at %d", depth, depth)}, used...)
+				told = append(append([]string{fmt.Sprint("PreSubagent", tc.limit-depth)}, told...), fmt.Sprint("PostSubagent", tc.limit-depth))
+				good := results[depth-1]
+				assert.Equal(t, agent.ToolExecuted, good.Status)
+				assert.False(t, good.IsError())
+			}
+			assert.Equal(t, used, b.used)
+			assert.Equal(t, told, points)
+			require.Len(t, results, tc.limit+1)
+			refused := results[tc.limit]
+			assert.Equal(t, agent.ToolFailed, refused.Status)
+			assert.True(t, refused.IsError())
+			assert.Contains(t, refused.Text(), fmt.Sprintf(`agent "agent %d" is not started: this is run %d below the first, and %d is the limit`,
+				tc.limit+1, tc.limit, tc.limit))
+			for _, e := range agenttest.Of[capability.SubagentStarted](rec) {
+				assert.LessOrEqual(t, e.Subagent.Depth, e.MaxDepth)
+				assert.Equal(t, tc.limit, e.MaxDepth)
+			}
+		})
+	}
 }
 
 // IP-104: giving work away is no way around a hook, at any depth: a denial stops the call

@@ -249,7 +249,7 @@ func asks(name string) capability.Capability {
 	}))
 }
 
-// LH-63, LH-68, LH-69, LH-70: a run that waits is rows in a store and
+// LH-63, LH-68, LH-69, LH-70: a run that waits is rows in a store and
 // nothing else; another process answers, a third goes on; what has ended is read as it
 // ended. Each call has one answer, behind the reply that asked for it.
 func TestAParkedRun(t *testing.T) {

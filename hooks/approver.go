@@ -155,10 +155,13 @@ func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Pr
 	return p, answer, x.hooks.requested.announce(ctx, x.hooks.pool, view(last))
 }
 
-// resolve tells the hooks that everything was answered, if it was.
+// resolve tells the hooks that everything was answered, if it was. A rejection that ends the
+// run answers for the calls that are not answered yet: they are part of the batch, without
+// an answer of their own.
 func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []agent.Intervention, answers []agent.Approval) mo.Result[[]agent.Approval] {
+	ends := slices.ContainsFunc(answers, func(a agent.Approval) bool { return a.Verdict == agent.Reject })
 	for i := range answers {
-		if answers[i].Verdict == agent.Park {
+		if answers[i].Verdict == agent.Park && !ends {
 			return mo.Ok(answers)
 		}
 		batch[i] = batch[i].WithAnswer(answers[i])

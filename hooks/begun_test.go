@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// LH-71: of a call that has begun, controls may deny the repetition or stop the run, and
+// LH-71, X-08: of a call that has begun, controls may deny the repetition or stop the run, and
 // ask something new; a rewrite and a mock are ignored, and told.
 func TestControlsOfABegunCall(t *testing.T) {
 	type result = hooks.Result

@@ -16,7 +16,7 @@ type Subagent struct {
 	Instruction string
 	// CallID is the id of the tool call that starts it.
 	CallID string
-	// Run is the run of the sub-agent: its ids, and its depth.
+	// Run is the run of the sub-agent: its ids, its session and its depth. Started is zero until it has begun.
 	Run agent.Run
 	// Result is what it answered; Status how its run ended. Set once it has.
 	Result string

@@ -3,9 +3,11 @@ package hooks_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -100,7 +102,7 @@ func ids(s agent.State) []string {
 	return out
 }
 
-// LH-62, LH-67: parking fires neither StepEnd, Stop nor ExecutionEnd; going on fires
+// LH-62: parking fires neither StepEnd, Stop nor ExecutionEnd; going on fires
 // neither what starts a run or a step nor the inference; the controls are asked again,
 // and all that happens once fires once. The events have every id of the batch.
 func TestPointsOfAParkedRun(t *testing.T) {
@@ -120,6 +122,116 @@ func TestPointsOfAParkedRun(t *testing.T) {
 	}, d.told)
 	require.Len(t, d.ids[hooks.InterventionResolved], 1)
 	assert.Len(t, d.ids[hooks.InterventionResolved][0], 2)
+}
+
+// LH-67: whatever a person answers, and however many calls they were asked about, each event
+// names every call of the batch, with its answer, and a call that was alone by CallID as well.
+func TestEventsOfAnswersNameAllCalls(t *testing.T) {
+	type verdicts = []agent.ApprovalVerdict // Park for a call without an answer
+	const yes, no, goOn, none = agent.Approve, agent.Reject, agent.RejectAndContinue, agent.Park
+	for name, tc := range map[string]struct {
+		said    verdicts
+		ran     string
+		stopped bool
+	}{
+		"approve one":                {verdicts{yes}, "1", false},
+		"reject one":                 {verdicts{no}, "", true},
+		"reject one and continue":    {verdicts{goOn}, "", false},
+		"approve all":                {verdicts{yes, yes, yes}, "123", false},
+		"reject all":                 {verdicts{no, no, no}, "", true},
+		"reject all and continue":    {verdicts{goOn, goOn, goOn}, "", false},
+		"each something else":        {verdicts{goOn, yes, no}, "2", true},
+		"reject the last of three":   {verdicts{none, none, no}, "", true},
+		"reject the first of three":  {verdicts{no, none, none}, "", true},
+		"approve one and reject one": {verdicts{yes, goOn}, "1", false},
+	} {
+		for _, live := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, live %v", name, live), func(t *testing.T) {
+				n := len(tc.said)
+				var asked []string
+				told := map[hooks.PointName][]string{}
+				note := hooks.ObserveAll("note", func(_ context.Context, c hooks.Context) error {
+					at := c.(interface {
+						CallIDs() []string
+						CallID() (string, bool)
+						Interventions() []agent.Intervention
+					})
+					assert.Equal(t, asked, at.CallIDs())
+					id, alone := at.CallID()
+					assert.Equal(t, n == 1, alone)
+					if alone {
+						assert.Equal(t, asked[0], id)
+					} else {
+						assert.Empty(t, id)
+					}
+					line := ""
+					for i, waits := range at.Interventions() {
+						assert.Equal(t, asked[i], waits.CallID())
+						answer := none
+						if a := waits.Answer(); a != nil && c.Point() != hooks.InterventionRequested {
+							assert.Equal(t, "ann", a.By)
+							assert.Equal(t, "because", a.Reason)
+							answer = a.Verdict
+						}
+						line += answer.String() + " "
+					}
+					told[c.Point()] = append(told[c.Point()], line)
+					return nil
+				}, hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped)
+				ran := ""
+				write := toolexec.Func("write", "Writes.", func(_ context.Context, in struct{ N int }) (string, error) {
+					ran += fmt.Sprint(in.N)
+					return "ok", nil
+				})
+				turn := agenttest.Say("")
+				for i := range n {
+					turn = turn.Call("write", fmt.Sprintf(`{"N":%d}`, i+1))
+					asked = append(asked, fmt.Sprintf("call_1_%d", i+1))
+				}
+				answer := func(i int) agent.Approval {
+					if tc.said[i] == none {
+						return agent.Approval{Verdict: none}
+					}
+					return agent.Approval{Verdict: tc.said[i], By: "ann", Reason: "because"}
+				}
+				answering := agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
+					return answer(p.Original.Index), nil
+				})
+				approver := lo.Ternary[agent.Approver](live, answering, agent.ParkApprover)
+				a, err := builder.New().WithDriver(agenttest.Script(turn, agenttest.Say("Done."))).With(capability.UseTools(write),
+					capability.UseHooks(append(refused(), note)...), capability.UseApproval(approver)).Build().Get()
+				require.NoError(t, err)
+				s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+				require.NoError(t, err)
+				if !live {
+					require.True(t, s.Parked())
+					assert.Empty(t, told[hooks.InterventionResolved], "nothing is answered")
+					s = again(t, s)
+					for i, id := range asked {
+						if tc.said[i] != none {
+							s = s.WithApproval(id, answer(i))
+						}
+					}
+					s, err = a.Resume(t.Context(), again(t, s)).Get()
+					require.NoError(t, err)
+				}
+				assert.Equal(t, tc.ran, ran)
+				want := ""
+				for _, verdict := range tc.said {
+					want += verdict.String() + " "
+				}
+				assert.Len(t, told[hooks.InterventionRequested], n, "once for each call")
+				assert.Equal(t, []string{want}, told[hooks.InterventionResolved])
+				if tc.stopped {
+					assert.Equal(t, agent.StatusInterrupted, s.Status())
+					assert.Equal(t, []string{want}, told[hooks.InterventionStopped])
+				} else {
+					assert.Equal(t, agent.StatusDone, s.Status())
+					assert.Empty(t, told[hooks.InterventionStopped])
+				}
+			})
+		}
+	}
 }
 
 // LH-64, LH-72: a person's no is told when the run has ended, and nothing that a hook

@@ -91,6 +91,11 @@ type documentSubagent struct {
 	Agent       string `json:"agent"`
 	Instruction string `json:"instruction"`
 	Result      string `json:"result"`
+
+	// What an action is told, and no condition asks.
+	Run     agent.RunID     `json:"run"`
+	Session agent.SessionID `json:"session"`
+	Status  agent.Status    `json:"status"`
 }
 
 type documentCompaction struct {

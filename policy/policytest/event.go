@@ -171,6 +171,10 @@ type Subagent struct {
 	Agent       string `key:"agent"`
 	Instruction string `key:"instruction"`
 	Result      string `key:"result"`
+	// Run, Session and Status are what actions are told besides; no rule asks for them.
+	Run     string `key:"run"`
+	Session string `key:"session"`
+	Status  string `key:"status"`
 }
 
 // Compaction is what is known of a compaction.
