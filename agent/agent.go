@@ -96,20 +96,20 @@ func New(c Config) mo.Result[*Agent] {
 	}
 	var driving, executing, approving error
 	a.features = FeaturesOf(c.Driver)
-	a.driver, driving = wrapped("driver", c.WrapDriver, innermost)
+	a.driver, driving = wrapAll("driver", c.WrapDriver, innermost)
 	a.executor, executing = wrapExecutor(c.WrapExecutor, c.Executor)
-	a.approver, approving = wrapped[Approver]("approver", c.WrapApprover, stored{c.Approver})
+	a.approver, approving = wrapAll[Approver]("approver", c.WrapApprover, stored{c.Approver})
 	if err := errors.Join(driving, executing, approving); err != nil {
 		return mo.Err[*Agent](fmt.Errorf("agent %q: %w", c.Name, err))
 	}
-	a.quiet = quiet{unobserved(a.driver), unobservedExecutor(a.executor)}
+	a.quiet = quiet{withoutObservers(a.driver), unobservedExecutor(a.executor)}
 	a.run = chain(c.AroundRun, a.takeSteps)
 	a.step = chain(c.AroundStep, a.performStep)
 	return mo.Ok(a)
 }
 
-// wrapped puts the wrappers around the innermost, the first outermost.
-func wrapped[T any](what string, wrappers []func(T) T, innermost T) (T, error) {
+// wrapAll puts the wrappers around the innermost, the first outermost.
+func wrapAll[T any](what string, wrappers []func(T) T, innermost T) (T, error) {
 	for i, wrap := range slices.Backward(wrappers) {
 		if wrap == nil {
 			return innermost, fmt.Errorf("wrapper %d of the %s is nil", i+1, what)
@@ -127,9 +127,9 @@ type quiet struct {
 	executor Executor
 }
 
-// unobserved returns v without the wrappers that only look on, as far as they are
+// withoutObservers returns v without the wrappers that only look on, as far as they are
 // outermost.
-func unobserved[T any](v T) T {
+func withoutObservers[T any](v T) T {
 	for {
 		onlooker, ok := any(v).(interface{ Unobserved() T })
 		if !ok {
@@ -139,7 +139,7 @@ func unobserved[T any](v T) T {
 	}
 }
 
-// driverFor and executorFor are who is asked in the run that s belongs to.
+// driverFor returns the driver that is asked in the run that s belongs to: without what only tells observers, where there are none.
 func (a *Agent) driverFor(s State) Driver {
 	if s.Observed() {
 		return a.driver
@@ -147,6 +147,7 @@ func (a *Agent) driverFor(s State) Driver {
 	return a.quiet.driver
 }
 
+// executorFor returns the executor of that run, in the same way.
 func (a *Agent) executorFor(s State) Executor {
 	if s.Observed() {
 		return a.executor

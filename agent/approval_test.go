@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// asking is an executor that wants a person's yes for the tools named so, and
+// asking is an executor that wants approval for the tools named so, and
 // notes what ran.
 func asking(ran *[]string) agent.Executor {
 	return executor{
@@ -68,7 +68,7 @@ func TestAPersonDecides(t *testing.T) {
 			[]string{"ask", "also ask"}, map[string]agent.Approval{"ask": yes, "also ask": no}, []string{"ask"},
 			[]string{"call_1_1 executed ", "call_1_2 not_executed rejected"}, agent.StatusInterrupted, "ran",
 		},
-		"a mock waits for the yes": {
+		"a mock waits for the approval": {
 			[]string{"ask mock"}, map[string]agent.Approval{"ask mock": yes}, nil,
 			[]string{"call_1_1 mocked "}, agent.StatusDone, "mock",
 		},
@@ -76,7 +76,7 @@ func TestAPersonDecides(t *testing.T) {
 			[]string{"ask mock"}, map[string]agent.Approval{"ask mock": skip}, nil,
 			[]string{"call_1_1 not_executed rejected"}, agent.StatusDone, `tool "ask mock": rejected by a person: no reason given`,
 		},
-		"nobody is asked about the denied": {
+		"no question about the denied": {
 			[]string{"deny", "ask"}, map[string]agent.Approval{"ask": yes}, []string{"ask"},
 			[]string{"call_1_1 not_executed denied", "call_1_2 executed "}, agent.StatusDone, "denied by guard: no",
 		},
@@ -122,7 +122,7 @@ func TestNobodyToAskIsANo(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, final.Status())
 }
 
-// A yes that comes after the end of the context is no yes.
+// An approval that comes after the end of the context is none.
 func TestAYesAfterTheEndIsNoYes(t *testing.T) {
 	var ran []string
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,7 +138,7 @@ func TestAYesAfterTheEndIsNoYes(t *testing.T) {
 	failed := runError(t, a.Run(ctx, agent.NewState(), agent.UserText("hello")))
 	assert.Equal(t, agent.StatusCancelled, failed.State.Status())
 	assert.Empty(t, ran)
-	assert.Equal(t, 1, asked, "nobody is asked after the end")
+	assert.Equal(t, 1, asked, "no person is asked after the end")
 	assert.Equal(t, []string{
 		"call_1_1 not_executed cancelled", "call_1_2 not_executed cancelled", "call_1_3 not_executed cancelled",
 	}, answers(failed.State))

@@ -15,10 +15,10 @@ import (
 // was changed again.
 const mostRounds = 4
 
-// approve asks a person about the calls that need approval. Nothing of the batch has run.
+// approveCalls asks a person about the calls that need approval. Nothing of the batch has run.
 // When the approver wants to be answered later, the step parks: the interventions are
 // what it waits for.
-func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepared) (decided []*Prepared, parked []*Intervention, err error) {
+func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*Prepared) (decided []*Prepared, parked []*Intervention, err error) {
 	for round := 0; ; round++ {
 		pending := make([]*Prepared, 0, len(batch))
 		for _, p := range batch {
@@ -31,10 +31,10 @@ func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepar
 		}
 		answers, err := a.ask(ctx, s, pending)
 		if ctx.Err() != nil { // an approval that comes after the end does not count
-			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil //nolint:nilerr // cancelled: no failure
+			return settleCalls(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil //nolint:nilerr // cancelled: no failure
 		}
 		if err != nil {
-			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, fmt.Errorf("asking for approval: %w", err)
+			return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, fmt.Errorf("asking for approval: %w", err)
 		}
 		if parked := park(m, batch, answers, time.Now()); parked != nil {
 			return nil, parked, nil
@@ -45,10 +45,10 @@ func (a *Agent) approve(ctx context.Context, s State, m Message, batch []*Prepar
 				continue
 			}
 			if batch[i], err = a.decideByAnswer(ctx, s, p, answers[next], round); err != nil {
-				return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
+				return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 			}
 			if batch[i].Disposition == DisposeStop { // by a control that saw what a person changed
-				return stop(m, batch[:i+1]), nil, nil
+				return stopCalls(m, batch[:i+1]), nil, nil
 			}
 			next++
 		}
@@ -170,7 +170,7 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 	return &q, nil
 }
 
-// approveBy has the call run, or be answered by the mock that stands in for it.
+// approveBy lets the call run, or be answered by the mock that stands in for it.
 func (p *Prepared) approveBy(by Approval) {
 	p.Disposition = DisposeRun
 	p.keepRest(func(rest *preparedRest) { rest.approval, rest.granted = &by, p.Original.ID })
@@ -193,7 +193,7 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 		q, err = stopInstead(err)
 	}
 	if err == nil {
-		q, err = checked(q, &call)
+		q, err = checkPrepared(q, &call)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: preparing call %s as a person changed it: %w", call.Name, call.ID, err)

@@ -59,8 +59,8 @@ func (c *openCall) ask(i *Intervention) {
 	c.asked = i
 }
 
-// inDoubt reports whether the call may have happened.
-func (c *openCall) inDoubt() bool {
+// mayHaveHappened reports whether the call may have happened.
+func (c *openCall) mayHaveHappened() bool {
 	return c != nil && c.begun != nil && c.result == nil && !c.child.Parked()
 }
 
@@ -81,11 +81,11 @@ func (c *openCall) answeredEarlier(q Question) bool {
 	return c.asked.used && slices.ContainsFunc(c.asked.Questions, same) || slices.ContainsFunc(c.asked.earlier, same)
 }
 
-// resume returns what becomes of a call that has begun, when p is what the executor
+// resumePrepared returns what becomes of a call that has begun, when p is what the executor
 // makes of it now. The call keeps its journalled arguments.
-func (c *openCall) resume(p *Prepared, original *ToolCall) *Prepared {
+func (c *openCall) resumePrepared(p *Prepared, original *ToolCall) *Prepared {
 	q := *p
-	q.Original, q.Begun, q.inDoubt = original, true, c.inDoubt()
+	q.Original, q.Begun, q.inDoubt = original, true, c.mayHaveHappened()
 	if q.Call.Hash() != c.begun.Hash() {
 		q.Carry, q.Strict = nil, false
 	}
@@ -105,10 +105,10 @@ func (c *openCall) resume(p *Prepared, original *ToolCall) *Prepared {
 	return &q
 }
 
-// answer returns p such that its answer, when the call in doubt does not run again, says
+// answerInDoubt returns p such that its answer, when the call in doubt does not run again, says
 // that the outcome is unknown.
-func (c *openCall) answer(p *Prepared) *Prepared {
-	if !c.inDoubt() || p.Disposition != DisposeAnswer {
+func (c *openCall) answerInDoubt(p *Prepared) *Prepared {
+	if !c.mayHaveHappened() || p.Disposition != DisposeAnswer {
 		return p
 	}
 	q := *p

@@ -88,7 +88,7 @@ func TestABegunCallKeepsItsArguments(t *testing.T) {
 	assert.True(t, r.Rewritten())
 }
 
-// LH-51: a call that began and does not run again has an unknown outcome, whoever or
+// LH-51: a call that began and does not run again has an unknown outcome, whatever or
 // whatever keeps it from running.
 func TestACallThatIsNotRepeated(t *testing.T) {
 	approver := func(answer agent.Approval) agent.Approver {

@@ -20,8 +20,8 @@ type ToolCall struct {
 	Index int `json:"-"`
 }
 
-// numbered returns a copy of the calls with their positions set.
-func numbered(calls []ToolCall) []ToolCall {
+// numberCalls returns a copy of the calls with their positions set.
+func numberCalls(calls []ToolCall) []ToolCall {
 	if len(calls) == 0 {
 		return nil
 	}
@@ -50,7 +50,7 @@ const (
 	ToolUnknown ToolStatus = "unknown"
 )
 
-func (s ToolStatus) known() bool {
+func (s ToolStatus) isDefined() bool {
 	switch s {
 	case ToolExecuted, ToolFailed, ToolNotExecuted, ToolMocked, ToolUnknown:
 		return true

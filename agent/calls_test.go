@@ -228,7 +228,7 @@ func TestAPrepareThatStopsRunsNothing(t *testing.T) {
 	}, answers(final))
 	assert.Equal(t, "not executed: run stopped by stop: enough", final.Message(2).Text())
 	assert.Equal(t, "denied by guard: no", final.Message(3).Text())
-	assert.Len(t, driver.Asked(), 1, "nobody is asked once a stop was signalled") // IP-75
+	assert.Len(t, driver.Asked(), 1, "the driver is not asked once a stop was signalled") // IP-75
 }
 
 // IP-76: a stop that comes as an error of a tool, an executor, a driver, a
@@ -409,7 +409,7 @@ func TestAnExecutorThatBreaksItsContractFailsTheStep(t *testing.T) {
 			executor{prepare: prepared(&agent.Prepared{Disposition: 9})}, "disposition 9", "not_executed run_stopped",
 		},
 		"it gives no result": {executor{execute: executed(nil)}, "the executor gave no result", "failed error"},
-		"it gives a status that there is not": {
+		"it gives an undefined status": {
 			executor{execute: executed(&agent.ToolResult{Status: "done"})}, `status "done"`, "failed error",
 		},
 	} {
@@ -487,7 +487,7 @@ func TestEveryCallIsAnsweredOnce(t *testing.T) {
 			Executor: both,
 			Parallel: rapid.IntRange(0, 3).Draw(t, "parallel"),
 		}
-		if rapid.Bool().Draw(t, "somebody to ask") {
+		if rapid.Bool().Draw(t, "a person to ask") {
 			c.Approver = agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
 				verdict := verdicts[p.Call.Index]
 				if verdict == 3 {

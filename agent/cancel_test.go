@@ -100,7 +100,7 @@ func TestAnErrorAfterTheEndIsACancellation(t *testing.T) {
 	})
 }
 
-// IP-75: once a stop is signalled, nobody is asked for a reason to stop any more:
+// IP-75: once a stop is signalled, no criterion is asked for a reason to stop:
 // the signal that stands is the end of the run.
 func TestASignalThatStandsIsTheEnd(t *testing.T) {
 	asked := 0

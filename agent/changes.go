@@ -41,7 +41,7 @@ type aboutJSON struct {
 	UsageBefore *Usage    `json:"usage_before,omitempty"`
 }
 
-func (s State) changes(since State) (*changesJSON, error) {
+func (s State) changesSince(since State) (*changesJSON, error) {
 	d, old := s.read(), since.read()
 	form := &changesJSON{
 		Version: stateVersion, Status: d.status, Signal: d.signal,
@@ -87,7 +87,7 @@ func (f *changesJSON) openStep(open, old *openStep) error {
 			}
 			form, err := open.calls[i].form(&old.calls[i])
 			if err != nil {
-				return below("/open_calls/"+strconv.Itoa(i), err)
+				return errorBelow("/open_calls/"+strconv.Itoa(i), err)
 			}
 			f.OpenCalls[i] = form
 		}
@@ -115,7 +115,7 @@ func Restore(changes ...[]byte) (State, error) {
 	if err := form.check(); err != nil {
 		return State{}, fmt.Errorf("restoring a state from %d changes: %w", len(changes), err)
 	}
-	return form.state(), nil
+	return form.toState(), nil
 }
 
 // take makes the changes in the form.
@@ -128,7 +128,7 @@ func (f *stateJSON) take(text []byte) error {
 		return err
 	}
 	if !readsVersion(known.Version) {
-		return wrong("/version", "version %d is not one that this program reads: %d to %d", known.Version, oldestVersion, stateVersion)
+		return formError("/version", "version %d is not one that this program reads: %d to %d", known.Version, oldestVersion, stateVersion)
 	}
 	if err := strictjson.UnmarshalStrict(text, &c); err != nil {
 		return err
@@ -137,9 +137,9 @@ func (f *stateJSON) take(text []byte) error {
 }
 
 func (f *stateJSON) change(c *changesJSON) error {
-	if err := first(
-		within("/messages_from", c.MessagesFrom, 0, len(f.Messages)),
-		within("/steps_from", c.StepsFrom, 0, len(f.Steps)),
+	if err := firstError(
+		checkRange("/messages_from", c.MessagesFrom, 0, len(f.Messages)),
+		checkRange("/steps_from", c.StepsFrom, 0, len(f.Steps)),
 	); err != nil {
 		return err
 	}
@@ -160,16 +160,16 @@ func (f *stateJSON) change(c *changesJSON) error {
 	}
 	for i, call := range c.OpenCalls {
 		if f.OpenStep == nil || i < 0 || i >= len(f.OpenStep.Calls) {
-			return wrong("/open_calls/"+strconv.Itoa(i), "there is no such call in an open step")
+			return formError("/open_calls/"+strconv.Itoa(i), "there is no such call in an open step")
 		}
 		if changes := call.ChildChanges; changes != nil {
 			if !readsVersion(changes.Version) {
-				return wrong("/open_calls/"+strconv.Itoa(i)+"/child_changes/version", "the version is %d: it must be %d to %d",
+				return formError("/open_calls/"+strconv.Itoa(i)+"/child_changes/version", "the version is %d: it must be %d to %d",
 					changes.Version, oldestVersion, stateVersion)
 			}
 			call.Child, call.ChildChanges = cmp.Or(f.OpenStep.Calls[i].Child, &stateJSON{Version: stateVersion}), nil
 			if err := call.Child.change(changes); err != nil {
-				return below("/open_calls/"+strconv.Itoa(i)+"/child_changes", err)
+				return errorBelow("/open_calls/"+strconv.Itoa(i)+"/child_changes", err)
 			}
 		}
 		f.OpenStep.Calls[i] = call

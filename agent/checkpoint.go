@@ -14,7 +14,7 @@ import (
 // Checkpoint is a State as the code sees it that carries a run through a process: executors,
 // journals, approvers and processors around a run. It is a conversion, and costs nothing:
 //
-//	if agent.Checkpoint(s).StepOpen() { … }
+//	open := agent.Checkpoint(s).StepOpen()
 //
 // Its methods tell how far the open step has come and what became of its calls (StepOpen, Begun,
 // InDoubt, CallsInDoubt, Child, Intervention), note that (WithOpenStep, WithCallBegun,
@@ -33,7 +33,7 @@ func (c Checkpoint) StepOpen() bool { return c.read().open != nil }
 // it; ok is false when it has not begun, or has its result.
 func (c Checkpoint) Begun(callID string) (begun, original ToolCall, ok bool) {
 	open := c.read().open
-	call := open.call(callID)
+	call := open.findCall(callID)
 	if call == nil || call.begun == nil || call.result != nil {
 		return ToolCall{}, ToolCall{}, false
 	}
@@ -42,7 +42,9 @@ func (c Checkpoint) Begun(callID string) (begun, original ToolCall, ok bool) {
 
 // InDoubt reports whether a call of the open step has begun and may have happened: it has
 // no result. A call that waits for a parked run of its own is not in doubt.
-func (c Checkpoint) InDoubt(callID string) bool { return c.read().open.call(callID).inDoubt() }
+func (c Checkpoint) InDoubt(callID string) bool {
+	return c.read().open.findCall(callID).mayHaveHappened()
+}
 
 // CallsInDoubt returns the calls of the open step that have begun and may have happened,
 // in call order: their ids, and for calls of sub-agents the names that
@@ -55,7 +57,7 @@ func (c Checkpoint) CallsInDoubt() []string {
 	var names []string
 	for i, asked := range open.reply.Message.list() {
 		call := open.at(i)
-		if call.inDoubt() && call.child.data == nil {
+		if call.mayHaveHappened() && call.child.data == nil {
 			names = append(names, asked.ID)
 		}
 		for _, below := range Checkpoint(call.child).CallsInDoubt() {
@@ -69,7 +71,7 @@ func (c Checkpoint) CallsInDoubt() []string {
 // the tool that goes on with it; begun is the call as it was then. A call that has become
 // another one since had better begin again.
 func (c Checkpoint) Child(callID string) (child State, begun ToolCall, ok bool) {
-	call := c.read().open.call(callID)
+	call := c.read().open.findCall(callID)
 	if call == nil || call.child.data == nil || call.begun == nil {
 		return State{}, ToolCall{}, false
 	}
@@ -78,7 +80,7 @@ func (c Checkpoint) Child(callID string) (child State, begun ToolCall, ok bool) 
 
 // Intervention returns what a person was asked about a call, by its CallID.
 func (c Checkpoint) Intervention(callID string) (Intervention, bool) {
-	if call := c.read().open.call(callID); call != nil {
+	if call := c.read().open.findCall(callID); call != nil {
 		if call.asked == nil || call.asked.used {
 			return Intervention{}, false
 		}
@@ -178,7 +180,7 @@ func (c Checkpoint) Pending() iter.Seq2[int, Message] {
 
 // WithInput returns the state with other messages in the place of those that no run has let in yet.
 func (c Checkpoint) WithInput(messages ...Message) State {
-	d := State(c).copied()
+	d := State(c).copyData()
 	d.messages = d.messages.Truncate(int(d.accepted)).Append(messages...)
 	return State{d}
 }
@@ -191,7 +193,7 @@ func (c Checkpoint) AcceptInput() State { return State(c).acceptMessages() }
 // WithStatus returns the state with a status: a processor around a run that ends the run
 // without starting it says so with this.
 func (c Checkpoint) WithStatus(status Status) State {
-	d := State(c).framed()
+	d := State(c).copyWithFrame()
 	d.status = status
 	return State{d}
 }
@@ -204,7 +206,7 @@ func (c Checkpoint) WithOpenStep(reply Step, started time.Time) State {
 	s := State(c)
 	reply.Message = withCallIDs(reply.Message, s.StepCount())
 	reply.Prior = Effects{}
-	return s.reopened(&openStep{reply, started, make([]openCall, reply.Message.CallCount())})
+	return s.withOpen(&openStep{reply, started, make([]openCall, reply.Message.CallCount())})
 }
 
 // WithCallBegun returns a state with an open step in which a prepared call has started:
@@ -238,7 +240,7 @@ func (c Checkpoint) WithExpired(now time.Time) State {
 	if !s.Parked() {
 		return s
 	}
-	return s.answered(func(i Intervention) *Approval {
+	return s.withAnswers(func(i Intervention) *Approval {
 		if !i.expired(now) {
 			return nil
 		}
@@ -252,7 +254,7 @@ func (c Checkpoint) WithExpired(now time.Time) State {
 //
 // A metadata value that JSON cannot hold is an error that names its key.
 func (c Checkpoint) Changes(since State) ([]byte, error) {
-	form, err := State(c).changes(since)
+	form, err := State(c).changesSince(since)
 	if err != nil {
 		return nil, fmt.Errorf("writing what changed in the state: %w", err)
 	}

@@ -16,9 +16,9 @@ const fresh = time.Second
 // begin starts the clock at a reading of the system's clock.
 func (c *clock) begin(at time.Time) { c.set.Store(&at) }
 
-// now returns the time: a second at most after the last reading, what that said and how long
+// readClock returns the time: a second at most after the last reading, what that said and how long
 // ago it is, else another reading.
-func (c *clock) now() time.Time {
+func (c *clock) readClock() time.Time {
 	set := *c.set.Load()
 	if ago := time.Since(set); ago <= fresh {
 		return set.Add(ago)
@@ -31,7 +31,7 @@ func (c *clock) now() time.Time {
 // system's once a second, which takes less time.
 func (s State) Now() time.Time {
 	if l := s.read().live; l != nil {
-		return l.clock.now()
+		return l.clock.readClock()
 	}
 	return time.Now()
 }

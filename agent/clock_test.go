@@ -15,7 +15,7 @@ import (
 )
 
 // The times of a run are those of the system's clock, and steps take what their model and
-// tools take, whether or not somebody takes their time in between.
+// tools take, whether or not time passes in between.
 func TestTheClockOfARun(t *testing.T) {
 	pause := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		time.Sleep(time.Hour)

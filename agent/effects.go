@@ -67,12 +67,12 @@ func EffectsOf(effects ...Effect) Effects {
 	if len(effects) == 0 {
 		return Effects{}
 	}
-	return effectsOf(slices.Clone(effects))
+	return effectsOfSlice(slices.Clone(effects))
 }
 
-func effectsOf(list []Effect) Effects { return Effects{&list} }
+func effectsOfSlice(list []Effect) Effects { return Effects{&list} }
 
-func (e Effects) all() []Effect {
+func (e Effects) slice() []Effect {
 	if e.list == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (e Effects) Len() int {
 }
 
 // All iterates over the effects in order.
-func (e Effects) All() iter.Seq2[int, Effect] { return slices.All(e.all()) }
+func (e Effects) All() iter.Seq2[int, Effect] { return slices.All(e.slice()) }
 
 // Plus returns e followed by more.
 func (e Effects) Plus(more Effects) Effects {
@@ -98,13 +98,13 @@ func (e Effects) Plus(more Effects) Effects {
 	case e.Len() == 0:
 		return more
 	}
-	return effectsOf(slices.Concat(e.all(), more.all()))
+	return effectsOfSlice(slices.Concat(e.slice(), more.slice()))
 }
 
 // Validate returns an error when one of the effects sets metadata under a name that belongs
 // to the framework: see Key. A tool or a hook with such an effect has failed.
 func (e Effects) Validate() error {
-	for _, effect := range e.all() {
+	for _, effect := range e.slice() {
 		if effect.trespasses() {
 			return fmt.Errorf("setting metadata %q: %s", effect.entry.name, reserved.Advice)
 		}
@@ -119,7 +119,7 @@ func (e Effect) trespasses() bool {
 // posing returns the first message that is to be appended in the role of the user or of
 // the system.
 func (e Effects) posing() (Message, bool) {
-	for _, effect := range e.all() {
+	for _, effect := range e.slice() {
 		if effect.kind == effectMessage && (effect.message.Role() == RoleUser || effect.message.Role() == RoleSystem) {
 			return effect.message, true
 		}
@@ -129,7 +129,7 @@ func (e Effects) posing() (Message, bool) {
 
 // splitBySource returns the effects without a source, and those with one, as hooks have it.
 func (e Effects) splitBySource() (without, with Effects) {
-	named, unnamed := lo.FilterReject(e.all(), func(effect Effect, _ int) bool { return effect.source != "" })
+	named, unnamed := lo.FilterReject(e.slice(), func(effect Effect, _ int) bool { return effect.source != "" })
 	return EffectsOf(unnamed...), EffectsOf(named...)
 }
 
@@ -138,13 +138,13 @@ func (e Effects) From(source string) Effects {
 	if e.Len() == 0 {
 		return e
 	}
-	out := slices.Clone(e.all())
+	out := slices.Clone(e.slice())
 	for i := range out {
 		if out[i].source == "" {
 			out[i].source = source
 		}
 	}
-	return effectsOf(out)
+	return effectsOfSlice(out)
 }
 
 // Apply returns s with the effects applied in order. Messages are appended;
@@ -154,9 +154,9 @@ func (s State) Apply(e Effects) State {
 	if e.Len() == 0 {
 		return s
 	}
-	d := s.copied()
+	d := s.copyData()
 	var context, sources []string
-	for _, effect := range e.all() {
+	for _, effect := range e.slice() {
 		switch effect.kind {
 		case effectMessage:
 			m := effect.message
@@ -171,7 +171,7 @@ func (s State) Apply(e Effects) State {
 			}
 		case effectMetadata:
 			if !effect.trespasses() {
-				d.meta = d.meta.with(effect.entry)
+				d.meta = d.meta.withEntry(effect.entry)
 			}
 		}
 	}

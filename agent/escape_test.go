@@ -68,7 +68,7 @@ func TestExecutorThatEndsItsGoroutine(t *testing.T) {
 	assert.Equal(t, 1, step.ToolFailures())
 }
 
-// Whoever left an iteration is not called again, whatever a processor does then.
+// A loop that left an iteration is not called again, whatever a processor does then.
 func TestNobodyIsCalledWhoLeft(t *testing.T) {
 	stubborn := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		next(ctx, s)

@@ -130,7 +130,7 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 // asked for.
 var outputAttempts = ReservedKey[int](reserved.Show(), "agent.output_attempts", ScopeRun)
 
-// checkOutput has no opinion on an answer of the right form; another is sent
+// checkOutput passes for an answer of the right form, and sends another one
 // back, until the attempts are used up.
 func checkOutput(s State, last StepRecord) Evaluation {
 	out := s.Request().Output

@@ -244,7 +244,7 @@ func TestARequestToGoOn(t *testing.T) {
 	assert.Equal(t, []string{"2+2?", "4", "are you sure?", "5"}, texts(final))
 }
 
-// IP-66: nobody goes on over a stop that was signalled.
+// IP-66: no criterion goes on over a stop that was signalled.
 func TestAStopIsNotOverridden(t *testing.T) {
 	request := after(1, agent.Evaluation{Verdict: agent.RequestContinuation})
 	for name, criterion := range map[string]agent.Criterion{"with Base": all(request, agent.Base), "without Base": request} {

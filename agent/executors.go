@@ -31,11 +31,11 @@ func HandleAnswer(ctx context.Context, x Executor, s State, p *Prepared) mo.Resu
 	if h, ok := x.(AnswerHandler); ok {
 		return h.HandleAnswer(ctx, s, p)
 	}
-	return p.given()
+	return p.givenAnswer()
 }
 
-// given returns the answer that a call has.
-func (p *Prepared) given() mo.Result[*ToolResult] {
+// givenAnswer returns the answer that a call has.
+func (p *Prepared) givenAnswer() mo.Result[*ToolResult] {
 	if p.Disposition != DisposeAnswer || p.Answer == nil {
 		return mo.Err[*ToolResult](errors.New("the call has no answer"))
 	}
@@ -110,7 +110,7 @@ func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result
 	}
 	q := *p
 	q.Begun = false // the loop knows
-	err = g.validate(c.Name, q.Effects)
+	err = g.checkEffects(c.Name, q.Effects)
 	if err == nil && q.Answer != nil {
 		q.Answer = g.vet(&Prepared{Call: c}, q.Answer)
 	}
@@ -162,7 +162,7 @@ func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.R
 // and the tool as their source; or as a failure without them when the tool may not have them.
 func (g *innerGate) vet(p *Prepared, r *ToolResult) *ToolResult {
 	call, n := p.Call, *r
-	if err := g.validate(call.Name, r.Effects); err != nil {
+	if err := g.checkEffects(call.Name, r.Effects); err != nil {
 		n.Effects, n.Reason, n.Err = Effects{}, ReasonError, err
 		n.Content = TextContent(fmt.Sprintf("tool %q: failed: %v", call.Name, err))
 		if n.Status == "" || n.Status == ToolExecuted {
@@ -174,8 +174,8 @@ func (g *innerGate) vet(p *Prepared, r *ToolResult) *ToolResult {
 	return &n
 }
 
-// validate returns an error when a tool may not have these effects.
-func (g *innerGate) validate(tool string, effects Effects) error {
+// checkEffects returns an error when a tool may not have these effects.
+func (g *innerGate) checkEffects(tool string, effects Effects) error {
 	if err := effects.Validate(); err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ func (s State) Interventions() []Intervention {
 // path names a call of a sub-agent as no other is named. Models may put slashes into ids.
 func (o *openStep) path(call, below string, named []Intervention) string {
 	name := call + "/" + below
-	for o.call(name) != nil || slices.ContainsFunc(named, func(i Intervention) bool { return i.CallID() == name }) {
+	for o.findCall(name) != nil || slices.ContainsFunc(named, func(i Intervention) bool { return i.CallID() == name }) {
 		name = call + "/" + name
 	}
 	return name
@@ -185,7 +185,7 @@ func (s State) WithApprovalAt(callID string, answer Approval, now time.Time) Sta
 	if now.IsZero() {
 		now = time.Now()
 	}
-	return s.answered(func(i Intervention) *Approval {
+	return s.withAnswers(func(i Intervention) *Approval {
 		switch {
 		case i.CallID() != callID:
 			return nil
@@ -214,8 +214,8 @@ func (i Intervention) Takes(answer Approval) bool {
 	return !i.Begun && !i.Questions.InDoubt() || answer.Arguments == "" || answer.Arguments == i.Call.Arguments
 }
 
-// answered gives answers about the calls that wait.
-func (s State) answered(answer func(Intervention) *Approval) State {
+// withAnswers gives answers about the calls that wait.
+func (s State) withAnswers(answer func(Intervention) *Approval) State {
 	list := s.Interventions() // none when it was suspended
 	given := make([]*Approval, len(list))
 	for n, i := range list {
@@ -247,5 +247,5 @@ func (s State) take(given []*Approval) (State, []*Approval) {
 		}
 		c.child, given = c.child.take(given)
 	}
-	return s.reopened(open.with(calls)), given
+	return s.withOpen(open.withCallStates(calls)), given
 }

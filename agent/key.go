@@ -106,7 +106,7 @@ type entry struct {
 	value any
 }
 
-func (m *metadata) all() []entry {
+func (m *metadata) list() []entry {
 	if m == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (m *metadata) all() []entry {
 }
 
 func (m *metadata) find(name string, scope Scope) (entry, bool) {
-	for _, e := range m.all() {
+	for _, e := range m.list() {
 		if e.name == name && e.scope == scope {
 			return e, true
 		}
@@ -122,8 +122,8 @@ func (m *metadata) find(name string, scope Scope) (entry, bool) {
 	return entry{}, false
 }
 
-func (m *metadata) with(e entry) *metadata {
-	out := slices.Clone(m.all())
+func (m *metadata) withEntry(e entry) *metadata {
+	out := slices.Clone(m.list())
 	at := slices.IndexFunc(out, func(o entry) bool { return o.name == e.name && o.scope == e.scope })
 	if at < 0 {
 		return &metadata{append(out, e)}
@@ -135,7 +135,7 @@ func (m *metadata) with(e entry) *metadata {
 // withoutRun drops what belonged to the last run.
 func (m *metadata) withoutRun() *metadata {
 	ofRun := func(e entry) bool { return e.scope == ScopeRun }
-	if !slices.ContainsFunc(m.all(), ofRun) {
+	if !slices.ContainsFunc(m.list(), ofRun) {
 		return m
 	}
 	return &metadata{slices.DeleteFunc(slices.Clone(m.entries), ofRun)}

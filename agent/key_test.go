@@ -21,10 +21,10 @@ func TestAKeyIsItsNameAndItsScope(t *testing.T) {
 	got, ok := name.From(s)
 	assert.True(t, ok)
 	assert.Equal(t, "Ada", got)
-	assert.Equal(t, "Ada", agent.SessionKey[string]("name").Or(s, "nobody"), "another key of the same name")
-	assert.Equal(t, "nobody", agent.RunKey[string]("name").Or(s, "nobody"), "the other scope")
+	assert.Equal(t, "Ada", agent.SessionKey[string]("name").Or(s, "none"), "another key of the same name")
+	assert.Equal(t, "none", agent.RunKey[string]("name").Or(s, "none"), "the other scope")
 	assert.Equal(t, 7, agent.SessionKey[int]("name").Or(s, 7), "another type")
-	assert.Equal(t, "nobody", name.Or(agent.State{}, "nobody"), "the state that it was derived from")
+	assert.Equal(t, "none", name.Or(agent.State{}, "none"), "the state that it was derived from")
 	assert.Equal(t, "Grace", name.Or(name.In(s, "Grace"), ""))
 	assert.Equal(t, "Ada", name.Or(s, ""), "a state that another was derived from")
 	assert.Equal(t, "name", name.Name())
@@ -159,7 +159,7 @@ func ExampleScratch() {
 	// stopped hook by frugal: two steps are enough
 }
 
-// A Scratch that nobody declared shares nothing with those that were.
+// A Scratch that was not declared shares nothing with those that were.
 func TestScratchThatWasNotDeclared(t *testing.T) {
 	var undeclared agent.Scratch[[8]int]
 	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {

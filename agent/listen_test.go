@@ -63,7 +63,7 @@ func TestListenerAndObserverAreBothTold(t *testing.T) {
 	}, names)
 }
 
-// One run is listened to, the next is not, and a state that does not run has nobody.
+// One run is listened to, the next is not, and a state that does not run has no listener.
 func TestAListenerHearsOneRunOnly(t *testing.T) {
 	heard := agenttest.Record()
 	first := true

@@ -30,7 +30,7 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 	case settings.Resume && len(input) > 0:
 		return mo.Err[State](errors.New("resuming a run: there is input: give it to the next run"))
 	case settings.Resume:
-		return a.resume(ctx, settings, s)
+		return a.resumeRun(ctx, settings, s)
 	case Checkpoint(s).StepOpen():
 		return mo.Err[State](fmt.Errorf("running agent %q: %w", a.config.Name, ErrParked))
 	}
@@ -103,7 +103,7 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	case s.read().open != nil:
 		return a.performCalls(ctx, s, &s.read().open.reply, s.read().open.started)
 	}
-	started := l.clock.now()
+	started := l.clock.readClock()
 	var reply mo.Result[Step]
 	if l.onDelta != nil {
 		reply = Stream(ctx, a.driverFor(s), s, l.onDelta)
@@ -128,11 +128,11 @@ func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (
 	case err != nil:
 		return s, endByError(ctx, s, err)
 	case next.read().live != l:
-		return s, fail(s, fmt.Errorf("step %d: %w", before, errForeign))
+		return s, failRun(s, fmt.Errorf("step %d: %w", before, errForeign))
 	case next.Parked():
 		return s, new(mo.Ok(next))
 	case next.RunStepCount() <= before && !next.Stopped():
-		return s, fail(s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before))
+		return s, failRun(s, fmt.Errorf("step %d: a processor returned without taking the step and without stopping the run", before))
 	}
 	if next = next.acceptMessages(); next.RunStepCount() <= before {
 		return next, nil

@@ -23,11 +23,11 @@ import (
 // unchanged is dropped when its text changed, or when f changes it.
 func (c Content) MapText(f func(text string) string) Content {
 	if c.parts == nil {
-		return TextContent(mapped(c.text, f))
+		return TextContent(mapJSONText(c.text, f))
 	}
 	parts := make([]Part, 0, len(*c.parts))
 	for _, p := range *c.parts {
-		parts = append(parts, p.mapText(f))
+		parts = append(parts, p.mapPart(f))
 	}
 	for _, kind := range []PartKind{PartText, PartReasoning} {
 		parts = mapTogether(parts, kind, f)
@@ -35,8 +35,8 @@ func (c Content) MapText(f func(text string) string) Content {
 	return ContentOf(parts...)
 }
 
-// mapped returns f of a text that is not empty.
-func mapped(text string, f func(string) string) string {
+// mapJSONText returns f of a text that is not empty.
+func mapJSONText(text string, f func(string) string) string {
 	if text == "" {
 		return ""
 	}
@@ -45,15 +45,15 @@ func mapped(text string, f func(string) string) string {
 
 var partKinds = []PartKind{PartText, PartImage, PartFile, PartReasoning}
 
-func (p Part) mapText(f func(string) string) Part {
+func (p Part) mapPart(f func(string) string) Part {
 	before := p
 	if !slices.Contains(partKinds, p.Kind) {
-		p.Kind = PartKind(mapped(string(p.Kind), f))
+		p.Kind = PartKind(mapJSONText(string(p.Kind), f))
 	}
-	p.Text, p.Name, p.MediaType = mapped(p.Text, f), mapped(p.Name, f), mapped(p.MediaType, f)
+	p.Text, p.Name, p.MediaType = mapJSONText(p.Text, f), mapJSONText(p.Name, f), mapJSONText(p.MediaType, f)
 	p.URL = mapURL(p.URL, f)
 	if utf8.ValidString(string(p.Data)) || isTextType(before.MediaType) {
-		p.Data = Bytes(mapped(string(p.Data), f))
+		p.Data = Bytes(mapJSONText(string(p.Data), f))
 	}
 	if p.Text != before.Text || p.Opaque != "" && f(p.Opaque) != p.Opaque {
 		p.Opaque = ""
@@ -72,9 +72,9 @@ func isTextType(mediaType string) bool {
 func mapURL(url string, f func(string) string) string {
 	head, data, ok := strings.Cut(url, ";base64,")
 	if plain, err := base64.StdEncoding.DecodeString(data); ok && err == nil && strings.HasPrefix(head, "data:") && utf8.Valid(plain) {
-		return mapped(head, f) + ";base64," + base64.StdEncoding.EncodeToString([]byte(mapped(string(plain), f)))
+		return mapJSONText(head, f) + ";base64," + base64.StdEncoding.EncodeToString([]byte(mapJSONText(string(plain), f)))
 	}
-	return mapped(url, f)
+	return mapJSONText(url, f)
 }
 
 // mapTogether applies f to what the parts of a kind say one after the other. When it changes that, the first of them
@@ -91,7 +91,7 @@ func mapTogether(parts []Part, kind PartKind, f func(string) string) []Part {
 	if count < 2 {
 		return parts
 	}
-	after := mapped(all.String(), f)
+	after := mapJSONText(all.String(), f)
 	if after == all.String() {
 		return parts
 	}
@@ -115,7 +115,7 @@ func (m Message) MapText(f func(text string) string) Message {
 	b := m.read()
 	if b.result != nil {
 		r := *b.result
-		r.Content, r.DecidedBy, r.Reason = r.Content.MapText(f), mapped(r.DecidedBy, f), r.Reason.mapText(f)
+		r.Content, r.DecidedBy, r.Reason = r.Content.MapText(f), mapJSONText(r.DecidedBy, f), r.Reason.mapReason(f)
 		r.Err, r.Effects = nil, Effects{}
 		if r.Stop != nil {
 			stop := r.Stop.MapText(f)
@@ -123,7 +123,7 @@ func (m Message) MapText(f func(text string) string) Message {
 		}
 		for _, c := range []**ToolCall{&r.call, &r.original} {
 			if *c != nil {
-				call := (*c).mapText(f)
+				call := (*c).mapCall(f)
 				*c = &call
 			}
 		}
@@ -139,23 +139,23 @@ func (m Message) MapText(f func(text string) string) Message {
 	if calls := m.list(); len(calls) > 0 {
 		fresh := make([]ToolCall, len(calls))
 		for i := range calls {
-			fresh[i] = calls[i].mapText(f)
+			fresh[i] = calls[i].mapCall(f)
 		}
 		out = out.WithCalls(fresh...)
 	}
 	return out
 }
 
-func (c ToolCall) mapText(f func(string) string) ToolCall {
-	c.Name, c.Arguments = mapped(c.Name, f), mapped(c.Arguments, f)
-	if id := mapped(c.ID, f); id != c.ID {
+func (c ToolCall) mapCall(f func(string) string) ToolCall {
+	c.Name, c.Arguments = mapJSONText(c.Name, f), mapJSONText(c.Arguments, f)
+	if id := mapJSONText(c.ID, f); id != c.ID {
 		c.ID = ""
 	}
 	return c
 }
 
-// mapText leaves the codes of this module alone, which say what became of a call.
-func (r ReasonCode) mapText(f func(string) string) ReasonCode {
+// mapReason leaves the codes of this module alone, which say what became of a call.
+func (r ReasonCode) mapReason(f func(string) string) ReasonCode {
 	if r.Known() {
 		return r
 	}
@@ -176,9 +176,9 @@ func (r ReasonCode) Known() bool {
 // one of this module.
 func (s Signal) MapText(f func(text string) string) Signal {
 	if _, known := stopRank[s.Reason]; !known && s.Reason != StopByHook {
-		s.Reason = StopReason(mapped(string(s.Reason), f))
+		s.Reason = StopReason(mapJSONText(string(s.Reason), f))
 	}
-	s.Message, s.Source = mapped(s.Message, f), mapped(s.Source, f)
+	s.Message, s.Source = mapJSONText(s.Message, f), mapJSONText(s.Source, f)
 	if len(s.Details) == 0 {
 		return s
 	}
@@ -189,7 +189,7 @@ func (s Signal) MapText(f func(text string) string) Signal {
 			ok = strictjson.Unmarshal(string(raw), &after) == nil
 		}
 		if ok {
-			details[mapped(name, f)] = after
+			details[mapJSONText(name, f)] = after
 		}
 	}
 	s.Details = details
@@ -204,23 +204,23 @@ func (e Effects) MapText(f func(text string) string) Effects {
 		return e
 	}
 	out := make([]Effect, 0, e.Len())
-	for _, effect := range e.all() {
-		effect.source = mapped(effect.source, f)
+	for _, effect := range e.slice() {
+		effect.source = mapJSONText(effect.source, f)
 		switch effect.kind {
 		case effectMessage:
 			effect.message = effect.message.MapText(f)
 		case effectContext:
-			effect.context = mapped(effect.context, f)
+			effect.context = mapJSONText(effect.context, f)
 		case effectMetadata:
 			after, ok := mapValue(effect.entry.value, f)
 			if !ok {
 				continue
 			}
-			effect.entry.name, effect.entry.value = mapped(effect.entry.name, f), after
+			effect.entry.name, effect.entry.value = mapJSONText(effect.entry.name, f), after
 		}
 		out = append(out, effect)
 	}
-	return effectsOf(out)
+	return effectsOfSlice(out)
 }
 
 // encodedText finds the strings in JSON that may be bytes, in base64.
@@ -245,7 +245,7 @@ func mapEncoded(text string, f func(string) string) string {
 // would from JSON. Ok is false for a value that JSON cannot hold.
 func mapValue(value any, f func(string) string) (after any, ok bool) {
 	if text, plain := value.(string); plain {
-		return mapped(text, f), true
+		return mapJSONText(text, f), true
 	}
 	var raw bytes.Buffer
 	encoder := json.NewEncoder(&raw)

@@ -49,7 +49,7 @@ func (s *speech) asks() []ToolCall { return unsafe.Slice(s.first, s.count) }
 
 // ask sets the tool calls, which are not copied.
 func (s *speech) ask(calls []ToolCall) {
-	s.first, s.count = unsafe.SliceData(calls), short(len(calls))
+	s.first, s.count = unsafe.SliceData(calls), toInt32(len(calls))
 }
 
 // speaker is a role other than tool, as an index into roles.
@@ -66,8 +66,8 @@ var roles = [...]Role{nobody: "", bySystem: RoleSystem, byUser: RoleUser, byAssi
 
 func speakerOf(r Role) speaker { return speaker(slices.Index(roles[:], r)) } //nolint:gosec // the role was checked
 
-// sourced returns a source as a speech keeps it.
-func sourced(source string) *string {
+// sourceRef returns a source as a speech keeps it.
+func sourceRef(source string) *string {
 	if source == "" {
 		return nil
 	}
@@ -83,8 +83,8 @@ func (m Message) read() *messageBody {
 	return m.body
 }
 
-// said returns a message of a role other than tool.
-func said(what speech) Message {
+// newSpeech returns a message of a role other than tool.
+func newSpeech(what speech) Message {
 	b := &struct {
 		messageBody
 		speech
@@ -95,17 +95,17 @@ func said(what speech) Message {
 
 // System returns a message that instructs the model.
 func System(text string) Message {
-	return said(speech{speaker: bySystem, content: TextContent(text)})
+	return newSpeech(speech{speaker: bySystem, content: TextContent(text)})
 }
 
 // User returns a message of a user: text, images, files.
 func User(parts ...Part) Message {
-	return said(speech{speaker: byUser, content: ContentOf(parts...)})
+	return newSpeech(speech{speaker: byUser, content: ContentOf(parts...)})
 }
 
 // UserText returns a message of a user in plain text.
 func UserText(text string) Message {
-	return said(speech{speaker: byUser, content: TextContent(text)})
+	return newSpeech(speech{speaker: byUser, content: TextContent(text)})
 }
 
 // Assistant returns a model's reply: text, calls, or both. The calls are copied.
@@ -117,8 +117,8 @@ func Assistant(text string, calls ...ToolCall) Message {
 func AssistantContent(content Content, calls ...ToolCall) Message {
 	if len(calls) != 1 {
 		several := speech{speaker: byAssistant, content: content}
-		several.ask(numbered(calls))
-		return said(several)
+		several.ask(numberCalls(calls))
+		return newSpeech(several)
 	}
 	c := &calls[0]
 	b := &struct { // most replies: all lies in one allocation
@@ -184,24 +184,24 @@ func (m Message) Calls() iter.Seq2[int, ToolCall] { return slices.All(m.list()) 
 // emptyResult is the result of a message that answers no call.
 var emptyResult ToolResult
 
-func (m Message) result() *ToolResult { return cmp.Or(m.read().result, &emptyResult) }
+func (m Message) toolResult() *ToolResult { return cmp.Or(m.read().result, &emptyResult) }
 
 // CallID returns the id of the call that a tool message answers.
-func (m Message) CallID() string { return m.result().CallID() }
+func (m Message) CallID() string { return m.toolResult().CallID() }
 
 // Tool returns the name of the tool that a tool message answers for.
-func (m Message) Tool() string { return m.result().Tool() }
+func (m Message) Tool() string { return m.toolResult().Tool() }
 
 // Status says what became of the call that a tool message answers; it is empty
 // on other messages.
-func (m Message) Status() ToolStatus { return m.result().Status }
+func (m Message) Status() ToolStatus { return m.toolResult().Status }
 
 // Reason returns the code of why the call was not executed or failed.
-func (m Message) Reason() ReasonCode { return m.result().Reason }
+func (m Message) Reason() ReasonCode { return m.toolResult().Reason }
 
 // IsError reports whether a tool message tells the model of something that did
 // not work or was not done.
-func (m Message) IsError() bool { return m.result().IsError() }
+func (m Message) IsError() bool { return m.toolResult().IsError() }
 
 // Source returns who put the message in, where that was neither the user, the model
 // nor a tool: the name of a hook, for example. Empty otherwise.
@@ -215,24 +215,24 @@ func (m Message) Source() string {
 
 // WithSource returns the message with its source set.
 func (m Message) WithSource(source string) Message {
-	return m.changed(func(s *speech) { s.source = sourced(source) }, func(r *ToolResult) { r.DecidedBy = source })
+	return m.changeBody(func(s *speech) { s.source = sourceRef(source) }, func(r *ToolResult) { r.DecidedBy = source })
 }
 
 // WithContent returns the message with other content; role, calls and the rest
 // stay.
 func (m Message) WithContent(c Content) Message {
-	return m.changed(func(s *speech) { s.content = c }, func(r *ToolResult) { r.Content = c })
+	return m.changeBody(func(s *speech) { s.content = c }, func(r *ToolResult) { r.Content = c })
 }
 
 // WithCalls returns the message with other tool calls, which are copied. A message
 // of role tool has none and stays as it is.
 func (m Message) WithCalls(calls ...ToolCall) Message {
-	return m.changed(func(s *speech) { s.ask(numbered(calls)) }, func(*ToolResult) {})
+	return m.changeBody(func(s *speech) { s.ask(numberCalls(calls)) }, func(*ToolResult) {})
 }
 
-// changed returns a copy of the message, changed in the place where it says what it
+// changeBody returns a copy of the message, changed in the place where it says what it
 // does.
-func (m Message) changed(speaking func(*speech), answering func(*ToolResult)) Message {
+func (m Message) changeBody(speaking func(*speech), answering func(*ToolResult)) Message {
 	b := m.read()
 	if b.result != nil {
 		r := *b.result
@@ -241,7 +241,7 @@ func (m Message) changed(speaking func(*speech), answering func(*ToolResult)) Me
 	}
 	s := *b.speech
 	speaking(&s)
-	return said(s)
+	return newSpeech(s)
 }
 
 // Equal reports whether both messages say the same.

@@ -63,7 +63,7 @@ func TestContentIsTextOrParts(t *testing.T) {
 	assert.Equal(t, []agent.PartKind{agent.PartReasoning, agent.PartText, agent.PartImage}, kinds)
 }
 
-// Nobody can change a message through what it was made of or what it hands out.
+// No code can change a message through what it was made of or what it hands out.
 func TestMessagesDoNotChange(t *testing.T) {
 	data, parts := []byte("picture"), []agent.Part{agent.Text("a"), agent.Text("b")}
 	wishes := []agent.ToolCall{{ID: "1", Name: "ls"}}

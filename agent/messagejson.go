@@ -48,7 +48,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("reading a message: %w", err)
 	}
-	*m = form.message()
+	*m = form.toMessage()
 	return nil
 }
 
@@ -60,15 +60,15 @@ func (m Message) form() messageJSON {
 	}
 }
 
-func (f *messageJSON) message() Message {
+func (f *messageJSON) toMessage() Message {
 	content := TextContent(f.Text)
 	if len(f.Parts) > 0 {
 		content = ContentOf(f.Parts...)
 	}
 	if f.Role != RoleTool {
-		what := speech{speaker: speakerOf(f.Role), content: content, source: sourced(f.Source)}
-		what.ask(numbered(f.Calls))
-		return said(what)
+		what := speech{speaker: speakerOf(f.Role), content: content, source: sourceRef(f.Source)}
+		what.ask(numberCalls(f.Calls))
+		return newSpeech(what)
 	}
 	call := &ToolCall{ID: f.CallID, Name: f.Tool}
 	return Message{&messageBody{result: &ToolResult{
@@ -81,25 +81,25 @@ func (f *messageJSON) check() error {
 	switch f.Role {
 	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
 	case "":
-		return wrong("/role", "the message has no role")
+		return formError("/role", "the message has no role")
 	default:
-		return wrong("/role", "role %q is not known", f.Role)
+		return formError("/role", "role %q is not known", f.Role)
 	}
 	switch {
 	case f.Text != "" && len(f.Parts) > 0:
-		return wrong("/parts", "there is text as well: put it in a part")
+		return formError("/parts", "there is text as well: put it in a part")
 	case len(f.Calls) > 0 && f.Role != RoleAssistant:
-		return wrong("/calls", "a message of role %q has no calls", f.Role)
+		return formError("/calls", "a message of role %q has no calls", f.Role)
 	case f.Role != RoleTool && (f.CallID != "" || f.Tool != "" || f.Status != "" || f.Reason != ""):
-		return wrong("", "a message of role %q has no call_id, tool, status or reason", f.Role)
-	case f.Status != "" && !f.Status.known():
-		return wrong("/status", "status %q is not known", f.Status)
+		return formError("", "a message of role %q has no call_id, tool, status or reason", f.Role)
+	case f.Status != "" && !f.Status.isDefined():
+		return formError("/status", "status %q is not known", f.Status)
 	}
 	for i, p := range f.Parts {
 		switch p.Kind {
 		case PartText, PartImage, PartFile, PartReasoning:
 		default:
-			return wrong(fmt.Sprintf("/parts/%d/kind", i), "kind %q is not known", p.Kind)
+			return formError(fmt.Sprintf("/parts/%d/kind", i), "kind %q is not known", p.Kind)
 		}
 	}
 	return nil
@@ -121,8 +121,8 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// wrong returns what is wrong with a JSON form, and where: a JSON pointer.
-func wrong(pointer, format string, args ...any) error {
+// formError returns what is wrong with a JSON form, and where: a JSON pointer.
+func formError(pointer, format string, args ...any) error {
 	return &strictjson.Error{Pointer: pointer, Message: fmt.Sprintf(format, args...)}
 }
 

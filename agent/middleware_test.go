@@ -300,7 +300,7 @@ func (x watchingExecutor) Execute(ctx context.Context, s agent.State, p *agent.P
 	return x.executor.Execute(ctx, s, p)
 }
 
-// Wrappers that only look on are passed by in runs that nobody observes, and only
+// Wrappers that only look on are passed by in runs without observers, and only
 // there.
 func TestOnlookersAreAskedWhenThereIsSomethingToSee(t *testing.T) {
 	listening := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
@@ -311,7 +311,7 @@ func TestOnlookersAreAskedWhenThereIsSomethingToSee(t *testing.T) {
 		config agent.Config
 		asked  int
 	}{
-		"nobody":      {agent.Config{}, 0},
+		"no wrapper":  {agent.Config{}, 0},
 		"a listener":  {agent.Config{AroundRun: []agent.Processor{listening}}, 4},
 		"an observer": {agent.Config{Observer: agent.ObserverFunc(func(context.Context, agent.Event) {})}, 4},
 	} {

@@ -21,7 +21,7 @@ type openCall struct {
 	result *ToolResult   // what came of it
 }
 
-func (o *openStep) with(calls []openCall) *openStep {
+func (o *openStep) withCallStates(calls []openCall) *openStep {
 	return &openStep{o.reply, o.started, calls}
 }
 
@@ -33,8 +33,8 @@ func (o *openStep) at(i int) *openCall {
 	return &o.calls[i]
 }
 
-// call returns how far the call of that id has come; nil when there is none.
-func (o *openStep) call(id string) *openCall {
+// findCall returns how far the call of that id has come; nil when there is none.
+func (o *openStep) findCall(id string) *openCall {
 	if o == nil {
 		return nil
 	}
@@ -46,17 +46,17 @@ func (o *openStep) call(id string) *openCall {
 	return nil
 }
 
-// result returns the answer that call i has already; nil when it has none.
-func (o *openStep) result(i int) *ToolResult {
+// resultOf returns the answer that call i has already; nil when it has none.
+func (o *openStep) resultOf(i int) *ToolResult {
 	if c := o.at(i); c != nil {
 		return c.result
 	}
 	return nil
 }
 
-// reopened returns s with another open step, or none.
-func (s State) reopened(open *openStep) State {
-	d := s.framed()
+// withOpen returns s with another open step, or none.
+func (s State) withOpen(open *openStep) State {
+	d := s.copyWithFrame()
 	d.open = open
 	return State{d}
 }
@@ -70,7 +70,7 @@ func (s State) withOpenCall(id string, change func(*openCall)) State {
 		if c.ID == id && i < len(open.calls) {
 			calls := slices.Clone(open.calls)
 			change(&calls[i])
-			return s.reopened(open.with(calls))
+			return s.withOpen(open.withCallStates(calls))
 		}
 	}
 	return s

@@ -72,7 +72,7 @@ func (o *openStep) form() (*openStepJSON, error) {
 	r := o.reply
 	effects, err := r.Effects.form()
 	if err != nil {
-		return nil, below("/open_step", err)
+		return nil, errorBelow("/open_step", err)
 	}
 	form := &openStepJSON{
 		Reply: new(r.Message.form()), FinishReason: r.FinishReason, Model: r.Model, ID: r.ID,
@@ -83,7 +83,7 @@ func (o *openStep) form() (*openStepJSON, error) {
 	}
 	for i := range o.calls {
 		if form.Calls[i], err = o.calls[i].form(nil); err != nil {
-			return nil, below("/open_step/calls/"+strconv.Itoa(i), err)
+			return nil, errorBelow("/open_step/calls/"+strconv.Itoa(i), err)
 		}
 	}
 	return form, nil
@@ -105,10 +105,10 @@ func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	case old == nil:
 		form.Child = new(stateJSON)
 		*form.Child, err = c.child.form()
-		err = below("/child", err)
+		err = errorBelow("/child", err)
 	default:
-		form.ChildChanges, err = c.child.changes(old.child)
-		err = below("/child_changes", err)
+		form.ChildChanges, err = c.child.changesSince(old.child)
+		err = errorBelow("/child_changes", err)
 	}
 	if c.result != nil && err == nil {
 		form.Answer = new(answerOf(c.result).form())
@@ -136,7 +136,7 @@ func (e Effects) form() ([]effectJSON, error) {
 		case effectMetadata:
 			raw, err := compactJSON(effect.entry.value)
 			if err != nil {
-				return nil, wrong("/effects/"+strconv.Itoa(len(forms)), "metadata %q: %v", effect.entry.name, err)
+				return nil, formError("/effects/"+strconv.Itoa(len(forms)), "metadata %q: %v", effect.entry.name, err)
 			}
 			form.Key, form.Run, form.Value = effect.entry.name, effect.entry.scope == ScopeRun, raw
 		}
@@ -145,23 +145,23 @@ func (e Effects) form() ([]effectJSON, error) {
 	return forms, nil
 }
 
-func (f *openStepJSON) open() *openStep {
+func (f *openStepJSON) toOpenStep() *openStep {
 	if f == nil {
 		return nil
 	}
 	o := &openStep{started: f.Started, calls: make([]openCall, len(f.Calls))}
 	o.reply = Step{
-		Message: f.Reply.message(), FinishReason: f.FinishReason, Usage: *cmp.Or(f.Usage, &Usage{}),
+		Message: f.Reply.toMessage(), FinishReason: f.FinishReason, Usage: *cmp.Or(f.Usage, &Usage{}),
 		Model: f.Model, ID: f.ID, Effects: effectsFrom(f.Effects), Stop: f.Stop,
 	}
 	calls := o.reply.Message.list()
 	for i := range f.Calls {
-		o.calls[i] = f.Calls[i].call(calls[i])
+		o.calls[i] = f.Calls[i].toOpenCall(calls[i])
 	}
 	return o
 }
 
-func (f *openCallJSON) call(original ToolCall) openCall {
+func (f *openCallJSON) toOpenCall(original ToolCall) openCall {
 	c := openCall{begun: f.Begun}
 	if c.begun != nil {
 		c.begun.Index = original.Index
@@ -176,10 +176,10 @@ func (f *openCallJSON) call(original ToolCall) openCall {
 		}
 	}
 	if f.Child != nil {
-		c.child = f.Child.state()
+		c.child = f.Child.toState()
 	}
 	if f.Result != nil {
-		c.result = f.Result.result(original, f.Answer.message())
+		c.result = f.Result.toResult(original, f.Answer.toMessage())
 		c.result.Effects = effectsFrom(f.Effects)
 	}
 	return c
@@ -192,7 +192,7 @@ func effectsFrom(forms []effectJSON) Effects {
 func (f *effectJSON) effect() Effect {
 	switch {
 	case f.Message != nil:
-		return Effect{kind: effectMessage, message: f.Message.message(), source: f.Source}
+		return Effect{kind: effectMessage, message: f.Message.toMessage(), source: f.Source}
 	case f.Key != "":
 		scope := ScopeSession
 		if f.Run {
@@ -209,71 +209,71 @@ func (f *openStepJSON) check(status Status) error {
 	case f == nil:
 		return nil
 	case status != StatusParked && status != StatusRunning:
-		return wrong("", "a run with status %q has no open step", status)
+		return formError("", "a run with status %q has no open step", status)
 	case f.Reply == nil:
-		return wrong("/reply", "an open step has a reply")
+		return formError("/reply", "an open step has a reply")
 	case f.Reply.Role != RoleAssistant:
-		return wrong("/reply/role", "the role is %q: it must be %q", f.Reply.Role, RoleAssistant)
+		return formError("/reply/role", "the role is %q: it must be %q", f.Reply.Role, RoleAssistant)
 	case len(f.Calls) != len(f.Reply.Calls):
-		return wrong("/calls", "there are %d for the %d calls of the reply: every call has one", len(f.Calls), len(f.Reply.Calls))
+		return formError("/calls", "there are %d for the %d calls of the reply: every call has one", len(f.Calls), len(f.Reply.Calls))
 	case !uniqueIDs(f.Reply.Calls):
-		return wrong("/reply/calls", "every call has an id of its own")
+		return formError("/reply/calls", "every call has an id of its own")
 	}
 	errs := []error{
-		below("/reply", f.Reply.check()), below("/usage", f.Usage.check()), below("/stop", f.Stop.check()),
+		errorBelow("/reply", f.Reply.check()), errorBelow("/usage", f.Usage.check()), errorBelow("/stop", f.Stop.check()),
 		checkEffects(f.Effects),
 	}
 	for i := range f.Calls {
-		errs = append(errs, below("/calls/"+strconv.Itoa(i), f.Calls[i].check(f.Reply.Calls[i])))
+		errs = append(errs, errorBelow("/calls/"+strconv.Itoa(i), f.Calls[i].check(f.Reply.Calls[i])))
 	}
-	return first(errs...)
+	return firstError(errs...)
 }
 
 func (f *openCallJSON) check(call ToolCall) error {
 	if f.Asked != nil {
-		if err := below("/asked/questions", f.Asked.Questions.check()); err != nil {
+		if err := errorBelow("/asked/questions", f.Asked.Questions.check()); err != nil {
 			return err
 		}
 	}
 	switch {
 	case f.Begun != nil && f.Begun.ID != call.ID:
-		return wrong("/begun/id", "the id is %q: the call is %q", f.Begun.ID, call.ID)
+		return formError("/begun/id", "the id is %q: the call is %q", f.Begun.ID, call.ID)
 	case f.Asked != nil && f.Asked.Call.ID != call.ID:
-		return wrong("/asked/call/id", "the id is %q: the call is %q", f.Asked.Call.ID, call.ID)
+		return formError("/asked/call/id", "the id is %q: the call is %q", f.Asked.Call.ID, call.ID)
 	case f.Asked != nil && (f.Asked.Begun || f.Asked.Used) && f.Begun == nil:
-		return wrong("/begun", "a call whose approval is used has begun")
+		return formError("/begun", "a call whose approval is used has begun")
 	case f.Asked != nil && len(f.Asked.Questions) > 0 && (f.Asked.Question != nil || f.Asked.Answer != nil):
-		return wrong("/asked/question", "a call has a list of questions, or the single one of version 1")
+		return formError("/asked/question", "a call has a list of questions, or the single one of version 1")
 	case f.ChildChanges != nil:
-		return wrong("/child_changes", "only changes have it")
+		return formError("/child_changes", "only changes have it")
 	case f.Child != nil && f.Begun == nil:
-		return wrong("/begun", "a call that has started a run was begun")
+		return formError("/begun", "a call that has started a run was begun")
 	case f.Child != nil && f.Answer != nil:
-		return wrong("/child", "a call that was answered has no run under way")
+		return formError("/child", "a call that was answered has no run under way")
 	case f.Child != nil && !readsVersion(f.Child.Version):
-		return wrong("/child/version", "the version is %d: it must be %d to %d", f.Child.Version, oldestVersion, stateVersion)
+		return formError("/child/version", "the version is %d: it must be %d to %d", f.Child.Version, oldestVersion, stateVersion)
 	case f.Child != nil && f.Child.Status == StatusNew:
-		return wrong("/child/status", "no run has touched it")
+		return formError("/child/status", "no run has touched it")
 	case f.Child != nil:
-		return below("/child", f.Child.check())
+		return errorBelow("/child", f.Child.check())
 	case (f.Answer == nil) != (f.Result == nil):
-		return wrong("/answer", "an answer has its result, and a result its answer")
+		return formError("/answer", "an answer has its result, and a result its answer")
 	case f.Answer == nil:
 		return nil
 	}
-	return first(below("/answer", f.Answer.check()), below("/result", f.Result.check(call, f.Answer)), checkEffects(f.Effects))
+	return firstError(errorBelow("/answer", f.Answer.check()), errorBelow("/result", f.Result.check(call, f.Answer)), checkEffects(f.Effects))
 }
 
 func checkEffects(forms []effectJSON) error {
 	for i, f := range forms {
 		at := "/effects/" + strconv.Itoa(i)
 		if f.Message != nil {
-			if err := below(at+"/message", f.Message.check()); err != nil {
+			if err := errorBelow(at+"/message", f.Message.check()); err != nil {
 				return err
 			}
 		}
 		if f.Key != "" && len(f.Value) == 0 {
-			return wrong(at+"/value", "metadata %q has no value", f.Key)
+			return formError(at+"/value", "metadata %q has no value", f.Key)
 		}
 	}
 	return nil

@@ -93,7 +93,7 @@ func endByError(ctx context.Context, s State, err error) *mo.Result[State] {
 	case isSignal:
 		return endBySignal(s, stop.Signal)
 	}
-	return fail(s, err)
+	return failRun(s, err)
 }
 
 // endByContext returns the state that an ended context leaves the run in.
@@ -108,8 +108,8 @@ func endByContext(ctx context.Context, s State) State {
 	return s.endAs(StatusCancelled, Signal{Reason: StopUser, Message: cause.Error(), Source: "context"})
 }
 
-// fail returns the end of a run that failed with an error.
-func fail(s State, err error) *mo.Result[State] {
+// failRun returns the end of a run that failed with an error.
+func failRun(s State, err error) *mo.Result[State] {
 	signal := Signal{Reason: StopError, Message: err.Error(), Source: baseSource}
 	return new(mo.Err[State](&RunError{State: s.endAs(StatusFailed, signal), Err: err}))
 }

@@ -76,7 +76,7 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 			c.asked = approvedIntervention(p)
 		}
 	}
-	return s.acceptMessages().reopened(open)
+	return s.acceptMessages().withOpen(open)
 }
 
 // giveUp answers the calls that have no answer, because the run ends. Whatever they wait
@@ -90,7 +90,7 @@ func (a *Agent) giveUp(ctx context.Context, waiting State, batch []*Prepared, re
 		q := *p
 		q.Disposition = DisposeAnswer
 		q.Answer = NotExecuted(p.Call, ReasonRunStopped, "", "no result: the run ended before there was one")
-		r, err := a.execute(ctx, waiting, i, &q)
+		r, err := a.executeCall(ctx, waiting, i, &q)
 		results[i], broken = r, errors.Join(broken, err)
 	}
 	return broken

@@ -151,7 +151,7 @@ func TestChangesOfARunBelow(t *testing.T) {
 	want, err := json.Marshal(after)
 	require.NoError(t, err)
 	assert.JSONEq(t, string(want), string(got))
-	assert.Equal(t, s, agent.Checkpoint(s).WithCallChild("nobody", child))
+	assert.Equal(t, s, agent.Checkpoint(s).WithCallChild("other", child))
 }
 
 func delegatingState(t *testing.T, call agent.ToolCall) (agent.State, error) {

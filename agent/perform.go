@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// performReply does what the model's answer wants, or fails the step with it.
+// performReply carries out what the model's answer wants, or fails the step with it.
 //
 //go:noinline
 func (a *Agent) performReply(ctx context.Context, s State, started time.Time, result *mo.Result[Step]) mo.Result[State] {
@@ -52,7 +52,7 @@ func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started 
 		return mo.Ok(s.record(reply, nil, started, nil))
 	}
 	var few [4]*Prepared // on the stack: most steps have no more calls
-	batch, waits, err := a.prepare(ctx, s, reply, few[:0])
+	batch, waits, err := a.prepareCalls(ctx, s, reply, few[:0])
 	if waits != nil {
 		return mo.Ok(s.parkStep(*reply, started, waits))
 	}
@@ -123,12 +123,12 @@ func withCallIDs(m Message, step int) Message {
 	return m.WithCalls(fresh...)
 }
 
-// prepare decides on every call, in call order. When one of them stops the run,
+// prepareCalls decides on every call, in call order. When one of them stops the run,
 // or something breaks, none of the batch runs: each is answered all the same.
-func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prepared) ([]*Prepared, []*Intervention, error) {
+func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []*Prepared) ([]*Prepared, []*Intervention, error) {
 	m := reply.Message
 	if reply.Stop != nil {
-		return settle(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil, nil
+		return settleCalls(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil, nil
 	}
 	asking := false
 	open := s.read().open
@@ -136,12 +136,12 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 	calls := m.list()
 	for i := range calls {
 		call := &calls[i]
-		if done := open.result(i); done != nil { // before the run was cut off
+		if done := open.resultOf(i); done != nil { // before the run was cut off
 			batch = append(batch, &Prepared{Original: call, Call: call, Disposition: DisposeAnswer, Answer: done})
 			continue
 		}
 		if err := ctx.Err(); err != nil {
-			return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
+			return settleCalls(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
 		}
 		effective, begun := call, open.callBegun(i)
 		if begun != nil {
@@ -152,14 +152,14 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 			p, err = stopInstead(errguard.Check(err))
 		}
 		if err == nil {
-			p, err = checked(p, effective)
+			p, err = checkPrepared(p, effective)
 		}
 		if err != nil {
 			err = fmt.Errorf("tool %q: preparing call %s: %w", call.Name, call.ID, err)
-			return settle(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
+			return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 		}
 		if begun != nil {
-			p = open.at(i).resume(p, call)
+			p = open.at(i).resumePrepared(p, call)
 		}
 		if open != nil {
 			p = open.withStored(i, p)
@@ -167,16 +167,16 @@ func (a *Agent) prepare(ctx context.Context, s State, reply *Step, batch []*Prep
 		batch = append(batch, p)
 		switch p.Disposition {
 		case DisposeStop:
-			return stop(m, batch), nil, nil
+			return stopCalls(m, batch), nil, nil
 		case DisposeAsk:
 			asking = true
 		}
 	}
 	if ctx.Err() != nil {
-		return settle(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
+		return settleCalls(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
 	}
 	if asking {
-		return a.approve(ctx, s, m, batch)
+		return a.approveCalls(ctx, s, m, batch)
 	}
 	return batch, nil, nil
 }
@@ -189,9 +189,9 @@ func stopInstead(err error) (*Prepared, error) {
 	return nil, err
 }
 
-// checked holds an executor to its contract: what it prepared is of this call and
+// checkPrepared holds an executor to its contract: what it prepared is of this call and
 // says all that its disposition needs.
-func checked(p *Prepared, call *ToolCall) (*Prepared, error) {
+func checkPrepared(p *Prepared, call *ToolCall) (*Prepared, error) {
 	switch {
 	case p == nil:
 		return nil, errors.New("the executor prepared nothing")
@@ -222,11 +222,11 @@ func checked(p *Prepared, call *ToolCall) (*Prepared, error) {
 	return &fixed, nil
 }
 
-// stop answers every call of a batch that the last prepared call stopped. The
+// stopCalls answers every call of a batch that the last prepared call stopped. The
 // first answer carries the signal.
-func stop(m Message, batch []*Prepared) []*Prepared {
+func stopCalls(m Message, batch []*Prepared) []*Prepared {
 	signal := batch[len(batch)-1].Stop
-	batch = settle(m, batch, ReasonRunStopped, stoppedBy(signal))
+	batch = settleCalls(m, batch, ReasonRunStopped, stoppedBy(signal))
 	batch[0].Stop = signal
 	return batch
 }
@@ -246,10 +246,10 @@ func orNoReason(reason string) string {
 	return reason
 }
 
-// settle makes a batch in which no call runs. Calls that were answered already,
+// settleCalls makes a batch in which no call runs. Calls that were answered already,
 // denied or invalid, keep their answer; a mock does not answer a call that does
 // not take place.
-func settle(m Message, decided []*Prepared, reason ReasonCode, sentence string) []*Prepared {
+func settleCalls(m Message, decided []*Prepared, reason ReasonCode, sentence string) []*Prepared {
 	batch := make([]*Prepared, m.CallCount())
 	calls := m.list()
 	for i := range calls {
@@ -290,7 +290,7 @@ func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, resu
 		if pending != nil && p.Disposition == DisposeRun && !s.read().open.underWay(i) {
 			continue
 		}
-		r, err := a.execute(ctx, s, i, p)
+		r, err := a.executeCall(ctx, s, i, p)
 		if results[i] = r; err == nil {
 			continue
 		}
@@ -313,13 +313,13 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	}
 	work := func() {
 		for i := int(shared.taken.Add(1)) - 1; i < len(batch); i = int(shared.taken.Add(1)) - 1 {
-			results[i], errs[i] = a.execute(ctx, s, i, batch[i])
+			results[i], errs[i] = a.executeCall(ctx, s, i, batch[i])
 		}
 	}
 	apart := func() {
 		defer func() {
 			if value := recover(); value != nil {
-				shared.broken.Store(new(panicked(value)))
+				shared.broken.Store(new(panicError(value)))
 			}
 		}()
 		work()
@@ -337,7 +337,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	var pending []State
 	for i, err := range errs {
 		if results[i] == nil && err == nil {
-			results[i], errs[i] = batch[i].gone()
+			results[i], errs[i] = batch[i].goneAnswer()
 		}
 		if child, waits := parkedChild(err); waits {
 			pending, errs[i] = waitsFor(pending, len(batch), i, child), nil
@@ -346,19 +346,19 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	return results, pending, errors.Join(errs...)
 }
 
-// panicked returns what an executor panicked with on another goroutine than that of the run.
-func panicked(value any) error {
+// panicError returns what an executor panicked with on another goroutine than that of the run.
+func panicError(value any) error {
 	if err, ok := value.(error); ok {
 		return fmt.Errorf("a parallel tool call panicked: %w\n\n%s", err, debug.Stack())
 	}
 	return fmt.Errorf("a parallel tool call panicked: %v\n\n%s", value, debug.Stack())
 }
 
-// gone returns the answer to a call whose executor ended its goroutine, as runtime.Goexit does.
-func (p *Prepared) gone() (*ToolResult, error) {
+// goneAnswer returns the answer to a call whose executor ended its goroutine, as runtime.Goexit does.
+func (p *Prepared) goneAnswer() (*ToolResult, error) {
 	r := NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
 	r.Status = ToolFailed
-	return p.with(r.To(p)), fmt.Errorf("tool %q: call %s: the executor ended its goroutine without an answer", p.Call.Name, p.Original.ID)
+	return p.withDecision(r.To(p)), fmt.Errorf("tool %q: call %s: the executor ended its goroutine without an answer", p.Call.Name, p.Original.ID)
 }
 
 // Result returns what is recorded of a call that an executor answered with r: a result that
@@ -372,7 +372,7 @@ func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	switch {
 	case r == nil:
 		return nil, errors.New("the executor gave no result")
-	case !r.Status.known() && r.Status != "":
+	case !r.Status.isDefined() && r.Status != "":
 		return nil, fmt.Errorf("the executor gave a result with the undefined status %q", r.Status)
 	}
 	if r.Status == "" {
@@ -383,11 +383,11 @@ func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 		}
 		r = &filled
 	}
-	return p.with(p.unknown(r.CutToLimit().To(p))), nil
+	return p.withDecision(p.unknown(r.CutToLimit().To(p))), nil
 }
 
-// with returns the result with what the decision wants besides.
-func (p *Prepared) with(r *ToolResult) *ToolResult {
+// withDecision returns the result with what the decision wants besides.
+func (p *Prepared) withDecision(r *ToolResult) *ToolResult {
 	if p.Effects.Len() == 0 && (p.Stop == nil || r.Stop != nil) {
 		return r
 	}
@@ -399,9 +399,9 @@ func (p *Prepared) with(r *ToolResult) *ToolResult {
 	return &fixed
 }
 
-// execute answers call i.
-func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*ToolResult, error) {
-	if done := s.read().open.result(i); done != nil { // before the run was cut off, whatever is decided now
+// executeCall answers call i.
+func (a *Agent) executeCall(ctx context.Context, s State, i int, p *Prepared) (*ToolResult, error) {
+	if done := s.read().open.resultOf(i); done != nil { // before the run was cut off, whatever is decided now
 		return done, nil
 	}
 	if p.Disposition == DisposeRun && ctx.Err() != nil {
@@ -411,7 +411,7 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 		p = &q
 	}
 	if open := s.read().open; open != nil {
-		p = open.at(i).answer(p)
+		p = open.at(i).answerInDoubt(p)
 	}
 	if s.read().live.watched() {
 		s.read().live.tell(ctx, ToolCallStarted{s.Run(), s.RunStepCount(), *p.Call, *p.Original, p.Disposition == DisposeRun})
@@ -439,7 +439,7 @@ func (a *Agent) execute(ctx context.Context, s State, i int, p *Prepared) (*Tool
 			r.Content, r.Reason = TextContent("no result: the run was stopped"), ReasonRunStopped
 			r.Stop, err = &stop.Signal, nil
 		}
-		r = p.with(r.To(p))
+		r = p.withDecision(r.To(p))
 	}
 	if s.read().live.watched() {
 		s.read().live.tell(ctx, ToolCallCompleted{s.Run(), s.RunStepCount(), *r})

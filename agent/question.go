@@ -48,11 +48,11 @@ type Question struct {
 
 // Decision returns the answer that decides the question, or nil while it is open. A
 // rejection counts before an approval, the stricter rejection first.
-func (q Question) Decision() *Approval { return strictest(q.Answers) }
+func (q Question) Decision() *Approval { return strictestAnswer(q.Answers) }
 
-// strictest returns the strictest of some answers: Reject, then RejectAndContinue, then
+// strictestAnswer returns the strictest of some answers: Reject, then RejectAndContinue, then
 // the last approval; nil when there are none.
-func strictest(answers []Approval) *Approval {
+func strictestAnswer(answers []Approval) *Approval {
 	var decides *Approval
 	for i := range answers {
 		if a := &answers[i]; a.Verdict.final() && (decides == nil || a.Verdict < decides.Verdict || a.Verdict == Approve && decides.Verdict == Approve) {
@@ -136,7 +136,7 @@ func (q Questions) Decision() *Approval {
 			open = true
 		}
 	}
-	if a := strictest(decisions); a != nil && (!open || a.Verdict != Approve) {
+	if a := strictestAnswer(decisions); a != nil && (!open || a.Verdict != Approve) {
 		return a
 	}
 	return nil
@@ -203,9 +203,9 @@ func (q Questions) check() error {
 	for i, one := range q {
 		switch {
 		case one.Kind != QuestionOrdinary && one.Kind != QuestionDoubt:
-			return wrong(fmt.Sprintf("/%d/kind", i), "unknown kind of question %q", one.Kind)
+			return formError(fmt.Sprintf("/%d/kind", i), "unknown kind of question %q", one.Kind)
 		case one.Within < 0:
-			return wrong(fmt.Sprintf("/%d/within_ns", i), "the time for an answer is negative")
+			return formError(fmt.Sprintf("/%d/within_ns", i), "the time for an answer is negative")
 		}
 	}
 	return nil

@@ -53,11 +53,11 @@ func TestQuestionsTimeout(t *testing.T) {
 		within    time.Duration
 		onTimeout agent.ApprovalVerdict
 	}{
-		"no question":                   {nil, 0, agent.Reject},
-		"one":                           {agent.Questions{q(time.Hour, agent.Approve)}, time.Hour, agent.Approve},
-		"no deadline is no approval":    {agent.Questions{q(time.Second, agent.Approve), q(0, agent.Reject)}, time.Second, agent.Reject},
-		"reject before the rest":        {agent.Questions{q(1, agent.Approve), q(3, agent.Reject), q(2, agent.RejectAndContinue)}, 1, agent.Reject},
-		"reject and go on before a yes": {agent.Questions{q(5, agent.RejectAndContinue), q(2, agent.Approve)}, 2, agent.RejectAndContinue},
+		"no question":                         {nil, 0, agent.Reject},
+		"one":                                 {agent.Questions{q(time.Hour, agent.Approve)}, time.Hour, agent.Approve},
+		"no deadline is no approval":          {agent.Questions{q(time.Second, agent.Approve), q(0, agent.Reject)}, time.Second, agent.Reject},
+		"reject before the rest":              {agent.Questions{q(1, agent.Approve), q(3, agent.Reject), q(2, agent.RejectAndContinue)}, 1, agent.Reject},
+		"reject and go on before an approval": {agent.Questions{q(5, agent.RejectAndContinue), q(2, agent.Approve)}, 2, agent.RejectAndContinue},
 	} {
 		assert.Equal(t, c.within, c.questions.Within(), name)
 		assert.Equal(t, c.onTimeout, c.questions.OnTimeout(), name)

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// wantsYes is an executor that wants a yes for every call whose tool is "write", and
+// wantsYes is an executor that wants approval for every call whose tool is "write", and
 // counts what it ran.
 type wantsYes struct {
 	question agent.Question
@@ -113,7 +113,7 @@ func TestParkAndResume(t *testing.T) {
 
 	same, err := a.Resume(t.Context(), s).Get()
 	require.NoError(t, err)
-	assert.True(t, same.Waiting(), "nobody answered")
+	assert.True(t, same.Waiting(), "there is no answer")
 
 	s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve, By: "ann"})
 	same, err = a.Resume(t.Context(), stored(t, s)).Get()
@@ -175,7 +175,7 @@ func TestAnswers(t *testing.T) {
 		assert.Equal(t, agent.StatusDone, s.Status())
 		assert.Equal(t, []string{`write{"n":1}`}, x.ran)
 	})
-	t.Run("a yes to something else", func(t *testing.T) {
+	t.Run("an approval of something else", func(t *testing.T) {
 		a, x, s := start(t)
 		s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve, Arguments: `{"n":10}`}).
 			WithApproval("2", agent.Approval{Verdict: agent.Approve})
@@ -232,7 +232,7 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// LH-71: a yes counts for what the person saw, and for nothing else.
+// LH-71: an approval counts for what the person saw, and for nothing else.
 func TestAChangedCallIsAskedAgain(t *testing.T) {
 	x := &wantsYes{}
 	a, _ := parking(t, x, write("1"))
@@ -446,7 +446,7 @@ func TestSuspended(t *testing.T) {
 			require.NoError(t, err)
 			assert.True(t, s.Parked())
 			assert.False(t, s.Waiting())
-			assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Approve}), "nobody was asked")
+			assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Approve}), "no person was asked")
 			assert.Equal(t, s, agent.Checkpoint(s).WithExpired(time.Now()))
 			assert.Equal(t, 1, s.RunStepCount())
 			assert.Equal(t, "run.parked", events[len(events)-1])

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What a room gives belongs to nobody else, and is zero, whoever takes at once.
+// What a room gives belongs to its taker alone, and is zero, also when several take at once.
 func TestRoomGivesEveryValueOnce(t *testing.T) {
 	const takers, each = 8, 500
 	var r room[[3]*int]

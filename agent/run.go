@@ -152,7 +152,7 @@ func (a *Agent) Resume(ctx context.Context, s State) mo.Result[State] {
 	return a.RunWith(ctx, RunSettings{Resume: true}, s)
 }
 
-func (a *Agent) resume(ctx context.Context, settings RunSettings, s State) mo.Result[State] {
+func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo.Result[State] {
 	switch status := s.Status(); {
 	case status == StatusNew:
 		return mo.Err[State](errors.New("resuming a run: no run has touched this state: use Run"))

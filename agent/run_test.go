@@ -318,7 +318,7 @@ func TestTheSameStateMayRunTwice(t *testing.T) {
 }
 
 // IP-55: a driver that knows nothing of streaming or events runs all the same, and
-// whoever listens is told of the whole.
+// every listener is told of the whole.
 func TestADriverNeedNotStream(t *testing.T) {
 	events := agenttest.Record()
 	plain := struct{ agent.Driver }{agenttest.Script(agenttest.Say("one two"))}
@@ -335,7 +335,7 @@ func TestADriverNeedNotStream(t *testing.T) {
 }
 
 func TestADriverMustAnswerAsTheAssistant(t *testing.T) {
-	for name, message := range map[string]agent.Message{"nobody": {}, "the user": agent.UserText("hi")} {
+	for name, message := range map[string]agent.Message{"no role": {}, "the user": agent.UserText("hi")} {
 		t.Run(name, func(t *testing.T) {
 			a := build(t, agent.Config{Driver: agenttest.Script(agenttest.Reply(agent.Step{Message: message}))})
 			failed := runError(t, a.Run(t.Context(), agent.NewState(agent.UserText("hello"))))

@@ -69,7 +69,7 @@ func (x Seal) Marshal(s State) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	mac, err := authenticate(x.keys[0], state)
+	mac, err := stateMAC(x.keys[0], state)
 	if err != nil {
 		return nil, fmt.Errorf("sealing a state: %w", err)
 	}
@@ -81,7 +81,7 @@ func (x Seal) Marshal(s State) ([]byte, error) {
 // key, is ErrSealBroken.
 func (x Seal) Unmarshal(data []byte) (State, error) {
 	var s State
-	sealed, err := x.open(data)
+	sealed, err := x.unseal(data)
 	if err != nil {
 		return s, fmt.Errorf("reading a sealed state: %w", err)
 	}
@@ -89,7 +89,7 @@ func (x Seal) Unmarshal(data []byte) (State, error) {
 	return s, err
 }
 
-func (x Seal) open(data []byte) (state []byte, err error) {
+func (x Seal) unseal(data []byte) (state []byte, err error) {
 	if len(x.keys) == 0 {
 		return nil, errors.New("there is no key: make the seal with NewSeal")
 	}
@@ -117,7 +117,7 @@ func (x Seal) open(data []byte) (state []byte, err error) {
 		return nil, ErrSealBroken
 	}
 	for _, key := range x.keys {
-		mac, err := authenticate(key, form.State)
+		mac, err := stateMAC(key, form.State)
 		if err != nil {
 			return nil, err
 		}
@@ -128,9 +128,9 @@ func (x Seal) open(data []byte) (state []byte, err error) {
 	return nil, ErrSealBroken
 }
 
-// authenticate returns the code of a state. White space does not count, nor whether <, > and
+// stateMAC returns the code of a state. White space does not count, nor whether <, > and
 // & are escaped: json.Marshal changes both where it writes the JSON as a part of something.
-func authenticate(key, state []byte) ([]byte, error) {
+func stateMAC(key, state []byte) ([]byte, error) {
 	var compact, escaped bytes.Buffer
 	if err := json.Compact(&compact, state); err != nil {
 		return nil, err

@@ -174,7 +174,7 @@ func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared)
 		if ctx.Err() != nil {
 			return mo.Err[[]Approval](context.Cause(ctx))
 		}
-		a, err := f.within(ctx, s, p)
+		a, err := f.askWithin(ctx, s, p)
 		if err != nil {
 			return mo.Err[[]Approval](err)
 		}
@@ -183,8 +183,8 @@ func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared)
 	return mo.Ok(out)
 }
 
-// within asks for as long as the question allows.
-func (f ApproverFunc) within(ctx context.Context, s State, p *Prepared) (Approval, error) {
+// askWithin asks for as long as the question allows.
+func (f ApproverFunc) askWithin(ctx context.Context, s State, p *Prepared) (Approval, error) {
 	allowed := p.Questions().Within()
 	if allowed <= 0 {
 		return f(ctx, s, p)
@@ -198,7 +198,7 @@ func (f ApproverFunc) within(ctx context.Context, s State, p *Prepared) (Approva
 	return a, err
 }
 
-var errNoAnswer = errors.New("nobody answered in time")
+var errNoAnswer = errors.New("no answer came in time")
 
 // byTimeout is who has answered when a deadline decides.
 const byTimeout = "timeout"

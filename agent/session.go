@@ -27,7 +27,7 @@ type Session struct {
 // Session returns a conversation that goes on from s.
 func (a *Agent) Session(s State) *Session {
 	if s.Session() == "" {
-		d := s.framed()
+		d := s.copyWithFrame()
 		d.session = NewSessionID()
 		s = State{d}
 	}

@@ -66,8 +66,8 @@ var (
 	noAsking     asking
 )
 
-// short returns a count or an index of what a state holds, in half a word.
-func short(n int) int32 { return int32(n) } //nolint:gosec // no session has two billion messages
+// toInt32 returns a count or an index of what a state holds, in half a word.
+func toInt32(n int) int32 { return int32(n) } //nolint:gosec // no session has two billion messages
 
 func (s State) read() *stateData {
 	if s.data == nil {
@@ -76,21 +76,21 @@ func (s State) read() *stateData {
 	return s.data
 }
 
-func (s State) copied() *stateData {
+func (s State) copyData() *stateData {
 	d := *s.read()
 	return &d
 }
 
-// framed returns a copy with a frame of its own, to be written.
-func (s State) framed() *stateData {
-	d := s.copied()
+// copyWithFrame returns a copy with a frame of its own, to be written.
+func (s State) copyWithFrame() *stateData {
+	d := s.copyData()
 	f := *d.frame
 	d.frame = &f
 	return d
 }
 
-// asked returns what is said for the next model call alone.
-func (d *stateData) asked() asking { return *cmp.Or(d.asking, &noAsking) }
+// oneCall returns what is said for the next model call alone.
+func (d *stateData) oneCall() asking { return *cmp.Or(d.asking, &noAsking) }
 
 // NewState returns a state with the given messages. User messages among them are
 // input that the first run has to let in.
@@ -101,7 +101,7 @@ func (s State) With(messages ...Message) State {
 	if len(messages) == 0 {
 		return s
 	}
-	d := s.copied()
+	d := s.copyData()
 	d.add(messages...)
 	return State{d}
 }
@@ -117,7 +117,7 @@ func (d *stateData) add(messages ...Message) {
 
 // show sets what the model is shown in place of the transcript.
 func (d *stateData) show(view plog.Log[Message]) {
-	asked := d.asked()
+	asked := d.oneCall()
 	asked.view = &view
 	d.asking = &asked
 }
@@ -126,7 +126,7 @@ func (d *stateData) show(view plog.Log[Message]) {
 // the transcript, and behind them what is added later. It is meant for one model
 // call: the transcript of the state that the call is recorded in stays as it is.
 func (s State) WithView(messages ...Message) State {
-	d := s.copied()
+	d := s.copyData()
 	d.show(plog.Of(messages...))
 	return State{d}
 }
@@ -134,8 +134,8 @@ func (s State) WithView(messages ...Message) State {
 // WithRequest returns s such that the model is asked with r. It is meant for one
 // model call, as WithView is.
 func (s State) WithRequest(r Request) State {
-	d := s.copied()
-	asked := d.asked()
+	d := s.copyData()
+	asked := d.oneCall()
 	asked.request = &r
 	d.asking = &asked
 	return State{d}
@@ -147,7 +147,7 @@ func (s State) WithStop(signal Signal) State {
 	if old := s.read().signal; old != nil && old.Reason.rank() >= signal.Reason.rank() {
 		return s
 	}
-	d := s.copied()
+	d := s.copyData()
 	d.signal = &signal
 	return State{d}
 }
@@ -176,36 +176,36 @@ func (s State) Stopped() bool { return s.read().signal != nil }
 // Request returns what the model is asked with besides the messages.
 func (s State) Request() Request {
 	d := s.read()
-	return *cmp.Or(d.asked().request, d.request, &emptyRequest)
+	return *cmp.Or(d.oneCall().request, d.request, &emptyRequest)
 }
 
-// shown returns the log that the message methods read.
-func (d *stateData) shown() plog.Log[Message] {
-	if view := d.asked().view; view != nil {
+// shownLog returns the log that the message methods read.
+func (d *stateData) shownLog() plog.Log[Message] {
+	if view := d.oneCall().view; view != nil {
 		return *view
 	}
 	return d.messages
 }
 
 // Messages iterates over the messages, oldest first.
-func (s State) Messages() iter.Seq2[int, Message] { return s.read().shown().All() }
+func (s State) Messages() iter.Seq2[int, Message] { return s.read().shownLog().All() }
 
 // MessagesFrom iterates over the messages from index i on. It panics when i is
 // negative.
-func (s State) MessagesFrom(i int) iter.Seq2[int, Message] { return s.read().shown().From(i) }
+func (s State) MessagesFrom(i int) iter.Seq2[int, Message] { return s.read().shownLog().From(i) }
 
 // MessagesBackward iterates over the messages, newest first.
-func (s State) MessagesBackward() iter.Seq2[int, Message] { return s.read().shown().Backward() }
+func (s State) MessagesBackward() iter.Seq2[int, Message] { return s.read().shownLog().Backward() }
 
 // MessageCount returns the number of messages.
-func (s State) MessageCount() int { return s.read().shown().Len() }
+func (s State) MessageCount() int { return s.read().shownLog().Len() }
 
 // Message returns message i. It panics when i is out of range.
-func (s State) Message(i int) Message { return s.read().shown().At(i) }
+func (s State) Message(i int) Message { return s.read().shownLog().At(i) }
 
 // LastMessage returns the newest message.
 func (s State) LastMessage() mo.Option[Message] {
-	return mo.TupleToOption(s.read().shown().Last())
+	return mo.TupleToOption(s.read().shownLog().Last())
 }
 
 // Answer returns the text of the model's last message, the final answer of a run that
@@ -287,7 +287,7 @@ func (s State) Input() iter.Seq2[int, Message] {
 
 // beginRun returns s at the begin of a run.
 func (s State) beginRun(run Run, request *Request, l *live) State {
-	d := s.copied()
+	d := s.copyData()
 	d.frame = &frame{
 		session: cmp.Or(d.session, run.Session), run: run, status: StatusRunning,
 		first: d.steps.Len(), before: d.before.Plus(*d.usage), request: request, live: l,
@@ -300,11 +300,11 @@ func (s State) beginRun(run Run, request *Request, l *live) State {
 // keepRequest returns s such that the request that was set for its next model call is
 // the one of the run.
 func (s State) keepRequest() State {
-	asked := s.read().asked()
+	asked := s.read().oneCall()
 	if asked.request == nil {
 		return s
 	}
-	d := s.framed()
+	d := s.copyWithFrame()
 	d.request, asked.request = asked.request, nil
 	d.asking = &asked
 	return State{d}
@@ -322,21 +322,21 @@ func (s State) parkStep(reply Step, started time.Time, waits []*Intervention) St
 			open.calls[i].ask(asked)
 		}
 	}
-	d := s.acceptMessages().framed()
+	d := s.acceptMessages().copyWithFrame()
 	d.status, d.open, d.asking = StatusParked, open, nil
 	return State{d}
 }
 
 // suspend returns s as it stands, to be taken up later.
 func (s State) suspend() State {
-	d := s.framed()
+	d := s.copyWithFrame()
 	d.status, d.asking = StatusParked, nil
 	return State{d}
 }
 
 // resumeRun returns s as it goes on in a run that was parked or cut off.
 func (s State) resumeRun(request *Request, l *live) State {
-	d := s.framed()
+	d := s.copyWithFrame()
 	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
 	return State{d}
 }
@@ -347,21 +347,21 @@ func (s State) acceptMessages() State {
 	if int(d.accepted) == d.messages.Len() {
 		return s
 	}
-	d = s.copied()
-	d.accepted = short(d.messages.Len())
+	d = s.copyData()
+	d.accepted = toInt32(d.messages.Len())
 	return State{d}
 }
 
 // endAs returns s at the end of its run.
 func (s State) endAs(status Status, signal Signal) State {
-	d := s.framed()
+	d := s.copyWithFrame()
 	d.status, d.signal, d.open = status, &signal, nil // of a step that is not recorded there is nothing
 	return State{d}
 }
 
 // release returns s without what only a running agent needs.
 func (s State) release() State {
-	d := s.framed()
+	d := s.copyWithFrame()
 	d.live, d.request, d.asking = nil, nil, nil
 	return State{d}
 }
@@ -371,12 +371,12 @@ func (s State) release() State {
 // gone.
 func (s State) record(reply *Step, results []*ToolResult, started time.Time, failure *Failure) State {
 	if s.read().open != nil {
-		s = s.reopened(nil)
+		s = s.withOpen(nil)
 	}
 	was := s.read()
 	kept, usage := was.begin(reply)
 	kept.message, kept.finish, kept.model, kept.id, kept.failure = reply.Message, reply.FinishReason, reply.Model, reply.ID, failure
-	kept.index, kept.at = short(was.steps.Len()-was.first), short(was.messages.Len())
+	kept.index, kept.at = toInt32(was.steps.Len()-was.first), toInt32(was.messages.Len())
 	kept.started, kept.took = momentOf(started), time.Since(started)
 	answers := kept.withRoom(len(results)).answers()
 	failures := was.failures
@@ -399,7 +399,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	}
 	d := was.live.states.take()
 	d.frame, d.messages, d.steps, d.meta = was.frame, messages, was.steps.Append(StepRecord{kept}), was.meta
-	d.usage, d.signal, d.accepted, d.failures = usage, was.signal, short(messages.Len()), failures
+	d.usage, d.signal, d.accepted, d.failures = usage, was.signal, toInt32(messages.Len()), failures
 	out := State{d}
 	for _, r := range results {
 		if r.Effects.Len() > 0 {
@@ -416,7 +416,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 		}
 	}
 	if out.data != d { // messages that effects added are no input
-		out.data.accepted = short(out.data.messages.Len())
+		out.data.accepted = toInt32(out.data.messages.Len())
 	}
 	return out
 }

@@ -108,7 +108,7 @@ func (s *State) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("reading a state: %w", err)
 	}
-	*s = form.state()
+	*s = form.toState()
 	return nil
 }
 
@@ -122,12 +122,12 @@ func readState(data []byte) (stateJSON, error) {
 	}
 	switch version := known.Version; {
 	case version == nil:
-		return form, wrong("/version", "there is no version: this is not the JSON form of a state")
+		return form, formError("/version", "there is no version: this is not the JSON form of a state")
 	case *version > stateVersion:
-		return form, wrong("/version", "version %d is newer than this program reads (%d): use a newer version of the module",
+		return form, formError("/version", "version %d is newer than this program reads (%d): use a newer version of the module",
 			*version, stateVersion)
 	case *version < oldestVersion:
-		return form, wrong("/version", "there is no version %d", *version)
+		return form, formError("/version", "there is no version %d", *version)
 	}
 	if err := strictjson.UnmarshalStrict(data, &form); err != nil {
 		return form, err
@@ -153,21 +153,21 @@ func (s State) form() (stateJSON, error) {
 	var opening, keeping error
 	form.OpenStep, opening = d.open.form()
 	form.Metadata, keeping = d.meta.form()
-	return form, first(opening, keeping)
+	return form, firstError(opening, keeping)
 }
 
-// state returns the state that a checked form says.
-func (f *stateJSON) state() State {
-	messages := lo.Map(f.Messages, func(m messageJSON, _ int) Message { return m.message() })
+// toState returns the state that a checked form says.
+func (f *stateJSON) toState() State {
+	messages := lo.Map(f.Messages, func(m messageJSON, _ int) Message { return m.toMessage() })
 	steps := lo.Map(f.Steps, func(r stepJSON, _ int) StepRecord { return r.record(messages) })
 	return State{&stateData{
 		frame: &frame{
 			session: f.Session, run: f.Run, status: f.Status, first: f.First, before: *cmp.Or(f.UsageBefore, &noUsage),
-			open: f.OpenStep.open(),
+			open: f.OpenStep.toOpenStep(),
 		},
-		messages: plog.Of(messages...), accepted: short(f.Accepted),
-		steps: plog.Of(steps...), failures: short(f.Failures),
-		meta: f.Metadata.metadata(), usage: cmp.Or(f.RunUsage, &noUsage), signal: f.Signal,
+		messages: plog.Of(messages...), accepted: toInt32(f.Accepted),
+		steps: plog.Of(steps...), failures: toInt32(f.Failures),
+		meta: f.Metadata.toMetadata(), usage: cmp.Or(f.RunUsage, &noUsage), signal: f.Signal,
 	}}
 }
 
@@ -201,7 +201,7 @@ func (r *ToolResult) form() resultJSON {
 // they are views of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := new(stepBody).withRoom(len(f.Results))
-	b.index, b.started, b.took, b.failure = short(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure
+	b.index, b.started, b.took, b.failure = toInt32(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure
 	b.finish, b.model, b.id = f.FinishReason, f.Model, f.ID
 	if f.Usage != nil && *f.Usage != noStepUsage {
 		b.usage = f.Usage
@@ -209,16 +209,16 @@ func (f *stepJSON) record(messages []Message) StepRecord {
 	answers := b.answers()
 	if f.Message != nil {
 		at := *f.Message
-		b.at, b.message = short(at), messages[at]
+		b.at, b.message = toInt32(at), messages[at]
 		for i, call := range b.message.Calls() {
-			answers[i].result = f.Results[i].result(call, messages[at+1+i])
+			answers[i].result = f.Results[i].toResult(call, messages[at+1+i])
 			messages[at+1+i] = Message{&answers[i]}
 		}
 	}
 	return StepRecord{b}
 }
 
-func (f *resultJSON) result(call ToolCall, answer Message) *ToolResult {
+func (f *resultJSON) toResult(call ToolCall, answer Message) *ToolResult {
 	original, effective := &call, &call
 	if f.Call != nil {
 		effective = &ToolCall{ID: f.Call.ID, Name: f.Call.Name, Arguments: f.Call.Arguments, Index: call.Index}
@@ -232,17 +232,17 @@ func (f *resultJSON) result(call ToolCall, answer Message) *ToolResult {
 
 func (m *metadata) form() (metadataJSON, error) {
 	var form metadataJSON
-	for _, e := range m.all() {
+	for _, e := range m.list() {
 		values, at := &form.Session, "/metadata/session/"
 		if e.scope == ScopeRun {
 			values, at = &form.Run, "/metadata/run/"
 		}
 		if !utf8.ValidString(e.name) {
-			return form, wrong(at, "the name %q is not valid UTF-8", e.name)
+			return form, formError(at, "the name %q is not valid UTF-8", e.name)
 		}
 		raw, err := compactJSON(e.value)
 		if err != nil {
-			return form, wrong(at+pointerToken.Replace(e.name), "%v", err)
+			return form, formError(at+pointerToken.Replace(e.name), "%v", err)
 		}
 		if *values == nil {
 			*values = map[string]json.RawMessage{}
@@ -254,7 +254,7 @@ func (m *metadata) form() (metadataJSON, error) {
 
 var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
 
-func (f *metadataJSON) metadata() *metadata {
+func (f *metadataJSON) toMetadata() *metadata {
 	var entries []entry
 	for scope, values := range map[Scope]map[string]json.RawMessage{ScopeSession: f.Session, ScopeRun: f.Run} {
 		for name, raw := range values {

@@ -24,7 +24,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func throughJSON(t tester, s agent.State) agent.State {
 	t.Helper()
@@ -410,7 +410,7 @@ func TestWhatNoStateCanHoldIsNotRead(t *testing.T) {
 		"another's message":        {batch(-1, "", ok+`,{"index":1,"message":1}`), `/steps/1/message: 1 is out of range: it must be from 4 to 3`},
 		"a user's message":         {batch(-1, "", `{"index":0,"message":0}`), `/steps/0/message: message 0 has role "user": it must be "assistant"`},
 		"a result too few":         {batch(-1, "", `{"index":0,"message":1,"results":[{}]}`), `/steps/0/results: there are 1 results for 2 calls: every call has one`},
-		"results for nobody":       {batch(-1, "", `{"index":0,"failure":{"kind":"model","text":"x"},"results":[{}]}`), `/steps/0/results: there are results without a message`},
+		"results without call":     {batch(-1, "", `{"index":0,"failure":{"kind":"model","text":"x"},"results":[{}]}`), `/steps/0/results: there are results without a message`},
 		"an answer too few":        {step(strings.Join(whole[:3], ","), ok), `/steps/0/results: there are 2 calls and 1 messages behind them: every call has its answer`},
 		"an answer of a user":      {batch(3, hello, ok), `/steps/0/results/1: call "2" of tool "b" is followed by a message of role "user"`},
 		"another call's answer":    {batch(3, tool1, ok), `/steps/0/results/1: call "2" of tool "b" is followed by a message of role "tool" for call "1" of tool "a"`},

@@ -132,7 +132,7 @@ func (b *stepBody) answers() []messageBody {
 
 // withRoom returns b with room for the messages that answer so many calls.
 func (b *stepBody) withRoom(calls int) *stepBody {
-	if b.count = short(calls); calls > len(b.one) {
+	if b.count = toInt32(calls); calls > len(b.one) {
 		several := make([]messageBody, calls)
 		b.several = &several
 	}

@@ -222,11 +222,11 @@ func (a *attempt) make(ctx context.Context) error {
 	about := hooks.Compaction{ID: a.id, Messages: n, Tokens: a.tokens}
 	denied, err := hooks.Of(s).PreCompact(ctx, s, about)
 	if err = cmp.Or(err, context.Cause(ctx)); err != nil {
-		a.failed(ctx, about, err)
+		a.tellFailure(ctx, about, err)
 		return err
 	}
 	if denied != nil {
-		a.failed(ctx, about, denied)
+		a.tellFailure(ctx, about, denied)
 		return nil
 	}
 	summary, used, err := a.summarise(ctx, s, part.summary)
@@ -240,10 +240,10 @@ func (a *attempt) make(ctx context.Context) error {
 	var view CompactedView
 	var after []agent.Message
 	if err == nil {
-		view, after, err = a.replaced(ctx, part, summary)
+		view, after, err = a.replaceSection(ctx, part, summary)
 	}
 	if err != nil {
-		a.failed(ctx, about, err)
+		a.tellFailure(ctx, about, err)
 		if _, stop := errors.AsType[*agent.SignalError](err); stop {
 			return err
 		}
@@ -261,8 +261,8 @@ func (a *attempt) make(ctx context.Context) error {
 	return nil
 }
 
-// replaced returns the view with the summary in the place of a part, and what is shown by it.
-func (a *attempt) replaced(ctx context.Context, p part, summary string) (CompactedView, []agent.Message, error) {
+// replaceSection returns the view with the summary in the place of a part, and what is shown by it.
+func (a *attempt) replaceSection(ctx context.Context, p part, summary string) (CompactedView, []agent.Message, error) {
 	from, _ := a.list.at(p.cut)
 	view := CompactedView{
 		ID: a.id, From: from, Kept: p.kept, Summary: summary, Anchor: anchorOf(a.state, from),
@@ -293,8 +293,8 @@ func (a *attempt) postpone() {
 	a.known.latest = view
 }
 
-// failed postpones and tells of it.
-func (a *attempt) failed(ctx context.Context, about hooks.Compaction, err error) {
+// tellFailure postpones and tells of it.
+func (a *attempt) tellFailure(ctx context.Context, about hooks.Compaction, err error) {
 	a.postpone()
 	about.Err = err
 	s := a.state

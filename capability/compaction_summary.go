@@ -61,7 +61,7 @@ func (c *compactor) summarise(ctx context.Context, s agent.State, messages []age
 	for rest := messages; len(rest) > 0; {
 		var text string
 		text, rest = c.writeMessages(summary, rest)
-		if summary, err = c.asked(within, s, text, used); err != nil {
+		if summary, err = c.askSummariser(within, s, text, used); err != nil {
 			return "", used, err
 		}
 	}
@@ -136,8 +136,8 @@ func shortenText(text string, n int) string {
 	return fmt.Sprintf("%s\n[%d bytes are left out here]\n%s", text[:head], tail-head, text[tail:])
 }
 
-// asked returns the model's summary of a text.
-func (c *compactor) asked(ctx context.Context, s agent.State, text string, used *agent.Usage) (string, error) {
+// askSummariser returns the model's summary of a text.
+func (c *compactor) askSummariser(ctx context.Context, s agent.State, text string, used *agent.Usage) (string, error) {
 	const wordsOfToken, thinking = 0.7, 4
 	request := agent.Request{
 		Model: c.Model, Instructions: c.Instructions,

@@ -93,8 +93,8 @@ func (p Plan) withToolsFor(tools func(Plan) ([]toolexec.Tool, error)) Plan {
 	return p
 }
 
-// made returns the plan with the tools that are made when all of it is known.
-func (p Plan) made() (Plan, error) {
+// withMadeTools returns the plan with the tools that are made when all of it is known.
+func (p Plan) withMadeTools() (Plan, error) {
 	var wrong []error
 	whole := p
 	p.toolsFor = nil
@@ -218,12 +218,12 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 		p.detached = &hooks.Pool{}
 	}
 	planned := p
-	p, making := p.made()
+	p, making := p.withMadeTools()
 	box, boxing := toolexec.NewToolbox(p.tools...)
 	reach := p.reach(box)
-	compiled, wrong := p.compiled(reach).Get()
+	compiled, wrong := p.compileHooks(reach).Get()
 	if errors.Join(making, boxing, wrong) == nil {
-		wrong = p.gaps(compiled)
+		wrong = p.checkReach(compiled)
 	}
 	if err := errors.Join(making, boxing, wrong, p.check()); err != nil {
 		return nil, reach, err
@@ -262,8 +262,8 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	return a, reach, err //nolint:wrapcheck // it says all
 }
 
-// compiled returns the hooks, ready to be used.
-func (p Plan) compiled(reach hooks.Reach) mo.Result[*hooks.Compiled] {
+// compileHooks returns the hooks, ready to be used.
+func (p Plan) compileHooks(reach hooks.Reach) mo.Result[*hooks.Compiled] {
 	if p.own != nil {
 		return p.own.With(p.more)
 	}

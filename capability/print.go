@@ -18,8 +18,8 @@ import (
 // asked, then observers told, then detached hooks started. Points at which there
 // is no hook are left out, as is all that was not set.
 func (p Plan) String() string {
-	unused := p.unused()
-	if whole, err := p.made(); err == nil { // Build says what is wrong
+	unused := p.unusedHooks()
+	if whole, err := p.withMadeTools(); err == nil { // Build says what is wrong
 		p = whole
 	}
 	t := &table{}
@@ -34,11 +34,11 @@ func (p Plan) String() string {
 	t.stack("executor", p.wrapExecutor.namesAt(Outside),
 		p.hookPlace("HookedToolExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed),
 		p.wrapExecutor.namesAt(Inside), p.executorName())
-	t.stack("judge", nil, p.hookPlace("HookContinuationCriterion", hooks.Stop), nil, strings.Join(append([]string{"Base"}, names(p.criteria)...), ", "))
+	t.stack("judge", nil, p.hookPlace("HookContinuationCriterion", hooks.Stop), nil, strings.Join(append([]string{"Base"}, namesOf(p.criteria)...), ", "))
 	if p.approver != nil {
 		t.line("approval", "", nameOf(p.approver))
 	}
-	t.line("observers", ", ", names(p.observers)...)
+	t.line("observers", ", ", namesOf(p.observers)...)
 	for _, point := range hooks.PointNames() {
 		t.line(string(point), "; ", lo.Compact([]string{
 			p.hookNames("asks ", point, hooks.Hook.Control),
@@ -52,8 +52,8 @@ func (p Plan) String() string {
 	return t.String()
 }
 
-// unused returns the names of the hooks that can match nothing.
-func (p Plan) unused() []string {
+// unusedHooks returns the names of the hooks that can match nothing.
+func (p Plan) unusedHooks() []string {
 	return lo.Uniq(lo.FilterMap(p.Gaps(), func(g hooks.Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
@@ -112,7 +112,7 @@ func (t *table) stack(word string, outside, hooked, inside []string, innermost s
 	t.line(word, " ▸ ", lo.Flatten([][]string{outside, hooked, inside, {innermost}})...)
 }
 
-func names[T any](list []T) []string {
+func namesOf[T any](list []T) []string {
 	return lo.Map(list, func(v T, _ int) string { return nameOf(v) })
 }
 

@@ -102,9 +102,9 @@ func (l *lateSchema) Names() []string { return l.compile().Names() }
 // wholeScope returns everything in a reach, for the agent that starts those in it.
 func wholeScope(r hooks.Reach) hooks.Scope { return r.Here.Add(r.Below) }
 
-// gaps returns what is wrong with hooks that the agent has of its own and that can match nothing. Those of policy files are
+// checkReach returns what is wrong with hooks that the agent has of its own and that can match nothing. Those of policy files are
 // shared between agents: policy.Check is for them.
-func (p Plan) gaps(compiled *hooks.Compiled) error {
+func (p Plan) checkReach(compiled *hooks.Compiled) error {
 	return errors.Join(lo.FilterMap(compiled.Gaps(), func(g hooks.Gap, _ int) (error, bool) {
 		later := lo.Ternary(g.Tool+g.Agent == "", "", "; UseLater declares what comes later")
 		return fmt.Errorf("hook %q: %s%s", g.Hook, g.Text, later), g.Origin == nil && !slices.Contains(p.inherited, g.Hook)
@@ -123,10 +123,10 @@ func (p Plan) Gaps() []hooks.Gap {
 
 // compiledWhole returns the hooks, ready to be used with the tools of the whole plan.
 func (p Plan) compiledWhole() (*hooks.Compiled, error) {
-	p, making := p.made()
+	p, making := p.withMadeTools()
 	box, boxing := toolexec.NewToolbox(p.tools...)
 	if err := errors.Join(making, boxing); err != nil {
 		return nil, err
 	}
-	return p.compiled(p.reach(box)).Get()
+	return p.compileHooks(p.reach(box)).Get()
 }

@@ -82,11 +82,11 @@ func (u UseSubagents) Install(p Plan) mo.Result[Plan] {
 	if u.MaxDepth < 0 {
 		return mo.Err[Plan](fmt.Errorf("the depth is %d: it must not be negative", u.MaxDepth))
 	}
-	return mo.Ok(p.withPoints(subagentPoints...).withToolsFor(u.tools))
+	return mo.Ok(p.withPoints(subagentPoints...).withToolsFor(u.toolsFor))
 }
 
-// tools returns the tool for the agent that p is the whole plan of.
-func (u UseSubagents) tools(p Plan) ([]toolexec.Tool, error) {
+// toolsFor returns the tool for the agent that p is the whole plan of.
+func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 	t := &taskTool{agents: map[string]*agent.Agent{}, depth: cmp.Or(u.MaxDepth, DefaultSubagentDepth)}
 	var wrong []error
 	var told []string

@@ -249,7 +249,9 @@ func TestAnswersToASubagent(t *testing.T) {
 			[]string{"pay 100 by clerk 1"},
 		},
 		"nothing in time": {
-			func(_ *office, s agent.State) agent.State { return agent.Checkpoint(s).WithExpired(time.Now().Add(2 * time.Hour)) },
+			func(_ *office, s agent.State) agent.State {
+				return agent.Checkpoint(s).WithExpired(time.Now().Add(2 * time.Hour))
+			},
 			agent.StatusDone, "Paid.", []string{"ExecutionEnd of clerk 1"}, []string{"pay 100 by clerk 1"},
 		},
 		"the controls have changed their mind about the payment": {

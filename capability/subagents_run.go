@@ -119,7 +119,7 @@ func (t *task) run(ctx context.Context, settings agent.RunSettings, s agent.Stat
 		t.call.State.Emit(ctx, SubagentParked{t.call.State.Run(), t.call.ID, t.about.Run})
 		return toolexec.Output{}, &agent.ParkedError{State: final}
 	}
-	if err = t.ended(ctx, final, err); err != nil {
+	if err = t.finish(ctx, final, err); err != nil {
 		if final.Status() != agent.StatusInterrupted {
 			return toolexec.Output{}, err
 		}
@@ -144,8 +144,8 @@ func (t *task) ran(ctx context.Context, settings agent.RunSettings, s agent.Stat
 	return final, err
 }
 
-// ended tells of the end; the error is why there is no answer.
-func (t *task) ended(ctx context.Context, final agent.State, err error) error {
+// finish tells of the end; the error is why there is no answer.
+func (t *task) finish(ctx context.Context, final agent.State, err error) error {
 	t.about.Status, t.about.Result = final.Status(), final.Answer()
 	if began := final.Run().Started; !began.IsZero() {
 		t.about.Took = time.Since(began)
@@ -194,7 +194,7 @@ func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
 	}
 	final, err := given.ran(ctx, agent.RunSettings{Resume: true}, child)
 	if !final.Parked() { // else the process goes away
-		_ = given.ended(ctx, final, err)
+		_ = given.finish(ctx, final, err)
 	}
 }
 
