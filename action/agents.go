@@ -114,7 +114,7 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 			return "", fmt.Errorf("agent %q does not take this input: %w", start.Agent, err)
 		}
 	}
-	built, err := plan.ReplaceHooks(hooksFor(start.State, plan.Hooks())).Agent().Get()
+	built, err := plan.AgentUnder(hooksFor(start.State, plan.Hooks())).Get()
 	if err != nil {
 		return "", fmt.Errorf("agent %q: %w", start.Agent, err)
 	}

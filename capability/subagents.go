@@ -138,7 +138,7 @@ func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 		return (len(s.Allow) == 0 || slices.Contains(s.Allow, names[i])) && !slices.Contains(s.Deny, names[i])
 	})
 	own := plan.hooks
-	plan = plan.ReplaceHooks(inheritedHooks(p.hooks))
+	plan = plan.under(inheritedHooks(p.hooks))
 	plan.hooks = plan.hooks.With(slices.Collect(values(own.All()))...)
 	if plan.approver == nil {
 		plan.approver = p.approver
