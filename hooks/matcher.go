@@ -220,11 +220,16 @@ func runMatcher(what, text string, of func(agent.Run) string) (Matcher, pattern)
 	return Matcher{text: what + " " + text, full: func(o occasion) bool { return p.match(of(o.state.Run())) }}, p
 }
 
-// AtDepth matches runs that have from least to most runs above them; a negative
-// most means any number.
+// AtDepth matches runs that have from least to most runs above them, counted from zero; a
+// negative most means any number.
 func AtDepth(least, most int) Matcher {
-	if most >= 0 && most < least {
+	switch {
+	case least < 0:
+		return wrongMatcher("depth from %d: depths are counted from 0, the depth of a run that no other run started", least)
+	case most >= 0 && most < least:
 		return wrongMatcher("depth from %d to %d matches nothing", least, most)
+	case least == 0 && most < 0:
+		return Matcher{text: "any depth"}
 	}
 	text := fmt.Sprintf("depth %d to %d", least, most)
 	if most < 0 {

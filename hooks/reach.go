@@ -51,8 +51,8 @@ type Tool struct {
 // Arguments says what arguments the calls of a tool may have.
 type Arguments interface {
 	// MayHave reports whether a call may have a value at a path: the names of members and the places in lists, where
-	// wild says which steps stand for every element. Kind is the JSON type of the value (string, number, boolean, null,
-	// array or object), empty for any.
+	// wild says which steps stand for every element. Kind is the JSON type of the value (string, integer for a whole
+	// number, number for another, boolean, null, array or object), empty for any.
 	MayHave(steps []string, wild []bool, kind string) bool
 	// Names are the names that the arguments may have, for whoever has mistyped one.
 	Names() []string
@@ -225,7 +225,7 @@ func (r *reachable) gaps(h Hook) []Gap {
 	}
 	matcher := And(h.matchers...)
 	w.walk(&matcher, v.tools)
-	if v.never(&matcher) {
+	if v.never(&matcher) || v.neverOneAgent(&matcher) {
 		for i := range w.found {
 			w.found[i].Never = true
 		}
@@ -268,8 +268,12 @@ func (w *gapFinder) walk(m *Matcher, tools []candidate) {
 		for i := range a.parts {
 			w.walk(&a.parts[i], left)
 		}
-		if len(w.found) == found && m.needsTool && w.view.never(m) {
+		switch {
+		case len(w.found) > found:
+		case m.needsTool && w.view.never(m):
 			w.add(Gap{Text: fmt.Sprintf("no tool is matched by %s", m)})
+		case w.view.neverOneAgent(m):
+			w.add(Gap{Text: fmt.Sprintf("no agent is matched by %s", m)})
 		}
 	case a.op == opOr:
 		for i := range a.parts {
@@ -356,6 +360,23 @@ func (v *view) never(m *Matcher) bool {
 	return v.judge(m, invented, true) == no && lo.EveryBy(v.tools, func(c candidate) bool { return v.judge(m, c, true) == no })
 }
 
+// neverOneAgent reports whether nothing is matched in the runs of any one agent.
+func (v *view) neverOneAgent(m *Matcher) bool {
+	if len(v.agents)+len(v.laterAgents) == 0 {
+		return false
+	}
+	one := *v
+	one.agents = nil
+	if len(v.laterAgents) > 0 && !one.never(m) {
+		return false
+	}
+	one.laterAgents = nil
+	return lo.EveryBy(v.agents, func(name string) bool {
+		one.agents = []string{name}
+		return one.never(m)
+	})
+}
+
 // noArguments is what a tool that there is not takes.
 type noArguments struct{}
 
@@ -394,7 +415,7 @@ func listed(names []string) string {
 
 func withArticle(kind string) string {
 	switch kind {
-	case "array", "object":
+	case "array", "object", "integer":
 		return "an " + kind
 	case "null":
 		return kind

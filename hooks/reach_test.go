@@ -35,12 +35,12 @@ func (a takes) MayHave(steps []string, _ []bool, kind string) bool {
 		}
 	}
 	has, ok := a[strings.Join(at, ".")]
-	return ok && (kind == "" || kind == has)
+	return ok && (kind == "" || kind == has || kind == "integer" && has == "number")
 }
 
 // A part of a hook that nothing in reach matches is a gap; what is near is said.
 func TestGaps(t *testing.T) {
-	bash := hooks.Tool{Name: "bash", Arguments: takes{"command": "string", "timeout": "number"}}
+	bash := hooks.Tool{Name: "bash", Arguments: takes{"command": "string", "timeout": "number", "lines": "integer"}}
 	mail := hooks.Tool{Name: "send_mail", Arguments: takes{"to": "array", "to.*.email": "string", "body": "string"}}
 	open := hooks.Tool{Name: "mcp__x.y"}
 	reach := func(tools ...hooks.Tool) hooks.Reach {
@@ -73,6 +73,10 @@ func TestGaps(t *testing.T) {
 		"arguments of two":     {reach(bash, mail), on(hooks.ArgumentMatching("body", "*"), hooks.ArgumentMatching("command", "*")), "no tool is matched by", true},
 		"another type":         {reach(bash), on(hooks.ArgumentMatching("timeout", "30")), `no call of "bash" has an argument at "timeout" that is a string`, true},
 		"value of its type":    {reach(bash), on(hooks.ArgumentEquals("timeout", 30)), "", false},
+		"whole number":         {reach(bash), on(hooks.ArgumentEquals("lines", 3.0)), "", false},
+		"number of another":    {reach(bash), on(hooks.ArgumentEquals("lines", 1.5)), `no call of "bash" has an argument at "lines" that is a number`, true},
+		"fraction of a number": {reach(bash), on(hooks.ArgumentEquals("timeout", 1.5)), "", false},
+		"any depth":            {reach(bash), on(hooks.AtDepth(0, -1), hooks.ToolNamed("bash")), "", false},
 		"value of another":     {reach(bash), on(hooks.ArgumentEquals("timeout", "30")), "that is a string", true},
 		"every element":        {reach(mail), on(hooks.ArgumentEquals("to.*.email", "eve")), "", false},
 		"a place":              {reach(mail), on(hooks.ArgumentEquals("to.0.email", "eve")), "", false},
@@ -119,15 +123,17 @@ func TestGapsOfSubagents(t *testing.T) {
 		hook hooks.Hook
 		gaps int
 	}{
-		"control":           {before("h", allow, hooks.ToolNamed("bash"), hooks.ArgumentMatching("command", "rm *")), 0},
-		"control of both":   {before("h", allow, hooks.ToolNamed("task", "bash")), 0},
-		"control, misspelt": {before("h", allow, hooks.ToolNamed("bash"), hooks.ArgumentMatching("comand", "rm *")), 1},
-		"observer":          {hooks.Observe(hooks.AtPreToolUse, "h", func(context.Context, hooks.ToolContext) error { return nil }, hooks.ToolNamed("bash")), 1},
-		"point":             {hooks.On(hooks.AtPreCompact, "h", func(_ context.Context, c hooks.PreCompactContext) hooks.Result { return c.Pass() }), 0},
-		"no such point":     {hooks.On(hooks.AtRunStart, "h", func(_ context.Context, c hooks.RunStartContext) hooks.Result { return c.Pass() }), 1},
-		"observed point":    {hooks.Observe(hooks.AtRunFinish, "h", func(context.Context, hooks.RunEndContext) error { return nil }), 0},
-		"agent":             {before("h", allow, hooks.AgentNamed("worker")), 0},
-		"agent at Stop":     {stop(hooks.AgentNamed("worker")), 1},
+		"control":            {before("h", allow, hooks.ToolNamed("bash"), hooks.ArgumentMatching("command", "rm *")), 0},
+		"control of both":    {before("h", allow, hooks.ToolNamed("task", "bash")), 0},
+		"control, misspelt":  {before("h", allow, hooks.ToolNamed("bash"), hooks.ArgumentMatching("comand", "rm *")), 1},
+		"observer":           {hooks.Observe(hooks.AtPreToolUse, "h", func(context.Context, hooks.ToolContext) error { return nil }, hooks.ToolNamed("bash")), 1},
+		"point":              {hooks.On(hooks.AtPreCompact, "h", func(_ context.Context, c hooks.PreCompactContext) hooks.Result { return c.Pass() }), 0},
+		"no such point":      {hooks.On(hooks.AtRunStart, "h", func(_ context.Context, c hooks.RunStartContext) hooks.Result { return c.Pass() }), 1},
+		"observed point":     {hooks.Observe(hooks.AtRunFinish, "h", func(context.Context, hooks.RunEndContext) error { return nil }), 0},
+		"agent":              {before("h", allow, hooks.AgentNamed("worker")), 0},
+		"agent of two":       {before("h", allow, hooks.Or(hooks.AgentNamed("worker"), hooks.AgentNamed("lead"))), 0},
+		"two agents at once": {before("h", allow, hooks.AgentNamed("worker"), hooks.AgentNamed("lead")), 1},
+		"agent at Stop":      {stop(hooks.AgentNamed("worker")), 1},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Len(t, hooks.NewSet(tc.hook).Gaps(reach), tc.gaps) })
 	}

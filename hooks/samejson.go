@@ -55,14 +55,17 @@ func sameNumber(a, b string) bool {
 	return okX && okY && x.Cmp(y) == 0
 }
 
-// jsonKindOf is the JSON type of a value of parseJSON.
+// jsonKindOf returns the JSON type of a value of parseJSON: integer for a whole number, as in JSON Schema.
 func jsonKindOf(v any) string {
-	switch v.(type) {
+	switch v := v.(type) {
 	case nil:
 		return "null"
 	case bool:
 		return "boolean"
 	case json.Number:
+		if n, ok := new(big.Rat).SetString(v.String()); ok && n.IsInt() {
+			return "integer"
+		}
 		return "number"
 	case string:
 		return "string"

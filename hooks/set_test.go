@@ -351,6 +351,8 @@ func TestWrongHooks(t *testing.T) {
 		"JSONPath":                     {on(hooks.ArgumentEquals("$.to", "x")), "is no name"},
 		"star within a name":           {on(hooks.ArgumentEquals("to*.email", "x")), "is no name"},
 		"backslash at the end":         {on(hooks.ArgumentEquals(`to\`, "x")), "a backslash stands before the sign"},
+		"depth below zero":             {on(hooks.AtDepth(-5, -3)), "depths are counted from 0"},
+		"no depth":                     {on(hooks.Not(hooks.AtDepth(0, -1))), "can never match"},
 		"empty depth":                  {on(hooks.AtDepth(2, 1)), "depth from 2 to 1 matches nothing"},
 		"negative timeout":             {on().WithTimeout(-time.Second), "its time limit is negative: -1s"},
 		"negative tries":               {on().WithFailure(hooks.Retry(-1, 0, hooks.Closed)), "tries and delay must not be negative"},

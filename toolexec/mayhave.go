@@ -11,8 +11,8 @@ import (
 
 // MayHave reports whether arguments that the schema takes may have a value at a path: the names of members and the
 // places in lists, where wild says which steps stand for every element. Kind is the JSON type of the value (string,
-// number, boolean, null, array or object), empty for any. Members that a schema does not name are possible unless it
-// excludes them. Where the schema says too much to be sure, the answer is yes.
+// integer for a whole number, number for another, boolean, null, array or object), empty for any. Members that a schema
+// does not name are possible unless it excludes them. Where the schema says too much to be sure, the answer is yes.
 func (s *Schema) MayHave(steps []string, wild []bool, kind string) bool {
 	return s == nil || mayHave(s.compiled, path{steps, wild, kind, map[question]bool{}})
 }
@@ -86,7 +86,7 @@ func mayBeKind(s *jsonschema.Schema, kind string) bool {
 	if kind == "" || s.Types == nil || s.Types.IsEmpty() {
 		return true
 	}
-	return mayBe(s.Types, kind) || kind == "number" && mayBe(s.Types, "integer")
+	return mayBe(s.Types, kind) || kind == "integer" && mayBe(s.Types, "number")
 }
 
 // mayHaveMember reports whether an object under s may have the first step as a member, and in it the rest.
