@@ -49,7 +49,7 @@ func TestTheClockOfARun(t *testing.T) {
 				paused := time.Duration(len(tc.around)) * time.Hour
 				for i, step := range final.RunSteps() {
 					assert.Equal(t, 10*time.Millisecond, step.Duration())
-					assert.WithinDuration(t, began.Add(time.Duration(i)*(paused+tc.judge+10*time.Millisecond)+paused), step.Started(), 0)
+					assert.WithinDuration(t, began.Add(time.Duration(i)*(paused+tc.judge+10*time.Millisecond)+paused), step.StartTime(), 0)
 				}
 				assert.Equal(t, make([]time.Duration, 300), read)
 			})

@@ -120,8 +120,8 @@ func TestToolsAndOptionsDoNotChange(t *testing.T) {
 	specs[0].Name = "x"
 	kept := tools.Keep(func(s agent.ToolSpec) bool { return s.Name == "b" })
 	assert.Equal(t, 2, tools.Len())
-	assert.True(t, tools.Named("a").IsPresent())
-	assert.True(t, kept.Named("a").IsAbsent())
+	assert.True(t, tools.ByName("a").IsPresent())
+	assert.True(t, kept.ByName("a").IsAbsent())
 	assert.Equal(t, 1, kept.Len())
 
 	var none agent.Options

@@ -65,8 +65,8 @@ func (t Tools) Len() int { return len(t.specs) }
 // All iterates over the tools in order.
 func (t Tools) All() iter.Seq2[int, ToolSpec] { return slices.All(t.specs) }
 
-// Named returns the spec with that name.
-func (t Tools) Named(name string) mo.Option[ToolSpec] {
+// ByName returns the spec with that name.
+func (t Tools) ByName(name string) mo.Option[ToolSpec] {
 	for _, spec := range t.specs {
 		if spec.Name == name {
 			return mo.Some(spec)

@@ -92,7 +92,7 @@ func requireSameStep(t tester, want, got agent.StepRecord) {
 	t.Helper()
 	require.Equal(t, want.Index(), got.Index())
 	require.Equal(t, want.Kind(), got.Kind())
-	require.True(t, want.Started().Equal(got.Started()))
+	require.True(t, want.StartTime().Equal(got.StartTime()))
 	require.Equal(t, want.Duration(), got.Duration())
 	require.True(t, want.Message().Equal(got.Message()))
 	require.Equal(t, want.Usage(), got.Usage())

@@ -203,8 +203,8 @@ func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
 	}
 }
 
-// Started returns when the step began.
-func (r StepRecord) Started() time.Time { return r.read().started.time() }
+// StartTime returns when the step began.
+func (r StepRecord) StartTime() time.Time { return r.read().started.time() }
 
 // Duration returns how long the step took, its tools included.
 func (r StepRecord) Duration() time.Duration { return r.read().took }

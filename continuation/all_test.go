@@ -155,13 +155,13 @@ func TestAllAsksEveryoneAndNamesWhoFailed(t *testing.T) {
 	criterion := continuation.All(
 		says(forbidBecause(agent.StopUser, "user")),
 		broken(noDisk), broken(nil),
-		continuation.Cancelled(func(context.Context, agent.State) (bool, error) { return true, noNet }),
+		continuation.UntilCancelled(func(context.Context, agent.State) (bool, error) { return true, noNet }),
 	)
 	final, err := run(t, agent.Config{Driver: turns(answer("a")), Criterion: criterion})
 	require.ErrorIs(t, err, noDisk)
 	require.ErrorIs(t, err, noNet)
 	require.ErrorContains(t, err, "criterion 2 of 4, agent.CriterionFunc: no disk")
-	require.ErrorContains(t, err, "criterion 4 of 4, Cancelled: asking whether the user wants to cancel: no net")
+	require.ErrorContains(t, err, "criterion 4 of 4, UntilCancelled: asking whether the user wants to cancel: no net")
 	assert.Equal(t, 2, asked)
 	assert.Equal(t, agent.StatusFailed, final.Status())
 	assert.Zero(t, final.RunStepCount())
@@ -177,7 +177,7 @@ func TestJudgementCutShortByCancelIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a, err := agent.New(agent.Config{
 		Driver: turns(call("t")), Executor: works,
-		Criterion: continuation.All(agent.Base, continuation.Cancelled(
+		Criterion: continuation.All(agent.Base, continuation.UntilCancelled(
 			func(ctx context.Context, s agent.State) (bool, error) {
 				if s.RunStepCount() == 1 {
 					cancel() // while the source is being asked
@@ -195,13 +195,13 @@ func TestJudgementCutShortByCancelIsNoFailure(t *testing.T) {
 
 func TestCriteriaSayWhatTheyAre(t *testing.T) {
 	assert.Equal(t, `All(agent.base, Steps(20), Tokens(1000), Cost(0.5), Time(1m0s), FinishReason(length, content_filter), `+
-		`ToolCallPresence(), StopWhen("enough"), Cancelled, `+
+		`ToolCallPresence(), StopWhen("enough"), UntilCancelled, `+
 		`ErrorPolicy(tool: retry, model: stop, rate_limit: stop, timeout: ignore, invalid: stop, unknown: stop, retries: 2))`,
 		fmt.Sprint(continuation.All(
 			agent.Base, continuation.Steps(20), continuation.Tokens(1000),
 			continuation.All(continuation.Cost(0.5), continuation.Time(60e9)),
 			continuation.FinishReason(agent.FinishLength, agent.FinishFilter), continuation.ToolCallPresence(),
-			continuation.StopWhen("enough", nil), continuation.Cancelled(nil),
+			continuation.StopWhen("enough", nil), continuation.UntilCancelled(nil),
 			continuation.ErrorPolicy{Tool: continuation.Retry, Timeout: continuation.Ignore, MaxRetries: 2},
 		)))
 }

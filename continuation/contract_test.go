@@ -18,7 +18,7 @@ func TestCriteriaKeepTheContract(t *testing.T) {
 		continuation.Steps(1), continuation.Tokens(1), continuation.Cost(0.01), continuation.Time(time.Nanosecond),
 		continuation.FinishReason(agent.FinishStop, agent.FinishToolCalls), continuation.ToolCallPresence(),
 		continuation.StopWhen("twice", func(s agent.State) bool { return s.RunStepCount() > 1 }),
-		continuation.Cancelled(continuation.CancelFlag(new(atomic.Bool))),
+		continuation.UntilCancelled(continuation.CancelFlag(new(atomic.Bool))),
 		continuation.ErrorPolicy{},
 		continuation.ErrorPolicy{Tool: continuation.Retry, Model: continuation.Ignore, MaxRetries: 1},
 		continuation.SelfCritique{Critic: func(context.Context, agent.State) (string, error) { return "", nil }},

@@ -25,7 +25,7 @@
 // the criteria has to end it: agent.Base, or ToolCallPresence together with an
 // ErrorPolicy.
 //
-// The limits, Cancelled, StopWhen and a stopping ErrorPolicy forbid: no hook and
+// The limits, UntilCancelled, StopWhen and a stopping ErrorPolicy forbid: no hook and
 // no other criterion overrides them. FinishReason and ToolCallPresence only allow
 // the run to stop, and a criterion that requests to go on is stronger: SelfCritique
 // requests it while there is fault with an answer, and forbids it in the end. A limit is

@@ -107,11 +107,11 @@ func ExampleStopWhen() {
 }
 
 // A user's wish to cancel is read from wherever it is kept.
-func ExampleCancelled() {
+func ExampleUntilCancelled() {
 	wishes := map[agent.SessionID]bool{"ses_1": true}
 	end(agent.Config{
 		Driver: searching,
-		Criterion: continuation.All(agent.Base, continuation.Cancelled(
+		Criterion: continuation.All(agent.Base, continuation.UntilCancelled(
 			func(_ context.Context, s agent.State) (bool, error) {
 				return wishes["ses_1"] && s.RunStepCount() > 1, nil
 			},

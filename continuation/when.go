@@ -32,14 +32,14 @@ func CancelFlag(flag *atomic.Bool) CancelSource {
 	return func(context.Context, agent.State) (bool, error) { return flag.Load(), nil }
 }
 
-// Cancelled forbids to go on, for agent.StopUser, once the source says that a
+// UntilCancelled forbids to go on, for agent.StopUser, once the source says that a
 // user wants the run cancelled. The run then ends as stopped, before its first
 // step or after the one under way. The source is not asked about a run that is
 // already to stop.
 //
 // To interrupt a step under way, cancel the context of the run instead.
-func Cancelled(source CancelSource) agent.Criterion {
-	return &criterion{"Cancelled", func(ctx context.Context, s agent.State) (*agent.Evaluation, error) {
+func UntilCancelled(source CancelSource) agent.Criterion {
+	return &criterion{"UntilCancelled", func(ctx context.Context, s agent.State) (*agent.Evaluation, error) {
 		if s.Stopped() {
 			return nil, nil //nolint:nilnil // no opinion
 		}
@@ -50,6 +50,6 @@ func Cancelled(source CancelSource) agent.Criterion {
 		case !wanted:
 			return nil, nil //nolint:nilnil // no opinion
 		}
-		return forbidBecause(agent.StopUser, "continuation.Cancelled", "the user wants the run to end", nil), nil
+		return forbidBecause(agent.StopUser, "continuation.UntilCancelled", "the user wants the run to end", nil), nil
 	}}
 }

@@ -43,13 +43,13 @@ func TestCancelledBeforeTheRun(t *testing.T) {
 	flag.Store(true)
 	final, err := run(t, agent.Config{
 		Driver:    turns(answer("a")),
-		Criterion: continuation.All(agent.Base, continuation.Cancelled(continuation.CancelFlag(&flag))),
+		Criterion: continuation.All(agent.Base, continuation.UntilCancelled(continuation.CancelFlag(&flag))),
 	})
 	require.NoError(t, err)
 	assert.Zero(t, final.RunStepCount())
 	assert.Equal(t, agent.StatusStopped, final.Status())
 	assert.Equal(t, agent.StopUser, signal(t, final).Reason)
-	assert.Equal(t, "continuation.Cancelled", signal(t, final).Source)
+	assert.Equal(t, "continuation.UntilCancelled", signal(t, final).Source)
 }
 
 // IP-74
@@ -61,7 +61,7 @@ func TestCancelledDuringAStep(t *testing.T) {
 			return call("t").step, nil
 		}),
 		Executor: works,
-		Criterion: continuation.All(agent.Base, continuation.Cancelled(continuation.CancelFlag(&flag)),
+		Criterion: continuation.All(agent.Base, continuation.UntilCancelled(continuation.CancelFlag(&flag)),
 			says(agent.Evaluation{Verdict: agent.RequestContinuation})), // IP-78
 	})
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestNobodyAsksToCancelWhatIsStopped(t *testing.T) {
 	})
 	final, err := run(t, agent.Config{
 		Driver: turns(answer("a")), AroundStep: []agent.Processor{stopping},
-		Criterion: continuation.All(agent.Base, continuation.Cancelled(func(context.Context, agent.State) (bool, error) {
+		Criterion: continuation.All(agent.Base, continuation.UntilCancelled(func(context.Context, agent.State) (bool, error) {
 			asked++
 			return false, nil
 		})),

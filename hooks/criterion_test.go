@@ -129,7 +129,7 @@ func TestStopHooksCannotOverrideHardStops(t *testing.T) {
 		"steps":  {capability.UseGuards{Steps: 3}, agent.StopStepsLimit, 3},
 		"tokens": {capability.UseGuards{Tokens: 3}, agent.StopTokenLimit, 3},
 		"cost":   {capability.UseGuards{Cost: 0.15}, agent.StopCostLimit, 2},
-		"user": {capability.UseCriteria(continuation.Cancelled(func(_ context.Context, s agent.State) (bool, error) {
+		"user": {capability.UseCriteria(continuation.UntilCancelled(func(_ context.Context, s agent.State) (bool, error) {
 			return s.RunStepCount() == 2, nil
 		})), agent.StopUser, 2},
 		"another hook": {capability.UseHooks(afterStep("stops", func(c hooks.StepEndContext) hooks.Result { return c.Stop("x") })), agent.StopByHook, 1},
@@ -155,7 +155,7 @@ func TestNoStopHookBeforeTheFirstStep(t *testing.T) {
 	asked := false
 	end := play(t, agenttest.Script(), []hooks.Hook{
 		onStop("on", func(c hooks.StopContext) hooks.Result { asked = true; return c.Continue("on") }),
-	}, capability.UseCriteria(continuation.Cancelled(func(context.Context, agent.State) (bool, error) { return true, nil })))
+	}, capability.UseCriteria(continuation.UntilCancelled(func(context.Context, agent.State) (bool, error) { return true, nil })))
 	assert.Equal(t, agent.StopUser, end.signal().Reason)
 	assert.Zero(t, end.RunStepCount())
 	assert.False(t, asked)

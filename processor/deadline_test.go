@@ -99,7 +99,7 @@ func messages(s agent.State) int {
 type slowCriterion struct{}
 
 func (slowCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
-	return continuation.All(continuation.Cancelled(func(ctx context.Context, _ agent.State) (bool, error) {
+	return continuation.All(continuation.UntilCancelled(func(ctx context.Context, _ agent.State) (bool, error) {
 		return false, wait(ctx, time.Minute)
 	})).Evaluate(ctx, s)
 }

@@ -153,7 +153,7 @@ func (x *selection) request(ctx context.Context, s agent.State) (r agent.Request
 	}
 	if failed == nil {
 		known := lo.Filter(lo.Uniq(names), func(n string, _ int) bool {
-			return all.Named(n).IsPresent() && !slices.Contains(x.always, n)
+			return all.ByName(n).IsPresent() && !slices.Contains(x.always, n)
 		})
 		if x.most > 0 {
 			known = lo.Slice(known, 0, x.most)

@@ -62,7 +62,7 @@ func (d *Driver) accepts(r agent.Request) error {
 		}
 		return nil
 	}
-	if r.Tools.Named(string(r.ToolChoice)).IsAbsent() {
+	if r.Tools.ByName(string(r.ToolChoice)).IsAbsent() {
 		return fmt.Errorf("the tool choice %q is no tool of the request", r.ToolChoice)
 	}
 	return nil

@@ -145,7 +145,7 @@ func (d *Driver) tools(r agent.Request, body map[string]any) error {
 	case agent.ToolsRequired:
 		calling["mode"] = "ANY"
 	default:
-		if r.Tools.Named(string(r.ToolChoice)).IsAbsent() {
+		if r.Tools.ByName(string(r.ToolChoice)).IsAbsent() {
 			return fmt.Errorf("the tool choice %q is no tool of the request", r.ToolChoice)
 		}
 		calling["mode"], calling["allowedFunctionNames"] = "ANY", []string{string(r.ToolChoice)}

@@ -132,7 +132,7 @@ func (d *Driver) fits(r agent.Request) error {
 		}
 		return nil
 	}
-	if r.Tools.Named(string(r.ToolChoice)).IsAbsent() {
+	if r.Tools.ByName(string(r.ToolChoice)).IsAbsent() {
 		return fmt.Errorf("the tool %q must be called, and there is none of that name", r.ToolChoice)
 	}
 	return nil
