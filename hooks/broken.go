@@ -41,10 +41,21 @@ func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, ho
 	}()
 	result = x.inner.Prepare(ctx, s, call)
 	inside = false
-	if err := result.Error(); err != nil {
-		return mo.Err[*agent.Prepared](x.reviewError(ctx, s, hooks, &agent.Prepared{Original: call, Call: call}, err, false))
+	p, err := result.Get()
+	stops := p != nil && p.Disposition == agent.DisposeStop && p.Stop != nil
+	if stops { // its message reaches the answers of all calls of the step
+		err = &agent.SignalError{Signal: *p.Stop}
 	}
-	return result
+	if err == nil {
+		return result
+	}
+	left := x.reviewError(ctx, s, hooks, &agent.Prepared{Original: call, Call: call}, err, false)
+	if stop, ok := errors.AsType[*agent.SignalError](left); ok && stops {
+		q := *p
+		q.Stop = &stop.Signal
+		return mo.Ok(&q)
+	}
+	return mo.Err[*agent.Prepared](left)
 }
 
 // caughtPanic returns what was recovered as an error; nil for nil, also where the goroutine ends.

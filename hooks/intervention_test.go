@@ -124,6 +124,35 @@ func TestPointsOfAParkedRun(t *testing.T) {
 	assert.Len(t, d.ids[hooks.InterventionResolved][0], 2)
 }
 
+// noteAnswers notes the verdicts that the events of a batch name, and checks that they name its calls. Asked are the ids of those.
+func noteAnswers(t *testing.T, asked *[]string, told map[hooks.PointName][]string) hooks.Hook {
+	return hooks.ObserveAll("note", func(_ context.Context, c hooks.Context) error {
+		at := c.(interface {
+			CallIDs() []string
+			CallID() (string, bool)
+			Interventions() []agent.Intervention
+		})
+		assert.Equal(t, *asked, at.CallIDs())
+		id, alone := at.CallID()
+		assert.Equal(t, len(*asked) == 1, alone)
+		assert.Equal(t, alone, id == (*asked)[0])
+		assert.Equal(t, !alone, id == "")
+		line := ""
+		for i, waits := range at.Interventions() {
+			assert.Equal(t, (*asked)[i], waits.CallID())
+			answer := agent.Park
+			if a := waits.Answer(); a != nil && c.Point() != hooks.InterventionRequested {
+				assert.Equal(t, "ann", a.By)
+				assert.Equal(t, "because", a.Reason)
+				answer = a.Verdict
+			}
+			line += answer.String() + " "
+		}
+		told[c.Point()] = append(told[c.Point()], line)
+		return nil
+	}, hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped)
+}
+
 // LH-67: whatever a person answers, and however many calls they were asked about, each event
 // names every call of the batch, with its answer, and a call that was alone by CallID as well.
 func TestEventsOfAnswersNameAllCalls(t *testing.T) {
@@ -150,34 +179,7 @@ func TestEventsOfAnswersNameAllCalls(t *testing.T) {
 				n := len(tc.said)
 				var asked []string
 				told := map[hooks.PointName][]string{}
-				note := hooks.ObserveAll("note", func(_ context.Context, c hooks.Context) error {
-					at := c.(interface {
-						CallIDs() []string
-						CallID() (string, bool)
-						Interventions() []agent.Intervention
-					})
-					assert.Equal(t, asked, at.CallIDs())
-					id, alone := at.CallID()
-					assert.Equal(t, n == 1, alone)
-					if alone {
-						assert.Equal(t, asked[0], id)
-					} else {
-						assert.Empty(t, id)
-					}
-					line := ""
-					for i, waits := range at.Interventions() {
-						assert.Equal(t, asked[i], waits.CallID())
-						answer := none
-						if a := waits.Answer(); a != nil && c.Point() != hooks.InterventionRequested {
-							assert.Equal(t, "ann", a.By)
-							assert.Equal(t, "because", a.Reason)
-							answer = a.Verdict
-						}
-						line += answer.String() + " "
-					}
-					told[c.Point()] = append(told[c.Point()], line)
-					return nil
-				}, hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped)
+				note := noteAnswers(t, &asked, told)
 				ran := ""
 				write := toolexec.Func("write", "Writes.", func(_ context.Context, in struct{ N int }) (string, error) {
 					ran += fmt.Sprint(in.N)

@@ -59,7 +59,14 @@ func parallel(w *walker, c ctx, k call, _ given) {
 		e.st = elsewhere()
 	}
 	e.in = input{kind: piped}
-	var args []Word
+	for _, arg := range w.parallelArgs(c, k, g, lists, sure) {
+		w.parallelJob(e, k, template, arg)
+	}
+}
+
+// parallelArgs returns what parallel puts into its template, one after the other: the words of its only list, the lines that it
+// reads, or a word that is not known.
+func (w *walker) parallelArgs(c ctx, k call, g given, lists [][]Word, sure bool) (args []Word) {
 	switch {
 	case g.has("a", "arg-file", "pipe", "pipepart", "pipe-part"):
 	case len(lists) == 1 && sure && len(lists[0]) <= maxRounds:
@@ -77,11 +84,9 @@ func parallel(w *walker, c ctx, k call, _ given) {
 		if lists == nil {
 			hidden.also = w.limitTexts(c.in.texts())
 		}
-		args = []Word{hidden}
+		return []Word{hidden}
 	}
-	for _, arg := range args {
-		w.parallelJob(e, k, template, arg)
-	}
+	return args
 }
 
 func (w *walker) parallelJob(c ctx, k call, template []Word, arg Word) {
