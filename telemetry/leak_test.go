@@ -228,14 +228,6 @@ func ofTools() map[string]leak {
 		"executor's stop as error": {more: []capability.Capability{ownPrepare(func(mo.Result[*agent.Prepared]) mo.Result[*agent.Prepared] {
 			return mo.Err[*agent.Prepared](&agent.SignalError{Signal: signal()})
 		})}},
-		"executor's stop of two calls": {turns: []agenttest.Turn{agenttest.Call("leaks", `{}`).Call("leaks", `{}`), agenttest.Say("done")}, more: []capability.Capability{ownPrepare(func(p mo.Result[*agent.Prepared]) mo.Result[*agent.Prepared] {
-			q, stop := *p.MustGet(), signal()
-			q.Disposition, q.Stop = agent.DisposeStop, &stop
-			return mo.Ok(&q)
-		})}},
-		"executor's stop of two calls as error": {turns: []agenttest.Turn{agenttest.Call("leaks", `{}`).Call("leaks", `{}`), agenttest.Say("done")}, more: []capability.Capability{ownPrepare(func(mo.Result[*agent.Prepared]) mo.Result[*agent.Prepared] {
-			return mo.Err[*agent.Prepared](&agent.SignalError{Signal: signal()})
-		})}},
 
 		"earlier hook adds": with(plain, afterTool("a", 0, func(c hooks.ToolResultContext) hooks.Result {
 			return c.Allow(agent.AddContext(c.Text()), note.Set(c.Text()))
