@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +127,7 @@ func TestPointsOfAParkedRun(t *testing.T) {
 
 // noteAnswers notes the verdicts that the events of a batch name, and checks that they name its calls. Asked are the ids of those.
 func noteAnswers(t *testing.T, asked *[]string, told map[hooks.PointName][]string) hooks.Hook {
+	t.Helper()
 	return hooks.ObserveAll("note", func(_ context.Context, c hooks.Context) error {
 		at := c.(interface {
 			CallIDs() []string
@@ -151,6 +153,14 @@ func noteAnswers(t *testing.T, asked *[]string, told map[hooks.PointName][]strin
 		told[c.Point()] = append(told[c.Point()], line)
 		return nil
 	}, hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped)
+}
+
+// annSays is an answer of ann; with Park she has none.
+func annSays(verdict agent.ApprovalVerdict) agent.Approval {
+	if verdict == agent.Park {
+		return agent.Approval{Verdict: agent.Park}
+	}
+	return agent.Approval{Verdict: verdict, By: "ann", Reason: "because"}
 }
 
 // LH-67: whatever a person answers, and however many calls they were asked about, each event
@@ -190,14 +200,8 @@ func TestEventsOfAnswersNameAllCalls(t *testing.T) {
 					turn = turn.Call("write", fmt.Sprintf(`{"N":%d}`, i+1))
 					asked = append(asked, fmt.Sprintf("call_1_%d", i+1))
 				}
-				answer := func(i int) agent.Approval {
-					if tc.said[i] == none {
-						return agent.Approval{Verdict: none}
-					}
-					return agent.Approval{Verdict: tc.said[i], By: "ann", Reason: "because"}
-				}
 				answering := agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
-					return answer(p.Original.Index), nil
+					return annSays(tc.said[p.Original.Index]), nil
 				})
 				approver := lo.Ternary[agent.Approver](live, answering, agent.ParkApprover)
 				a, err := builder.New().WithDriver(agenttest.Script(turn, agenttest.Say("Done."))).With(capability.UseTools(write),
@@ -210,27 +214,17 @@ func TestEventsOfAnswersNameAllCalls(t *testing.T) {
 					assert.Empty(t, told[hooks.InterventionResolved], "nothing is answered")
 					s = again(t, s)
 					for i, id := range asked {
-						if tc.said[i] != none {
-							s = s.WithApproval(id, answer(i))
-						}
+						s = s.WithApproval(id, annSays(tc.said[i])) // none is no answer
 					}
 					s, err = a.Resume(t.Context(), again(t, s)).Get()
 					require.NoError(t, err)
 				}
 				assert.Equal(t, tc.ran, ran)
-				want := ""
-				for _, verdict := range tc.said {
-					want += verdict.String() + " "
-				}
+				want := []string{strings.Join(lo.Map(tc.said, func(v agent.ApprovalVerdict, _ int) string { return v.String() + " " }), "")}
 				assert.Len(t, told[hooks.InterventionRequested], n, "once for each call")
-				assert.Equal(t, []string{want}, told[hooks.InterventionResolved])
-				if tc.stopped {
-					assert.Equal(t, agent.StatusInterrupted, s.Status())
-					assert.Equal(t, []string{want}, told[hooks.InterventionStopped])
-				} else {
-					assert.Equal(t, agent.StatusDone, s.Status())
-					assert.Empty(t, told[hooks.InterventionStopped])
-				}
+				assert.Equal(t, want, told[hooks.InterventionResolved])
+				assert.Equal(t, lo.Ternary(tc.stopped, agent.StatusInterrupted, agent.StatusDone), s.Status())
+				assert.Equal(t, lo.Ternary(tc.stopped, want, nil), told[hooks.InterventionStopped])
 			})
 		}
 	}
