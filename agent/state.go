@@ -16,6 +16,10 @@ import (
 // wide and safe for concurrent use; methods that change something return a new
 // State. The zero State is an empty session that no run has touched.
 //
+// Middleware changes what comes next with Apply, With, WithRequest, WithView and WithStop,
+// reads Request, Input, Observed and Stopped for that, and tells events of its own with
+// Emit. What executors, journals and processors around a run need besides is in Checkpoint.
+//
 // A State has one JSON form, with a version in it, and comes back from it as it
 // was.
 type State struct {
