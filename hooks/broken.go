@@ -42,8 +42,8 @@ func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, ho
 	result = x.inner.Prepare(ctx, s, call)
 	inside = false
 	p, err := result.Get()
-	stops := p != nil && p.Disposition == agent.DisposeStop && p.Stop != nil
-	if stops { // its message reaches the answers of all calls of the step
+	stops := p != nil && p.Disposition == agent.DisposeStop && p.Stop != nil && p.Stop.Reason != agent.StopByHook
+	if stops { // by the executor: its message reaches the answers of all calls of the step
 		err = &agent.SignalError{Signal: *p.Stop}
 	}
 	if err == nil {
