@@ -200,7 +200,7 @@ func TestAsk(t *testing.T) {
 		{"yes", []capability.Capability{approving(agent.Approve)}, true, agent.StatusDone, "", "ran ls"},
 		{"no", []capability.Capability{approving(agent.Reject)}, false, agent.StatusInterrupted, agent.ReasonRejected, `tool "bash": rejected by ann: because`},
 		{"no, go on", []capability.Capability{approving(agent.RejectAndContinue)}, false, agent.StatusDone, agent.ReasonRejected, `tool "bash": rejected by ann: because`},
-		{"nobody", nil, false, agent.StatusDone, agent.ReasonNobodyToAsk, `tool "bash": denied by careful: needs approval (deletes files) and there is no person to ask`},
+		{"no approver", nil, false, agent.StatusDone, agent.ReasonNobodyToAsk, `tool "bash": denied by careful: needs approval (deletes files) and there is no person to ask`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := workWith(t, []hooks.Hook{before("careful", ask("deletes files"))}, wants("bash", ls), tc.more...)

@@ -212,7 +212,7 @@ func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.R
 	}
 	if x.approval != nil {
 		p.Disposition = agent.DisposeAsk
-		p.SetQuestions(agent.Questions{{By: theirs, Reason: lo.CoalesceOrEmpty(x.question, "somebody is to look at it")}})
+		p.SetQuestions(agent.Questions{{By: theirs, Reason: lo.CoalesceOrEmpty(x.question, "a person must look at it")}})
 	} else if asked := x.reply.Message.Call(c.Index); x.invalid != nil && c.Arguments == asked.Arguments {
 		reason := agent.ReasonInvalid
 		if wrong, ok := errors.AsType[*agent.ArgumentsError](x.invalid); ok {

@@ -77,7 +77,12 @@ func TestSplitWordsAreTheirParts(t *testing.T) {
 	for i := range 70 {
 		many += fmt.Sprintf("f%d ", i)
 	}
+	blanks := ""
+	for i := range 70 {
+		blanks += "[ -f a ] && x='" + strings.Repeat(" ", i) + "a'; "
+	}
 	for _, line := range []string{
+		blanks + `[ -f a ] && x=.env; cat $x`,
 		`read -a x <<<"` + many + `.env"; cat ${x[70]}`, `xargs -n1 cat <<<"` + many + `.env"`, `echo "` + many + `.env" | parallel -d' ' cat`,
 	} {
 		opaque := Analyse(line, Options{}).Opaque
