@@ -180,7 +180,7 @@ func (b *builder) mayBe(text string, also []string, quoted bool) {
 	from := len(b.buf)
 	b.expansion(text, quoted)
 	from = min(from, len(b.buf))
-	also = b.w.limitTexts(also) // before it is split: parts may be the same
+	also = b.w.limitTexts(also)                 // before it is split: parts may be the same
 	if !b.fields && known(text) && text != "" { // how it is split is not known
 		also = append(slices.Clip(also), text)
 	}
