@@ -27,7 +27,7 @@ import (
 // process, to its end: the hook is asked about the second call twice.
 func resumed(t *testing.T, does func(ctx context.Context, c hooks.ToolContext) hooks.Result) {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	defer store.Close()
 	made := func() (*agent.Agent, *durable.Keeper) {

@@ -103,7 +103,7 @@ var waysIn = map[string]wayIn{
 	},
 	"a job that was taken in": func(t *testing.T, a builder.AgentBuilder, text string) agent.State {
 		t.Helper()
-		store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+		store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		k := durable.Keep(store, durable.Options{})

@@ -90,7 +90,7 @@ func (r *compactedRun) build(t *testing.T, k *durable.Keeper) *agent.Agent {
 // call had been answered.
 func TestCompactionOfARunThatIsCutOff(t *testing.T) {
 	open := func() durable.Store {
-		store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+		store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		return store

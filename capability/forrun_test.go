@@ -256,7 +256,7 @@ func TestARunGoesOnOnlyWithItsControls(t *testing.T) {
 // not get it, and does not keep it from the one who has them.
 func TestAKeptRunGoesOnOnlyWithItsControls(t *testing.T) {
 	var d diary
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	defer store.Close()
 	one, other := durable.Keep(store, durable.Options{Owner: "one"}), durable.Keep(store, durable.Options{Owner: "other"})

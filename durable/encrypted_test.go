@@ -234,7 +234,7 @@ func ExampleEncrypted() {
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	plain, err := sqlite.Open(ctx, filepath.Join(dir, "runs.db"), sqlite.Options{})
+	plain, err := sqlite.Open(ctx, filepath.Join(dir, "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	if err != nil {
 		panic(err)
 	}

@@ -25,9 +25,11 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
+// openStore opens a new store that does not wait for the disk: what survives a loss of
+// power is not tried here.
 func openStore(t *testing.T) durable.Store {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	return store

@@ -37,10 +37,10 @@ func TestParkedRuns(t *testing.T) {
 		n = 200
 	}
 	path := filepath.Join(t.TempDir(), "runs.db")
-	store, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	store, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	defer store.Close()
-	other, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	other, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	defer other.Close()
 	k := durable.Keep(store, durable.Options{})

@@ -81,7 +81,7 @@ func newKeptWorld(t *testing.T) *keptWorld {
 
 func openRuns(t *testing.T, path string) durable.Store {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	store, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	return store

@@ -609,7 +609,7 @@ type leakStore struct {
 func storesOf(t *testing.T) []*leakStore {
 	t.Helper()
 	dir := t.TempDir()
-	file, err := sqlite.Open(t.Context(), filepath.Join(dir, "runs.db"), sqlite.Options{})
+	file, err := sqlite.Open(t.Context(), filepath.Join(dir, "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, file.Close()) })
 	stores := []*leakStore{{"sqlite", file, func(t *testing.T) {

@@ -77,7 +77,7 @@ func TestTheServerCrashesAgainAndAgain(t *testing.T) {
 			wrote.Store(seq)
 		}
 	})
-	for range 4 {
+	for range 2 {
 		from := wrote.Load()
 		assert.Eventually(t, func() bool { return wrote.Load() >= from+50 }, time.Minute, time.Millisecond)
 		server.Stop(t) // while the writer is in the middle of something

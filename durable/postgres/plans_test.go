@@ -49,7 +49,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 // for their arguments and for any.
 func TestEachQueryReadsWhatItGives(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
-	fill(t, s, lo.Ternary(testing.Short(), 70_000, 100_000))
+	fill(t, s, 70_000)
 	type query struct {
 		sql  string
 		args []any

@@ -64,7 +64,8 @@ func TestADeadlock(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, other.Commit(t.Context()))
 	require.NoError(t, <-done)
-	assert.Equal(t, []string{"1"}, column(t, s, `SELECT deadlocks::text FROM pg_stat_database WHERE datname = current_database()`))
+	// Twice, when the call is back at the child before the other transaction is awake.
+	assert.NotEqual(t, []string{"0"}, column(t, s, `SELECT deadlocks::text FROM pg_stat_database WHERE datname = current_database()`))
 	runs, err := s.Due(t.Context(), 10)
 	require.NoError(t, err)
 	assert.Equal(t, []agent.RunID{"parent"}, ids(runs))

@@ -40,7 +40,7 @@ var roles = map[string]func(path string) int{
 		return s.Append(ctx, durable.Lease{Run: "r", Owner: r.Owner, Epoch: r.Epoch}, durable.Update{}, entry(1))
 	}),
 	"write until killed": func(path string) int {
-		s, err := sqlite.Open(context.Background(), path, sqlite.Options{})
+		s, err := sqlite.Open(context.Background(), path, sqlite.Options{Sync: sqlite.SyncNormal})
 		if err != nil {
 			return say(err)
 		}
@@ -62,7 +62,7 @@ func tries(do func(ctx context.Context, s *sqlite.Store) error) func(path string
 	return func(path string) int {
 		fmt.Println("here")
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-		s, err := sqlite.Open(context.Background(), path, sqlite.Options{})
+		s, err := sqlite.Open(context.Background(), path, sqlite.Options{Sync: sqlite.SyncNormal})
 		if err == nil {
 			err = errors.Join(do(context.Background(), s), s.Close())
 		}
@@ -153,7 +153,7 @@ func TestProcesses(t *testing.T) {
 	} {
 		t.Run("one of several processes can "+role, func(t *testing.T) {
 			path := tempFile(t)
-			s := open(t, path, sqlite.Options{})
+			s := open(t, path, sqlite.Options{Sync: sqlite.SyncNormal})
 			l := park(t, s, "r", question("c"), question("d"))
 			if role != "append" {
 				require.NoError(t, s.Release(t.Context(), l))
@@ -199,7 +199,7 @@ func TestKill(t *testing.T) {
 		}
 		require.Error(t, p.Wait())
 
-		s := open(t, path, sqlite.Options{})
+		s := open(t, path, sqlite.Options{Sync: sqlite.SyncNormal})
 		r, err := s.Run(t.Context(), "r")
 		require.NoError(t, err)
 		entries, err := s.Entries(t.Context(), "r", 0)

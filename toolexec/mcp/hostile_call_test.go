@@ -36,10 +36,10 @@ func TestCallsOfAHostileServer(t *testing.T) {
 		"garbage": {agent.ToolExecuted, "", 0, []string{"done"}},
 		"nasty":   {agent.ToolExecuted, "", 0, []string{"done"}},
 		"null":    {agent.ToolExecuted, "", 0, []string{""}},
-		"hang":    {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
-		"wrongid": {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
+		"hang":    {agent.ToolFailed, agent.ReasonTimeout, 2 * time.Second, []string{"no answer within 2s"}},
+		"wrongid": {agent.ToolFailed, agent.ReasonTimeout, 2 * time.Second, []string{"no answer within 2s"}},
 		"flood":   {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that answer nothing"}},
-		"deaf":    {agent.ToolFailed, agent.ReasonTimeout, 500 * time.Millisecond, []string{"no answer within 500ms"}},
+		"deaf":    {agent.ToolFailed, agent.ReasonTimeout, 2 * time.Second, []string{"no answer within 2s"}},
 		"die": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "die" of mcp server "bad": the process ended (exit status 3)`,
 			`it said: "boom: [secret]"`, "nobody knows whether the call took effect"}},
 		"close":      {agent.ToolFailed, agent.ReasonError, 0, []string{"it closed its output", "nobody knows"}},
@@ -54,6 +54,7 @@ func TestCallsOfAHostileServer(t *testing.T) {
 		"error": {agent.ToolExecuted, agent.ReasonError, 0, []string{`tool "error" of mcp server "bad" failed and does not say why`}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := hostile(t, "")
 			s.Env["TOKEN"] = "hunter2-hunter2"
 			if tc.within > 0 {

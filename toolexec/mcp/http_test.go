@@ -170,8 +170,8 @@ func TestCallsOfAHostileServerOverHTTP(t *testing.T) {
 		"nasty":     {"", 0, false, []string{"done"}},
 		"auth":      {agent.ReasonError, 0, false, []string{"Unauthorized: status 401: the server does not let us: check Headers"}},
 		"html":      {agent.ReasonError, 0, true, []string{`unsupported content type "text/html"`}},
-		"hang":      {agent.ReasonTimeout, 500 * time.Millisecond, false, []string{"no answer within 500ms"}},
-		"wrongid":   {agent.ReasonTimeout, 500 * time.Millisecond, false, []string{"no answer within 500ms"}},
+		"hang":      {agent.ReasonTimeout, 2 * time.Second, false, []string{"no answer within 2s"}},
+		"wrongid":   {agent.ReasonTimeout, 2 * time.Second, false, []string{"no answer within 2s"}},
 		"huge":      {agent.ReasonError, 0, true, []string{"the server sent too much"}},
 		"hugeerror": {agent.ReasonError, 0, true, []string{"status 502: try again later"}},
 		"flood":     {agent.ReasonError, 0, true, []string{"calling tool"}},
@@ -182,6 +182,7 @@ func TestCallsOfAHostileServerOverHTTP(t *testing.T) {
 		"reset":     {agent.ReasonError, 0, true, []string{"EOF", "nobody knows whether the call took effect"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := overHTTP(server.URL)
 			if tc.within > 0 {
 				s.Policy.Timeout = tc.within
