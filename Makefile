@@ -17,8 +17,8 @@ check: ## everything that CI runs, without its installs
 	@.ci/run --without-install
 
 .PHONY: nightly
-nightly: ## what takes too long for every change: other systems, a fresh machine, race on everything, fuzzing, peers, attacks
-	@.ci/run cross fresh race-all fuzz peers attack
+nightly: ## what takes too long for every change: collector, peers, race on everything, crashes, fuzzing, attacks
+	@.ci/run collector-again peers-again race-all crash fuzz attack
 
 .PHONY: fresh
 fresh: ## the tests as on a machine that has Go and nothing else
