@@ -62,12 +62,14 @@ func everythingOverHTTP(t testing.TB) (s mcp.Server, restart func()) {
 }
 
 func TestEverythingThroughAnAgentOverStdio(t *testing.T) {
+	t.Parallel()
 	s := everything(t)
 	s.Env = map[string]string{"PLANTED": "sk-planted-4711"}
 	driveEverything(t, s)
 }
 
 func TestEverythingThroughAnAgentOverHTTP(t *testing.T) {
+	t.Parallel()
 	s, _ := everythingOverHTTP(t)
 	driveEverything(t, s)
 }
@@ -184,6 +186,7 @@ func TestAServerSeesOnlyTheVariablesThatAreNamed(t *testing.T) {
 
 // A service that was restarted knows no session; server-everything says so with status 400.
 func TestAServiceThatWasRestarted(t *testing.T) {
+	t.Parallel()
 	s, restart := everythingOverHTTP(t)
 	c := connect(t, s)
 	require.Equal(t, "Echo: a", answer(t, t.Context(), c, "mcp__every__echo", `{"message":"a"}`).Text())
@@ -194,6 +197,7 @@ func TestAServiceThatWasRestarted(t *testing.T) {
 
 // A long call is cancelled over HTTP and over stdio; the connection is good for more.
 func TestCancellingALongCall(t *testing.T) {
+	t.Parallel()
 	web, _ := everythingOverHTTP(t)
 	for _, s := range []mcp.Server{everything(t), web} {
 		c := connect(t, s)

@@ -21,6 +21,7 @@ import (
 
 // npm's server-filesystem writes and reads in the directory that it was given, and in no other.
 func TestFilesystemThroughAnAgent(t *testing.T) {
+	t.Parallel()
 	dir, outside := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
 	c := connect(t, mcp.Server{

@@ -27,6 +27,7 @@ import (
 
 // What a server may do while a tool is called, and how the model is told. After each of them a good call works again.
 func TestCallsOfAHostileServer(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		status agent.ToolStatus
 		reason agent.ReasonCode
@@ -195,6 +196,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 }
 
 func TestProgressWithoutEnd(t *testing.T) {
+	t.Parallel()
 	s := hostile(t, "")
 	s.Policy.Timeout = time.Second
 	c := connect(t, s)
@@ -212,6 +214,7 @@ func TestProgressWithoutEnd(t *testing.T) {
 
 // What has left the process group is not ours to end; that it holds the pipes open holds up nothing.
 func TestADaemonHoldsUpNothing(t *testing.T) {
+	t.Parallel()
 	c, err := mcp.Connect(t.Context(), hostile(t, ""))
 	require.NoError(t, err)
 	child, err := strconv.Atoi(answer(t, t.Context(), c, "mcp__bad__daemon", "{}").Text())
@@ -300,6 +303,7 @@ func TestManyCallsAtTheDeath(t *testing.T) {
 }
 
 func TestAServerThatDoesNotReadHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	s := hostile(t, "")
 	s.Policy.Timeout = 300 * time.Millisecond
 	c := connect(t, s)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestConnectSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	quick := func(s *mcp.Server) { s.ConnectTimeout = 4 * time.Second }
 	for mode, tc := range map[string]struct {
 		tweak func(*mcp.Server)

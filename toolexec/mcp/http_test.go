@@ -160,6 +160,7 @@ func webCall(w http.ResponseWriter, r *http.Request, m message, reply func(strin
 }
 
 func TestCallsOfAHostileServerOverHTTP(t *testing.T) {
+	t.Parallel()
 	server := webHostile(t)
 	for name, tc := range map[string]struct {
 		reason agent.ReasonCode
@@ -205,6 +206,7 @@ func TestCallsOfAHostileServerOverHTTP(t *testing.T) {
 }
 
 func TestConnectOverHTTPSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	gone := make(chan struct{})
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		assert.Empty(t, r.Header.Get("Authorization"), "a secret went to another origin")
