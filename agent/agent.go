@@ -56,16 +56,16 @@ type Config struct {
 // Agent is a driver, tools and middleware, put together once. It is immutable
 // and serves any number of runs at once.
 type Agent struct {
-	config   Config
-	driver   Driver
-	features mo.Option[Features]
-	executor Executor
-	approver Approver
-	quiet    quiet
-	base     bool     // only Base judges
-	run      Next     // the chain around a run, down to steps
-	step     Next     // the chain around a step, down to performStep
-	controls []string // names of the hooks of WithHooks that decide
+	config     Config
+	driver     Driver
+	features   mo.Option[Features]
+	executor   Executor
+	approver   Approver
+	unobserved unobserved
+	base       bool     // only Base judges
+	run        Next     // the chain around a run, down to steps
+	step       Next     // the chain around a step, down to performStep
+	controls   []string // names of the hooks of WithHooks that decide
 }
 
 // New returns an agent, or an error that joins everything that is missing.
@@ -102,7 +102,7 @@ func New(c Config) mo.Result[*Agent] {
 	if err := errors.Join(driving, executing, approving); err != nil {
 		return mo.Err[*Agent](fmt.Errorf("agent %q: %w", c.Name, err))
 	}
-	a.quiet = quiet{withoutObservers(a.driver), unobservedExecutor(a.executor)}
+	a.unobserved = unobserved{withoutObservers(a.driver), unobservedExecutor(a.executor)}
 	a.run = chain(c.AroundRun, a.takeSteps)
 	a.step = chain(c.AroundStep, a.performStep)
 	return mo.Ok(a)
@@ -119,40 +119,6 @@ func wrapAll[T any](what string, wrappers []func(T) T, innermost T) (T, error) {
 		}
 	}
 	return innermost, nil
-}
-
-// quiet holds what is asked in runs without an observer.
-type quiet struct {
-	driver   Driver
-	executor Executor
-}
-
-// withoutObservers returns v without the wrappers that only look on, as far as they are
-// outermost.
-func withoutObservers[T any](v T) T {
-	for {
-		onlooker, ok := any(v).(interface{ Unobserved() T })
-		if !ok {
-			return v
-		}
-		v = onlooker.Unobserved()
-	}
-}
-
-// driverFor returns the driver that is asked in the run that s belongs to: without what only tells observers, where there are none.
-func (a *Agent) driverFor(s State) Driver {
-	if s.Observed() {
-		return a.driver
-	}
-	return a.quiet.driver
-}
-
-// executorFor returns the executor of that run, in the same way.
-func (a *Agent) executorFor(s State) Executor {
-	if s.Observed() {
-		return a.executor
-	}
-	return a.quiet.executor
 }
 
 // chain builds the call order once: the first processor is the outermost.

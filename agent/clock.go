@@ -6,7 +6,8 @@ import (
 )
 
 // clock is the clock of a run: what the system's clock last said. Asking the system what
-// time it is takes twice as long as asking it how long ago something was.
+// time it is takes twice as long as asking it how long ago something was, and a step asks
+// several times (BenchmarkReadClock, BenchmarkContender).
 type clock struct{ set atomic.Pointer[time.Time] }
 
 // fresh is how long a reading is good for: the system's clock may be set in the meantime,

@@ -62,8 +62,6 @@ func (a *Agent) takeSteps(ctx context.Context, s State) mo.Result[State] {
 
 // judge asks the criteria, before the first step and after each, and returns the state
 // with their effects. End is how the run ends, nil when it goes on.
-//
-//go:noinline
 func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[State]) {
 	if ctx.Err() != nil {
 		return s, endByError(ctx, s, nil)
@@ -115,8 +113,6 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 
 // checkStep returns the state that a step came up with through the middleware. End is how
 // the run ends, nil when it goes on.
-//
-//go:noinline
 func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (next State, end *mo.Result[State]) {
 	before, l := s.RunStepCount(), s.read().live
 	next, err := step.Get()

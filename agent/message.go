@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 )
 
 // Role says who speaks in a message.
@@ -34,22 +33,12 @@ type messageBody struct {
 	wire   atomic.Pointer[wired]
 }
 
-// speech is what a system, user or assistant message says. It is as small as it
-// can be: there is one for every reply of every run.
+// speech is what a system, user or assistant message says.
 type speech struct {
 	content Content
-	first   *ToolCall // of the calls, which stand one behind the other
-	source  *string   // nil for none
-	count   int32     // of the calls
+	calls   []ToolCall // must not be written
+	source  *string    // nil for none
 	speaker speaker
-}
-
-// asks returns the tool calls, as ask set them; they must not be written.
-func (s *speech) asks() []ToolCall { return unsafe.Slice(s.first, s.count) }
-
-// ask sets the tool calls, which are not copied.
-func (s *speech) ask(calls []ToolCall) {
-	s.first, s.count = unsafe.SliceData(calls), toInt32(len(calls))
 }
 
 // speaker is a role other than tool, as an index into roles.
@@ -116,9 +105,7 @@ func Assistant(text string, calls ...ToolCall) Message {
 // AssistantContent returns a model's reply with content of several parts.
 func AssistantContent(content Content, calls ...ToolCall) Message {
 	if len(calls) != 1 {
-		several := speech{speaker: byAssistant, content: content}
-		several.ask(numberCalls(calls))
-		return newSpeech(several)
+		return newSpeech(speech{speaker: byAssistant, content: content, calls: numberCalls(calls)})
 	}
 	c := &calls[0]
 	b := &struct { // most replies: all lies in one allocation
@@ -129,7 +116,7 @@ func AssistantContent(content Content, calls ...ToolCall) Message {
 		speech: speech{speaker: byAssistant, content: content},
 		call:   [1]ToolCall{{ID: c.ID, Name: c.Name, Arguments: c.Arguments}},
 	}
-	b.ask(b.call[:])
+	b.calls = b.call[:]
 	b.messageBody.speech = &b.speech
 	return Message{&b.messageBody}
 }
@@ -168,7 +155,7 @@ func (m Message) list() []ToolCall {
 	if b.result != nil {
 		return nil
 	}
-	return b.asks()
+	return b.calls
 }
 
 // CallCount returns the number of tool calls an assistant message asks for.
@@ -227,7 +214,7 @@ func (m Message) WithContent(c Content) Message {
 // WithCalls returns the message with other tool calls, which are copied. A message
 // of role tool has none and stays as it is.
 func (m Message) WithCalls(calls ...ToolCall) Message {
-	return m.changeBody(func(s *speech) { s.ask(numberCalls(calls)) }, func(*ToolResult) {})
+	return m.changeBody(func(s *speech) { s.calls = numberCalls(calls) }, func(*ToolResult) {})
 }
 
 // changeBody returns a copy of the message, changed in the place where it says what it

@@ -67,7 +67,7 @@ func (f *messageJSON) toMessage() Message {
 	}
 	if f.Role != RoleTool {
 		what := speech{speaker: speakerOf(f.Role), content: content, source: sourceRef(f.Source)}
-		what.ask(numberCalls(f.Calls))
+		what.calls = numberCalls(f.Calls)
 		return newSpeech(what)
 	}
 	call := &ToolCall{ID: f.CallID, Name: f.Tool}

@@ -39,8 +39,6 @@ import (
 
 // finishRun returns how the run that began with s ends, and tells of it. Result is what
 // came up through the middleware around the run.
-//
-//go:noinline
 func (a *Agent) finishRun(ctx context.Context, settings *RunSettings, s State, result mo.Result[State]) mo.Result[State] {
 	final, err := Conclude(ctx, s, result).Get()
 	if failed, ok := runErrorOf(s, err); ok {

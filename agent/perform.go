@@ -16,8 +16,6 @@ import (
 )
 
 // performReply carries out what the model's answer wants, or fails the step with it.
-//
-//go:noinline
 func (a *Agent) performReply(ctx context.Context, s State, started time.Time, result *mo.Result[Step]) mo.Result[State] {
 	reply, err := result.Get()
 	err = errguard.Check(err)
@@ -51,17 +49,12 @@ func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started 
 	if reply.Message.CallCount() == 0 {
 		return mo.Ok(s.record(reply, nil, started, nil))
 	}
-	var few [4]*Prepared // on the stack: most steps have no more calls
-	batch, waits, err := a.prepareCalls(ctx, s, reply, few[:0])
+	batch := make([]*Prepared, 0, reply.Message.CallCount())
+	batch, waits, err := a.prepareCalls(ctx, s, reply, batch)
 	if waits != nil {
 		return mo.Ok(s.parkStep(*reply, started, waits))
 	}
-	var fewResults [4]*ToolResult
-	results := fewResults[:]
-	if len(batch) > len(few) {
-		results = make([]*ToolResult, len(batch))
-	}
-	results = results[:len(batch)]
+	results := make([]*ToolResult, len(batch))
 	pending, broken := a.executeAll(ctx, s, batch, results)
 	if pending != nil {
 		waiting := s.waitingFor(*reply, started, batch, results, pending)

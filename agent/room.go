@@ -5,7 +5,9 @@ import "sync/atomic"
 // room is where a run puts what it makes for every step: several values in one
 // allocation, more of them the longer the run is. A value that is still used keeps those
 // that were made with it, so what is put here is what a run keeps, or little of it. The
-// zero room is ready to use, by several goroutines at once; it must not be copied.
+// zero room is ready to use, by several goroutines at once; it must not be copied. Without
+// rooms a run of 100 steps makes 540 allocations in the place of 261, and a step takes 10 %
+// more instructions (BenchmarkContender/steps=100).
 type room[T any] struct {
 	block atomic.Pointer[block[T]]
 }

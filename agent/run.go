@@ -78,10 +78,7 @@ type RunSettings struct {
 	onEnd   func(State)
 }
 
-// beginRun returns s at the begin of a run. Like finishRun it is a func of its own on the stack: a run that waits for its
-// model holds the stack of all that is under way.
-//
-//go:noinline
+// beginRun returns s at the begin of a run.
 func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) State {
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
 	run := a.identity(settings, s)

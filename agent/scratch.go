@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
 // live is what belongs to a run while it runs, and is not kept in JSON.
@@ -26,28 +25,20 @@ type live struct {
 	judged judgements
 
 	adding  sync.Mutex // one scratch value at a time
-	first   [firstScratches]unsafe.Pointer
 	scratch atomic.Pointer[[]scratchValue]
 }
-
-// firstScratches is how many of the Scratch values of a program, those that were declared
-// first, are found at once: the ones of packages, which hooks look for at every call.
-const firstScratches = 4
 
 // scratches is how many Scratch values there are.
 var scratches atomic.Int64
 
-// scratchValue is the value of a Scratch, one that was not among the first, in a run.
+// scratchValue is the value of a Scratch in a run: a *T.
 type scratchValue struct {
 	of    int64
-	value unsafe.Pointer
+	value any
 }
 
 // scratchOf finds the value of a Scratch; nil when it was not used yet.
-func (l *live) scratchOf(number int64) unsafe.Pointer {
-	if i := number - 1; i < firstScratches {
-		return atomic.LoadPointer(&l.first[i])
-	}
+func (l *live) scratchOf(number int64) any {
 	if values := l.scratch.Load(); values != nil {
 		for _, v := range *values { // few, and read far more often than added to
 			if v.of == number {
@@ -59,11 +50,7 @@ func (l *live) scratchOf(number int64) unsafe.Pointer {
 }
 
 // addScratch keeps the value of a Scratch, which has none yet. The lock is held.
-func (l *live) addScratch(number int64, value unsafe.Pointer) {
-	if i := number - 1; i < firstScratches {
-		atomic.StorePointer(&l.first[i], value)
-		return
-	}
+func (l *live) addScratch(number int64, value any) {
 	var values []scratchValue
 	if old := l.scratch.Load(); old != nil {
 		values = slices.Clip(*old)
@@ -97,15 +84,15 @@ func (k *Scratch[T]) Of(s State) *T {
 		return k.fresh()
 	}
 	if v := l.scratchOf(k.number); v != nil {
-		return (*T)(v)
+		return v.(*T) //nolint:forcetypeassert // what is stored under its number is its own
 	}
 	l.adding.Lock()
 	defer l.adding.Unlock()
 	if v := l.scratchOf(k.number); v != nil { // added meanwhile
-		return (*T)(v)
+		return v.(*T) //nolint:forcetypeassert // the same
 	}
 	v := k.fresh()
-	l.addScratch(k.number, unsafe.Pointer(v))
+	l.addScratch(k.number, v)
 	return v
 }
 

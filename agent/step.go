@@ -104,66 +104,6 @@ type StepRecord struct {
 	body *stepBody
 }
 
-// stepBody is as small as it can be: there is one for every step of every run.
-type stepBody struct {
-	started   moment
-	index, at int32 // at is where the transcript has the reply, if there is one
-	count     int32 // of the answers
-	message   Message
-	several   *[]messageBody // the answers, unless one has room for them
-	finish    FinishReason
-	usage     *Usage // nil for none
-	model     string
-	id        string
-	took      time.Duration
-	failure   *Failure
-	one       [1]messageBody // most steps have one call
-}
-
-var emptyStep stepBody
-
-// answers returns what the messages behind the reply are made of: the results.
-func (b *stepBody) answers() []messageBody {
-	if b.several != nil {
-		return *b.several
-	}
-	return b.one[:b.count]
-}
-
-// withRoom returns b with room for the messages that answer so many calls.
-func (b *stepBody) withRoom(calls int) *stepBody {
-	if b.count = toInt32(calls); calls > len(b.one) {
-		several := make([]messageBody, calls)
-		b.several = &several
-	}
-	return b
-}
-
-// spent is what a step consumed, and the run with it.
-type spent struct{ step, run Usage }
-
-// using is a step that consumed something, in one allocation with that.
-type using struct {
-	stepBody
-	spent
-}
-
-// moment is a time without the clock and the zone that a time.Time carries along.
-// The zero moment is the zero time.
-type moment struct {
-	seconds int64
-	behind  int32 // nanoseconds, and one
-}
-
-func momentOf(t time.Time) moment { return moment{t.Unix(), int32(t.Nanosecond()) + 1} } //nolint:gosec // at most 1e9
-
-func (m moment) time() time.Time {
-	if m == (moment{}) {
-		return time.Time{}
-	}
-	return time.Unix(m.seconds, int64(m.behind)-1)
-}
-
 func (r StepRecord) read() *stepBody {
 	if r.body == nil {
 		return &emptyStep

@@ -4,9 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-	"unsafe"
-
-	"github.com/grapnel-go/grapnel/agent"
 )
 
 // lazyContext is the context of a hook that has no time limit of its own. It has
@@ -67,33 +64,4 @@ func (c *lazyContext) end() (late bool) {
 	late = context.Cause(armed) == ErrTimeout //nolint:errorlint // this very value
 	armed.cancel()
 	return late
-}
-
-// unseen holds the contexts of a run that no hook has looked at yet: one for each
-// of the first calls of a step, whose hooks may be called at once.
-type unseen [4]atomic.Pointer[lazyContext]
-
-var unseenContexts = agent.NewScratch[unseen](nil)
-
-// contextOf is a context for a hook about the call of that index; any index will do
-// at points where hooks are called one after the other.
-func contextOf(ctx context.Context, s agent.State, index int) *lazyContext {
-	if uint(index) >= uint(len(unseen{})) {
-		return &lazyContext{Context: ctx}
-	}
-	place := &unseenContexts.Of(s)[index]
-	if c := place.Load(); c != nil && c.armed.Load() == nil && identical(c.Context, ctx) {
-		return c
-	}
-	c := &lazyContext{Context: ctx}
-	place.Store(c)
-	return c
-}
-
-// identical reports whether two contexts are the same value in the same place. It
-// does what == does for pointers, and does not panic for what cannot be compared.
-func identical(a, b context.Context) bool {
-	type words [2]unsafe.Pointer // of an interface value: type and data
-	v, w := (*words)(unsafe.Pointer(&a)), (*words)(unsafe.Pointer(&b))
-	return v[0] == w[0] && v[1] == w[1]
 }

@@ -73,7 +73,6 @@ func (d *outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.inner.Next(ctx, s)
 }
 
-//go:noinline
 func (d *outer) recorded(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
 	ctx, span := d.begin(ctx, r, s)
 	returned := false
@@ -179,7 +178,6 @@ func (d *asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 	return d.inner.Next(ctx, s)
 }
 
-//go:noinline
 func (d *asking) recorded(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
 	began := time.Now()
 	result := d.inner.Next(ctx, s)

@@ -48,7 +48,6 @@ func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next)
 // opened begins the run's span. It is nil when nothing of the run is to be
 // recorded.
 //
-//go:noinline
 func (t *Telemetry) opened(ctx context.Context, s agent.State) (context.Context, *run) {
 	about := s.Run()
 	begun := t.spans.agent(about.Agent)
@@ -64,7 +63,6 @@ func (t *Telemetry) opened(ctx context.Context, s agent.State) (context.Context,
 	return inside, &run{t: t, about: about, span: span, recording: recording, logging: logging}
 }
 
-//go:noinline
 func (r *run) around(ctx context.Context, s agent.State, next agent.Next, started time.Time) mo.Result[agent.State] {
 	returned := false
 	defer func() {
