@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/samber/mo"
 
@@ -101,7 +102,7 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	case s.read().open != nil:
 		return a.performCalls(ctx, s, &s.read().open.reply, s.read().open.started)
 	}
-	started := l.clock.readClock()
+	started := time.Now()
 	var reply mo.Result[Step]
 	if l.onDelta != nil {
 		reply = Stream(ctx, a.driverFor(s), s, l.onDelta)

@@ -82,7 +82,6 @@ type RunSettings struct {
 func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) State {
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
 	run := a.identity(settings, s)
-	l.clock.begin(run.Started)
 	s = a.withControls(s.beginRun(run, a.requestOf(settings), l))
 	l.tell(ctx, RunStarted{s.Run()})
 	return s
@@ -166,7 +165,6 @@ func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo
 		return mo.Err[State](err)
 	}
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true}
-	l.clock.begin(time.Now())
 	l.tell(ctx, RunResumed{s})
 	s = a.withControls(s.resumeRun(a.requestOf(&settings), l))
 	return a.finishRun(ctx, &settings, s, a.run(ctx, s))

@@ -13,7 +13,6 @@ type live struct {
 	onDelta  func(Delta)
 	onStep   func(State) bool
 	resumed  bool // from a state that was stored
-	clock    clock
 
 	asked  atomic.Bool // the observer was told that the model is asked
 	events sync.Mutex  // one event at a time

@@ -87,7 +87,7 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
-	started := s.Now()
+	started := time.Now()
 	var runs *atomic.Bool // whether the tool has started a run, which a retry would start again
 	if t.policy.Retry.Attempts > 1 {
 		ctx, runs = startedrun.Watch(ctx)
