@@ -79,6 +79,8 @@ var layers = map[string]layer{
 	"internal/startedrun": {},
 	"internal/near":       {Modules: values},
 	"internal/nils":       {},
+	"internal/lazy":       {},
+	"internal/markup":     {},
 	"internal/errguard":   {Ours: []string{"internal/nils"}},
 	"internal/unfiltered": {Ours: []string{"agent"}},
 	"agent":               {Ours: []string{"internal/errguard", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
@@ -179,7 +181,7 @@ var layers = map[string]layer{
 	"action": {
 		Ours: []string{
 			"agent", "toolexec", "hooks", "hooks/judge", "capability",
-			"internal/once", "internal/process", "internal/strictjson",
+			"internal/markup", "internal/once", "internal/process", "internal/strictjson",
 		},
 		Modules: append(values, "mvdan.cc/sh/v3"),
 	},
@@ -206,7 +208,7 @@ var layers = map[string]layer{
 		Modules: values,
 	},
 	"policy/backtest": {
-		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/strictjson", "policy/recorded"},
+		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/markup", "internal/strictjson", "policy/recorded"},
 		Modules: values,
 	},
 	"policy/condition": {
