@@ -121,16 +121,22 @@ var layers = map[string]layer{
 
 	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
 	"telemetry": {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
-	"telemetry/otelsetup": {Ours: []string{"telemetry"}, Modules: slices.Concat(core, []string{
+	"telemetry/otelsetup": {Ours: []string{"telemetry", "telemetry/otelsetup/internal/otlp"}, Modules: slices.Concat(core, []string{
 		"go.opentelemetry.io/otel/sdk",
 		"go.opentelemetry.io/otel/sdk/metric",
 		"go.opentelemetry.io/otel/sdk/log",
-		"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp",
-		"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp",
-		"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp",
 		"go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
 		"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric",
 		"go.opentelemetry.io/otel/exporters/stdout/stdoutlog",
+	})},
+	"telemetry/otelsetup/internal/otlp": {Modules: slices.Concat(values, []string{
+		"go.opentelemetry.io/otel",
+		"go.opentelemetry.io/otel/sdk",
+		"go.opentelemetry.io/otel/sdk/metric",
+		"go.opentelemetry.io/otel/sdk/log",
+		"go.opentelemetry.io/otel/exporters/otlp/otlptrace",
+		"go.opentelemetry.io/proto/otlp",
+		"google.golang.org/protobuf",
 	})},
 
 	// What helps to test the seams.
@@ -147,9 +153,9 @@ var layers = map[string]layer{
 	// Models.
 	"drivers":                  {Ours: []string{"agent"}, Modules: core},
 	"drivers/internal/service": {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: core},
-	"drivers/openai":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/openai/openai-go/v3")},
+	"drivers/openai":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/tidwall/gjson")},
 	"drivers/anthropic":        {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/anthropics/anthropic-sdk-go")},
-	"drivers/gemini":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "google.golang.org/genai")},
+	"drivers/gemini":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: core},
 	"drivers/replay": {
 		Ours:    []string{"agent", "toolexec", "internal/strictjson"},
 		Modules: slices.Concat(values, schemas),
