@@ -179,7 +179,7 @@ var layers = map[string]layer{
 	"hooks/loops":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/mock":      {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/judge":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
-	"hooks/pii":       {Ours: []string{"agent", "hooks", "hooks/internal/scrub"}, Modules: core},
+	"hooks/pii":       {Ours: []string{"agent", "hooks", "hooks/internal/scrub", "internal/lazy"}, Modules: core},
 
 	"hooks/internal/scrub": {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 
@@ -202,7 +202,7 @@ var layers = map[string]layer{
 	},
 
 	// What policies look at.
-	"policy/bash":    {Modules: append(values, "mvdan.cc/sh/v3")},
+	"policy/bash":    {Ours: []string{"internal/lazy"}, Modules: append(values, "mvdan.cc/sh/v3")},
 	"policy/library": {}, // files
 	"policy/provenance": {
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition"},
