@@ -196,7 +196,7 @@ var layers = map[string]layer{
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",
-			"internal/reserved", "internal/strictjson", "internal/yamlfile",
+			"internal/lazy", "internal/reserved", "internal/strictjson", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
 	},
@@ -214,7 +214,7 @@ var layers = map[string]layer{
 		Modules: values,
 	},
 	"policy/backtest": {
-		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/markup", "internal/strictjson", "policy/recorded"},
+		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/lazy", "internal/markup", "internal/strictjson", "policy/recorded"},
 		Modules: values,
 	},
 	"policy/condition": {
@@ -301,6 +301,35 @@ func TestThePlanNamesEveryPublicPackage(t *testing.T) {
 func TestArrowsOnlyGoDown(t *testing.T) {
 	for _, wrong := range wrongImports(listPackages(t)) {
 		assert.Fail(t, wrong)
+	}
+}
+
+// tooHeavy lists what the command must not link. Each brings the lookup of methods by names that are no constants, after
+// which the linker keeps every exported method of the program: it doubled the command (docs/adr/0022).
+var tooHeavy = []string{
+	"google.golang.org/grpc", "golang.org/x/net/trace", "google.golang.org/genai", "github.com/openai/openai-go/v3", "github.com/google/go-cmp",
+	"cloud.google.com/go",
+}
+
+func TestTheCommandIsLight(t *testing.T) {
+	packages := listPackages(t)
+	for _, path := range packages[module+"/cmd/grapnel"].Deps {
+		for _, heavy := range tooHeavy {
+			assert.False(t, path == heavy || strings.HasPrefix(path, heavy+"/"), "cmd/grapnel links %q: %s stands in tooHeavy, see docs/adr/0022", path, heavy)
+		}
+		if d := packages[path]; d.isOurs() {
+			assert.NotContains(t, d.Imports, "html/template", "package %q is linked into cmd/grapnel: write pages with internal/markup, see docs/adr/0022", path)
+		}
+	}
+}
+
+// withoutHTTP lists the packages of the core that are free of net/http, dependencies of dependencies included.
+var withoutHTTP = []string{"agent", "hooks", "toolexec", "processor", "continuation"}
+
+func TestTheCoreHasNoHTTP(t *testing.T) {
+	packages := listPackages(t)
+	for _, name := range withoutHTTP {
+		assert.NotContains(t, packages[module+"/"+name].Deps, "net/http", "package %q pulls in net/http, with a megabyte of TLS", name)
 	}
 }
 
