@@ -139,7 +139,7 @@ func (x *exchange) readStream(res *http.Response, add func(*answer)) error {
 		return cmp.Or(readError(x.text), errShape)
 	}
 	for stream := (events{bufio.NewReader(res.Body)}); ; {
-		data, other, err := stream.next()
+		data, other, err := stream.readEvent()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil

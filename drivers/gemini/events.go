@@ -10,9 +10,9 @@ import (
 // events reads a stream of server-sent events, one at a time.
 type events struct{ from *bufio.Reader }
 
-// next returns the data of the next event. An event without data may have other text: an error comes so at times, as it
+// readEvent returns the data of the next event. An event without data may have other text: an error comes so at times, as it
 // would outside of a stream. The error is io.EOF at the end, and why the stream broke off where it has none.
-func (e *events) next() (data, other []byte, err error) {
+func (e *events) readEvent() (data, other []byte, err error) {
 	for {
 		line, err := e.from.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -44,7 +44,7 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 // readEvents adds the pieces of a stream, and reports whether the service said that it is done.
 func (r *reply) readEvents(stream *events) (done bool, err error) {
 	for {
-		event, err := stream.next()
+		event, err := stream.readEvent()
 		switch {
 		case errors.Is(err, io.EOF):
 			return false, nil
@@ -93,9 +93,9 @@ func (r *reply) add(c gjson.Result) error {
 // events reads the data of a stream of server-sent events.
 type events struct{ from *bufio.Reader }
 
-// next returns the data of the next event: its lines, each with a line break. What the end of the stream cuts off is no
+// readEvent returns the data of the next event: its lines, each with a line break. What the end of the stream cuts off is no
 // event. The error is io.EOF at the end.
-func (e *events) next() ([]byte, error) {
+func (e *events) readEvent() ([]byte, error) {
 	var data []byte
 	for {
 		line, err := e.from.ReadBytes('\n')

@@ -2,8 +2,6 @@
 // all: whatever comes from outside is escaped unless the code says otherwise. The standard
 // package finds methods by names that it learns at run time, and a program that links it
 // keeps every exported method of everything else that it links (docs/adr/0022).
-//
-//	p.Put(`<td title="%s">%s</td>`, title, text)
 package markup
 
 import (

@@ -24,7 +24,7 @@ type logExporter struct{ *sender }
 func (e logExporter) ForceFlush(context.Context) error { return nil }
 
 func (e logExporter) Shutdown(context.Context) error {
-	e.stop()
+	e.close()
 	return nil
 }
 

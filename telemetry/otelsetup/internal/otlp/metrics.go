@@ -61,7 +61,7 @@ func (e metricExporter) Aggregation(kind sdkmetric.InstrumentKind) sdkmetric.Agg
 func (e metricExporter) ForceFlush(context.Context) error { return nil }
 
 func (e metricExporter) Shutdown(context.Context) error {
-	e.stop()
+	e.close()
 	return nil
 }
 
@@ -85,39 +85,39 @@ func (e metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetric
 func addData(to *metrics.Metric, data metricdata.Aggregation) bool {
 	switch d := data.(type) {
 	case metricdata.Gauge[int64]:
-		to.Data = &metrics.Metric_Gauge{Gauge: &metrics.Gauge{DataPoints: numbers(d.DataPoints)}}
+		to.Data = &metrics.Metric_Gauge{Gauge: &metrics.Gauge{DataPoints: numberPoints(d.DataPoints)}}
 	case metricdata.Gauge[float64]:
-		to.Data = &metrics.Metric_Gauge{Gauge: &metrics.Gauge{DataPoints: numbers(d.DataPoints)}}
+		to.Data = &metrics.Metric_Gauge{Gauge: &metrics.Gauge{DataPoints: numberPoints(d.DataPoints)}}
 	case metricdata.Sum[int64]:
-		to.Data = sum(d)
+		to.Data = sumData(d)
 	case metricdata.Sum[float64]:
-		to.Data = sum(d)
+		to.Data = sumData(d)
 	case metricdata.Histogram[int64]:
-		to.Data = histogram(d)
+		to.Data = histogramData(d)
 	case metricdata.Histogram[float64]:
-		to.Data = histogram(d)
+		to.Data = histogramData(d)
 	case metricdata.ExponentialHistogram[int64]:
-		to.Data = exponential(d)
+		to.Data = exponentialData(d)
 	case metricdata.ExponentialHistogram[float64]:
-		to.Data = exponential(d)
+		to.Data = exponentialData(d)
 	default: // a Summary comes from bridges only, which this program has not
 		return false
 	}
 	return true
 }
 
-func temporality(t metricdata.Temporality) metrics.AggregationTemporality {
+func temporalityOf(t metricdata.Temporality) metrics.AggregationTemporality {
 	if t == metricdata.DeltaTemporality {
 		return metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA
 	}
 	return metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE
 }
 
-func numbers[N int64 | float64](points []metricdata.DataPoint[N]) []*metrics.NumberDataPoint {
+func numberPoints[N int64 | float64](points []metricdata.DataPoint[N]) []*metrics.NumberDataPoint {
 	return lo.Map(points, func(p metricdata.DataPoint[N], _ int) *metrics.NumberDataPoint {
 		out := &metrics.NumberDataPoint{
 			Attributes: pairs(p.Attributes.ToSlice()), StartTimeUnixNano: nanoseconds(p.StartTime), TimeUnixNano: nanoseconds(p.Time),
-			Exemplars: exemplars(p.Exemplars),
+			Exemplars: exemplarsOf(p.Exemplars),
 		}
 		switch v := any(p.Value).(type) {
 		case int64:
@@ -129,42 +129,42 @@ func numbers[N int64 | float64](points []metricdata.DataPoint[N]) []*metrics.Num
 	})
 }
 
-func sum[N int64 | float64](d metricdata.Sum[N]) *metrics.Metric_Sum {
+func sumData[N int64 | float64](d metricdata.Sum[N]) *metrics.Metric_Sum {
 	return &metrics.Metric_Sum{Sum: &metrics.Sum{
-		AggregationTemporality: temporality(d.Temporality), IsMonotonic: d.IsMonotonic, DataPoints: numbers(d.DataPoints),
+		AggregationTemporality: temporalityOf(d.Temporality), IsMonotonic: d.IsMonotonic, DataPoints: numberPoints(d.DataPoints),
 	}}
 }
 
-func histogram[N int64 | float64](d metricdata.Histogram[N]) *metrics.Metric_Histogram {
+func histogramData[N int64 | float64](d metricdata.Histogram[N]) *metrics.Metric_Histogram {
 	points := lo.Map(d.DataPoints, func(p metricdata.HistogramDataPoint[N], _ int) *metrics.HistogramDataPoint {
 		return &metrics.HistogramDataPoint{
 			Attributes: pairs(p.Attributes.ToSlice()), StartTimeUnixNano: nanoseconds(p.StartTime), TimeUnixNano: nanoseconds(p.Time),
-			Count: p.Count, Sum: new(float64(p.Sum)), Min: extreme(p.Min), Max: extreme(p.Max),
-			BucketCounts: p.BucketCounts, ExplicitBounds: p.Bounds, Exemplars: exemplars(p.Exemplars),
+			Count: p.Count, Sum: new(float64(p.Sum)), Min: extremeValue(p.Min), Max: extremeValue(p.Max),
+			BucketCounts: p.BucketCounts, ExplicitBounds: p.Bounds, Exemplars: exemplarsOf(p.Exemplars),
 		}
 	})
-	return &metrics.Metric_Histogram{Histogram: &metrics.Histogram{AggregationTemporality: temporality(d.Temporality), DataPoints: points}}
+	return &metrics.Metric_Histogram{Histogram: &metrics.Histogram{AggregationTemporality: temporalityOf(d.Temporality), DataPoints: points}}
 }
 
-func exponential[N int64 | float64](d metricdata.ExponentialHistogram[N]) *metrics.Metric_ExponentialHistogram {
+func exponentialData[N int64 | float64](d metricdata.ExponentialHistogram[N]) *metrics.Metric_ExponentialHistogram {
 	buckets := func(b metricdata.ExponentialBucket) *metrics.ExponentialHistogramDataPoint_Buckets {
 		return &metrics.ExponentialHistogramDataPoint_Buckets{Offset: b.Offset, BucketCounts: b.Counts}
 	}
 	points := lo.Map(d.DataPoints, func(p metricdata.ExponentialHistogramDataPoint[N], _ int) *metrics.ExponentialHistogramDataPoint {
 		return &metrics.ExponentialHistogramDataPoint{
 			Attributes: pairs(p.Attributes.ToSlice()), StartTimeUnixNano: nanoseconds(p.StartTime), TimeUnixNano: nanoseconds(p.Time),
-			Count: p.Count, Sum: new(float64(p.Sum)), Min: extreme(p.Min), Max: extreme(p.Max),
+			Count: p.Count, Sum: new(float64(p.Sum)), Min: extremeValue(p.Min), Max: extremeValue(p.Max),
 			Scale: p.Scale, ZeroCount: p.ZeroCount, ZeroThreshold: p.ZeroThreshold,
-			Positive: buckets(p.PositiveBucket), Negative: buckets(p.NegativeBucket), Exemplars: exemplars(p.Exemplars),
+			Positive: buckets(p.PositiveBucket), Negative: buckets(p.NegativeBucket), Exemplars: exemplarsOf(p.Exemplars),
 		}
 	})
 	return &metrics.Metric_ExponentialHistogram{ExponentialHistogram: &metrics.ExponentialHistogram{
-		AggregationTemporality: temporality(d.Temporality), DataPoints: points,
+		AggregationTemporality: temporalityOf(d.Temporality), DataPoints: points,
 	}}
 }
 
-// extreme returns the smallest or the largest value, nil where none is known.
-func extreme[N int64 | float64](e metricdata.Extrema[N]) *float64 {
+// extremeValue returns the smallest or the largest value, nil where none is known.
+func extremeValue[N int64 | float64](e metricdata.Extrema[N]) *float64 {
 	v, ok := e.Value()
 	if !ok {
 		return nil
@@ -172,7 +172,7 @@ func extreme[N int64 | float64](e metricdata.Extrema[N]) *float64 {
 	return new(float64(v))
 }
 
-func exemplars[N int64 | float64](list []metricdata.Exemplar[N]) []*metrics.Exemplar {
+func exemplarsOf[N int64 | float64](list []metricdata.Exemplar[N]) []*metrics.Exemplar {
 	return lo.Map(list, func(e metricdata.Exemplar[N], _ int) *metrics.Exemplar {
 		out := &metrics.Exemplar{
 			FilteredAttributes: pairs(e.FilteredAttributes), TimeUnixNano: nanoseconds(e.Time), SpanId: e.SpanID, TraceId: e.TraceID,

@@ -52,8 +52,8 @@ func newSender(s signal) (*sender, error) {
 	return &sender{settings: read, client: &http.Client{Transport: transport, Timeout: read.timeout}, stopped: make(chan struct{})}, nil
 }
 
-// stop ends attempts that wait, and refuses what comes later.
-func (s *sender) stop() {
+// close ends attempts that wait, and refuses what comes later.
+func (s *sender) close() {
 	s.once.Do(func() {
 		close(s.stopped)
 		s.client.CloseIdleConnections()
@@ -126,7 +126,7 @@ func (s *sender) post(ctx context.Context, body []byte) (again bool, after time.
 		return again, retryAfter(res.Header), fmt.Errorf("sending telemetry to %s: %s: %s", s.url, res.Status, strings.TrimSpace(string(said)))
 	}
 	if err == nil && res.Header.Get("Content-Type") == "application/x-protobuf" {
-		err = partial(said)
+		err = partialError(said)
 	}
 	return false, 0, err
 }
@@ -142,16 +142,16 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// partial returns an error where the collector took a part of the message only: partial_success is member 1 of the answers
+// partialError returns an error where the collector took a part of the message only: partial_success is member 1 of the answers
 // to all signals, with the number of what was rejected and the reason.
-func partial(answer []byte) error {
+func partialError(answer []byte) error {
 	var rejected uint64
 	var reason string
-	err := members(answer, func(number protowire.Number, _ uint64, success []byte) error {
+	err := eachMember(answer, func(number protowire.Number, _ uint64, success []byte) error {
 		if number != 1 || success == nil {
 			return nil
 		}
-		return members(success, func(number protowire.Number, n uint64, text []byte) error {
+		return eachMember(success, func(number protowire.Number, n uint64, text []byte) error {
 			switch number {
 			case 1:
 				rejected = n
@@ -167,8 +167,8 @@ func partial(answer []byte) error {
 	return err
 }
 
-// members calls see with each member of a message that is a number or has bytes.
-func members(message []byte, see func(number protowire.Number, n uint64, text []byte) error) error {
+// eachMember calls see with each member of a message that is a number or has bytes.
+func eachMember(message []byte, see func(number protowire.Number, n uint64, text []byte) error) error {
 	for len(message) > 0 {
 		number, kind, size := protowire.ConsumeTag(message)
 		if size < 0 {

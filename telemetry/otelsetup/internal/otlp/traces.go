@@ -23,7 +23,7 @@ type spanClient struct{ *sender }
 func (c spanClient) Start(context.Context) error { return nil }
 
 func (c spanClient) Stop(context.Context) error {
-	c.stop()
+	c.close()
 	return nil
 }
 
