@@ -79,6 +79,8 @@ var layers = map[string]layer{
 	"internal/startedrun": {},
 	"internal/near":       {Modules: values},
 	"internal/nils":       {},
+	"internal/lazy":       {},
+	"internal/markup":     {},
 	"internal/errguard":   {Ours: []string{"internal/nils"}},
 	"internal/unfiltered": {Ours: []string{"agent"}},
 	"agent":               {Ours: []string{"internal/errguard", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
@@ -119,16 +121,22 @@ var layers = map[string]layer{
 
 	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
 	"telemetry": {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
-	"telemetry/otelsetup": {Ours: []string{"telemetry"}, Modules: slices.Concat(core, []string{
+	"telemetry/otelsetup": {Ours: []string{"telemetry", "telemetry/otelsetup/internal/otlp"}, Modules: slices.Concat(core, []string{
 		"go.opentelemetry.io/otel/sdk",
 		"go.opentelemetry.io/otel/sdk/metric",
 		"go.opentelemetry.io/otel/sdk/log",
-		"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp",
-		"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp",
-		"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp",
 		"go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
 		"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric",
 		"go.opentelemetry.io/otel/exporters/stdout/stdoutlog",
+	})},
+	"telemetry/otelsetup/internal/otlp": {Modules: slices.Concat(values, []string{
+		"go.opentelemetry.io/otel",
+		"go.opentelemetry.io/otel/sdk",
+		"go.opentelemetry.io/otel/sdk/metric",
+		"go.opentelemetry.io/otel/sdk/log",
+		"go.opentelemetry.io/otel/exporters/otlp/otlptrace",
+		"go.opentelemetry.io/proto/otlp",
+		"google.golang.org/protobuf",
 	})},
 
 	// What helps to test the seams.
@@ -145,9 +153,9 @@ var layers = map[string]layer{
 	// Models.
 	"drivers":                  {Ours: []string{"agent"}, Modules: core},
 	"drivers/internal/service": {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: core},
-	"drivers/openai":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/openai/openai-go/v3")},
+	"drivers/openai":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/tidwall/gjson")},
 	"drivers/anthropic":        {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/anthropics/anthropic-sdk-go")},
-	"drivers/gemini":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "google.golang.org/genai")},
+	"drivers/gemini":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: core},
 	"drivers/replay": {
 		Ours:    []string{"agent", "toolexec", "internal/strictjson"},
 		Modules: slices.Concat(values, schemas),
@@ -171,7 +179,7 @@ var layers = map[string]layer{
 	"hooks/loops":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/mock":      {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/judge":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
-	"hooks/pii":       {Ours: []string{"agent", "hooks", "hooks/internal/scrub"}, Modules: core},
+	"hooks/pii":       {Ours: []string{"agent", "hooks", "hooks/internal/scrub", "internal/lazy"}, Modules: core},
 
 	"hooks/internal/scrub": {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 
@@ -179,7 +187,7 @@ var layers = map[string]layer{
 	"action": {
 		Ours: []string{
 			"agent", "toolexec", "hooks", "hooks/judge", "capability",
-			"internal/once", "internal/process", "internal/strictjson",
+			"internal/markup", "internal/once", "internal/process", "internal/strictjson",
 		},
 		Modules: append(values, "mvdan.cc/sh/v3"),
 	},
@@ -188,13 +196,13 @@ var layers = map[string]layer{
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",
-			"internal/reserved", "internal/strictjson", "internal/yamlfile",
+			"internal/lazy", "internal/reserved", "internal/strictjson", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
 	},
 
 	// What policies look at.
-	"policy/bash":    {Modules: append(values, "mvdan.cc/sh/v3")},
+	"policy/bash":    {Ours: []string{"internal/lazy"}, Modules: append(values, "mvdan.cc/sh/v3")},
 	"policy/library": {}, // files
 	"policy/provenance": {
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition"},
@@ -206,7 +214,7 @@ var layers = map[string]layer{
 		Modules: values,
 	},
 	"policy/backtest": {
-		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/strictjson", "policy/recorded"},
+		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/lazy", "internal/markup", "internal/strictjson", "policy/recorded"},
 		Modules: values,
 	},
 	"policy/condition": {
@@ -293,6 +301,35 @@ func TestThePlanNamesEveryPublicPackage(t *testing.T) {
 func TestArrowsOnlyGoDown(t *testing.T) {
 	for _, wrong := range wrongImports(listPackages(t)) {
 		assert.Fail(t, wrong)
+	}
+}
+
+// tooHeavy lists what the command must not link. Each brings the lookup of methods by names that are no constants, after
+// which the linker keeps every exported method of the program: it doubled the command (docs/adr/0022).
+var tooHeavy = []string{
+	"google.golang.org/grpc", "golang.org/x/net/trace", "google.golang.org/genai", "github.com/openai/openai-go/v3", "github.com/google/go-cmp",
+	"cloud.google.com/go",
+}
+
+func TestTheCommandIsLight(t *testing.T) {
+	packages := listPackages(t)
+	for _, path := range packages[module+"/cmd/grapnel"].Deps {
+		for _, heavy := range tooHeavy {
+			assert.False(t, path == heavy || strings.HasPrefix(path, heavy+"/"), "cmd/grapnel links %q: %s stands in tooHeavy, see docs/adr/0022", path, heavy)
+		}
+		if d := packages[path]; d.isOurs() {
+			assert.NotContains(t, d.Imports, "html/template", "package %q is linked into cmd/grapnel: write pages with internal/markup, see docs/adr/0022", path)
+		}
+	}
+}
+
+// withoutHTTP lists the packages of the core that are free of net/http, dependencies of dependencies included.
+var withoutHTTP = []string{"agent", "hooks", "toolexec", "processor", "continuation"}
+
+func TestTheCoreHasNoHTTP(t *testing.T) {
+	packages := listPackages(t)
+	for _, name := range withoutHTTP {
+		assert.NotContains(t, packages[module+"/"+name].Deps, "net/http", "package %q pulls in net/http, with a megabyte of TLS", name)
 	}
 }
 

@@ -1,16 +1,16 @@
 package action
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
 // handler answers those who call back.
@@ -112,31 +112,40 @@ type page struct {
 	Message string
 }
 
-var pageHTML = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+// html returns the page.
+func (what page) html() string {
+	var p markup.Page
+	p.Put(`<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>A gate</title></head>
 <body>
-{{with .About}}<h1>May it go on?</h1>
-<p>{{if .Agent}}The agent <b>{{.Agent}}</b>{{else}}A run{{end}} waits at <b>{{.Hook}}</b>.</p>
-{{with .Reason}}<p>{{.}}</p>
-{{end}}<form method="post" action="?">
+`)
+	if a := what.About; a != nil {
+		p.Put("<h1>May it go on?</h1>\n<p>")
+		if a.Agent != "" {
+			p.Put("The agent <b>%s</b>", a.Agent)
+		} else {
+			p.Put("A run")
+		}
+		p.Put(" waits at <b>%s</b>.</p>\n", a.Hook)
+		p.PutIf(a.Reason != "", "<p>%s</p>\n", a.Reason)
+		p.Put(`<form method="post" action="?">
 <p><label>Message <input name="message" maxlength="2000" autocomplete="off"></label></p>
 <p><button name="action" value="approve">Approve</button> <button name="action" value="reject">Reject</button></p>
 </form>
-{{end}}{{with .Message}}<p>{{.}}</p>
-{{end}}</body>
-</html>
-`))
+`)
+	}
+	p.PutIf(what.Message != "", "<p>%s</p>\n", what.Message)
+	p.Put("</body>\n</html>\n")
+	return p.String()
+}
 
 func reply(w http.ResponseWriter, r *http.Request, status int, what page) {
-	var body bytes.Buffer
-	if err := pageHTML.Execute(&body, what); err != nil {
-		panic(err) // of a page that cannot be written
-	}
+	body := what.html()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body.Bytes()) // who asked may have gone
+		_, _ = io.WriteString(w, body) // who asked may have gone
 	}
 }

@@ -1,7 +1,6 @@
 // Package drivers is what the drivers of model services have in common: the
 // error that tells one failure from another, and prices. The drivers themselves
-// are in the packages below it, one for each service, each on the official SDK
-// of its vendor:
+// are in the packages below it, one for each service:
 //
 //   - openai: chat completions, at OpenAI or at any endpoint that speaks them
 //   - anthropic: the Messages API

@@ -139,7 +139,7 @@ func (l *loader) redact(r *rule, e *entry) {
 		}
 		return chosen
 	}
-	if err := scrub.make(kinds("secrets", secretKinds), kinds("pii", piiKinds)); err != nil {
+	if err := scrub.make(kinds("secrets", secretKinds()), kinds("pii", piiKinds())); err != nil {
 		e.place("decision").Wrong("%s: %w", e.what, err)
 	}
 	if scrub.empty() && len(e.texts("patterns")) == 0 {

@@ -96,7 +96,7 @@ func (l *loader) read(d *document, p *part) {
 		switch _, again := d.definitions[name]; {
 		case again:
 			e.Key.Wrong("definitions: %q is defined in a file that is included, too: one of them has to go", name)
-		case !nameForm.MatchString(name):
+		case !nameForm().MatchString(name):
 			e.Key.Wrong("definitions: %q is no name: %s", name, namesAre)
 		case e.Value.Kind() != yamlfile.MappingNode:
 			e.Value.Wrong("definitions: expected a rule or an action, written as keys with values, got %s", e.Value)

@@ -3,7 +3,6 @@ package policy
 import (
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/internal/lazy"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
@@ -228,14 +228,16 @@ func (f fields) stringsOf(key string) map[string]string {
 }
 
 // nameForm is how policies, rules and definitions may be named.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+const namePattern = `^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`
+
+var nameForm = lazy.Regexp(namePattern)
 
 const namesAre = "a name has letters, digits, _, - and dots, a hundred at most, and begins with none of the last two"
 
 // name is a text that names something.
 func (f fields) name(key string) string {
 	text := f.plain(key)
-	if text != "" && !nameForm.MatchString(text) {
+	if text != "" && !nameForm().MatchString(text) {
 		f.at(key).Wrong("%s: %q is no name: %s", key, text, namesAre)
 		return ""
 	}

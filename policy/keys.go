@@ -42,7 +42,7 @@ var (
 	plainForm = form{"type": []string{"string", "number", "boolean"}}
 	flagForm  = form{"type": "boolean"}
 	anyForm   = form{}
-	nameOf    = form{"type": []string{"string", "number"}, "pattern": nameForm.String()}
+	nameOf    = form{"type": []string{"string", "number"}, "pattern": namePattern}
 	textsForm = either(textForm, list(textForm))
 	timeForm  = either(form{"type": "number", "exclusiveMinimum": 0}, form{"type": "string", "pattern": `^([0-9.]+(ns|us|µs|ms|s|m|h))+$`})
 	celForm   = form{"type": []string{"string", "boolean"}}

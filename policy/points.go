@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/samber/lo"
 
@@ -65,13 +66,32 @@ func at[C hooks.Context](of hooks.Point[C], from source) *point {
 	return p
 }
 
-// methods is what a context has for each decision: the first that it has is meant.
-var methods = map[string][]string{
-	"allow": {"Allow"}, "deny": {"Deny"}, "ask": {"AskAbout"}, "stop": {"Stop"}, "rewrite": {"RewriteText", "Rewrite"},
-	"mock": {"Mock"}, "replace": {"ReplaceText", "Replace"}, "withhold": {"Withhold"},
-	"redact":      {"Filter", "Replace", "RewriteMessages", "RewriteText"},
-	"add_context": {"Allow"},
+// lookUps finds what a context has for each decision: the first method that it has is meant. The names are constants at the
+// calls of MethodByName: where they are values, the linker keeps every exported method of a program.
+var lookUps = map[string][]func(reflect.Type) (reflect.Method, bool){
+	"allow":   {allowMethod},
+	"deny":    {func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("Deny") }},
+	"ask":     {func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("AskAbout") }},
+	"stop":    {func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("Stop") }},
+	"rewrite": {rewriteTextMethod, func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("Rewrite") }},
+	"mock":    {func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("Mock") }},
+	"replace": {
+		func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("ReplaceText") },
+		replaceMethod,
+	},
+	"withhold": {func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("Withhold") }},
+	"redact": {
+		func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("Filter") },
+		replaceMethod,
+		func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("RewriteMessages") },
+		rewriteTextMethod,
+	},
+	"add_context": {allowMethod},
 }
+
+func allowMethod(t reflect.Type) (reflect.Method, bool)       { return t.MethodByName("Allow") }
+func replaceMethod(t reflect.Type) (reflect.Method, bool)     { return t.MethodByName("Replace") }
+func rewriteTextMethod(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("RewriteText") }
 
 // decisionsOf is the decisions that a context can make, and those of them that can have
 // effects, too.
@@ -79,8 +99,8 @@ func decisionsOf(c hooks.Context) (can, adds []string) {
 	possible := lo.Map(action.Decisions(c), func(d hooks.Decision, _ int) string { return string(d) })
 	for _, d := range decisionNames {
 		takesEffects := false
-		for _, name := range methods[d] {
-			if m, ok := reflect.TypeOf(c).MethodByName(name); ok {
+		for _, lookUp := range lookUps[d] {
+			if m, ok := lookUp(reflect.TypeOf(c)); ok {
 				takesEffects = m.Type.IsVariadic()
 				if d == "redact" || d == "add_context" && takesEffects {
 					possible = append(possible, d)
@@ -100,45 +120,48 @@ func decisionsOf(c hooks.Context) (can, adds []string) {
 
 func nothing(context.Context, hooks.Context) error { return nil }
 
-// points is every point by its name, in the order of a run.
-var points = []*point{
-	at(hooks.AtInputSubmitted, ofAgents),
-	at(hooks.AtExecutionStart, ofAgents),
-	at(hooks.AtStepStart, ofAgents),
-	at(hooks.AtPreInference, ofAgents),
-	at(hooks.AtPostInference, ofAgents),
-	at(hooks.AtPreToolUse, ofAgents),
-	at(hooks.AtPreCompact, ofAgents),
-	at(hooks.AtPostCompact, ofAgents),
-	at(hooks.AtCompactFailed, ofAgents),
-	at(hooks.AtPreSubagent, ofAgents),
-	at(hooks.AtPostSubagent, ofAgents),
-	at(hooks.AtSubagentFailed, ofAgents),
-	at(hooks.AtInterventionRequested, ofAgents),
-	at(hooks.AtInterventionResolved, ofAgents),
-	at(hooks.AtToolFailed, ofAgents),
-	at(hooks.AtPostToolUse, ofAgents),
-	at(hooks.AtStepEnd, ofAgents),
-	at(hooks.AtStop, ofAgents),
-	at(hooks.AtInterventionStopped, ofAgents),
-	at(hooks.AtAgentFailed, ofAgents),
-	at(hooks.AtExecutionEnd, ofAgents),
+// points returns every point, in the order of a run. The table is made when it is first asked for: a program that loads
+// no policy starts without it.
+var points = sync.OnceValue(func() []*point {
+	return []*point{
+		at(hooks.AtInputSubmitted, ofAgents),
+		at(hooks.AtExecutionStart, ofAgents),
+		at(hooks.AtStepStart, ofAgents),
+		at(hooks.AtPreInference, ofAgents),
+		at(hooks.AtPostInference, ofAgents),
+		at(hooks.AtPreToolUse, ofAgents),
+		at(hooks.AtPreCompact, ofAgents),
+		at(hooks.AtPostCompact, ofAgents),
+		at(hooks.AtCompactFailed, ofAgents),
+		at(hooks.AtPreSubagent, ofAgents),
+		at(hooks.AtPostSubagent, ofAgents),
+		at(hooks.AtSubagentFailed, ofAgents),
+		at(hooks.AtInterventionRequested, ofAgents),
+		at(hooks.AtInterventionResolved, ofAgents),
+		at(hooks.AtToolFailed, ofAgents),
+		at(hooks.AtPostToolUse, ofAgents),
+		at(hooks.AtStepEnd, ofAgents),
+		at(hooks.AtStop, ofAgents),
+		at(hooks.AtInterventionStopped, ofAgents),
+		at(hooks.AtAgentFailed, ofAgents),
+		at(hooks.AtExecutionEnd, ofAgents),
 
-	at(hooks.AtSessionStart, ofPipelines),
-	at(hooks.AtIterationStart, ofPipelines),
-	at(hooks.AtIterationComplete, ofPipelines),
-	at(hooks.AtIterationFailed, ofPipelines),
-	at(hooks.AtStageComplete, ofPipelines),
-	at(hooks.AtSessionComplete, ofPipelines),
-	at(hooks.AtRunStart, ofRuns),
-	at(hooks.AtRunResult, ofRuns),
-	at(hooks.AtRunFailed, ofRuns),
-	at(hooks.AtRunTimeout, ofRuns),
-	at(hooks.AtRunFinish, ofRuns),
-}
+		at(hooks.AtSessionStart, ofPipelines),
+		at(hooks.AtIterationStart, ofPipelines),
+		at(hooks.AtIterationComplete, ofPipelines),
+		at(hooks.AtIterationFailed, ofPipelines),
+		at(hooks.AtStageComplete, ofPipelines),
+		at(hooks.AtSessionComplete, ofPipelines),
+		at(hooks.AtRunStart, ofRuns),
+		at(hooks.AtRunResult, ofRuns),
+		at(hooks.AtRunFailed, ofRuns),
+		at(hooks.AtRunTimeout, ofRuns),
+		at(hooks.AtRunFinish, ofRuns),
+	}
+})
 
 func pointOf(name hooks.PointName) *point {
-	p, _ := lo.Find(points, func(p *point) bool { return p.name == name })
+	p, _ := lo.Find(points(), func(p *point) bool { return p.name == name })
 	return p
 }
 
@@ -183,7 +206,7 @@ func pointNamed(kind Kind, name string) *point {
 
 // pointNames is every name that a point may have in a kind of file.
 func pointNames(kind Kind) []string {
-	own := lo.Map(points, func(p *point, _ int) string { return string(p.name) })
+	own := lo.Map(points(), func(p *point, _ int) string { return string(p.name) })
 	return append(own, lo.Keys(aliases[kind])...)
 }
 

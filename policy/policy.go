@@ -29,7 +29,7 @@ type Policy struct {
 // put puts the rules in order: by point, those of inner layers first, and then as they
 // stand in their files. Priorities are put in by who asks the hooks.
 func (p *Policy) put() {
-	for _, at := range points {
+	for _, at := range points() {
 		var here []*rule
 		for _, d := range p.documents {
 			here = append(here, lo.Filter(d.rules, func(r *rule, _ int) bool { return r.point == at })...)
@@ -80,7 +80,7 @@ func (p *Policy) Hooks() ([]hooks.Hook, error) { return p.hooksFor(p.options.Hos
 func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 	var out []hooks.Hook
 	var wrong []error
-	for _, at := range points {
+	for _, at := range points() {
 		var here []hooks.Hook
 		for _, r := range p.rules {
 			if r.point != at {

@@ -58,7 +58,7 @@ func described(f form, doc string) form {
 func hooksSchema() form {
 	entries := either(inDefs("entry"), form{"type": "array", "items": inDefs("entry")})
 	properties := form{}
-	for _, p := range points {
+	for _, p := range points() {
 		properties[string(p.name)] = described(entries, "At "+string(p.name)+" "+p.whatCan()+".")
 	}
 	return form{"type": "object", "additionalProperties": entriesOfOtherNames(entries), "properties": properties}

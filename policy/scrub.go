@@ -2,6 +2,7 @@ package policy
 
 import (
 	"regexp"
+	"sync"
 
 	"github.com/samber/lo"
 
@@ -11,10 +12,10 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/redact"
 )
 
-// What can be taken out.
+// secretKinds and piiKinds return what can be taken out. The first compiles every pattern of package redact.
 var (
-	secretKinds = redact.Kinds()
-	piiKinds    = pii.Kinds()
+	secretKinds = sync.OnceValue(redact.Kinds)
+	piiKinds    = sync.OnceValue(pii.Kinds)
 )
 
 // scrubber takes out what a rule with decision: redact names. It is immutable once made
@@ -39,7 +40,7 @@ func (s *scrubber) make(secrets, personal []string) (err error) {
 		s.patterns = nil
 	}
 	if len(secrets)+len(o.Patterns) > 0 {
-		o.Without, _ = lo.Difference(secretKinds, secrets)
+		o.Without, _ = lo.Difference(secretKinds(), secrets)
 		if s.secrets, err = redact.New(o); err != nil {
 			return err //nolint:wrapcheck // the loader says of which rule
 		}

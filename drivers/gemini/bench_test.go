@@ -27,8 +27,8 @@ func longRun(t testing.TB, n int) (*gemini.Driver, agent.State) {
 	return d, s
 }
 
-// BenchmarkNext is a step on a transcript of so many messages: what the driver and
-// the SDK do, without a network.
+// BenchmarkNext is a step on a transcript of so many messages: what the driver
+// does, without a network.
 func BenchmarkNext(b *testing.B) {
 	for _, n := range []int{10, 1000, 10_000} {
 		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {

@@ -198,7 +198,7 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	assert.NotContains(t, e.Requests()[0].Header, "X-Goog-Api-Key")
 }
 
-// A panic of whoever listens is theirs; what the SDK makes of a reply is not.
+// A panic of the listener is its own.
 func TestPanicOfTheListener(t *testing.T) {
 	d, _ := newDriver(t, gemini.Config{}, modeltest.SSE(service.Whole.Frames...))
 	assert.PanicsWithValue(t, "listener", func() {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 
 	"github.com/samber/mo"
-	"google.golang.org/genai"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -19,42 +18,55 @@ func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64
 		return mo.Err[int64](context.Cause(ctx))
 	}
 	model, x := cmp.Or(s.Request().Model, d.features.Model), &exchange{}
-	var err error
-	if x.contents, err = d.countBody(model, s); err != nil {
+	body, err := d.countBody(model, s)
+	if err != nil {
 		return mo.Err[int64](d.refusal(model, err))
 	}
-	nothing := func(map[string]any) map[string]any { return nil } // the body is that of the exchange
-	var said *genai.CountTokensResponse
-	err = guarded(func() (err error) {
-		said, err = d.client.Models.CountTokens(x.with(ctx), model, nil, &genai.CountTokensConfig{
-			HTTPOptions: &genai.HTTPOptions{ExtrasRequestProvider: nothing},
-		})
-		if err == nil && said.TotalTokens <= 0 {
-			err = &brokenError{"the answer does not say how many tokens there are"}
-		}
-		return err
-	})
+	tokens, err := d.count(ctx, x, model, body)
 	switch {
 	case err == nil:
-		return mo.Ok(int64(said.TotalTokens))
+		return mo.Ok(tokens)
 	case ctx.Err() != nil:
 		return mo.Err[int64](context.Cause(ctx))
 	}
 	return mo.Err[int64](d.failure(model, x, err))
 }
 
-// countBody is the whole request that is to be counted, and the beginning of the body
-// that it stands in: only so does this service count more than the contents.
+func (d *Driver) count(ctx context.Context, x *exchange, model string, body []byte) (int64, error) {
+	res, err := d.post(ctx, x, model, "countTokens", "application/json", body)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if err := x.readAll(res); err != nil {
+		return 0, err
+	}
+	if err := readError(x.text); err != nil {
+		return 0, err
+	}
+	var said struct {
+		Tokens int64 `json:"totalTokens"`
+	}
+	if err := json.Unmarshal(x.text, &said); err != nil {
+		return 0, err
+	}
+	if said.Tokens <= 0 {
+		return 0, &brokenError{"the answer does not say how many tokens there are"}
+	}
+	return said.Tokens, nil
+}
+
+// countBody returns the request for a count. The whole request stands in it: only so does this service count more than the
+// contents.
 func (d *Driver) countBody(model string, s agent.State) ([]byte, error) {
 	rest, contents, err := d.body(model, s)
 	if err != nil {
 		return nil, err
 	}
 	rest["model"] = "models/" + bare(model)
-	tail, err := json.Marshal(rest)
+	whole, err := joined(contents, rest)
 	if err != nil {
 		return nil, err
 	}
-	out := append([]byte(`{"generateContentRequest":`), contents...)
-	return append(append(out, ','), tail[1:]...), nil
+	return append(append([]byte(`{"generateContentRequest":`), whole...), '}'), nil
 }

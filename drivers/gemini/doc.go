@@ -1,5 +1,4 @@
-// Package gemini asks Gemini models over the Gemini API, through the official SDK
-// google.golang.org/genai: generateContent, and streamGenerateContent where a reply
+// Package gemini asks Gemini models over the Gemini API: generateContent, and streamGenerateContent where a reply
 // is streamed.
 //
 //	driver, err := gemini.New(gemini.Config{Model: "gemini-3.8-flash"})
@@ -17,8 +16,7 @@
 // What comes from the environment goes to the vendor, or to the URL that
 // GOOGLE_GEMINI_BASE_URL names, and nowhere else: a Config.BaseURL of one's own gets
 // the key that stands in the Config. The key travels in a header, never in a URL, and
-// is in no error. Redirects are not followed. Where both variables are set, the SDK
-// logs that it takes the other one: it does not.
+// is in no error. Redirects are not followed.
 //
 // # Requests
 //
@@ -92,8 +90,7 @@
 //
 // # Speed
 //
-// A message is written once, however many steps send it, and goes past the SDK: given
-// the messages, that would write all of them anew for each request. What is left is to
+// A message is written once, however many steps send it. What is left is to
 // copy them. Before the network, a step takes a tenth of a millisecond with 10
 // messages and two to three with 10,000 (1.9 MB), with the same 300 allocations
 // (BenchmarkNext, two shared cores).

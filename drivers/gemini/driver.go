@@ -1,14 +1,17 @@
 package gemini
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"mime"
+	"net/http"
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
-	"google.golang.org/genai"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
@@ -18,7 +21,7 @@ import (
 // Driver asks a model over the Gemini API. It is immutable and safe for concurrent
 // use; make it with New.
 type Driver struct {
-	client   *genai.Client
+	send     service.PostFunc
 	features agent.Features
 	prices   drivers.Prices
 	keyless  bool
@@ -43,21 +46,12 @@ func New(c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a gemini driver: %w", err)
 	}
-	at.Client.Transport = &transport{base: at.Client.Transport, key: at.Key, header: c.Header.Clone()}
-	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
-		Backend:    genai.BackendGeminiAPI, // whatever the environment says
-		APIKey:     noKey,
-		HTTPClient: at.Client,
-		HTTPOptions: genai.HTTPOptions{
-			BaseURL:    at.URL.String(),
-			APIVersion: "v1beta",
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making a gemini driver: %w", err)
+	own := http.Header{}
+	if at.Key != "" {
+		own.Set(keyHeader, at.Key)
 	}
 	d := &Driver{
-		client: client, features: features(c, at), keyless: at.Key == "", redact: at.Redact,
+		send: at.Poster(own, c.Header), features: features(c, at), keyless: at.Key == "", redact: at.Redact,
 		prices: c.Prices.OrElse(lo.Ternary(at.Vendor, ListPrices(), drivers.Prices{})),
 	}
 	d.features.Priced = d.prices.Of(bare(c.Model)).IsPresent()
@@ -92,17 +86,21 @@ func (d *Driver) Features() agent.Features { return d.features }
 // Next asks for the whole of the model's next turn. A failed call is a
 // *drivers.Error; where ctx ended, the error is the cause of that.
 func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
-	return d.ask(ctx, s, func(ctx context.Context, q question, x *exchange) (agent.Step, error) {
-		var said *genai.GenerateContentResponse
-		err := guarded(func() (err error) {
-			said, err = d.client.Models.GenerateContent(ctx, q.model, nil, q.config())
-			return err
-		})
+	return d.ask(ctx, s, func(q question, x *exchange) (agent.Step, error) {
+		res, err := d.post(ctx, x, q.model, "generateContent", "application/json", q.body)
+		if err != nil {
+			return agent.Step{}, err
+		}
+		defer func() { _ = res.Body.Close() }()
+		if err := x.readAll(res); err != nil {
+			return agent.Step{}, err
+		}
+		said, err := readAnswer(x.text)
 		if err != nil {
 			return agent.Step{}, err
 		}
 		r := d.reply(q, s)
-		r.add(said, x.text, func(agent.Delta) {})
+		r.add(said, func(agent.Delta) {})
 		return r.step(false)
 	})
 }
@@ -118,41 +116,64 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 		}
 		return result
 	}
-	return d.ask(ctx, s, func(ctx context.Context, q question, x *exchange) (agent.Step, error) {
+	return d.ask(ctx, s, func(q question, x *exchange) (agent.Step, error) {
+		res, err := d.post(ctx, x, q.model, "streamGenerateContent?alt=sse", "text/event-stream", q.body)
+		if err != nil {
+			return agent.Step{}, err
+		}
+		defer func() { _ = res.Body.Close() }()
 		r := d.reply(q, s)
-		telling := false // a panic of emit is the caller's own
-		err := guardedUnless(&telling, func() error {
-			for said, err := range d.client.Models.GenerateContentStream(ctx, q.model, nil, q.config()) {
-				if err != nil {
-					return err
-				}
-				telling = true
-				r.add(said, x.text, emit)
-				telling = false
-			}
-			return x.cut
-		})
-		if err != nil && !r.complete() {
+		if err := x.readStream(res, func(said *answer) { r.add(said, emit) }); err != nil && !r.complete() {
 			return agent.Step{}, err
 		}
 		return r.step(true)
 	})
 }
 
+// readStream calls add with each piece of a reply that arrives in pieces.
+func (x *exchange) readStream(res *http.Response, add func(*answer)) error {
+	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
+		if err := x.readAll(res); err != nil {
+			return err
+		}
+		return cmp.Or(readError(x.text), errShape)
+	}
+	for stream := (events{bufio.NewReader(res.Body)}); ; {
+		data, other, err := stream.readEvent()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			x.cut = err
+			return err
+		case data == nil:
+			x.text = other
+			return cmp.Or(readError(other), errShape)
+		}
+		x.text = data
+		said, err := readAnswer(data)
+		if err != nil {
+			return err
+		}
+		add(said)
+	}
+}
+
 // ask does what Next and Stream have in common.
-func (d *Driver) ask(
-	ctx context.Context, s agent.State, call func(context.Context, question, *exchange) (agent.Step, error),
-) mo.Result[agent.Step] {
+func (d *Driver) ask(ctx context.Context, s agent.State, call func(question, *exchange) (agent.Step, error)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))
 	}
 	q := question{model: cmp.Or(s.Request().Model, d.features.Model)}
-	x := &exchange{}
-	var err error
-	if q.body, x.contents, err = d.body(q.model, s); err != nil {
+	rest, contents, err := d.body(q.model, s)
+	if err == nil {
+		q.body, err = joined(contents, rest)
+	}
+	if err != nil {
 		return mo.Err[agent.Step](d.refusal(q.model, err))
 	}
-	step, err := call(x.with(ctx), q, x)
+	x := &exchange{}
+	step, err := call(q, x)
 	switch {
 	case err == nil:
 		return mo.Ok(step)
@@ -162,38 +183,8 @@ func (d *Driver) ask(
 	return mo.Err[agent.Step](d.failure(q.model, x, err))
 }
 
-// question is what is asked: a model, and the body of the request without the
-// contents.
+// question is what is asked: a model, and the body of the request.
 type question struct {
 	model string
-	body  map[string]any
-}
-
-// config is the question as the SDK takes it. It sends the body as it is: its own
-// types would lose what they do not know.
-func (q question) config() *genai.GenerateContentConfig {
-	return &genai.GenerateContentConfig{
-		AutomaticContinuation: new(false), // it would ask again by itself
-		HTTPOptions: &genai.HTTPOptions{
-			ExtrasRequestProvider: func(map[string]any) map[string]any { return q.body },
-		},
-	}
-}
-
-// guarded makes an error of a panic: the SDK takes much of an answer for granted.
-func guarded(call func() error) error {
-	never := false
-	return guardedUnless(&never, call)
-}
-
-func guardedUnless(ours *bool, call func() error) (err error) {
-	defer func() {
-		if *ours {
-			return
-		}
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the SDK cannot read the answer: %v", p)
-		}
-	}()
-	return call()
+	body  []byte
 }

@@ -7,41 +7,23 @@ import (
 	"io"
 )
 
-// events is a stream of server-sent events, handed on one at a time and in the
-// plain form that the SDK reads: one line of data, one empty line. The SDK reads on
-// only when it has yielded what it has, so the event handed on last is the one it
-// yields.
-type events struct {
-	x    *exchange
-	from *bufio.Reader
-	rest []byte // of the event that is being handed on
-	io.Closer
-}
+// events reads a stream of server-sent events, one at a time.
+type events struct{ from *bufio.Reader }
 
-func (e *events) Read(p []byte) (int, error) {
-	if len(e.rest) == 0 && !e.next() {
-		return 0, io.EOF // also when it broke off: the exchange knows
-	}
-	n := copy(p, e.rest)
-	e.rest = e.rest[n:]
-	return n, nil
-}
-
-// next reads an event; false means that there is none.
-func (e *events) next() bool {
-	var data, other []byte
+// readEvent returns the data of the next event. An event without data may have other text: an error comes so at times, as it
+// would outside of a stream. The error is io.EOF at the end, and why the stream broke off where it has none.
+func (e *events) readEvent() (data, other []byte, err error) {
 	for {
 		line, err := e.from.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			e.x.cut = err
-			return false
+			return nil, nil, err
 		}
 		field, value, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
 		switch string(field) {
 		case "data":
 			data = append(append(data, ' '), bytes.TrimSpace(value)...)
 		case "", "event", "id", "retry":
-		default: // an error may come without a field, as it would outside of a stream
+		default:
 			other = append(append(other, ' '), bytes.TrimRight(line, "\r\n")...)
 		}
 		if len(bytes.TrimRight(line, "\r\n")) > 0 && err == nil {
@@ -51,16 +33,12 @@ func (e *events) next() bool {
 		case string(data) == "[DONE]": // some endpoints end as OpenAI's does
 			data = nil
 		case len(data) > 0:
-			e.x.text = data
-			e.rest = append(append([]byte("data:"), data...), "\n\n"...)
-			return true
+			return data, nil, nil
 		case len(other) > 0:
-			e.x.text = nil
-			e.rest = append(bytes.TrimSpace(other), "\n\n"...)
-			return true
+			return nil, bytes.TrimSpace(other), nil
 		}
 		if err != nil {
-			return false
+			return nil, nil, io.EOF
 		}
 	}
 }

@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"net"
 	"regexp"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	"google.golang.org/genai"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
@@ -26,7 +24,7 @@ func (e *brokenError) Error() string { return e.text }
 // finishError is a reply that the service ended for a reason of its own, and that is
 // of no use.
 type finishError struct {
-	reason genai.FinishReason
+	reason finishReason
 	note   string
 }
 
@@ -44,7 +42,7 @@ func (d *Driver) refusal(model string, err error) *drivers.Error {
 // failure is an error of a request as callers get it.
 func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: d.redact(x.header.Get("X-Request-ID"))}
-	if said, ok := errors.AsType[genai.APIError](err); ok {
+	if said, ok := errors.AsType[*apiError](err); ok {
 		d.explain(e, x, said)
 		return e
 	}
@@ -64,9 +62,7 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 		e.Kind, e.Err = agent.KindModel, service.Redacted(err, d.redact)
 	case x.cut != nil:
 		e.Err = service.Redacted(x.cut, d.redact)
-	case x.status >= 300: // and its words could not be read
-		e.Kind, e.Status, e.Err = drivers.KindOfStatus(x.status), x.status, service.Redacted(err, d.redact)
-	default: // the SDK's words hold the whole answer
+	default:
 		e.Message = "the answer is not what the Gemini API says: " + service.Excerpt(string(x.text), d.redact)
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
@@ -76,8 +72,7 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 }
 
 // explain fills in what the service said of its refusal.
-func (d *Driver) explain(e *drivers.Error, x *exchange, said genai.APIError) {
-	said = unpacked(said)
+func (d *Driver) explain(e *drivers.Error, x *exchange, said *apiError) {
 	e.Status = cmp.Or(said.Code, x.status)
 	if e.Status < 300 { // in the middle of a stream, without a code
 		e.Status = 0
@@ -97,25 +92,13 @@ func (d *Driver) explain(e *drivers.Error, x *exchange, said genai.APIError) {
 		}
 	}
 	e.After = max(e.After, drivers.RetryAfter(x.header, time.Now()))
-	if reason == "" && !strings.Contains(said.Status, " ") { // the SDK puts the HTTP status there where there is none
+	if reason == "" {
 		reason = said.Status
 	}
 	e.Code = service.Excerpt(reason, d.redact)
 	e.Message = service.Excerpt(said.Message, d.redact)
 	e.Kind = sort(e.Status, said.Status, reason, said.Message)
 	e.Advice = service.Advice(e, d.keyless, "/v1beta")
-}
-
-// unpacked is the error in a body that the SDK handed on as it was: a list with the
-// error in it, as the service answers where events are not asked for.
-func unpacked(said genai.APIError) genai.APIError {
-	var list []struct {
-		Error *genai.APIError `json:"error"`
-	}
-	if json.Unmarshal([]byte(said.Message), &list) == nil && len(list) > 0 && list[0].Error != nil {
-		return *list[0].Error
-	}
-	return said
 }
 
 // tooLong is how the service says that it was sent more than the model reads. It has

@@ -4,38 +4,37 @@ import (
 	"slices"
 
 	"github.com/samber/lo"
-	"google.golang.org/genai"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
 
 // filtered are the finish reasons of replies that the service held back.
-var filtered = []genai.FinishReason{
-	genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage, genai.FinishReasonBlocklist,
-	genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, genai.FinishReasonImageSafety,
-	genai.FinishReasonImageProhibitedContent, genai.FinishReasonImageRecitation, "MODEL_ARMOR",
+var filtered = []finishReason{
+	"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST",
+	"PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
+	"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR",
 }
 
 // spoiled are the finish reasons of replies that are of no use, whatever is in them:
 // the model meant to call a tool and could not.
-var spoiled = []genai.FinishReason{
-	genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall, "MALFORMED_RESPONSE",
+var spoiled = []finishReason{
+	"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE",
 }
 
 // unsignedCalls is the finish reason where the messages have calls without the
 // signature that the model wants to see.
-const unsignedCalls genai.FinishReason = "MISSING_THOUGHT_SIGNATURE"
+const unsignedCalls finishReason = "MISSING_THOUGHT_SIGNATURE"
 
 // reason is the finish reason in our words.
 func (r *reply) reason() agent.FinishReason {
 	switch {
 	case r.blocked != "" || slices.Contains(filtered, r.finish):
 		return agent.FinishFilter
-	case r.finish == genai.FinishReasonMaxTokens, r.finish == genai.FinishReasonContinuation:
+	case r.finish == "MAX_TOKENS", r.finish == "CONTINUATION":
 		return agent.FinishLength
-	case r.finish == genai.FinishReasonStop && len(r.calls) > 0:
+	case r.finish == "STOP" && len(r.calls) > 0:
 		return agent.FinishToolCalls
-	case r.finish == genai.FinishReasonStop:
+	case r.finish == "STOP":
 		return agent.FinishStop
 	case r.finish == "FUNCTION_CALL": // said by endpoints that are not the vendor's
 		return agent.FinishToolCalls
@@ -52,16 +51,17 @@ func (r *reply) used(model string) agent.Usage {
 	if u == nil {
 		return agent.Usage{}
 	}
-	count := func(n ...int32) int64 { return lo.SumBy(n, func(n int32) int64 { return int64(max(n, 0)) }) }
+	count := func(n ...int64) int64 { return lo.SumBy(n, func(n int64) int64 { return max(n, 0) }) }
 	used := agent.Usage{
-		InputTokens:     count(u.PromptTokenCount, u.ToolUsePromptTokenCount),
-		OutputTokens:    count(u.CandidatesTokenCount, u.ThoughtsTokenCount),
-		CacheReadTokens: count(u.CachedContentTokenCount),
-		ReasoningTokens: count(u.ThoughtsTokenCount),
+		InputTokens:     count(u.Prompt, u.ToolUsePrompt),
+		OutputTokens:    count(u.Candidates, u.Thoughts),
+		CacheReadTokens: count(u.Cached),
+		ReasoningTokens: count(u.Thoughts),
 	}
-	sound := lo.SomeBy(u.PromptTokensDetails, func(m *genai.ModalityTokenCount) bool {
-		return m != nil && m.Modality == genai.MediaModalityAudio && m.TokenCount > 0
-	})
+	sound := false
+	for _, m := range u.PromptDetails {
+		sound = sound || m != nil && m.Modality == "AUDIO" && m.Tokens > 0
+	}
 	if !sound {
 		used.Cost = r.d.prices.Cost(bare(model), used)
 		if used.Cost.IsAbsent() { // an alias such as gemini-flash-latest, or the version behind it

@@ -7,6 +7,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A dependency of the SDK starts this one when the program begins.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+	goleak.VerifyTestMain(m)
 }

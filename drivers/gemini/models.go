@@ -34,5 +34,13 @@ func early(model string) bool {
 	return n == 1 || n == 2
 }
 
+// resource returns the path of a model at the service.
+func resource(model string) string {
+	if strings.HasPrefix(model, "models/") || strings.HasPrefix(model, "tunedModels/") {
+		return model
+	}
+	return "models/" + model
+}
+
 // bare is a model's name without the folder that the service has it in.
 func bare(model string) string { return strings.TrimPrefix(model, "models/") }

@@ -2,8 +2,7 @@ package gemini
 
 import "encoding/json"
 
-// part is one part of a content as it is sent. The SDK's own type would write a
-// call's arguments anew, and cannot say an empty text.
+// part is one part of a content as it is sent.
 type part struct {
 	Text      *string           `json:"text,omitempty"`
 	Inline    *blob             `json:"inlineData,omitempty"`

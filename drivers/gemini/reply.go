@@ -1,12 +1,12 @@
 package gemini
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/samber/lo"
-	"google.golang.org/genai"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -26,56 +26,46 @@ type reply struct {
 	signed    []agent.Part // the signatures of calls
 	ids       map[string]bool
 	answered  bool // there was a candidate
-	finish    genai.FinishReason
+	finish    finishReason
 	note      string // on the finish reason
-	blocked   genai.BlockedReason
-	usage     *genai.GenerateContentResponseUsageMetadata
+	blocked   string
+	usage     *usage
 }
 
 func (d *Driver) reply(q question, s agent.State) *reply {
 	return &reply{d: d, asked: q.model, place: fmt.Sprintf("%d-%d", s.StepCount(), s.MessageCount()), ids: map[string]bool{}}
 }
 
-// add takes a piece of the reply. Raw is the JSON it was decoded from.
-func (r *reply) add(piece *genai.GenerateContentResponse, raw []byte, emit func(agent.Delta)) {
-	r.id = lo.CoalesceOrEmpty(r.id, piece.ResponseID)
-	r.model = lo.CoalesceOrEmpty(r.model, piece.ModelVersion)
-	r.usage = lo.CoalesceOrEmpty(piece.UsageMetadata, r.usage)
+// add takes a piece of the reply.
+func (r *reply) add(piece *answer, emit func(agent.Delta)) {
+	r.id = cmp.Or(r.id, piece.ID)
+	r.model = cmp.Or(r.model, piece.Model)
+	r.usage = cmp.Or(piece.Usage, r.usage)
 	if f := piece.PromptFeedback; f != nil {
-		r.blocked = lo.CoalesceOrEmpty(r.blocked, f.BlockReason)
+		r.blocked = cmp.Or(r.blocked, f.BlockReason)
 	}
-	if len(piece.Candidates) == 0 || piece.Candidates[0] == nil {
+	if len(piece.Candidates) == 0 {
 		return
 	}
 	c := piece.Candidates[0]
 	r.answered = true
-	var parts []*genai.Part
-	if c.Content != nil {
-		parts = c.Content.Parts
-	}
-	if c.FinishReason != "" && c.FinishReason != genai.FinishReasonUnspecified {
+	if c.FinishReason != "" && c.FinishReason != "FINISH_REASON_UNSPECIFIED" {
 		r.finish = c.FinishReason
 		if r.reason() == agent.FinishError {
-			r.note = found(raw, len(parts)).note
+			r.note = c.FinishMessage
 		}
 	}
-	var l lost
-	for i, p := range parts {
+	for _, p := range c.Content.Parts {
 		switch {
-		case p == nil, p.Thought && p.InlineData != nil: // a picture that the model thought of, and gave up
-		case p.FunctionCall != nil:
-			if l.arguments == nil {
-				l = found(raw, len(parts))
-			}
-			r.call(p, l.arguments[i], emit)
-		case p.InlineData != nil:
-			kind := lo.Ternary(strings.HasPrefix(p.InlineData.MIMEType, "image/"), agent.PartImage, agent.PartFile)
-			r.whole(agent.Part{Kind: kind, MediaType: p.InlineData.MIMEType, Data: agent.Bytes(p.InlineData.Data)}, p)
-		case p.FileData != nil:
-			kind := lo.Ternary(strings.HasPrefix(p.FileData.MIMEType, "image/"), agent.PartImage, agent.PartFile)
-			r.whole(agent.Part{Kind: kind, MediaType: p.FileData.MIMEType, URL: p.FileData.FileURI}, p)
+		case p == nil, p.Thought && p.Inline != nil: // a picture that the model thought of, and gave up
+		case p.Call != nil:
+			r.call(p, emit)
+		case p.Inline != nil:
+			r.whole(agent.Part{Kind: kindOf(p.Inline.MediaType), MediaType: p.Inline.MediaType, Data: agent.Bytes(p.Inline.Data)}, p)
+		case p.File != nil:
+			r.whole(agent.Part{Kind: kindOf(p.File.MediaType), MediaType: p.File.MediaType, URL: p.File.URL}, p)
 		case p.Thought:
-			r.write(agent.Reasoning("", opaque(p.ThoughtSignature)), p)
+			r.write(agent.Reasoning("", opaque(p.Signature)), p)
 			if p.Text != "" {
 				emit(agent.Delta{Reasoning: p.Text})
 			}
@@ -88,29 +78,36 @@ func (r *reply) add(piece *genai.GenerateContentResponse, raw []byte, emit func(
 	}
 }
 
+func kindOf(mediaType string) agent.PartKind {
+	if strings.HasPrefix(mediaType, "image/") {
+		return agent.PartImage
+	}
+	return agent.PartFile
+}
+
 // signature is what is kept of a part's signature; empty when it has none.
-func signature(p *genai.Part) string {
-	if len(p.ThoughtSignature) == 0 {
+func signature(p *replyPart) string {
+	if len(p.Signature) == 0 {
 		return ""
 	}
-	return opaque(p.ThoughtSignature)
+	return opaque(p.Signature)
 }
 
 // write goes on with the part that is being written, or begins another. A part that
 // came with a signature stays by itself: the signature is of that part alone.
-func (r *reply) write(as agent.Part, p *genai.Part) {
-	if r.open != as || len(p.ThoughtSignature) > 0 {
+func (r *reply) write(as agent.Part, p *replyPart) {
+	if r.open != as || len(p.Signature) > 0 {
 		r.close()
 		r.open = as
 	}
 	r.text.WriteString(p.Text)
-	if len(p.ThoughtSignature) > 0 {
+	if len(p.Signature) > 0 {
 		r.close()
 	}
 }
 
 // whole is a part that came in one piece.
-func (r *reply) whole(part agent.Part, p *genai.Part) {
+func (r *reply) whole(part agent.Part, p *replyPart) {
 	r.close()
 	part.Opaque = signature(p)
 	r.parts = append(r.parts, part)

@@ -1,5 +1,5 @@
 // Package openai is a driver for chat completions: at OpenAI, and at every endpoint
-// that speaks them, such as Ollama, vLLM and llama.cpp. It stands on OpenAI's own SDK.
+// that speaks them, such as Ollama, vLLM and llama.cpp.
 //
 //	driver, err := openai.New(openai.Config{Model: "gpt-6.1-sol"}) // with OPENAI_API_KEY
 //	if err != nil {
@@ -29,7 +29,7 @@
 // The key of the environment is sent to OpenAI over https, and to the URL that
 // OPENAI_BASE_URL names, and nowhere else: to a BaseURL in the Config goes the APIKey
 // in the Config, or none. The same holds for OPENAI_ORG_ID and OPENAI_PROJECT_ID. Other
-// variables of the SDK are not read. Redirects are not followed. No error shows a key,
+// variables of OpenAI's SDK are not read. Redirects are not followed. No error shows a key,
 // also when the service repeats it, nor does a Config or a driver that is printed.
 //
 // # Requests

@@ -1,10 +1,10 @@
 package openai
 
 import (
+	"net/http"
 	"net/url"
 	"os"
 
-	"github.com/openai/openai-go/v3/option"
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
@@ -22,31 +22,22 @@ func (c Config) endpoint() (service.Endpoint, error) {
 	return vendor.Endpoint(service.Config{APIKey: c.APIKey, BaseURL: c.BaseURL, Header: c.Header, HTTPClient: c.HTTPClient})
 }
 
-// options is what every request of the driver is sent with. A request is sent
-// once: trying again is processor.Retry's affair.
-func (c Config) options(at service.Endpoint) []option.RequestOption {
-	opts := []option.RequestOption{
-		option.WithBaseURL(at.URL.String()), option.WithHTTPClient(at.Client), option.WithMaxRetries(0),
-		option.WithMiddleware(service.Refused),
-	}
+// ownHeader returns what the driver itself sends with every request.
+func (c Config) ownHeader(at service.Endpoint) http.Header {
 	organization, project := c.Organization, c.Project
 	if at.Trusted {
 		organization = lo.CoalesceOrEmpty(organization, os.Getenv("OPENAI_ORG_ID"))
 		project = lo.CoalesceOrEmpty(project, os.Getenv("OPENAI_PROJECT_ID"))
 	}
+	own := http.Header{}
 	if at.Key != "" {
-		opts = append(opts, option.WithAPIKey(at.Key))
+		own.Set("Authorization", "Bearer "+at.Key)
 	}
 	if organization != "" {
-		opts = append(opts, option.WithOrganization(organization))
+		own.Set("OpenAI-Organization", organization)
 	}
 	if project != "" {
-		opts = append(opts, option.WithProject(project))
+		own.Set("OpenAI-Project", project)
 	}
-	for name, values := range c.Header {
-		for i, value := range values {
-			opts = append(opts, lo.Ternary(i == 0, option.WithHeader, option.WithHeaderAdd)(name, value))
-		}
-	}
-	return opts
+	return own
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -23,8 +22,8 @@ func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {
 		e.Status, e.RequestID, e.After = no.Status, d.redact(requestID(no.Header)), drivers.RetryAfter(no.Header, time.Now())
 		d.explain(e, complaintOf(no.Body), no.Body)
-	} else if no, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		d.explain(e, complaintOf(no.Event.Data), no.Event.Data)
+	} else if no, ok := errors.AsType[*eventError](err); ok {
+		d.explain(e, complaintOf(no.event), no.event)
 	} else if no, ok := errors.AsType[*service.UnfitError](err); ok {
 		e.Kind, e.Message = agent.KindBadRequest, service.Excerpt(no.Error(), d.redact)
 	} else {

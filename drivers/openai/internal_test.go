@@ -13,10 +13,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/openai/openai-go/v3/packages/respjson"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -163,7 +162,7 @@ func TestHalfACharacterAtTheEnd(t *testing.T) {
 	var told string
 	r := reply{emit: func(d agent.Delta) { told += d.Text + "|" + d.Call.Arguments + "|" }}
 	r.call(0, "a", "x", "1\xe2")
-	require.NoError(t, r.say("2\xe2", respjson.Field{}, "", nil))
+	require.NoError(t, r.say(gjson.Parse("{\"content\":\"2\xe2\"}")))
 	step, err := driverFor(t).step(&asking{}, &r)
 	require.NoError(t, err)
 	assert.Equal(t, "|1|2||\uFFFD|||\uFFFD|", told)
@@ -213,7 +212,7 @@ func FuzzStream(f *testing.F) {
 		})
 		if err != nil {
 			_, isBroken := errors.AsType[*service.BrokenError](err)
-			_, isTold := errors.AsType[*ssestream.StreamError](err)
+			_, isTold := errors.AsType[*eventError](err)
 			require.True(t, isBroken || isTold, "%T: %v", err, err)
 			require.Less(t, len(d.failure(&asking{}, err).Error()), 5000)
 			return

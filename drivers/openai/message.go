@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/openai/openai-go/v3"
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -16,26 +15,26 @@ import (
 func (d *Driver) encodeMessage(m agent.Message) ([]byte, error) {
 	switch m.Role() {
 	case agent.RoleSystem:
-		return encode(openai.SystemMessage(m.Text()))
+		return encode(wireMessage{Role: "system", Content: m.Text()})
 	case agent.RoleUser:
 		return d.encodeUser(m)
 	case agent.RoleAssistant:
 		return d.encodeAssistant(m)
 	case agent.RoleTool:
-		return encode(openai.ToolMessage(plain(m.Content()), m.CallID()))
+		return encode(wireMessage{Role: "tool", Content: plain(m.Content()), CallID: m.CallID()})
 	}
 	return nil, fmt.Errorf("a message has the role %q, which the chat format does not know", m.Role())
 }
 
 func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 	if m.Content().IsText() {
-		return encode(openai.UserMessage(m.Text()))
+		return encode(wireMessage{Role: "user", Content: m.Text()})
 	}
-	var parts []openai.ChatCompletionContentPartUnionParam
+	var parts []wirePart
 	for _, part := range m.Content().Parts() {
 		switch part.Kind {
 		case agent.PartText:
-			parts = append(parts, openai.TextContentPart(part.Text))
+			parts = append(parts, wirePart{Type: "text", Text: &part.Text})
 		case agent.PartImage:
 			if !d.features.Images {
 				return nil, fmt.Errorf("a message has an image, and %s takes none", d)
@@ -44,7 +43,7 @@ func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 				return nil, fmt.Errorf("a message has an image of %d bytes and the media type %q: give it both, such as image/png, or a URL",
 					len(part.Data), part.MediaType)
 			}
-			parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: address(part)}))
+			parts = append(parts, wirePart{Type: "image_url", Image: &wireImage{address(part)}})
 		case agent.PartFile:
 			if !d.features.Files {
 				return nil, fmt.Errorf("a message has the file %q, and %s takes none", part.Name, d)
@@ -53,12 +52,10 @@ func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 			if !strings.HasPrefix(data, "data:") {
 				return nil, fmt.Errorf("a message has the file %q by its URL, and chat completions take files by their bytes only", part.Name)
 			}
-			parts = append(parts, openai.FileContentPart(openai.ChatCompletionContentPartFileFileParam{
-				FileData: openai.String(data), Filename: openai.String(lo.CoalesceOrEmpty(part.Name, "file")),
-			}))
+			parts = append(parts, wirePart{Type: "file", File: &wireFile{Data: data, Name: lo.CoalesceOrEmpty(part.Name, "file")}})
 		}
 	}
-	return encode(openai.UserMessage(parts))
+	return encode(wireMessage{Role: "user", Content: parts})
 }
 
 // address is where an image or a file is: its URL, or one that holds its bytes.
@@ -71,22 +68,55 @@ func address(p agent.Part) string {
 }
 
 func (d *Driver) encodeAssistant(m agent.Message) ([]byte, error) {
-	var p openai.ChatCompletionAssistantMessageParam
+	w := wireMessage{Role: "assistant"}
 	if text := m.Text(); text != "" || m.CallCount() == 0 {
-		p.Content.OfString = openai.String(text)
+		w.Content = text
 	}
 	for _, c := range m.Calls() {
-		p.ToolCalls = append(p.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-				ID:       c.ID,
-				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: string(service.Arguments(c.Arguments))},
-			},
-		})
+		w.Calls = append(w.Calls, wireCall{ID: c.ID, Function: wireFunction{string(service.Arguments(c.Arguments)), c.Name}, Type: "function"})
 	}
-	if thought := reasoning(m); thought != "" && d.dialect.Reasoning != "" {
-		p.SetExtraFields(map[string]any{d.dialect.Reasoning: thought})
+	text, err := encode(w)
+	if thought := reasoning(m); err == nil && thought != "" && d.dialect.Reasoning != "" {
+		o := object{buf: text[:len(text)-1]} // without its end
+		o.set(d.dialect.Reasoning, thought)
+		text, err = append(o.buf, '}'), o.err
 	}
-	return encode(p)
+	return text, err
+}
+
+// wireMessage is a message in the chat format.
+type wireMessage struct {
+	Content any        `json:"content,omitempty"` // text, or []wirePart
+	Calls   []wireCall `json:"tool_calls,omitempty"`
+	CallID  string     `json:"tool_call_id,omitempty"`
+	Role    string     `json:"role"`
+}
+
+type wirePart struct {
+	Text  *string    `json:"text,omitempty"`
+	Image *wireImage `json:"image_url,omitempty"`
+	File  *wireFile  `json:"file,omitempty"`
+	Type  string     `json:"type"`
+}
+
+type wireImage struct {
+	URL string `json:"url"`
+}
+
+type wireFile struct {
+	Data string `json:"file_data"`
+	Name string `json:"filename"`
+}
+
+type wireCall struct {
+	ID       string       `json:"id"`
+	Function wireFunction `json:"function"`
+	Type     string       `json:"type"`
+}
+
+type wireFunction struct {
+	Arguments string `json:"arguments"`
+	Name      string `json:"name"`
 }
 
 // reasoning is what the model thought. That of another service, which has more to it

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 	"github.com/samber/lo"
 	"github.com/samber/mo"
 
@@ -19,7 +17,7 @@ import (
 // Driver asks an endpoint that speaks chat completions. It is immutable and safe
 // for concurrent use; make it with New.
 type Driver struct {
-	client   openai.Client
+	post     service.PostFunc
 	features agent.Features
 	dialect  Dialect
 	vendor   bool
@@ -47,9 +45,7 @@ func New(c Config) (*Driver, error) {
 		return nil, fmt.Errorf("making an openai driver: %w", err)
 	}
 	d := &Driver{
-		// A client made by NewClient would take keys, headers and a URL from the
-		// environment by itself.
-		client:   openai.Client{Options: c.options(at)},
+		post:     at.Poster(c.ownHeader(at), c.Header),
 		features: features(c, at),
 		dialect: Dialect{
 			Instructions:  lo.CoalesceOrEmpty(c.Dialect.Instructions, "system"),
@@ -151,12 +147,10 @@ func (d *Driver) send(ctx context.Context, a *asking, s agent.State, stream bool
 	if err != nil {
 		return nil, &service.UnfitError{Err: err}
 	}
-	var res *http.Response
-	accept := option.WithHeader("Accept", lo.Ternary(stream, "text/event-stream", "application/json"))
-	if err := d.client.Post(ctx, "chat/completions", body, &res, accept); err != nil {
+	res, err := d.post(ctx, "chat/completions", lo.Ternary(stream, "text/event-stream", "application/json"), body)
+	if err != nil {
 		return nil, err
 	}
 	a.requestID = d.redact(requestID(res.Header))
-	res.Body = service.Reply(res.Body)
 	return res, nil
 }

@@ -8,10 +8,9 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/respjson"
 	"github.com/samber/lo"
 	"github.com/samber/mo"
+	"github.com/tidwall/gjson"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
@@ -24,24 +23,23 @@ func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)
 	if err != nil {
 		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
 	}
-	var c openai.ChatCompletion
-	if err := json.Unmarshal(text, &c); err != nil {
-		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply is not a chat completion (%w): %s", err, service.Excerpt(string(text), d.redact))}
+	if !json.Valid(text) {
+		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply is not a chat completion: %s", service.Excerpt(string(text), d.redact))}
 	}
-	if len(c.Choices) == 0 {
+	c := gjson.ParseBytes(text)
+	choices := listOf(c.Get("choices"))
+	if len(choices) == 0 {
 		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply has no choice in it: %s", service.Excerpt(string(text), d.redact))}
 	}
-	choice := c.Choices[0]
-	r := reply{id: c.ID, model: c.Model, tier: string(c.ServiceTier), finish: choice.FinishReason, emit: emit}
-	if c.JSON.Usage.Valid() {
-		r.usage = mo.Some(c.Usage)
-	}
-	m := choice.Message
-	if err := r.say(m.Content, m.JSON.Content, m.Refusal, m.JSON.ExtraFields); err != nil {
+	r := reply{emit: emit}
+	r.addHead(c)
+	r.finish = choices[0].Get("finish_reason").String()
+	m := choices[0].Get("message")
+	if err := r.say(m); err != nil {
 		return agent.Step{}, err
 	}
-	for i, call := range m.ToolCalls {
-		r.call(int64(i), call.ID, call.Function.Name, call.Function.Arguments)
+	for i, call := range listOf(m.Get("tool_calls")) {
+		r.addCall(int64(i), call)
 	}
 	return d.step(a, &r)
 }
@@ -53,7 +51,7 @@ type reply struct {
 	refused                 bool
 	calls                   []*callPieces
 	at                      map[int64]int // the place in calls of what a stream has at an index
-	usage                   mo.Option[openai.CompletionUsage]
+	usage                   mo.Option[gjson.Result]
 	emit                    func(agent.Delta) // nil when nobody listens
 }
 
@@ -64,27 +62,51 @@ type callPieces struct {
 	told      bool // its first piece
 }
 
+// addHead adds what stands beside the choices of a reply or of a piece of one. Services differ in the types of
+// members, so they are read leniently: gjson takes a number for a text, and null for nothing.
+func (r *reply) addHead(c gjson.Result) {
+	r.id = lo.CoalesceOrEmpty(r.id, c.Get("id").String())
+	r.model = lo.CoalesceOrEmpty(r.model, c.Get("model").String())
+	r.tier = lo.CoalesceOrEmpty(c.Get("service_tier").String(), r.tier)
+	if usage := c.Get("usage"); usage.IsObject() {
+		r.usage = mo.Some(usage)
+	}
+}
+
 // say adds a piece of reasoning, of text, of a refusal. Reasoning has two names, of
 // which a service uses one, or both for the same.
-func (r *reply) say(text string, raw respjson.Field, refusal string, others map[string]respjson.Field) error {
-	if kind := raw.Raw(); kind != "" && kind != "null" && kind[0] != '"' {
+func (r *reply) say(m gjson.Result) error {
+	content, refusal := m.Get("content"), m.Get("refusal").String()
+	if content.Type != gjson.Null && content.Type != gjson.String {
 		return &service.BrokenError{Err: errors.New("the reply's content is not text, which this driver cannot read")}
 	}
-	thought := lo.CoalesceOrEmpty(textOf(others["reasoning_content"]), textOf(others["reasoning"]))
+	thought := lo.CoalesceOrEmpty(textOf(m.Get("reasoning_content")), textOf(m.Get("reasoning")))
 	r.tell(agent.Delta{Reasoning: r.reasoning.add(thought)})
-	r.tell(agent.Delta{Text: r.text.add(text)})
+	r.tell(agent.Delta{Text: r.text.add(content.String())})
 	r.tell(agent.Delta{Text: r.text.add(refusal)})
 	r.refused = r.refused || refusal != ""
 	return nil
 }
 
-// textOf is a member that the SDK has no field for, when it is text.
-func textOf(f respjson.Field) string {
-	var text string
-	if json.Unmarshal([]byte(f.Raw()), &text) != nil {
-		return "" // absent, null, or something else of that name
+// listOf returns the members of a list; there are none in anything else.
+func listOf(v gjson.Result) []gjson.Result {
+	if !v.IsArray() {
+		return nil
 	}
-	return text
+	return v.Array()
+}
+
+// textOf returns a value that is text; others of that name are something else.
+func textOf(v gjson.Result) string {
+	if v.Type != gjson.String {
+		return ""
+	}
+	return v.String()
+}
+
+func (r *reply) addCall(index int64, call gjson.Result) {
+	f := call.Get("function")
+	r.call(index, call.Get("id").String(), f.Get("name").String(), f.Get("arguments").String())
 }
 
 // call adds a piece of the call at an index. Services that do not number their calls
@@ -182,13 +204,14 @@ func (d *Driver) used(a *asking, r *reply) agent.Usage {
 	if !ok {
 		return agent.Usage{}
 	}
-	in, out := u.PromptTokensDetails, u.CompletionTokensDetails
+	count := func(path string) int64 { return max(u.Get(path).Int(), 0) }
 	used := agent.Usage{
-		InputTokens: max(u.PromptTokens, 0), OutputTokens: max(u.CompletionTokens, 0),
-		CacheReadTokens: max(in.CachedTokens, 0), CacheWriteTokens: max(in.CacheWriteTokens, 0),
-		ReasoningTokens: max(out.ReasoningTokens, 0),
+		InputTokens: count("prompt_tokens"), OutputTokens: count("completion_tokens"),
+		CacheReadTokens:  count("prompt_tokens_details.cached_tokens"),
+		CacheWriteTokens: count("prompt_tokens_details.cache_write_tokens"),
+		ReasoningTokens:  count("completion_tokens_details.reasoning_tokens"),
 	}
-	if used.ReasoningTokens > 0 && u.TotalTokens == used.Tokens()+used.ReasoningTokens {
+	if used.ReasoningTokens > 0 && count("total_tokens") == used.Tokens()+used.ReasoningTokens {
 		used.OutputTokens += used.ReasoningTokens // a service that counts them apart
 	}
 	if d.listed && r.tier != "" && r.tier != "default" {

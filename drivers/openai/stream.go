@@ -1,16 +1,17 @@
 package openai
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/samber/lo"
-	"github.com/samber/mo"
+	"github.com/tidwall/gjson"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
@@ -26,22 +27,13 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 	case "text/html":
 		return agent.Step{}, &service.BrokenError{Err: errors.New("the answer is a web page, not a stream: see that the base URL is the service's")}
 	}
-	events := &events{Decoder: ssestream.NewDecoder(res)}
-	stream := ssestream.NewStream[openai.ChatCompletionChunk](events, nil)
-	defer stream.Close()
 	r := reply{emit: emit}
-	for stream.Next() {
-		if err := r.add(stream.Current()); err != nil {
-			return agent.Step{}, err
-		}
-	}
-	if _, told := errors.AsType[*ssestream.StreamError](stream.Err()); told {
-		return agent.Step{}, stream.Err()
+	done, err := r.readEvents(&events{from: bufio.NewReader(res.Body)})
+	if err != nil {
+		return agent.Step{}, err
 	}
 	switch {
-	case stream.Err() != nil:
-		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", stream.Err())}
-	case !events.done && (r.finish == "" || r.usage.IsAbsent() && !d.dialect.NoStreamUsage):
+	case !done && (r.finish == "" || r.usage.IsAbsent() && !d.dialect.NoStreamUsage):
 		return agent.Step{}, &service.BrokenError{Err: errors.New("it ended before its end")}
 	case r.finish == "" && r.text.String() == "" && len(r.calls) == 0:
 		return agent.Step{}, &service.BrokenError{Err: errors.New("there was nothing in it")}
@@ -49,40 +41,76 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 	return d.step(a, &r)
 }
 
+// readEvents adds the pieces of a stream, and reports whether the service said that it is done.
+func (r *reply) readEvents(stream *events) (done bool, err error) {
+	for {
+		event, err := stream.readEvent()
+		switch {
+		case errors.Is(err, io.EOF):
+			return false, nil
+		case err != nil:
+			return false, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
+		case bytes.HasPrefix(event, []byte("[DONE]")):
+			return true, nil
+		case !json.Valid(event):
+			return false, &service.BrokenError{Err: errors.New("reading the reply: a piece of it is not JSON")}
+		}
+		piece := gjson.ParseBytes(event)
+		if piece.Get("error").Exists() {
+			return false, &eventError{event}
+		}
+		if err := r.add(piece); err != nil {
+			return false, err
+		}
+	}
+}
+
+// eventError is an error that the service tells of in the middle of a stream.
+type eventError struct{ event []byte }
+
+func (e *eventError) Error() string { return "the service sent an error: " + string(e.event) }
+
 // add adds a piece of the stream. One without a choice may still have the usage,
 // which services send last, or with every piece.
-func (r *reply) add(c openai.ChatCompletionChunk) error {
-	r.id = lo.CoalesceOrEmpty(r.id, c.ID)
-	r.model = lo.CoalesceOrEmpty(r.model, c.Model)
-	r.tier = lo.CoalesceOrEmpty(string(c.ServiceTier), r.tier)
-	if c.JSON.Usage.Valid() {
-		r.usage = mo.Some(c.Usage)
-	}
-	for _, choice := range c.Choices {
-		if choice.Index != 0 {
+func (r *reply) add(c gjson.Result) error {
+	r.addHead(c)
+	for _, choice := range listOf(c.Get("choices")) {
+		if choice.Get("index").Int() != 0 {
 			continue
 		}
-		r.finish = lo.CoalesceOrEmpty(choice.FinishReason, r.finish)
-		m := choice.Delta
-		if err := r.say(m.Content, m.JSON.Content, m.Refusal, m.JSON.ExtraFields); err != nil {
+		r.finish = lo.CoalesceOrEmpty(choice.Get("finish_reason").String(), r.finish)
+		m := choice.Get("delta")
+		if err := r.say(m); err != nil {
 			return err
 		}
-		for _, call := range m.ToolCalls {
-			r.call(call.Index, call.ID, call.Function.Name, call.Function.Arguments)
+		for _, call := range listOf(m.Get("tool_calls")) {
+			r.addCall(call.Get("index").Int(), call)
 		}
 	}
 	return nil
 }
 
-// events notes whether the service said that it is done, which the SDK's stream
-// keeps to itself.
-type events struct {
-	ssestream.Decoder
-	done bool
-}
+// events reads the data of a stream of server-sent events.
+type events struct{ from *bufio.Reader }
 
-func (e *events) Event() ssestream.Event {
-	event := e.Decoder.Event()
-	e.done = e.done || bytes.HasPrefix(event.Data, []byte("[DONE]"))
-	return event
+// readEvent returns the data of the next event: its lines, each with a line break. What the end of the stream cuts off is no
+// event. The error is io.EOF at the end.
+func (e *events) readEvent() ([]byte, error) {
+	var data []byte
+	for {
+		line, err := e.from.ReadBytes('\n')
+		if err != nil {
+			return nil, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			if len(data) > 0 {
+				return data, nil
+			}
+			continue
+		}
+		if name, value, _ := bytes.Cut(line, []byte(":")); string(name) == "data" {
+			data = append(append(data, bytes.TrimPrefix(value, []byte(" "))...), '\n')
+		}
+	}
 }

@@ -69,8 +69,8 @@ type toolJSON struct {
 	Function functionJSON `json:"function"`
 }
 
-// functionJSON is written here, as the SDK's own type has the schema in a map,
-// which loses the order of its members and the digits of its numbers.
+// functionJSON has the schema as it was given: in a map it would lose the order of its
+// members and the digits of its numbers.
 type functionJSON struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`

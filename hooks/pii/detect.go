@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // detector finds one kind of personal data.
@@ -160,9 +162,9 @@ const window = 80
 // shaped is a detector of what has a form and passes a check of its letters and digits, in upper case. The pattern is of
 // what begins there.
 func shaped(kind, first, pattern string, check func(value string) bool) detector {
-	re := regexp.MustCompile(`^(?:` + pattern + `)`)
+	re := lazy.Regexp(`^(?:` + pattern + `)`)
 	return detector{kind: kind, first: first, at: func(text string, i int) (int, int, bool) {
-		at := re.FindStringIndex(text[i:min(i+window, len(text))])
+		at := re().FindStringIndex(text[i:min(i+window, len(text))])
 		if at == nil {
 			return 0, 0, false
 		}
@@ -173,9 +175,9 @@ func shaped(kind, first, pattern string, check func(value string) bool) detector
 
 // near is a detector of what is only taken for it behind a word, as too many numbers look like it.
 func near(kind string, hints []string, pattern string, check func(value string) bool) detector {
-	re := regexp.MustCompile(`^(?i:[ ._-]?(?:numbers?|nummer|número|numéro|nr|no|num|id))?[\s:.=#"'(]{0,4}(` + pattern + `)`)
+	re := lazy.Regexp(`^(?i:[ ._-]?(?:numbers?|nummer|número|numéro|nr|no|num|id))?[\s:.=#"'(]{0,4}(` + pattern + `)`)
 	return detector{kind: kind, hints: hints, at: func(text string, i int) (int, int, bool) {
-		at := re.FindStringSubmatchIndex(text[i:min(i+window, len(text))])
+		at := re().FindStringSubmatchIndex(text[i:min(i+window, len(text))])
 		if at == nil {
 			return 0, 0, false
 		}

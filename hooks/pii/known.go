@@ -2,13 +2,14 @@ package pii
 
 import (
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // known are the kinds that everybody has use for.
@@ -31,7 +32,7 @@ var noDomains = []string{
 	"yml", "txt",
 }
 
-var mailDomain = regexp.MustCompile(`^(?:[\p{L}\p{N}][\p{L}\p{N}-]*\.)+(?:xn--[A-Za-z0-9-]+|\p{L}{2,})`)
+var mailDomain = lazy.Regexp(`^(?:[\p{L}\p{N}][\p{L}\p{N}-]*\.)+(?:xn--[A-Za-z0-9-]+|\p{L}{2,})`)
 
 // email looks around an @.
 func email(text string, i int) (from, to int, ok bool) {
@@ -47,7 +48,7 @@ func email(text string, i int) (from, to int, ok bool) {
 		}
 	}
 	from += len(text[from:i]) - len(strings.TrimLeft(text[from:i], ".%+'-"))
-	at := mailDomain.FindStringIndex(text[i+1 : min(i+1+longestDomain, len(text))])
+	at := mailDomain().FindStringIndex(text[i+1 : min(i+1+longestDomain, len(text))])
 	if from == i || at == nil {
 		return 0, 0, false
 	}
@@ -180,11 +181,11 @@ func mod97(number string) int {
 	return rest
 }
 
-var version = regexp.MustCompile(`(?i)(?:version|release|\bver\.?|\bv)[\s:="']{0,3}$`)
+var version = lazy.Regexp(`(?i)(?:version|release|\bver\.?|\bv)[\s:="']{0,3}$`)
 
 func ip4(text string, i int) (from, to int, ok bool) {
 	to = i + len(strings.TrimRight(spanned(text[i:], anyDigit+"."), "."))
-	return i, to, strings.Count(text[i:to], ".") == 3 && alone(text, i, to) && public(text[i:to]) && !version.MatchString(text[max(0, i-20):i])
+	return i, to, strings.Count(text[i:to], ".") == 3 && alone(text, i, to) && public(text[i:to]) && !version().MatchString(text[max(0, i-20):i])
 }
 
 func ip6(text string, i int) (from, to int, ok bool) {

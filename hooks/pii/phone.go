@@ -1,10 +1,11 @@
 package pii
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // phones are numbers in a form that little else has, and any behind a word for a phone.
@@ -17,12 +18,12 @@ var phones = []detector{
 		"mobile", " tel", " fax", " cell", " mobil", " handy", " tél",
 	}, `\+?\(?[0-9](?:[ .()/-]{0,2}[0-9]){5,14}`, func(value string) bool {
 		number := digits(value)
-		return len(number) >= 6 && len(number) <= 15 && !date.MatchString(number)
+		return len(number) >= 6 && len(number) <= 15 && !date().MatchString(number)
 	}), samePhone),
 }
 
 // date is eight digits that are one: 20240131.
-var date = regexp.MustCompile(`^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$`)
+var date = lazy.Regexp(`^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$`)
 
 // countries are the country codes, by the International Telecommunication Union.
 var countries = strings.Fields(`1 20 211 212 213 216 218 220 221 222 223 224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 239 240 241 242 243
@@ -35,9 +36,9 @@ var countries = strings.Fields(`1 20 211 212 213 216 218 220 221 222 223 224 225
 // worldwide is a detector of numbers with the code of a country, of nine to fifteen digits. What more there is belongs to
 // something else.
 func worldwide(first, pattern string) detector {
-	re := regexp.MustCompile(`^` + pattern)
+	re := lazy.Regexp(`^` + pattern)
 	return detector{kind: "phone", first: first, same: samePhone, at: func(text string, i int) (int, int, bool) {
-		value := re.FindString(text[i:min(i+window, len(text))])
+		value := re().FindString(text[i:min(i+window, len(text))])
 		for len(samePhone(value)) > 15 {
 			cut := strings.LastIndexAny(value, " ./-()")
 			if cut < 0 {

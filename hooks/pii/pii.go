@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/internal/scrub"
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // Options says what is found and what happens to it. The zero value finds all that is known and redacts it.
@@ -115,10 +116,10 @@ func New(o Options) (*Filter, error) {
 	return f, nil
 }
 
-var kindName = regexp.MustCompile(`^\w+$`)
+var kindName = lazy.Regexp(`^\w+$`)
 
 func (own Detector) detector() (detector, error) {
-	if !kindName.MatchString(own.Kind) || slices.Contains(Kinds(), own.Kind) {
+	if !kindName().MatchString(own.Kind) || slices.Contains(Kinds(), own.Kind) {
 		return detector{}, fmt.Errorf("detector %q: its kind has to be a new word of letters, digits and underscores", own.Kind)
 	}
 	re, err := regexp.Compile(own.Regexp)

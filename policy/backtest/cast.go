@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/lazy"
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
@@ -134,13 +134,13 @@ func (c *casts) drain(ctx context.Context) {
 	}
 }
 
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+var toolName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // called is tools that take anything for what a run calls, where nobody recorded its tools.
 func called(r *recorded.Run) []replay.ToolSchema {
 	names := map[string]bool{}
 	for _, c := range r.Calls() {
-		if toolName.MatchString(c.Function.Name) {
+		if toolName().MatchString(c.Function.Name) {
 			names[c.Function.Name] = true
 		}
 	}

@@ -3,12 +3,12 @@ package backtest
 import (
 	"cmp"
 	"fmt"
-	"html"
-	"html/template"
 	"slices"
 	"strings"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
 // mostBars is how many bars a chart has.
@@ -19,7 +19,7 @@ type pageChart struct {
 	Title, Note string
 	Bars        []pageBar
 	Legend      []string
-	Plot        template.HTML
+	Plot        markup.HTML
 }
 
 type pageBar struct {
@@ -187,12 +187,12 @@ func (p PolicyReport) plot() pageChart {
 		x := left + width*float64(r.Broken.Count)/float64(r.Broken.Of)
 		y := top + height*(1-float64(r.Blocked.Count)/float64(r.Blocked.Of))
 		radius := 4 + 6*float64(r.Blocked.Of)/float64(most)
-		fmt.Fprintf(&b, `<circle class="dot" cx="%.1f" cy="%.1f" r="%.1f"><title>%s</title></circle>`, x, y, radius, html.EscapeString(fmt.Sprintf(
+		fmt.Fprintf(&b, `<circle class="dot" cx="%.1f" cy="%.1f" r="%.1f"><title>%s</title></circle>`, x, y, radius, markup.Escape(fmt.Sprintf(
 			"%s: %s blocked, %s broken", line(cmp.Or(r.Name, "–"), 80), r.Blocked.String(), r.Broken.String())))
 	}
 	b.WriteString("</svg>")
 	return pageChart{
-		Title: "Blocked and broken, by model", Plot: template.HTML(b.String()), //nolint:gosec // names are escaped, the rest is numbers
+		Title: "Blocked and broken, by model", Plot: markup.HTML(b.String()), // names are escaped, the rest is numbers
 		Note: "A point for each model, larger with more attacks that did harm. The corner to the left above is where to be.",
 	}
 }

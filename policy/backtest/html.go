@@ -9,9 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"io"
-	"strings"
 
 	"github.com/samber/lo"
 
@@ -21,16 +19,10 @@ import (
 // The page. Its style and its script are the only ones that it lets run, by their hashes: what stands in a recording is
 // text, and stays text.
 var (
-	//go:embed page/page.html
-	pageHTML string
 	//go:embed page/page.css
 	pageCSS string
 	//go:embed page/page.js
 	pageJS string
-
-	page = template.Must(template.New("page").Funcs(template.FuncMap{
-		"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-	}).Parse(pageHTML))
 )
 
 // perPiece is how many transcripts are packed together.
@@ -41,8 +33,8 @@ const perPiece = 50
 // decide differently is in it, too.
 func (r *Report) WriteHTML(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	if err := page.Execute(out, r.page()); err != nil {
-		return fmt.Errorf("making the page: %w", err)
+	if _, err := out.WriteString(r.page().html()); err != nil {
+		return fmt.Errorf("writing the page: %w", err)
 	}
 	cases, pieces := r.told()
 	fmt.Fprintf(out, "<script type=\"application/json\" id=\"data\">%s</script>\n", cases)

@@ -3,7 +3,6 @@ package backtest
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,6 @@ import (
 type pageData struct {
 	Title, Summary string
 	Guard          string
-	CSS            template.CSS
 	Warnings       []string
 	Policies       []pagePolicy
 	Diff           *pageDiff
@@ -62,7 +60,7 @@ func (r *Report) page() pageData {
 		Title: "Backtest: " + strings.Join(lo.Map(r.Policies, func(p PolicyReport, _ int) string { return line(p.Name, 60) }), " and "),
 		Summary: fmt.Sprintf("%s from %s, played in %s", count(r.Runs, "run"), count(len(r.Recordings), "recording"),
 			time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond)),
-		Guard: guard(), CSS: template.CSS(pageCSS), //nolint:gosec // it stands in the program
+		Guard:    guard(),
 		Policies: lo.Map(r.Policies, func(p PolicyReport, _ int) pagePolicy { return p.page() }),
 	}
 	if r.Interrupted {

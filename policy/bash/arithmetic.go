@@ -1,11 +1,12 @@
 package bash
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // Bash evaluates some texts a second time: where it computes, it takes the value of a variable for an expression, and
@@ -16,22 +17,22 @@ import (
 const maxEvaluations = 8
 
 var (
-	integer = regexp.MustCompile(`^[-+]?[0-9]*$`)
+	integer = lazy.Regexp(`^[-+]?[0-9]*$`)
 	// words are the names and numbers of an expression: 0x1f and 16#ff are no names.
-	expressionWords = regexp.MustCompile(`[0-9][0-9A-Za-z_@#]*|[A-Za-z_][A-Za-z0-9_]*`)
+	expressionWords = lazy.Regexp(`[0-9][0-9A-Za-z_@#]*|[A-Za-z_][A-Za-z0-9_]*`)
 )
 
 // isNumber reports that the variable holds a number or nothing.
 func (v value) isNumber() bool {
 	if v.array {
 		for _, element := range v.list {
-			if !integer.MatchString(element) {
+			if !integer().MatchString(element) {
 				return false
 			}
 		}
 		return true
 	}
-	return v.number || known(v.text) && integer.MatchString(v.text)
+	return v.number || known(v.text) && integer().MatchString(v.text)
 }
 
 // numberIn reports whether a variable that is set on the line holds a number. One that is not set there is trusted: it is the
@@ -72,7 +73,7 @@ func (w *walker) setVariable(c ctx, name string, v value, at int) {
 func (w *walker) computed(c ctx, text string, at int) { w.evaluate(c, text, at, maxEvaluations) }
 
 func (w *walker) evaluate(c ctx, text string, at, depth int) {
-	if integer.MatchString(text) || !w.spend(len(text)/16+1) {
+	if integer().MatchString(text) || !w.spend(len(text)/16+1) {
 		return
 	}
 	if strings.ContainsRune(text, '[') && strings.ContainsAny(text, "$`\\") {
@@ -84,7 +85,7 @@ func (w *walker) evaluate(c ctx, text string, at, depth int) {
 		w.opaque(c, at, -1, OpaqueText, "bash computes with a text that is not known, and may run what is in it")
 		return
 	}
-	for _, name := range expressionWords.FindAllString(text, -1) {
+	for _, name := range expressionWords().FindAllString(text, -1) {
 		v, found := c.st.vars[name]
 		switch {
 		case name[0] >= '0' && name[0] <= '9', !found, v.isNumber(), isIntegerVariable(name):
@@ -117,9 +118,9 @@ func makesNumber(st *state, word *syntax.Word) bool {
 func partMakesNumber(st *state, part syntax.WordPart) bool {
 	switch x := part.(type) {
 	case *syntax.Lit:
-		return integer.MatchString(x.Value)
+		return integer().MatchString(x.Value)
 	case *syntax.SglQuoted:
-		return integer.MatchString(x.Value)
+		return integer().MatchString(x.Value)
 	case *syntax.ArithmExp:
 		return true
 	case *syntax.DblQuoted:
@@ -180,14 +181,14 @@ func (s *state) parameterIsNumber(name string) bool {
 			return false
 		}
 		if i == n-1 {
-			return p.Kind == Literal && integer.MatchString(p.Text)
+			return p.Kind == Literal && integer().MatchString(p.Text)
 		}
 	}
 	return true
 }
 
 func parameterIndex(name string) (int, bool) {
-	if len(name) == 0 || len(name) > 4 || !integer.MatchString(name) || name[0] == '-' || name[0] == '+' {
+	if len(name) == 0 || len(name) > 4 || !integer().MatchString(name) || name[0] == '-' || name[0] == '+' {
 		return 0, false
 	}
 	n := 0
@@ -197,7 +198,7 @@ func parameterIndex(name string) (int, bool) {
 	return n, true
 }
 
-var numericDate = regexp.MustCompile(`^\+(%-?[sNYymdHMSjuwVCGk]|[0-9-])+$`)
+var numericDate = lazy.Regexp(`^\+(%-?[sNYymdHMSjuwVCGk]|[0-9-])+$`)
 
 // printsNumbers reports a substitution whose output is numbers and blanks: $(wc -l < x), $(date +%s), $(seq 3).
 func printsNumbers(st *state, x *syntax.CmdSubst) bool {
@@ -259,10 +260,10 @@ func numericOutput(args []string) bool {
 	case "pgrep":
 		return len(args) > 1 && args[1] != "-l" && args[1] != "-a" && !strings.HasPrefix(args[1], unknown)
 	case "date":
-		return len(args) == 2 && numericDate.MatchString(args[1])
+		return len(args) == 2 && numericDate().MatchString(args[1])
 	case "seq":
 		for _, a := range args[1:] {
-			if a == unknown || !integer.MatchString(a) {
+			if a == unknown || !integer().MatchString(a) {
 				return false
 			}
 		}
@@ -319,7 +320,7 @@ func listsNumbers(st *state, word *syntax.Word) bool {
 	}
 	switch x := part.(type) {
 	case *syntax.Lit:
-		return numericSequence.MatchString(x.Value)
+		return numericSequence().MatchString(x.Value)
 	case *syntax.ParamExp:
 		if index := indexLit(x); x.Param != nil && (index == "@" || index == "*") {
 			v, found := st.vars[x.Param.Value]
@@ -329,7 +330,7 @@ func listsNumbers(st *state, word *syntax.Word) bool {
 	return false
 }
 
-var numericSequence = regexp.MustCompile(`^\{-?[0-9]+\.\.-?[0-9]+(\.\.-?[0-9]+)?\}$`)
+var numericSequence = lazy.Regexp(`^\{-?[0-9]+\.\.-?[0-9]+(\.\.-?[0-9]+)?\}$`)
 
 // index walks the index of an array. That of an associative one is a text, and is not computed.
 func (w *walker) index(c ctx, name string, x syntax.ArithmExpr) {

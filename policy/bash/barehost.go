@@ -2,8 +2,9 @@ package bash
 
 import (
 	"net/netip"
-	"regexp"
 	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // A program that is not known may reach a machine that its words name without a scheme. A word is taken for one when it is an
@@ -17,7 +18,7 @@ func bareHost(text string) (name, port string, found bool) {
 	if i := strings.IndexAny(text, "/?#"); i > 0 {
 		text = text[:i]
 	}
-	if user, rest, at := strings.Cut(text, "@"); at && plainUser.MatchString(user) {
+	if user, rest, at := strings.Cut(text, "@"); at && plainUser().MatchString(user) {
 		text = rest
 	}
 	if inner, rest, bracketed := strings.Cut(strings.TrimPrefix(text, "["), "]"); bracketed && strings.HasPrefix(text, "[") {
@@ -32,19 +33,19 @@ func bareHost(text string) (name, port string, found bool) {
 	if address, err := netip.ParseAddr(name); err == nil {
 		return name, port, !address.IsUnspecified()
 	}
-	if oldAddress.MatchString(name) {
+	if oldAddress().MatchString(name) {
 		return name, port, true
 	}
 	last := strings.LastIndexByte(name, '.')
-	return name, port, last > 0 && hostName.MatchString(name) && isRegistryDomain(name[last+1:])
+	return name, port, last > 0 && hostName().MatchString(name) && isRegistryDomain(name[last+1:])
 }
 
 var (
-	plainUser  = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
-	hostName   = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)+$`)
-	anyHost    = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?\.?(:[0-9]+)?$`)
-	oldAddress = regexp.MustCompile(`^(0x[0-9a-f]{7,8}|[0-9a-fx]+(\.[0-9a-fx]+)*\.0x[0-9a-f]+(\.[0-9a-fx]+)*|0x[0-9a-f]+(\.[0-9a-fx]+)+)$`)
-	saysHost   = regexp.MustCompile(`(?i)(^|[_-])(hosts?|hostname|servers?|url|uri|endpoint|proxy|registry|addr|connect|peer|upstream|brokers?|keyserver|dsn)$`)
+	plainUser  = lazy.Regexp(`^[A-Za-z0-9._-]*$`)
+	hostName   = lazy.Regexp(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)+$`)
+	anyHost    = lazy.Regexp(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?\.?(:[0-9]+)?$`)
+	oldAddress = lazy.Regexp(`^(0x[0-9a-f]{7,8}|[0-9a-fx]+(\.[0-9a-fx]+)*\.0x[0-9a-f]+(\.[0-9a-fx]+)*|0x[0-9a-f]+(\.[0-9a-fx]+)+)$`)
+	saysHost   = lazy.Regexp(`(?i)(^|[_-])(hosts?|hostname|servers?|url|uri|endpoint|proxy|registry|addr|connect|peer|upstream|brokers?|keyserver|dsn)$`)
 )
 
 // isRegistryDomain reports a top-level domain in which names are registered, or that is kept for examples and networks of one's own.
@@ -86,7 +87,7 @@ func (w *walker) bareHosts(name, text string, a Word, command int) {
 	host, port, found := bareHost(text)
 	switch {
 	case found && !w.namesNoHosts(command):
-	case saysHost.MatchString(strings.TrimLeft(name, "-")) && anyHost.MatchString(text) && !harmlessValue.MatchString(text) && text != "0.0.0.0":
+	case saysHost().MatchString(strings.TrimLeft(name, "-")) && anyHost().MatchString(text) && !harmlessValue().MatchString(text) && text != "0.0.0.0":
 		host, port, _ = strings.Cut(strings.ToLower(strings.TrimSuffix(text, ".")), ":")
 	default:
 		return

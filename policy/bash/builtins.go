@@ -219,7 +219,7 @@ func (w *walker) walkTraps() {
 	for _, t := range w.traps[:min(len(w.traps), maxWalks)] {
 		t.c.st = t.c.st.fork()
 		for name, texts := range w.held {
-			if slices.ContainsFunc(texts, func(text string) bool { return !integer.MatchString(text) }) {
+			if slices.ContainsFunc(texts, func(text string) bool { return !integer().MatchString(text) }) {
 				t.c.st.set(name, value{text: unknown})
 			}
 		}

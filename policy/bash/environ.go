@@ -1,8 +1,9 @@
 package bash
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // environment looks at a variable that is set: some change what runs and what is reached.
@@ -25,7 +26,7 @@ func (w *walker) environment(c ctx, name, text string, at, command int) {
 	case changesPrograms:
 		if !isHarmlessSetting(name, text) {
 			w.opaque(c, at, command, OpaqueEnvironment, name+" changes what programs do")
-			if runsCommands.MatchString(name) {
+			if runsCommands().MatchString(name) {
 				w.later(c, name, text, at)
 			}
 		}
@@ -39,13 +40,13 @@ func (w *walker) environment(c ctx, name, text string, at, command int) {
 // environmentFiles notes the files and hosts that the value of a variable names, which programs are given. Variables that
 // environment calls opaque need no such note.
 func (w *walker) environmentFiles(c ctx, name string, value Word, command int) {
-	if variableRole(name) == plainVariable && !harmlessValue.MatchString(value.raw) {
+	if variableRole(name) == plainVariable && !harmlessValue().MatchString(value.raw) {
 		w.perhapsNamed(c, call{index: command}, name, value, Uses, true)
 	}
 }
 
 // harmlessValue are the values that switch something on or off, and numbers.
-var harmlessValue = regexp.MustCompile(`^(|[0-9]+|true|false|yes|no|on|off|TRUE|FALSE)$`)
+var harmlessValue = lazy.Regexp(`^(|[0-9]+|true|false|yes|no|on|off|TRUE|FALSE)$`)
 
 // later walks a value that some program runs as shell text.
 func (w *walker) later(c ctx, name, text string, at int) {
@@ -94,7 +95,7 @@ func variableRole(name string) variable {
 // variableFamily tells the role of a variable by how its name begins and ends.
 func variableFamily(name string) variable {
 	upper := strings.ToUpper(name)
-	if harmlessVariable.MatchString(upper) {
+	if harmlessVariable().MatchString(upper) {
 		return plainVariable
 	}
 	for _, begin := range []string{"GIT_", "BASH_", "LD_", "DYLD_", "NODE_", "NPM_", "PNPM_", "YARN_", "COREPACK_", "PYTHON", "PERL", "RUBY", "BUNDLE_", "GEM_",
@@ -115,19 +116,21 @@ func variableFamily(name string) variable {
 }
 
 // runsCommands are those of the families whose values are shell text.
-var runsCommands = regexp.MustCompile(`_(COMMAND|SSH|RSH|DIFF|ASKPASS|PAGER|EDITOR|BROWSER|WRAPPER|CMD)$`)
+var runsCommands = lazy.Regexp(`_(COMMAND|SSH|RSH|DIFF|ASKPASS|PAGER|EDITOR|BROWSER|WRAPPER|CMD)$`)
 
 // harmlessVariable are those of the families that neither run nor reach anything.
-var harmlessVariable = regexp.MustCompile(`^(GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|GIT_(TERMINAL_PROMPT|MERGE_AUTOEDIT|OPTIONAL_LOCKS|LFS_SKIP_SMUDGE|` +
+var harmlessVariable = lazy.Regexp(`^(GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|GIT_(TERMINAL_PROMPT|MERGE_AUTOEDIT|OPTIONAL_LOCKS|LFS_SKIP_SMUDGE|` +
 	`ADVICE|REFLOG_ACTION|CEILING_DIRECTORIES)|NODE_(ENV|NO_WARNINGS)|PYTHON(UNBUFFERED|DONTWRITEBYTECODE|IOENCODING|HASHSEED|UTF8|FAULTHANDLER|OPTIMIZE|` +
 	`VERBOSE|MALLOC|ASYNCIODEBUG|TRACEMALLOC|LEGACYWINDOWSSTDIO|NOUSERSITE|SAFEPATH)|CARGO_(TERM_.*|INCREMENTAL|NET_OFFLINE|BUILD_JOBS)|` +
 	`PIP_(NO_INPUT|DISABLE_PIP_VERSION_CHECK|NO_CACHE_DIR|QUIET|VERBOSE|ROOT_USER_ACTION)|NPM_CONFIG_(YES|LOGLEVEL|FUND|AUDIT|PROGRESS|COLOR|UPDATE_NOTIFIER)|` +
 	`DOCKER_(BUILDKIT|CLI_HINTS)|COMPOSE_(PROJECT_NAME|PROFILES)|RUST_.*|PERL_(UNICODE|HASH_SEED)|NO_PROXY)$`)
 
 // isHarmlessProgram reports the value of a variable or setting that names a well-known pager, editor or compiler, or none.
-func isHarmlessProgram(text string) bool { return harmlessProgram.MatchString(strings.TrimSpace(text)) }
+func isHarmlessProgram(text string) bool {
+	return harmlessProgram().MatchString(strings.TrimSpace(text))
+}
 
-var harmlessProgram = regexp.MustCompile(`^(|:|true|false|cat|more|less( +-[A-Za-z]+)*|vi|vim|nvim|nano|emacs|ed|` +
+var harmlessProgram = lazy.Regexp(`^(|:|true|false|cat|more|less( +-[A-Za-z]+)*|vi|vim|nvim|nano|emacs|ed|` +
 	`(/usr)?/bin/(true|false|cat|less|sh|bash|dash|zsh)|sh|bash|zsh|gcc|cc|g\+\+|c\+\+|clang|clang\+\+|cpp|ld|ar|as|nm|ranlib|strip|objcopy|gfortran|make|gmake|` +
 	`rustc|rustdoc|python|python3|node|pkg-config|ccache +(gcc|g\+\+|clang|clang\+\+))$`)
 
@@ -137,7 +140,7 @@ func isHarmlessSetting(name, text string) bool {
 	case text == "":
 		return name != "PATH" && name != "HOME" && name != "GIT_DIR" && name != "GIT_WORK_TREE" && name != "BASH_ENV"
 	case name == "GOFLAGS":
-		return harmlessGoFlags.MatchString(text)
+		return harmlessGoFlags().MatchString(text)
 	case name == "GOPROXY", name == "GOSUMDB":
 		return text == "off"
 	case name == "GOTOOLCHAIN":
@@ -145,9 +148,9 @@ func isHarmlessSetting(name, text string) bool {
 	case name == "GOENV":
 		return text == "off"
 	case name == "LESS":
-		return harmlessFlags.MatchString(text)
+		return harmlessFlags().MatchString(text)
 	case name == "MAKEFLAGS":
-		return harmlessJobs.MatchString(text)
+		return harmlessJobs().MatchString(text)
 	case strings.HasPrefix(name, "GIT_TRACE"), name == "GIT_CONFIG_NOSYSTEM", name == "GIT_CURL_VERBOSE":
 		return text == "0" || text == "1" || text == "2" || text == "true" || text == "false"
 	case name == "GIT_CONFIG_GLOBAL", name == "GIT_CONFIG_SYSTEM", name == "PIP_CONFIG_FILE", name == "npm_config_userconfig":
@@ -156,18 +159,18 @@ func isHarmlessSetting(name, text string) bool {
 		strings.HasSuffix(name, "_ASKPASS"):
 		return isHarmlessProgram(text)
 	case strings.HasSuffix(name, "FLAGS"):
-		return harmlessCompilerFlags.MatchString(text)
+		return harmlessCompilerFlags().MatchString(text)
 	case name == "NODE_OPTIONS":
-		return harmlessNodeOptions.MatchString(text)
+		return harmlessNodeOptions().MatchString(text)
 	}
 	return false
 }
 
 var (
-	harmlessGoFlags       = regexp.MustCompile(`^( *-(mod=(mod|vendor|readonly)|count=[0-9]+|v|race|trimpath|tags=[A-Za-z0-9_,]+|p=[0-9]+|buildvcs=(true|false|auto)))+ *$`)
-	harmlessFlags         = regexp.MustCompile(`^-?[A-Za-z]+$`)
-	harmlessJobs          = regexp.MustCompile(`^-?-?(j *[0-9]*|s|k|jobs=[0-9]+)$`)
-	harmlessCompilerFlags = regexp.MustCompile(`^( *-(O[0-3sgz]?|g[0-3]?|W[a-z][a-z0-9-]*(=[a-z0-9]+)?|w|std=[a-z0-9+]+|D[A-Za-z0-9_]+(=[A-Za-z0-9_]*)?|f(PIC|pic|PIE|no-[a-z-]+|sanitize=[a-z,]+)|` +
+	harmlessGoFlags       = lazy.Regexp(`^( *-(mod=(mod|vendor|readonly)|count=[0-9]+|v|race|trimpath|tags=[A-Za-z0-9_,]+|p=[0-9]+|buildvcs=(true|false|auto)))+ *$`)
+	harmlessFlags         = lazy.Regexp(`^-?[A-Za-z]+$`)
+	harmlessJobs          = lazy.Regexp(`^-?-?(j *[0-9]*|s|k|jobs=[0-9]+)$`)
+	harmlessCompilerFlags = lazy.Regexp(`^( *-(O[0-3sgz]?|g[0-3]?|W[a-z][a-z0-9-]*(=[a-z0-9]+)?|w|std=[a-z0-9+]+|D[A-Za-z0-9_]+(=[A-Za-z0-9_]*)?|f(PIC|pic|PIE|no-[a-z-]+|sanitize=[a-z,]+)|` +
 		`m(64|32|arch=native)|pthread|static|s|l[a-z0-9]+))+ *$`)
-	harmlessNodeOptions = regexp.MustCompile(`^( *--(max-old-space-size=[0-9]+|no-warnings|no-deprecation|trace-warnings|enable-source-maps|unhandled-rejections=[a-z]+))+ *$`)
+	harmlessNodeOptions = lazy.Regexp(`^( *--(max-old-space-size=[0-9]+|no-warnings|no-deprecation|trace-warnings|enable-source-maps|unhandled-rejections=[a-z]+))+ *$`)
 )

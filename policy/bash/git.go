@@ -1,9 +1,10 @@
 package bash
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // git goes into what settings and sub-commands of git start.
@@ -142,7 +143,7 @@ func gitRuns(key string) byte {
 		return '$'
 	case "user", "author", "committer", "color", "advice", "column", "push", "pull", "rebase", "fetch", "branch", "log", "status", "tag", "commit", "format",
 		"stash", "rerere", "gc", "pack", "merge", "diff", "blame", "apply", "am", "feature", "index", "i18n", "grep", "clean", "checkout", "notes", "receive", "transfer":
-		if harmlessGitNames.MatchString(last) && section != "receive" && section != "transfer" {
+		if harmlessGitNames().MatchString(last) && section != "receive" && section != "transfer" {
 			return 0
 		}
 	case "core":
@@ -172,7 +173,7 @@ func gitRuns(key string) byte {
 }
 
 // harmlessGitNames are the last parts of settings that are names, numbers or yes and no.
-var harmlessGitNames = regexp.MustCompile(`^(name|email|signingkey|useconfigonly|ui|status|branch|diff|interactive|grep|default|autosetupremote|followtags|` +
+var harmlessGitNames = lazy.Regexp(`^(name|email|signingkey|useconfigonly|ui|status|branch|diff|interactive|grep|default|autosetupremote|followtags|` +
 	`rebase|ff|octopus|autostash|autosquash|updaterefs|prune|prunetags|all|parallel|autosetupmerge|autosetuprebase|date|decorate|follow|` +
 	`abbrevcommit|showsignature|showuntrackedfiles|short|relativepaths|sort|gpgsign|verbose|status|cleanup|pretty|numbered|signoff|subjectprefix|showpatch|showstat|` +
 	`enabled|autoupdate|auto|autodetach|threads|windowmemory|conflictstyle|renames|renamelimit|stat|log|algorithm|context|colormoved|colormovedws|mnemonicprefix|noprefix|` +

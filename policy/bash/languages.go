@@ -1,9 +1,10 @@
 package bash
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // language is an interpreter: its options, with "!" for code in the line.
@@ -146,14 +147,14 @@ func withoutNumbers(args []Word) []Word {
 		if a.Kind != Literal || len(a.Text) < 3 || a.Text[0] != '-' || a.Text[1] == '-' {
 			continue
 		}
-		if text := clusterNumbers.ReplaceAllString(a.Text, "$1$2"); text != a.Text && !strings.ContainsAny(text[:min(2, len(text))], "eEIMmFixDV") {
+		if text := clusterNumbers().ReplaceAllString(a.Text, "$1$2"); text != a.Text && !strings.ContainsAny(text[:min(2, len(text))], "eEIMmFixDV") {
 			short[i].Text, short[i].raw = text, text
 		}
 	}
 	return short
 }
 
-var clusterNumbers = regexp.MustCompile(`^(-[acfhlnpsStTuUvwWX0C]*?[0lCWT])(?:[0-9]+|x[0-9A-Fa-f]+|[IOEioDASL]+)([acfhlnpsStTuUvwWXeE0].*)?$`)
+var clusterNumbers = lazy.Regexp(`^(-[acfhlnpsStTuUvwWX0C]*?[0lCWT])(?:[0-9]+|x[0-9A-Fa-f]+|[IOEioDASL]+)([acfhlnpsStTuUvwWXeE0].*)?$`)
 
 func joinCode(a, b string) string {
 	if a == "" {

@@ -1,11 +1,12 @@
 package bash
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 func tee(w *walker, c ctx, k call, g given) {
@@ -547,9 +548,9 @@ func isHarmlessEd(text string) bool {
 		switch {
 		case typing:
 			typing = line != "."
-		case typesEd.MatchString(line):
+		case typesEd().MatchString(line):
 			typing = true
-		case !harmlessEd.MatchString(line):
+		case !harmlessEd().MatchString(line):
 			return false
 		}
 	}
@@ -557,8 +558,8 @@ func isHarmlessEd(text string) bool {
 }
 
 var (
-	typesEd    = regexp.MustCompile(`^[0-9,;.$%+ -]*[aic]$`)
-	harmlessEd = regexp.MustCompile(`^[0-9,;.$%+ -]*([pnldjqQhHPu=]|wq?|s/[^/\\]*/[^/\\]*/[gp0-9]*)?$`)
+	typesEd    = lazy.Regexp(`^[0-9,;.$%+ -]*[aic]$`)
+	harmlessEd = lazy.Regexp(`^[0-9,;.$%+ -]*([pnldjqQhHPu=]|wq?|s/[^/\\]*/[^/\\]*/[gp0-9]*)?$`)
 )
 
 func doubtfulCode(w *walker, c ctx, k call, _ given) {

@@ -431,7 +431,7 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 			out.FD = r.N.Value
 			if name, found := strings.CutPrefix(out.FD, "{"); found {
 				name, index, indexed := strings.Cut(strings.TrimSuffix(name, "}"), "[")
-				if indexed && !integer.MatchString(strings.TrimSuffix(index, "]")) {
+				if indexed && !integer().MatchString(strings.TrimSuffix(index, "]")) {
 					w.opaque(*c, c.src.offset(r.Pos()), command, OpaqueText, "the index of an array is expanded when a file is opened")
 				}
 				c.st.set(name, value{text: unknown, number: true})

@@ -8,15 +8,14 @@ import (
 	"io"
 	"os"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/exporters/stdout/stdoutlog"
 	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
 )
 
 // signal is how the exporters of one signal are named and made.
@@ -31,17 +30,17 @@ type signal[E interface {
 var (
 	traceExporters = signal[sdktrace.SpanExporter]{
 		"TRACES",
-		func(ctx context.Context) (sdktrace.SpanExporter, error) { return otlptracehttp.New(ctx) },
+		otlp.Traces,
 		func(w io.Writer) (sdktrace.SpanExporter, error) { return stdouttrace.New(stdouttrace.WithWriter(w)) },
 	}
 	metricExporters = signal[sdkmetric.Exporter]{
 		"METRICS",
-		func(ctx context.Context) (sdkmetric.Exporter, error) { return otlpmetrichttp.New(ctx) },
+		otlp.Metrics,
 		func(w io.Writer) (sdkmetric.Exporter, error) { return stdoutmetric.New(stdoutmetric.WithWriter(w)) },
 	}
 	logExporters = signal[sdklog.Exporter]{
 		"LOGS",
-		func(ctx context.Context) (sdklog.Exporter, error) { return otlploghttp.New(ctx) },
+		otlp.Logs,
 		func(w io.Writer) (sdklog.Exporter, error) { return stdoutlog.New(stdoutlog.WithWriter(w)) },
 	}
 )

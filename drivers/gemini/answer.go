@@ -1,0 +1,125 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+)
+
+// finishReason says why a reply ended, in the words of the service.
+type finishReason string
+
+// answer is a reply of the service, or a piece of one. It has the members that the driver reads.
+type answer struct {
+	ID             string       `json:"responseId"`
+	Model          string       `json:"modelVersion"`
+	Candidates     []*candidate `json:"candidates"`
+	PromptFeedback *struct {
+		BlockReason string `json:"blockReason"`
+	} `json:"promptFeedback"`
+	Usage *usage `json:"usageMetadata"`
+}
+
+type candidate struct {
+	Content struct {
+		Parts []*replyPart `json:"parts"`
+	} `json:"content"`
+	FinishReason  finishReason `json:"finishReason"`
+	FinishMessage string       `json:"finishMessage"`
+}
+
+// replyPart is a part as the service sends it; part is one as it is sent to the service.
+type replyPart struct {
+	Text      string `json:"text"`
+	Thought   bool   `json:"thought"`
+	Signature []byte `json:"thoughtSignature"`
+	Inline    *struct {
+		MediaType string `json:"mimeType"`
+		Data      []byte `json:"data"`
+	} `json:"inlineData"`
+	File *fileData  `json:"fileData"`
+	Call *replyCall `json:"functionCall"`
+}
+
+type replyCall struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Args are kept as they came: decoding loses the order of members, digits of long numbers, and names given twice.
+	Args json.RawMessage `json:"args"`
+}
+
+type usage struct {
+	Prompt        int64 `json:"promptTokenCount"`
+	ToolUsePrompt int64 `json:"toolUsePromptTokenCount"`
+	Candidates    int64 `json:"candidatesTokenCount"`
+	Thoughts      int64 `json:"thoughtsTokenCount"`
+	Cached        int64 `json:"cachedContentTokenCount"`
+	PromptDetails []*struct {
+		Modality string `json:"modality"`
+		Tokens   int64  `json:"tokenCount"`
+	} `json:"promptTokensDetails"`
+}
+
+// apiError is an error that the service tells of.
+type apiError struct {
+	Code    int              `json:"code"`
+	Message string           `json:"message"`
+	Status  string           `json:"status"`
+	Details []map[string]any `json:"details"`
+}
+
+func (e *apiError) Error() string { return e.Message }
+
+// errShape is returned for an answer that is not what the service's documents say.
+var errShape = errors.New("the answer has another form")
+
+// readAnswer decodes a reply or a piece of one. An error that stands in its place is an *apiError.
+func readAnswer(text []byte) (*answer, error) {
+	if err := readError(text); err != nil {
+		return nil, err
+	}
+	var a answer
+	if err := json.Unmarshal(text, &a); err != nil {
+		return nil, err
+	}
+	for _, c := range a.Candidates {
+		if c == nil {
+			return nil, errShape
+		}
+		for _, p := range c.Content.Parts {
+			if p == nil || p.Call == nil {
+				continue
+			}
+			if args := bytes.TrimSpace(p.Call.Args); len(args) > 0 && args[0] != '{' && string(args) != "null" {
+				return nil, errShape
+			}
+		}
+	}
+	return &a, nil
+}
+
+// readError returns the error in a text: {"error":{…}}, or a list of such, as the service answers where events are not
+// asked for. Nil means that there is none.
+func readError(text []byte) error {
+	type failed struct {
+		Error *apiError `json:"error"`
+	}
+	var one failed
+	if json.Unmarshal(text, &one) == nil && one.Error != nil {
+		return one.Error
+	}
+	var list []failed
+	if json.Unmarshal(text, &list) == nil && len(list) > 0 && list[0].Error != nil {
+		return list[0].Error
+	}
+	return nil
+}
+
+// compact returns the arguments of a call without white space; empty where there are none.
+func (c *replyCall) compact() string {
+	var out bytes.Buffer
+	if json.Compact(&out, c.Args) != nil || out.String() == "null" {
+		return ""
+	}
+	return out.String()
+}

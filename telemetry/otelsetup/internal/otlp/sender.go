@@ -1,0 +1,197 @@
+package otlp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	firstPause = 5 * time.Second
+	longest    = 30 * time.Second // pause
+	patience   = time.Minute      // for all attempts together
+	mostBytes  = 4 << 20          // of an answer
+)
+
+// errStopped is returned for what is exported after the shutdown.
+var errStopped = errors.New("the exporter is shut down")
+
+// sender posts the messages of one signal.
+type sender struct {
+	settings
+
+	client  *http.Client
+	stopped chan struct{}
+	once    sync.Once
+}
+
+func newSender(s signal) (*sender, error) {
+	read, err := s.settings()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		Proxy:             http.ProxyFromEnvironment,
+		DialContext:       (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		TLSClientConfig: read.tls,
+	}
+	return &sender{settings: read, client: &http.Client{Transport: transport, Timeout: read.timeout}, stopped: make(chan struct{})}, nil
+}
+
+// close ends attempts that wait, and refuses what comes later.
+func (s *sender) close() {
+	s.once.Do(func() {
+		close(s.stopped)
+		s.client.CloseIdleConnections()
+	})
+}
+
+// send posts a message until the collector has taken it.
+func (s *sender) send(ctx context.Context, m proto.Message) error {
+	body, err := proto.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encoding for %s: %w", s.url, err)
+	}
+	if s.gzip {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, err = z.Write(body)
+		if err = errors.Join(err, z.Close()); err != nil {
+			return fmt.Errorf("compressing for %s: %w", s.url, err)
+		}
+		body = packed.Bytes()
+	}
+	until := time.Now().Add(patience)
+	for pause := firstPause; ; pause = min(pause*3/2, longest) {
+		select {
+		case <-s.stopped:
+			return errStopped
+		default:
+		}
+		again, after, err := s.post(ctx, body)
+		wait := max(after, pause/2+rand.N(pause)) //nolint:gosec // it spreads attempts, nothing else
+		if err == nil || !again || time.Now().Add(wait).After(until) {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(err, context.Cause(ctx))
+		case <-s.stopped:
+			timer.Stop()
+			return errors.Join(err, errStopped)
+		}
+	}
+}
+
+// post posts once. Again says that another attempt may succeed, after the time that the collector asks for.
+func (s *sender) post(ctx context.Context, body []byte) (again bool, after time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	if err != nil {
+		return false, 0, fmt.Errorf("sending telemetry: %w", err)
+	}
+	req.Header = s.header.Clone()
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	if s.gzip {
+		req.Header.Set("Content-Encoding", "gzip")
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		timeout, ok := errors.AsType[net.Error](err)
+		return ok && timeout.Timeout() && ctx.Err() == nil, 0, fmt.Errorf("sending telemetry: %w", err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	said, err := io.ReadAll(io.LimitReader(res.Body, mostBytes))
+	switch res.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		again = true
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return again, retryAfter(res.Header), fmt.Errorf("sending telemetry to %s: %s: %s", s.url, res.Status, strings.TrimSpace(string(said)))
+	}
+	if err == nil && res.Header.Get("Content-Type") == "application/x-protobuf" {
+		err = partialError(said)
+	}
+	return false, 0, err
+}
+
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return time.Until(at)
+	}
+	return 0
+}
+
+// partialError returns an error where the collector took a part of the message only: partial_success is member 1 of the answers
+// to all signals, with the number of what was rejected and the reason.
+func partialError(answer []byte) error {
+	var rejected uint64
+	var reason string
+	err := eachMember(answer, func(number protowire.Number, _ uint64, success []byte) error {
+		if number != 1 || success == nil {
+			return nil
+		}
+		return eachMember(success, func(number protowire.Number, n uint64, text []byte) error {
+			switch number {
+			case 1:
+				rejected = n
+			case 2:
+				reason = string(text)
+			}
+			return nil
+		})
+	})
+	if err == nil && (rejected > 0 || reason != "") {
+		err = fmt.Errorf("the collector rejected %d of what was sent: %s", rejected, reason)
+	}
+	return err
+}
+
+// eachMember calls see with each member of a message that is a number or has bytes.
+func eachMember(message []byte, see func(number protowire.Number, n uint64, text []byte) error) error {
+	for len(message) > 0 {
+		number, kind, size := protowire.ConsumeTag(message)
+		if size < 0 {
+			return fmt.Errorf("reading the collector's answer: %w", protowire.ParseError(size))
+		}
+		message = message[size:]
+		var n uint64
+		var text []byte
+		switch kind {
+		case protowire.VarintType:
+			n, size = protowire.ConsumeVarint(message)
+		case protowire.BytesType:
+			text, size = protowire.ConsumeBytes(message)
+		default:
+			size = protowire.ConsumeFieldValue(number, kind, message)
+		}
+		if size < 0 {
+			return fmt.Errorf("reading the collector's answer: %w", protowire.ParseError(size))
+		}
+		message = message[size:]
+		if err := see(number, n, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package otlp
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// signal is a kind of telemetry: its name in variables, and its path below an endpoint that all have in common.
+type signal struct{ name, path string }
+
+// settings are what the environment says of where a signal goes.
+type settings struct {
+	url     string
+	header  http.Header
+	gzip    bool
+	timeout time.Duration // of one attempt
+	tls     *tls.Config   // nil means the usual
+}
+
+const prefix = "OTEL_EXPORTER_OTLP_"
+
+// get returns the value of a variable for the signal, else for all signals, and the name of the one that has it.
+func (s signal) get(name string) (value, variable string) {
+	own := prefix + s.name + "_" + name
+	if value = strings.TrimSpace(os.Getenv(own)); value != "" {
+		return value, own
+	}
+	return strings.TrimSpace(os.Getenv(prefix + name)), prefix + name
+}
+
+// settings reads the environment. The error joins all that is wrong there.
+func (s signal) settings() (settings, error) {
+	out := settings{header: http.Header{"User-Agent": {"Grapnel OTLP exporter"}}, timeout: 10 * time.Second}
+	var wrong []error
+	note := func(variable string, err error) {
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", variable, err))
+		}
+	}
+	value, variable := s.get("ENDPOINT")
+	u, err := url.Parse(cmp.Or(value, "http://localhost:4318"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		note(variable, errors.New("this is no endpoint: give a URL such as http://localhost:4318"))
+	} else {
+		if variable == prefix+"ENDPOINT" {
+			u.Path = path.Join("/", u.Path, s.path)
+		} else {
+			u.Path = cmp.Or(u.Path, "/")
+		}
+		out.url = u.String()
+	}
+	// What is for all signals comes first, so that what is for this one replaces it.
+	for _, variable := range []string{prefix + "HEADERS", prefix + s.name + "_HEADERS"} {
+		note(variable, addHeaders(out.header, os.Getenv(variable)))
+	}
+	if value, variable = s.get("TIMEOUT"); value != "" {
+		milliseconds, err := strconv.Atoi(value)
+		if err != nil || milliseconds <= 0 {
+			note(variable, errors.New("give a number of milliseconds"))
+		}
+		out.timeout = time.Duration(milliseconds) * time.Millisecond
+	}
+	switch value, variable = s.get("COMPRESSION"); value {
+	case "", "none":
+	case "gzip":
+		out.gzip = true
+	default:
+		note(variable, fmt.Errorf("unknown compression %q: use gzip or none", value))
+	}
+	variable, err = s.readTLS(&out)
+	note(variable, err)
+	return out, errors.Join(wrong...)
+}
+
+// addHeaders reads a list such as "a=1,b=2" with values as in URLs.
+func addHeaders(h http.Header, list string) error {
+	for entry := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(entry) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(entry, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if name = strings.TrimSpace(name); !ok || name == "" || err != nil {
+			return errors.New("this is no list of headers: write name=value, with commas between, and %2C for a comma in a value")
+		}
+		h.Set(name, value)
+	}
+	return nil
+}
+
+// readTLS reads certificates, and returns the variable that an error is about.
+func (s signal) readTLS(out *settings) (variable string, err error) {
+	if file, variable := s.get("CERTIFICATE"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return variable, err
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return variable, errors.New("no certificate in " + file)
+		}
+		out.tls = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	certificate, variable := s.get("CLIENT_CERTIFICATE")
+	key, _ := s.get("CLIENT_KEY")
+	if certificate == "" && key == "" {
+		return variable, nil
+	}
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return variable, err
+	}
+	if out.tls == nil {
+		out.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	out.tls.Certificates = []tls.Certificate{pair}
+	return variable, nil
+}
