@@ -189,7 +189,7 @@ func (x *expectation) check(d *differences, r *Report) {
 		got = SaidFailed
 	}
 	if x.Decision != "" && x.Decision != got && (x.Decision != string(r.Decision) || !r.Failed) {
-		d.say("decision", "expected %s, got %s", x.Decision, r.line())
+		d.say("decision", "expected %s, got %s", x.Decision, r.decisionLine())
 	}
 	if x.Rule != "" && x.Rule != r.Rule && !strings.HasSuffix(r.Rule, "/"+x.Rule) {
 		d.say("rule", "expected %s to decide, got %s", x.Rule, lo.CoalesceOrEmpty(r.Rule, "nobody"))

@@ -140,7 +140,7 @@ func parse(path string, text []byte) (*Suite, error) {
 	}
 	s.policies = lo.Map(in.Policy, func(p string, _ int) string { return below(path, p) })
 	if len(s.policies) == 0 {
-		if beside, ok := beside(path); ok {
+		if beside, ok := findPolicyBeside(path); ok {
 			s.policies = []string{beside}
 		} else {
 			s.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong(`no policy: name it with the key "policy", or put %s beside it`,
@@ -164,8 +164,8 @@ func besideName(path, extension string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, filepath.Ext(path)), Suffix) + extension
 }
 
-// beside is the policy beside a file of cases, if there is one.
-func beside(path string) (policy string, ok bool) {
+// findPolicyBeside returns the policy beside a file of cases, if there is one.
+func findPolicyBeside(path string) (policy string, ok bool) {
 	return lo.Find(lo.Map(extensions, func(e string, _ int) string { return besideName(path, e) }), func(p string) bool {
 		_, err := os.Stat(p)
 		return err == nil && p != path
