@@ -42,7 +42,8 @@ func (l labels) attributes() attribute.Set {
 	list := []attribute.KeyValue{
 		semconv.KeyOperation.String(l.operation), semconv.KeyProvider.String(l.provider), semconv.KeyRequestModel.String(l.model),
 		semconv.KeyResponseModel.String(l.responded), semconv.KeyServerAddress.String(l.server), semconv.KeyTokenType.String(l.token),
-		semconv.KeyAgentName.String(l.agent), semconv.KeyToolName.String(l.tool), semconv.KeyHook.String(l.hook), semconv.KeyPoint.String(l.point), semconv.KeyHookMode.String(l.mode),
+		semconv.KeyAgentName.String(l.agent), semconv.KeyToolName.String(l.tool), semconv.KeyHook.String(l.hook),
+		semconv.KeyPoint.String(l.point), semconv.KeyHookMode.String(l.mode),
 		semconv.KeyHookType.String(l.kind),
 		semconv.KeyHookOutcome.String(l.outcome), semconv.KeyDecision.String(l.decision), semconv.KeyFailMode.String(l.failMode),
 		semconv.KeyErrorType.String(l.failure), semconv.KeyStatus.String(l.end),
