@@ -76,6 +76,7 @@ var layers = map[string]layer{
 	"internal/strictjson": {Modules: []string{"github.com/go-json-experiment/json"}},
 	"internal/yamlfile":   {Modules: append(values, "go.yaml.in/yaml/v4")},
 	"internal/reserved":   {},
+	"internal/semconv":    {Modules: []string{"go.opentelemetry.io/otel"}},
 	"internal/startedrun": {},
 	"internal/near":       {Modules: values},
 	"internal/nils":       {},
@@ -120,8 +121,8 @@ var layers = map[string]layer{
 	},
 
 	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
-	"telemetry": {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
-	"telemetry/otelsetup": {Ours: []string{"telemetry", "telemetry/otelsetup/internal/otlp"}, Modules: slices.Concat(core, []string{
+	"telemetry": {Ours: []string{"agent", "hooks", "internal/semconv", "internal/strictjson"}, Modules: core},
+	"telemetry/otelsetup": {Ours: []string{"internal/semconv", "telemetry/otelsetup/internal/otlp"}, Modules: slices.Concat(core, []string{
 		"go.opentelemetry.io/otel/sdk",
 		"go.opentelemetry.io/otel/sdk/metric",
 		"go.opentelemetry.io/otel/sdk/log",
@@ -208,7 +209,7 @@ var layers = map[string]layer{
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition"},
 		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4"}),
 	},
-	"policy/recorded": {Ours: []string{"agent", "drivers/replay", "internal/strictjson"}, Modules: values},
+	"policy/recorded": {Ours: []string{"agent", "drivers/replay", "internal/semconv", "internal/strictjson"}, Modules: core},
 	"policy/policytest": {
 		Ours:    []string{"agent", "hooks", "hooks/moment", "action", "policy", "policy/condition", "policy/recorded", "policy/provenance", "drivers/replay", "internal/yamlfile"},
 		Modules: values,

@@ -54,13 +54,13 @@ type Answer struct {
 
 // The default time limits.
 const (
-	DefaultCommandTimeout = 600 * time.Second // command, shell
-	DefaultHTTPTimeout    = 30 * time.Second  // http, each try
-	DefaultToolTimeout    = 60 * time.Second  // mcp_tool, func
-	DefaultPromptTimeout  = 30 * time.Second  // prompt
-	DefaultAgentTimeout   = 300 * time.Second // agent
-	DefaultSpawnTimeout   = time.Hour         // spawn
-	DefaultGateTimeout    = time.Hour         // gate
+	defaultCommandTimeout = 600 * time.Second // command, shell
+	defaultHTTPTimeout    = 30 * time.Second  // http, each try
+	defaultToolTimeout    = 60 * time.Second  // mcp_tool, func
+	defaultPromptTimeout  = 30 * time.Second  // prompt
+	defaultAgentTimeout   = 300 * time.Second // agent
+	defaultSpawnTimeout   = time.Hour         // spawn
+	defaultGateTimeout    = time.Hour         // gate
 )
 
 // DefaultMaxBytes is how much an action is told and how much of its answer is kept, each: 64 KiB.

@@ -21,7 +21,7 @@ type Agent struct {
 	Name string
 	// Input is what it is told; ${NAME} in its strings stands for a variable. Nil means the Request.
 	Input map[string]any
-	// Timeout is how long it may take. Zero means DefaultAgentTimeout.
+	// Timeout is how long it may take. Zero means five minutes.
 	Timeout time.Duration
 }
 
@@ -31,7 +31,7 @@ var _ Declared = Agent{}
 func (Agent) Type() string { return "agent" }
 
 // Limit is how long Do may take.
-func (a Agent) Limit() time.Duration { return cmp.Or(a.Timeout, DefaultAgentTimeout) + ending }
+func (a Agent) Limit() time.Duration { return cmp.Or(a.Timeout, defaultAgentTimeout) + ending }
 
 // Lint finds nothing.
 func (Agent) Lint() []Warning { return nil }
@@ -73,7 +73,7 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 		if r.strict && r.Decides && r.Point != hooks.RunStart { // where agents have words of their own
 			start.Output = DecisionSchema(r.Decisions...)
 		}
-		output, err := bounded(Started(ctx), a.Type(), cmp.Or(a.Timeout, DefaultAgentTimeout), func(ctx context.Context) (string, error) {
+		output, err := bounded(Started(ctx), a.Type(), cmp.Or(a.Timeout, defaultAgentTimeout), func(ctx context.Context) (string, error) {
 			return h.Agents.StartAgent(ctx, start).Get()
 		})
 		if err != nil {

@@ -22,7 +22,7 @@ type Command struct {
 	// DefaultInherit; a pattern as path.Match has them, such as "AWS_*", will do.
 	Env     map[string]string
 	Inherit []string
-	// Timeout is how long it may take. Zero means DefaultCommandTimeout.
+	// Timeout is how long it may take. Zero means ten minutes.
 	Timeout time.Duration
 	// MaxBytes is how much of its output is kept. Zero means DefaultMaxBytes.
 	MaxBytes int
@@ -34,7 +34,7 @@ var _ Declared = Command{}
 func (Command) Type() string { return "command" }
 
 // Limit is how long Do may take.
-func (c Command) Limit() time.Duration { return cmp.Or(c.Timeout, DefaultCommandTimeout) + ending }
+func (c Command) Limit() time.Duration { return cmp.Or(c.Timeout, defaultCommandTimeout) + ending }
 
 // Validate finds what is wrong with it.
 func (c Command) Validate() error {
@@ -68,7 +68,7 @@ func (c Command) Action(h Host) mo.Result[Action] {
 	}
 	p := program{
 		kind: c.Type(), argv: slices.Clone(c.Argv), dir: h.directory(c.Dir), env: maps.Clone(c.Env), inherit: slices.Clone(c.Inherit),
-		timeout: cmp.Or(c.Timeout, DefaultCommandTimeout), most: c.MaxBytes,
+		timeout: cmp.Or(c.Timeout, defaultCommandTimeout), most: c.MaxBytes,
 	}
 	return mo.Ok[Action](actionFunc(p.do))
 }

@@ -55,7 +55,7 @@ func environ(r *Request, env map[string]string, inherit []string) (all []string,
 	maps.Copy(values, env)
 	maps.Copy(values, r.Variables.environ())
 	if r.IdempotencyKey != "" {
-		values[KeyVariable] = r.IdempotencyKey
+		values[keyVariable] = r.IdempotencyKey
 	}
 	return slices.Sorted(maps.Values(lo.MapValues(values, func(value, name string) string { return name + "=" + value }))), secrets
 }

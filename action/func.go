@@ -16,7 +16,7 @@ import (
 type Func struct {
 	// Name is the name that it is registered under. Required.
 	Name string
-	// Timeout is how long it may take. Zero means DefaultToolTimeout.
+	// Timeout is how long it may take. Zero means one minute.
 	Timeout time.Duration
 }
 
@@ -26,7 +26,7 @@ var _ Declared = Func{}
 func (Func) Type() string { return "func" }
 
 // Limit is how long Do may take.
-func (f Func) Limit() time.Duration { return cmp.Or(f.Timeout, DefaultToolTimeout) + ending }
+func (f Func) Limit() time.Duration { return cmp.Or(f.Timeout, defaultToolTimeout) + ending }
 
 // Lint finds nothing.
 func (Func) Lint() []Warning { return nil }
@@ -52,7 +52,7 @@ func (f Func) Action(h Host) mo.Result[Action] {
 		return mo.Err[Action](err)
 	}
 	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
-		d, err := bounded(ctx, f.Type(), cmp.Or(f.Timeout, DefaultToolTimeout), func(ctx context.Context) (*Decision, error) { return body(ctx, r) })
+		d, err := bounded(ctx, f.Type(), cmp.Or(f.Timeout, defaultToolTimeout), func(ctx context.Context) (*Decision, error) { return body(ctx, r) })
 		if err != nil {
 			return nil, err
 		}

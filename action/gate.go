@@ -49,16 +49,16 @@ type Gate struct {
 	Existing bool
 	// Argv, for commands, is the command: 0 says yes, or what it prints; 1 not yet.
 	Argv []string
-	// Every is how long to wait between two looks at a file or a command. Zero means DefaultGateEvery.
+	// Every is how long to wait between two looks at a file or a command. Zero means one second.
 	Every time.Duration
-	// Timeout is how long to wait. Zero means DefaultGateTimeout. OnTimeout is what counts as said then: "reject" or
+	// Timeout is how long to wait. Zero means one hour. OnTimeout is what counts as said then: "reject" or
 	// "approve"; empty is neither, a failure.
 	Timeout   time.Duration
 	OnTimeout string
 }
 
-// DefaultGateEvery is how often a gate looks at a file or asks a command.
-const DefaultGateEvery = time.Second
+// defaultGateEvery is how often a gate looks at a file or asks a command.
+const defaultGateEvery = time.Second
 
 var _ Declared = Gate{}
 
@@ -66,7 +66,7 @@ var _ Declared = Gate{}
 func (Gate) Type() string { return "gate" }
 
 // Limit is how long Do may take.
-func (g Gate) Limit() time.Duration { return cmp.Or(g.Timeout, DefaultGateTimeout) + ending }
+func (g Gate) Limit() time.Duration { return cmp.Or(g.Timeout, defaultGateTimeout) + ending }
 
 // Validate finds what is wrong with it.
 func (g Gate) Validate() error {
@@ -161,7 +161,7 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 		}
 		wait = func(ctx context.Context, _ *Request) (said, error) { return g.awaitFile(ctx, path) }
 	case GateCommand:
-		run := program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: h.Dir, timeout: cmp.Or(g.Timeout, DefaultGateTimeout)}
+		run := program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: h.Dir, timeout: cmp.Or(g.Timeout, defaultGateTimeout)}
 		wait = func(ctx context.Context, r *Request) (said, error) { return g.poll(ctx, run, r) }
 	}
 	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) { return g.do(ctx, r, wait) }))
@@ -175,11 +175,11 @@ func (g Gate) do(ctx context.Context, r *Request, wait func(ctx context.Context,
 	if g.By == GatePerson && slices.Contains(r.Decisions, hooks.Ask) && r.Decides {
 		return &Answer{Decision: g.question(r)}, nil
 	}
-	limit, cancel := limited(ctx, cmp.Or(g.Timeout, DefaultGateTimeout))
+	limit, cancel := limited(ctx, cmp.Or(g.Timeout, defaultGateTimeout))
 	defer cancel()
 	what, err := wait(limit, r)
 	if late, ok := errors.AsType[*Error](err); ok && late.Fault == FaultTimeout && ctx.Err() == nil && limit.Err() != nil && g.OnTimeout != "" {
-		what, err = saidIn(g.OnTimeout, fmt.Sprintf("nobody answered within %s", cmp.Or(g.Timeout, DefaultGateTimeout)))
+		what, err = saidIn(g.OnTimeout, fmt.Sprintf("nobody answered within %s", cmp.Or(g.Timeout, defaultGateTimeout)))
 	}
 	if err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
 		default:
 			last = &now
 		}
-		if !waited(ctx, cmp.Or(g.Every, DefaultGateEvery)) {
+		if !waited(ctx, cmp.Or(g.Every, defaultGateEvery)) {
 			return said{}, ended(ctx, g.Type())
 		}
 	}
@@ -298,7 +298,7 @@ func (g Gate) poll(ctx context.Context, run program, r *Request) (said, error) {
 		case o.code != 1:
 			return said{}, withComplaint(failf(g.Type(), FaultExit, "%s ended with exit code %d: 0 answers, 1 is not yet", run.argv[0], o.code), o.complaint)
 		}
-		if !waited(ctx, cmp.Or(g.Every, DefaultGateEvery)) {
+		if !waited(ctx, cmp.Or(g.Every, defaultGateEvery)) {
 			return said{}, ended(ctx, g.Type())
 		}
 	}

@@ -25,8 +25,8 @@ type Host struct {
 	Tools ToolCaller
 	// Agents starts agents for agent actions.
 	Agents AgentStarter
-	// Spawner starts pipelines for spawn actions, and MaxDepth is how many may stand above one another; zero means
-	// DefaultSpawnDepth.
+	// Spawner starts pipelines for spawn actions, and MaxDepth is how many may stand above one another; zero
+	// means three.
 	Spawner  Spawner
 	MaxDepth int
 	// Driver asks the model for prompt actions.
@@ -37,8 +37,8 @@ type Host struct {
 	Callbacks *Callbacks
 }
 
-// DefaultSpawnDepth is how many spawned pipelines may stand above one another where nothing is said.
-const DefaultSpawnDepth = 3
+// defaultSpawnDepth is how many spawned pipelines may stand above one another where nothing is said.
+const defaultSpawnDepth = 3
 
 // Body is a Go func that a func action calls. A nil Decision has no opinion. The func must honour ctx and be safe for
 // concurrent use. An error, and a panic, is a failure of the action.

@@ -37,7 +37,7 @@ type HTTP struct {
 	// Retries is how often more it is tried when nobody answers, or with 408, 429 or 5xx; RetryDelay is the time between.
 	Retries    int
 	RetryDelay time.Duration
-	// Timeout is how long each try may take. Zero means DefaultHTTPTimeout.
+	// Timeout is how long each try may take. Zero means 30 seconds.
 	Timeout time.Duration
 	// MaxBytes is how long the body may be, and the answer. Zero means DefaultMaxBytes.
 	MaxBytes int
@@ -50,7 +50,7 @@ func (HTTP) Type() string { return "http" }
 
 // Limit is how long Do may take.
 func (h HTTP) Limit() time.Duration {
-	try := cmp.Or(h.Timeout, DefaultHTTPTimeout)
+	try := cmp.Or(h.Timeout, defaultHTTPTimeout)
 	return try + time.Duration(h.Retries)*(h.RetryDelay+try) + ending
 }
 

@@ -46,7 +46,7 @@ func (h HTTP) sender(kind string, host Host) (*sender, error) {
 	s := &sender{
 		HTTP: h, kind: kind, url: wordingOf(h.URL), where: hostOf(h.URL),
 		headers: lo.MapValues(h.Headers, func(v, _ string) wording { return wordingOf(v) }),
-		secrets: host.Secrets.with(h.Env), most: cmp.Or(h.MaxBytes, DefaultMaxBytes), timeout: cmp.Or(h.Timeout, DefaultHTTPTimeout),
+		secrets: host.Secrets.with(h.Env), most: cmp.Or(h.MaxBytes, DefaultMaxBytes), timeout: cmp.Or(h.Timeout, defaultHTTPTimeout),
 	}
 	var p problems
 	use := func(field string, t wording) {
@@ -135,8 +135,8 @@ func (s *sender) message(r *Request) (*message, error) {
 		}
 		m.header.Set(name, value)
 	}
-	if r.IdempotencyKey != "" && m.header.Get(KeyHeader) == "" {
-		m.header.Set(KeyHeader, r.IdempotencyKey)
+	if r.IdempotencyKey != "" && m.header.Get(keyHeader) == "" {
+		m.header.Set(keyHeader, r.IdempotencyKey)
 	}
 	if s.method() == http.MethodGet {
 		return m, nil

@@ -16,11 +16,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/once"
 )
 
-// KeyVariable is the environment variable in which processes get the request's IdempotencyKey, KeyHeader the header in
+// keyVariable is the environment variable in which processes get the request's IdempotencyKey, keyHeader the header in
 // which web services do.
 const (
-	KeyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
-	KeyHeader   = "Idempotency-Key"
+	keyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
+	keyHeader   = "Idempotency-Key"
 )
 
 // keptPrefix begins the names of actions in the journal of a run.

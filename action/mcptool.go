@@ -15,7 +15,7 @@ type MCPTool struct {
 	Server, Tool string
 	// Arguments are what it is called with; ${NAME} in their strings stands for a variable. Nil means the Request.
 	Arguments map[string]any
-	// Timeout is how long it may take. Zero means DefaultToolTimeout.
+	// Timeout is how long it may take. Zero means one minute.
 	Timeout time.Duration
 }
 
@@ -25,7 +25,7 @@ var _ Declared = MCPTool{}
 func (MCPTool) Type() string { return "mcp_tool" }
 
 // Limit is how long Do may take.
-func (m MCPTool) Limit() time.Duration { return cmp.Or(m.Timeout, DefaultToolTimeout) + ending }
+func (m MCPTool) Limit() time.Duration { return cmp.Or(m.Timeout, defaultToolTimeout) + ending }
 
 // Lint finds nothing.
 func (MCPTool) Lint() []Warning { return nil }
@@ -61,7 +61,7 @@ func (m MCPTool) Action(h Host) mo.Result[Action] {
 			return nil, &Error{m.Type(), FaultSetup, err}
 		}
 		ctx = context.WithValue(ctx, idempotencyKey{}, r.IdempotencyKey)
-		output, err := bounded(ctx, m.Type(), cmp.Or(m.Timeout, DefaultToolTimeout), func(ctx context.Context) (string, error) {
+		output, err := bounded(ctx, m.Type(), cmp.Or(m.Timeout, defaultToolTimeout), func(ctx context.Context) (string, error) {
 			return h.Tools.CallTool(ctx, m.Server, m.Tool, in).Get()
 		})
 		if err != nil {

@@ -178,7 +178,13 @@ func TestDetached(t *testing.T) {
 	a := ready(t, d, action.Host{Dir: dir})
 	started := false
 	hook := control(hooks.PreToolUse, func(ctx context.Context, c hooks.Context) hooks.Result {
-		started = action.Start(ctx, c, d, a, action.NewRequest(c, "policy/notify"))
+		at, ok := c.(interface {
+			Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool
+		})
+		require.True(t, ok)
+		request := action.NewRequest(c, "policy/notify")
+		request.Decides = false
+		started = at.Detach(ctx, request.Hook, d.Limit(), func(ctx context.Context) error { return a.Do(ctx, request).Error() })
 		go func() { _ = os.WriteFile(filepath.Join(dir, "go"), []byte("go"), 0o600) }() // which waits for a reader
 		return hooks.Result{}
 	})

@@ -18,7 +18,7 @@ type Prompt struct {
 	Rule string
 	// Model is its name at the service; empty means the driver's default.
 	Model string
-	// Timeout is how long it may take. Zero means DefaultPromptTimeout.
+	// Timeout is how long it may take. Zero means 30 seconds.
 	Timeout time.Duration
 	// MaxBytes is how long what it is shown may be. Zero means DefaultMaxBytes.
 	MaxBytes int
@@ -30,7 +30,7 @@ var _ Declared = Prompt{}
 func (Prompt) Type() string { return "prompt" }
 
 // Limit is how long Do may take.
-func (p Prompt) Limit() time.Duration { return cmp.Or(p.Timeout, DefaultPromptTimeout) + ending }
+func (p Prompt) Limit() time.Duration { return cmp.Or(p.Timeout, defaultPromptTimeout) + ending }
 
 // Lint finds nothing.
 func (Prompt) Lint() []Warning { return nil }
@@ -64,7 +64,7 @@ func (p Prompt) Action(h Host) mo.Result[Action] {
 		if err != nil {
 			return nil, &Error{p.Type(), FaultSetup, err}
 		}
-		verdict, err := bounded(ctx, p.Type(), cmp.Or(p.Timeout, DefaultPromptTimeout), func(ctx context.Context) (judge.Verdict, error) {
+		verdict, err := bounded(ctx, p.Type(), cmp.Or(p.Timeout, defaultPromptTimeout), func(ctx context.Context) (judge.Verdict, error) {
 			return j.Decide(ctx, about)
 		})
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// RequestVersion is the version of the JSON form of a Request.
-const RequestVersion = 1
+// requestVersion is the version of the JSON form of a Request.
+const requestVersion = 1
 
 // Request is what an action is told: what its hook was asked. It must not be changed once an action has it. Its JSON form
 // is what processes read on their standard input, what web services and agents get, and what funcs see.
@@ -112,7 +112,7 @@ type Compaction struct {
 func NewRequest(c hooks.Context, hook string) *Request {
 	run := c.Run()
 	r := &Request{
-		Version: RequestVersion, Hook: hook, Point: c.Point(), Attempt: 1, Run: run, Step: c.StepIndex(),
+		Version: requestVersion, Hook: hook, Point: c.Point(), Attempt: 1, Run: run, Step: c.StepIndex(),
 		Decisions: Decisions(c), Decided: c.Frozen(), state: c.State(),
 	}
 	r.Decides, r.strict = len(r.Decisions) > 0, guards(c)
@@ -194,13 +194,10 @@ func (r *Request) texts(c hooks.Context) {
 	}
 }
 
-// State is the state of the run, as the hook saw it.
-func (r *Request) State() agent.State { return r.state }
-
 // Lookup is the text that a name stands for: one of the variables, vars.name, or a dotted path into the JSON form of the
 // request, with args for arguments. Objects and arrays are JSON.
 func (r *Request) Lookup(name string) (string, bool) {
-	if v, ok := r.Variables.Value(name); ok {
+	if v, ok := r.Variables.value(name); ok {
 		return v, true
 	}
 	form, err := r.json()

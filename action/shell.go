@@ -29,7 +29,7 @@ var _ Declared = Shell{}
 func (Shell) Type() string { return "shell" }
 
 // Limit is how long Do may take.
-func (s Shell) Limit() time.Duration { return cmp.Or(s.Timeout, DefaultCommandTimeout) + ending }
+func (s Shell) Limit() time.Duration { return cmp.Or(s.Timeout, defaultCommandTimeout) + ending }
 
 // Validate finds what is wrong with it.
 func (s Shell) Validate() error {
@@ -55,7 +55,7 @@ func (s Shell) Action(h Host) mo.Result[Action] {
 	}
 	p := program{
 		kind: s.Type(), argv: []string{"bash", "-c", "--", s.Text, "bash"}, dir: h.directory(s.Dir), env: maps.Clone(s.Env),
-		inherit: slices.Clone(s.Inherit), timeout: cmp.Or(s.Timeout, DefaultCommandTimeout), most: s.MaxBytes,
+		inherit: slices.Clone(s.Inherit), timeout: cmp.Or(s.Timeout, defaultCommandTimeout), most: s.MaxBytes,
 	}
 	return mo.Ok[Action](actionFunc(p.do))
 }

@@ -18,7 +18,7 @@ type Spawn struct {
 	Pipeline string
 	// Inputs are what it is given; ${NAME} in their strings stands for a variable. Nil is nothing.
 	Inputs map[string]any
-	// Timeout is how long it may take. Zero means DefaultSpawnTimeout.
+	// Timeout is how long it may take. Zero means one hour.
 	Timeout time.Duration
 }
 
@@ -28,7 +28,7 @@ var _ Declared = Spawn{}
 func (Spawn) Type() string { return "spawn" }
 
 // Limit is how long Do may take.
-func (s Spawn) Limit() time.Duration { return cmp.Or(s.Timeout, DefaultSpawnTimeout) + ending }
+func (s Spawn) Limit() time.Duration { return cmp.Or(s.Timeout, defaultSpawnTimeout) + ending }
 
 // Lint finds nothing.
 func (Spawn) Lint() []Warning { return nil }
@@ -56,7 +56,7 @@ func (s Spawn) Action(h Host) mo.Result[Action] {
 	if err := errors.Join(s.Validate(), p.join()); err != nil {
 		return mo.Err[Action](err)
 	}
-	most := cmp.Or(h.MaxDepth, DefaultSpawnDepth)
+	most := cmp.Or(h.MaxDepth, defaultSpawnDepth)
 	inputs := s.Inputs
 	if inputs == nil {
 		inputs = map[string]any{}
@@ -77,7 +77,7 @@ func (s Spawn) Action(h Host) mo.Result[Action] {
 		start := SpawnStart{
 			Pipeline: s.Pipeline, Inputs: in, Hook: r.Hook, Point: string(r.Point), Run: r.Run, Attempt: r.Attempt, Depth: depth,
 		}
-		output, err := bounded(WithDepth(ctx, depth), s.Type(), cmp.Or(s.Timeout, DefaultSpawnTimeout), func(ctx context.Context) (string, error) {
+		output, err := bounded(WithDepth(ctx, depth), s.Type(), cmp.Or(s.Timeout, defaultSpawnTimeout), func(ctx context.Context) (string, error) {
 			return h.Spawner.Spawn(ctx, start).Get()
 		})
 		if err != nil {

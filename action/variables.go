@@ -87,8 +87,8 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// Value is the value of a name, and whether there is such a variable.
-func (v Variables) Value(name string) (string, bool) {
+// value is the value of a name, and whether there is such a variable.
+func (v Variables) value(name string) (string, bool) {
 	for known, value := range v.All() {
 		if known == name {
 			return value, true

@@ -18,8 +18,8 @@ type SessionID string
 // RunID names a run: one execution of an agent on a session.
 type RunID string
 
-// NewSessionID returns a random session id.
-func NewSessionID() SessionID { return SessionID("ses_" + rand.Text()) }
+// newSessionID returns a random session id.
+func newSessionID() SessionID { return SessionID("ses_" + rand.Text()) }
 
 // NewRunID returns a random run id.
 func NewRunID() RunID { return RunID("run_" + rand.Text()) }
@@ -109,7 +109,7 @@ func (a *Agent) identity(settings *RunSettings, s State) Run {
 		run.ID = NewRunID()
 	}
 	if run.Session == "" {
-		run.Session = NewSessionID()
+		run.Session = newSessionID()
 	}
 	if run.Parent == "" {
 		run.Root = run.ID

@@ -28,7 +28,7 @@ type Session struct {
 func (a *Agent) Session(s State) *Session {
 	if s.Session() == "" {
 		d := s.copyWithFrame()
-		d.session = NewSessionID()
+		d.session = newSessionID()
 		s = State{d}
 	}
 	return &Session{agent: a, state: s}

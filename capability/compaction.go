@@ -14,10 +14,10 @@ import (
 
 // What a UseCompaction that says nothing means.
 const (
-	DefaultCompactTokens  = 100_000
-	DefaultCompactKeep    = 20
-	DefaultSummaryTokens  = 2_000
-	DefaultSummaryTimeout = 2 * time.Minute
+	defaultCompactTokens  = 100_000
+	defaultCompactKeep    = 20
+	defaultSummaryTokens  = 2_000
+	defaultSummaryTimeout = 2 * time.Minute
 )
 
 // UseCompaction puts the older part of a long conversation in other words for the
@@ -36,7 +36,7 @@ const (
 // at CompactFailed and the CompactionFailed event say why.
 //
 // The zero UseCompaction begins at three quarters of what the driver says that its
-// model reads, or at DefaultCompactTokens, and asks the agent's own model.
+// model reads, or at 100,000 tokens, and asks the agent's own model.
 type UseCompaction struct {
 	// Tokens is how much the model is shown before there is a compaction. Zero sets no
 	// limit, unless Messages is zero, too.
@@ -44,8 +44,8 @@ type UseCompaction struct {
 	// Messages is how many messages the model is shown before there is one. Zero sets
 	// no limit.
 	Messages int
-	// Keep is how many messages at the end stay as they are, at most. Zero means
-	// DefaultCompactKeep, or half of Messages where that is less.
+	// Keep is how many messages at the end stay as they are, at most. Zero means 20,
+	// or half of Messages where that is less.
 	Keep int
 	// KeepTokens is how many tokens at the end stay, at most. Zero means a quarter of
 	// Tokens, and no limit where Tokens has none. The last reply and the answers to its
@@ -60,14 +60,13 @@ type UseCompaction struct {
 	Model string
 	// Instructions are what that model is told to do. Empty means those of this package.
 	Instructions string
-	// SummaryTokens is how long the summary may be; more is cut off. Zero means
-	// DefaultSummaryTokens.
+	// SummaryTokens is how long the summary may be; more is cut off. Zero means 2,000.
 	SummaryTokens int
 	// Summarize writes the summary in the place of a model. It is given what is no
 	// longer to be shown, in order, an earlier summary included, and must be safe for
 	// concurrent use. An error or a panic is a summary that fails.
 	Summarize func(ctx context.Context, s agent.State, messages []agent.Message) (string, error)
-	// Timeout is how long a summary may take. Zero means DefaultSummaryTimeout.
+	// Timeout is how long a summary may take. Zero means two minutes.
 	Timeout time.Duration
 
 	// Count says how many tokens a message has, in the place of all other counting. It
@@ -114,17 +113,17 @@ func (u UseCompaction) Install(p Plan) mo.Result[Plan] {
 
 func (u UseCompaction) withDefaults(inner agent.Driver) UseCompaction {
 	if u.Tokens == 0 && u.Messages == 0 {
-		u.Tokens = cmp.Or(agent.FeaturesOf(inner).OrEmpty().ContextTokens/4*3, DefaultCompactTokens)
+		u.Tokens = cmp.Or(agent.FeaturesOf(inner).OrEmpty().ContextTokens/4*3, defaultCompactTokens)
 	}
 	if u.Keep == 0 {
-		u.Keep = DefaultCompactKeep
+		u.Keep = defaultCompactKeep
 		if u.Messages > 0 {
 			u.Keep = min(u.Keep, u.Messages/2)
 		}
 	}
 	u.KeepTokens = cmp.Or(u.KeepTokens, u.Tokens/4)
-	u.SummaryTokens = cmp.Or(u.SummaryTokens, DefaultSummaryTokens)
-	u.Timeout = cmp.Or(u.Timeout, DefaultSummaryTimeout)
+	u.SummaryTokens = cmp.Or(u.SummaryTokens, defaultSummaryTokens)
+	u.Timeout = cmp.Or(u.Timeout, defaultSummaryTimeout)
 	u.Instructions = cmp.Or(u.Instructions, summaryInstructions)
 	return u
 }

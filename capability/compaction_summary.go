@@ -77,7 +77,7 @@ const (
 func (c *compactor) room() int {
 	const reserve, bytesOfToken = 2, 3 // half of what it reads; less than four bytes for texts with many figures
 	reads := agent.FeaturesOf(c.ask).OrEmpty().ContextTokens / reserve
-	return int(max(cmp.Or(reads, DefaultCompactTokens)*bytesOfToken, 2*longestEntry))
+	return int(max(cmp.Or(reads, defaultCompactTokens)*bytesOfToken, 2*longestEntry))
 }
 
 // writeMessages returns as many messages as there is room for, as text, behind what was

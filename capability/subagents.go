@@ -61,15 +61,14 @@ type Subagent struct {
 // one that does.
 type UseSubagents struct {
 	Agents []Subagent
-	// MaxDepth is how many runs may stand above one another below the first; zero means
-	// DefaultSubagentDepth.
+	// MaxDepth is how many runs may stand above one another below the first; zero means two.
 	MaxDepth int
 	// Tool is the name of the tool; empty means "task".
 	Tool string
 }
 
-// DefaultSubagentDepth is the depth of sub-agents where nothing is said.
-const DefaultSubagentDepth = 2
+// defaultSubagentDepth is the depth of sub-agents where nothing is said.
+const defaultSubagentDepth = 2
 
 // Name returns "subagents": an agent has one.
 func (UseSubagents) Name() string { return "subagents" }
@@ -87,7 +86,7 @@ func (u UseSubagents) Install(p Plan) mo.Result[Plan] {
 
 // toolsFor returns the tool for the agent that p is the whole plan of.
 func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
-	t := &taskTool{agents: map[string]*agent.Agent{}, depth: cmp.Or(u.MaxDepth, DefaultSubagentDepth)}
+	t := &taskTool{agents: map[string]*agent.Agent{}, depth: cmp.Or(u.MaxDepth, defaultSubagentDepth)}
 	var wrong []error
 	var told []string
 	for i, sub := range u.Agents {

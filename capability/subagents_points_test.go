@@ -84,7 +84,7 @@ func TestWhatIsToldOfASubagent(t *testing.T) {
 
 			started := ofKind[capability.SubagentStarted](events)
 			require.Len(t, started, 1)
-			assert.Equal(t, capability.SubagentStarted{Run: s.Run(), CallID: callID, Subagent: begun, MaxDepth: capability.DefaultSubagentDepth}, started[0])
+			assert.Equal(t, capability.SubagentStarted{Run: s.Run(), CallID: callID, Subagent: begun, MaxDepth: 2}, started[0])
 			completed := ofKind[capability.SubagentCompleted](events)
 			require.Len(t, completed, 1)
 			assert.Equal(t, own, completed[0].Subagent)

@@ -137,7 +137,7 @@ func TestDepthOfSubagents(t *testing.T) {
 		"one":         {1, 1},
 		"two":         {2, 2},
 		"three":       {3, 3},
-		"the default": {0, capability.DefaultSubagentDepth},
+		"the default": {0, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bench

@@ -41,9 +41,9 @@ func UseToolOptions(o toolexec.Options) Capability {
 	return newSinglePart("tool-options", func(p Plan) Plan { return p.WithToolOptions(o) })
 }
 
-// UseHooks gives the agent hooks: a HookProcessor around run and step, a
-// HookedToolExecutor around its tools, a HookContinuationCriterion around its
-// criteria, and a wrapper around its driver. An agent can use it several times:
+// UseHooks gives the agent hooks: processors around run and step, an
+// executor around its tools, a criterion around its criteria, and a wrapper
+// around its driver. An agent can use it several times:
 // all hooks come together in one set, in the order they were given, and their
 // names must be unique.
 func UseHooks(list ...hooks.Hook) Capability {

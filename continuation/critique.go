@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// DefaultCritiques is how often a SelfCritique sends the model back where nothing is said.
-const DefaultCritiques = 3
+// defaultCritiques is how often a SelfCritique sends the model back where nothing is said.
+const defaultCritiques = 3
 
 // SelfCritique is a criterion that lets no run end with an answer that a critic
 // finds fault with: the model is told what is wrong, and goes on. When it was sent back
@@ -29,7 +29,7 @@ type SelfCritique struct {
 	// its Answer, for the model; nothing where nothing is. It may ask a model. It must be
 	// safe for concurrent use; an error fails the run. Required.
 	Critic func(ctx context.Context, s agent.State) (fault string, err error)
-	// Most is how often the model is sent back. Zero means DefaultCritiques, less than
+	// Most is how often the model is sent back. Zero means three, less than
 	// zero not at all.
 	Most int
 }
@@ -45,7 +45,7 @@ var (
 
 func (c SelfCritique) String() string { return fmt.Sprintf("SelfCritique(%d)", c.most()) }
 
-func (c SelfCritique) most() int { return max(cmp.Or(c.Most, DefaultCritiques), 0) }
+func (c SelfCritique) most() int { return max(cmp.Or(c.Most, defaultCritiques), 0) }
 
 // Evaluate asks the critic about a final answer.
 func (c SelfCritique) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {

@@ -41,7 +41,7 @@ func ExampleSelfCritique() {
 func TestSelfCritique(t *testing.T) {
 	asked := 0
 	never := func(context.Context, agent.State) (string, error) { asked++; return "try harder", nil }
-	for most, want := range map[int]int{0: continuation.DefaultCritiques, 1: 1, 2: 2, -1: 0} {
+	for most, want := range map[int]int{0: 3, 1: 1, 2: 2, -1: 0} {
 		t.Run(fmt.Sprint("most ", most), func(t *testing.T) {
 			asked = 0
 			critique := continuation.SelfCritique{Critic: never, Most: most}

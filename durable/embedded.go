@@ -38,7 +38,7 @@ type EmbeddedOptions struct {
 	// Workers is how many runs run at once; zero means 8.
 	Workers int
 	// Poll is how often the store is looked into for what other processes left; zero
-	// means DefaultPoll. What this engine is told of is taken up at once.
+	// means one second. What this engine is told of is taken up at once.
 	Poll time.Duration
 	// Grace is how long runs may take to end their step when the engine stops; those
 	// that take longer are cut off, and go on from their journals. Zero means 10 s.

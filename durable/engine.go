@@ -77,14 +77,14 @@ type StoreEngine struct {
 
 var _ Engine = (*StoreEngine)(nil)
 
-// DefaultPoll is how often an engine looks into its store for what others have changed.
-const DefaultPoll = time.Second
+// defaultPoll is how often an engine looks into its store for what others have changed.
+const defaultPoll = time.Second
 
 // NewStoreEngine is the engine on a store, for runners that drive their runs themselves.
-// Poll is how often Watch looks; zero means DefaultPoll.
+// Poll is how often Watch looks; zero means one second.
 func NewStoreEngine(store Store, poll time.Duration) *StoreEngine {
 	if poll <= 0 {
-		poll = DefaultPoll
+		poll = defaultPoll
 	}
 	return &StoreEngine{store: store, poll: poll, woken: func() {}}
 }

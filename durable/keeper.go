@@ -20,10 +20,10 @@ type Options struct {
 	// and a random part.
 	Owner string
 	// Lease is how long a run is held without a sign of life; it is renewed at a third
-	// of it. Zero means DefaultLease.
+	// of it. Zero means 30 seconds.
 	Lease time.Duration
 	// Patience is how long a store that fails is tried again before the run is given up
-	// to be resumed later. Zero means DefaultPatience, less than zero not at all.
+	// to be resumed later. Zero means two minutes, less than zero not at all.
 	Patience time.Duration
 	// Notify is told of each run that waits for a person, after that was stored.
 	Notify []Notifier
@@ -36,8 +36,8 @@ type Options struct {
 
 // What Options that say nothing mean.
 const (
-	DefaultLease    = 30 * time.Second
-	DefaultPatience = 2 * time.Minute
+	defaultLease    = 30 * time.Second
+	defaultPatience = 2 * time.Minute
 )
 
 // Keeper writes the runs of agents down in a store while they run, so that they can go
@@ -60,13 +60,10 @@ func Keep(store Store, o Options) *Keeper {
 	if o.Owner == "" {
 		o.Owner = newOwner()
 	}
-	o.Lease = cmp.Or(o.Lease, DefaultLease)
-	o.Patience = cmp.Or(o.Patience, DefaultPatience)
+	o.Lease = cmp.Or(o.Lease, defaultLease)
+	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil)}
 }
-
-// Store is where the runs are kept.
-func (k *Keeper) Store() Store { return k.store }
 
 // Suspend has the runs of this keeper park at the end of the step that is under way,
 // and those that begin later before their first: the process is going away. They can be

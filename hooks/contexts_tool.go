@@ -59,7 +59,7 @@ type ToolContext struct {
 	Common
 
 	p *agent.Prepared // as it stands
-	x *HookedToolExecutor
+	x *hookedExecutor
 }
 
 // Call is the call as it would run: earlier rewrites applied.

@@ -13,12 +13,12 @@ import (
 
 // The bounds of an agent's detached hooks.
 const (
-	// DetachedAtOnce is how many detached hooks of an agent, those of its sub-agents among
+	// detachedAtOnce is how many detached hooks of an agent, those of its sub-agents among
 	// them, run at once.
-	DetachedAtOnce = 8
-	// DetachedWaiting is how many more may wait for their turn; what comes on top is
+	detachedAtOnce = 8
+	// detachedWaiting is how many more may wait for their turn; what comes on top is
 	// dropped, counted, and told to the observer as hook.skipped.
-	DetachedWaiting = 1024
+	detachedWaiting = 1024
 )
 
 // Pool runs the detached hooks of an agent and of its sub-agents, in the order they were
@@ -51,18 +51,18 @@ func (p *Pool) start(ctx context.Context, hook string, at PointName, s agent.Sta
 	t := &task{hook: hook, at: at, state: s, run: run, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
-	full := len(p.waiting) >= DetachedWaiting
+	full := len(p.waiting) >= detachedWaiting
 	switch {
 	case full:
 		p.dropped++
-	case len(p.running) < DetachedAtOnce:
+	case len(p.running) < detachedAtOnce:
 		p.begin(t)
 	default:
 		p.waiting = append(p.waiting, t)
 	}
 	p.mu.Unlock()
 	if full {
-		t.drop(fmt.Sprintf("dropped: %d detached hooks wait already", DetachedWaiting))
+		t.drop(fmt.Sprintf("dropped: %d detached hooks wait already", detachedWaiting))
 	}
 	return !full
 }

@@ -20,6 +20,12 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
+// The limits of an agent's detached hooks: so many run at once, and so many more wait.
+const (
+	detachedAtOnce  = 8
+	detachedWaiting = 1024
+)
+
 // later is a detached hook at the end of the run.
 func later(name string, f func(ctx context.Context, c hooks.EndContext) error) hooks.Hook {
 	return hooks.Observe(hooks.AtExecutionEnd, name, f).Detached()
@@ -217,11 +223,11 @@ func TestDetachedHooksAreBounded(t *testing.T) {
 			Background: []agent.Background{compiled.Background()}, Observer: recorder,
 		}).Get())
 		const tooMany = 5
-		for range hooks.DetachedAtOnce + hooks.DetachedWaiting + tooMany {
+		for range detachedAtOnce + detachedWaiting + tooMany {
 			require.NoError(t, a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Error())
 			synctest.Wait()
 		}
-		assert.EqualValues(t, hooks.DetachedAtOnce, most.Load())
+		assert.EqualValues(t, detachedAtOnce, most.Load())
 		assert.EqualValues(t, tooMany, compiled.Dropped())
 		skipped := lo.Filter(agenttest.Of[hooks.Event](recorder), func(e hooks.Event, _ int) bool { return e.Kind == hooks.HookSkipped })
 		require.Len(t, skipped, tooMany)
@@ -230,8 +236,8 @@ func TestDetachedHooksAreBounded(t *testing.T) {
 		assert.Equal(t, hooks.ExecutionEnd, skipped[0].Point)
 		close(release)
 		require.NoError(t, a.Drain(t.Context()))
-		assert.EqualValues(t, hooks.DetachedAtOnce+hooks.DetachedWaiting, ran.Load())
-		assert.EqualValues(t, hooks.DetachedAtOnce, most.Load())
+		assert.EqualValues(t, detachedAtOnce+detachedWaiting, ran.Load())
+		assert.EqualValues(t, detachedAtOnce, most.Load())
 	})
 }
 
@@ -264,14 +270,14 @@ func TestCancelEndsDetachedHooks(t *testing.T) {
 			ended.Add(1)
 			return ctx.Err()
 		}))
-		for range hooks.DetachedAtOnce + 3 {
+		for range detachedAtOnce + 3 {
 			run()
 		}
 		synctest.Wait()
 		began := time.Now()
 		a.Cancel()
 		assert.Equal(t, time.Second, time.Since(began))
-		assert.EqualValues(t, hooks.DetachedAtOnce, ended.Load())
+		assert.EqualValues(t, detachedAtOnce, ended.Load())
 		require.NoError(t, a.Drain(t.Context()), "nothing is left")
 
 		var reasons []string
@@ -282,7 +288,7 @@ func TestCancelEndsDetachedHooks(t *testing.T) {
 			}
 		}
 		assert.Equal(t, map[string]int{
-			"dropped: cancelled before it began": 3, "cancelled before it answered": hooks.DetachedAtOnce,
+			"dropped: cancelled before it began": 3, "cancelled before it answered": detachedAtOnce,
 		}, lo.CountValues(reasons))
 		a.Cancel() // there is nothing to cancel
 	})

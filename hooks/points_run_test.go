@@ -2,6 +2,7 @@ package hooks_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -185,5 +186,5 @@ func TestObserversThatAbort(t *testing.T) {
 }
 
 func TestProcessorSaysWhatItIs(t *testing.T) {
-	assert.Equal(t, "HookProcessor", hooks.NewSet().Compile().MustGet().AroundRun().String())
+	assert.Equal(t, "HookProcessor", fmt.Sprint(hooks.NewSet().Compile().MustGet().AroundRun()))
 }

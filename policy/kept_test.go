@@ -442,12 +442,12 @@ func TestNoSecretIsWrittenDown(t *testing.T) {
 	t.Setenv("KEPT_TOKEN", secret)
 	keys := map[string]int{}
 	service := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		keys[r.Header.Get(action.KeyHeader)]++
+		keys[r.Header.Get("Idempotency-Key")]++
 		var told struct {
 			Key string `json:"idempotency_key"`
 		}
 		assert.NoError(t, json.NewDecoder(r.Body).Decode(&told))
-		assert.Equal(t, r.Header.Get(action.KeyHeader), told.Key)
+		assert.Equal(t, r.Header.Get("Idempotency-Key"), told.Key)
 		fmt.Fprintf(rw, `{"decision": "deny", "reason": "you sent %s"}`, r.Header.Get("Authorization"))
 	}))
 	defer service.Close()

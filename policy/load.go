@@ -24,10 +24,10 @@ import (
 
 // Bounds of what is loaded.
 const (
-	// MaxFiles is how many files may be loaded together, included ones counted.
-	MaxFiles = 100
-	// MaxRules is how many rules they may have.
-	MaxRules = 5000
+	// maxFiles is how many files may be loaded together, included ones counted.
+	maxFiles = 100
+	// maxRules is how many rules they may have.
+	maxRules = 5000
 )
 
 // Layer is files of one level.
@@ -231,8 +231,8 @@ func (d *document) provenance() []condition.Function {
 // include it.
 func (l *loader) part(d *document, path string, text []byte, above []string, parts *[]*part, hash func([]byte)) {
 	file := yamlfile.Parse(path, text)
-	if len(l.files) >= MaxFiles {
-		file.At(yamlfile.Position{}).Wrong("these are more than %d files (rule: size)", MaxFiles)
+	if len(l.files) >= maxFiles {
+		file.At(yamlfile.Position{}).Wrong("these are more than %d files (rule: size)", maxFiles)
 		if !l.full {
 			l.files, l.full = append(l.files, file), true
 		}
@@ -388,8 +388,8 @@ func (l *loader) distinct() {
 			ids[r.id] = r
 		}
 	}
-	if total > MaxRules {
+	if total > maxRules {
 		last := lo.LastOrEmpty(l.documents)
-		last.place.Wrong("these are %d rules, and %d are the most that are loaded together (rule: size)", total, MaxRules)
+		last.place.Wrong("these are %d rules, and %d are the most that are loaded together (rule: size)", total, maxRules)
 	}
 }

@@ -112,7 +112,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"an alias":                        {"policy: p\nvariables: {a: &x 1, b: *x}", "aliases are not read"},
 		"two documents":                   {"policy: p\n---\npolicy: q", "a second document begins here"},
 		"a long file":                     {"policy: p\ndescription: " + strings.Repeat("a", 1<<20), "larger than a megabyte"},
-		"many rules":                      {"policy: p\nhooks: {ExecutionEnd: [" + strings.Repeat("{type: func, func: f},", policy.MaxRules+1) + "]}", "are the most that are loaded together"},
+		"many rules":                      {"policy: p\nhooks: {ExecutionEnd: [" + strings.Repeat("{type: func, func: f},", 5001) + "]}", "are the most that are loaded together"},
 		"a circle":                        {"policy: p\ndefinitions: {a: {$ref: b}, b: {$ref: a}}\nhooks: {PreToolUse: [{$ref: a, id: x}]}", "in a circle: a > b > a"},
 		"a bad variable":                  {"policy: p\nvariables: {a-b: 1}", "cannot be written as vars.a-b"},
 		"a secret in a list":              {"policy: p\nenvironment: [xoxb-123-456]", "never their values"},

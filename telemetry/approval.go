@@ -7,6 +7,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // WrapApprover is the wrapper around whoever is asked for a person's yes, outside of the
@@ -52,9 +53,9 @@ func (r *run) deferred() {
 			continue
 		}
 		a := someAttributes()
-		a.text(KeyToolCallID, c.id)
-		a.text(KeyOutcome, OutcomeDeferred)
-		a.text(KeyWinner, c.winner)
+		a.text(semconv.KeyToolCallID, c.id)
+		a.text(semconv.KeyOutcome, semconv.OutcomeDeferred)
+		a.text(semconv.KeyWinner, c.winner)
 		a.on(c.span)
 		c.span.End()
 		c.span = nil

@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
-	"github.com/grapnel-go/grapnel/telemetry"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -99,15 +99,15 @@ func BenchmarkByHand(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		_, chat := tracer.Start(ctx, "chat small", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-			telemetry.KeyOperation.String("chat"), telemetry.KeyProvider.String("test"), telemetry.KeyRequestModel.String("small")))
-		chat.SetAttributes(telemetry.KeyConversation.String("ses_1"), telemetry.KeyStep.Int(1), telemetry.KeyResponseModel.String("small-1"),
-			telemetry.KeyResponseID.String("r1"), telemetry.KeyFinishReasons.StringSlice([]string{"tool_calls"}),
-			telemetry.KeyInputTokens.Int(10), telemetry.KeyOutputTokens.Int(5))
+			semconv.KeyOperation.String("chat"), semconv.KeyProvider.String("test"), semconv.KeyRequestModel.String("small")))
+		chat.SetAttributes(semconv.KeyConversation.String("ses_1"), semconv.KeyStep.Int(1), semconv.KeyResponseModel.String("small-1"),
+			semconv.KeyResponseID.String("r1"), semconv.KeyFinishReasons.StringSlice([]string{"tool_calls"}),
+			semconv.KeyInputTokens.Int(10), semconv.KeyOutputTokens.Int(5))
 		chat.End()
 		_, call := tracer.Start(ctx, "execute_tool noop", trace.WithAttributes(
-			telemetry.KeyOperation.String("execute_tool"), telemetry.KeyToolName.String("noop"), telemetry.KeyToolType.String("function"),
-			telemetry.KeyAgentName.String("bench")))
-		call.SetAttributes(telemetry.KeyToolCallID.String("c1"), telemetry.KeyOutcome.String("executed"), telemetry.KeyAttempts.Int(1))
+			semconv.KeyOperation.String("execute_tool"), semconv.KeyToolName.String("noop"), semconv.KeyToolType.String("function"),
+			semconv.KeyAgentName.String("bench")))
+		call.SetAttributes(semconv.KeyToolCallID.String("c1"), semconv.KeyOutcome.String("executed"), semconv.KeyAttempts.Int(1))
 		call.End()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // WrapDriver is the outer wrapper around the driver, outside of the hooks: a span
@@ -130,12 +131,12 @@ func (r *run) answered(ctx context.Context, span trace.Span, result mo.Result[ag
 		return
 	}
 	a := someAttributes()
-	a.text(KeyErrorType, failure)
+	a.text(semconv.KeyErrorType, failure)
 	if r.t.content && err == nil {
-		a.text(KeyOutputMessages, outputOf(reply))
+		a.text(semconv.KeyOutputMessages, outputOf(reply))
 	}
 	a.on(span)
-	if failure != ErrorCancelled {
+	if failure != semconv.ErrorCancelled {
 		r.failed(span, failure, textOf(err))
 	}
 }
@@ -217,7 +218,7 @@ func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Res
 	failure := turnFailure(ctx, err)
 	m := &d.t.metrics
 	l := labels{
-		operation: OperationChat, provider: to.provider, model: to.model, responded: reply.Model, server: to.server, port: to.port, failure: failure,
+		operation: semconv.OperationChat, provider: to.provider, model: to.model, responded: reply.Model, server: to.server, port: to.port, failure: failure,
 	}
 	m.seconds(ctx, m.operation, t.took, l)
 	if err == nil {
@@ -231,34 +232,34 @@ func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Res
 		return
 	}
 	a := someAttributes()
-	a.text(KeyConversation, string(r.about.Session))
-	a.add(KeyStep.Int(s.RunStepCount()))
-	a.number(KeyMaxTokens, int64(request.MaxOutputTokens))
+	a.text(semconv.KeyConversation, string(r.about.Session))
+	a.add(semconv.KeyStep.Int(s.RunStepCount()))
+	a.number(semconv.KeyMaxTokens, int64(request.MaxOutputTokens))
 	if temperature, ok := request.Temperature.Get(); ok {
-		a.add(KeyTemperature.Float64(temperature))
+		a.add(semconv.KeyTemperature.Float64(temperature))
 	}
 	if request.Output != nil {
-		a.text(KeyOutputType, "json")
+		a.text(semconv.KeyOutputType, "json")
 	}
-	a.text(KeyResponseModel, reply.Model)
-	a.text(KeyResponseID, reply.ID)
+	a.text(semconv.KeyResponseModel, reply.Model)
+	a.text(semconv.KeyResponseID, reply.ID)
 	if reasons, ok := finishReasons[reply.FinishReason]; ok {
 		a.add(reasons)
 	} else if reply.FinishReason != "" {
-		a.add(KeyFinishReasons.StringSlice([]string{valid(string(reply.FinishReason))}))
+		a.add(semconv.KeyFinishReasons.StringSlice([]string{valid(string(reply.FinishReason))}))
 	}
 	a.usage(reply.Usage)
-	a.flag(KeyRequestStream, t.streamed)
+	a.flag(semconv.KeyRequestStream, t.streamed)
 	if t.first > 0 {
-		a.add(KeyFirstChunk.Float64(t.first.Seconds()))
+		a.add(semconv.KeyFirstChunk.Float64(t.first.Seconds()))
 	}
 	if d.t.content {
-		a.text(KeyInstructions, instructions(request.Instructions))
-		a.text(KeyInputMessages, inputMessages(s))
+		a.text(semconv.KeyInstructions, instructions(request.Instructions))
+		a.text(semconv.KeyInputMessages, inputMessages(s))
 	}
 	if to.model != u.model { // hooks chose another
-		a.text(KeyRequestModel, to.model)
-		u.span.SetName(valid(titled(OperationChat, to.model)))
+		a.text(semconv.KeyRequestModel, to.model)
+		u.span.SetName(valid(titled(semconv.OperationChat, to.model)))
 	}
 	a.on(u.span)
 }

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -15,7 +16,7 @@ import (
 var finishReasons = lo.SliceToMap(
 	[]agent.FinishReason{agent.FinishStop, agent.FinishLength, agent.FinishToolCalls, agent.FinishFilter, agent.FinishError},
 	func(r agent.FinishReason) (agent.FinishReason, attribute.KeyValue) {
-		return r, KeyFinishReasons.StringSlice([]string{string(r)})
+		return r, semconv.KeyFinishReasons.StringSlice([]string{string(r)})
 	},
 )
 

@@ -39,8 +39,8 @@ func Example() {
 
 	for _, s := range spans.GetSpans() {
 		facts := attribute.NewSet(s.Attributes...)
-		outcome, _ := facts.Value(telemetry.KeyOutcome)
-		winner, _ := facts.Value(telemetry.KeyWinner)
+		outcome, _ := facts.Value("grapnel.tool.outcome")
+		winner, _ := facts.Value("grapnel.decision.winner")
 		fmt.Println(strings.TrimSpace(s.Name + " " + outcome.AsString() + " " + winner.AsString()))
 	}
 	// Output:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 var _ agent.Observer = (*run)(nil)
@@ -120,24 +121,24 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 	inside, span := r.t.tracer.Start(ctx, begun.name, append(slices.Clip(begun.options),
 		trace.WithTimestamp(now.Add(-h.Duration)))...)
 	a := someAttributes()
-	a.number(KeyHookOrder, int64(h.Order))
+	a.number(semconv.KeyHookOrder, int64(h.Order))
 	if h.Attempt > 1 {
-		a.add(KeyHookAttempt.Int(h.Attempt))
+		a.add(semconv.KeyHookAttempt.Int(h.Attempt))
 	}
-	a.text(KeyHookOutcome, outcomeOf(h))
-	a.text(KeyDecision, string(h.Decision))
-	a.text(KeyFailMode, h.Policy)
-	a.text(KeyHookReasonCode, failure)
-	a.flag(KeyRewroteInput, !h.Shadow && h.Decision == hooks.Rewrite)
-	a.flag(KeyRewroteOutput, !h.Shadow && (h.Decision == hooks.Replace || h.Decision == hooks.Withhold))
+	a.text(semconv.KeyHookOutcome, outcomeOf(h))
+	a.text(semconv.KeyDecision, string(h.Decision))
+	a.text(semconv.KeyFailMode, h.Policy)
+	a.text(semconv.KeyHookReasonCode, failure)
+	a.flag(semconv.KeyRewroteInput, !h.Shadow && h.Decision == hooks.Rewrite)
+	a.flag(semconv.KeyRewroteOutput, !h.Shadow && (h.Decision == hooks.Replace || h.Decision == hooks.Withhold))
 	a.call(h.Call)
-	a.text(KeyErrorType, failure)
+	a.text(semconv.KeyErrorType, failure)
 	a.origin(h.Origin)
 	if r.t.reasons {
-		a.text(KeyReason, h.Reason)
+		a.text(semconv.KeyReason, h.Reason)
 	}
 	if facts := h.Outcome.Facts(); r.t.content && len(facts) > 0 {
-		a.add(KeyFacts.StringSlice(lo.Map(facts, func(f hooks.Fact, _ int) string { return valid(f.Name + " = " + f.Value) })))
+		a.add(semconv.KeyFacts.StringSlice(lo.Map(facts, func(f hooks.Fact, _ int) string { return valid(f.Name + " = " + f.Value) })))
 	}
 	a.on(span)
 	r.failed(span, failure, textOf(h.Err))
@@ -175,17 +176,17 @@ func (a *attributes) origin(o *hooks.Origin) {
 	if o == nil {
 		return
 	}
-	a.text(KeyPolicy, o.Policy)
-	a.text(KeyPolicyVersion, o.Version)
-	a.text(KeyPolicyRule, o.Rule)
-	a.text(KeyPolicyHash, o.Hash)
+	a.text(semconv.KeyPolicy, o.Policy)
+	a.text(semconv.KeyPolicyVersion, o.Version)
+	a.text(semconv.KeyPolicyRule, o.Rule)
+	a.text(semconv.KeyPolicyHash, o.Hash)
 }
 
 // logHook logs what the hook changed, or that it failed.
 func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
 	name, severity := eventOf(h.Decision)
 	if failure != "" {
-		name, severity = EventHookFailed, log.SeverityError
+		name, severity = semconv.EventHookFailed, log.SeverityError
 	}
 	if name == "" || h.Kind == hooks.HookSkipped {
 		return
@@ -194,17 +195,17 @@ func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
 	if e == nil {
 		return
 	}
-	e.text(KeyHook, h.Hook)
-	e.text(KeyPoint, string(h.Point))
-	e.text(KeyDecision, string(h.Decision))
+	e.text(semconv.KeyHook, h.Hook)
+	e.text(semconv.KeyPoint, string(h.Point))
+	e.text(semconv.KeyDecision, string(h.Decision))
 	if h.Shadow {
-		e.text(KeyHookMode, modeShadow)
+		e.text(semconv.KeyHookMode, modeShadow)
 	}
 	e.origin(h.Origin)
-	e.text(KeyFailMode, h.Policy)
-	e.text(KeyErrorType, failure)
+	e.text(semconv.KeyFailMode, h.Policy)
+	e.text(semconv.KeyErrorType, failure)
 	e.call(h.Call)
-	e.add(KeyStep.Int(h.Step))
+	e.add(semconv.KeyStep.Int(h.Step))
 	e.reason(h.Reason)
 	if h.Err != nil {
 		e.reason(h.Err.Error())
@@ -214,6 +215,6 @@ func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
 
 // call says which tool call it is about.
 func (a *attributes) call(c agent.ToolCall) {
-	a.text(KeyToolName, toolName(c.Name))
-	a.text(KeyToolCallID, c.ID)
+	a.text(semconv.KeyToolName, toolName(c.Name))
+	a.text(semconv.KeyToolCallID, c.ID)
 }

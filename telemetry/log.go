@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/otel/log"
 
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // logged is a log event in the making; nil where nobody takes log events.
@@ -23,9 +24,9 @@ func (r *run) log(severity log.Severity, name string) *logged {
 		return nil
 	}
 	e := &logged{run: r, name: name, severity: severity}
-	e.text(KeyRun, string(r.about.ID))
-	e.text(KeyConversation, string(r.about.Session))
-	e.text(KeyAgentName, r.about.Agent)
+	e.text(semconv.KeyRun, string(r.about.ID))
+	e.text(semconv.KeyConversation, string(r.about.Session))
+	e.text(semconv.KeyAgentName, r.about.Agent)
 	return e
 }
 
@@ -42,7 +43,7 @@ func (e *logged) emit(ctx context.Context) {
 // reason adds a sentence, where sentences were asked for.
 func (e *logged) reason(text string) {
 	if e.run.t.reasons {
-		e.text(KeyReason, text)
+		e.text(semconv.KeyReason, text)
 	}
 }
 
@@ -51,21 +52,21 @@ func (e *logged) reason(text string) {
 func eventOf(d hooks.Decision) (string, log.Severity) {
 	switch d {
 	case hooks.Deny:
-		return EventDenied, log.SeverityWarn
+		return semconv.EventDenied, log.SeverityWarn
 	case hooks.Withhold:
-		return EventWithheld, log.SeverityWarn
+		return semconv.EventWithheld, log.SeverityWarn
 	case hooks.StopRun:
-		return EventStopped, log.SeverityWarn
+		return semconv.EventStopped, log.SeverityWarn
 	case hooks.Rewrite:
-		return EventRewritten, log.SeverityInfo
+		return semconv.EventRewritten, log.SeverityInfo
 	case hooks.Replace:
-		return EventReplaced, log.SeverityInfo
+		return semconv.EventReplaced, log.SeverityInfo
 	case hooks.Mock:
-		return EventMocked, log.SeverityInfo
+		return semconv.EventMocked, log.SeverityInfo
 	case hooks.Ask:
-		return EventAsked, log.SeverityInfo
+		return semconv.EventAsked, log.SeverityInfo
 	case hooks.Continue:
-		return EventContinued, log.SeverityInfo
+		return semconv.EventContinued, log.SeverityInfo
 	}
 	return "", 0
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
-	"github.com/grapnel-go/grapnel/telemetry"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -96,9 +96,9 @@ func get(s tracetest.SpanStub, key attribute.Key) string {
 
 // told is what tree shows of a span.
 var told = []attribute.Key{
-	telemetry.KeyOutcome, telemetry.KeyWinner, telemetry.KeyReasonCode, telemetry.KeyRewritten, telemetry.KeyResultBy,
-	telemetry.KeyHookType, telemetry.KeyHookOutcome, telemetry.KeyDecision, telemetry.KeyFailMode,
-	telemetry.KeyStatus, telemetry.KeyStopReason, telemetry.KeyStopSource, telemetry.KeyErrorType,
+	semconv.KeyOutcome, semconv.KeyWinner, semconv.KeyReasonCode, semconv.KeyRewritten, semconv.KeyResultBy,
+	semconv.KeyHookType, semconv.KeyHookOutcome, semconv.KeyDecision, semconv.KeyFailMode,
+	semconv.KeyStatus, semconv.KeyStopReason, semconv.KeyStopSource, semconv.KeyErrorType,
 }
 
 // tree is all spans, each below its parent, in the order in which they ended.
@@ -140,8 +140,8 @@ func (s *sink) events() []string {
 		has := map[attribute.Key]string{}
 		r.WalkAttributes(func(kv attribute.KeyValue) bool { has[kv.Key] = kv.Value.String(); return true })
 		facts := lo.Compact(lo.Map([]attribute.Key{
-			telemetry.KeyHook, telemetry.KeyWinner, telemetry.KeyPoint, telemetry.KeyToolName, telemetry.KeyReasonCode, telemetry.KeyFailMode,
-			telemetry.KeyErrorType, telemetry.KeyStatus, telemetry.KeyStopReason, telemetry.KeyReason,
+			semconv.KeyHook, semconv.KeyWinner, semconv.KeyPoint, semconv.KeyToolName, semconv.KeyReasonCode, semconv.KeyFailMode,
+			semconv.KeyErrorType, semconv.KeyStatus, semconv.KeyStopReason, semconv.KeyReason,
 		}, func(k attribute.Key, _ int) string { return has[k] }))
 		return fmt.Sprintf("%s %s: %s", r.Severity(), r.EventName(), strings.Join(facts, " "))
 	})

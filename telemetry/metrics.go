@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // metrics is the instruments, and the sets of attributes that were measured with.
@@ -39,21 +40,22 @@ type labels struct {
 // attributes is the labels as the conventions have them.
 func (l labels) attributes() attribute.Set {
 	list := []attribute.KeyValue{
-		KeyOperation.String(l.operation), KeyProvider.String(l.provider), KeyRequestModel.String(l.model),
-		KeyResponseModel.String(l.responded), KeyServerAddress.String(l.server), KeyTokenType.String(l.token),
-		KeyAgentName.String(l.agent), KeyToolName.String(l.tool), KeyHook.String(l.hook), KeyPoint.String(l.point), KeyHookMode.String(l.mode),
-		KeyHookType.String(l.kind),
-		KeyHookOutcome.String(l.outcome), KeyDecision.String(l.decision), KeyFailMode.String(l.failMode),
-		KeyErrorType.String(l.failure), KeyStatus.String(l.end),
+		semconv.KeyOperation.String(l.operation), semconv.KeyProvider.String(l.provider), semconv.KeyRequestModel.String(l.model),
+		semconv.KeyResponseModel.String(l.responded), semconv.KeyServerAddress.String(l.server), semconv.KeyTokenType.String(l.token),
+		semconv.KeyAgentName.String(l.agent), semconv.KeyToolName.String(l.tool), semconv.KeyHook.String(l.hook),
+		semconv.KeyPoint.String(l.point), semconv.KeyHookMode.String(l.mode),
+		semconv.KeyHookType.String(l.kind),
+		semconv.KeyHookOutcome.String(l.outcome), semconv.KeyDecision.String(l.decision), semconv.KeyFailMode.String(l.failMode),
+		semconv.KeyErrorType.String(l.failure), semconv.KeyStatus.String(l.end),
 	}
 	list = lo.FilterMap(list, func(kv attribute.KeyValue, _ int) (attribute.KeyValue, bool) {
 		return kv.Key.String(valid(kv.Value.AsString())), kv.Value.AsString() != ""
 	})
 	if l.server != "" {
-		list = append(list, KeyServerPort.Int(l.port))
+		list = append(list, semconv.KeyServerPort.Int(l.port))
 	}
 	if l.tool != "" {
-		list = append(list, KeyToolType.String("function"))
+		list = append(list, semconv.KeyToolType.String("function"))
 	}
 	return attribute.NewSet(list...)
 }
@@ -64,17 +66,17 @@ func newMetrics(m metric.Meter) metrics {
 			metric.WithExplicitBucketBoundaries(buckets...))
 		return h
 	}
-	tokens, _ := m.Int64Histogram(MetricTokenUsage, metric.WithUnit("{token}"),
+	tokens, _ := m.Int64Histogram(semconv.MetricTokenUsage, metric.WithUnit("{token}"),
 		metric.WithDescription("Number of input and output tokens used."), metric.WithExplicitBucketBoundaries(tokenBuckets...))
-	decisions, _ := m.Int64Counter(MetricHookDecisions, metric.WithUnit("{decision}"), metric.WithDescription("Decisions of control hooks."))
-	errs, _ := m.Int64Counter(MetricHookErrors, metric.WithUnit("{error}"), metric.WithDescription("Hooks that could not decide."))
+	decisions, _ := m.Int64Counter(semconv.MetricHookDecisions, metric.WithUnit("{decision}"), metric.WithDescription("Decisions of control hooks."))
+	errs, _ := m.Int64Counter(semconv.MetricHookErrors, metric.WithUnit("{error}"), metric.WithDescription("Hooks that could not decide."))
 	return metrics{
-		operation:  seconds(MetricOperationDuration, "GenAI operation duration.", secondBuckets),
-		firstChunk: seconds(MetricFirstChunk, "Time to receive the first chunk.", secondBuckets),
-		agent:      seconds(MetricAgentDuration, "The end-to-end duration of a single agent invocation.", agentBuckets),
-		tool:       seconds(MetricToolDuration, "The duration of a single tool execution.", secondBuckets),
-		hook:       seconds(MetricHookDuration, "The duration of a single call of a hook.", hookBuckets),
-		approval:   seconds(MetricApprovalWait, "How long a person's answer took.", approvalBuckets),
+		operation:  seconds(semconv.MetricOperationDuration, "GenAI operation duration.", secondBuckets),
+		firstChunk: seconds(semconv.MetricFirstChunk, "Time to receive the first chunk.", secondBuckets),
+		agent:      seconds(semconv.MetricAgentDuration, "The end-to-end duration of a single agent invocation.", agentBuckets),
+		tool:       seconds(semconv.MetricToolDuration, "The duration of a single tool execution.", secondBuckets),
+		hook:       seconds(semconv.MetricHookDuration, "The duration of a single call of a hook.", hookBuckets),
+		approval:   seconds(semconv.MetricApprovalWait, "How long a person's answer took.", approvalBuckets),
 		tokens:     tokens, decisions: decisions, errors: errs,
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// names is every name in names.go: attributes, metrics, events and operations.
+// names returns every name that telemetry records: attributes, metrics and events.
 func names(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "names.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(parts.Root(), "internal", "semconv", "names.go"), nil, 0)
 	require.NoError(t, err)
 	var out []string
 	ast.Inspect(file, func(n ast.Node) bool {

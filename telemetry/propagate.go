@@ -38,9 +38,9 @@ func FromEnviron(ctx context.Context, lookup func(name string) string) context.C
 	return propagation.TraceContext{}.Extract(ctx, carrier)
 }
 
-// Headers sets the headers traceparent and tracestate to the span in ctx, sampled or
+// setHeaders sets the headers traceparent and tracestate to the span in ctx, sampled or
 // not. Without a span it sets none.
-func Headers(ctx context.Context, h http.Header) {
+func setHeaders(ctx context.Context, h http.Header) {
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
 }
 
@@ -59,7 +59,7 @@ type transport struct{ base http.RoundTripper }
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Traceparent") == "" && trace.SpanContextFromContext(r.Context()).IsValid() {
 		r = r.Clone(r.Context())
-		Headers(r.Context(), r.Header)
+		setHeaders(r.Context(), r.Header)
 	}
 	return t.base.RoundTrip(r)
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // run is what is recorded of one run: spans, log events, metrics, or some of them.
@@ -86,11 +87,11 @@ func (r *run) begin() {
 		return
 	}
 	a := someAttributes()
-	a.text(KeyConversation, string(r.about.Session))
-	a.text(KeyRun, string(r.about.ID))
-	a.text(KeyParentRun, string(r.about.Parent))
-	a.text(KeyRootRun, string(r.about.Root))
-	a.number(KeyDepth, int64(r.about.Depth))
+	a.text(semconv.KeyConversation, string(r.about.Session))
+	a.text(semconv.KeyRun, string(r.about.ID))
+	a.text(semconv.KeyParentRun, string(r.about.Parent))
+	a.text(semconv.KeyRootRun, string(r.about.Root))
+	a.number(semconv.KeyDepth, int64(r.about.Depth))
 	a.on(r.span)
 }
 
@@ -111,17 +112,17 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 	signal := final.StopSignal().OrEmpty()
 	if r.recording {
 		a := someAttributes()
-		a.text(KeyStatus, string(final.Status()))
-		a.text(KeyStopReason, string(signal.Reason))
-		a.text(KeyStopSource, signal.Source)
-		a.add(KeySteps.Int(final.RunStepCount()))
+		a.text(semconv.KeyStatus, string(final.Status()))
+		a.text(semconv.KeyStopReason, string(signal.Reason))
+		a.text(semconv.KeyStopSource, signal.Source)
+		a.add(semconv.KeySteps.Int(final.RunStepCount()))
 		a.usage(final.RunUsage())
-		a.text(KeyErrorType, failure)
+		a.text(semconv.KeyErrorType, failure)
 		if r.t.reasons {
-			a.text(KeyReason, signal.Message)
+			a.text(semconv.KeyReason, signal.Message)
 		}
 		if r.t.content && final.Status() == agent.StatusDone {
-			a.text(KeyOutputMessages, outputMessages(final.Answer(), agent.FinishStop))
+			a.text(semconv.KeyOutputMessages, outputMessages(final.Answer(), agent.FinishStop))
 		}
 		a.on(r.span)
 		r.failed(r.span, failure, textOf(err))
@@ -136,15 +137,15 @@ func (r *run) logEnd(ctx context.Context, final agent.State, signal agent.Signal
 	if failure != "" {
 		severity = log.SeverityError
 	}
-	e := r.log(severity, lo.Ternary(final.Parked(), EventRunParked, EventRunEnded))
+	e := r.log(severity, lo.Ternary(final.Parked(), semconv.EventRunParked, semconv.EventRunEnded))
 	if e == nil {
 		return
 	}
-	e.add(KeySteps.Int(final.RunStepCount()))
-	e.text(KeyStatus, string(final.Status()))
-	e.text(KeyStopReason, string(signal.Reason))
-	e.text(KeyStopSource, signal.Source)
-	e.text(KeyErrorType, failure)
+	e.add(semconv.KeySteps.Int(final.RunStepCount()))
+	e.text(semconv.KeyStatus, string(final.Status()))
+	e.text(semconv.KeyStopReason, string(signal.Reason))
+	e.text(semconv.KeyStopSource, signal.Source)
+	e.text(semconv.KeyErrorType, failure)
 	e.reason(signal.Message)
 	e.emit(ctx)
 }
@@ -155,13 +156,13 @@ const panicked = string(agent.ReasonPanic)
 // burst says that the run ended in a panic, which goes on to whoever started it.
 func (r *run) burst(ctx context.Context, took time.Duration) {
 	if r.recording {
-		r.span.SetAttributes(KeyStatus.String(string(agent.StatusFailed)), KeyErrorType.String(panicked))
+		r.span.SetAttributes(semconv.KeyStatus.String(string(agent.StatusFailed)), semconv.KeyErrorType.String(panicked))
 		r.failed(r.span, panicked, "")
 	}
 	r.t.metrics.seconds(ctx, r.t.metrics.agent, took, labels{agent: r.about.Agent, failure: panicked, end: string(agent.StatusFailed)})
-	if e := r.log(log.SeverityError, EventRunEnded); e != nil {
-		e.text(KeyStatus, string(agent.StatusFailed))
-		e.text(KeyErrorType, panicked)
+	if e := r.log(log.SeverityError, semconv.EventRunEnded); e != nil {
+		e.text(semconv.KeyStatus, string(agent.StatusFailed))
+		e.text(semconv.KeyErrorType, panicked)
 		e.emit(ctx)
 	}
 }
@@ -169,7 +170,7 @@ func (r *run) burst(ctx context.Context, took time.Duration) {
 // ended ends a span of the run. What did not return has panicked.
 func (r *run) ended(span trace.Span, returned bool) {
 	if !returned {
-		span.SetAttributes(KeyErrorType.String(panicked))
+		span.SetAttributes(semconv.KeyErrorType.String(panicked))
 		r.failed(span, panicked, "")
 	}
 	span.End()
@@ -207,12 +208,12 @@ func textOf(err error) string {
 
 // usage is what model calls consumed.
 func (a *attributes) usage(u agent.Usage) {
-	a.number(KeyInputTokens, u.InputTokens)
-	a.number(KeyOutputTokens, u.OutputTokens)
-	a.number(KeyCacheRead, u.CacheReadTokens)
-	a.number(KeyCacheWrite, u.CacheWriteTokens)
-	a.number(KeyReasoningTokens, u.ReasoningTokens)
+	a.number(semconv.KeyInputTokens, u.InputTokens)
+	a.number(semconv.KeyOutputTokens, u.OutputTokens)
+	a.number(semconv.KeyCacheRead, u.CacheReadTokens)
+	a.number(semconv.KeyCacheWrite, u.CacheWriteTokens)
+	a.number(semconv.KeyReasoningTokens, u.ReasoningTokens)
 	if cost, ok := u.Cost.Get(); ok && cost != 0 {
-		a.add(KeyCost.Float64(cost))
+		a.add(semconv.KeyCost.Float64(cost))
 	}
 }

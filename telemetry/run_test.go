@@ -22,6 +22,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 	"github.com/grapnel-go/grapnel/telemetry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -126,8 +127,8 @@ invoke_agent helper: done completed agent
   chat small
 `, "\n"), s.tree())
 	inner := s.all("invoke_agent helper")[0]
-	assert.Equal(t, "1", get(inner, telemetry.KeyDepth))
-	assert.Equal(t, get(s.all("invoke_agent helper")[1], telemetry.KeyRun), get(inner, telemetry.KeyParentRun))
+	assert.Equal(t, "1", get(inner, semconv.KeyDepth))
+	assert.Equal(t, get(s.all("invoke_agent helper")[1], semconv.KeyRun), get(inner, semconv.KeyParentRun))
 }
 
 // A driver's own spans stand below its turn.
@@ -163,7 +164,7 @@ func TestParallelCalls(t *testing.T) {
 	require.Len(t, spans, 8)
 	ids := map[string]string{}
 	for _, span := range spans {
-		ids[get(span, telemetry.KeyToolCallID)] = span.SpanContext.SpanID().String()
+		ids[get(span, semconv.KeyToolCallID)] = span.SpanContext.SpanID().String()
 		assert.Equal(t, s.span(t, "invoke_agent helper").SpanContext.SpanID(), span.Parent.SpanID())
 	}
 	for _, m := range final.Messages() {
@@ -365,10 +366,10 @@ func (panicking) Execute(context.Context, agent.State, *agent.Prepared) mo.Resul
 // The variable of the conventions asks for content.
 func TestContentFromTheEnvironment(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "true": true, "SPAN_ONLY": true, "span_and_event": true, "event_only": false, "no_content": false} {
-		t.Setenv(telemetry.CaptureVariable, value)
+		t.Setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
 		s := newSink(t)
 		run(t, build(t, agenttest.Script(agenttest.Say("hi there")), s.use()))
-		assert.Equal(t, want, get(s.span(t, "chat small"), telemetry.KeyOutputMessages) != "", "%q", value)
+		assert.Equal(t, want, get(s.span(t, "chat small"), semconv.KeyOutputMessages) != "", "%q", value)
 	}
 }
 
@@ -379,15 +380,15 @@ func TestTheFormOfContent(t *testing.T) {
 	run(t, build(t, agenttest.Script(agenttest.Say("look").Call("a", `{}`), agenttest.Say("hi")), use,
 		capability.UseInstructions("be kind"), capability.UseTools(says("a", "fine", nil))))
 	turns := s.all("chat small")
-	assert.JSONEq(t, `[{"type":"text","content":"be kind"}]`, get(turns[0], telemetry.KeyInstructions))
+	assert.JSONEq(t, `[{"type":"text","content":"be kind"}]`, get(turns[0], semconv.KeyInstructions))
 	assert.JSONEq(t, `[{"role":"assistant","parts":[{"type":"text","content":"look"},
-		{"type":"tool_call","id":"call_1_1","name":"a","arguments":{}}],"finish_reason":"tool_call"}]`, get(turns[0], telemetry.KeyOutputMessages))
+		{"type":"tool_call","id":"call_1_1","name":"a","arguments":{}}],"finish_reason":"tool_call"}]`, get(turns[0], semconv.KeyOutputMessages))
 	assert.JSONEq(t, `[{"role":"user","parts":[{"type":"text","content":"go"}]},
 		{"role":"assistant","parts":[{"type":"text","content":"look"},{"type":"tool_call","id":"call_1_1","name":"a","arguments":{}}]},
-		{"role":"tool","parts":[{"type":"tool_call_response","id":"call_1_1","response":"fine"}]}]`, get(turns[1], telemetry.KeyInputMessages))
+		{"role":"tool","parts":[{"type":"tool_call_response","id":"call_1_1","response":"fine"}]}]`, get(turns[1], semconv.KeyInputMessages))
 	call := s.span(t, "execute_tool a")
-	assert.Equal(t, "{}", get(call, telemetry.KeyToolArguments))
-	assert.Equal(t, "fine", get(call, telemetry.KeyToolResult))
+	assert.Equal(t, "{}", get(call, semconv.KeyToolArguments))
+	assert.Equal(t, "fine", get(call, semconv.KeyToolResult))
 }
 
 // Messages have the form of the conventions whatever a model says: arguments that are no
@@ -399,11 +400,11 @@ func TestTheFormOfOddContent(t *testing.T) {
 	odd := agenttest.Call("a", `{"x":`).Call("a", `{"y":1,"y":2}`).Call("a", `{"n":12345678901234567890}`).Call("a", `{}`)
 	run(t, build(t, agenttest.Script(odd, agenttest.Say("")), use, capability.UseTools(says("a", "", nil))))
 	turns := s.all("chat small")
-	assert.Contains(t, get(turns[0], telemetry.KeyOutputMessages), `"arguments":"{\"x\":"`)
-	assert.Contains(t, get(turns[0], telemetry.KeyOutputMessages), `"arguments":"{\"y\":1,\"y\":2}"`, "a name given twice would spoil the list")
-	assert.Contains(t, get(turns[0], telemetry.KeyOutputMessages), `"arguments":{"n":12345678901234567890}`)
-	assert.Contains(t, get(turns[1], telemetry.KeyInputMessages), `"response":""`)
-	assert.Contains(t, get(turns[1], telemetry.KeyOutputMessages), `"finish_reason":"stop"`)
+	assert.Contains(t, get(turns[0], semconv.KeyOutputMessages), `"arguments":"{\"x\":"`)
+	assert.Contains(t, get(turns[0], semconv.KeyOutputMessages), `"arguments":"{\"y\":1,\"y\":2}"`, "a name given twice would spoil the list")
+	assert.Contains(t, get(turns[0], semconv.KeyOutputMessages), `"arguments":{"n":12345678901234567890}`)
+	assert.Contains(t, get(turns[1], semconv.KeyInputMessages), `"response":""`)
+	assert.Contains(t, get(turns[1], semconv.KeyOutputMessages), `"finish_reason":"stop"`)
 }
 
 // The wrappers keep to the contracts of what they wrap, recording or not.

@@ -12,6 +12,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // spans is how spans begin: names and options, made once.
@@ -64,8 +65,8 @@ func titled(operation, name string) string {
 
 func (b *spans) agent(name string) *beginning {
 	return b.agents.of(name, func(name string) *beginning {
-		return begin(titled(OperationInvokeAgent, name), trace.SpanKindInternal,
-			KeyOperation.String(OperationInvokeAgent), KeyAgentName.String(name))
+		return begin(titled(semconv.OperationInvokeAgent, name), trace.SpanKindInternal,
+			semconv.KeyOperation.String(semconv.OperationInvokeAgent), semconv.KeyAgentName.String(name))
 	})
 }
 
@@ -81,7 +82,7 @@ func targetOf(d agent.Driver) target {
 	f := agent.FeaturesOf(d).OrEmpty()
 	t := target{provider: f.Provider, model: f.Model}
 	if t.provider == "" {
-		t.provider = Other
+		t.provider = semconv.Other
 	}
 	if u, err := url.Parse(f.Endpoint); err == nil && u.Hostname() != "" {
 		t.server = u.Hostname()
@@ -104,13 +105,13 @@ func (t target) named(model string) target {
 func (b *spans) chat(t target) *beginning {
 	return b.chats.of(t, func(t target) *beginning {
 		attributes := []attribute.KeyValue{
-			KeyOperation.String(OperationChat), KeyProvider.String(t.provider), KeyRequestModel.String(t.model),
-			KeyServerAddress.String(t.server),
+			semconv.KeyOperation.String(semconv.OperationChat), semconv.KeyProvider.String(t.provider), semconv.KeyRequestModel.String(t.model),
+			semconv.KeyServerAddress.String(t.server),
 		}
 		if t.server != "" {
-			attributes = append(attributes, KeyServerPort.Int(t.port))
+			attributes = append(attributes, semconv.KeyServerPort.Int(t.port))
 		}
-		return begin(titled(OperationChat, t.model), trace.SpanKindClient, attributes...)
+		return begin(titled(semconv.OperationChat, t.model), trace.SpanKindClient, attributes...)
 	})
 }
 
@@ -119,9 +120,9 @@ type toolOf struct{ agent, tool string }
 
 func (b *spans) tool(agentName, tool string) *beginning {
 	return b.tools.of(toolOf{agentName, toolName(tool)}, func(t toolOf) *beginning {
-		return begin(titled(OperationExecuteTool, t.tool), trace.SpanKindInternal,
-			KeyOperation.String(OperationExecuteTool), KeyToolName.String(t.tool), KeyToolType.String("function"),
-			KeyAgentName.String(t.agent))
+		return begin(titled(semconv.OperationExecuteTool, t.tool), trace.SpanKindInternal,
+			semconv.KeyOperation.String(semconv.OperationExecuteTool), semconv.KeyToolName.String(t.tool), semconv.KeyToolType.String("function"),
+			semconv.KeyAgentName.String(t.agent))
 	})
 }
 
@@ -130,8 +131,8 @@ type hookAt struct{ point, hook, kind, mode string }
 
 func (b *spans) hook(h hookAt) *beginning {
 	return b.hooks.of(h, func(h hookAt) *beginning {
-		return begin(OperationHook+" "+h.point+" "+h.hook, trace.SpanKindInternal,
-			KeyHook.String(h.hook), KeyPoint.String(h.point), KeyHookType.String(h.kind), KeyHookMode.String(h.mode))
+		return begin(semconv.OperationHook+" "+h.point+" "+h.hook, trace.SpanKindInternal,
+			semconv.KeyHook.String(h.hook), semconv.KeyPoint.String(h.point), semconv.KeyHookType.String(h.kind), semconv.KeyHookMode.String(h.mode))
 	})
 }
 

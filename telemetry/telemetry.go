@@ -12,11 +12,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// CaptureVariable is the environment variable of the conventions that asks for
+// captureVariable is the environment variable of the conventions that asks for
 // content: see ContentFromEnv.
-const CaptureVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+const captureVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 // Config says where telemetry goes and how much it tells. The zero Config goes to
 // the global providers and tells no content.
@@ -36,9 +37,9 @@ type Config struct {
 }
 
 // ContentFromEnv reports whether the environment asks for content on spans: when
-// CaptureVariable is true, 1, span_only or span_and_event, in any case.
+// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is true, 1, span_only or span_and_event, in any case.
 func ContentFromEnv() bool {
-	switch strings.ToLower(os.Getenv(CaptureVariable)) {
+	switch strings.ToLower(os.Getenv(captureVariable)) {
 	case "true", "1", "span_only", "span_and_event":
 		return true
 	}
@@ -74,7 +75,7 @@ func New(c Config) *Telemetry {
 		c.Loggers = otel.GetLoggerProvider()
 	}
 	return &Telemetry{
-		tracer: c.Tracers.Tracer(Scope), logger: c.Loggers.Logger(Scope), metrics: newMetrics(c.Meters.Meter(Scope)),
+		tracer: c.Tracers.Tracer(semconv.Scope), logger: c.Loggers.Logger(semconv.Scope), metrics: newMetrics(c.Meters.Meter(semconv.Scope)),
 		content: c.Content, reasons: c.Content || c.Reasons,
 		runs: agent.NewScratch[watched](nil),
 	}
@@ -90,7 +91,7 @@ func (t *Telemetry) of(s agent.State) *run {
 
 // logs reports whether somebody takes log events.
 func (t *Telemetry) logs(ctx context.Context) bool {
-	return t.logger.Enabled(ctx, log.EnabledParameters{Severity: log.SeverityInfo, EventName: EventRunEnded})
+	return t.logger.Enabled(ctx, log.EnabledParameters{Severity: log.SeverityInfo, EventName: semconv.EventRunEnded})
 }
 
 // errorType is what error.type says of an error.
@@ -99,8 +100,8 @@ func errorType(ctx context.Context, err error, otherwise agent.ErrorKind) string
 	if kind == agent.KindUnknown {
 		kind = ""
 		if ctx.Err() != nil {
-			return ErrorCancelled
+			return semconv.ErrorCancelled
 		}
 	}
-	return string(cmp.Or(kind, otherwise, Other))
+	return string(cmp.Or(kind, otherwise, semconv.Other))
 }

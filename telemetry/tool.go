@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // call is what is known of a tool call between its two phases. Slots are used again
@@ -120,19 +121,19 @@ func (x executor) conclude(
 // error.
 func (r *run) broken(ctx context.Context, c call, err error) {
 	a := someAttributes()
-	a.text(KeyToolCallID, c.id)
+	a.text(semconv.KeyToolCallID, c.id)
 	if _, waits := errors.AsType[*agent.ParkedError](err); waits { // no failure
-		a.text(KeyOutcome, OutcomeDeferred)
+		a.text(semconv.KeyOutcome, semconv.OutcomeDeferred)
 		a.on(c.span)
 		return
 	}
-	a.text(KeyOutcome, OutcomeFailed)
+	a.text(semconv.KeyOutcome, semconv.OutcomeFailed)
 	failure := errorType(ctx, err, "")
 	if _, stop := errors.AsType[*agent.SignalError](err); stop {
 		failure = ""
-		a.text(KeyReasonCode, string(agent.ReasonRunStopped))
+		a.text(semconv.KeyReasonCode, string(agent.ReasonRunStopped))
 	}
-	a.text(KeyErrorType, failure)
+	a.text(semconv.KeyErrorType, failure)
 	a.on(c.span)
 	r.failed(c.span, failure, textOf(err))
 }
@@ -186,22 +187,22 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 	}
 	switch {
 	case r.Status == agent.ToolFailed:
-		v.outcome, v.failure = OutcomeFailed, string(cmp.Or(r.Reason, agent.ReasonError))
+		v.outcome, v.failure = semconv.OutcomeFailed, string(cmp.Or(r.Reason, agent.ReasonError))
 		if r.Reason == agent.ReasonWithheld { // which it did not fail for
 			v.failure = string(agent.ReasonError)
 		}
 	case r.Status == agent.ToolUnknown:
-		v.outcome, v.failure = OutcomeUnknown, OutcomeUnknown
+		v.outcome, v.failure = semconv.OutcomeUnknown, semconv.OutcomeUnknown
 	case given.Mocked():
-		v.outcome = OutcomeMocked
+		v.outcome = semconv.OutcomeMocked
 	case r.Executed():
-		v.outcome = OutcomeExecuted
+		v.outcome = semconv.OutcomeExecuted
 	case given.Denied(), given.Reason == agent.ReasonRunStopped && c.weight == forbidden:
-		v.outcome = OutcomeDenied
+		v.outcome = semconv.OutcomeDenied
 	case given.Reason == agent.ReasonRunStopped, given.Reason == agent.ReasonCancelled:
-		v.outcome, v.winner = OutcomeNotExecuted, ""
+		v.outcome, v.winner = semconv.OutcomeNotExecuted, ""
 	default: // invalid arguments, no such tool
-		v.outcome, v.failure = OutcomeFailed, string(cmp.Or(given.Reason, agent.ReasonError))
+		v.outcome, v.failure = semconv.OutcomeFailed, string(cmp.Or(given.Reason, agent.ReasonError))
 	}
 	return v
 }
@@ -218,23 +219,23 @@ func (x executor) answered(ctx context.Context, r *run, c call, p *agent.Prepare
 		return
 	}
 	a := someAttributes()
-	a.text(KeyToolCallID, c.id)
-	a.text(KeyOutcome, v.outcome)
-	a.text(KeyWinner, v.winner)
-	a.text(KeyReasonCode, string(v.reason))
-	a.text(KeyResultBy, v.resultBy)
-	a.flag(KeyRewritten, v.rewritten)
-	a.number(KeyAttempts, int64(answer.Attempts))
+	a.text(semconv.KeyToolCallID, c.id)
+	a.text(semconv.KeyOutcome, v.outcome)
+	a.text(semconv.KeyWinner, v.winner)
+	a.text(semconv.KeyReasonCode, string(v.reason))
+	a.text(semconv.KeyResultBy, v.resultBy)
+	a.flag(semconv.KeyRewritten, v.rewritten)
+	a.number(semconv.KeyAttempts, int64(answer.Attempts))
 	if answer.Duration > 0 {
-		a.add(KeyToolSeconds.Float64(answer.Duration.Seconds()))
+		a.add(semconv.KeyToolSeconds.Float64(answer.Duration.Seconds()))
 	}
-	a.text(KeyErrorType, v.failure)
+	a.text(semconv.KeyErrorType, v.failure)
 	if x.t.content {
-		a.text(KeyToolArguments, p.Call.Arguments)
-		a.text(KeyToolResult, answer.Text())
+		a.text(semconv.KeyToolArguments, p.Call.Arguments)
+		a.text(semconv.KeyToolResult, answer.Text())
 	}
-	if x.t.reasons && v.outcome != OutcomeExecuted && v.outcome != OutcomeMocked {
-		a.text(KeyReason, answer.Text())
+	if x.t.reasons && v.outcome != semconv.OutcomeExecuted && v.outcome != semconv.OutcomeMocked {
+		a.text(semconv.KeyReason, answer.Text())
 	}
 	a.on(c.span)
 	r.failed(c.span, v.failure, answer.Text()) // not its Err, which may say what no hook has seen
@@ -244,13 +245,13 @@ func (x executor) answered(ctx context.Context, r *run, c call, p *agent.Prepare
 func (r *run) logCall(ctx context.Context, p *agent.Prepared, v verdict, answer *agent.ToolResult) {
 	switch v.reason {
 	case agent.ReasonRejected, agent.ReasonNobodyToAsk, agent.ReasonHookFailed:
-		e := r.log(log.SeverityWarn, EventDenied)
+		e := r.log(log.SeverityWarn, semconv.EventDenied)
 		if e == nil {
 			return
 		}
 		e.call(*p.Call)
-		e.text(KeyWinner, v.winner)
-		e.text(KeyReasonCode, string(v.reason))
+		e.text(semconv.KeyWinner, v.winner)
+		e.text(semconv.KeyReasonCode, string(v.reason))
 		e.reason(answer.Text())
 		e.emit(ctx)
 	}

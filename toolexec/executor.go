@@ -153,7 +153,7 @@ func refused(c *agent.ToolCall, err error) *agent.Prepared {
 		reason, text = agent.ReasonPanic, fmt.Sprintf("tool %q: not executed: it panicked while it read its arguments", c.Name)
 	}
 	answer := agent.NotExecuted(c, reason, "", "")
-	answer.Content, answer.MaxBytes, answer.Err = validText(agent.TextContent(text)), DefaultMaxResultBytes, err
+	answer.Content, answer.MaxBytes, answer.Err = validText(agent.TextContent(text)), defaultMaxResultBytes, err
 	return &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAnswer, Answer: answer, Invalid: err}
 }
 

@@ -27,8 +27,11 @@ func TestLongAnswersKeepHeadAndTail(t *testing.T) {
 	assert.Equal(t, strings.Repeat("a", 30)+"\n[… 939 of 1000 bytes left out …]\n"+strings.Repeat("z", 31), got)
 }
 
+// shownByDefault is how many bytes of an answer the model is shown where no policy says otherwise.
+const shownByDefault = 64 << 10
+
 func TestResultLimits(t *testing.T) {
-	long := strings.Repeat("x", toolexec.DefaultMaxResultBytes+1)
+	long := strings.Repeat("x", shownByDefault+1)
 	exact := long[1:]
 	same := func(want, got string) { // does not print them
 		t.Helper()
@@ -37,12 +40,12 @@ func TestResultLimits(t *testing.T) {
 		}
 	}
 	same(exact, said(t, 0, agent.TextContent(exact)).Text())
-	assert.LessOrEqual(t, len(said(t, 0, agent.TextContent(long)).Text()), toolexec.DefaultMaxResultBytes)
+	assert.LessOrEqual(t, len(said(t, 0, agent.TextContent(long)).Text()), shownByDefault)
 	same(long, said(t, -1, agent.TextContent(long)).Text())
 	assert.Equal(t, "xxx", said(t, 3, agent.TextContent(long)).Text(), "no room for words")
 
 	failed := answer(t, t.Context(), executor(t, toolexec.Options{}, saying("", errors.New(long))), call("say", ``))
-	assert.LessOrEqual(t, len(failed.Text()), toolexec.DefaultMaxResultBytes)
+	assert.LessOrEqual(t, len(failed.Text()), shownByDefault)
 	assert.True(t, strings.HasPrefix(failed.Text(), `tool "say": failed: xxx`))
 }
 

@@ -9,10 +9,10 @@ import (
 
 // What a Policy that says nothing means.
 const (
-	// DefaultMaxResultBytes is how much text of an answer the model is shown: about sixteen thousand tokens.
-	DefaultMaxResultBytes = 64 << 10
-	// DefaultGrace is how long a tool may take to notice that its time is up.
-	DefaultGrace = time.Second
+	// defaultMaxResultBytes is how much text of an answer the model is shown: about sixteen thousand tokens.
+	defaultMaxResultBytes = 64 << 10
+	// defaultGrace is how long a tool may take to notice that its time is up.
+	defaultGrace = time.Second
 )
 
 // Policy is how a tool is run. The zero Policy runs it once, without a time limit. Where a tool says nothing, the
@@ -25,7 +25,7 @@ type Policy struct {
 	// Grace, where there is a Timeout, is how long an attempt may still take to return once its ctx is done. A good
 	// answer counts even then. What has not returned afterwards is given up: the call has failed, no retry follows, and
 	// what the tool does from there on is lost. Its goroutine and all that it holds live until it returns; see
-	// Executor.Abandoned. Zero means DefaultGrace, less than zero none.
+	// Executor.Abandoned. Zero means one second, less than zero none.
 	Grace time.Duration
 	// Retry is whether a failed attempt is repeated. It is taken whole: from the tool when that sets Attempts, else
 	// from the executor.
@@ -36,7 +36,7 @@ type Policy struct {
 	// MaxResultBytes is how much text of an answer the model is shown. Of a longer one it gets head and tail, and
 	// between them a note that says how much is missing; never half a rune. The note counts. Images and files stay
 	// whole and do not count. What is too long is cut out when the hooks after the call have seen all of it, so that no
-	// filter gets half of what it looks for: see agent.ToolResult.CutToLimit. Zero means DefaultMaxResultBytes, less than zero no limit.
+	// filter gets half of what it looks for: see agent.ToolResult.CutToLimit. Zero means 64 KiB, less than zero no limit.
 	MaxResultBytes int
 	// AddMessages lets the tool append messages in the role of the user or of the system (see Output.Effects); without it
 	// a call that does so has failed. Such messages carry the tool's name as their source, and never count as the user's
@@ -109,7 +109,7 @@ type bound struct {
 }
 
 func (e entry) under(defaults Policy, by *Executor) *bound {
-	policy := e.policy.over(defaults).over(Policy{Grace: DefaultGrace, MaxResultBytes: DefaultMaxResultBytes})
+	policy := e.policy.over(defaults).over(Policy{Grace: defaultGrace, MaxResultBytes: defaultMaxResultBytes})
 	_, strict := e.tool.(interface{ readsStrictly() })
 	return &bound{by, e.spec.Name, e.tool, strict, policy, &TimeoutError{After: policy.Timeout}}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// DefaultMaxDelay is the longest wait between two attempts where Retry does not say.
-const DefaultMaxDelay = 30 * time.Second
+// defaultMaxDelay is the longest wait between two attempts where Retry does not say.
+const defaultMaxDelay = 30 * time.Second
 
 // Retry is whether, when and how often a tool that failed is run again. Only give it to a tool that may do its work
 // twice, or one that tells the service it talks to its Call.IdempotencyKey. It does not apply to an attempt that has
@@ -23,7 +23,7 @@ type Retry struct {
 	Delay time.Duration
 	// Backoff is what each further wait is multiplied with. Below one, as zero is, means two.
 	Backoff float64
-	// MaxDelay is the longest wait. Zero means DefaultMaxDelay.
+	// MaxDelay is the longest wait. Zero means 30 seconds.
 	MaxDelay time.Duration
 	// Jitter is by how much of itself a wait may be shorter, by chance, so that many runs do not come back at the same
 	// moment: between zero, not at all, and one.
@@ -56,7 +56,7 @@ func (r Retry) again(n int, err error) bool {
 
 // wait is the time between attempt n and the next.
 func (r Retry) wait(n int) time.Duration {
-	longest := float64(cmp.Or(max(0, r.MaxDelay), DefaultMaxDelay))
+	longest := float64(cmp.Or(max(0, r.MaxDelay), defaultMaxDelay))
 	backoff := r.Backoff
 	if !(backoff >= 1) { // NaN too
 		backoff = 2

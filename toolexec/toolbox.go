@@ -81,9 +81,6 @@ func validName(name string) bool {
 	})
 }
 
-// Len is the number of tools.
-func (b Toolbox) Len() int { return len(b.entries) }
-
 // All iterates over the tools by name, in the order they were given.
 func (b Toolbox) All() iter.Seq2[string, Tool] {
 	return func(yield func(string, Tool) bool) {

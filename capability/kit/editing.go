@@ -17,9 +17,9 @@ import (
 
 // What a ContextEditing that says nothing means.
 const (
-	DefaultEditTokens  = 100_000
-	DefaultKeepResults = 3
-	DefaultPlaceholder = "[this old result was removed to save room; call the tool again if it is needed]"
+	defaultEditTokens  = 100_000
+	defaultKeepResults = 3
+	defaultPlaceholder = "[this old result was removed to save room; call the tool again if it is needed]"
 )
 
 // ContextEditing no longer shows the model what tools answered long ago, once that
@@ -39,12 +39,12 @@ const (
 // through the list of messages and copies it, a word each.
 type ContextEditing struct {
 	// Tokens is how much the model is shown before old results are removed, by Count.
-	// Zero sets no limit, unless Results is zero, too: then it is DefaultEditTokens.
+	// Zero sets no limit, unless Results is zero, too: then it is 100,000.
 	Tokens int64
 	// Results is how many results the model is shown before old ones are removed. Zero
 	// sets no limit. It must be more than Keep.
 	Results int
-	// Keep is how many of the newest results stay. Zero means DefaultKeepResults, less
+	// Keep is how many of the newest results stay. Zero means three, less
 	// than zero none.
 	Keep int
 	// AtLeast is how many tokens must be gained by removing results for the sake of
@@ -53,7 +53,8 @@ type ContextEditing struct {
 	AtLeast int64
 	// Exclude names tools whose results stay, and are not counted by Keep or Results.
 	Exclude []string
-	// Placeholder stands in the place of a result. Empty means DefaultPlaceholder.
+	// Placeholder stands in the place of a result. Empty means a sentence that says
+	// that the result was removed, and to call the tool again if it is needed.
 	Placeholder string
 	// Count says how many tokens a message has. Nil means an estimate: a token for
 	// four bytes of text and arguments, four for the message, and 1500 for an image or
@@ -89,11 +90,11 @@ func (e ContextEditing) Install(p capability.Plan) mo.Result[capability.Plan] {
 
 func (e ContextEditing) withDefaults() ContextEditing {
 	if e.Tokens == 0 && e.Results == 0 {
-		e.Tokens = DefaultEditTokens
+		e.Tokens = defaultEditTokens
 	}
-	e.Keep = max(0, cmp.Or(e.Keep, DefaultKeepResults))
+	e.Keep = max(0, cmp.Or(e.Keep, defaultKeepResults))
 	e.AtLeast = max(0, cmp.Or(e.AtLeast, e.Tokens/10))
-	e.Placeholder = cmp.Or(e.Placeholder, DefaultPlaceholder)
+	e.Placeholder = cmp.Or(e.Placeholder, defaultPlaceholder)
 	e.Exclude = slices.Clone(e.Exclude)
 	if e.Count == nil {
 		e.Count = estimate

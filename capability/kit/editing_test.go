@@ -21,6 +21,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
+// placeholder stands in the place of a removed result where the capability names none.
+const placeholder = "[this old result was removed to save room; call the tool again if it is needed]"
+
 // What pages said long ago is no longer shown, and stays in the transcript.
 func ExampleContextEditing() {
 	page := toolexec.Func("page", "Reads a page.", func(_ context.Context, in struct{ Number int }) (string, error) {
@@ -60,7 +63,7 @@ func long(name string, bytes int) toolexec.Tool { return tool(name, strings.Repe
 // removed is how many results each model call was not shown.
 func removed(d *agenttest.Driver) (counts []int) {
 	for _, asked := range d.Asked() {
-		counts = append(counts, lo.CountBy(asked.Messages, func(m agent.Message) bool { return m.Text() == kit.DefaultPlaceholder }))
+		counts = append(counts, lo.CountBy(asked.Messages, func(m agent.Message) bool { return m.Text() == placeholder }))
 	}
 	return counts
 }
@@ -173,7 +176,7 @@ func TestEditingShowsWhatHooksShow(t *testing.T) {
 	assert.Equal(t, 6, slices.Max(removed(d)))
 	for _, asked := range d.Asked() {
 		for _, m := range asked.Messages {
-			assert.NotContains(t, strings.ReplaceAll(m.Text(), kit.DefaultPlaceholder, ""), "x")
+			assert.NotContains(t, strings.ReplaceAll(m.Text(), placeholder, ""), "x")
 		}
 	}
 }
@@ -259,7 +262,7 @@ func TestEditingSplitsNothing(t *testing.T) {
 			now := 0
 			for j, m := range asked.Messages {
 				original := s.Message(j)
-				if m.Text() != kit.DefaultPlaceholder {
+				if m.Text() != placeholder {
 					require.True(t, m.Equal(original), "seed %d, call %d, message %d", seed, i, j)
 					continue
 				}

@@ -23,9 +23,9 @@ import (
 
 // What a FileMemory that says nothing means.
 const (
-	DefaultMemoryFileBytes  = 32 << 10
-	DefaultMemoryTotalBytes = 1 << 20
-	DefaultMemoryFiles      = 200
+	defaultMemoryFileBytes  = 32 << 10
+	defaultMemoryTotalBytes = 1 << 20
+	defaultMemoryFiles      = 200
 )
 
 // FileMemory gives the model notes that outlive the session: text files in a
@@ -49,8 +49,8 @@ type FileMemory struct {
 	// Required.
 	Root string
 	// FileBytes is the size of the largest file, TotalBytes that of all together, and
-	// Files how many there may be. Zero means DefaultMemoryFileBytes,
-	// DefaultMemoryTotalBytes and DefaultMemoryFiles.
+	// Files how many there may be. Zero means 32 KiB, 1 MiB
+	// and 200 files.
 	FileBytes  int
 	TotalBytes int64
 	Files      int
@@ -64,8 +64,8 @@ func (FileMemory) Name() string { return "file-memory" }
 // Install adds the tool, the instructions, and the hook that tells what is there.
 func (f FileMemory) Install(p capability.Plan) mo.Result[capability.Plan] {
 	m := &memory{
-		root: f.Root, fileBytes: cmp.Or(f.FileBytes, DefaultMemoryFileBytes),
-		totalBytes: cmp.Or(f.TotalBytes, DefaultMemoryTotalBytes), files: cmp.Or(f.Files, DefaultMemoryFiles),
+		root: f.Root, fileBytes: cmp.Or(f.FileBytes, defaultMemoryFileBytes),
+		totalBytes: cmp.Or(f.TotalBytes, defaultMemoryTotalBytes), files: cmp.Or(f.Files, defaultMemoryFiles),
 	}
 	if err := m.check(); err != nil {
 		return mo.Err[capability.Plan](err)

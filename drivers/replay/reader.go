@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// DefaultMaxLine is how long a line of a recording may be, in bytes, when a Reader does not say otherwise.
-const DefaultMaxLine = 16 << 20
+// defaultMaxLine is how long a line of a recording may be, in bytes, when a Reader does not say otherwise.
+const defaultMaxLine = 16 << 20
 
 // Reader reads the runs of one recording, one after the other; it never holds more than one line. Set its
 // fields before the first run is read. A Reader is for one goroutine at a time.
@@ -20,8 +20,8 @@ type Reader struct {
 	// Name is what errors call the recording. Open sets it to the path.
 	Name string
 
-	// MaxLine is how long a line may be, in bytes, unpacked and without its line end. Zero means
-	// DefaultMaxLine. A longer line ends the reading.
+	// MaxLine is how long a line may be, in bytes, unpacked and without its line end. Zero means 16 MiB.
+	// A longer line ends the reading.
 	MaxLine int
 
 	source io.Reader
@@ -80,7 +80,7 @@ func (r *Reader) Close() error {
 func (r *Reader) Records() iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		for !r.ended {
-			text, err := r.lines.next(r.source, cmp.Or(r.MaxLine, DefaultMaxLine))
+			text, err := r.lines.next(r.source, cmp.Or(r.MaxLine, defaultMaxLine))
 			if atEnd(err) {
 				r.ended = true
 				return

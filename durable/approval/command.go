@@ -29,15 +29,15 @@ type Command struct {
 	// Env names the variables of this program's environment that it gets. Nil means
 	// DefaultEnv.
 	Env []string
-	// Timeout is how long it may take. Zero means DefaultRun.
+	// Timeout is how long it may take. Zero means 30 seconds.
 	Timeout time.Duration
 	// Output is where what it prints goes, both streams. Nil is nowhere: it may have
 	// printed the link.
 	Output io.Writer
 }
 
-// DefaultRun is how long a Command may take unless it says otherwise.
-const DefaultRun = 30 * time.Second
+// defaultRun is how long a Command may take unless it says otherwise.
+const defaultRun = 30 * time.Second
 
 // DefaultEnv names the variables that a Command gets unless it says otherwise: where
 // programs, the user's files, the screen and the message bus are, and no keys.
@@ -63,7 +63,7 @@ func (p Command) Notify(ctx context.Context, n durable.Notice) error {
 	if len(p.Args) == 0 {
 		return fail(errors.New("there is no program: set Command.Args"))
 	}
-	timeout := cmp.Or(p.Timeout, DefaultRun)
+	timeout := cmp.Or(p.Timeout, defaultRun)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it was killed after %s", timeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...) //nolint:gosec // that is what it is for

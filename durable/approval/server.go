@@ -36,17 +36,17 @@ type Server struct {
 	// line then reads the links.
 	Remote bool
 	// Timeout is how long a client may take to send a request, and as long again to read
-	// the answer. Zero means DefaultTimeout.
+	// the answer. Zero means 20 seconds.
 	Timeout time.Duration
 	// Grace is how long requests that are under way may go on when ctx is done. Zero
-	// means DefaultGrace.
+	// means five seconds.
 	Grace time.Duration
 }
 
 // What a Server that says nothing means.
 const (
-	DefaultTimeout = 20 * time.Second
-	DefaultGrace   = 5 * time.Second
+	defaultTimeout = 20 * time.Second
+	defaultGrace   = 5 * time.Second
 	headerBytes    = 16 << 10
 )
 
@@ -100,7 +100,7 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 	if at, ok := l.Addr().(*net.TCPAddr); ok && !s.Remote && !at.IP.IsLoopback() {
 		return errors.Join(fmt.Errorf("serving approvals on %s: %w", at, errReachable), l.Close())
 	}
-	timeout := cmp.Or(s.Timeout, DefaultTimeout)
+	timeout := cmp.Or(s.Timeout, defaultTimeout)
 	server := &http.Server{
 		Handler: Handler(s.Store, s.Options), MaxHeaderBytes: headerBytes,
 		ReadHeaderTimeout: timeout, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: 2 * timeout,
@@ -113,7 +113,7 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("serving approvals on %s: %w", l.Addr(), errors.Join(err, server.Close()))
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.Grace, DefaultGrace))
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.Grace, defaultGrace))
 	defer cancel()
 	if server.Shutdown(grace) != nil {
 		_ = server.Close() // those who are left had their time

@@ -41,12 +41,12 @@ type Webhook struct {
 	// Key, when not empty, signs: the header Grapnel-Signature is "sha256=" and the
 	// HMAC-SHA256 of the body with this key, in hexadecimal.
 	Key []byte
-	// Tries is how often it is tried. Zero means DefaultTries.
+	// Tries is how often it is tried. Zero means four.
 	Tries int
-	// Timeout is how long one try may take. Zero means DefaultPost.
+	// Timeout is how long one try may take. Zero means ten seconds.
 	Timeout time.Duration
 	// Wait is how long to wait before the second try; it doubles with each, and a part of
-	// it is left to chance. Zero means DefaultWait.
+	// it is left to chance. Zero means half a second.
 	Wait time.Duration
 	// Transport sends the request. Nil means one of its own.
 	Transport http.RoundTripper
@@ -54,9 +54,9 @@ type Webhook struct {
 
 // What a Webhook that says nothing means.
 const (
-	DefaultTries = 4
-	DefaultPost  = 10 * time.Second
-	DefaultWait  = 500 * time.Millisecond
+	defaultTries = 4
+	defaultPost  = 10 * time.Second
+	defaultWait  = 500 * time.Millisecond
 )
 
 // SignatureHeader is the header that Webhook signs with.
@@ -92,10 +92,10 @@ func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
 		transport = own
 	}
 	client := http.Client{
-		Transport: transport, Timeout: cmp.Or(h.Timeout, DefaultPost),
+		Transport: transport, Timeout: cmp.Or(h.Timeout, defaultPost),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	tries, wait := max(1, cmp.Or(h.Tries, DefaultTries)), cmp.Or(h.Wait, DefaultWait)
+	tries, wait := max(1, cmp.Or(h.Tries, defaultTries)), cmp.Or(h.Wait, defaultWait)
 	for try := 1; ; try++ {
 		again, err := post(ctx, &client, to, header, body)
 		if err == nil {

@@ -31,6 +31,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
+// auditedText is how many bytes of a text the log keeps.
+const auditedText = 16 << 10
+
 type said struct {
 	Text string `json:"text"`
 }
@@ -169,7 +172,7 @@ func TestContentIsWrittenWhenAskedFor(t *testing.T) {
 	})
 	run(agentOf(t, append(log.Hooks(), denySecret, politely, redact),
 		agenttest.Call("echo", `{"text":"hey"}`).Call("echo", `{"text":"secret"}`).Call("echo", `{"text":"sk-12345"}`),
-		agenttest.Call("echo", `{"text":"`+strings.Repeat("x", 2*audit.MaxText)+`"}`),
+		agenttest.Call("echo", `{"text":"`+strings.Repeat("x", 2*auditedText)+`"}`),
 		agenttest.Say("done"),
 	))
 	assert.NotContains(t, out.String(), "sk-12345")
@@ -180,7 +183,7 @@ func TestContentIsWrittenWhenAskedFor(t *testing.T) {
 	assert.Equal(t, audit.Texts{Arguments: `{"text":"hello"}`, Asked: `{"text":"hey"}`}, texts["2 tool_call echo"])
 	assert.Equal(t, audit.Texts{Arguments: `{"text":"secret"}`, Reason: "that is a secret"}, texts["4 decision echo deny PreToolUse no-secrets"])
 	assert.Equal(t, audit.Texts{Arguments: `{"text":"…"}`, Result: "[key]"}, texts["8 tool_result echo redact executed"])
-	assert.Len(t, texts["11 tool_result echo executed"].Result, audit.MaxText+len("…"))
+	assert.Len(t, texts["11 tool_result echo executed"].Result, auditedText+len("…"))
 
 	mac := hmac.New(sha256.New, []byte("k"))
 	mac.Write([]byte("hello"))

@@ -84,7 +84,7 @@ type Totals struct {
 	Cost *float64 `json:"cost_usd"`
 }
 
-// Texts is what was said and done. Longer texts than MaxText bytes are cut.
+// Texts is what was said and done. Longer texts than 16 KiB are cut.
 type Texts struct {
 	Arguments string `json:"arguments,omitempty"`
 	Asked     string `json:"asked,omitempty"`
@@ -92,8 +92,8 @@ type Texts struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// MaxText is how much of a text is kept.
-const MaxText = 16 << 10
+// maxText is how much of a text is kept.
+const maxText = 16 << 10
 
 // maxName is how much of the name of a tool is kept: a model may write anything there.
 const maxName = 128

@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Priority puts the hooks that write last: this below zero where the highest is asked first, and above it where that is
+// lastPriority puts the hooks that write last: this below zero where the highest is asked first, and above it where that is
 // asked last.
-const Priority = 1_000_000
+const lastPriority = 1_000_000
 
 // Hooks are the hooks that write to the log. They only watch: nothing is denied but what could not be written down.
 func (l *Log) Hooks() []hooks.Hook {
@@ -20,9 +20,9 @@ func (l *Log) Hooks() []hooks.Hook {
 		lenient = hooks.Open
 	}
 	return []hooks.Hook{
-		hooks.On(hooks.AtExecutionStart, name+".run", l.started).WithPriority(-Priority).WithFailure(strict),
-		hooks.On(hooks.AtPreToolUse, name+".call", l.called).WithPriority(-Priority).WithFailure(strict),
-		hooks.On(hooks.AtPostToolUse, name+".result", l.answered).WithPriority(Priority).WithFailure(strict),
+		hooks.On(hooks.AtExecutionStart, name+".run", l.started).WithPriority(-lastPriority).WithFailure(strict),
+		hooks.On(hooks.AtPreToolUse, name+".call", l.called).WithPriority(-lastPriority).WithFailure(strict),
+		hooks.On(hooks.AtPostToolUse, name+".result", l.answered).WithPriority(lastPriority).WithFailure(strict),
 		hooks.ObserveAll(name+".decision", l.decided, lo.Without(hooks.PointNames(), hooks.ExecutionEnd)...).WithFailure(lenient),
 		hooks.Observe(hooks.AtExecutionEnd, name+".end", l.ended).WithFailure(hooks.Open),
 	}

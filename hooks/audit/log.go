@@ -169,7 +169,7 @@ func (l *Log) texts(t Texts) *Texts {
 		if l.options.Clean != nil {
 			*text = l.options.Clean(*text)
 		}
-		*text = cut(*text, MaxText)
+		*text = cut(*text, maxText)
 	}
 	if t == (Texts{}) {
 		return nil

@@ -61,7 +61,7 @@ func StepStart() Moment { return Moment{at: hooks.StepStart} }
 
 // Request is the moment before a model is asked with that: hooks.PreInference.
 // What it is shown is in WithState.
-func Request(r agent.Request) Moment { return Moment{at: hooks.PreInference}.WithRequest(r) }
+func Request(r agent.Request) Moment { return Moment{at: hooks.PreInference}.withRequest(r) }
 
 // Reply is the moment after a model has answered with that text:
 // hooks.PostInference.
@@ -252,8 +252,8 @@ func (m Moment) WithEffects(effects ...agent.Effect) Moment {
 	return m
 }
 
-// WithRequest sets what the model is asked with.
-func (m Moment) WithRequest(r agent.Request) Moment { m.request = r; return m }
+// withRequest sets what the model is asked with.
+func (m Moment) withRequest(r agent.Request) Moment { m.request = r; return m }
 
 // AfterSteps puts steps of the same run before the moment. Tools that they call
 // answer "ok". The zero Step says nothing: make([]agent.Step, 3) puts three of

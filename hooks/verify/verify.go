@@ -14,10 +14,10 @@ import (
 
 // What Options that say nothing mean.
 const (
-	DefaultName     = "verify"
-	DefaultAttempts = 3
-	DefaultTimeout  = 5 * time.Minute
-	DefaultMaxBytes = 4 << 10
+	defaultName     = "verify"
+	defaultAttempts = 3
+	defaultTimeout  = 5 * time.Minute
+	defaultMaxBytes = 4 << 10
 )
 
 // Check looks whether the work is done. An error says that it could not find out, which is not a "no". It must return
@@ -33,14 +33,14 @@ type Verdict struct {
 
 // Options is how often and how long is checked. The zero value is the default.
 type Options struct {
-	// Name is the hook's name. Empty means DefaultName.
+	// Name is the hook's name. Empty means "verify".
 	Name string
-	// Attempts is how often in one run the model is sent back to work. Zero means DefaultAttempts, less than zero not at
+	// Attempts is how often in one run the model is sent back to work. Zero means three, less than zero not at
 	// all. What the agent allows its Stop hooks together may be less; see UseGuards.Continuations.
 	Attempts int
-	// Timeout is how long one check may take. Zero means DefaultTimeout.
+	// Timeout is how long one check may take. Zero means five minutes.
 	Timeout time.Duration
-	// MaxBytes is how much of the end of the output the model is told. Zero means DefaultMaxBytes.
+	// MaxBytes is how much of the end of the output the model is told. Zero means 4 KiB.
 	MaxBytes int
 	// Clean, when set, is what may be told of the output: where secrets are taken out. What a check says passes through
 	// no PostToolUse hook. It must be safe for concurrent use.
@@ -49,13 +49,13 @@ type Options struct {
 
 // Hook is a control at Stop that lets a run end only when the check has passed.
 func Hook(check Check, o Options) hooks.Hook {
-	o.Name = cmp.Or(o.Name, DefaultName)
-	o.Attempts = cmp.Or(o.Attempts, DefaultAttempts)
+	o.Name = cmp.Or(o.Name, defaultName)
+	o.Attempts = cmp.Or(o.Attempts, defaultAttempts)
 	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
+		o.MaxBytes = defaultMaxBytes
 	}
 	sentBack := agent.NewScratch[int](nil)
 	return hooks.On(hooks.AtStop, o.Name, func(ctx context.Context, c hooks.StopContext) hooks.Result {

@@ -93,9 +93,9 @@ func (t ToolRow) parts() []counted {
 
 func (r Rule) parts() []counted {
 	if r.Shadow {
-		return []counted{{"shadow", r.Total()}}
+		return []counted{{"shadow", r.total()}}
 	}
-	return lo.Map(Effects(), func(e Effect, _ int) counted { return counted{string(e), r.Effects[e]} })
+	return lo.Map(effects(), func(e Effect, _ int) counted { return counted{string(e), r.Effects[e]} })
 }
 
 func callEffects(lists ...[]counted) []string {
@@ -151,13 +151,13 @@ func countOf(c counted) int { return c.n }
 
 func (p PolicyReport) ruleChart() pageChart {
 	c := pageChart{Title: "Decisions, by rule"}
-	rules := lo.Filter(p.Rules, func(r Rule, _ int) bool { return r.Total() > 0 })
+	rules := lo.Filter(p.Rules, func(r Rule, _ int) bool { return r.total() > 0 })
 	for i, r := range rules {
 		if i == mostBars {
 			c.Note = fmt.Sprintf("The table below has %s.", count(len(rules)-i, "more rule"))
 			break
 		}
-		c.Bars = append(c.Bars, stacked(r.Name, r.parts(), rules[0].Total(), 0))
+		c.Bars = append(c.Bars, stacked(r.Name, r.parts(), rules[0].total(), 0))
 	}
 	c.Legend = callEffects(lo.Map(rules, func(r Rule, _ int) []counted { return r.parts() })...)
 	return c

@@ -32,8 +32,8 @@ const (
 	NotRun Effect = "not_run"
 )
 
-// Effects is every effect, the weightiest first.
-func Effects() []Effect {
+// effects is every effect, the weightiest first.
+func effects() []Effect {
 	return []Effect{Denied, Asked, Stopped, NotReached, Mocked, Rewritten, Redacted, Continued, Failed, NotRun}
 }
 

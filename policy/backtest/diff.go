@@ -96,7 +96,7 @@ func (c *Case) changes(before, after string) []Change {
 				s.point = string(d.Point)
 			}
 			had, ok := decisions[v.Policy][s]
-			if d.Shadow || ok && slices.Index(Effects(), had.Effect) <= slices.Index(Effects(), d.Effect) {
+			if d.Shadow || ok && slices.Index(effects(), had.Effect) <= slices.Index(effects(), d.Effect) {
 				continue
 			}
 			decisions[v.Policy][s] = d

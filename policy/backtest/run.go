@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// DefaultKeep is how many bytes of packed transcripts a report keeps, when Options do not say otherwise.
-const DefaultKeep = 32 << 20
+// defaultKeep is how many bytes of packed transcripts a report keeps, when Options do not say otherwise.
+const defaultKeep = 32 << 20
 
 // Options says what to try.
 type Options struct {
@@ -28,7 +28,7 @@ type Options struct {
 	Tools []replay.ToolSchema
 	// AtOnce is how many runs are played at once. Zero means one for each core.
 	AtOnce int
-	// Keep is how many bytes of packed transcripts the report may hold, for WriteHTML. Zero means DefaultKeep, a
+	// Keep is how many bytes of packed transcripts the report may hold, for WriteHTML. Zero means 32 MiB, a
 	// negative number none. Runs beyond it are counted and listed, without what was said in them.
 	Keep int64
 	// Progress, unless nil, is told how far things are, and what is wrong with a run when that is found out. It is

@@ -171,7 +171,7 @@ type policySum struct {
 func newSum(b *backtest) *sum {
 	s := &sum{
 		from: b, policies: map[string]*policySum{}, left: map[LeftOut]int{}, lacks: map[Lack]int{},
-		keep: cmp.Or(b.options.Keep, DefaultKeep),
+		keep: cmp.Or(b.options.Keep, defaultKeep),
 		size: lo.SumBy(b.recordings, func(r Recording) int64 { return r.Size }),
 		out: &Report{
 			Recordings: lo.Map(b.recordings, func(r Recording, _ int) string { return r.Name }),
@@ -355,14 +355,14 @@ func (p *policySum) report(name string, known map[string]Rule) PolicyReport {
 		out.Rules = append(out.Rules, *p.rules[name])
 	}
 	slices.SortStableFunc(out.Tools, func(a, b ToolRow) int { return cmp.Or(b.stopping()-a.stopping(), b.Calls-a.Calls) })
-	slices.SortStableFunc(out.Rules, func(a, b Rule) int { return b.Total() - a.Total() })
+	slices.SortStableFunc(out.Rules, func(a, b Rule) int { return b.total() - a.total() })
 	return out
 }
 
 func (t ToolRow) stopping() int { return t.Denied + t.Asked + t.Stopped }
 
-// Total is how many decisions there are of a rule.
-func (r Rule) Total() int { return lo.Sum(slices.Collect(maps.Values(r.Effects))) }
+// total is how many decisions there are of a rule.
+func (r Rule) total() int { return lo.Sum(slices.Collect(maps.Values(r.Effects))) }
 
 func rows(scores map[string]Score) []Row {
 	out := []Row{}

@@ -85,8 +85,8 @@ func (l *Language) compile(text string, at hooks.PointName) (*compiled, error) {
 // checked parses and checks a text.
 func (d *dialect) checked(text string) (*cel.Ast, Errors) {
 	switch {
-	case len(text) > MaxText:
-		return nil, Errors{d.wrongAt(text, MaxText, "the condition is longer than %d bytes", MaxText)}
+	case len(text) > maxText:
+		return nil, Errors{d.wrongAt(text, maxText, "the condition is longer than %d bytes", maxText)}
 	case !utf8.ValidString(text):
 		return nil, Errors{d.wrongAt(text, 0, "the condition is not UTF-8 text")}
 	case firstByte(text) == len(text):
@@ -129,9 +129,9 @@ func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
 // fold finds out what the expression is whatever the values are. One that fails whatever they are is wrong.
 func (c *compiled) fold() *Error {
 	program := c.run
-	if c.uses.unbounded && c.d.options.CostLimit > DefaultCost {
+	if c.uses.unbounded && c.d.options.CostLimit > defaultCost {
 		var err error // with nothing known, a loop may go on for as long as it may cost
-		if program, err = c.d.env.Program(c.ast, append(c.limits(cel.OptOptimize), cel.CostLimit(DefaultCost))...); err != nil {
+		if program, err = c.d.env.Program(c.ast, append(c.limits(cel.OptOptimize), cel.CostLimit(defaultCost))...); err != nil {
 			return c.d.wrongAt(c.text, firstByte(c.text), "%s", err)
 		}
 	}

@@ -37,9 +37,6 @@ func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
 // String is the text of the condition.
 func (c *Condition) String() string { return c.c.text }
 
-// Point is the hook point that it was compiled for.
-func (c *Condition) Point() hooks.PointName { return c.c.d.point }
-
 // Constant is what the condition says whatever the values are; known is false when that depends on them. The variables
 // vars.* count as values: they are there to be changed.
 func (c *Condition) Constant() (value, known bool) {

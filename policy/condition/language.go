@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// DefaultCost is how much one evaluation may cost where Options do not say: at most some tens of milliseconds.
-	DefaultCost uint64 = 100_000
-	// MaxText is how long the text of a condition may be, in bytes.
-	MaxText = 16 << 10
+	// defaultCost is how much one evaluation may cost where Options do not say: at most some tens of milliseconds.
+	defaultCost uint64 = 100_000
+	// maxText is how long the text of a condition may be, in bytes.
+	maxText = 16 << 10
 
 	maxNodes  = 4000 // of a parsed expression, macros written out
 	maxNested = 100
@@ -39,7 +39,7 @@ type Options struct {
 	Actions []string
 	// Functions are added to the language. Their names must be free.
 	Functions []Function
-	// CostLimit bounds each evaluation; zero means DefaultCost. See the package's words on cost.
+	// CostLimit bounds each evaluation; zero means 100,000. See the package's words on cost.
 	CostLimit uint64
 	// Home is what "~" stands for in paths; empty means the home directory of the process.
 	Home string
@@ -75,7 +75,7 @@ type dialect struct {
 // New makes a language. The error joins everything that is wrong with the options.
 func New(o Options) (*Language, error) {
 	if o.CostLimit == 0 {
-		o.CostLimit = DefaultCost
+		o.CostLimit = defaultCost
 	}
 	l := &Language{options: o, points: map[hooks.PointName]*dialect{}, functions: map[string]*function{}}
 	var errs []error
@@ -117,7 +117,7 @@ func (l *Language) newBase() (*cel.Env, error) {
 		cel.CustomTypeProvider(known),
 		cel.DefaultUTCTimeZone(true),
 		cel.EnableMacroCallTracking(),
-		cel.ParserExpressionSizeLimit(MaxText),
+		cel.ParserExpressionSizeLimit(maxText),
 		cel.ParserRecursionLimit(maxNested),
 		cel.ExpressionNodeLimit(maxNodes),
 		cel.RegexProgramSizeLimit(maxRegex),

@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// Files are the policies, each a YAML file.
+// files are the policies, each a YAML file.
 //
 //go:embed *.yaml
-var Files embed.FS
+var files embed.FS
 
 // Prefix begins the names of these policies where files are named.
 const Prefix = "library:"
 
 // Names are the names of the policies, without the ending of their files.
 func Names() []string {
-	entries, _ := Files.ReadDir(".") // it is in the program
+	entries, _ := files.ReadDir(".") // it is in the program
 	var names []string
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
@@ -34,7 +34,7 @@ func Names() []string {
 
 // Read is the text of the policy of a name, with or without its ending.
 func Read(name string) ([]byte, error) {
-	text, err := Files.ReadFile(strings.TrimSuffix(name, ".yaml") + ".yaml")
+	text, err := files.ReadFile(strings.TrimSuffix(name, ".yaml") + ".yaml")
 	if err != nil {
 		return nil, fmt.Errorf("read %s%s: there is no such policy; there are %s", Prefix, name, strings.Join(Names(), ", "))
 	}

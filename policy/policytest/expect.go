@@ -15,42 +15,42 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Expect is what the rules are to say. What it does not name may be anything. In a file,
+// expectation is what the rules are to say. What it does not name may be anything. In a file,
 // one word is the decision.
-type Expect struct {
+type expectation struct {
 	// Decision is a decision, pass or failed.
 	Decision string `key:"decision"`
 	// Rule is who decides: its id, or policy/id.
-	Rule   string `key:"rule"`
-	Reason *Text  `key:"reason"`
+	Rule   string      `key:"rule"`
+	Reason *wantedText `key:"reason"`
 	// Error is what a rule fails with.
-	Error *Text `key:"error"`
+	Error *wantedText `key:"error"`
 	// Told is what the model is told of the call, Leaves the text that the point leaves.
-	Told   *Text `key:"told"`
-	Leaves *Text `key:"leaves"`
+	Told   *wantedText `key:"told"`
+	Leaves *wantedText `key:"leaves"`
 	// Arguments are those with which the call would run.
 	Arguments Value            `key:"arguments"`
 	Ran       *bool            `key:"ran"`
-	Context   []Text           `key:"context"`
+	Context   []wantedText     `key:"context"`
 	Metadata  map[string]Value `key:"metadata"`
 	// Rules is what rules say, by their ids: a decision, pass, skip, failed, not_asked; with
 	// "shadow " before it for a rule in shadow.
 	Rules map[string]string `key:"rules"`
 	// Status is how the run ends, for a transcript; Stopped is why it is stopped.
-	Status  string `key:"status"`
-	Stopped *Text  `key:"stopped"`
+	Status  string      `key:"status"`
+	Stopped *wantedText `key:"stopped"`
 	// Requests are what the receiver was sent, in that order, and Files what is in files
 	// when all is over.
-	Requests []ExpectRequest `key:"requests"`
-	Files    map[string]Text `key:"files"`
+	Requests []expectedRequest     `key:"requests"`
+	Files    map[string]wantedText `key:"files"`
 
 	node yamlfile.Node
 }
 
-type expect Expect
+type expect expectation
 
 // ReadNode reads a word, or a mapping.
-func (x *Expect) ReadNode(n yamlfile.Node) {
+func (x *expectation) ReadNode(n yamlfile.Node) {
 	x.node = n
 	if n.Kind() == yamlfile.TextNode {
 		x.Decision = n.Raw()
@@ -77,15 +77,15 @@ var decisions = append(lo.Map([]hooks.Decision{
 	hooks.Approve, hooks.Reject, hooks.Continue,
 }, func(d hooks.Decision, _ int) string { return string(d) }), SaidFailed)
 
-// Text is a text that is expected: the text itself, or a regular expression between
+// wantedText is a text that is expected: the text itself, or a regular expression between
 // slashes that must match in it.
-type Text struct {
+type wantedText struct {
 	text    string
 	pattern *regexp.Regexp
 }
 
 // Set reads a text.
-func (t *Text) Set(text string) error {
+func (t *wantedText) Set(text string) error {
 	t.text = text
 	if len(text) > 1 && strings.HasPrefix(text, "/") && strings.HasSuffix(text, "/") {
 		var err error
@@ -97,28 +97,28 @@ func (t *Text) Set(text string) error {
 }
 
 // fill puts the values of names in.
-func (t *Text) fill(in func(string) string) {
+func (t *wantedText) fill(in func(string) string) {
 	if t.pattern == nil {
 		t.text = in(t.text)
 	}
 }
 
 // is compares; a newline at the end counts for nothing.
-func (t *Text) is(got string) bool {
+func (t *wantedText) is(got string) bool {
 	if t.pattern != nil {
 		return t.pattern.MatchString(got)
 	}
 	return strings.TrimSuffix(t.text, "\n") == strings.TrimSuffix(got, "\n")
 }
 
-// ExpectRequest is one request to the receiver.
-type ExpectRequest struct {
+// expectedRequest is one request to the receiver.
+type expectedRequest struct {
 	Method string `key:"method"`
 	Path   string `key:"path"`
 	// Body has members that the body's object must have, with these values; any other body
 	// must be equal.
-	Body    Value           `key:"body"`
-	Headers map[string]Text `key:"headers"`
+	Body    Value                 `key:"body"`
+	Headers map[string]wantedText `key:"headers"`
 }
 
 // difference is one thing that is not as it was expected.
@@ -142,7 +142,7 @@ func (d *differences) same(key, want, got string) {
 }
 
 // text compares a text.
-func (d *differences) text(key string, want *Text, got string) {
+func (d *differences) text(key string, want *wantedText, got string) {
 	if want != nil && !want.is(got) {
 		d.say(key, "expected %s, got %s", quoted(want.text), quoted(got))
 	}
@@ -183,13 +183,13 @@ func canonical(text []byte) []byte {
 }
 
 // check compares a report.
-func (x *Expect) check(d *differences, r *Report) {
+func (x *expectation) check(d *differences, r *Report) {
 	got := string(r.Decision)
 	if r.Failed {
 		got = SaidFailed
 	}
 	if x.Decision != "" && x.Decision != got && (x.Decision != string(r.Decision) || !r.Failed) {
-		d.say("decision", "expected %s, got %s", x.Decision, r.Line())
+		d.say("decision", "expected %s, got %s", x.Decision, r.decisionLine())
 	}
 	if x.Rule != "" && x.Rule != r.Rule && !strings.HasSuffix(r.Rule, "/"+x.Rule) {
 		d.say("rule", "expected %s to decide, got %s", x.Rule, lo.CoalesceOrEmpty(r.Rule, "nobody"))
@@ -219,7 +219,7 @@ func (x *Expect) check(d *differences, r *Report) {
 	}
 }
 
-func (x *Expect) checkContext(d *differences, got []string) {
+func (x *expectation) checkContext(d *differences, got []string) {
 	if len(got) != len(x.Context) {
 		d.say("context", "expected %d texts for the model, got %d: %q", len(x.Context), len(got), got)
 		return
@@ -229,7 +229,7 @@ func (x *Expect) checkContext(d *differences, got []string) {
 	}
 }
 
-func (x *Expect) checkRule(d *differences, r *Report, id string) {
+func (x *expectation) checkRule(d *differences, r *Report, id string) {
 	said, ok := lo.Find(r.Rules, func(s Said) bool { return s.Rule == id || strings.HasSuffix(s.Rule, "/"+id) })
 	if !ok {
 		d.say("rules."+id, "there is no rule %q at %s", id, r.Point)
@@ -245,7 +245,7 @@ func (x *Expect) checkRule(d *differences, r *Report, id string) {
 }
 
 // checkWorld compares what happened outside.
-func (x *Expect) checkWorld(d *differences, w *world) {
+func (x *expectation) checkWorld(d *differences, w *world) {
 	if x.Requests != nil {
 		got := w.requests()
 		if len(got) != len(x.Requests) {
@@ -268,7 +268,7 @@ func (x *Expect) checkWorld(d *differences, w *world) {
 	}
 }
 
-func (x ExpectRequest) check(d *differences, key string, got received) {
+func (x expectedRequest) check(d *differences, key string, got received) {
 	d.same(key+".method", x.Method, got.Method)
 	d.same(key+".path", x.Path, got.Path)
 	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {

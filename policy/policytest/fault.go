@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Fault is what goes wrong with an action.
-type Fault struct { //nolint:recvcheck // ReadNode fills it in, all else reads the value
+// injectedFault is what goes wrong with an action.
+type injectedFault struct { //nolint:recvcheck // ReadNode fills it in, all else reads the value
 	// Fault is timeout, crash, signal, start, network, status, bad_output, cancelled or
 	// slow.
 	Fault string `key:"fault,required"`
@@ -27,10 +27,10 @@ type Fault struct { //nolint:recvcheck // ReadNode fills it in, all else reads t
 	Times int `key:"times,positive"`
 }
 
-type fault Fault
+type fault injectedFault
 
 // ReadNode reads a word, or a mapping.
-func (f *Fault) ReadNode(n yamlfile.Node) {
+func (f *injectedFault) ReadNode(n yamlfile.Node) {
 	at := n.Find("fault")
 	if n.Kind() == yamlfile.TextNode {
 		f.Fault, at = n.Raw(), n
@@ -49,7 +49,7 @@ var faults = []string{"timeout", "crash", "signal", "start", "network", "status"
 
 // faulty is an action with which something goes wrong.
 type faulty struct {
-	Fault
+	injectedFault
 
 	kind  string
 	inner action.Action
@@ -59,9 +59,9 @@ type faulty struct {
 }
 
 // with puts the fault around an action.
-func (f Fault) with(kind string, inner action.Action) action.Action {
+func (f injectedFault) with(kind string, inner action.Action) action.Action {
 	left := f.Times
-	return faulty{Fault: f, kind: kind, inner: inner, mu: &sync.Mutex{}, left: &left}
+	return faulty{injectedFault: f, kind: kind, inner: inner, mu: &sync.Mutex{}, left: &left}
 }
 
 // goesWell reports whether it has gone wrong often enough.
@@ -80,7 +80,7 @@ func (f faulty) Do(ctx context.Context, r *action.Request) mo.Result[*action.Ans
 	fail := func(kind action.Fault, text string) mo.Result[*action.Answer] {
 		return mo.Err[*action.Answer](&action.Error{Type: f.kind, Fault: kind, Err: errors.New(text + " (injected)")})
 	}
-	switch f.Fault.Fault {
+	switch f.Fault {
 	case "slow":
 		return f.slow(ctx, r)
 	case "timeout":

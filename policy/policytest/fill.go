@@ -8,7 +8,7 @@ func fill(into any, in func(string) string) { fillIn(reflect.ValueOf(into).Elem(
 func fillIn(v reflect.Value, in func(string) string) {
 	if v.CanAddr() {
 		switch p := v.Addr().Interface().(type) {
-		case *Text:
+		case *wantedText:
 			p.fill(in)
 			return
 		case *Value:

@@ -51,7 +51,7 @@ func runsOf(turns []Turn) []played {
 }
 
 // play plays the transcript of a case. The failures are of its turns and calls.
-func (t *Trial) play(ctx context.Context, c *Case, now Time, d *differences, cover *Coverage) ([]Failure, error) {
+func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences, cover *Coverage) ([]Failure, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
 	t.begin(now)
@@ -99,7 +99,7 @@ func (t *Trial) play(ctx context.Context, c *Case, now Time, d *differences, cov
 }
 
 // checkEnd compares how it ended.
-func (x *Expect) checkEnd(d *differences, s agent.State, effects agent.Effects) {
+func (x *expectation) checkEnd(d *differences, s agent.State, effects agent.Effects) {
 	got := string(s.Status())
 	signal, stopped := s.StopSignal().Get()
 	if stopped && s.Status() != agent.StatusDone {
@@ -115,7 +115,7 @@ func (x *Expect) checkEnd(d *differences, s agent.State, effects agent.Effects) 
 			r.Context = append(r.Context, text)
 		}
 	}
-	(&Expect{Context: x.Context, Metadata: x.Metadata}).check(d, &r)
+	(&expectation{Context: x.Context, Metadata: x.Metadata}).check(d, &r)
 }
 
 // unplayed are the expectations of runs that never began.
@@ -247,7 +247,7 @@ func eventsOf(events []hooks.Event, at hooks.PointName, step int, call string) [
 }
 
 // checkMoment compares what the rules said at one moment of a run.
-func (t *Trial) checkMoment(x *Expect, at yamlfile.Node, events []hooks.Event, result *agent.ToolResult) []Failure {
+func (t *Trial) checkMoment(x *expectation, at yamlfile.Node, events []hooks.Event, result *agent.ToolResult) []Failure {
 	if x == nil {
 		return nil
 	}

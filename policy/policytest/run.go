@@ -75,7 +75,7 @@ func (r *Result) Failed() int {
 // a policy that is wrong, or ctx is done. While a case is tried, the environment of the
 // process is what its fixtures say, so that nothing else should look at it.
 func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
-	r := &Result{Path: s.Path, Policies: s.Policies, Cases: []CaseResult{}}
+	r := &Result{Path: s.Path, Policies: s.policies, Cases: []CaseResult{}}
 	base, err := s.load(Fixtures{}, nil, nil, o)
 	if err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	r.Coverage = newCoverage(base.policy)
-	for i := range s.Cases {
-		c := &s.Cases[i]
+	for i := range s.cases {
+		c := &s.cases[i]
 		if o.Only != nil && !o.Only(c.Name) {
 			continue
 		}
@@ -108,18 +108,18 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 // Files are all files that the outcome depends on: the cases, the policies with what they
 // include, and what is copied.
 func (s *Suite) Files(o Options) []string {
-	out := append([]string{s.Path}, s.Policies...)
+	out := append([]string{s.Path}, s.policies...)
 	if t, err := s.load(Fixtures{}, nil, nil, o); err == nil {
 		out = append(out, t.policy.Files()...)
 	}
-	for _, f := range append(lo.Map(s.Cases, func(c Case, _ int) Fixtures { return c.Fixtures }), s.fixtures) {
+	for _, f := range append(lo.Map(s.cases, func(c testCase, _ int) Fixtures { return c.Fixtures }), s.fixtures) {
 		out = append(out, lo.Map(f.Copy, func(name string, _ int) string { return below(s.Path, name) })...)
 	}
 	return lo.Uniq(out)
 }
 
 // load loads the policies in a world.
-func (s *Suite) load(f Fixtures, w *world, faults map[string]Fault, o Options) (*Trial, error) {
+func (s *Suite) load(f Fixtures, w *world, faults map[string]injectedFault, o Options) (*Trial, error) {
 	with := o.Policy
 	if w != nil {
 		with.Dir, with.Host = w.workspace, f.host(w)
@@ -132,9 +132,9 @@ func (s *Suite) load(f Fixtures, w *world, faults map[string]Fault, o Options) (
 			}
 			return a
 		}
-		return Load([]policy.Layer{{Name: "run", Files: s.Policies}}, with)
+		return Load([]policy.Layer{{Name: "run", Files: s.policies}}, with)
 	}
-	p, err := policy.Load([]policy.Layer{{Name: "run", Files: s.Policies}}, with)
+	p, err := policy.Load([]policy.Layer{{Name: "run", Files: s.policies}}, with)
 	return &Trial{policy: p}, err //nolint:wrapcheck // it names the files
 }
 
@@ -145,7 +145,7 @@ func (s *Suite) check(p *policy.Policy) error {
 	known := func(id string) bool {
 		return slices.Contains(ids, id) || lo.SomeBy(rules, func(r policy.Rule) bool { return r.Hook() == id })
 	}
-	look := func(x *Expect) {
+	look := func(x *expectation) {
 		if x == nil {
 			return
 		}
@@ -158,8 +158,8 @@ func (s *Suite) check(p *policy.Policy) error {
 			}
 		}
 	}
-	for i := range s.Cases {
-		c := &s.Cases[i]
+	for i := range s.cases {
+		c := &s.cases[i]
 		look(&c.Expect)
 		for _, t := range c.Transcript {
 			look(t.Expect)
@@ -178,13 +178,13 @@ func (s *Suite) check(p *policy.Policy) error {
 }
 
 // try tries a case.
-func (s *Suite) try(ctx context.Context, c *Case, o Options, result *CaseResult, cover *Coverage) []Failure {
+func (s *Suite) try(ctx context.Context, c *testCase, o Options, result *CaseResult, cover *Coverage) []Failure {
 	var d differences
 	folder, err := filepath.Abs(filepath.Dir(s.Path))
 	if err != nil {
 		return []Failure{failureAt(c.node, "", err.Error())}
 	}
-	var own Case // with names filled in
+	var own testCase // with names filled in
 	c.node.Decode((*caseOf)(&own))
 	fixtures := s.fixtures.over(own.Fixtures)
 	w, err := fixtures.build(folder)

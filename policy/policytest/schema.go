@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// SchemaID is where the schema of files of cases is published.
-const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/main/docs/policy-test.schema.json"
+// schemaID is where the schema of files of cases is published.
+const schemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/main/docs/policy-test.schema.json"
 
 type form = map[string]any
 
@@ -22,7 +22,7 @@ func Schema() []byte {
 	defs := form{}
 	s := schemaOf(reflect.TypeFor[suiteFile](), defs)
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	s["$id"] = SchemaID
+	s["$id"] = schemaID
 	s["title"] = "Cases for a Grapnel policy"
 	s["description"] = "What rules are to say about events and transcripts. See docs/policy-testing.md."
 	s["$defs"] = defs
@@ -45,22 +45,22 @@ func special(t reflect.Type, defs form) (form, bool) {
 		return form{}, true
 	case reflect.TypeFor[Arguments]():
 		return form{"type": []string{"object", "string"}}, true
-	case reflect.TypeFor[Text]():
+	case reflect.TypeFor[wantedText]():
 		return form{"type": "string", "description": "The text itself, or a /regular expression/ that matches in it."}, true
 	case reflect.TypeFor[Time]():
 		return text(), true
 	case reflect.TypeFor[time.Duration]():
 		return form{"type": "string", "pattern": "^[0-9.]+(ns|us|ms|s|m|h)"}, true
-	case reflect.TypeFor[Paths]():
+	case reflect.TypeFor[pathList]():
 		return form{"type": []string{"string", "array"}, "items": text()}, true
 	case reflect.TypeFor[Point]():
 		names := lo.Map(hooks.PointNames(), func(p hooks.PointName, _ int) string { return string(p) })
 		return form{"anyOf": []form{words(names), {"type": "string", "description": "A point by the name that another system has for it."}}}, true
 	case reflect.TypeFor[ToolResult]():
 		return orText(t, text(), defs), true
-	case reflect.TypeFor[Expect]():
+	case reflect.TypeFor[expectation]():
 		return orText(t, words(decisions), defs), true
-	case reflect.TypeFor[Fault]():
+	case reflect.TypeFor[injectedFault]():
 		return orText(t, words(faults), defs), true
 	}
 	return nil, false

@@ -16,9 +16,9 @@ import (
 type Suite struct {
 	// Path is the file's.
 	Path string
-	// Policies are the paths of the policies that are tried.
-	Policies []string
-	Cases    []Case
+	// policies are the paths of the policies that are tried.
+	policies []string
+	cases    []testCase
 
 	fixtures Fixtures
 	file     *yamlfile.File
@@ -26,18 +26,18 @@ type Suite struct {
 
 // suiteFile is a file of cases.
 type suiteFile struct {
-	Policy   Paths    `key:"policy"`
-	Fixtures Fixtures `key:"fixtures"`
-	Cases    []Case   `key:"cases,required"`
+	Policy   pathList   `key:"policy"`
+	Fixtures Fixtures   `key:"fixtures"`
+	Cases    []testCase `key:"cases,required"`
 }
 
-// Paths is one path, or several.
-type Paths []string
+// pathList is one path, or several.
+type pathList []string
 
 // ReadNode reads a text, or a list.
-func (p *Paths) ReadNode(n yamlfile.Node) {
+func (p *pathList) ReadNode(n yamlfile.Node) {
 	if n.Kind() == yamlfile.TextNode {
-		*p = Paths{n.Raw()}
+		*p = pathList{n.Raw()}
 		return
 	}
 	var list []string
@@ -45,8 +45,8 @@ func (p *Paths) ReadNode(n yamlfile.Node) {
 	*p = list
 }
 
-// Case is one thing that the rules are to do.
-type Case struct {
+// testCase is one thing that the rules are to do.
+type testCase struct {
 	Name string `key:"name,required"`
 	// Event is fired at its point. In its place there may be a Transcript: what is said and
 	// called, which is played against all rules as by a real agent.
@@ -55,16 +55,16 @@ type Case struct {
 	// Fixtures are the world of the case, besides that of the file.
 	Fixtures Fixtures `key:"fixtures"`
 	// Faults are what goes wrong with actions, by the ids of their rules.
-	Faults map[string]Fault `key:"faults"`
-	Expect Expect           `key:"expect"`
+	Faults map[string]injectedFault `key:"faults"`
+	Expect expectation              `key:"expect"`
 
 	node yamlfile.Node
 }
 
-type caseOf Case
+type caseOf testCase
 
 // ReadNode reads a case.
-func (c *Case) ReadNode(n yamlfile.Node) {
+func (c *testCase) ReadNode(n yamlfile.Node) {
 	c.node = n
 	if !n.Decode((*caseOf)(c)) {
 		return
@@ -90,7 +90,7 @@ func (t Turn) expects() bool {
 }
 
 // checkTranscript finds transcripts that say nothing of what is to come of them.
-func (c *Case) checkTranscript() {
+func (c *testCase) checkTranscript() {
 	if c.Expect.node.Kind() == yamlfile.AbsentNode && !lo.SomeBy(c.Transcript, Turn.expects) {
 		c.node.Wrong("nothing is expected: say it of a call, such as expect: deny, or of the whole")
 	}
@@ -130,18 +130,18 @@ func parse(path string, text []byte) (*Suite, error) {
 	if ok {
 		root.Decode(&in)
 	}
-	s.Cases, s.fixtures = in.Cases, in.Fixtures
+	s.cases, s.fixtures = in.Cases, in.Fixtures
 	seen := map[string]int{}
-	for _, c := range s.Cases {
+	for _, c := range s.cases {
 		if line, again := seen[c.Name]; again && c.Name != "" {
 			c.node.Find("name").Wrong("the case in line %d has this name, too", line)
 		}
 		seen[c.Name] = c.node.Place().Line
 	}
-	s.Policies = lo.Map(in.Policy, func(p string, _ int) string { return below(path, p) })
-	if len(s.Policies) == 0 {
-		if beside, ok := Beside(path); ok {
-			s.Policies = []string{beside}
+	s.policies = lo.Map(in.Policy, func(p string, _ int) string { return below(path, p) })
+	if len(s.policies) == 0 {
+		if beside, ok := findPolicyBeside(path); ok {
+			s.policies = []string{beside}
 		} else {
 			s.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong(`no policy: name it with the key "policy", or put %s beside it`,
 				filepath.Base(besideName(path, ".yaml")))
@@ -164,8 +164,8 @@ func besideName(path, extension string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, filepath.Ext(path)), Suffix) + extension
 }
 
-// Beside is the policy beside a file of cases, if there is one.
-func Beside(path string) (policy string, ok bool) {
+// findPolicyBeside returns the policy beside a file of cases, if there is one.
+func findPolicyBeside(path string) (policy string, ok bool) {
 	return lo.Find(lo.Map(extensions, func(e string, _ int) string { return besideName(path, e) }), func(p string) bool {
 		_, err := os.Stat(p)
 		return err == nil && p != path

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Line is the decision in one line: what, by whom, why.
-func (r *Report) Line() string {
+// decisionLine tells the decision in one line: what, by whom, why.
+func (r *Report) decisionLine() string {
 	var b strings.Builder
 	b.WriteString(lo.Ternary(r.Failed, SaidFailed, string(r.Decision)))
 	if r.Rule != "" {
@@ -44,7 +44,7 @@ func (r *Report) Text(paint func(word, as string) string) string {
 		head += ": " + strings.TrimSpace(r.Tool+" "+shortened(arguments, 200))
 	}
 	t.line("", "%s", head)
-	t.line("", "%s", t.painted(r.Line(), string(r.Decision), r.Failed))
+	t.line("", "%s", t.painted(r.decisionLine(), string(r.Decision), r.Failed))
 	if len(r.Rules) == 0 {
 		t.line("", "no rule is asked at %s", r.Point)
 	}

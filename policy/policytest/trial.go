@@ -53,9 +53,6 @@ func Load(layers []policy.Layer, o policy.Options) (*Trial, error) {
 // waived is what the names of hooks end in that stand in for rules which are waived.
 const waived = ":waived"
 
-// Policy is the policy.
-func (t *Trial) Policy() *policy.Policy { return t.policy }
-
 // time is what conditions take for now.
 func (t *Trial) time() time.Time {
 	t.mu.Lock()

@@ -18,7 +18,7 @@ type Turn struct { //nolint:recvcheck // what changes it has a pointer, and expe
 	Calls     []Call `key:"calls"`
 	// Expect is what the rules are to say of the input or the reply: in transcripts that
 	// are played, not in messages of an event.
-	Expect *Expect `key:"expect"`
+	Expect *expectation `key:"expect"`
 
 	node yamlfile.Node
 	who  string
@@ -69,7 +69,7 @@ type Call struct {
 	// played: approve, reject or reject_and_continue. Empty is nobody there.
 	Person string `key:"person"`
 	// Expect is what the rules are to say of the call, in transcripts that are played.
-	Expect *Expect `key:"expect"`
+	Expect *expectation `key:"expect"`
 
 	node yamlfile.Node
 }

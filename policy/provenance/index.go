@@ -276,7 +276,7 @@ func (x *index) field(rules *toolRules, at Place, field []string, value string) 
 		x.put(x.confidential, n.whole(), x.place(at))
 	}
 	switch {
-	case covers(rules.trusted, field) && len(value) <= MaxValue && !strings.ContainsAny(value, "\n\r"):
+	case covers(rules.trusted, field) && len(value) <= maxValue && !strings.ContainsAny(value, "\n\r"):
 		if _, written := x.written[n.whole()]; !written {
 			at.Level = FromTrusted
 			x.put(x.trusted, n.whole(), x.place(at))

@@ -20,8 +20,8 @@ type Origin struct {
 	Parts []Origin `json:"parts,omitempty"`
 }
 
-// MaxParts is how many parts an Origin has at most, on each of its two levels.
-const MaxParts = 50
+// maxParts is how many parts an Origin has at most, on each of its two levels.
+const maxParts = 50
 
 const maxWords = 2000 // of a text that are looked at for parts
 
@@ -38,7 +38,7 @@ func (x *index) origin(value any) Origin {
 	case []any, map[string]any, []string, Arguments:
 		o := Origin{Value: shown(value)}
 		eachValue(v, func(element any) {
-			if len(o.Parts) < MaxParts {
+			if len(o.Parts) < maxParts {
 				o.Parts = append(o.Parts, x.origin(element))
 			}
 		})
@@ -101,7 +101,7 @@ func (x *index) pieces(text string) []Origin {
 		}
 	})
 	var out []Origin
-	for i := 0; i < len(words) && len(out) < MaxParts; {
+	for i := 0; i < len(words) && len(out) < maxParts; {
 		level, length, at := Nowhere, 1, -1
 		for _, try := range []struct {
 			level Level

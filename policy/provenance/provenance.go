@@ -18,13 +18,13 @@ type Options struct {
 	// Sources say which fields of tools' answers to believe.
 	Sources Sources
 	// MaxKeys bounds the memory of one run: how many words, pairs, triples and values are remembered. Zero means
-	// DefaultMaxKeys. Behind the bound nothing more becomes trusted, and everything that was not seen before counts as
+	// 1,048,576. Behind the bound nothing more becomes trusted, and everything that was not seen before counts as
 	// text of strangers.
 	MaxKeys int
 }
 
-// DefaultMaxKeys is enough for text of about 300,000 words, and takes 50 MB at most.
-const DefaultMaxKeys = 1 << 20
+// defaultMaxKeys is enough for text of about 300,000 words, and takes 50 MB at most.
+const defaultMaxKeys = 1 << 20
 
 // Tracker follows where values come from, in any number of runs at once. Make one with New. It is safe for concurrent use.
 type Tracker struct {
@@ -41,7 +41,7 @@ func New(o Options) (*Tracker, error) {
 	}
 	t := &Tracker{sources: o.Sources, maxKeys: o.MaxKeys}
 	if t.maxKeys <= 0 {
-		t.maxKeys = DefaultMaxKeys
+		t.maxKeys = defaultMaxKeys
 	}
 	t.runs = agent.NewScratch(func() *index { return newIndex(t) })
 	return t, nil

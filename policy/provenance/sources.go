@@ -30,7 +30,7 @@ type Source struct {
 	// "shared_with.email" names the field and everything below it; lists are looked through; "*" stands for one name.
 	// "." is the whole answer: of plain text, each line by itself. Names are compared without regard to case.
 	//
-	// A trusted field vouches for short single values alone: what is longer than MaxValue bytes or has more than one
+	// A trusted field vouches for short single values alone: what is longer than 120 bytes or has more than one
 	// line was not meant to be one, and is text of strangers.
 	Trusted []string `json:"trusted,omitempty" key:"trusted"`
 	// Known are fields written by people who had to sign in: colleagues, members of a workspace. They may point to
@@ -74,8 +74,8 @@ var trust = map[Level]int{FromSystem: 5, FromUser: 4, FromTrusted: 3, FromKnown:
 // Parent is the source, in Sources.Messages, of what a run is told by the run that started it.
 const Parent = "parent"
 
-// MaxValue is how long the value of a trusted field may be, in bytes.
-const MaxValue = 120
+// maxValue is how long the value of a trusted field may be, in bytes.
+const maxValue = 120
 
 // Validate names everything that is wrong with s; nil when nothing is.
 func (s Sources) Validate() error {

@@ -9,7 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -28,7 +31,7 @@ type span struct {
 	Parent    string          `json:"parentSpanId"`
 	Name      string          `json:"name"`
 	Start     json.RawMessage `json:"startTimeUnixNano"`
-	Attribute []attribute     `json:"attributes"`
+	Attribute []otlpAttribute `json:"attributes"`
 	Status    struct {
 		Code json.RawMessage `json:"code"`
 	} `json:"status"`
@@ -37,7 +40,7 @@ type span struct {
 	started     uint64
 }
 
-type attribute struct {
+type otlpAttribute struct {
 	Key   string   `json:"key"`
 	Value anyValue `json:"value"`
 }
@@ -52,7 +55,7 @@ type anyValue struct {
 		Values []anyValue `json:"values"`
 	} `json:"arrayValue"`
 	List *struct {
-		Values []attribute `json:"values"`
+		Values []otlpAttribute `json:"values"`
 	} `json:"kvlistValue"`
 }
 
@@ -85,10 +88,10 @@ func (v anyValue) json() json.RawMessage {
 	return json.RawMessage("null")
 }
 
-// attribute is a text; of values that are none, their JSON.
-func (s *span) attribute(key string) string {
+// attribute returns the text of an attribute, and the JSON of one that is no text.
+func (s *span) attribute(key attribute.Key) string {
 	for _, a := range s.Attribute {
-		if a.Key == key {
+		if a.Key == string(key) {
 			if a.Value.String != nil {
 				return *a.Value.String
 			}
@@ -98,7 +101,7 @@ func (s *span) attribute(key string) string {
 	return ""
 }
 
-func (s *span) operation() string { return s.attribute("gen_ai.operation.name") }
+func (s *span) operation() string { return s.attribute(semconv.KeyOperation) }
 
 func newOTLP(at place) *otlpForm { return &otlpForm{place: at, spans: map[string]*span{}} }
 
@@ -127,7 +130,7 @@ func (f *otlpForm) add(v value) ([]*Run, error) {
 				s.line, s.order = v.line, f.order
 				s.started, _ = strconv.ParseUint(strings.Trim(string(s.Start), `"`), 10, 64) // spans without a time keep their order
 				f.spans[s.Trace+"/"+s.ID] = s
-				if s.operation() == "invoke_agent" {
+				if s.operation() == semconv.OperationInvokeAgent {
 					agents = append(agents, s)
 				}
 			}
@@ -163,9 +166,9 @@ func (f *otlpForm) runBelow(top *span) (*Run, error) {
 			continue
 		}
 		switch s.operation() {
-		case "chat", "generate_content", "text_completion":
+		case semconv.OperationChat, "generate_content", "text_completion":
 			chats = append(chats, s)
-		case "execute_tool":
+		case semconv.OperationExecuteTool:
 			calls = append(calls, s)
 		}
 		defer delete(f.spans, key)
@@ -173,22 +176,23 @@ func (f *otlpForm) runBelow(top *span) (*Run, error) {
 	byTime := func(a, b *span) int { return cmp.Or(cmp.Compare(a.started, b.started), a.order-b.order) }
 	slices.SortFunc(chats, byTime)
 	slices.SortFunc(calls, byTime)
-	id := firstOf(top.attribute("grapnel.run.id"), top.Trace+"/"+top.ID)
+	id := firstOf(top.attribute(semconv.KeyRun), top.Trace+"/"+top.ID)
 	run := f.run(top.line, replay.Record{ID: id, Source: "otlp", Messages: []replay.Message{}})
-	run.Agent = top.attribute("gen_ai.agent.name")
+	run.Agent = top.attribute(semconv.KeyAgentName)
 	run.Lacks = "the tools"
 	t := transcript{answers: map[string]*span{}, seen: map[string]bool{}}
 	for _, c := range calls {
-		t.answers[c.attribute("gen_ai.tool.call.id")] = c
+		t.answers[c.attribute(semconv.KeyToolCallID)] = c
 	}
 	for _, c := range chats {
-		run.Model = firstOf(c.attribute("gen_ai.response.model"), c.attribute("gen_ai.request.model"), run.Model)
+		run.Model = firstOf(c.attribute(semconv.KeyResponseModel), c.attribute(semconv.KeyRequestModel), run.Model)
 		if err := t.turn(c); err != nil {
 			return nil, fmt.Errorf("run %q: span %q: %w", id, c.Name, err)
 		}
 	}
 	if len(t.messages) == 0 && len(chats)+len(calls) > 0 {
-		return nil, fmt.Errorf("run %q: its spans have no messages: record with the content (gen_ai.input.messages, gen_ai.output.messages)", id)
+		return nil, fmt.Errorf("run %q: its spans have no messages: record with the content (%s, %s)",
+			id, semconv.KeyInputMessages, semconv.KeyOutputMessages)
 	}
 	t.answerAll()
 	run.Messages = append(run.Messages, t.messages...)
@@ -220,7 +224,7 @@ func (f *otlpForm) end() ([]*Run, []error) {
 			}
 			top = above
 		}
-		if op := s.operation(); op == "chat" || op == "generate_content" || op == "execute_tool" {
+		if op := s.operation(); op == semconv.OperationChat || op == "generate_content" || op == semconv.OperationExecuteTool {
 			roots[top] = true
 		}
 	}
@@ -264,21 +268,21 @@ type spanPart struct {
 // turn takes one turn of the model in.
 func (t *transcript) turn(c *span) error {
 	var shown, said []spanMessage
-	if text := c.attribute("gen_ai.input.messages"); text != "" {
+	if text := c.attribute(semconv.KeyInputMessages); text != "" {
 		if err := strictjson.Unmarshal(text, &shown); err != nil {
-			return fmt.Errorf("gen_ai.input.messages: %w", err)
+			return fmt.Errorf("%s: %w", semconv.KeyInputMessages, err)
 		}
 	}
-	if text := c.attribute("gen_ai.output.messages"); text != "" {
+	if text := c.attribute(semconv.KeyOutputMessages); text != "" {
 		if err := strictjson.Unmarshal(text, &said); err != nil {
-			return fmt.Errorf("gen_ai.output.messages: %w", err)
+			return fmt.Errorf("%s: %w", semconv.KeyOutputMessages, err)
 		}
 	}
 	if len(t.messages) == 0 {
-		if text := c.attribute("gen_ai.system_instructions"); text != "" {
+		if text := c.attribute(semconv.KeyInstructions); text != "" {
 			var parts []spanPart
 			if err := strictjson.Unmarshal(text, &parts); err != nil {
-				return fmt.Errorf("gen_ai.system_instructions: %w", err)
+				return fmt.Errorf("%s: %w", semconv.KeyInstructions, err)
 			}
 			t.add(spanMessage{Role: "system", Parts: parts})
 		}
@@ -336,7 +340,7 @@ func (t *transcript) answerAll() {
 	for _, m := range t.messages {
 		for _, c := range m.ToolCalls {
 			if s := t.answers[c.ID]; s != nil && !t.seen[c.ID] {
-				t.messages = append(t.messages, answer(c.ID, c.Function.Name, s.attribute("gen_ai.tool.call.result"), s.failed()))
+				t.messages = append(t.messages, answer(c.ID, c.Function.Name, s.attribute(semconv.KeyToolResult), s.failed()))
 			}
 		}
 	}
@@ -347,8 +351,8 @@ func (s *span) failed() bool {
 	if s == nil {
 		return false
 	}
-	outcome := s.attribute("grapnel.tool.outcome")
-	return s.attribute("error.type") != "" || strings.Trim(string(s.Status.Code), `"`) == "2" ||
+	outcome := s.attribute(semconv.KeyOutcome)
+	return s.attribute(semconv.KeyErrorType) != "" || strings.Trim(string(s.Status.Code), `"`) == "2" ||
 		strings.Trim(string(s.Status.Code), `"`) == "STATUS_CODE_ERROR" ||
 		outcome == "failed" || outcome == "denied" || outcome == "not_executed" || outcome == "unknown" || outcome == "deferred"
 }

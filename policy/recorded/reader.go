@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
 
-// DefaultMaxValue is how long one JSON value of a file may be, in bytes, when a Reader does not say otherwise.
-const DefaultMaxValue = 64 << 20
+// defaultMaxValue is how long one JSON value of a file may be, in bytes, when a Reader does not say otherwise.
+const defaultMaxValue = 64 << 20
 
 // Reader reads the runs of one file, one after the other. Set its fields before the first run is read. A Reader is for
 // one goroutine at a time.
@@ -22,7 +22,7 @@ type Reader struct {
 	// Format is the form of the file; empty means to find out.
 	Format Format
 	// MaxValue is how long a line, or an element of the list that a file is, may be, in bytes. Zero means
-	// DefaultMaxValue. A longer one ends the reading.
+	// 64 MiB. A longer one ends the reading.
 	MaxValue int
 
 	source io.Reader
@@ -62,7 +62,7 @@ type form interface {
 // the loop goes, and once.
 func (r *Reader) Runs() iter.Seq2[*Run, error] {
 	return func(yield func(*Run, error) bool) {
-		values := &splitter{limit: cmp.Or(r.MaxValue, DefaultMaxValue)}
+		values := &splitter{limit: cmp.Or(r.MaxValue, defaultMaxValue)}
 		var in form
 		for v, err := range values.values(r.source) {
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/grapnel-go/grapnel/telemetry"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // bareSpans is an exporter that is not told the sentences of decisions and errors.
@@ -22,7 +22,7 @@ func (e bareSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 type bareSpan struct{ sdktrace.ReadOnlySpan }
 
 func (s bareSpan) Attributes() []attribute.KeyValue {
-	return lo.Reject(s.ReadOnlySpan.Attributes(), func(kv attribute.KeyValue, _ int) bool { return kv.Key == telemetry.KeyReason })
+	return lo.Reject(s.ReadOnlySpan.Attributes(), func(kv attribute.KeyValue, _ int) bool { return kv.Key == semconv.KeyReason })
 }
 
 // Status is the class of the error in the place of its text.
@@ -30,7 +30,7 @@ func (s bareSpan) Status() sdktrace.Status {
 	status := s.ReadOnlySpan.Status()
 	if status.Code == codes.Error {
 		set := attribute.NewSet(s.ReadOnlySpan.Attributes()...)
-		v, _ := set.Value(telemetry.KeyErrorType)
+		v, _ := set.Value(semconv.KeyErrorType)
 		status.Description = v.AsString()
 	}
 	return status
@@ -43,7 +43,7 @@ func (e bareLogs) Export(ctx context.Context, records []sdklog.Record) error {
 	return e.Exporter.Export(ctx, lo.Map(records, func(r sdklog.Record, _ int) sdklog.Record {
 		var kept []attribute.KeyValue
 		r.WalkAttributes(func(kv attribute.KeyValue) bool {
-			if kv.Key != telemetry.KeyReason {
+			if kv.Key != semconv.KeyReason {
 				kept = append(kept, kv)
 			}
 			return true

@@ -18,7 +18,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/grapnel-go/grapnel/telemetry"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // maxTree is how many spans a tree keeps; what comes on top is counted.
@@ -115,22 +115,22 @@ func told(s sdktrace.ReadOnlySpan) string {
 		return lo.Ternary(len(values) > 0, before+strings.Join(values, " "), "")
 	}
 	parts := []string{
-		with("", telemetry.KeyStatus), with("", telemetry.KeyOutcome),
-		lo.Ternary(has(telemetry.KeyHookOutcome) == "complete" || has(telemetry.KeyHookOutcome) == "blocked", "", with("", telemetry.KeyHookOutcome)),
-		with("", telemetry.KeyDecision),
-		with("by ", telemetry.KeyWinner), with("by ", telemetry.KeyStopSource),
-		lo.Ternary(has(telemetry.KeyRewritten) != "", "rewritten", ""), with("result replaced by ", telemetry.KeyResultBy),
+		with("", semconv.KeyStatus), with("", semconv.KeyOutcome),
+		lo.Ternary(has(semconv.KeyHookOutcome) == "complete" || has(semconv.KeyHookOutcome) == "blocked", "", with("", semconv.KeyHookOutcome)),
+		with("", semconv.KeyDecision),
+		with("by ", semconv.KeyWinner), with("by ", semconv.KeyStopSource),
+		lo.Ternary(has(semconv.KeyRewritten) != "", "rewritten", ""), with("result replaced by ", semconv.KeyResultBy),
 	}
 	why := lo.Uniq(lo.Compact([]string{
-		has(telemetry.KeyStopReason), has(telemetry.KeyReasonCode), has(telemetry.KeyHookReasonCode), has(telemetry.KeyFailMode),
+		has(semconv.KeyStopReason), has(semconv.KeyReasonCode), has(semconv.KeyHookReasonCode), has(semconv.KeyFailMode),
 	}))
 	if len(why) > 0 {
 		parts = append(parts, "("+strings.Join(why, ", ")+")")
 	}
-	if in, out := has(telemetry.KeyInputTokens), has(telemetry.KeyOutputTokens); in+out != "" {
+	if in, out := has(semconv.KeyInputTokens), has(semconv.KeyOutputTokens); in+out != "" {
 		parts = append(parts, cmp.Or(in, "0")+" → "+cmp.Or(out, "0")+" tokens")
 	}
-	v, _ := set.Value(telemetry.KeyReason)
+	v, _ := set.Value(semconv.KeyReason)
 	reason := shortened(v.AsString())
 	if s.Status().Code == codes.Error {
 		parts = append(parts, "ERROR", lo.Ternary(reason == "", plain(shortened(s.Status().Description)), ""))

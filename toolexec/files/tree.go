@@ -18,16 +18,16 @@ import (
 
 // What a Config that says nothing means.
 const (
-	// DefaultMaxReadBytes keeps an answer below what an executor shows of it by default.
-	DefaultMaxReadBytes = 48 << 10
-	// DefaultMaxWriteBytes is 4 MiB.
-	DefaultMaxWriteBytes = 4 << 20
-	// DefaultMaxMatches is how many lines of matches, or paths, an answer has at most.
-	DefaultMaxMatches = 200
-	// DefaultMaxWalk is how many files and directories a call looks at.
-	DefaultMaxWalk = 100_000
-	// DefaultSearchTimeout is how long the tools glob and grep may take.
-	DefaultSearchTimeout = time.Minute
+	// defaultMaxReadBytes keeps an answer below what an executor shows of it by default.
+	defaultMaxReadBytes = 48 << 10
+	// defaultMaxWriteBytes is 4 MiB.
+	defaultMaxWriteBytes = 4 << 20
+	// defaultMaxMatches is how many lines of matches, or paths, an answer has at most.
+	defaultMaxMatches = 200
+	// defaultMaxWalk is how many files and directories a call looks at.
+	defaultMaxWalk = 100_000
+	// defaultSearchTimeout is how long the tools glob and grep may take.
+	defaultSearchTimeout = time.Minute
 )
 
 // Config says which files there are tools for. Only Root is required. Limits that are zero or less mean the default.
@@ -36,15 +36,17 @@ type Config struct {
 	Root string
 	// ReadOnly leaves out what writes.
 	ReadOnly bool
-	// MaxReadBytes is how much text one answer has, notes not counted.
+	// MaxReadBytes is how much text one answer has, notes not counted: 48 KiB by default.
 	MaxReadBytes int
-	// MaxWriteBytes is the size of the largest file that may be written or edited, and the largest that grep looks into.
+	// MaxWriteBytes is the size of the largest file that may be written or edited, and the largest that grep looks into:
+	// 4 MiB by default.
 	MaxWriteBytes int
-	// MaxMatches is how many lines grep, and how many paths glob and list_files tell in one answer.
+	// MaxMatches is how many lines grep, and how many paths glob and list_files tell in one answer: 200 by default.
 	MaxMatches int
-	// MaxWalk is how many files and directories one call looks at before it gives up and says so.
+	// MaxWalk is how many files and directories one call looks at before it gives up and says so: 100,000 by default.
 	MaxWalk int
 	// SearchTimeout is how long the tools glob and grep may take: a model can write an expression that takes hours.
+	// The default is one minute.
 	SearchTimeout time.Duration
 	// Skip names directories and files that walks leave out, unless they begin inside of them. Letter case does not
 	// count. Nil means .git; an empty list means none.
@@ -80,11 +82,11 @@ func Open(c Config) (*Tree, error) {
 		names = lo.Uniq(append(names, actual))
 	}
 	limit := func(n *int, otherwise int) { *n = lo.Ternary(*n > 0, *n, otherwise) }
-	limit(&c.MaxReadBytes, DefaultMaxReadBytes)
-	limit(&c.MaxWriteBytes, DefaultMaxWriteBytes)
-	limit(&c.MaxMatches, DefaultMaxMatches)
-	limit(&c.MaxWalk, DefaultMaxWalk)
-	c.SearchTimeout = lo.Ternary(c.SearchTimeout > 0, c.SearchTimeout, DefaultSearchTimeout)
+	limit(&c.MaxReadBytes, defaultMaxReadBytes)
+	limit(&c.MaxWriteBytes, defaultMaxWriteBytes)
+	limit(&c.MaxMatches, defaultMaxMatches)
+	limit(&c.MaxWalk, defaultMaxWalk)
+	c.SearchTimeout = lo.Ternary(c.SearchTimeout > 0, c.SearchTimeout, defaultSearchTimeout)
 	list := func(l *[]string) { *l = lo.Ternary(*l == nil, []string{".git"}, slices.Clone(*l)) }
 	list(&c.Skip)
 	list(&c.Protect)

@@ -47,7 +47,7 @@
 //
 // Whatever a server does is a failed call or an error of Connect, an *Error in both cases. A call returns as soon as
 // its context is done, and the server is told that it was cancelled. Without a Timeout of the server's Policy, a call
-// has DefaultCallTimeout; progress does not prolong it.
+// has two minutes; progress does not prolong it.
 //
 // A connection that has ended (the process died, closed its output, sent a message that is too long or nothing but
 // noise; over HTTP, the session is not known any more) is made again for the next call: at once the first time, then

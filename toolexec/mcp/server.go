@@ -18,14 +18,14 @@ import (
 
 // What a Server that says nothing means.
 const (
-	// DefaultConnectTimeout is how long a server has to start and to list its tools.
-	DefaultConnectTimeout = 30 * time.Second
-	// DefaultCallTimeout is how long one attempt of a tool call may take.
-	DefaultCallTimeout = 2 * time.Minute
-	// DefaultCloseGrace is how long a server is waited for at each stage of its end.
-	DefaultCloseGrace = 2 * time.Second
-	// DefaultMaxMessageBytes is the longest message that is read.
-	DefaultMaxMessageBytes = 16 << 20
+	// defaultConnectTimeout is how long a server has to start and to list its tools.
+	defaultConnectTimeout = 30 * time.Second
+	// defaultCallTimeout is how long one attempt of a tool call may take.
+	defaultCallTimeout = 2 * time.Minute
+	// defaultCloseGrace is how long a server is waited for at each stage of its end.
+	defaultCloseGrace = 2 * time.Second
+	// defaultMaxMessageBytes is the longest message that is read.
+	defaultMaxMessageBytes = 16 << 20
 )
 
 // DefaultInherit are the environment variables that a server is given when Server.Inherit is nil: what programs need
@@ -62,27 +62,27 @@ type Server struct {
 	// Only, unless that is empty, and none of Except. A name without *, ? or [ that no tool has is an error.
 	Only, Except []string
 
-	// Policy is how the tools are run. A zero Timeout means DefaultCallTimeout, less than zero none. Without
+	// Policy is how the tools are run. A zero Timeout means two minutes, less than zero none. Without
 	// Retry.Attempts, a call of a tool that says it is read-only or idempotent is repeated once when its answer was
 	// lost: see Error.Lost.
 	Policy toolexec.Policy
-	// ConnectTimeout bounds starting, greeting and listing, at Connect and at each reconnect. Zero means
-	// DefaultConnectTimeout, less than zero none.
+	// ConnectTimeout bounds starting, greeting and listing, at Connect and at each reconnect. Zero means 30 seconds,
+	// less than zero none.
 	ConnectTimeout time.Duration
 	// CloseGrace is how long Close waits for a process whose input it has closed, and again after SIGTERM, before it
-	// kills. Zero means DefaultCloseGrace, less than zero that it kills at once.
+	// kills. Zero means two seconds, less than zero that it kills at once.
 	CloseGrace time.Duration
 	// MaxMessageBytes is the longest message, and the longest list of tools, that is read; what is longer breaks the
-	// connection. Zero means DefaultMaxMessageBytes.
+	// connection. Zero means 16 MiB.
 	MaxMessageBytes int
 }
 
 // withDefaults is the server with what its zero fields mean, and a copy of its own of everything.
 func (s Server) withDefaults() Server {
-	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, DefaultConnectTimeout)
-	s.CloseGrace = max(0, cmp.Or(s.CloseGrace, DefaultCloseGrace))
-	s.MaxMessageBytes = cmp.Or(max(0, s.MaxMessageBytes), DefaultMaxMessageBytes)
-	s.Policy.Timeout = cmp.Or(s.Policy.Timeout, DefaultCallTimeout)
+	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, defaultConnectTimeout)
+	s.CloseGrace = max(0, cmp.Or(s.CloseGrace, defaultCloseGrace))
+	s.MaxMessageBytes = cmp.Or(max(0, s.MaxMessageBytes), defaultMaxMessageBytes)
+	s.Policy.Timeout = cmp.Or(s.Policy.Timeout, defaultCallTimeout)
 	if s.Inherit == nil {
 		s.Inherit = DefaultInherit()
 	}

@@ -20,31 +20,31 @@ import (
 
 // What a Config that says nothing means.
 const (
-	DefaultName           = "bash"
-	DefaultTimeout        = 2 * time.Minute
-	DefaultMaxTimeout     = 10 * time.Minute
-	DefaultGrace          = 2 * time.Second
-	DefaultMaxOutputBytes = 16 << 10
+	defaultName           = "bash"
+	defaultTimeout        = 2 * time.Minute
+	defaultMaxTimeout     = 10 * time.Minute
+	defaultGrace          = 2 * time.Second
+	defaultMaxOutputBytes = 16 << 10
 )
 
 // Config is how commands are run. All but Dir may be left zero.
 type Config struct {
 	// Dir is where each command begins. It must be there. It confines nothing.
 	Dir string
-	// Name is the tool's name. Empty means DefaultName.
+	// Name is the tool's name. Empty means "bash".
 	Name string
-	// Shell is the shell: a path, or a name to look up in PATH. Empty means bash. It must be one that
+	// Shell is the shell: a path, or a name to look up in PATH. Empty means "bash". It must be one that
 	// understands POSIX scripts, as dash and zsh do: fish, Python and the like do not.
 	Shell string
-	// Timeout is how long a command may take that does not say otherwise. Zero means DefaultTimeout.
+	// Timeout is how long a command may take that does not say otherwise. Zero means two minutes.
 	Timeout time.Duration
-	// MaxTimeout is the longest that the model may ask for. Zero means DefaultMaxTimeout, or Timeout if that is more.
+	// MaxTimeout is the longest that the model may ask for. Zero means ten minutes, or Timeout if that is more.
 	MaxTimeout time.Duration
-	// Grace is how long processes may take to end after SIGTERM, before SIGKILL. Zero means DefaultGrace, less than
+	// Grace is how long processes may take to end after SIGTERM, before SIGKILL. Zero means two seconds, less than
 	// zero none: SIGKILL at once.
 	Grace time.Duration
 	// MaxOutputBytes is how much of each of both streams is kept, one half from its head and one from its tail.
-	// Zero means DefaultMaxOutputBytes.
+	// Zero means 16 KiB.
 	MaxOutputBytes int
 	// Env names the variables of this program's environment that commands get: exactly, or with patterns as path.Match
 	// has them, such as "GO*". Nil means DefaultEnv; empty none; "*" passes on everything, secrets included.
@@ -97,11 +97,11 @@ func (c Config) filled() (Config, error) {
 	if c.Timeout < 0 || c.MaxTimeout < 0 || c.MaxOutputBytes < 0 {
 		say("Timeout (%v), MaxTimeout (%v) and MaxOutputBytes (%d) must not be negative", c.Timeout, c.MaxTimeout, c.MaxOutputBytes)
 	}
-	c.Name = cmp.Or(c.Name, DefaultName)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	c.MaxTimeout = max(cmp.Or(c.MaxTimeout, DefaultMaxTimeout), c.Timeout)
-	c.Grace = max(cmp.Or(c.Grace, DefaultGrace), 0)
-	c.MaxOutputBytes = cmp.Or(c.MaxOutputBytes, DefaultMaxOutputBytes)
+	c.Name = cmp.Or(c.Name, defaultName)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.MaxTimeout = max(cmp.Or(c.MaxTimeout, defaultMaxTimeout), c.Timeout)
+	c.Grace = max(cmp.Or(c.Grace, defaultGrace), 0)
+	c.MaxOutputBytes = cmp.Or(c.MaxOutputBytes, defaultMaxOutputBytes)
 	if c.Env == nil {
 		c.Env = DefaultEnv()
 	}

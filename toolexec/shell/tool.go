@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// KeyVariable is the environment variable in which the tool tells a command the idempotency key of its call.
-const KeyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
+// keyVariable is the environment variable in which the tool tells a command the idempotency key of its call.
+const keyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
 
 // Tool is New and the tool of that shell.
 func Tool(c Config) (toolexec.Tool, error) {
@@ -36,7 +36,7 @@ func (s *Shell) Tool() toolexec.Tool {
 		r, err := s.Run(ctx, Command{
 			Text:    in.Command,
 			Timeout: time.Duration(in.TimeoutSeconds) * time.Second,
-			Vars:    map[string]string{KeyVariable: call.IdempotencyKey()},
+			Vars:    map[string]string{keyVariable: call.IdempotencyKey()},
 		})
 		switch {
 		case r.Ended == Cancelled:

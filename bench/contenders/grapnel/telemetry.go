@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 	"github.com/grapnel-go/grapnel/bench/bare"
 	"github.com/grapnel-go/grapnel/capability"
-	"github.com/grapnel-go/grapnel/telemetry"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
 // contenders are grapnel, and for the table of telemetry variants of it and of the
@@ -69,15 +69,15 @@ type spans struct{ tracer trace.Tracer }
 
 var (
 	startRun = []trace.SpanStartOption{trace.WithAttributes(
-		telemetry.KeyOperation.String("invoke_agent"), telemetry.KeyAgentName.String("bench"))}
+		semconv.KeyOperation.String("invoke_agent"), semconv.KeyAgentName.String("bench"))}
 	startChat = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		telemetry.KeyOperation.String("chat"), telemetry.KeyProvider.String(telemetry.Other))}
+		semconv.KeyOperation.String("chat"), semconv.KeyProvider.String(semconv.Other))}
 	startTool = []trace.SpanStartOption{trace.WithAttributes(
-		telemetry.KeyOperation.String("execute_tool"), telemetry.KeyToolName.String(bench.ToolName),
-		telemetry.KeyToolType.String("function"), telemetry.KeyAgentName.String("bench"))}
+		semconv.KeyOperation.String("execute_tool"), semconv.KeyToolName.String(bench.ToolName),
+		semconv.KeyToolType.String("function"), semconv.KeyAgentName.String("bench"))}
 	finished = map[string]attribute.KeyValue{
-		"stop":       telemetry.KeyFinishReasons.StringSlice([]string{"stop"}),
-		"tool_calls": telemetry.KeyFinishReasons.StringSlice([]string{"tool_calls"}),
+		"stop":       semconv.KeyFinishReasons.StringSlice([]string{"stop"}),
+		"tool_calls": semconv.KeyFinishReasons.StringSlice([]string{"tool_calls"}),
 	}
 )
 
@@ -89,7 +89,7 @@ func (s spans) StartRun(ctx context.Context) context.Context {
 func (s spans) EndRun(ctx context.Context, messages int) {
 	span := trace.SpanFromContext(ctx)
 	if span.IsRecording() {
-		span.SetAttributes(telemetry.KeyStatus.String("done"), telemetry.KeySteps.Int(messages/2))
+		span.SetAttributes(semconv.KeyStatus.String("done"), semconv.KeySteps.Int(messages/2))
 	}
 	span.End()
 }
@@ -102,7 +102,7 @@ func (s spans) StartChat(ctx context.Context) context.Context {
 func (s spans) EndChat(ctx context.Context, messages int, finish string) {
 	span := trace.SpanFromContext(ctx)
 	if span.IsRecording() {
-		span.SetAttributes(telemetry.KeyConversation.String("bench"), telemetry.KeyStep.Int(messages/2), finished[finish])
+		span.SetAttributes(semconv.KeyConversation.String("bench"), semconv.KeyStep.Int(messages/2), finished[finish])
 	}
 	span.End()
 }
@@ -115,8 +115,8 @@ func (s spans) StartTool(ctx context.Context, _ string) context.Context {
 func (s spans) EndTool(ctx context.Context, call string, took time.Duration, err error) {
 	span := trace.SpanFromContext(ctx)
 	if span.IsRecording() {
-		span.SetAttributes(telemetry.KeyToolCallID.String(call), telemetry.KeyOutcome.String("executed"), telemetry.KeyAttempts.Int(1),
-			telemetry.KeyToolSeconds.Float64(took.Seconds()))
+		span.SetAttributes(semconv.KeyToolCallID.String(call), semconv.KeyOutcome.String("executed"), semconv.KeyAttempts.Int(1),
+			semconv.KeyToolSeconds.Float64(took.Seconds()))
 		if err != nil {
 			span.RecordError(err)
 		}

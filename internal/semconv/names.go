@@ -1,8 +1,5 @@
-package telemetry
-
-import "go.opentelemetry.io/otel/attribute"
-
-// The names of everything that this package records. They come from
+// Package semconv has the names of everything that Grapnel records: spans, attributes,
+// metrics and log events. docs/observability.md says what each of them means. They come from
 //
 //   - the OpenTelemetry semantic conventions for generative AI, status
 //     Development, as of November 2026:
@@ -12,7 +9,12 @@ import "go.opentelemetry.io/otel/attribute"
 //     of constants for Go that has some of them is go.opentelemetry.io/otel/semconv/v1.41.0;
 //   - the general conventions, Stable:
 //     https://github.com/open-telemetry/semantic-conventions (error.type, server.*);
-//   - and, below grapnel.*, from us: nobody has conventions for hooks.
+//   - and, below grapnel.*, from Grapnel: there are no conventions for hooks.
+//
+// No other file repeats them; a test of this package sees to it.
+package semconv
+
+import "go.opentelemetry.io/otel/attribute"
 
 // Scope is the name of the instrumentation: otel.scope.name.
 const Scope = "github.com/grapnel-go/grapnel/telemetry"
@@ -66,7 +68,7 @@ const (
 	KeyToolResult     = attribute.Key("gen_ai.tool.call.result")
 )
 
-// Attributes of ours.
+// Attributes of Grapnel.
 const (
 	// KeyRun, KeyParentRun and KeyRootRun are ids of runs; KeyDepth is how many runs
 	// stand above this one.
@@ -140,7 +142,7 @@ const (
 	OutcomeMocked   = "mocked"
 	// OutcomeDeferred: a person has to be asked, and the run waits for the answer.
 	OutcomeDeferred = "deferred"
-	// OutcomeNotExecuted: the call did not run although nobody decided so about this
+	// OutcomeNotExecuted: the call did not run, without a decision about this
 	// very call: the run was stopped or cancelled first.
 	OutcomeNotExecuted = "not_executed"
 	// OutcomeUnknown: the call began before its run was cut off, so that it may have
@@ -182,14 +184,4 @@ const (
 	EventHookFailed = "grapnel.hook.failed"
 	EventRunEnded   = "grapnel.run.ended"
 	EventRunParked  = "grapnel.run.parked"
-)
-
-// The buckets that the conventions ask for, and ours for hooks, most of which take
-// microseconds.
-var (
-	secondBuckets   = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
-	agentBuckets    = []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}
-	tokenBuckets    = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
-	approvalBuckets = []float64{1, 5, 15, 60, 300, 900, 3600, 14400, 86400, 259200, 604800} // a week
-	hookBuckets     = []float64{0.000001, 0.00001, 0.0001, 0.001, 0.01, 0.1, 1, 10, 60, 600}
 )
