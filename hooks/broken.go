@@ -16,7 +16,7 @@ import (
 
 // filterPanic panics with what the hooks left of the value that the inner executor panics with. It is deferred where one of
 // them may take something out of that.
-func (x *hookedExecutor) filterPanic(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, inside *bool) {
+func (x *HookedToolExecutor) filterPanic(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, inside *bool) {
 	if !*inside {
 		return
 	}
@@ -27,7 +27,7 @@ func (x *hookedExecutor) filterPanic(ctx context.Context, s agent.State, hooks *
 
 // prepareInner returns a call as the inner executor prepares it. Observers of the hooks after the call are told of a failure when
 // the call is answered.
-func (x *hookedExecutor) prepareInner(ctx context.Context, s agent.State, hooks *toolHooks, call *agent.ToolCall) (result mo.Result[*agent.Prepared]) {
+func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, hooks *toolHooks, call *agent.ToolCall) (result mo.Result[*agent.Prepared]) {
 	if hooks == nil || !hooks.filter {
 		return x.inner.Prepare(ctx, s, call)
 	}
@@ -68,7 +68,7 @@ func caughtPanic(value any) *PanicError {
 
 // reviewError lets the hooks after a call see an error of the executor, and returns what they left of it. That the call waits for
 // a run which it has started is no error.
-func (x *hookedExecutor) reviewError(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, err error, announce bool) error {
+func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, err error, announce bool) error {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
 		return err
 	}

@@ -59,7 +59,7 @@ type ToolContext struct {
 	Common
 
 	p *agent.Prepared // as it stands
-	x *hookedExecutor
+	x *HookedToolExecutor
 }
 
 // Call is the call as it would run: earlier rewrites applied.

@@ -18,16 +18,16 @@ const DefaultContinuations = 8
 // continued counts how often Stop hooks made the run go on.
 var continued = agent.ReservedKey[int](reserved.Show(), "hooks.continuations", agent.ScopeRun)
 
-// continuationCriterion wraps the other criteria of an agent and asks the
+// HookContinuationCriterion wraps the other criteria of an agent and asks the
 // hooks at Stop when the run would otherwise end by itself. Limits, cancelling and
 // errors are not theirs to override. It is safe for concurrent use.
-type continuationCriterion struct {
+type HookContinuationCriterion struct {
 	inner agent.Criterion
 	hooks *Compiled
 	most  int
 }
 
-var _ agent.Criterion = continuationCriterion{}
+var _ agent.Criterion = HookContinuationCriterion{}
 
 // WrapCriterion puts the hooks around the other criteria; they must include
 // agent.Base. Continuations is how often the hooks may make one run go on; zero
@@ -36,17 +36,17 @@ func (c *Compiled) WrapCriterion(inner agent.Criterion, continuations int) agent
 	if c.stop.empty() {
 		return inner
 	}
-	return continuationCriterion{inner, c, cmp.Or(continuations, DefaultContinuations)}
+	return HookContinuationCriterion{inner, c, cmp.Or(continuations, DefaultContinuations)}
 }
 
 // String is how the criterion stands in a printed plan.
-func (x continuationCriterion) String() string {
+func (x HookContinuationCriterion) String() string {
 	return fmt.Sprintf("HookContinuationCriterion(%v)", x.inner)
 }
 
 // Evaluate is what the other criteria say, unless a Stop hook makes the run go on
 // or stops it.
-func (x continuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
+func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	result := x.inner.Evaluate(ctx, s)
 	verdict, err := result.Get()
 	if err != nil || verdict.Verdict != agent.AllowStop || !verdict.Signal.Reason.Soft() {
@@ -97,7 +97,7 @@ func (x continuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.R
 	return mo.Ok(verdict)
 }
 
-func (x continuationCriterion) tellCapped(ctx context.Context, s agent.State, hook string) {
+func (x HookContinuationCriterion) tellCapped(ctx context.Context, s agent.State, hook string) {
 	s.Emit(ctx, Event{
 		Kind: HookSkipped, Run: s.Run(), Step: s.RunStepCount(), Hook: hook, Point: Stop, Control: true,
 		Decision: Continue, Reason: fmt.Sprintf("the run was made to go on %d times already, as often as is allowed", x.most),

@@ -13,7 +13,7 @@ import (
 // decide asks the controls about a call until all of them have judged the same call, folds
 // their answers (Stop > Deny > Ask > Mock > Allow), and tells the observers. The first
 // Stop or Deny ends the asking.
-func (x *hookedExecutor) decide(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared) mo.Result[*agent.Prepared] {
+func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared) mo.Result[*agent.Prepared] {
 	c := ToolContext{Common{state: s, info: preToolUse}, p, x}
 	if p.Effects.Len() > 0 {
 		c.state = s.Apply(p.Effects)
@@ -26,7 +26,7 @@ func (x *hookedExecutor) decide(ctx context.Context, s agent.State, hooks *toolH
 }
 
 // decideFrom continues decide behind the controls that have passed already.
-func (x *hookedExecutor) decideFrom(
+func (x *HookedToolExecutor) decideFrom(
 	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, c ToolContext, at *progress,
 ) mo.Result[*agent.Prepared] {
 	d := callDeliberation{deliberation[judgedCall]{now: judgedCall{p}}}

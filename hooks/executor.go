@@ -12,14 +12,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// hookedExecutor wraps an executor with the hooks at PreToolUse, ToolFailed
+// HookedToolExecutor wraps an executor with the hooks at PreToolUse, ToolFailed
 // and PostToolUse. It is immutable and safe for concurrent use.
-type hookedExecutor struct {
+type HookedToolExecutor struct {
 	inner agent.Executor
 	hooks *Compiled
 }
 
-var _ agent.AnswerHandler = (*hookedExecutor)(nil)
+var _ agent.AnswerHandler = (*HookedToolExecutor)(nil)
 
 // WrapExecutor puts the hooks around an executor. In an agent it is one of
 // agent.Config.WrapExecutor, so that the agent holds the executor of the tools to what tools
@@ -28,11 +28,11 @@ func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
 	if c.tools.empty {
 		return inner
 	}
-	return &hookedExecutor{inner: inner, hooks: c}
+	return &HookedToolExecutor{inner: inner, hooks: c}
 }
 
 // Prepare asks the hooks at PreToolUse what is to become of the call.
-func (x *hookedExecutor) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
+func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
 	if agent.Checkpoint(s).StepOpen() {
 		if begun, original, ok := agent.Checkpoint(s).Begun(call.ID); ok {
 			return x.prepareBegun(ctx, s, &begun, &original)
@@ -63,7 +63,7 @@ func (x *hookedExecutor) Prepare(ctx context.Context, s agent.State, call *agent
 }
 
 // prepare lets the inner executor prepare what a hook made of a call.
-func (x *hookedExecutor) prepare(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
+func (x *HookedToolExecutor) prepare(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
 	p, err := x.prepareInner(ctx, s, x.hooks.tools.of(call.Name), call).Get()
 	if err == nil && p == nil {
 		err = errors.New("the executor prepared nothing")
@@ -116,7 +116,7 @@ func malformed(err error) bool {
 // refuses a call that is not the one that the hooks at PreToolUse judged, because something
 // outside of them changed it: that counts as a failure of the hooks, and nothing runs. A
 // call that has an answer is not run: see HandleAnswer.
-func (x *hookedExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return x.HandleAnswer(ctx, s, p)
 	}
@@ -151,7 +151,7 @@ func (c *Compiled) reviews(tool string) bool {
 
 // HandleAnswer lets the hooks at PostToolUse see the answer to a call that does not run,
 // because it was denied, mocked, invalid, rejected or stopped.
-func (x *hookedExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Call == nil || p.Original == nil {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
 	}
@@ -170,7 +170,7 @@ func (x *hookedExecutor) HandleAnswer(ctx context.Context, s agent.State, p *age
 
 // MayAddMessages reports that results may append messages in any role: those of hooks
 // carry the hook's name. What tools may do is checked around the executor of the tools.
-func (*hookedExecutor) MayAddMessages(string) bool { return true }
+func (*HookedToolExecutor) MayAddMessages(string) bool { return true }
 
 // guardians is what answers and events name where the hooks as a whole refuse a call.
 const guardians = "hooks"

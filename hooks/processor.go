@@ -10,30 +10,30 @@ import (
 	"github.com/grapnel-go/grapnel/internal/unfiltered"
 )
 
-// hookProcessor is the middleware that asks the hooks around a run and around a
+// HookProcessor is the middleware that asks the hooks around a run and around a
 // step. It stands in both places, once for each: Compiled.AroundRun and
 // Compiled.AroundStep.
-type hookProcessor struct {
+type HookProcessor struct {
 	hooks *Compiled
 	run   bool
 }
 
-var _ agent.Processor = hookProcessor{}
+var _ agent.Processor = HookProcessor{}
 
 // AroundRun is the processor for the hooks at InputSubmitted, ExecutionStart,
 // AgentFailed and ExecutionEnd.
-func (c *Compiled) AroundRun() agent.Processor { return hookProcessor{c, true} }
+func (c *Compiled) AroundRun() HookProcessor { return HookProcessor{c, true} }
 
 // AroundStep is the processor for the hooks at StepStart and StepEnd. It also
 // sees to it that a hook inside of the step whose failure aborts fails the run,
 // whatever the criteria think of failed steps.
-func (c *Compiled) AroundStep() agent.Processor { return hookProcessor{c, false} }
+func (c *Compiled) AroundStep() HookProcessor { return HookProcessor{c, false} }
 
 // String is how the processor stands in a printed plan.
-func (p hookProcessor) String() string { return "HookProcessor" }
+func (p HookProcessor) String() string { return "HookProcessor" }
 
 // Process asks the hooks before and after next.
-func (p hookProcessor) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+func (p HookProcessor) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	if p.run {
 		return p.hooks.aroundRun(ctx, s, next)
 	}

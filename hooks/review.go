@@ -24,7 +24,7 @@ type reviewing struct {
 
 // reviewResult lets the hooks after a call see what came of it, and change that. A guard must
 // see a result even when the run is being cancelled.
-func (x *hookedExecutor) reviewResult(
+func (x *HookedToolExecutor) reviewResult(
 	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, result mo.Result[*agent.ToolResult],
 ) mo.Result[*agent.ToolResult] {
 	r, err := result.Get()

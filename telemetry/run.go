@@ -48,7 +48,6 @@ func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next)
 
 // opened begins the run's span. It is nil when nothing of the run is to be
 // recorded.
-//
 func (t *Telemetry) opened(ctx context.Context, s agent.State) (context.Context, *run) {
 	about := s.Run()
 	begun := t.spans.agent(about.Agent)

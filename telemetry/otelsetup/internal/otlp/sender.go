@@ -64,14 +64,14 @@ func (s *sender) close() {
 func (s *sender) send(ctx context.Context, m proto.Message) error {
 	body, err := proto.Marshal(m)
 	if err != nil {
-		return fmt.Errorf("encoding for %s: %w", s.url, err)
+		return fmt.Errorf("encoding for %s: %w", s.shown, err)
 	}
 	if s.gzip {
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)
 		_, err = z.Write(body)
 		if err = errors.Join(err, z.Close()); err != nil {
-			return fmt.Errorf("compressing for %s: %w", s.url, err)
+			return fmt.Errorf("compressing for %s: %w", s.shown, err)
 		}
 		body = packed.Bytes()
 	}
@@ -123,7 +123,7 @@ func (s *sender) post(ctx context.Context, body []byte) (again bool, after time.
 		again = true
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return again, retryAfter(res.Header), fmt.Errorf("sending telemetry to %s: %s: %s", s.url, res.Status, strings.TrimSpace(string(said)))
+		return again, retryAfter(res.Header), fmt.Errorf("sending telemetry to %s: %s: %s", s.shown, res.Status, strings.TrimSpace(string(said)))
 	}
 	if err == nil && res.Header.Get("Content-Type") == "application/x-protobuf" {
 		err = partialError(said)

@@ -21,6 +21,7 @@ type signal struct{ name, path string }
 // settings are what the environment says of where a signal goes.
 type settings struct {
 	url     string
+	shown   string // url without a password
 	header  http.Header
 	gzip    bool
 	timeout time.Duration // of one attempt
@@ -57,7 +58,7 @@ func (s signal) settings() (settings, error) {
 		} else {
 			u.Path = cmp.Or(u.Path, "/")
 		}
-		out.url = u.String()
+		out.url, out.shown = u.String(), u.Redacted()
 	}
 	// What is for all signals comes first, so that what is for this one replaces it.
 	for _, variable := range []string{prefix + "HEADERS", prefix + s.name + "_HEADERS"} {
