@@ -3,8 +3,10 @@ package action
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,97 +18,167 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// What contexts can do, as the methods that they have. A point without effects has methods that take none.
-type (
-	allows interface {
-		Allow(effects ...agent.Effect) hooks.Result
-	}
-	allowsOnly interface{ Allow() hooks.Result }
-	denies     interface {
-		Deny(reason string, effects ...agent.Effect) hooks.Result
-	}
-	deniesOnly interface {
-		Deny(reason string) hooks.Result
-	}
-	stops interface {
-		Stop(reason string, effects ...agent.Effect) hooks.Result
-	}
-	stopsOnly interface {
-		Stop(reason string) hooks.Result
-	}
-	asks interface {
-		AskAbout(q agent.Question, effects ...agent.Effect) hooks.Result
-	}
-	mocks interface {
-		Mock(text string, effects ...agent.Effect) hooks.Result
-		MockFailure(text string, effects ...agent.Effect) hooks.Result
-	}
-	rewritesCall interface {
-		Rewrite(arguments any, effects ...agent.Effect) hooks.Result
-	}
-	rewritesCallOnly interface {
-		Rewrite(arguments any) hooks.Result
-	}
-	rewritesInput interface {
-		RewriteText(text string, effects ...agent.Effect) hooks.Result
-	}
-	rewritesTextOnly interface {
-		Rewrite(text string) hooks.Result
-	}
-	replaces interface {
-		Replace(text string, effects ...agent.Effect) hooks.Result
-	}
-	replacesOnly interface {
-		Replace(text string) hooks.Result
-	}
-	replacesReply interface {
-		ReplaceText(text string, effects ...agent.Effect) hooks.Result
-	}
-	withholds interface {
-		Withhold(reason string, effects ...agent.Effect) hooks.Result
-	}
-	withholdsOnly interface {
-		Withhold(reason string) hooks.Result
-	}
-	approves interface {
-		Approve(message string) hooks.Result
-		Reject(message string) hooks.Result
-	}
-	continues interface {
-		Continue(reason string) hooks.Result
-	}
-)
+// answers are the decisions that are possible at a point, each with what makes an outcome of it.
+type answers map[hooks.Decision]answer
 
-func is[T any](c hooks.Context) bool { _, ok := c.(T); return ok }
+// answer makes the outcome of one decision with the method that the context of a point has for it.
+type answer struct {
+	by   func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error)
+	adds bool // it may add context and metadata
+}
 
-// Decisions are what may be decided at the point of c: what its context has methods for. None where only observers are.
+// answersOf says which decisions are possible where: a row for each context, with the method for each decision. What adds
+// may bring context and metadata, what is only may not. Contexts without a row are those of points that can only be observed.
+var answersOf = map[reflect.Type]answers{
+	reflect.TypeFor[hooks.InputContext](): {
+		hooks.Allow: allows(hooks.InputContext.Allow), hooks.Deny: adds(hooks.InputContext.Deny, reason),
+		hooks.Rewrite: adds(hooks.InputContext.RewriteText, input),
+	},
+	reflect.TypeFor[hooks.ExecutionContext](): {
+		hooks.Allow: allows(hooks.ExecutionContext.Allow), hooks.Deny: adds(hooks.ExecutionContext.Deny, reason),
+		hooks.StopRun: adds(hooks.ExecutionContext.Stop, reason), hooks.Rewrite: adds(hooks.ExecutionContext.RewriteText, input),
+	},
+	reflect.TypeFor[hooks.StepContext](): {
+		hooks.Allow: allows(hooks.StepContext.Allow), hooks.StopRun: adds(hooks.StepContext.Stop, reason),
+	},
+	reflect.TypeFor[hooks.InferenceContext](): {
+		hooks.Allow: allows(hooks.InferenceContext.Allow), hooks.StopRun: adds(hooks.InferenceContext.Stop, reason),
+	},
+	reflect.TypeFor[hooks.ReplyContext](): {
+		hooks.Allow: allows(hooks.ReplyContext.Allow), hooks.Replace: adds(hooks.ReplyContext.ReplaceText, result),
+	},
+	reflect.TypeFor[hooks.ToolContext](): {
+		hooks.Allow: allows(hooks.ToolContext.Allow), hooks.Deny: adds(hooks.ToolContext.Deny, reason),
+		hooks.Ask: adds(hooks.ToolContext.AskAbout, (*Decision).question), hooks.StopRun: adds(hooks.ToolContext.Stop, reason),
+		hooks.Rewrite: adds(hooks.ToolContext.Rewrite, object), hooks.Mock: adds(mock, mocked),
+	},
+	reflect.TypeFor[hooks.ToolFailureContext](): {
+		hooks.Allow: allows(hooks.ToolFailureContext.Allow), hooks.StopRun: adds(hooks.ToolFailureContext.Stop, reason),
+		hooks.Replace: adds(hooks.ToolFailureContext.Replace, result), hooks.Withhold: adds(hooks.ToolFailureContext.Withhold, reason),
+	},
+	reflect.TypeFor[hooks.ToolResultContext](): {
+		hooks.Allow: allows(hooks.ToolResultContext.Allow), hooks.StopRun: adds(hooks.ToolResultContext.Stop, reason),
+		hooks.Replace: adds(hooks.ToolResultContext.Replace, result), hooks.Withhold: adds(hooks.ToolResultContext.Withhold, reason),
+	},
+	reflect.TypeFor[hooks.InterventionContext](): {
+		hooks.Allow: allowsOnly(hooks.InterventionContext.Allow), hooks.Deny: only(hooks.InterventionContext.Deny, reason),
+		hooks.Rewrite: only(hooks.InterventionContext.Rewrite, object), hooks.Approve: only(hooks.InterventionContext.Approve, reason),
+		hooks.Reject: only(hooks.InterventionContext.Reject, reason),
+	},
+	reflect.TypeFor[hooks.PreCompactContext](): {
+		hooks.Allow: allowsOnly(hooks.PreCompactContext.Allow), hooks.Deny: only(hooks.PreCompactContext.Deny, reason),
+	},
+	reflect.TypeFor[hooks.PreSubagentContext](): {
+		hooks.Allow: allowsOnly(hooks.PreSubagentContext.Allow), hooks.Deny: only(hooks.PreSubagentContext.Deny, reason),
+		hooks.Rewrite: only(hooks.PreSubagentContext.Rewrite, input),
+	},
+	reflect.TypeFor[hooks.PostSubagentContext](): {
+		hooks.Allow: allowsOnly(hooks.PostSubagentContext.Allow), hooks.Replace: only(hooks.PostSubagentContext.Replace, result),
+		hooks.Withhold: only(hooks.PostSubagentContext.Withhold, reason),
+	},
+	reflect.TypeFor[hooks.StepEndContext](): {
+		hooks.Allow: allows(hooks.StepEndContext.Allow), hooks.StopRun: adds(hooks.StepEndContext.Stop, reason),
+	},
+	reflect.TypeFor[hooks.StopContext](): {
+		hooks.Allow: allowsOnly(hooks.StopContext.Allow), hooks.StopRun: only(hooks.StopContext.Stop, reason),
+		hooks.Continue: only(hooks.StopContext.Continue, reason),
+	},
+	reflect.TypeFor[hooks.FailureContext](): {hooks.Allow: allows(hooks.FailureContext.Allow)},
+	reflect.TypeFor[hooks.PipelineContext](): {
+		hooks.Allow: allows(hooks.PipelineContext.Allow), hooks.StopRun: adds(hooks.PipelineContext.Stop, reason),
+	},
+	reflect.TypeFor[hooks.RunStartContext](): {
+		hooks.Allow: allowsOnly(hooks.RunStartContext.Allow), hooks.Deny: only(hooks.RunStartContext.Deny, reason),
+		hooks.Rewrite: only(hooks.RunStartContext.Rewrite, object),
+	},
+	reflect.TypeFor[hooks.RunResultContext](): {
+		hooks.Allow: allows(hooks.RunResultContext.Allow), hooks.Replace: adds(hooks.RunResultContext.Replace, result),
+		hooks.Withhold: only(hooks.RunResultContext.Withhold, reason),
+	},
+	reflect.TypeFor[hooks.RunFailedContext](): {hooks.Allow: allows(hooks.RunFailedContext.Allow)},
+}
+
+// allows, adds and only return the answer that is made with a method, given what value reads from the decision. Those of
+// allows and adds may add context and metadata.
+func allows[C hooks.Context](method func(c C, effects ...agent.Effect) hooks.Result) answer {
+	return adds(func(c C, _ *Decision, effects ...agent.Effect) hooks.Result { return method(c, effects...) }, itself)
+}
+
+func allowsOnly[C hooks.Context](method func(c C) hooks.Result) answer {
+	return only(func(c C, _ *Decision) hooks.Result { return method(c) }, itself)
+}
+
+func adds[C hooks.Context, V any](method func(c C, v V, effects ...agent.Effect) hooks.Result, value func(d *Decision) (V, error)) answer {
+	return answer{adds: true, by: func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error) {
+		v, err := value(d)
+		if err != nil {
+			return hooks.Result{}, err
+		}
+		return method(c.(C), v, effects...), nil //nolint:forcetypeassert // the row is that of C
+	}}
+}
+
+func only[C hooks.Context, V any](method func(c C, v V) hooks.Result, value func(d *Decision) (V, error)) answer {
+	made := adds(func(c C, v V, _ ...agent.Effect) hooks.Result { return method(c, v) }, value)
+	made.adds = false
+	return made
+}
+
+// errNotGiven is returned for a decision that lacks what the point puts in place: a rewrite of a call without arguments.
+var errNotGiven = errors.New("the decision lacks what it puts in place")
+
+func itself(d *Decision) (*Decision, error) { return d, nil }
+
+func reason(d *Decision) (string, error) { return d.Reason, nil }
+
+func object(d *Decision) (any, error) {
+	if d.Arguments == nil {
+		return nil, errNotGiven
+	}
+	return d.Arguments, nil
+}
+
+func input(d *Decision) (string, error) { return given(d.Input) }
+
+func result(d *Decision) (string, error) { return given(d.Result) }
+
+func given(text *string) (string, error) {
+	if text == nil {
+		return "", errNotGiven
+	}
+	return *text, nil
+}
+
+func mocked(d *Decision) (*Decision, error) {
+	_, err := given(d.Result)
+	return d, err
+}
+
+func mock(c hooks.ToolContext, d *Decision, effects ...agent.Effect) hooks.Result {
+	if d.IsError {
+		return c.MockFailure(*d.Result, effects...)
+	}
+	return c.Mock(*d.Result, effects...)
+}
+
+// Decisions returns what may be decided at the point of c, in the order of the constants of package hooks; nothing where only
+// observers are. A zero context of the point will do.
 func Decisions(c hooks.Context) []hooks.Decision {
-	can := map[hooks.Decision]bool{
-		hooks.Allow:    is[allows](c) || is[allowsOnly](c),
-		hooks.Deny:     is[denies](c) || is[deniesOnly](c),
-		hooks.Ask:      is[asks](c),
-		hooks.StopRun:  is[stops](c) || is[stopsOnly](c),
-		hooks.Rewrite:  is[rewritesCall](c) || is[rewritesCallOnly](c) || is[rewritesInput](c) || is[rewritesTextOnly](c),
-		hooks.Mock:     is[mocks](c),
-		hooks.Replace:  is[replaces](c) || is[replacesOnly](c) || is[replacesReply](c),
-		hooks.Withhold: is[withholds](c) || is[withholdsOnly](c),
-		hooks.Approve:  is[approves](c),
-		hooks.Reject:   is[approves](c),
-		hooks.Continue: is[continues](c),
-	}
+	can := answersOf[reflect.TypeOf(c)]
 	return lo.Filter(
 		[]hooks.Decision{
 			hooks.Allow, hooks.Deny, hooks.Ask, hooks.StopRun, hooks.Rewrite, hooks.Mock, hooks.Replace, hooks.Withhold,
 			hooks.Approve, hooks.Reject, hooks.Continue,
 		},
-		func(d hooks.Decision, _ int) bool { return can[d] },
+		func(d hooks.Decision, _ int) bool { return can[d].by != nil },
 	)
 }
 
 // guards reports whether something can be kept from happening, or from being seen, at the point of c: where a text that is
 // no decision must not pass for none.
 func guards(c hooks.Context) bool {
-	return is[denies](c) || is[deniesOnly](c) || is[withholds](c) || is[withholdsOnly](c)
+	can := answersOf[reflect.TypeOf(c)]
+	return can[hooks.Deny].by != nil || can[hooks.Withhold].by != nil
 }
 
 // Decide makes the outcome of a point of a decision. Nil passes. A decision that the point has no power for is a failure
@@ -115,121 +187,21 @@ func Decide(c hooks.Context, d *Decision) hooks.Result {
 	if d == nil {
 		return hooks.Result{}
 	}
-	effects := d.effects()
-	if len(effects) > 0 && !addsTo(c, d.Decision) {
+	can, effects := answersOf[reflect.TypeOf(c)][d.Decision], d.effects()
+	switch {
+	case can.by == nil:
+		return cannot(c, d.Decision)
+	case len(effects) > 0 && !can.adds:
 		return failed(fmt.Errorf("%s at %s can add neither context nor metadata", d.Decision, c.Point()))
 	}
-	switch d.Decision {
-	case hooks.Allow:
-		switch c := c.(type) {
-		case allows:
-			return c.Allow(effects...)
-		case allowsOnly:
-			return c.Allow()
-		}
-	case hooks.Deny:
-		switch c := c.(type) {
-		case denies:
-			return c.Deny(d.Reason, effects...)
-		case deniesOnly:
-			return c.Deny(d.Reason)
-		}
-	case hooks.StopRun:
-		switch c := c.(type) {
-		case stops:
-			return c.Stop(d.Reason, effects...)
-		case stopsOnly:
-			return c.Stop(d.Reason)
-		}
-	case hooks.Withhold:
-		switch c := c.(type) {
-		case withholds:
-			return c.Withhold(d.Reason, effects...)
-		case withholdsOnly:
-			return c.Withhold(d.Reason)
-		}
-	case hooks.Ask:
-		if c, ok := c.(asks); ok {
-			q, err := d.question()
-			if err != nil {
-				return failed(err)
-			}
-			return c.AskAbout(q, effects...)
-		}
-	case hooks.Approve:
-		if c, ok := c.(approves); ok {
-			return c.Approve(d.Reason)
-		}
-	case hooks.Reject:
-		if c, ok := c.(approves); ok {
-			return c.Reject(d.Reason)
-		}
-	case hooks.Continue:
-		if c, ok := c.(continues); ok {
-			return c.Continue(d.Reason)
-		}
-	default:
-		return d.give(c, effects)
-	}
-	return cannot(c, d.Decision)
-}
-
-// give is the decisions that put something in the place of what is there.
-func (d *Decision) give(c hooks.Context, effects []agent.Effect) hooks.Result {
+	outcome, err := can.by(c, d, effects)
 	switch {
-	case d.Decision == hooks.Rewrite && d.Arguments != nil:
-		switch c := c.(type) {
-		case rewritesCall:
-			return c.Rewrite(d.Arguments, effects...)
-		case rewritesCallOnly:
-			return c.Rewrite(d.Arguments)
-		}
-	case d.Decision == hooks.Rewrite && d.Input != nil:
-		switch c := c.(type) {
-		case rewritesInput:
-			return c.RewriteText(*d.Input, effects...)
-		case rewritesTextOnly:
-			return c.Rewrite(*d.Input)
-		}
-	case d.Decision == hooks.Mock && d.Result != nil:
-		if c, ok := c.(mocks); ok {
-			if d.IsError {
-				return c.MockFailure(*d.Result, effects...)
-			}
-			return c.Mock(*d.Result, effects...)
-		}
-	case d.Decision == hooks.Replace && d.Result != nil:
-		switch c := c.(type) {
-		case replaces:
-			return c.Replace(*d.Result, effects...)
-		case replacesReply:
-			return c.ReplaceText(*d.Result, effects...)
-		case replacesOnly:
-			return c.Replace(*d.Result)
-		}
+	case errors.Is(err, errNotGiven):
+		return cannot(c, d.Decision)
+	case err != nil:
+		return failed(err)
 	}
-	return cannot(c, d.Decision)
-}
-
-// addsTo reports whether a decision can have effects at the point of c.
-func addsTo(c hooks.Context, d hooks.Decision) bool {
-	switch d {
-	case hooks.Allow:
-		return is[allows](c)
-	case hooks.Deny:
-		return is[denies](c)
-	case hooks.StopRun:
-		return is[stops](c)
-	case hooks.Withhold:
-		return is[withholds](c)
-	case hooks.Rewrite:
-		return is[rewritesCall](c) || is[rewritesInput](c)
-	case hooks.Replace:
-		return is[replaces](c) || is[replacesReply](c)
-	case hooks.Ask, hooks.Mock:
-		return true
-	}
-	return false
+	return outcome
 }
 
 // effects is what the decision adds.
