@@ -77,17 +77,22 @@ func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started 
 	return mo.Ok(s.record(reply, results, started, nil))
 }
 
-// uniqueIDs reports whether every call has an id of its own.
+// uniqueIDs reports whether every call has an id of its own. It looks at few calls without a map: most steps have few.
 func uniqueIDs(calls []ToolCall) bool {
-	if len(calls) == 1 {
-		return calls[0].ID != ""
+	if len(calls) > 16 {
+		seen := make(map[string]bool, len(calls))
+		for _, c := range calls {
+			if c.ID == "" || seen[c.ID] {
+				return false
+			}
+			seen[c.ID] = true
+		}
+		return true
 	}
-	seen := make(map[string]bool, len(calls))
-	for _, c := range calls {
-		if c.ID == "" || seen[c.ID] {
+	for i, c := range calls {
+		if c.ID == "" || slices.ContainsFunc(calls[:i], func(d ToolCall) bool { return d.ID == c.ID }) {
 			return false
 		}
-		seen[c.ID] = true
 	}
 	return true
 }

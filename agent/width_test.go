@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,13 @@ func TestCallsComeToTheSameAtAnyWidth(t *testing.T) {
 			return messages, status, failure
 		}
 		messages, status, failure := play(1)
+		answered := map[string]bool{}
+		for _, m := range messages {
+			if id, isAnswer := strings.CutPrefix(m, "tool "); isAnswer {
+				answered[strings.Fields(id)[0]] = true
+			}
+		}
+		require.Len(rt, answered, len(calls), "each call has an id of its own, and one answer, however many there are")
 		for _, width := range []int{2, 30} {
 			at, ended, why := play(width)
 			require.Equal(rt, messages, at)

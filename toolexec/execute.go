@@ -74,7 +74,7 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 	type quitter interface {
 		GiveUp(ctx context.Context, c Call)
 	}
-	if tool := e.tools[begun.Name]; tool != nil {
+	if tool := e.named(begun.Name); tool != nil {
 		if t, ok := tool.tool.(quitter); ok {
 			var broken error
 			defer recovered(&broken) // the call is answered, whatever it does

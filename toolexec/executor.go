@@ -26,7 +26,8 @@ type Options struct {
 // Executor runs the tools of a toolbox: it checks a call in Prepare, runs it in Execute, and answers in words that the
 // model can act on when either does not work out. It is safe for concurrent use and serves any number of runs at once.
 type Executor struct {
-	tools     map[string]*bound
+	few       []*bound          // all tools, if they are few
+	many      map[string]*bound // nil unless they are many
 	names     []string
 	failRun   bool
 	abandoned atomic.Int64
@@ -40,14 +41,30 @@ func NewExecutor(b Toolbox, o Options) *Executor {
 		names:   lo.Map(b.entries, func(e entry, _ int) string { return e.spec.Name }),
 		failRun: o.FailRun,
 	}
-	e.tools = lo.SliceToMap(b.entries, func(t entry) (string, *bound) { return t.spec.Name, t.under(o.Policy, e) })
+	e.few = lo.Map(b.entries, func(t entry, _ int) *bound { return t.under(o.Policy, e) })
+	if len(e.few) > fewTools {
+		e.many, e.few = lo.KeyBy(e.few, func(t *bound) string { return t.name }), nil
+	}
 	return e
+}
+
+// fewTools is up to how many tools a look at each is quicker than a map.
+const fewTools = 8
+
+// named is the tool of that name, nil if there is none.
+func (e *Executor) named(name string) *bound {
+	for _, t := range e.few {
+		if t.name == name {
+			return t
+		}
+	}
+	return e.many[name]
 }
 
 // MayAddMessages reports whether a tool is declared to append messages in the role of the user or of the system: see
 // Policy.AddMessages.
 func (e *Executor) MayAddMessages(tool string) bool {
-	t := e.tools[tool]
+	t := e.named(tool)
 	return t != nil && t.policy.AddMessages
 }
 
@@ -81,7 +98,7 @@ func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) 
 }
 
 func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
-	tool := e.tools[c.Name]
+	tool := e.named(c.Name)
 	if tool == nil || !tool.strict {
 		if err := strictjson.CheckObject(argumentsOf(c)); err != nil {
 			return refused(c, malformedArguments(err))

@@ -17,23 +17,21 @@ import (
 //
 // A type that arguments cannot be read into is found out when the tool is put into a toolbox.
 func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) Tool {
-	spec := agent.ToolSpec{Name: name, Description: description}
-	if f == nil {
-		return CallFunc[In, Out](spec, nil)
+	t, output := typed[In, Out](agent.ToolSpec{Name: name, Description: description}, f != nil)
+	t.plain = func(ctx context.Context, in In) (Output, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return Output{}, err
+		}
+		return output(out)
 	}
-	return CallFunc(spec, func(ctx context.Context, _ Call, in In) (Out, error) { return f(ctx, in) })
+	return t
 }
 
 // CallFunc is Func for a tool that wants to know more of the call, or that has a schema of its own: spec.Parameters
 // then says more than In can. Empty Parameters are inferred from In.
 func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Call, in In) (Out, error)) Tool {
-	t, output := &typedTool[In]{spec: spec}, outputOf[Out]()
-	if t.decoder, t.err = decoderFor[In](spec.Parameters); t.err == nil {
-		t.spec.Parameters = t.decoder.Schema().String()
-	}
-	if f == nil {
-		t.err = errors.Join(t.err, errNoFunc)
-	}
+	t, output := typed[In, Out](spec, f != nil)
 	t.run = func(ctx context.Context, c Call, in In) (Output, error) {
 		out, err := f(ctx, c, in)
 		if err != nil {
@@ -42,6 +40,18 @@ func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Ca
 		return output(out)
 	}
 	return t
+}
+
+// typed is a tool that reads an In, still to be given what it runs, and how its answers are told.
+func typed[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], func(Out) (Output, error)) {
+	t := &typedTool[In]{spec: spec}
+	if t.decoder, t.err = decoderFor[In](spec.Parameters); t.err == nil {
+		t.spec.Parameters = t.decoder.Schema().String()
+	}
+	if !hasFunc {
+		t.err = errors.Join(t.err, errNoFunc)
+	}
+	return t, outputOf[Out]()
 }
 
 var errNoFunc = errors.New("the func is nil")
@@ -66,6 +76,7 @@ func decoderFor[In any](schema string) (d *Decoder[In], err error) {
 type typedTool[In any] struct {
 	spec    agent.ToolSpec
 	decoder *Decoder[In]
+	plain   func(ctx context.Context, in In) (Output, error) // nil for one that wants to know the call
 	run     func(ctx context.Context, c Call, in In) (Output, error)
 	err     error
 }
@@ -95,5 +106,8 @@ type typedBody[In any] struct {
 }
 
 func (b *typedBody[In]) Run(ctx context.Context, c Call) (Output, error) {
+	if b.tool.plain != nil {
+		return b.tool.plain(ctx, b.in)
+	}
 	return b.tool.run(ctx, c, b.in)
 }
