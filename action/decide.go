@@ -27,88 +27,89 @@ type answer struct {
 	adds bool // it may add context and metadata
 }
 
-// answersOf says which decisions are possible where: a row for each context, with the method for each decision. What adds
-// may bring context and metadata, what is only may not. Contexts without a row are those of points that can only be observed.
+// answersOf says which decisions are possible where: a row for each context, with the method for each decision. Those of answerAllow
+// and answerWith may add context and metadata. Contexts without a row are those of points that can only be observed.
 var answersOf = map[reflect.Type]answers{
 	reflect.TypeFor[hooks.InputContext](): {
-		hooks.Allow: allows(hooks.InputContext.Allow), hooks.Deny: adds(hooks.InputContext.Deny, reason),
-		hooks.Rewrite: adds(hooks.InputContext.RewriteText, input),
+		hooks.Allow: answerAllow(hooks.InputContext.Allow), hooks.Deny: answerWith(hooks.InputContext.Deny, readReason),
+		hooks.Rewrite: answerWith(hooks.InputContext.RewriteText, readInput),
 	},
 	reflect.TypeFor[hooks.ExecutionContext](): {
-		hooks.Allow: allows(hooks.ExecutionContext.Allow), hooks.Deny: adds(hooks.ExecutionContext.Deny, reason),
-		hooks.StopRun: adds(hooks.ExecutionContext.Stop, reason), hooks.Rewrite: adds(hooks.ExecutionContext.RewriteText, input),
+		hooks.Allow: answerAllow(hooks.ExecutionContext.Allow), hooks.Deny: answerWith(hooks.ExecutionContext.Deny, readReason),
+		hooks.StopRun: answerWith(hooks.ExecutionContext.Stop, readReason), hooks.Rewrite: answerWith(hooks.ExecutionContext.RewriteText, readInput),
 	},
 	reflect.TypeFor[hooks.StepContext](): {
-		hooks.Allow: allows(hooks.StepContext.Allow), hooks.StopRun: adds(hooks.StepContext.Stop, reason),
+		hooks.Allow: answerAllow(hooks.StepContext.Allow), hooks.StopRun: answerWith(hooks.StepContext.Stop, readReason),
 	},
 	reflect.TypeFor[hooks.InferenceContext](): {
-		hooks.Allow: allows(hooks.InferenceContext.Allow), hooks.StopRun: adds(hooks.InferenceContext.Stop, reason),
+		hooks.Allow: answerAllow(hooks.InferenceContext.Allow), hooks.StopRun: answerWith(hooks.InferenceContext.Stop, readReason),
 	},
 	reflect.TypeFor[hooks.ReplyContext](): {
-		hooks.Allow: allows(hooks.ReplyContext.Allow), hooks.Replace: adds(hooks.ReplyContext.ReplaceText, result),
+		hooks.Allow: answerAllow(hooks.ReplyContext.Allow), hooks.Replace: answerWith(hooks.ReplyContext.ReplaceText, readResult),
 	},
 	reflect.TypeFor[hooks.ToolContext](): {
-		hooks.Allow: allows(hooks.ToolContext.Allow), hooks.Deny: adds(hooks.ToolContext.Deny, reason),
-		hooks.Ask: adds(hooks.ToolContext.AskAbout, (*Decision).question), hooks.StopRun: adds(hooks.ToolContext.Stop, reason),
-		hooks.Rewrite: adds(hooks.ToolContext.Rewrite, object), hooks.Mock: adds(mock, mocked),
+		hooks.Allow: answerAllow(hooks.ToolContext.Allow), hooks.Deny: answerWith(hooks.ToolContext.Deny, readReason),
+		hooks.Ask: answerWith(hooks.ToolContext.AskAbout, (*Decision).question), hooks.StopRun: answerWith(hooks.ToolContext.Stop, readReason),
+		hooks.Rewrite: answerWith(hooks.ToolContext.Rewrite, readObject), hooks.Mock: answerWith(makeMock, readMock),
 	},
 	reflect.TypeFor[hooks.ToolFailureContext](): {
-		hooks.Allow: allows(hooks.ToolFailureContext.Allow), hooks.StopRun: adds(hooks.ToolFailureContext.Stop, reason),
-		hooks.Replace: adds(hooks.ToolFailureContext.Replace, result), hooks.Withhold: adds(hooks.ToolFailureContext.Withhold, reason),
+		hooks.Allow: answerAllow(hooks.ToolFailureContext.Allow), hooks.StopRun: answerWith(hooks.ToolFailureContext.Stop, readReason),
+		hooks.Replace: answerWith(hooks.ToolFailureContext.Replace, readResult), hooks.Withhold: answerWith(hooks.ToolFailureContext.Withhold, readReason),
 	},
 	reflect.TypeFor[hooks.ToolResultContext](): {
-		hooks.Allow: allows(hooks.ToolResultContext.Allow), hooks.StopRun: adds(hooks.ToolResultContext.Stop, reason),
-		hooks.Replace: adds(hooks.ToolResultContext.Replace, result), hooks.Withhold: adds(hooks.ToolResultContext.Withhold, reason),
+		hooks.Allow: answerAllow(hooks.ToolResultContext.Allow), hooks.StopRun: answerWith(hooks.ToolResultContext.Stop, readReason),
+		hooks.Replace: answerWith(hooks.ToolResultContext.Replace, readResult), hooks.Withhold: answerWith(hooks.ToolResultContext.Withhold, readReason),
 	},
 	reflect.TypeFor[hooks.InterventionContext](): {
-		hooks.Allow: allowsOnly(hooks.InterventionContext.Allow), hooks.Deny: only(hooks.InterventionContext.Deny, reason),
-		hooks.Rewrite: only(hooks.InterventionContext.Rewrite, object), hooks.Approve: only(hooks.InterventionContext.Approve, reason),
-		hooks.Reject: only(hooks.InterventionContext.Reject, reason),
+		hooks.Allow: answerAllowOnly(hooks.InterventionContext.Allow), hooks.Deny: answerOnly(hooks.InterventionContext.Deny, readReason),
+		hooks.Rewrite: answerOnly(hooks.InterventionContext.Rewrite, readObject), hooks.Approve: answerOnly(hooks.InterventionContext.Approve, readReason),
+		hooks.Reject: answerOnly(hooks.InterventionContext.Reject, readReason),
 	},
 	reflect.TypeFor[hooks.PreCompactContext](): {
-		hooks.Allow: allowsOnly(hooks.PreCompactContext.Allow), hooks.Deny: only(hooks.PreCompactContext.Deny, reason),
+		hooks.Allow: answerAllowOnly(hooks.PreCompactContext.Allow), hooks.Deny: answerOnly(hooks.PreCompactContext.Deny, readReason),
 	},
 	reflect.TypeFor[hooks.PreSubagentContext](): {
-		hooks.Allow: allowsOnly(hooks.PreSubagentContext.Allow), hooks.Deny: only(hooks.PreSubagentContext.Deny, reason),
-		hooks.Rewrite: only(hooks.PreSubagentContext.Rewrite, input),
+		hooks.Allow: answerAllowOnly(hooks.PreSubagentContext.Allow), hooks.Deny: answerOnly(hooks.PreSubagentContext.Deny, readReason),
+		hooks.Rewrite: answerOnly(hooks.PreSubagentContext.Rewrite, readInput),
 	},
 	reflect.TypeFor[hooks.PostSubagentContext](): {
-		hooks.Allow: allowsOnly(hooks.PostSubagentContext.Allow), hooks.Replace: only(hooks.PostSubagentContext.Replace, result),
-		hooks.Withhold: only(hooks.PostSubagentContext.Withhold, reason),
+		hooks.Allow: answerAllowOnly(hooks.PostSubagentContext.Allow), hooks.Replace: answerOnly(hooks.PostSubagentContext.Replace, readResult),
+		hooks.Withhold: answerOnly(hooks.PostSubagentContext.Withhold, readReason),
 	},
 	reflect.TypeFor[hooks.StepEndContext](): {
-		hooks.Allow: allows(hooks.StepEndContext.Allow), hooks.StopRun: adds(hooks.StepEndContext.Stop, reason),
+		hooks.Allow: answerAllow(hooks.StepEndContext.Allow), hooks.StopRun: answerWith(hooks.StepEndContext.Stop, readReason),
 	},
 	reflect.TypeFor[hooks.StopContext](): {
-		hooks.Allow: allowsOnly(hooks.StopContext.Allow), hooks.StopRun: only(hooks.StopContext.Stop, reason),
-		hooks.Continue: only(hooks.StopContext.Continue, reason),
+		hooks.Allow: answerAllowOnly(hooks.StopContext.Allow), hooks.StopRun: answerOnly(hooks.StopContext.Stop, readReason),
+		hooks.Continue: answerOnly(hooks.StopContext.Continue, readReason),
 	},
-	reflect.TypeFor[hooks.FailureContext](): {hooks.Allow: allows(hooks.FailureContext.Allow)},
+	reflect.TypeFor[hooks.FailureContext](): {hooks.Allow: answerAllow(hooks.FailureContext.Allow)},
 	reflect.TypeFor[hooks.PipelineContext](): {
-		hooks.Allow: allows(hooks.PipelineContext.Allow), hooks.StopRun: adds(hooks.PipelineContext.Stop, reason),
+		hooks.Allow: answerAllow(hooks.PipelineContext.Allow), hooks.StopRun: answerWith(hooks.PipelineContext.Stop, readReason),
 	},
 	reflect.TypeFor[hooks.RunStartContext](): {
-		hooks.Allow: allowsOnly(hooks.RunStartContext.Allow), hooks.Deny: only(hooks.RunStartContext.Deny, reason),
-		hooks.Rewrite: only(hooks.RunStartContext.Rewrite, object),
+		hooks.Allow: answerAllowOnly(hooks.RunStartContext.Allow), hooks.Deny: answerOnly(hooks.RunStartContext.Deny, readReason),
+		hooks.Rewrite: answerOnly(hooks.RunStartContext.Rewrite, readObject),
 	},
 	reflect.TypeFor[hooks.RunResultContext](): {
-		hooks.Allow: allows(hooks.RunResultContext.Allow), hooks.Replace: adds(hooks.RunResultContext.Replace, result),
-		hooks.Withhold: only(hooks.RunResultContext.Withhold, reason),
+		hooks.Allow: answerAllow(hooks.RunResultContext.Allow), hooks.Replace: answerWith(hooks.RunResultContext.Replace, readResult),
+		hooks.Withhold: answerOnly(hooks.RunResultContext.Withhold, readReason),
 	},
-	reflect.TypeFor[hooks.RunFailedContext](): {hooks.Allow: allows(hooks.RunFailedContext.Allow)},
+	reflect.TypeFor[hooks.RunFailedContext](): {hooks.Allow: answerAllow(hooks.RunFailedContext.Allow)},
 }
 
-// allows, adds and only return the answer that is made with a method, given what value reads from the decision. Those of
-// allows and adds may add context and metadata.
-func allows[C hooks.Context](method func(c C, effects ...agent.Effect) hooks.Result) answer {
-	return adds(func(c C, _ *Decision, effects ...agent.Effect) hooks.Result { return method(c, effects...) }, itself)
+// answerAllow returns the answer that is made with a method without a value.
+func answerAllow[C hooks.Context](method func(c C, effects ...agent.Effect) hooks.Result) answer {
+	return answerWith(func(c C, _ *Decision, effects ...agent.Effect) hooks.Result { return method(c, effects...) }, readWhole)
 }
 
-func allowsOnly[C hooks.Context](method func(c C) hooks.Result) answer {
-	return only(func(c C, _ *Decision) hooks.Result { return method(c) }, itself)
+// answerAllowOnly returns such an answer for a method that adds neither context nor metadata.
+func answerAllowOnly[C hooks.Context](method func(c C) hooks.Result) answer {
+	return answerOnly(func(c C, _ *Decision) hooks.Result { return method(c) }, readWhole)
 }
 
-func adds[C hooks.Context, V any](method func(c C, v V, effects ...agent.Effect) hooks.Result, value func(d *Decision) (V, error)) answer {
+// answerWith returns the answer that is made with a method, which gets what value reads from the decision.
+func answerWith[C hooks.Context, V any](method func(c C, v V, effects ...agent.Effect) hooks.Result, value func(d *Decision) (V, error)) answer {
 	return answer{adds: true, by: func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error) {
 		v, err := value(d)
 		if err != nil {
@@ -118,8 +119,9 @@ func adds[C hooks.Context, V any](method func(c C, v V, effects ...agent.Effect)
 	}}
 }
 
-func only[C hooks.Context, V any](method func(c C, v V) hooks.Result, value func(d *Decision) (V, error)) answer {
-	made := adds(func(c C, v V, _ ...agent.Effect) hooks.Result { return method(c, v) }, value)
+// answerOnly returns such an answer for a method that adds neither context nor metadata.
+func answerOnly[C hooks.Context, V any](method func(c C, v V) hooks.Result, value func(d *Decision) (V, error)) answer {
+	made := answerWith(func(c C, v V, _ ...agent.Effect) hooks.Result { return method(c, v) }, value)
 	made.adds = false
 	return made
 }
@@ -127,34 +129,34 @@ func only[C hooks.Context, V any](method func(c C, v V) hooks.Result, value func
 // errNotGiven is returned for a decision that lacks what the point puts in place: a rewrite of a call without arguments.
 var errNotGiven = errors.New("the decision lacks what it puts in place")
 
-func itself(d *Decision) (*Decision, error) { return d, nil }
+func readWhole(d *Decision) (*Decision, error) { return d, nil }
 
-func reason(d *Decision) (string, error) { return d.Reason, nil }
+func readReason(d *Decision) (string, error) { return d.Reason, nil }
 
-func object(d *Decision) (any, error) {
+func readObject(d *Decision) (any, error) {
 	if d.Arguments == nil {
 		return nil, errNotGiven
 	}
 	return d.Arguments, nil
 }
 
-func input(d *Decision) (string, error) { return given(d.Input) }
+func readInput(d *Decision) (string, error) { return givenText(d.Input) }
 
-func result(d *Decision) (string, error) { return given(d.Result) }
+func readResult(d *Decision) (string, error) { return givenText(d.Result) }
 
-func given(text *string) (string, error) {
+func givenText(text *string) (string, error) {
 	if text == nil {
 		return "", errNotGiven
 	}
 	return *text, nil
 }
 
-func mocked(d *Decision) (*Decision, error) {
-	_, err := given(d.Result)
+func readMock(d *Decision) (*Decision, error) {
+	_, err := givenText(d.Result)
 	return d, err
 }
 
-func mock(c hooks.ToolContext, d *Decision, effects ...agent.Effect) hooks.Result {
+func makeMock(c hooks.ToolContext, d *Decision, effects ...agent.Effect) hooks.Result {
 	if d.IsError {
 		return c.MockFailure(*d.Result, effects...)
 	}
@@ -204,7 +206,7 @@ func Decide(c hooks.Context, d *Decision) hooks.Result {
 	return outcome
 }
 
-// effects is what the decision adds.
+// effects returns what the decision adds.
 func (d *Decision) effects() []agent.Effect {
 	var effects []agent.Effect
 	if d.Context != "" {
