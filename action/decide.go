@@ -3,8 +3,10 @@ package action
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,97 +18,169 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// What contexts can do, as the methods that they have. A point without effects has methods that take none.
-type (
-	allows interface {
-		Allow(effects ...agent.Effect) hooks.Result
-	}
-	allowsOnly interface{ Allow() hooks.Result }
-	denies     interface {
-		Deny(reason string, effects ...agent.Effect) hooks.Result
-	}
-	deniesOnly interface {
-		Deny(reason string) hooks.Result
-	}
-	stops interface {
-		Stop(reason string, effects ...agent.Effect) hooks.Result
-	}
-	stopsOnly interface {
-		Stop(reason string) hooks.Result
-	}
-	asks interface {
-		AskAbout(q agent.Question, effects ...agent.Effect) hooks.Result
-	}
-	mocks interface {
-		Mock(text string, effects ...agent.Effect) hooks.Result
-		MockFailure(text string, effects ...agent.Effect) hooks.Result
-	}
-	rewritesCall interface {
-		Rewrite(arguments any, effects ...agent.Effect) hooks.Result
-	}
-	rewritesCallOnly interface {
-		Rewrite(arguments any) hooks.Result
-	}
-	rewritesInput interface {
-		RewriteText(text string, effects ...agent.Effect) hooks.Result
-	}
-	rewritesTextOnly interface {
-		Rewrite(text string) hooks.Result
-	}
-	replaces interface {
-		Replace(text string, effects ...agent.Effect) hooks.Result
-	}
-	replacesOnly interface {
-		Replace(text string) hooks.Result
-	}
-	replacesReply interface {
-		ReplaceText(text string, effects ...agent.Effect) hooks.Result
-	}
-	withholds interface {
-		Withhold(reason string, effects ...agent.Effect) hooks.Result
-	}
-	withholdsOnly interface {
-		Withhold(reason string) hooks.Result
-	}
-	approves interface {
-		Approve(message string) hooks.Result
-		Reject(message string) hooks.Result
-	}
-	continues interface {
-		Continue(reason string) hooks.Result
-	}
-)
+// answers are the decisions that are possible at a point, each with what makes an outcome of it.
+type answers map[hooks.Decision]answer
 
-func is[T any](c hooks.Context) bool { _, ok := c.(T); return ok }
+// answer makes the outcome of one decision with the method that the context of a point has for it.
+type answer struct {
+	by   func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error)
+	adds bool // it may add context and metadata
+}
 
-// Decisions are what may be decided at the point of c: what its context has methods for. None where only observers are.
+// answersOf says which decisions are possible where: a row for each context, with the method for each decision. Those of answerAllow
+// and answerWith may add context and metadata. Contexts without a row are those of points that can only be observed.
+var answersOf = map[reflect.Type]answers{
+	reflect.TypeFor[hooks.InputContext](): {
+		hooks.Allow: answerAllow(hooks.InputContext.Allow), hooks.Deny: answerWith(hooks.InputContext.Deny, readReason),
+		hooks.Rewrite: answerWith(hooks.InputContext.RewriteText, readInput),
+	},
+	reflect.TypeFor[hooks.ExecutionContext](): {
+		hooks.Allow: answerAllow(hooks.ExecutionContext.Allow), hooks.Deny: answerWith(hooks.ExecutionContext.Deny, readReason),
+		hooks.StopRun: answerWith(hooks.ExecutionContext.Stop, readReason), hooks.Rewrite: answerWith(hooks.ExecutionContext.RewriteText, readInput),
+	},
+	reflect.TypeFor[hooks.StepContext](): {
+		hooks.Allow: answerAllow(hooks.StepContext.Allow), hooks.StopRun: answerWith(hooks.StepContext.Stop, readReason),
+	},
+	reflect.TypeFor[hooks.InferenceContext](): {
+		hooks.Allow: answerAllow(hooks.InferenceContext.Allow), hooks.StopRun: answerWith(hooks.InferenceContext.Stop, readReason),
+	},
+	reflect.TypeFor[hooks.ReplyContext](): {
+		hooks.Allow: answerAllow(hooks.ReplyContext.Allow), hooks.Replace: answerWith(hooks.ReplyContext.ReplaceText, readResult),
+	},
+	reflect.TypeFor[hooks.ToolContext](): {
+		hooks.Allow: answerAllow(hooks.ToolContext.Allow), hooks.Deny: answerWith(hooks.ToolContext.Deny, readReason),
+		hooks.Ask: answerWith(hooks.ToolContext.AskAbout, (*Decision).question), hooks.StopRun: answerWith(hooks.ToolContext.Stop, readReason),
+		hooks.Rewrite: answerWith(hooks.ToolContext.Rewrite, readObject), hooks.Mock: answerWith(makeMock, readMock),
+	},
+	reflect.TypeFor[hooks.ToolFailureContext](): {
+		hooks.Allow: answerAllow(hooks.ToolFailureContext.Allow), hooks.StopRun: answerWith(hooks.ToolFailureContext.Stop, readReason),
+		hooks.Replace: answerWith(hooks.ToolFailureContext.Replace, readResult), hooks.Withhold: answerWith(hooks.ToolFailureContext.Withhold, readReason),
+	},
+	reflect.TypeFor[hooks.ToolResultContext](): {
+		hooks.Allow: answerAllow(hooks.ToolResultContext.Allow), hooks.StopRun: answerWith(hooks.ToolResultContext.Stop, readReason),
+		hooks.Replace: answerWith(hooks.ToolResultContext.Replace, readResult), hooks.Withhold: answerWith(hooks.ToolResultContext.Withhold, readReason),
+	},
+	reflect.TypeFor[hooks.InterventionContext](): {
+		hooks.Allow: answerAllowOnly(hooks.InterventionContext.Allow), hooks.Deny: answerOnly(hooks.InterventionContext.Deny, readReason),
+		hooks.Rewrite: answerOnly(hooks.InterventionContext.Rewrite, readObject), hooks.Approve: answerOnly(hooks.InterventionContext.Approve, readReason),
+		hooks.Reject: answerOnly(hooks.InterventionContext.Reject, readReason),
+	},
+	reflect.TypeFor[hooks.PreCompactContext](): {
+		hooks.Allow: answerAllowOnly(hooks.PreCompactContext.Allow), hooks.Deny: answerOnly(hooks.PreCompactContext.Deny, readReason),
+	},
+	reflect.TypeFor[hooks.PreSubagentContext](): {
+		hooks.Allow: answerAllowOnly(hooks.PreSubagentContext.Allow), hooks.Deny: answerOnly(hooks.PreSubagentContext.Deny, readReason),
+		hooks.Rewrite: answerOnly(hooks.PreSubagentContext.Rewrite, readInput),
+	},
+	reflect.TypeFor[hooks.PostSubagentContext](): {
+		hooks.Allow: answerAllowOnly(hooks.PostSubagentContext.Allow), hooks.Replace: answerOnly(hooks.PostSubagentContext.Replace, readResult),
+		hooks.Withhold: answerOnly(hooks.PostSubagentContext.Withhold, readReason),
+	},
+	reflect.TypeFor[hooks.StepEndContext](): {
+		hooks.Allow: answerAllow(hooks.StepEndContext.Allow), hooks.StopRun: answerWith(hooks.StepEndContext.Stop, readReason),
+	},
+	reflect.TypeFor[hooks.StopContext](): {
+		hooks.Allow: answerAllowOnly(hooks.StopContext.Allow), hooks.StopRun: answerOnly(hooks.StopContext.Stop, readReason),
+		hooks.Continue: answerOnly(hooks.StopContext.Continue, readReason),
+	},
+	reflect.TypeFor[hooks.FailureContext](): {hooks.Allow: answerAllow(hooks.FailureContext.Allow)},
+	reflect.TypeFor[hooks.PipelineContext](): {
+		hooks.Allow: answerAllow(hooks.PipelineContext.Allow), hooks.StopRun: answerWith(hooks.PipelineContext.Stop, readReason),
+	},
+	reflect.TypeFor[hooks.RunStartContext](): {
+		hooks.Allow: answerAllowOnly(hooks.RunStartContext.Allow), hooks.Deny: answerOnly(hooks.RunStartContext.Deny, readReason),
+		hooks.Rewrite: answerOnly(hooks.RunStartContext.Rewrite, readObject),
+	},
+	reflect.TypeFor[hooks.RunResultContext](): {
+		hooks.Allow: answerAllow(hooks.RunResultContext.Allow), hooks.Replace: answerWith(hooks.RunResultContext.Replace, readResult),
+		hooks.Withhold: answerOnly(hooks.RunResultContext.Withhold, readReason),
+	},
+	reflect.TypeFor[hooks.RunFailedContext](): {hooks.Allow: answerAllow(hooks.RunFailedContext.Allow)},
+}
+
+// answerAllow returns the answer that is made with a method without a value.
+func answerAllow[C hooks.Context](method func(c C, effects ...agent.Effect) hooks.Result) answer {
+	return answerWith(func(c C, _ *Decision, effects ...agent.Effect) hooks.Result { return method(c, effects...) }, readWhole)
+}
+
+// answerAllowOnly returns such an answer for a method that adds neither context nor metadata.
+func answerAllowOnly[C hooks.Context](method func(c C) hooks.Result) answer {
+	return answerOnly(func(c C, _ *Decision) hooks.Result { return method(c) }, readWhole)
+}
+
+// answerWith returns the answer that is made with a method, which gets what value reads from the decision.
+func answerWith[C hooks.Context, V any](method func(c C, v V, effects ...agent.Effect) hooks.Result, value func(d *Decision) (V, error)) answer {
+	return answer{adds: true, by: func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error) {
+		v, err := value(d)
+		if err != nil {
+			return hooks.Result{}, err
+		}
+		return method(c.(C), v, effects...), nil //nolint:forcetypeassert // the row is that of C
+	}}
+}
+
+// answerOnly returns such an answer for a method that adds neither context nor metadata.
+func answerOnly[C hooks.Context, V any](method func(c C, v V) hooks.Result, value func(d *Decision) (V, error)) answer {
+	made := answerWith(func(c C, v V, _ ...agent.Effect) hooks.Result { return method(c, v) }, value)
+	made.adds = false
+	return made
+}
+
+// errNotGiven is returned for a decision that lacks what the point puts in place: a rewrite of a call without arguments.
+var errNotGiven = errors.New("the decision lacks what it puts in place")
+
+func readWhole(d *Decision) (*Decision, error) { return d, nil }
+
+func readReason(d *Decision) (string, error) { return d.Reason, nil }
+
+func readObject(d *Decision) (any, error) {
+	if d.Arguments == nil {
+		return nil, errNotGiven
+	}
+	return d.Arguments, nil
+}
+
+func readInput(d *Decision) (string, error) { return givenText(d.Input) }
+
+func readResult(d *Decision) (string, error) { return givenText(d.Result) }
+
+func givenText(text *string) (string, error) {
+	if text == nil {
+		return "", errNotGiven
+	}
+	return *text, nil
+}
+
+func readMock(d *Decision) (*Decision, error) {
+	_, err := givenText(d.Result)
+	return d, err
+}
+
+func makeMock(c hooks.ToolContext, d *Decision, effects ...agent.Effect) hooks.Result {
+	if d.IsError {
+		return c.MockFailure(*d.Result, effects...)
+	}
+	return c.Mock(*d.Result, effects...)
+}
+
+// Decisions returns what may be decided at the point of c, in the order of the constants of package hooks; nothing where only
+// observers are. A zero context of the point will do.
 func Decisions(c hooks.Context) []hooks.Decision {
-	can := map[hooks.Decision]bool{
-		hooks.Allow:    is[allows](c) || is[allowsOnly](c),
-		hooks.Deny:     is[denies](c) || is[deniesOnly](c),
-		hooks.Ask:      is[asks](c),
-		hooks.StopRun:  is[stops](c) || is[stopsOnly](c),
-		hooks.Rewrite:  is[rewritesCall](c) || is[rewritesCallOnly](c) || is[rewritesInput](c) || is[rewritesTextOnly](c),
-		hooks.Mock:     is[mocks](c),
-		hooks.Replace:  is[replaces](c) || is[replacesOnly](c) || is[replacesReply](c),
-		hooks.Withhold: is[withholds](c) || is[withholdsOnly](c),
-		hooks.Approve:  is[approves](c),
-		hooks.Reject:   is[approves](c),
-		hooks.Continue: is[continues](c),
-	}
+	can := answersOf[reflect.TypeOf(c)]
 	return lo.Filter(
 		[]hooks.Decision{
 			hooks.Allow, hooks.Deny, hooks.Ask, hooks.StopRun, hooks.Rewrite, hooks.Mock, hooks.Replace, hooks.Withhold,
 			hooks.Approve, hooks.Reject, hooks.Continue,
 		},
-		func(d hooks.Decision, _ int) bool { return can[d] },
+		func(d hooks.Decision, _ int) bool { return can[d].by != nil },
 	)
 }
 
 // guards reports whether something can be kept from happening, or from being seen, at the point of c: where a text that is
 // no decision must not pass for none.
 func guards(c hooks.Context) bool {
-	return is[denies](c) || is[deniesOnly](c) || is[withholds](c) || is[withholdsOnly](c)
+	can := answersOf[reflect.TypeOf(c)]
+	return can[hooks.Deny].by != nil || can[hooks.Withhold].by != nil
 }
 
 // Decide makes the outcome of a point of a decision. Nil passes. A decision that the point has no power for is a failure
@@ -115,124 +189,24 @@ func Decide(c hooks.Context, d *Decision) hooks.Result {
 	if d == nil {
 		return hooks.Result{}
 	}
-	effects := d.effects()
-	if len(effects) > 0 && !addsTo(c, d.Decision) {
+	can, effects := answersOf[reflect.TypeOf(c)][d.Decision], d.effects()
+	switch {
+	case can.by == nil:
+		return cannot(c, d.Decision)
+	case len(effects) > 0 && !can.adds:
 		return failed(fmt.Errorf("%s at %s can add neither context nor metadata", d.Decision, c.Point()))
 	}
-	switch d.Decision {
-	case hooks.Allow:
-		switch c := c.(type) {
-		case allows:
-			return c.Allow(effects...)
-		case allowsOnly:
-			return c.Allow()
-		}
-	case hooks.Deny:
-		switch c := c.(type) {
-		case denies:
-			return c.Deny(d.Reason, effects...)
-		case deniesOnly:
-			return c.Deny(d.Reason)
-		}
-	case hooks.StopRun:
-		switch c := c.(type) {
-		case stops:
-			return c.Stop(d.Reason, effects...)
-		case stopsOnly:
-			return c.Stop(d.Reason)
-		}
-	case hooks.Withhold:
-		switch c := c.(type) {
-		case withholds:
-			return c.Withhold(d.Reason, effects...)
-		case withholdsOnly:
-			return c.Withhold(d.Reason)
-		}
-	case hooks.Ask:
-		if c, ok := c.(asks); ok {
-			q, err := d.question()
-			if err != nil {
-				return failed(err)
-			}
-			return c.AskAbout(q, effects...)
-		}
-	case hooks.Approve:
-		if c, ok := c.(approves); ok {
-			return c.Approve(d.Reason)
-		}
-	case hooks.Reject:
-		if c, ok := c.(approves); ok {
-			return c.Reject(d.Reason)
-		}
-	case hooks.Continue:
-		if c, ok := c.(continues); ok {
-			return c.Continue(d.Reason)
-		}
-	default:
-		return d.give(c, effects)
-	}
-	return cannot(c, d.Decision)
-}
-
-// give is the decisions that put something in the place of what is there.
-func (d *Decision) give(c hooks.Context, effects []agent.Effect) hooks.Result {
+	outcome, err := can.by(c, d, effects)
 	switch {
-	case d.Decision == hooks.Rewrite && d.Arguments != nil:
-		switch c := c.(type) {
-		case rewritesCall:
-			return c.Rewrite(d.Arguments, effects...)
-		case rewritesCallOnly:
-			return c.Rewrite(d.Arguments)
-		}
-	case d.Decision == hooks.Rewrite && d.Input != nil:
-		switch c := c.(type) {
-		case rewritesInput:
-			return c.RewriteText(*d.Input, effects...)
-		case rewritesTextOnly:
-			return c.Rewrite(*d.Input)
-		}
-	case d.Decision == hooks.Mock && d.Result != nil:
-		if c, ok := c.(mocks); ok {
-			if d.IsError {
-				return c.MockFailure(*d.Result, effects...)
-			}
-			return c.Mock(*d.Result, effects...)
-		}
-	case d.Decision == hooks.Replace && d.Result != nil:
-		switch c := c.(type) {
-		case replaces:
-			return c.Replace(*d.Result, effects...)
-		case replacesReply:
-			return c.ReplaceText(*d.Result, effects...)
-		case replacesOnly:
-			return c.Replace(*d.Result)
-		}
+	case errors.Is(err, errNotGiven):
+		return cannot(c, d.Decision)
+	case err != nil:
+		return failed(err)
 	}
-	return cannot(c, d.Decision)
+	return outcome
 }
 
-// addsTo reports whether a decision can have effects at the point of c.
-func addsTo(c hooks.Context, d hooks.Decision) bool {
-	switch d {
-	case hooks.Allow:
-		return is[allows](c)
-	case hooks.Deny:
-		return is[denies](c)
-	case hooks.StopRun:
-		return is[stops](c)
-	case hooks.Withhold:
-		return is[withholds](c)
-	case hooks.Rewrite:
-		return is[rewritesCall](c) || is[rewritesInput](c)
-	case hooks.Replace:
-		return is[replaces](c) || is[replacesReply](c)
-	case hooks.Ask, hooks.Mock:
-		return true
-	}
-	return false
-}
-
-// effects is what the decision adds.
+// effects returns what the decision adds.
 func (d *Decision) effects() []agent.Effect {
 	var effects []agent.Effect
 	if d.Context != "" {

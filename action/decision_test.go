@@ -82,6 +82,8 @@ func TestDecide(t *testing.T) {
 		"compact": hookstest.Compact(hooks.Compaction{}), "subagent": hookstest.Subagent("a", "do"), "subresult": hookstest.SubagentResult("a", "do", "did"),
 		"person": hookstest.Intervention("bash", `{"command":"ls"}`), "failure": hookstest.RunFailure(errors.New("broken")),
 		"toolfailure": hookstest.ToolFailure("bash", `{}`, errors.New("broken")),
+		"pipeline":    hookstest.Pipeline(hooks.IterationStart, hooks.Pipeline{}), "runstart": hookstest.Blueprint(hooks.RunStart, hooks.BlueprintRun{}),
+		"runresult": hookstest.Blueprint(hooks.RunResult, hooks.BlueprintRun{}), "runfailed": hookstest.Blueprint(hooks.RunFailed, hooks.BlueprintRun{}),
 	}
 	texts := map[hooks.Decision]string{
 		hooks.Allow: `{"decision":"allow"}`, hooks.Deny: `{"decision":"deny","reason":"r"}`, hooks.Ask: `{"decision":"ask","reason":"r","within":5}`,
@@ -95,10 +97,11 @@ func TestDecide(t *testing.T) {
 		"start": "allow deny stop rewrite", "step": "allow stop", "end": "allow stop", "request": "allow stop", "reply": "allow replace",
 		"stop": "allow stop continue", "compact": "allow deny", "subagent": "allow deny rewrite", "subresult": "allow replace withhold",
 		"person": "allow deny rewrite approve reject", "failure": "allow", "toolfailure": "allow stop replace withhold",
+		"pipeline": "allow stop", "runstart": "allow deny rewrite", "runresult": "allow replace withhold", "runfailed": "allow",
 	}
 	for name, at := range moments {
 		for decision, text := range texts {
-			if decision == hooks.Rewrite && (name == "call" || name == "person") {
+			if decision == hooks.Rewrite && (name == "call" || name == "person" || name == "runstart") {
 				text = `{"decision":"rewrite","arguments":{"command":"true"}}`
 			}
 			t.Run(name+"/"+string(decision), func(t *testing.T) {
@@ -137,6 +140,27 @@ func TestDecisionsHaveContents(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	require.ErrorContains(t, does(`{"decision":"allow","context":"c"}`, hookstest.Stop("x")).Err, "allow at Stop can add neither context nor metadata")
+}
+
+// What a decision lacks that a point would put in place is told as what cannot be decided there.
+func TestDecisionsThatLackWhatThePointNeeds(t *testing.T) {
+	call, said := hookstest.ToolCall("bash", `{"command":"ls"}`), "other"
+	for _, tc := range []struct {
+		at   hookstest.Moment
+		d    action.Decision
+		want string
+	}{
+		{call, action.Decision{Decision: hooks.Rewrite, Input: &said}, "rewrite, as it was given, cannot be decided at PreToolUse: it can be allow, deny, ask, stop, rewrite, mock"},
+		{hookstest.Input("x"), action.Decision{Decision: hooks.Rewrite, Arguments: []byte(`{}`)}, "rewrite, as it was given, cannot be decided at InputSubmitted: it can be allow, deny, rewrite"},
+		{call, action.Decision{Decision: hooks.Mock}, "mock, as it was given, cannot"},
+		{hookstest.Reply("x"), action.Decision{Decision: hooks.Replace}, "replace, as it was given, cannot"},
+		{call, action.Decision{Decision: hooks.Ask, OnTimeout: "maybe"}, "on_timeout"},
+		{hookstest.StepStart(), action.Decision{Decision: hooks.Deny, Context: "c"}, "deny, as it was given, cannot be decided at StepStart: it can be allow, stop"},
+		{call, action.Decision{Decision: "maybe"}, "maybe, as it was given, cannot"},
+	} {
+		f := hookstest.Fire(t, control(tc.at.Point(), func(_ context.Context, c hooks.Context) hooks.Result { return action.Decide(c, &tc.d) }), tc.at)
+		require.ErrorContains(t, f.Err, tc.want)
+	}
 }
 
 // LH-42: what somebody says who is not asked for a decision is none.

@@ -60,6 +60,14 @@ func control(at hooks.PointName, f func(ctx context.Context, c hooks.Context) ho
 		return hooks.On(hooks.AtStop, "rule", func(ctx context.Context, c hooks.StopContext) hooks.Result { return f(ctx, c) })
 	case hooks.AgentFailed:
 		return hooks.On(hooks.AtAgentFailed, "rule", func(ctx context.Context, c hooks.FailureContext) hooks.Result { return f(ctx, c) })
+	case hooks.IterationStart:
+		return hooks.On(hooks.AtIterationStart, "rule", func(ctx context.Context, c hooks.PipelineContext) hooks.Result { return f(ctx, c) })
+	case hooks.RunStart:
+		return hooks.On(hooks.AtRunStart, "rule", func(ctx context.Context, c hooks.RunStartContext) hooks.Result { return f(ctx, c) })
+	case hooks.RunResult:
+		return hooks.On(hooks.AtRunResult, "rule", func(ctx context.Context, c hooks.RunResultContext) hooks.Result { return f(ctx, c) })
+	case hooks.RunFailed:
+		return hooks.On(hooks.AtRunFailed, "rule", func(ctx context.Context, c hooks.RunFailedContext) hooks.Result { return f(ctx, c) })
 	case hooks.ExecutionEnd:
 		return hooks.Observe(hooks.AtExecutionEnd, "rule", func(ctx context.Context, c hooks.EndContext) error { return f(ctx, c).Error() }).WithTimeout(limit)
 	}

@@ -70,6 +70,7 @@ func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started 
 	return mo.Ok(s.record(reply, results, started, nil))
 }
 
+// uniqueIDs reports whether every call has an id of its own. It looks at few calls without a map: most steps have few.
 func uniqueIDs(calls []ToolCall) bool {
 	if len(calls) > 16 {
 		seen := make(map[string]bool, len(calls))
@@ -93,7 +94,7 @@ func uniqueIDs(calls []ToolCall) bool {
 // is taken, so that every call can have its own answer.
 func withCallIDs(m Message, step int) Message {
 	calls := m.list()
-	if len(calls) == 1 && calls[0].ID != "" || uniqueIDs(calls) {
+	if uniqueIDs(calls) {
 		return m
 	}
 	fresh := slices.Clone(calls)
@@ -274,31 +275,41 @@ func orPerson(name string) string {
 func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []State, broken error) {
 	s.read().live.judged.allow(s.RunStepCount())
 	width := min(max(1, a.config.Parallel), len(batch))
+	var atOnce []answered
 	if width > 1 {
-		answers, pending, err := a.executeParallel(ctx, s, width, slices.Clone(batch))
-		copy(results, answers)
-		return pending, err
+		atOnce = a.executeParallel(ctx, s, width, slices.Clone(batch))
 	}
 	for i, p := range batch {
-		if pending != nil && p.Disposition == DisposeRun && !s.read().open.underWay(i) {
+		var done answered
+		switch {
+		case width > 1:
+			done = atOnce[i]
+		case pending != nil && p.Disposition == DisposeRun && !s.read().open.underWay(i):
 			continue
+		default:
+			done.result, done.err = a.executeCall(ctx, s, i, p)
 		}
-		r, err := a.executeCall(ctx, s, i, p)
-		if results[i] = r; err == nil {
-			continue
-		}
-		if child, waits := parkedChild(err); waits {
+		results[i] = done.result
+		if child, waits := parkedChild(done.err); waits {
 			pending = waitsFor(pending, len(batch), i, child)
 			continue
 		}
-		broken = errors.Join(broken, err)
+		if done.err != nil {
+			broken = errors.Join(broken, done.err)
+		}
 	}
 	return pending, broken
 }
 
-func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch []*Prepared) ([]*ToolResult, []State, error) {
-	results := make([]*ToolResult, len(batch))
-	errs := make([]error, len(batch))
+// answered is what became of one call.
+type answered struct {
+	result *ToolResult
+	err    error
+}
+
+// executeParallel answers the calls on as many goroutines as width says.
+func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch []*Prepared) []answered {
+	answers := make([]answered, len(batch))
 	var shared struct {
 		taken  atomic.Int64
 		broken atomic.Pointer[error]
@@ -306,7 +317,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	}
 	work := func() {
 		for i := int(shared.taken.Add(1)) - 1; i < len(batch); i = int(shared.taken.Add(1)) - 1 {
-			results[i], errs[i] = a.executeCall(ctx, s, i, batch[i])
+			answers[i].result, answers[i].err = a.executeCall(ctx, s, i, batch[i])
 		}
 	}
 	apart := func() {
@@ -327,16 +338,12 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	if err := shared.broken.Load(); err != nil {
 		panic(*err) // where the caller of the run can catch it
 	}
-	var pending []State
-	for i, err := range errs {
-		if results[i] == nil && err == nil {
-			results[i], errs[i] = batch[i].goneAnswer()
-		}
-		if child, waits := parkedChild(err); waits {
-			pending, errs[i] = waitsFor(pending, len(batch), i, child), nil
+	for i := range answers {
+		if answers[i].result == nil && answers[i].err == nil {
+			answers[i].result, answers[i].err = batch[i].goneAnswer()
 		}
 	}
-	return results, pending, errors.Join(errs...)
+	return answers
 }
 
 // panicError returns what an executor panicked with on another goroutine than that of the run.

@@ -83,7 +83,7 @@ func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hoo
 		r.Reason = agent.ReasonPanic
 	}
 	v := reviewOf(s, p, r)
-	at := progress{limited: contextOf(ctx, s, p.Original.Index)}
+	var at progress
 	if aborted := v.run(ctx, x.hooks.pool, hooks, &at, announce); aborted != nil {
 		return aborted
 	}

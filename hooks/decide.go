@@ -18,8 +18,8 @@ func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *t
 	if p.Effects.Len() > 0 {
 		c.state = s.Apply(p.Effects)
 	}
-	at := progress{limited: contextOf(ctx, s, p.Original.Index)}
-	if !s.Observed() && hooks.pre.quick(&at, c) {
+	var at progress
+	if !s.Observed() && hooks.pre.quick(ctx, &at, c) {
 		return mo.Ok(p)
 	}
 	return x.decideFrom(ctx, s, hooks, p, c, &at)

@@ -34,10 +34,10 @@ func (x *HookedToolExecutor) reviewResult(
 	if r == nil {
 		return result
 	}
-	at := progress{limited: contextOf(ctx, s, p.Original.Index)}
+	var at progress
 	if r.Status == agent.ToolExecuted && p.Effects.Len()+r.Effects.Len() == 0 && !s.Observed() {
 		c := ToolResultContext{resultView{Common{state: s, info: postToolUse}, p, r, nil}}
-		if hooks.post.quick(&at, c) {
+		if hooks.post.quick(ctx, &at, c) {
 			return mo.Ok(r)
 		}
 	}
@@ -75,8 +75,7 @@ func (v *reviewing) run(ctx context.Context, pool *Pool, hooks *toolHooks, at *p
 	var aborted error
 	ofFailure := v.result.Status == agent.ToolFailed && !hooks.failed.empty()
 	if ofFailure {
-		first := progress{limited: at.limited}
-		failed, aborted = consultAt(ctx, &hooks.failed, toolFailed, v, &first)
+		failed, aborted = consultAt(ctx, &hooks.failed, toolFailed, v, &progress{})
 	}
 	if !hooks.post.empty() {
 		var err error

@@ -44,18 +44,13 @@ type verdict struct {
 // policy. The error is the run's: the hook's policy aborts, or the run was
 // cancelled while the hook was asked.
 func (e *entry[C]) consult(ctx context.Context, c C) (*Outcome, error) {
-	s, index := c.where()
-	return e.consultWith(ctx, contextOf(ctx, s, index), s, &c)
+	return e.conclude(ctx, c, e.attempt(ctx, c, 1))
 }
 
-// consultWith is consult with a context at hand, unseen if nobody has looked at it.
-func (e *entry[C]) consultWith(ctx context.Context, limited *lazyContext, s agent.State, c *C) (*Outcome, error) {
-	if e.plain() && !s.Observed() { // the short way: nothing to judge, nobody to tell
-		return e.concluded(ctx, limited, c, e.protected(limited, c))
-	}
-	v := e.attempt(ctx, *c, 1)
+// conclude returns what comes of the first attempt.
+func (e *entry[C]) conclude(ctx context.Context, c C, v verdict) (*Outcome, error) {
 	if v.err != nil {
-		return e.failed(ctx, *c, v, 1)
+		return e.failed(ctx, c, v, 1)
 	}
 	return e.counted(v.outcome), nil
 }
@@ -68,29 +63,14 @@ func (e *entry[C]) counted(o *Outcome) *Outcome {
 	return o
 }
 
-// consultNext is consultWith for one of several hooks. Of the first, quick may have
-// the answer already; each of the others gets a context that nobody has looked at.
+// consultNext is consult for one of several hooks. Of the first, quick may have the
+// answer already.
 func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcome, error) {
 	if at.asked {
 		at.asked = false
-		return e.concluded(ctx, at.limited, c, at.answer)
+		return e.conclude(ctx, *c, e.accepted(ctx, c, inTime(at.limited, at.answer)))
 	}
-	s, index := (*c).where()
-	if at.limited.seen() {
-		at.limited = contextOf(ctx, s, index)
-	}
-	return e.consultWith(ctx, at.limited, s, c)
-}
-
-// concluded is what comes of an answer that was given in the short way.
-func (e *entry[C]) concluded(ctx context.Context, limited *lazyContext, c *C, v verdict) (*Outcome, error) {
-	if v.err == nil && (v.outcome == nil || v.outcome == e.info.allowed) && !limited.seen() {
-		return v.outcome, nil
-	}
-	if v = e.accepted(ctx, c, inTime(limited, v)); v.err == nil {
-		return v.outcome, nil
-	}
-	return e.failed(ctx, *c, v, 1)
+	return e.consult(ctx, *c)
 }
 
 // attempt calls the hook if the matchers say yes, and tells the observer of the
@@ -359,7 +339,7 @@ func (m moment[C]) withPlain() moment[C] {
 // progress is how far the asking of the controls of a moment has come: next is the one to
 // go on with, which has answered already if asked is true.
 type progress struct {
-	limited *lazyContext // for next
+	limited *lazyContext // of the controls that quick asks
 	next    int
 	answer  verdict
 	asked   bool
@@ -369,8 +349,9 @@ type progress struct {
 // as long as each has nothing to say and leaves its context alone: most hooks, most
 // of the time. It reports whether this was all there is to do; else at says where to go
 // on.
-func (m *moment[C]) quick(at *progress, c C) (done bool) {
-	at.asked, at.answer.err = true, errAsking
+func (m *moment[C]) quick(ctx context.Context, at *progress, c C) (done bool) {
+	s, index := c.where()
+	at.limited, at.asked, at.answer.err = contextOf(ctx, s, index), true, errAsking
 	defer func() {
 		if at.asked && at.answer.err == errAsking { //nolint:errorlint // this very value
 			at.answer.err = panicked(recover())

@@ -1,6 +1,7 @@
 package toolexec_test
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -223,6 +225,16 @@ func FuzzPrepare(f *testing.F) {
 		r, err := e.Execute(t.Context(), agent.State{}, p).Get()
 		require.NoError(t, err)
 		assert.Equal(t, p.Disposition == agent.DisposeRun, r.Executed())
+
+		// What another executor has prepared is prepared again, and comes to the same.
+		again, err := e.Execute(t.Context(), agent.State{}, &agent.Prepared{Original: &c, Call: &c}).Get()
+		require.NoError(t, err)
+		assert.Equal(t, r.Text(), again.Text())
+		assert.Equal(t, r.Status, again.Status)
+		assert.Equal(t, r.Reason, again.Reason)
+		if p.Strict { // its arguments are not read strictly a second time
+			require.NoError(t, strictjson.CheckObject(cmp.Or(args, "{}")))
+		}
 	})
 }
 

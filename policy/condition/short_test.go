@@ -1,19 +1,24 @@
 package condition
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
 // Random conditions are of these operands, and random arguments of these values: those on which a comparison that is not
@@ -23,21 +28,62 @@ var (
 		"args.a", "args.b", "args.o.a", "args.o.o.a", `args["a b"]`, `args["o"].a`, "args.o", "args.l", "args.e", "args", "args.missing",
 		"original_args.a", "original_args.o.a", "tool", "step", "call.index", "run.id", "usage.tokens", "usage.cost", "ITERATION", "STAGE", "now",
 		"vars.n", "vars.t", "vars.d", "vars.nan", "vars.l", "vars.m.x", "vars.m", "workspace",
-		"1", "-1", "0", "2u", "1.0", "0.5", "9007199254740993", "9223372036854775807", "18446744073709551615u", "'a'", "'1'", "''", "'/etc'", "true",
+		"1", "-1", "0", "2u", "1.0", "0.5", "9007199254740993", "9223372036854775807", "18446744073709551615u", "'a'", "'b'", "'ab'", "'1'", "''", "'/etc'", "true",
 		"false", "null", "b'a'", "[1, 'a']", "size(args.a)", "args.a + 1", "args.l[0]", "tool.size()", "calls('x')", "path.base(args.a)",
-		"args.?a.orValue(1)", "args.l.map(x, x)", "path.base(args.o.a)", "path.clean('a/../b')", "calls()", "denied(tool)", "twice(args.a)", "args.a.shout()",
+		"args.?a.orValue(1)", "args.l.map(x, x).size()", "path.base(args.o.a)", "path.clean('a/../b')", "calls()", "denied(tool)", "twice(args.a)", "args.a.shout()",
 	}
 	listed   = []string{"vars.l", "vars.many", "args.l", "args.o", "args.e", "args", "[1, 2.0, 'a', null]", "[1, 'b']", "['/etc', '']", "[]", "[args.a]", "[1u, true]"}
 	patterns = []string{"'a'", "'^/etc'", "'('", "tool", "args.a"}
 	values   = []string{
 		"1", "-1", "0", "2", "1.0", "-0.0", "0.5", "1e3", "9007199254740993", "9223372036854775807", "18446744073709551615", "99999999999999999999999",
-		"1e300", `"a"`, `"1"`, `""`, `"/etc/passwd"`, `"\u002fetc"`, `"ä\n"`, "true", "false", "null", "[]", `[1,"a",null,2.0]`, `[[1],{"a":1}]`, `{"a":1}`,
+		"1e300", `"a"`, `"ab"`, `"ba"`, `"1"`, `""`, `"/etc/passwd"`, `"\u002fetc"`, `"ä\n"`, "true", "false", "null", "[]", `[1,"a",null,2.0]`, `[[1],{"a":1}]`, `{"a":1}`,
 		`{"a":{"a":1}}`, `{"o":{"a":"a"}}`, `{"a":99999999999999999999999}`,
 	}
 )
 
+// Some texts and numbers are drawn at random, too.
+var (
+	anyText   = rapid.StringOf(rapid.SampledFrom([]rune("a1/. *é\u0301İſK😀\u202e\uFFFD\x00\n\"'\\")))
+	anyNumber = rapid.OneOf(
+		rapid.Map(rapid.Int64(), func(n int64) string { return strconv.FormatInt(n, 10) }),
+		rapid.Map(rapid.Uint64(), func(n uint64) string { return strconv.FormatUint(n, 10) }),
+		rapid.Map(rapid.Float64Range(-1e17, 1e17), func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }),
+	)
+)
+
+func drawOperand(t *rapid.T, label string) string {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0:
+		return strconv.QuoteToASCII(anyText.Draw(t, label))
+	case 1:
+		return anyNumber.Draw(t, label)
+	}
+	return rapid.SampledFrom(operands).Draw(t, label)
+}
+
+// drawValue draws a value of an argument, as JSON.
+func drawValue(t *rapid.T, label string, depth int) string {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0:
+		text, err := json.Marshal(anyText.Draw(t, label))
+		require.NoError(t, err)
+		return string(text)
+	case 1:
+		return anyNumber.Draw(t, label)
+	case 2:
+		if depth > 0 {
+			return "[" + drawValue(t, label, depth-1) + "," + drawValue(t, label, depth-1) + "]"
+		}
+	case 3:
+		if depth > 0 {
+			return fmt.Sprintf(`{"a":%s,"o":%s}`, drawValue(t, label, depth-1), drawValue(t, label, depth-1))
+		}
+	}
+	return rapid.SampledFrom(values).Draw(t, label)
+}
+
 func drawCondition(t *rapid.T, depth int) string {
-	operand := func(label string) string { return rapid.SampledFrom(operands).Draw(t, label) }
+	operand := func(label string) string { return drawOperand(t, label) }
 	form := 0
 	if depth > 0 {
 		form = rapid.IntRange(0, 9).Draw(t, "form")
@@ -75,7 +121,7 @@ func drawArguments(t *rapid.T) string {
 	var members []string
 	for _, name := range []string{"a", "b", "a b", "l", "e", "o"} {
 		if rapid.IntRange(0, 4).Draw(t, "there") > 0 {
-			members = append(members, fmt.Sprintf("%q:%s", name, rapid.SampledFrom(values).Draw(t, name)))
+			members = append(members, fmt.Sprintf("%q:%s", name, drawValue(t, name, 2)))
 		}
 	}
 	if rapid.IntRange(0, 9).Draw(t, "many") == 0 {
@@ -88,11 +134,94 @@ func drawArguments(t *rapid.T) string {
 
 // What is judged without CEL is judged as CEL does it, and what fails is told in its words.
 func TestTheShortWayIsThatOfCEL(t *testing.T) {
+	var asked, short, failed, held int
+	property := shortWayIsThatOfCEL(t)
+	rapid.Check(t, func(t *rapid.T) {
+		property(t, func(c *compiled, in Input, v ref.Val, err error) {
+			asked++
+			switch {
+			case err != nil:
+				failed++
+			case v == types.True:
+				held++
+			}
+			if c.judge != nil && c.judge(in.m) != unsure {
+				short++
+			}
+		})
+	})
+	t.Logf("%d judgements: %d without CEL, %d failed, %d held", asked, short, failed, held)
+}
+
+// FuzzShortWay is the same for conditions and arguments that are texts. The seeds put each operator between operands of all
+// kinds, and each condition is asked about arguments of all kinds.
+func FuzzShortWay(f *testing.F) {
+	const arguments = `{"a":"ab","b":1,"o":{"a":1.0},"l":[1,"a",null]}`
+	lefts := []string{"args.a", "args.o.a", "original_args.a", "tool", "step", "vars.d", "1", "'ab'"}
+	rights := []string{"args.b", "args.missing", "1", "1u", "1.0", "9007199254740993", "18446744073709551615u", "'ab'", "'b'", "'é'", "''", "null", "true", "vars.nan"}
+	for _, left := range lefts {
+		for _, right := range rights {
+			for _, form := range []string{
+				"%s == %s", "%s != %s", "%s < %s", "%s >= %s", "%s in [%s, 'b']", "%s.startsWith(%s)", "!%s.endsWith(%s)", "glob(%s, %s)",
+				"%s <= 1 && tool > %s", "%s == 1 || %s in args.l || has(args.o.a)",
+			} {
+				f.Add(fmt.Sprintf(form, left, right), arguments)
+			}
+		}
+	}
+	for _, text := range []string{"args.a.matches('^a')", "args.a.contains('b')", "args.a in args.o", "has(args.a.b) == has(args.o)", "args.a.shout() == 'ab!'"} {
+		f.Add(text, `{"a":"\u0061b","o":{"b":1e300}}`)
+	}
+	l := shortLanguage(f)
+	each := lo.Map(values, func(value string, _ int) Input { return callOf(f, `{"a":`+value+`,"b":1}`, `{"a":1}`) })
+	f.Fuzz(func(t *testing.T, text, arguments string) {
+		c, err := l.Expression(text, hooks.PreToolUse)
+		if err != nil || c.c.judge == nil {
+			return
+		}
+		if strictjson.CheckObject(arguments) == nil {
+			requireSameAsCEL(t, c.c, callOf(t, arguments, `{}`), arguments)
+		}
+		for i, in := range each {
+			requireSameAsCEL(t, c.c, in, values[i])
+		}
+	})
+}
+
+// callOf returns the input of a call of bash.
+func callOf(t require.TestingT, arguments, original string) Input {
+	in, err := FromJSON(fmt.Appendf(nil, `{"point":"PreToolUse","tool":"bash","arguments":%s,"original_arguments":%s}`, arguments, original), "")
+	require.NoError(t, err)
+	return in
+}
+
+// shortWayIsThatOfCEL returns a property of a condition that it draws, and of calls. It tells seen each of them with what
+// CEL says.
+func shortWayIsThatOfCEL(t testing.TB) func(t *rapid.T, seen func(c *compiled, in Input, v ref.Val, err error)) {
+	t.Helper()
+	l := shortLanguage(t)
+	return func(t *rapid.T, seen func(c *compiled, in Input, v ref.Val, err error)) {
+		c, err := l.Expression(drawCondition(t, 2), hooks.PreToolUse)
+		if err != nil {
+			t.Skip(err)
+		}
+		for range 10 {
+			arguments, original := drawArguments(t), drawArguments(t)
+			in := callOf(t, arguments, original)
+			v, err := requireSameAsCEL(t, c.c, in, arguments+original)
+			seen(c.c, in, v, err)
+		}
+	}
+}
+
+// shortLanguage returns the language of the conditions that are drawn.
+func shortLanguage(t testing.TB) *Language {
+	t.Helper()
 	var many []any
 	for i := range 2 * mostLooks {
 		many = append(many, i)
 	}
-	l, err := New(Options{Workspace: "/srv", Home: "/home/x", Variables: map[string]any{
+	l, err := New(Options{CostLimit: 20_000, Workspace: "/srv", Home: "/home/x", Variables: map[string]any{
 		"n": 1, "t": "a", "d": 1.0, "nan": math.NaN(), "l": []any{1, "a", nil, 2.5}, "many": many, "m": map[string]any{"x": "a"},
 		"texts": []any{"/etc/*", "b"},
 	}, Functions: []Function{
@@ -120,42 +249,43 @@ func TestTheShortWayIsThatOfCEL(t *testing.T) {
 		},
 	}})
 	require.NoError(t, err)
-	var asked, short, failed, held int
-	rapid.Check(t, func(t *rapid.T) {
-		c, err := l.Expression(drawCondition(t, 3), hooks.PreToolUse)
-		if err != nil {
-			t.Skip(err)
-		}
-		event := fmt.Sprintf(`{"point":"PreToolUse","tool":"bash","arguments":%s,"original_arguments":%s}`, drawArguments(t), drawArguments(t))
-		in, err := FromJSON([]byte(event), "")
-		require.NoError(t, err)
-		asked++
-		got, gotErr := (&Condition{c.c}).Test(t.Context(), in)
-		v, wantErr := c.c.eval(t.Context(), in)
-		want, isBool := v.(types.Bool)
-		if wantErr == nil && !isBool {
-			wantErr = c.c.wrongResult(v)
-		}
-		if wantErr != nil {
-			failed++
-			got, want := gotErr.(*EvalError), wantErr.(*EvalError) //nolint:errorlint // they are these
-			require.Equal(t, want.Err.Error(), got.Err.Error(), "%s\n%s", c, event)
-			require.Equal(t, want.Offset, got.Offset, "%s\n%s", c, event)
-			return
-		}
-		require.NoError(t, gotErr, "%s\n%s", c, event)
-		require.Equal(t, bool(want), got, "%s\n%s", c, event)
-		if want {
-			held++
-		}
-		if c.c.judge != nil && c.c.judge(in.m) != unsure {
-			short++
-		}
-		plain := facts{of: c.c, in: in, state: c.c.trace(t.Context(), in.m.in(c.c.d))}
-		plain.traced(c.c.reasons())
-		require.Equal(t, plain.list, c.Explain(t.Context(), in), "%s\n%s", c, event)
-	})
-	t.Logf("%d conditions: %d judged without CEL, %d failed, %d held", asked, short, failed, held)
+	return l
+}
+
+// requireSameAsCEL holds what a condition says, its errors and its reasons against what CEL alone says, which it returns.
+func requireSameAsCEL(t interface {
+	require.TestingT
+	Helper()
+	Context() context.Context
+}, c *compiled, in Input, about string,
+) (ref.Val, error) {
+	t.Helper()
+	v, wantErr := c.eval(t.Context(), in)
+	if c.judge == nil { // it is CEL that says all
+		c.explain(t.Context(), in)
+		return v, wantErr
+	}
+	want, isBool := v.(types.Bool)
+	if wantErr == nil && !isBool {
+		wantErr = c.wrongResult(v)
+	}
+	got, gotErr := (&Condition{c}).Test(t.Context(), in)
+	if wantErr != nil {
+		var wanted, given *EvalError
+		require.ErrorAs(t, wantErr, &wanted, "%s\n%s", c.text, about)
+		require.ErrorAs(t, gotErr, &given, "%s\n%s", c.text, about)
+		require.Equal(t, wanted.Err.Error(), given.Err.Error(), "%s\n%s", c.text, about)
+		require.Equal(t, wanted.Offset, given.Offset, "%s\n%s", c.text, about)
+	} else {
+		require.NoError(t, gotErr, "%s\n%s", c.text, about)
+		require.Equal(t, bool(want), got, "%s\n%s", c.text, about)
+	}
+	plain := facts{of: c, in: in, state: c.trace(t.Context(), in.m.in(c.d))}
+	if plain.state != nil {
+		plain.traced(c.reasons())
+	}
+	require.Equal(t, plain.list, c.explain(t.Context(), in), "%s\n%s", c.text, about)
+	return v, wantErr
 }
 
 // These are judged without CEL, and cost a call that was read no allocation.
