@@ -222,6 +222,16 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
+func TestErrorsTellNoPassword(t *testing.T) {
+	listen(t, &collector{}, "OTEL_EXPORTER_OTLP_ENDPOINT=http://ann:hunter2@localhost:4318")
+	exporter, err := otlp.Metrics(t.Context())
+	require.NoError(t, err)
+	otlp.Through(exporter, &collector{statuses: []int{http.StatusBadRequest}})
+	err = exporter.Export(t.Context(), &metricdata.ResourceMetrics{Resource: resource.Empty()})
+	require.ErrorContains(t, err, "localhost:4318")
+	assert.NotContains(t, err.Error(), "hunter2")
+}
+
 func TestPartialSuccess(t *testing.T) {
 	success := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 3)
 	success = protowire.AppendString(protowire.AppendTag(success, 2, protowire.BytesType), "too old")
