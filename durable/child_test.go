@@ -121,6 +121,7 @@ const familyCalls = 1 + 2*3
 // that the journal has as answered is made again, at any depth, and no reply that it has
 // is asked for again. There is one run in the store.
 func TestSubagentsGoOnFromWhereTheyWereCutOff(t *testing.T) {
+	t.Parallel()
 	undisturbed, store := newFamily(), openStore(t)
 	want, err := undisturbed.build(t, durable.Keep(store, durable.Options{})).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)

@@ -63,10 +63,12 @@ func invoices() map[string]string {
 }
 
 func TestCrashPaymentsSQLite(t *testing.T) {
+	t.Parallel()
 	crashPayments(t, max(crashCount(25)/5, 1), func(_ *testing.T, dir string) string { return filepath.Join(dir, "runs.db") })
 }
 
 func TestCrashPaymentsPostgres(t *testing.T) {
+	t.Parallel()
 	crashPayments(t, max(crashCount(25)/20, 1), func(t *testing.T, _ string) string { return parts.Postgres(t) })
 }
 

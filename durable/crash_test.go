@@ -43,10 +43,12 @@ const (
 )
 
 func TestCrashSQLite(t *testing.T) {
+	t.Parallel()
 	crash(t, crashCount(4), func(t *testing.T, dir string) string { return filepath.Join(dir, "runs.db") })
 }
 
 func TestCrashPostgres(t *testing.T) {
+	t.Parallel()
 	crash(t, max(crashCount(4)/2, 2), func(t *testing.T, _ string) string { return parts.Postgres(t) })
 }
 

@@ -37,6 +37,7 @@ func encrypt(t testing.TB, s durable.Store, e durable.Encryption) durable.Store 
 }
 
 func TestEncryptedIsAStore(t *testing.T) {
+	t.Parallel()
 	durabletest.TestStore(t, func(t *testing.T) durable.Store {
 		t.Helper()
 		return encrypt(t, openPlain(t, filepath.Join(t.TempDir(), "runs.db")), durable.Encryption{Key: keyA})

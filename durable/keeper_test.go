@@ -127,6 +127,7 @@ func said(s agent.State) string {
 // undisturbed run, every effect is there, what was written down as done is not done
 // again, and no reply is asked for twice that was written down.
 func TestARunGoesOnFromWhereItWasCutOff(t *testing.T) {
+	t.Parallel()
 	undisturbed := newWorld()
 	store := openStore(t)
 	want, err := undisturbed.agent(t, durable.Keep(store, durable.Options{})).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
@@ -623,6 +624,7 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 // Wherever a run is cut off that goes on after an answer, the answer stays what it was,
 // nothing is asked any more, and nothing is done twice that was written down.
 func TestAnAnsweredRunGoesOnFromWhereItWasCutOff(t *testing.T) {
+	t.Parallel()
 	for writes, ended := int64(0), false; !ended; writes++ {
 		w, inner := newWorld(), openStore(t)
 		parking := func(k *durable.Keeper) *agent.Agent {
