@@ -122,7 +122,7 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 		}
 		return
 	case hasDecision:
-		e.only(e.what, names(commonKeys, decisionCommon, decisionKeys[e.text("decision")]), entryAdvice)
+		e.only(e.what, names(commonKeys, decisionCommon, decisionKeys()[e.text("decision")]), entryAdvice)
 		l.decision(r, e)
 	default:
 		e.only(e.what, names(commonKeys, actionCommon, actionKeys[e.text("type")]), entryAdvice)
@@ -137,7 +137,7 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 // misspelt is a key that no entry has and that was probably meant to say what this one is.
 func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
 	known := names(slices.Concat(commonKeys, decisionCommon, actionCommon),
-		slices.Concat(lo.Values(decisionKeys)...), slices.Concat(lo.Values(actionKeys)...))
+		slices.Concat(lo.Values(decisionKeys())...), slices.Concat(lo.Values(actionKeys)...))
 	for _, name := range e.keys {
 		meant, _ = yamlfile.Nearest(name, known)
 		if !slices.Contains(known, name) && (meant == "decision" || meant == "type") {
@@ -150,7 +150,7 @@ func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
 // entryAdvice says more of keys that belong elsewhere.
 func entryAdvice(key string) string {
 	for _, d := range decisionNames {
-		if lo.Contains(names(decisionKeys[d]), key) {
+		if lo.Contains(names(decisionKeys()[d]), key) {
 			return fmt.Sprintf("%q belongs to decision: %s", key, d)
 		}
 	}

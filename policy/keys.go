@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/samber/lo"
 
@@ -112,30 +113,33 @@ var decisionCommon = []key{
 	{"metadata", mapping(celForm), "Values to keep with the run, each a CEL expression."},
 }
 
-// decisionKeys are those that belong to one decision.
-var decisionKeys = map[string][]key{
-	"ask": {
-		{"within", timeForm, "How long the person has."},
-		{"on_timeout", oneOf("reject", "reject_and_continue", "approve"), "What counts as said when nobody answers in time."},
-	},
-	"rewrite": {
-		{"set", mapping(celForm), "New values by dotted path, each a CEL expression."},
-		{"remove", textsForm, "Dotted paths that are taken out."},
-	},
-	"mock": {
-		{"result", anyForm, "What is answered in the tool's place: a text, or a value that is given as JSON."},
-		{"failure", flagForm, "Answer as if the tool had failed."},
-	},
-	"replace": {
-		{"result", anyForm, "What stands in the place of the answer: a text, or a value that is given as JSON."},
-	},
-	"redact": {
-		{"secrets", either(flagForm, list(oneOf(redact.Kinds()...))), "Secrets of a well-known form: all, or these kinds."},
-		{"pii", either(flagForm, list(oneOf(pii.Kinds()...))), "Personal data: all, or these kinds."},
-		{"patterns", textsForm, "Regular expressions (RE2) of what else is taken out."},
-		{"with", textForm, "What is put in the place of what the patterns match; [redacted: pattern] if left out."},
-	},
-}
+// decisionKeys returns those that belong to one decision. They name every kind of secret,
+// which is more than a program should do at its start.
+var decisionKeys = sync.OnceValue(func() map[string][]key {
+	return map[string][]key{
+		"ask": {
+			{"within", timeForm, "How long the person has."},
+			{"on_timeout", oneOf("reject", "reject_and_continue", "approve"), "What counts as said when nobody answers in time."},
+		},
+		"rewrite": {
+			{"set", mapping(celForm), "New values by dotted path, each a CEL expression."},
+			{"remove", textsForm, "Dotted paths that are taken out."},
+		},
+		"mock": {
+			{"result", anyForm, "What is answered in the tool's place: a text, or a value that is given as JSON."},
+			{"failure", flagForm, "Answer as if the tool had failed."},
+		},
+		"replace": {
+			{"result", anyForm, "What stands in the place of the answer: a text, or a value that is given as JSON."},
+		},
+		"redact": {
+			{"secrets", either(flagForm, list(oneOf(redact.Kinds()...))), "Secrets of a well-known form: all, or these kinds."},
+			{"pii", either(flagForm, list(oneOf(pii.Kinds()...))), "Personal data: all, or these kinds."},
+			{"patterns", textsForm, "Regular expressions (RE2) of what else is taken out."},
+			{"with", textForm, "What is put in the place of what the patterns match; [redacted: pattern] if left out."},
+		},
+	}
+})
 
 // actionCommon is the keys that every action has besides commonKeys.
 var actionCommon = []key{

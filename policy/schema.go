@@ -90,7 +90,7 @@ func entrySchema() form {
 	take("", actionCommon)
 	take("", decisionCommon)
 	for _, d := range decisionNames {
-		take(d, decisionKeys[d])
+		take(d, decisionKeys()[d])
 	}
 	for _, t := range actionTypes {
 		take(t, actionKeys[t])
@@ -99,7 +99,7 @@ func entrySchema() form {
 	s["anyOf"] = []form{{"required": []string{"decision"}}, {"required": []string{"type"}}, {"required": []string{"$ref"}}}
 	var conditions []form
 	for _, d := range decisionNames {
-		conditions = append(conditions, allowed("decision", d, names(commonKeys, decisionCommon, decisionKeys[d])))
+		conditions = append(conditions, allowed("decision", d, names(commonKeys, decisionCommon, decisionKeys()[d])))
 	}
 	for _, t := range actionTypes {
 		conditions = append(conditions, allowed("type", t, names(commonKeys, actionCommon, actionKeys[t])))
