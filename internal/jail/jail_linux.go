@@ -185,9 +185,19 @@ func hideMachine(c Cell) error {
 type watcher struct {
 	mu      sync.Mutex
 	reached []int
+	marked  chan struct{} // one for each mark that has arrived
 }
 
-func (w *watcher) note(port int) {
+// marker is where marks come from: connections of our own, behind which nothing is left of
+// those that came before them.
+var marker = net.IPv4(127, 99, 99, 99)
+
+// note records a connection from an address to a port, or that a mark has arrived.
+func (w *watcher) note(from net.Addr, port int) {
+	if strings.HasPrefix(from.String(), marker.String()+":") {
+		w.marked <- struct{}{}
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !slices.Contains(w.reached, port) {
@@ -195,13 +205,34 @@ func (w *watcher) note(port int) {
 	}
 }
 
-// take returns the ports that were reached since the last call.
-func (w *watcher) take() []int {
+// take returns the ports that were reached since the last call. It knows of all connections
+// that were made before: each port hands them on in their order, a mark being the last.
+func (w *watcher) take() ([]int, error) {
+	tcp, udp := net.Dialer{LocalAddr: &net.TCPAddr{IP: marker}}, net.Dialer{LocalAddr: &net.UDPAddr{IP: marker}}
+	for _, port := range ports {
+		at := fmt.Sprintf("%s:%d", address, port)
+		stream, err := tcp.DialContext(context.Background(), "tcp4", at)
+		if err != nil {
+			return nil, fmt.Errorf("mark the connections so far: %w", err)
+		}
+		_ = stream.Close()
+		datagrams, err := udp.DialContext(context.Background(), "udp4", at)
+		if err != nil {
+			return nil, fmt.Errorf("mark the datagrams so far: %w", err)
+		}
+		_, err = datagrams.Write([]byte{0})
+		if err = errors.Join(err, datagrams.Close()); err != nil {
+			return nil, fmt.Errorf("mark the datagrams so far: %w", err)
+		}
+	}
+	for range 2 * len(ports) {
+		<-w.marked
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	reached := w.reached
 	w.reached = nil
-	return reached
+	return reached, nil
 }
 
 // watchHosts waits for connections on the loopback, which is all of the network that there is.
@@ -219,7 +250,7 @@ func watchHosts() (*watcher, error) {
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, flags); err != nil {
 		return nil, fmt.Errorf("start the loopback: %w", err)
 	}
-	w := &watcher{}
+	w := &watcher{marked: make(chan struct{}, 2*len(ports))}
 	for _, port := range ports {
 		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf("%s:%d", address, port))
 		if err != nil {
@@ -235,16 +266,17 @@ func watchHosts() (*watcher, error) {
 				if err != nil {
 					return
 				}
-				w.note(port)
+				w.note(c.RemoteAddr(), port)
 				_ = c.Close() // the connection is all that counts
 			}
 		}()
 		go func() {
 			for {
-				if _, _, err := u.ReadFrom(make([]byte, 1)); err != nil {
+				_, from, err := u.ReadFrom(make([]byte, 1))
+				if err != nil {
 					return
 				}
-				w.note(port)
+				w.note(from, port)
 			}
 		}()
 	}
@@ -336,7 +368,9 @@ func tryLine(r request, blank string, w *watcher, line string) (Outcome, error) 
 	if limit == 0 {
 		limit = 5 * time.Second
 	}
-	w.take()
+	if _, err := w.take(); err != nil {
+		return Outcome{}, err
+	}
 	out, err := runLine(r, line, limit)
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed && !errors.Is(err, context.DeadlineExceeded) {
 		return Outcome{}, err
@@ -345,7 +379,11 @@ func tryLine(r request, blank string, w *watcher, line string) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
-	o := Outcome{Output: out, Made: map[string]string{}, Reached: w.take()}
+	reached, err := w.take()
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := Outcome{Output: out, Made: map[string]string{}, Reached: reached}
 	for path, mark := range after {
 		if before[path] == mark {
 			continue
