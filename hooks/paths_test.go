@@ -122,27 +122,28 @@ func (p *pathPlayer) note(list *[]string, format string, args ...any) {
 // moreTools is how the tools that only one way has are listed for the model.
 var moreTools = strings.Join(lo.Times(10, func(i int) string { return fmt.Sprint(", more_", i) }), "")
 
+// anyView is what the contexts of all points have.
+type anyView interface {
+	Allow(effects ...agent.Effect) hooks.Result
+	Fail(err error) hooks.Result
+}
+
 // resultView is what the contexts of both points after a call have.
 type resultView interface {
 	hooks.Context
+	anyView
 	Call() hooks.Call
 	Index() int
 	Text() string
 	Pass() hooks.Result
-	Allow(effects ...agent.Effect) hooks.Result
 	Replace(text string, effects ...agent.Effect) hooks.Result
 	Withhold(reason string, effects ...agent.Effect) hooks.Result
 	Stop(reason string, effects ...agent.Effect) hooks.Result
 	Filter(f func(text string) string, effects ...agent.Effect) hooks.Result
-	Fail(err error) hooks.Result
 }
 
 // common does what hooks can do at all points.
-func (p *pathPlayer) common(ctx context.Context, c interface {
-	Allow(effects ...agent.Effect) hooks.Result
-	Fail(err error) hooks.Result
-}, says string,
-) hooks.Result {
+func (p *pathPlayer) common(ctx context.Context, c anyView, says string) hooks.Result {
 	switch says {
 	case "allow":
 		return c.Allow()
@@ -221,7 +222,7 @@ func (p *pathPlayer) after(ctx context.Context, c resultView, d pathHook) hooks.
 }
 
 func (p *pathPlayer) finish(d pathHook, h hooks.Hook) hooks.Hook {
-	h = d.drawnHook.finish(h)
+	h = d.finishDrawn(h)
 	switch d.match {
 	case "glob":
 		h = h.Matching(hooks.ToolMatching("*_file"))
@@ -331,7 +332,7 @@ func TestHooksHaveOnePath(t *testing.T) {
 // FuzzHookPaths is the same for scenes that the fuzzing engine chooses.
 func FuzzHookPaths(f *testing.F) {
 	for seed := range uint64(48) {
-		source := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
+		source := rand.New(rand.NewPCG(seed, 1))
 		var choices []byte
 		for range 1000 {
 			choices = binary.LittleEndian.AppendUint64(choices, source.Uint64())

@@ -65,7 +65,7 @@ func drawHook(t *rapid.T, i int, does []string) drawnHook {
 	}
 }
 
-func (d drawnHook) finish(h hooks.Hook) hooks.Hook {
+func (d drawnHook) finishDrawn(h hooks.Hook) hooks.Hook {
 	h = h.WithPriority(d.priority)
 	if d.policy != "default" {
 		h = h.WithFailure(policies[d.policy])
@@ -80,7 +80,7 @@ func (d drawnHook) finish(h hooks.Hook) hooks.Hook {
 }
 
 func (d drawnHook) before() hooks.Hook {
-	return d.finish(hooks.On(hooks.AtPreToolUse, d.name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+	return d.finishDrawn(hooks.On(hooks.AtPreToolUse, d.name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		switch d.does {
 		case "allow":
 			return c.Allow()
@@ -112,7 +112,7 @@ func (d drawnHook) before() hooks.Hook {
 }
 
 func (d drawnHook) after() hooks.Hook {
-	return d.finish(hooks.On(hooks.AtPostToolUse, d.name, func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
+	return d.finishDrawn(hooks.On(hooks.AtPostToolUse, d.name, func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 		switch d.does {
 		case "allow":
 			return c.Allow()

@@ -34,10 +34,10 @@ func (c Config) ownHeader(at service.Endpoint) http.Header {
 		own.Set("Authorization", "Bearer "+at.Key)
 	}
 	if organization != "" {
-		own.Set("OpenAI-Organization", organization)
+		own.Set("Openai-Organization", organization)
 	}
 	if project != "" {
-		own.Set("OpenAI-Project", project)
+		own.Set("Openai-Project", project)
 	}
 	return own
 }

@@ -79,7 +79,8 @@ func (d *Driver) encodeAssistant(m agent.Message) ([]byte, error) {
 	if thought := reasoning(m); err == nil && thought != "" && d.dialect.Reasoning != "" {
 		o := object{buf: text[:len(text)-1]} // without its end
 		o.set(d.dialect.Reasoning, thought)
-		text, err = append(o.buf, '}'), o.err
+		o.buf = append(o.buf, '}')
+		text, err = o.buf, o.err
 	}
 	return text, err
 }

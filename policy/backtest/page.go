@@ -44,7 +44,8 @@ func (d pageData) html() string {
 	p.Put(`
 <section id="runs">
 <h2>The runs behind the numbers</h2>
-<p class="note">Click a number above to see its runs. A replay cannot know what the model would have done after its first denied call: what follows is marked.</p>
+<p class="note">Click a number above to see its runs. A replay cannot know what the model would have done after its first denied call:
+what follows is marked.</p>
 <div id="what"></div>
 <noscript><p class="card warn">The runs and their transcripts are shown by a script that stands in this file. Nothing is loaded from anywhere.</p></noscript>
 <div id="explorer"><div id="list" class="card"></div><div id="told" class="card"></div></div>

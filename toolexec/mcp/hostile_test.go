@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // hostileServer is an MCP server that does wrong what can be done wrong: by its mode before a tool is called, by the
@@ -74,8 +75,13 @@ func (h *hostileServer) serve() {
 	}
 }
 
-// sulk does nothing for ever.
-func (*hostileServer) sulk() { <-make(chan struct{}) }
+// sulk does nothing for ever. It sleeps: a program that waits for a channel alone is ended by
+// Go as deadlocked, unless it has cgo.
+func (*hostileServer) sulk() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
 
 func (h *hostileServer) handle(m message) {
 	switch m.Method {

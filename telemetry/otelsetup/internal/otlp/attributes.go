@@ -44,7 +44,7 @@ func anyValue(v attribute.Value) *common.AnyValue {
 	case attribute.MAP:
 		return &common.AnyValue{Value: &common.AnyValue_KvlistValue{KvlistValue: &common.KeyValueList{Values: pairs(v.AsMap())}}}
 	}
-	return stringValue(v.Emit())
+	return stringValue(v.String())
 }
 
 func boolValue(b bool) *common.AnyValue {

@@ -66,8 +66,8 @@ func logOf(r sdklog.Record) *logs.LogRecord {
 	out := &logs.LogRecord{
 		TimeUnixNano: nanoseconds(r.Timestamp()), ObservedTimeUnixNano: nanoseconds(r.ObservedTimestamp()),
 		EventName: r.EventName(), SeverityText: r.SeverityText(),
-		SeverityNumber: logs.SeverityNumber(r.Severity()), //nolint:gosec // the numbers are the same, 1 to 24
-		Body:           anyValue(r.Body()), DroppedAttributesCount: uint32(max(r.DroppedAttributes(), 0)),
+		SeverityNumber: logs.SeverityNumber(r.Severity()),                                                 //nolint:gosec // the numbers are the same, 1 to 24
+		Body:           anyValue(r.Body()), DroppedAttributesCount: uint32(max(r.DroppedAttributes(), 0)), //nolint:gosec // no record has so many
 		Flags: uint32(r.TraceFlags()),
 	}
 	r.WalkAttributes(func(kv attribute.KeyValue) bool {

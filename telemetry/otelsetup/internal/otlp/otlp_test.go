@@ -181,7 +181,7 @@ func TestMetrics(t *testing.T) {
 	histogram := got[2].GetHistogram().GetDataPoints()[0]
 	assert.Equal(t, []uint64{1, 1}, histogram.GetBucketCounts())
 	assert.InDelta(t, 1, histogram.GetMin(), 0)
-	assert.Nil(t, histogram.Max) //nolint:protogetter // nil is not zero here
+	assert.Nil(t, histogram.Max)
 	assert.Equal(t, int32(1), got[3].GetExponentialHistogram().GetDataPoints()[0].GetPositive().GetOffset())
 }
 

@@ -83,7 +83,7 @@ func (s *sender) send(ctx context.Context, m proto.Message) error {
 		default:
 		}
 		again, after, err := s.post(ctx, body)
-		wait := max(after, pause/2+rand.N(pause)) //nolint:gosec // it spreads attempts, nothing else
+		wait := max(after, pause/2+rand.N(pause))
 		if err == nil || !again || time.Now().Add(wait).After(until) {
 			return err
 		}
