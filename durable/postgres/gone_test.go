@@ -20,6 +20,7 @@ import (
 
 // TestADatabaseThatIsGoneForAWhile makes every call while the server is down.
 func TestADatabaseThatIsGoneForAWhile(t *testing.T) {
+	t.Parallel()
 	server := parts.NewPostgres(t, "fsync=off")
 	at := server.Database(t)
 	s := openClosed(t, at, postgres.Options{})
@@ -55,6 +56,7 @@ func TestADatabaseThatIsGoneForAWhile(t *testing.T) {
 // TestTheServerCrashesAgainAndAgain has a writer that repeats what failed, as it is,
 // while the server is killed under it.
 func TestTheServerCrashesAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	server := parts.NewPostgres(t, "fsync=off")
 	s := openClosed(t, server.Database(t), postgres.Options{})
 	l := create(t, s, "r")

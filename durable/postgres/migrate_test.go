@@ -20,6 +20,7 @@ import (
 
 // TestProcessesThatStartAtOnce has each of them make the schema, and a run.
 func TestProcessesThatStartAtOnce(t *testing.T) {
+	t.Parallel()
 	const address, number = "GRAPNEL_TEST_POSTGRES_URL", "GRAPNEL_TEST_POSTGRES_NUMBER"
 	if at := os.Getenv(address); at != "" {
 		s := open(t, at, postgres.Options{})
@@ -49,6 +50,7 @@ func TestProcessesThatStartAtOnce(t *testing.T) {
 }
 
 func TestMigrateBothWaysWithData(t *testing.T) {
+	t.Parallel()
 	at, o := parts.Postgres(t), postgres.Options{Schema: `it's "ours"`}
 	version, err := postgres.Migrate(t.Context(), at, o)
 	require.NoError(t, err)

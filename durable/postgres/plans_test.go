@@ -48,6 +48,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 // TestEachQueryReadsWhatItGives explains the queries on a table of many runs, planned
 // for their arguments and for any.
 func TestEachQueryReadsWhatItGives(t *testing.T) {
+	t.Parallel()
 	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
 	fill(t, s, 70_000)
 	type query struct {
