@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/internal/modeltest"
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
 func TestModelOverTheMockServer(t *testing.T) {
@@ -67,6 +68,7 @@ func TestMockAnswersByThePositionInTheConversation(t *testing.T) {
 const orphanTest = "MODELTEST_ORPHAN"
 
 func TestServerEndsWithTheProcess(t *testing.T) {
+	parts.NPM(t, "llmock")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOrphan$", "-test.timeout=60s")
 	cmd.Env = append(os.Environ(), orphanTest+"=1", "TMPDIR="+t.TempDir()) // it leaves its files, too
 	out, err := cmd.Output()
