@@ -19,6 +19,7 @@ import (
 //
 // AP-60, AP-61, AP-62
 func TestKilledAfterAnAction(t *testing.T) {
+	t.Parallel()
 	const rules = `policy: rules
 hooks:
   PreToolUse:
@@ -55,6 +56,7 @@ hooks:
 
 // A run that was killed before its input was let in, in an action that was asked first, is told of and done with.
 func TestKilledInAnActionBeforeTheInput(t *testing.T) {
+	t.Parallel()
 	p := command(t, modelOf(t, asking), "run", "--durable", "--tool", "shell", "--policy", "rules.yaml", "go")
 	p.write("rules.yaml", `policy: rules
 hooks:

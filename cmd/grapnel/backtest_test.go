@@ -20,6 +20,7 @@ const recordedRun = `{"id":"r","messages":[{"role":"user","content":"go"},` +
 // Rules that do actions are loaded without what their actions need, and tried with all others: none of them is done, and
 // the report says which were not judged. With --actions, what they need must be there.
 func TestBacktestDoesNoActions(t *testing.T) {
+	t.Parallel()
 	const rules = `policy: rules
 hooks:
   PreToolUse:

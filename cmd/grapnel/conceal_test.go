@@ -16,6 +16,7 @@ import (
 // A command of the shell tool does not get the key that grapnel was started with,
 // not from its own environment and not from grapnel's in /proc.
 func TestKeysAreConcealed(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "cat /proc/$PPID/environ | tr '\\0' '\\n' | grep -c KEY; env | grep -c OPENAI"}}]}
 {"text": "Done."}`)
 	p := command(t, s, "run", "--tool", "shell", "--json", "hello")

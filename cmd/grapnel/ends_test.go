@@ -37,6 +37,7 @@ func assertGone(t *testing.T, process int) {
 
 // A terminal that is closed leaves no command behind.
 func TestSIGHUPEndsTools(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "echo $$ > tool; sleep 60"}}]}`)
 	p := piped(t, s, "run", "--tool", "shell", "hello")
 	tool := p.processIn("tool")
@@ -47,6 +48,7 @@ func TestSIGHUPEndsTools(t *testing.T) {
 
 // A run that is killed leaves the spans that had ended.
 func TestAKilledRunLeavesItsTrace(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "echo $$ > tool; exec sleep 60"}}]}`)
 	p := piped(t, s, "run", "--tool", "shell", "--trace", "spans.jsonl", "hello")
 	tool := p.processIn("tool")
@@ -61,6 +63,7 @@ func TestAKilledRunLeavesItsTrace(t *testing.T) {
 // A signal at the prompt of a conversation, or while it ends, leaves no MCP server
 // behind, and none of its children.
 func TestASignalAtThePromptEndsServers(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		code   int
 		closes bool
@@ -104,6 +107,7 @@ wait
 // A reader who has seen enough ends what is written, not the run and its tools; the
 // exit code says that it was not all written.
 func TestAReaderGoesAway(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "echo 1 > tool; until test -e gone; do sleep 0.01; done"}}]}
 {"calls": [{"name": "bash", "arguments": {"command": "echo 2 > tool"}}]}
 {"text": "Done."}`)
@@ -125,6 +129,7 @@ func TestAReaderGoesAway(t *testing.T) {
 // Where nobody reads standard error, and not even its pipe takes more, two Ctrl-C
 // still end the program.
 func TestCtrlCWhereNobodyReads(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"text": "`+strings.Repeat("word ", 40_000)+`"}`)
 	p := command(t, s, "run", "hello")
 	unread, err := p.cmd.StderrPipe()

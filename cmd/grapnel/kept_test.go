@@ -67,6 +67,7 @@ const slow = `{"calls": [{"name": "bash", "arguments": {"command": "touch begun;
 // The first signal suspends a run that is kept at the end of its step, and another
 // process goes on with it: what was done is not done again.
 func TestASignalSuspends(t *testing.T) {
+	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "SIGHUP": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,6 +95,7 @@ func TestASignalSuspends(t *testing.T) {
 
 // The second signal cancels the run, and that is its end.
 func TestASecondSignalCancels(t *testing.T) {
+	t.Parallel()
 	p := piped(t, modelOf(t, slow), "run", "--durable", "--tool", "shell", "go")
 	p.waitFor("begun")
 	p.signal(syscall.SIGTERM)
@@ -109,6 +111,7 @@ func TestASecondSignalCancels(t *testing.T) {
 // A process that is killed in the middle of a command leaves a run of which nobody
 // knows how far it came: a person is asked before the command runs again.
 func TestKilledInACommand(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "test -e begun || { echo $$ > begun; sleep 60; }; echo once >> made.txt"}}]}
 {"text": "All done."}`)
 	p := piped(t, s, "run", "--durable", "--tool", "shell", "go")
@@ -141,6 +144,7 @@ func killAtWork(t *testing.T, p *program) {
 
 // A tool that says that it may be repeated is, with the same idempotency key.
 func TestKilledInAToolThatMayRepeat(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "mcp__s__put", "arguments": {}}]}
 {"text": "All done."}`)
 	p := command(t, s, "run", "--durable", "--agent", "mcp.yaml", "go")
@@ -174,6 +178,7 @@ cat > rest
 
 // The switch that denies every tool holds for runs that are under way.
 func TestDenyToolsWhileARunIsUnderWay(t *testing.T) {
+	t.Parallel()
 	p := piped(t, modelOf(t, slow), "run", "--durable", "--tool", "shell", "go")
 	p.waitFor("begun")
 	q := p.next("runs", "deny-tools", "on", "--reason", "fire drill")
@@ -206,6 +211,7 @@ const asking = `{"calls": [{"name": "bash", "arguments": {"command": "touch made
 // At a terminal the person is asked in the process; a signal parks the question, and
 // whoever resumes at a terminal is asked there.
 func TestKeptAtATerminal(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(p *program){
 		"SIGTERM": func(p *program) { p.signal(syscall.SIGTERM) },
 		"Ctrl-C":  func(p *program) { p.press("\x03") },
@@ -244,6 +250,7 @@ func TestKeptAtATerminal(t *testing.T) {
 
 // Programs read lists and runs as JSON, in this form.
 func TestJSON(t *testing.T) {
+	t.Parallel()
 	p := command(t, modelOf(t, `{"text": "On it.", "calls": [{"name": "bash", "arguments": {"command": "true"}}]}
 `+asking), "run", "--durable", "--agent", "ask.yaml", "go")
 	p.write("ask.yaml", "tools: [shell]\nhooks:\n  - ask: {tools: [bash], argument: command, matching: touch, reason: it makes files}\n")
@@ -275,6 +282,7 @@ func TestJSON(t *testing.T) {
 
 // A run that is kept in PostgreSQL parks, is answered and goes on as one in a file.
 func TestKeptInPostgres(t *testing.T) {
+	t.Parallel()
 	url := parts.NewPostgres(t).Database(t)
 	p := command(t, modelOf(t, asking), "run", "--durable", "--agent", "ask.yaml", "go")
 	p.cmd.Env = append(p.cmd.Env, "GRAPNEL_STORE="+url)
@@ -291,6 +299,7 @@ func TestKeptInPostgres(t *testing.T) {
 
 // What was exported with a seal is read with the same key, and only as it was written.
 func TestASealedExport(t *testing.T) {
+	t.Parallel()
 	p := piped(t, modelOf(t, `{"text": "All done."}`), "run", "--durable", "go")
 	require.Equal(t, 0, p.code(), p.written())
 	key := strings.Repeat("k\n", agent.SealKeyLength/2)

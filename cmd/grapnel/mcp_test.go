@@ -15,6 +15,7 @@ import (
 // A real MCP server from npm, started by an agent file: its tools are called, hooks
 // hold for them, and it is gone when grapnel is.
 func TestMCPServer(t *testing.T) {
+	t.Parallel()
 	server := parts.NPM(t, "mcp-server-everything")
 	s := modelOf(t, `{"calls": [{"name": "mcp__all__echo", "arguments": {"message": "hello there"}}, {"name": "mcp__all__get-sum", "arguments": {"a": 1, "b": 2}}]}
 {"text": "Done."}`)

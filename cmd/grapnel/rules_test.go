@@ -30,6 +30,7 @@ func (p *program) ended() int {
 // A rule asks a tool of the agent's MCP server, a real one from npm, and the next goes by
 // what it said.
 func TestRulesAskMCPTools(t *testing.T) {
+	t.Parallel()
 	server := parts.NPM(t, "mcp-server-everything")
 	agent := "mcp:\n  all: {command: [" + strconv.Quote(server) + ", stdio]}\n"
 	rules := `policy: rules
@@ -52,6 +53,7 @@ hooks:
 // A rule starts an agent, which decides; the rules hold for it, too, and it starts no
 // other.
 func TestRulesStartAgents(t *testing.T) {
+	t.Parallel()
 	const touch = `{"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}`
 	reviewer := modelOf(t, touch+"\n"+`{"text": "{\"decision\": \"deny\", \"reason\": \"not on a Friday\"}"}`)
 	const rules = `policy: rules
@@ -90,6 +92,7 @@ hooks:
 
 // A gate of a rule asks the person at the terminal; where there is none, it is a no.
 func TestRulesAskPersons(t *testing.T) {
+	t.Parallel()
 	const rules = `policy: rules
 hooks:
   ExecutionStart: {id: begin, type: gate, by: person, reason: shall it begin?}

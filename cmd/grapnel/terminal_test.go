@@ -168,6 +168,7 @@ func (s *service) waitUntilAsked(t *testing.T) {
 }
 
 func TestCtrlCEndsARun(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		signal syscall.Signal
 		code   int
@@ -191,6 +192,7 @@ func TestCtrlCEndsARun(t *testing.T) {
 // A tool that does not want to end is left to its grace period by the first Ctrl-C;
 // the second ends the program at once.
 func TestCtrlCTwiceExitsAtOnce(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "trap '' TERM; echo > started; for i in $(seq 600); do sleep 0.1; done"}}]}`)
 	p := piped(t, s, "run", "--tool", "shell", "hello")
 	require.Eventually(t, func() bool {
@@ -205,6 +207,7 @@ func TestCtrlCTwiceExitsAtOnce(t *testing.T) {
 }
 
 func TestCtrlCTellsWhichToolRan(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "echo > started; sleep 60"}}]}`)
 	p := piped(t, s, "run", "--tool", "shell", "hello")
 	require.Eventually(t, func() bool {
@@ -219,6 +222,7 @@ func TestCtrlCTellsWhichToolRan(t *testing.T) {
 
 // Ctrl-C cancels the turn and brings the prompt back; at the prompt it ends nothing.
 func TestChatAtATerminal(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"hang": true}
 {"text": "Here I am."}
 {"text": "A paste."}`)
@@ -249,6 +253,7 @@ func TestChatAtATerminal(t *testing.T) {
 
 // Where a hook wants a person's yes, the person at the terminal is asked.
 func TestApproval(t *testing.T) {
+	t.Parallel()
 	const turns = `{"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}
 {"text": "All right."}`
 	for name, tc := range map[string]struct {
@@ -278,6 +283,7 @@ func TestApproval(t *testing.T) {
 // SIGTERM ends a conversation, in a turn and at the prompt, and leaves the terminal
 // as it was.
 func TestSIGTERMEndsChat(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"hang": true}`)
 	p := atTerminal(t, s, "chat")
 	p.expect("> ")
@@ -295,6 +301,7 @@ func TestSIGTERMEndsChat(t *testing.T) {
 
 // What was typed before a question was asked is no answer to it.
 func TestTypedBeforeTheQuestion(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "until test -e typed; do sleep 0.01; done"}}]}
 {"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}
 {"text": "All right."}`)
@@ -316,6 +323,7 @@ func TestTypedBeforeTheQuestion(t *testing.T) {
 
 // A question whose time is over takes nothing of what is typed after it.
 func TestAQuestionInVain(t *testing.T) {
+	t.Parallel()
 	s := modelOf(t, `{"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}
 {"text": "All right."}`)
 	p := atTerminal(t, s, "chat", "--agent", "ask.yaml", "--time", "500ms")
