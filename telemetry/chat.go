@@ -65,8 +65,7 @@ func (d *outer) Unobserved() agent.Driver { return d.inner }
 // Features is what the wrapped driver says of itself.
 func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
-// Next, like everything that stands on the stack while a model is asked, is small
-// where nothing is recorded: a run that waits holds its stack.
+// Next asks the model, and records a span where the run is recorded.
 func (d *outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if r := d.t.of(s); r != nil && r.recording {
 		return d.recorded(ctx, r, s)
