@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -173,7 +173,7 @@ func TestOutputLimitIsExact(t *testing.T) {
 func TestDetached(t *testing.T) {
 	bash(t)
 	dir := t.TempDir()
-	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "go"), 0o600))
+	require.NoError(t, exec.CommandContext(t.Context(), "mkfifo", filepath.Join(dir, "go")).Run())
 	d := action.Shell{Text: `cat go >/dev/null; touch done; echo '{"decision":"deny"}'`}
 	a := ready(t, d, action.Host{Dir: dir})
 	started := false
