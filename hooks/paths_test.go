@@ -76,7 +76,7 @@ func drawPathScene(t *rapid.T) pathScene {
 		s.ids = append(s.ids, fmt.Sprint("call_", i))
 	}
 	s.verdict = rapid.SampledFrom([]agent.ApprovalVerdict{agent.Approve, agent.RejectAndContinue, agent.Reject}).Draw(t, "verdict")
-	s.nobody = rapid.Bool().Draw(t, "nobody to ask")
+	s.noApprover = rapid.Bool().Draw(t, "no approver")
 	s.watched = rapid.IntRange(0, 3).Draw(t, "watched") == 0
 	all := slices.Concat(s.befores, s.failures, s.afters)
 	if slices.ContainsFunc(all, func(h pathHook) bool { return slices.Contains(h.says, "cancel") }) {
@@ -272,7 +272,7 @@ func (s pathScene) account(t *testing.T, rt tester, way hookPath) account {
 	var shop workshop
 	p := &pathPlayer{}
 	more := []capability.Capability{shop.capability(), capability.UseLater(capability.Later{Tools: []string{"unknown"}})}
-	if !s.nobody {
+	if !s.noApprover {
 		more = append(more, approving(s.verdict))
 	}
 	if way.many {

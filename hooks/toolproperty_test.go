@@ -227,7 +227,7 @@ type scene struct {
 	calls         []drawnCall
 	ids           []string // as the model gave them
 	verdict       agent.ApprovalVerdict
-	nobody        bool // to ask
+	noApprover    bool
 	observed      bool
 	width         int
 }
@@ -245,7 +245,7 @@ func drawScene(t *rapid.T) scene {
 		s.ids = append(s.ids, rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "id"))
 	}
 	s.verdict = rapid.SampledFrom([]agent.ApprovalVerdict{agent.Approve, agent.RejectAndContinue, agent.Reject}).Draw(t, "verdict")
-	s.nobody = rapid.Bool().Draw(t, "nobody to ask")
+	s.noApprover = rapid.Bool().Draw(t, "no approver")
 	s.observed = rapid.Bool().Draw(t, "observed")
 	s.width = rapid.IntRange(0, 4).Draw(t, "parallel")
 	return s
@@ -259,7 +259,7 @@ func (s scene) play(t *testing.T, rt *rapid.T) (final agent.State, ran []string,
 		lo.Map(s.after, func(h drawnHook, _ int) hooks.Hook { return h.after() })...)
 	var shop workshop
 	more := []capability.Capability{parallel(s.width), shop.capability()}
-	if !s.nobody {
+	if !s.noApprover {
 		more = append(more, approving(s.verdict))
 	}
 	var recorder *agenttest.Recorder
@@ -289,7 +289,7 @@ func (s scene) fates() (fates []fate, end int) {
 		switch {
 		case end >= 0 && (i > end || i < end && f.what != "answer"):
 			fates[i] = fate{what: "answer", code: agent.ReasonRunStopped}
-		case f.what == "ask" && s.nobody:
+		case f.what == "ask" && s.noApprover:
 			fates[i] = fate{what: "answer", code: agent.ReasonNobodyToAsk}
 		case f.what == "ask" && s.verdict != agent.Approve:
 			fates[i] = fate{what: "answer", code: agent.ReasonRejected}

@@ -119,7 +119,7 @@ var decisionKeys = sync.OnceValue(func() map[string][]key {
 	return map[string][]key{
 		"ask": {
 			{"within", timeForm, "How long the person has."},
-			{"on_timeout", oneOf("reject", "reject_and_continue", "approve"), "What counts as said when nobody answers in time."},
+			{"on_timeout", oneOf("reject", "reject_and_continue", "approve"), "What counts as the answer when none comes in time."},
 		},
 		"rewrite": {
 			{"set", mapping(celForm), "New values by dotted path, each a CEL expression."},

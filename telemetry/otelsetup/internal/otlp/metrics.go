@@ -100,7 +100,7 @@ func addData(to *metrics.Metric, data metricdata.Aggregation) bool {
 		to.Data = exponentialData(d)
 	case metricdata.ExponentialHistogram[float64]:
 		to.Data = exponentialData(d)
-	default: // a Summary comes from bridges only, which this program has not
+	default: // a Summary, which only bridges make
 		return false
 	}
 	return true

@@ -232,6 +232,22 @@ func TestErrorsTellNoPassword(t *testing.T) {
 	assert.NotContains(t, err.Error(), "hunter2")
 }
 
+// A key that is meant for the collector goes nowhere else.
+func TestRedirectionsAreNotFollowed(t *testing.T) {
+	elsewhere := &collector{}
+	other := httptest.NewServer(elsewhere)
+	t.Cleanup(other.Close)
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(server.Close)
+	listen(t, &collector{}, "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-key=hunter2")
+	exporter, err := otlp.Metrics(t.Context())
+	require.NoError(t, err)
+	err = exporter.Export(t.Context(), &metricdata.ResourceMetrics{Resource: resource.Empty()})
+	require.ErrorContains(t, err, "307 Temporary Redirect")
+	assert.Empty(t, elsewhere.headers)
+	require.NoError(t, exporter.Shutdown(t.Context()))
+}
+
 func TestPartialSuccess(t *testing.T) {
 	success := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 3)
 	success = protowire.AppendString(protowire.AppendTag(success, 2, protowire.BytesType), "too old")

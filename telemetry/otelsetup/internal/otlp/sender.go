@@ -49,8 +49,12 @@ func newSender(s signal) (*sender, error) {
 		ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
 		TLSClientConfig: read.tls,
 	}
-	return &sender{settings: read, client: &http.Client{Transport: transport, Timeout: read.timeout}, stopped: make(chan struct{})}, nil
+	return &sender{settings: read, client: &http.Client{Transport: transport, Timeout: read.timeout, CheckRedirect: keepAddress}, stopped: make(chan struct{})}, nil
 }
+
+// keepAddress lets a redirection be an answer: followed, it would take the headers, keys
+// among them, to where the configuration does not say.
+func keepAddress(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // close ends attempts that wait, and refuses what comes later.
 func (s *sender) close() {
