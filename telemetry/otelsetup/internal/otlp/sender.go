@@ -49,7 +49,8 @@ func newSender(s signal) (*sender, error) {
 		ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
 		TLSClientConfig: read.tls,
 	}
-	return &sender{settings: read, client: &http.Client{Transport: transport, Timeout: read.timeout, CheckRedirect: keepAddress}, stopped: make(chan struct{})}, nil
+	client := &http.Client{Transport: transport, Timeout: read.timeout, CheckRedirect: keepAddress}
+	return &sender{settings: read, client: client, stopped: make(chan struct{})}, nil
 }
 
 // keepAddress lets a redirection be an answer: followed, it would take the headers, keys
