@@ -52,10 +52,7 @@ var (
 		"go.opentelemetry.io/otel/log",
 	}
 	core    = slices.Concat(values, telemetry)
-	schemas = []string{
-		"github.com/santhosh-tekuri/jsonschema/v6",
-		"github.com/google/jsonschema-go",
-	}
+	schemas = []string{"github.com/google/jsonschema-go"}
 	// observed is what has events of its own.
 	observed = []string{"agent", "hooks", "processor", "toolexec/mcp", "durable", "capability", "capability/kit"}
 	testOnly = []string{
@@ -71,20 +68,21 @@ var (
 // work inside the whole.
 var layers = map[string]layer{
 	// The ground floor.
-	"":                    {}, // documentation only
-	"internal/plog":       {},
-	"internal/strictjson": {Modules: []string{"github.com/go-json-experiment/json"}},
-	"internal/yamlfile":   {Modules: append(values, "go.yaml.in/yaml/v4")},
-	"internal/reserved":   {},
-	"internal/semconv":    {Modules: []string{"go.opentelemetry.io/otel"}},
-	"internal/startedrun": {},
-	"internal/near":       {Modules: values},
-	"internal/nils":       {},
-	"internal/lazy":       {},
-	"internal/markup":     {},
-	"internal/errguard":   {Ours: []string{"internal/nils"}},
-	"internal/unfiltered": {Ours: []string{"agent"}},
-	"agent":               {Ours: []string{"internal/errguard", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
+	"":                        {}, // documentation only
+	"internal/plog":           {},
+	"internal/strictjson":     {Modules: []string{"github.com/go-json-experiment/json"}},
+	"internal/yamlfile":       {Modules: append(values, "go.yaml.in/yaml/v4")},
+	"internal/reserved":       {},
+	"internal/semconv":        {Modules: []string{"go.opentelemetry.io/otel"}},
+	"internal/startedrun":     {},
+	"internal/near":           {Modules: values},
+	"internal/nils":           {},
+	"internal/lazy":           {},
+	"internal/markup":         {},
+	"internal/thirdparty/...": {Modules: []string{"golang.org/x/text"}, Ours: []string{"internal/thirdparty/jsonschema/kind"}},
+	"internal/errguard":       {Ours: []string{"internal/nils"}},
+	"internal/unfiltered":     {Ours: []string{"agent"}},
+	"agent":                   {Ours: []string{"internal/errguard", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
 	// Programs that are run, with an end to all that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},
@@ -97,7 +95,8 @@ var layers = map[string]layer{
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
 	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/errguard", "internal/near", "internal/reserved", "internal/strictjson", "internal/unfiltered"}, Modules: core},
 	"toolexec": {
-		Ours:    []string{"agent", "internal/errguard", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson"},
+		Ours: []string{"agent", "internal/errguard", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson",
+			"internal/thirdparty/jsonschema", "internal/thirdparty/jsonschema/kind"},
 		Modules: slices.Concat(core, schemas),
 	},
 

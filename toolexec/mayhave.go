@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema"
 	"github.com/samber/lo"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // MayHave reports whether arguments that the schema takes may have a value at a path: the names of members and the

@@ -52,7 +52,7 @@ func run(out io.Writer, root, list string, update bool, packages []string) error
 type findings map[string][]finding
 
 // checkModule reads all Go files and documents of the module at root. Folders named
-// testdata and node_modules, hidden folders and other modules are left out.
+// testdata, node_modules and thirdparty, hidden folders and other modules are left out.
 func checkModule(root string) (findings, error) {
 	found := findings{}
 	err := filepath.WalkDir(root, func(dir string, entry fs.DirEntry, err error) error {
@@ -61,7 +61,7 @@ func checkModule(root string) (findings, error) {
 			return err
 		case !entry.IsDir():
 			return nil
-		case dir != root && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"testdata", "node_modules"}, entry.Name())):
+		case dir != root && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"testdata", "node_modules", "thirdparty"}, entry.Name())):
 			return filepath.SkipDir
 		}
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && dir != root {
