@@ -106,7 +106,7 @@ var layers = map[string]layer{
 		Modules: core,
 	},
 	"capability/kit": {
-		Ours:    []string{"agent", "processor", "toolexec", "toolexec/files", "continuation", "hooks", "capability", "internal/reserved"},
+		Ours:    []string{"agent", "processor", "toolexec", "toolexec/files", "continuation", "hooks", "capability", "internal/reserved", "internal/startedrun"},
 		Modules: values,
 	},
 	"builder": {

@@ -62,7 +62,8 @@ type Agent struct {
 	executor   Executor
 	approver   Approver
 	unobserved unobserved
-	base       bool     // only Base judges
+	limits     Limits   // of the criterion
+	plain      bool     // only Base and the limits judge
 	run        Next     // the chain around a run, down to steps
 	step       Next     // the chain around a step, down to performStep
 	controls   []string // names of the hooks of WithHooks that decide
@@ -89,7 +90,8 @@ func New(c Config) mo.Result[*Agent] {
 	if c.Executor == nil {
 		c.Executor = noTools{}
 	}
-	a := &Agent{config: c, base: c.Criterion == Base}
+	a := &Agent{config: c}
+	a.limits, a.plain = LimitsOf(c.Criterion)
 	innermost := c.Driver
 	if c.Observer != nil {
 		innermost = asked{c.Driver}

@@ -19,6 +19,7 @@ type changesJSON struct {
 	Accepted int        `json:"accepted,omitempty"`
 	Failures int        `json:"failures,omitempty"`
 	RunUsage *Usage     `json:"run_usage,omitempty"`
+	Children *Spending  `json:"children,omitempty"`
 	// Messages and Steps follow the first MessagesFrom and StepsFrom of the earlier
 	// state; what stood behind those is gone.
 	MessagesFrom int           `json:"messages_from,omitempty"`
@@ -45,7 +46,7 @@ func (s State) changesSince(since State) (*changesJSON, error) {
 	d, old := s.read(), since.read()
 	form := &changesJSON{
 		Version: stateVersion, Status: d.status, Signal: d.signal,
-		Accepted: int(d.accepted), Failures: int(d.failures), RunUsage: d.usage,
+		Accepted: int(d.accepted), Failures: int(d.failures), RunUsage: d.usage, Children: d.children,
 	}
 	if since.data == nil || d.frame != old.frame && (d.session != old.session || d.run != old.run || d.first != old.first) {
 		form.About = &aboutJSON{d.session, d.run, d.first, &d.before}
@@ -146,7 +147,7 @@ func (f *stateJSON) change(c *changesJSON) error {
 	if c.About != nil {
 		f.Session, f.Run, f.First, f.UsageBefore = c.About.Session, c.About.Run, c.About.First, c.About.UsageBefore
 	}
-	f.Status, f.Signal, f.Accepted, f.Failures, f.RunUsage = c.Status, c.Signal, c.Accepted, c.Failures, c.RunUsage
+	f.Status, f.Signal, f.Accepted, f.Failures, f.RunUsage, f.Children = c.Status, c.Signal, c.Accepted, c.Failures, c.RunUsage, c.Children
 	f.Messages = append(f.Messages[:c.MessagesFrom], c.Messages...)
 	f.Steps = append(f.Steps[:c.StepsFrom], c.Steps...)
 	if c.Metadata != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -230,7 +231,20 @@ func (c Checkpoint) WithCallChild(callID string, child State) State {
 // WithCallAnswered returns a state with an open step in which a call was answered. A
 // run that is resumed from it takes the answer as it is.
 func (c Checkpoint) WithCallAnswered(r *ToolResult) State {
-	return State(c).withOpenCall(r.CallID(), func(call *openCall) { call.result, call.child = r, State{} })
+	s := State(c)
+	var used *Spending
+	s = s.withOpenCall(r.CallID(), func(call *openCall) {
+		if call.child.data != nil {
+			used = new(call.child.Spending())
+		}
+		call.result, call.child = r, State{}
+	})
+	if used != nil {
+		d := s.copyWithFrame()
+		d.children = new(cmp.Or(d.children, &noSpending).add(used))
+		return State{d}
+	}
+	return s
 }
 
 // WithExpired returns a parked state in which every call whose deadline had passed at

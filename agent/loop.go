@@ -36,7 +36,7 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 		return mo.Err[State](fmt.Errorf("running agent %q: %w", a.config.Name, ErrParked))
 	}
 	s = a.beginRun(ctx, &settings, s.With(input...))
-	return a.finishRun(ctx, &settings, s, a.run(ctx, s))
+	return a.finishRun(ctx, &settings, s, a.run(startedrun.Within(ctx, s.read().live), s))
 }
 
 // takeSteps judges, takes a step and judges again, until the run ends or waits.
@@ -68,12 +68,16 @@ func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[
 		return s, endByError(ctx, s, nil)
 	}
 	l := s.read().live
-	if a.base && l.observer == nil && s.goesOn() { // most steps of most agents
+	over := l.account.exceededAbove()
+	if a.plain && over == nil && l.observer == nil && s.goesOn() && !l.account.exceeded() { // most steps of most agents
 		return s, nil
 	}
 	verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
 	if err = errguard.Check(err); err != nil {
 		return s, endByError(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
+	}
+	if over != nil {
+		verdict = Strongest(verdict, Evaluation{Verdict: Forbid, Signal: *over})
 	}
 	if l.watched() {
 		l.tell(ctx, Judged{s.Run(), s.RunStepCount(), verdict})
@@ -103,12 +107,7 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 		return a.performCalls(ctx, s, &s.read().open.reply, s.read().open.started)
 	}
 	started := time.Now()
-	var reply mo.Result[Step]
-	if l.onDelta != nil {
-		reply = Stream(ctx, a.driverFor(s), s, l.onDelta)
-	} else {
-		reply = a.driverFor(s).Next(ctx, s)
-	}
+	reply := a.askModel(ctx, s)
 	return a.performReply(ctx, s, started, &reply)
 }
 

@@ -166,10 +166,10 @@ func TestRunsBelowThatCannotBe(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
-	const at = `"child":{"version":2,`
+	const at = `"child":{"version":3,`
 	require.Contains(t, string(text), at)
 	for name, tc := range map[string]struct{ old, now, says string }{
-		"a version":    {at, `"child":{"version":3,`, "/open_step/calls/0/child/version"},
+		"a version":    {at, `"child":{"version":4,`, "/open_step/calls/0/child/version"},
 		"changes":      {at, `"child_changes":{"version":2},` + at, "/open_step/calls/0/child_changes"},
 		"no begin":     {`"begun":{"id":"w","name":"delegate","arguments":""},`, ``, "/open_step/calls/0/begun"},
 		"a bad number": {`"accepted":1`, `"accepted":9`, "accepted"},

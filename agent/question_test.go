@@ -111,7 +111,7 @@ func TestStateOfVersionOne(t *testing.T) {
 	check(old)
 	now, err := json.Marshal(old)
 	require.NoError(t, err)
-	assert.Contains(t, string(now), `"version":2`)
+	assert.Contains(t, string(now), `"version":3`)
 	assert.NotContains(t, string(now), `"question":`)
 	var again agent.State
 	require.NoError(t, json.Unmarshal(now, &again))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
 // SessionID names a session: a conversation of one or more runs.
@@ -83,6 +85,7 @@ func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) St
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
 	run := a.identity(settings, s)
 	s = a.withControls(s.beginRun(run, a.requestOf(settings), l))
+	l.account.start(ctx, s, a.limits)
 	l.tell(ctx, RunStarted{s.Run()})
 	return s
 }
@@ -167,7 +170,8 @@ func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true}
 	l.tell(ctx, RunResumed{s})
 	s = a.withControls(s.resumeRun(a.requestOf(&settings), l))
-	return a.finishRun(ctx, &settings, s, a.run(ctx, s))
+	l.account.start(ctx, s, a.limits)
+	return a.finishRun(ctx, &settings, s, a.run(startedrun.Within(ctx, l), s))
 }
 
 // hasInput reports whether there is input that was not let in.

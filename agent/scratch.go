@@ -13,6 +13,7 @@ type live struct {
 	onDelta  func(Delta)
 	onStep   func(State) bool
 	resumed  bool // from a state that was stored
+	account  account
 
 	asked  atomic.Bool // the observer was told that the model is asked
 	events sync.Mutex  // one event at a time
@@ -93,6 +94,24 @@ func (k *Scratch[T]) Of(s State) *T {
 	v := k.fresh()
 	l.addScratch(k.number, v)
 	return v
+}
+
+// OfTree returns the value of the topmost run that has one among those above the run of s, in
+// this process; where none has, that of the run itself, as Of does. What it counts is counted
+// for a run and those below it: see Spending.
+func (k *Scratch[T]) OfTree(s State) *T {
+	var top any
+	if l := s.read().live; l != nil && k.number != 0 {
+		for above := l.account.above; above != nil; above = above.account.above {
+			if v := above.scratchOf(k.number); v != nil {
+				top = v
+			}
+		}
+	}
+	if top != nil {
+		return top.(*T) //nolint:forcetypeassert // what is stored under its number is its own
+	}
+	return k.Of(s)
 }
 
 func (k *Scratch[T]) fresh() *T {

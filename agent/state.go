@@ -51,7 +51,10 @@ type frame struct {
 	status  Status
 	first   int   // index of the run's first step
 	before  Usage // of the runs before
-	open    *openStep
+	// children is what the runs below used that calls of recorded steps have started, as far as
+	// it is known; nil when there were none.
+	children *Spending
+	open     *openStep
 
 	// Not kept in JSON:
 	request *Request
@@ -328,6 +331,7 @@ func (s State) parkStep(reply Step, started time.Time, waits []*Intervention) St
 	}
 	d := s.acceptMessages().copyWithFrame()
 	d.status, d.open, d.asking = StatusParked, open, nil
+	d.keepChildren()
 	return State{d}
 }
 
@@ -335,6 +339,7 @@ func (s State) parkStep(reply Step, started time.Time, waits []*Intervention) St
 func (s State) suspend() State {
 	d := s.copyWithFrame()
 	d.status, d.asking = StatusParked, nil
+	d.keepChildren()
 	return State{d}
 }
 
@@ -360,6 +365,7 @@ func (s State) acceptMessages() State {
 func (s State) endAs(status Status, signal Signal) State {
 	d := s.copyWithFrame()
 	d.status, d.signal, d.open = status, &signal, nil // of a step that is not recorded there is nothing
+	d.keepChildren()
 	return State{d}
 }
 
@@ -402,8 +408,13 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 		}
 	}
 	d := was.live.states.take()
+	was.live.account.addStep(was.steps.Len() - was.first)
 	d.frame, d.messages, d.steps, d.meta = was.frame, messages, was.steps.Append(StepRecord{kept}), was.meta
 	d.usage, d.signal, d.accepted, d.failures = usage, was.signal, toInt32(messages.Len()), failures
+	if d.live.account.children.Load() != d.children {
+		d.frame = new(*d.frame)
+		d.keepChildren()
+	}
 	out := State{d}
 	for _, r := range results {
 		if r.Effects.Len() > 0 {

@@ -40,6 +40,7 @@ func (f *stateJSON) check() error {
 		errorBelow("/signal", f.Signal.check()),
 		errorBelow("/usage_before", f.UsageBefore.check()),
 		errorBelow("/run_usage", f.RunUsage.check()),
+		errorBelow("/children", f.Children.check()),
 		errorBelow("/open_step", f.OpenStep.check(f.Status)),
 	)
 }

@@ -17,9 +17,9 @@ import (
 
 // stateVersion is the version of the JSON form that is written, oldestVersion the oldest
 // one that is read. Since version 2 a call that a person is asked about has a list of
-// questions.
+// questions; since version 3 there is what the runs below used.
 const (
-	stateVersion  = 2
+	stateVersion  = 3
 	oldestVersion = 1
 )
 
@@ -45,6 +45,8 @@ type stateJSON struct {
 	// missing is nothing used.
 	UsageBefore *Usage `json:"usage_before,omitempty"`
 	RunUsage    *Usage `json:"run_usage,omitempty"`
+	// Children is what the runs below used, but for those that stand in the open step.
+	Children *Spending `json:"children,omitempty"`
 	// OpenStep is a step that has begun and is not recorded.
 	OpenStep *openStepJSON `json:"open_step,omitempty"`
 }
@@ -140,7 +142,7 @@ func (s State) form() (stateJSON, error) {
 	d := s.read()
 	form := stateJSON{
 		Version: stateVersion, Session: d.session, Run: d.run, Status: d.status, Signal: d.signal,
-		Accepted: int(d.accepted), First: d.first, Failures: int(d.failures), UsageBefore: &d.before, RunUsage: d.usage,
+		Accepted: int(d.accepted), First: d.first, Failures: int(d.failures), UsageBefore: &d.before, RunUsage: d.usage, Children: d.children,
 		Messages: make([]messageJSON, 0, d.messages.Len()), Steps: make([]stepJSON, 0, d.steps.Len()),
 	}
 	form.Run.Started = form.Run.Started.UTC()
@@ -163,7 +165,7 @@ func (f *stateJSON) toState() State {
 	return State{&stateData{
 		frame: &frame{
 			session: f.Session, run: f.Run, status: f.Status, first: f.First, before: *cmp.Or(f.UsageBefore, &noUsage),
-			open: f.OpenStep.toOpenStep(),
+			children: f.Children, open: f.OpenStep.toOpenStep(),
 		},
 		messages: plog.Of(messages...), accepted: toInt32(f.Accepted),
 		steps: plog.Of(steps...), failures: toInt32(f.Failures),

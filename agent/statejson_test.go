@@ -291,13 +291,13 @@ func TestTheZeroStateComesBackFromJSON(t *testing.T) {
 	requireSame(t, agent.State{}, throughJSON(t, agent.State{}))
 	data, err := json.Marshal(agent.State{})
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"version":2,"usage_before":{"input_tokens":0,"output_tokens":0,"cost":0},"run_usage":{"input_tokens":0,"output_tokens":0,"cost":0}}`, string(data))
+	assert.JSONEq(t, `{"version":3,"usage_before":{"input_tokens":0,"output_tokens":0,"cost":0},"run_usage":{"input_tokens":0,"output_tokens":0,"cost":0}}`, string(data))
 }
 
 func TestTimesAreWrittenInUTC(t *testing.T) {
 	const local, utc = "2026-01-02T03:04:05.000000006+02:00", "2026-01-02T01:04:05.000000006Z"
 	text := func(at string) string {
-		return fmt.Sprintf(`{"version":2,"run":{"id":"r","session":"s","root":"r","number":1,"started":%q},"messages":[`+
+		return fmt.Sprintf(`{"version":3,"run":{"id":"r","session":"s","root":"r","number":1,"started":%q},"messages":[`+
 			`{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},`+
 			`{"role":"tool","call_id":"1","tool":"a","status":"executed"}],"accepted":2,`+
 			`"steps":[{"index":0,"message":0,"results":[{"attempts":1,"started":%q}],"started":%q}],`+
@@ -377,7 +377,7 @@ func TestWhatNoStateCanHoldIsNotRead(t *testing.T) {
 		"null":                     {`null`, "/version: there is no version"},
 		"a list":                   {`[]`, "expected object, got array"},
 		"no version":               {`{"messages":[]}`, "/version: there is no version: this is not the JSON form of a state"},
-		"a newer version":          {`{"version":3,"novelty":true}`, "/version: version 3 is newer than this program reads (2): use a newer version of the module"},
+		"a newer version":          {`{"version":4,"novelty":true}`, "/version: version 4 is newer than this program reads (3): use a newer version of the module"},
 		"version zero":             {`{"version":0}`, "/version: there is no version 0"},
 		"a version in words":       {`{"version":"one"}`, "/version: expected integer"},
 		"a version given twice":    {`{"version":1,"version":1}`, "given twice"},

@@ -208,7 +208,7 @@ func sortedCriteria(plan string) string {
 
 func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 	err := builder.New().WithName("helper").WithRequest(nil).WithObserver(nil).With(
-		nil, capability.UseHooks(passes("h"), passes("h")), capability.UseTools(tool("a"), tool("a")), capability.UseGuards{Steps: -1, Time: -1},
+		nil, capability.UseHooks(passes("h"), passes("h")), capability.UseTools(tool("a"), tool("a")), capability.UseGuards{Steps: -2, Time: -1},
 		capability.UseApproval(nil), part{name: "b", requires: []string{"c"}},
 	).Build().Error()
 	require.Error(t, err)
@@ -216,7 +216,7 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 		`building agent "helper":`,
 		`capability 1 of 6 is nil`,
 		`capability "b" requires "c", which is not there`,
-		`capability "guards": the limit of steps is -1: it must not be negative, and zero means none`,
+		`capability "guards": the limit of steps is -2: it must not be less than -1, which means none, and zero means 100`,
 		`capability "guards": the limit of time is -1ns: it must not be negative, and zero means none`,
 		`putting the toolbox together: tool "a": the name is given twice`,
 		`hook "h" is there twice: names must be unique`,

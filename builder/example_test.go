@@ -82,14 +82,14 @@ func ExampleAgentBuilder_Build() {
 		WithName("helper").
 		With(
 			capability.UseHooks(audit, audit),
-			capability.UseGuards{Steps: -1},
+			capability.UseGuards{Steps: -2},
 			capability.UseApproval(nil),
 		).
 		Build().Get()
 	fmt.Println(err)
 	// Output:
 	// building agent "helper":
-	// capability "guards": the limit of steps is -1: it must not be negative, and zero means none
+	// capability "guards": the limit of steps is -2: it must not be less than -1, which means none, and zero means 100
 	// hook "audit" is there twice: names must be unique
 	// the approver is nil: leave it out when there is no person to ask
 	// no driver: give one with WithDriver

@@ -67,8 +67,8 @@ func TestWhatIsWrongWithCapabilities(t *testing.T) {
 		},
 		"fails to install": {[]capability.Capability{part{name: "a"}, unnamed}, []string{"capability 2 (capability.Func): no disk"}},
 		"guards that are none": {
-			[]capability.Capability{capability.UseGuards{Steps: -1}},
-			[]string{`capability "guards": the limit of steps is -1: it must not be negative, and zero means none`},
+			[]capability.Capability{capability.UseGuards{Steps: -2}},
+			[]string{`capability "guards": the limit of steps is -2: it must not be less than -1, which means none, and zero means 100`},
 		},
 		"all at once": {
 			[]capability.Capability{nil, part{name: "a"}, part{name: "a"}, unnamed, part{name: "b", requires: []string{"z"}}},

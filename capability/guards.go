@@ -12,12 +12,20 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// UseGuards limits each run of the agent. A field that is zero sets no limit. The
-// limits are hard: no hook can make a run go on past them.
+// defaultSteps is how many steps a run may take where nothing else is said, so that an agent
+// that goes round in circles comes to an end.
+const defaultSteps = 100
+
+// UseGuards limits each run of the agent together with the runs that it starts, sub-agents
+// and those of hooks and tools: see agent.Spending. A limit that is reached stops all of
+// them, each behind the reply that it is waiting for. A field that is zero sets no limit, but
+// for Steps. The limits are hard: no hook can make a run go on past them.
 type UseGuards struct {
-	// Steps is the number of model turns.
+	// Steps is the number of model turns. Zero means 100, also for an agent without
+	// UseGuards, unless it has a criterion that limits them; -1 means no limit.
 	Steps int
-	// Tokens is input and output together.
+	// Tokens is input and output together. When a reply does not say what it used, the guard
+	// ends the run.
 	Tokens int64
 	// Cost is in US dollars. When the cost of a model call is not known, the guard
 	// ends the run.
@@ -40,8 +48,11 @@ func (g UseGuards) Install(p Plan) mo.Result[Plan] {
 	if err := g.check(); err != nil {
 		return mo.Err[Plan](err)
 	}
-	if g.Steps > 0 {
+	switch {
+	case g.Steps > 0:
 		p = p.WithCriteria(continuation.Steps(g.Steps))
+	case g.Steps < 0:
+		p.unlimited = true
 	}
 	if g.Tokens > 0 {
 		p = p.WithCriteria(continuation.Tokens(g.Tokens))
@@ -63,12 +74,14 @@ func (g UseGuards) Install(p Plan) mo.Result[Plan] {
 
 func (g UseGuards) check() error {
 	var wrong []error
+	if g.Steps < -1 {
+		wrong = append(wrong, fmt.Errorf("the limit of steps is %d: it must not be less than -1, which means none, and zero means %d", g.Steps, defaultSteps))
+	}
 	for _, limit := range []struct {
 		name  string
 		value any
 		ok    bool
 	}{
-		{"steps", g.Steps, g.Steps >= 0},
 		{"tokens", g.Tokens, g.Tokens >= 0},
 		{"cost", g.Cost, g.Cost >= 0}, // which NaN is not
 		{"time", g.Time, g.Time >= 0},

@@ -111,8 +111,8 @@ func TestUnknownCostEndsARun(t *testing.T) {
 }
 
 func TestGuardsThatAreNoLimits(t *testing.T) {
-	err := capability.UseGuards{Steps: -1, Tokens: -2, Cost: math.NaN(), Time: -time.Second, Continuations: -3}.Install(capability.Plan{}).Error()
-	require.EqualError(t, err, `the limit of steps is -1: it must not be negative, and zero means none
+	err := capability.UseGuards{Steps: -3, Tokens: -2, Cost: math.NaN(), Time: -time.Second, Continuations: -3}.Install(capability.Plan{}).Error()
+	require.EqualError(t, err, `the limit of steps is -3: it must not be less than -1, which means none, and zero means 100
 the limit of tokens is -2: it must not be negative, and zero means none
 the limit of cost is NaN: it must not be negative, and zero means none
 the limit of time is -1s: it must not be negative, and zero means none

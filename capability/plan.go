@@ -34,6 +34,7 @@ type Plan struct {
 	wrapExecutor  layers[func(agent.Executor) agent.Executor]
 	wrapApprover  layers[func(agent.Approver) agent.Approver]
 	criteria      []agent.Criterion
+	unlimited     bool // there is no limit of steps, and none is to be added
 	continuations int
 	approver      agent.Approver
 	observers     []agent.Observer
@@ -173,6 +174,15 @@ func (p Plan) WithCriteria(criteria ...agent.Criterion) Plan {
 	return p
 }
 
+// allCriteria returns the criteria, Base first, with a limit of steps unless there is one.
+func (p Plan) allCriteria() []agent.Criterion {
+	all := append([]agent.Criterion{agent.Base}, p.criteria...)
+	if limits, _ := agent.LimitsOf(continuation.All(all...)); limits.Steps == 0 && !p.unlimited {
+		all = append(all, continuation.Steps(defaultSteps))
+	}
+	return all
+}
+
 // WithContinuations sets how often the hooks at Stop may make one run go on; zero
 // means hooks.DefaultContinuations.
 func (p Plan) WithContinuations(n int) Plan { p.continuations = n; return p }
@@ -234,17 +244,13 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	}
 	request := p.request
 	request.Tools = box.Specs()
-	criteria := agent.Base
-	if len(p.criteria) > 0 {
-		criteria = continuation.All(append([]agent.Criterion{agent.Base}, p.criteria...)...)
-	}
 	background := slices.Clip(p.background)
 	if !p.started {
 		background = append(background, compiled.Background())
 	}
 	config := agent.Config{
 		Name: p.name, Driver: p.driver, Request: request, Executor: executor,
-		Criterion: compiled.WrapCriterion(criteria, p.continuations),
+		Criterion: compiled.WrapCriterion(continuation.All(p.allCriteria()...), p.continuations),
 		Approver:  p.approver, Parallel: p.parallel, Observer: joinObservers(p.observers),
 		Background: background, Extend: planned.extending(compiled),
 		AroundRun: p.aroundRun.values(), AroundStep: p.aroundStep.values(),

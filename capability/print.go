@@ -34,7 +34,7 @@ func (p Plan) String() string {
 	t.stack("executor", p.wrapExecutor.namesAt(Outside),
 		p.hookPlace("HookedToolExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed),
 		p.wrapExecutor.namesAt(Inside), p.executorName())
-	t.stack("judge", nil, p.hookPlace("HookContinuationCriterion", hooks.Stop), nil, strings.Join(append([]string{"Base"}, namesOf(p.criteria)...), ", "))
+	t.stack("judge", nil, p.hookPlace("HookContinuationCriterion", hooks.Stop), nil, strings.Join(append([]string{"Base"}, namesOf(p.allCriteria()[1:])...), ", "))
 	if p.approver != nil {
 		t.line("approval", "", nameOf(p.approver))
 	}

@@ -24,7 +24,7 @@ func TestPrintedPlans(t *testing.T) {
   step           infer, prepare, execute, record
   driver         none
   executor       no tools
-  judge          Base
+  judge          Base, Steps(100)
 `},
 		"all of it": {
 			capability.Plan{}.WithName("x").WithDriver(sayer("model")).WithTools(tool("a"), nil).WithParallel(4).
@@ -39,7 +39,7 @@ func TestPrintedPlans(t *testing.T) {
   step           HookProcessor ▸ infer, prepare, execute, record
   driver         span ▸ HookedDriver ▸ cache ▸ model
   executor       journal ▸ HookedToolExecutor ▸ a, nil (4 at once)
-  judge          HookContinuationCriterion ▸ Base
+  judge          HookContinuationCriterion ▸ Base, Steps(100)
   approval       terminal
   observers      log, web
   InputSubmitted tells all; starts all
@@ -82,7 +82,7 @@ func TestPrintedPlans(t *testing.T) {
   step           infer, prepare, execute, record
   driver         agenttest.Driver
   executor       remote
-  judge          Base
+  judge          Base, Steps(100)
 `},
 		"a guard that guards nothing": {
 			capability.Plan{}.WithDriver(agenttest.Script()).WithTools(tool("bash")).WithHooks(
@@ -93,7 +93,7 @@ func TestPrintedPlans(t *testing.T) {
   step           HookProcessor ▸ infer, prepare, execute, record
   driver         agenttest.Driver
   executor       HookedToolExecutor ▸ bash
-  judge          Base
+  judge          Base, Steps(100)
   PreToolUse     asks mistyped
   unused         mistyped: for what neither the agent nor its sub-agents have
 `},

@@ -38,8 +38,10 @@ type Subagent struct {
 // A sub-agent has the control hooks of the agent that starts it, before its own, at all
 // points but Stop: giving work away is no way around them. It may have more, under other
 // names. Where it has no approver, that of its parent is asked. It is
-// cancelled with the call that started it, and what it fails with fails the call. What it
-// consumed is its own run's, and not counted for the one that started it.
+// cancelled with the call that started it, and what it fails with fails the call. The steps,
+// tokens, cost and time that it takes count for the run that started it as well, whose limits
+// stop it: see UseGuards. State.RunUsage is what each used itself, State.Spending what it used
+// with those below it.
 //
 // When it has to wait for an answer that comes later, the run that started it parks, too:
 // the question is among the Interventions of that one. Calls of the step that were

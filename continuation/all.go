@@ -50,6 +50,17 @@ func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evalu
 	return mo.Ok(agent.Strongest(said...))
 }
 
+// Limits returns the limits of all the criteria, and whether they have no other opinion than
+// these and that of agent.Base.
+func (a *all) Limits() (limits agent.Limits, only bool) {
+	only = true
+	for _, c := range a.criteria {
+		has, nothingElse := agent.LimitsOf(c)
+		limits, only = limits.Merge(has), only && nothingElse
+	}
+	return limits, only
+}
+
 func (a *all) String() string {
 	return "All(" + strings.Join(lo.Map(a.criteria, func(c agent.Criterion, _ int) string { return criterionName(c) }), ", ") + ")"
 }

@@ -40,7 +40,7 @@ func TestStepsStopsAtTheLimit(t *testing.T) {
 			got := signal(t, final)
 			assert.Equal(t, agent.StopStepsLimit, got.Reason)
 			assert.Equal(t, "continuation.Steps", got.Source)
-			assert.Equal(t, map[string]any{"currentSteps": want.steps, "maxSteps": limit}, got.Details)
+			assert.Equal(t, map[string]any{"currentSteps": want.steps, "maxSteps": max(limit, 0)}, got.Details)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestTokensStopsWithoutCounts(t *testing.T) {
 			assert.Equal(t, tc.steps, final.RunStepCount())
 			if tc.steps == 1 {
 				assert.Equal(t, agent.StopTokenLimit, signal(t, final).Reason)
-				assert.Contains(t, signal(t, final).Message, "the last reply came without usage")
+				assert.Contains(t, signal(t, final).Message, "a reply came without usage")
 			}
 		})
 	}

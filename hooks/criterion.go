@@ -44,6 +44,12 @@ func (x HookContinuationCriterion) String() string {
 	return fmt.Sprintf("HookContinuationCriterion(%v)", x.inner)
 }
 
+// Limits returns the limits of the other criteria. The hooks have opinions of their own.
+func (x HookContinuationCriterion) Limits() (limits agent.Limits, only bool) {
+	limits, _ = agent.LimitsOf(x.inner)
+	return limits, false
+}
+
 // Evaluate is what the other criteria say, unless a Stop hook makes the run go on
 // or stops it.
 func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {

@@ -70,7 +70,7 @@ func workOf(t *testing.T, perStep []int) callWork {
 		}
 		return agent.Step{Message: agent.Assistant("done")}, nil
 	})
-	a, err := builder.New().WithDriver(driver).With(capability.UseTools(echo), capability.UseHooks(list...)).
+	a, err := builder.New().WithDriver(driver).With(capability.UseTools(echo), capability.UseHooks(list...), capability.UseGuards{Steps: -1}).
 		WithObserver(agent.ObserverFunc(func(context.Context, agent.Event) { w.told++ })).Build().Get()
 	require.NoError(t, err)
 	least := callWork{mallocs: 1 << 62, bytes: 1 << 62}

@@ -53,9 +53,9 @@ type Price struct {
 	Output float64 `key:"output,required,nonnegative"`
 }
 
-// Guards limit a run. Zero is no limit.
+// Guards limit a run and the runs that it starts. Zero is no limit.
 type Guards struct {
-	Steps  int           `key:"steps,positive"`
+	Steps  int           `key:"steps,limit"` // zero means 100, -1 no limit
 	Tokens int64         `key:"tokens,positive"`
 	Cost   float64       `key:"cost,positive"` // in US dollars
 	Time   time.Duration `key:"time,positive"`

@@ -62,7 +62,7 @@ func always[T any](v T) Maker[T] {
 
 // With is a part that is made for each agent, with settings. S is a struct; its fields have
 // tags such as `key:"calls"`, `key:"file,required"`, `key:"per,positive"` (a number or
-// time above zero) or `key:"delay,nonnegative"`, and may be strings, bools, numbers,
+// time above zero), `key:"calls,limit"` (a number above zero, or -1) or `key:"delay,nonnegative"`, and may be strings, bools, numbers,
 // time.Durations, structs, and slices, pointers and maps of those. What does not fit is
 // told with its line before anything is made.
 func With[S, T any](make func(ctx context.Context, m *Making, settings S) (T, error)) Maker[T] {

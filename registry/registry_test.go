@@ -58,11 +58,11 @@ mcp: [fs, nowhere]
 func TestNamesOfADefinitionInGo(t *testing.T) {
 	_, err := newWorld().Build(t.Context(), registry.Definition{
 		Name: "a", Model: "scripted/x", PreHooks: registry.Hooks{{Name: "frist"}}, Tools: registry.Tools{{Name: "pay"}, {Name: "pay"}},
-		Guards: registry.Guards{Steps: -1},
+		Guards: registry.Guards{Steps: -2},
 	})
 	for _, want := range []string{
 		`the definition of agent "a":`, `unknown hook "frist" (did you mean "first"?)`, `the tool "pay" stands here a second time`,
-		`expected a whole number above zero, such as 20, got "-1"`,
+		`expected a whole number above zero or -1, such as 20, got "-2"`,
 	} {
 		require.ErrorContains(t, err, want)
 	}

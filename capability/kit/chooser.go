@@ -12,6 +12,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/continuation"
+	"github.com/grapnel-go/grapnel/internal/startedrun"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -57,7 +58,8 @@ func (m *chooser) choose(ctx context.Context, s agent.State, c *choice) ([]strin
 	if err != nil {
 		return nil, nil, err
 	}
-	final, err := m.agent.RunWith(ctx, agent.RunSettings{Parent: s.Run(), Output: output}, agent.NewState(), agent.UserText(question)).Get()
+	counted := startedrun.Within(ctx, nil) // with the reply
+	final, err := m.agent.RunWith(counted, agent.RunSettings{Parent: s.Run(), Output: output}, agent.NewState(), agent.UserText(question)).Get()
 	if failed, ok := errors.AsType[*agent.RunError](err); ok {
 		final = failed.State
 	}

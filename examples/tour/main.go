@@ -137,7 +137,7 @@ func tour(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "typed: %.0f to %s\n\n", answer.Value.Sum, answer.Value.Payee)
 
 	_, err = builder.New().
-		With(capability.UseHooks(onlyFriends, onlyFriends), capability.UseGuards{Steps: -1}).
+		With(capability.UseHooks(onlyFriends, onlyFriends), capability.UseGuards{Steps: -2}).
 		Build().Get()
 	if err == nil {
 		return errors.New("a broken agent was built")

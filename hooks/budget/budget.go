@@ -3,8 +3,7 @@ package budget
 import (
 	"context"
 	"fmt"
-	"math"
-	"strconv"
+	"sync"
 
 	"github.com/samber/mo"
 
@@ -12,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Limits is what one run may use. A field that is zero sets no limit; one that is negative, or no number, allows
-// nothing.
+// Limits is what a run may use together with the runs that it starts: see agent.Spending. A field that is zero sets no
+// limit; one that is negative, or no number, allows nothing.
 type Limits struct {
 	// Cost is in US dollars.
 	Cost float64
@@ -31,7 +30,6 @@ func Hooks(limits Limits) []hooks.Hook {
 	b := &budget{limits, agent.NewScratch[spending](nil), hooks.CountCalls()}
 	return []hooks.Hook{
 		hooks.On(hooks.AtStepStart, "budget", b.step).WithPriority(hooks.PriorityAfterwork),
-		hooks.Observe(hooks.AtPostInference, "budget.reply", b.reply).WithFailure(hooks.Abort),
 		hooks.On(hooks.AtPreToolUse, "budget.call", b.call).WithPriority(hooks.PriorityAfterwork),
 	}
 }
@@ -42,67 +40,38 @@ type budget struct {
 	counted *hooks.CountedCalls // that were let through
 }
 
-// spending is what the state of a run does not say yet.
+// spending is that of the topmost run that has the hooks, and of those below it.
 type spending struct {
-	// replies is what the model calls of the step under way used; none are there before the first.
-	replies mo.Option[agent.Usage]
+	mu    sync.Mutex
+	owner agent.State // of that run
 	// calls is how many calls were let through; none before it was counted for the first time.
 	calls mo.Option[int]
-	// unclear is whether there was a reply of which nobody can tell what it used; none before the steps were looked at.
-	unclear mo.Option[bool]
 }
 
-// spent is what is known of the run besides its state.
-func (b *budget) spent(s agent.State) *spending {
-	spent := b.of.Of(s)
-	if spent.unclear.IsAbsent() {
-		unclear := false
-		for _, step := range s.RunSteps() {
-			unclear = unclear || step.Message().Role() == agent.RoleAssistant && isUnclear(step.Usage())
-		}
-		spent.unclear = mo.Some(unclear)
+// spent returns the spending that the run of s is part of, with the reason why there may be no more; empty when there may.
+func (b *budget) spent(s agent.State) (spent *spending, reason string) {
+	spent = b.of.OfTree(s)
+	spent.mu.Lock()
+	defer spent.mu.Unlock()
+	if spent.owner == (agent.State{}) {
+		spent.owner = s
 	}
-	return spent
-}
-
-// isUnclear reports whether a usage says nothing, or something that cannot be.
-func isUnclear(u agent.Usage) bool {
-	cost, known := u.Cost.Get()
-	return u.Tokens() == 0 && !known || u.InputTokens < 0 || u.OutputTokens < 0 || u.Tokens() < 0 || cost < 0
+	over := agent.Limits{Cost: b.limits.Cost, Tokens: b.limits.Tokens}.StopFor(spent.owner)
+	return spent, over.OrEmpty().Message
 }
 
 // step stops a run that has used what it may.
 func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
-	spent := b.spent(c.State())
-	spent.replies = mo.None[agent.Usage]()
-	if reason := b.limits.exceeded(c.State().RunUsage(), spent.unclear.OrEmpty()); reason != "" && !b.limits.Deny {
+	if _, reason := b.spent(c.State()); reason != "" && !b.limits.Deny {
 		return c.Stop(reason)
 	}
 	return c.Allow()
 }
 
-// reply counts what a reply used.
-func (b *budget) reply(_ context.Context, c hooks.ReplyContext) error {
-	if c.Err() != nil {
-		return nil //nolint:nilerr // there is no reply; the loop has the error
-	}
-	spent := b.spent(c.State())
-	used := c.Reply().Usage
-	spent.unclear = mo.Some(spent.unclear.OrEmpty() || isUnclear(used))
-	if before, ok := spent.replies.Get(); ok {
-		used = before.Plus(used)
-	}
-	spent.replies = mo.Some(used)
-	return nil
-}
-
 // call stops a run whose last reply was too much, and denies the calls that are too many.
 func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
-	spent, used := b.spent(c.State()), c.State().RunUsage()
-	if replies, ok := spent.replies.Get(); ok {
-		used = used.Plus(replies)
-	}
-	if reason := b.limits.exceeded(used, spent.unclear.OrEmpty()); reason != "" {
+	spent, reason := b.spent(c.State())
+	if reason != "" {
 		if b.limits.Deny {
 			return c.Deny(reason + "; " + finish)
 		}
@@ -111,9 +80,11 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 	if b.limits.ToolCalls == 0 || c.Invalid() != nil || b.counted.Has(c) {
 		return c.Allow()
 	}
+	spent.mu.Lock()
+	defer spent.mu.Unlock()
 	calls, known := spent.calls.Get()
 	if !known {
-		calls = executed(c.State())
+		calls = executed(spent.owner)
 	}
 	if calls >= b.limits.ToolCalls {
 		return c.Deny(fmt.Sprintf("%d of at most %d tool calls made; %s", calls, max(b.limits.ToolCalls, 0), finish))
@@ -135,28 +106,4 @@ func executed(s agent.State) (n int) {
 		}
 	}
 	return n
-}
-
-// exceeded says which limit has been reached; empty when none has.
-func (l Limits) exceeded(used agent.Usage, unclear bool) string {
-	cost, known := used.Cost.Get()
-	switch {
-	case l.Cost != 0 && !known:
-		return fmt.Sprintf("the cost of the run is not known, so that the limit of %s cannot be kept", dollars(l.Cost))
-	case l.Cost != 0 && !(cost < l.Cost): // so that no comparison with NaN lets the run go on
-		return fmt.Sprintf("%s of at most %s spent", dollars(cost), dollars(l.Cost))
-	case l.Cost != 0 && cost < 0 || l.Tokens != 0 && used.Tokens() < 0: // added up beyond what a number can hold, too
-		return "what the run used is less than nothing, so that its limits cannot be kept"
-	case l.Tokens != 0 && used.Tokens() >= l.Tokens:
-		return fmt.Sprintf("%d of at most %d tokens used", used.Tokens(), l.Tokens)
-	case (l.Cost != 0 || l.Tokens != 0) && unclear:
-		return "a reply came with a usage that says nothing, or less than nothing, so that the limits of the run cannot be kept"
-	}
-	return ""
-}
-
-// dollars is an amount, without the dust of floating point.
-func dollars(amount float64) string {
-	const millionths = 1e6
-	return "$" + strconv.FormatFloat(math.Round(amount*millionths)/millionths, 'f', -1, 64)
 }

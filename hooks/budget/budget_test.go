@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -47,9 +49,13 @@ func told(s agent.State) []string {
 }
 
 const (
-	unclear = "a reply came with a usage that says nothing, or less than nothing, so that the limits of the run cannot be kept; " +
-		"call no more tools, and finish with what you have"
-	negative = "what the run used is less than nothing, so that its limits cannot be kept"
+	unclear = "it is not known how many tokens the run used, so that the limit of 100 cannot be kept: a reply came without usage, or with " +
+		"one of less than nothing or of more than can be counted; have the driver set Usage, or do without the limit of tokens"
+	unclearCost = "the cost of the run is unknown, so that the limit of $1 cannot be kept: a reply came with a usage of less than nothing, " +
+		"or of more than can be counted"
+	unknownCost = "the cost of the run is unknown, so that the limit of $1 cannot be kept: a model's reply came without a cost; " +
+		"have the driver set Usage.Cost, or do without the cost limit"
+	goOn = "; call no more tools, and finish with what you have"
 )
 
 func TestBudgets(t *testing.T) {
@@ -79,12 +85,12 @@ func TestBudgets(t *testing.T) {
 		},
 		"unknown cost": {
 			budget.Limits{Cost: 1}, []agenttest.Turn{look, done},
-			[]string{"not executed: run stopped by budget.call: the cost of the run is not known, so that the limit of $1 cannot be kept", "stopped by budget.call: the cost of the run is not known, so that the limit of $1 cannot be kept"},
+			[]string{"not executed: run stopped by budget.call: " + unknownCost, "stopped by budget.call: " + unknownCost},
 		},
 		"no number": {
 			budget.Limits{Cost: math.NaN()}, []agenttest.Turn{look.WithCost(0), done}, []string{"stopped by budget: $0 of at most $NaN spent"},
 		},
-		"nothing": {budget.Limits{Tokens: -1}, []agenttest.Turn{look, done}, []string{"stopped by budget: 0 of at most -1 tokens used"}},
+		"nothing": {budget.Limits{Tokens: -1}, []agenttest.Turn{look, done}, []string{"stopped by budget: 0 of at most 0 tokens used"}},
 		"tokens": {
 			budget.Limits{Tokens: 100}, []agenttest.Turn{look.WithTokens(30, 30), look.WithTokens(30, 30), done},
 			[]string{"seen", "not executed: run stopped by budget.call: 120 of at most 100 tokens used", "stopped by budget.call: 120 of at most 100 tokens used"},
@@ -99,20 +105,20 @@ func TestBudgets(t *testing.T) {
 		"unknown tokens": {
 			budget.Limits{Tokens: 100, Deny: true}, []agenttest.Turn{look, look.WithTokens(1, 1), done},
 			[]string{
-				`tool "look": denied by budget.call: ` + unclear, `tool "look": denied by budget.call: ` + unclear, "done: done",
+				`tool "look": denied by budget.call: ` + unclear + goOn, `tool "look": denied by budget.call: ` + unclear + goOn, "done: done",
 			},
 		},
 		"less than nothing": {
 			budget.Limits{Tokens: 100}, []agenttest.Turn{look.WithTokens(50, 10), look.WithTokens(-1000, 10), look.WithTokens(90, 90), done},
-			[]string{"seen", "not executed: run stopped by budget.call: " + negative, "stopped by budget.call: " + negative},
+			[]string{"seen", "not executed: run stopped by budget.call: " + unclear, "stopped by budget.call: " + unclear},
 		},
 		"more than can be counted": {
 			budget.Limits{Tokens: math.MaxInt64}, []agenttest.Turn{look.WithTokens(math.MaxInt64-1, 0), look.WithTokens(0, math.MaxInt64-1), done},
-			[]string{"seen", "not executed: run stopped by budget.call: " + negative, "stopped by budget.call: " + negative},
+			[]string{"seen", "not executed: run stopped by budget.call: " + strings.ReplaceAll(unclear, "100", strconv.Itoa(math.MaxInt64)), "stopped by budget.call: " + strings.ReplaceAll(unclear, "100", strconv.Itoa(math.MaxInt64))},
 		},
 		"a cost of less than nothing": {
 			budget.Limits{Cost: 1}, []agenttest.Turn{look.WithCost(-5), done},
-			[]string{"not executed: run stopped by budget.call: " + negative, "stopped by budget.call: " + negative},
+			[]string{"not executed: run stopped by budget.call: " + unclearCost, "stopped by budget.call: " + unclearCost},
 		},
 		"calls": {
 			budget.Limits{ToolCalls: 2}, []agenttest.Turn{look, look.Call("look", `{}`), done},

@@ -1,5 +1,5 @@
-// Package startedrun carries, in the context of a tool call, whether the call has started a run of an agent: from the
-// agent that runs to the executor that would otherwise retry the call.
+// Package startedrun carries, in contexts, what runs of agents know of one another: whether a tool call has started a run,
+// from the agent that runs to the executor that would otherwise retry the call; and which run a context belongs to.
 package startedrun
 
 import (
@@ -21,3 +21,14 @@ func Note(ctx context.Context) {
 		flag.Store(true)
 	}
 }
+
+type runKey struct{}
+
+// Within returns a context that belongs to a run, for the runs that are started with it. Nil is for those
+// that do not count for a run above.
+func Within(ctx context.Context, run any) context.Context {
+	return context.WithValue(ctx, runKey{}, run)
+}
+
+// Above returns the run that ctx belongs to; nil when there is none.
+func Above(ctx context.Context) any { return ctx.Value(runKey{}) }

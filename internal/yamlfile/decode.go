@@ -39,8 +39,8 @@ var durationType = reflect.TypeFor[time.Duration]()
 //   - pointers, slices and maps with string keys,
 //   - any, which is Value,
 //   - structs, whose fields have tags: `key:"name"`, and behind the name, with commas,
-//     required (the key must be there), positive (a number or time above zero) and
-//     nonnegative. A key without a field is a problem.
+//     required (the key must be there), positive (a number or time above zero), limit
+//     (a number above zero, or -1 for no limit) and nonnegative. A key without a field is a problem.
 //
 // It is false when something did not fit. It panics for other types, and for what is no
 // pointer.
@@ -117,6 +117,8 @@ func sign(options []string, number float64) (words string, ok bool) {
 	switch {
 	case slices.Contains(options, "positive"):
 		return " above zero", number > 0
+	case slices.Contains(options, "limit"):
+		return " above zero or -1", number > 0 || number == -1
 	case slices.Contains(options, "nonnegative"):
 		return " that is not negative", number >= 0
 	}

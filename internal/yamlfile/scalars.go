@@ -18,6 +18,8 @@ import (
 type (
 	// Count is a whole number above zero.
 	Count int
+	// Limit is a whole number above zero, or -1 for no limit.
+	Limit int
 	// Number is a number that is not negative.
 	Number float64
 	// Duration is a time above zero, such as 90s or 10m.
@@ -42,6 +44,21 @@ func (c *Count) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(in
 
 // Type is the word for a count in a help text.
 func (*Count) Type() string { return "number" }
+
+// Set reads a limit.
+func (c *Limit) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 && n != -1 {
+		return errors.New("expected a whole number above zero or -1, such as 20")
+	}
+	*c = Limit(n)
+	return nil
+}
+
+func (c *Limit) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(int(*c))) }
+
+// Type returns the word for a limit in a help text.
+func (*Limit) Type() string { return "number" }
 
 // Set reads a number.
 func (v *Number) Set(text string) error {

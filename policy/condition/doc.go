@@ -46,7 +46,7 @@
 //	run.depth            int                 how many runs stand above
 //	run.number           int                 of the session's runs, from 1
 //	run.elapsed          duration            how long the run has taken
-//	usage.tokens         int                 what the run consumed so far
+//	usage.tokens         int                 what the run used so far, with those that it started
 //	usage.input_tokens   int
 //	usage.output_tokens  int
 //	usage.cost           double              US dollars; an error when nobody knows

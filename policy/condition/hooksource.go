@@ -15,7 +15,7 @@ type ofHook struct{ hooks.Context }
 
 func (h ofHook) run() agent.Run     { return h.Run() }
 func (h ofHook) step() int          { return h.StepIndex() }
-func (h ofHook) usage() agent.Usage { return h.State().RunUsage() }
+func (h ofHook) usage() agent.Usage { return h.State().Spending().Usage }
 
 func (h ofHook) elapsed() time.Duration {
 	if c, ok := h.Context.(interface{ Elapsed() time.Duration }); ok {

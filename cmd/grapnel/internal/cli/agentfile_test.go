@@ -201,7 +201,7 @@ func TestTheLineIsShown(t *testing.T) {
 	assert.NotContains(t, err.Error(), "\x1b")
 	_, err = names().Parse("f.yaml", []byte("name: a\nguards:\n  steps: viele\n"))
 	require.Error(t, err)
-	assert.Equal(t, `f.yaml:3:10: expected a whole number above zero, such as 20, got "viele"
+	assert.Equal(t, `f.yaml:3:10: expected a whole number above zero or -1, such as 20, got "viele"
      3 |   steps: viele
        |          ^^^^^`, err.Error())
 }

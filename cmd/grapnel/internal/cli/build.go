@@ -19,10 +19,6 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// defaultSteps is how many steps a run may take that nobody limits: an agent that
-// goes round in circles is not to do so all night.
-const defaultSteps = 50
-
 // defaultAttempts is how often a model is asked in all when asking it fails.
 const defaultAttempts = 3
 
@@ -87,7 +83,7 @@ func build(ctx context.Context, file *registry.File, w watchers) (_ *made, err e
 
 // build makes the agent of a definition that is complete, with what watches it.
 func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers, given []toolexec.Tool, more []capability.Capability) error {
-	f.Name, f.Guards.Steps = agentName(f.Definition), cmp.Or(f.Guards.Steps, defaultSteps)
+	f.Name = agentName(f.Definition)
 	p.recording = m.recording
 	p.clean, p.unclean = redacting(f.Definition)
 	names := p.registry()

@@ -42,7 +42,7 @@ type said struct {
 	Model        agentfile.Model
 	BaseURL      registry.URL
 	Instructions string
-	Steps        yamlfile.Count
+	Steps        yamlfile.Limit
 	Tokens       yamlfile.Count
 	Cost         agentfile.Dollars
 	Time         yamlfile.Duration
@@ -83,7 +83,7 @@ func (o *options) registerAgent(c *cobra.Command) {
 	f.StringArrayVarP(&o.policies, "policy", "p", nil, "`file` with rules for the agent (docs/policies.md; may be repeated)")
 	f.StringArrayVar(&o.agents, "rule-agent", nil, "let actions of rules start the agent of an agent file, as `NAME=FILE` (may be repeated)")
 	f.BoolVar(&o.rules.strict, "strict", false, "do not run with rules for tools or arguments that the agent does not have")
-	f.Var(&o.flags.Steps, "steps", "stop after so many model turns")
+	f.Var(&o.flags.Steps, "steps", "stop after so many model turns, those of sub-agents counted; -1 for no limit (100 where nothing is said)")
 	f.Var(&o.flags.Tokens, "tokens", "stop after so many tokens, input and output together")
 	f.Var(&o.flags.Cost, "cost", "stop at this cost in US dollars; an unknown cost counts as reached")
 	f.Var(&o.flags.Time, "time", "stop after this time, such as 10m")

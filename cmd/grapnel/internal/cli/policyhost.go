@@ -124,7 +124,7 @@ func (a ruleAgent) build(ctx context.Context, w watchers) (*registry.Built, erro
 	}
 	f := *a.file
 	f.Model = model.String()
-	f.Guards.Steps, f.Retry.Attempts = cmp.Or(f.Guards.Steps, defaultSteps), cmp.Or(f.Retry.Attempts, defaultAttempts)
+	f.Retry.Attempts = cmp.Or(f.Retry.Attempts, defaultAttempts)
 	p := &parts{asked: asked}
 	p.clean, p.unclean = redacting(f.Definition)
 	names := p.registry()

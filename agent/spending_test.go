@@ -1,0 +1,204 @@
+package agent_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samber/mo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// limits is a criterion of limits alone.
+type limits agent.Limits
+
+func (l limits) Limits() (agent.Limits, bool) { return agent.Limits(l), true }
+
+func (l limits) Evaluate(_ context.Context, s agent.State) mo.Result[agent.Evaluation] {
+	if over, ok := agent.Limits(l).StopFor(s).Get(); ok {
+		return mo.Ok(agent.Evaluation{Verdict: agent.Forbid, Signal: over})
+	}
+	return agent.Base.Evaluate(context.Background(), s)
+}
+
+// counting is a driver whose every reply takes a second and ten tokens, and calls a tool until
+// it has been asked n times in a run.
+func counting(name string, n int) agent.Driver {
+	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return agent.Step{}, ctx.Err()
+		}
+		step := agent.Step{Message: agent.Assistant("done"), Usage: agent.Usage{InputTokens: 4, OutputTokens: 6, Cost: mo.Some(0.5)}}
+		if s.RunStepCount() < n {
+			step.Message = agent.Assistant("", agent.ToolCall{ID: "a", Name: name}, agent.ToolCall{ID: "b", Name: name})
+		}
+		return step, nil
+	})
+}
+
+// plainTool is an executor whose every call works.
+type plainTool struct{}
+
+func (plainTool) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(&agent.Prepared{Original: c, Call: c})
+}
+
+func (plainTool) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	return mo.Ok(agent.Answer(p))
+}
+
+func made(t *testing.T, c agent.Config) *agent.Agent {
+	t.Helper()
+	a, err := agent.New(c).Get()
+	require.NoError(t, err)
+	return a
+}
+
+// family is an agent whose calls, two at once, run another one that takes three steps.
+func family(t *testing.T, c agent.Criterion) *agent.Agent {
+	t.Helper()
+	child := made(t, agent.Config{Name: "child", Driver: counting("look", 2), Executor: plainTool{}})
+	return made(t, agent.Config{
+		Name: "parent", Driver: counting("delegate", 1), Executor: &delegates{to: child}, Parallel: 2, Criterion: c,
+	})
+}
+
+func TestSpendingCountsTheRunsBelow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		final, err := family(t, nil).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		want := agent.Spending{Steps: 8, Usage: agent.Usage{InputTokens: 32, OutputTokens: 48, Cost: mo.Some(4.0)}, Below: true}
+		assert.Equal(t, want, final.Spending(), "two steps of its own, three of each child")
+		assert.Equal(t, want, stored(t, final).Spending())
+		assert.EqualValues(t, 20, final.RunUsage().Tokens(), "what the run used itself stays apart")
+		next, err := family(t, nil).Run(t.Context(), final, agent.UserText("go on")).Get()
+		require.NoError(t, err)
+		assert.Equal(t, want, next.Spending(), "another run begins at nothing")
+	})
+}
+
+// Runs side by side wait for one another where little is left, and begin no model call that
+// would be too many.
+func TestLimitsHoldOverTheRunsBelow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limits  agent.Limits
+		reason  agent.StopReason
+		says    string
+		steps   int
+		seconds float64
+	}{
+		"steps":  {agent.Limits{Steps: 4}, agent.StopStepsLimit, "4 of at most 4 steps taken, with the runs that it started", 4, 3},
+		"tokens": {agent.Limits{Tokens: 40}, agent.StopTokenLimit, "40 of at most 40 tokens used, with the runs that it started", 4, 4},
+		"cost":   {agent.Limits{Cost: 1.7}, agent.StopCostLimit, "$2 of at most $1.7 spent, with the runs that it started", 4, 4},
+		"time":   {agent.Limits{Time: 1500 * time.Millisecond}, agent.StopTimeLimit, "2s of at most 1.5s passed", 3, 2},
+		"all":    {agent.Limits{Steps: 4, Tokens: 40, Cost: 2, Time: time.Hour}, agent.StopCostLimit, "$2 of at most $2 spent", 4, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				final, err := family(t, limits(tc.limits)).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+				require.NoError(t, err)
+				assert.Equal(t, agent.StatusStopped, final.Status())
+				got := final.StopSignal().OrEmpty()
+				assert.Equal(t, tc.reason, got.Reason)
+				assert.Contains(t, got.Message, tc.says)
+				assert.Equal(t, tc.steps, final.Spending().Steps)
+				assert.InDelta(t, tc.seconds, time.Since(began).Seconds(), 0.01)
+			})
+		})
+	}
+}
+
+// A run that is stopped for a limit of another one says whose it is.
+func TestARunBelowSaysWhoseLimitStopsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stopped []agent.Signal
+		child := made(t, agent.Config{Name: "child", Driver: counting("look", 9), Executor: plainTool{}, Observer: agent.ObserverFunc(func(_ context.Context, e agent.Event) {
+			if e, ok := e.(agent.RunCompleted); ok {
+				stopped = append(stopped, e.State.StopSignal().OrEmpty())
+			}
+		})})
+		parent := made(t, agent.Config{Name: "parent", Driver: counting("delegate", 1), Executor: &delegates{to: child}, Criterion: limits{Tokens: 30}})
+		final, err := parent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		require.NotEmpty(t, stopped)
+		assert.Equal(t, agent.StopTokenLimit, stopped[0].Reason)
+		assert.Equal(t, "limits of run "+string(final.Run().ID), stopped[0].Source)
+		assert.Contains(t, stopped[0].Message, `of agent "parent": 30 of at most 30 tokens used`)
+	})
+}
+
+// A run that waits for room ends with its context.
+func TestWaitingForRoomEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		err := family(t, limits{Tokens: 4000}).Run(ctx, agent.NewState(), agent.UserText("go")).Error()
+		failed := runError(t, mo.Err[agent.State](err))
+		assert.Equal(t, agent.StatusCancelled, failed.State.Status())
+		assert.Equal(t, 1, failed.State.RunStepCount(), "both calls of the first step were answered")
+	})
+}
+
+// What a run below used that is not over stands in its own state, and is counted once,
+// whatever becomes of the process.
+func TestSpendingOfParkedRuns(t *testing.T) {
+	asks := made(t, agent.Config{Name: "child", Driver: counting("write", 1), Executor: &wantsYes{}, Approver: agent.ParkApprover})
+	x := &delegates{to: asks}
+	parent := made(t, agent.Config{Name: "parent", Driver: counting("delegate", 1), Executor: x, Parallel: 2, Criterion: limits{Tokens: 1000}})
+	synctest.Test(t, func(t *testing.T) {
+		s, err := parent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		require.True(t, s.Parked())
+		assert.Equal(t, 3, s.Spending().Steps, "a reply of each")
+		assert.EqualValues(t, 30, s.Spending().Usage.Tokens())
+		s = stored(t, s)
+		assert.Equal(t, 3, s.Spending().Steps)
+		assert.EqualValues(t, 30, s.Spending().Usage.Tokens())
+		for len(s.Interventions()) > 0 && s.Parked() {
+			for _, i := range s.Interventions() {
+				s = s.WithApproval(i.CallID(), agent.Approval{Verdict: agent.Approve})
+			}
+			s, err = parent.Resume(t.Context(), stored(t, s)).Get()
+			require.NoError(t, err)
+		}
+		assert.Equal(t, agent.StatusDone, s.Status())
+		assert.Equal(t, 6, s.Spending().Steps, "two steps of each")
+		assert.EqualValues(t, 60, stored(t, s).Spending().Usage.Tokens())
+	})
+}
+
+// A journal that notes the answer of a call keeps what the run behind it used.
+func TestSpendingOfAnsweredCalls(t *testing.T) {
+	s, err := delegatingState(t, agent.ToolCall{ID: "w", Name: "delegate"})
+	require.NoError(t, err)
+	before := s.Spending()
+	assert.EqualValues(t, 7, before.Usage.InputTokens)
+	call := agent.ToolCall{ID: "w", Name: "delegate"}
+	r := agent.Answer(&agent.Prepared{Original: &call, Call: &call})
+	r.Status = agent.ToolExecuted
+	answered := agent.Checkpoint(s).WithCallAnswered(r)
+	assert.Equal(t, before, answered.Spending())
+	first, err := agent.Checkpoint(s).Changes(agent.State{})
+	require.NoError(t, err)
+	second, err := agent.Checkpoint(answered).Changes(s)
+	require.NoError(t, err)
+	restored, err := agent.Restore(first, second)
+	require.NoError(t, err)
+	assert.Equal(t, before, restored.Spending())
+}
+
+func TestSmallerLimitsHold(t *testing.T) {
+	a := agent.Limits{Steps: 5, Cost: 2, Time: time.Minute}
+	b := agent.Limits{Steps: -1, Tokens: 9, Cost: 1, Time: time.Hour}
+	want := agent.Limits{Steps: -1, Tokens: 9, Cost: 1, Time: time.Minute}
+	assert.Equal(t, want, a.Merge(b))
+	assert.Equal(t, want, b.Merge(a))
+	assert.Equal(t, a, a.Merge(agent.Limits{}))
+}
