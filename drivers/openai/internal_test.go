@@ -78,24 +78,24 @@ func TestToolsAreEncodedOnce(t *testing.T) {
 	list := func(n int) agent.Tools {
 		return agent.ToolsOf(agent.ToolSpec{Name: fmt.Sprint("tool", n)}, agent.ToolSpec{Name: "other"})
 	}
-	first, err := forms.of(list(0))
+	first, err := forms.of(list(0), encodeTools)
 	require.NoError(t, err)
-	again, err := forms.of(list(0))
+	again, err := forms.of(list(0), encodeTools)
 	require.NoError(t, err)
 	assert.Same(t, &first[0], &again[0], "equal lists have one form")
 	for i := range keptForms - 1 {
-		text, err := forms.of(list(i + 1))
+		text, err := forms.of(list(i+1), encodeTools)
 		require.NoError(t, err)
 		assert.Contains(t, string(text), fmt.Sprintf(`"tool%d"`, i+1))
 	}
-	again, err = forms.of(list(0))
+	again, err = forms.of(list(0), encodeTools)
 	require.NoError(t, err)
 	assert.Same(t, &first[0], &again[0], "the last few lists are remembered")
 	for i := range keptForms {
-		_, err := forms.of(list(100 + i))
+		_, err := forms.of(list(100+i), encodeTools)
 		require.NoError(t, err)
 	}
-	again, err = forms.of(list(0))
+	again, err = forms.of(list(0), encodeTools)
 	require.NoError(t, err)
 	assert.Equal(t, string(first), string(again))
 	assert.NotSame(t, &first[0], &again[0], "older ones are forgotten")

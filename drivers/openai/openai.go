@@ -14,9 +14,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Driver asks an endpoint that speaks chat completions. It is immutable and safe
-// for concurrent use; make it with New.
+// Driver asks an endpoint that speaks chat completions or the Responses API. It is
+// immutable and safe for concurrent use; make it with New or NewResponses.
 type Driver struct {
+	api      *api
 	post     service.PostFunc
 	features agent.Features
 	dialect  Dialect
@@ -36,7 +37,14 @@ var (
 
 // New returns a driver, or an error that joins everything that is wrong with c. It
 // asks nobody: a wrong key or model shows with the first call.
-func New(c Config) (*Driver, error) {
+func New(c Config) (*Driver, error) { return newDriver(c, chatAPI()) }
+
+// NewResponses returns a driver that speaks the Responses API instead of chat
+// completions; its errors are those of New. Of Config.Dialect nothing counts there. See
+// the package's text for what is different.
+func NewResponses(c Config) (*Driver, error) { return newDriver(c, responsesAPI()) }
+
+func newDriver(c Config, api *api) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
 		err = errors.Join(errors.New("there is no model: set Config.Model"), err)
@@ -45,8 +53,9 @@ func New(c Config) (*Driver, error) {
 		return nil, fmt.Errorf("making an openai driver: %w", err)
 	}
 	d := &Driver{
+		api:      api,
 		post:     at.Poster(c.ownHeader(at), c.Header),
-		features: features(c, at),
+		features: features(c, at, api),
 		dialect: Dialect{
 			Instructions:  lo.CoalesceOrEmpty(c.Dialect.Instructions, "system"),
 			MaxTokens:     lo.CoalesceOrEmpty(c.Dialect.MaxTokens, lo.Ternary(at.Vendor, "max_completion_tokens", "max_tokens")),
@@ -60,16 +69,16 @@ func New(c Config) (*Driver, error) {
 	d.listed = c.Prices.IsAbsent() && globally(at.URL)
 	d.prices = c.Prices.OrElse(lo.Ternary(d.listed, ListPrices(), drivers.Prices{}))
 	d.features.Priced = d.prices.Of(c.Model).IsPresent() && !c.Dialect.NoStreamUsage
-	d.messages = agent.NewWireForm(d.encodeMessage)
+	d.messages = agent.NewWireForm(func(m agent.Message) ([]byte, error) { return api.message(d, m) })
 	return d, nil
 }
 
 // features is what is usual for an endpoint, and what c has to say to it.
-func features(c Config, at service.Endpoint) agent.Features {
+func features(c Config, at service.Endpoint, api *api) agent.Features {
 	f := agent.Features{
 		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
 		Files:     at.Vendor,
-		Reasoning: !at.Vendor, // the vendor keeps to itself what its models think
+		Reasoning: !at.Vendor || api.path == "responses", // chat completions of the vendor show none of it
 	}
 	if c.Features != nil {
 		c.Features(&f)
@@ -94,7 +103,7 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 			return agent.Step{}, err
 		}
 		defer res.Body.Close()
-		return d.readWhole(a, res, nil)
+		return d.api.readWhole(d, a, res, nil)
 	})
 }
 
@@ -115,7 +124,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 			return agent.Step{}, err
 		}
 		defer res.Body.Close()
-		return d.readStream(a, res, emit)
+		return d.api.readStream(d, a, res, emit)
 	})
 }
 
@@ -143,11 +152,11 @@ func (d *Driver) result(ctx context.Context, s agent.State, call func(*asking) (
 
 // send posts the request and returns the answer of a service that accepted it.
 func (d *Driver) send(ctx context.Context, a *asking, s agent.State, stream bool) (*http.Response, error) {
-	body, err := d.request(a.model, s, stream)
+	body, err := d.api.request(d, a.model, s, stream)
 	if err != nil {
 		return nil, &service.UnfitError{Err: err}
 	}
-	res, err := d.post(ctx, "chat/completions", lo.Ternary(stream, "text/event-stream", "application/json"), body)
+	res, err := d.post(ctx, d.api.path, lo.Ternary(stream, "text/event-stream", "application/json"), body)
 	if err != nil {
 		return nil, err
 	}
