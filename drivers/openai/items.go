@@ -68,7 +68,7 @@ type functionCall struct {
 type outputMessage struct {
 	Type    string       `json:"type"`
 	ID      string       `json:"id,omitempty"`
-	Status  string       `json:"status"`
+	Status  string       `json:"status,omitempty"`
 	Role    string       `json:"role"`
 	Phase   string       `json:"phase,omitempty"`
 	Content []outputText `json:"content"`
@@ -161,8 +161,7 @@ func (d *Driver) outputContent(c agent.Content) (any, error) {
 	return parts, nil
 }
 
-// encodeReply writes a reply: its items in the order in which they came, as far as the parts tell, then the calls of
-// which they do not.
+// encodeReply writes a reply: its items in the order in which they came, as far as the parts tell, then the other calls.
 func (d *Driver) encodeReply(m agent.Message) ([]byte, error) {
 	w := replyWriter{message: m, called: make([]bool, m.CallCount())}
 	for _, p := range m.Content().Parts() {
@@ -178,6 +177,8 @@ func (d *Driver) encodeReply(m agent.Message) ([]byte, error) {
 	for i := range m.Calls() {
 		w.call(i, "")
 	}
+	// The service refuses reasoning that nothing follows, as in a reply that was cut off while the model thought.
+	w.items = w.items[:w.said]
 	return bytes.Join(w.items, []byte(",")), w.err
 }
 
@@ -189,6 +190,7 @@ type replyWriter struct {
 	// reasoning cannot go back.
 	ids, bare bool
 	items     [][]byte
+	said      int // how many items there are up to the last that is no reasoning
 	err       error
 }
 
@@ -199,6 +201,9 @@ func (w *replyWriter) add(item any) {
 		return
 	}
 	w.items = append(w.items, raw)
+	if _, ok := item.(reasoningItem); !ok {
+		w.said = len(w.items)
+	}
 }
 
 func (w *replyWriter) id(id string) string { return lo.Ternary(w.ids, id, "") }
@@ -208,10 +213,13 @@ func (w *replyWriter) part(i int, p agent.Part) {
 	k, own := keptOf(p)
 	switch {
 	case p.Kind == agent.PartText && own:
-		w.add(outputMessage{
-			Type: "message", ID: w.id(k.ID), Status: "completed", Role: "assistant", Phase: k.Phase,
-			Content: []outputText{{"output_text", p.Text, []string{}}},
-		})
+		message := outputMessage{
+			Type: "message", ID: w.id(k.ID), Role: "assistant", Phase: k.Phase, Content: []outputText{{"output_text", p.Text, []string{}}},
+		}
+		if message.ID != "" { // only a message of the service has a status
+			message.Status = "completed"
+		}
+		w.add(message)
 	case p.Kind == agent.PartText && p.Text != "":
 		w.add(inputMessage{Role: "assistant", Content: p.Text})
 	case p.Kind != agent.PartReasoning || !own:

@@ -244,6 +244,13 @@ func (d *Driver) appendItems(dst []byte, s agent.State) ([]byte, error) {
 		dst = append(dst, items...)
 		began = true
 	}
+	if !began && s.Request().Instructions != "" { // the service wants some input
+		item, err := encode(inputMessage{Role: "system", Content: s.Request().Instructions})
+		if err != nil {
+			return nil, err
+		}
+		dst = append(dst, item...)
+	}
 	return append(dst, "]}"...), nil
 }
 
