@@ -19,6 +19,7 @@ import (
 type Driver struct {
 	api      *api
 	post     service.PostFunc
+	path     func(model string) string
 	features agent.Features
 	dialect  Dialect
 	vendor   bool
@@ -52,18 +53,20 @@ func newDriver(c Config, api *api) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an openai driver: %w", err)
 	}
+	official := at.Vendor || isAzure(at.URL) || c.APIVersion != "" // it keeps to the vendor's own format
 	d := &Driver{
 		api:      api,
+		path:     c.pathOf(at, api),
 		post:     at.Poster(c.ownHeader(at), c.Header),
-		features: features(c, at, api),
+		features: features(c, at, api, official),
 		dialect: Dialect{
 			Instructions:  lo.CoalesceOrEmpty(c.Dialect.Instructions, "system"),
-			MaxTokens:     lo.CoalesceOrEmpty(c.Dialect.MaxTokens, lo.Ternary(at.Vendor, "max_completion_tokens", "max_tokens")),
+			MaxTokens:     lo.CoalesceOrEmpty(c.Dialect.MaxTokens, lo.Ternary(official, "max_completion_tokens", "max_tokens")),
 			Reasoning:     c.Dialect.Reasoning,
 			NoStreamUsage: c.Dialect.NoStreamUsage,
 		},
-		vendor:  at.Vendor,
-		keyless: at.Key == "",
+		vendor:  official,
+		keyless: at.Keyless,
 		redact:  at.Redact,
 	}
 	d.listed = c.Prices.IsAbsent() && globally(at.URL)
@@ -74,11 +77,11 @@ func newDriver(c Config, api *api) (*Driver, error) {
 }
 
 // features is what is usual for an endpoint, and what c has to say to it.
-func features(c Config, at service.Endpoint, api *api) agent.Features {
+func features(c Config, at service.Endpoint, api *api, official bool) agent.Features {
 	f := agent.Features{
 		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
-		Files:     at.Vendor,
-		Reasoning: !at.Vendor || api.path == "responses", // chat completions of the vendor show none of it
+		Files:     official,
+		Reasoning: !official || api.path == "responses", // chat completions of the vendor show none of it
 	}
 	if c.Features != nil {
 		c.Features(&f)
@@ -156,7 +159,7 @@ func (d *Driver) send(ctx context.Context, a *asking, s agent.State, stream bool
 	if err != nil {
 		return nil, &service.UnfitError{Err: err}
 	}
-	res, err := d.post(ctx, d.api.path, lo.Ternary(stream, "text/event-stream", "application/json"), body)
+	res, err := d.post(ctx, d.path(a.model), lo.Ternary(stream, "text/event-stream", "application/json"), body)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ var goodResponse = responseOf("completed", "null",
 func TestResponsesGoBack(t *testing.T) {
 	for _, name := range []string{
 		"calls", "reasoning-calls", "reasoning-between", "phases", "web-search", "code-interpreter", "mcp", "refusal", "incomplete",
-		"azure", "open-model",
+		"azure", "open-model", "encrypted-plain",
 	} {
 		t.Run(name, func(t *testing.T) {
 			endpoint := modeltest.Golden(t, modeltest.ReadReply(t, "testdata/responses/replies/whole-"+name+".http"),
@@ -185,6 +185,28 @@ func TestResponsesVendor(t *testing.T) {
 		StructuredOutput: true, Images: true, Files: true, Reasoning: true, Priced: true,
 	}
 	assert.Equal(t, want, d.Features())
+}
+
+// TestResponsesAzure: where the Responses API is at Azure.
+func TestResponsesAzure(t *testing.T) {
+	for base, want := range map[string]string{
+		"https://x.openai.azure.com/openai/v1/": "https://x.openai.azure.com/openai/v1/responses",
+		"https://x.openai.azure.com":            "https://x.openai.azure.com/openai/responses?api-version=2025-04-01-preview",
+	} {
+		c := openai.Config{Model: "my-deployment", APIKey: "k", BaseURL: base}
+		if !strings.HasSuffix(base, "/v1/") {
+			c.APIVersion = "2025-04-01-preview"
+		}
+		client := &caught{answer: goodResponse}
+		c.HTTPClient = &http.Client{Transport: client}
+		d, err := openai.NewResponses(c)
+		require.NoError(t, err)
+		_, err = d.Next(t.Context(), agent.NewState(agent.UserText("hi"))).Get()
+		require.NoError(t, err)
+		assert.Equal(t, want, client.requests[0].URL.String())
+		assert.Equal(t, "k", client.requests[0].Header.Get("Api-Key"))
+		assert.True(t, d.Features().Reasoning)
+	}
 }
 
 // TestResponsesNotSent: what cannot be asked fails, and the service is not asked.
