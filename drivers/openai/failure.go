@@ -78,6 +78,8 @@ func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
 	switch {
 	case status == http.StatusPaymentRequired, has(names, noCredit):
 		return agent.KindAuth, service.SeeBilling
+	case strings.Contains(names, "invalid_encrypted_content"):
+		return agent.KindBadRequest, "reasoning in the messages is that of another account or service, which alone can read it"
 	case slices.Contains(refusesLength, status) && has(words, tooLong):
 		return agent.KindContextLength, ""
 	case (status == 0 || status == 429 || status >= 500) && strings.Contains(words, "overloaded"):

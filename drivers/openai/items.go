@@ -14,7 +14,12 @@ import (
 
 // encodeItems writes a message as items of the Responses API, with commas between them. A reply without text, calls and
 // kept items is no item at all.
-func (d *Driver) encodeItems(m agent.Message) ([]byte, error) {
+func (d *Driver) encodeItems(m agent.Message) ([]byte, error) { return d.encodeItemsFor(m, true) }
+
+// encodePlainItems writes a message for a model that does not reason, which the service does not let see reasoning.
+func (d *Driver) encodePlainItems(m agent.Message) ([]byte, error) { return d.encodeItemsFor(m, false) }
+
+func (d *Driver) encodeItemsFor(m agent.Message, reasons bool) ([]byte, error) {
 	switch m.Role() {
 	case agent.RoleSystem:
 		return encode(inputMessage{Role: "system", Content: m.Text()})
@@ -25,7 +30,7 @@ func (d *Driver) encodeItems(m agent.Message) ([]byte, error) {
 		}
 		return encode(inputMessage{Role: "user", Content: content})
 	case agent.RoleAssistant:
-		return d.encodeReply(m)
+		return encodeReply(m, reasons)
 	case agent.RoleTool:
 		content, err := d.outputContent(m.Content())
 		if err != nil {
@@ -162,8 +167,8 @@ func (d *Driver) outputContent(c agent.Content) (any, error) {
 }
 
 // encodeReply writes a reply: its items in the order in which they came, as far as the parts tell, then the other calls.
-func (d *Driver) encodeReply(m agent.Message) ([]byte, error) {
-	w := replyWriter{message: m, called: make([]bool, m.CallCount())}
+func encodeReply(m agent.Message, reasons bool) ([]byte, error) {
+	w := replyWriter{message: m, called: make([]bool, m.CallCount()), bare: !reasons, reasons: reasons}
 	for _, p := range m.Content().Parts() {
 		if k, ok := keptOf(p); ok && k.Type == "reasoning" && !k.More {
 			w.ids = w.ids || k.Encrypted != ""
@@ -187,8 +192,9 @@ type replyWriter struct {
 	message agent.Message
 	called  []bool // the calls that are written
 	// ids: the items go back with their ids, by which the service looks for the reasoning in front of each. Bare: some
-	// reasoning cannot go back.
+	// reasoning cannot go back, or none shall.
 	ids, bare bool
+	reasons   bool
 	items     [][]byte
 	said      int // how many items there are up to the last that is no reasoning
 	err       error
@@ -230,8 +236,10 @@ func (w *replyWriter) part(i int, p agent.Part) {
 				break
 			}
 		}
-	case k.Type == "reasoning" && !k.More:
-		w.reasoning(i, k)
+	case k.Type == "reasoning":
+		if !k.More && w.reasons {
+			w.reasoning(i, k)
+		}
 	case k.Item != nil:
 		w.add(k.Item)
 	}

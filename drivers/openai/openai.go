@@ -28,6 +28,7 @@ type Driver struct {
 	prices   drivers.Prices
 	listed   bool // prices is the shipped table
 	messages *agent.WireForm
+	bare     *agent.WireForm // messages without reasoning, for the Responses API
 	tools    toolForms
 }
 
@@ -72,6 +73,7 @@ func newDriver(c Config, api *api) (*Driver, error) {
 	d.listed = c.Prices.IsAbsent() && globally(at.URL)
 	d.prices = c.Prices.OrElse(lo.Ternary(d.listed, ListPrices(), drivers.Prices{}))
 	d.features.Priced = d.prices.Of(c.Model).IsPresent() && !c.Dialect.NoStreamUsage
+	d.bare = agent.NewWireForm(d.encodePlainItems)
 	d.messages = agent.NewWireForm(func(m agent.Message) ([]byte, error) { return api.message(d, m) })
 	return d, nil
 }

@@ -81,7 +81,7 @@ func (d *Driver) responsesRequest(model string, s agent.State, stream bool) ([]b
 	if o.err != nil {
 		return nil, o.err
 	}
-	return d.appendItems(o.buf, s)
+	return d.appendItems(o.buf, model, s)
 }
 
 // setChoice says which tool must be called, if any.
@@ -135,11 +135,14 @@ func readSpecial(options agent.Options) (special, error) {
 // include returns what else a reply shall have: reasoning that can be sent back, if the model reasons, and what the option
 // asks for. An empty list as the option asks for nothing.
 func (d *Driver) include(model string, s special) []string {
-	if s.Include != nil && len(s.Include) == 0 || !d.features.Reasoning || !isReasoningModel(model) {
+	if s.Include != nil && len(s.Include) == 0 || !d.reasons(model) {
 		return s.Include
 	}
 	return lo.Uniq(append([]string{encryptedReasoning}, s.Include...))
 }
+
+// reasons reports whether a model is asked for its reasoning, and shown earlier reasoning.
+func (d *Driver) reasons(model string) bool { return d.features.Reasoning && isReasoningModel(model) }
 
 // isReasoningModel reports whether a model may reason. The vendor's models before o1 do not, and it refuses to be asked for their
 // reasoning ("Encrypted content is not supported with this model").
@@ -219,10 +222,13 @@ func encodeFunctions(tools agent.Tools) ([]byte, error) {
 }
 
 // appendItems ends a request's object with the items of its messages.
-func (d *Driver) appendItems(dst []byte, s agent.State) ([]byte, error) {
-	size := 100
+func (d *Driver) appendItems(dst []byte, model string, s agent.State) ([]byte, error) {
+	size, form := 100, d.messages
+	if !d.reasons(model) {
+		form = d.bare
+	}
 	for i, m := range s.Messages() {
-		items, err := d.messages.Of(m)
+		items, err := form.Of(m)
 		if err != nil {
 			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
@@ -231,7 +237,7 @@ func (d *Driver) appendItems(dst []byte, s agent.State) ([]byte, error) {
 	dst = append(slices.Grow(dst, size), `,"input":[`...)
 	began := false
 	for _, m := range s.Messages() {
-		items, err := d.messages.Of(m)
+		items, err := form.Of(m)
 		if err != nil {
 			return nil, err
 		}

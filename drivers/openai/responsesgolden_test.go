@@ -77,6 +77,19 @@ func TestResponsesEditedReplies(t *testing.T) {
 	assert.Contains(t, string(input), `"call_id":"call_2"`)
 }
 
+// TestResponsesOtherModel: a model that does not reason is not shown reasoning, which the service would refuse.
+func TestResponsesOtherModel(t *testing.T) {
+	endpoint := modeltest.Golden(t, modeltest.ReadReply(t, "testdata/responses/replies/whole-reasoning-between.http"),
+		modeltest.Body(200, "application/json", goodResponse))
+	d := newResponses(t, endpoint.URL)
+	step, err := d.Next(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
+	require.NoError(t, err)
+	s := agent.NewState(agent.UserText("hello"), step.Message).WithRequest(agent.Request{Model: "gpt-4.1"})
+	_, err = d.Next(t.Context(), s).Get()
+	require.NoError(t, err)
+	goldenJSON(t, "testdata/responses/requests/back-to-another-model.json", endpoint.Requests()[1].Body)
+}
+
 func TestResponsesRequests(t *testing.T) {
 	hello := agent.UserText("hello")
 	call := agent.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Zürich & <Bern>"}`}
@@ -264,6 +277,8 @@ func TestResponsesThatFail(t *testing.T) {
 		"an item of no type":   {responseOf("completed", "null", `{"id":"fc_1"}`), agent.KindBrokenStream, "an item of the reply has no type"},
 		"a call of a custom":   {item("custom_tool_call"), agent.KindBadRequest, `an item of the type "custom_tool_call", which only the program could answer: make the tool a function`},
 		"an approval is asked": {item("mcp_approval_request"), agent.KindBadRequest, `set require_approval of the MCP tool to "never"`},
+		"another account's": {`{"error":{"message":"The encrypted content could not be verified.","type":"invalid_request_error","code":"invalid_encrypted_content"}}`,
+			agent.KindBadRequest, "reasoning in the messages is that of another account"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", c.body))
