@@ -132,7 +132,7 @@ func TestVertex(t *testing.T) {
 	require.ErrorContains(t, err, `option "anthropic_version" would overwrite what the driver sends`)
 }
 
-func faults(make func(t *testing.T, baseURL string, client *http.Client) agent.Driver) modeltest.Service {
+func faults(build func(t *testing.T, baseURL string, client *http.Client) agent.Driver) modeltest.Service {
 	saying := func(kind string, message ...string) string {
 		return `{"type":"error","error":{"type":"` + kind + `","message":"` + strings.Join(append(message, modeltest.Sentence), ": ") +
 			`"},"request_id":"req_1"}`
@@ -141,7 +141,7 @@ func faults(make func(t *testing.T, baseURL string, client *http.Client) agent.D
 		return modeltest.Body(status, "application/json", saying(kind, message...))
 	}
 	return modeltest.Service{
-		New: make,
+		New: build,
 		Whole: modeltest.Exchange{
 			Body: `{"id":"msg_1","type":"message","role":"assistant","model":"claude-test","content":[{"type":"text","text":"Good day!"}],` +
 				`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}`,

@@ -54,7 +54,8 @@ type Config struct {
 	// asked. It is called once, by New, with what is usual for the endpoint; the model,
 	// the endpoint and whether it is priced stay as they are.
 	Features func(f *agent.Features)
-	// Dialect is how the endpoint's chat format differs from the usual.
+	// Dialect is how the endpoint's chat format differs from the usual. NewResponses
+	// ignores it.
 	Dialect Dialect
 }
 

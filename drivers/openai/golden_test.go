@@ -46,10 +46,10 @@ const good = `{"id":"chatcmpl-1","model":"gpt-4o-2024-08-06","choices":[{"index"
 type maker func(t testing.TB, url string, change ...func(*openai.Config)) *openai.Driver
 
 // asked returns what a driver sends for s, with its headers. The service answers with reply.
-func asked(t testing.TB, make maker, reply string, s agent.State, change ...func(*openai.Config)) modeltest.Request {
+func asked(t testing.TB, build maker, reply string, s agent.State, change ...func(*openai.Config)) modeltest.Request {
 	t.Helper()
 	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", reply))
-	_, err := make(t, endpoint.URL, change...).Next(t.Context(), s).Get()
+	_, err := build(t, endpoint.URL, change...).Next(t.Context(), s).Get()
 	require.NoError(t, err)
 	require.Len(t, endpoint.Requests(), 1)
 	return endpoint.Requests()[0]
@@ -184,7 +184,7 @@ func seenOf(step agent.Step) seen {
 // TestReplies: replies as services gave them, whole and streamed.
 func TestReplies(t *testing.T) { testReplies(t, newDriver, "testdata/replies") }
 
-func testReplies(t *testing.T, make maker, folder string) {
+func testReplies(t *testing.T, build maker, folder string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.http"))
 	require.NoError(t, err)
@@ -192,7 +192,7 @@ func testReplies(t *testing.T, make maker, folder string) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".http"), func(t *testing.T) {
 			endpoint := modeltest.Golden(t, modeltest.ReadReply(t, file))
-			d := make(t, endpoint.URL, func(c *openai.Config) { c.Prices = mo.Some(openai.ListPrices()) })
+			d := build(t, endpoint.URL, func(c *openai.Config) { c.Prices = mo.Some(openai.ListPrices()) })
 			s := agent.NewState(agent.UserText("hello"))
 			var step agent.Step
 			var err error

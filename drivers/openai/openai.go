@@ -42,8 +42,7 @@ var (
 func New(c Config) (*Driver, error) { return newDriver(c, chatAPI()) }
 
 // NewResponses returns a driver that speaks the Responses API instead of chat
-// completions; its errors are those of New. Of Config.Dialect nothing counts there. See
-// the package's text for what is different.
+// completions. Its errors are those of New. The package's text says what is different.
 func NewResponses(c Config) (*Driver, error) { return newDriver(c, responsesAPI()) }
 
 func newDriver(c Config, api *api) (*Driver, error) {

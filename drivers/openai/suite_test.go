@@ -63,7 +63,7 @@ func TestFaultsOfAzure(t *testing.T) {
 	}))
 }
 
-func faults(newDriver func(t *testing.T, baseURL string, client *http.Client) agent.Driver) modeltest.Service {
+func faults(build func(t *testing.T, baseURL string, client *http.Client) agent.Driver) modeltest.Service {
 	failing := func(status int, kind, code string) modeltest.Reply {
 		return modeltest.Body(status, "application/json",
 			`{"error":{"message":"`+modeltest.Sentence+`","type":"`+kind+`","param":null,"code":`+code+`}}`)
@@ -72,7 +72,7 @@ func faults(newDriver func(t *testing.T, baseURL string, client *http.Client) ag
 		return "data: {\"error\":{\"message\":\"" + modeltest.Sentence + "\",\"type\":\"" + kind + "\",\"code\":" + code + "}}\n\n"
 	}
 	return modeltest.Service{
-		New: newDriver,
+		New: build,
 		Whole: modeltest.Exchange{
 			Body: `{"id":"chatcmpl-1","object":"chat.completion","model":"gpt-4o-2024-08-06","choices":[{"index":0,` +
 				`"message":{"role":"assistant","content":"Good day!","refusal":null},"finish_reason":"stop"}],` +
