@@ -49,7 +49,7 @@
 //
 // Options are members of the request by their names there. Three of them are more: "server_tools"
 // is a list of tools that the service runs, as the API has them (web_search, file_search,
-// code_interpreter, image_generation, mcp), beside those of the agent; "include" is joined with
+// code_interpreter, mcp), beside those of the agent; "include" is joined with
 // what the driver asks for, and an empty list asks for nothing; "text" is joined with the form
 // of Request.Output. What a tool of the service does, no hook is asked about and no event
 // tells of, and its price is in no list: the cost of such a reply is unknown. Calls
@@ -153,5 +153,6 @@
 // text), files by their id, the detail of images, encrypted reasoning (reasoning_details),
 // and the names of participants. Options can ask for some of them; what comes back of
 // them is not in the Step. Of the Responses API: conversations and responses that the service
-// stores, background mode, annotations, WebSockets, counting tokens.
+// stores, background mode, annotations, generated images (they are kept, and not shown), WebSockets,
+// counting tokens.
 package openai

@@ -90,10 +90,8 @@ func (r *response) end(c gjson.Result, status string) error {
 	default: // cancelled, queued, in_progress
 		return &service.BrokenError{Err: fmt.Errorf("the reply is not whole: its status is %q", service.Excerpt(status, noSecrets))}
 	}
-	for i, item := range listOf(c.Get("output")) {
-		if err := r.complete(int64(i), item); err != nil {
-			return err
-		}
+	if err := r.readOutput(listOf(c.Get("output"))); err != nil {
+		return err
 	}
 	r.finish = agent.FinishStop
 	if status == "incomplete" {
@@ -106,6 +104,21 @@ func (r *response) end(c gjson.Result, status string) error {
 	}
 	for _, item := range r.items { // those that the service did not close
 		r.close(item)
+	}
+	return nil
+}
+
+// readOutput reads the output of a response that is over. Where items came in pieces, only those are taken from it that were
+// not closed: their numbers in the stream may have gaps, which the list does not have, so that an item could count twice.
+func (r *response) readOutput(output []gjson.Result) error {
+	streamed := len(r.items) > 0
+	for i, raw := range output {
+		if item, ok := r.at[int64(i)]; streamed && (!ok || item.done || item.kind != raw.Get("type").String()) {
+			continue
+		}
+		if err := r.complete(int64(i), raw); err != nil {
+			return err
+		}
 	}
 	return nil
 }
