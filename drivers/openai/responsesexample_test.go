@@ -73,3 +73,30 @@ func ExampleNewResponses() {
 	// thought: I look it up.
 	// It is 42.
 }
+
+// A deployment at Azure is asked with a key or, as here, with a token. BaseURL is that of the resource,
+// https://RESOURCE.openai.azure.com; a server stands in for it.
+func ExampleConfig_azure() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.URL)
+		fmt.Println(r.Header.Get("Authorization"))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"model":"gpt-4o","choices":[{"message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}]}`)
+	}))
+	defer server.Close()
+
+	driver, err := openai.New(openai.Config{
+		Model: "my-deployment", BaseURL: server.URL, APIVersion: "2024-10-21",
+		Token: func(context.Context) (string, error) { return "eyJ0.token", nil },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	step, err := driver.Next(context.Background(), agent.NewState(agent.UserText("hello"))).Get()
+	fmt.Println(step.Message.Text(), err)
+	// Output:
+	// /openai/deployments/my-deployment/chat/completions?api-version=2024-10-21
+	// Bearer eyJ0.token
+	// Hello. <nil>
+}
