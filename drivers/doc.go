@@ -2,10 +2,22 @@
 // error that tells one failure from another, and prices. The drivers themselves
 // are in the packages below it, one for each service:
 //
-//   - openai: chat completions, at OpenAI or at any endpoint that speaks them
-//   - anthropic: the Messages API
-//   - gemini: the Gemini API
+//   - openai: chat completions and the Responses API, at OpenAI, at Azure or at any endpoint that speaks them
+//   - anthropic: the Messages API, at Anthropic or at Vertex AI
+//   - gemini: the Gemini API, or Vertex AI
 //   - replay: recorded transcripts, no service at all
+//
+// # Tokens
+//
+// Clouds that want a token in the place of a key get one from a TokenFunc, which is called before each
+// request: openai.Config.Token for Azure, and Vertex for the drivers of models that Google Cloud offers. How
+// a program gets its tokens is its own choice; these packages need no library of a cloud.
+//
+//	var accessToken drivers.TokenFunc // from golang.org/x/oauth2/google, say
+//	driver, err := gemini.New(gemini.Config{
+//		Model:  "gemini-3.8-flash",
+//		Vertex: &drivers.Vertex{Project: "my-project", Location: "global", Token: accessToken},
+//	})
 //
 // # Errors
 //

@@ -26,6 +26,10 @@ type Config struct {
 	// "http://localhost:4000". Empty means ANTHROPIC_BASE_URL, and the vendor where
 	// that is empty, too.
 	BaseURL string
+	// Vertex, when set, is where Vertex AI is asked for the model instead of Anthropic, with a
+	// token and no key; the model has its name there, such as "claude-sonnet-4-5@20250929". A
+	// BaseURL is then what stands before /v1/projects, and the environment is not read.
+	Vertex *drivers.Vertex
 	// Header is sent with every request, for endpoints that want more than a key, or
 	// want it elsewhere: Authorization, anthropic-beta. Its values are kept out of
 	// errors as the key is.

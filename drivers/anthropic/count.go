@@ -19,7 +19,7 @@ import (
 // such as the limits of a reply.
 var ofCount = []string{
 	"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed", "context_management",
-	"mcp_servers",
+	"mcp_servers", "anthropic_version",
 }
 
 // CountTokens asks the service how many input tokens Next would send for s: messages,
@@ -47,7 +47,7 @@ func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, er
 	if err != nil {
 		return 0, &service.UnfitError{Err: err}
 	}
-	res, err := d.post(ctx, "v1/messages/count_tokens", body, headers)
+	res, err := d.post(ctx, d.counting, body, headers)
 	if err != nil {
 		return 0, err
 	}
@@ -72,6 +72,11 @@ func (d *Driver) countRequest(s agent.State) ([]byte, []option.RequestOption, er
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
 		return nil, nil, err
+	}
+	if d.vertex {
+		if members["model"], err = json.Marshal(d.modelOf(s.Request())); err != nil {
+			return nil, nil, err
+		}
 	}
 	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return !slices.Contains(ofCount, name) })
 	body, err = json.Marshal(members)

@@ -11,6 +11,16 @@
 //	}
 //	final, err := a.Run(ctx, agent.NewState(), agent.UserText("hello")).Get()
 //
+// # Vertex AI
+//
+// Where Config.Vertex is set, Google Cloud's Vertex AI is asked for the model, by its name there and with a token
+// in place of the key. What a reply costs there is not known without Config.Prices.
+//
+//	var accessToken drivers.TokenFunc // from golang.org/x/oauth2/google, say
+//	driver, err := anthropic.New(anthropic.Config{Model: "claude-sonnet-5-5", Vertex: &drivers.Vertex{
+//		Project: "my-project", Location: "global", Token: accessToken,
+//	}})
+//
 // # Keys
 //
 // The key is Config.APIKey, or ANTHROPIC_API_KEY. The one from the environment goes

@@ -24,6 +24,9 @@ type Driver struct {
 	cache    Cache
 	prices   drivers.Prices
 	keyless  bool
+	path     func(model string, stream bool) string
+	counting string              // the path for counting
+	vertex   bool                // it is Vertex AI that is asked
 	redact   func(string) string // takes everything secret out of a text
 	messages *agent.WireForm
 }
@@ -51,8 +54,11 @@ func New(c Config) (*Driver, error) {
 		client:   sdk.Client{Options: c.options(at)},
 		features: features(c, at),
 		cache:    c.Cache,
-		prices:   c.Prices.OrElse(lo.Ternary(at.Vendor, ListPrices(), drivers.Prices{})),
-		keyless:  at.Key == "",
+		prices:   c.Prices.OrElse(lo.Ternary(at.Vendor && c.Vertex == nil, ListPrices(), drivers.Prices{})),
+		keyless:  at.Keyless,
+		path:     c.pathOf,
+		counting: c.countPath(),
+		vertex:   c.Vertex != nil,
 		redact:   at.Redact,
 	}
 	d.messages = agent.NewWireForm(d.blocksOf)
@@ -64,7 +70,7 @@ func New(c Config) (*Driver, error) {
 func features(c Config, at service.Endpoint) agent.Features {
 	known, ok := limitsOf(c.Model)
 	f := agent.Features{
-		Provider: "anthropic", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: ok,
+		Provider: lo.Ternary(c.Vertex == nil, "anthropic", "gcp.vertex_ai"), Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: ok,
 		Images: true, Files: true, Reasoning: true,
 		ContextTokens: known.context, MaxOutputTokens: known.output,
 	}
@@ -143,7 +149,7 @@ func (d *Driver) send(ctx context.Context, s agent.State, stream bool) (*http.Re
 	if err != nil {
 		return nil, &service.UnfitError{Err: err}
 	}
-	return d.post(ctx, "v1/messages", body, headers)
+	return d.post(ctx, d.path(d.modelOf(s.Request()), stream), body, headers)
 }
 
 func (d *Driver) post(ctx context.Context, path string, body []byte, headers []option.RequestOption) (*http.Response, error) {

@@ -1,6 +1,8 @@
 package anthropic
 
 import (
+	"net/url"
+
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/samber/lo"
 
@@ -12,7 +14,31 @@ var vendor = service.Vendor{
 }
 
 func (c Config) endpoint() (service.Endpoint, error) {
-	return vendor.Endpoint(service.Config{APIKey: c.APIKey, BaseURL: c.BaseURL, Header: c.Header, HTTPClient: c.HTTPClient})
+	own := service.Config{APIKey: c.APIKey, BaseURL: c.BaseURL, Header: c.Header, HTTPClient: c.HTTPClient}
+	if c.Vertex != nil {
+		return service.VertexEndpoint(*c.Vertex, own)
+	}
+	return vendor.Endpoint(own)
+}
+
+// vertexVersion is the version of the Messages API at Vertex AI, which a body has there in the place of the model; see
+// https://docs.claude.com/en/api/claude-on-vertex-ai and package vertex of the SDK, which needs Google's libraries.
+const vertexVersion = "vertex-2023-10-16"
+
+// pathOf returns what stands behind the base URL when a model is asked.
+func (c Config) pathOf(model string, stream bool) string {
+	if c.Vertex == nil {
+		return "v1/messages"
+	}
+	return service.VertexPath(*c.Vertex, "anthropic") + url.PathEscape(model) + lo.Ternary(stream, ":streamRawPredict", ":rawPredict")
+}
+
+// countPath returns what stands behind the base URL when tokens are counted.
+func (c Config) countPath() string {
+	if c.Vertex == nil {
+		return "v1/messages/count_tokens"
+	}
+	return service.VertexPath(*c.Vertex, "anthropic") + "count-tokens:rawPredict"
 }
 
 // options is what every request of the driver is sent with. A request is sent once:

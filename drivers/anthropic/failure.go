@@ -9,6 +9,7 @@ import (
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
@@ -50,7 +51,7 @@ func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http
 	e.After = drivers.RetryAfter(header, time.Now())
 	e.Kind, e.Advice = sort(no.Status, said.Error.Type, said.Error.Message)
 	if e.Advice == "" {
-		e.Advice = service.Advice(e, d.keyless, "/v1/messages")
+		e.Advice = service.Advice(e, d.keyless, lo.Ternary(d.vertex, "/v1/projects", "/v1/messages"))
 	}
 }
 

@@ -24,8 +24,8 @@ var models = map[string]limits{
 	"claude-haiku-4-5":  {200_000, 64_000},
 }
 
-// day is the day of a version behind a model's name: claude-haiku-4-5-20251001.
-var day = regexp.MustCompile(`-\d{8}$`)
+// day is the day of a version behind a model's name: claude-haiku-4-5-20251001, on Vertex AI claude-haiku-4-5@20251001.
+var day = regexp.MustCompile(`(-|@)\d{8}$|@default$`)
 
 // limitsOf is what is known of a model; ok is false when nothing is.
 func limitsOf(model string) (limits, bool) {

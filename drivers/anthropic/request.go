@@ -99,6 +99,9 @@ func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, 
 	if _, ok := extra["cache_control"]; ok {
 		p.CacheControl = sdk.CacheControlEphemeralParam{}
 	}
+	if d.vertex {
+		p.Model, extra["anthropic_version"] = "", json.RawMessage(`"`+vertexVersion+`"`)
+	}
 	return p.MarshalJSON()
 }
 
@@ -233,6 +236,8 @@ func options(r agent.Request) (map[string]json.RawMessage, []option.RequestOptio
 		switch place, set := instead[name]; {
 		case set:
 			return nil, nil, fmt.Errorf("option %q would overwrite what the driver sends: it comes from %s", name, place)
+		case name == "anthropic_version":
+			return nil, nil, errors.New("option \"anthropic_version\" would overwrite what the driver sends: it has one value")
 		case name == "tool_choice" && r.ToolChoice != agent.ToolsAuto:
 			return nil, nil, errors.New("option \"tool_choice\" would overwrite Request.ToolChoice: leave one away")
 		case name == "betas":

@@ -1,15 +1,18 @@
 package anthropic_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/drivers/anthropic"
 	"github.com/grapnel-go/grapnel/internal/modeltest"
 )
@@ -71,7 +74,65 @@ func ends(reason string) string {
 	return `{"type":"message_delta","delta":{"stop_reason":"` + reason + `","stop_sequence":null},"usage":{"output_tokens":3}}`
 }
 
-func TestFaults(t *testing.T) {
+func TestFaults(t *testing.T) { modeltest.TestFaults(t, faults(onClient)) }
+
+// TestFaultsOfVertex: the token is kept as secret as a key.
+func TestFaultsOfVertex(t *testing.T) {
+	modeltest.TestFaults(t, faults(func(t *testing.T, baseURL string, client *http.Client) agent.Driver {
+		t.Helper()
+		return newDriver(t, baseURL, func(c *anthropic.Config) { onVertex(c); c.HTTPClient = client })
+	}))
+}
+
+// onVertex makes a Config one for Vertex AI, whose token is modeltest.Key.
+func onVertex(c *anthropic.Config) {
+	c.APIKey, c.Vertex = "", &drivers.Vertex{
+		Project: "my-project", Location: "global", Token: func(context.Context) (string, error) { return modeltest.Key, nil },
+	}
+}
+
+// TestVertex: where Vertex AI is asked, and for what.
+func TestVertex(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "env")
+	t.Setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+	whole := faults(onClient).Whole
+	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", whole.Body), modeltest.SSE(whole.Frames...),
+		modeltest.Body(200, "application/json", `{"input_tokens":7}`))
+	d := newDriver(t, endpoint.URL, onVertex, func(c *anthropic.Config) { c.Model = "claude-test@20250929" })
+	s := agent.NewState(agent.UserText("hello")).WithRequest(agent.Request{MaxOutputTokens: 100})
+	_, err := d.Next(t.Context(), s).Get()
+	require.NoError(t, err)
+	_, err = d.Stream(t.Context(), s, func(agent.Delta) {}).Get()
+	require.NoError(t, err)
+	tokens, err := d.CountTokens(t.Context(), s).Get()
+	require.NoError(t, err)
+	assert.Equal(t, int64(7), tokens)
+	const models = "/v1/projects/my-project/locations/global/publishers/anthropic/models/"
+	const messages = `"messages":[{"role":"user","content":[{"text":"hello","type":"text"}]}],"anthropic_version":"vertex-2023-10-16"`
+	for i, want := range []struct{ path, body string }{
+		{models + "claude-test@20250929:rawPredict", `{"max_tokens":100,` + messages + `}`},
+		{models + "claude-test@20250929:streamRawPredict", `{"max_tokens":100,"stream":true,` + messages + `}`},
+		{models + "count-tokens:rawPredict", `{"model":"claude-test@20250929",` + messages + `}`},
+	} {
+		r := endpoint.Requests()[i]
+		assert.Equal(t, want.path, r.Path)
+		assert.JSONEq(t, want.body, string(r.Body))
+		assert.Equal(t, "Bearer "+modeltest.Key, r.Header.Get("Authorization"))
+		assert.Empty(t, r.Header.Get("X-Api-Key"))
+	}
+	assert.Equal(t, "gcp.vertex_ai", d.Features().Provider)
+	known, err := anthropic.New(anthropic.Config{Model: "claude-sonnet-4-5@20250929", Vertex: &drivers.Vertex{Project: "p", Location: "eu", Token: func(context.Context) (string, error) { return "", nil }}})
+	require.NoError(t, err)
+	assert.Equal(t, int64(200_000), known.Features().ContextTokens, "the model has another name there")
+	assert.Equal(t, "https://aiplatform.eu.rep.googleapis.com", known.Features().Endpoint)
+
+	_, err = anthropic.New(anthropic.Config{Model: "m", Vertex: &drivers.Vertex{Location: "eu"}})
+	require.ErrorContains(t, err, "there is no token: set Vertex.Token")
+	err = d.Next(t.Context(), s.WithRequest(agent.Request{Options: agent.Options{}.With("anthropic_version", "x")})).Error()
+	require.ErrorContains(t, err, `option "anthropic_version" would overwrite what the driver sends`)
+}
+
+func faults(build func(t *testing.T, baseURL string, client *http.Client) agent.Driver) modeltest.Service {
 	saying := func(kind string, message ...string) string {
 		return `{"type":"error","error":{"type":"` + kind + `","message":"` + strings.Join(append(message, modeltest.Sentence), ": ") +
 			`"},"request_id":"req_1"}`
@@ -79,8 +140,8 @@ func TestFaults(t *testing.T) {
 	failing := func(status int, kind string, message ...string) modeltest.Reply {
 		return modeltest.Body(status, "application/json", saying(kind, message...))
 	}
-	modeltest.TestFaults(t, modeltest.Service{
-		New: onClient,
+	return modeltest.Service{
+		New: build,
 		Whole: modeltest.Exchange{
 			Body: `{"id":"msg_1","type":"message","role":"assistant","model":"claude-test","content":[{"type":"text","text":"Good day!"}],` +
 				`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}`,
@@ -122,5 +183,5 @@ func TestFaults(t *testing.T) {
 			agent.KindRateLimit:     {event(saying("rate_limit_error"))},
 			agent.KindContextLength: {event(saying("invalid_request_error", "prompt is too long"))},
 		},
-	})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/samber/mo"
 
@@ -27,6 +28,10 @@ type Config struct {
 	// "http://localhost:4000". Empty means GOOGLE_GEMINI_BASE_URL, and the vendor
 	// where that is empty, too.
 	BaseURL string
+	// Vertex, when set, is where Vertex AI is asked instead of the Gemini API, with a token
+	// and no key. A BaseURL is then what stands before /v1/projects, and the environment
+	// is not read.
+	Vertex *drivers.Vertex
 	// Header is sent with every request, for endpoints that want more than a key.
 	// Its values are kept out of errors as the key is.
 	Header http.Header
@@ -56,5 +61,21 @@ var vendor = service.Vendor{
 }
 
 func (c Config) endpoint() (service.Endpoint, error) {
-	return vendor.Endpoint(service.Config{APIKey: c.APIKey, BaseURL: c.BaseURL, Header: c.Header, HTTPClient: c.HTTPClient})
+	own := service.Config{APIKey: c.APIKey, BaseURL: c.BaseURL, Header: c.Header, HTTPClient: c.HTTPClient}
+	if c.Vertex != nil {
+		return service.VertexEndpoint(*c.Vertex, own)
+	}
+	return vendor.Endpoint(own)
+}
+
+// pathOf returns what stands behind the base URL when a model is asked, up to the method. On Vertex AI a model may also be
+// named by its whole path, as tuned ones are: projects/…/endpoints/….
+func (c Config) pathOf(model string) string {
+	switch {
+	case c.Vertex == nil:
+		return "v1beta/" + resource(model)
+	case strings.HasPrefix(model, "projects/"):
+		return "v1/" + model
+	}
+	return service.VertexPath(*c.Vertex, "google") + bare(model)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -56,12 +57,15 @@ func (d *Driver) count(ctx context.Context, x *exchange, model string, body []by
 	return said.Tokens, nil
 }
 
-// countBody returns the request for a count. The whole request stands in it: only so does this service count more than the
-// contents.
+// countBody returns the request for a count. The whole request stands in it: only so does the Gemini API count more than the
+// contents. Vertex AI wants those of its members that it counts.
 func (d *Driver) countBody(model string, s agent.State) ([]byte, error) {
 	rest, contents, err := d.body(model, s)
 	if err != nil {
 		return nil, err
+	}
+	if d.vertex {
+		return joined(contents, lo.PickByKeys(rest, []string{"systemInstruction", "tools", "generationConfig"}))
 	}
 	rest["model"] = "models/" + bare(model)
 	whole, err := joined(contents, rest)

@@ -7,8 +7,18 @@
 //	}
 //	a, err := builder.New().WithDriver(driver).With(capability.UseTools(tools...)).Build().Get()
 //
-// Vertex AI is another service, with other credentials: this driver does not ask it,
-// whatever GOOGLE_GENAI_USE_VERTEXAI says.
+// # Vertex AI
+//
+// Vertex AI is asked where Config.Vertex says so, whatever GOOGLE_GENAI_USE_VERTEXAI says:
+//
+//	var accessToken drivers.TokenFunc // from golang.org/x/oauth2/google, say
+//	driver, err := gemini.New(gemini.Config{Model: "gemini-3.8-flash", Vertex: &drivers.Vertex{
+//		Project: "my-project", Location: "europe-west4", Token: accessToken,
+//	}})
+//
+// The token goes where the key would; neither keys nor addresses in the environment count then. Tuned
+// models are named by their path, projects/…/locations/…/endpoints/…. What a reply costs there is not known
+// without Config.Prices.
 //
 // # Keys
 //

@@ -22,6 +22,8 @@ import (
 // use; make it with New.
 type Driver struct {
 	send     service.PostFunc
+	path     func(model string) string // up to the method
+	vertex   bool                      // it is Vertex AI that is asked
 	features agent.Features
 	prices   drivers.Prices
 	keyless  bool
@@ -51,8 +53,9 @@ func New(c Config) (*Driver, error) {
 		own.Set(keyHeader, at.Key)
 	}
 	d := &Driver{
-		send: at.Poster(own, c.Header), features: features(c, at), keyless: at.Key == "", redact: at.Redact,
-		prices: c.Prices.OrElse(lo.Ternary(at.Vendor, ListPrices(), drivers.Prices{})),
+		send: at.Poster(own, c.Header), features: features(c, at), keyless: at.Keyless, redact: at.Redact,
+		path: c.pathOf, vertex: c.Vertex != nil,
+		prices: c.Prices.OrElse(lo.Ternary(at.Vendor && c.Vertex == nil, ListPrices(), drivers.Prices{})),
 	}
 	d.features.Priced = d.prices.Of(bare(c.Model)).IsPresent()
 	d.older = agent.NewWireForm(writer{d, true}.message)
@@ -63,7 +66,7 @@ func New(c Config) (*Driver, error) {
 // features is what is usual for a model, and what c has to say to it.
 func features(c Config, at service.Endpoint) agent.Features {
 	f := agent.Features{
-		Provider: "gcp.gemini", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true,
+		Provider: lo.Ternary(c.Vertex == nil, "gcp.gemini", "gcp.vertex_ai"), Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true,
 		Images: true, Files: true, Reasoning: true,
 	}
 	if n := generation(c.Model); n == 2 || n == 3 {

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/drivers/gemini"
 )
 
@@ -41,4 +42,34 @@ func Example() {
 	// Output:
 	// POST /v1beta/models/gemini-3.8-flash:generateContent
 	// Ahoy. 4 tokens in, 12 out, 10 of them thoughts
+}
+
+// Vertex AI is asked with a token, which the program gets from Google's libraries. BaseURL is only set for the server that
+// stands in for it here.
+func ExampleConfig_vertex() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.URL.Path)
+		fmt.Println(r.Header.Get("Authorization"))
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"candidates": [{"content": {"role": "model", "parts": [{"text": "Ahoy."}]}, "finishReason": "STOP"}]}`)
+	}))
+	defer server.Close()
+
+	driver, err := gemini.New(gemini.Config{
+		Model: "gemini-3.8-flash", BaseURL: server.URL,
+		Vertex: &drivers.Vertex{
+			Project: "my-project", Location: "europe-west4",
+			Token: func(context.Context) (string, error) { return "ya29.token", nil },
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	step, err := driver.Next(context.Background(), agent.NewState(agent.UserText("hello"))).Get()
+	fmt.Println(step.Message.Text(), err)
+	// Output:
+	// /v1/projects/my-project/locations/europe-west4/publishers/google/models/gemini-3.8-flash:generateContent
+	// Bearer ya29.token
+	// Ahoy. <nil>
 }

@@ -25,7 +25,7 @@ const keyHeader = "X-Goog-Api-Key"
 
 // post sends a body to a method of a model and records the head of the answer.
 func (d *Driver) post(ctx context.Context, x *exchange, model, method, accept string, body []byte) (*http.Response, error) {
-	res, err := d.send(ctx, "v1beta/"+resource(model)+":"+method, accept, body)
+	res, err := d.send(ctx, d.path(model)+":"+method, accept, body)
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {
 		x.status, x.header, x.text = no.Status, no.Header, no.Body
 		if told := readError(no.Body); told != nil {

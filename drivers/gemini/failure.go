@@ -58,6 +58,8 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	switch broken, ok := errors.AsType[*brokenError](err); {
 	case ok:
 		e.Message = broken.text
+	case x.status == 0 && service.KindOf(err) == agent.KindAuth: // there is no token
+		e.Kind, e.Err = agent.KindAuth, service.Redacted(err, d.redact)
 	case x.status == 0: // nothing was answered
 		e.Kind, e.Err = agent.KindModel, service.Redacted(err, d.redact)
 	case x.cut != nil:
@@ -98,7 +100,7 @@ func (d *Driver) explain(e *drivers.Error, x *exchange, said *apiError) {
 	e.Code = service.Excerpt(reason, d.redact)
 	e.Message = service.Excerpt(said.Message, d.redact)
 	e.Kind = sort(e.Status, said.Status, reason, said.Message)
-	e.Advice = service.Advice(e, d.keyless, "/v1beta")
+	e.Advice = service.Advice(e, d.keyless, lo.Ternary(d.vertex, "/v1/projects", "/v1beta"))
 }
 
 // tooLong is how the service says that it was sent more than the model reads. It has

@@ -1,14 +1,19 @@
 package gemini_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
 
+	"github.com/samber/mo"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/drivers/gemini"
 	"github.com/grapnel-go/grapnel/internal/modeltest"
 )
@@ -76,6 +81,76 @@ func refusal(status int, state, message, details string) modeltest.Reply {
 }
 
 func TestFaults(t *testing.T) { modeltest.TestFaults(t, service) }
+
+// TestFaultsOfVertex: the token is kept as secret as a key.
+func TestFaultsOfVertex(t *testing.T) {
+	vertex := service
+	vertex.New = func(t *testing.T, baseURL string, client *http.Client) agent.Driver {
+		t.Helper()
+		return onVertex(t, baseURL, client)
+	}
+	modeltest.TestFaults(t, vertex)
+}
+
+// onVertex makes a driver for Vertex AI at an address, whose token is modeltest.Key.
+func onVertex(t *testing.T, baseURL string, client *http.Client) *gemini.Driver {
+	t.Helper()
+	d, err := gemini.New(gemini.Config{Model: "gemini-3.8-flash", BaseURL: baseURL, HTTPClient: client, Vertex: &drivers.Vertex{
+		Project: "my-project", Location: "europe-west4", Token: func(context.Context) (string, error) { return modeltest.Key, nil },
+	}})
+	require.NoError(t, err)
+	return d
+}
+
+// TestVertex: where Vertex AI is asked, and for what.
+func TestVertex(t *testing.T) {
+	t.Setenv("GEMINI_API_KEY", "env")
+	t.Setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1")
+	count := modeltest.Body(200, "application/json", `{"totalTokens": 7}`)
+	whole := modeltest.Body(200, "application/json", service.Whole.Body)
+	endpoint := modeltest.Golden(t, whole, modeltest.SSE(service.Whole.Frames...), count, whole)
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	d := onVertex(t, endpoint.URL, client)
+	s := agent.NewState(agent.UserText("hello")).WithRequest(agent.Request{Instructions: "Be brief.", Options: agent.Options{}.With("labels", map[string]string{"a": "b"})})
+	step, err := d.Next(t.Context(), s).Get()
+	require.NoError(t, err)
+	assert.Equal(t, mo.None[float64](), step.Usage.Cost, "the price list is that of the Gemini API")
+	_, err = d.Stream(t.Context(), s, func(agent.Delta) {}).Get()
+	require.NoError(t, err)
+	tokens, err := d.CountTokens(t.Context(), s).Get()
+	require.NoError(t, err)
+	assert.Equal(t, int64(7), tokens)
+	_, err = d.Next(t.Context(), s.WithRequest(agent.Request{Model: "projects/p/locations/l/endpoints/123"})).Get()
+	require.NoError(t, err)
+	const models = "/v1/projects/my-project/locations/europe-west4/publishers/google/models/gemini-3.8-flash"
+	for i, want := range []string{models + ":generateContent", models + ":streamGenerateContent", models + ":countTokens", "/v1/projects/p/locations/l/endpoints/123:generateContent"} {
+		r := endpoint.Requests()[i]
+		assert.Equal(t, want, r.Path)
+		assert.Equal(t, "Bearer "+modeltest.Key, r.Header.Get("Authorization"))
+		assert.Empty(t, r.Header.Get("X-Goog-Api-Key"))
+	}
+	assert.Equal(t, "alt=sse", endpoint.Requests()[1].Query)
+	assert.Contains(t, string(endpoint.Requests()[0].Body), `"labels":{"a":"b"}`)
+	assert.JSONEq(t, `{"contents":[{"role":"user","parts":[{"text":"hello"}]}],"systemInstruction":{"parts":[{"text":"Be brief."}]}}`,
+		string(endpoint.Requests()[2].Body))
+	assert.Equal(t, "gcp.vertex_ai", d.Features().Provider)
+	assert.False(t, d.Features().Priced)
+
+	_, err = gemini.New(gemini.Config{Model: "m", Vertex: &drivers.Vertex{Project: "p", Location: "eu"}})
+	require.EqualError(t, err, "making a gemini driver: there is no token: set Vertex.Token")
+}
+
+// TestNoToken: where there is no token, the service is not asked.
+func TestNoToken(t *testing.T) {
+	d, err := gemini.New(gemini.Config{Model: "m", BaseURL: "http://127.0.0.1:1", Vertex: &drivers.Vertex{
+		Project: "p", Location: "eu", Token: func(context.Context) (string, error) { return "", errors.New("log in first") },
+	}})
+	require.NoError(t, err)
+	err = d.Next(t.Context(), agent.NewState(agent.UserText("hello"))).Error()
+	require.ErrorContains(t, err, "not authorized: getting a token: log in first")
+	assert.Equal(t, agent.KindAuth, agent.KindOf(err))
+}
 
 func TestMock(t *testing.T) { modeltest.TestMock(t, service) }
 

@@ -22,10 +22,19 @@ type Config struct {
 	// vendor itself or to the URL that OPENAI_BASE_URL names: a BaseURL of one's own
 	// gets the key that stands here, or none.
 	APIKey string
-	// BaseURL is where the service is, up to what stands before /chat/completions:
-	// "http://localhost:11434/v1". Empty means OPENAI_BASE_URL, and the vendor where
-	// that is empty, too.
+	// Token, when set, is asked for a token before each request, in place of the key: one of
+	// Microsoft Entra ID with the scope https://cognitiveservices.azure.com/.default, say.
+	// With an APIKey beside it New returns an error.
+	Token drivers.TokenFunc
+	// BaseURL is where the service is, up to what stands before /chat/completions or
+	// /responses: "http://localhost:11434/v1", "https://RESOURCE.openai.azure.com/openai/v1".
+	// Empty means OPENAI_BASE_URL, and the vendor where that is empty, too.
 	BaseURL string
+	// APIVersion is the version of Azure's API for addresses that want one, such as
+	// "2024-10-21": then BaseURL is the resource, "https://RESOURCE.openai.azure.com", and
+	// the model the name of a deployment there. Empty is right for all other services, and
+	// for Azure's v1 API.
+	APIVersion string
 	// Organization and Project are whom the vendor charges, for keys that belong to
 	// several. Empty means OPENAI_ORG_ID and OPENAI_PROJECT_ID where the key is from
 	// the environment, too; otherwise the key's own.
@@ -45,7 +54,8 @@ type Config struct {
 	// asked. It is called once, by New, with what is usual for the endpoint; the model,
 	// the endpoint and whether it is priced stay as they are.
 	Features func(f *agent.Features)
-	// Dialect is how the endpoint's chat format differs from the usual.
+	// Dialect is how the endpoint's chat format differs from the usual. NewResponses
+	// ignores it.
 	Dialect Dialect
 }
 

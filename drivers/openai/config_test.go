@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -94,6 +95,53 @@ func TestKeys(t *testing.T) {
 			url:    "https://x.openai.azure.com/openai/v1/chat/completions",
 			header: map[string]string{"Api-Key": "azure-1", "X-Two": "a, b", "Authorization": ""},
 		},
+		"a key for Azure": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env"},
+			config:      openai.Config{BaseURL: "https://X.openai.azure.com/openai/v1/", APIKey: "sk-own"},
+			url:         "https://X.openai.azure.com/openai/v1/chat/completions",
+			header:      map[string]string{"Api-Key": "sk-own", "Authorization": ""},
+		},
+		"the environment's, to Azure in the environment": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env", "OPENAI_BASE_URL": "https://x.openai.azure.com/openai/v1"},
+			url:         "https://x.openai.azure.com/openai/v1/chat/completions",
+			header:      map[string]string{"Api-Key": "sk-env", "Authorization": ""},
+		},
+		"never to Azure in the Config": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env"},
+			config:      openai.Config{BaseURL: "https://x.openai.azure.com/openai/v1"},
+			url:         "https://x.openai.azure.com/openai/v1/chat/completions",
+			header:      map[string]string{"Api-Key": "", "Authorization": ""},
+		},
+		"what looks like Azure": {
+			config: openai.Config{BaseURL: "https://openai.azure.com.example.com/v1", APIKey: "sk-own"},
+			url:    "https://openai.azure.com.example.com/v1/chat/completions",
+			header: map[string]string{"Api-Key": "", "Authorization": "Bearer sk-own"},
+		},
+		"a deployment at Azure": {
+			config: openai.Config{BaseURL: "https://x.openai.azure.com", APIKey: "sk-own", APIVersion: "2024-10-21"},
+			url:    "https://x.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
+			header: map[string]string{"Api-Key": "sk-own", "Authorization": ""},
+		},
+		"a deployment behind a gateway": {
+			config: openai.Config{BaseURL: "https://gateway.example.com/team/openai", APIKey: "sk-own", APIVersion: "2024-10-21"},
+			url:    "https://gateway.example.com/team/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
+			header: map[string]string{"Api-Key": "sk-own", "Authorization": ""},
+		},
+		"a version of Azure's v1 API": {
+			config: openai.Config{BaseURL: "https://x.openai.azure.com/openai/v1", APIKey: "sk-own", APIVersion: "preview"},
+			url:    "https://x.openai.azure.com/openai/v1/chat/completions?api-version=preview",
+			header: map[string]string{"Api-Key": "sk-own"},
+		},
+		"a token": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env", "OPENAI_ORG_ID": "org"},
+			config:      openai.Config{Token: func(context.Context) (string, error) { return " token-1\n", nil }},
+			url:         "https://api.openai.com/v1/chat/completions",
+			header:      map[string]string{"Authorization": "Bearer token-1", "Api-Key": "", "Openai-Organization": ""},
+		},
+		"a token and a key": {
+			config: openai.Config{APIKey: "sk-own", Token: func(context.Context) (string, error) { return "x", nil }},
+			err:    "making an openai driver: there are both a key and a token: leave one of them out",
+		},
 		"a header for a key": {
 			config: openai.Config{Header: http.Header{"Authorization": {"Bearer own"}}},
 			url:    "https://api.openai.com/v1/chat/completions",
@@ -172,6 +220,9 @@ func TestFeatures(t *testing.T) {
 		}},
 		"an endpoint of one's own": {openai.Config{Model: "gpt-4o", BaseURL: "http://user:secret@localhost:11434/v1/"}, func(f *agent.Features) {
 			f.Endpoint, f.Reasoning = "http://localhost:11434/v1", true
+		}},
+		"Azure": {openai.Config{Model: "gpt-4o", APIKey: "k", BaseURL: "https://x.openai.azure.com/openai/v1"}, func(f *agent.Features) {
+			f.Endpoint, f.Files = "https://x.openai.azure.com/openai/v1", true
 		}},
 		"corrected": {openai.Config{
 			Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1",

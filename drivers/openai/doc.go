@@ -1,5 +1,7 @@
-// Package openai is a driver for chat completions: at OpenAI, and at every endpoint
-// that speaks them, such as Ollama, vLLM and llama.cpp.
+// Package openai asks models of OpenAI, and of every endpoint that speaks the same: Azure,
+// Ollama, vLLM, llama.cpp. New speaks chat completions, which nearly all endpoints know;
+// NewResponses speaks the Responses API, which is better for models that reason and has
+// tools that the service runs.
 //
 //	driver, err := openai.New(openai.Config{Model: "gpt-6.1-sol"}) // with OPENAI_API_KEY
 //	if err != nil {
@@ -24,13 +26,66 @@
 //		Prices:   mo.Some(drivers.NewPrices("2026-11-21", map[string]drivers.Price{"qwen3:8b": {}})),
 //	}
 //
+// # Responses
+//
+//	driver, err := openai.NewResponses(openai.Config{Model: "gpt-5.1"})
+//	if err != nil {
+//		return err
+//	}
+//	request := agent.Request{Options: agent.Options{}.
+//		With("reasoning", map[string]any{"effort": "low", "summary": "auto"}).
+//		With("server_tools", []any{map[string]any{"type": "web_search"}})}
+//	a, err := agent.New(agent.Config{Driver: driver, Request: request}).Get()
+//
+// The service is asked to store nothing (store: false). A reply's reasoning comes encrypted
+// (include: reasoning.encrypted_content) and goes back in its place with the calls that it
+// led to, as the service wants it; so do messages with their phase, and what tools of the
+// service did. All of it lives in the parts of the message (Part.Opaque): a reply whose
+// parts a hook replaced goes back as its text and its calls. Summaries of reasoning, and
+// reasoning that open models show, are reasoning parts; the option "reasoning" asks for
+// summaries. Models that do not reason (gpt-4, gpt-3.5) are neither asked for reasoning nor
+// shown any; for deployments and endpoints whose models' names do not tell, set
+// Features.Reasoning to false.
+//
+// Options are members of the request by their names there. Three of them are more: "server_tools"
+// is a list of tools that the service runs, as the API has them (web_search, file_search,
+// code_interpreter, mcp), beside those of the agent; "include" is joined with
+// what the driver asks for, and an empty list asks for nothing; "text" is joined with the form
+// of Request.Output. What a tool of the service does, no hook is asked about and no event
+// tells of, and its price is in no list: the cost of such a reply is unknown. Calls
+// that wait for an answer of the program (custom, computer, local_shell, apply_patch, approvals of
+// MCP) are errors of agent.KindBadRequest. Functions are not strict.
+//
+// A tool's answer may have images and files here. An image or file that the endpoint does not take
+// becomes a sentence.
+//
+// A status of failed, and events of errors, are errors by the code of the service; an incomplete
+// response is a reply with agent.FinishLength or agent.FinishFilter. A stream is whole with its last
+// event, response.completed or response.incomplete. The rest of this page holds for both APIs.
+//
+// # Azure
+//
+// The v1 API of an Azure OpenAI resource is asked by its base URL, with the name of a deployment
+// as the model. Addresses of Azure get the key as api-key. A token of Microsoft Entra ID
+// takes its place with Config.Token, which is asked before each request. Addresses with a dated
+// api-version have the deployment in them; Config.APIVersion asks there:
+//
+//	var entraToken drivers.TokenFunc // from azidentity, say
+//	byKey := openai.Config{
+//		Model: "my-deployment", BaseURL: "https://RESOURCE.openai.azure.com/openai/v1", APIKey: os.Getenv("AZURE_OPENAI_API_KEY"),
+//	}
+//	byToken := openai.Config{Model: "my-deployment", BaseURL: "https://RESOURCE.openai.azure.com/openai/v1", Token: entraToken}
+//	dated := openai.Config{
+//		Model: "my-deployment", BaseURL: "https://RESOURCE.openai.azure.com", APIVersion: "2024-10-21", Token: entraToken,
+//	}
+//
 // # Keys
 //
 // The key of the environment is sent to OpenAI over https, and to the URL that
 // OPENAI_BASE_URL names, and nowhere else: to a BaseURL in the Config goes the APIKey
 // in the Config, or none. The same holds for OPENAI_ORG_ID and OPENAI_PROJECT_ID. Other
-// variables of OpenAI's SDK are not read. Redirects are not followed. No error shows a key,
-// also when the service repeats it, nor does a Config or a driver that is printed.
+// variables of OpenAI's SDK are not read. Redirects are not followed. No error shows a key or
+// a token, also when the service repeats it, nor does a Config or a driver that is printed.
 //
 // # Requests
 //
@@ -97,6 +152,7 @@
 // predicted outputs, tools that are not functions (custom tools, which are written in
 // text), files by their id, the detail of images, encrypted reasoning (reasoning_details),
 // and the names of participants. Options can ask for some of them; what comes back of
-// them is not in the Step. The Responses API is another one, which this package does not
-// speak.
+// them is not in the Step. Of the Responses API: conversations and responses that the service
+// stores, background mode, annotations, generated images (they are kept, and not shown), WebSockets,
+// counting tokens.
 package openai

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/samber/lo"
 
@@ -14,12 +15,44 @@ var vendor = service.Vendor{
 	URL: "https://api.openai.com/v1", Regions: true, BaseURL: "OPENAI_BASE_URL", Keys: []string{"OPENAI_API_KEY"},
 }
 
+// azureHosts are what hosts of Azure OpenAI end in.
+var azureHosts = []string{
+	".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us", ".openai.azure.cn",
+}
+
+// isAzure reports whether an address is that of an Azure OpenAI resource.
+func isAzure(u *url.URL) bool {
+	host := strings.ToLower(u.Hostname())
+	return lo.SomeBy(azureHosts, func(end string) bool { return strings.HasSuffix(host, end) })
+}
+
 // globally reports whether an address is the vendor's own and not that of a region,
 // which costs more.
 func globally(u *url.URL) bool { return u.Scheme == "https" && u.Host == "api.openai.com" }
 
 func (c Config) endpoint() (service.Endpoint, error) {
-	return vendor.Endpoint(service.Config{APIKey: c.APIKey, BaseURL: c.BaseURL, Header: c.Header, HTTPClient: c.HTTPClient})
+	return vendor.Endpoint(service.Config{
+		APIKey: c.APIKey, BaseURL: c.BaseURL, Token: c.Token, Header: c.Header, HTTPClient: c.HTTPClient,
+	})
+}
+
+// pathOf returns what stands behind the base URL when a model is asked. With an api-version, Azure has one address for
+// each deployment, unless the base URL is that of its v1 API.
+func (c Config) pathOf(at service.Endpoint, api *api) func(model string) string {
+	if c.APIVersion == "" {
+		return func(string) string { return api.path }
+	}
+	query := "?api-version=" + url.QueryEscape(c.APIVersion)
+	before := lo.Ternary(strings.HasSuffix(at.URL.Path, "/openai"), "", "openai/")
+	switch {
+	case strings.HasSuffix(at.URL.Path, "/v1"):
+		return func(string) string { return api.path + query }
+	case api.path == "responses":
+		return func(string) string { return before + api.path + query }
+	}
+	return func(model string) string {
+		return before + "deployments/" + url.PathEscape(model) + "/" + api.path + query
+	}
 }
 
 // ownHeader returns what the driver itself sends with every request.
@@ -30,7 +63,11 @@ func (c Config) ownHeader(at service.Endpoint) http.Header {
 		project = lo.CoalesceOrEmpty(project, os.Getenv("OPENAI_PROJECT_ID"))
 	}
 	own := http.Header{}
-	if at.Key != "" {
+	switch {
+	case at.Key == "":
+	case isAzure(at.URL) || c.APIVersion != "":
+		own.Set("Api-Key", at.Key)
+	default:
 		own.Set("Authorization", "Bearer "+at.Key)
 	}
 	if organization != "" {

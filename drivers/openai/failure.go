@@ -38,7 +38,7 @@ func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
 	e.Message = service.Excerpt(cmp.Or(c.message, string(body)), d.redact)
 	e.Kind, e.Advice = sort(e.Status, c)
 	if e.Advice == "" {
-		e.Advice = service.Advice(e, d.keyless, "/chat/completions")
+		e.Advice = service.Advice(e, d.keyless, "/"+d.api.path)
 	}
 }
 
@@ -57,6 +57,16 @@ var tooLong = []string{
 // reply.
 var refusesLength = []int{0, 400, 413, 422, 429, 500}
 
+// badInput are the codes of a reply that failed because of what the request said, which the
+// Responses API reports after it has accepted the request (ResponseError in OpenAI's API description).
+var badInput = []string{
+	"invalid_prompt", "data_residency_mismatch", "bio_policy", "misalignment_policy_violation", "invalid_image",
+	"invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large", "image_too_small",
+	"image_parse_error", "image_content_policy_violation", "invalid_image_mode", "image_file_too_large",
+	"unsupported_image_media_type", "empty_image_file", "failed_to_download_image", "image_file_not_found",
+	"invalid_request_error",
+}
+
 // sort finds the kind of a refusal, and what to do about it if only the service's
 // words say so.
 func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
@@ -68,12 +78,18 @@ func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
 	switch {
 	case status == http.StatusPaymentRequired, has(names, noCredit):
 		return agent.KindAuth, service.SeeBilling
+	case strings.Contains(names, "invalid_encrypted_content"):
+		return agent.KindBadRequest, "reasoning in the messages is that of another account or service, which alone can read it"
 	case slices.Contains(refusesLength, status) && has(words, tooLong):
 		return agent.KindContextLength, ""
 	case (status == 0 || status == 429 || status >= 500) && strings.Contains(words, "overloaded"):
 		return agent.KindOverloaded, ""
 	case status == 0 && strings.Contains(names, "rate_limit"):
 		return agent.KindRateLimit, ""
+	case status == 0 && slices.Contains(badInput, cmp.Or(c.code, c.kind)):
+		return agent.KindBadRequest, ""
+	case status == 0 && c.code == "vector_store_timeout":
+		return agent.KindTimeout, ""
 	case status == 0: // in the middle of a reply
 		return agent.KindModel, ""
 	}

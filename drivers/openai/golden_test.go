@@ -31,14 +31,25 @@ func golden(t *testing.T, path, got string) {
 	assert.Equal(t, string(want), got)
 }
 
+// goldenJSON compares JSON with a file, or writes it there, one member a line.
+func goldenJSON(t *testing.T, path string, got []byte) {
+	t.Helper()
+	var text bytes.Buffer
+	require.NoError(t, json.Indent(&text, got, "", "\t"), "%s", got)
+	golden(t, path, text.String()+"\n")
+}
+
 const good = `{"id":"chatcmpl-1","model":"gpt-4o-2024-08-06","choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}],
 	"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}}`
 
-// asked is what a driver sends for s: its body, and its headers.
-func asked(t testing.TB, s agent.State, change ...func(*openai.Config)) modeltest.Request {
+// maker makes a driver for an endpoint.
+type maker func(t testing.TB, url string, change ...func(*openai.Config)) *openai.Driver
+
+// asked returns what a driver sends for s, with its headers. The service answers with reply.
+func asked(t testing.TB, build maker, reply string, s agent.State, change ...func(*openai.Config)) modeltest.Request {
 	t.Helper()
-	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", good))
-	_, err := newDriver(t, endpoint.URL, change...).Next(t.Context(), s).Get()
+	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", reply))
+	_, err := build(t, endpoint.URL, change...).Next(t.Context(), s).Get()
 	require.NoError(t, err)
 	require.Len(t, endpoint.Requests(), 1)
 	return endpoint.Requests()[0]
@@ -123,11 +134,9 @@ func TestRequests(t *testing.T) {
 			if change == nil {
 				change = compatible
 			}
-			r := asked(t, agent.NewState(c.messages...).WithRequest(c.request), change)
+			r := asked(t, newDriver, good, agent.NewState(c.messages...).WithRequest(c.request), change)
 			assert.Equal(t, "/v1/chat/completions", r.Path)
-			var body bytes.Buffer
-			require.NoError(t, json.Indent(&body, r.Body, "", "\t"), "%s", r.Body)
-			golden(t, filepath.Join("testdata", "requests", strings.ReplaceAll(name, " ", "-")+".json"), body.String()+"\n")
+			goldenJSON(t, filepath.Join("testdata", "requests", strings.ReplaceAll(name, " ", "-")+".json"), r.Body)
 		})
 	}
 }
@@ -173,14 +182,17 @@ func seenOf(step agent.Step) seen {
 }
 
 // TestReplies: replies as services gave them, whole and streamed.
-func TestReplies(t *testing.T) {
-	files, err := filepath.Glob("testdata/replies/*.http")
+func TestReplies(t *testing.T) { testReplies(t, newDriver, "testdata/replies") }
+
+func testReplies(t *testing.T, build maker, folder string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.http"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".http"), func(t *testing.T) {
 			endpoint := modeltest.Golden(t, modeltest.ReadReply(t, file))
-			d := newDriver(t, endpoint.URL, func(c *openai.Config) { c.Prices = mo.Some(openai.ListPrices()) })
+			d := build(t, endpoint.URL, func(c *openai.Config) { c.Prices = mo.Some(openai.ListPrices()) })
 			s := agent.NewState(agent.UserText("hello"))
 			var step agent.Step
 			var err error

@@ -78,24 +78,24 @@ func TestToolsAreEncodedOnce(t *testing.T) {
 	list := func(n int) agent.Tools {
 		return agent.ToolsOf(agent.ToolSpec{Name: fmt.Sprint("tool", n)}, agent.ToolSpec{Name: "other"})
 	}
-	first, err := forms.of(list(0))
+	first, err := forms.of(list(0), encodeTools)
 	require.NoError(t, err)
-	again, err := forms.of(list(0))
+	again, err := forms.of(list(0), encodeTools)
 	require.NoError(t, err)
 	assert.Same(t, &first[0], &again[0], "equal lists have one form")
 	for i := range keptForms - 1 {
-		text, err := forms.of(list(i + 1))
+		text, err := forms.of(list(i+1), encodeTools)
 		require.NoError(t, err)
 		assert.Contains(t, string(text), fmt.Sprintf(`"tool%d"`, i+1))
 	}
-	again, err = forms.of(list(0))
+	again, err = forms.of(list(0), encodeTools)
 	require.NoError(t, err)
 	assert.Same(t, &first[0], &again[0], "the last few lists are remembered")
 	for i := range keptForms {
-		_, err := forms.of(list(100 + i))
+		_, err := forms.of(list(100+i), encodeTools)
 		require.NoError(t, err)
 	}
-	again, err = forms.of(list(0))
+	again, err = forms.of(list(0), encodeTools)
 	require.NoError(t, err)
 	assert.Equal(t, string(first), string(again))
 	assert.NotSame(t, &first[0], &again[0], "older ones are forgotten")
@@ -254,6 +254,123 @@ func FuzzWhole(f *testing.F) {
 		failure := d.failure(&asking{}, &service.RefusalError{Status: 400, Header: http.Header{}, Body: body})
 		require.Equal(t, 400, failure.Status)
 		require.Less(t, len(failure.Error()), 5000)
+	})
+}
+
+func responsesFor(t testing.TB) *Driver {
+	t.Helper()
+	d, err := NewResponses(Config{Model: "m", BaseURL: "http://127.0.0.1:1/v1"})
+	require.NoError(t, err)
+	return d
+}
+
+// bodies returns the bodies of replies in testdata.
+func bodies(f *testing.F, pattern string) (all [][]byte) {
+	f.Helper()
+	files, err := filepath.Glob(pattern)
+	require.NoError(f, err)
+	require.NotEmpty(f, files)
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		require.NoError(f, err)
+		_, body, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
+		all = append(all, body)
+	}
+	return all
+}
+
+// checkGoesBack requires that a reply can be a part of the next request.
+func checkGoesBack(t *testing.T, d *Driver, step agent.Step) {
+	t.Helper()
+	items, err := d.encodeItems(step.Message)
+	require.NoError(t, err)
+	require.True(t, json.Valid([]byte("["+string(items)+"]")), "%s", items)
+	require.True(t, utf8.Valid(items))
+}
+
+// FuzzResponseStream: whatever a service streams, it is a whole response whose pieces were emitted, or an error.
+func FuzzResponseStream(f *testing.F) {
+	for _, body := range bodies(f, "testdata/responses/replies/stream-*.http") {
+		f.Add(body)
+	}
+	for _, events := range [][]string{
+		{`{"type":"response.output_item.added","output_index":0,"item":{"type":"message"}}`, "{\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"\xf0\x9f\"}", `{"type":"response.completed"}`},
+		{`{"type":"response.output_item.added","output_index":-5,"item":{"type":"function_call","arguments":{"a":1}}}`, `{"type":"response.completed"}`},
+		{`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","summary":[{"text":"a"},{"text":"b"}],"content":[{"text":"c"}]}}`, `{"type":"response.incomplete"}`},
+		{`{"type":"error"}`}, {`{"type":"response.failed"}`}, {`{"type":"response.completed","response":{"error":"x"}}`}, {`{"error":null}`},
+	} {
+		f.Add([]byte("data: " + strings.Join(events, "\n\ndata: ") + "\n\n"))
+	}
+	d := responsesFor(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var text, thought string
+		calls := map[int]agent.ToolCall{}
+		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
+		step, err := d.readResponseStream(&asking{model: "m"}, res, func(d agent.Delta) {
+			require.NotEqual(t, agent.Delta{}, d, "a delta that says nothing")
+			text += d.Text
+			thought += d.Reasoning
+			if d.Call != (agent.ToolCall{}) {
+				c, begun := calls[d.CallIndex]
+				require.Equal(t, !begun, d.Call.Name != "", "the name comes with the first piece and no other")
+				calls[d.CallIndex] = agent.ToolCall{ID: c.ID + d.Call.ID, Name: c.Name + d.Call.Name, Arguments: c.Arguments + d.Call.Arguments, Index: d.CallIndex}
+			}
+		})
+		if err != nil {
+			_, isBroken := errors.AsType[*service.BrokenError](err)
+			_, isTold := errors.AsType[*eventError](err)
+			_, isUnfit := errors.AsType[*service.UnfitError](err)
+			require.True(t, isBroken || isTold || isUnfit, "%T: %v", err, err)
+			require.Less(t, len(d.failure(&asking{}, err).Error()), 5000)
+			return
+		}
+		require.Equal(t, step.Message.Text(), text)
+		require.True(t, utf8.ValidString(text) && utf8.ValidString(thought))
+		var kept string
+		for _, p := range step.Message.Content().Parts() {
+			if p.Kind == agent.PartReasoning {
+				kept += p.Text
+			}
+		}
+		require.Equal(t, kept, thought)
+		require.Len(t, calls, step.Message.CallCount())
+		for i, c := range step.Message.Calls() {
+			require.Equal(t, c, calls[i])
+		}
+		checkGoesBack(t, d, step)
+	})
+}
+
+// FuzzResponse: the same of a response in one piece.
+func FuzzResponse(f *testing.F) {
+	for _, body := range bodies(f, "testdata/responses/replies/whole-*.http") {
+		f.Add(body)
+	}
+	d := responsesFor(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
+		step, err := d.readResponse(&asking{model: "m"}, res, nil)
+		if err != nil {
+			require.Less(t, len(d.failure(&asking{}, err).Error()), 5000)
+			return
+		}
+		require.True(t, utf8.ValidString(step.Message.Text()))
+		checkGoesBack(t, d, step)
+	})
+}
+
+// FuzzKept: what a part claims to keep, as a state from elsewhere may, breaks no request.
+func FuzzKept(f *testing.F) {
+	for _, k := range []kept{
+		{Type: "reasoning", ID: "rs_1", Encrypted: "x"}, {Type: "reasoning", More: true}, {Type: "function_call", CallID: "a", ID: "fc_1"},
+		{Type: "message", Phase: "commentary"}, {Type: "x", Item: json.RawMessage(`{"type":"x"}`)}, {Type: "x", Item: json.RawMessage(`null`)},
+	} {
+		f.Add(k.opaque(), "text")
+	}
+	d := responsesFor(f)
+	f.Fuzz(func(t *testing.T, opaque, text string) {
+		content := agent.ContentOf(agent.Reasoning(text, opaque), agent.Part{Kind: agent.PartText, Text: text, Opaque: opaque}, agent.Reasoning(text, opaque))
+		checkGoesBack(t, d, agent.Step{Message: agent.AssistantContent(content, agent.ToolCall{ID: "a", Name: "x"}, agent.ToolCall{ID: "a", Name: "y"})})
 	})
 }
 

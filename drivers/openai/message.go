@@ -36,12 +36,8 @@ func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 		case agent.PartText:
 			parts = append(parts, wirePart{Type: "text", Text: &part.Text})
 		case agent.PartImage:
-			if !d.features.Images {
-				return nil, fmt.Errorf("a message has an image, and %s takes none", d)
-			}
-			if part.URL == "" && (part.Data == "" || !strings.HasPrefix(part.MediaType, "image/")) {
-				return nil, fmt.Errorf("a message has an image of %d bytes and the media type %q: give it both, such as image/png, or a URL",
-					len(part.Data), part.MediaType)
+			if err := d.checkImage(part); err != nil {
+				return nil, err
 			}
 			parts = append(parts, wirePart{Type: "image_url", Image: &wireImage{address(part)}})
 		case agent.PartFile:
@@ -56,6 +52,18 @@ func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 		}
 	}
 	return encode(wireMessage{Role: "user", Content: parts})
+}
+
+// checkImage returns an error for an image that cannot be sent.
+func (d *Driver) checkImage(p agent.Part) error {
+	if !d.features.Images {
+		return fmt.Errorf("a message has an image, and %s takes none", d)
+	}
+	if p.URL == "" && (p.Data == "" || !strings.HasPrefix(p.MediaType, "image/")) {
+		return fmt.Errorf("a message has an image of %d bytes and the media type %q: give it both, such as image/png, or a URL",
+			len(p.Data), p.MediaType)
+	}
+	return nil
 }
 
 // address is where an image or a file is: its URL, or one that holds its bytes.

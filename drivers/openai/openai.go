@@ -14,10 +14,12 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Driver asks an endpoint that speaks chat completions. It is immutable and safe
-// for concurrent use; make it with New.
+// Driver asks an endpoint that speaks chat completions or the Responses API. It is
+// immutable and safe for concurrent use; make it with New or NewResponses.
 type Driver struct {
+	api      *api
 	post     service.PostFunc
+	path     func(model string) string
 	features agent.Features
 	dialect  Dialect
 	vendor   bool
@@ -26,6 +28,7 @@ type Driver struct {
 	prices   drivers.Prices
 	listed   bool // prices is the shipped table
 	messages *agent.WireForm
+	bare     *agent.WireForm // messages without reasoning, for the Responses API
 	tools    toolForms
 }
 
@@ -36,7 +39,13 @@ var (
 
 // New returns a driver, or an error that joins everything that is wrong with c. It
 // asks nobody: a wrong key or model shows with the first call.
-func New(c Config) (*Driver, error) {
+func New(c Config) (*Driver, error) { return newDriver(c, chatAPI()) }
+
+// NewResponses returns a driver that speaks the Responses API instead of chat
+// completions. Its errors are those of New. The package's text says what is different.
+func NewResponses(c Config) (*Driver, error) { return newDriver(c, responsesAPI()) }
+
+func newDriver(c Config, api *api) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
 		err = errors.Join(errors.New("there is no model: set Config.Model"), err)
@@ -44,32 +53,36 @@ func New(c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an openai driver: %w", err)
 	}
+	official := at.Vendor || isAzure(at.URL) || c.APIVersion != "" // it keeps to the vendor's own format
 	d := &Driver{
+		api:      api,
+		path:     c.pathOf(at, api),
 		post:     at.Poster(c.ownHeader(at), c.Header),
-		features: features(c, at),
+		features: features(c, at, api, official),
 		dialect: Dialect{
 			Instructions:  lo.CoalesceOrEmpty(c.Dialect.Instructions, "system"),
-			MaxTokens:     lo.CoalesceOrEmpty(c.Dialect.MaxTokens, lo.Ternary(at.Vendor, "max_completion_tokens", "max_tokens")),
+			MaxTokens:     lo.CoalesceOrEmpty(c.Dialect.MaxTokens, lo.Ternary(official, "max_completion_tokens", "max_tokens")),
 			Reasoning:     c.Dialect.Reasoning,
 			NoStreamUsage: c.Dialect.NoStreamUsage,
 		},
-		vendor:  at.Vendor,
-		keyless: at.Key == "",
+		vendor:  official,
+		keyless: at.Keyless,
 		redact:  at.Redact,
 	}
 	d.listed = c.Prices.IsAbsent() && globally(at.URL)
 	d.prices = c.Prices.OrElse(lo.Ternary(d.listed, ListPrices(), drivers.Prices{}))
 	d.features.Priced = d.prices.Of(c.Model).IsPresent() && !c.Dialect.NoStreamUsage
-	d.messages = agent.NewWireForm(d.encodeMessage)
+	d.bare = agent.NewWireForm(d.encodePlainItems)
+	d.messages = agent.NewWireForm(func(m agent.Message) ([]byte, error) { return api.message(d, m) })
 	return d, nil
 }
 
 // features is what is usual for an endpoint, and what c has to say to it.
-func features(c Config, at service.Endpoint) agent.Features {
+func features(c Config, at service.Endpoint, api *api, official bool) agent.Features {
 	f := agent.Features{
 		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
-		Files:     at.Vendor,
-		Reasoning: !at.Vendor, // the vendor keeps to itself what its models think
+		Files:     official,
+		Reasoning: !official || api.path == "responses", // chat completions of the vendor show none of it
 	}
 	if c.Features != nil {
 		c.Features(&f)
@@ -94,7 +107,7 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 			return agent.Step{}, err
 		}
 		defer res.Body.Close()
-		return d.readWhole(a, res, nil)
+		return d.api.readWhole(d, a, res, nil)
 	})
 }
 
@@ -115,7 +128,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 			return agent.Step{}, err
 		}
 		defer res.Body.Close()
-		return d.readStream(a, res, emit)
+		return d.api.readStream(d, a, res, emit)
 	})
 }
 
@@ -143,11 +156,11 @@ func (d *Driver) result(ctx context.Context, s agent.State, call func(*asking) (
 
 // send posts the request and returns the answer of a service that accepted it.
 func (d *Driver) send(ctx context.Context, a *asking, s agent.State, stream bool) (*http.Response, error) {
-	body, err := d.request(a.model, s, stream)
+	body, err := d.api.request(d, a.model, s, stream)
 	if err != nil {
 		return nil, &service.UnfitError{Err: err}
 	}
-	res, err := d.post(ctx, "chat/completions", lo.Ternary(stream, "text/event-stream", "application/json"), body)
+	res, err := d.post(ctx, d.path(a.model), lo.Ternary(stream, "text/event-stream", "application/json"), body)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 type formatJSON struct {
-	Type   string         `json:"type"`
-	Schema jsonSchemaJSON `json:"json_schema"`
+	Type   string          `json:"type"`
+	Schema *jsonSchemaJSON `json:"json_schema"`
 }
 
 // jsonSchemaJSON is written here for the reason that functionJSON is.
@@ -25,11 +25,11 @@ type jsonSchemaJSON struct {
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
 
-// responseFormat asks for an answer in a form. Strict, which the service holds to
+// outputSchema asks for an answer in a form. Strict, which the service holds to
 // the letter, is asked for where the schema keeps to what strict schemas may say.
 // Nil where OpenAI would not take the schema at all, as it only answers with objects:
 // then only the loop's own check holds the answer to it.
-func responseFormat(o agent.Output, vendor bool) (*formatJSON, error) {
+func outputSchema(o agent.Output, vendor bool) (*jsonSchemaJSON, error) {
 	var schema any
 	if err := json.Unmarshal([]byte(o.Schema), &schema); err != nil {
 		return nil, errors.New("the schema of the output is not JSON")
@@ -39,5 +39,5 @@ func responseFormat(o agent.Output, vendor bool) (*formatJSON, error) {
 	}
 	name := strings.Trim(notInNames.ReplaceAllString(o.Name, "_"), "_")
 	name = lo.CoalesceOrEmpty(name[:min(len(name), 64)], "answer")
-	return &formatJSON{"json_schema", jsonSchemaJSON{name, json.RawMessage(o.Schema), strictSchema(schema)}}, nil
+	return &jsonSchemaJSON{name, json.RawMessage(o.Schema), strictSchema(schema)}, nil
 }

@@ -197,7 +197,7 @@ func (r *reply) finishReason() agent.FinishReason {
 	return agent.FinishReason(r.finish) // stop, length, tool_calls, content_filter, error
 }
 
-// used is what the reply consumed. Its cost is unknown where the service did not
+// used returns what the reply consumed. Its cost is unknown where the service did not
 // count, and where the shipped prices are not those of the service tier.
 func (d *Driver) used(a *asking, r *reply) agent.Usage {
 	u, ok := r.usage.Get()
@@ -214,9 +214,14 @@ func (d *Driver) used(a *asking, r *reply) agent.Usage {
 	if used.ReasoningTokens > 0 && count("total_tokens") == used.Tokens()+used.ReasoningTokens {
 		used.OutputTokens += used.ReasoningTokens // a service that counts them apart
 	}
-	if d.listed && r.tier != "" && r.tier != "default" {
-		return used
-	}
-	used.Cost = d.prices.Cost(lo.CoalesceOrEmpty(r.model, a.model), used)
+	used.Cost = d.cost(a, r.tier, r.model, used)
 	return used
+}
+
+// cost returns what the model that answered costs. The shipped prices are those of the default tier.
+func (d *Driver) cost(a *asking, tier, model string, used agent.Usage) mo.Option[float64] {
+	if d.listed && tier != "" && tier != "default" {
+		return mo.None[float64]()
+	}
+	return d.prices.Cost(lo.CoalesceOrEmpty(model, a.model), used)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// kept are the names in a request that no option may set.
-var kept = map[string]string{ //nolint:gosec // these tokens are what models count
+// chatReserved are the names in a request that no option may set.
+var chatReserved = map[string]string{ //nolint:gosec // these tokens are what models count
 	"messages":              "the messages are those of the run",
 	"model":                 "set agent.Request.Model",
 	"tools":                 "set agent.Request.Tools",
@@ -57,25 +57,19 @@ func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, erro
 		}
 	}
 	if r.Output != nil && r.Output.Schema != "" && d.features.StructuredOutput {
-		format, err := responseFormat(*r.Output, d.vendor)
+		schema, err := outputSchema(*r.Output, d.vendor)
 		if err != nil {
 			return nil, err
 		}
-		if format != nil {
-			o.set("response_format", format)
+		if schema != nil {
+			o.set("response_format", formatJSON{"json_schema", schema})
 		}
 	}
-	for name, value := range r.Options.All() {
-		if why, ok := kept[name]; ok {
-			return nil, fmt.Errorf("the option %q cannot be set: %s", name, why)
-		}
-		if slices.Contains(o.names, name) {
-			return nil, fmt.Errorf("the option %q is set by the request already: leave one of them out", name)
-		}
-		o.set(name, value)
+	if err := d.setOptions(&o, r.Options); err != nil {
+		return nil, err
 	}
 	if r.Tools.Len() > 0 {
-		tools, err := d.tools.of(r.Tools)
+		tools, err := d.tools.of(r.Tools, encodeTools)
 		if err != nil {
 			return nil, err
 		}
@@ -85,6 +79,22 @@ func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, erro
 		return nil, o.err
 	}
 	return d.appendMessages(o.buf, s)
+}
+
+// setOptions adds the options to a request, except those named in but.
+func (d *Driver) setOptions(o *object, options agent.Options, but ...string) error {
+	for name, value := range options.All() {
+		switch why, reserved := d.api.reserved[name]; {
+		case reserved:
+			return fmt.Errorf("the option %q cannot be set: %s", name, why)
+		case slices.Contains(but, name):
+			continue
+		case slices.Contains(o.names, name):
+			return fmt.Errorf("the option %q is set by the request already: leave one of them out", name)
+		}
+		o.set(name, value)
+	}
+	return nil
 }
 
 // appendMessages ends a request's object with its messages. It makes room for them

@@ -21,11 +21,11 @@ import (
 // that it is done, or gave the reason and then the usage that come last; one that
 // just ends is broken.
 func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
-	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind {
-	case "application/json":
-		return d.readWhole(a, res, emit) // from a service that cannot stream
-	case "text/html":
-		return agent.Step{}, &service.BrokenError{Err: errors.New("the answer is a web page, not a stream: see that the base URL is the service's")}
+	if isStream, err := isStream(res); !isStream || err != nil {
+		if err != nil {
+			return agent.Step{}, err
+		}
+		return d.readWhole(a, res, emit)
 	}
 	r := reply{emit: emit}
 	done, err := r.readEvents(&events{from: bufio.NewReader(res.Body)})
@@ -39,6 +39,17 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 		return agent.Step{}, &service.BrokenError{Err: errors.New("there was nothing in it")}
 	}
 	return d.step(a, &r)
+}
+
+// isStream reports whether an answer is a stream. A service that cannot stream answers with the whole reply; a web page is an error.
+func isStream(res *http.Response) (bool, error) {
+	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind {
+	case "application/json":
+		return false, nil
+	case "text/html":
+		return false, &service.BrokenError{Err: errors.New("the answer is a web page, not a stream: see that the base URL is the service's")}
+	}
+	return true, nil
 }
 
 // readEvents adds the pieces of a stream, and reports whether the service said that it is done.

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
@@ -46,6 +47,23 @@ func TestModel(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	modeltest.TestFaults(t, faults(onClient))
+}
+
+// TestFaultsOfAzure: a token is kept as secret as a key, and an address with a deployment in it changes nothing else.
+func TestFaultsOfAzure(t *testing.T) {
+	modeltest.TestFaults(t, faults(func(t *testing.T, baseURL string, client *http.Client) agent.Driver {
+		t.Helper()
+		d, err := openai.New(openai.Config{
+			Model: "gpt-4o", BaseURL: baseURL, APIVersion: "2024-10-21", HTTPClient: client,
+			Token: func(context.Context) (string, error) { return modeltest.Key, nil },
+		})
+		require.NoError(t, err)
+		return d
+	}))
+}
+
+func faults(build func(t *testing.T, baseURL string, client *http.Client) agent.Driver) modeltest.Service {
 	failing := func(status int, kind, code string) modeltest.Reply {
 		return modeltest.Body(status, "application/json",
 			`{"error":{"message":"`+modeltest.Sentence+`","type":"`+kind+`","param":null,"code":`+code+`}}`)
@@ -53,8 +71,8 @@ func TestFaults(t *testing.T) {
 	streamed := func(kind, code string) string {
 		return "data: {\"error\":{\"message\":\"" + modeltest.Sentence + "\",\"type\":\"" + kind + "\",\"code\":" + code + "}}\n\n"
 	}
-	modeltest.TestFaults(t, modeltest.Service{
-		New: onClient,
+	return modeltest.Service{
+		New: build,
 		Whole: modeltest.Exchange{
 			Body: `{"id":"chatcmpl-1","object":"chat.completion","model":"gpt-4o-2024-08-06","choices":[{"index":0,` +
 				`"message":{"role":"assistant","content":"Good day!","refusal":null},"finish_reason":"stop"}],` +
@@ -110,5 +128,5 @@ func TestFaults(t *testing.T) {
 			agent.KindRateLimit:     {streamed("tokens", `"rate_limit_exceeded"`)},
 			agent.KindContextLength: {streamed("invalid_request_error", `"context_length_exceeded"`)},
 		},
-	})
+	}
 }

@@ -35,6 +35,18 @@ func (t *textPieces) end() string {
 	return t.write(rest)
 }
 
+// fill completes the text with what of whole has not been added, and returns that. Where the pieces were another text they stay
+// as they are.
+func (t *textPieces) fill(whole string) string {
+	whole = strings.ToValidUTF8(whole, "\uFFFD")
+	rest, ok := strings.CutPrefix(whole, t.whole.String())
+	if !ok {
+		return t.end()
+	}
+	t.rest = ""
+	return t.write(rest)
+}
+
 func (t *textPieces) write(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	t.whole.WriteString(text)

@@ -28,15 +28,15 @@ type toolForm struct {
 // that show other tools at times, use more than one.
 const keptForms = 8
 
-// of is the list as the chat format has it. The text must not be written.
-func (f *toolForms) of(tools agent.Tools) ([]byte, error) {
+// of returns the list as encode writes it, which is always the same func. The caller must not change the text.
+func (f *toolForms) of(tools agent.Tools, encode func(agent.Tools) ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	form, i, ok := lo.FindIndexOf(f.last, func(form toolForm) bool { return form.are(tools) })
 	if ok {
 		f.last = slices.Delete(f.last, i, i+1)
 	} else {
-		text, err := encodeTools(tools)
+		text, err := encode(tools)
 		if err != nil {
 			return nil, err
 		}
@@ -78,13 +78,22 @@ type functionJSON struct {
 }
 
 func encodeTools(tools agent.Tools) ([]byte, error) {
-	var list []toolJSON
+	functions, err := functionsOf(tools)
+	if err != nil {
+		return nil, err
+	}
+	return encode(lo.Map(functions, func(f functionJSON, _ int) toolJSON { return toolJSON{"function", f} }))
+}
+
+// functionsOf returns the tools as both APIs describe them.
+func functionsOf(tools agent.Tools) ([]functionJSON, error) {
+	var list []functionJSON
 	for _, spec := range tools.All() {
 		schema := lo.CoalesceOrEmpty(spec.Parameters, `{"type":"object","properties":{}}`)
 		if !service.IsObject(schema) {
 			return nil, fmt.Errorf("the parameters of tool %q are no JSON object", spec.Name)
 		}
-		list = append(list, toolJSON{"function", functionJSON{spec.Name, spec.Description, json.RawMessage(schema)}})
+		list = append(list, functionJSON{spec.Name, spec.Description, json.RawMessage(schema)})
 	}
-	return encode(list)
+	return list, nil
 }

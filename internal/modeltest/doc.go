@@ -27,6 +27,7 @@
 // of the services:
 //
 //	/v1/chat/completions                      OpenAI; base URL is URL + "/v1"
+//	/v1/responses                             OpenAI; base URL is URL + "/v1"
 //	/v1/messages                              Anthropic; base URL is URL
 //	/v1beta/models/{model}:generateContent    Gemini; base URL is URL
 //

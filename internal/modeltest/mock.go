@@ -117,6 +117,21 @@ func (m *MockServer) Play(t testing.TB, turns ...agent.Step) *Endpoint {
 	return m.play(t, lo.Map(turns, stepFixture))
 }
 
+// PlayItems makes the server answer as Play does, to a driver of the Responses API: the
+// server counts a reply of text and two calls as three.
+func (m *MockServer) PlayItems(t testing.TB, turns ...agent.Step) *Endpoint {
+	t.Helper()
+	fixtures, counted := lo.Map(turns, stepFixture), 0
+	for i, turn := range turns {
+		fixtures[i].Match.TurnIndex = counted
+		counted += turn.Message.CallCount()
+		if turn.Message.Text() != "" {
+			counted++
+		}
+	}
+	return m.play(t, fixtures)
+}
+
 // play gives the fixtures to the server and puts an endpoint before it that notes
 // what is asked and says whose turns are wanted.
 func (m *MockServer) play(t testing.TB, fixtures []fixture) *Endpoint {

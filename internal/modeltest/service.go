@@ -33,6 +33,10 @@ type Service struct {
 	// overloaded, auth, context length and bad request are required. Each body has the
 	// Sentence.
 	Errors map[agent.ErrorKind][]Reply
+	// Items: the mock server takes each item of a transcript for a message of its own,
+	// as it does of the Responses API. The turns of a mock server that is asked so are
+	// given to PlayItems.
+	Items bool
 	// StreamErrors is frames that tell of a failure in a stream that began well.
 	StreamErrors map[agent.ErrorKind][]string
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,11 @@ func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool
 	calling := agent.Step{FinishReason: agent.FinishToolCalls, Message: agent.Assistant("Let me see.",
 		agent.ToolCall{ID: "call_a", Name: "look", Arguments: `{"at":"the first"}`},
 		agent.ToolCall{ID: "call_b", Name: "look", Arguments: `{"at":"the second"}`})}
-	d := s.at(t, streaming, mock.Play(t, calling, agent.Step{Message: agent.Assistant("Done."), FinishReason: agent.FinishStop}))
+	play := mock.Play
+	if s.Items {
+		play = mock.PlayItems
+	}
+	d := s.at(t, streaming, play(t, calling, agent.Step{Message: agent.Assistant("Done."), FinishReason: agent.FinishStop}))
 	const schema = `{"type":"object","properties":{"at":{"type":"string"}},"required":["at"]}`
 	a, err := agent.New(agent.Config{
 		Driver: d.driver,
@@ -79,6 +84,15 @@ func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool
 	journal := d.Journal(t)
 	require.Len(t, journal, 2, "requests in the journal")
 	shown := journal[1].Body
+	if s.Items {
+		require.Len(t, shown.Messages, 7, "messages")
+		said := &shown.Messages[2]
+		for _, item := range shown.Messages[3:5] {
+			require.Equal(t, "assistant", item.Role, "the role of an item of the reply")
+			said.ToolCalls = append(said.ToolCalls, item.ToolCalls...)
+		}
+		shown.Messages = slices.Delete(shown.Messages, 3, 5)
+	}
 	require.Len(t, shown.Messages, 5, "messages")
 	for i, want := range []struct{ role, says string }{
 		{"system", "Be brief."}, {"user", "hello"}, {"assistant", "Let me see."}, {"tool", "the first"}, {"tool", "the second"},

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/drivers"
 )
 
 // Vendor is whose service it is when nobody says otherwise, and what it is called in
@@ -27,8 +29,10 @@ type Vendor struct {
 // Config is what a driver was told of its endpoint.
 type Config struct {
 	APIKey, BaseURL string
-	Header          http.Header
-	HTTPClient      *http.Client
+	// Token, when set, is asked for a token before each request, in place of a key.
+	Token      drivers.TokenFunc
+	Header     http.Header
+	HTTPClient *http.Client
 }
 
 // Endpoint is where requests go and what they show there. A driver keeps none, as it
@@ -41,6 +45,8 @@ type Endpoint struct {
 	// given instead.
 	Trusted bool
 	Key     string
+	// Keyless: requests are sent with neither a key nor a token.
+	Keyless bool
 	// Client follows no redirect, which would take the key along.
 	Client *http.Client
 	// Redact takes everything secret out of a text.
@@ -61,19 +67,31 @@ func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	e := Endpoint{URL: u, Vendor: v.is(u), Key: strings.TrimSpace(c.APIKey), Client: client(c.HTTPClient)}
-	if e.Trusted = e.Key == "" && (e.Vendor || ofEnvironment); e.Trusted {
+	tokens := &secrets{}
+	if c.Token != nil {
+		if e.Key != "" {
+			return Endpoint{}, errors.New("there are both a key and a token: leave one of them out")
+		}
+		e.Client = withToken(e.Client, c.Token, tokens)
+	}
+	if e.Trusted = e.Key == "" && c.Token == nil && (e.Vendor || ofEnvironment); e.Trusted {
 		for _, name := range v.Keys {
 			e.Key = lo.CoalesceOrEmpty(e.Key, strings.TrimSpace(os.Getenv(name)))
 		}
 	}
-	e.Redact = redactor(e, c.Header)
-	if e.Key == "" && e.Vendor && c.Header.Get("Authorization") == "" {
+	e.Redact, e.Keyless = redactor(e, c.Header, tokens), e.Key == "" && c.Token == nil
+	if e.Keyless && e.Vendor && c.Header.Get("Authorization") == "" {
 		return e, fmt.Errorf("there is no key: set the environment variable %s, or Config.APIKey", v.Keys[0])
 	}
-	if strings.ContainsFunc(e.Key, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if hasControl(e.Key) {
 		return e, errors.New("the key has a line break or a control character in it: copy it anew")
 	}
 	return e, nil
+}
+
+// hasControl reports whether a text has a character in it that no header may have.
+func hasControl(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // parse reads a base URL. No error repeats it: there may be a password in it, or a

@@ -56,5 +56,8 @@ func KindOf(err error) agent.ErrorKind {
 	if _, ok := errors.AsType[*BrokenError](err); ok {
 		return agent.KindBrokenStream
 	}
+	if _, ok := errors.AsType[*TokenError](err); ok {
+		return agent.KindAuth
+	}
 	return agent.KindModel
 }

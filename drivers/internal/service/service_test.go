@@ -1,7 +1,9 @@
 package service_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -114,6 +116,68 @@ func TestExcerpt(t *testing.T) {
 	under := service.Redacted(&url.Error{Op: "Post", URL: "http://user:pass@host", Err: errors.New("no sk-0123456789")}, e.Redact)
 	require.EqualError(t, under, "no [redacted]")
 	assert.Equal(t, io.ErrUnexpectedEOF, service.Redacted(io.ErrUnexpectedEOF, e.Redact), "an error without a secret stays what it is")
+}
+
+// Each request gets the token of its moment, and no error shows it, nor one before it.
+func TestTokens(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+	}))
+	defer server.Close()
+	tokens := []string{"token-0001", "token-0001-longer\n", "", "a\nb"}
+	problem := errors.New("no network")
+	given := server.Client()
+	e, err := vendor.Endpoint(service.Config{BaseURL: server.URL, HTTPClient: given, Token: func(context.Context) (string, error) {
+		if len(tokens) == 0 {
+			return "token-0003", problem
+		}
+		token := tokens[0]
+		tokens = tokens[1:]
+		return token, nil
+	}})
+	require.NoError(t, err)
+	assert.False(t, e.Keyless)
+	post := e.Poster(http.Header{}, http.Header{"Authorization": {"Bearer other"}})
+	for _, want := range []string{"", "", "getting a token: it is empty", "getting a token: it has a line break", "getting a token: no network"} {
+		res, err := post(t.Context(), "x", "", []byte("{}"))
+		if want == "" {
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		assert.Equal(t, agent.KindAuth, service.KindOf(err))
+	}
+	assert.Equal(t, []string{"Bearer token-0001", "Bearer token-0001-longer"}, got)
+	assert.Equal(t, "[redacted] and [redacted]", e.Redact("token-0001 and token-0001-longer"))
+	_, err = post(t.Context(), "x", "", nil)
+	require.ErrorIs(t, err, problem)
+	assert.NotContains(t, fmt.Sprintf("%+v %#v", given, given), "token-")
+
+	_, err = vendor.Endpoint(service.Config{BaseURL: server.URL, APIKey: "k", Token: func(context.Context) (string, error) { return "", nil }})
+	require.EqualError(t, err, "there are both a key and a token: leave one of them out")
+}
+
+// A location is a part of the host that gets the token.
+func TestVertexEndpoint(t *testing.T) {
+	t.Setenv("SERVICE_KEY", "env")
+	token := func(context.Context) (string, error) { return "x", nil }
+	for location, want := range map[string]string{
+		"europe-west4": "https://europe-west4-aiplatform.googleapis.com", "global": "https://aiplatform.googleapis.com",
+		"eu": "https://aiplatform.eu.rep.googleapis.com",
+	} {
+		e, err := service.VertexEndpoint(drivers.Vertex{Project: "p-1", Location: location, Token: token}, service.Config{})
+		require.NoError(t, err)
+		assert.Equal(t, want, e.Shown())
+		assert.Empty(t, e.Key)
+	}
+	for _, location := range []string{"", "evil.com/", "a@b", "EU", "x?", "a#"} {
+		_, err := service.VertexEndpoint(drivers.Vertex{Project: "p-1", Location: location, Token: token}, service.Config{})
+		require.ErrorContains(t, err, "is none of Vertex AI", location)
+	}
+	_, err := service.VertexEndpoint(drivers.Vertex{Project: "../x", Location: "eu"}, service.Config{})
+	require.EqualError(t, err, "the project \"../x\" is no id of a Google Cloud project: set Vertex.Project\nthere is no token: set Vertex.Token")
 }
 
 func TestArguments(t *testing.T) {

@@ -94,7 +94,7 @@ func (v *EnvPattern) Set(text string) error {
 
 // Model says which model is asked: of a provider, or a recording.
 type Model struct {
-	// Provider is openai, anthropic, gemini or replay. Empty stands for a Model that
+	// Provider is openai, openai-responses, anthropic, gemini or replay. Empty stands for a Model that
 	// nobody set.
 	Provider string
 	// Name is the model's name at its provider; of replay it is the file.
@@ -102,7 +102,7 @@ type Model struct {
 }
 
 // Providers are the words before the slash.
-var Providers = []string{"openai", "anthropic", "gemini"}
+var Providers = []string{"openai", "openai-responses", "anthropic", "gemini"}
 
 // Replay is the provider that plays a recording.
 const Replay = "replay"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -151,6 +152,28 @@ func TestNeedsKey(t *testing.T) {
 	require.NoError(t, needsKey(m, registry.Definition{}))
 	_, err := variable("api_key_env", "GRAPNEL_TEST_UNSET")
 	require.EqualError(t, err, "api_key_env is GRAPNEL_TEST_UNSET: this variable of the environment is not set")
+}
+
+// The name of a provider says which API is asked.
+func TestProviders(t *testing.T) {
+	for _, provider := range agentfile.Providers {
+		t.Run(provider, func(t *testing.T) {
+			var m agentfile.Model
+			require.NoError(t, m.Set(provider+"/x"))
+			asked := make(chan string, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked <- r.URL.Path
+				w.WriteHeader(http.StatusTeapot)
+			}))
+			defer server.Close()
+			d, err := newDriver(m, registry.Definition{BaseURL: registry.URL(server.URL)})
+			require.NoError(t, err)
+			require.Error(t, d.Next(t.Context(), agent.NewState(agent.UserText("hello"))).Error())
+			assert.Equal(t, map[string]string{
+				"openai": "/chat/completions", "openai-responses": "/responses", "anthropic": "/v1/messages", "gemini": "/v1beta/models/x:generateContent",
+			}[provider], <-asked)
+		})
+	}
 }
 
 func TestVersion(t *testing.T) {

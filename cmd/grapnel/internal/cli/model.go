@@ -33,6 +33,7 @@ var vendors = []struct {
 	url             string // the variable that names another place for the service
 }{
 	{"openai", "gpt-6-luna", []string{"OPENAI_API_KEY"}, "OPENAI_BASE_URL"},
+	{"openai-responses", "gpt-6-luna", []string{"OPENAI_API_KEY"}, "OPENAI_BASE_URL"},
 	{"anthropic", "claude-haiku-5-5", []string{"ANTHROPIC_API_KEY"}, "ANTHROPIC_BASE_URL"},
 	{"gemini", "gemini-3.8-flash", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "GOOGLE_GEMINI_BASE_URL"},
 }
@@ -96,6 +97,8 @@ func newDriver(m agentfile.Model, d registry.Definition) (agent.Driver, error) {
 	switch m.Provider {
 	case "openai":
 		return driverOf(openai.New(openai.Config{Model: m.Name, APIKey: key, BaseURL: url, Prices: prices}))
+	case "openai-responses":
+		return driverOf(openai.NewResponses(openai.Config{Model: m.Name, APIKey: key, BaseURL: url, Prices: prices}))
 	case "anthropic":
 		return driverOf(anthropic.New(anthropic.Config{Model: m.Name, APIKey: key, BaseURL: url, Prices: prices}))
 	case "gemini":

@@ -1,0 +1,37 @@
+package openai
+
+import (
+	"net/http"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// api is one of the two APIs of the service: how it is asked, and how it answers.
+type api struct {
+	// path stands behind the base URL.
+	path string
+	// reserved are the names in a request that no option may set, with what to do instead.
+	reserved map[string]string
+	// message writes a message of the transcript.
+	message func(d *Driver, m agent.Message) ([]byte, error)
+	// request writes the body of a request.
+	request func(d *Driver, model string, s agent.State, stream bool) ([]byte, error)
+	// readWhole reads a reply in one piece, and calls emit with it unless that is nil.
+	readWhole func(d *Driver, a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error)
+	// readStream reads a reply in pieces.
+	readStream func(d *Driver, a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error)
+}
+
+func chatAPI() *api {
+	return &api{
+		path: "chat/completions", reserved: chatReserved, message: (*Driver).encodeMessage, request: (*Driver).request,
+		readWhole: (*Driver).readWhole, readStream: (*Driver).readStream,
+	}
+}
+
+func responsesAPI() *api {
+	return &api{
+		path: "responses", reserved: responsesReserved, message: (*Driver).encodeItems, request: (*Driver).responsesRequest,
+		readWhole: (*Driver).readResponse, readStream: (*Driver).readResponseStream,
+	}
+}

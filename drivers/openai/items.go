@@ -1,0 +1,326 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
+)
+
+// encodeItems writes a message as items of the Responses API, with commas between them. A reply without text, calls and
+// kept items is no item at all.
+func (d *Driver) encodeItems(m agent.Message) ([]byte, error) { return d.encodeItemsFor(m, true) }
+
+// encodePlainItems writes a message for a model that does not reason, which the service does not let see reasoning.
+func (d *Driver) encodePlainItems(m agent.Message) ([]byte, error) { return d.encodeItemsFor(m, false) }
+
+func (d *Driver) encodeItemsFor(m agent.Message, reasons bool) ([]byte, error) {
+	switch m.Role() {
+	case agent.RoleSystem:
+		return encode(inputMessage{Role: "system", Content: m.Text()})
+	case agent.RoleUser:
+		content, err := d.inputContent(m.Content())
+		if err != nil {
+			return nil, err
+		}
+		return encode(inputMessage{Role: "user", Content: content})
+	case agent.RoleAssistant:
+		return encodeReply(m, reasons)
+	case agent.RoleTool:
+		content, err := d.outputContent(m.Content())
+		if err != nil {
+			return nil, err
+		}
+		return encode(callOutput{Type: "function_call_output", CallID: m.CallID(), Output: content})
+	}
+	return nil, fmt.Errorf("a message has the role %q, which the Responses API does not know", m.Role())
+}
+
+// inputMessage is a message of the user or the system, and one of the model where nothing but its text is known.
+type inputMessage struct {
+	Role    string `json:"role"`
+	Content any    `json:"content"` // text, or []inputPart
+}
+
+type inputPart struct {
+	Type     string  `json:"type"`
+	Text     *string `json:"text,omitempty"`
+	ImageURL string  `json:"image_url,omitempty"`
+	Filename string  `json:"filename,omitempty"`
+	FileData string  `json:"file_data,omitempty"`
+	FileURL  string  `json:"file_url,omitempty"`
+}
+
+type callOutput struct {
+	Type   string `json:"type"`
+	CallID string `json:"call_id"`
+	Output any    `json:"output"` // text, or []inputPart
+}
+
+type functionCall struct {
+	Type      string `json:"type"`
+	ID        string `json:"id,omitempty"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type outputMessage struct {
+	Type    string       `json:"type"`
+	ID      string       `json:"id,omitempty"`
+	Status  string       `json:"status,omitempty"`
+	Role    string       `json:"role"`
+	Phase   string       `json:"phase,omitempty"`
+	Content []outputText `json:"content"`
+}
+
+type outputText struct {
+	Type        string   `json:"type"`
+	Text        string   `json:"text"`
+	Annotations []string `json:"annotations"` // always empty
+}
+
+type reasoningItem struct {
+	Type      string          `json:"type"`
+	ID        string          `json:"id,omitempty"`
+	Summary   []reasoningText `json:"summary"`
+	Content   []reasoningText `json:"content,omitempty"`
+	Encrypted string          `json:"encrypted_content,omitempty"`
+}
+
+type reasoningText struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// inputContent returns what a user says, as text or in parts.
+func (d *Driver) inputContent(c agent.Content) (any, error) {
+	if c.IsText() {
+		return c.Text(), nil
+	}
+	parts := []inputPart{}
+	for _, part := range c.Parts() {
+		sent, ok, err := d.inputPart(part)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			parts = append(parts, sent)
+		}
+	}
+	return parts, nil
+}
+
+// inputPart writes one part. It is not ok for what is left out.
+func (d *Driver) inputPart(p agent.Part) (sent inputPart, ok bool, err error) {
+	switch p.Kind {
+	case agent.PartText:
+		return inputPart{Type: "input_text", Text: &p.Text}, true, nil
+	case agent.PartImage:
+		if err := d.checkImage(p); err != nil {
+			return sent, false, err
+		}
+		return inputPart{Type: "input_image", ImageURL: address(p)}, true, nil
+	case agent.PartFile:
+		if !d.features.Files {
+			return sent, false, fmt.Errorf("a message has the file %q, and %s takes none", p.Name, d)
+		}
+		sent = inputPart{Type: "input_file", Filename: p.Name}
+		if at := address(p); strings.HasPrefix(at, "data:") {
+			sent.FileData, sent.Filename = at, lo.CoalesceOrEmpty(p.Name, "file")
+		} else {
+			sent.FileURL, sent.Filename = at, "" // the service takes a name with data alone
+		}
+		return sent, true, nil
+	}
+	return sent, false, nil
+}
+
+// outputContent returns what a tool answers. Images and files that the endpoint takes are shown; others become a sentence.
+func (d *Driver) outputContent(c agent.Content) (any, error) {
+	shown := false
+	for _, part := range c.Parts() {
+		shown = shown || part.Kind == agent.PartImage && d.features.Images || part.Kind == agent.PartFile && d.features.Files
+	}
+	if !shown {
+		return plain(c), nil
+	}
+	parts := []inputPart{}
+	for _, part := range c.Parts() {
+		if part.Kind == agent.PartImage && !d.features.Images || part.Kind == agent.PartFile && !d.features.Files {
+			part = agent.Text(unshown(part))
+		}
+		sent, ok, err := d.inputPart(part)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			parts = append(parts, sent)
+		}
+	}
+	return parts, nil
+}
+
+// encodeReply writes a reply: its items in the order in which they came, as far as the parts tell, then the other calls.
+func encodeReply(m agent.Message, reasons bool) ([]byte, error) {
+	w := replyWriter{message: m, called: make([]bool, m.CallCount()), bare: !reasons, reasons: reasons}
+	for _, p := range m.Content().Parts() {
+		if k, ok := keptOf(p); ok && k.Type == "reasoning" && !k.More {
+			w.ids = w.ids || k.Encrypted != ""
+			w.bare = w.bare || k.Encrypted == ""
+		}
+	}
+	w.ids = w.ids && !w.bare
+	for i, p := range m.Content().Parts() {
+		w.part(i, p)
+	}
+	for i := range m.Calls() {
+		w.call(i, "")
+	}
+	// The service refuses reasoning that nothing follows, as in a reply that was cut off while the model thought.
+	w.items = w.items[:w.said]
+	return bytes.Join(w.items, []byte(",")), w.err
+}
+
+// replyWriter writes the items of a reply.
+type replyWriter struct {
+	message agent.Message
+	called  []bool // the calls that are written
+	// ids: the items go back with their ids, by which the service looks for the reasoning in front of each. Bare: some
+	// reasoning cannot go back, or none shall.
+	ids, bare bool
+	reasons   bool
+	items     [][]byte
+	said      int // how many items there are up to the last that is no reasoning
+	err       error
+}
+
+func (w *replyWriter) add(item any) {
+	raw, err := encode(item)
+	if err != nil {
+		w.err = err
+		return
+	}
+	w.items = append(w.items, raw)
+	if _, ok := item.(reasoningItem); !ok {
+		w.said = len(w.items)
+	}
+}
+
+func (w *replyWriter) id(id string) string { return lo.Ternary(w.ids, id, "") }
+
+// part writes the item that a part stands for, if any. Parts of other services say their text and no more.
+func (w *replyWriter) part(i int, p agent.Part) {
+	k, own := keptOf(p)
+	switch {
+	case p.Kind == agent.PartText && own:
+		message := outputMessage{
+			Type: "message", ID: w.id(k.ID), Role: "assistant", Phase: k.Phase, Content: []outputText{{"output_text", p.Text, []string{}}},
+		}
+		if message.ID != "" { // only a message of the service has a status
+			message.Status = "completed"
+		}
+		w.add(message)
+	case p.Kind == agent.PartText && p.Text != "":
+		w.add(inputMessage{Role: "assistant", Content: p.Text})
+	case p.Kind != agent.PartReasoning || !own:
+	case k.Type == "function_call":
+		for n, c := range w.message.Calls() {
+			if c.ID == k.CallID {
+				w.call(n, w.id(k.ID))
+				break
+			}
+		}
+	case k.Type == "reasoning":
+		if !k.More && w.reasons {
+			w.reasoning(i, k)
+		}
+	case k.Item != nil:
+		w.add(k.Item)
+	}
+}
+
+// call writes a call, once.
+func (w *replyWriter) call(n int, id string) {
+	if w.called[n] {
+		return
+	}
+	w.called[n] = true
+	c := w.message.Call(n)
+	w.add(functionCall{"function_call", id, c.ID, c.Name, string(service.Arguments(c.Arguments))})
+}
+
+// reasoning writes the reasoning that begins with a part and goes on with those behind it. Where it is encrypted, its
+// plain text is not sent, which the service refuses. Where it is neither encrypted nor plain, it cannot go back.
+func (w *replyWriter) reasoning(first int, k kept) {
+	item := reasoningItem{Type: "reasoning", ID: k.ID, Summary: []reasoningText{}, Encrypted: k.Encrypted}
+	for i, p := range w.message.Content().Parts() {
+		next, own := keptOf(p)
+		if i < first {
+			continue
+		}
+		if !own || next.Type != "reasoning" || i > first && !next.More {
+			break
+		}
+		switch text := strings.TrimPrefix(p.Text, lo.Ternary(next.More, paragraph, "")); {
+		case text == "":
+		case next.Plain:
+			item.Content = append(item.Content, reasoningText{"reasoning_text", text})
+		default:
+			item.Summary = append(item.Summary, reasoningText{"summary_text", text})
+		}
+	}
+	if item.Encrypted != "" {
+		item.Content = nil
+	} else if item.Content == nil {
+		return
+	}
+	w.add(item)
+}
+
+// paragraph stands between the texts of one reasoning item.
+const paragraph = "\n\n"
+
+// keptPrefix marks what this driver wants back with a part.
+const keptPrefix = "openai:"
+
+// kept is what a part of a reply keeps of the item that it stands for.
+type kept struct {
+	// Type is that of the item: message, reasoning, function_call; of any other, Item is the whole.
+	Type string `json:"type"`
+	ID   string `json:"id,omitempty"`
+	// CallID is the call that stands in this place.
+	CallID string `json:"call_id,omitempty"`
+	// Phase is what the service calls a message that is not the final answer.
+	Phase string `json:"phase,omitempty"`
+	// Encrypted is the reasoning as the service wants it back.
+	Encrypted string `json:"encrypted_content,omitempty"`
+	// Plain: the text is the reasoning itself, and not a summary of it. More: it goes on with the part before.
+	Plain bool `json:"plain,omitempty"`
+	More  bool `json:"more,omitempty"`
+	// Item is an item that has no part of its own, such as what a tool of the service did.
+	Item json.RawMessage `json:"item,omitempty"`
+}
+
+// opaque returns k in the form in which a part keeps it.
+func (k kept) opaque() string {
+	raw, err := encode(k)
+	if err != nil {
+		return "" // the item was JSON when it came
+	}
+	return keptPrefix + string(raw)
+}
+
+// keptOf returns what a part keeps. It is not ok for parts of other services.
+func keptOf(p agent.Part) (k kept, ok bool) {
+	raw, ok := strings.CutPrefix(p.Opaque, keptPrefix)
+	if !ok || json.Unmarshal([]byte(raw), &k) != nil {
+		return kept{}, false
+	}
+	return k, true
+}

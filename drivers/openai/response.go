@@ -1,0 +1,367 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+	"github.com/tidwall/gjson"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
+)
+
+// readResponse reads a response that is one JSON object, and calls emit with it unless that is nil.
+func (d *Driver) readResponse(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
+	}
+	if !json.Valid(text) {
+		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply is not a response: %s", service.Excerpt(string(text), d.redact))}
+	}
+	r := response{emit: emit}
+	if err := r.end(gjson.ParseBytes(text), ""); err != nil {
+		return agent.Step{}, err
+	}
+	return d.responseStep(a, &r)
+}
+
+// response is a response of the Responses API that is being read, whole or in pieces.
+type response struct {
+	id, model, tier string
+	finish          agent.FinishReason
+	usage           mo.Option[gjson.Result]
+	items           []*outputItem // in the order in which they began
+	at              map[int64]*outputItem
+	calls           int
+	emit            func(agent.Delta) // nil when there is no listener
+}
+
+// outputItem is an item of the output that is being read.
+type outputItem struct {
+	kind, id, phase, callID, name, encrypted string
+	// text is that of a message, or the arguments of a call.
+	text     textPieces
+	refused  bool
+	call     int  // the number of a call among the calls
+	began    bool // the first piece of a call was emitted
+	thoughts []*thought
+	raw      string // the item as it came last
+	done     bool
+}
+
+// thought is one text of a reasoning item.
+type thought struct {
+	plain bool // the reasoning itself, and not a summary
+	index int64
+	text  textPieces
+}
+
+// addHead reads what stands beside the output. Services differ in the types of members, so they are read leniently.
+func (r *response) addHead(c gjson.Result) {
+	r.id = lo.CoalesceOrEmpty(r.id, c.Get("id").String())
+	r.model = lo.CoalesceOrEmpty(c.Get("model").String(), r.model)
+	r.tier = lo.CoalesceOrEmpty(c.Get("service_tier").String(), r.tier)
+	if usage := c.Get("usage"); usage.IsObject() {
+		r.usage = mo.Some(usage)
+	}
+}
+
+// end reads a response that is over, with the status that it has, or else with status.
+func (r *response) end(c gjson.Result, status string) error {
+	r.addHead(c)
+	status = lo.CoalesceOrEmpty(c.Get("status").String(), status)
+	if problem := c.Get("error"); problem.IsObject() || textOf(problem) != "" {
+		return &eventError{[]byte(c.Raw)}
+	}
+	switch status {
+	case "completed", "incomplete":
+	case "failed":
+		return &eventError{[]byte(`{"error":{"message":"the reply failed, and the service does not say why"}}`)}
+	case "":
+		return &service.BrokenError{Err: errors.New("the reply is no response: it has no status")}
+	default: // cancelled, queued, in_progress
+		return &service.BrokenError{Err: fmt.Errorf("the reply is not whole: its status is %q", service.Excerpt(status, noSecrets))}
+	}
+	if err := r.readOutput(listOf(c.Get("output"))); err != nil {
+		return err
+	}
+	r.finish = agent.FinishStop
+	if status == "incomplete" {
+		switch reason := c.Get("incomplete_details.reason").String(); reason {
+		case "", "max_output_tokens":
+			r.finish = agent.FinishLength
+		default:
+			r.finish = agent.FinishReason(reason) // content_filter is one
+		}
+	}
+	for _, item := range r.items { // those that the service did not close
+		r.close(item)
+	}
+	return nil
+}
+
+// readOutput reads the output of a response that is over. Where items came in pieces, only those are taken from it that were
+// not closed: their numbers in the stream may have gaps, which the list does not have, so that an item could count twice.
+func (r *response) readOutput(output []gjson.Result) error {
+	streamed := len(r.items) > 0
+	for i, raw := range output {
+		if item, ok := r.at[int64(i)]; streamed && (!ok || item.done || item.kind != raw.Get("type").String()) {
+			continue
+		}
+		if err := r.complete(int64(i), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func noSecrets(text string) string { return text }
+
+// item returns the item at an index, which begins with raw if it is new.
+func (r *response) item(index int64, raw gjson.Result) *outputItem {
+	if item, ok := r.at[index]; ok {
+		return item
+	}
+	item := &outputItem{kind: raw.Get("type").String()}
+	if item.kind == "function_call" {
+		item.call = r.calls
+		r.calls++
+	}
+	if r.at == nil {
+		r.at = map[int64]*outputItem{}
+	}
+	r.at[index] = item
+	r.items = append(r.items, item)
+	return item
+}
+
+// begin reads an item that begins, or that is whole.
+func (r *response) begin(index int64, raw gjson.Result) (*outputItem, error) {
+	kind := raw.Get("type").String()
+	if kind == "" {
+		return nil, &service.BrokenError{Err: errors.New("an item of the reply has no type")}
+	}
+	if err := checkAnswerable(kind); err != nil {
+		return nil, err
+	}
+	item := r.item(index, raw)
+	if item.kind != kind {
+		return nil, &service.BrokenError{Err: fmt.Errorf("item %d of the reply has two types", index)}
+	}
+	item.id = lo.CoalesceOrEmpty(validText(raw.Get("id")), item.id)
+	item.phase = lo.CoalesceOrEmpty(validText(raw.Get("phase")), item.phase)
+	item.encrypted = lo.CoalesceOrEmpty(validText(raw.Get("encrypted_content")), item.encrypted)
+	item.raw = strings.ToValidUTF8(raw.Raw, "\uFFFD")
+	if item.kind == "function_call" && !item.began {
+		item.callID = lo.CoalesceOrEmpty(validText(raw.Get("call_id")), item.callID, item.id)
+		item.name = validText(raw.Get("name"))
+		r.beginCall(item)
+	}
+	return item, nil
+}
+
+// beginCall emits the first piece of a call, once its name is known.
+func (r *response) beginCall(item *outputItem) {
+	if item.began = item.name != ""; item.began {
+		r.tell(agent.Delta{
+			Call: agent.ToolCall{ID: item.callID, Name: item.name, Arguments: item.text.String()}, CallIndex: item.call,
+		})
+	}
+}
+
+func validText(v gjson.Result) string { return strings.ToValidUTF8(textOf(v), "\uFFFD") }
+
+// complete reads an item that is whole. What was told of it stays as it was told.
+func (r *response) complete(index int64, raw gjson.Result) error {
+	if item, ok := r.at[index]; ok && item.done {
+		return nil
+	}
+	item, err := r.begin(index, raw)
+	if err != nil {
+		return err
+	}
+	switch item.kind {
+	case "message":
+		var whole strings.Builder
+		for _, part := range listOf(raw.Get("content")) {
+			refusal := textOf(part.Get("refusal"))
+			item.refused = item.refused || refusal != ""
+			whole.WriteString(textOf(part.Get("text")))
+			whole.WriteString(refusal)
+		}
+		r.tell(agent.Delta{Text: item.text.fill(whole.String())})
+	case "function_call":
+		if !item.began {
+			return &service.BrokenError{Err: fmt.Errorf("tool call %d of the reply has no name", item.call)}
+		}
+		r.tellArguments(item, item.text.fill(argumentsOf(raw.Get("arguments"))))
+	case "reasoning":
+		for i, text := range listOf(raw.Get("summary")) {
+			r.think(item, false, int64(i), func(t *textPieces) string { return t.fill(textOf(text.Get("text"))) })
+		}
+		for i, text := range listOf(raw.Get("content")) {
+			r.think(item, true, int64(i), func(t *textPieces) string { return t.fill(textOf(text.Get("text"))) })
+		}
+	}
+	r.close(item)
+	return nil
+}
+
+// argumentsOf returns the arguments of a call, which are text; an object, as some services have it, is taken as its text.
+func argumentsOf(v gjson.Result) string {
+	if v.IsObject() {
+		return v.Raw
+	}
+	return textOf(v)
+}
+
+// close emits what was held back of an item.
+func (r *response) close(item *outputItem) {
+	if item.done {
+		return
+	}
+	item.done = true
+	if rest := item.text.end(); item.kind == "message" {
+		r.tell(agent.Delta{Text: rest})
+	} else if item.kind == "function_call" {
+		r.tellArguments(item, rest)
+	}
+	for _, t := range item.thoughts {
+		r.tell(agent.Delta{Reasoning: t.text.end()})
+	}
+}
+
+// think adds to one text of a reasoning item with add, which returns what can be told of it.
+func (r *response) think(item *outputItem, plain bool, index int64, add func(*textPieces) string) {
+	t, ok := lo.Find(item.thoughts, func(t *thought) bool { return t.plain == plain && t.index == index })
+	if !ok {
+		t = &thought{plain: plain, index: index}
+	}
+	piece := add(&t.text)
+	if !ok && (piece != "" || t.text.rest != "") {
+		if len(item.thoughts) > 0 {
+			piece = paragraph + piece
+		}
+		item.thoughts = append(item.thoughts, t)
+	}
+	r.tell(agent.Delta{Reasoning: piece})
+}
+
+func (r *response) tellArguments(item *outputItem, piece string) {
+	if piece != "" && item.began {
+		r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: item.call})
+	}
+}
+
+func (r *response) tell(d agent.Delta) {
+	if r.emit != nil && d.Text+d.Reasoning+d.Call.ID+d.Call.Name+d.Call.Arguments != "" {
+		r.emit(d)
+	}
+}
+
+// responseStep returns the response as the loop takes it.
+func (d *Driver) responseStep(a *asking, r *response) (agent.Step, error) {
+	refused := false
+	for _, item := range r.items {
+		refused = refused || item.refused
+		if item.kind == "function_call" && !item.began {
+			return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("tool call %d of the reply has no name", item.call)}
+		}
+	}
+	content, calls := r.content()
+	switch {
+	case refused:
+		r.finish = agent.FinishFilter
+	case r.finish == agent.FinishStop && len(calls) > 0:
+		r.finish = agent.FinishToolCalls
+	}
+	return agent.Step{
+		Message:      agent.AssistantContent(content, calls...),
+		FinishReason: r.finish,
+		Usage:        d.responseUsage(a, r),
+		Model:        r.model,
+		ID:           r.id,
+	}, nil
+}
+
+// content returns the parts and calls of a response. Nothing is kept of a response that says its text and then makes
+// its calls: it goes back as well without.
+func (r *response) content() (agent.Content, []agent.ToolCall) {
+	keep := false
+	for i, item := range r.items {
+		keep = keep || item.phase != "" || item.kind != "message" && item.kind != "function_call" ||
+			item.kind == "message" && slices.ContainsFunc(r.items[:i], func(before *outputItem) bool { return before.kind == "function_call" })
+	}
+	var parts []agent.Part
+	var calls []agent.ToolCall
+	var text strings.Builder
+	for _, item := range r.items {
+		switch item.kind {
+		case "message":
+			text.WriteString(item.text.String())
+			part := agent.Text(item.text.String())
+			part.Opaque = kept{Type: "message", ID: item.id, Phase: item.phase}.opaque()
+			parts = append(parts, part)
+		case "function_call":
+			calls = append(calls, agent.ToolCall{ID: item.callID, Name: item.name, Arguments: item.text.String()})
+			parts = append(parts, agent.Reasoning("", kept{Type: "function_call", ID: item.id, CallID: item.callID}.opaque()))
+		case "reasoning":
+			parts = append(parts, item.reasoningParts()...)
+		default:
+			parts = append(parts, agent.Reasoning("", kept{Type: item.kind, Item: json.RawMessage(item.raw)}.opaque()))
+		}
+	}
+	if !keep {
+		return agent.TextContent(text.String()), calls
+	}
+	return agent.ContentOf(parts...), calls
+}
+
+// reasoningParts returns the parts of a reasoning item: one for each text, at least one.
+func (item *outputItem) reasoningParts() []agent.Part {
+	first := kept{Type: "reasoning", ID: item.id, Encrypted: item.encrypted}
+	if len(item.thoughts) == 0 {
+		return []agent.Part{agent.Reasoning("", first.opaque())}
+	}
+	var parts []agent.Part
+	for i, t := range item.thoughts {
+		k, text := first, t.text.String()
+		if i > 0 {
+			k, text = kept{Type: "reasoning", More: true}, paragraph+text
+		}
+		k.Plain = t.plain
+		parts = append(parts, agent.Reasoning(text, k.opaque()))
+	}
+	return parts
+}
+
+// responseUsage returns what the response consumed. Its cost is unknown where the service did not count, and where one
+// of its tools ran, which has a price of its own.
+func (d *Driver) responseUsage(a *asking, r *response) agent.Usage {
+	u, ok := r.usage.Get()
+	if !ok {
+		return agent.Usage{}
+	}
+	count := func(path string) int64 { return max(u.Get(path).Int(), 0) }
+	used := agent.Usage{
+		InputTokens: count("input_tokens"), OutputTokens: count("output_tokens"),
+		CacheReadTokens:  count("input_tokens_details.cached_tokens"),
+		CacheWriteTokens: count("input_tokens_details.cache_write_tokens"),
+		ReasoningTokens:  count("output_tokens_details.reasoning_tokens"),
+	}
+	if !slices.ContainsFunc(r.items, func(item *outputItem) bool { return !slices.Contains(free, item.kind) }) {
+		used.Cost = d.cost(a, r.tier, r.model, used)
+	}
+	return used
+}
+
+// free are the kinds of items that cost their tokens and no more.
+var free = []string{"message", "function_call", "reasoning", "compaction", "mcp_list_tools", "mcp_call", "tool_search_call", "tool_search_output"}

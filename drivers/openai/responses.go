@@ -1,0 +1,285 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
+)
+
+// The format is that of POST /v1/responses in OpenAI's API description
+// (https://github.com/openai/openai-openapi, schemas CreateResponse, InputItem, Response and ResponseStreamEvent),
+// as the types of github.com/openai/openai-go/v3/responses have it.
+
+// responsesReserved are the names in a request that no option may set.
+var responsesReserved = map[string]string{ //nolint:gosec // these tokens are what models count
+	"input":                "the messages are those of the run",
+	"instructions":         "set agent.Request.Instructions",
+	"model":                "set agent.Request.Model",
+	"tools":                "set agent.Request.Tools, and the option server_tools for those that the service runs",
+	"stream":               "the run decides whether a reply is streamed",
+	"temperature":          "set agent.Request.Temperature",
+	"max_output_tokens":    "set agent.Request.MaxOutputTokens",
+	"previous_response_id": "each request has the whole conversation",
+	"conversation":         "each request has the whole conversation",
+	"background":           "a step waits for its reply",
+}
+
+// encryptedReasoning asks for reasoning in a form that can be sent back without the service having stored it.
+const encryptedReasoning = "reasoning.encrypted_content"
+
+// responsesRequest returns the body of a request.
+func (d *Driver) responsesRequest(model string, s agent.State, stream bool) ([]byte, error) {
+	r := s.Request()
+	if err := d.fits(r); err != nil {
+		return nil, err
+	}
+	special, err := readSpecial(r.Options)
+	if err != nil {
+		return nil, err
+	}
+	var o object
+	o.set("model", model)
+	if stream {
+		o.set("stream", true)
+	}
+	if _, ok := r.Options.Option("store"); !ok {
+		o.set("store", false)
+	}
+	if include := d.include(model, special); len(include) > 0 {
+		o.set("include", include)
+	}
+	if r.Instructions != "" {
+		o.set("instructions", r.Instructions)
+	}
+	if r.MaxOutputTokens > 0 {
+		o.set("max_output_tokens", r.MaxOutputTokens)
+	}
+	if t, ok := r.Temperature.Get(); ok {
+		o.set("temperature", t)
+	}
+	if err := d.setText(&o, r.Output, special.Text); err != nil {
+		return nil, err
+	}
+	tools, err := d.responsesTools(r.Tools, special.Tools)
+	if err != nil {
+		return nil, err
+	}
+	if tools != nil {
+		setChoice(&o, r.ToolChoice)
+		o.raw("tools", tools)
+	}
+	if err := d.setOptions(&o, r.Options, "server_tools", "include", "text"); err != nil {
+		return nil, err
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return d.appendItems(o.buf, model, s)
+}
+
+// setChoice says which tool must be called, if any.
+func setChoice(o *object, choice agent.ToolChoice) {
+	switch choice {
+	case agent.ToolsAuto:
+	case agent.ToolsRequired, agent.ToolsNone:
+		o.set("tool_choice", choice)
+	default:
+		o.set("tool_choice", map[string]any{"type": "function", "name": choice})
+	}
+}
+
+// special is the options that are more than members of the request.
+type special struct {
+	// Tools are run by the service: objects with a type.
+	Tools []json.RawMessage `json:"server_tools"`
+	// Include is what else a reply shall have; nil stands for an option that is not set.
+	Include []string `json:"include"`
+	// Text is joined with the form of the answer.
+	Text map[string]json.RawMessage `json:"text"`
+}
+
+func readSpecial(options agent.Options) (special, error) {
+	var s special
+	for name, to := range map[string]any{"server_tools": &s.Tools, "include": &s.Include, "text": &s.Text} {
+		value, ok := options.Option(name)
+		if !ok {
+			continue
+		}
+		raw, err := encode(value)
+		if err != nil || json.Unmarshal(raw, to) != nil {
+			return s, fmt.Errorf("the option %q is not %s", name, lo.Ternary(name == "text", "an object", "a list"))
+		}
+	}
+	for i, tool := range s.Tools {
+		var head struct{ Type string }
+		switch err := json.Unmarshal(tool, &head); {
+		case err != nil || head.Type == "":
+			return s, fmt.Errorf(`the option "server_tools": tool %d is no object with a type, such as {"type": "web_search"}`, i)
+		case head.Type == "function":
+			return s, fmt.Errorf(`the option "server_tools": tool %d is a function, which the service does not run: set agent.Request.Tools`, i)
+		}
+		if advice, ok := unanswerable[head.Type]; ok {
+			return s, fmt.Errorf(`the option "server_tools": tool %d of the type %q is not run by the service: %s`, i, head.Type, advice)
+		}
+	}
+	return s, nil
+}
+
+// include returns what else a reply shall have: reasoning that can be sent back, if the model reasons, and what the option
+// asks for. An empty list as the option asks for nothing.
+func (d *Driver) include(model string, s special) []string {
+	if s.Include != nil && len(s.Include) == 0 || !d.reasons(model) {
+		return s.Include
+	}
+	return lo.Uniq(append([]string{encryptedReasoning}, s.Include...))
+}
+
+// reasons reports whether a model is asked for its reasoning, and shown earlier reasoning.
+func (d *Driver) reasons(model string) bool { return d.features.Reasoning && isReasoningModel(model) }
+
+// isReasoningModel reports whether a model may reason. The vendor's models before o1 do not, and it refuses to be asked for their
+// reasoning ("Encrypted content is not supported with this model").
+func isReasoningModel(model string) bool {
+	return !lo.SomeBy([]string{"gpt-3.5", "gpt-4", "chatgpt-", "ft:gpt-3.5", "ft:gpt-4"}, func(begins string) bool {
+		return strings.HasPrefix(model, begins)
+	}) && !strings.HasPrefix(model, "gpt-5-chat")
+}
+
+// textFormat is the form of the answer.
+type textFormat struct {
+	Type string `json:"type"`
+	*jsonSchemaJSON
+}
+
+// setText asks for the form of the answer, and for what the option "text" says besides, such as verbosity.
+func (d *Driver) setText(o *object, output *agent.Output, text map[string]json.RawMessage) error {
+	if output != nil && output.Schema != "" && d.features.StructuredOutput {
+		schema, err := outputSchema(*output, d.vendor)
+		if err != nil {
+			return err
+		}
+		if _, ok := text["format"]; ok && schema != nil {
+			return errors.New(`the option "text" has a format, and so has agent.Request.Output: leave one of them out`)
+		}
+		if schema != nil {
+			format, err := encode(textFormat{"json_schema", schema})
+			if err != nil {
+				return err
+			}
+			text = lo.Assign(text, map[string]json.RawMessage{"format": format})
+		}
+	}
+	if len(text) > 0 {
+		o.set("text", text)
+	}
+	return nil
+}
+
+// responsesTools returns the list of all tools; nil when there are none.
+func (d *Driver) responsesTools(tools agent.Tools, ofService []json.RawMessage) ([]byte, error) {
+	if tools.Len() == 0 && len(ofService) == 0 {
+		return nil, nil
+	}
+	list := []byte("[]")
+	if tools.Len() > 0 {
+		own, err := d.tools.of(tools, encodeFunctions)
+		if err != nil || len(ofService) == 0 {
+			return own, err
+		}
+		list = slices.Clone(own)
+	}
+	list = list[:len(list)-1]
+	for _, tool := range ofService {
+		if len(list) > 1 {
+			list = append(list, ',')
+		}
+		list = append(list, tool...)
+	}
+	return append(list, ']'), nil
+}
+
+// toolFunction is a function that the model may call. Strict is always sent: the service takes true for none, and
+// then refuses schemas that strict ones may not be.
+type toolFunction struct {
+	Type string `json:"type"`
+	functionJSON
+	Strict bool `json:"strict"`
+}
+
+func encodeFunctions(tools agent.Tools) ([]byte, error) {
+	functions, err := functionsOf(tools)
+	if err != nil {
+		return nil, err
+	}
+	return encode(lo.Map(functions, func(f functionJSON, _ int) toolFunction { return toolFunction{"function", f, false} }))
+}
+
+// appendItems ends a request's object with the items of its messages.
+func (d *Driver) appendItems(dst []byte, model string, s agent.State) ([]byte, error) {
+	size, form := 100, d.messages
+	if !d.reasons(model) {
+		form = d.bare
+	}
+	for i, m := range s.Messages() {
+		items, err := form.Of(m)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		size += len(items) + 1
+	}
+	dst = append(slices.Grow(dst, size), `,"input":[`...)
+	began := false
+	for _, m := range s.Messages() {
+		items, err := form.Of(m)
+		if err != nil {
+			return nil, err
+		}
+		if items == "" { // a reply that says nothing
+			continue
+		}
+		if began {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, items...)
+		began = true
+	}
+	if !began && s.Request().Instructions != "" { // the service wants some input
+		item, err := encode(inputMessage{Role: "system", Content: s.Request().Instructions})
+		if err != nil {
+			return nil, err
+		}
+		dst = append(dst, item...)
+	}
+	return append(dst, "]}"...), nil
+}
+
+// unanswerable are the kinds of calls that wait for an answer of the program, which has none for them, with what to do
+// instead. Tools have the same names without "_call".
+var unanswerable = map[string]string{
+	"custom": "make it a function", "custom_tool_call": "make the tool a function",
+	"computer": computerAdvice, "computer_use_preview": computerAdvice, "computer_call": computerAdvice,
+	"local_shell": shellAdvice, "local_shell_call": shellAdvice,
+	"apply_patch": patchAdvice, "apply_patch_call": patchAdvice,
+	"mcp_approval_request": `set require_approval of the MCP tool to "never", or connect the server as a tool of the agent`,
+}
+
+const (
+	computerAdvice = "leave it out"
+	shellAdvice    = "leave it out and give the agent a shell of its own"
+	patchAdvice    = "leave it out and give the agent tools for files"
+)
+
+// checkAnswerable returns an error for an item of a reply that waits for an answer.
+func checkAnswerable(kind string) error {
+	if advice, ok := unanswerable[kind]; ok {
+		return &service.UnfitError{Err: fmt.Errorf("the reply has an item of the type %q, which only the program could answer: %s", kind, advice)}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
+)
+
+// readResponseStream reads a response that arrives as events. It is whole when the service says so with
+// response.completed or response.incomplete; a stream that just ends is broken.
+func (d *Driver) readResponseStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
+	if isStream, err := isStream(res); !isStream || err != nil {
+		if err != nil {
+			return agent.Step{}, err
+		}
+		return d.readResponse(a, res, emit)
+	}
+	r := response{emit: emit}
+	stream := &events{from: bufio.NewReader(res.Body)}
+	for {
+		data, err := stream.readEvent()
+		switch {
+		case errors.Is(err, io.EOF), bytes.HasPrefix(data, []byte("[DONE]")):
+			return agent.Step{}, &service.BrokenError{Err: errors.New("it ended before its end")}
+		case err != nil:
+			return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
+		case !json.Valid(data):
+			return agent.Step{}, &service.BrokenError{Err: errors.New("reading the reply: a piece of it is not JSON")}
+		}
+		whole, err := r.event(gjson.ParseBytes(data))
+		if err != nil {
+			return agent.Step{}, err
+		}
+		if whole {
+			return d.responseStep(a, &r)
+		}
+	}
+}
+
+// event reads one event, and reports whether the response is whole. Kinds that are not known are left out.
+func (r *response) event(e gjson.Result) (whole bool, err error) {
+	index, delta := e.Get("output_index").Int(), e.Get("delta").String()
+	switch kind := textOf(e.Get("type")); kind {
+	case "error":
+		return false, &eventError{[]byte(e.Raw)}
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		err := r.end(e.Get("response"), strings.TrimPrefix(kind, "response."))
+		return err == nil, err
+	case "response.created", "response.in_progress", "response.queued":
+		r.addHead(e.Get("response"))
+	case "response.output_item.added":
+		_, err := r.begin(index, e.Get("item"))
+		return false, err
+	case "response.output_item.done":
+		return false, r.complete(index, e.Get("item"))
+	case "response.output_text.delta", "response.refusal.delta":
+		return false, r.piece(index, "message", func(item *outputItem) {
+			item.refused = item.refused || kind == "response.refusal.delta"
+			r.tell(agent.Delta{Text: item.text.add(delta)})
+		})
+	case "response.function_call_arguments.delta":
+		return false, r.piece(index, "function_call", func(item *outputItem) { r.tellArguments(item, item.text.add(delta)) })
+	case "response.reasoning_summary_text.delta":
+		return false, r.piece(index, "reasoning", func(item *outputItem) {
+			r.think(item, false, e.Get("summary_index").Int(), func(t *textPieces) string { return t.add(delta) })
+		})
+	case "response.reasoning_text.delta":
+		return false, r.piece(index, "reasoning", func(item *outputItem) {
+			r.think(item, true, e.Get("content_index").Int(), func(t *textPieces) string { return t.add(delta) })
+		})
+	case "":
+		if e.Get("error").Exists() { // from a proxy in front of the service
+			return false, &eventError{[]byte(e.Raw)}
+		}
+	}
+	return false, nil
+}
+
+// piece adds a piece to an item, which must have begun and not ended.
+func (r *response) piece(index int64, kind string, add func(*outputItem)) error {
+	item, ok := r.at[index]
+	if !ok || item.kind != kind || item.done {
+		return &service.BrokenError{Err: fmt.Errorf("a piece of a %s came for item %d of the reply, which is none that is open", kind, index)}
+	}
+	add(item)
+	return nil
+}
