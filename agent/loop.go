@@ -69,7 +69,7 @@ func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[
 	}
 	l := s.read().live
 	over := l.account.exceededAbove()
-	if a.plain && over == nil && l.observer == nil && s.goesOn() && !l.account.exceeded() { // most steps of most agents
+	if a.plain && over == nil && l.observer == nil && s.goesOn() && !l.account.exceeded(s) { // most steps of most agents
 		return s, nil
 	}
 	verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
@@ -106,8 +106,20 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	case s.read().open != nil:
 		return a.performCalls(ctx, s, &s.read().open.reply, s.read().open.started)
 	}
+	if l.account.above != nil {
+		if err := l.account.reserve(ctx, s); err != nil {
+			reply := mo.Err[Step](err)
+			return a.performReply(ctx, s, time.Now(), &reply)
+		}
+		defer l.account.release() // when the driver panics
+	}
 	started := time.Now()
-	reply := a.askModel(ctx, s)
+	var reply mo.Result[Step]
+	if l.onDelta != nil {
+		reply = Stream(ctx, a.driverFor(s), s, l.onDelta)
+	} else {
+		reply = a.driverFor(s).Next(ctx, s)
+	}
 	return a.performReply(ctx, s, started, &reply)
 }
 

@@ -15,31 +15,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// askModel asks the model for a step, and counts what it used.
-func (a *Agent) askModel(ctx context.Context, s State) (reply mo.Result[Step]) {
-	l := s.read().live
-	if l.account.above != nil {
-		reserved, err := l.account.reserve(ctx, s)
-		if err != nil {
-			return mo.Err[Step](err)
-		}
-		defer l.account.release(reserved)
-	}
-	if l.onDelta != nil {
-		reply = Stream(ctx, a.driverFor(s), s, l.onDelta)
-	} else {
-		reply = a.driverFor(s).Next(ctx, s)
-	}
-	if step, err := reply.Get(); err == nil && step.Message.body != nil {
-		l.account.addReply(s.RunStepCount(), &step.Usage)
-	}
-	return reply
-}
-
 // performReply carries out what the model's answer wants, or fails the step with it.
 func (a *Agent) performReply(ctx context.Context, s State, started time.Time, result *mo.Result[Step]) mo.Result[State] {
 	reply, err := result.Get()
 	err = errguard.Check(err)
+	if err == nil && reply.Message.body != nil {
+		s.read().live.account.addReply(s.read(), &reply.Usage)
+	}
+	s.read().live.account.release()
 	ended := err == nil && reply.Stop != nil && reply.Message.body == nil // by middleware, without a reply
 	if err == nil && !ended && reply.Message.Role() != RoleAssistant {
 		err = fmt.Errorf("the driver answered with a message of role %q: it must be %q", reply.Message.Role(), RoleAssistant)

@@ -139,11 +139,18 @@ type account struct {
 
 	children atomic.Pointer[Spending] // of the runs below; nil before the first model call of one
 
-	mu       sync.Mutex
-	own      Spending
+	mu      sync.Mutex
+	at      *stateData // what the model was asked with last
+	replied bool       // since then
+	reply   Usage      // of that reply
+	again   *Usage     // of replies whose steps were not recorded; nil when there are none
+	unclear bool       // some usage of the run was
+
 	calls    int           // model calls of the runs below that are under way
 	reserved int64         // output tokens that these may use
 	freed    chan struct{} // closed when one of them has ended; nil when none waits for that
+
+	taken int64 // what the model call of the run itself has reserved with those above
 }
 
 // start begins to count for a run that begins or goes on with s, below the run that ctx
@@ -152,10 +159,12 @@ func (a *account) start(ctx context.Context, s State, limits Limits) {
 	d := s.read()
 	a.limits, a.run = limits, &d.run
 	a.above, _ = startedrun.Above(ctx).(*live)
-	if d.steps.Len() == d.first && d.open == nil {
-		a.own = noSpending
-	} else {
-		a.own = d.ownSpending()
+	a.at = d
+	if d.steps.Len() > d.first || d.open != nil {
+		a.unclear = d.ownSpending().Unclear
+	}
+	if d.open != nil {
+		a.replied, a.reply = true, d.open.reply.Usage
 	}
 	children := d.children
 	if waiting := d.open.childSpending(); waiting != nil {
@@ -173,7 +182,14 @@ func (a *account) total() Spending {
 
 // totalLocked returns the total to callers that hold the lock.
 func (a *account) totalLocked() Spending {
-	spent := a.own
+	spent := Spending{Steps: a.at.steps.Len() - a.at.first, Usage: *a.at.usage, Unclear: a.unclear}
+	if a.replied {
+		spent.Steps++
+		addTo(&spent.Usage, &a.reply)
+	}
+	if a.again != nil {
+		addTo(&spent.Usage, a.again)
+	}
 	if below := a.children.Load(); below != nil {
 		spent = spent.add(below)
 		spent.Below = true
@@ -181,28 +197,33 @@ func (a *account) totalLocked() Spending {
 	return spent
 }
 
-// addReply counts the reply to step i of the run, and what it used.
-func (a *account) addReply(i int, used *Usage) {
+// addReply counts the reply that the model gave when it was asked with d, and what it used.
+func (a *account) addReply(d *stateData, used *Usage) {
 	unclear := isUnclear(used)
 	a.mu.Lock()
-	more := Spending{Steps: max(i+1-a.own.Steps, 0), Usage: *used, Unclear: unclear}
-	a.own.Steps += more.Steps
-	addTo(&a.own.Usage, used)
-	a.own.Unclear = a.own.Unclear || unclear
+	again := a.replied && a.at.steps.Len() == d.steps.Len() // a processor asks once more
+	if again {
+		a.again = new(cmp.Or(a.again, &noUsage).Plus(a.reply))
+	}
+	a.at, a.replied, a.reply = d, true, *used
+	a.unclear = a.unclear || unclear
 	a.mu.Unlock()
 	if a.above != nil {
+		more := Spending{Steps: 1, Usage: *used, Unclear: unclear}
+		if again {
+			more.Steps = 0
+		}
 		a.addAbove(&more)
 	}
 }
 
-// addStep counts step i of the run, which may have no reply.
-func (a *account) addStep(i int) {
+// addFailure counts a step without a reply; d is the state that it is recorded in.
+func (a *account) addFailure(d *stateData) {
 	a.mu.Lock()
-	more := Spending{Steps: max(i+1-a.own.Steps, 0), Usage: noUsage}
-	a.own.Steps += more.Steps
+	a.at, a.replied = d, false
 	a.mu.Unlock()
-	if a.above != nil && more.Steps > 0 {
-		a.addAbove(&more)
+	if a.above != nil {
+		a.addAbove(&Spending{Steps: 1, Usage: noUsage})
 	}
 }
 
@@ -222,18 +243,22 @@ func (a *account) addAbove(used *Spending) {
 // for one step, and the output tokens that its request allows, or 4,096. What calls under way
 // may use counts as used, so that runs side by side wait for one another where little is left.
 // The error is that of ctx, or a SignalError with the limit that is reached.
-func (a *account) reserve(ctx context.Context, s State) (tokens int64, err error) {
+func (a *account) reserve(ctx context.Context, s State) error {
 	d := s.read()
-	tokens = int64(cmp.Or(cmp.Or(d.oneCall().request, d.request, &emptyRequest).MaxOutputTokens, reservedTokens))
+	tokens := int64(cmp.Or(cmp.Or(d.oneCall().request, d.request, &emptyRequest).MaxOutputTokens, reservedTokens))
 	for {
 		busy, freed, err := a.tryReserve(tokens)
-		if busy == nil {
-			return tokens, err
+		switch {
+		case err != nil:
+			return err
+		case busy == nil:
+			a.taken = tokens
+			return nil
 		}
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -282,8 +307,14 @@ func (a *account) take(tokens int64) (over *Signal, freed <-chan struct{}) {
 	return nil, nil
 }
 
-// release ends the reservation of a model call, what it used being counted.
-func (a *account) release(tokens int64) { a.free(tokens, nil) }
+// release ends the reservation of the run's model call, if there is one, what it used being
+// counted.
+func (a *account) release() {
+	if a.taken > 0 {
+		a.free(a.taken, nil)
+		a.taken = 0
+	}
+}
 
 // free gives back what was reserved with the runs above, up to one of them.
 func (a *account) free(tokens int64, end *live) {
@@ -314,10 +345,10 @@ func (a *account) checkBelow(spent *Spending) *Signal {
 	return over
 }
 
-// exceeded reports whether the run has reached one of its limits.
-func (a *account) exceeded() bool {
-	if a.limits == (Limits{}) {
-		return false
+// exceeded reports whether the run has reached one of its limits in s, the state behind a step.
+func (a *account) exceeded(s State) bool {
+	if a.limits == (Limits{Steps: a.limits.Steps}) && a.children.Load() == nil { // most agents
+		return a.limits.Steps != 0 && s.RunStepCount() >= a.limits.Steps
 	}
 	spent := a.total()
 	return a.limits.checkSpending(&spent, a.run.Started, State{}) != nil

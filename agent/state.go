@@ -408,9 +408,11 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 		}
 	}
 	d := was.live.states.take()
-	was.live.account.addStep(was.steps.Len() - was.first)
 	d.frame, d.messages, d.steps, d.meta = was.frame, messages, was.steps.Append(StepRecord{kept}), was.meta
 	d.usage, d.signal, d.accepted, d.failures = usage, was.signal, toInt32(messages.Len()), failures
+	if reply.Message.body == nil {
+		d.live.account.addFailure(d)
+	}
 	if d.live.account.children.Load() != d.children {
 		d.frame = new(*d.frame)
 		d.keepChildren()

@@ -54,7 +54,7 @@ func prepare(job bench.Job, telemetry capability.UseTelemetry) (bench.Run, error
 		WithName("bench").
 		WithDriver(scripted{script}).
 		WithParallel(job.Calls).
-		With(capability.UseTools(add), capability.UseHooks(pairs...), telemetry).
+		With(capability.UseTools(add), capability.UseHooks(pairs...), capability.UseGuards{Steps: -1}, telemetry).
 		Build().Get()
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func earlier(history []bench.Message) (agent.State, error) {
 	tool := toolexec.Func(bench.ToolName, bench.ToolText, func(_ context.Context, in sum) (string, error) {
 		return strconv.Itoa(in.A + in.B), nil
 	})
-	a, err := builder.New().WithDriver(driver).With(capability.UseTools(tool)).Build().Get()
+	a, err := builder.New().WithDriver(driver).With(capability.UseTools(tool), capability.UseGuards{Steps: -1}).Build().Get()
 	if err != nil {
 		return agent.State{}, err
 	}
