@@ -1,0 +1,63 @@
+package otelsetup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
+)
+
+// consoleLogs writes log events as JSON, a line each, with the names that the console
+// exporter of OpenTelemetry for Go uses.
+type consoleLogs struct{ to io.Writer }
+
+// consoleRecord is a line.
+type consoleRecord struct {
+	Timestamp         time.Time
+	ObservedTimestamp time.Time
+	EventName         string
+	Severity          int
+	SeverityText      string
+	Attributes        []attribute.KeyValue
+	TraceID           trace.TraceID
+	SpanID            trace.SpanID
+	TraceFlags        trace.TraceFlags
+	Resource          *resource.Resource
+	Scope             instrumentation.Scope
+}
+
+// Export writes a batch at once, so that other writers do not write into its lines.
+func (c consoleLogs) Export(_ context.Context, b otlp.LogBatch) error {
+	var lines bytes.Buffer
+	var wrong error
+	for _, r := range b.Records {
+		line, err := json.Marshal(consoleRecord{
+			Timestamp: r.Time, ObservedTimestamp: r.Observed, EventName: r.Event, Severity: r.Severity, SeverityText: r.SeverityText,
+			Attributes: r.Attributes, TraceID: r.Span.TraceID(), SpanID: r.Span.SpanID(), TraceFlags: r.Span.TraceFlags(),
+			Resource: b.Resource, Scope: b.Scope,
+		})
+		if err != nil {
+			wrong = errors.Join(wrong, fmt.Errorf("log event %s: %w", r.Event, err))
+			continue
+		}
+		lines.Write(line)
+		lines.WriteByte('\n')
+	}
+	if _, err := c.to.Write(lines.Bytes()); err != nil {
+		wrong = errors.Join(wrong, fmt.Errorf("writing log events: %w", err))
+	}
+	return wrong
+}
+
+// Shutdown returns nil: the writer is the program's.
+func (consoleLogs) Shutdown(context.Context) error { return nil }
