@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -16,6 +17,18 @@ import (
 
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
 )
+
+// lockedWriter lets the exporters of several signals write to one writer, one at a time.
+type lockedWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
+}
 
 // consoleLogs writes log events as JSON, a line each, with the names that the console
 // exporter of OpenTelemetry for Go uses.

@@ -16,6 +16,9 @@ type LogExporter = logExporter
 // ConsoleLogs returns the exporter that writes lines of JSON.
 func ConsoleLogs(to io.Writer) LogExporter { return consoleLogs{to} }
 
+// LockWriter returns the writer that console exporters share.
+func LockWriter(to io.Writer) io.Writer { return &lockedWriter{to: to} }
+
 // StartLogs starts a handler of log events with that exporter, as Start does, with the limits
 // of the environment.
 func StartLogs(e LogExporter, bare bool) (h slog.Handler, shutdown func(context.Context) error) {

@@ -61,11 +61,7 @@ func exportersOf[E interface {
 		case "none":
 			continue
 		case "console":
-			w := s.c.Console
-			if w == nil {
-				w = os.Stdout
-			}
-			e, wrong = of.console(w)
+			e, wrong = of.console(s.console)
 		case "otlp":
 			if wrong = protocol(of.name); wrong == nil {
 				e, wrong = of.otlp(s.ctx)

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/slogtest"
 	"testing/synctest"
@@ -385,6 +387,37 @@ func TestConsoleLogsThatAreNoJSON(t *testing.T) {
 	assert.Contains(t, out.String(), `"EventName":"two"`)
 	assert.Equal(t, 1, strings.Count(out.String(), "\n"))
 	assert.Empty(t, errs())
+}
+
+// alone is a writer that notes whether two write at once.
+type alone struct {
+	writing, together atomic.Int64
+}
+
+func (a *alone) Write(p []byte) (int, error) {
+	if a.writing.Add(1) > 1 {
+		a.together.Add(1)
+	}
+	for range 10 {
+		runtime.Gosched()
+	}
+	a.writing.Add(-1)
+	return len(p), nil
+}
+
+func TestConsoleExportersWriteOneAtATime(t *testing.T) {
+	var to alone
+	w := otelsetup.LockWriter(&to)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				_, _ = w.Write([]byte("x"))
+			}
+		})
+	}
+	all.Wait()
+	assert.Zero(t, to.together.Load())
 }
 
 // What is told after the shutdown goes nowhere, until the program sets another handler.

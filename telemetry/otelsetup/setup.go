@@ -27,7 +27,7 @@ type Config struct {
 	// Service is the name of the service where the environment gives none. Empty
 	// means grapnel.
 	Service string
-	// Console is where console exporters write. Nil means standard output.
+	// Console is where console exporters write, one at a time. Nil means standard output.
 	Console io.Writer
 	// Spans are told of every span besides, whatever the environment says, and are
 	// shut down with the rest: one that writes a trace to a file, for instance.
@@ -63,7 +63,11 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 	if err = errors.Join(wrong, err); err != nil {
 		return nil, err
 	}
-	setup := &setup{ctx, c, from}
+	console := &lockedWriter{to: c.Console}
+	if c.Console == nil {
+		console.to = os.Stdout
+	}
+	setup := &setup{ctx, c, from, console}
 	traces, err := setup.traces(&end)
 	if err != nil {
 		return nil, err
@@ -118,6 +122,8 @@ type setup struct {
 	ctx  context.Context //nolint:containedctx // for the length of Start
 	c    Config
 	from *resource.Resource
+
+	console io.Writer
 }
 
 func (s *setup) traces(end *ending) (*sdktrace.TracerProvider, error) {
