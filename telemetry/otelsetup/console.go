@@ -36,17 +36,17 @@ type consoleLogs struct{ to io.Writer }
 
 // consoleRecord is a line.
 type consoleRecord struct {
-	Timestamp         time.Time
-	ObservedTimestamp time.Time
-	EventName         string
-	Severity          int
-	SeverityText      string
-	Attributes        []attribute.KeyValue
-	TraceID           trace.TraceID
-	SpanID            trace.SpanID
-	TraceFlags        trace.TraceFlags
-	Resource          *resource.Resource
-	Scope             instrumentation.Scope
+	Timestamp         time.Time             `json:"Timestamp"`
+	ObservedTimestamp time.Time             `json:"ObservedTimestamp"`
+	EventName         string                `json:"EventName"`
+	Severity          int                   `json:"Severity"`
+	SeverityText      string                `json:"SeverityText"`
+	Attributes        []attribute.KeyValue  `json:"Attributes"`
+	TraceID           trace.TraceID         `json:"TraceID"`
+	SpanID            trace.SpanID          `json:"SpanID"`
+	TraceFlags        trace.TraceFlags      `json:"TraceFlags"`
+	Resource          *resource.Resource    `json:"Resource"`
+	Scope             instrumentation.Scope `json:"Scope"`
 }
 
 // Export writes a batch at once, so that other writers do not write into its lines.

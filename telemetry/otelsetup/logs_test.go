@@ -104,6 +104,7 @@ func TestLogsAreASlogHandler(t *testing.T) {
 		h, shutdown = otelsetup.StartLogs(e, false)
 		return h
 	}, func(t *testing.T) map[string]any {
+		t.Helper()
 		require.NoError(t, shutdown(context.Background()))
 		require.Len(t, e.records(), 1)
 		r := e.records()[0]
