@@ -49,7 +49,6 @@ var (
 		"go.opentelemetry.io/otel",
 		"go.opentelemetry.io/otel/trace",
 		"go.opentelemetry.io/otel/metric",
-		"go.opentelemetry.io/otel/log",
 	}
 	core    = slices.Concat(values, telemetry)
 	schemas = []string{"github.com/google/jsonschema-go"}
@@ -121,19 +120,17 @@ var layers = map[string]layer{
 
 	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
 	"telemetry": {Ours: []string{"agent", "hooks", "internal/semconv", "internal/strictjson"}, Modules: core},
-	"telemetry/otelsetup": {Ours: []string{"internal/semconv", "telemetry/otelsetup/internal/otlp"}, Modules: slices.Concat(core, []string{
+	"telemetry/otelsetup": {Ours: []string{"internal/semconv", "telemetry", "telemetry/otelsetup/internal/otlp"}, Modules: slices.Concat(core, []string{
 		"go.opentelemetry.io/otel/sdk",
 		"go.opentelemetry.io/otel/sdk/metric",
-		"go.opentelemetry.io/otel/sdk/log",
 		"go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
 		"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric",
-		"go.opentelemetry.io/otel/exporters/stdout/stdoutlog",
 	})},
 	"telemetry/otelsetup/internal/otlp": {Modules: slices.Concat(values, []string{
 		"go.opentelemetry.io/otel",
+		"go.opentelemetry.io/otel/trace",
 		"go.opentelemetry.io/otel/sdk",
 		"go.opentelemetry.io/otel/sdk/metric",
-		"go.opentelemetry.io/otel/sdk/log",
 		"go.opentelemetry.io/otel/exporters/otlp/otlptrace",
 		"go.opentelemetry.io/proto/otlp",
 		"google.golang.org/protobuf",

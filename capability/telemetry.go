@@ -1,8 +1,9 @@
 package capability
 
 import (
+	"log/slog"
+
 	"github.com/samber/mo"
-	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -11,7 +12,7 @@ import (
 
 // UseTelemetry lets the agent be seen through OpenTelemetry: see package telemetry.
 // A builder installs the zero UseTelemetry by itself, as the outermost layer of all,
-// unless it is given one. Where there are no providers it costs nothing.
+// unless it is given one. Where there are no providers and no handler it costs nothing.
 type UseTelemetry struct {
 	// Off leaves it out.
 	Off bool
@@ -22,11 +23,13 @@ type UseTelemetry struct {
 	// Reasons puts on spans and log events the sentences of decisions and errors,
 	// which may quote what they are about. Content includes it.
 	Reasons bool
-	// Tracers, Meters and Loggers are where it goes. Nil means the global provider,
+	// Tracers and Meters are where spans and metrics go. Nil means the global provider,
 	// also one that is set after the agent was built.
 	Tracers trace.TracerProvider
 	Meters  metric.MeterProvider
-	Loggers log.LoggerProvider
+	// Logs receives the log events. Nil means the handler of telemetry.SetDefaultLogs, also
+	// one that is set after the agent was built; without one there are no log events.
+	Logs slog.Handler
 }
 
 // Name returns "telemetry": an agent has one.
@@ -39,7 +42,7 @@ func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
 		return mo.Ok(p)
 	}
 	t := telemetry.New(telemetry.Config{
-		Tracers: u.Tracers, Meters: u.Meters, Loggers: u.Loggers,
+		Tracers: u.Tracers, Meters: u.Meters, Logs: u.Logs,
 		Content: u.Content || telemetry.ContentFromEnv(), Reasons: u.Reasons,
 	})
 	name := u.Name()

@@ -2,10 +2,9 @@ package telemetry_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 
-	"go.opentelemetry.io/otel/log"
-	nolog "go.opentelemetry.io/otel/log/noop"
 	"go.opentelemetry.io/otel/metric"
 	nometric "go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -27,7 +26,6 @@ const benchSteps = 100
 var (
 	noTracers = notrace.NewTracerProvider()
 	noMeters  = nometric.NewMeterProvider()
-	noLoggers = nolog.NewLoggerProvider()
 )
 
 // looping is a model that wants the tool noop a number of times.
@@ -65,18 +63,18 @@ func BenchmarkStep(b *testing.B) {
 		off     bool
 		tracers trace.TracerProvider
 		meters  metric.MeterProvider
-		loggers log.LoggerProvider
+		logs    slog.Handler
 	}{
 		{"off", true, nil, nil, nil},
 		{"none", false, nil, nil, nil}, // the global providers, which nobody set
-		{"noop", false, noTracers, noMeters, noLoggers},
+		{"noop", false, noTracers, noMeters, slog.DiscardHandler},
 		{"unsampled", false, never, nil, nil},
 		{"spans", false, recording, nil, nil},
 		{"metrics", false, nil, meters, nil},
 		{"both", false, recording, meters, nil},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			a := looper(b, capability.UseTelemetry{Off: bm.off, Tracers: bm.tracers, Meters: bm.meters, Loggers: bm.loggers})
+			a := looper(b, capability.UseTelemetry{Off: bm.off, Tracers: bm.tracers, Meters: bm.meters, Logs: bm.logs})
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := a.Run(context.Background(), agent.NewState(), agent.UserText("go")).Get(); err != nil {

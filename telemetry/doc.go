@@ -1,9 +1,10 @@
 // Package telemetry lets agents be seen through OpenTelemetry: spans, metrics and log
 // events by the semantic conventions for generative AI, and for hooks by ours. It
-// uses the API of OpenTelemetry only; where it all goes is up to the program, for
-// instance with one call of package telemetry/otelsetup.
+// uses the API of OpenTelemetry only, and log/slog for log events; where it all goes is up
+// to the program, for instance with one call of package telemetry/otelsetup.
 //
-// An agent that is built with builder.New has it already, with the global providers.
+// An agent that is built with builder.New has it already, with the global providers and the
+// handler of SetDefaultLogs.
 // Capability UseTelemetry says more, or nothing at all:
 //
 //	shutdown, err := otelsetup.Start(ctx, otelsetup.Config{})
@@ -34,6 +35,13 @@
 // Only what failed has the status Error. Denials, stops and rewrites are decisions,
 // and in attributes.
 //
+// # Log events
+//
+// A log event is a record for a slog.Handler: its message is the name of the event, its
+// attributes have the names of the conventions, and the context has the span that it is part
+// of. A handler is asked with Enabled, for each run and each event, and is called on the
+// goroutine of the run: one that is slow should queue.
+//
 // # What is not told
 //
 // Without being asked, no content goes anywhere: no messages, arguments, results, and
@@ -44,7 +52,7 @@
 // # Cost
 //
 // Where the span of a run does not record, nothing below it is made; with no provider
-// at all a step costs a few nanoseconds and no allocation. Metrics and log events do
+// and no handler at all a step costs a few nanoseconds and no allocation. Metrics and log events do
 // not depend on whether the span was sampled.
 //
 // # Concurrency

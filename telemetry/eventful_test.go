@@ -3,11 +3,14 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -179,8 +182,61 @@ func TestLogEvents(t *testing.T) {
 		"INFO grapnel.run.ended: done completed",
 	}, s.events())
 	for _, r := range s.logs {
-		assert.True(t, r.TraceID().IsValid() && r.SpanID().IsValid(), "%s stands in its trace", r.EventName())
+		assert.True(t, r.span.IsValid(), "%s stands in its trace", r.Message)
+		assert.False(t, r.Time.IsZero(), "%s has a time", r.Message)
 	}
+}
+
+// leveled is a handler that asks for some levels.
+type leveled struct {
+	slog.Handler
+
+	from slog.Level
+}
+
+func (h leveled) Enabled(_ context.Context, level slog.Level) bool { return level >= h.from }
+
+// A handler is told of the levels that it asks for, as log/slog has it, and a run of which none
+// is asked for tells nothing.
+func TestLevelsOfLogEvents(t *testing.T) {
+	for from, want := range map[slog.Level][]string{
+		slog.LevelDebug: {"INFO", "WARN", "ERROR"}, slog.LevelWarn: {"WARN", "ERROR"}, slog.LevelError: {"ERROR"}, slog.LevelError + 1: {},
+	} {
+		s := newSink(t)
+		runEventful(t, capability.UseTelemetry{Tracers: noTracers, Meters: noMeters, Logs: leveled{sinkHandler{s}, from}})
+		levels := lo.Uniq(lo.Map(s.logs, func(r logEvent, _ int) string { return r.Level.String() }))
+		assert.ElementsMatch(t, want, levels, "from %s", from)
+	}
+}
+
+// An error of a handler is told, and the run goes on.
+func TestAHandlerThatFails(t *testing.T) {
+	var told []error
+	before := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = append(told, err) }))
+	defer otel.SetErrorHandler(before)
+	run(t, build(t, agenttest.Script(agenttest.Say("hi")), capability.UseTelemetry{Logs: failing{}}))
+	require.Len(t, told, 1)
+	assert.EqualError(t, told[0], "log event grapnel.run.ended: out of paper")
+}
+
+type failing struct{ slog.Handler }
+
+func (failing) Enabled(context.Context, slog.Level) bool  { return true }
+func (failing) Handle(context.Context, slog.Record) error { return errors.New("out of paper") }
+
+// The error of a hook is its reason: each attribute is there once.
+func TestAttributesOfLogEventsAreUnique(t *testing.T) {
+	s := newSink(t)
+	u := s.use()
+	u.Reasons = true
+	runEventful(t, u)
+	for _, r := range s.logs {
+		var keys []string
+		r.Attrs(func(a slog.Attr) bool { keys = append(keys, a.Key); return true })
+		assert.Equal(t, lo.Uniq(keys), keys, r.Message)
+	}
+	assert.Contains(t, s.events(), "ERROR grapnel.hook.failed: broken PreToolUse odd closed panic panic: oh no")
 }
 
 func TestMetrics(t *testing.T) {

@@ -3,9 +3,12 @@ package telemetry_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -49,6 +52,31 @@ func Example() {
 	// execute_tool bash denied no-shell
 	// chat small
 	// invoke_agent helper
+}
+
+// Log events go to any handler of log/slog: to that of a program's own log, for instance,
+// or through a bridge to a logger provider of OpenTelemetry. SetDefaultLogs sets one for all
+// agents.
+func Example_logEvents() {
+	shown := []string{slog.LevelKey, slog.MessageKey, "gen_ai.agent.name", "gen_ai.tool.name", "grapnel.hook.name", "grapnel.run.status"}
+	logs := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if !slices.Contains(shown, a.Key) { // times and ids
+			return slog.Attr{}
+		}
+		return a
+	}})
+	bash := toolexec.Func("bash", "Runs a command.", func(context.Context, struct{}) (string, error) { return "", nil })
+	deny := hooks.On(hooks.AtPreToolUse, "no-shell", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.Deny("no commands today")
+	})
+	a := builder.New().WithName("helper").WithModel("small").
+		WithDriver(agenttest.Script(agenttest.Call("bash", `{}`), agenttest.Say("then not"))).
+		With(capability.UseTools(bash), capability.UseHooks(deny), capability.UseTelemetry{Logs: logs}).
+		Build().MustGet()
+	a.Run(context.Background(), agent.NewState(), agent.UserText("tidy up")).MustGet()
+	// Output:
+	// level=WARN msg=grapnel.denied gen_ai.agent.name=helper grapnel.hook.name=no-shell gen_ai.tool.name=bash
+	// level=INFO msg=grapnel.run.ended gen_ai.agent.name=helper grapnel.run.status=done
 }
 
 // A process that a tool starts becomes part of the call's trace.

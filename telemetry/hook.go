@@ -1,14 +1,15 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/samber/lo"
-	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -184,14 +185,14 @@ func (a *attributes) origin(o *hooks.Origin) {
 
 // logHook logs what the hook changed, or that it failed.
 func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
-	name, severity := eventOf(h.Decision)
+	name, level := eventOf(h.Decision)
 	if failure != "" {
-		name, severity = semconv.EventHookFailed, log.SeverityError
+		name, level = semconv.EventHookFailed, slog.LevelError
 	}
 	if name == "" || h.Kind == hooks.HookSkipped {
 		return
 	}
-	e := r.log(severity, name)
+	e := r.log(ctx, level, name)
 	if e == nil {
 		return
 	}
@@ -206,10 +207,7 @@ func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
 	e.text(semconv.KeyErrorType, failure)
 	e.call(h.Call)
 	e.add(semconv.KeyStep.Int(h.Step))
-	e.reason(h.Reason)
-	if h.Err != nil {
-		e.reason(h.Err.Error())
-	}
+	e.reason(cmp.Or(textOf(h.Err), h.Reason))
 	e.emit(ctx)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +13,6 @@ import (
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
-	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -35,42 +35,49 @@ type sink struct {
 	tracers *sdktrace.TracerProvider
 	reader  *sdkmetric.ManualReader
 	meters  *sdkmetric.MeterProvider
-	loggers *sdklog.LoggerProvider
 
 	mu   sync.Mutex
-	logs []sdklog.Record
+	logs []logEvent
 }
+
+// logEvent is a record as a handler gets it, with the span of its context.
+type logEvent struct {
+	slog.Record
+
+	span trace.SpanContext
+}
+
+// sinkHandler hands the log events of all levels to a sink.
+type sinkHandler struct{ *sink }
+
+func (sinkHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h sinkHandler) Handle(ctx context.Context, r slog.Record) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.logs = append(h.logs, logEvent{r.Clone(), trace.SpanContextFromContext(ctx)})
+	return nil
+}
+
+func (h sinkHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h sinkHandler) WithGroup(string) slog.Handler      { return h }
 
 func newSink(t *testing.T, options ...sdktrace.TracerProviderOption) *sink {
 	t.Helper()
 	s := &sink{spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
 	s.tracers = sdktrace.NewTracerProvider(append(options, sdktrace.WithSyncer(s.spans))...)
 	s.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader))
-	s.loggers = sdklog.NewLoggerProvider(sdklog.WithProcessor(sdklog.NewSimpleProcessor(s)))
 	t.Cleanup(func() {
 		require.NoError(t, s.tracers.Shutdown(context.Background()))
 		require.NoError(t, s.meters.Shutdown(context.Background()))
-		require.NoError(t, s.loggers.Shutdown(context.Background()))
 	})
 	return s
 }
 
 // use is the capability that tells the sink.
 func (s *sink) use() capability.UseTelemetry {
-	return capability.UseTelemetry{Tracers: s.tracers, Meters: s.meters, Loggers: s.loggers}
+	return capability.UseTelemetry{Tracers: s.tracers, Meters: s.meters, Logs: sinkHandler{s}}
 }
-
-func (s *sink) Export(_ context.Context, records []sdklog.Record) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range records {
-		s.logs = append(s.logs, r.Clone())
-	}
-	return nil
-}
-
-func (*sink) ForceFlush(context.Context) error { return nil }
-func (*sink) Shutdown(context.Context) error   { return nil }
 
 // span is the one span of that name.
 func (s *sink) span(t *testing.T, name string) tracetest.SpanStub {
@@ -136,14 +143,14 @@ func (s *sink) tree() string {
 func (s *sink) events() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return lo.Map(s.logs, func(r sdklog.Record, _ int) string {
+	return lo.Map(s.logs, func(r logEvent, _ int) string {
 		has := map[attribute.Key]string{}
-		r.WalkAttributes(func(kv attribute.KeyValue) bool { has[kv.Key] = kv.Value.String(); return true })
+		r.Attrs(func(a slog.Attr) bool { has[attribute.Key(a.Key)] = a.Value.String(); return true })
 		facts := lo.Compact(lo.Map([]attribute.Key{
 			semconv.KeyHook, semconv.KeyWinner, semconv.KeyPoint, semconv.KeyToolName, semconv.KeyReasonCode, semconv.KeyFailMode,
 			semconv.KeyErrorType, semconv.KeyStatus, semconv.KeyStopReason, semconv.KeyReason,
 		}, func(k attribute.Key, _ int) string { return has[k] }))
-		return fmt.Sprintf("%s %s: %s", r.Severity(), r.EventName(), strings.Join(facts, " "))
+		return fmt.Sprintf("%s %s: %s", r.Level, r.Message, strings.Join(facts, " "))
 	})
 }
 
@@ -196,8 +203,8 @@ func (s *sink) everything(t *testing.T) string {
 	}
 	s.mu.Lock()
 	for _, r := range s.logs {
-		fmt.Fprintln(&b, r.EventName(), r.Body().String())
-		r.WalkAttributes(func(kv attribute.KeyValue) bool { fmt.Fprintln(&b, kv.Key, kv.Value.String()); return true })
+		fmt.Fprintln(&b, r.Message)
+		r.Attrs(func(a slog.Attr) bool { fmt.Fprintln(&b, a.Key, a.Value.String()); return true })
 	}
 	s.mu.Unlock()
 	return b.String() + strings.Join(s.metrics(t), "\n")

@@ -3,13 +3,13 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -21,9 +21,9 @@ type run struct {
 	t         *Telemetry
 	about     agent.Run
 	span      trace.Span
-	recording bool // the run's span records, so there are others below it
-	logging   bool
-	calls     []call // of the step under way, by index
+	recording bool         // the run's span records, so there are others below it
+	logs      slog.Handler // nil: none takes log events
+	calls     []call       // of the step under way, by index
 
 	mu    sync.Mutex
 	turns []turn // under way: one, unless middleware asks several times at once
@@ -55,12 +55,12 @@ func (t *Telemetry) opened(ctx context.Context, s agent.State) (context.Context,
 	if !span.SpanContext().IsValid() {
 		inside = ctx // there is no tracer
 	}
-	recording, logging := span.IsRecording(), t.logs(inside)
-	if !recording && !logging && !t.metrics.enabled(inside) {
+	recording, logs := span.IsRecording(), t.logHandler(inside)
+	if !recording && logs == nil && !t.metrics.enabled(inside) {
 		span.End()
 		return inside, nil
 	}
-	return inside, &run{t: t, about: about, span: span, recording: recording, logging: logging}
+	return inside, &run{t: t, about: about, span: span, recording: recording, logs: logs}
 }
 
 func (r *run) around(ctx context.Context, s agent.State, next agent.Next, started time.Time) mo.Result[agent.State] {
@@ -132,11 +132,11 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 
 // logEnd logs how the run ended, or that it is parked.
 func (r *run) logEnd(ctx context.Context, final agent.State, signal agent.Signal, failure string) {
-	severity := log.SeverityInfo
+	level := slog.LevelInfo
 	if failure != "" {
-		severity = log.SeverityError
+		level = slog.LevelError
 	}
-	e := r.log(severity, lo.Ternary(final.Parked(), semconv.EventRunParked, semconv.EventRunEnded))
+	e := r.log(ctx, level, lo.Ternary(final.Parked(), semconv.EventRunParked, semconv.EventRunEnded))
 	if e == nil {
 		return
 	}
@@ -159,7 +159,7 @@ func (r *run) burst(ctx context.Context, took time.Duration) {
 		r.failed(r.span, panicked, "")
 	}
 	r.t.metrics.seconds(ctx, r.t.metrics.agent, took, labels{agent: r.about.Agent, failure: panicked, end: string(agent.StatusFailed)})
-	if e := r.log(log.SeverityError, semconv.EventRunEnded); e != nil {
+	if e := r.log(ctx, slog.LevelError, semconv.EventRunEnded); e != nil {
 		e.text(semconv.KeyStatus, string(agent.StatusFailed))
 		e.text(semconv.KeyErrorType, panicked)
 		e.emit(ctx)

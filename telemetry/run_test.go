@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -330,11 +331,14 @@ func TestProvidersThatAreSetLater(t *testing.T) {
 	s := newSink(t)
 	otel.SetTracerProvider(s.tracers)
 	otel.SetMeterProvider(s.meters)
-	otel.SetLoggerProvider(s.loggers)
+	telemetry.SetDefaultLogs(sinkHandler{s})
 	run(t, a)
 	assert.Equal(t, "invoke_agent helper: done completed agent\n  chat small\n", s.tree())
 	assert.Contains(t, s.metrics(t), "gen_ai.invoke_agent.duration [s] {name=helper status=done} 1")
 	assert.Equal(t, []string{"INFO grapnel.run.ended: done completed"}, s.events())
+	telemetry.SetDefaultLogs(nil)
+	run(t, a)
+	assert.Len(t, s.events(), 1, "the handler was taken away")
 
 	s.spans.Reset()
 	run(t, build(t, agenttest.Script(agenttest.Say("hi")), capability.UseTelemetry{Off: true}))
@@ -411,7 +415,7 @@ func TestTheFormOfOddContent(t *testing.T) {
 func TestContracts(t *testing.T) {
 	s := newSink(t)
 	for name, c := range map[string]telemetry.Config{
-		"recording": {Tracers: s.tracers, Meters: s.meters, Loggers: s.loggers, Content: true}, "off": {},
+		"recording": {Tracers: s.tracers, Meters: s.meters, Logs: sinkHandler{s}, Content: true}, "off": {},
 	} {
 		tel := telemetry.New(c)
 		t.Run(name, func(t *testing.T) {
@@ -433,7 +437,7 @@ func TestNobodyToTellCostsNothing(t *testing.T) {
 	}
 	off := allocs(capability.UseTelemetry{Off: true})
 	for name, u := range map[string]capability.UseTelemetry{
-		"unsampled": {Tracers: never, Meters: noMeters, Loggers: noLoggers}, "noop": {Tracers: noTracers, Meters: noMeters, Loggers: noLoggers},
+		"unsampled": {Tracers: never, Meters: noMeters, Logs: slog.DiscardHandler}, "noop": {Tracers: noTracers, Meters: noMeters, Logs: slog.DiscardHandler},
 	} {
 		assert.LessOrEqual(t, allocs(u)-off, 4.0, "%s: allocations in a run of %d steps", name, benchSteps)
 	}

@@ -3,11 +3,11 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"os"
 	"strings"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -22,11 +22,13 @@ const captureVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 // Config says where telemetry goes and how much it tells. The zero Config goes to
 // the global providers and tells no content.
 type Config struct {
-	// Tracers, Meters and Loggers are where it goes. Nil means the global provider,
+	// Tracers and Meters are where spans and metrics go. Nil means the global provider,
 	// also one that is set later.
 	Tracers trace.TracerProvider
 	Meters  metric.MeterProvider
-	Loggers log.LoggerProvider
+	// Logs receives the log events: the message of a record is the name of the event, and
+	// the context has its span. Nil means the handler that SetDefaultLogs sets, also later.
+	Logs slog.Handler
 	// Content puts on spans what was said: instructions and messages as the model
 	// was shown them, its replies, the arguments and results of tool calls as hooks
 	// left them. It includes Reasons.
@@ -52,7 +54,7 @@ func ContentFromEnv() bool {
 // and may serve several agents.
 type Telemetry struct {
 	tracer  trace.Tracer
-	logger  log.Logger
+	logs    slog.Handler // nil means the default
 	metrics metrics
 	spans   spans
 	content bool
@@ -71,11 +73,8 @@ func New(c Config) *Telemetry {
 	if c.Meters == nil {
 		c.Meters = otel.GetMeterProvider()
 	}
-	if c.Loggers == nil {
-		c.Loggers = otel.GetLoggerProvider()
-	}
 	return &Telemetry{
-		tracer: c.Tracers.Tracer(semconv.Scope), logger: c.Loggers.Logger(semconv.Scope), metrics: newMetrics(c.Meters.Meter(semconv.Scope)),
+		tracer: c.Tracers.Tracer(semconv.Scope), logs: c.Logs, metrics: newMetrics(c.Meters.Meter(semconv.Scope)),
 		content: c.Content, reasons: c.Content || c.Reasons,
 		runs: agent.NewScratch[watched](nil),
 	}
@@ -87,11 +86,6 @@ func (t *Telemetry) of(s agent.State) *run {
 		return nil
 	}
 	return t.runs.Of(s).run
-}
-
-// logs reports whether somebody takes log events.
-func (t *Telemetry) logs(ctx context.Context) bool {
-	return t.logger.Enabled(ctx, log.EnabledParameters{Severity: log.SeverityInfo, EventName: semconv.EventRunEnded})
 }
 
 // errorType is what error.type says of an error.

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 
 	"github.com/samber/mo"
-	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -245,7 +245,7 @@ func (x executor) answered(ctx context.Context, r *run, c call, p *agent.Prepare
 func (r *run) logCall(ctx context.Context, p *agent.Prepared, v verdict, answer *agent.ToolResult) {
 	switch v.reason {
 	case agent.ReasonRejected, agent.ReasonNobodyToAsk, agent.ReasonHookFailed:
-		e := r.log(log.SeverityWarn, semconv.EventDenied)
+		e := r.log(ctx, slog.LevelWarn, semconv.EventDenied)
 		if e == nil {
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"github.com/samber/lo"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/grapnel-go/grapnel/internal/semconv"
@@ -34,22 +33,4 @@ func (s bareSpan) Status() sdktrace.Status {
 		status.Description = v.AsString()
 	}
 	return status
-}
-
-// bareLogs is the same for log events.
-type bareLogs struct{ sdklog.Exporter }
-
-func (e bareLogs) Export(ctx context.Context, records []sdklog.Record) error {
-	return e.Exporter.Export(ctx, lo.Map(records, func(r sdklog.Record, _ int) sdklog.Record {
-		var kept []attribute.KeyValue
-		r.WalkAttributes(func(kv attribute.KeyValue) bool {
-			if kv.Key != semconv.KeyReason {
-				kept = append(kept, kv)
-			}
-			return true
-		})
-		r = r.Clone()
-		r.SetAttributes(kept...)
-		return r
-	}))
 }

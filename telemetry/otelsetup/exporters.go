@@ -8,10 +8,8 @@ import (
 	"io"
 	"os"
 
-	"go.opentelemetry.io/otel/exporters/stdout/stdoutlog"
 	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
-	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -38,10 +36,10 @@ var (
 		otlp.Metrics,
 		func(w io.Writer) (sdkmetric.Exporter, error) { return stdoutmetric.New(stdoutmetric.WithWriter(w)) },
 	}
-	logExporters = signal[sdklog.Exporter]{
+	logExporters = signal[logExporter]{
 		"LOGS",
-		otlp.Logs,
-		func(w io.Writer) (sdklog.Exporter, error) { return stdoutlog.New(stdoutlog.WithWriter(w)) },
+		func(ctx context.Context) (logExporter, error) { return otlp.Logs(ctx) },
+		func(w io.Writer) (logExporter, error) { return consoleLogs{w}, nil },
 	}
 )
 
@@ -63,11 +61,7 @@ func exportersOf[E interface {
 		case "none":
 			continue
 		case "console":
-			w := s.c.Console
-			if w == nil {
-				w = os.Stdout
-			}
-			e, wrong = of.console(w)
+			e, wrong = of.console(s.console)
 		case "otlp":
 			if wrong = protocol(of.name); wrong == nil {
 				e, wrong = of.otlp(s.ctx)

@@ -14,10 +14,11 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
-	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/grapnel-go/grapnel/telemetry"
 )
 
 // Config is what a program says itself. The zero Config leaves all to the
@@ -26,7 +27,7 @@ type Config struct {
 	// Service is the name of the service where the environment gives none. Empty
 	// means grapnel.
 	Service string
-	// Console is where console exporters write. Nil means standard output.
+	// Console is where console exporters write, one at a time. Nil means standard output.
 	Console io.Writer
 	// Spans are told of every span besides, whatever the environment says, and are
 	// shut down with the rest: one that writes a trace to a file, for instance.
@@ -37,8 +38,8 @@ type Config struct {
 	Bare bool
 }
 
-// Start sets the global providers and the propagator as the environment says. What
-// is not asked for is not set. Shutdown sends what is left and ends all that was
+// Start sets the global providers, the propagator and telemetry.SetDefaultLogs as the
+// environment says. What is not asked for is not set. Shutdown sends what is left and ends all that was
 // started; it returns when that is done or ctx is. After an error nothing is left
 // running.
 func Start(ctx context.Context, c Config) (shutdown func(context.Context) error, err error) {
@@ -62,7 +63,11 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 	if err = errors.Join(wrong, err); err != nil {
 		return nil, err
 	}
-	setup := &setup{ctx, c, from}
+	console := &lockedWriter{to: c.Console}
+	if c.Console == nil {
+		console.to = os.Stdout
+	}
+	setup := &setup{ctx, c, from, console}
 	traces, err := setup.traces(&end)
 	if err != nil {
 		return nil, err
@@ -82,7 +87,7 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 		otel.SetMeterProvider(metrics)
 	}
 	if logs != nil {
-		otel.SetLoggerProvider(logs)
+		telemetry.SetDefaultLogs(logs)
 	}
 	otel.SetTextMapPropagator(propagator)
 	return end.all, nil
@@ -117,6 +122,8 @@ type setup struct {
 	ctx  context.Context //nolint:containedctx // for the length of Start
 	c    Config
 	from *resource.Resource
+
+	console io.Writer
 }
 
 func (s *setup) traces(end *ending) (*sdktrace.TracerProvider, error) {
@@ -153,21 +160,18 @@ func (s *setup) metrics(end *ending) (*sdkmetric.MeterProvider, error) {
 	return provider, err
 }
 
-func (s *setup) logs(end *ending) (*sdklog.LoggerProvider, error) {
+func (s *setup) logs(end *ending) (*logHandler, error) {
 	exporters, err := exportersOf(s, logExporters)
 	if len(exporters) == 0 {
 		return nil, err
 	}
-	options := []sdklog.LoggerProviderOption{sdklog.WithResource(s.from)}
+	h, limits := &logHandler{bare: s.c.Bare}, logLimitsFromEnv()
 	for _, e := range exporters {
-		if s.c.Bare {
-			e = bareLogs{e}
-		}
-		options = append(options, sdklog.WithProcessor(sdklog.NewBatchProcessor(e)))
+		q := startLogQueue(e, s.from, limits)
+		h.to = append(h.to, q)
+		*end = append(*end, q.Shutdown)
 	}
-	provider := sdklog.NewLoggerProvider(options...)
-	*end = append(*end, provider.Shutdown)
-	return provider, err
+	return h, err
 }
 
 // propagatorOf is the propagator of that list of names.

@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/log"
-	lognoop "go.opentelemetry.io/otel/log/noop"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -24,6 +22,11 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/goleak"
 
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/telemetry"
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup"
 )
 
@@ -49,7 +52,7 @@ func environment(t *testing.T, pairs ...string) {
 func forget() {
 	otel.SetTracerProvider(tracenoop.NewTracerProvider())
 	otel.SetMeterProvider(metricnoop.NewMeterProvider())
-	otel.SetLoggerProvider(lognoop.NewLoggerProvider())
+	telemetry.SetDefaultLogs(nil)
 	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator())
 }
 
@@ -60,10 +63,15 @@ func say(t *testing.T) {
 	counter, err := otel.Meter("test").Int64Counter("a-counter")
 	require.NoError(t, err)
 	counter.Add(ctx, 1)
-	var record log.Record
-	record.SetEventName("an-event")
-	otel.GetLoggerProvider().Logger("test").Emit(ctx, record)
+	tell(ctx, "an-agent")
 	span.End()
+}
+
+// tell makes one log event, that a run of the agent ended, and no span and no metric.
+func tell(ctx context.Context, agentName string) {
+	a := builder.New().WithName(agentName).WithDriver(agenttest.Script(agenttest.Say("hi"))).
+		With(capability.UseTelemetry{Tracers: tracenoop.NewTracerProvider(), Meters: metricnoop.NewMeterProvider()}).Build().MustGet()
+	a.Run(ctx, agent.NewState(), agent.UserText("go")).MustGet()
 }
 
 func start(t *testing.T, c otelsetup.Config) (stop func()) {
@@ -80,7 +88,7 @@ func TestConsole(t *testing.T) {
 	stop := start(t, otelsetup.Config{Service: "tester", Console: &out})
 	say(t)
 	stop()
-	for _, want := range []string{"a-span", "a-counter", "an-event", "tester", "blue"} {
+	for _, want := range []string{"a-span", "a-counter", "grapnel.run.ended", "an-agent", "tester", "blue"} {
 		assert.Contains(t, out.String(), want)
 	}
 }
@@ -103,6 +111,7 @@ type received struct {
 	mu    sync.Mutex
 	paths map[string]http.Header
 	spans bytes.Buffer
+	logs  bytes.Buffer
 }
 
 func receiver(t *testing.T) *received {
@@ -112,8 +121,12 @@ func receiver(t *testing.T) *received {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		body, _ := io.ReadAll(q.Body)
-		if r.paths[q.URL.Path] = q.Header; q.URL.Path == "/v1/traces" {
+		r.paths[q.URL.Path] = q.Header
+		switch q.URL.Path {
+		case "/v1/traces":
 			r.spans.Write(body)
+		case "/v1/logs":
+			r.logs.Write(body)
 		}
 	}))
 	t.Cleanup(r.Close)
@@ -133,6 +146,9 @@ func TestOTLP(t *testing.T) {
 	}
 	assert.Contains(t, r.spans.String(), "a-span")
 	assert.Contains(t, r.spans.String(), "grapnel")
+	assert.Contains(t, r.logs.String(), "grapnel.run.ended")
+	assert.Contains(t, r.logs.String(), "an-agent")
+	assert.Contains(t, r.logs.String(), "service.name")
 }
 
 func TestOneSignal(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -39,9 +40,13 @@ func TestBrokenTextsAreSent(t *testing.T) {
 	says := func(name, text string, err error) toolexec.Tool {
 		return toolexec.Func(name, "A tool.", func(context.Context, struct{}) (string, error) { return text, err })
 	}
+	deny := hooks.On(hooks.AtPreToolUse, "no\xff", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		return c.Deny("because \xff")
+	}, hooks.ToolNamed("shut"))
 	a, err := builder.New().WithName("helper").WithModel("small").
-		WithDriver(agenttest.Script(agenttest.Call("no\xff\xfe", `{}`).Call("fail", `{}`).Call("binary", `{}`), agenttest.Say("done"))).
-		With(capability.UseTelemetry{Content: true}, capability.UseTools(says("fail", "", errors.New("at \xff")), says("binary", "\x9b\xff", nil))).
+		WithDriver(agenttest.Script(agenttest.Call("no\xff\xfe", `{}`).Call("fail", `{}`).Call("binary", `{}`).Call("shut", `{}`), agenttest.Say("done"))).
+		With(capability.UseTelemetry{Content: true}, capability.UseTools(says("fail", "", errors.New("at \xff")), says("binary", "\x9b\xff", nil), says("shut", "", nil)),
+			capability.UseHooks(deny)).
 		Build().Get()
 	require.NoError(t, err)
 	require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go \xff")).Error())
@@ -51,5 +56,6 @@ func TestBrokenTextsAreSent(t *testing.T) {
 	assert.Contains(t, sent["/v1/traces"], "execute_tool fail")
 	assert.Contains(t, sent["/v1/traces"], "execute_tool binary")
 	assert.Contains(t, sent["/v1/logs"], "grapnel.run.ended")
+	assert.Contains(t, sent["/v1/logs"], "because \uFFFD")
 	assert.Contains(t, sent["/v1/metrics"], "gen_ai.execute_tool.duration")
 }

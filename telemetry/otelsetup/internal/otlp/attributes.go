@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -13,7 +14,7 @@ import (
 
 func pairs(list []attribute.KeyValue) []*common.KeyValue {
 	return lo.Map(list, func(kv attribute.KeyValue, _ int) *common.KeyValue {
-		return &common.KeyValue{Key: string(kv.Key), Value: anyValue(kv.Value)}
+		return &common.KeyValue{Key: valid(string(kv.Key)), Value: anyValue(kv.Value)}
 	})
 }
 
@@ -60,8 +61,12 @@ func floatValue(f float64) *common.AnyValue {
 }
 
 func stringValue(s string) *common.AnyValue {
-	return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: s}}
+	return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: valid(s)}}
 }
+
+// valid returns the text without bytes that are no UTF-8: one of them would keep the whole
+// message from being encoded.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func list[T any](values []T, value func(T) *common.AnyValue) *common.AnyValue {
 	out := lo.Map(values, func(v T, _ int) *common.AnyValue { return value(v) })
@@ -76,5 +81,5 @@ func resourceOf(r *resource.Resource) *resources.Resource {
 	return &resources.Resource{Attributes: pairs(r.Attributes())}
 }
 
-// nanoseconds returns the time since 1970, zero for what was before.
-func nanoseconds(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }
+// unixNanoseconds returns the time since 1970, zero for what was before.
+func unixNanoseconds(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }

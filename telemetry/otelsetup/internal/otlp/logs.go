@@ -2,82 +2,71 @@ package otlp
 
 import (
 	"context"
+	"time"
 
+	"github.com/samber/lo"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
-	sdklog "go.opentelemetry.io/otel/sdk/log"
-	common "go.opentelemetry.io/proto/otlp/common/v1"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/trace"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 )
 
-// Logs returns an exporter of log records.
-func Logs(context.Context) (sdklog.Exporter, error) {
-	s, err := newSender(signal{"LOGS", "v1/logs"})
-	if err != nil {
-		return nil, err
-	}
-	return logExporter{s}, nil
+// LogBatch is log events of one process and one instrumentation.
+type LogBatch struct {
+	Resource *resource.Resource
+	Scope    instrumentation.Scope
+	Records  []*LogRecord
 }
 
-type logExporter struct{ *sender }
+// LogRecord is a log event. Exporters read it and keep nothing of it.
+type LogRecord struct {
+	Time, Observed time.Time
+	Event          string // its name
+	Severity       int    // of OpenTelemetry, 1 to 24
+	SeverityText   string
+	Attributes     []attribute.KeyValue
+	Span           trace.SpanContext // that it belongs to
+}
 
-func (e logExporter) ForceFlush(context.Context) error { return nil }
+// LogExporter sends log events to a collector.
+type LogExporter struct{ *sender }
 
-func (e logExporter) Shutdown(context.Context) error {
+// Logs returns an exporter of log events.
+func Logs(context.Context) (LogExporter, error) {
+	s, err := newSender(signal{"LOGS", "v1/logs"})
+	return LogExporter{s}, err
+}
+
+// Shutdown refuses what is exported later.
+func (e LogExporter) Shutdown(context.Context) error {
 	e.close()
 	return nil
 }
 
-func (e logExporter) Export(ctx context.Context, records []sdklog.Record) error {
-	if len(records) == 0 {
+// Export sends a batch. LogsData has the form of a request for the export of logs.
+func (e LogExporter) Export(ctx context.Context, b LogBatch) error {
+	if len(b.Records) == 0 {
 		return nil
 	}
-	return e.send(ctx, logsOf(records))
+	records := lo.Map(b.Records, func(r *LogRecord, _ int) *logs.LogRecord { return r.encode() })
+	return e.send(ctx, &logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
+		Resource: resourceOf(b.Resource), SchemaUrl: b.Resource.SchemaURL(),
+		ScopeLogs: []*logs.ScopeLogs{{Scope: scopeOf(b.Scope), SchemaUrl: b.Scope.SchemaURL, LogRecords: records}},
+	}}})
 }
 
-// logsOf groups records by who made them: resources, and scopes in these, in the order in which they come.
-func logsOf(records []sdklog.Record) *logs.LogsData {
-	type scopeKey struct {
-		resource attribute.Distinct
-		scope    instrumentation.Scope
-	}
-	out := &logs.LogsData{}
-	byResource, byScope := map[attribute.Distinct]*logs.ResourceLogs{}, map[scopeKey]*logs.ScopeLogs{}
-	for _, r := range records {
-		key := scopeKey{r.Resource().Equivalent(), r.InstrumentationScope()}
-		of := byResource[key.resource]
-		if of == nil {
-			of = &logs.ResourceLogs{Resource: resourceOf(r.Resource()), SchemaUrl: r.Resource().SchemaURL()}
-			byResource[key.resource] = of
-			out.ResourceLogs = append(out.ResourceLogs, of)
-		}
-		in := byScope[key]
-		if in == nil {
-			in = &logs.ScopeLogs{Scope: scopeOf(key.scope), SchemaUrl: key.scope.SchemaURL}
-			byScope[key] = in
-			of.ScopeLogs = append(of.ScopeLogs, in)
-		}
-		in.LogRecords = append(in.LogRecords, logOf(r))
-	}
-	return out
-}
-
-func logOf(r sdklog.Record) *logs.LogRecord {
+func (r *LogRecord) encode() *logs.LogRecord {
 	out := &logs.LogRecord{
-		TimeUnixNano: nanoseconds(r.Timestamp()), ObservedTimeUnixNano: nanoseconds(r.ObservedTimestamp()),
-		EventName: r.EventName(), SeverityText: r.SeverityText(),
-		SeverityNumber: logs.SeverityNumber(r.Severity()),                                                 //nolint:gosec // the numbers are the same, 1 to 24
-		Body:           anyValue(r.Body()), DroppedAttributesCount: uint32(max(r.DroppedAttributes(), 0)), //nolint:gosec // no record has so many
-		Flags: uint32(r.TraceFlags()),
+		TimeUnixNano: unixNanoseconds(r.Time), ObservedTimeUnixNano: unixNanoseconds(r.Observed),
+		EventName: valid(r.Event), SeverityText: valid(r.SeverityText),
+		SeverityNumber: logs.SeverityNumber(r.Severity), //nolint:gosec // the numbers are the same, 1 to 24
+		Attributes:     pairs(r.Attributes), Flags: uint32(r.Span.TraceFlags()),
 	}
-	r.WalkAttributes(func(kv attribute.KeyValue) bool {
-		out.Attributes = append(out.Attributes, &common.KeyValue{Key: string(kv.Key), Value: anyValue(kv.Value)})
-		return true
-	})
-	if id := r.TraceID(); id.IsValid() {
+	if id := r.Span.TraceID(); id.IsValid() {
 		out.TraceId = id[:]
 	}
-	if id := r.SpanID(); id.IsValid() {
+	if id := r.Span.SpanID(); id.IsValid() {
 		out.SpanId = id[:]
 	}
 	return out

@@ -116,7 +116,7 @@ func temporalityOf(t metricdata.Temporality) metrics.AggregationTemporality {
 func numberPoints[N int64 | float64](points []metricdata.DataPoint[N]) []*metrics.NumberDataPoint {
 	return lo.Map(points, func(p metricdata.DataPoint[N], _ int) *metrics.NumberDataPoint {
 		out := &metrics.NumberDataPoint{
-			Attributes: pairs(p.Attributes.ToSlice()), StartTimeUnixNano: nanoseconds(p.StartTime), TimeUnixNano: nanoseconds(p.Time),
+			Attributes: pairs(p.Attributes.ToSlice()), StartTimeUnixNano: unixNanoseconds(p.StartTime), TimeUnixNano: unixNanoseconds(p.Time),
 			Exemplars: exemplarsOf(p.Exemplars),
 		}
 		switch v := any(p.Value).(type) {
@@ -138,7 +138,7 @@ func sumData[N int64 | float64](d metricdata.Sum[N]) *metrics.Metric_Sum {
 func histogramData[N int64 | float64](d metricdata.Histogram[N]) *metrics.Metric_Histogram {
 	points := lo.Map(d.DataPoints, func(p metricdata.HistogramDataPoint[N], _ int) *metrics.HistogramDataPoint {
 		return &metrics.HistogramDataPoint{
-			Attributes: pairs(p.Attributes.ToSlice()), StartTimeUnixNano: nanoseconds(p.StartTime), TimeUnixNano: nanoseconds(p.Time),
+			Attributes: pairs(p.Attributes.ToSlice()), StartTimeUnixNano: unixNanoseconds(p.StartTime), TimeUnixNano: unixNanoseconds(p.Time),
 			Count: p.Count, Sum: new(float64(p.Sum)), Min: extremeValue(p.Min), Max: extremeValue(p.Max),
 			BucketCounts: p.BucketCounts, ExplicitBounds: p.Bounds, Exemplars: exemplarsOf(p.Exemplars),
 		}
@@ -152,7 +152,7 @@ func exponentialData[N int64 | float64](d metricdata.ExponentialHistogram[N]) *m
 	}
 	points := lo.Map(d.DataPoints, func(p metricdata.ExponentialHistogramDataPoint[N], _ int) *metrics.ExponentialHistogramDataPoint {
 		return &metrics.ExponentialHistogramDataPoint{
-			Attributes: pairs(p.Attributes.ToSlice()), StartTimeUnixNano: nanoseconds(p.StartTime), TimeUnixNano: nanoseconds(p.Time),
+			Attributes: pairs(p.Attributes.ToSlice()), StartTimeUnixNano: unixNanoseconds(p.StartTime), TimeUnixNano: unixNanoseconds(p.Time),
 			Count: p.Count, Sum: new(float64(p.Sum)), Min: extremeValue(p.Min), Max: extremeValue(p.Max),
 			Scale: p.Scale, ZeroCount: p.ZeroCount, ZeroThreshold: p.ZeroThreshold,
 			Positive: buckets(p.PositiveBucket), Negative: buckets(p.NegativeBucket), Exemplars: exemplarsOf(p.Exemplars),
@@ -175,7 +175,7 @@ func extremeValue[N int64 | float64](e metricdata.Extrema[N]) *float64 {
 func exemplarsOf[N int64 | float64](list []metricdata.Exemplar[N]) []*metrics.Exemplar {
 	return lo.Map(list, func(e metricdata.Exemplar[N], _ int) *metrics.Exemplar {
 		out := &metrics.Exemplar{
-			FilteredAttributes: pairs(e.FilteredAttributes), TimeUnixNano: nanoseconds(e.Time), SpanId: e.SpanID, TraceId: e.TraceID,
+			FilteredAttributes: pairs(e.FilteredAttributes), TimeUnixNano: unixNanoseconds(e.Time), SpanId: e.SpanID, TraceId: e.TraceID,
 		}
 		switch v := any(e.Value).(type) {
 		case int64:

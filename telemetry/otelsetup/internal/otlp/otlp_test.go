@@ -17,12 +17,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/log"
-	sdklog "go.opentelemetry.io/otel/sdk/log"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -106,27 +106,42 @@ func TestLogs(t *testing.T) {
 	listen(t, c)
 	exporter, err := otlp.Logs(t.Context())
 	require.NoError(t, err)
-	provider := sdklog.NewLoggerProvider(sdklog.WithProcessor(sdklog.NewBatchProcessor(exporter)),
-		sdklog.WithResource(resource.NewSchemaless(attribute.String("service.name", "tester"))))
-	for _, scope := range []string{"one", "two", "one"} {
-		var r log.Record
-		r.SetEventName("event of " + scope)
-		r.SetSeverity(log.SeverityWarn)
-		r.SetTimestamp(time.Unix(1, 2))
-		r.AddAttributes(attribute.Bool("b", true), attribute.Int("i", -7), attribute.Float64("f", 1.5), attribute.StringSlice("s", []string{"x", "y"}))
-		provider.Logger(scope).Emit(t.Context(), r)
+	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
+	record := func(name string) *otlp.LogRecord {
+		return &otlp.LogRecord{
+			Event: name, Severity: 13, SeverityText: "WARN", Time: time.Unix(1, 2), Observed: time.Unix(3, 4), Span: span,
+			Attributes: []attribute.KeyValue{
+				attribute.Bool("b", true), attribute.Int("i", -7), attribute.Float64("f", 1.5), attribute.StringSlice("s", []string{"x", "y"}),
+				attribute.Map("m", attribute.String("k", "v")), attribute.String("br\xffken", "not \xff text"),
+			},
+		}
 	}
-	require.NoError(t, provider.Shutdown(context.Background()))
+	batch := otlp.LogBatch{
+		Resource: resource.NewSchemaless(attribute.String("service.name", "tester")), Scope: instrumentation.Scope{Name: "scope", Version: "v1"},
+		Records: []*otlp.LogRecord{record("one"), record("tw\xfe"), {Event: "three"}},
+	}
+	require.NoError(t, exporter.Export(t.Context(), otlp.LogBatch{}), "nothing is sent of nothing")
+	require.NoError(t, exporter.Export(t.Context(), batch))
+	require.NoError(t, exporter.Shutdown(t.Context()))
+	require.Error(t, exporter.Export(t.Context(), batch), "it is shut down")
 	got := arrived(t, c, &logs.LogsData{})
 	require.Len(t, got.GetResourceLogs(), 1)
+	assert.Equal(t, "/base/v1/logs", c.paths[0])
 	assert.Equal(t, "service.name", got.GetResourceLogs()[0].GetResource().GetAttributes()[0].GetKey())
 	scopes := got.GetResourceLogs()[0].GetScopeLogs()
-	require.Len(t, scopes, 2, "records of one scope are together")
-	require.Len(t, scopes[0].GetLogRecords(), 2)
+	require.Len(t, scopes, 1, "records of one scope are together")
+	assert.Equal(t, "scope", scopes[0].GetScope().GetName())
+	assert.Equal(t, "v1", scopes[0].GetScope().GetVersion())
+	require.Len(t, scopes[0].GetLogRecords(), 3)
 	r := scopes[0].GetLogRecords()[0]
-	assert.Equal(t, "event of one", r.GetEventName())
+	assert.Equal(t, "one", r.GetEventName())
 	assert.Equal(t, logs.SeverityNumber_SEVERITY_NUMBER_WARN, r.GetSeverityNumber())
+	assert.Equal(t, "WARN", r.GetSeverityText())
 	assert.Equal(t, uint64(1_000_000_002), r.GetTimeUnixNano())
+	assert.Equal(t, uint64(3_000_000_004), r.GetObservedTimeUnixNano())
+	assert.Equal(t, []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, r.GetTraceId())
+	assert.Equal(t, []byte{2, 0, 0, 0, 0, 0, 0, 0}, r.GetSpanId())
+	assert.Equal(t, uint32(1), r.GetFlags())
 	values := map[string]string{}
 	for _, kv := range r.GetAttributes() {
 		values[kv.GetKey()] = strings.ReplaceAll(kv.GetValue().String(), "  ", " ")
@@ -135,6 +150,13 @@ func TestLogs(t *testing.T) {
 	assert.Equal(t, "int_value:-7", values["i"])
 	assert.Equal(t, "double_value:1.5", values["f"])
 	assert.Contains(t, values["s"], "array_value")
+	assert.Contains(t, values["m"], "kvlist_value")
+	assert.Contains(t, values["br\uFFFDken"], "not \uFFFD text", "bytes that are no text do not spoil the batch")
+	assert.Equal(t, "tw\uFFFD", scopes[0].GetLogRecords()[1].GetEventName())
+	last := scopes[0].GetLogRecords()[2]
+	assert.Empty(t, last.GetTraceId())
+	assert.Empty(t, last.GetSpanId())
+	assert.Zero(t, last.GetTimeUnixNano())
 }
 
 func TestMetrics(t *testing.T) {

@@ -1,0 +1,192 @@
+package otelsetup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/grapnel-go/grapnel/internal/semconv"
+	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
+)
+
+// logExporter sends log events away. A queue calls one method of it at a time.
+type logExporter interface {
+	Export(ctx context.Context, b otlp.LogBatch) error
+	Shutdown(ctx context.Context) error
+}
+
+// logLimits are the limits of a queue of log events.
+type logLimits struct {
+	queue, batch int           // most events
+	delay        time.Duration // of the first event of a batch
+	timeout      time.Duration // of the export of a batch
+}
+
+// logLimitsFromEnv reads the variables OTEL_BLRP_….
+func logLimitsFromEnv() logLimits {
+	const most = 1 << 20
+	milliseconds := func(variable string, otherwise int) time.Duration {
+		return time.Duration(limitFromEnv(variable, otherwise, 1<<40)) * time.Millisecond
+	}
+	l := logLimits{
+		queue: limitFromEnv("OTEL_BLRP_MAX_QUEUE_SIZE", 2048, most), batch: limitFromEnv("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512, most),
+		delay: milliseconds("OTEL_BLRP_SCHEDULE_DELAY", 1000), timeout: milliseconds("OTEL_BLRP_EXPORT_TIMEOUT", 30_000),
+	}
+	l.batch = min(l.batch, l.queue)
+	return l
+}
+
+// limitFromEnv reads a number from 1 to most. It reports any other value, as the
+// specification of OpenTelemetry has it, and returns the default.
+func limitFromEnv(variable string, otherwise, most int) int {
+	text := strings.TrimSpace(os.Getenv(variable))
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		otel.Handle(fmt.Errorf("%s: %q is no number from 1 to %d: %d is used", variable, text, most, otherwise))
+		return otherwise
+	}
+	return n
+}
+
+// logQueue exports log events in batches, on a goroutine of its own. When the exporter is
+// slower than the agents, it drops events rather than let agents wait.
+type logQueue struct {
+	exporter logExporter
+	from     *resource.Resource
+	limits   logLimits
+	records  chan *otlp.LogRecord
+	ctx      context.Context //nolint:containedctx // of all exports; cancelled when a shutdown has no more time
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when the goroutine ends
+
+	mu      sync.Mutex
+	closed  bool
+	dropped int   // since this was last reported
+	err     error // of exports after closing
+}
+
+// startLogQueue starts a queue, which Shutdown ends.
+func startLogQueue(e logExporter, from *resource.Resource, limits logLimits) *logQueue {
+	q := &logQueue{
+		exporter: e, from: from, limits: limits,
+		records: make(chan *otlp.LogRecord, limits.queue), done: make(chan struct{}),
+	}
+	q.ctx, q.cancel = context.WithCancel(context.Background())
+	go q.work()
+	return q
+}
+
+// add queues an event, or drops it when the queue is full or closed.
+func (q *logQueue) add(r *otlp.LogRecord) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	select {
+	case q.records <- r:
+	default:
+		q.dropped++
+	}
+}
+
+func (q *logQueue) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
+// work exports a batch when it is full, when its first event has waited for the delay, and
+// when the queue is closed. It wakes up for nothing else.
+func (q *logQueue) work() {
+	defer close(q.done)
+	defer q.cancel()
+	batch := make([]*otlp.LogRecord, 0, q.limits.batch)
+	var due <-chan time.Time // of the batch; nil while it is empty
+	for {
+		select {
+		case r, ok := <-q.records:
+			if !ok {
+				q.exportBatch(batch)
+				q.report(q.exporter.Shutdown(q.ctx))
+				return
+			}
+			if batch = append(batch, r); len(batch) == 1 {
+				due = time.After(q.limits.delay)
+			}
+			if len(batch) < q.limits.batch {
+				continue
+			}
+		case <-due:
+		}
+		q.exportBatch(batch)
+		clear(batch)
+		batch, due = batch[:0], nil
+	}
+}
+
+func (q *logQueue) exportBatch(batch []*otlp.LogRecord) {
+	q.mu.Lock()
+	dropped := q.dropped
+	q.dropped = 0
+	q.mu.Unlock()
+	if dropped > 0 {
+		otel.Handle(fmt.Errorf("log events: dropped %d, the queue of %d was full: raise OTEL_BLRP_MAX_QUEUE_SIZE", dropped, q.limits.queue))
+	}
+	if len(batch) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(q.ctx, q.limits.timeout)
+	defer cancel()
+	q.report(q.exporter.Export(ctx, otlp.LogBatch{Resource: q.from, Scope: instrumentation.Scope{Name: semconv.Scope}, Records: batch}))
+}
+
+// report hands an error to the error handler of OpenTelemetry or, when the queue is closed,
+// to Shutdown.
+func (q *logQueue) report(err error) {
+	if err == nil {
+		return
+	}
+	q.mu.Lock()
+	closed := q.closed
+	if closed {
+		q.err = errors.Join(q.err, err)
+	}
+	q.mu.Unlock()
+	if !closed {
+		otel.Handle(err)
+	}
+}
+
+// Shutdown exports what is queued and waits until that is done or ctx is. When ctx ends first it
+// cancels the export that is under way and returns at once; the events that were left are
+// lost. Events that come later are dropped.
+func (q *logQueue) Shutdown(ctx context.Context) error {
+	q.mu.Lock()
+	if !q.closed {
+		q.closed = true
+		close(q.records)
+	}
+	q.mu.Unlock()
+	select {
+	case <-q.done:
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.err
+	case <-ctx.Done():
+		q.cancel()
+		return fmt.Errorf("exporting log events: %w", context.Cause(ctx))
+	}
+}
