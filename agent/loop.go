@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/samber/mo"
 
@@ -107,20 +106,9 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 		return a.performCalls(ctx, s, &s.read().open.reply, s.read().open.started)
 	}
 	if l.account.above != nil {
-		if err := l.account.reserve(ctx, s); err != nil {
-			reply := mo.Err[Step](err)
-			return a.performReply(ctx, s, time.Now(), &reply)
-		}
-		defer l.account.release() // when the driver panics
+		return a.performBelow(ctx, s)
 	}
-	started := time.Now()
-	var reply mo.Result[Step]
-	if l.onDelta != nil {
-		reply = Stream(ctx, a.driverFor(s), s, l.onDelta)
-	} else {
-		reply = a.driverFor(s).Next(ctx, s)
-	}
-	return a.performReply(ctx, s, started, &reply)
+	return a.askModel(ctx, s)
 }
 
 // checkStep returns the state that a step came up with through the middleware. End is how

@@ -15,6 +15,30 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
+// askModel asks the model, and does what its reply wants.
+func (a *Agent) askModel(ctx context.Context, s State) mo.Result[State] {
+	l := s.read().live
+	started := time.Now()
+	var reply mo.Result[Step]
+	if l.onDelta != nil {
+		reply = Stream(ctx, a.driverFor(s), s, l.onDelta)
+	} else {
+		reply = a.driverFor(s).Next(ctx, s)
+	}
+	return a.performReply(ctx, s, started, &reply)
+}
+
+// performBelow asks the model in a run below others, within their limits.
+func (a *Agent) performBelow(ctx context.Context, s State) mo.Result[State] {
+	own := &s.read().live.account
+	if err := own.reserve(ctx, s); err != nil {
+		reply := mo.Err[Step](err)
+		return a.performReply(ctx, s, time.Now(), &reply)
+	}
+	defer own.release() // when the driver panics
+	return a.askModel(ctx, s)
+}
+
 // performReply carries out what the model's answer wants, or fails the step with it.
 func (a *Agent) performReply(ctx context.Context, s State, started time.Time, result *mo.Result[Step]) mo.Result[State] {
 	reply, err := result.Get()

@@ -135,6 +135,7 @@ func (o *openStep) childSpending() *Spending {
 type account struct {
 	above  *live
 	limits Limits
+	simple bool // there is no limit but one of steps
 	run    *Run // of the frame
 
 	children atomic.Pointer[Spending] // of the runs below; nil before the first model call of one
@@ -157,7 +158,7 @@ type account struct {
 // belongs to, if it belongs to one.
 func (a *account) start(ctx context.Context, s State, limits Limits) {
 	d := s.read()
-	a.limits, a.run = limits, &d.run
+	a.limits, a.simple, a.run = limits, limits == (Limits{Steps: limits.Steps}), &d.run
 	a.above, _ = startedrun.Above(ctx).(*live)
 	a.at = d
 	if d.steps.Len() > d.first || d.open != nil {
@@ -201,7 +202,7 @@ func (a *account) totalLocked() Spending {
 func (a *account) addReply(d *stateData, used *Usage) {
 	unclear := isUnclear(used)
 	a.mu.Lock()
-	again := a.replied && a.at.steps.Len() == d.steps.Len() // a processor asks once more
+	again := a.replied && a.at.steps.Len() == d.steps.Len() // a processor asks again
 	if again {
 		a.again = new(cmp.Or(a.again, &noUsage).Plus(a.reply))
 	}
@@ -347,7 +348,7 @@ func (a *account) checkBelow(spent *Spending) *Signal {
 
 // exceeded reports whether the run has reached one of its limits in s, the state behind a step.
 func (a *account) exceeded(s State) bool {
-	if a.limits == (Limits{Steps: a.limits.Steps}) && a.children.Load() == nil { // most agents
+	if a.simple && a.children.Load() == nil { // most agents
 		return a.limits.Steps != 0 && s.RunStepCount() >= a.limits.Steps
 	}
 	spent := a.total()
