@@ -151,7 +151,8 @@ type account struct {
 	reserved int64         // output tokens that these may use
 	freed    chan struct{} // closed when one of them has ended; nil when none waits for that
 
-	taken int64 // what the model call of the run itself has reserved with those above
+	told  int          // steps that the runs above know of; of the run's own goroutine
+	taken atomic.Int64 // what the model call of the run itself has reserved with those above
 }
 
 // start begins to count for a run that begins or goes on with s, below the run that ctx
@@ -167,6 +168,7 @@ func (a *account) start(ctx context.Context, s State, limits Limits) {
 	if d.open != nil {
 		a.replied, a.reply = true, d.open.reply.Usage
 	}
+	a.told = a.totalLocked().Steps
 	children := d.children
 	if waiting := d.open.childSpending(); waiting != nil {
 		children = new(cmp.Or(children, &noSpending).add(waiting))
@@ -210,11 +212,7 @@ func (a *account) addReply(d *stateData, used *Usage) {
 	a.unclear = a.unclear || unclear
 	a.mu.Unlock()
 	if a.above != nil {
-		more := Spending{Steps: 1, Usage: *used, Unclear: unclear}
-		if again {
-			more.Steps = 0
-		}
-		a.addAbove(&more)
+		a.addAbove(&Spending{Steps: a.tellSteps(d.steps.Len() - d.first + 1), Usage: *used, Unclear: unclear})
 	}
 }
 
@@ -224,8 +222,16 @@ func (a *account) addFailure(d *stateData) {
 	a.at, a.replied = d, false
 	a.mu.Unlock()
 	if a.above != nil {
-		a.addAbove(&Spending{Steps: 1, Usage: noUsage})
+		a.addAbove(&Spending{Steps: a.tellSteps(d.steps.Len() - d.first), Usage: noUsage})
 	}
+}
+
+// tellSteps returns how many of n steps are new to the runs above. A step that a processor
+// takes again is not.
+func (a *account) tellSteps(n int) int {
+	more := max(n-a.told, 0)
+	a.told += more
+	return more
 }
 
 // addAbove tells the runs above of what was used.
@@ -243,17 +249,26 @@ func (a *account) addAbove(used *Spending) {
 // reserve makes room with the limits of the runs above for a model call of s, until release:
 // for one step, and the output tokens that its request allows, or 4,096. What calls under way
 // may use counts as used, so that runs side by side wait for one another where little is left.
-// The error is that of ctx, or a SignalError with the limit that is reached.
+// A run that was started within a model call, by a hook of it, is part of what that has reserved,
+// and does not wait. The error is that of ctx, or a SignalError with the limit that is reached.
 func (a *account) reserve(ctx context.Context, s State) error {
 	d := s.read()
-	tokens := int64(cmp.Or(cmp.Or(d.oneCall().request, d.request, &emptyRequest).MaxOutputTokens, reservedTokens))
+	tokens := int64(cmp.Or(d.oneCall().request, d.request, &emptyRequest).MaxOutputTokens)
+	if tokens <= 0 {
+		tokens = reservedTokens
+	}
+	for l := a.above; l != nil; l = l.account.above {
+		if l.account.taken.Load() > 0 {
+			return nil
+		}
+	}
 	for {
 		busy, freed, err := a.tryReserve(tokens)
 		switch {
 		case err != nil:
 			return err
 		case busy == nil:
-			a.taken = tokens
+			a.taken.Store(tokens)
 			return nil
 		}
 		select {
@@ -311,9 +326,9 @@ func (a *account) take(tokens int64) (over *Signal, freed <-chan struct{}) {
 // release ends the reservation of the run's model call, if there is one, what it used being
 // counted.
 func (a *account) release() {
-	if a.taken > 0 {
-		a.free(a.taken, nil)
-		a.taken = 0
+	if tokens := a.taken.Load(); tokens > 0 {
+		a.taken.Store(0)
+		a.free(tokens, nil)
 	}
 }
 

@@ -202,3 +202,54 @@ func TestSmallerLimitsHold(t *testing.T) {
 	assert.Equal(t, want, b.Merge(a))
 	assert.Equal(t, a, a.Merge(agent.Limits{}))
 }
+
+// A hook of a model call may run an agent, as may that of another call at its side: none waits
+// for the calls that wait for it.
+func TestRunsWithinAModelCallDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := made(t, agent.Config{Name: "inner", Driver: counting("look", 0)})
+		asks := counting("look", 0)
+		child := made(t, agent.Config{Name: "child", Executor: plainTool{}, Driver: agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
+			if err := inner.Run(ctx, agent.NewState(), agent.UserText("go")).Error(); err != nil {
+				return agent.Step{}, err
+			}
+			return asks.Next(ctx, s).Get()
+		})})
+		parent := made(t, agent.Config{
+			Name: "parent", Driver: counting("delegate", 1), Executor: &delegates{to: child}, Parallel: 2, Criterion: limits{Tokens: 5000},
+		})
+		final, err := parent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		assert.Equal(t, agent.StatusDone, final.Status())
+		assert.Equal(t, 6, final.Spending().Steps)
+	})
+}
+
+// A model call that is made again, or whose step is dropped, is one step for the runs above.
+func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := 2
+		asks := counting("look", 0)
+		child := made(t, agent.Config{
+			Name: "child",
+			Driver: agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
+				if fails--; fails >= 0 {
+					return agent.Step{}, assert.AnError
+				}
+				return asks.Next(ctx, s).Get()
+			}),
+			AroundStep: []agent.Processor{agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+				out := next(ctx, s)
+				for out.IsError() {
+					out = next(ctx, s)
+				}
+				return next(ctx, s) // a reply that is thrown away was paid for all the same
+			})},
+		})
+		parent := made(t, agent.Config{Name: "parent", Driver: counting("delegate", 1), Executor: &delegates{to: child}})
+		final, err := parent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		assert.Equal(t, 4, final.Spending().Steps, "two of the parent, one of each child")
+		assert.EqualValues(t, 60, final.Spending().Usage.Tokens(), "two replies of each")
+	})
+}
