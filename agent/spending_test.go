@@ -210,6 +210,7 @@ func TestRunsWithinAModelCallDoNotWait(t *testing.T) {
 		inner := made(t, agent.Config{Name: "inner", Driver: counting("look", 0)})
 		asks := counting("look", 0)
 		child := made(t, agent.Config{Name: "child", Executor: plainTool{}, Driver: agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
+			time.Sleep(time.Second) // until the other call is under way, too
 			if err := inner.Run(ctx, agent.NewState(), agent.UserText("go")).Error(); err != nil {
 				return agent.Step{}, err
 			}
