@@ -226,7 +226,7 @@ var layers = map[string]layer{
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{
 		"github.com/spf13/cobra", "golang.org/x/sys", "golang.org/x/term",
-		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
+		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
 	})},
 
 	// What tests need of the machine.

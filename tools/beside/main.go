@@ -22,6 +22,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/internal/semconv"
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup"
 )
 
@@ -66,8 +67,8 @@ func run(ctx context.Context) error {
 		}
 		fmt.Println(event.Content.Parts[0].Text)
 	}
-	if len(events) != 1 || events[0] != "grapnel.run.ended" {
-		return fmt.Errorf("the log events are %q, not grapnel.run.ended", events)
+	if len(events) != 1 || events[0] != semconv.EventRunEnded {
+		return fmt.Errorf("the log events are %q, not %s", events, semconv.EventRunEnded)
 	}
 	return shutdown(ctx)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -26,11 +28,13 @@ type traced struct{}
 func tracing(ctx context.Context) bool { return ctx.Value(traced{}) != nil }
 
 // telemetered calls f with a context under which runs are seen through OpenTelemetry,
-// where the environment says so. With a path, the spans are written to that file, a
-// JSON object a line, and shown as a tree on w when f has returned.
+// where the environment says so; where that cannot be set up, there is a warning on w. With a
+// path, the spans are written to that file, a JSON object a line, and shown as a tree on w when
+// f has returned.
 func telemetered(ctx context.Context, path string, w io.Writer, f func(context.Context) error) (err error) {
 	setup := otelsetup.Config{Service: "grapnel", Console: w}
 	var tree *otelsetup.Tree
+	var spans *os.File
 	if path != "" {
 		file, opening := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if opening != nil {
@@ -41,19 +45,19 @@ func telemetered(ctx context.Context, path string, w io.Writer, f func(context.C
 				err = errors.Join(err, fmt.Errorf("--trace: %w", closing))
 			}
 		}()
-		lines, making := stdouttrace.New(stdouttrace.WithWriter(file))
-		if making != nil {
-			return fmt.Errorf("--trace %s: %w", path, making)
+		if tree, setup.Spans, err = spansTo(file); err != nil {
+			return fmt.Errorf("--trace %s: %w", path, err)
 		}
-		tree = &otelsetup.Tree{}
 		ctx = context.WithValue(ctx, traced{}, true)
-		// Each span at once: a run that is killed leaves those that it had ended.
-		setup.Spans = []sdktrace.SpanProcessor{tree, sdktrace.NewSimpleSpanProcessor(lines)}
 		setup.Bare = !telemetry.ContentFromEnv() // the sentences are for the file and the tree
+		spans = file
 	}
 	shutdown, err := otelsetup.Start(ctx, setup)
 	if err != nil {
-		return &usageError{err}
+		fmt.Fprintf(w, "grapnel: warning: no telemetry is sent: %v\n", err)
+		if tree, shutdown, err = traceTo(spans); err != nil {
+			return fmt.Errorf("--trace %s: %w", path, err)
+		}
 	}
 	err = f(telemetry.FromEnviron(ctx, os.Getenv))
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
@@ -65,6 +69,33 @@ func telemetered(ctx context.Context, path string, w io.Writer, f func(context.C
 		show(w, path, tree, err)
 	}
 	return err
+}
+
+// spansTo returns a tree of spans, and processors that tell it and write each span to the file
+// when it ends: a run that is killed leaves those that it had ended.
+func spansTo(file *os.File) (*otelsetup.Tree, []sdktrace.SpanProcessor, error) {
+	lines, err := stdouttrace.New(stdouttrace.WithWriter(file))
+	if err != nil {
+		return nil, nil, err
+	}
+	tree := &otelsetup.Tree{}
+	return tree, []sdktrace.SpanProcessor{tree, sdktrace.NewSimpleSpanProcessor(lines)}, nil
+}
+
+// traceTo sets up what --trace asks for and nothing else; the file is nil without it.
+func traceTo(file *os.File) (tree *otelsetup.Tree, shutdown func(context.Context) error, err error) {
+	if file == nil {
+		return nil, func(context.Context) error { return nil }, nil
+	}
+	tree, processors, err := spansTo(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	provider := sdktrace.NewTracerProvider(lo.Map(processors, func(p sdktrace.SpanProcessor, _ int) sdktrace.TracerProviderOption {
+		return sdktrace.WithSpanProcessor(p)
+	})...)
+	otel.SetTracerProvider(provider)
+	return tree, provider.Shutdown, nil
 }
 
 // show writes the tree on w, or why there is none.
