@@ -36,22 +36,17 @@ const reservedTokens = 4096
 var noSpending = Spending{Usage: noUsage}
 
 // add returns what both used together.
-func (a Spending) add(b *Spending) Spending {
-	a.Steps += b.Steps
-	a.Usage = a.Usage.Plus(b.Usage)
-	a.Unclear = a.Unclear || b.Unclear
-	return a
+func (a *Spending) add(b *Spending) Spending {
+	return Spending{Steps: a.Steps + b.Steps, Usage: a.Usage.Plus(b.Usage), Unclear: a.Unclear || b.Unclear, Below: a.Below}
 }
 
 // subtract returns a without what another run used, which is part of it.
-func (a Spending) subtract(b *Spending) Spending {
-	a.Steps -= b.Steps
+func (a *Spending) subtract(b *Spending) Spending {
 	negative := Usage{
 		-b.Usage.InputTokens, -b.Usage.OutputTokens, -b.Usage.CacheReadTokens, -b.Usage.CacheWriteTokens, -b.Usage.ReasoningTokens,
 		mo.Some(-b.Usage.Cost.OrEmpty()),
 	}
-	a.Usage = a.Usage.Plus(negative)
-	return a
+	return Spending{Steps: a.Steps - b.Steps, Usage: a.Usage.Plus(negative), Unclear: a.Unclear, Below: a.Below}
 }
 
 // isUnclear reports whether a usage says nothing, or something that cannot be.
@@ -417,7 +412,7 @@ func (l Limits) Merge(m Limits) Limits {
 
 // smaller returns the smaller of two limits, where zero is none.
 func smaller[N int | int64 | float64 | time.Duration](a, b N) N {
-	if a == 0 || b != 0 && !(a <= b) { // so that what is no number stays
+	if a == 0 || math.IsNaN(float64(b)) || b != 0 && b < a {
 		return b
 	}
 	return a
@@ -434,7 +429,7 @@ func (l Limits) StopFor(s State) mo.Option[Signal] {
 }
 
 // checkSpending returns the signal for what a run has used that has begun then. S may be the zero State.
-func (l *Limits) checkSpending(spent *Spending, began time.Time, s State) *Signal {
+func (l Limits) checkSpending(spent *Spending, began time.Time, s State) *Signal {
 	if spent.Usage.InputTokens < 0 || spent.Usage.OutputTokens < 0 || spent.Usage.Tokens() < 0 { // added up beyond what a number can hold
 		spent.Unclear = true
 	}
@@ -466,12 +461,13 @@ func (a *Spending) withBelow() string {
 	return ""
 }
 
-func (l *Limits) tokenSignal(spent *Spending) *Signal {
+func (l Limits) tokenSignal(spent *Spending) *Signal {
 	limit, used := max(l.Tokens, 0), spent.Usage
 	over := &Signal{Reason: StopTokenLimit, Details: map[string]any{"maxTokens": limit}}
 	if spent.Unclear {
 		over.Message = fmt.Sprintf("it is not known how many tokens the run used, so that the limit of %d cannot be kept: a reply came "+
-			"without usage, or with one of less than nothing or of more than can be counted; have the driver set Usage, or do without the limit of tokens", limit)
+			"without usage, or with one of less than nothing or of more than can be counted; have the driver set Usage, or do without "+
+			"the limit of tokens", limit)
 		return over
 	}
 	over.Message = fmt.Sprintf("%d of at most %d tokens used%s", used.Tokens(), limit, spent.withBelow())
@@ -480,12 +476,12 @@ func (l *Limits) tokenSignal(spent *Spending) *Signal {
 }
 
 // costReached reports whether the limit of cost is reached, or cannot be kept.
-func (l *Limits) costReached(spent *Spending) bool {
+func (l Limits) costReached(spent *Spending) bool {
 	cost, known := spent.Usage.Cost.Get()
 	return !known || spent.Unclear || !(cost < l.Cost) // so that no comparison with NaN lets the run go on
 }
 
-func (l *Limits) costSignal(spent *Spending, s State) *Signal {
+func (l Limits) costSignal(spent *Spending, s State) *Signal {
 	limit := formatDollars(max(l.Cost, 0))
 	over := &Signal{Reason: StopCostLimit, Details: map[string]any{"maxCost": max(l.Cost, 0)}}
 	cost, known := spent.Usage.Cost.Get()

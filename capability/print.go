@@ -34,7 +34,8 @@ func (p Plan) String() string {
 	t.stack("executor", p.wrapExecutor.namesAt(Outside),
 		p.hookPlace("HookedToolExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed),
 		p.wrapExecutor.namesAt(Inside), p.executorName())
-	t.stack("judge", nil, p.hookPlace("HookContinuationCriterion", hooks.Stop), nil, strings.Join(append([]string{"Base"}, namesOf(p.allCriteria()[1:])...), ", "))
+	criteria := append([]string{"Base"}, namesOf(p.allCriteria()[1:])...)
+	t.stack("judge", nil, p.hookPlace("HookContinuationCriterion", hooks.Stop), nil, strings.Join(criteria, ", "))
 	if p.approver != nil {
 		t.line("approval", "", nameOf(p.approver))
 	}

@@ -37,7 +37,11 @@ func (m *busyModel) driver(reply func() agent.Message) agent.Driver {
 	return agent.DriverFunc(func(ctx context.Context, _ agent.State) (agent.Step, error) {
 		running := m.running.Add(1)
 		defer m.running.Add(-1)
-		for most := m.most.Load(); running > most && !m.most.CompareAndSwap(most, running); most = m.most.Load() {
+		for {
+			most := m.most.Load()
+			if running <= most || m.most.CompareAndSwap(most, running) {
+				break
+			}
 		}
 		n := m.calls.Add(1)
 		select {

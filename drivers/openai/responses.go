@@ -118,7 +118,9 @@ func readSpecial(options agent.Options) (special, error) {
 		}
 	}
 	for i, tool := range s.Tools {
-		var head struct{ Type string }
+		var head struct {
+			Type string `json:"type"`
+		}
 		switch err := json.Unmarshal(tool, &head); {
 		case err != nil || head.Type == "":
 			return s, fmt.Errorf(`the option "server_tools": tool %d is no object with a type, such as {"type": "web_search"}`, i)
