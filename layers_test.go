@@ -149,7 +149,7 @@ var layers = map[string]layer{
 
 	// Models.
 	"drivers":                  {Ours: []string{"agent"}, Modules: core},
-	"drivers/internal/service": {Ours: []string{"agent", "drivers", "internal/strictjson"}, Modules: core},
+	"drivers/internal/service": {Ours: []string{"agent", "drivers", "internal/lazy", "internal/strictjson"}, Modules: core},
 	"drivers/openai":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/tidwall/gjson")},
 	"drivers/anthropic":        {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/anthropics/anthropic-sdk-go")},
 	"drivers/gemini":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: core},

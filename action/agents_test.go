@@ -72,6 +72,7 @@ func TestAgentsThatHooksStart(t *testing.T) {
 	assert.JSONEq(t, `{"tool":"deploy"}`, told.Message(0).Text())
 	assert.Equal(t, final.Run().ID, told.Run().Parent)
 	assert.Equal(t, 1, told.Run().Depth)
+	assert.Equal(t, 5, final.Spending().Steps, "what it used counts for the run that asks")
 
 	// What does not fit its schema is not told to it.
 	_, err = ready(t, action.Agent{Name: "reviewer", Input: map[string]any{"tool": 5}}, action.Host{Agents: agents}).Do(t.Context(), guarded(t)).Get()

@@ -1,7 +1,12 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,6 +206,10 @@ func TestSmallerLimitsHold(t *testing.T) {
 	assert.Equal(t, want, a.Merge(b))
 	assert.Equal(t, want, b.Merge(a))
 	assert.Equal(t, a, a.Merge(agent.Limits{}))
+	nothing := agent.Limits{Cost: math.NaN()}
+	for _, l := range []agent.Limits{a.Merge(nothing), nothing.Merge(a), nothing.Merge(agent.Limits{}), (agent.Limits{}).Merge(nothing)} {
+		assert.True(t, math.IsNaN(l.Cost), "what is no number allows nothing")
+	}
 }
 
 // A hook of a model call may run an agent, as may that of another call at its side: none waits
@@ -253,4 +262,55 @@ func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 		assert.Equal(t, 4, final.Spending().Steps, "two of the parent, one of each child")
 		assert.EqualValues(t, 60, final.Spending().Usage.Tokens(), "two replies of each")
 	})
+}
+
+// A model call that panics gives back what it had reserved: another run below that waits goes on.
+func TestAModelCallThatPanicsReservesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		var mu sync.Mutex
+		asks := counting("look", 0)
+		child := made(t, agent.Config{Name: "child", Driver: agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
+			mu.Lock()
+			panics := first
+			first = false
+			mu.Unlock()
+			if panics {
+				time.Sleep(time.Second) // until the other waits
+				panic("no model")
+			}
+			return asks.Next(ctx, s).Get()
+		})})
+		parent := made(t, agent.Config{
+			Name: "parent", Driver: counting("delegate", 1), Executor: recovering{&delegates{to: child}}, Parallel: 2, Criterion: limits{Tokens: 4000},
+		})
+		final, err := parent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		require.NoError(t, err)
+		assert.Equal(t, agent.StatusDone, final.Status())
+		assert.EqualValues(t, 30, final.Spending().Usage.Tokens())
+	})
+}
+
+// recovering is an executor that answers a call that panics, as that of package toolexec does.
+type recovering struct{ *delegates }
+
+func (x recovering) Execute(ctx context.Context, s agent.State, p *agent.Prepared) (result mo.Result[*agent.ToolResult]) {
+	defer func() {
+		if recover() != nil {
+			r := agent.Answer(p)
+			r.Status = agent.ToolFailed
+			result = mo.Ok(r)
+		}
+	}()
+	return x.delegates.Execute(ctx, s, p)
+}
+
+// What an older version has stored is read.
+func TestStateOfVersionTwo(t *testing.T) {
+	text, err := os.ReadFile("testdata/state.json")
+	require.NoError(t, err)
+	var now, before agent.State
+	require.NoError(t, json.Unmarshal(text, &now))
+	require.NoError(t, json.Unmarshal(bytes.Replace(text, []byte(`"version": 3`), []byte(`"version": 2`), 1), &before))
+	assert.Equal(t, stored(t, now), stored(t, before))
 }

@@ -149,6 +149,7 @@ func TestToolSelectionByModel(t *testing.T) {
 	assert.Equal(t, 1, asked.Run.Depth, "it is a run below the agent's")
 	assert.EqualValues(t, 110+4, s.RunUsage().Tokens())
 	assert.InDelta(t, 2.25, s.RunUsage().Cost.MustGet(), 1e-9)
+	assert.EqualValues(t, 110+4, s.Spending().Usage.Tokens(), "it is counted with the reply, and not as a run besides")
 	for _, asked := range d.Asked() {
 		assert.Equal(t, []string{"b"}, names(asked.Request.Tools))
 	}

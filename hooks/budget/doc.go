@@ -15,7 +15,8 @@
 // beyond its limit, since what it costs is known when it is there. Sub-agents have the hooks
 // of the agent that starts them: what they use, and the calls that they make, count for
 // that agent's run, and they are stopped with it (agent.Spending). Where several of them run
-// side by side, each may take one reply too many.
+// side by side, each may take one reply too many. In a run that goes on from a stored state,
+// tool calls that sub-agents have made before are not counted; cost and tokens are.
 //
 // Tool calls beyond their number are denied, and the model is told to finish with what
 // it has. With Limits.Deny that is so for cost and tokens, too: the run may go on to an

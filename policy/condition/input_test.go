@@ -233,6 +233,26 @@ func TestUsageOfARun(t *testing.T) {
 	assert.True(t, checked)
 }
 
+// What the sub-agents of a run used is part of what it used.
+func TestUsageOfSubagents(t *testing.T) {
+	e, err := languageOf(t, condition.Options{}).Expression("usage.tokens", hooks.StepEnd)
+	require.NoError(t, err)
+	var seen []any
+	look := hooks.Observe(hooks.AtStepEnd, "usage", func(ctx context.Context, at hooks.StepEndContext) error {
+		v, err := e.Value(ctx, condition.Of(at))
+		if assert.NoError(t, err) {
+			seen = append(seen, v.Value())
+		}
+		return nil
+	})
+	scout := builder.New().WithName("scout").WithDriver(agenttest.Script(agenttest.Say("nothing").WithTokens(3, 4)))
+	main := builder.New().WithDriver(agenttest.Script(
+		agenttest.Call("task", `{"agent":"scout","instruction":"look"}`).WithTokens(10, 10), agenttest.Say("done").WithTokens(1, 1),
+	)).With(capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout}}}, capability.UseHooks(look)).Build().MustGet()
+	require.NoError(t, main.Run(t.Context(), agent.NewState(), agent.UserText("go")).Error())
+	assert.Equal(t, []any{int64(27), int64(29)}, seen)
+}
+
 func TestTimeIsThatOfTheOccasion(t *testing.T) {
 	in := callOf(t, `{}`)
 	e, err := languageOf(t, condition.Options{}).Expression("now", hooks.PreToolUse)

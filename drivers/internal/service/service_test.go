@@ -151,7 +151,7 @@ func TestTokens(t *testing.T) {
 	}
 	assert.Equal(t, []string{"Bearer token-0001", "Bearer token-0001-longer"}, got)
 	assert.Equal(t, "[redacted] and [redacted]", e.Redact("token-0001 and token-0001-longer"))
-	_, err = post(t.Context(), "x", "", nil)
+	_, err = post(t.Context(), "x", "", nil) //nolint:bodyclose // there is no response
 	require.ErrorIs(t, err, problem)
 	assert.NotContains(t, fmt.Sprintf("%+v %#v", given, given), "token-")
 

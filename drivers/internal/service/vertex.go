@@ -3,24 +3,24 @@ package service
 import (
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // The names that may stand in an address of Vertex AI. A location is a part of the host that gets the token.
 var (
-	vertexProject  = regexp.MustCompile(`^[a-z0-9][a-z0-9.:-]*$`)
-	vertexLocation = regexp.MustCompile(`^[a-z0-9-]+$`)
+	vertexProject  = lazy.Regexp(`^[a-z0-9][a-z0-9.:-]*$`)
+	vertexLocation = lazy.Regexp(`^[a-z0-9-]+$`)
 )
 
 // checkVertex joins all that is wrong with v.
 func checkVertex(v drivers.Vertex) error {
 	var errs []error
-	if !vertexProject.MatchString(v.Project) {
+	if !vertexProject().MatchString(v.Project) {
 		errs = append(errs, fmt.Errorf("the project %q is no id of a Google Cloud project: set Vertex.Project", v.Project))
 	}
-	if !vertexLocation.MatchString(v.Location) {
+	if !vertexLocation().MatchString(v.Location) {
 		errs = append(errs, fmt.Errorf("the location %q is none of Vertex AI: set Vertex.Location, such as europe-west4 or global", v.Location))
 	}
 	if v.Token == nil {
