@@ -36,10 +36,20 @@ import (
 // collector: what it passes on is what happened, and nothing that hooks took out.
 func TestARealCollector(t *testing.T) {
 	binary := parts.Collector(t)
+	for protocol, receiver := range map[string]string{"http/protobuf": "http", "grpc": "grpc"} {
+		t.Run(receiver, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+			testCollector(t, binary, receiver)
+		})
+	}
+}
+
+func testCollector(t *testing.T, binary, receiver string) {
+	t.Helper()
 	got := &arrived{bodies: map[string][]byte{}}
 	server := httptest.NewServer(got)
 	defer server.Close()
-	endpoint, log := collect(t, binary, server.URL)
+	endpoint, log := collect(t, binary, receiver, server.URL)
 
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
 	t.Setenv("OTEL_SERVICE_NAME", "eventful")
@@ -91,7 +101,7 @@ func TestARealCollector(t *testing.T) {
 
 // collect starts a collector that passes everything on as JSON, and waits until it
 // listens.
-func collect(t *testing.T, binary, to string) (endpoint string, log *output) {
+func collect(t *testing.T, binary, receiver, to string) (endpoint string, log *output) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -99,7 +109,7 @@ func collect(t *testing.T, binary, to string) (endpoint string, log *output) {
 	require.NoError(t, listener.Close())
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
-receivers: {otlp: {protocols: {http: {endpoint: %q}}}}
+receivers: {otlp: {protocols: {%s: {endpoint: %q}}}}
 exporters:
   debug: {verbosity: detailed}
   otlphttp: {endpoint: %q, encoding: json, compression: none, sending_queue: {enabled: false}}
@@ -109,7 +119,7 @@ service:
     traces: {receivers: [otlp], exporters: [debug, otlphttp]}
     metrics: {receivers: [otlp], exporters: [debug, otlphttp]}
     logs: {receivers: [otlp], exporters: [debug, otlphttp]}
-`, address, to), 0o600))
+`, receiver, address, to), 0o600))
 	log = &output{}
 	cmd := exec.CommandContext(t.Context(), binary, "--config", config)
 	cmd.Stdout, cmd.Stderr = log, log

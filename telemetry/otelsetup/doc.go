@@ -16,7 +16,9 @@
 //     and otherwise none, so that a program sends nothing unless it is told to.
 //   - OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _TIMEOUT, _COMPRESSION, _CERTIFICATE …,
 //     and the same for one signal, such as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT.
-//   - OTEL_EXPORTER_OTLP_PROTOCOL, and for one signal: http/protobuf, the only one.
+//   - OTEL_EXPORTER_OTLP_PROTOCOL, and for one signal: http/protobuf, which is the default, or
+//     grpc. For grpc an endpoint may be a target such as collector:4317, with TLS unless
+//     OTEL_EXPORTER_OTLP_INSECURE is true.
 //   - OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES: who sends. Each process has a
 //     service.instance.id of its own, unless they give one.
 //   - OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG: what is sampled; empty means all.

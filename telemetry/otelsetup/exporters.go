@@ -63,9 +63,7 @@ func exportersOf[E interface {
 		case "console":
 			e, wrong = of.console(s.console)
 		case "otlp":
-			if wrong = protocol(of.name); wrong == nil {
-				e, wrong = of.otlp(s.ctx)
-			}
+			e, wrong = of.otlp(s.ctx)
 		default:
 			wrong = errors.New("there is no such exporter: use otlp, console or none")
 		}
@@ -78,20 +76,4 @@ func exportersOf[E interface {
 		out = append(out, e)
 	}
 	return out, nil
-}
-
-// protocol finds fault with a protocol other than the one there is.
-func protocol(signal string) error {
-	own, common := "OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
-	variable := own
-	if os.Getenv(own) == "" {
-		variable = common
-	}
-	switch name := os.Getenv(variable); name {
-	case "", "http/protobuf":
-		return nil
-	default:
-		return fmt.Errorf("%s is %q: only http/protobuf is there: set it to that, and the endpoint to the collector's port for HTTP, "+
-			"mostly 4318", variable, name)
-	}
 }

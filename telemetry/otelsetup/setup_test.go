@@ -219,10 +219,10 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 		pairs []string
 		want  string
 	}{
-		"grpc": {[]string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"},
-			`setting up telemetry: OTEL_TRACES_EXPORTER: "otlp": OTEL_EXPORTER_OTLP_PROTOCOL is "grpc": only http/protobuf is there: set it to that`},
-		"grpc of one signal": {[]string{"OTEL_TRACES_EXPORTER=console", "OTEL_LOGS_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=grpc"},
-			`OTEL_LOGS_EXPORTER: "otlp": OTEL_EXPORTER_OTLP_LOGS_PROTOCOL is "grpc"`},
+		"protocol": {[]string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json"},
+			`setting up telemetry: OTEL_TRACES_EXPORTER: "otlp": OTEL_EXPORTER_OTLP_PROTOCOL: unknown protocol "http/json": use http/protobuf or grpc`},
+		"protocol of one signal": {[]string{"OTEL_TRACES_EXPORTER=console", "OTEL_LOGS_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=kafka"},
+			`OTEL_LOGS_EXPORTER: "otlp": OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: unknown protocol "kafka"`},
 		"exporter":   {[]string{"OTEL_METRICS_EXPORTER=prometheus"}, `OTEL_METRICS_EXPORTER: "prometheus": there is no such exporter: use otlp, console or none`},
 		"second":     {[]string{"OTEL_TRACES_EXPORTER=console,zipkin"}, `OTEL_TRACES_EXPORTER: "zipkin": there is no such exporter`},
 		"propagator": {[]string{"OTEL_PROPAGATORS=b3"}, `OTEL_PROPAGATORS: there is no propagator "b3"`},

@@ -20,3 +20,6 @@ func Through(e sdkmetric.Exporter, h http.Handler) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// BytesCodec is how calls of gRPC are encoded.
+type BytesCodec = bytesCodec

@@ -34,7 +34,7 @@ type LogExporter struct{ *sender }
 
 // Logs returns an exporter of log events.
 func Logs(context.Context) (LogExporter, error) {
-	s, err := newSender(signal{"LOGS", "v1/logs"})
+	s, err := newSender(signal{"LOGS", "v1/logs", "logs.v1.LogsService"})
 	return LogExporter{s}, err
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Metrics returns an exporter of metrics.
 func Metrics(context.Context) (sdkmetric.Exporter, error) {
-	of := signal{"METRICS", "v1/metrics"}
+	of := signal{"METRICS", "v1/metrics", "metrics.v1.MetricsService"}
 	s, err := newSender(of)
 	if err != nil {
 		return nil, err

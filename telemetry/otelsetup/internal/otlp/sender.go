@@ -1,17 +1,12 @@
 package otlp
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,10 +24,17 @@ const (
 // errStopped is returned for what is exported after the shutdown.
 var errStopped = errors.New("the exporter is shut down")
 
-// sender posts the messages of one signal.
-type sender struct {
-	settings
+// transport posts an encoded message once. Again says that another attempt may succeed, after
+// the time that the collector asks for.
+type transport interface {
+	post(ctx context.Context, body []byte) (again bool, after time.Duration, err error)
+}
 
+// sender sends the messages of one signal.
+type sender struct {
+	transport
+
+	shown   string // where to
 	client  *http.Client
 	stopped chan struct{}
 	once    sync.Once
@@ -43,14 +45,30 @@ func newSender(s signal) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
+	client := &http.Client{Transport: newHTTPTransport(read), Timeout: read.timeout, CheckRedirect: keepAddress}
+	out := &sender{shown: read.shown, client: client, stopped: make(chan struct{})}
+	if read.grpc {
+		out.transport = newGRPCTransport(read, client)
+	} else {
+		out.transport = &httpTransport{read, client}
+	}
+	return out, nil
+}
+
+// newHTTPTransport returns what connects to a collector. For gRPC it speaks HTTP/2 alone, without TLS too.
+func newHTTPTransport(s settings) *http.Transport {
+	out := &http.Transport{
 		Proxy:             http.ProxyFromEnvironment,
 		DialContext:       (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
-		TLSClientConfig: read.tls,
+		TLSClientConfig: s.tls,
 	}
-	client := &http.Client{Transport: transport, Timeout: read.timeout, CheckRedirect: keepAddress}
-	return &sender{settings: read, client: client, stopped: make(chan struct{})}, nil
+	if s.grpc {
+		out.Protocols = &http.Protocols{}
+		out.Protocols.SetHTTP2(s.secure)
+		out.Protocols.SetUnencryptedHTTP2(!s.secure)
+	}
+	return out
 }
 
 // keepAddress lets a redirection be an answer: followed, it would take the headers, keys
@@ -70,15 +88,6 @@ func (s *sender) send(ctx context.Context, m proto.Message) error {
 	body, err := proto.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encoding for %s: %w", s.shown, err)
-	}
-	if s.gzip {
-		var packed bytes.Buffer
-		z := gzip.NewWriter(&packed)
-		_, err = z.Write(body)
-		if err = errors.Join(err, z.Close()); err != nil {
-			return fmt.Errorf("compressing for %s: %w", s.shown, err)
-		}
-		body = packed.Bytes()
 	}
 	until := time.Now().Add(patience)
 	for pause := firstPause; ; pause = min(pause*3/2, longest) {
@@ -103,48 +112,6 @@ func (s *sender) send(ctx context.Context, m proto.Message) error {
 			return errors.Join(err, errStopped)
 		}
 	}
-}
-
-// post posts once. Again says that another attempt may succeed, after the time that the collector asks for.
-func (s *sender) post(ctx context.Context, body []byte) (again bool, after time.Duration, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
-	if err != nil {
-		return false, 0, fmt.Errorf("sending telemetry: %w", err)
-	}
-	req.Header = s.header.Clone()
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	if s.gzip {
-		req.Header.Set("Content-Encoding", "gzip")
-	}
-	res, err := s.client.Do(req)
-	if err != nil {
-		timeout, ok := errors.AsType[net.Error](err)
-		return ok && timeout.Timeout() && ctx.Err() == nil, 0, fmt.Errorf("sending telemetry: %w", err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	said, err := io.ReadAll(io.LimitReader(res.Body, mostBytes))
-	switch res.StatusCode {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		again = true
-	}
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return again, retryAfter(res.Header), fmt.Errorf("sending telemetry to %s: %s: %s", s.shown, res.Status, strings.TrimSpace(string(said)))
-	}
-	if err == nil && res.Header.Get("Content-Type") == "application/x-protobuf" {
-		err = partialError(said)
-	}
-	return false, 0, err
-}
-
-func retryAfter(h http.Header) time.Duration {
-	text := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(text); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return time.Until(at)
-	}
-	return 0
 }
 
 // partialError returns an error where the collector took a part of the message only: partial_success is member 1 of the answers

@@ -13,10 +13,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/samber/lo"
 )
 
-// signal is a kind of telemetry: its name in variables, and its path below an endpoint that all have in common.
-type signal struct{ name, path string }
+// signal is a kind of telemetry: its name in variables, its path below an endpoint that all
+// have in common, and its service for gRPC.
+type signal struct{ name, path, service string }
 
 // settings are what the environment says of where a signal goes.
 type settings struct {
@@ -24,6 +27,8 @@ type settings struct {
 	shown   string // url without a password
 	header  http.Header
 	gzip    bool
+	grpc    bool
+	secure  bool          // by TLS
 	timeout time.Duration // of one attempt
 	tls     *tls.Config   // nil means the usual
 }
@@ -48,30 +53,27 @@ func (s signal) settings() (settings, error) {
 			wrong = append(wrong, fmt.Errorf("%s: %w", variable, err))
 		}
 	}
-	value, variable := s.get("ENDPOINT")
-	u, err := url.Parse(cmp.Or(value, "http://localhost:4318"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		note(variable, errors.New("this is no endpoint: give a URL such as http://localhost:4318"))
-	} else {
-		if variable == prefix+"ENDPOINT" {
-			u.Path = path.Join("/", u.Path, s.path)
-		} else {
-			u.Path = cmp.Or(u.Path, "/")
-		}
-		out.url, out.shown = u.String(), u.Redacted()
+	switch value, variable := s.get("PROTOCOL"); value {
+	case "", "http/protobuf":
+	case "grpc":
+		out.grpc = true
+	default:
+		note(variable, fmt.Errorf("unknown protocol %q: use http/protobuf or grpc", value))
 	}
+	variable, err := s.readEndpoint(&out)
+	note(variable, err)
 	// What is for all signals comes first, so that what is for this one replaces it.
 	for _, variable := range []string{prefix + "HEADERS", prefix + s.name + "_HEADERS"} {
 		note(variable, addHeaders(out.header, os.Getenv(variable)))
 	}
-	if value, variable = s.get("TIMEOUT"); value != "" {
+	if value, variable := s.get("TIMEOUT"); value != "" {
 		milliseconds, err := strconv.Atoi(value)
 		if err != nil || milliseconds <= 0 {
 			note(variable, errors.New("give a number of milliseconds"))
 		}
 		out.timeout = time.Duration(milliseconds) * time.Millisecond
 	}
-	switch value, variable = s.get("COMPRESSION"); value {
+	switch value, variable := s.get("COMPRESSION"); value {
 	case "", "none":
 	case "gzip":
 		out.gzip = true
@@ -81,6 +83,38 @@ func (s signal) settings() (settings, error) {
 	variable, err = s.readTLS(&out)
 	note(variable, err)
 	return out, errors.Join(wrong...)
+}
+
+// readEndpoint reads where the signal goes, and returns the variable that an error is about.
+func (s signal) readEndpoint(out *settings) (variable string, err error) {
+	value, variable := s.get("ENDPOINT")
+	example := "http://localhost:4318"
+	if out.grpc {
+		example = "http://localhost:4317"
+		if value != "" && !strings.Contains(value, "://") { // a target of gRPC: whether it has TLS is said beside it
+			insecure, variable := s.get("INSECURE")
+			plain, err := strconv.ParseBool(cmp.Or(insecure, "false"))
+			if err != nil {
+				return variable, errors.New("use true or false")
+			}
+			value = lo.Ternary(plain, "http://", "https://") + value
+		}
+	}
+	u, err := url.Parse(cmp.Or(value, example))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return variable, fmt.Errorf("this is no endpoint: give a URL such as %s", example)
+	}
+	out.secure = u.Scheme == "https"
+	switch {
+	case out.grpc:
+		u.Path = "/opentelemetry.proto.collector." + s.service + "/Export"
+	case variable == prefix+"ENDPOINT":
+		u.Path = path.Join("/", u.Path, s.path)
+	default:
+		u.Path = cmp.Or(u.Path, "/")
+	}
+	out.url, out.shown = u.String(), u.Redacted()
+	return variable, nil
 }
 
 // addHeaders reads a list such as "a=1,b=2" with values as in URLs.

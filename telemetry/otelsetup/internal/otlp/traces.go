@@ -10,7 +10,7 @@ import (
 
 // Traces returns an exporter of spans.
 func Traces(ctx context.Context) (sdktrace.SpanExporter, error) {
-	s, err := newSender(signal{"TRACES", "v1/traces"})
+	s, err := newSender(signal{"TRACES", "v1/traces", "trace.v1.TraceService"})
 	if err != nil {
 		return nil, err
 	}
