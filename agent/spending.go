@@ -396,8 +396,9 @@ type Limits struct {
 	Time time.Duration
 }
 
-// LimitsOf returns the limits that a criterion has, and whether it has no other opinion than
-// these and that of Base: what its method Limits returns, where it has one.
+// LimitsOf returns the limits that a criterion has, and whether it says nothing else about a run
+// that Base lets go on: then it is not asked after steps whose calls ran, within the limits. It
+// is what its method Limits returns, where it has one.
 func LimitsOf(c Criterion) (limits Limits, only bool) {
 	if limited, ok := c.(interface{ Limits() (Limits, bool) }); ok {
 		return limited.Limits()

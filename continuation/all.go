@@ -50,8 +50,8 @@ func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evalu
 	return mo.Ok(agent.Strongest(said...))
 }
 
-// Limits returns the limits of all the criteria, and whether they have no other opinion than
-// these and that of agent.Base.
+// Limits returns the limits of all the criteria, and whether they say nothing else about a run
+// that agent.Base lets go on.
 func (a *all) Limits() (limits agent.Limits, only bool) {
 	only = true
 	for _, c := range a.criteria {

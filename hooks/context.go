@@ -61,7 +61,7 @@ type Common struct {
 	state  agent.State
 	info   *pointInfo
 	frozen *Outcome
-	at     *base // nil at the points of a tool call, where the state says it all
+	at     *base // nil where the state says it all
 }
 
 // Point is the point's name.

@@ -12,6 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
+var (
+	stepStart, _ = infoOf(StepStart)
+	stepEnd, _   = infoOf(StepEnd)
+)
+
 // StepContext is the context of AtStepStart.
 type StepContext struct{ Common }
 

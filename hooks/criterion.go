@@ -44,10 +44,10 @@ func (x HookContinuationCriterion) String() string {
 	return fmt.Sprintf("HookContinuationCriterion(%v)", x.inner)
 }
 
-// Limits returns the limits of the other criteria. The hooks have opinions of their own.
+// Limits returns the limits of the other criteria. The hooks are asked only where these let
+// the run end.
 func (x HookContinuationCriterion) Limits() (limits agent.Limits, only bool) {
-	limits, _ = agent.LimitsOf(x.inner)
-	return limits, false
+	return agent.LimitsOf(x.inner)
 }
 
 // Evaluate is what the other criteria say, unless a Stop hook makes the run go on

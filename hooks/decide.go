@@ -54,7 +54,7 @@ func (x *HookedToolExecutor) decideFrom(
 		c = d.context(c, s, -1)
 		p, c.frozen = d.settle(ctx, s)
 	}
-	if len(hooks.pre.observers)+len(hooks.pre.detached) > 0 {
+	if hooks.pre.hasObservers() {
 		if err := hooks.pre.announce(ctx, x.hooks.pool, c); err != nil {
 			return broken(ctx, p, err)
 		}

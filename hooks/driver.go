@@ -132,6 +132,9 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 			break
 		}
 	}
+	if !d.hooks.pre.hasObservers() {
+		return s, prior, stop, nil
+	}
 	return s, prior, stop, d.hooks.pre.announce(ctx, d.hooks.pool, payload(last))
 }
 
@@ -205,8 +208,10 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 	if aborted != nil {
 		return agent.Step{}, a.filters.abort(aborted)
 	}
-	if err := d.hooks.post.announce(ctx, d.hooks.pool, a.context(a.filters.frozen(a.last), nil)); err != nil {
-		return agent.Step{}, err
+	if d.hooks.post.hasObservers() {
+		if err := d.hooks.post.announce(ctx, d.hooks.pool, a.context(a.filters.frozen(a.last), nil)); err != nil {
+			return agent.Step{}, err
+		}
 	}
 	return a.reply, a.err
 }

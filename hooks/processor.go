@@ -111,7 +111,9 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	var err error
 	if !c.stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // else it has started before
-		s, err = foldStep(ctx, c, &c.stepStart, s, StepStart, func(b *base) StepContext { return StepContext{b.common()} })
+		s, err = foldStep(ctx, c, &c.stepStart, s, StepStart, func(s agent.State, frozen *Outcome) StepContext {
+			return StepContext{Common{state: s, info: stepStart, frozen: frozen}}
+		})
 	}
 	switch {
 	case err != nil:
@@ -155,10 +157,10 @@ func (c *Compiled) afterStep(ctx context.Context, s agent.State) (agent.State, e
 	}
 	record, _ := s.LastStep().Get()
 	sum := totals.Of(s).add(record)
-	return foldStep(ctx, c, &c.stepEnd, s, StepEnd, func(b *base) StepEndContext {
+	return foldStep(ctx, c, &c.stepEnd, s, StepEnd, func(s agent.State, frozen *Outcome) StepEndContext {
 		p := &stepEndPayload{record: record, totals: sum}
-		p.base = base{state: b.state, point: b.point, frozen: b.frozen, step: record.Index(), kind: record.Kind()}
-		return StepEndContext{p.common(), p}
+		p.base = base{state: s, point: StepEnd, frozen: frozen, step: record.Index(), kind: record.Kind()}
+		return StepEndContext{Common{s, stepEnd, frozen, &p.base}, p}
 	})
 }
 
@@ -177,17 +179,16 @@ func aborted(err error) bool {
 }
 
 // foldStep asks the controls around a step, in turn. The first Stop ends it.
-func foldStep[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent.State, at PointName, view func(*base) C) (agent.State, error) {
+func foldStep[C Context](
+	ctx context.Context, c *Compiled, m *moment[C], s agent.State, at PointName, view func(s agent.State, frozen *Outcome) C,
+) (agent.State, error) {
 	if m.empty() {
 		return s, nil
 	}
 	var last *Outcome
 	var effects agent.Effects
-	payload := func(frozen *Outcome) C {
-		return view(&base{state: s, point: at, frozen: frozen, step: s.RunStepCount()})
-	}
 	for _, e := range m.controls {
-		o, err := e.consult(ctx, payload(nil))
+		o, err := e.consult(ctx, view(s, nil))
 		if err != nil {
 			return s, err
 		}
@@ -203,5 +204,8 @@ func foldStep[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent
 			break
 		}
 	}
-	return s, m.announce(ctx, c.pool, payload(last))
+	if !m.hasObservers() {
+		return s, nil
+	}
+	return s, m.announce(ctx, c.pool, view(s, last))
 }

@@ -381,6 +381,9 @@ func (m *moment[C]) empty() bool {
 	return m == nil || len(m.controls)+len(m.observers)+len(m.detached) == 0
 }
 
+// hasObservers reports whether announce has anything to do.
+func (m *moment[C]) hasObservers() bool { return len(m.observers)+len(m.detached) > 0 }
+
 // announce tells the observers, then starts the detached ones: all of them,
 // whatever becomes of one. Only an observer whose policy aborts, or a cancelled
 // run, gives an error.

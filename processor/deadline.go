@@ -20,13 +20,18 @@ import (
 // It stands around the run; put it last, so that what other processors do at the
 // end of the run still has a context that is not done. Around a step it is the
 // time for each step, and the run ends after the first that takes longer.
-func Deadline(limit time.Duration) agent.Processor { return deadline(limit) }
+func Deadline(limit time.Duration) agent.Processor {
+	return deadline{limit, fmt.Sprintf("the time limit of %s is over", limit)}
+}
 
-type deadline time.Duration
+type deadline struct {
+	limit   time.Duration
+	message string // of the signal, the same in each run
+}
 
 func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	over := &agent.SignalError{Signal: d.signal(s)}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(d), over)
+	ctx, cancel := context.WithTimeoutCause(ctx, d.limit, over)
 	defer cancel()
 	out := next(ctx, s)
 	if !errors.Is(context.Cause(ctx), over) {
@@ -49,15 +54,14 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 
 // signal returns how a run ends when the time is over that begins now.
 func (d deadline) signal(s agent.State) agent.Signal {
-	limit := time.Duration(d)
-	elapsed := max(limit, 0)
+	elapsed := max(d.limit, 0)
 	if started := s.Run().Started; !started.IsZero() {
 		elapsed += time.Since(started)
 	}
 	return agent.Signal{
 		Reason:  agent.StopTimeLimit,
-		Message: fmt.Sprintf("the time limit of %s is over", limit),
+		Message: d.message,
 		Source:  "processor.Deadline",
-		Details: map[string]any{"elapsedSeconds": elapsed.Seconds(), "maxSeconds": limit.Seconds()},
+		Details: map[string]any{"elapsedSeconds": elapsed.Seconds(), "maxSeconds": d.limit.Seconds()},
 	}
 }

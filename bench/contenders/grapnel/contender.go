@@ -7,6 +7,7 @@ import (
 	"context"
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/samber/mo"
 
@@ -21,7 +22,22 @@ import (
 // contender is grapnel.
 func contender() bench.Contender {
 	return bench.Contender{
-		Name: "grapnel", Prepare: func(job bench.Job) (bench.Run, error) { return prepare(job, capability.UseTelemetry{}) },
+		Name: "grapnel", Prepare: func(job bench.Job) (bench.Run, error) {
+			return prepare(job, capability.UseTelemetry{}, capability.UseGuards{Steps: -1})
+		},
+	}
+}
+
+// withGuards is grapnel as many agents have it: limits of steps and time, hooks around each step
+// and at its stop.
+func withGuards() bench.Contender {
+	return bench.Contender{
+		Name: "grapnel, guards", Prepare: func(job bench.Job) (bench.Run, error) {
+			return prepare(job, capability.UseTelemetry{}, capability.UseGuards{Steps: 1_000_000, Time: time.Hour},
+				hooks.On(hooks.AtStepStart, "step", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Allow() }),
+				hooks.On(hooks.AtStepEnd, "step end", func(_ context.Context, c hooks.StepEndContext) hooks.Result { return c.Allow() }),
+				hooks.On(hooks.AtStop, "stop", func(_ context.Context, c hooks.StopContext) hooks.Result { return c.Allow() }))
+		},
 	}
 }
 
@@ -30,7 +46,7 @@ type sum struct {
 	B int `json:"b" jsonschema:"another"`
 }
 
-func prepare(job bench.Job, telemetry capability.UseTelemetry) (bench.Run, error) {
+func prepare(job bench.Job, telemetry capability.UseTelemetry, guards capability.UseGuards, more ...hooks.Hook) (bench.Run, error) {
 	script, err := bench.NewScript(job)
 	if err != nil {
 		return nil, err
@@ -38,7 +54,7 @@ func prepare(job bench.Job, telemetry capability.UseTelemetry) (bench.Run, error
 	add := toolexec.Func(bench.ToolName, bench.ToolText, func(_ context.Context, in sum) (string, error) {
 		return strconv.Itoa(script.Add(in.A, in.B)), nil
 	})
-	var pairs []hooks.Hook
+	pairs := more
 	for i := range job.HookPairs {
 		pairs = append(pairs,
 			hooks.On(hooks.AtPreToolUse, "before "+strconv.Itoa(i), func(_ context.Context, c hooks.ToolContext) hooks.Result {
@@ -54,7 +70,7 @@ func prepare(job bench.Job, telemetry capability.UseTelemetry) (bench.Run, error
 		WithName("bench").
 		WithDriver(scripted{script}).
 		WithParallel(job.Calls).
-		With(capability.UseTools(add), capability.UseHooks(pairs...), capability.UseGuards{Steps: -1}, telemetry).
+		With(capability.UseTools(add), capability.UseHooks(pairs...), guards, telemetry).
 		Build().Get()
 	if err != nil {
 		return nil, err

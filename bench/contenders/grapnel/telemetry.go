@@ -22,6 +22,7 @@ func contenders() []bench.Contender {
 	off := capability.UseTelemetry{Off: true}
 	return []bench.Contender{
 		contender(),
+		withGuards(),
 		variant("grapnel, off", "", off),
 		byHand("bare, no-op", noop.NewTracerProvider()),
 		variant("grapnel, no-op", "bare, no-op", capability.UseTelemetry{
@@ -37,7 +38,7 @@ func contenders() []bench.Contender {
 func variant(name, byHand string, u capability.UseTelemetry) bench.Contender {
 	return bench.Contender{
 		Name: name, Telemetry: &bench.Telemetry{Without: "grapnel, off", ByHand: byHand},
-		Prepare: func(job bench.Job) (bench.Run, error) { return prepare(job, u) },
+		Prepare: func(job bench.Job) (bench.Run, error) { return prepare(job, u, capability.UseGuards{Steps: -1}) },
 	}
 }
 
