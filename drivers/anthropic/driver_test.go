@@ -260,7 +260,7 @@ func TestConnectionServesTheNextStep(t *testing.T) {
 	frames.Then = modeltest.Hangs
 	began := time.Now()
 	require.NoError(t, newDriver(t, modeltest.Golden(t, frames).URL).Stream(t.Context(), hello, func(agent.Delta) {}).Error())
-	assert.Less(t, time.Since(began), 5*time.Second)
+	assert.Less(t, time.Since(began), time.Minute)
 }
 
 // TestRunWithThinking: a whole run over HTTP, with a tool that fails and one that the

@@ -30,12 +30,12 @@ func TestADatabaseThatIsGoneForAWhile(t *testing.T) {
 
 	server.Stop(t)
 	for name, call := range every(s, l) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		began := time.Now()
 		err := call(ctx)
 		cancel()
 		require.Error(t, err, name)
-		assert.Less(t, time.Since(began), 20*time.Second, name)
+		assert.Less(t, time.Since(began), time.Minute, name)
 		for _, said := range []error{durable.ErrNotFound, durable.ErrExists, durable.ErrStale, durable.ErrEnded, durable.ErrAnswered} {
 			require.NotErrorIs(t, err, said, "%s: that is not about the request", name)
 		}

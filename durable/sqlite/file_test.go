@@ -234,7 +234,7 @@ func TestLockedByAnother(t *testing.T) {
 	defer cancel()
 	begun := time.Now()
 	require.ErrorIs(t, patient.Append(ctx, l, durable.Update{}, entry(1)), context.DeadlineExceeded)
-	assert.Less(t, time.Since(begun), 10*time.Second, "a context is looked at while waiting")
+	assert.Less(t, time.Since(begun), time.Minute, "a context is looked at while waiting")
 
 	done := make(chan error)
 	go func() { done <- patient.Append(t.Context(), l, durable.Update{}, entry(1)) }()

@@ -223,7 +223,7 @@ func TestADaemonHoldsUpNothing(t *testing.T) {
 	started := time.Now()
 	assert.Contains(t, answer(t, t.Context(), c, "mcp__bad__die", "{}").Text(), "exit status 3")
 	require.NoError(t, c.Close())
-	assert.Less(t, time.Since(started), 10*time.Second)
+	assert.Less(t, time.Since(started), time.Minute)
 	assert.False(t, isGone(child))
 }
 
