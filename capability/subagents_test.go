@@ -66,6 +66,16 @@ func answers(s agent.State) []agent.ToolResult {
 	return out
 }
 
+func TestTheToolOfSubagentsHasAName(t *testing.T) {
+	var b bench
+	subagents := capability.UseSubagents{
+		Agents: []capability.Subagent{{Description: "Reads.", Agent: helper("reader", &b, agenttest.Say("read"))}}, Tool: "delegate",
+	}
+	s, _ := boss(t, subagents, agenttest.Call("delegate", `{"agent":"reader","instruction":"read"}`))
+	require.Len(t, answers(s), 1)
+	assert.Equal(t, "read", answers(s)[0].Text())
+}
+
 // IP-100, IP-101: a sub-agent has a transcript of its own, its answer is the call's, and
 // the hooks and the observer of the agent that starts it are told.
 func TestASubagentAnswers(t *testing.T) {

@@ -105,3 +105,25 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 	require.NoError(t, live.Close())
 	require.NoError(t, live.Close(), "twice is once")
 }
+
+// A file that Also names and that comes to be makes the policy be loaded again.
+func TestLiveLooksAtOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "later.yaml")
+	load := func() (*policy.Policy, error) {
+		if _, err := os.Stat(path); err != nil {
+			return policy.Load(nil, policy.Options{})
+		}
+		return policy.LoadFiles(path)
+	}
+	told := make(chan policy.Reloaded, 10)
+	live, err := policy.Follow(t.Context(), load, policy.LiveOptions{
+		Every: 5 * time.Millisecond, Also: []string{path},
+		Observer: agent.ObserverFunc(func(_ context.Context, e agent.Event) { told <- e.(policy.Reloaded) }),
+	})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tmp"), []byte(deniesWith("one")), 0o600))
+	require.NoError(t, os.Rename(filepath.Join(dir, "tmp"), path))
+	assert.Equal(t, []string{"live"}, (<-told).Policies)
+	require.NoError(t, live.Close())
+}

@@ -49,9 +49,15 @@ func TestKeys(t *testing.T) {
 		},
 		"one's own, to the vendor": {
 			environment: map[string]string{"OPENAI_API_KEY": "sk-env", "OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "proj"},
-			config:      openai.Config{APIKey: "sk-own", Project: "mine"},
+			config:      openai.Config{APIKey: "sk-own", Organization: "ours", Project: "mine"},
 			url:         "https://api.openai.com/v1/chat/completions",
-			header:      map[string]string{"Authorization": "Bearer sk-own", "Openai-Organization": "", "Openai-Project": "mine"},
+			header:      map[string]string{"Authorization": "Bearer sk-own", "Openai-Organization": "ours", "Openai-Project": "mine"},
+		},
+		"one's own key, and nothing of the environment's": {
+			environment: map[string]string{"OPENAI_API_KEY": "sk-env", "OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "proj"},
+			config:      openai.Config{APIKey: "sk-own"},
+			url:         "https://api.openai.com/v1/chat/completions",
+			header:      map[string]string{"Authorization": "Bearer sk-own", "Openai-Organization": "", "Openai-Project": ""},
 		},
 		"the environment's, to the environment's URL": {
 			environment: map[string]string{"OPENAI_API_KEY": "sk-env", "OPENAI_BASE_URL": "http://gateway/openai/v1/"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,25 @@ func TestGrep(t *testing.T) {
 		`{"pattern": "x", "context": -1}`:                               `grep "x": context and max_matches are not negative`,
 	} {
 		assert.Equal(t, want, call(t, tree, "grep", arguments).Text(), arguments)
+	}
+}
+
+// Walks leave out what Skip names, and begin inside of it where they are told to.
+func TestWalksSkip(t *testing.T) {
+	contents := append(slices.Clone(project), "vendor/x.go", "package vendor\n", ".git/config", "package git\n", "src/vendor/y.go", "package vendor\n")
+	for name, tc := range map[string]struct {
+		skip []string
+		want string
+	}{
+		"without a word": {nil, "src/vendor/y.go:1: package vendor\nvendor/x.go:1: package vendor"},
+		"named":          {[]string{"vendor", ".git"}, "[nothing found in 7 files]"},
+		"nothing at all": {[]string{}, ".git/config:1: package git\nsrc/vendor/y.go:1: package vendor\nvendor/x.go:1: package vendor"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, tree := tree(t, files.Config{Skip: tc.skip}, contents...)
+			assert.Equal(t, tc.want, call(t, tree, "grep", `{"pattern": "package (git|vendor)"}`).Text())
+			assert.Equal(t, "vendor/x.go:1: package vendor", call(t, tree, "grep", `{"pattern": "package (git|vendor)", "path": "vendor"}`).Text())
+		})
 	}
 }
 
