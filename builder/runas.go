@@ -24,31 +24,28 @@ type Answer[T any] struct {
 	State agent.State
 }
 
-// RunAs runs an agent such that its final answer is a T, a struct or a map with
-// string keys. The JSON Schema of T is inferred, see toolexec.SchemaFor, the model
-// service is told of it, and an answer that does not have the form is sent back to
-// the model with what is wrong, up to three answers in all. A code fence around
-// the answer is taken off.
+// RunAs runs an agent such that its final answer is a T: a struct, a map with string keys, a
+// slice, a string, a number or a boolean. The JSON Schema of T is inferred, see
+// toolexec.SchemaFor; the model service is told of it, and an answer that does not have the
+// form is sent back to the model with what is wrong, up to three answers in all. Services want
+// an object at the top: for any other T the model is asked for {"answer": …}, and Value is
+// what stands there. A code fence around the answer is taken off.
 //
 // A run that ends otherwise than with such an answer is an Err with the state in
 // it, an *agent.RunError: also one that was stopped, denied or parked, which Run does
 // not take for an error.
 func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...agent.Message) mo.Result[Answer[T]] {
-	decoder, err := toolexec.NewDecoder[T]()
+	form, err := formOf[T]()
 	if err != nil {
 		return mo.Err[Answer[T]](fmt.Errorf("running agent %q for a typed answer: %w", a.Name(), err))
 	}
-	read := func(answer string) (value T, err error) {
-		err = decoder.Decode(stripFence(answer), &value)
-		return value, ofAnswer(err)
-	}
 	output := &agent.Output{
-		Name: formName[T](), Schema: decoder.Schema().String(),
-		Check: func(answer string) error { _, err := read(answer); return err },
+		Name: formName[T](), Schema: form.schema,
+		Check: func(answer string) error { _, err := form.read(answer); return err },
 	}
 	final, err := a.RunWith(ctx, agent.RunSettings{Output: output}, s, input...).Get()
 	if err != nil {
-		return mo.Err[Answer[T]](err)
+		return mo.Err[Answer[T]](quoteAnswer(err))
 	}
 	if final.Parked() {
 		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: errParked})
@@ -58,12 +55,78 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: fmt.Errorf(
 			"no final answer: %s by %s: %s", signal.Reason, signal.Source, signal.Message)})
 	}
-	value, err := read(final.Answer())
+	value, err := form.read(final.Answer())
 	if err != nil { // it ended for another reason than an answer, or without agent.Base
-		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: fmt.Errorf("the final answer does not have the form %q: %w", output.Name, err)})
+		return mo.Err[Answer[T]](quoteAnswer(&agent.RunError{
+			State: final, Err: fmt.Errorf("the final answer does not have the form %q: %w", output.Name, err),
+		}))
 	}
 	return mo.Ok(Answer[T]{Value: value, State: final})
 }
+
+// form is how answers are read into a T.
+type form[T any] struct {
+	schema string
+	read   func(answer string) (T, error)
+}
+
+// inObject is the object that the model is asked for where a T is not an object in JSON.
+type inObject[T any] struct {
+	Answer T `json:"answer"`
+}
+
+// formOf returns the form of a T.
+func formOf[T any]() (form[T], error) {
+	switch t := reflect.TypeFor[T](); t.Kind() {
+	case reflect.Struct, reflect.Map:
+		decoder, err := toolexec.NewDecoder[T]()
+		if err == nil {
+			return form[T]{decoder.Schema().String(), readWith[T](decoder)}, nil
+		}
+		if _, described := toolexec.NewDecoder[inObject[T]](); t.Kind() == reflect.Map || described != nil { // unlike time.Time, which is a string in JSON
+			return form[T]{}, err
+		}
+	case reflect.Interface:
+		return form[T]{}, fmt.Errorf("an answer of type %s has no form: use a type that says what it holds", t)
+	}
+	decoder, err := toolexec.NewDecoder[inObject[T]]()
+	if err != nil {
+		return form[T]{}, err
+	}
+	read := readWith[inObject[T]](decoder)
+	return form[T]{decoder.Schema().String(), func(answer string) (T, error) {
+		object, err := read(answer)
+		return object.Answer, err
+	}}, nil
+}
+
+// readWith returns the func that reads answers with a decoder.
+func readWith[In any](decoder *toolexec.Decoder[In]) func(answer string) (In, error) {
+	return func(answer string) (value In, err error) {
+		err = decoder.Decode(stripFence(answer), &value)
+		return value, ofAnswer(err)
+	}
+}
+
+// quoteAnswer returns an error with the begin of the answer that a run ended with.
+func quoteAnswer(err error) error {
+	failed, ok := errors.AsType[*agent.RunError](err)
+	if !ok {
+		return err
+	}
+	answer := []rune(failed.State.Answer())
+	if len(answer) == 0 {
+		return err
+	}
+	end := ""
+	if len(answer) > maxQuotedAnswer {
+		answer, end = answer[:maxQuotedAnswer], "…"
+	}
+	return &agent.RunError{State: failed.State, Err: fmt.Errorf("%w; the last answer was %q", failed.Err, string(answer)+end)}
+}
+
+// maxQuotedAnswer is how many characters of an answer an error shows.
+const maxQuotedAnswer = 200
 
 // errParked is why a run that waits has no typed answer.
 var errParked = errors.New("no final answer yet: the run is parked, and State.Interventions says what it waits for; " +

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -80,7 +82,8 @@ func TestThreeWrongAnswersAreAnError(t *testing.T) {
 	assert.Equal(t, 3, broken.State.RunStepCount())
 	assert.Len(t, script.Asked(), 3)
 	assert.Equal(t, "It rains.", broken.State.Answer())
-	assert.ErrorContains(t, err, `the answer does not have the form "forecast" after 3 attempts`)
+	require.ErrorContains(t, err, `the answer does not have the form "forecast" after 3 attempts`)
+	assert.ErrorContains(t, err, `; the last answer was "It rains."`)
 }
 
 // The attempts are counted by run.
@@ -167,11 +170,54 @@ func TestTypedAnswersAndHooks(t *testing.T) {
 
 func TestFormsThatCannotBe(t *testing.T) {
 	a := builder.New().WithName("meteo").WithDriver(agenttest.Script()).Build().MustGet()
-	require.ErrorContains(t, builder.RunAs[int](t.Context(), a, agent.NewState()).Error(),
-		`running agent "meteo" for a typed answer: inferring schema of int: `)
-	require.Error(t, builder.RunAs[[]forecast](t.Context(), a, agent.NewState()).Error())
-	require.Error(t, builder.RunAs[any](t.Context(), a, agent.NewState()).Error())
+	require.ErrorContains(t, builder.RunAs[chan int](t.Context(), a, agent.NewState()).Error(),
+		`running agent "meteo" for a typed answer: inferring schema of `)
+	require.ErrorContains(t, builder.RunAs[any](t.Context(), a, agent.NewState()).Error(), "an answer of type interface {} has no form")
 	require.Error(t, builder.RunAs[struct{ F func() }](t.Context(), a, agent.NewState()).Error())
+	require.Error(t, builder.RunAs[map[int]string](t.Context(), a, agent.NewState()).Error())
+	require.Error(t, builder.RunAs[[]func()](t.Context(), a, agent.NewState()).Error())
+}
+
+// A type that is no object in JSON has one around it, for the services that want one.
+func TestAnswersThatAreNoObjects(t *testing.T) {
+	for name, ask := range map[string]func(a *agent.Agent) (any, string, error){
+		`{"answer":[{"city":"Bergen"},{"city":"Oslo","days":[1]}]}`: answerAs[[]forecast],
+		`{"answer":["a","b"]}`:                    answerAs[[]string],
+		`{"answer":42}`:                           answerAs[int],
+		`{"answer":0.25}`:                         answerAs[float64],
+		`{"answer":true}`:                         answerAs[bool],
+		`{"answer":"Bergen"}`:                     answerAs[string],
+		`{"answer":null}`:                         answerAs[*int],
+		`{"answer":"2026-11-23T00:00:00Z"}`:       answerAs[time.Time],
+		"```json\n{\"answer\": [ [1], [] ]}\n```": answerAs[[][]int],
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := agenttest.Script(agenttest.Say(`{"answer":{}}`), agenttest.Say(`[1]`), agenttest.Say(name))
+			got, schema, err := ask(builder.New().WithDriver(script).Build().MustGet())
+			require.NoError(t, err)
+			assert.JSONEq(t, stripped(name), func() string { text, _ := json.Marshal(got); return string(text) }())
+			assert.Equal(t, schema, script.Asked()[0].Request.Output.Schema)
+			assert.Contains(t, schema, `"required":["answer"]`)
+		})
+	}
+}
+
+// answerAs runs an agent for a T and returns the answer, and the schema that the model is to be told.
+func answerAs[T any](a *agent.Agent) (value any, schema string, err error) {
+	of, err := toolexec.SchemaFor[struct {
+		Answer T `json:"answer"`
+	}]()
+	if err != nil {
+		return nil, "", err
+	}
+	got, err := builder.RunAs[T](context.Background(), a, agent.NewState(), agent.UserText("?")).Get()
+	return got.Value, of.String(), err
+}
+
+// stripped returns what stands in the answer.
+func stripped(text string) string {
+	_, text, _ = strings.Cut(text, ":")
+	return strings.TrimSpace(text[:strings.LastIndex(text, "}")])
 }
 
 type pair[A, B any] struct {

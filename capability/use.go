@@ -1,6 +1,9 @@
 package capability
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/samber/lo"
@@ -8,6 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/continuation"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/processor"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -71,10 +75,44 @@ func UseApproval(approver agent.Approver) Capability {
 // empty line.
 func UseInstructions(text string) Capability {
 	return newPart(func(p Plan) Plan {
-		return p.WithRequest(func(r agent.Request) agent.Request {
-			r.Instructions = strings.Join(lo.Compact([]string{r.Instructions, text}), "\n\n")
-			return r
-		})
+		return p.WithRequest(func(r agent.Request) agent.Request { return addInstructions(r, text) })
+	})
+}
+
+// addInstructions returns a request with a text behind its instructions and an empty line.
+func addInstructions(r agent.Request, text string) agent.Request {
+	r.Instructions = strings.Join(lo.Compact([]string{r.Instructions, text}), "\n\n")
+	return r
+}
+
+// UseInstructionsFunc adds to the system prompt as UseInstructions does, with a text that f makes
+// for each model call: from the state that the model is to be shown, or from anything else that
+// changes, such as who asks. An empty text adds nothing. Model services charge less for a request
+// that begins as the one before did: return the same text until there is something new to say.
+//
+// Hooks at PreInference see the text and may rewrite it. Where a step is tried again, f is
+// called again; where a run goes on behind a reply that it waited with, the model is not asked, nor
+// is f. An error ends the run before the model is asked. Runs call f at the same time: it must
+// be safe for concurrent use.
+func UseInstructionsFunc(f func(ctx context.Context, s agent.State) (string, error)) Capability {
+	add := processor.Before(func(ctx context.Context, s agent.State) (agent.State, error) {
+		if agent.Checkpoint(s).StepOpen() {
+			return s, nil
+		}
+		text, err := f(ctx, s)
+		if err != nil {
+			return s, fmt.Errorf("making the instructions: %w", err)
+		}
+		if text == "" {
+			return s, nil
+		}
+		return s.WithRequest(addInstructions(s.Request(), text)), nil
+	})
+	return Func(func(p Plan) (Plan, error) {
+		if f == nil {
+			return p, errors.New("the func that makes the instructions is nil")
+		}
+		return p.AroundStep(Inside, "instructions", add), nil
 	})
 }
 

@@ -3,6 +3,8 @@ package capability_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -233,4 +235,58 @@ func TestBackgroundIsDrained(t *testing.T) {
 
 func passThrough(d agent.Driver) agent.Driver {
 	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) { return d.Next(ctx, s).Get() })
+}
+
+// Instructions that a func makes are made for each model call, and hooks have the last word on them.
+func TestInstructionsFromAFunc(t *testing.T) {
+	driver := agenttest.Script(agenttest.Call("a", `{}`), agenttest.Call("a", `{}`), agenttest.Say("done"))
+	shouts := hooks.On(hooks.AtPreInference, "shouts", func(_ context.Context, c hooks.InferenceContext) hooks.Result {
+		if r := c.Request(); c.StepIndex() == 2 {
+			r.Instructions = strings.ToUpper(r.Instructions)
+			return c.Rewrite(r)
+		}
+		return c.Pass()
+	})
+	final, err := run(t, installed(t, driver, capability.UseInstructions("Be kind."), capability.UseTools(tool("a")), capability.UseHooks(shouts),
+		capability.UseInstructionsFunc(func(_ context.Context, s agent.State) (string, error) {
+			if s.RunStepCount() == 0 {
+				return "", nil
+			}
+			return fmt.Sprintf("You have seen %d messages.", s.MessageCount()), nil
+		})))
+	require.NoError(t, err)
+	require.Equal(t, agent.StatusDone, final.Status())
+	var said []string
+	for _, asked := range driver.Asked() {
+		said = append(said, asked.Request.Instructions)
+	}
+	assert.Equal(t, []string{"Be kind.", "Be kind.\n\nYou have seen 3 messages.", "BE KIND.\n\nYOU HAVE SEEN 5 MESSAGES."}, said)
+}
+
+func TestInstructionsThatCannotBeMade(t *testing.T) {
+	down := errors.New("the directory is down")
+	driver := agenttest.Script(agenttest.Say("done"))
+	_, err := run(t, installed(t, driver, capability.UseInstructionsFunc(func(context.Context, agent.State) (string, error) { return "", down })))
+	require.ErrorIs(t, err, down)
+	require.ErrorContains(t, err, "making the instructions: the directory is down")
+	assert.Empty(t, driver.Asked())
+	_, err = capability.UseInstructionsFunc(nil).Install(capability.Plan{}).Get()
+	require.EqualError(t, err, "the func that makes the instructions is nil")
+}
+
+// A step whose reply is there already asks the model nothing, and needs no instructions.
+func TestInstructionsOfAParkedRun(t *testing.T) {
+	driver := agenttest.Script(agenttest.Call("a", `{}`), agenttest.Say("done"))
+	made := 0
+	plan := installed(t, driver, capability.UseTools(tool("a")), capability.UseApproval(agent.ParkApprover),
+		capability.UseHooks(hooks.On(hooks.AtPreToolUse, "asks", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("may it?") })),
+		capability.UseInstructionsFunc(func(context.Context, agent.State) (string, error) { made++; return "Be kind.", nil }))
+	a := plan.Agent().MustGet()
+	parked, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	require.True(t, parked.Parked())
+	final, err := a.Resume(t.Context(), parked.WithApproval(parked.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})).Get()
+	require.NoError(t, err)
+	assert.Equal(t, "done", final.Answer())
+	assert.Equal(t, 2, made)
 }

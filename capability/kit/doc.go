@@ -23,6 +23,7 @@
 //	ToolSelection   the model is told of the tools that it needs for this call
 //	ContextEditing  the model is no longer shown what tools answered long ago
 //	ToolCallLimit   so many calls and no more
+//	Log             what happens is written to log/slog
 //
 // Each is a struct on the public seams of package capability, of a page or two, to
 // be read and to be copied where it does not quite fit. What is missing or makes no
