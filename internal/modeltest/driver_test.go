@@ -125,9 +125,6 @@ func (c chat) Stream(ctx context.Context, s agent.State, emit func(agent.Delta))
 		if err := json.Unmarshal([]byte(data), &reply); err != nil {
 			return c.broken(ctx, err)
 		}
-		if reply.Error != nil {
-			return mo.Err[agent.Step](c.failure(http.StatusOK, []byte(data), nil))
-		}
 		c.add(&step, reply, func(delta wireMessage) {
 			text.WriteString(delta.Content)
 			if delta.Content != "" {
@@ -267,11 +264,12 @@ func (c chat) inside(data []byte) error {
 	if json.Unmarshal(said.Error, &problem) != nil {
 		_ = json.Unmarshal(said.Error, &problem.Message)
 	}
-	status, err := strconv.Atoi(strings.Trim(string(problem.Code), `"`))
+	code := strings.Trim(string(problem.Code), `"`)
+	status, err := strconv.Atoi(code)
 	if err != nil {
-		status = http.StatusInternalServerError
+		status = http.StatusOK
 	}
-	text, err := json.Marshal(map[string]any{"error": map[string]string{"message": problem.Message}})
+	text, err := json.Marshal(map[string]any{"error": map[string]string{"message": problem.Message, "code": code}})
 	return errors.Join(c.failure(status, text, nil), err)
 }
 
