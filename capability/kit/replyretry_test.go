@@ -3,6 +3,7 @@ package kit_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/capability/kit"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/processor"
 )
@@ -141,4 +144,19 @@ func TestReplyRetryTellsTheStream(t *testing.T) {
 	}
 	assert.Equal(t, []string{"one tw"}, dropped)
 	assert.Equal(t, "one two", text.String())
+}
+
+// The journal has the reply that counts.
+func TestReplyRetryOfARunThatIsKept(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
+	require.NoError(t, err)
+	defer store.Close()
+	model := agenttest.Script(agenttest.Tries(agenttest.Say("").WithTokens(10, 0), agenttest.Say("yes").WithTokens(10, 1)))
+	a := built(t, model, kit.ReplyRetry{}, capability.UseDurability{Keeper: durable.Keep(store, durable.Options{})})
+	final := done(t, a, agent.NewState(), "go")
+	loaded, err := durable.Load(t.Context(), store, final.Run().ID)
+	require.NoError(t, err)
+	assert.Equal(t, "yes", loaded.Answer())
+	assert.Equal(t, 1, loaded.RunStepCount())
+	assert.EqualValues(t, 21, loaded.RunUsage().Tokens())
 }
