@@ -57,6 +57,11 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 
 // ask returns the approver's answers, one for each question.
 func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) {
+	if l := s.read().live; l.watched() && a.config.Approver != nil {
+		for _, p := range pending {
+			l.tell(ctx, ApprovalRequested{s.Run(), s.RunStepCount(), *p.Call, p.Questions()})
+		}
+	}
 	asked := time.Now()
 	answers, err := a.approver.Approve(ctx, s, pending).Get()
 	if err == nil && len(answers) != len(pending) {

@@ -30,6 +30,8 @@ const (
 	KindBrokenStream ErrorKind = "broken_stream"
 	// KindTimeout: something took longer than it may.
 	KindTimeout ErrorKind = "timeout"
+	// KindCancelled: the caller, a user or another process gave the work up.
+	KindCancelled ErrorKind = "cancelled"
 	// KindInvalid: arguments or an answer break their schema.
 	KindInvalid ErrorKind = "invalid"
 	// KindUnknown: none of the others.
@@ -37,7 +39,8 @@ const (
 )
 
 // KindOf returns the kind of an error: what it says itself, KindTimeout for a passed
-// deadline, KindUnknown otherwise.
+// deadline, KindCancelled for a cancelled context, KindUnknown otherwise. The error of a
+// cancelled run is of KindCancelled whatever its cause is, unless that is a passed deadline.
 func KindOf(err error) ErrorKind {
 	var kinded interface{ ErrorKind() ErrorKind }
 	switch {
@@ -45,8 +48,25 @@ func KindOf(err error) ErrorKind {
 		return kinded.ErrorKind()
 	case errors.Is(err, context.DeadlineExceeded):
 		return KindTimeout
+	case errors.Is(err, context.Canceled):
+		return KindCancelled
 	}
 	return KindUnknown
+}
+
+// StateOf returns the state that an error holds: that of the outermost *RunError or *StepError
+// in its chain. Ok is false when there is none.
+//
+//	final, err := a.Run(ctx, s).Get()
+//	if kept, ok := agent.StateOf(err); ok {
+//		final = kept // what was done before the run failed
+//	}
+func StateOf(err error) (s State, ok bool) {
+	var holder interface{ keptState() State }
+	if !errors.As(err, &holder) {
+		return State{}, false
+	}
+	return holder.keptState(), true
 }
 
 // Failure is an error as the state keeps it: its kind and its text survive JSON,
@@ -58,7 +78,7 @@ type Failure struct {
 }
 
 func newFailure(err error, kind ErrorKind) *Failure {
-	if k := KindOf(err); k != KindUnknown {
+	if k := KindOf(err); k != KindUnknown && k != KindCancelled { // what was cancelled within a step is not its run
 		kind = k
 	}
 	return &Failure{Kind: kind, Text: err.Error(), err: err}
@@ -98,6 +118,17 @@ func (e *RunError) Error() string {
 
 func (e *RunError) Unwrap() error { return e.Err }
 
+// ErrorKind returns KindCancelled for a run that was cancelled, KindTimeout where a passed
+// deadline did that, and for any other run the kind of what went wrong.
+func (e *RunError) ErrorKind() ErrorKind {
+	if e.State.Status() == StatusCancelled && !errors.Is(e.Err, context.DeadlineExceeded) {
+		return KindCancelled
+	}
+	return KindOf(e.Err)
+}
+
+func (e *RunError) keptState() State { return e.State }
+
 // StepError is the error of a step that began and failed, as the processors
 // around the step see it: the model call failed, or something broke in the
 // executor. A processor that returns it, wrapped or not, leaves the failure to
@@ -114,3 +145,5 @@ type StepError struct {
 func (e *StepError) Error() string { return e.Err.Error() }
 
 func (e *StepError) Unwrap() error { return e.Err }
+
+func (e *StepError) keptState() State { return e.State }

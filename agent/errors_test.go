@@ -38,9 +38,57 @@ func TestKindOf(t *testing.T) {
 		"one with a kind":     {kinded{errOutOfPaper, agent.KindRateLimit}, agent.KindRateLimit},
 		"below another":       {fmt.Errorf("asking: %w", kinded{errOutOfPaper, agent.KindTool}), agent.KindTool},
 		"a deadline":          {fmt.Errorf("asking: %w", context.DeadlineExceeded), agent.KindTimeout},
+		"a cancelled context": {fmt.Errorf("asking: %w", context.Canceled), agent.KindCancelled},
 		"a kind and deadline": {kinded{context.DeadlineExceeded, agent.KindModel}, agent.KindModel},
 	} {
 		assert.Equal(t, tc.want, agent.KindOf(tc.err), name)
+	}
+}
+
+// The error of a cancelled run says so, whatever the cause is that it was cancelled with.
+func TestACancelledRunIsOfKindCancelled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cause error
+		want  agent.ErrorKind
+	}{
+		"no cause":           {nil, agent.KindCancelled},
+		"a plain cause":      {errGoneHome, agent.KindCancelled},
+		"a cause of a kind":  {kinded{errOutOfPaper, agent.KindRateLimit}, agent.KindCancelled},
+		"a passed deadline":  {context.DeadlineExceeded, agent.KindTimeout},
+		"a deadline, in all": {fmt.Errorf("today: %w", context.DeadlineExceeded), agent.KindTimeout},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(tc.cause)
+		err := build(t, agent.Config{Driver: agenttest.Script()}).Run(ctx, agent.NewState(agent.UserText("hello"))).Error()
+		require.Error(t, err)
+		assert.Equal(t, tc.want, agent.KindOf(fmt.Errorf("at work: %w", err)), name)
+	}
+	// What a driver cancelled by itself is a failure of the model call.
+	err := build(t, agent.Config{Driver: agenttest.Script(agenttest.Fail(context.Canceled))}).
+		Run(t.Context(), agent.NewState(agent.UserText("hello"))).Error()
+	assert.Equal(t, agent.KindModel, agent.KindOf(err))
+}
+
+func TestStateOf(t *testing.T) {
+	of := func(text string) agent.State { return agent.NewState(agent.UserText(text)) }
+	run := &agent.RunError{State: of("run"), Err: &agent.StepError{State: of("step"), Err: errOutOfPaper}}
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"nothing":                            {nil, ""},
+		"a plain error":                      {errOutOfPaper, ""},
+		"a run":                              {run, "run"},
+		"a run, below":                       {fmt.Errorf("at work: %w", run), "run"},
+		"a step":                             {fmt.Errorf("at work: %w", run.Err), "step"},
+		"a run in a step, as of a sub-agent": {&agent.StepError{State: of("above"), Err: run}, "above"},
+		"among others":                       {errors.Join(errGoneHome, run), "run"},
+	} {
+		s, ok := agent.StateOf(tc.err)
+		assert.Equal(t, tc.want != "", ok, name)
+		if ok {
+			assert.Equal(t, tc.want, s.Message(0).Text(), name)
+		}
 	}
 }
 
@@ -108,9 +156,9 @@ func ExampleRunError() {
 		Executor: tools().Executor(),
 	}).MustGet()
 	_, err := a.RunWith(context.Background(), agent.RunSettings{ID: "run_1"}, agent.NewState(), agent.UserText("1+2?")).Get()
-	if failed, ok := errors.AsType[*agent.RunError](err); ok {
-		fmt.Println(failed)
-		fmt.Print(agenttest.Transcript(failed.State)) // nothing is lost with the run
+	if kept, ok := agent.StateOf(err); ok {
+		fmt.Println(err)
+		fmt.Print(agenttest.Transcript(kept)) // nothing is lost with the run
 	}
 	// Output:
 	// agent "clerk": run run_1 failed at step 2: asking the model: out of paper

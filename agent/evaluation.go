@@ -123,7 +123,9 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 	if wrong := checkOutput(s, last); wrong.Verdict != NoOpinion {
 		return mo.Ok(wrong)
 	}
-	return mo.Ok(Evaluation{Verdict: AllowStop, Signal: Signal{Reason: StopCompleted, Source: baseSource}})
+	signal := last.EndSignal()
+	signal.Source = baseSource
+	return mo.Ok(Evaluation{Verdict: AllowStop, Signal: signal})
 }
 
 // outputAttempts counts the answers of a run that did not have the form that was
@@ -146,6 +148,7 @@ func checkOutput(s State, last StepRecord) Evaluation {
 		return Evaluation{Verdict: Forbid, Signal: Signal{
 			Reason: StopError, Source: "output",
 			Message: fmt.Sprintf("the answer does not have the form %q after %d attempts: %v", out.Name, attempts, err),
+			Details: map[string]any{"attempts": attempts},
 		}}
 	}
 	return Evaluation{Verdict: RequestContinuation, Effects: EffectsOf(

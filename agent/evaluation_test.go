@@ -383,3 +383,48 @@ func ExampleStrongest() {
 	// request_continuation
 	// forbid steps_limit
 }
+
+// The signal says how the reply looked that a run ended with, to a reader and to a program.
+func TestTheSignalSaysHowTheReplyEnded(t *testing.T) {
+	say := agenttest.Say
+	for name, tc := range map[string]struct {
+		turn    agenttest.Turn
+		reason  agent.StopReason
+		details map[string]any
+	}{
+		"an answer":             {say("yes"), agent.StopCompleted, nil},
+		"one with a reason":     {say("yes").WithFinish(agent.FinishStop), agent.StopCompleted, nil},
+		"of another word":       {say("yes").WithFinish("eos"), agent.StopCompleted, nil},
+		"cut":                   {say("ye").WithFinish(agent.FinishLength), agent.StopFinishReason, map[string]any{"finishReason": "length"}},
+		"filtered":              {say("ye").WithFinish(agent.FinishFilter), agent.StopFinishReason, map[string]any{"finishReason": "content_filter"}},
+		"failed":                {say("ye").WithFinish(agent.FinishError), agent.StopFinishReason, map[string]any{"finishReason": "error"}},
+		"empty":                 {say(""), agent.StopEmptyReply, map[string]any{"finishReason": "stop", "emptyReply": true}},
+		"white space":           {say(" \n"), agent.StopEmptyReply, map[string]any{"finishReason": "stop", "emptyReply": true}},
+		"cut before it said it": {say("").WithFinish(agent.FinishLength), agent.StopFinishReason, map[string]any{"finishReason": "length", "emptyReply": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			final := play(t, calls("add"), tc.turn)
+			assert.Equal(t, agent.StatusDone, final.Status())
+			signal := signalOf(t, final)
+			assert.Equal(t, tc.reason, signal.Reason)
+			assert.Equal(t, tc.details, signal.Details)
+			assert.Equal(t, tc.reason == agent.StopCompleted, signal.Message == "")
+			assert.Equal(t, "agent", signal.Source)
+		})
+	}
+}
+
+func TestAnEmptyReplySaysNothing(t *testing.T) {
+	of := func(parts ...agent.Part) agent.Step {
+		return agent.Step{Message: agent.AssistantContent(agent.ContentOf(parts...))}
+	}
+	for name, step := range map[string]agent.Step{"zero": {}, "reasoning": of(agent.Reasoning("hm", "")), "white space": of(agent.Text(" "), agent.Text("\n"))} {
+		assert.True(t, step.Empty(), name)
+	}
+	for name, step := range map[string]agent.Step{
+		"text": of(agent.Reasoning("hm", ""), agent.Text("x")), "an image": of(agent.ImageURL("https://example.com")),
+		"a file": of(agent.File("a", "b", nil)), "a call": {Message: agent.Assistant("", agent.ToolCall{ID: "1", Name: "a"})},
+	} {
+		assert.False(t, step.Empty(), name)
+	}
+}

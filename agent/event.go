@@ -68,6 +68,15 @@ type ToolCallCompleted struct {
 	Result ToolResult
 }
 
+// ApprovalRequested: a person, or what answers in a person's place, is asked about a call before it runs.
+// Where the answer comes later, the run ends as parked.
+type ApprovalRequested struct {
+	Run       Run
+	Step      int
+	Call      ToolCall
+	Questions Questions
+}
+
 // StepCompleted: a step was recorded.
 type StepCompleted struct {
 	Run    Run
@@ -118,6 +127,9 @@ func (ToolCallStarted) EventName() string { return "tool_call.started" }
 // EventName returns "tool_call.completed".
 func (ToolCallCompleted) EventName() string { return "tool_call.completed" }
 
+// EventName returns "approval.requested".
+func (ApprovalRequested) EventName() string { return "approval.requested" }
+
 // EventName returns "step.completed".
 func (StepCompleted) EventName() string { return "step.completed" }
 
@@ -131,19 +143,29 @@ func (RunCompleted) EventName() string { return "run.completed" }
 // events need not be made.
 func (s State) Observed() bool {
 	l := s.read().live
-	return l != nil && (l.observer != nil || l.listener != nil)
+	return l != nil && (l.watched() || l.listener != nil)
 }
 
 // Emit tells the observer of the run that s belongs to, and who listens to it, of
 // an event. It is for middleware with events of its own.
 func (s State) Emit(ctx context.Context, e Event) {
 	l := s.read().live
-	if l == nil || l.observer == nil && l.listener == nil {
+	if l == nil {
 		return
 	}
+	if l.observer != nil || l.listener != nil {
+		l.observe(ctx, e, l.observer, l.listener)
+	}
+	if l.onEvent != nil {
+		l.onEvent(e)
+	}
+}
+
+// observe tells observers of one event at a time.
+func (l *live) observe(ctx context.Context, e Event, observers ...Observer) {
 	l.events.Lock()
 	defer l.events.Unlock()
-	for _, o := range [...]Observer{l.observer, l.listener} {
+	for _, o := range observers {
 		if o != nil {
 			o.Observe(ctx, e)
 		}
@@ -151,14 +173,18 @@ func (s State) Emit(ctx context.Context, e Event) {
 }
 
 // watched reports whether the loop's own events are seen.
-func (l *live) watched() bool { return l != nil && l.observer != nil }
+func (l *live) watched() bool { return l != nil && (l.observer != nil || l.onEvent != nil) }
 
-// tell tells the observer, if there is one, of one event of the loop at a time.
+// tell tells the observer and the stream, if there are any, of an event of the loop.
 func (l *live) tell(ctx context.Context, e Event) {
-	if l.watched() {
-		l.events.Lock()
-		defer l.events.Unlock()
-		l.observer.Observe(ctx, e)
+	if l == nil {
+		return
+	}
+	if l.observer != nil {
+		l.observe(ctx, e, l.observer)
+	}
+	if l.onEvent != nil {
+		l.onEvent(e)
 	}
 }
 

@@ -68,7 +68,7 @@ func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[
 	}
 	l := s.read().live
 	over := l.account.exceededAbove()
-	if a.plain && over == nil && l.observer == nil && s.goesOn() && !l.account.exceeded(s) { // most steps of most agents
+	if a.plain && over == nil && !l.watched() && s.goesOn() && !l.account.exceeded(s) { // most steps of most agents
 		return s, nil
 	}
 	verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
@@ -132,6 +132,9 @@ func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (
 	}
 	if next = next.acceptMessages(); next.RunStepCount() <= before {
 		return next, nil
+	}
+	if l.account.again != nil { // written by this goroutine alone
+		next = l.account.keepRepeated(next)
 	}
 	l.tellStep(ctx, next)
 	if l.onStep != nil && !l.onStep(next) {

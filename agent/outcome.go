@@ -14,7 +14,7 @@ import (
 // them when it failed or was cancelled:
 //
 //	what ended it                            status       error
-//	a criterion: completed, finish reason    done
+//	a criterion: a final reply, of any kind  done
 //	a person who rejected a call             interrupted
 //	a failed step                            failed       of the step
 //	a signal with StopError                  failed       its message
@@ -60,7 +60,7 @@ func (a *Agent) finishRun(ctx context.Context, settings *RunSettings, s State, r
 // endBySignal returns the end of a run for the signal that stops it.
 func endBySignal(s State, signal Signal) *mo.Result[State] {
 	switch signal.Reason {
-	case StopCompleted, StopFinishReason:
+	case StopCompleted, StopFinishReason, StopEmptyReply, StopContinuations:
 		return new(mo.Ok(s.endAs(StatusDone, signal)))
 	case StopRejected:
 		return new(mo.Ok(s.endAs(StatusInterrupted, signal)))

@@ -77,12 +77,13 @@ type RunSettings struct {
 
 	onStep  func(State) bool // after each step; false gives the run up
 	onDelta func(Delta)
+	onEvent func(Event)
 	onEnd   func(State)
 }
 
 // beginRun returns s at the begin of a run.
 func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) State {
-	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep}
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onEvent: settings.onEvent, onStep: settings.onStep}
 	run := a.identity(settings, s)
 	s = a.withControls(s.beginRun(run, a.requestOf(settings), l))
 	l.account.start(ctx, s, a.limits)
@@ -167,7 +168,7 @@ func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo
 	if err := a.missing(ctx, s); err != nil {
 		return mo.Err[State](err)
 	}
-	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onStep: settings.onStep, resumed: true}
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onEvent: settings.onEvent, onStep: settings.onStep, resumed: true}
 	l.tell(ctx, RunResumed{s})
 	s = a.withControls(s.resumeRun(a.requestOf(&settings), l))
 	l.account.start(ctx, s, a.limits)

@@ -11,6 +11,7 @@ type live struct {
 	observer Observer // of all events
 	listener Observer // of those of middleware
 	onDelta  func(Delta)
+	onEvent  func(Event) // of a stream: of all events
 	onStep   func(State) bool
 	resumed  bool // from a state that was stored
 	account  account

@@ -38,26 +38,34 @@ func (s Status) Terminal() bool {
 type StopReason string
 
 // The reasons of this module. Others may be used; they rank with StopByHook.
+//
+// The first four end a run as done. StopCompleted is a final answer. StopFinishReason is one that
+// the model did not end by itself: its detail finishReason is a FinishReason, such as "length" or
+// "content_filter". StopEmptyReply is a final reply that says nothing. StopContinuations is an end
+// that something asked to put off more often than is allowed; its details are continuations and
+// maxContinuations. The detail emptyReply is true wherever the reply says nothing.
 const (
-	StopCompleted    StopReason = "completed"
-	StopFinishReason StopReason = "finish_reason"
-	StopRequested    StopReason = "stop_requested"
-	StopByHook       StopReason = "hook"
-	StopRetryLimit   StopReason = "retry_limit"
-	StopStepsLimit   StopReason = "steps_limit"
-	StopTimeLimit    StopReason = "time_limit"
-	StopTokenLimit   StopReason = "token_limit"
-	StopCostLimit    StopReason = "cost_limit"
-	StopDenied       StopReason = "denied"
-	StopRejected     StopReason = "rejected"
-	StopError        StopReason = "error"
-	StopUser         StopReason = "user_requested"
+	StopCompleted     StopReason = "completed"
+	StopFinishReason  StopReason = "finish_reason"
+	StopEmptyReply    StopReason = "empty_reply"
+	StopContinuations StopReason = "continuations_exhausted"
+	StopRequested     StopReason = "stop_requested"
+	StopByHook        StopReason = "hook"
+	StopRetryLimit    StopReason = "retry_limit"
+	StopStepsLimit    StopReason = "steps_limit"
+	StopTimeLimit     StopReason = "time_limit"
+	StopTokenLimit    StopReason = "token_limit"
+	StopCostLimit     StopReason = "cost_limit"
+	StopDenied        StopReason = "denied"
+	StopRejected      StopReason = "rejected"
+	StopError         StopReason = "error"
+	StopUser          StopReason = "user_requested"
 )
 
 var stopRank = map[StopReason]int{
-	StopCompleted: 1, StopFinishReason: 2, StopRequested: 3,
-	StopRetryLimit: 5, StopStepsLimit: 6, StopTimeLimit: 7, StopTokenLimit: 8, StopCostLimit: 9,
-	StopDenied: 10, StopRejected: 11, StopError: 12, StopUser: 13,
+	StopCompleted: 1, StopFinishReason: 2, StopEmptyReply: 3, StopContinuations: 4, StopRequested: 5,
+	StopRetryLimit: 7, StopStepsLimit: 8, StopTimeLimit: 9, StopTokenLimit: 10, StopCostLimit: 11,
+	StopDenied: 12, StopRejected: 13, StopError: 14, StopUser: 15,
 }
 
 // rank orders reasons: of several, the highest names the end of the run.
@@ -68,7 +76,7 @@ func (r StopReason) rank() int {
 	if r == "" {
 		return 0
 	}
-	return 4 // StopByHook and reasons we do not know
+	return stopRank[StopRequested] + 1 // StopByHook and reasons we do not know
 }
 
 // Soft reports whether the run would end by itself, so that a criterion may still
@@ -83,7 +91,7 @@ type Signal struct {
 	Message string `json:"message,omitempty"`
 	// Source names who stopped the run: a hook, a criterion.
 	Source string `json:"source,omitempty"`
-	// Details are figures such as currentSteps and maxSteps. In a state that came
+	// Details are figures such as currentSteps and maxSteps: see the reasons. In a state that came
 	// from JSON, numbers among them are of type json.Number.
 	Details map[string]any `json:"details,omitempty"`
 }

@@ -214,11 +214,37 @@ func (a *account) addReply(d *stateData, used *Usage) {
 // addFailure counts a step without a reply; d is the state that it is recorded in.
 func (a *account) addFailure(d *stateData) {
 	a.mu.Lock()
+	if a.replied && a.at.steps.Len() == d.steps.Len()-1 { // the model was asked again, and failed
+		a.again = new(cmp.Or(a.again, &noUsage).Plus(a.reply))
+	}
 	a.at, a.replied = d, false
 	a.mu.Unlock()
 	if a.above != nil {
 		a.addAbove(&Spending{Steps: a.tellSteps(d.steps.Len() - d.first), Usage: noUsage})
 	}
+}
+
+// keepRepeated returns s with the usage of replies that processors have dropped to ask again. Only the account knew of it.
+func (a *account) keepRepeated(s State) State {
+	d := s.copyWithFrame()
+	d.usage = new(d.usage.Plus(*a.again))
+	a.mu.Lock()
+	a.at, a.replied, a.again = d, false, nil
+	a.mu.Unlock()
+	return State{d}
+}
+
+// MayAskAgain reports whether the limits of tokens, cost and time of the run that s belongs to, and all limits of the
+// runs above it, leave room for asking the model once more for the same step, as a processor may do. False outside of a run.
+func (s State) MayAskAgain() bool {
+	l := s.read().live
+	if l == nil {
+		return false
+	}
+	limits := l.account.limits
+	limits.Steps = 0
+	spent := l.account.total()
+	return limits.checkSpending(&spent, l.account.run.Started, State{}) == nil && l.account.exceededAbove() == nil
 }
 
 // tellSteps returns how many of n steps are new to the runs above. A step that a processor

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
 // limits is a criterion of limits alone.
@@ -262,6 +263,28 @@ func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 		assert.Equal(t, 4, final.Spending().Steps, "two of the parent, one of each child")
 		assert.EqualValues(t, 60, final.Spending().Usage.Tokens(), "two replies of each")
 	})
+}
+
+// What replies used that a processor has dropped stays in the state of the run, also when the model fails at last.
+func TestRepliesThatAreDroppedStayPaidFor(t *testing.T) {
+	twice := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+		next(ctx, s)
+		return next(ctx, s)
+	})
+	say := agenttest.Say("x").WithTokens(10, 5).WithCost(0.25)
+	for name, tc := range map[string]struct {
+		last agenttest.Turn
+		want int64
+	}{"answers": {say, 60}, "fails": {agenttest.Tries(say, agenttest.Fail(assert.AnError)), 45}} {
+		a := made(t, agent.Config{Driver: agenttest.Script(say.Call("look", `{}`), tc.last), AroundStep: []agent.Processor{twice}})
+		final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+		if kept, ok := agent.StateOf(err); ok {
+			final = kept
+		}
+		assert.EqualValues(t, tc.want, final.RunUsage().Tokens(), name)
+		assert.EqualValues(t, tc.want, final.Spending().Usage.Tokens(), name)
+		assert.InDelta(t, float64(tc.want)/60, final.RunUsage().Cost.OrEmpty(), 1e-9, name)
+	}
 }
 
 // A model call that panics gives back what it had reserved: another run below that waits goes on.

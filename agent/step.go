@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/samber/mo"
@@ -85,6 +86,26 @@ type Step struct {
 	// Stop, when set by middleware, ends the run: no call of the reply runs. With an
 	// empty Message no model was asked and no step is recorded.
 	Stop *Signal
+}
+
+// Empty reports whether the model said nothing: neither a call, nor an image or a file, nor text
+// that is more than white space. Reasoning says nothing.
+func (s Step) Empty() bool {
+	if s.Message.CallCount() > 0 {
+		return false
+	}
+	for _, part := range s.Message.Content().Parts() {
+		switch part.Kind {
+		case PartReasoning:
+		case PartText:
+			if strings.TrimSpace(part.Text) != "" {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // StepKind tells a step that ran tools from one that gave an answer.
@@ -175,6 +196,32 @@ func (r StepRecord) Kind() StepKind {
 		return StepToolExecution
 	}
 	return StepFinalResponse
+}
+
+// finishTexts say in words how replies end that the model does not end by itself.
+var finishTexts = map[FinishReason]string{
+	FinishLength: "the reply was cut at its token limit",
+	FinishFilter: "the model service withheld the reply, or the rest of it",
+	FinishError:  "the model service ended the reply because of an error",
+}
+
+// EndSignal returns the signal of a run that ends by itself with this step, without a Source:
+// StopCompleted, StopFinishReason or StopEmptyReply.
+func (r StepRecord) EndSignal() Signal {
+	reply := r.Reply()
+	text, unusual := finishTexts[reply.FinishReason]
+	empty := reply.Empty()
+	if !unusual && !empty {
+		return Signal{Reason: StopCompleted}
+	}
+	signal := Signal{Reason: StopFinishReason, Message: text, Details: map[string]any{"finishReason": string(reply.FinishReason)}}
+	if empty {
+		signal.Details["emptyReply"] = true
+		if !unusual {
+			signal.Reason, signal.Message = StopEmptyReply, "the reply is empty: neither text nor tool calls"
+		}
+	}
+	return signal
 }
 
 // Tools returns the names of the tools that were called, in call order.

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"runtime"
+	"sync"
+
+	"github.com/samber/mo"
 )
 
 // errGivenUp cancels a run whose caller stopped listening.
@@ -35,31 +39,52 @@ func (a *Agent) StepsWith(ctx context.Context, settings RunSettings, s State, in
 		if !listening {
 			return
 		}
-		if failed, ok := errors.AsType[*RunError](err); ok {
-			final = failed.State
+		if kept, ok := StateOf(err); ok {
+			final = kept
 		}
 		yield(final, err)
 	}
 }
 
-// Progress is one thing that Stream yields: a piece of a reply, a finished step,
+// Progress is one thing that Stream yields: a piece of a reply, an event, a finished step,
 // or, last of all, the end of the run.
 type Progress struct {
 	// Delta is a piece of a reply; nil on the others.
 	Delta *Delta
-	// State is the state after a step, or the one that the run ended in. It is
-	// empty while a reply arrives.
+	// Event is what happened; nil beside a Delta. After a step it is a StepCompleted, and at the
+	// end, once, a RunCompleted, or a RunParked where the run waits for a person.
+	Event Event
+	// State is the state after a step, or the one that the run ended in. It is empty beside a
+	// Delta and any other Event.
 	State State
 }
 
+// Ended reports whether this is the end of the run: nothing comes after it.
+func (p Progress) Ended() bool {
+	switch p.Event.(type) {
+	case RunCompleted, RunParked:
+		return true
+	}
+	return false
+}
+
 // Stream runs the agent as Run does and yields the model's replies as they
-// arrive, the state after each step, and at last the state that the run ended
-// in; with the error, if there is one. Leaving the iteration early cancels the
-// run. Everything happens on the caller's goroutine.
+// arrive, what happens, the state after each step, and at last the end of the run, with its
+// state and the error, if there is one. Leaving the iteration early cancels the run
+// and waits until it has ended.
+//
+// What happens are the events that an Observer is told of, but for those of the model
+// calls, whose replies are there already: a tool call begins (ToolCallStarted) or is answered
+// (ToolCallCompleted), a person is asked (ApprovalRequested), a hook denied, rewrote or asked
+// (hooks.Event), a reply is dropped and begins anew (processor.Retrying). Events of
+// sub-agents are theirs; that they begin and end is among those of the run.
 //
 // A reply is yielded before the step that it belongs to is decided upon. Where a
 // control hook at PostInference may replace it, it is held back until the hook
 // has spoken, and comes in one piece.
+//
+// The run has a goroutine of its own, which ends with the iteration. It waits
+// while the body of the loop runs, which must not call back into the run.
 func (a *Agent) Stream(ctx context.Context, s State, input ...Message) iter.Seq2[Progress, error] {
 	return a.StreamWith(ctx, RunSettings{}, s, input...)
 }
@@ -68,25 +93,99 @@ func (a *Agent) Stream(ctx context.Context, s State, input ...Message) iter.Seq2
 func (a *Agent) StreamWith(ctx context.Context, settings RunSettings, s State, input ...Message) iter.Seq2[Progress, error] {
 	return func(yield func(Progress, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		listening := true
-		tell := func(p Progress) bool {
-			if listening {
-				if listening = yield(p, nil); !listening {
-					cancel(errGivenUp)
-				}
+		f := &stream{progress: make(chan Progress), taken: make(chan struct{}), left: make(chan struct{}), ended: make(chan struct{})}
+		leave := sync.OnceFunc(func() { // also when the body of the loop panics
+			cancel(errGivenUp)
+			close(f.left)
+			<-f.ended
+		})
+		defer leave()
+		settings.onDelta = func(d Delta) { f.send(Progress{Delta: &d}) }
+		settings.onStep = func(s State) bool {
+			last, _ := s.LastStep().Get()
+			return f.send(Progress{State: s, Event: StepCompleted{s.Run(), last}})
+		}
+		settings.onEvent = func(e Event) {
+			switch e.(type) {
+			case InferenceStarted, InferenceCompleted, StepCompleted, RunCompleted, RunParked:
+			default:
+				f.send(Progress{Event: e})
 			}
-			return listening
 		}
-		settings.onDelta = func(d Delta) { tell(Progress{Delta: &d}) }
-		settings.onStep = func(s State) bool { return tell(Progress{State: s}) }
-		final, err := a.RunWith(ctx, settings, s, input...).Get()
-		if !listening {
-			return
+		go f.run(func() mo.Result[State] { return a.RunWith(ctx, settings, s, input...) })
+		for {
+			select {
+			case p := <-f.progress:
+				if !yield(p, nil) {
+					return
+				}
+				f.taken <- struct{}{}
+			case <-f.ended:
+				leave()
+				f.end(yield)
+				return
+			}
 		}
-		if failed, ok := errors.AsType[*RunError](err); ok {
-			final = failed.State
-		}
-		yield(Progress{State: final}, err)
 	}
+}
+
+// stream is what a run hands over to the loop that iterates over it.
+type stream struct {
+	progress chan Progress
+	taken    chan struct{} // the loop has done with what it was sent
+	left     chan struct{} // closed when the loop takes nothing more
+	ended    chan struct{} // closed when the run has ended: what follows is set then
+
+	result   mo.Result[State]
+	returned bool // the run did; else it panicked, or ended its goroutine
+	panicked any
+}
+
+// send hands something over and waits until the loop has done with it. It reports whether the loop
+// wants more. Any number of goroutines may send.
+func (f *stream) send(p Progress) bool {
+	select {
+	case f.progress <- p:
+	case <-f.left:
+		return false
+	case <-f.ended: // a detached hook
+		return false
+	}
+	select {
+	case <-f.taken:
+		return true
+	case <-f.left:
+		return false
+	}
+}
+
+// run runs the agent, on the goroutine of the run.
+func (f *stream) run(run func() mo.Result[State]) {
+	defer close(f.ended)
+	defer func() {
+		if !f.returned {
+			f.panicked = recover()
+		}
+	}()
+	f.result = run()
+	f.returned = true
+}
+
+// end yields the end of the run, or lets the caller have the panic that the run ended in.
+func (f *stream) end(yield func(Progress, error) bool) {
+	switch {
+	case f.panicked != nil:
+		panic(f.panicked)
+	case !f.returned:
+		runtime.Goexit()
+	}
+	final, err := f.result.Get()
+	if kept, ok := StateOf(err); ok {
+		final = kept
+	}
+	end := Progress{State: final, Event: RunCompleted{final, err}}
+	if err == nil && final.Parked() {
+		end.Event = RunParked{final}
+	}
+	yield(end, err)
 }

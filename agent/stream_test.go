@@ -61,6 +61,10 @@ func TestThreeWaysToRunEndInTheSameState(t *testing.T) {
 				text.WriteString(progress.Delta.Text)
 				continue
 			}
+			if _, stepped := progress.Event.(agent.StepCompleted); !stepped && !progress.Ended() {
+				require.Equal(t, agent.State{}, progress.State)
+				continue
+			}
 			states, errs = append(states, progress.State), append(errs, err)
 		}
 		requireEnd(t, want, wantErr, states[len(states)-1], errs[len(errs)-1])
@@ -99,7 +103,7 @@ func TestWhoLeavesEarlyCancelsTheRun(t *testing.T) {
 		"Stream, after a step": func(a *agent.Agent, ctx context.Context) {
 			for progress, err := range a.Stream(ctx, agent.NewState(), agent.UserText("hello")) {
 				assert.NoError(t, err)
-				if progress.Delta == nil {
+				if _, stepped := progress.Event.(agent.StepCompleted); stepped {
 					return
 				}
 			}
@@ -124,6 +128,9 @@ func TestWhoLeavesEarlyCancelsTheRun(t *testing.T) {
 		a := build(t, agent.Config{Driver: driver, Executor: tools().Executor(), Observer: events})
 		for progress, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
 			require.NoError(t, err)
+			if progress.Delta == nil {
+				continue
+			}
 			streamed = append(streamed, progress.Delta.Text)
 			if len(streamed) == 2 {
 				break
@@ -142,15 +149,136 @@ func TestWhoLeavesEarlyCancelsTheRun(t *testing.T) {
 		events := agenttest.Record()
 		inner := tools().Executor()
 		a := build(t, agent.Config{Driver: stubborn, Executor: inner, Observer: events})
-		for _, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+		for progress, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
 			require.NoError(t, err)
-			break
+			if progress.Delta != nil {
+				break
+			}
 		}
 		ended := agenttest.Of[agent.RunCompleted](events)
 		require.Len(t, ended, 1)
 		assert.Equal(t, agent.StatusCancelled, ended[0].State.Status())
 		assert.Equal(t, []string{"1 not_executed cancelled"}, answers(ended[0].State))
 		assert.Empty(t, inner.Calls())
+	})
+}
+
+// A stream tells what happens in the order in which it does, and ends once.
+func TestAStreamTellsWhatHappens(t *testing.T) {
+	driver := agenttest.Script(agenttest.Say("hm").Call("add", `{"a":1,"b":2}`).Call("nothing", `{}`), agenttest.Say("done"))
+	told := func(a *agent.Agent) (out []string) {
+		for progress, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+			switch e := progress.Event.(type) {
+			case nil:
+				if text := progress.Delta.Text; text != "" {
+					out = append(out, text)
+				}
+			case agent.ToolCallStarted:
+				out = append(out, fmt.Sprint(e.EventName(), " ", e.Call.Name, " ", e.Runs))
+			case agent.ToolCallCompleted:
+				out = append(out, fmt.Sprint(e.EventName(), " ", e.Result.Text()))
+			case agent.RunCompleted:
+				out = append(out, fmt.Sprint(e.EventName(), " ", e.State.Status(), " ", e.Err, " ", err, " ", progress.Ended()))
+			case agent.RunParked:
+				out = append(out, fmt.Sprint(e.EventName(), " ", progress.Ended()))
+			case agent.ApprovalRequested:
+				out = append(out, e.EventName()+" "+e.Call.Name)
+			default:
+				out = append(out, e.EventName())
+			}
+		}
+		return out
+	}
+	want := []string{
+		"run.started", "judged", "step.started", "hm", "tool_call.started add true", "tool_call.completed 3",
+		"tool_call.started nothing false", `tool_call.completed there is no tool "nothing"`, "step.completed",
+		"judged", "step.started", "done", "step.completed", "judged", "run.completed done <nil> <nil> true",
+	}
+	assert.Equal(t, want, told(build(t, agent.Config{Driver: driver, Executor: tools().Executor()})))
+	observed := agent.Config{Driver: driver, Executor: tools().Executor(), Observer: agenttest.Record()}
+	assert.Equal(t, want, told(build(t, observed)), "an observer changes nothing")
+
+	asks := executor{prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
+		return &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAsk}, nil
+	}}
+	parking := build(t, agent.Config{Driver: agenttest.Script(calls("pay")), Executor: asks, Approver: agent.ParkApprover})
+	assert.Equal(t, []string{"run.started", "judged", "step.started", "approval.requested pay", "run.parked true"}, told(parking))
+	alone := build(t, agent.Config{Driver: agenttest.Script(calls("pay"), agenttest.Say("no")), Executor: asks})
+	assert.NotContains(t, told(alone), "approval.requested pay", "there is no one to ask")
+	failing := told(build(t, agent.Config{Driver: agenttest.Script(agenttest.Fail(errOutOfPaper))}))
+	assert.True(t, strings.HasPrefix(failing[len(failing)-1], "run.completed failed"), failing)
+	assert.True(t, strings.HasSuffix(failing[len(failing)-1], " true"), failing)
+}
+
+// What calls that run side by side tell comes while they run, and the loop is never entered twice.
+func TestAStreamOfParallelCalls(t *testing.T) {
+	begun := make(chan struct{}, 3)
+	waits := executor{execute: func(ctx context.Context, s agent.State, p *agent.Prepared) (*agent.ToolResult, error) {
+		<-begun // until the loop has seen that all began
+		return &agent.ToolResult{Content: agent.TextContent(p.Call.Name)}, nil
+	}}
+	a := build(t, agent.Config{Driver: agenttest.Script(calls("a", "b", "c"), agenttest.Say("done")), Executor: waits, Parallel: 3})
+	started, within := 0, false
+	for progress, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+		require.NoError(t, err)
+		require.False(t, within)
+		within = true
+		if _, ok := progress.Event.(agent.ToolCallStarted); ok {
+			if started++; started == 3 {
+				for range 3 {
+					begun <- struct{}{}
+				}
+			}
+		}
+		within = false
+	}
+	assert.Equal(t, 3, started)
+}
+
+// A consumer that leaves at any event stops the run; goleak sees that nothing stays.
+func TestAStreamMayBeLeftAnywhere(t *testing.T) {
+	for n := 1; ; n++ {
+		events := agenttest.Record()
+		a := build(t, agent.Config{
+			Driver: agenttest.Script(calls("add", "add", "fail"), agenttest.Say("one two")), Executor: tools().Executor(), Parallel: 2, Observer: events,
+		})
+		seen, ended, judged := 0, false, false
+		for progress := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+			if ended = progress.Ended(); ended {
+				continue
+			}
+			if seen++; seen == n {
+				last, ok := progress.Event.(agent.Judged)
+				judged = ok && last.Evaluation.Stops()
+				break
+			}
+		}
+		over := agenttest.Of[agent.RunCompleted](events)
+		require.Len(t, over, 1, "the run has ended when the loop has")
+		if ended {
+			assert.Greater(t, n, 12)
+			return
+		}
+		assert.Equal(t, lo.Ternary(judged, agent.StatusDone, agent.StatusCancelled), over[0].State.Status(), "left at %d", n)
+	}
+}
+
+// A panic of the run reaches the caller of the loop, and one of the loop ends the run.
+func TestAStreamThatPanics(t *testing.T) {
+	events := agenttest.Record()
+	a := build(t, agent.Config{Driver: agenttest.Script(agenttest.Say("one two")), Observer: events})
+	assert.PanicsWithValue(t, "mine", func() {
+		for progress := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+			if progress.Delta != nil {
+				panic("mine")
+			}
+		}
+	})
+	assert.Len(t, agenttest.Of[agent.RunCompleted](events), 1)
+	a = build(t, agent.Config{Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { panic("its own") })})
+	assert.PanicsWithValue(t, "its own", func() {
+		for range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+		}
 	})
 }
 
@@ -213,23 +341,28 @@ func TestEmitWholeTellsOfEverything(t *testing.T) {
 }
 
 func ExampleAgent_Stream() {
-	a := agent.New(agent.Config{Driver: agenttest.Script(agenttest.Say("to be or not to be"))}).MustGet()
-	var pieces []string
-	for progress, err := range a.Stream(context.Background(), agent.NewState(), agent.UserText("well?")) {
-		switch {
-		case err != nil:
-			fmt.Println(err)
-		case progress.Delta != nil:
-			pieces = append(pieces, progress.Delta.Text)
-		default:
-			fmt.Println(progress.State.Status(), progress.State.RunStepCount())
+	a := agent.New(agent.Config{
+		Driver:   agenttest.Script(agenttest.Say("let me see").Call("add", `{"a":1,"b":2}`), agenttest.Say("it is three")),
+		Executor: tools().Executor(),
+	}).MustGet()
+	for progress, err := range a.Stream(context.Background(), agent.NewState(), agent.UserText("1+2?")) {
+		if progress.Delta != nil {
+			fmt.Print(progress.Delta.Text)
+		}
+		switch e := progress.Event.(type) {
+		case agent.ToolCallStarted:
+			fmt.Printf("\n> %s %s", e.Call.Name, e.Call.Arguments)
+		case agent.ToolCallCompleted:
+			fmt.Println(" =", e.Result.Text())
+		case agent.RunCompleted: // the last thing
+			fmt.Printf("\n%s after %d steps, error %v\n", progress.State.Status(), progress.State.RunStepCount(), err)
 		}
 	}
-	fmt.Println(strings.Join(pieces, "|"))
 	// Output:
-	// running 1
-	// done 1
-	// to |be |or |not |to |be
+	// let me see
+	// > add {"a":1,"b":2} = 3
+	// it is three
+	// done after 2 steps, error <nil>
 }
 
 func ExampleAgent_Steps() {

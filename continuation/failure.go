@@ -40,7 +40,7 @@ func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 // kindOf returns the kind of a tool's failure. The error is gone from a state that
 // came from JSON, the reason is not.
 func kindOf(result agent.ToolResult) agent.ErrorKind {
-	if kind := agent.KindOf(result.Err); kind != agent.KindUnknown {
+	if kind := agent.KindOf(result.Err); kind != agent.KindUnknown && kind != agent.KindCancelled { // within the tool
 		return kind
 	}
 	if result.Reason == agent.ReasonTimeout {

@@ -35,7 +35,7 @@ func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 }
 
 // ToolCallPresence allows the run to go on when the last reply asked for tools,
-// and to stop, as completed, when it did not. It has no opinion before the first
+// and to stop, with the signal of agent.StepRecord.EndSignal, when it did not. It has no opinion before the first
 // step and on a failed one.
 //
 // It is one part of agent.Base, for those who put criteria together without it.
@@ -43,9 +43,6 @@ func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 // fails is asked again for ever.
 func ToolCallPresence() agent.Criterion {
 	goOn := &agent.Evaluation{Verdict: agent.AllowContinuation}
-	done := &agent.Evaluation{Verdict: agent.AllowStop, Signal: agent.Signal{
-		Reason: agent.StopCompleted, Source: "continuation.ToolCallPresence",
-	}}
 	return newStateCriterion("ToolCallPresence()", func(s agent.State) *agent.Evaluation {
 		last, ok := s.LastStep().Get()
 		if !ok {
@@ -55,7 +52,9 @@ func ToolCallPresence() agent.Criterion {
 		case agent.StepToolExecution:
 			return goOn
 		case agent.StepFinalResponse:
-			return done
+			signal := last.EndSignal()
+			signal.Source = "continuation.ToolCallPresence"
+			return &agent.Evaluation{Verdict: agent.AllowStop, Signal: signal}
 		}
 		return nil
 	})

@@ -53,16 +53,13 @@ func (h *held) within(ctx context.Context, k *Keeper, up *held, call string, s a
 			note = h.note(ctx, EntryResume, s, Update{})
 		}
 	}
-	result := mo.Err[agent.State](note)
+	result := mo.Err[agent.State](&agent.RunError{State: s, Err: note})
 	if note == nil {
 		result = agent.Conclude(ctx, s, next(ctx, s))
 	}
+	final := lastState(result)
 	if lost := h.whyLost(); lost != nil {
-		return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", s.Run().ID, lost))
-	}
-	final, err := result.Get()
-	if broken, ok := errors.AsType[*agent.RunError](err); ok {
-		final = broken.State
+		return failedToKeep(final, lost)
 	}
 	kind := EntryEnd
 	if final.Parked() {

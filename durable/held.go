@@ -76,19 +76,30 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 	defer stop()                                         // also when a processor panics
 	result := agent.Conclude(inside, s, next(inside, s)) // it knows why it was cancelled
 	stop()
-	final, err := result.Get()
+	final := lastState(result)
 	if lost := h.whyLost(); lost != nil {
 		h.release(ctx)
-		return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", s.Run().ID, lost))
-	}
-	if broken, ok := errors.AsType[*agent.RunError](err); ok {
-		final = broken.State
+		return failedToKeep(final, lost)
 	}
 	// Whatever the end is, also that of the context, it is written down.
 	if err := h.ended(context.WithoutCancel(ctx), final, cut(ctx)); err != nil {
 		return mo.Err[agent.State](&agent.RunError{State: final, Err: err})
 	}
 	return result
+}
+
+// lastState returns the state that a run came to, however it ended.
+func lastState(result mo.Result[agent.State]) agent.State {
+	final, err := result.Get()
+	if kept, ok := agent.StateOf(err); ok {
+		return kept
+	}
+	return final
+}
+
+// failedToKeep returns the error of a run that came to a state and cannot be written down any more.
+func failedToKeep(s agent.State, why error) mo.Result[agent.State] {
+	return mo.Err[agent.State](&agent.RunError{State: s, Err: fmt.Errorf("keeping run %s: %w", s.Run().ID, why)})
 }
 
 // ended writes down how the run ended or what it waits for.

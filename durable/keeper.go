@@ -163,7 +163,7 @@ func (k *Keeper) AroundStep() agent.Processor {
 			return mo.Err[agent.State](agent.ErrSuspended)
 		}
 		if err := h.note(ctx, EntryStep, taken, Update{Status: agent.StatusRunning, Steps: taken.RunStepCount()}); err != nil {
-			return mo.Err[agent.State](err)
+			return mo.Err[agent.State](&agent.RunError{State: taken, Err: err})
 		}
 		return result
 	})

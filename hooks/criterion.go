@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/samber/mo"
 
@@ -50,8 +51,10 @@ func (x HookContinuationCriterion) Limits() (limits agent.Limits, only bool) {
 	return agent.LimitsOf(x.inner)
 }
 
-// Evaluate is what the other criteria say, unless a Stop hook makes the run go on
-// or stops it.
+// Evaluate returns what the other criteria say, unless a Stop hook makes the run go on
+// or stops it. When a hook wants to go on once more than is allowed, the run ends for
+// agent.StopContinuations, with the details hook, continuations and maxContinuations beside
+// those that the end has anyway.
 func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	result := x.inner.Evaluate(ctx, s)
 	verdict, err := result.Get()
@@ -70,6 +73,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 	}
 	var last *Outcome
 	var goOn agent.Effects
+	capped := ""
 	for _, e := range x.hooks.stop.controls {
 		o, err := e.consult(ctx, payload(nil))
 		if err != nil {
@@ -85,11 +89,15 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 		}
 		if count >= x.most {
 			x.tellCapped(ctx, s, e.name)
+			capped = cmp.Or(capped, e.name)
 			continue
 		}
 		last = o
 		told := agent.UserText(cmp.Or(o.reason, "You are not done yet: go on."))
 		goOn = goOn.Plus(agent.EffectsOf(agent.AddMessage(told)).From(o.hook))
+	}
+	if capped != "" && verdict.Verdict == agent.AllowStop {
+		verdict.Signal = x.exhausted(verdict.Signal, capped, count)
 	}
 	if goOn.Len() > 0 {
 		verdict = agent.Evaluation{
@@ -101,6 +109,20 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 		return mo.Err[agent.Evaluation](err)
 	}
 	return mo.Ok(verdict)
+}
+
+// exhausted returns the signal of a run that ends although a hook asked to go on.
+func (x HookContinuationCriterion) exhausted(end agent.Signal, hook string, count int) agent.Signal {
+	details := maps.Clone(end.Details)
+	if details == nil {
+		details = map[string]any{}
+	}
+	details["hook"], details["continuations"], details["maxContinuations"] = hook, count, x.most
+	message := fmt.Sprintf("hook %q asked to go on, and the run was made to go on %d times already, as often as is allowed", hook, count)
+	if end.Message != "" {
+		message = end.Message + "; " + message
+	}
+	return agent.Signal{Reason: agent.StopContinuations, Message: message, Source: end.Source, Details: details}
 }
 
 func (x HookContinuationCriterion) tellCapped(ctx context.Context, s agent.State, hook string) {

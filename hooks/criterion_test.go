@@ -186,11 +186,26 @@ func TestContinuationsAreCapped(t *testing.T) {
 			}, tc.more...)
 			require.NoError(t, end.err)
 			assert.Equal(t, agent.StatusDone, end.Status(), "it ends as it would have")
+			assert.Equal(t, agent.StopContinuations, end.signal().Reason)
+			assert.Equal(t, map[string]any{"hook": "ever on", "continuations": tc.most, "maxContinuations": tc.most}, end.signal().Details)
 			assert.Equal(t, lo.Range(tc.most+1), told)
 			assert.Equal(t, tc.most+1, end.RunStepCount())
 			assert.Equal(t, []string{"hook.skipped ever on@Stop"}, end.told(hooks.HookSkipped))
 		})
 	}
+}
+
+// An end that is unusual anyway still says how the reply looked, and a stop counts for more.
+func TestTheEndThatAHookWouldPutOff(t *testing.T) {
+	on := onStop("on", func(c hooks.StopContext) hooks.Result { return c.Continue("on") })
+	cut := func() *agenttest.Driver { return agenttest.Script().Then(agenttest.Say("do").WithFinish(agent.FinishLength)) }
+	end := play(t, cut(), []hooks.Hook{on}, capability.UseGuards{Continuations: 1})
+	assert.Equal(t, agent.StopContinuations, end.signal().Reason)
+	assert.Equal(t, map[string]any{"finishReason": "length", "hook": "on", "continuations": 1, "maxContinuations": 1}, end.signal().Details)
+	end = play(t, cut(), []hooks.Hook{on, onStop("stop", func(c hooks.StopContext) hooks.Result {
+		return lo.TernaryF(c.ContinuationsLeft() == 0, func() hooks.Result { return c.Stop("enough") }, c.Allow)
+	})}, capability.UseGuards{Continuations: 1})
+	assert.Equal(t, agent.StopByHook, end.signal().Reason)
 }
 
 // The count belongs to the run: a next one begins anew, many run at once, and it

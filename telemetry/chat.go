@@ -135,7 +135,7 @@ func (r *run) answered(ctx context.Context, span trace.Span, result mo.Result[ag
 		a.text(semconv.KeyOutputMessages, outputOf(reply))
 	}
 	a.on(span)
-	if failure != semconv.ErrorCancelled {
+	if failure != string(agent.KindCancelled) {
 		r.failed(span, failure, textOf(err))
 	}
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -121,7 +122,8 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 			a.text(semconv.KeyReason, signal.Message)
 		}
 		if r.t.content && final.Status() == agent.StatusDone {
-			a.text(semconv.KeyOutputMessages, outputMessages(final.Answer(), agent.FinishStop))
+			last, _ := final.LastStep().Get()
+			a.text(semconv.KeyOutputMessages, outputMessages(final.Answer(), cmp.Or(last.Reply().FinishReason, agent.FinishStop)))
 		}
 		a.on(r.span)
 		r.failed(r.span, failure, textOf(err))

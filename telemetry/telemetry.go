@@ -91,10 +91,10 @@ func (t *Telemetry) of(s agent.State) *run {
 // errorType is what error.type says of an error.
 func errorType(ctx context.Context, err error, otherwise agent.ErrorKind) string {
 	kind := agent.KindOf(err)
-	if kind == agent.KindUnknown {
+	if kind == agent.KindUnknown || kind == agent.KindCancelled { // what was cancelled may be within the driver
 		kind = ""
 		if ctx.Err() != nil {
-			return semconv.ErrorCancelled
+			kind = agent.KindCancelled
 		}
 	}
 	return string(cmp.Or(kind, otherwise, semconv.Other))

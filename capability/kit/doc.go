@@ -8,6 +8,7 @@
 //			kit.FileMemory{Root: "/var/lib/helper/notes"},
 //			kit.ModelFallback{Drivers: []agent.Driver{other}},
 //			kit.ModelRetry{Attempts: 4},
+//			kit.ReplyRetry{},
 //			kit.ToolSelection{Driver: small, Max: 8},
 //			kit.ContextEditing{Tokens: 60_000},
 //			kit.ToolCallLimit{Run: 40, PerTool: map[string]int{"search": 10}},
@@ -20,6 +21,7 @@
 //	FileMemory      notes in files, which outlive the session
 //	ModelFallback   another model is asked when one fails
 //	ModelRetry      a model call that failed is made again
+//	ReplyRetry      the model is asked again for a final reply that is empty or cut
 //	ToolSelection   the model is told of the tools that it needs for this call
 //	ContextEditing  the model is no longer shown what tools answered long ago
 //	ToolCallLimit   so many calls and no more
@@ -31,7 +33,7 @@
 //
 // # Order
 //
-// ModelRetry stands around the step, so that each of its attempts goes through all
+// ModelRetry and ReplyRetry stand around the step, so that each of their attempts goes through all
 // that is around the driver; ModelFallback is the driver, so that one attempt asks
 // all its models. ToolSelection and ContextEditing are between the two, in the order
 // in which they are given, and inside of the hooks. TodoList and ToolCallLimit are

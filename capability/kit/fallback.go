@@ -234,7 +234,7 @@ func (f *fallback) worth(err error) bool {
 		return false
 	}
 	kind := agent.KindOf(err)
-	if kind == agent.KindUnknown { // what a driver does not say is the model's, as for the loop
+	if kind == agent.KindUnknown || kind == agent.KindCancelled { // as for the loop: the run itself is not cancelled
 		kind = agent.KindModel
 	}
 	return slices.Contains(f.kinds, kind)

@@ -3,7 +3,6 @@ package kit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -188,8 +187,6 @@ func (l logObserver) failure(err error) slog.Attr {
 		return slog.Attr{}
 	case l.Content:
 		return slog.String("error", err.Error())
-	case errors.Is(err, context.Canceled):
-		return textAttr(semconv.KeyErrorType, semconv.ErrorCancelled)
 	}
 	return textAttr(semconv.KeyErrorType, cmp.Or(string(agent.KindOf(err)), semconv.Other))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -25,8 +26,6 @@ func (d *Driver) failure(a asking, err error) *drivers.Error {
 			header = a.answer
 		}
 		d.explain(e, no, header)
-	} else if no, ok := errors.AsType[*sdk.Error](err); ok { // an event "error" in a stream
-		d.explain(e, &service.RefusalError{Body: []byte(no.RawJSON())}, a.answer)
 	} else if no, ok := errors.AsType[*service.UnfitError](err); ok {
 		e.Kind, e.Message = agent.KindBadRequest, service.Excerpt(no.Error(), d.redact)
 	} else {
@@ -38,18 +37,25 @@ func (d *Driver) failure(a asking, err error) *drivers.Error {
 // explain fills in what the service said of its refusal.
 func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http.Header) {
 	var said struct {
-		Error struct {
-			Type    string `json:"type"`
-			Message string `json:"message"`
-		} `json:"error"`
-		RequestID string `json:"request_id"`
+		Error     json.RawMessage `json:"error"`
+		RequestID string          `json:"request_id"`
+	}
+	var problem struct {
+		Type    string          `json:"type"`
+		Message string          `json:"message"`
+		Code    json.RawMessage `json:"code"` // of gateways
 	}
 	_ = json.Unmarshal(no.Body, &said) // what is not in this form has no message, and is shown as it is
-	e.Status, e.Code = no.Status, service.Excerpt(said.Error.Type, d.redact)
-	e.Message = service.Excerpt(cmp.Or(said.Error.Message, string(no.Body), http.StatusText(no.Status)), d.redact)
+	if json.Unmarshal(said.Error, &problem) != nil {
+		_ = json.Unmarshal(said.Error, &problem.Message)
+	}
+	code := strings.Trim(string(problem.Code), `"`)
+	status := cmp.Or(no.Status, service.ErrorStatus(code))
+	e.Status, e.Code = no.Status, service.Excerpt(cmp.Or(problem.Type, code), d.redact)
+	e.Message = service.Excerpt(cmp.Or(problem.Message, string(no.Body), http.StatusText(no.Status)), d.redact)
 	e.RequestID = d.redact(cmp.Or(requestID(header), said.RequestID))
 	e.After = drivers.RetryAfter(header, time.Now())
-	e.Kind, e.Advice = sort(no.Status, said.Error.Type, said.Error.Message)
+	e.Kind, e.Advice = sort(status, problem.Type, problem.Message)
 	if e.Advice == "" {
 		e.Advice = service.Advice(e, d.keyless, lo.Ternary(d.vertex, "/v1/projects", "/v1/messages"))
 	}
@@ -97,6 +103,8 @@ func sort(status int, code, message string) (kind agent.ErrorKind, advice string
 		return agent.KindAuth, service.SeeBilling
 	case http.StatusRequestEntityTooLarge:
 		return agent.KindContextLength, sendLess
+	case 0: // inside of an answer
+		return service.KindOfNames(code), ""
 	}
 	return kind, ""
 }

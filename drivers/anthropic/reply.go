@@ -70,15 +70,14 @@ func readReply(body io.Reader) (*reply, error) {
 	if err != nil {
 		return nil, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
 	}
+	if typeOf(raw) == errorType {
+		return nil, &service.RefusalError{Body: raw}
+	}
 	var m sdk.Message
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, &service.BrokenError{Err: fmt.Errorf("the reply is not JSON: %w", err)}
 	}
-	switch m.Type {
-	case "message":
-	case "error":
-		return nil, &service.RefusalError{Body: raw}
-	default:
+	if m.Type != "message" {
 		return nil, &service.BrokenError{Err: errors.New("the reply is no message of the Messages API")}
 	}
 	r := &reply{id: m.ID, model: m.Model, stop: m.StopReason, usage: m.Usage}

@@ -1,7 +1,9 @@
 package anthropic
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -24,11 +26,12 @@ var errCut = errors.New("the stream ended in the middle of the reply")
 
 // readStream reads a reply that comes in pieces and tells emit of them.
 func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
-	if mediaType, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); mediaType == "application/json" {
+	if mediaType, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); mediaType == "application/json" || service.IsJSON(answer) {
 		return readUnstreamed(answer, emit)
 	}
 	a := arrival{emit: emit, open: map[int64]*block{}}
-	stream := ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(answer), nil)
+	decoder := &namingDecoder{Decoder: ssestream.NewDecoder(answer)}
+	stream := ssestream.NewStream[sdk.MessageStreamEventUnion](decoder, nil)
 	for stream.Next() {
 		done, err := a.event(stream.Current())
 		if err != nil {
@@ -44,10 +47,53 @@ func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 		}
 		return &a.reply, nil
 	}
-	if _, said := errors.AsType[*sdk.Error](stream.Err()); said {
-		return nil, stream.Err()
+	if decoder.said != nil {
+		return nil, &service.RefusalError{Body: decoder.said}
 	}
 	return nil, &service.BrokenError{Err: cmp.Or(stream.Err(), errCut)}
+}
+
+// namingDecoder names events that come without a name by their type, as those of a gateway do, and keeps what an error
+// says. The SDK leaves out events without a name.
+type namingDecoder struct {
+	ssestream.Decoder
+
+	event ssestream.Event
+	said  []byte // of the error; nil when there was none
+}
+
+// Next reads the next event.
+func (d *namingDecoder) Next() bool {
+	if !d.Decoder.Next() {
+		return false
+	}
+	if d.event = d.Decoder.Event(); d.event.Type == "" {
+		d.event.Type = typeOf(d.event.Data)
+	}
+	if d.event.Type == errorType {
+		d.said = bytes.Clone(d.event.Data)
+	}
+	return true
+}
+
+// Event returns the event that was read last.
+func (d *namingDecoder) Event() ssestream.Event { return d.event }
+
+const errorType = "error"
+
+// typeOf returns the type that stands in an event or a whole reply, which is that of an error wherever there is one.
+func typeOf(data []byte) string {
+	var head struct {
+		Type  string          `json:"type"`
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(data, &head) != nil {
+		return ""
+	}
+	if said := string(head.Error); said != "" && said != "null" && said != `""` && said != "{}" {
+		return errorType
+	}
+	return head.Type
 }
 
 // readUnstreamed reads the reply of an endpoint that does not stream.

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // finishReason says why a reply ended, in the words of the service.
@@ -99,20 +102,38 @@ func readAnswer(text []byte) (*answer, error) {
 }
 
 // readError returns the error in a text: {"error":{…}}, or a list of such, as the service answers where events are not
-// asked for. Nil means that there is none.
+// asked for. Gateways give a text as the error, or as its code. Nil means that there is none.
 func readError(text []byte) error {
 	type failed struct {
-		Error *apiError `json:"error"`
+		Error json.RawMessage `json:"error"`
 	}
 	var one failed
-	if json.Unmarshal(text, &one) == nil && one.Error != nil {
-		return one.Error
+	if json.Unmarshal(text, &one) != nil {
+		var list []failed
+		if json.Unmarshal(text, &list) != nil || len(list) == 0 {
+			return nil
+		}
+		one = list[0]
 	}
-	var list []failed
-	if json.Unmarshal(text, &list) == nil && len(list) > 0 && list[0].Error != nil {
-		return list[0].Error
+	switch string(one.Error) {
+	case "", "null", "{}", `""`:
+		return nil
 	}
-	return nil
+	var e apiError
+	if json.Unmarshal(one.Error, &e) == nil {
+		return &e
+	}
+	var loose struct {
+		Message, Status, Code json.RawMessage
+	}
+	if json.Unmarshal(one.Error, &loose) != nil {
+		loose.Message = one.Error
+	}
+	words := func(raw json.RawMessage) string { return strings.Trim(string(raw), `"`) }
+	if json.Unmarshal(loose.Message, &e.Message) != nil {
+		e.Message = words(loose.Message)
+	}
+	return &apiError{Code: service.ErrorStatus(words(loose.Code)), Message: e.Message, Status: words(loose.Status)}
 }
 
 // compact returns the arguments of a call without white space; empty where there are none.

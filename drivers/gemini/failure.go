@@ -121,17 +121,5 @@ func sort(status int, state, reason, message string) agent.ErrorKind {
 	case status != 0:
 		return drivers.KindOfStatus(status)
 	}
-	switch state {
-	case "RESOURCE_EXHAUSTED":
-		return agent.KindRateLimit
-	case "UNAVAILABLE":
-		return agent.KindOverloaded
-	case "DEADLINE_EXCEEDED":
-		return agent.KindTimeout
-	case "UNAUTHENTICATED", "PERMISSION_DENIED":
-		return agent.KindAuth
-	case "INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND":
-		return agent.KindBadRequest
-	}
-	return agent.KindModel
+	return service.KindOfNames(state)
 }

@@ -36,7 +36,7 @@ func (d *Driver) failure(a *asking, err error) *drivers.Error {
 func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
 	e.Code = service.Excerpt(cmp.Or(c.code, c.kind), d.redact)
 	e.Message = service.Excerpt(cmp.Or(c.message, string(body)), d.redact)
-	e.Kind, e.Advice = sort(e.Status, c)
+	e.Kind, e.Advice = sort(cmp.Or(e.Status, service.ErrorStatus(c.code)), c)
 	if e.Advice == "" {
 		e.Advice = service.Advice(e, d.keyless, "/"+d.api.path)
 	}
@@ -64,7 +64,6 @@ var badInput = []string{
 	"invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large", "image_too_small",
 	"image_parse_error", "image_content_policy_violation", "invalid_image_mode", "image_file_too_large",
 	"unsupported_image_media_type", "empty_image_file", "failed_to_download_image", "image_file_not_found",
-	"invalid_request_error",
 }
 
 // sort finds the kind of a refusal, and what to do about it if only the service's
@@ -84,14 +83,10 @@ func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
 		return agent.KindContextLength, ""
 	case (status == 0 || status == 429 || status >= 500) && strings.Contains(words, "overloaded"):
 		return agent.KindOverloaded, ""
-	case status == 0 && strings.Contains(names, "rate_limit"):
-		return agent.KindRateLimit, ""
-	case status == 0 && slices.Contains(badInput, cmp.Or(c.code, c.kind)):
+	case status == 0 && slices.Contains(badInput, c.code):
 		return agent.KindBadRequest, ""
-	case status == 0 && c.code == "vector_store_timeout":
-		return agent.KindTimeout, ""
-	case status == 0: // in the middle of a reply
-		return agent.KindModel, ""
+	case status == 0: // inside of an answer
+		return service.KindOfNames(c.code, c.kind), ""
 	}
 	return drivers.KindOfStatus(status), ""
 }

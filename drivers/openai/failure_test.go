@@ -125,3 +125,43 @@ func TestStreamsThatAreNone(t *testing.T) {
 		})
 	}
 }
+
+// TestErrorsInside: errors in answers with the status 200, in the forms of this API. What gateways of all APIs say is
+// held by TestFaults.
+func TestErrorsInside(t *testing.T) {
+	const whole = `"id":"1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]`
+	for name, c := range map[string]struct {
+		body, message string
+		kind          agent.ErrorKind
+	}{
+		"a refusal":          {`{"error":{"message":"No such model.","type":"invalid_request_error","code":"model_not_found"}}`, "No such model.", agent.KindBadRequest},
+		"a key":              {`{"error":{"message":"Wrong.","type":"invalid_request_error","code":"invalid_api_key"}}`, "Wrong.", agent.KindAuth},
+		"a full context":     {`{"error":{"message":"This model's maximum context length is 10.","code":400}}`, "maximum context length", agent.KindContextLength},
+		"vLLM":               {`{"object":"error","message":"It is too hot.","type":"BadRequestError","code":400}`, "It is too hot.", agent.KindBadRequest},
+		"Google":             {`[{"error":{"code":429,"message":"Slow down.","status":"RESOURCE_EXHAUSTED"}}]`, "Slow down.", agent.KindRateLimit},
+		"within the choice":  {`{"id":"1","choices":[{"error":{"code":502,"message":"It hung up."},"message":{"content":""},"finish_reason":"error"}]}`, "It hung up.", agent.KindModel},
+		"beside the choice":  {`{"error":{"code":503,"message":"Later."},` + whole + `}`, "Later.", agent.KindOverloaded},
+		"no error, null":     {`{"error":null,` + whole + `}`, "", ""},
+		"no error, empty":    {`{"error":{},` + whole + `}`, "", ""},
+		"no error, no words": {`{"error":"",` + whole + `}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			endpoint := modeltest.Golden(t, modeltest.Body(http.StatusOK, "application/json", c.body))
+			step, err := newDriver(t, endpoint.URL).Next(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
+			if c.kind == "" {
+				require.NoError(t, err)
+				assert.Equal(t, "hi", step.Message.Text())
+				return
+			}
+			require.Error(t, err)
+			assert.Equal(t, c.kind, agent.KindOf(err), "%v", err)
+			assert.Contains(t, err.Error(), c.message)
+		})
+	}
+	t.Run("null in a stream", func(t *testing.T) {
+		endpoint := modeltest.Golden(t, modeltest.SSE(`data: {"error":null,"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n"))
+		step, err := newDriver(t, endpoint.URL).Stream(t.Context(), agent.NewState(agent.UserText("hello")), func(agent.Delta) {}).Get()
+		require.NoError(t, err)
+		assert.Equal(t, "hi", step.Message.Text())
+	})
+}

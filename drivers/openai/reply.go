@@ -27,6 +27,9 @@ func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)
 		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply is not a chat completion: %s", service.Excerpt(string(text), d.redact))}
 	}
 	c := gjson.ParseBytes(text)
+	if said := errorInside(c); said != nil {
+		return agent.Step{}, &eventError{said}
+	}
 	choices := listOf(c.Get("choices"))
 	if len(choices) == 0 {
 		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply has no choice in it: %s", service.Excerpt(string(text), d.redact))}

@@ -78,8 +78,8 @@ func (r *response) addHead(c gjson.Result) {
 func (r *response) end(c gjson.Result, status string) error {
 	r.addHead(c)
 	status = lo.CoalesceOrEmpty(c.Get("status").String(), status)
-	if problem := c.Get("error"); problem.IsObject() || textOf(problem) != "" {
-		return &eventError{[]byte(c.Raw)}
+	if said := errorInside(c); said != nil {
+		return &eventError{said}
 	}
 	switch status {
 	case "completed", "incomplete":

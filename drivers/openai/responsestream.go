@@ -79,8 +79,8 @@ func (r *response) event(e gjson.Result) (whole bool, err error) {
 			r.think(item, true, e.Get("content_index").Int(), func(t *textPieces) string { return t.add(delta) })
 		})
 	case "":
-		if e.Get("error").Exists() { // from a proxy in front of the service
-			return false, &eventError{[]byte(e.Raw)}
+		if said := errorInside(e); said != nil { // from a proxy in front of the service
+			return false, &eventError{said}
 		}
 	}
 	return false, nil

@@ -49,7 +49,7 @@ func isStream(res *http.Response) (bool, error) {
 	case "text/html":
 		return false, &service.BrokenError{Err: errors.New("the answer is a web page, not a stream: see that the base URL is the service's")}
 	}
-	return true, nil
+	return !service.IsJSON(res), nil
 }
 
 // readEvents adds the pieces of a stream, and reports whether the service said that it is done.
@@ -67,8 +67,8 @@ func (r *reply) readEvents(stream *events) (done bool, err error) {
 			return false, &service.BrokenError{Err: errors.New("reading the reply: a piece of it is not JSON")}
 		}
 		piece := gjson.ParseBytes(event)
-		if piece.Get("error").Exists() {
-			return false, &eventError{event}
+		if said := errorInside(piece); said != nil {
+			return false, &eventError{said}
 		}
 		if err := r.add(piece); err != nil {
 			return false, err
@@ -76,7 +76,7 @@ func (r *reply) readEvents(stream *events) (done bool, err error) {
 	}
 }
 
-// eventError is an error that the service tells of in the middle of a stream.
+// eventError is an error that the service tells of inside of an answer or a stream.
 type eventError struct{ event []byte }
 
 func (e *eventError) Error() string { return "the service sent an error: " + string(e.event) }

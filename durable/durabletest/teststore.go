@@ -32,6 +32,7 @@ func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 		{"end", ending},
 		{"switch", switching},
 		{"at once", racing},
+		{"failed run", failing},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for name, test := range group.parts {

@@ -3,6 +3,7 @@ package modeltest_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -116,12 +118,12 @@ func (c chat) Stream(ctx context.Context, s agent.State, emit func(agent.Delta))
 		if !isData || done {
 			continue
 		}
+		if err := c.inside([]byte(data)); err != nil {
+			return mo.Err[agent.Step](err)
+		}
 		var reply wireReply
 		if err := json.Unmarshal([]byte(data), &reply); err != nil {
 			return c.broken(ctx, err)
-		}
-		if reply.Error != nil {
-			return mo.Err[agent.Step](c.failure(http.StatusOK, []byte(data), nil))
 		}
 		c.add(&step, reply, func(delta wireMessage) {
 			text.WriteString(delta.Content)
@@ -214,11 +216,61 @@ func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Respon
 		return nil, &drivers.Error{Provider: "openai", Kind: agent.KindModel, Err: err}
 	}
 	if answer.StatusCode == http.StatusOK {
+		if err := c.inWhole(answer); err != nil {
+			_ = answer.Body.Close()
+			return nil, err
+		}
 		return answer, nil
 	}
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(answer.Body)
 	return nil, errors.Join(c.failure(answer.StatusCode, said, answer.Header), err)
+}
+
+// inWhole returns the error that an answer is in the place of a reply or a stream.
+func (c chat) inWhole(answer *http.Response) error {
+	from := bufio.NewReader(answer.Body)
+	begin, _ := from.Peek(8)
+	answer.Body = begunBody{from, answer.Body}
+	if text := bytes.TrimSpace(begin); len(text) == 0 || text[0] != '{' {
+		return nil
+	}
+	body, err := io.ReadAll(from)
+	answer.Body = begunBody{io.MultiReader(bytes.NewReader(body), failingReader{err}), answer.Body}
+	return c.inside(body)
+}
+
+// begunBody is a body that was read in part.
+type begunBody struct {
+	io.Reader
+	io.Closer
+}
+
+// failingReader ends with an error, or well where it is nil.
+type failingReader struct{ err error }
+
+func (r failingReader) Read([]byte) (int, error) { return 0, cmp.Or(r.err, io.EOF) }
+
+// inside returns the error that stands in an answer or an event.
+func (c chat) inside(data []byte) error {
+	var said struct{ Error json.RawMessage }
+	var problem struct {
+		Message string
+		Code    json.RawMessage
+	}
+	if json.Unmarshal(data, &said) != nil || said.Error == nil {
+		return nil
+	}
+	if json.Unmarshal(said.Error, &problem) != nil {
+		_ = json.Unmarshal(said.Error, &problem.Message)
+	}
+	code := strings.Trim(string(problem.Code), `"`)
+	status, err := strconv.Atoi(code)
+	if err != nil {
+		status = http.StatusOK
+	}
+	text, err := json.Marshal(map[string]any{"error": map[string]string{"message": problem.Message, "code": code}})
+	return errors.Join(c.failure(status, text, nil), err)
 }
 
 // fits says what of a request cannot be sent.

@@ -34,6 +34,7 @@ func TestFaults(t *testing.T, s Service) {
 		{"odd transcript", s.testOddTranscripts},
 		{"service that is down", s.testDown},
 		{"answer that is none", s.testNoAnswer},
+		{"error inside of an answer", s.testErrorsInside},
 		{"answer cut off", s.testCutAnswer},
 		{"malformed arguments", s.testArguments},
 		{"huge answer", s.testHuge},

@@ -3,6 +3,7 @@ package modeltest
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,45 @@ func (s Service) testStreamErrors(t *testing.T) {
 				failure := s.ask(t, true, SSE(append(slices.Clone(s.Whole.Frames[:1]), frame)...)).fails(t, kind)
 				assert.Contains(t, failure.Error(), Sentence, "what the service said")
 			})
+		}
+	}
+}
+
+// insideErrors are errors as gateways put them into an answer with the status 200, by kind.
+var insideErrors = map[agent.ErrorKind][]string{
+	agent.KindRateLimit:  {`{"error":{"code":429,"message":"` + Sentence + `"}}`, `{"error":{"code":"429","message":"` + Sentence + `","type":null}}`},
+	agent.KindOverloaded: {`{"error":{"code":503,"message":"` + Sentence + `"}}`, `{"error":{"code":529,"message":"` + Sentence + `"}}`},
+	agent.KindAuth:       {`{"error":{"message":"` + Sentence + `","code":401},"user_id":"x"}`},
+	agent.KindBadRequest: {`{"error":{"code":400,"message":"` + Sentence + `"}}`},
+	agent.KindTimeout:    {`{"error":{"code":504,"message":"` + Sentence + `"}}`},
+	agent.KindModel: {
+		`{"error":{"code":502,"message":"` + Sentence + `"}}`, `{"error":{"message":"` + Sentence + `"}}`, `{"error":"` + Sentence + `"}`,
+	},
+}
+
+// testErrorsInside: a status of 200, and an error in the place of the reply, of a stream, or of a part of one.
+func (s Service) testErrorsInside(t *testing.T, streaming bool) {
+	t.Helper()
+	for kind, bodies := range insideErrors {
+		for i, body := range bodies {
+			body = strings.ReplaceAll(body, Sentence, Sentence+" ("+Key+")")
+			replies := map[string]Reply{"whole": Body(http.StatusOK, "application/json", body)}
+			if streaming {
+				event := "data: " + body + "\n\n"
+				replies["as a stream"] = Body(http.StatusOK, "text/event-stream", body)
+				replies["after white space"] = Body(http.StatusOK, "text/event-stream", "\n  \n"+body+"\n")
+				replies["without a type"] = Body(http.StatusOK, "text/plain", body)
+				replies["in an event"] = SSE(event)
+				replies["in a later event"] = SSE(s.Whole.Frames[0], event)
+			}
+			for name, reply := range replies {
+				t.Run(fmt.Sprintf("%s %d %s", kind, i, name), func(t *testing.T) {
+					failure := s.ask(t, streaming, reply).fails(t, kind)
+					assert.Contains(t, failure.Error(), Sentence, "what the service said")
+					want := kind != agent.KindAuth && kind != agent.KindBadRequest
+					assert.Equal(t, want, failure.Retryable(), "whether it is worth another attempt")
+				})
+			}
 		}
 	}
 }

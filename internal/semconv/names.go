@@ -150,12 +150,9 @@ const (
 	OutcomeUnknown = "unknown"
 )
 
-// Values of error.type that are not an agent.ErrorKind or agent.ReasonCode, and the
-// conventions' word for whatever has no name of its own.
-const (
-	ErrorCancelled = "cancelled"
-	Other          = "_OTHER"
-)
+// Other is the conventions' word for whatever has no name of its own: an error.type that is
+// no agent.ErrorKind or agent.ReasonCode.
+const Other = "_OTHER"
 
 // Metrics.
 const (

@@ -213,7 +213,7 @@ func (c *conversation) stream(ctx context.Context, text string) (final agent.Sta
 func (c *conversation) said(ctx context.Context, final agent.State, err error) error {
 	cause := context.Cause(ctx)
 	c.code = exitCode(final, err, cause)
-	if c.view.show == nil && final.Status() != agent.StatusDone {
+	if c.view.show == nil && !isPlainEnd(final) {
 		c.view.note(timeline.Verdict(final, err))
 	}
 	if final.Status() == agent.StatusDone {

@@ -164,7 +164,7 @@ func (m *made) finish(ctx context.Context, v *view, final agent.State, err error
 	if closing := m.close(); closing != nil {
 		v.note(closing.Error())
 	}
-	if v.show == nil && v.events == nil && final.Status() != agent.StatusDone {
+	if v.show == nil && v.events == nil && !isPlainEnd(final) {
 		v.note(timeline.Verdict(final, err))
 	}
 	if final.Status() == agent.StatusDone {
@@ -176,4 +176,9 @@ func (m *made) finish(ctx context.Context, v *view, final agent.State, err error
 		return &exitError{code}
 	}
 	return nil
+}
+
+// isPlainEnd reports whether a run ended with an answer and there is nothing to say of it.
+func isPlainEnd(s agent.State) bool {
+	return s.Status() == agent.StatusDone && s.StopSignal().OrEmpty().Reason == agent.StopCompleted
 }

@@ -97,6 +97,13 @@ type (
 		Original *string `json:"original_arguments,omitempty"`
 		Runs     bool    `json:"runs"`
 	}
+	approvalRequested struct {
+		head
+		inStep
+
+		Call      call       `json:"call"`
+		Questions []question `json:"questions"`
+	}
 	toolCallCompleted struct {
 		head
 		inStep
@@ -332,9 +339,7 @@ func parkedRun(h head, s agent.State) any {
 		w := waitingCall{
 			Call: callOf(i.Call), Original: unless(i.Original.Arguments, i.Call.Arguments),
 			Asked: i.Asked.UTC(), Deadline: i.Deadline.UTC(),
-			Questions: lo.Map(i.Questions, func(q agent.Question, _ int) question {
-				return question{string(q.Kind), q.By, q.Rule, q.Reason, sayOf(q.Decision())}
-			}),
+			Questions: lo.Map(i.Questions, questionOf),
 		}
 		w.Call.ID = i.CallID() // of a sub-agent's, the name that it is answered by
 		if !i.Deadline.IsZero() {
@@ -344,6 +349,11 @@ func parkedRun(h head, s agent.State) any {
 		out.Calls = append(out.Calls, w)
 	}
 	return out
+}
+
+// questionOf returns the form of a question.
+func questionOf(q agent.Question, _ int) question {
+	return question{string(q.Kind), q.By, q.Rule, q.Reason, sayOf(q.Decision())}
 }
 
 // sayOf returns the form of an answer; nil for none.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -97,6 +99,8 @@ func (s *Stream) Observe(_ context.Context, e agent.Event) {
 			return toolCallStarted{h, in(e.Run, e.Step), callOf(e.Call), unless(e.Original.Arguments, e.Call.Arguments), e.Runs}
 		case agent.ToolCallCompleted:
 			return completedCall(h, e)
+		case agent.ApprovalRequested:
+			return approvalRequested{h, in(e.Run, e.Step), callOf(e.Call), lo.Map(e.Questions, questionOf)}
 		case mcp.ProgressReported:
 			return progress{h, in(e.Run, e.Step), e.Call.ID, e.Call.Name, e.Progress, e.Total, e.Message}
 		case agent.StepCompleted:
