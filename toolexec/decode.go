@@ -84,7 +84,7 @@ func flatOf(t reflect.Type) *strictjson.Flat {
 		return nil
 	}
 	for field := range t.Fields() {
-		if declares(field.Type) || field.Type.Kind() == reflect.Pointer && declares(field.Type.Elem()) ||
+		if isConstrained(field) || declares(field.Type) || field.Type.Kind() == reflect.Pointer && declares(field.Type.Elem()) ||
 			field.Type.Kind() == reflect.Slice && declares(field.Type.Elem()) {
 			return nil
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// SchemaSource is a type that says itself what its JSON Schema is, where its Go type says too little: an enum, a
-// range, a pattern. The method is called on the zero value and gives the schema's JSON text.
+// SchemaSource is a type that says itself what its JSON Schema is, where its Go type and the tags of fields, see
+// SchemaFor, say too little. The method is called on the zero value and gives the schema's JSON text.
 //
 //	type Unit string
 //
@@ -26,6 +26,16 @@ type SchemaSource interface{ JSONSchema() string }
 
 // SchemaFor infers the schema of a struct type (or of a map with string keys): the JSON Schema of what Decoder
 // decodes into it.
+//
+// Tags named like keywords of JSON Schema narrow a field: enum (values with commas between them), minimum, maximum,
+// minLength, maxLength, pattern, minItems and maxItems. In a list, all but the last two are about each element. One that
+// the field's type cannot have is an error.
+//
+//	type Search struct {
+//		Unit  string   `json:"unit" enum:"celsius,fahrenheit"`
+//		Limit int      `json:"limit,omitempty" minimum:"1" maximum:"50"`
+//		Tags  []string `json:"tags,omitempty" enum:"news,sport" maxItems:"3"`
+//	}
 //
 // A field's name is its json tag's, its description is its jsonschema tag. It is required unless the json tag says
 // omitempty or omitzero, and null is only allowed for pointers. No other members are allowed. A type with an
@@ -54,6 +64,9 @@ func schemaFor(t reflect.Type) (*Schema, error) {
 	}
 	inferred, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: in.schemas})
 	if err != nil {
+		return nil, err
+	}
+	if err := constrain(t, inferred); err != nil {
 		return nil, err
 	}
 	nullable(inferred)

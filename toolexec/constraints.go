@@ -1,0 +1,207 @@
+package toolexec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// constraint sets a keyword of the schema of a field.
+type constraint struct {
+	keyword string
+	types   []string // of JSON that it is for
+	set     func(s *jsonschema.Schema, kind, text string) error
+}
+
+// constraints are the keywords of JSON Schema that tags of fields may set, in the order of
+// the specification.
+var constraints = []constraint{
+	{"enum", []string{"string", "integer", "number"}, setEnum},
+	{"minimum", []string{"integer", "number"}, func(s *jsonschema.Schema, kind, text string) error {
+		return setBound(&s.Minimum, kind, text, func(own, typed float64) bool { return own >= typed })
+	}},
+	{"maximum", []string{"integer", "number"}, func(s *jsonschema.Schema, kind, text string) error {
+		return setBound(&s.Maximum, kind, text, func(own, typed float64) bool { return own <= typed })
+	}},
+	{"minLength", []string{"string"}, func(s *jsonschema.Schema, _, text string) error { return setCount(&s.MinLength, text) }},
+	{"maxLength", []string{"string"}, func(s *jsonschema.Schema, _, text string) error { return setCount(&s.MaxLength, text) }},
+	{"pattern", []string{"string"}, func(s *jsonschema.Schema, _, text string) error {
+		s.Pattern = text
+		_, err := compileRegexp(text)
+		return err
+	}},
+	{"minItems", []string{"array"}, func(s *jsonschema.Schema, _, text string) error { return setCount(&s.MinItems, text) }},
+	{"maxItems", []string{"array"}, func(s *jsonschema.Schema, _, text string) error { return setCount(&s.MaxItems, text) }},
+}
+
+// misspelt are tags that look like constraints and are not, with what is meant.
+var misspelt = map[string]string{
+	"min": "minimum", "max": "maximum", "minlength": "minLength", "maxlength": "maxLength", "minitems": "minItems", "maxitems": "maxItems",
+	"enums": "enum", "oneof": "enum", "Enum": "enum", "Minimum": "minimum", "Maximum": "maximum",
+}
+
+// isConstrained reports whether a tag of the field says more than its type.
+func isConstrained(field reflect.StructField) bool {
+	return slices.ContainsFunc(constraints, func(c constraint) bool { return hasTag(field, c.keyword) })
+}
+
+func hasTag(field reflect.StructField, key string) bool {
+	_, ok := field.Tag.Lookup(key)
+	return ok
+}
+
+// constrain adds what the tags of the fields of t say to the schema that was inferred of t.
+func constrain(t reflect.Type, s *jsonschema.Schema) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if s == nil || declares(t) || strictjson.ReadsBy(t) != strictjson.ByKind {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array:
+		return constrain(t.Elem(), s.Items)
+	case reflect.Map:
+		return constrain(t.Elem(), s.AdditionalProperties)
+	case reflect.Struct:
+		for _, field := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name == "" {
+				name = field.Name
+			}
+			property := s.Properties[name]
+			if property == nil || field.Anonymous || !field.IsExported() {
+				continue
+			}
+			if err := errors.Join(constrainField(field, property), constrain(field.Type, property)); err != nil {
+				return fmt.Errorf("field %s.%s: %w", t, field.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// constrainField adds what the tags of one field say.
+func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
+	for wrong, meant := range misspelt {
+		if hasTag(field, wrong) {
+			return fmt.Errorf("tag %s is not read: write %s", wrong, meant)
+		}
+	}
+	for _, c := range constraints {
+		text, ok := field.Tag.Lookup(c.keyword)
+		if !ok {
+			continue
+		}
+		of, kind := s, kindOfSchema(s)
+		if kind == "array" && !slices.Contains(c.types, kind) && s.Items != nil { // each element
+			of, kind = s.Items, kindOfSchema(s.Items)
+		}
+		err := fmt.Errorf("it is for %s, and the field is a %s", orList(c.types), field.Type)
+		if slices.Contains(c.types, kind) {
+			err = c.set(of, kind, text)
+		}
+		if err != nil {
+			return fmt.Errorf("tag %s:%q: %w", c.keyword, text, err)
+		}
+	}
+	for keyword, bounds := range map[string][2]*float64{
+		"minimum": {s.Minimum, s.Maximum}, "minLength": {floatOf(s.MinLength), floatOf(s.MaxLength)}, "minItems": {floatOf(s.MinItems), floatOf(s.MaxItems)},
+	} {
+		if least, most := bounds[0], bounds[1]; least != nil && most != nil && *least > *most {
+			return fmt.Errorf("%s is %v and more than what is allowed at most, %v", keyword, *least, *most)
+		}
+	}
+	return nil
+}
+
+// kindOfSchema returns the JSON type of a schema, without the null of a pointer; empty for several.
+func kindOfSchema(s *jsonschema.Schema) string {
+	kinds := slices.DeleteFunc(append(slices.Clone(s.Types), s.Type), func(kind string) bool { return kind == "" || kind == "null" })
+	if len(kinds) != 1 {
+		return ""
+	}
+	return kinds[0]
+}
+
+// setEnum reads values with commas between them.
+func setEnum(s *jsonschema.Schema, kind, text string) error {
+	var values []any
+	for value := range strings.SplitSeq(text, ",") {
+		value = strings.TrimSpace(value)
+		switch _, err := strconv.ParseInt(value, 10, 64); {
+		case value == "":
+			return errors.New("a value is empty: write values with commas between them")
+		case kind == "string":
+			values = append(values, value)
+			continue
+		case err == nil:
+		case kind == "integer":
+			return fmt.Errorf("%q is no integer", value)
+		default:
+			if _, err := parseFinite(value); err != nil {
+				return err
+			}
+		}
+		values = append(values, json.Number(value))
+	}
+	for i, value := range values {
+		if slices.Contains(values[:i], value) {
+			return fmt.Errorf("%v stands there twice", value)
+		}
+	}
+	s.Enum = values
+	return nil
+}
+
+// setBound reads a number that narrows the range of the type.
+func setBound(to **float64, kind, text string, narrower func(own, typed float64) bool) error {
+	number, err := parseFinite(text)
+	switch {
+	case err != nil:
+		return err
+	case kind == "integer" && number != math.Trunc(number):
+		return errors.New("it is no integer")
+	case *to != nil && !narrower(number, **to):
+		return fmt.Errorf("the type goes to %v only", **to)
+	}
+	*to = &number
+	return nil
+}
+
+// setCount reads a count.
+func setCount(to **int, text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return errors.New("it is no count: write 0 or more")
+	}
+	if *to != nil && **to != n { // of an array of Go
+		return fmt.Errorf("the type has %d", **to)
+	}
+	*to = &n
+	return nil
+}
+
+func parseFinite(text string) (float64, error) {
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(number, 0) || math.IsNaN(number) || !json.Valid([]byte(text)) {
+		return 0, fmt.Errorf("%q is no number", text)
+	}
+	return number, nil
+}
+
+func floatOf(n *int) *float64 {
+	if n == nil {
+		return nil
+	}
+	return new(float64(*n))
+}
