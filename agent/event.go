@@ -154,15 +154,15 @@ func (s State) Emit(ctx context.Context, e Event) {
 		return
 	}
 	if l.observer != nil || l.listener != nil {
-		l.observe(ctx, e, l.observer, l.listener)
+		l.deliver(ctx, e, l.observer, l.listener)
 	}
 	if l.onEvent != nil {
 		l.onEvent(e)
 	}
 }
 
-// observe tells observers of one event at a time.
-func (l *live) observe(ctx context.Context, e Event, observers ...Observer) {
+// deliver tells observers of one event at a time.
+func (l *live) deliver(ctx context.Context, e Event, observers ...Observer) {
 	l.events.Lock()
 	defer l.events.Unlock()
 	for _, o := range observers {
@@ -181,7 +181,7 @@ func (l *live) tell(ctx context.Context, e Event) {
 		return
 	}
 	if l.observer != nil {
-		l.observe(ctx, e, l.observer)
+		l.deliver(ctx, e, l.observer)
 	}
 	if l.onEvent != nil {
 		l.onEvent(e)

@@ -235,7 +235,7 @@ func (a *account) keepRepeated(s State) State {
 }
 
 // MayAskAgain reports whether the limits of tokens, cost and time of the run that s belongs to, and all limits of the
-// runs above it, leave room for asking the model once more for the same step, as a processor may do. False outside of a run.
+// runs above it, leave room for asking the model again for the same step, as a processor may do. False outside of a run.
 func (s State) MayAskAgain() bool {
 	l := s.read().live
 	if l == nil {

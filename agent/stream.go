@@ -76,7 +76,7 @@ func (p Progress) Ended() bool {
 // What happens are the events that an Observer is told of, but for those of the model
 // calls, whose replies are there already: a tool call begins (ToolCallStarted) or is answered
 // (ToolCallCompleted), a person is asked (ApprovalRequested), a hook denied, rewrote or asked
-// (hooks.Event), a reply is dropped and begins anew (processor.Retrying). Events of
+// (hooks.Event), a reply is dropped and begins again (processor.Retrying). Events of
 // sub-agents are theirs; that they begin and end is among those of the run.
 //
 // A reply is yielded before the step that it belongs to is decided upon. Where a
@@ -112,7 +112,7 @@ func (a *Agent) StreamWith(ctx context.Context, settings RunSettings, s State, i
 				f.send(Progress{Event: e})
 			}
 		}
-		go f.run(func() mo.Result[State] { return a.RunWith(ctx, settings, s, input...) })
+		go f.runAgent(func() mo.Result[State] { return a.RunWith(ctx, settings, s, input...) })
 		for {
 			select {
 			case p := <-f.progress:
@@ -159,8 +159,8 @@ func (f *stream) send(p Progress) bool {
 	}
 }
 
-// run runs the agent, on the goroutine of the run.
-func (f *stream) run(run func() mo.Result[State]) {
+// runAgent runs the agent, on the goroutine of the run.
+func (f *stream) runAgent(run func() mo.Result[State]) {
 	defer close(f.ended)
 	defer func() {
 		if !f.returned {

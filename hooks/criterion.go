@@ -52,7 +52,7 @@ func (x HookContinuationCriterion) Limits() (limits agent.Limits, only bool) {
 }
 
 // Evaluate returns what the other criteria say, unless a Stop hook makes the run go on
-// or stops it. When a hook wants to go on once more than is allowed, the run ends for
+// or stops it. When a hook wants to go on more often than is allowed, the run ends for
 // agent.StopContinuations, with the details hook, continuations and maxContinuations beside
 // those that the end has anyway.
 func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
@@ -97,7 +97,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 		goOn = goOn.Plus(agent.EffectsOf(agent.AddMessage(told)).From(o.hook))
 	}
 	if capped != "" && verdict.Verdict == agent.AllowStop {
-		verdict.Signal = x.exhausted(verdict.Signal, capped, count)
+		verdict.Signal = x.capSignal(verdict.Signal, capped, count)
 	}
 	if goOn.Len() > 0 {
 		verdict = agent.Evaluation{
@@ -111,8 +111,8 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 	return mo.Ok(verdict)
 }
 
-// exhausted returns the signal of a run that ends although a hook asked to go on.
-func (x HookContinuationCriterion) exhausted(end agent.Signal, hook string, count int) agent.Signal {
+// capSignal returns the signal of a run that ends although a hook asked to go on.
+func (x HookContinuationCriterion) capSignal(end agent.Signal, hook string, count int) agent.Signal {
 	details := maps.Clone(end.Details)
 	if details == nil {
 		details = map[string]any{}

@@ -33,7 +33,7 @@ func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 	decoder := &namingDecoder{Decoder: ssestream.NewDecoder(answer)}
 	stream := ssestream.NewStream[sdk.MessageStreamEventUnion](decoder, nil)
 	for stream.Next() {
-		done, err := a.event(stream.Current())
+		done, err := a.takeEvent(stream.Current())
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +113,9 @@ type arrival struct {
 	emit  func(agent.Delta)
 }
 
-// event takes in what came; done says that the reply is whole. Kinds of events and of
+// takeEvent takes in what came; done says that the reply is whole. Kinds of events and of
 // pieces that are not known are left away.
-func (a *arrival) event(e sdk.MessageStreamEventUnion) (done bool, err error) {
+func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error) {
 	switch e.Type {
 	case "message_start":
 		a.reply.id, a.reply.model, a.reply.usage = e.Message.ID, e.Message.Model, e.Message.Usage

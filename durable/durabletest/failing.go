@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// failing is what is left of a run of an agent that fails after two steps, whatever fails:
+// failing has the tests of a run of an agent that fails after two steps, whatever fails:
 // the error holds the state after these, and so does the journal.
 var failing = map[string]part{
 	"of the model": func(t *testing.T, s durable.Store) {
@@ -48,7 +48,7 @@ var failing = map[string]part{
 	"whose store refuses a step": func(t *testing.T, s durable.Store) {
 		kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryStep, 3}, nil)
 		assert.Equal(t, 3, kept.RunStepCount(), "the step was taken")
-		assert.Equal(t, 2, loaded(t, s).RunStepCount())
+		assert.Equal(t, 2, loadState(t, s).RunStepCount())
 	},
 	"whose store refuses the end": func(t *testing.T, s durable.Store) {
 		kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryEnd, 1}, nil)
@@ -77,10 +77,10 @@ func failAfterTwoIn(ctx context.Context, t *testing.T, s, written durable.Store,
 	}
 	assert.Equal(t, 2, good, "the steps that the error has")
 	assert.GreaterOrEqual(t, kept.MessageCount(), 5, "the messages that the error has")
-	assert.GreaterOrEqual(t, loaded(t, s).RunStepCount(), 2, "the steps that the journal has")
+	assert.GreaterOrEqual(t, loadState(t, s).RunStepCount(), 2, "the steps that the journal has")
 }
 
-func loaded(t *testing.T, s durable.Store) agent.State {
+func loadState(t *testing.T, s durable.Store) agent.State {
 	t.Helper()
 	state, err := durable.Load(t.Context(), s, failingRun)
 	require.NoError(t, err)

@@ -67,7 +67,7 @@ var insideErrors = map[agent.ErrorKind][]string{
 	},
 }
 
-// testErrorsInside: a status of 200, and an error in the place of the reply, of a stream, or of a part of one.
+// testErrorsInside checks what comes of a status of 200 with an error in the place of the reply, of a stream, or of a part of one.
 func (s Service) testErrorsInside(t *testing.T, streaming bool) {
 	t.Helper()
 	for kind, bodies := range insideErrors {
