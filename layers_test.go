@@ -105,7 +105,7 @@ var layers = map[string]layer{
 		Modules: core,
 	},
 	"capability/kit": {
-		Ours:    []string{"agent", "processor", "toolexec", "toolexec/files", "continuation", "hooks", "capability", "internal/reserved", "internal/startedrun"},
+		Ours:    []string{"agent", "processor", "toolexec", "toolexec/files", "continuation", "hooks", "capability", "internal/reserved", "internal/semconv", "internal/startedrun"},
 		Modules: values,
 	},
 	"builder": {
@@ -127,6 +127,7 @@ var layers = map[string]layer{
 		"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric",
 	})},
 	"telemetry/otelsetup/internal/otlp": {Modules: slices.Concat(values, []string{
+		"connectrpc.com/connect", // OTLP over gRPC: docs/adr/0022
 		"go.opentelemetry.io/otel",
 		"go.opentelemetry.io/otel/trace",
 		"go.opentelemetry.io/otel/sdk",

@@ -198,7 +198,9 @@ func TestContinuationsAreCapped(t *testing.T) {
 // An end that is unusual anyway still says how the reply looked, and a stop counts for more.
 func TestTheEndThatAHookWouldPutOff(t *testing.T) {
 	on := onStop("on", func(c hooks.StopContext) hooks.Result { return c.Continue("on") })
-	cut := func() *agenttest.Driver { return agenttest.Script().Then(agenttest.Say("do").WithFinish(agent.FinishLength)) }
+	cut := func() *agenttest.Driver {
+		return agenttest.Script().Then(agenttest.Say("do").WithFinish(agent.FinishLength))
+	}
 	end := play(t, cut(), []hooks.Hook{on}, capability.UseGuards{Continuations: 1})
 	assert.Equal(t, agent.StopContinuations, end.signal().Reason)
 	assert.Equal(t, map[string]any{"finishReason": "length", "hook": "on", "continuations": 1, "maxContinuations": 1}, end.signal().Details)

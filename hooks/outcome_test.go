@@ -43,7 +43,7 @@ func TestPowers(t *testing.T) {
 		hooks.StepStart:             {powersOf[hooks.StepContext](), "Allow Stop"},
 		hooks.PreInference:          {powersOf[hooks.InferenceContext](), "Allow Rewrite RewriteMessages Stop"},
 		hooks.PostInference:         {powersOf[hooks.ReplyContext](), "Allow Filter FilterOrWithhold Replace ReplaceText"},
-		hooks.PreToolUse:            {powersOf[hooks.ToolContext](), "Allow Ask AskAbout Deny Mock MockContent MockFailure Rewrite Stop"},
+		hooks.PreToolUse:            {powersOf[hooks.ToolContext](), "Allow Ask AskAbout Deny Mock MockContent MockFailure Patch Rewrite Stop"},
 		hooks.ToolFailed:            {powersOf[hooks.ToolFailureContext](), "Allow Filter FilterOrWithhold Replace ReplaceContent Stop Withhold"},
 		hooks.PostToolUse:           {powersOf[hooks.ToolResultContext](), "Allow Filter FilterOrWithhold Replace ReplaceContent Stop Withhold"},
 		hooks.InterventionRequested: {powersOf[hooks.InterventionContext](), "Allow Approve Deny Reject Rewrite"},

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/samber/mo"
-	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
@@ -75,7 +74,7 @@ func (l logObserver) Observe(ctx context.Context, e agent.Event) {
 			numberAttr(semconv.KeyOutputTokens, used.OutputTokens), l.failure(e.Err))
 	case agent.ToolCallStarted:
 		l.write(ctx, logger, slog.LevelDebug, e, e.Run, numberAttr(semconv.KeyStep, e.Step), textAttr(semconv.KeyToolName, e.Call.Name),
-			textAttr(semconv.KeyToolCallID, e.Call.ID), l.content(semconv.KeyToolArguments, e.Call.Arguments))
+			textAttr(semconv.KeyToolCallID, e.Call.ID), contentAttr(l, semconv.KeyToolArguments, e.Call.Arguments))
 	case agent.ToolCallCompleted:
 		l.writeCall(ctx, logger, e)
 	case processor.Retrying:
@@ -148,7 +147,7 @@ func (l logObserver) writeCall(ctx context.Context, logger *slog.Logger, e agent
 	}
 	l.write(ctx, logger, level, e, e.Run, numberAttr(semconv.KeyStep, e.Step), textAttr(semconv.KeyToolName, r.Call().Name),
 		textAttr(semconv.KeyToolCallID, r.CallID()), textAttr(semconv.KeyOutcome, outcome), textAttr(semconv.KeyReasonCode, string(r.Reason)),
-		textAttr(semconv.KeyWinner, r.DecidedBy), slog.Duration("duration", r.Duration), l.content(semconv.KeyToolResult, r.Text()))
+		textAttr(semconv.KeyWinner, r.DecidedBy), slog.Duration("duration", r.Duration), contentAttr(l, semconv.KeyToolResult, r.Text()))
 }
 
 func (l logObserver) writeHook(ctx context.Context, logger *slog.Logger, e hooks.Event) {
@@ -163,7 +162,7 @@ func (l logObserver) writeHook(ctx context.Context, logger *slog.Logger, e hooks
 	}
 	attributes := []slog.Attr{
 		numberAttr(semconv.KeyStep, e.Step), textAttr(semconv.KeyHook, e.Hook), textAttr(semconv.KeyPoint, string(e.Point)),
-		textAttr(semconv.KeyToolName, e.Call.Name), textAttr(semconv.KeyToolCallID, e.Call.ID), l.content(semconv.KeyReason, e.Reason),
+		textAttr(semconv.KeyToolName, e.Call.Name), textAttr(semconv.KeyToolCallID, e.Call.ID), contentAttr(l, semconv.KeyReason, e.Reason),
 		textAttr(semconv.KeyFailMode, e.Policy), l.failure(e.Err),
 	}
 	if e.Kind != hooks.HookStart && e.Err == nil {
@@ -172,8 +171,8 @@ func (l logObserver) writeHook(ctx context.Context, logger *slog.Logger, e hooks
 	l.write(ctx, logger, level, e, e.Run, attributes...)
 }
 
-// content returns an attribute of a text that is only written where contents are asked for.
-func (l logObserver) content(key attribute.Key, value string) slog.Attr {
+// contentAttr returns an attribute of a text that is only written where contents are asked for.
+func contentAttr[K ~string](l logObserver, key K, value string) slog.Attr {
 	if !l.Content {
 		return slog.Attr{}
 	}
@@ -192,7 +191,7 @@ func (l logObserver) failure(err error) slog.Attr {
 }
 
 // textAttr returns an attribute, the zero one for an empty value.
-func textAttr(key attribute.Key, value string) slog.Attr {
+func textAttr[K ~string](key K, value string) slog.Attr {
 	if value == "" {
 		return slog.Attr{}
 	}
@@ -200,6 +199,6 @@ func textAttr(key attribute.Key, value string) slog.Attr {
 }
 
 // numberAttr returns an attribute.
-func numberAttr[N int | int64](key attribute.Key, value N) slog.Attr {
+func numberAttr[K ~string, N int | int64](key K, value N) slog.Attr {
 	return slog.Int64(string(key), int64(value))
 }

@@ -1,0 +1,252 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// OnCall returns a control at AtPreToolUse for the calls of one tool, whose arguments f gets as an In,
+// a struct:
+//
+//	hooks.OnCall("below-src", "write_file", func(_ context.Context, c hooks.ToolContext, in struct {
+//		Path string `json:"path"`
+//	}) hooks.Result {
+//		if !filepath.IsLocal(in.Path) {
+//			return c.Deny("write below the working directory")
+//		}
+//		return c.Allow()
+//	})
+//
+// In has the arguments that f looks at; others may be there. A field is required unless its json
+// tag says omitempty or omitzero, and takes null only where it is a pointer. A call whose
+// arguments do not have that form is denied without asking f, whatever the failure policy of the
+// hook is. An agent is not built whose tool of that name takes no argument of the name and
+// kind of a required field, or that has no tool of that name. To rewrite arguments, change in and
+// answer with c.Patch(in).
+func OnCall[In any](name, tool string, f func(ctx context.Context, c ToolContext, in In) Result) Hook {
+	if f == nil {
+		return On(AtPreToolUse, name, nil, ToolNamed(tool))
+	}
+	return On(AtPreToolUse, name, func(ctx context.Context, c ToolContext) Result {
+		var in In
+		if err := decodeCall(c.Call(), &in); err != nil {
+			return c.Deny(err.Error())
+		}
+		return f(ctx, c, in)
+	}, append(takesFields(reflect.TypeFor[In]()), ToolNamed(tool))...)
+}
+
+// AlwaysDeny returns a control at AtPreToolUse that denies each call that all the matchers match. Without
+// matchers it denies every call.
+func AlwaysDeny(name, reason string, matching ...Matcher) Hook {
+	return On(AtPreToolUse, name, func(_ context.Context, c ToolContext) Result { return c.Deny(reason) }, matching...)
+}
+
+// AlwaysAsk returns a control at AtPreToolUse that wants approval for each call that all the matchers match.
+func AlwaysAsk(name, reason string, matching ...Matcher) Hook {
+	return On(AtPreToolUse, name, func(_ context.Context, c ToolContext) Result { return c.Ask(reason) }, matching...)
+}
+
+// AlwaysMock returns a control at AtPreToolUse that answers each call that all the matchers match with a
+// text, in the place of the tool, which does not run.
+func AlwaysMock(name, text string, matching ...Matcher) Hook {
+	return On(AtPreToolUse, name, func(_ context.Context, c ToolContext) Result { return c.Mock(text) }, matching...)
+}
+
+// AlwaysFilter returns a control at AtPostToolUse that applies f to every text of each answer that all the
+// matchers match: see ToolResultContext.Filter.
+func AlwaysFilter(name string, f func(text string) string, matching ...Matcher) Hook {
+	if f == nil {
+		return On(AtPostToolUse, name, nil, matching...)
+	}
+	return On(AtPostToolUse, name, func(_ context.Context, c ToolResultContext) Result { return c.Filter(f) }, matching...)
+}
+
+// ContinueUntil returns a control at AtStop that makes the run go on, with reason as the next message, until done
+// reports true of its state. It is asked as often as UseGuards.Continuations allows.
+func ContinueUntil(name, reason string, done func(s agent.State) bool) Hook {
+	if done == nil {
+		return On(AtStop, name, nil)
+	}
+	return On(AtStop, name, func(_ context.Context, c StopContext) Result {
+		if done(c.State()) {
+			return c.Allow()
+		}
+		return c.Continue(reason)
+	})
+}
+
+// Patch rewrites the arguments by a JSON merge patch (RFC 7396): members that the patch has take the
+// place of those of the call, a member that is null takes it away, and the others stay. The patch
+// is given as anything that marshals to a JSON object, such as the struct that OnCall gives its
+// func. Otherwise it is as Rewrite.
+func (c ToolContext) Patch(patch any, effects ...agent.Effect) Result {
+	text, err := patchedArguments(c.Call(), patch)
+	if err != nil {
+		return c.answer(Outcome{decision: Rewrite, invalid: &rewriteError{err}}, effects)
+	}
+	return c.Rewrite(text, effects...)
+}
+
+func patchedArguments(call Call, patch any) (map[string]any, error) {
+	text, err := objectOf(patch)
+	if err != nil {
+		return nil, err
+	}
+	var changes, arguments map[string]any
+	if err := strictjson.Unmarshal(text, &changes); err != nil {
+		return nil, err
+	}
+	if err := call.Decode(&arguments); err != nil {
+		return nil, err
+	}
+	return mergePatch(arguments, changes), nil
+}
+
+// mergePatch applies a merge patch to an object, which it changes.
+func mergePatch(object, patch map[string]any) map[string]any {
+	if object == nil {
+		object = make(map[string]any, len(patch))
+	}
+	for name, value := range patch {
+		switch value := value.(type) {
+		case nil:
+			delete(object, name)
+		case map[string]any:
+			inner, _ := object[name].(map[string]any)
+			object[name] = mergePatch(inner, value)
+		default:
+			object[name] = value
+		}
+	}
+	return object
+}
+
+// decodeCall reads the arguments of a call into what into points to.
+func decodeCall(call Call, into any) error {
+	var value any
+	if err := call.Decode(&value); err != nil {
+		return err
+	}
+	if wrong := lackOf(value, reflect.TypeOf(into).Elem(), ""); wrong != "" {
+		return fmt.Errorf("tool %q: %s", call.Name, wrong)
+	}
+	return call.Decode(into)
+}
+
+// lackOf returns what a value lacks that is to be read into a t: a required member, or a value that is
+// null where t has no place for it. It is empty where nothing is missing.
+func lackOf(value any, t reflect.Type, at string) string {
+	if t.Kind() == reflect.Pointer {
+		if value == nil {
+			return ""
+		}
+		return lackOf(value, t.Elem(), at)
+	}
+	if strictjson.ReadsBy(t) != strictjson.ByKind || t.Kind() == reflect.Interface {
+		return ""
+	}
+	if value == nil {
+		return fmt.Sprintf("argument %q is null: give it a value, or leave it out", at)
+	}
+	switch kind := t.Kind(); value := value.(type) {
+	case map[string]any:
+		if kind == reflect.Struct {
+			return lackOfFields(value, t, at)
+		}
+		if kind == reflect.Map {
+			for name, member := range value {
+				if lack := lackOf(member, t.Elem(), inPath(at, name)); lack != "" {
+					return lack
+				}
+			}
+		}
+	case []any:
+		if kind == reflect.Slice || kind == reflect.Array {
+			for i, element := range value {
+				if lack := lackOf(element, t.Elem(), inPath(at, strconv.Itoa(i))); lack != "" {
+					return lack
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// lackOfFields returns what an object lacks that is to be read into a struct.
+func lackOfFields(object map[string]any, t reflect.Type, at string) string {
+	for _, f := range jsonFields(t) {
+		member, has := object[f.name]
+		if !has && f.required {
+			return fmt.Sprintf("argument %q is missing: add it", inPath(at, f.name))
+		}
+		if !has {
+			continue
+		}
+		if lack := lackOf(member, f.t, inPath(at, f.name)); lack != "" {
+			return lack
+		}
+	}
+	return ""
+}
+
+func inPath(at, name string) string {
+	if at == "" {
+		return name
+	}
+	return at + "." + name
+}
+
+// jsonField is a member that a struct is read from.
+type jsonField struct {
+	name     string
+	t        reflect.Type
+	required bool
+}
+
+// jsonFields returns the members that a struct is read from, those of embedded structs among them.
+func jsonFields(t reflect.Type) []jsonField {
+	var out []jsonField
+	for _, field := range reflect.VisibleFields(t) {
+		tag := field.Tag.Get("json")
+		name, options, _ := strings.Cut(tag, ",")
+		if tag == "-" || !field.IsExported() || field.Anonymous && name == "" {
+			continue
+		}
+		if name == "" {
+			name = field.Name
+		}
+		options = "," + options + ","
+		out = append(out, jsonField{name, field.Type, !strings.Contains(options, ",omitempty,") && !strings.Contains(options, ",omitzero,")})
+	}
+	return out
+}
+
+// takesFields returns matchers that match every call, and that no agent can have whose tool takes none
+// of the required arguments.
+func takesFields(t reflect.Type) []Matcher {
+	if t.Kind() != reflect.Struct {
+		return []Matcher{wrongMatcher("OnCall reads arguments into a struct, not into a %s", t)}
+	}
+	var out []Matcher
+	for _, f := range jsonFields(t) {
+		if !f.required {
+			continue
+		}
+		path, err := compilePath("/" + strings.NewReplacer("~", "~0", "/", "~1", "*", `\*`, `\`, `\\`).Replace(f.name))
+		if err != nil {
+			return []Matcher{wrongMatcher("argument %q: %w", f.name, err)}
+		}
+		out = append(out, Matcher{
+			text: "takes argument " + f.name, needsTool: true,
+			about: &aboutMatcher{path: &path}, full: func(occasion) bool { return true },
+		})
+	}
+	return out
+}
