@@ -2,10 +2,10 @@ package action
 
 import "path/filepath"
 
-// Target returns what an action is done with, for events and lists: the name of the agent, the pipeline or the func, the
+// TargetOf returns what an action is done with, for events and lists: the name of the agent, the pipeline or the func, the
 // server and the tool, the name of the program, the host, the model, who opens a gate. Nothing of a URL but scheme and host is in
 // it, and no argument of a program. It is empty where there is none.
-func Target(d Declared) string {
+func TargetOf(d Declared) string {
 	switch d := d.(type) {
 	case Command:
 		if len(d.Argv) > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 )
 
-// CO-28: events name what an action is done with, and nothing that may be secret.
-func TestTarget(t *testing.T) {
+// Events name what an action is done with, and nothing that may be secret.
+func TestTargetOf(t *testing.T) {
 	hook := action.HTTP{URL: "https://hooks.example.com/T0/secret?token=x"}
 	for want, d := range map[string]action.Declared{
 		"judge.sh":                  action.Command{Argv: []string{"./bin/judge.sh", "--token=x"}},
@@ -24,8 +24,8 @@ func TestTarget(t *testing.T) {
 		"note":                      action.Func{Name: "note"},
 		"":                          action.Command{},
 	} {
-		assert.Equal(t, want, action.Target(d))
+		assert.Equal(t, want, action.TargetOf(d))
 	}
-	assert.Equal(t, "https://hooks.example.com", action.Target(action.Gate{By: action.GateCallback, Webhook: &hook}))
-	assert.Equal(t, "${HOOK}", action.Target(action.HTTP{URL: "${HOOK}/x"}), "a secret by its name")
+	assert.Equal(t, "https://hooks.example.com", action.TargetOf(action.Gate{By: action.GateCallback, Webhook: &hook}))
+	assert.Equal(t, "${HOOK}", action.TargetOf(action.HTTP{URL: "${HOOK}/x"}), "a secret by its name")
 }

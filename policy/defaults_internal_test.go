@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 )
 
-// AP-14, AP-16, AP-25, AP-43: at the points of pipelines, what an entry leaves open is what the document that pipelines come
+// AP-14, AP-16, AP-25: at the points of pipelines, what an entry leaves open is what the document that pipelines come
 // from says. At other points it is the action's own.
 func TestDefaultsOfSourceDocuments(t *testing.T) {
 	type compiled struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
 )
 
-// CO-28: the events of a hook say what its action is and what it is done with, and what a rewrite changed.
+// The events of a hook say what its action is and what it is done with, and what a rewrite changed.
 func TestEventsOfActions(t *testing.T) {
 	n := &notes{}
 	p := load(t, `

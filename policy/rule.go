@@ -115,7 +115,7 @@ func (r *rule) origin() *hooks.Origin {
 		File: r.place.File(), Line: r.place.Line,
 	}
 	if r.act != nil {
-		o.Action, o.Target = r.kind, action.Target(r.act)
+		o.Action, o.Target = r.kind, action.TargetOf(r.act)
 	}
 	return o
 }

@@ -152,7 +152,7 @@ func (h ofHook) approvals() []approval {
 	return list
 }
 
-func (h ofHook) took() time.Duration {
+func (h ofHook) duration() time.Duration {
 	switch c := h.Context.(type) {
 	case interface{ Result() agent.ToolResult }:
 		return c.Result().Duration

@@ -180,14 +180,14 @@ func (d *document) pointAt(at hooks.PointName) (hooks.PointName, error) {
 	return at, err
 }
 
-// told returns the turn of the model, whose text an answer may stand for.
-func (r *documentReply) told(answer string) reply {
+// turn returns the turn of the model, whose text an answer may stand for.
+func (r *documentReply) turn(answer string) reply {
 	return reply{cmp.Or(r.Text, answer), r.Tools, r.FinishReason, r.Model}
 }
 
 func (d *document) approvals() []approval { return d.Approvals }
 
-func (d *document) took() time.Duration { return time.Duration(d.Duration) * time.Millisecond }
+func (d *document) duration() time.Duration { return time.Duration(d.Duration) * time.Millisecond }
 
 func (d *document) run() agent.Run {
 	run := d.Run
@@ -228,7 +228,7 @@ func (d *document) stepKind() string         { return d.StepKind }
 func (d *document) elapsed() time.Duration   { return d.sinceStart }
 func (d *document) failure() string          { return d.Error }
 func (d *document) input() string            { return d.Input }
-func (d *document) reply() reply             { return d.Reply.told(d.Answer) }
+func (d *document) reply() reply             { return d.Reply.turn(d.Answer) }
 func (d *document) continuations() int       { return d.Continuations }
 func (d *document) pipeline() hooks.Pipeline { return d.Pipeline }
 func (d *document) parameters() string       { return string(d.Parameters) }

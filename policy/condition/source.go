@@ -22,7 +22,7 @@ type source interface { //nolint:interfacebloat // one method for each part of a
 	reply() reply
 	subagent() hooks.Subagent
 	approvals() []approval
-	took() time.Duration // what the point is about
+	duration() time.Duration // what the point is about
 	compaction() hooks.Compaction
 	continuations() int
 	pipeline() hooks.Pipeline

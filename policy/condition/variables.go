@@ -49,9 +49,9 @@ func count(name string, at where, value func(m *moment) int64) variable {
 	}
 }
 
-// length is how long it took what the point is about.
+// length makes the variable of how long it took what the point is about.
 func length(name string, at where) variable {
-	return variable{name: name, kind: cel.DurationType, at: at, value: func(m *moment) any { return types.Duration{Duration: m.source.took()} }}
+	return variable{name: name, kind: cel.DurationType, at: at, value: func(m *moment) any { return types.Duration{Duration: m.source.duration()} }}
 }
 
 var approvalKind = kindOf("Approval",
