@@ -162,6 +162,7 @@ func TestWhatActionsAreToldOfASubagent(t *testing.T) {
 		return action.Subagent{Agent: name, Instruction: "look", Run: runs[name].ID, Session: runs[name].Session}
 	}
 	good, bad := about("good"), about("bad")
+	good.CallID, bad.CallID = "call_1_1", "call_1_2"
 	require.Len(t, requests[hooks.PreSubagent], 2)
 	assert.Equal(t, &good, requests[hooks.PreSubagent][0].Subagent)
 	assert.Equal(t, &bad, requests[hooks.PreSubagent][1].Subagent)

@@ -111,7 +111,7 @@ type written struct {
 // cursor names what is asked, for the journal of the run. Whoever is asked about something else is asked anew: an answer
 // about other arguments, or by other rules, is none.
 func (r *Request) cursor() (name string, ok bool) {
-	about := *r
+	about := r.sameAgain()
 	about.Run, about.Deadline, about.Attempt = agent.Run{}, time.Time{}, 0 // one run, and whatever time it is
 	about.Variables.Session, about.SessionID, about.RunID = "", "", ""
 	about.Variables.Timestamp, about.Variables.LastHookStatus = "", "" // which, of a second try, is that of the first

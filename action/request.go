@@ -51,13 +51,33 @@ type Request struct {
 	Answer string       `json:"answer,omitempty"`
 	Error  string       `json:"error,omitempty"`
 	Status agent.Status `json:"status,omitempty"`
+	// End is why the run would end, or ended, and who said so: at Stop and ExecutionEnd.
+	End *agent.Signal `json:"end,omitempty"`
+
+	// Usage is what the run has used so far, with the runs that it started.
+	Usage Usage `json:"usage,omitzero"`
+	// Calls are the tool calls of the recorded steps of the run.
+	Calls Calls `json:"calls,omitzero"`
+	// Duration is how long it took what the point is about: the call at PostToolUse and ToolFailed, the step at StepEnd, the
+	// run at ExecutionEnd, the sub-agent's run at PostSubagent and SubagentFailed. Zero elsewhere.
+	Duration Milliseconds `json:"duration_ms,omitzero"`
+	// Reply is what the model said, at PostInference and StepEnd; StepKind what became of the step, and Continues whether the
+	// step leaves a reason to go on, at StepEnd.
+	Reply     *Reply         `json:"reply,omitempty"`
+	StepKind  agent.StepKind `json:"step_kind,omitempty"`
+	Continues *bool          `json:"should_continue,omitempty"`
+
 	// Decided is what the controls of the point have decided, for observers: which, why, and who.
 	Decided *hooks.Outcome `json:"decided,omitempty"`
 	// Question is why a person is asked.
 	Question string `json:"question,omitempty"`
-	// Subagent and Compaction are what is known of them, at their points.
-	Subagent   *Subagent   `json:"subagent,omitempty"`
-	Compaction *Compaction `json:"compaction,omitempty"`
+	// Approvals are the calls of the step that a person is asked about, with the answers where there are any, in call order:
+	// at InterventionRequested, InterventionResolved and InterventionStopped. For a single call, CallID is its id, too.
+	Approvals []Approval `json:"approvals,omitempty"`
+	// Subagent, Compaction and Pipeline are what is known of them, at their points.
+	Subagent   *Subagent       `json:"subagent,omitempty"`
+	Compaction *Compaction     `json:"compaction,omitempty"`
+	Pipeline   *hooks.Pipeline `json:"pipeline,omitempty"`
 
 	// Continuations is how often hooks at Stop have made the run go on already, ContinuationsLeft how often they still may;
 	// at Stop only.
@@ -85,6 +105,10 @@ type ToolResult struct {
 	Text    string           `json:"text"`
 	IsError bool             `json:"is_error,omitempty"`
 	Status  agent.ToolStatus `json:"status"`
+	// Reason says in one word why the call did not run, or why its answer is an error; empty for a good answer.
+	Reason agent.ReasonCode `json:"reason,omitempty"`
+	// Attempts is how often the tool was started; zero for a call that did not run.
+	Attempts int `json:"attempts,omitempty"`
 }
 
 // Subagent is what is known of a sub-agent.
@@ -92,6 +116,8 @@ type Subagent struct {
 	Agent       string `json:"agent"`
 	Instruction string `json:"instruction"`
 	Result      string `json:"result,omitempty"`
+	// CallID is the id of the tool call that starts it.
+	CallID string `json:"call_id,omitempty"`
 	// Run and Session are the ids of its run and of its session. Status says how its run ended; it is empty before.
 	Run     agent.RunID     `json:"run,omitempty"`
 	Session agent.SessionID `json:"session,omitempty"`
@@ -119,8 +145,10 @@ func NewRequest(c hooks.Context, hook string) *Request {
 	r.Variables = Variables{
 		Session: string(run.Session), Stage: run.Stage, Iteration: run.Iteration, Timestamp: time.Now().UTC().Format(time.RFC3339),
 	}
+	r.Usage, r.Calls = Usage{run: r.state}, Calls{run: r.state}
 	r.call(c)
 	r.texts(c)
+	r.facts(c)
 	r.blueprint(c)
 	if at, ok := c.(interface{ Err() error }); ok && at.Err() != nil {
 		r.Error = at.Err().Error()
@@ -143,7 +171,8 @@ func (r *Request) call(c hooks.Context) {
 	}
 	if at, ok := c.(interface{ Result() agent.ToolResult }); ok {
 		result := at.Result()
-		r.Result = &ToolResult{Text: result.Text(), IsError: result.IsError(), Status: result.Status}
+		r.Result = &ToolResult{result.Text(), result.IsError(), result.Status, result.Reason, result.Attempts}
+		r.Duration = Milliseconds(result.Duration)
 	}
 	if at, ok := c.(interface{ Questions() agent.Questions }); ok {
 		r.Question = at.Questions().Reason()
@@ -178,7 +207,10 @@ func (r *Request) texts(c hooks.Context) {
 		r.Answer = c.Answer()
 	case interface{ Subagent() hooks.Subagent }:
 		about := c.Subagent()
-		r.Subagent = &Subagent{about.Agent, about.Instruction, about.Result, about.Run.ID, about.Run.Session, about.Status}
+		r.Subagent = &Subagent{
+			about.Agent, about.Instruction, about.Result, about.CallID, about.Run.ID, about.Run.Session, about.Status,
+		}
+		r.Duration = Milliseconds(about.Took)
 	case interface{ Compaction() hooks.Compaction }:
 		about := c.Compaction()
 		r.Compaction = &Compaction{about.ID, about.Messages, about.Tokens, about.MessagesAfter, about.Summary}

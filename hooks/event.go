@@ -50,7 +50,7 @@ type Event struct {
 	// Shadow is set for a control that is asked and not obeyed: Decision is what it would
 	// have decided.
 	Shadow bool
-	// Origin is the rule of a file that the hook stands for; nil for others.
+	// Origin is the rule of a file that the hook stands for, with the type and the target of its action; nil for others.
 	Origin *Origin
 	// Attempt counts the calls of the hook for one occasion from 1.
 	Attempt int
@@ -68,7 +68,8 @@ type Event struct {
 	// At is when it happened, where it is told later: at the points where filters apply, what
 	// hooks said is told when all of them were asked. Zero means now.
 	At time.Time
-	// Before and After are the arguments, for a rewrite.
+	// Before and After are what a rewrite changed: the arguments of a call, the parameters of a run at RunStart, the
+	// instruction of a sub-agent.
 	Before, After string
 }
 
@@ -113,7 +114,7 @@ func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) 
 			ev.Kind = HookBlocked
 		}
 	case Rewrite:
-		ev.Before, ev.After = ev.Call.Arguments, v.outcome.Arguments()
+		ev.Before, ev.After = beforeRewrite(c, ev.Call), v.outcome.Arguments()
 	case Approve:
 		if asked, ok := any(c).(InterventionContext); ok && !e.shadow {
 			e.tellApproval(ctx, asked, ev)
@@ -121,6 +122,17 @@ func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) 
 		}
 	}
 	c.Tell(ctx, ev)
+}
+
+// beforeRewrite returns what a rewrite at the point of c puts something else in the place of.
+func beforeRewrite(c Context, call agent.ToolCall) string {
+	switch c := c.(type) {
+	case RunStartContext:
+		return string(c.about.Parameters)
+	case PreSubagentContext:
+		return c.about.Instruction
+	}
+	return call.Arguments
 }
 
 // tellFailure tells of a hook that could not decide.

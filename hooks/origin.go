@@ -11,6 +11,11 @@ type Origin struct {
 	Hash string `json:"hash"`
 	// Rule is the rule's id within the policy.
 	Rule string `json:"rule"`
+	// Action is the type of the rule's action, such as agent or http, and Target what it is done with: the name of the
+	// agent, tool, pipeline or func, the program, the host. Both are empty for a rule with a decision, and Target for an
+	// action that has none.
+	Action string `json:"action,omitempty"`
+	Target string `json:"target,omitempty"`
 	// Required reports whether the policy is required: no layer further in can switch it
 	// off, and its questions are answered in a person's place only by rules of required
 	// policies in the same layer or one further out.

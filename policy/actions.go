@@ -161,6 +161,9 @@ func (l *loader) awaited(r *rule, e *entry) bool {
 // declared is the action as it is declared; nil for one whose type is not known.
 func (l *loader) declared(r *rule, e *entry) action.Declared {
 	f, limit := e.fields, r.timeout
+	if limit == 0 && r.kind == "shell" && r.point.source == ofPipelines {
+		limit = pipelineShellTimeout
+	}
 	switch r.kind {
 	case "command":
 		return action.Command{
@@ -174,6 +177,7 @@ func (l *loader) declared(r *rule, e *entry) action.Declared {
 		}
 	case "webhook":
 		request := l.request(e.doc, f, 0)
+		request.Retries, request.RetryDelay = e.resends(r)
 		if r.await {
 			return action.Gate{
 				By: action.GateCallback, Webhook: &request, Port: f.number("callback_port", 1, 65535, 0), Timeout: limit,
@@ -182,7 +186,9 @@ func (l *loader) declared(r *rule, e *entry) action.Declared {
 		request.Timeout = limit
 		return request
 	case "http":
-		return l.request(e.doc, f, limit)
+		request := l.request(e.doc, f, limit)
+		request.Retries, request.RetryDelay = e.resends(r)
+		return request
 	case "mcp_tool":
 		return action.MCPTool{Server: f.text("server"), Tool: f.text("tool"), Arguments: f.object("arguments"), Timeout: limit}
 	case "agent":

@@ -158,7 +158,7 @@ func (l *loader) defaultsOf(f fields) defaults {
 	of.only("defaults", names(defaultsKeys), nil)
 	of.duration("timeout")
 	of.duration("retry_delay")
-	of.number("retries", 1, 100, 0)
+	of.number("retries", 0, 100, 0)
 	of.oneOf("then", "closed", "open", "abort")
 	of.oneOf("on_failure", failureWords...)
 	return defaults{

@@ -246,7 +246,7 @@ func (l *loader) failure(r *rule, e *entry) {
 	}
 	word := f.oneOf(key, failureWords...)
 	for _, needs := range []string{"retries", "retry_delay", "then"} {
-		if e.has(needs) && word != "retry" {
+		if e.has(needs) && word != "retry" && (needs == "then" || !r.sends()) {
 			e.place(needs).Wrong("%s: %s counts only with on_failure: retry (rule: failure)", e.what, needs)
 		}
 	}
@@ -298,11 +298,11 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 		}
 		return hooks.Abort
 	case "retry":
-		delay := f.duration("retry_delay")
-		if delay == 0 {
-			delay = defaultRetryDelay
+		delay := defaultRetryDelay
+		if f.has("retry_delay") {
+			delay = f.duration("retry_delay")
 		}
-		r.tries = f.number("retries", 1, 100, defaultRetries)
+		r.tries = f.number("retries", 0, 100, r.defaultRetries())
 		r.delay = delay
 		policies := map[string]hooks.FailurePolicy{"closed": hooks.Closed, "open": hooks.Open, "abort": hooks.Abort, "": otherwise}
 		then := policies[f.oneOf("then", "closed", "open", "abort")]
@@ -317,8 +317,43 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 	return otherwise
 }
 
-// What retry means where nothing is said, as pipelines have it.
+// What retry means where the file does not say, and the time limit of a shell at the points of pipelines: the document
+// that pipelines come from has these.
 const (
-	defaultRetries    = 3
-	defaultRetryDelay = 5 * time.Second
+	defaultRetries       = 3
+	defaultRetryDelay    = 5 * time.Second
+	pipelineShellTimeout = 300 * time.Second
 )
+
+// defaultRetries returns how often on_failure: retry tries again where the file does not say. A pipeline that failed is
+// not started again at the points of pipelines.
+func (r *rule) defaultRetries() int {
+	if r.kind == "spawn" && r.point.source == ofPipelines {
+		return 0
+	}
+	return defaultRetries
+}
+
+// sends reports whether the rule is a web request, which can be sent again without the rule being asked again.
+func (r *rule) sends() bool { return r.kind == "http" || r.kind == "webhook" }
+
+// resends returns how often a web request is sent again when the service cannot be reached or is overloaded, and how long
+// after. With on_failure: retry the whole action is tried again instead, so the request itself is sent once.
+func (e *entry) resends(r *rule) (times int, delay time.Duration) {
+	word := e.fields.at("on_failure").Raw() + e.fields.at("on_error").Raw()
+	if word == "" && r.await && !r.observe {
+		word = e.part.defaults.onFailure.at("on_failure").Raw()
+	}
+	if word == "retry" {
+		return 0, 0
+	}
+	otherwise := 0
+	if r.kind == "webhook" && r.point.source == ofPipelines {
+		otherwise = defaultRetries
+	}
+	delay = defaultRetryDelay
+	if e.has("retry_delay") {
+		delay = e.duration("retry_delay")
+	}
+	return e.number("retries", 0, 100, otherwise), delay
+}

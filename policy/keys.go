@@ -80,7 +80,7 @@ var defaultsKeys = []key{
 	{"priority", priorityForm, "The priority."},
 	{"timeout", timeForm, "The time limit."},
 	{"on_failure", failureForm, "What happens where a rule cannot decide."},
-	{"retries", wholeForm(1, 100), "How often it is tried again, with on_failure: retry."},
+	{"retries", wholeForm(0, 100), "How often it is tried again, with on_failure: retry."},
 	{"retry_delay", timeForm, "How long between tries."},
 	{"then", oneOf("closed", "open", "abort"), "What follows when no try helped."},
 }
@@ -101,7 +101,7 @@ var commonKeys = []key{
 	{"timeout_seconds", form{"type": "number", "exclusiveMinimum": 0}, "The time limit in seconds."},
 	{"on_failure", failureForm, "What happens where the rule cannot decide: closed, open, abort, retry; continue is open, block is closed."},
 	{"on_error", failureForm, "The same as on_failure."},
-	{"retries", wholeForm(1, 100), "How often it is tried again, with on_failure: retry."},
+	{"retries", wholeForm(0, 100), "How often it is tried again, with on_failure: retry. Of http and webhook without that: how often it is sent again."},
 	{"retry_delay", timeForm, "How long between tries."},
 	{"then", oneOf("closed", "open", "abort"), "What follows when no try helped."},
 }

@@ -110,10 +110,14 @@ func (r *rule) hook(do action.Action) hooks.Hook {
 
 // origin is where the rule stands.
 func (r *rule) origin() *hooks.Origin {
-	return &hooks.Origin{
+	o := &hooks.Origin{
 		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, Required: r.doc.required, Layer: r.doc.layer,
 		File: r.place.File(), Line: r.place.Line,
 	}
+	if r.act != nil {
+		o.Action, o.Target = r.kind, action.TargetOf(r.act)
+	}
+	return o
 }
 
 // looksBack reports whether the rule asks for results of actions before it.

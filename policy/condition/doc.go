@@ -49,6 +49,9 @@
 //	usage.tokens         int                 what the run used so far, with those that it started
 //	usage.input_tokens   int
 //	usage.output_tokens  int
+//	usage.cache_read_tokens  int             the part of the input that a cache had
+//	usage.cache_write_tokens  int
+//	usage.reasoning_tokens  int              the part of the output that was thinking
 //	usage.cost           double              US dollars; an error when nobody knows
 //	input                string              what is to be let in; elsewhere what the user said last
 //	metadata             map(string,dyn)     by name: metadata.tier; cannot be listed
@@ -67,20 +70,30 @@
 //	call.invalid         string              what breaks the tool's schema; PreToolUse
 //	question             string              why a person is asked; InterventionRequested
 //
+// Of a person's approvals:
+//
+//	approvals            list(Approval)      .call_id, .tool, .question, .action, .by, .reason; the points of interventions
+//
 // After something happened:
 //
 //	result.text          string              PostToolUse, ToolFailed, RunResult, RunFinish
 //	result.status        string              executed, failed, mocked, not_executed, unknown; PostToolUse, ToolFailed
 //	result.reason        string              why not: denied, timeout …; PostToolUse, ToolFailed
 //	result.is_error      bool                PostToolUse, ToolFailed
+//	result.attempts      int                 how often the tool was started; PostToolUse, ToolFailed
+//	result.duration      duration            PostToolUse, ToolFailed
 //	result.data          dyn                 the result as JSON; RunResult
 //	error                string              at the points of failures, ExecutionEnd and RunFinish
 //	reply.text           string              PostInference, StepEnd, Stop, ExecutionEnd
 //	reply.tools          list(string)        PostInference, StepEnd
+//	reply.finish_reason  string              why the model stopped writing; PostInference, StepEnd
+//	reply.model          string              PostInference, StepEnd
+//	step_duration        duration            StepEnd
 //	step_kind            string              StepEnd
 //	continuations        int                 how often the run was made to go on; Stop
 //	end.reason           string              Stop, ExecutionEnd
 //	end.message          string              Stop, ExecutionEnd
+//	end.source           string              who ended the run; Stop, ExecutionEnd
 //	end.status           string              ExecutionEnd, RunFinish
 //
 // Of sub-agents, compactions, pipelines and blueprints, at their points:
@@ -88,6 +101,10 @@
 //	subagent.agent       string
 //	subagent.instruction  string
 //	subagent.result      string              PostSubagent
+//	subagent.run         string              the id of its run
+//	subagent.session     string
+//	subagent.status      string              PostSubagent, SubagentFailed
+//	subagent.duration    duration            PostSubagent, SubagentFailed
 //	compaction.messages  int
 //	compaction.tokens    int
 //	pipeline.name        string

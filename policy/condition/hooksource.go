@@ -50,7 +50,7 @@ func (h ofHook) result() result {
 	switch c := h.Context.(type) {
 	case interface{ Result() agent.ToolResult }:
 		r := c.Result()
-		return result{text: r.Text(), isError: r.IsError(), status: string(r.Status), reason: string(r.Reason)}
+		return result{text: r.Text(), isError: r.IsError(), status: string(r.Status), reason: string(r.Reason), attempts: r.Attempts}
 	case blueprintContext:
 		run := c.BlueprintRun()
 		return result{text: run.ResultText, isError: run.Err != nil, status: string(run.Status), data: string(run.ResultData)}
@@ -118,8 +118,11 @@ func (h ofHook) reply() reply {
 	switch c := h.Context.(type) {
 	case hooks.ReplyContext:
 		r.text, r.tools = c.Text(), c.Tools()
+		r.finish, r.model = string(c.Reply().FinishReason), c.Reply().Model
 	case hooks.StepEndContext:
 		r.text, r.tools = c.Content(), slices.Collect(c.Record().Tools())
+		step := c.Record().Reply()
+		r.finish, r.model = string(step.FinishReason), step.Model
 	case interface{ Answer() string }:
 		r.text = c.Answer()
 	}
@@ -131,6 +134,32 @@ func (h ofHook) subagent() hooks.Subagent {
 		return c.Subagent()
 	}
 	return hooks.Subagent{}
+}
+
+func (h ofHook) approvals() []approval {
+	c, ok := h.Context.(interface{ Interventions() []agent.Intervention })
+	if !ok {
+		return nil
+	}
+	batch := c.Interventions()
+	list := make([]approval, len(batch))
+	for n, i := range batch {
+		list[n] = approval{CallID: i.CallID(), Tool: i.Call.Name, Question: i.Questions.Reason()}
+		if answer := i.Answer(); answer != nil {
+			list[n].Action, list[n].By, list[n].Reason = answer.Verdict.String(), answer.By, answer.Reason
+		}
+	}
+	return list
+}
+
+func (h ofHook) duration() time.Duration {
+	switch c := h.Context.(type) {
+	case interface{ Result() agent.ToolResult }:
+		return c.Result().Duration
+	case hooks.StepEndContext:
+		return c.Duration()
+	}
+	return h.subagent().Took
 }
 
 func (h ofHook) compaction() hooks.Compaction {

@@ -48,6 +48,8 @@ type document struct {
 	Subagent      documentSubagent   `json:"subagent"`
 	Compaction    documentCompaction `json:"compaction"`
 	Continuations int                `json:"continuations"`
+	Approvals     []approval         `json:"approvals"`
+	Duration      int64              `json:"duration_ms"`
 	Status        agent.Status       `json:"status"`
 	End           agent.Signal       `json:"end"`
 	Pipeline      hooks.Pipeline     `json:"pipeline"`
@@ -62,9 +64,10 @@ type document struct {
 	Deadline          string         `json:"deadline"`
 	Attempt           int            `json:"attempt"`
 	ContinuationsLeft int            `json:"continuations_left"`
+	ShouldContinue    bool           `json:"should_continue"`
 	Vars              map[string]any `json:"vars"`
 
-	took time.Duration
+	sinceStart time.Duration
 }
 
 type documentResult struct {
@@ -73,11 +76,19 @@ type documentResult struct {
 	Status  string          `json:"status"`
 	Reason  string          `json:"reason"`
 	Data    json.RawMessage `json:"data"`
+
+	Attempts int `json:"attempts"`
 }
 
 type documentReply struct {
 	Text  string   `json:"text"`
 	Tools []string `json:"tools"`
+
+	FinishReason string `json:"finish_reason"`
+	Model        string `json:"model"`
+
+	// What an action is told, and no condition asks.
+	Usage documentUsage `json:"usage"`
 }
 
 type documentUsage struct {
@@ -85,6 +96,10 @@ type documentUsage struct {
 	InputTokens  int64    `json:"input_tokens"`
 	OutputTokens int64    `json:"output_tokens"`
 	Cost         *float64 `json:"cost"`
+
+	CacheReadTokens  int64 `json:"cache_read_tokens"`
+	CacheWriteTokens int64 `json:"cache_write_tokens"`
+	ReasoningTokens  int64 `json:"reasoning_tokens"`
 }
 
 type documentSubagent struct {
@@ -92,10 +107,12 @@ type documentSubagent struct {
 	Instruction string `json:"instruction"`
 	Result      string `json:"result"`
 
-	// What an action is told, and no condition asks.
 	Run     agent.RunID     `json:"run"`
 	Session agent.SessionID `json:"session"`
 	Status  agent.Status    `json:"status"`
+
+	// What an action is told, and no condition asks.
+	CallID string `json:"call_id"`
 }
 
 type documentCompaction struct {
@@ -158,10 +175,19 @@ func (d *document) pointAt(at hooks.PointName) (hooks.PointName, error) {
 	}
 	var err error
 	if d.Elapsed != "" {
-		d.took, err = time.ParseDuration(d.Elapsed)
+		d.sinceStart, err = time.ParseDuration(d.Elapsed)
 	}
 	return at, err
 }
+
+// turn returns the turn of the model, whose text an answer may stand for.
+func (r *documentReply) turn(answer string) reply {
+	return reply{cmp.Or(r.Text, answer), r.Tools, r.FinishReason, r.Model}
+}
+
+func (d *document) approvals() []approval { return d.Approvals }
+
+func (d *document) duration() time.Duration { return time.Duration(d.Duration) * time.Millisecond }
 
 func (d *document) run() agent.Run {
 	run := d.Run
@@ -187,7 +213,10 @@ func argumentText(raw json.RawMessage) string {
 }
 
 func (d *document) usage() agent.Usage {
-	u := agent.Usage{InputTokens: d.Usage.InputTokens, OutputTokens: d.Usage.OutputTokens, Cost: mo.PointerToOption(d.Usage.Cost)}
+	u := agent.Usage{
+		InputTokens: d.Usage.InputTokens, OutputTokens: d.Usage.OutputTokens, Cost: mo.PointerToOption(d.Usage.Cost),
+		CacheReadTokens: d.Usage.CacheReadTokens, CacheWriteTokens: d.Usage.CacheWriteTokens, ReasoningTokens: d.Usage.ReasoningTokens,
+	}
 	if d.Usage.Tokens != nil && *d.Usage.Tokens != u.Tokens() {
 		u.OutputTokens = *d.Usage.Tokens - u.InputTokens
 	}
@@ -196,10 +225,10 @@ func (d *document) usage() agent.Usage {
 
 func (d *document) step() int                { return d.Step }
 func (d *document) stepKind() string         { return d.StepKind }
-func (d *document) elapsed() time.Duration   { return d.took }
+func (d *document) elapsed() time.Duration   { return d.sinceStart }
 func (d *document) failure() string          { return d.Error }
 func (d *document) input() string            { return d.Input }
-func (d *document) reply() reply             { return reply{cmp.Or(d.Reply.Text, d.Answer), d.Reply.Tools} }
+func (d *document) reply() reply             { return d.Reply.turn(d.Answer) }
 func (d *document) continuations() int       { return d.Continuations }
 func (d *document) pipeline() hooks.Pipeline { return d.Pipeline }
 func (d *document) parameters() string       { return string(d.Parameters) }
@@ -207,11 +236,15 @@ func (d *document) invalid() string          { return d.Invalid }
 func (d *document) question() string         { return d.Question }
 
 func (d *document) result() result {
-	return result{d.Result.Text, d.Result.IsError, d.Result.Status, d.Result.Reason, string(d.Result.Data)}
+	r := d.Result
+	return result{r.Text, r.IsError, r.Status, r.Reason, string(r.Data), r.Attempts}
 }
 
 func (d *document) subagent() hooks.Subagent {
-	return hooks.Subagent{Agent: d.Subagent.Agent, Instruction: d.Subagent.Instruction, Result: d.Subagent.Result}
+	s := d.Subagent
+	return hooks.Subagent{
+		Agent: s.Agent, Instruction: s.Instruction, Result: s.Result, Run: agent.Run{ID: s.Run, Session: s.Session}, Status: s.Status,
+	}
 }
 
 func (d *document) compaction() hooks.Compaction {

@@ -48,7 +48,7 @@ func (k *kind) of(v any) ref.Val { return &object{k, v} }
 // kinds are all kinds there are.
 var kinds = map[string]*kind{
 	actionKind.name: actionKind, analysisKind.name: analysisKind, commandKind.name: commandKind,
-	fileKind.name: fileKind, hostKind.name: hostKind, opaqueKind.name: opaqueKind,
+	approvalKind.name: approvalKind, fileKind.name: fileKind, hostKind.name: hostKind, opaqueKind.name: opaqueKind,
 }
 
 // object is a value with fields. It is immutable.

@@ -22,6 +22,8 @@ var (
 		hooks.ToolFailed, hooks.AgentFailed, hooks.CompactFailed, hooks.SubagentFailed, hooks.ExecutionEnd,
 		hooks.IterationFailed, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish,
 	}
+	ofApprovals   = where{hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped}
+	ofChildEnds   = where{hooks.PostSubagent, hooks.SubagentFailed}
 	ofReplies     = where{hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd}
 	ofTurns       = where{hooks.PostInference, hooks.StepEnd}
 	ofSteps       = where{hooks.StepEnd}

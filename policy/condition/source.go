@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -20,6 +21,8 @@ type source interface { //nolint:interfacebloat // one method for each part of a
 	input() string
 	reply() reply
 	subagent() hooks.Subagent
+	approvals() []approval
+	duration() time.Duration // what the point is about
 	compaction() hooks.Compaction
 	continuations() int
 	pipeline() hooks.Pipeline
@@ -47,12 +50,28 @@ type result struct {
 	status  string
 	reason  string
 	data    string // JSON, or nothing
+
+	attempts int
 }
 
 // reply is a turn of the model.
 type reply struct {
-	text  string
-	tools []string
+	text   string
+	tools  []string
+	finish string
+	model  string
+}
+
+// approval is a call that a person is asked about, with the answer.
+type approval struct {
+	CallID    string          `json:"call_id"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Run       string          `json:"run"`
+	Question  string          `json:"question"`
+	Action    string          `json:"action"`
+	By        string          `json:"by"`
+	Reason    string          `json:"reason"`
 }
 
 // tally is how often a tool was called in this run.

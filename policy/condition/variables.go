@@ -49,6 +49,20 @@ func count(name string, at where, value func(m *moment) int64) variable {
 	}
 }
 
+// length makes the variable of how long it took what the point is about.
+func length(name string, at where) variable {
+	return variable{name: name, kind: cel.DurationType, at: at, value: func(m *moment) any { return types.Duration{Duration: m.source.duration()} }}
+}
+
+var approvalKind = kindOf("Approval",
+	field[*approval]{"call_id", cel.StringType, func(a *approval) ref.Val { return types.String(a.CallID) }},
+	field[*approval]{"tool", cel.StringType, func(a *approval) ref.Val { return types.String(a.Tool) }},
+	field[*approval]{"question", cel.StringType, func(a *approval) ref.Val { return types.String(a.Question) }},
+	field[*approval]{"action", cel.StringType, func(a *approval) ref.Val { return types.String(a.Action) }},
+	field[*approval]{"by", cel.StringType, func(a *approval) ref.Val { return types.String(a.By) }},
+	field[*approval]{"reason", cel.StringType, func(a *approval) ref.Val { return types.String(a.Reason) }},
+)
+
 // once makes the value of a variable once for an occasion: one that is read from JSON, or put together.
 func once(v variable) variable {
 	value := v.value
@@ -73,6 +87,9 @@ var variables = slices.Concat([]variable{
 	count("usage.tokens", nil, func(m *moment) int64 { return m.source.usage().Tokens() }),
 	count("usage.input_tokens", nil, func(m *moment) int64 { return m.source.usage().InputTokens }),
 	count("usage.output_tokens", nil, func(m *moment) int64 { return m.source.usage().OutputTokens }),
+	count("usage.cache_read_tokens", nil, func(m *moment) int64 { return m.source.usage().CacheReadTokens }),
+	count("usage.cache_write_tokens", nil, func(m *moment) int64 { return m.source.usage().CacheWriteTokens }),
+	count("usage.reasoning_tokens", nil, func(m *moment) int64 { return m.source.usage().ReasoningTokens }),
 	{name: "usage.cost", kind: cel.DoubleType, value: costOf},
 	text("input", nil, func(m *moment) string { return m.source.input() }),
 	{name: "metadata", kind: anyMap, value: func(m *moment) any { return metadataOf{m} }},
@@ -86,12 +103,17 @@ var variables = slices.Concat([]variable{
 	{name: "original_args", kind: anyMap, at: ofCalls, value: func(m *moment) any { return m.originalArguments() }},
 
 	text("call.invalid", ofNew, func(m *moment) string { return m.source.invalid() }),
+	once(variable{name: "approvals", kind: cel.ListType(approvalKind.typ), at: ofApprovals, value: func(m *moment) any {
+		return objectList(approvalKind, m.source.approvals())
+	}}),
 	text("question", ofAsking, func(m *moment) string { return m.source.question() }),
 
 	text("result.text", ofTexts, func(m *moment) string { return m.source.result().text }),
 	text("result.status", ofResults, func(m *moment) string { return m.source.result().status }),
 	text("result.reason", ofResults, func(m *moment) string { return m.source.result().reason }),
 	{name: "result.is_error", kind: cel.BoolType, at: ofResults, value: func(m *moment) any { return types.Bool(m.source.result().isError) }},
+	count("result.attempts", ofResults, func(m *moment) int64 { return int64(m.source.result().attempts) }),
+	length("result.duration", ofResults),
 	once(variable{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(m *moment) any {
 		return jsonOr(m.source.result().data, types.NullValue)
 	}}),
@@ -99,17 +121,25 @@ var variables = slices.Concat([]variable{
 
 	text("reply.text", ofReplies, func(m *moment) string { return m.source.reply().text }),
 	{name: "reply.tools", kind: texts, at: ofTurns, value: func(m *moment) any { return stringList(m.source.reply().tools) }},
+	text("reply.finish_reason", ofTurns, func(m *moment) string { return m.source.reply().finish }),
+	text("reply.model", ofTurns, func(m *moment) string { return m.source.reply().model }),
+	length("step_duration", ofSteps),
 	text("step_kind", ofSteps, func(m *moment) string { return m.source.stepKind() }),
 
 	text("subagent.agent", ofSubagents, func(m *moment) string { return m.source.subagent().Agent }),
 	text("subagent.instruction", ofSubagents, func(m *moment) string { return m.source.subagent().Instruction }),
 	text("subagent.result", ofAnswers, func(m *moment) string { return m.source.subagent().Result }),
+	text("subagent.run", ofSubagents, func(m *moment) string { return string(m.source.subagent().Run.ID) }),
+	text("subagent.session", ofSubagents, func(m *moment) string { return string(m.source.subagent().Run.Session) }),
+	text("subagent.status", ofChildEnds, func(m *moment) string { return string(m.source.subagent().Status) }),
+	length("subagent.duration", ofChildEnds),
 	count("compaction.messages", ofCompactions, func(m *moment) int64 { return int64(m.source.compaction().Messages) }),
 	count("compaction.tokens", ofCompactions, func(m *moment) int64 { return m.source.compaction().Tokens }),
 
 	count("continuations", ofStops, func(m *moment) int64 { return int64(m.source.continuations()) }),
 	text("end.reason", ofEnds, func(m *moment) string { _, s := m.source.end(); return string(s.Reason) }),
 	text("end.message", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Message }),
+	text("end.source", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Source }),
 	text("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
 	text("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
 	once(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any { return argumentsIn(treeOf(m.source.parameters())) }}),

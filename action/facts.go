@@ -1,0 +1,197 @@
+package action
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// Milliseconds is a duration whose JSON form is a whole number of milliseconds.
+type Milliseconds time.Duration
+
+// MarshalJSON returns the milliseconds, rounded down.
+func (m Milliseconds) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(m).Milliseconds()) //nolint:wrapcheck // a number
+}
+
+// UsageFigures are the figures of a Usage. Tokens is input and output together; cached tokens are part of the input, and
+// reasoning is part of the output.
+type UsageFigures struct {
+	Tokens           int64 `json:"tokens"`
+	InputTokens      int64 `json:"input_tokens"`
+	OutputTokens     int64 `json:"output_tokens"`
+	CacheReadTokens  int64 `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
+	ReasoningTokens  int64 `json:"reasoning_tokens,omitempty"`
+	// Cost is in US dollars; nil when it is unknown.
+	Cost *float64 `json:"cost,omitempty"`
+}
+
+func figuresOf(u agent.Usage) UsageFigures {
+	return UsageFigures{
+		u.Tokens(), u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.ReasoningTokens, u.Cost.ToPointer(),
+	}
+}
+
+// Usage is what a run has used, with the runs that it started. It is added up when it is asked for. The zero value is of
+// nothing used.
+type Usage struct{ run agent.State }
+
+// Figures returns what has been used until now.
+func (u Usage) Figures() UsageFigures { return figuresOf(u.run.Spending().Usage) }
+
+// IsZero reports whether nothing was used.
+func (u Usage) IsZero() bool { return u.run.Spending().Usage.Tokens() == 0 }
+
+// MarshalJSON returns the Figures.
+func (u Usage) MarshalJSON() ([]byte, error) {
+	text, err := strictjson.Marshal(u.Figures())
+	return []byte(text), err
+}
+
+// CallCount is how often a tool was called in the recorded steps of a run: Calls in all, OK with a good answer, and Denied.
+type CallCount struct {
+	Calls  int `json:"calls"`
+	OK     int `json:"ok"`
+	Denied int `json:"denied"`
+}
+
+// Calls are the tool calls of a run. They are counted when they are asked for. The zero value is of no calls.
+type Calls struct{ run agent.State }
+
+// ByTool returns the counts by the name of the tool, of tools that were called.
+func (c Calls) ByTool() map[string]CallCount {
+	counts := map[string]CallCount{}
+	for _, step := range c.run.RunSteps() {
+		for _, result := range step.Results() {
+			n := counts[result.Tool()]
+			n.Calls++
+			switch {
+			case result.Denied():
+				n.Denied++
+			case !result.IsError():
+				n.OK++
+			}
+			counts[result.Tool()] = n
+		}
+	}
+	return counts
+}
+
+// IsZero reports whether no tool was called.
+func (c Calls) IsZero() bool {
+	for _, step := range c.run.RunSteps() {
+		if step.ResultCount() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// MarshalJSON returns what ByTool returns.
+func (c Calls) MarshalJSON() ([]byte, error) {
+	text, err := strictjson.Marshal(c.ByTool())
+	return []byte(text), err
+}
+
+// Reply is a turn of the model.
+type Reply struct {
+	Text string `json:"text"`
+	// Tools are the names of the tools that it calls, in call order.
+	Tools []string `json:"tools,omitempty"`
+	// FinishReason says why the model stopped writing; empty when its service did not say.
+	FinishReason agent.FinishReason `json:"finish_reason,omitempty"`
+	// Model is the model that answered, as its service names it.
+	Model string       `json:"model,omitempty"`
+	Usage UsageFigures `json:"usage"`
+}
+
+func replyOf(step agent.Step) *Reply {
+	r := &Reply{Text: step.Message.Text(), FinishReason: step.FinishReason, Model: step.Model, Usage: figuresOf(step.Usage)}
+	for _, call := range step.Message.Calls() {
+		r.Tools = append(r.Tools, call.Name)
+	}
+	return r
+}
+
+// Approval is a call that a person is asked about, and the answer.
+type Approval struct {
+	CallID    string          `json:"call_id"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	// Run is the id of the sub-agent's run that makes the call; empty for a call of the run itself.
+	Run agent.RunID `json:"run,omitempty"`
+	// Question is why the person is asked.
+	Question string `json:"question,omitempty"`
+	// Action is the answer: "approve", "reject" or "reject_and_continue"; empty until there is one. By names who gave it, and
+	// Reason is what they said.
+	Action string `json:"action,omitempty"`
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func approvalOf(i agent.Intervention) Approval {
+	a := Approval{
+		CallID: i.CallID(), Tool: i.Call.Name, Arguments: arguments(hooks.Call{ToolCall: i.Call}), Run: i.Child.ID,
+		Question: i.Questions.Reason(),
+	}
+	if answer := i.Answer(); answer != nil {
+		a.Action, a.By, a.Reason = answer.Verdict.String(), answer.By, answer.Reason
+	}
+	return a
+}
+
+// facts sets what c knows of the step, the end, the approvals and the pipeline.
+func (r *Request) facts(c hooks.Context) {
+	switch c := c.(type) {
+	case hooks.ReplyContext:
+		if c.Err() == nil {
+			r.Reply = replyOf(c.Reply())
+		}
+	case hooks.StepEndContext:
+		r.StepKind, r.Duration, r.Continues = c.Kind(), Milliseconds(c.Duration()), new(c.ShouldContinue())
+		r.Reply = replyOf(c.Record().Reply())
+	case hooks.StopContext:
+		r.End = new(c.Signal())
+	case hooks.EndContext:
+		r.Duration = Milliseconds(c.Duration())
+		if end := c.Reason(); end.Reason != "" {
+			r.End = &end
+		}
+	case interface{ Pipeline() hooks.Pipeline }:
+		about := c.Pipeline()
+		r.Pipeline = &about
+		if about.Err != nil {
+			r.Error = about.Err.Error()
+		}
+	}
+	batch, ok := c.(interface{ Interventions() []agent.Intervention })
+	if !ok {
+		return
+	}
+	for _, i := range batch.Interventions() {
+		r.Approvals = append(r.Approvals, approvalOf(i))
+	}
+	if len(r.Approvals) == 1 && r.CallID == "" {
+		r.CallID = r.Approvals[0].CallID
+	}
+}
+
+// sameAgain returns the request without what differs when a run comes to the same place again, such as how long things
+// took, and without what the rest says already: journals that were written without these members stay valid.
+func (r *Request) sameAgain() Request {
+	about := *r
+	about.Usage, about.Calls, about.Duration = Usage{}, Calls{}, 0
+	about.Reply, about.StepKind, about.Continues, about.End, about.Pipeline = nil, "", nil, nil, nil
+	if r.Result != nil {
+		about.Result = &ToolResult{Text: r.Result.Text, IsError: r.Result.IsError, Status: r.Result.Status}
+	}
+	if r.Subagent != nil {
+		about.Subagent = new(*r.Subagent)
+		about.Subagent.CallID = ""
+	}
+	return about
+}
