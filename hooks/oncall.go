@@ -26,9 +26,8 @@ import (
 // In has the arguments that f looks at; others may be there. A field is required unless its json
 // tag says omitempty or omitzero, and takes null only where it is a pointer. A call whose
 // arguments do not have that form is denied without asking f, whatever the failure policy of the
-// hook is. An agent is not built whose tool of that name takes no argument of the name and
-// kind of a required field, or that has no tool of that name. To rewrite arguments, change in and
-// answer with c.Patch(in).
+// hook is. An agent is not built that has no tool of that name, or whose tool takes no argument
+// of the name of a field. To rewrite arguments, change in and answer with c.Patch(in).
 func OnCall[In any](name, tool string, f func(ctx context.Context, c ToolContext, in In) Result) Hook {
 	if f == nil {
 		return On(AtPreToolUse, name, nil, ToolNamed(tool))
@@ -228,17 +227,14 @@ func jsonFields(t reflect.Type) []jsonField {
 	return out
 }
 
-// takesFields returns matchers that match every call, and that no agent can have whose tool takes none
-// of the required arguments.
+// takesFields returns matchers that match every call, and that no agent can have whose tool does not
+// take the arguments: a name with a mistake in it would be a guard that sees nothing.
 func takesFields(t reflect.Type) []Matcher {
 	if t.Kind() != reflect.Struct {
 		return []Matcher{wrongMatcher("OnCall reads arguments into a struct, not into a %s", t)}
 	}
 	var out []Matcher
 	for _, f := range jsonFields(t) {
-		if !f.required {
-			continue
-		}
 		path, err := compilePath("/" + strings.NewReplacer("~", "~0", "/", "~1", "*", `\*`, `\`, `\\`).Replace(f.name))
 		if err != nil {
 			return []Matcher{wrongMatcher("argument %q: %w", f.name, err)}

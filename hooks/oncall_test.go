@@ -90,6 +90,11 @@ func TestOnCallThatCannotMatch(t *testing.T) {
 	})
 	for want, hook := range map[string]hooks.Hook{
 		`no call of "read" has an argument at "/path"`: hooks.OnCall("guard", "read", allow),
+		`an argument at "/encoding"`: hooks.OnCall("guard", "read", func(_ context.Context, c hooks.ToolContext, _ struct {
+			Encoding string `json:"encoding,omitempty"`
+		}) hooks.Result {
+			return c.Allow()
+		}),
 		`"raed"`: hooks.OnCall("guard", "raed", allow),
 		`OnCall reads arguments into a struct, not into a string`: hooks.OnCall("guard", "read", func(_ context.Context, c hooks.ToolContext, _ string) hooks.Result { return c.Allow() }),
 		`guard`: hooks.OnCall[target]("guard", "read", nil),
