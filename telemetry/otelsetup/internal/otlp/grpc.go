@@ -86,7 +86,7 @@ func retryDelay(info []byte) (time.Duration, bool) {
 			return nil
 		})
 	})
-	longest := uint64(time.Hour / time.Second)                                                                 // more is not waited for anyway
+	longest := uint64(time.Hour / time.Second) // more is not waited for anyway
 	return time.Duration(min(seconds, longest))*time.Second + time.Duration(min(nanoseconds, 1e9)), err == nil
 }
 
