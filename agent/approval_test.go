@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
@@ -210,4 +212,41 @@ func ExampleApproverFunc() {
 	// assistant calls ask {}
 	// tool ask (not_executed): tool "ask": rejected by Ada: use ls
 	// assistant: all right
+}
+
+// Who decided is told, also where it was the deadline.
+func TestApprovalsAreTold(t *testing.T) {
+	waits := func(ctx context.Context, _ agent.State, _ *agent.Prepared) (agent.Approval, error) {
+		<-ctx.Done()
+		return agent.Approval{}, ctx.Err()
+	}
+	says := func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+		return agent.Approval{Verdict: agent.Approve, By: "ann", Reason: "fine"}, nil
+	}
+	for name, tc := range map[string]struct {
+		approver agent.ApproverFunc
+		question agent.Question
+		want     agent.Approval
+	}{
+		"a person":                 {says, agent.Question{By: "guard"}, agent.Approval{Verdict: agent.Approve, By: "ann", Reason: "fine"}},
+		"a deadline that approves": {waits, agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.Approve}, agent.Approval{Verdict: agent.Approve, By: "timeout", Reason: "no answer came in time"}},
+		"a deadline that does not": {waits, agent.Question{By: "guard", Within: time.Minute}, agent.Approval{Verdict: agent.Reject, By: "timeout", Reason: "no answer came in time"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				events := agenttest.Record()
+				a := build(t, agent.Config{
+					Driver: agenttest.Script(agenttest.Call("write", `{"n":1}`), agenttest.Say("done")), Executor: &wantsYes{question: tc.question},
+					Approver: tc.approver, Observer: events,
+				})
+				require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("hello")).Error())
+				told := agenttest.Of[agent.ApprovalCompleted](events)
+				require.Len(t, told, 1)
+				assert.Equal(t, tc.want, told[0].Approval)
+				assert.Equal(t, "write", told[0].Call.Name)
+				assert.Equal(t, "approval.completed", told[0].EventName())
+				assert.Len(t, agenttest.Of[agent.ApprovalRequested](events), 1)
+			})
+		})
+	}
 }

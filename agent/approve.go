@@ -78,6 +78,15 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 		}
 		answers[i] = Approval{Verdict: onTimeout, By: byTimeout, Reason: errNoAnswer.Error()} // it came too late
 	}
+	if l := s.read().live; l.watched() {
+		for i, p := range pending {
+			if answers[i].Verdict.final() {
+				told := answers[i]
+				told.Questions = nil
+				l.tell(ctx, ApprovalCompleted{s.Run(), s.RunStepCount(), *p.Call, told})
+			}
+		}
+	}
 	return answers, nil
 }
 

@@ -77,6 +77,15 @@ type ApprovalRequested struct {
 	Questions Questions
 }
 
+// ApprovalCompleted: a call that needs approval was decided. Approval says how, and By who: a person, a hook
+// in a person's place, or "timeout" where the deadline passed and what the questions say for that case counts.
+type ApprovalCompleted struct {
+	Run      Run
+	Step     int
+	Call     ToolCall
+	Approval Approval
+}
+
 // StepCompleted: a step was recorded.
 type StepCompleted struct {
 	Run    Run
@@ -129,6 +138,9 @@ func (ToolCallCompleted) EventName() string { return "tool_call.completed" }
 
 // EventName returns "approval.requested".
 func (ApprovalRequested) EventName() string { return "approval.requested" }
+
+// EventName returns "approval.completed".
+func (ApprovalCompleted) EventName() string { return "approval.completed" }
 
 // EventName returns "step.completed".
 func (StepCompleted) EventName() string { return "step.completed" }

@@ -75,7 +75,8 @@ func (p Progress) Ended() bool {
 //
 // What happens are the events that an Observer is told of, but for those of the model
 // calls, whose replies are there already: a tool call begins (ToolCallStarted) or is answered
-// (ToolCallCompleted), a person is asked (ApprovalRequested), a hook denied, rewrote or asked
+// (ToolCallCompleted), a person is asked (ApprovalRequested) and has
+// answered (ApprovalCompleted), a hook denied, rewrote or asked
 // (hooks.Event), a reply is dropped and begins again (processor.Retrying). Events of
 // sub-agents are theirs; that they begin and end is among those of the run.
 //

@@ -77,6 +77,14 @@ func (l logObserver) Observe(ctx context.Context, e agent.Event) {
 			textAttr(semconv.KeyToolCallID, e.Call.ID), contentAttr(l, semconv.KeyToolArguments, e.Call.Arguments))
 	case agent.ToolCallCompleted:
 		l.writeCall(ctx, logger, e)
+	case agent.ApprovalCompleted:
+		level := slog.LevelInfo
+		if e.Approval.Verdict != agent.Approve || e.Approval.By == "timeout" {
+			level = slog.LevelWarn
+		}
+		l.write(ctx, logger, level, e, e.Run, numberAttr(semconv.KeyStep, e.Step), textAttr(semconv.KeyToolName, e.Call.Name),
+			textAttr(semconv.KeyToolCallID, e.Call.ID), textAttr(semconv.KeyDecision, e.Approval.Verdict.String()),
+			textAttr(semconv.KeyWinner, e.Approval.By), contentAttr(l, semconv.KeyReason, e.Approval.Reason))
 	case processor.Retrying:
 		l.write(ctx, logger, slog.LevelWarn, e, e.Run, numberAttr(semconv.KeyStep, e.Step), slog.Int("attempt", e.Attempt), slog.Duration("wait", e.Wait),
 			l.failure(e.Err))

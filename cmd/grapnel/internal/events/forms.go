@@ -104,6 +104,13 @@ type (
 		Call      call       `json:"call"`
 		Questions []question `json:"questions"`
 	}
+	approvalCompleted struct {
+		head
+		inStep
+
+		Call   call       `json:"call"`
+		Answer *personSay `json:"answer"`
+	}
 	toolCallCompleted struct {
 		head
 		inStep

@@ -101,6 +101,8 @@ func (s *Stream) Observe(_ context.Context, e agent.Event) {
 			return completedCall(h, e)
 		case agent.ApprovalRequested:
 			return approvalRequested{h, in(e.Run, e.Step), callOf(e.Call), lo.Map(e.Questions, questionOf)}
+		case agent.ApprovalCompleted:
+			return approvalCompleted{h, in(e.Run, e.Step), callOf(e.Call), sayOf(&e.Approval)}
 		case mcp.ProgressReported:
 			return progress{h, in(e.Run, e.Step), e.Call.ID, e.Call.Name, e.Progress, e.Total, e.Message}
 		case agent.StepCompleted:

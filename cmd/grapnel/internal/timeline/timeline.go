@@ -123,6 +123,10 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 		t.paper.line(2, yellow, "⟳", yellow, fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), took(e.Wait)))
 	case agent.ToolCallStarted:
 		t.started(e)
+	case agent.ApprovalCompleted:
+		if e.Approval.By == "timeout" { // what a person says is on the screen already
+			t.paper.line(4, yellow, "!", yellow, fmt.Sprintf("the time for an answer about %s is over: %s", e.Call.Name, e.Approval.Verdict))
+		}
 	case mcp.ProgressReported:
 		t.progress(e)
 	case agent.ToolCallCompleted:
