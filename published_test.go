@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	guardInGo   = regexp.MustCompile(`hooks\.On\(hooks\.AtPreToolUse, "?([\w.-]+)`)
+	guardInGo   = regexp.MustCompile(`hooks\.On(?:Call\(|\(hooks\.AtPreToolUse, )"?([\w.-]+)`)
 	guardInRule = regexp.MustCompile(`(?m)^(?://\t)? *- (?:\{)?id: ([\w-]+)`)
 	guardInFile = regexp.MustCompile(`(?m)^ *- (deny|ask|policy):`)
 )

@@ -14,11 +14,11 @@ import (
 // OnCall returns a control at AtPreToolUse for the calls of one tool, whose arguments f gets as an In,
 // a struct:
 //
-//	hooks.OnCall("below-src", "write_file", func(_ context.Context, c hooks.ToolContext, in struct {
-//		Path string `json:"path"`
+//	hooks.OnCall("only-friends", "transfer", func(_ context.Context, c hooks.ToolContext, in struct {
+//		To string `json:"to"`
 //	}) hooks.Result {
-//		if !filepath.IsLocal(in.Path) {
-//			return c.Deny("write below the working directory")
+//		if in.To != "Alice" {
+//			return c.Deny(in.To + " is no friend")
 //		}
 //		return c.Allow()
 //	})

@@ -152,13 +152,13 @@ func Example_five() {
 		Timeout int    `json:"timeout,omitempty"`
 	}
 	five := capability.UseHooks(
-		hooks.OnCall("local", "read_file", func(_ context.Context, c hooks.ToolContext, in file) hooks.Result {
-			if !filepath.IsLocal(in.Path) {
-				return c.Deny("read below the working directory")
+		hooks.OnCall("notes-only", "read_file", func(_ context.Context, c hooks.ToolContext, in file) hooks.Result {
+			if in.Path != "notes.txt" {
+				return c.Deny("read nothing but notes.txt")
 			}
 			return c.Allow()
 		}),
-		hooks.AlwaysAsk("push", "it changes what others have", hooks.ToolNamed("bash"), hooks.ArgumentMatching("command", "*push*")),
+		hooks.AlwaysAsk("asks-first", "others see what it does", hooks.ToolNamed("deploy")),
 		hooks.OnCall("in-time", "bash", func(_ context.Context, c hooks.ToolContext, in command) hooks.Result {
 			in.Timeout = min(max(in.Timeout, 1), 60)
 			return c.Patch(in)
@@ -170,9 +170,10 @@ func Example_five() {
 		return fmt.Sprintf("%s, %d s", in.Command, in.Timeout), nil
 	})
 	read := toolexec.Func("read_file", "Reads a file.", func(_ context.Context, in file) (string, error) { return "PASSWORD=hunter2", nil })
-	model := agenttest.Script(agenttest.Say("Done."), agenttest.Call("read_file", `{"path":"/etc/passwd"}`).Call("read_file", `{"path":"a"}`).
-		Call("bash", `{"command":"git push"}`).Call("bash", `{"command":"make","timeout":900}`), agenttest.Say("Done."))
-	a := builder.New().WithDriver(model).With(capability.UseTools(bash, read), five).Build().MustGet()
+	model := agenttest.Script(agenttest.Say("Done."), agenttest.Call("read_file", `{"path":"/etc/passwd"}`).Call("read_file", `{"path":"notes.txt"}`).
+		Call("deploy", `{}`).Call("bash", `{"command":"make","timeout":900}`), agenttest.Say("Done."))
+	deploy := toolexec.Func("deploy", "Deploys.", func(context.Context, struct{}) (string, error) { return "deployed", nil })
+	a := builder.New().WithDriver(model).With(capability.UseTools(bash, read, deploy), five).Build().MustGet()
 	final := a.Run(context.Background(), agent.NewState(), agent.UserText("go")).MustGet()
 	for _, m := range final.Messages() {
 		if m.Role() != agent.RoleAssistant {
@@ -182,8 +183,8 @@ func Example_five() {
 	// Output:
 	// go
 	// Look at the file first.
-	// tool "read_file": denied by local: read below the working directory
+	// tool "read_file": denied by notes-only: read nothing but notes.txt
 	// PASSWORD=…
-	// tool "bash": denied by push: needs approval (it changes what others have) and there is no person to ask
+	// tool "deploy": denied by asks-first: needs approval (others see what it does) and there is no person to ask
 	// make, 60 s
 }

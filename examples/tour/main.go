@@ -39,12 +39,8 @@ var transfer = toolexec.Func("transfer", "Sends money to somebody.",
 		return fmt.Sprintf("sent %.2f to %s, key SECRET-4711", in.Amount, in.To), nil
 	})
 
-var onlyFriends = hooks.On(hooks.AtPreToolUse, "only-friends",
-	func(_ context.Context, c hooks.ToolContext) hooks.Result {
-		var in Transfer
-		if err := c.Call().Decode(&in); err != nil {
-			return c.Fail(err) // could not decide: that is not a yes
-		}
+var onlyFriends = hooks.OnCall("only-friends", "transfer",
+	func(_ context.Context, c hooks.ToolContext, in Transfer) hooks.Result {
 		if in.To != "Alice" && in.To != "Bob" {
 			return c.Deny(in.To + " is no friend")
 		}
@@ -53,15 +49,14 @@ var onlyFriends = hooks.On(hooks.AtPreToolUse, "only-friends",
 		}
 		if in.Amount > 100 {
 			in.Amount = 100
-			return c.Rewrite(in)
+			return c.Patch(in)
 		}
 		return c.Allow()
-	}, hooks.ToolNamed("transfer"))
+	})
 
-var redact = hooks.On(hooks.AtPostToolUse, "redact",
-	func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
-		return c.Filter(func(text string) string { return strings.ReplaceAll(text, "SECRET-4711", "[redacted]") })
-	}).WithPriority(hooks.PriorityGuard)
+var redact = hooks.AlwaysFilter("redact", func(text string) string {
+	return strings.ReplaceAll(text, "SECRET-4711", "[redacted]")
+}).WithPriority(hooks.PriorityGuard)
 
 var thankFirst = hooks.On(hooks.AtStop, "thank-first",
 	func(_ context.Context, c hooks.StopContext) hooks.Result {
