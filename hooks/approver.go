@@ -107,7 +107,7 @@ func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Pr
 	var last *Outcome
 	var rejected *agent.Approval
 	view := func(frozen *Outcome) InterventionContext {
-		return InterventionContext{batchView{Common{state: s, info: interventionRequested, frozen: frozen}, batch}, p}
+		return InterventionContext{batchView{contextView{state: s, info: interventionRequested, frozen: frozen}, batch}, p}
 	}
 	for _, e := range x.hooks.requested.controls {
 		c := view(nil)
@@ -167,7 +167,7 @@ func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []age
 		batch[i] = batch[i].WithAnswer(answers[i])
 	}
 	*interventions.Of(s) = batch
-	c := InterventionResolvedContext{batchView{Common{state: s, info: interventionResolved}, batch}}
+	c := InterventionResolvedContext{batchView{contextView{state: s, info: interventionResolved}, batch}}
 	if err := x.hooks.resolved.announce(ctx, x.hooks.pool, c); err != nil {
 		return mo.Err[[]agent.Approval](err)
 	}
@@ -181,5 +181,5 @@ func (c *Compiled) tellStopped(ctx context.Context, s agent.State) {
 		return
 	}
 	batch := *interventions.Of(s)
-	_ = c.stopped.announce(ctx, c.pool, InterventionStoppedContext{batchView{Common{state: s, info: interventionStopped}, batch}})
+	_ = c.stopped.announce(ctx, c.pool, InterventionStoppedContext{batchView{contextView{state: s, info: interventionStopped}, batch}})
 }

@@ -50,14 +50,15 @@ type base struct {
 }
 
 // common is what hooks see of b.
-func (b *base) common() Common {
+func (b *base) common() contextView {
 	info, _ := infoOf(b.point)
-	return Common{b.state, info, b.frozen, b}
+	return contextView{b.state, info, b.frozen, b}
 }
 
-// Common is the part that every context has. It is a value of a few words: asking
-// a hook about a tool call costs no allocation.
-type Common struct {
+// contextView is the part that every context has. It is a value of a few words: asking
+// a hook about a tool call costs no allocation. Its name is unexported because go doc lists the
+// methods of an embedded type at the type that embeds it only then.
+type contextView struct {
 	state  agent.State
 	info   *pointInfo
 	frozen *Outcome
@@ -65,17 +66,17 @@ type Common struct {
 }
 
 // Point is the point's name.
-func (c Common) Point() PointName { return c.info.name }
+func (c contextView) Point() PointName { return c.info.name }
 
 // State is the state as the hook sees it, earlier effects included.
-func (c Common) State() agent.State { return c.state }
+func (c contextView) State() agent.State { return c.state }
 
 // Run says which run this is.
-func (c Common) Run() agent.Run { return c.state.Run() }
+func (c contextView) Run() agent.Run { return c.state.Run() }
 
 // StepIndex is the index of the step under way, counted from zero in its run; at
 // points outside of steps, the number of steps taken.
-func (c Common) StepIndex() int {
+func (c contextView) StepIndex() int {
 	if c.at == nil {
 		return c.state.RunStepCount()
 	}
@@ -83,28 +84,28 @@ func (c Common) StepIndex() int {
 }
 
 // Time is the time now.
-func (c Common) Time() time.Time { return time.Now() }
+func (c contextView) Time() time.Time { return time.Now() }
 
 // Elapsed is how long the run has taken.
-func (c Common) Elapsed() time.Duration { return time.Since(c.Run().Started) }
+func (c contextView) Elapsed() time.Duration { return time.Since(c.Run().Started) }
 
 // Resumed reports whether the run went on in this process after it was parked, or cut
 // off, in this or another one.
-func (c Common) Resumed() bool { return agent.Checkpoint(c.state).Resumed() }
+func (c contextView) Resumed() bool { return agent.Checkpoint(c.state).Resumed() }
 
 // Frozen is what the controls decided, for observers. It passes for controls.
-func (c Common) Frozen() *Outcome { return c.frozen }
+func (c contextView) Frozen() *Outcome { return c.frozen }
 
 // Tell tells the observer of the run of something about a hook. Where filters apply it is
 // told when all hooks of the point were asked, and passes the filters first.
-func (c Common) Tell(ctx context.Context, e Event) { c.state.Emit(ctx, e) }
+func (c contextView) Tell(ctx context.Context, e Event) { c.state.Emit(ctx, e) }
 
 // Pass has no opinion.
-func (c Common) Pass() Result { return Result{} }
+func (c contextView) Pass() Result { return Result{} }
 
 // Fail says that the hook could not decide. What then happens is up to its
 // failure policy; a control that fails is not a yes.
-func (c Common) Fail(err error) Result {
+func (c contextView) Fail(err error) Result {
 	if err == nil {
 		err = errNoReason
 	}
@@ -113,9 +114,9 @@ func (c Common) Fail(err error) Result {
 
 var errNoReason = errors.New("the hook failed without saying why")
 
-func (c Common) where() (agent.State, int) { return c.state, 0 }
+func (c contextView) where() (agent.State, int) { return c.state, 0 }
 
-func (c Common) stepKind() agent.StepKind {
+func (c contextView) stepKind() agent.StepKind {
 	switch {
 	case c.at != nil:
 		return c.at.kind
@@ -125,11 +126,11 @@ func (c Common) stepKind() agent.StepKind {
 	return ""
 }
 
-func (Common) toolCall() *agent.ToolCall { return nil }
+func (contextView) toolCall() *agent.ToolCall { return nil }
 
-func (Common) vetted(_ context.Context, o *Outcome) (*Outcome, error) { return o, nil }
+func (contextView) vetted(_ context.Context, o *Outcome) (*Outcome, error) { return o, nil }
 
-func (c Common) answer(o Outcome, effects []agent.Effect) Result {
+func (c contextView) answer(o Outcome, effects []agent.Effect) Result {
 	o.point = c.info.name
 	o.effects = agent.EffectsOf(effects...)
 	if err := o.effects.Validate(); err != nil && o.invalid == nil {
@@ -138,7 +139,7 @@ func (c Common) answer(o Outcome, effects []agent.Effect) Result {
 	return mo.Ok(&o)
 }
 
-func (c Common) allow(effects []agent.Effect) Result {
+func (c contextView) allow(effects []agent.Effect) Result {
 	if len(effects) == 0 {
 		return mo.Ok(c.info.allowed)
 	}

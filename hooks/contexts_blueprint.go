@@ -25,7 +25,7 @@ type BlueprintRun struct {
 
 // blueprintView is what the points of a coordinator's run have in common.
 type blueprintView struct {
-	Common
+	contextView
 	about BlueprintRun
 }
 
@@ -120,7 +120,7 @@ func (c *Compiled) foldRunStart(ctx context.Context, s agent.State, about *Bluep
 		if string(d.now) != string(about.Parameters) {
 			about.Parameters = json.RawMessage(d.now)
 		}
-		return RunStartContext{blueprintView{Common{state: s, info: info, frozen: frozen}, *about}}
+		return RunStartContext{blueprintView{contextView{state: s, info: info, frozen: frozen}, *about}}
 	}
 	err := deliberate(ctx, &d, RunStart, c.runStart.controls, func(int) RunStartContext { return view(nil) })
 	if err != nil {
@@ -151,7 +151,7 @@ func foldBlueprint[C Context](
 		return nil, nil
 	}
 	seen := func(frozen *Outcome) C {
-		return view(blueprintView{Common{state: *s, info: info, frozen: frozen}, *about})
+		return view(blueprintView{contextView{state: *s, info: info, frozen: frozen}, *about})
 	}
 	var last *Outcome
 	var effects agent.Effects

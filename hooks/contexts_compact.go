@@ -25,7 +25,7 @@ type Compaction struct {
 
 // compactView is what the points of compaction have in common.
 type compactView struct {
-	Common
+	contextView
 	about Compaction
 }
 
@@ -68,7 +68,7 @@ func (c *Compiled) PreCompact(ctx context.Context, s agent.State, about Compacti
 	}
 	var last *Outcome
 	view := func(frozen *Outcome) PreCompactContext {
-		return PreCompactContext{compactView{Common{state: s, info: preCompact, frozen: frozen}, about}}
+		return PreCompactContext{compactView{contextView{state: s, info: preCompact, frozen: frozen}, about}}
 	}
 	for _, e := range c.preCompact.controls {
 		o, err := e.consult(ctx, view(nil))
@@ -90,7 +90,7 @@ func (c *Compiled) PreCompact(ctx context.Context, s agent.State, about Compacti
 // PostCompact tells the hooks at PostCompact. Nothing that they do changes the compaction.
 func (c *Compiled) PostCompact(ctx context.Context, s agent.State, about Compaction) {
 	if c != nil && !c.postCompact.empty() {
-		_ = c.postCompact.announce(ctx, c.pool, PostCompactContext{compactView{Common{state: s, info: postCompact}, about}})
+		_ = c.postCompact.announce(ctx, c.pool, PostCompactContext{compactView{contextView{state: s, info: postCompact}, about}})
 	}
 }
 
@@ -98,7 +98,7 @@ func (c *Compiled) PostCompact(ctx context.Context, s agent.State, about Compact
 // changes the run.
 func (c *Compiled) CompactFailed(ctx context.Context, s agent.State, about Compaction) {
 	if c != nil && !c.compactFailed.empty() {
-		_ = c.compactFailed.announce(ctx, c.pool, CompactFailedContext{compactView{Common{state: s, info: compactFailed}, about}})
+		_ = c.compactFailed.announce(ctx, c.pool, CompactFailedContext{compactView{contextView{state: s, info: compactFailed}, about}})
 	}
 }
 

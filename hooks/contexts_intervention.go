@@ -19,7 +19,7 @@ var (
 // batchView is what the points of asking a person have in common: all calls of the
 // step that a person is asked about.
 type batchView struct {
-	Common
+	contextView
 	batch []agent.Intervention
 }
 

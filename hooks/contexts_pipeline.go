@@ -35,7 +35,7 @@ type Pipeline struct {
 // PipelineContext is the context of AtSessionStart, AtIterationStart,
 // AtIterationComplete, AtIterationFailed and AtStageComplete.
 type PipelineContext struct {
-	Common
+	contextView
 	about Pipeline
 }
 
@@ -52,7 +52,7 @@ func (c PipelineContext) Stop(reason string, effects ...agent.Effect) Result {
 
 // PipelineEndContext is the context of AtSessionComplete.
 type PipelineEndContext struct {
-	Common
+	contextView
 	about Pipeline
 }
 
@@ -69,7 +69,7 @@ func (c *Compiled) Pipeline(ctx context.Context, s agent.State, at PointName, ab
 	}
 	info, _ := infoOf(at)
 	if at == SessionComplete {
-		_ = c.sessionComplete.announce(ctx, c.pool, PipelineEndContext{Common{state: s, info: info}, about})
+		_ = c.sessionComplete.announce(ctx, c.pool, PipelineEndContext{contextView{state: s, info: info}, about})
 		return s, nil
 	}
 	m := c.pipeline[at]
@@ -77,7 +77,7 @@ func (c *Compiled) Pipeline(ctx context.Context, s agent.State, at PointName, ab
 		return s, nil
 	}
 	view := func(frozen *Outcome) PipelineContext {
-		return PipelineContext{Common{state: s, info: info, frozen: frozen}, about}
+		return PipelineContext{contextView{state: s, info: info, frozen: frozen}, about}
 	}
 	var last *Outcome
 	var effects agent.Effects

@@ -21,7 +21,7 @@ type runPayload struct {
 
 // inputView is what the input points have in common.
 type inputView struct {
-	Common
+	contextView
 	p *runPayload
 }
 
@@ -86,7 +86,7 @@ func (c ExecutionContext) Stop(reason string, effects ...agent.Effect) Result {
 
 // FailureContext is the context of AtAgentFailed.
 type FailureContext struct {
-	Common
+	contextView
 	p *runPayload
 }
 
@@ -99,7 +99,7 @@ func (c FailureContext) Allow(effects ...agent.Effect) Result { return c.allow(e
 
 // EndContext is the context of AtExecutionEnd.
 type EndContext struct {
-	Common
+	contextView
 	p *runPayload
 }
 
@@ -120,7 +120,7 @@ func (c EndContext) Duration() time.Duration { return c.p.took }
 
 // StopContext is the context of AtStop.
 type StopContext struct {
-	Common
+	contextView
 	p *stopPayload
 }
 

@@ -18,7 +18,7 @@ var (
 )
 
 // StepContext is the context of AtStepStart.
-type StepContext struct{ Common }
+type StepContext struct{ contextView }
 
 // Allow has nothing against the step, and may add to the state before it.
 func (c StepContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
@@ -30,7 +30,7 @@ func (c StepContext) Stop(reason string, effects ...agent.Effect) Result {
 
 // StepEndContext is the context of AtStepEnd.
 type StepEndContext struct {
-	Common
+	contextView
 	p *stepEndPayload
 }
 
@@ -77,7 +77,7 @@ func (c StepEndContext) Stop(reason string, effects ...agent.Effect) Result {
 
 // InferenceContext is the context of AtPreInference.
 type InferenceContext struct {
-	Common
+	contextView
 	p *inferencePayload
 }
 
@@ -119,7 +119,7 @@ func (c InferenceContext) Stop(reason string, effects ...agent.Effect) Result {
 
 // ReplyContext is the context of AtPostInference.
 type ReplyContext struct {
-	Common
+	contextView
 	p *inferencePayload
 }
 

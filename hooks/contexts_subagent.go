@@ -29,7 +29,7 @@ type Subagent struct {
 
 // subagentView is what the points of a sub-agent have in common.
 type subagentView struct {
-	Common
+	contextView
 	about Subagent
 	held  *heldEvents // nil where no filter applies
 }
@@ -121,7 +121,7 @@ func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagen
 	d := deliberation[judgedText]{now: judgedText(instruction)}
 	view := func(frozen *Outcome) PreSubagentContext {
 		about.Instruction = string(d.now)
-		return PreSubagentContext{subagentView{Common{state: s, info: preSubagent, frozen: frozen}, about, nil}}
+		return PreSubagentContext{subagentView{contextView{state: s, info: preSubagent, frozen: frozen}, about, nil}}
 	}
 	if err := deliberate(ctx, &d, PreSubagent, c.preSubagent.controls, func(int) PreSubagentContext { return view(nil) }); err != nil {
 		return string(d.now), nil, err
@@ -153,7 +153,7 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 	var given filters
 	var held heldEvents
 	view := func(frozen *Outcome, held *heldEvents) PostSubagentContext {
-		return PostSubagentContext{subagentView{Common{state: s, info: postSubagent, frozen: frozen}, about, held}}
+		return PostSubagentContext{subagentView{contextView{state: s, info: postSubagent, frozen: frozen}, about, held}}
 	}
 	var aborted error
 	for _, e := range c.postSubagent.controls {
@@ -209,6 +209,6 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 // SubagentFailed tells the hooks at SubagentFailed; about.Err says why.
 func (c *Compiled) SubagentFailed(ctx context.Context, s agent.State, about Subagent) {
 	if c != nil && !c.subagentFailed.empty() {
-		_ = c.subagentFailed.announce(ctx, c.pool, SubagentFailedContext{subagentView{Common{state: s, info: subagentFailed}, about, nil}})
+		_ = c.subagentFailed.announce(ctx, c.pool, SubagentFailedContext{subagentView{contextView{state: s, info: subagentFailed}, about, nil}})
 	}
 }

@@ -56,7 +56,7 @@ var (
 
 // ToolContext is the context of AtPreToolUse.
 type ToolContext struct {
-	Common
+	contextView
 
 	p *agent.Prepared // as it stands
 	x *HookedToolExecutor
@@ -190,7 +190,7 @@ func (c ToolContext) vetted(ctx context.Context, o *Outcome) (*Outcome, error) {
 
 // resultView is what the points after a tool call have in common.
 type resultView struct {
-	Common
+	contextView
 
 	p *agent.Prepared // the call that is answered
 	r *agent.ToolResult

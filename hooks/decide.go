@@ -14,7 +14,7 @@ import (
 // their answers (Stop > Deny > Ask > Mock > Allow), and tells the observers. The first
 // Stop or Deny ends the asking.
 func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared) mo.Result[*agent.Prepared] {
-	c := ToolContext{Common{state: s, info: preToolUse}, p, x}
+	c := ToolContext{contextView{state: s, info: preToolUse}, p, x}
 	if p.Effects.Len() > 0 {
 		c.state = s.Apply(p.Effects)
 	}

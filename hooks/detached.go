@@ -176,13 +176,13 @@ func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 // run and ends at the limit; zero means DefaultTimeout. What f fails with is told to the
 // observer of the run. It reports whether f will run: where too many wait already it is
 // dropped, counted and told, and so it is where no hooks stand around the run.
-func (c Common) Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool {
+func (c contextView) Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool {
 	hooks := Of(c.state)
 	if hooks == nil || f == nil {
 		return false
 	}
-	h := Observe(Point[Common]{c.info.name}, name, func(ctx context.Context, _ Common) error { return f(ctx) }).Detached().WithTimeout(limit)
-	e := momentOf(NewSet(h), Point[Common]{c.info.name}).detached[0]
+	h := Observe(Point[contextView]{c.info.name}, name, func(ctx context.Context, _ contextView) error { return f(ctx) }).Detached().WithTimeout(limit)
+	e := momentOf(NewSet(h), Point[contextView]{c.info.name}).detached[0]
 	e.order = 0
 	return hooks.pool.start(ctx, name, c.info.name, c.state, func(ctx context.Context) { _, _ = e.consult(ctx, c) })
 }

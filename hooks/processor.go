@@ -112,7 +112,7 @@ func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Nex
 	var err error
 	if !c.stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // else it has started before
 		s, err = foldStep(ctx, c, &c.stepStart, s, StepStart, func(s agent.State, frozen *Outcome) StepContext {
-			return StepContext{Common{state: s, info: stepStart, frozen: frozen}}
+			return StepContext{contextView{state: s, info: stepStart, frozen: frozen}}
 		})
 	}
 	switch {
@@ -160,7 +160,7 @@ func (c *Compiled) afterStep(ctx context.Context, s agent.State) (agent.State, e
 	return foldStep(ctx, c, &c.stepEnd, s, StepEnd, func(s agent.State, frozen *Outcome) StepEndContext {
 		p := &stepEndPayload{record: record, totals: sum}
 		p.base = base{state: s, point: StepEnd, frozen: frozen, step: record.Index(), kind: record.Kind()}
-		return StepEndContext{Common{s, stepEnd, frozen, &p.base}, p}
+		return StepEndContext{contextView{s, stepEnd, frozen, &p.base}, p}
 	})
 }
 

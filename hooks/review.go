@@ -36,7 +36,7 @@ func (x *HookedToolExecutor) reviewResult(
 	}
 	var at progress
 	if r.Status == agent.ToolExecuted && p.Effects.Len()+r.Effects.Len() == 0 && !s.Observed() {
-		c := ToolResultContext{resultView{Common{state: s, info: postToolUse}, p, r, nil}}
+		c := ToolResultContext{resultView{contextView{state: s, info: postToolUse}, p, r, nil}}
 		if hooks.post.quick(ctx, &at, c) {
 			return mo.Ok(r)
 		}
@@ -120,7 +120,7 @@ type resultContext interface {
 
 // viewAt returns what a control sees.
 func viewAt[C resultContext](v *reviewing, at *pointInfo) C {
-	return C(struct{ resultView }{resultView{Common{state: v.state, info: at}, v.call, v.result, v.held}})
+	return C(struct{ resultView }{resultView{contextView{state: v.state, info: at}, v.call, v.result, v.held}})
 }
 
 // consultAt asks the controls at one of the points and folds their answers. It returns the answer
@@ -157,7 +157,7 @@ func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], 
 		return nil
 	}
 	frozen := v.filters.frozen(last)
-	c := C(struct{ resultView }{resultView{Common{state: v.state, info: point, frozen: frozen}, v.call, v.result, nil}})
+	c := C(struct{ resultView }{resultView{contextView{state: v.state, info: point, frozen: frozen}, v.call, v.result, nil}})
 	if err := m.announce(ctx, pool, c); ctx.Err() == nil {
 		return err
 	}

@@ -192,7 +192,7 @@
 // # Failure
 //
 // A field that is not there, a division by zero, values of types that an operator is not for, a cost that is too high and a
-// context that has ended are errors, and neither a yes nor a no: give them to Common.Fail, so that the failure policy of the
+// context that has ended are errors, and neither a yes nor a no: give them to the Fail of the context, so that the failure policy of the
 // hook decides. As always in CEL, a || b is true when one of them is, and a && b false when one of them is, whatever is
 // wrong with the other: the answer does not depend on it. An EvalError names the part, its place, and the values with their
 // types. An expression that fails whatever the values are does not compile.
