@@ -61,7 +61,14 @@ type Event struct {
 	Parameters    Value      `key:"parameters"`
 	Variables     Variables  `key:"variables"`
 
-	// What actions are told besides, and nobody looks at.
+	// What actions are told besides, and no rule asks for, or what follows from the rest.
+	Duration       int     `key:"duration_ms"`
+	StepKind       string  `key:"step_kind"`
+	Continues      bool    `key:"should_continue"`
+	IdempotencyKey string  `key:"idempotency_key"`
+	Approvals      []Value `key:"approvals"`
+	Decided        Value   `key:"decided"`
+
 	Hook              string           `key:"hook"`
 	Decides           bool             `key:"decides"`
 	Decisions         []string         `key:"decisions"`
@@ -126,6 +133,10 @@ type Usage struct {
 	InputTokens  int64    `key:"input_tokens,nonnegative"`
 	OutputTokens int64    `key:"output_tokens,nonnegative"`
 	Cost         *float64 `key:"cost,nonnegative"`
+	// The first two are part of the input, the third of the output.
+	CacheReadTokens  int64 `key:"cache_read_tokens,nonnegative"`
+	CacheWriteTokens int64 `key:"cache_write_tokens,nonnegative"`
+	ReasoningTokens  int64 `key:"reasoning_tokens,nonnegative"`
 }
 
 // Calls are how often a tool was called, and how that went. What neither went well nor
@@ -148,6 +159,11 @@ type Reply struct {
 	Text  string   `key:"text"`
 	Tools []string `key:"tools"`
 	Calls []Call   `key:"calls"`
+	// FinishReason says why the model stopped writing, such as stop or length.
+	FinishReason string `key:"finish_reason"`
+	// Model is the model that answered.
+	Model string `key:"model"`
+	Usage Usage  `key:"usage"`
 }
 
 // Request is what the model is asked with.
@@ -171,7 +187,8 @@ type Subagent struct {
 	Agent       string `key:"agent"`
 	Instruction string `key:"instruction"`
 	Result      string `key:"result"`
-	// Run, Session and Status are what actions are told besides; no rule asks for them.
+	// CallID, Run, Session and Status are what actions are told besides; no rule asks for them.
+	CallID  string `key:"call_id"`
 	Run     string `key:"run"`
 	Session string `key:"session"`
 	Status  string `key:"status"`

@@ -115,7 +115,10 @@ func (p *past) add(tool string, n Calls) {
 }
 
 func (u Usage) usage() (usage agent.Usage, used bool) {
-	usage = agent.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: mo.PointerToOption(u.Cost)}
+	usage = agent.Usage{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: mo.PointerToOption(u.Cost),
+		CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens, ReasoningTokens: u.ReasoningTokens,
+	}
 	if more := u.Tokens - usage.Tokens(); u.Tokens > 0 && more > 0 {
 		usage.InputTokens += more
 	}
@@ -168,7 +171,11 @@ func (e *Event) mustFail() error {
 // step is the turn of the model that the event has.
 func (e *Event) step() agent.Step {
 	calls := append(slices.Clone(e.Reply.Calls), lo.Map(e.Reply.Tools, func(tool string, _ int) Call { return Call{Tool: tool} })...)
-	return agent.Step{Message: agent.Assistant(lo.CoalesceOrEmpty(e.Reply.Text, e.Answer, lo.Ternary(len(calls) == 0, "done", "")), callsOf(calls, 1)...)}
+	usage, _ := e.Reply.Usage.usage()
+	return agent.Step{
+		Message:      agent.Assistant(lo.CoalesceOrEmpty(e.Reply.Text, e.Answer, lo.Ternary(len(calls) == 0, "done", "")), callsOf(calls, 1)...),
+		FinishReason: agent.FinishReason(e.Reply.FinishReason), Model: e.Reply.Model, Usage: usage,
+	}
 }
 
 func (e End) signal() agent.Signal {

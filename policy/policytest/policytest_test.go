@@ -2,6 +2,7 @@ package policytest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -165,6 +166,43 @@ func TestWhatAnActionIsToldCanBeFired(t *testing.T) {
 	assert.Equal(t, hooks.PostToolUse, r.Point)
 	assert.JSONEq(t, `{"command":"ls"}`, string(r.Arguments))
 	assert.Equal(t, "a.txt", r.Told)
+}
+
+// What an action is told at other points can be fired, and the next action is told the same.
+func TestWhatActionsAreToldAtOtherPointsCanBeFired(t *testing.T) {
+	parts.Command(t, "tee", "coreutils")
+	for point, event := range map[string]string{
+		"StepEnd":       "reply: {text: hm, tools: [bash], finish_reason: length, model: m, usage: {input_tokens: 3, output_tokens: 4, reasoning_tokens: 2}}\nstep: 2\nusage: {input_tokens: 9, cost: 0.5}\ncalls: {bash: {calls: 2, ok: 1}}\n",
+		"Stop":          "answer: done\nend: {reason: finish_reason, details: {finishReason: length}}\nstep: 1\n",
+		"PostSubagent":  "subagent: {agent: reader, instruction: read, result: ok}\n",
+		"StageComplete": "pipeline: {name: p, reason: max_iterations}\n",
+	} {
+		t.Run(point, func(t *testing.T) {
+			told := filepath.Join(t.TempDir(), "told.json")
+			path, _ := write(t, "  "+point+`: [{id: tell, type: command, argv: [tee, "`+told+`"], observe: true}]`, "")
+			trial := load(t, path)
+			fire(t, trial, "point: "+point+"\n"+event)
+			text, err := os.ReadFile(told)
+			require.NoError(t, err)
+			again, err := policytest.ReadEvent("told.json", text)
+			require.NoError(t, err, string(text))
+			_, err = trial.Fire(t.Context(), again)
+			require.NoError(t, err)
+			once, err := os.ReadFile(told)
+			require.NoError(t, err)
+			for _, member := range []string{"reply", "end", "pipeline", "step_kind", "result", "subagent"} {
+				assert.Equal(t, memberOf(t, text, member), memberOf(t, once, member), member)
+			}
+		})
+	}
+}
+
+// memberOf returns the JSON of a member.
+func memberOf(t *testing.T, text []byte, name string) string {
+	t.Helper()
+	var all map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(text, &all))
+	return string(all[name])
 }
 
 // The rules are told in order, each with what it said and why.

@@ -121,7 +121,7 @@ func (r ToolResult) tool() agent.ToolResult {
 		out.Status = agent.ToolExecuted
 	}
 	if out.Status == agent.ToolExecuted || out.Status == agent.ToolFailed {
-		out.Attempts = 1
+		out.Attempts = max(r.Attempts, 1)
 	}
 	if out.Status == agent.ToolFailed {
 		out.Err, out.Reason = failure(r.Text), lo.CoalesceOrEmpty(out.Reason, agent.ReasonError)

@@ -57,6 +57,8 @@ type ToolResult struct { //nolint:recvcheck // ReadNode fills it in, all else re
 	// Status is executed, failed, mocked, not_executed or unknown; executed if left out.
 	Status string `key:"status"`
 	Reason string `key:"reason"`
+	// Attempts is how often the tool was started.
+	Attempts int `key:"attempts,nonnegative"`
 	// Data is what a run of a coordinator gave, as JSON.
 	Data Value `key:"data"`
 }
