@@ -222,7 +222,7 @@ func TestAStreamOfParallelCalls(t *testing.T) {
 	for progress, err := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
 		require.NoError(t, err)
 		require.False(t, within)
-		within = true
+		within = true //nolint:ineffassign // read if the loop is entered again before its end
 		if _, ok := progress.Event.(agent.ToolCallStarted); ok {
 			if started++; started == 3 {
 				for range 3 {
@@ -243,7 +243,7 @@ func TestAStreamMayBeLeftAnywhere(t *testing.T) {
 			Driver: agenttest.Script(calls("add", "add", "fail"), agenttest.Say("one two")), Executor: tools().Executor(), Parallel: 2, Observer: events,
 		})
 		seen, ended, judged := 0, false, false
-		for progress := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+		for progress := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) { //nolint:errcheck // the end says it
 			if ended = progress.Ended(); ended {
 				continue
 			}
@@ -268,7 +268,7 @@ func TestAStreamThatPanics(t *testing.T) {
 	events := agenttest.Record()
 	a := build(t, agent.Config{Driver: agenttest.Script(agenttest.Say("one two")), Observer: events})
 	assert.PanicsWithValue(t, "mine", func() {
-		for progress := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+		for progress := range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) { //nolint:errcheck // the end says it
 			if progress.Delta != nil {
 				panic("mine")
 			}
@@ -277,7 +277,7 @@ func TestAStreamThatPanics(t *testing.T) {
 	assert.Len(t, agenttest.Of[agent.RunCompleted](events), 1)
 	a = build(t, agent.Config{Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { panic("its own") })})
 	assert.PanicsWithValue(t, "its own", func() {
-		for range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) {
+		for range a.Stream(t.Context(), agent.NewState(), agent.UserText("hello")) { //nolint:errcheck // the end says it
 		}
 	})
 }

@@ -111,7 +111,7 @@ func readError(text []byte) error {
 	if json.Unmarshal(text, &one) != nil {
 		var list []failed
 		if json.Unmarshal(text, &list) != nil || len(list) == 0 {
-			return nil
+			return nil //nolint:nilerr // what is no JSON is found where it is decoded
 		}
 		one = list[0]
 	}
@@ -126,7 +126,7 @@ func readError(text []byte) error {
 	var loose struct {
 		Message, Status, Code json.RawMessage
 	}
-	if json.Unmarshal(one.Error, &loose) != nil {
+	if json.Unmarshal(one.Error, &loose) != nil { //nolint:musttag // of unknown names
 		loose.Message = one.Error
 	}
 	words := func(raw json.RawMessage) string { return strings.Trim(string(raw), `"`) }

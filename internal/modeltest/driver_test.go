@@ -259,7 +259,7 @@ func (c chat) inside(data []byte) error {
 		Code    json.RawMessage
 	}
 	if json.Unmarshal(data, &said) != nil || said.Error == nil {
-		return nil
+		return nil //nolint:nilerr // what is no JSON is found where it is decoded
 	}
 	if json.Unmarshal(said.Error, &problem) != nil {
 		_ = json.Unmarshal(said.Error, &problem.Message)
