@@ -281,8 +281,8 @@ func TestRepliesThatAreDroppedStayPaidFor(t *testing.T) {
 		if kept, ok := agent.StateOf(err); ok {
 			final = kept
 		}
-		assert.Equal(t, int64(tc.want), final.RunUsage().Tokens(), name)
-		assert.Equal(t, int64(tc.want), final.Spending().Usage.Tokens(), name)
+		assert.Equal(t, tc.want, final.RunUsage().Tokens(), name)
+		assert.Equal(t, tc.want, final.Spending().Usage.Tokens(), name)
 		assert.InDelta(t, float64(tc.want)/60, final.RunUsage().Cost.OrEmpty(), 1e-9, name)
 	}
 }
