@@ -243,10 +243,33 @@ func TestApprovalsAreTold(t *testing.T) {
 				told := agenttest.Of[agent.ApprovalCompleted](events)
 				require.Len(t, told, 1)
 				assert.Equal(t, tc.want, told[0].Approval)
+				assert.Equal(t, tc.want.By == "timeout", told[0].Approval.TimedOut())
 				assert.Equal(t, "write", told[0].Call.Name)
 				assert.Equal(t, "approval.completed", told[0].EventName())
 				assert.Len(t, agenttest.Of[agent.ApprovalRequested](events), 1)
 			})
 		})
 	}
+}
+
+// A person who was asked before the run was parked is not said to be asked again; that the answer counts now is told.
+func TestStoredApprovalsAreTold(t *testing.T) {
+	events := agenttest.Record()
+	a := build(t, agent.Config{
+		Driver: agenttest.Script(agenttest.Call("write", `{"n":1}`), agenttest.Say("done")), Executor: &wantsYes{question: agent.Question{By: "guard"}},
+		Approver: agent.ParkApprover, Observer: events,
+	})
+	parked, err := a.Run(t.Context(), agent.NewState(), agent.UserText("hello")).Get()
+	require.NoError(t, err)
+	require.Len(t, agenttest.Of[agent.ApprovalRequested](events), 1)
+	require.Empty(t, agenttest.Of[agent.ApprovalCompleted](events), "the answer comes later")
+	answer := agent.Approval{Verdict: agent.Approve, By: "ann"}
+	final, err := a.Resume(t.Context(), parked.WithApproval(parked.Interventions()[0].CallID(), answer)).Get()
+	require.NoError(t, err)
+	assert.Equal(t, agent.StatusDone, final.Status())
+	assert.Len(t, agenttest.Of[agent.ApprovalRequested](events), 1)
+	told := agenttest.Of[agent.ApprovalCompleted](events)
+	require.Len(t, told, 1)
+	assert.Equal(t, answer.By, told[0].Approval.By)
+	assert.False(t, told[0].Approval.TimedOut())
 }

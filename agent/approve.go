@@ -59,6 +59,9 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) {
 	if l := s.read().live; l.watched() && a.config.Approver != nil {
 		for _, p := range pending {
+			if p.Questions().Decision() != nil { // answered while the run was parked
+				continue
+			}
 			l.tell(ctx, ApprovalRequested{s.Run(), s.RunStepCount(), *p.Call, p.Questions()})
 		}
 	}

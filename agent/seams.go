@@ -203,6 +203,9 @@ var errNoAnswer = errors.New("no answer came in time")
 // byTimeout is who has answered when a deadline decides.
 const byTimeout = "timeout"
 
+// TimedOut reports whether a deadline decided, and no person: By is "timeout" then.
+func (a Approval) TimedOut() bool { return a.By == byTimeout }
+
 // Approval is what a person said. The zero Approval is a no.
 type Approval struct {
 	Verdict ApprovalVerdict `json:"verdict"`

@@ -79,7 +79,7 @@ func (l logObserver) Observe(ctx context.Context, e agent.Event) {
 		l.writeCall(ctx, logger, e)
 	case agent.ApprovalCompleted:
 		level := slog.LevelInfo
-		if e.Approval.Verdict != agent.Approve || e.Approval.By == "timeout" {
+		if e.Approval.Verdict != agent.Approve || e.Approval.TimedOut() {
 			level = slog.LevelWarn
 		}
 		l.write(ctx, logger, level, e, e.Run, numberAttr(semconv.KeyStep, e.Step), textAttr(semconv.KeyToolName, e.Call.Name),

@@ -124,7 +124,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.ToolCallStarted:
 		t.started(e)
 	case agent.ApprovalCompleted:
-		if e.Approval.By == "timeout" { // what a person says is on the screen already
+		if e.Approval.TimedOut() { // what a person says is on the screen already
 			t.paper.line(4, yellow, "!", yellow, fmt.Sprintf("the time for an answer about %s is over: %s", e.Call.Name, e.Approval.Verdict))
 		}
 	case mcp.ProgressReported:
