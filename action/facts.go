@@ -2,6 +2,8 @@ package action
 
 import (
 	"encoding/json"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -44,7 +46,10 @@ type Usage struct{ run agent.State }
 func (u Usage) Figures() UsageFigures { return figuresOf(u.run.Spending().Usage) }
 
 // IsZero reports whether nothing was used.
-func (u Usage) IsZero() bool { return u.run.Spending().Usage.Tokens() == 0 }
+func (u Usage) IsZero() bool {
+	used := u.run.Spending().Usage
+	return used.Tokens() == 0 && used.Cost.OrEmpty() == 0
+}
 
 // MarshalJSON returns the Figures.
 func (u Usage) MarshalJSON() ([]byte, error) {
@@ -59,15 +64,35 @@ type CallCount struct {
 	Denied int `json:"denied"`
 }
 
-// Calls are the tool calls of a run. They are counted when they are asked for. The zero value is of no calls.
+// Calls are the tool calls of a run. They are counted when they are asked for, each step of a run once. The zero value is of
+// no calls.
 type Calls struct{ run agent.State }
+
+// countedCalls are the calls of the first steps of a run.
+type countedCalls struct {
+	mu     sync.Mutex
+	steps  int
+	counts map[string]CallCount
+}
+
+var callsOfRun = agent.NewScratch[countedCalls](nil)
 
 // ByTool returns the counts by the name of the tool, of tools that were called.
 func (c Calls) ByTool() map[string]CallCount {
-	counts := map[string]CallCount{}
-	for _, step := range c.run.RunSteps() {
+	known := callsOfRun.Of(c.run)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	steps := c.run.RunStepCount()
+	if known.counts == nil || steps < known.steps {
+		known.steps, known.counts = 0, map[string]CallCount{}
+	}
+	for _, step := range c.run.RunStepsBackward() {
+		if known.steps == steps {
+			break
+		}
+		known.steps++
 		for _, result := range step.Results() {
-			n := counts[result.Tool()]
+			n := known.counts[result.Tool()]
 			n.Calls++
 			switch {
 			case result.Denied():
@@ -75,21 +100,14 @@ func (c Calls) ByTool() map[string]CallCount {
 			case !result.IsError():
 				n.OK++
 			}
-			counts[result.Tool()] = n
+			known.counts[result.Tool()] = n
 		}
 	}
-	return counts
+	return maps.Clone(known.counts)
 }
 
 // IsZero reports whether no tool was called.
-func (c Calls) IsZero() bool {
-	for _, step := range c.run.RunSteps() {
-		if step.ResultCount() > 0 {
-			return false
-		}
-	}
-	return true
-}
+func (c Calls) IsZero() bool { return len(c.ByTool()) == 0 }
 
 // MarshalJSON returns what ByTool returns.
 func (c Calls) MarshalJSON() ([]byte, error) {

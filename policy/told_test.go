@@ -85,7 +85,7 @@ hooks:
 	n.assertTold(t, hooks.InterventionRequested, `{"tool":"pay"}`)
 	n.assertTold(t, hooks.InterventionResolved, `{"call_id":"call_1",`+asked+`,"question":"a person must look at it","action":"reject_and_continue","by":"ann","reason":"too much"}]}`)
 	n.assertTold(t, hooks.InterventionStopped, `{"call_id":"call_1"}`)
-	n.assertTold(t, hooks.PostSubagent, `{}`)
+	n.assertTold(t, hooks.PostSubagent, `{"subagent":{"agent":"helper","instruction":"look","result":"seen","status":"done"}}`)
 	n.assertTold(t, hooks.StageComplete, `{"pipeline":{"name":"work","reason":"all done"}}`)
 	n.assertTold(t, hooks.SessionComplete, `{"pipeline":{"name":"work","reason":"max iterations"}}`)
 	n.assertTold(t, hooks.IterationFailed, `{"error":"`+assert.AnError.Error()+`"}`)
@@ -98,21 +98,29 @@ func TestWhatActionsAreToldOfARun(t *testing.T) {
 policy: p
 hooks:
   PreToolUse: {type: func, func: note, observe: true}
-  PostToolUse: {type: func, func: note, observe: true, when: 'result.attempts == 1 && result.duration >= duration("0s")'}
-  PostInference: {type: func, func: note, observe: true, when: 'reply.finish_reason == "" || reply.finish_reason != "length"'}
-  StepEnd: {type: func, func: note, observe: true, when: 'usage.tokens >= 0 && usage.reasoning_tokens == 0 && step_duration >= duration("0s")'}
+  PostToolUse: {type: func, func: note, observe: true, when: 'result.attempts == 1'}
+  PostInference: {type: func, func: note, observe: true, when: 'reply.finish_reason == "length"'}
+  StepEnd: {type: func, func: note, observe: true, when: 'usage.tokens == 42 && usage.reasoning_tokens == 2 && usage.cache_read_tokens == 4'}
   Stop: {type: func, func: note, observe: true}
-  ExecutionEnd: {type: func, func: note, when: 'end.source != "nowhere"'}
+  ExecutionEnd: {type: func, func: note, when: 'end.source == "agent"'}
 `, n.host())
-	run(t, p, []string{"read"}, agenttest.Call("read", `{"path":"a"}`), agenttest.Say("done"))
+	run(t, p, []string{"read"},
+		agenttest.Call("read", `{"path":"a"}`).Call("read", `{"path":"b"}`).
+			WithUsage(agent.Usage{InputTokens: 10, OutputTokens: 5, CacheReadTokens: 4, ReasoningTokens: 2}),
+		agenttest.Say("do").WithFinish(agent.FinishLength).WithUsage(agent.Usage{InputTokens: 20, OutputTokens: 7}))
+	const calls = `"calls":{"read":{"calls":2,"ok":2,"denied":0}}`
 	n.assertTold(t, hooks.PreToolUse, `{"tool":"read"}`)
-	n.assertTold(t, hooks.PostToolUse, `{"result":{"text":"ran {\"path\":\"a\"}","status":"executed","attempts":1}}`)
-	n.assertTold(t, hooks.StepEnd, `{"step_kind":"final_response","should_continue":false,"calls":{"read":{"calls":1,"ok":1,"denied":0}}}`)
-	n.assertTold(t, hooks.ExecutionEnd, `{"status":"done","calls":{"read":{"calls":1,"ok":1,"denied":0}}}`)
-	assert.Contains(t, n.told[hooks.StepEnd][0], `"tools":["read"]`)
-	assert.Contains(t, n.told[hooks.StepEnd][0], `"should_continue":true`)
-	assert.Contains(t, n.told[hooks.Stop][0], `"end":{"reason":"completed"`)
+	n.assertTold(t, hooks.PostToolUse, `{"result":{"text":"ran {\"path\":\"b\"}","status":"executed","attempts":1}}`)
+	n.assertTold(t, hooks.StepEnd, `{"step_kind":"final_response","should_continue":false,`+calls+`,
+		"usage":{"tokens":42,"input_tokens":30,"output_tokens":12,"cache_read_tokens":4,"cache_write_tokens":0,"reasoning_tokens":2}}`)
+	n.assertTold(t, hooks.Stop, `{"end":{"reason":"finish_reason","message":"the reply was cut at its token limit","source":"agent",
+		"details":{"finishReason":"length"}},`+calls+`}`)
+	n.assertTold(t, hooks.ExecutionEnd, `{"status":"done",`+calls+`}`)
+	require.Len(t, n.told[hooks.PostInference], 1, "of the reply that was cut")
+	assert.Contains(t, n.told[hooks.PostInference][0], `"finish_reason":"length"`)
+	assert.Len(t, n.told[hooks.StepEnd], 1, "of the step after which so much was used")
 	assert.NotContains(t, n.told[hooks.PreToolUse][0], `"reply"`, "what a point does not know is left out")
+	assert.NotContains(t, n.told[hooks.PreToolUse][0], `"calls"`, "no step was recorded yet")
 }
 
 // What a policy names of another point is an error, as any unknown name is.
