@@ -44,9 +44,9 @@ var constraints = []constraint{
 }
 
 // misspelt are tags that look like constraints and are not, with what is meant.
-var misspelt = map[string]string{
-	"min": "minimum", "max": "maximum", "minlength": "minLength", "maxlength": "maxLength", "minitems": "minItems", "maxitems": "maxItems",
-	"enums": "enum", "oneof": "enum", "Enum": "enum", "Minimum": "minimum", "Maximum": "maximum",
+var misspelt = []struct{ wrong, meant string }{
+	{"min", "minimum"}, {"max", "maximum"}, {"minlength", "minLength"}, {"maxlength", "maxLength"}, {"minitems", "minItems"},
+	{"maxitems", "maxItems"}, {"enums", "enum"}, {"oneof", "enum"},
 }
 
 // isConstrained reports whether a tag of the field says more than its type.
@@ -92,9 +92,9 @@ func constrain(t reflect.Type, s *jsonschema.Schema) error {
 
 // constrainField adds what the tags of one field say.
 func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
-	for wrong, meant := range misspelt {
-		if hasTag(field, wrong) {
-			return fmt.Errorf("tag %s is not read: write %s", wrong, meant)
+	for _, tag := range misspelt {
+		if hasTag(field, tag.wrong) {
+			return fmt.Errorf("tag %s is not read: write %s", tag.wrong, tag.meant)
 		}
 	}
 	for _, c := range constraints {
@@ -114,11 +114,15 @@ func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
 			return fmt.Errorf("tag %s:%q: %w", c.keyword, text, err)
 		}
 	}
-	for keyword, bounds := range map[string][2]*float64{
-		"minimum": {s.Minimum, s.Maximum}, "minLength": {floatOf(s.MinLength), floatOf(s.MaxLength)}, "minItems": {floatOf(s.MinItems), floatOf(s.MaxItems)},
+	for _, bounds := range [...]struct {
+		keyword     string
+		least, most *float64
+	}{
+		{"minimum", s.Minimum, s.Maximum}, {"minLength", floatOf(s.MinLength), floatOf(s.MaxLength)},
+		{"minItems", floatOf(s.MinItems), floatOf(s.MaxItems)},
 	} {
-		if least, most := bounds[0], bounds[1]; least != nil && most != nil && *least > *most {
-			return fmt.Errorf("%s is %v and more than what is allowed at most, %v", keyword, *least, *most)
+		if bounds.least != nil && bounds.most != nil && *bounds.least > *bounds.most {
+			return fmt.Errorf("%s is %v and more than what is allowed at most, %v", bounds.keyword, *bounds.least, *bounds.most)
 		}
 	}
 	return nil
@@ -138,19 +142,17 @@ func setEnum(s *jsonschema.Schema, kind, text string) error {
 	var values []any
 	for value := range strings.SplitSeq(text, ",") {
 		value = strings.TrimSpace(value)
-		switch _, err := strconv.ParseInt(value, 10, 64); {
-		case value == "":
+		if value == "" {
 			return errors.New("a value is empty: write values with commas between them")
-		case kind == "string":
+		}
+		if kind == "string" {
 			values = append(values, value)
 			continue
-		case err == nil:
-		case kind == "integer":
+		}
+		if number, err := parseFinite(value); err != nil {
+			return err
+		} else if kind == "integer" && number != math.Trunc(number) {
 			return fmt.Errorf("%q is no integer", value)
-		default:
-			if _, err := parseFinite(value); err != nil {
-				return err
-			}
 		}
 		values = append(values, json.Number(value))
 	}

@@ -121,8 +121,14 @@ func TestTagsThatCannotBe(t *testing.T) {
 		`A: tag enum:"a,a": a stands there twice`: refused[struct {
 			A string `enum:"a,a"`
 		}],
-		`A: tag enum:"1,b": "b" is no integer`: refused[struct {
-			A int `enum:"1,b"`
+		`A: tag enum:"1,007": "007" is no number`: refused[struct {
+			A int `enum:"1,007"`
+		}],
+		`A: tag enum:"1,2.5": "2.5" is no integer`: refused[struct {
+			A int `enum:"1,2.5"`
+		}],
+		`A: tag enum:"4,b": "b" is no number`: refused[struct {
+			A int `enum:"4,b"`
 		}],
 		`A: tag enum:"1,b": "b" is no number`: refused[struct {
 			A float64 `enum:"1,b"`
