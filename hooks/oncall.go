@@ -84,7 +84,8 @@ func ContinueUntil(name, reason string, done func(s agent.State) bool) Hook {
 // Patch rewrites the arguments by a JSON merge patch (RFC 7396): members that the patch has take the
 // place of those of the call, a member that is null takes it away, and the others stay. The patch
 // is given as anything that marshals to a JSON object, such as the struct that OnCall gives its
-// func. Otherwise it is as Rewrite.
+// func: a field that its json tag leaves out when it is empty leaves the call's argument as it is.
+// Otherwise it is as Rewrite.
 func (c ToolContext) Patch(patch any, effects ...agent.Effect) Result {
 	text, err := patchedArguments(c.Call(), patch)
 	if err != nil {
