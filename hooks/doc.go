@@ -32,6 +32,12 @@
 // A guard for a tool or argument that the agent does not have is an error where the agent
 // is built; capability.UseLater declares those that come later.
 //
+// # Short forms
+//
+// OnCall gets the arguments of one tool's calls as a struct; Patch rewrites the members that
+// change. AlwaysDeny, AlwaysAsk and AlwaysMock give one answer to all calls that their matchers
+// match, AlwaysFilter cleans results, ContinueUntil makes a run go on until something is true.
+//
 // # Controls and observers
 //
 // On makes a control: its answer counts. Observe makes an observer: it is told
