@@ -20,20 +20,6 @@ type BlueprintRun struct {
 	ResultData json.RawMessage `json:"result_data,omitempty"`
 }
 
-// blueprint is what c knows of a coordinator's run.
-func (r *Request) blueprint(c hooks.Context) {
-	at, ok := c.(interface{ BlueprintRun() hooks.BlueprintRun })
-	if !ok {
-		return
-	}
-	about := at.BlueprintRun()
-	r.BlueprintRun = BlueprintRun{
-		Parameters: about.Parameters, AgentName: r.Run.Agent, SessionID: string(r.Run.Session), RunID: string(r.Run.ID),
-		ResultText: about.ResultText, ResultData: about.ResultData,
-	}
-	r.Status = about.Status
-}
-
 // blueprintDecision reads a decision at RunStart in the words of hooks that were made for that point alone:
 // {"action": "continue", "parameters": {…}} or {"action": "block", "block_reason": "…"}. It is nil for a text that is not in
 // these words.

@@ -162,42 +162,6 @@ func approvalOf(i agent.Intervention) Approval {
 	return a
 }
 
-// facts sets what c knows of the step, the end, the approvals and the pipeline.
-func (r *Request) facts(c hooks.Context) {
-	switch c := c.(type) {
-	case hooks.ReplyContext:
-		if c.Err() == nil {
-			r.Reply = replyOf(c.Reply())
-		}
-	case hooks.StepEndContext:
-		r.StepKind, r.Duration, r.Continues = c.Kind(), Milliseconds(c.Duration()), new(c.ShouldContinue())
-		r.Reply = replyOf(c.Record().Reply())
-	case hooks.StopContext:
-		r.End = new(c.Signal())
-	case hooks.EndContext:
-		r.Duration = Milliseconds(c.Duration())
-		if end := c.Reason(); end.Reason != "" {
-			r.End = &end
-		}
-	case interface{ Pipeline() hooks.Pipeline }:
-		about := c.Pipeline()
-		r.Pipeline = &about
-		if about.Err != nil {
-			r.Error = about.Err.Error()
-		}
-	}
-	batch, ok := c.(interface{ Interventions() []agent.Intervention })
-	if !ok {
-		return
-	}
-	for _, i := range batch.Interventions() {
-		r.Approvals = append(r.Approvals, approvalOf(i))
-	}
-	if len(r.Approvals) == 1 && r.CallID == "" {
-		r.CallID = r.Approvals[0].CallID
-	}
-}
-
 // sameAgain returns the request without what differs when a run comes to the same place again, such as how long things
 // took, and without what the rest says already: journals that were written without these members stay valid.
 func (r *Request) sameAgain() Request {

@@ -13,10 +13,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -272,14 +270,3 @@ func (m *message) network(err error) error {
 	}
 	return errors.New("no connection")
 }
-
-// requestMembers are the names of the members of a request.
-var requestMembers = sync.OnceValue(func() []string {
-	var names []string
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Request]()) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
-			names = append(names, name)
-		}
-	}
-	return names
-})

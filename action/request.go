@@ -146,37 +146,10 @@ func NewRequest(c hooks.Context, hook string) *Request {
 		Session: string(run.Session), Stage: run.Stage, Iteration: run.Iteration, Timestamp: time.Now().UTC().Format(time.RFC3339),
 	}
 	r.Usage, r.Calls = Usage{run: r.state}, Calls{run: r.state}
-	r.call(c)
-	r.texts(c)
-	r.facts(c)
-	r.blueprint(c)
-	if at, ok := c.(interface{ Err() error }); ok && at.Err() != nil {
-		r.Error = at.Err().Error()
-		r.Variables.Error = r.Error
+	for _, part := range requestParts() {
+		part.set(r, c)
 	}
 	return r
-}
-
-// call is what c knows of a tool call.
-func (r *Request) call(c hooks.Context) {
-	if at, ok := c.(interface{ Call() hooks.Call }); ok {
-		call := at.Call()
-		r.Tool, r.CallID, r.Arguments = call.Name, call.ID, arguments(call)
-		if from, ok := c.(interface{ Original() hooks.Call }); ok && from.Original().Arguments != call.Arguments {
-			r.Original = arguments(from.Original())
-		}
-	}
-	if at, ok := c.(interface{ Invalid() error }); ok && at.Invalid() != nil {
-		r.Invalid = at.Invalid().Error()
-	}
-	if at, ok := c.(interface{ Result() agent.ToolResult }); ok {
-		result := at.Result()
-		r.Result = &ToolResult{result.Text(), result.IsError(), result.Status, result.Reason, result.Attempts}
-		r.Duration = Milliseconds(result.Duration)
-	}
-	if at, ok := c.(interface{ Questions() agent.Questions }); ok {
-		r.Question = at.Questions().Reason()
-	}
 }
 
 // arguments are those of a call; text that is no JSON becomes a string.
@@ -191,41 +164,6 @@ func arguments(call hooks.Call) json.RawMessage {
 	return json.RawMessage(call.Arguments)
 }
 
-// texts is what c knows of what was said.
-func (r *Request) texts(c hooks.Context) {
-	switch c := c.(type) {
-	case interface {
-		Messages() []agent.Message
-		Text() string
-	}:
-		r.Input = c.Text()
-	case hooks.ReplyContext:
-		r.Answer = c.Text()
-	case interface{ LastContent() string }:
-		r.Answer = c.LastContent()
-	case interface{ Answer() string }:
-		r.Answer = c.Answer()
-	case interface{ Subagent() hooks.Subagent }:
-		about := c.Subagent()
-		r.Subagent = &Subagent{
-			about.Agent, about.Instruction, about.Result, about.CallID, about.Run.ID, about.Run.Session, about.Status,
-		}
-		r.Duration = Milliseconds(about.Took)
-	case interface{ Compaction() hooks.Compaction }:
-		about := c.Compaction()
-		r.Compaction = &Compaction{about.ID, about.Messages, about.Tokens, about.MessagesAfter, about.Summary}
-	}
-	if at, ok := c.(interface {
-		Continuations() int
-		ContinuationsLeft() int
-	}); ok {
-		r.Continuations, r.ContinuationsLeft = new(at.Continuations()), new(at.ContinuationsLeft())
-	}
-	if at, ok := c.(interface{ Status() agent.Status }); ok {
-		r.Status = at.Status()
-	}
-}
-
 // Lookup is the text that a name stands for: one of the variables, vars.name, or a dotted path into the JSON form of the
 // request, with args for arguments. Objects and arrays are JSON.
 func (r *Request) Lookup(name string) (string, bool) {
@@ -236,11 +174,7 @@ func (r *Request) Lookup(name string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	path := name
-	if rest, ok := cutPath(name, "args"); ok {
-		path = "arguments" + rest
-	}
-	raw, ok := strictjson.Lookup(string(form), path)
+	raw, ok := strictjson.Lookup(string(form), memberPath(name))
 	if !ok {
 		return "", false
 	}
@@ -248,6 +182,14 @@ func (r *Request) Lookup(name string) (string, bool) {
 		return text, true
 	}
 	return raw, true
+}
+
+// memberPath returns the dotted path of a member of a request that a name stands for.
+func memberPath(name string) string {
+	if rest, ok := cutPath(name, "args"); ok {
+		return "arguments" + rest
+	}
+	return name
 }
 
 // cutPath cuts the first name off a dotted path.

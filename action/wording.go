@@ -28,7 +28,8 @@ func wordingOf(text string) wording {
 
 // isValue reports whether a name is that of a value of the run, and not of a secret.
 func isValue(name string) bool {
-	return slices.Contains(VariableNames(), name) || strings.Contains(name, ".") || slices.Contains(requestMembers(), name)
+	first, _, _ := strings.Cut(memberPath(name), ".")
+	return slices.Contains(VariableNames(), name) || slices.Contains(requestMembers(), first)
 }
 
 // secrets are the names that are not those of values.

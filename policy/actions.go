@@ -85,7 +85,8 @@ func (l *loader) action(r *rule, e *entry) {
 		return
 	}
 	r.act = declared
-	for _, wrong := range action.Fields(declared.Validate()) {
+	wrongs := append(action.Fields(declared.Validate()), action.Fields(r.point.checkValues(declared, r.observe, e.doc.variables))...)
+	for _, wrong := range wrongs {
 		n := e.field(r.kind, wrong.Field)
 		n.Wrong("%s: %s: %s (rule: actions)", e.what, wrong.Field, wrong.Message)
 	}

@@ -20,6 +20,8 @@ type point struct {
 	// context.
 	control func(name string, f func(ctx context.Context, c hooks.Context) hooks.Result) hooks.Hook
 	observe func(name string, f func(ctx context.Context, c hooks.Context) error) hooks.Hook
+	// checkValues returns what is wrong with the values that the texts of an action name at the point.
+	checkValues func(d action.Declared, observer bool, vars map[string]any) error
 	// can is the decisions that a rule may have here, and adds those of them that may
 	// bring context and metadata.
 	can, adds []string
@@ -54,6 +56,9 @@ func at[C hooks.Context](of hooks.Point[C], from source) *point {
 	var none C
 	p := &point{name: of.Name(), source: from}
 	p.can, p.adds = decisionsOf(none)
+	p.checkValues = func(d action.Declared, observer bool, vars map[string]any) error {
+		return action.CheckValues(d, of, observer, vars)
+	}
 	p.observe = func(name string, f func(context.Context, hooks.Context) error) hooks.Hook {
 		return hooks.Observe(of, name, func(ctx context.Context, c C) error { return f(ctx, c) })
 	}

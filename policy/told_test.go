@@ -3,6 +3,7 @@ package policy_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -51,6 +52,13 @@ func (n *notes) assertTold(t *testing.T, at hooks.PointName, want string) {
 	require.NoError(t, json.Unmarshal([]byte(want), &members))
 	for name, value := range members {
 		assert.Equal(t, value, got[name], "%s: %s", at, name)
+	}
+	for name := range got { // what is told can be named in a text
+		_, err := policy.Parse("told.yaml", fmt.Appendf(nil, `policy: p
+variables: {x: 1}
+hooks: {%s: {type: http, url: 'https://example.com', observe: true, await: false, body: "${%s}"}}
+`, at, name), policy.Options{})
+		assert.NoError(t, err)
 	}
 }
 

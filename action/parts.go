@@ -1,0 +1,308 @@
+package action
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// requestPart is a part of a request that some contexts know: which members it sets, and how.
+type requestPart struct {
+	members []string
+	known   func(c hooks.Context) bool
+	set     func(r *Request, c hooks.Context)
+}
+
+// partFrom returns the part that contexts of the type C know.
+func partFrom[C any](set func(r *Request, c C), members ...string) requestPart {
+	return requestPart{
+		members: members,
+		known:   func(c hooks.Context) bool { _, ok := c.(C); return ok },
+		set: func(r *Request, c hooks.Context) {
+			if c, ok := c.(C); ok {
+				set(r, c)
+			}
+		},
+	}
+}
+
+// requestParts returns the parts of a request that not every point has. NewRequest sets them, and CheckValues reads from them
+// which values a text can name at a point.
+var requestParts = sync.OnceValue(func() []requestPart {
+	return slices.Concat(callParts(), textParts(), factParts())
+})
+
+// callParts returns what is known of tool calls.
+func callParts() []requestPart {
+	return []requestPart{
+		partFrom(func(r *Request, c interface{ Call() hooks.Call }) {
+			call := c.Call()
+			r.Tool, r.CallID, r.Arguments = call.Name, call.ID, arguments(call)
+		}, "tool", "call_id", "arguments"),
+		partFrom(func(r *Request, c interface {
+			Call() hooks.Call
+			Original() hooks.Call
+		},
+		) {
+			if original := c.Original(); original.Arguments != c.Call().Arguments {
+				r.Original = arguments(original)
+			}
+		}, "original_arguments"),
+		partFrom(func(r *Request, c interface{ Invalid() error }) {
+			if err := c.Invalid(); err != nil {
+				r.Invalid = err.Error()
+			}
+		}, "invalid"),
+		partFrom(func(r *Request, c interface{ Result() agent.ToolResult }) {
+			result := c.Result()
+			r.Result = &ToolResult{result.Text(), result.IsError(), result.Status, result.Reason, result.Attempts}
+			r.Duration = Milliseconds(result.Duration)
+		}, "result", "duration_ms"),
+		partFrom(func(r *Request, c interface{ Questions() agent.Questions }) { r.Question = c.Questions().Reason() }, "question"),
+		partFrom(func(r *Request, c interface{ Interventions() []agent.Intervention }) {
+			for _, i := range c.Interventions() {
+				r.Approvals = append(r.Approvals, approvalOf(i))
+			}
+			if len(r.Approvals) == 1 && r.CallID == "" {
+				r.CallID = r.Approvals[0].CallID
+			}
+		}, "approvals", "call_id"),
+	}
+}
+
+// textParts returns what is known of what was said.
+func textParts() []requestPart {
+	return []requestPart{
+		partFrom(func(r *Request, c interface {
+			Messages() []agent.Message
+			Text() string
+		},
+		) {
+			r.Input = c.Text()
+		}, "input"),
+		partFrom(func(r *Request, c hooks.ReplyContext) {
+			r.Answer = c.Text()
+			if c.Err() == nil {
+				r.Reply = replyOf(c.Reply())
+			}
+		}, "answer", "reply"),
+		partFrom(func(r *Request, c interface{ LastContent() string }) { r.Answer = c.LastContent() }, "answer"),
+		partFrom(func(r *Request, c interface{ Answer() string }) { r.Answer = c.Answer() }, "answer"),
+		partFrom(func(r *Request, c interface{ Err() error }) {
+			if err := c.Err(); err != nil {
+				r.Error, r.Variables.Error = err.Error(), err.Error()
+			}
+		}, "error"),
+	}
+}
+
+// factParts returns what is known of steps, ends, sub-agents, compactions, pipelines and runs of a coordinator.
+func factParts() []requestPart {
+	return []requestPart{
+		partFrom(func(r *Request, c hooks.StepEndContext) {
+			r.StepKind, r.Duration, r.Continues = c.Kind(), Milliseconds(c.Duration()), new(c.ShouldContinue())
+			r.Reply = replyOf(c.Record().Reply())
+		}, "step_kind", "duration_ms", "should_continue", "reply"),
+		partFrom(func(r *Request, c hooks.StopContext) {
+			r.End = new(c.Signal())
+			r.Continuations, r.ContinuationsLeft = new(c.Continuations()), new(c.ContinuationsLeft())
+		}, "end", "continuations", "continuations_left"),
+		partFrom(func(r *Request, c hooks.EndContext) {
+			r.Duration = Milliseconds(c.Duration())
+			if end := c.Reason(); end.Reason != "" {
+				r.End = &end
+			}
+		}, "end", "duration_ms"),
+		partFrom(func(r *Request, c interface{ Status() agent.Status }) { r.Status = c.Status() }, "status"),
+		partFrom(func(r *Request, c interface{ Subagent() hooks.Subagent }) {
+			about := c.Subagent()
+			r.Subagent = &Subagent{
+				about.Agent, about.Instruction, about.Result, about.CallID, about.Run.ID, about.Run.Session, about.Status,
+			}
+			r.Duration = Milliseconds(about.Took)
+		}, "subagent", "duration_ms"),
+		partFrom(func(r *Request, c interface{ Compaction() hooks.Compaction }) {
+			about := c.Compaction()
+			r.Compaction = &Compaction{about.ID, about.Messages, about.Tokens, about.MessagesAfter, about.Summary}
+		}, "compaction"),
+		partFrom(func(r *Request, c interface{ Pipeline() hooks.Pipeline }) {
+			about := c.Pipeline()
+			r.Pipeline = &about
+			if about.Err != nil {
+				r.Error = about.Err.Error()
+			}
+		}, "pipeline", "error"),
+		partFrom(func(r *Request, c interface{ BlueprintRun() hooks.BlueprintRun }) {
+			about := c.BlueprintRun()
+			r.BlueprintRun = BlueprintRun{
+				Parameters: about.Parameters, AgentName: r.Run.Agent, SessionID: string(r.Run.Session), RunID: string(r.Run.ID),
+				ResultText: about.ResultText, ResultData: about.ResultData,
+			}
+			r.Status = about.Status
+		}, "parameters", "agent_name", "session_id", "run_id", "result_text", "result_data", "status"),
+	}
+}
+
+// requestMembers are the names of the members of a request.
+var requestMembers = sync.OnceValue(func() []string {
+	var names []string
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Request]()) {
+		if name := jsonName(field); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+})
+
+// jsonName returns the name that a field has in JSON; empty for one that is not there.
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return lo.Ternary(name == "-", "", name)
+}
+
+// hasMember reports whether the request at the point of c can have a top-level member. Decisions of others are known to
+// observers only.
+func hasMember(c hooks.Context, name string, observer bool) bool {
+	if name == "decided" {
+		return observer
+	}
+	optional := false
+	for _, part := range requestParts() {
+		if slices.Contains(part.members, name) {
+			if part.known(c) {
+				return true
+			}
+			optional = true
+		}
+	}
+	return !optional
+}
+
+// missingMember follows a dotted path through the JSON form of a type. Where it leads to nothing, it returns the path as far
+// as it goes, the element that is not there, and the members that are; the element is empty for a path that can have a value.
+func missingMember(t reflect.Type, path string) (parent, element string, members []string) {
+	var way []string
+	for element := range strings.SplitSeq(path, ".") {
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		switch t {
+		case reflect.TypeFor[Usage]():
+			t = reflect.TypeFor[UsageFigures]()
+		case reflect.TypeFor[Calls]():
+			t = reflect.TypeFor[map[string]CallCount]()
+		}
+		switch {
+		case t == reflect.TypeFor[json.RawMessage]() || t.Kind() == reflect.Interface || t == reflect.TypeFor[hooks.Outcome]():
+			return "", "", nil
+		case t.Kind() == reflect.Map || t.Kind() == reflect.Slice:
+			t = t.Elem()
+		case t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Time]():
+			return strings.Join(way, "."), element, nil
+		default:
+			fields := lo.Filter(reflect.VisibleFields(t), func(f reflect.StructField, _ int) bool { return jsonName(f) != "" })
+			field, ok := lo.Find(fields, func(f reflect.StructField) bool { return jsonName(f) == element })
+			if !ok {
+				return strings.Join(way, "."), element, lo.Map(fields, func(f reflect.StructField, _ int) string { return jsonName(f) })
+			}
+			t = field.Type
+		}
+		way = append(way, element)
+	}
+	return "", "", nil
+}
+
+// CheckValues returns what is wrong with the values that the texts of an action name, for hooks at a point: members that no
+// request has there, and paths that lead nowhere. Such a text would fail, or be sent as it stands, each time. The error has
+// a FieldError for each; see Fields. Observer says that the action is that of an observer, which knows what was decided;
+// vars are the variables of the policy, by name.
+// Single names that are neither variables nor members are secrets, and not looked at.
+func CheckValues[C hooks.Context](d Declared, at hooks.Point[C], observer bool, vars map[string]any) error {
+	var c C
+	var p problems
+	for _, t := range textsOf(d) {
+		for _, name := range t.names {
+			path := memberPath(name)
+			first, rest, dotted := strings.Cut(path, ".")
+			variable, _, _ := strings.Cut(rest, ".")
+			switch {
+			case slices.Contains(VariableNames(), name):
+			case !slices.Contains(requestMembers(), first):
+				if dotted {
+					p.say(t.field, "${%s}: there is no %s in a request%s", name, first, sentenceEnd(requestMembers()))
+				}
+			case !hasMember(c, first, observer):
+				p.say(t.field, "${%s}: a request at %s has no %s", name, at.Name(), first)
+			case first == "vars" && dotted && !lo.HasKey(vars, variable):
+				p.say(t.field, "${%s}: the policy has no variable %s%s", name, variable, sentenceEnd(slices.Sorted(maps.Keys(vars))))
+			default:
+				if parent, element, members := missingMember(reflect.TypeFor[Request](), path); element != "" {
+					p.say(t.field, "${%s}: there is no %s in %s%s", name, element, parent, sentenceEnd(members))
+				}
+			}
+		}
+	}
+	return p.join()
+}
+
+// sentenceEnd returns names as the end of a sentence; empty for none.
+func sentenceEnd(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return ": there are " + strings.Join(names, ", ")
+}
+
+// fieldText is a text of an action that names values.
+type fieldText struct {
+	field string
+	names []string
+}
+
+// textsOf returns the texts of an action that name values, by field.
+func textsOf(d Declared) []fieldText {
+	var all []fieldText
+	add := func(field string, value any) {
+		plain, err := plainJSON(value)
+		if err != nil {
+			return // Validate tells of it
+		}
+		t := fieldText{field: field}
+		fill(plain, func(name string) (string, bool) {
+			t.names = append(t.names, name)
+			return "", false
+		})
+		all = append(all, t)
+	}
+	switch d := d.(type) {
+	case HTTP:
+		add("url", d.URL)
+		for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
+			add("headers."+name, d.Headers[name])
+		}
+		add("body", d.Body)
+	case Gate:
+		add("reason", d.Reason)
+		if d.Webhook != nil {
+			for _, t := range textsOf(*d.Webhook) {
+				all = append(all, fieldText{"webhook." + t.field, t.names})
+			}
+		}
+	case MCPTool:
+		add("arguments", mapOf(d.Arguments))
+	case Agent:
+		add("input", mapOf(d.Input))
+	case Spawn:
+		add("inputs", mapOf(d.Inputs))
+	}
+	return all
+}
