@@ -63,7 +63,7 @@ var answersOf = map[reflect.Type]answers{
 	reflect.TypeFor[hooks.InterventionContext](): {
 		hooks.Allow: answerAllowOnly(hooks.InterventionContext.Allow), hooks.Deny: answerOnly(hooks.InterventionContext.Deny, readReason),
 		hooks.Rewrite: answerOnly(hooks.InterventionContext.Rewrite, readObject), hooks.Approve: answerOnly(hooks.InterventionContext.Approve, readReason),
-		hooks.Reject: answerOnly(hooks.InterventionContext.Reject, readReason),
+		hooks.RejectAndEnd: answerOnly(hooks.InterventionContext.RejectAndEnd, readReason),
 	},
 	reflect.TypeFor[hooks.PreCompactContext](): {
 		hooks.Allow: answerAllowOnly(hooks.PreCompactContext.Allow), hooks.Deny: answerOnly(hooks.PreCompactContext.Deny, readReason),
@@ -170,7 +170,7 @@ func Decisions(c hooks.Context) []hooks.Decision {
 	return lo.Filter(
 		[]hooks.Decision{
 			hooks.Allow, hooks.Deny, hooks.Ask, hooks.StopRun, hooks.Rewrite, hooks.Mock, hooks.Replace, hooks.Withhold,
-			hooks.Approve, hooks.Reject, hooks.Continue,
+			hooks.Approve, hooks.RejectAndEnd, hooks.Continue,
 		},
 		func(d hooks.Decision, _ int) bool { return can[d].by != nil },
 	)

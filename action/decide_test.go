@@ -15,7 +15,7 @@ func TestEveryAnswerOfAContextIsInTheTable(t *testing.T) {
 	methods := map[hooks.Decision][]string{
 		hooks.Allow: {"Allow"}, hooks.Deny: {"Deny"}, hooks.Ask: {"AskAbout"}, hooks.StopRun: {"Stop"}, hooks.Mock: {"Mock"},
 		hooks.Rewrite: {"RewriteText", "Rewrite"}, hooks.Replace: {"ReplaceText", "Replace"}, hooks.Withhold: {"Withhold"},
-		hooks.Approve: {"Approve"}, hooks.Reject: {"Reject"}, hooks.Continue: {"Continue"},
+		hooks.Approve: {"Approve"}, hooks.RejectAndEnd: {"RejectAndEnd"}, hooks.Continue: {"Continue"},
 	}
 	for _, c := range []hooks.Context{
 		hooks.InputContext{}, hooks.ExecutionContext{}, hooks.StepContext{}, hooks.InferenceContext{}, hooks.ReplyContext{}, hooks.ToolContext{},

@@ -40,17 +40,17 @@ type Decision struct {
 
 // decisionKinds are the decisions, and which members they take besides reason; + stands for context and metadata.
 var decisionKinds = map[hooks.Decision]string{
-	hooks.Allow:    "+",
-	hooks.Deny:     "+",
-	hooks.Ask:      "+ within on_timeout",
-	hooks.StopRun:  "+",
-	hooks.Rewrite:  "+ arguments input",
-	hooks.Mock:     "+ result is_error",
-	hooks.Replace:  "+ result",
-	hooks.Withhold: "+",
-	hooks.Approve:  "",
-	hooks.Reject:   "",
-	hooks.Continue: "",
+	hooks.Allow:        "+",
+	hooks.Deny:         "+",
+	hooks.Ask:          "+ within on_timeout",
+	hooks.StopRun:      "+",
+	hooks.Rewrite:      "+ arguments input",
+	hooks.Mock:         "+ result is_error",
+	hooks.Replace:      "+ result",
+	hooks.Withhold:     "+",
+	hooks.Approve:      "",
+	hooks.RejectAndEnd: "",
+	hooks.Continue:     "",
 }
 
 // ParseDecision reads a decision. Text that is empty, and {}, are no opinion: nil. Everything else must be one JSON object

@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 		hooks.StopRun: `{"decision":"stop","reason":"r"}`, hooks.Rewrite: `{"decision":"rewrite","input":"other"}`,
 		hooks.Mock: `{"decision":"mock","result":"other"}`, hooks.Replace: `{"decision":"replace","result":"other"}`,
 		hooks.Withhold: `{"decision":"withhold","reason":"r"}`, hooks.Approve: `{"decision":"approve","reason":"r"}`,
-		hooks.Reject: `{"decision":"reject","reason":"r"}`, hooks.Continue: `{"decision":"continue","reason":"r"}`,
+		hooks.RejectAndEnd: `{"decision":"reject","reason":"r"}`, hooks.Continue: `{"decision":"continue","reason":"r"}`,
 	}
 	can := map[string]string{
 		"call": "allow deny ask stop rewrite mock", "result": "allow stop replace withhold", "input": "allow deny rewrite",

@@ -273,7 +273,7 @@ func TestGatePerson(t *testing.T) {
 		return answer, nil
 	})
 	a := ready(t, action.Gate{By: action.GatePerson, Reason: "May ${STAGE} end?", Timeout: time.Minute, OnTimeout: "reject"}, action.Host{Approver: approver})
-	for verdict, want := range map[agent.ApprovalVerdict]hooks.Decision{agent.Approve: hooks.Allow, agent.Reject: hooks.StopRun, agent.RejectAndContinue: hooks.StopRun} {
+	for verdict, want := range map[agent.ApprovalVerdict]hooks.Decision{agent.Approve: hooks.Allow, agent.RejectAndEnd: hooks.StopRun, agent.RejectAndContinue: hooks.StopRun} {
 		answer.Verdict = verdict
 		f := fire(t, a, hookstest.StepEnd("done").WithRun(agent.Run{Stage: "plan"}))
 		assert.Equal(t, want, f.Decision)

@@ -36,7 +36,7 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 // person is what a person said.
 func (g Gate) person(a agent.Approval) (said, error) {
 	switch a.Verdict {
-	case agent.Approve, agent.Reject, agent.RejectAndContinue:
+	case agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue:
 	case agent.Park:
 		return said{}, &Error{g.Type(), FaultExit, errors.New("the answer comes later, and only a hook at PreToolUse can wait for one that does")}
 	default:

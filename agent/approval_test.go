@@ -230,7 +230,7 @@ func TestApprovalsAreTold(t *testing.T) {
 	}{
 		"a person":                 {says, agent.Question{By: "guard"}, agent.Approval{Verdict: agent.Approve, By: "ann", Reason: "fine"}},
 		"a deadline that approves": {waits, agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.Approve}, agent.Approval{Verdict: agent.Approve, By: "timeout", Reason: "no answer came in time"}},
-		"a deadline that does not": {waits, agent.Question{By: "guard", Within: time.Minute}, agent.Approval{Verdict: agent.Reject, By: "timeout", Reason: "no answer came in time"}},
+		"a deadline that does not": {waits, agent.Question{By: "guard", Within: time.Minute}, agent.Approval{Verdict: agent.RejectAndEnd, By: "timeout", Reason: "no answer came in time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -99,7 +99,7 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 	later, ends := false, false
 	for _, answer := range answers {
 		later = later || answer.Verdict == Park
-		ends = ends || answer.Verdict == Reject
+		ends = ends || answer.Verdict == RejectAndEnd
 	}
 	if later && ends { // the other answers are not needed any more
 		for i := range answers {
@@ -171,11 +171,11 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 		q.Disposition = DisposeAnswer
 		q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By,
 			fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is no person to ask", p.Call.Name, question.By, orNoReason(question.Reason)))
-	case Reject, RejectAndContinue:
+	case RejectAndEnd, RejectAndContinue:
 		q.Disposition = DisposeAnswer
 		q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By,
 			fmt.Sprintf("tool %q: rejected by %s: %s", p.Call.Name, orPerson(answer.By), orNoReason(answer.Reason)))
-		if answer.Verdict == Reject {
+		if answer.Verdict == RejectAndEnd {
 			q.Stop = &Signal{Reason: StopRejected, Message: orNoReason(answer.Reason), Source: orPerson(answer.By)}
 		}
 	case withdrawn:
@@ -254,7 +254,7 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 	for i, p := range pending {
 		if known := p.Questions().Decision(); known != nil {
 			answers[i] = *known
-			ends = ends || known.Verdict == Reject
+			ends = ends || known.Verdict == RejectAndEnd
 			continue
 		}
 		rest, places = append(rest, p), append(places, i)

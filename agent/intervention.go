@@ -160,7 +160,7 @@ func (s State) Waiting() bool {
 		switch answer := i.Answer(); {
 		case answer == nil:
 			waiting = true
-		case answer.Verdict == Reject:
+		case answer.Verdict == RejectAndEnd:
 			return false
 		}
 	}

@@ -32,7 +32,7 @@ type Question struct {
 	// Reason is a sentence for the person.
 	Reason string `json:"reason,omitempty"`
 	// Within is how long the person has; zero means no deadline. OnTimeout is the verdict
-	// that counts when the deadline has passed, Reject by default.
+	// that counts when the deadline has passed, RejectAndEnd by default.
 	Within    time.Duration   `json:"within_ns,omitempty"`
 	OnTimeout ApprovalVerdict `json:"on_timeout,omitempty"`
 	// Required reports whether the hook belongs to a required policy, and Layer is the
@@ -50,7 +50,7 @@ type Question struct {
 // rejection counts before an approval, the stricter rejection first.
 func (q Question) Decision() *Approval { return strictestAnswer(q.Answers) }
 
-// strictestAnswer returns the strictest of some answers: Reject, then RejectAndContinue, then
+// strictestAnswer returns the strictest of some answers: RejectAndEnd, then RejectAndContinue, then
 // the last approval; nil when there are none.
 func strictestAnswer(answers []Approval) *Approval {
 	var decides *Approval
@@ -93,15 +93,15 @@ func (q Questions) Within() time.Duration {
 }
 
 // OnTimeout returns the verdict that counts after the deadline: the strictest of the
-// questions. A hook's question without a deadline counts as Reject: it never agreed that
-// silence is an approval. Without questions it is Reject.
+// questions. A hook's question without a deadline counts as RejectAndEnd: it never agreed that
+// silence is an approval. Without questions it is RejectAndEnd.
 func (q Questions) OnTimeout() ApprovalVerdict {
 	if len(q) == 0 {
-		return Reject
+		return RejectAndEnd
 	}
 	return lo.Min(lo.Map(q, func(one Question, _ int) ApprovalVerdict {
 		if one.Kind == QuestionOrdinary && one.Within <= 0 {
-			return Reject
+			return RejectAndEnd
 		}
 		return one.OnTimeout
 	}))

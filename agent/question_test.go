@@ -16,7 +16,7 @@ import (
 
 var (
 	yes   = agent.Approval{Verdict: agent.Approve, By: "ada"}
-	no    = agent.Approval{Verdict: agent.Reject, By: "ada"}
+	no    = agent.Approval{Verdict: agent.RejectAndEnd, By: "ada"}
 	notIt = agent.Approval{Verdict: agent.RejectAndContinue, By: "bob"}
 )
 
@@ -53,10 +53,10 @@ func TestQuestionsTimeout(t *testing.T) {
 		within    time.Duration
 		onTimeout agent.ApprovalVerdict
 	}{
-		"no question":                         {nil, 0, agent.Reject},
+		"no question":                         {nil, 0, agent.RejectAndEnd},
 		"one":                                 {agent.Questions{q(time.Hour, agent.Approve)}, time.Hour, agent.Approve},
-		"no deadline is no approval":          {agent.Questions{q(time.Second, agent.Approve), q(0, agent.Reject)}, time.Second, agent.Reject},
-		"reject before the rest":              {agent.Questions{q(1, agent.Approve), q(3, agent.Reject), q(2, agent.RejectAndContinue)}, 1, agent.Reject},
+		"no deadline is no approval":          {agent.Questions{q(time.Second, agent.Approve), q(0, agent.RejectAndEnd)}, time.Second, agent.RejectAndEnd},
+		"reject before the rest":              {agent.Questions{q(1, agent.Approve), q(3, agent.RejectAndEnd), q(2, agent.RejectAndContinue)}, 1, agent.RejectAndEnd},
 		"reject and go on before an approval": {agent.Questions{q(5, agent.RejectAndContinue), q(2, agent.Approve)}, 2, agent.RejectAndContinue},
 	} {
 		assert.Equal(t, c.within, c.questions.Within(), name)

@@ -203,7 +203,7 @@ func TestAnswers(t *testing.T) {
 		assert.Equal(t, s, s.WithApproval("7", agent.Approval{Verdict: agent.Approve}), "no such call")
 		assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Park}), "no answer")
 		once := s.WithApproval("1", agent.Approval{Verdict: agent.Approve})
-		assert.Equal(t, once, once.WithApproval("1", agent.Approval{Verdict: agent.Reject}), "answered already")
+		assert.Equal(t, once, once.WithApproval("1", agent.Approval{Verdict: agent.RejectAndEnd}), "answered already")
 		assert.Equal(t, agent.NewState(), agent.NewState().WithApproval("1", agent.Approval{Verdict: agent.Approve}))
 	})
 	t.Run("cancelled while it waits", func(t *testing.T) {

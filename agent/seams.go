@@ -227,8 +227,8 @@ type ApprovalVerdict uint8
 
 // What a person may answer.
 const (
-	// Reject: the call does not run and the run ends as interrupted.
-	Reject ApprovalVerdict = iota
+	// RejectAndEnd: the call does not run and the run ends as interrupted. Its text is "reject".
+	RejectAndEnd ApprovalVerdict = iota
 	// RejectAndContinue: the call does not run; the model is told and goes on.
 	RejectAndContinue
 	// Approve: the call runs.

@@ -242,7 +242,7 @@ func TestAnswersToASubagent(t *testing.T) {
 		},
 		"no": {
 			func(_ *office, s agent.State) agent.State {
-				return s.WithApproval(call, agent.Approval{Verdict: agent.Reject, By: "ann", Reason: "not today"})
+				return s.WithApproval(call, agent.Approval{Verdict: agent.RejectAndEnd, By: "ann", Reason: "not today"})
 			},
 			agent.StatusInterrupted, `agent "clerk 1" interrupted: not today`,
 			[]string{"SubagentFailed of boss: clerk 1 interrupted", "ExecutionEnd of clerk 1", "ExecutionEnd of boss", "PostToolUse of boss: task"},
@@ -461,7 +461,7 @@ func TestAYesBeforeASubagentWaits(t *testing.T) {
 func TestANoToASubagentWhileThePersonIsThere(t *testing.T) {
 	o := &office{depth: 2}
 	no := agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
-		return agent.Approval{Verdict: agent.Reject, By: "ann", Reason: "not today"}, nil
+		return agent.Approval{Verdict: agent.RejectAndEnd, By: "ann", Reason: "not today"}, nil
 	})
 	plan := func(p capability.Plan) (capability.Plan, error) { return p.WithApprover(no), nil }
 	s, err := o.build(t, capability.Func(plan)).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()

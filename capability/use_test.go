@@ -95,7 +95,7 @@ func TestApproval(t *testing.T) {
 		answer string
 	}{
 		"yes":              {says(agent.Approval{Verdict: agent.Approve}), agent.StatusDone, "tool a (executed): a"},
-		"no":               {says(agent.Approval{Verdict: agent.Reject, By: "ann", Reason: "not today"}), agent.StatusInterrupted, `tool a (not_executed): tool "a": rejected by ann: not today`},
+		"no":               {says(agent.Approval{Verdict: agent.RejectAndEnd, By: "ann", Reason: "not today"}), agent.StatusInterrupted, `tool a (not_executed): tool "a": rejected by ann: not today`},
 		"no, but go on":    {says(agent.Approval{Verdict: agent.RejectAndContinue}), agent.StatusDone, `tool a (not_executed): tool "a": rejected by a person: no reason given`},
 		"no person to ask": {nil, agent.StatusDone, `tool a (not_executed): tool "a": denied by careful: needs approval (are you sure?) and there is no person to ask`},
 		"says no word":     {says(agent.Approval{}), agent.StatusInterrupted, `tool a (not_executed): tool "a": rejected by a person: no reason given`},

@@ -285,12 +285,12 @@ func TestTheEndOfSubagentsThatWait(t *testing.T) {
 		effect int
 	}{
 		"time is over, and they go on":   {time.Nanosecond, agent.RejectAndContinue, nil, agent.StatusDone, "", familyCalls - 2},
-		"time is over, and that is a no": {time.Nanosecond, agent.Reject, nil, agent.StatusInterrupted, "SubagentFailed of boss", familyCalls - 2},
-		"a no": {time.Hour, agent.Reject, func(t *testing.T, store durable.Store) {
+		"time is over, and that is a no": {time.Nanosecond, agent.RejectAndEnd, nil, agent.StatusInterrupted, "SubagentFailed of boss", familyCalls - 2},
+		"a no": {time.Hour, agent.RejectAndEnd, func(t *testing.T, store durable.Store) {
 			t.Helper()
-			require.NoError(t, durable.Approve(t.Context(), store, "run", "n/l/a", agent.Approval{Verdict: agent.Reject, By: "ann"}))
+			require.NoError(t, durable.Approve(t.Context(), store, "run", "n/l/a", agent.Approval{Verdict: agent.RejectAndEnd, By: "ann"}))
 		}, agent.StatusInterrupted, "SubagentFailed of boss", familyCalls - 2},
-		"cancelled": {time.Hour, agent.Reject, func(t *testing.T, store durable.Store) {
+		"cancelled": {time.Hour, agent.RejectAndEnd, func(t *testing.T, store durable.Store) {
 			t.Helper()
 			require.NoError(t, store.Cancel(t.Context(), "run", "not needed"))
 		}, agent.StatusCancelled, "SubagentFailed of boss", familyCalls - 2},

@@ -294,7 +294,7 @@ func TestAParkedRun(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, s.Waiting(), "nobody answered")
 	require.NoError(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Approve, By: "ann"}))
-	require.ErrorIs(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Reject}), durable.ErrAnswered)
+	require.ErrorIs(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.RejectAndEnd}), durable.ErrAnswered)
 	require.ErrorIs(t, durable.Approve(t.Context(), store, id, "z", agent.Approval{}), durable.ErrNotFound)
 	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
 	require.NoError(t, err)
@@ -542,7 +542,7 @@ func TestWhatIsStored(t *testing.T) {
 	const secret = "hunter2"
 	seen := 0
 	a := w.agent(t, k, asks("guard"), capability.UseApproval(agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
-		return agent.Approval{Verdict: agent.Reject, By: "ann", Reason: "no " + "more"}, nil
+		return agent.Approval{Verdict: agent.RejectAndEnd, By: "ann", Reason: "no " + "more"}, nil
 	})), capability.UseHooks(
 		hooks.On(hooks.AtInputSubmitted, "clean-input", func(_ context.Context, c hooks.InputContext) hooks.Result {
 			return c.RewriteText(strings.ReplaceAll(c.Text(), secret, "***"))
@@ -598,7 +598,7 @@ func TestAKeptRunIsResumedByItsKeeper(t *testing.T) {
 	a := w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover))
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
-	_, err = a.Resume(t.Context(), s.WithApproval("a", agent.Approval{Verdict: agent.Reject})).Get()
+	_, err = a.Resume(t.Context(), s.WithApproval("a", agent.Approval{Verdict: agent.RejectAndEnd})).Get()
 	require.ErrorContains(t, err, "Keeper.Resume")
 }
 
@@ -607,7 +607,7 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
 	hasty := capability.UseHooks(hooks.On(hooks.AtPreToolUse, "hasty", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-		return c.AskAbout(agent.Question{Reason: "now?", Within: time.Nanosecond, OnTimeout: agent.Reject})
+		return c.AskAbout(agent.Question{Reason: "now?", Within: time.Nanosecond, OnTimeout: agent.RejectAndEnd})
 	}))
 	a := w.agent(t, k, hasty, capability.UseApproval(agent.ParkApprover))
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()

@@ -105,7 +105,7 @@ func AnswerOf(i agent.Intervention, a agent.Approval) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("writing down the answer about call %s: %w", i.CallID(), err)
 	}
-	return Answer{Call: i.CallID(), Hash: i.Call.Hash(), Ends: a.Verdict == agent.Reject, Data: data}, nil
+	return Answer{Call: i.CallID(), Hash: i.Call.Hash(), Ends: a.Verdict == agent.RejectAndEnd, Data: data}, nil
 }
 
 // InterventionOf is what a person is shown of a question.

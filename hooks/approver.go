@@ -101,7 +101,7 @@ func interventionOf(s agent.State, p *agent.Prepared) agent.Intervention {
 
 // request asks the hooks about a call that a person is to be asked about. It returns the
 // call as the person is shown it, with the questions that hooks have answered, and what
-// decides it if a person is not needed: a rejection, of which Reject counts before Deny,
+// decides it if a person is not needed: a rejection, of which RejectAndEnd counts before Deny,
 // or approvals of all questions by hooks that may answer them.
 func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Prepared, batch []agent.Intervention) (*agent.Prepared, *agent.Approval, error) {
 	var last *Outcome
@@ -115,15 +115,15 @@ func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Pr
 		if err != nil {
 			return nil, nil, err
 		}
-		if o == nil || rejected != nil && o.decision != Reject {
+		if o == nil || rejected != nil && o.decision != RejectAndEnd {
 			continue
 		}
 		shown := *p
 		switch o.decision {
 		case Deny:
 			rejected = &agent.Approval{Verdict: agent.RejectAndContinue, By: o.hook, Reason: o.reason}
-		case Reject:
-			rejected = &agent.Approval{Verdict: agent.Reject, By: o.hook, Reason: o.reason}
+		case RejectAndEnd:
+			rejected = &agent.Approval{Verdict: agent.RejectAndEnd, By: o.hook, Reason: o.reason}
 		case Approve:
 			if shown.SetQuestions(e.answerFor(c, o)); len(shown.Questions().Open()) == len(p.Questions().Open()) {
 				continue // it may answer none
@@ -144,7 +144,7 @@ func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Pr
 		if last == nil || o.decision != Allow {
 			last = o
 		}
-		if o.decision == Reject {
+		if o.decision == RejectAndEnd {
 			break
 		}
 	}
@@ -159,7 +159,7 @@ func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Pr
 // run answers for the calls that are not answered yet: they are part of the batch, without
 // an answer of their own.
 func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []agent.Intervention, answers []agent.Approval) mo.Result[[]agent.Approval] {
-	ends := slices.ContainsFunc(answers, func(a agent.Approval) bool { return a.Verdict == agent.Reject })
+	ends := slices.ContainsFunc(answers, func(a agent.Approval) bool { return a.Verdict == agent.RejectAndEnd })
 	for i := range answers {
 		if answers[i].Verdict == agent.Park && !ends {
 			return mo.Ok(answers)

@@ -90,10 +90,10 @@ func (c InterventionContext) Approve(reason string) Result {
 	return c.answer(Outcome{decision: Approve, reason: reason}, nil)
 }
 
-// Reject answers in the person's place: the call does not run, and the run ends as
-// interrupted. To let it go on, use Deny. Every hook may; it counts before a Deny.
-func (c InterventionContext) Reject(reason string) Result {
-	return c.answer(Outcome{decision: Reject, reason: reason}, nil)
+// RejectAndEnd answers in the person's place: the call does not run, and the run ends as
+// interrupted. Policies name it reject. To let the run go on, use Deny. Every hook may; it counts before a Deny.
+func (c InterventionContext) RejectAndEnd(reason string) Result {
+	return c.answer(Outcome{decision: RejectAndEnd, reason: reason}, nil)
 }
 
 func (c InterventionContext) where() (agent.State, int) { return c.state, c.p.Original.Index }

@@ -198,7 +198,7 @@ func TestAsk(t *testing.T) {
 		text   string
 	}{
 		{"yes", []capability.Capability{approving(agent.Approve)}, true, agent.StatusDone, "", "ran ls"},
-		{"no", []capability.Capability{approving(agent.Reject)}, false, agent.StatusInterrupted, agent.ReasonRejected, `tool "bash": rejected by ann: because`},
+		{"no", []capability.Capability{approving(agent.RejectAndEnd)}, false, agent.StatusInterrupted, agent.ReasonRejected, `tool "bash": rejected by ann: because`},
 		{"no, go on", []capability.Capability{approving(agent.RejectAndContinue)}, false, agent.StatusDone, agent.ReasonRejected, `tool "bash": rejected by ann: because`},
 		{"no approver", nil, false, agent.StatusDone, agent.ReasonNobodyToAsk, `tool "bash": denied by careful: needs approval (deletes files) and there is no person to ask`},
 	} {

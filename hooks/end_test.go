@@ -167,7 +167,7 @@ func TestInterruptedRunEndsWithWhatWasLastSaid(t *testing.T) {
 		hooks.On(hooks.AtPreToolUse, "asks", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("sure?") }),
 		atEnd("complete", func(c hooks.EndContext) error { answer = c.Answer(); return nil }),
 	}, capability.UseApproval(agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
-		return agent.Approval{Verdict: agent.Reject}, nil
+		return agent.Approval{Verdict: agent.RejectAndEnd}, nil
 	})))
 	assert.Equal(t, "I will echo.", answer)
 }

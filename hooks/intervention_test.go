@@ -167,7 +167,7 @@ func annSays(verdict agent.ApprovalVerdict) agent.Approval {
 // names every call of the batch, with its answer, and a call that was alone by CallID as well.
 func TestEventsOfAnswersNameAllCalls(t *testing.T) {
 	type verdicts = []agent.ApprovalVerdict // Park for a call without an answer
-	const yes, no, goOn, none = agent.Approve, agent.Reject, agent.RejectAndContinue, agent.Park
+	const yes, no, goOn, none = agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue, agent.Park
 	for name, tc := range map[string]struct {
 		said    verdicts
 		ran     string
@@ -239,11 +239,11 @@ func TestAPersonsNoIsTold(t *testing.T) {
 		status, batch = c.State().Status(), c.Interventions()
 		panic("too bad")
 	}))
-	s := d.answer(t, d.start(t), agent.Approve, agent.Reject)
+	s := d.answer(t, d.start(t), agent.Approve, agent.RejectAndEnd)
 	assert.Equal(t, agent.StatusInterrupted, s.Status())
 	assert.Equal(t, agent.StatusInterrupted, status)
 	require.Len(t, batch, 2)
-	assert.Equal(t, agent.Reject, batch[1].Answer().Verdict)
+	assert.Equal(t, agent.RejectAndEnd, batch[1].Answer().Verdict)
 	assert.Equal(t, []string{"InterventionStopped", "ExecutionEnd"}, d.told[len(d.told)-2:])
 }
 

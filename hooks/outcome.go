@@ -37,9 +37,9 @@ const (
 	Mock Decision = "mock"
 	// Ask wants a person's yes.
 	Ask Decision = "ask"
-	// Approve says yes in a person's place, Reject says no and ends the run.
-	Approve Decision = "approve"
-	Reject  Decision = "reject"
+	// Approve says yes in a person's place, RejectAndEnd says no and ends the run.
+	Approve      Decision = "approve"
+	RejectAndEnd Decision = "reject"
 	// Deny forbids this call, or this input.
 	Deny Decision = "deny"
 	// StopRun ends the run.

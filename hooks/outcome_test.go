@@ -46,7 +46,7 @@ func TestPowers(t *testing.T) {
 		hooks.PreToolUse:            {powersOf[hooks.ToolContext](), "Allow Ask AskAbout Deny Mock MockContent MockFailure Patch Rewrite Stop"},
 		hooks.ToolFailed:            {powersOf[hooks.ToolFailureContext](), "Allow Filter FilterOrWithhold Replace ReplaceContent Stop Withhold"},
 		hooks.PostToolUse:           {powersOf[hooks.ToolResultContext](), "Allow Filter FilterOrWithhold Replace ReplaceContent Stop Withhold"},
-		hooks.InterventionRequested: {powersOf[hooks.InterventionContext](), "Allow Approve Deny Reject Rewrite"},
+		hooks.InterventionRequested: {powersOf[hooks.InterventionContext](), "Allow Approve Deny RejectAndEnd Rewrite"},
 		hooks.PreCompact:            {powersOf[hooks.PreCompactContext](), "Allow Deny"},
 		hooks.PostCompact:           {powersOf[hooks.PostCompactContext](), ""},
 		hooks.CompactFailed:         {powersOf[hooks.CompactFailedContext](), ""},

@@ -75,7 +75,7 @@ func drawPathScene(t *rapid.T) pathScene {
 		s.calls = append(s.calls, drawCall(t))
 		s.ids = append(s.ids, fmt.Sprint("call_", i))
 	}
-	s.verdict = rapid.SampledFrom([]agent.ApprovalVerdict{agent.Approve, agent.RejectAndContinue, agent.Reject}).Draw(t, "verdict")
+	s.verdict = rapid.SampledFrom([]agent.ApprovalVerdict{agent.Approve, agent.RejectAndContinue, agent.RejectAndEnd}).Draw(t, "verdict")
 	s.noApprover = rapid.Bool().Draw(t, "no approver")
 	s.watched = rapid.IntRange(0, 3).Draw(t, "watched") == 0
 	all := slices.Concat(s.befores, s.failures, s.afters)

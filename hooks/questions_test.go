@@ -147,7 +147,7 @@ func askers(q agent.Questions) []string {
 func TestEveryHookMayReject(t *testing.T) {
 	guard := asker("guard", agent.Question{}).WithPriority(200).From(required)
 	deny := answerer("denies", func(c hooks.InterventionContext) hooks.Result { return c.Deny("no") })
-	reject := answerer("rejects", func(c hooks.InterventionContext) hooks.Result { return c.Reject("no") })
+	reject := answerer("rejects", func(c hooks.InterventionContext) hooks.Result { return c.RejectAndEnd("no") })
 	for name, c := range map[string]struct {
 		more   []hooks.Hook
 		status agent.Status
@@ -194,7 +194,7 @@ func TestQuestionsOfAParkedRun(t *testing.T) {
 	assert.Equal(t, []string{"guard"}, askers(list[0].Questions.Open()))
 	assert.Equal(t, time.Minute, list[0].Deadline.Sub(list[0].Asked).Round(time.Second), "the earliest deadline applies to all")
 	late := agent.Checkpoint(s).WithExpired(time.Now().Add(2 * time.Minute))
-	assert.Equal(t, agent.Reject, late.Interventions()[0].Answer().Verdict, "the strictest verdict counts")
+	assert.Equal(t, agent.RejectAndEnd, late.Interventions()[0].Answer().Verdict, "the strictest verdict counts")
 	s = d.answer(t, s, agent.Approve, agent.RejectAndContinue)
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, []string{"1"}, d.ran)

@@ -180,7 +180,7 @@ func TestHooksAreCalledWhereTheyBelong(t *testing.T) {
 			case hooks.ToolFailed:
 				workWith(t, []hooks.Hook{hooks.ObserveAll("only", see, at)}, wants("broken", `{}`))
 			case hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped:
-				play(t, script, append(refused(), hooks.ObserveAll("only", see, at)), personSays(agent.Reject))
+				play(t, script, append(refused(), hooks.ObserveAll("only", see, at)), personSays(agent.RejectAndEnd))
 			case hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed, hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed:
 				play(t, script, []hooks.Hook{hooks.ObserveAll("only", see, at)}, firing())
 			case hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete, hooks.IterationFailed,
@@ -229,7 +229,7 @@ func TestFailingObserversHoldUpNobody(t *testing.T) {
 				var shop workshop
 				with := []capability.Capability{shop.capability()}
 				if strings.HasPrefix(string(at), "Intervention") {
-					list, with = append(list, refused()...), append(with, personSays(agent.Reject))
+					list, with = append(list, refused()...), append(with, personSays(agent.RejectAndEnd))
 				} else {
 					with = append(with, firing())
 				}

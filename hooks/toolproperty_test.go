@@ -244,7 +244,7 @@ func drawScene(t *rapid.T) scene {
 		s.calls = append(s.calls, drawCall(t))
 		s.ids = append(s.ids, rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "id"))
 	}
-	s.verdict = rapid.SampledFrom([]agent.ApprovalVerdict{agent.Approve, agent.RejectAndContinue, agent.Reject}).Draw(t, "verdict")
+	s.verdict = rapid.SampledFrom([]agent.ApprovalVerdict{agent.Approve, agent.RejectAndContinue, agent.RejectAndEnd}).Draw(t, "verdict")
 	s.noApprover = rapid.Bool().Draw(t, "no approver")
 	s.observed = rapid.Bool().Draw(t, "observed")
 	s.width = rapid.IntRange(0, 4).Draw(t, "parallel")

@@ -100,7 +100,7 @@ func TestDecisions(t *testing.T) {
 		"replace a failure": {`ToolFailed: [{id: r, decision: replace, result: 'it failed: ${error}'}]`, hookstest.ToolFailure("read", `{}`, errors.New("gone")), hooks.Replace, leaves("it failed: gone")},
 		"go on":             {`Stop: [{id: r, decision: continue, reason: 'not yet'}]`, hookstest.Stop("done"), hooks.Continue, nil},
 		"approve":           {`PermissionRequest: [{id: r, decision: approve, reason: fine}]`, hookstest.Intervention("send", `{}`), hooks.Approve, nil},
-		"reject":            {`PermissionRequest: [{id: r, decision: reject}]`, hookstest.Intervention("send", `{}`), hooks.Reject, nil},
+		"reject":            {`PermissionRequest: [{id: r, decision: reject}]`, hookstest.Intervention("send", `{}`), hooks.RejectAndEnd, nil},
 		"deny a sub-agent":  {`PreSubagent: [{id: r, decision: deny}]`, hookstest.Subagent("helper", "help"), hooks.Deny, nil},
 		"instruct a sub-agent": {
 			`PreSubagent: [{id: r, decision: rewrite, set: {instruction: 'subagent.instruction + " quickly"'}}]`,

@@ -109,7 +109,7 @@ func TestTheStrictestTimeoutCounts(t *testing.T) {
 		outer string
 		want  agent.ApprovalVerdict
 	}{
-		"no deadline":      {guardRules, agent.Reject},
+		"no deadline":      {guardRules, agent.RejectAndEnd},
 		"a longer one":     {"policy: guard\nrequired: true\nhooks:\n  PreToolUse: [{id: pay, decision: ask, within: 1h, on_timeout: reject_and_continue}]\n", agent.RejectAndContinue},
 		"the same verdict": {"policy: guard\nrequired: true\nhooks:\n  PreToolUse: [{id: pay, decision: ask, within: 1h, on_timeout: approve}]\n", agent.Approve},
 	} {

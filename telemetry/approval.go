@@ -37,7 +37,7 @@ func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.P
 			asked = before.Asked
 		}
 		switch answer := answers[i]; answer.Verdict {
-		case agent.Approve, agent.Reject, agent.RejectAndContinue:
+		case agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue:
 			x.t.metrics.seconds(ctx, x.t.metrics.approval, time.Since(asked),
 				labels{agent: r.about.Agent, tool: p.Call.Name, decision: answer.Verdict.String()})
 		}

@@ -129,6 +129,31 @@ func TestKilledInACommand(t *testing.T) {
 	assert.Equal(t, "once\n", p.read("made.txt"))
 }
 
+// A rejected call does not run. The run goes on without it, unless it is to end.
+func TestRejectACall(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		flags []string
+		code  int
+		want  string
+	}{
+		"the run goes on": {[]string{"--reason", "not today"}, 0, "All right."},
+		"the run ends":    {[]string{"--reason", "not today", "--end"}, 5, "interrupted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := parkedWith(t, "")
+			q := p.next(append([]string{"runs", "reject", "run_"}, tc.flags...)...)
+			assert.Equal(t, tc.code, q.run(), q.written())
+			assert.Contains(t, q.written(), tc.want)
+			assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
+			q = p.next("runs", "export", "run_", "state.json")
+			require.Equal(t, 0, q.run(), q.written())
+			assert.Contains(t, p.read("state.json"), "not today")
+		})
+	}
+}
+
 // killAtWork kills a process as soon as what it has started has left its id in the file
 // begun, and ends that, too, if it was left behind.
 func killAtWork(t *testing.T, p *program) {

@@ -86,7 +86,7 @@ var (
 // verdictNames are the verdicts in words.
 var verdictNames = map[agent.ApprovalVerdict]string{
 	agent.Approve:           "approve",
-	agent.Reject:            "reject, and end the run",
+	agent.RejectAndEnd:      "reject, and end the run",
 	agent.RejectAndContinue: "reject, and go on without the call",
 }
 

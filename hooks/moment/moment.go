@@ -96,7 +96,7 @@ func Resolved(tool, arguments string, answer agent.Approval) Moment {
 // InterventionStopped is the moment after a person's no has ended the run:
 // hooks.InterventionStopped.
 func InterventionStopped(tool, arguments, reason string) Moment {
-	return asked(hooks.InterventionStopped, tool, arguments, agent.Approval{Verdict: agent.Reject, By: person, Reason: reason})
+	return asked(hooks.InterventionStopped, tool, arguments, agent.Approval{Verdict: agent.RejectAndEnd, By: person, Reason: reason})
 }
 
 // Compact is the moment before a compaction: hooks.PreCompact.

@@ -79,7 +79,7 @@ func (d Decision) prevents() bool {
 // effectOf is the effect of a hook's decision that is not about whether a call runs.
 func effectOf(e hooks.Event) Effect {
 	switch e.Decision {
-	case hooks.Deny, hooks.Reject:
+	case hooks.Deny, hooks.RejectAndEnd:
 		return Denied
 	case hooks.Ask:
 		return Asked

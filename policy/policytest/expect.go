@@ -74,7 +74,7 @@ func (x *expectation) ReadNode(n yamlfile.Node) {
 // decisions is what may come of asking the rules.
 var decisions = append(lo.Map([]hooks.Decision{
 	hooks.Pass, hooks.Allow, hooks.Deny, hooks.Ask, hooks.StopRun, hooks.Rewrite, hooks.Mock, hooks.Replace, hooks.Withhold,
-	hooks.Approve, hooks.Reject, hooks.Continue,
+	hooks.Approve, hooks.RejectAndEnd, hooks.Continue,
 }, func(d hooks.Decision, _ int) string { return string(d) }), SaidFailed)
 
 // wantedText is a text that is expected: the text itself, or a regular expression between

@@ -85,7 +85,7 @@ func TestUnreachable(t *testing.T) {
 
 func TestApprovals(t *testing.T) {
 	for text, want := range map[string]agent.ApprovalVerdict{
-		"y": agent.Approve, " YES ": agent.Approve, "n": agent.Reject, "": agent.Reject, "No": agent.Reject,
+		"y": agent.Approve, " YES ": agent.Approve, "n": agent.RejectAndEnd, "": agent.RejectAndEnd, "No": agent.RejectAndEnd,
 		"yes but": agent.RejectAndContinue, "use printf": agent.RejectAndContinue,
 	} {
 		assert.Equal(t, want, approval(text).Verdict, "%q", text)
@@ -95,7 +95,7 @@ func TestApprovals(t *testing.T) {
 func TestRepetitions(t *testing.T) {
 	for text, want := range map[string]agent.ApprovalVerdict{
 		"y": agent.Approve, " YES ": agent.Approve, "n": agent.RejectAndContinue, "": agent.RejectAndContinue,
-		"it was paid": agent.RejectAndContinue, "e": agent.Reject, "End": agent.Reject,
+		"it was paid": agent.RejectAndContinue, "e": agent.RejectAndEnd, "End": agent.RejectAndEnd,
 	} {
 		assert.Equal(t, want, repetition(text).Verdict, "%q", text)
 	}

@@ -144,7 +144,7 @@ func verdictExit(r *policytest.Report) error {
 		code = exitStopped
 	case hooks.Deny, hooks.Withhold:
 		code = exitDenied
-	case hooks.Reject:
+	case hooks.RejectAndEnd:
 		code = exitRejected
 	case hooks.Ask:
 		code = exitParked

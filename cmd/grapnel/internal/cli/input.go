@@ -241,7 +241,7 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 			<-ctx.Done()
 			return agent.Approval{}, context.Cause(ctx)
 		}
-		return agent.Approval{Verdict: agent.Reject, By: person, Reason: "interrupted"}, nil
+		return agent.Approval{Verdict: agent.RejectAndEnd, By: person, Reason: "interrupted"}, nil
 	case err != nil && !errors.Is(err, io.EOF):
 		return agent.Approval{}, err
 	}
@@ -257,7 +257,7 @@ func approval(text string) agent.Approval {
 	case "y", "yes":
 		return agent.Approval{Verdict: agent.Approve, By: person}
 	case "", "n", "no":
-		return agent.Approval{Verdict: agent.Reject, By: person}
+		return agent.Approval{Verdict: agent.RejectAndEnd, By: person}
 	}
 	return agent.Approval{Verdict: agent.RejectAndContinue, By: person, Reason: text}
 }
@@ -268,7 +268,7 @@ func repetition(text string) agent.Approval {
 	case "y", "yes":
 		return agent.Approval{Verdict: agent.Approve, By: person}
 	case "e", "end":
-		return agent.Approval{Verdict: agent.Reject, By: person}
+		return agent.Approval{Verdict: agent.RejectAndEnd, By: person}
 	case "", "n", "no":
 		text = ""
 	}

@@ -63,25 +63,25 @@ asked about again.
 func (r *runs) newReject() *cobra.Command {
 	var o answering
 	var reason string
-	var goOn bool
+	var end bool
 	c := &cobra.Command{
 		Use:   "reject ID [CALL]",
 		Short: "Say no to a call that a run waits for",
-		Long: `Say no to a call that a run waits for. The run ends by that, as interrupted (exit code
-5); with --go-on the model is told, and the run goes on. CALL is not needed where one
+		Long: `Say no to a call that a run waits for. The model is told, and the run goes on without the
+call; with --end the run ends, as interrupted (exit code 5). CALL is not needed where one
 call waits.
 
 ` + exitHelp,
-		Example: `  grapnel runs reject run_7GHK2MWQ --go-on --reason "only on a branch"`,
+		Example: `  grapnel runs reject run_7GHK2MWQ --reason "only on a branch"`,
 		Args:    runAndCall,
 		RunE: func(c *cobra.Command, args []string) error {
-			verdict := lo.Ternary(goOn, agent.RejectAndContinue, agent.Reject)
+			verdict := lo.Ternary(end, agent.RejectAndEnd, agent.RejectAndContinue)
 			return r.answer(c.Context(), &o, args, agent.Approval{Verdict: verdict, By: o.by, Reason: reason})
 		},
 	}
 	o.register(c)
 	c.Flags().StringVar(&reason, "reason", "", "why, as `text` that the model is told")
-	c.Flags().BoolVar(&goOn, "go-on", false, "the run goes on without the call")
+	c.Flags().BoolVar(&end, "end", false, "end the run")
 	return c
 }
 
@@ -107,7 +107,7 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 			return err
 		}
 		what := map[agent.ApprovalVerdict]string{
-			agent.Approve: "a yes", agent.Reject: "a no that ends the run", agent.RejectAndContinue: "a no, and the run goes on",
+			agent.Approve: "a yes", agent.RejectAndEnd: "a no that ends the run", agent.RejectAndContinue: "a no, and the run goes on",
 		}
 		v.note(fmt.Sprintf("Recorded for %s (%s): %s, by %s.", call.Call.Name, call.CallID(), what[answer.Verdict], answer.By))
 		if o.noResume {
