@@ -181,6 +181,8 @@ func (a *attributes) origin(o *hooks.Origin) {
 	a.text(semconv.KeyPolicyVersion, o.Version)
 	a.text(semconv.KeyPolicyRule, o.Rule)
 	a.text(semconv.KeyPolicyHash, o.Hash)
+	a.text(semconv.KeyActionType, o.Action)
+	a.text(semconv.KeyActionTarget, o.Target)
 }
 
 // logHook logs what the hook changed, or that it failed.

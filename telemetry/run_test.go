@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/semconv"
+	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/telemetry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -464,4 +466,23 @@ invoke_agent helper: parked
 	assert.Equal(t, agent.StatusDone, done.Status())
 	assert.Contains(t, s.tree(), "execute_tool a: executed guard")
 	assert.Contains(t, s.metrics(t), "grapnel.approval.wait [s] {name=helper name=a type=function decision=approve} 1")
+}
+
+// A hook from a file tells which rule of which policy it is, and what its action does.
+func TestAHookFromAPolicy(t *testing.T) {
+	s := newSink(t)
+	rules, err := policy.Parse("ours.yaml", []byte(`policy: ours
+version: "7"
+hooks:
+  PreToolUse: [{id: look, type: command, argv: [/bin/echo, '{"decision":"deny","reason":"no"}']}]
+`), policy.Options{})
+	require.NoError(t, err)
+	run(t, build(t, agenttest.Script(agenttest.Call("read_file", `{}`), agenttest.Say("hi")), s.use(), policy.Use(rules)))
+	span := s.span(t, "hook PreToolUse ours/look")
+	for key, want := range map[attribute.Key]string{
+		"grapnel.policy.id": "ours", "grapnel.policy.version": "7", "grapnel.policy.rule.id": "look", "grapnel.policy.hash": rules.Hash(),
+		"grapnel.action.type": "command", "grapnel.action.target": "echo",
+	} {
+		assert.Equal(t, want, get(span, key), key)
+	}
 }

@@ -130,6 +130,9 @@ const (
 	KeyPolicyVersion = attribute.Key("grapnel.policy.version")
 	KeyPolicyRule    = attribute.Key("grapnel.policy.rule.id")
 	KeyPolicyHash    = attribute.Key("grapnel.policy.hash")
+	// KeyActionType is the type of the action of that rule, KeyActionTarget what it is done with.
+	KeyActionType   = attribute.Key("grapnel.action.type")
+	KeyActionTarget = attribute.Key("grapnel.action.target")
 	// KeyReason is a sentence: only where reasons were asked for.
 	KeyReason = attribute.Key("grapnel.decision.reason")
 )
