@@ -188,7 +188,7 @@ func (g Gate) do(ctx context.Context, r *Request, wait func(ctx context.Context,
 }
 
 // reason is what somebody is told of why they are asked.
-func (g Gate) reason(r *Request) string { return expand(g.Reason, r.Lookup) }
+func (g Gate) reason(r *Request) string { return expand(g.Reason, r.lookup) }
 
 // question is the decision that has a person asked, where a hook can do that.
 func (g Gate) question(r *Request) *Decision {

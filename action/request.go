@@ -164,9 +164,9 @@ func arguments(call hooks.Call) json.RawMessage {
 	return json.RawMessage(call.Arguments)
 }
 
-// Lookup is the text that a name stands for: one of the variables, vars.name, or a dotted path into the JSON form of the
+// lookup is the text that a name stands for: one of the variables, vars.name, or a dotted path into the JSON form of the
 // request, with args for arguments. Objects and arrays are JSON.
-func (r *Request) Lookup(name string) (string, bool) {
+func (r *Request) lookup(name string) (string, bool) {
 	if v, ok := r.Variables.value(name); ok {
 		return v, true
 	}

@@ -37,7 +37,7 @@ func (r *Request) filled(v any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := strictjson.Marshal(fill(plain, r.Lookup))
+	text, err := strictjson.Marshal(fill(plain, r.lookup))
 	if err != nil {
 		return nil, fmt.Errorf("writing it as JSON: %w", err) // a value that is no UTF-8
 	}

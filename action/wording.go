@@ -52,7 +52,7 @@ func (t wording) filled(r *Request, secrets map[string]string, put func(before, 
 			b.WriteString(secret)
 			continue
 		}
-		value, ok := r.Lookup(name)
+		value, ok := r.lookup(name)
 		if !ok {
 			return "", fmt.Errorf("there is no %s here", name)
 		}

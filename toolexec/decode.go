@@ -29,9 +29,9 @@ func NewDecoder[In any]() (*Decoder[In], error) {
 	return &Decoder[In]{schema: schema, flat: flatOf(reflect.TypeFor[In]())}, nil
 }
 
-// NewDecoderWith prepares reading arguments into In under a schema of the caller's, for rules that a Go type
+// newDecoderWith prepares reading arguments into In under a schema of the caller's, for rules that a Go type
 // cannot tell. Every property the schema names must have a place in In.
-func NewDecoderWith[In any](schema *Schema) (*Decoder[In], error) {
+func newDecoderWith[In any](schema *Schema) (*Decoder[In], error) {
 	t := reflect.TypeFor[In]()
 	if err := hasPlaces(t, slices.Sorted(maps.Keys(schema.compiled.Properties))); err != nil {
 		return nil, fmt.Errorf("decoding arguments into %s: %w", t, err)

@@ -189,7 +189,7 @@ func TestDecodeIntoMap(t *testing.T) {
 func TestDecodeWithOwnSchema(t *testing.T) {
 	schema, err := CompileSchema(`{"type":"object","properties":{"a":{"type":"integer","minimum":1},"b":{"enum":[1,2]}},"required":["a"]}`)
 	require.NoError(t, err)
-	d, err := NewDecoderWith[addInput](schema)
+	d, err := newDecoderWith[addInput](schema)
 	require.NoError(t, err)
 	assert.Same(t, schema, d.Schema())
 	var in addInput
@@ -200,7 +200,7 @@ func TestDecodeWithOwnSchema(t *testing.T) {
 	// The schema lets it pass, the tool would never see it.
 	assert.EqualError(t, d.Decode(`{"a":1,"c":3}`, &in), `checking arguments: /c: member "c" is not known`)
 
-	_, err = NewDecoderWith[struct{ X int }](schema)
+	_, err = newDecoderWith[struct{ X int }](schema)
 	assert.ErrorContains(t, err, `has no place for member "a"`)
 }
 

@@ -69,7 +69,7 @@ func decoderFor[In any](schema string) (d *Decoder[In], err error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewDecoderWith[In](compiled)
+	return newDecoderWith[In](compiled)
 }
 
 // typedTool reads its arguments into an In.

@@ -126,7 +126,7 @@ func (in *inference) visit(t reflect.Type) error {
 		return nil
 	}
 	if in.open[t] {
-		return fmt.Errorf("type %s contains itself: write its schema yourself, as the Parameters of a CallFunc or for NewDecoderWith", t)
+		return fmt.Errorf("type %s contains itself: write its schema yourself, as the Parameters of a CallFunc or for newDecoderWith", t)
 	}
 	in.open[t] = true
 	defer delete(in.open, t)

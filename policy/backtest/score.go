@@ -14,8 +14,8 @@ type Share struct {
 	ByAsking int `json:"by_asking"`
 }
 
-// Plus adds two shares up.
-func (s Share) Plus(o Share) Share {
+// add adds two shares up.
+func (s Share) add(o Share) Share {
 	return Share{s.Count + o.Count, s.Of + o.Of, s.ByAsking + o.ByAsking}
 }
 
@@ -47,8 +47,8 @@ type Score struct { //nolint:recvcheck // a value that is read, and counted into
 	judged map[string]int
 }
 
-// Plus adds two scores up.
-func (s Score) Plus(o Score) Score {
+// add adds two scores up.
+func (s Score) add(o Score) Score {
 	left := map[replay.DepartureKind]int{}
 	for _, from := range []map[replay.DepartureKind]int{s.Left, o.Left} {
 		for kind, n := range from {
@@ -59,7 +59,7 @@ func (s Score) Plus(o Score) Score {
 		Runs: s.Runs + o.Runs, Calls: s.Calls + o.Calls, Hit: s.Hit + o.Hit, Denied: s.Denied + o.Denied, Asked: s.Asked + o.Asked,
 		Mocked: s.Mocked + o.Mocked, Rewritten: s.Rewritten + o.Rewritten, Redacted: s.Redacted + o.Redacted,
 		Stopped: s.Stopped + o.Stopped, Failed: s.Failed + o.Failed, Shadow: s.Shadow + o.Shadow,
-		Blocked: s.Blocked.Plus(o.Blocked), Broken: s.Broken.Plus(o.Broken), Twins: s.Twins.Plus(o.Twins), Left: left,
+		Blocked: s.Blocked.add(o.Blocked), Broken: s.Broken.add(o.Broken), Twins: s.Twins.add(o.Twins), Left: left,
 	}
 }
 

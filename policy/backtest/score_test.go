@@ -97,7 +97,7 @@ func TestScoresAddUp(t *testing.T) {
 	assert.Equal(t, Score{
 		Runs: 2, Calls: 4, Hit: 2, Denied: 6, Asked: 8, Mocked: 10, Rewritten: 12, Redacted: 14, Stopped: 16, Failed: 18, Shadow: 20,
 		Blocked: Share{2, 2, 2}, Broken: Share{0, 2, 0}, Left: map[replay.DepartureKind]int{replay.CallDenied: 2},
-	}, one.Plus(one))
+	}, one.add(one))
 	assert.Equal(t, map[replay.DepartureKind]int{replay.CallDenied: 1}, one.Left, "adding up changes nothing")
 }
 

@@ -236,12 +236,12 @@ func (s *sum) caseOf(r result) *Case {
 
 // add adds the verdict about a run.
 func (p *policySum) add(run *recorded.Run, v Verdict) {
-	p.total = p.total.Plus(v.Score)
-	p.suites[run.Suite] = p.suites[run.Suite].Plus(v.Score)
-	p.models[run.Model] = p.models[run.Model].Plus(v.Score)
+	p.total = p.total.add(v.Score)
+	p.suites[run.Suite] = p.suites[run.Suite].add(v.Score)
+	p.models[run.Model] = p.models[run.Model].add(v.Score)
 	if run.Utility != nil {
 		by := doneBy{run.Model, *run.Utility}
-		p.results[by] = p.results[by].Plus(v.Score)
+		p.results[by] = p.results[by].add(v.Score)
 	}
 	for _, c := range run.Calls() {
 		p.tool(c.Function.Name).Calls++

@@ -156,7 +156,7 @@ func (p PolicyReport) ruleTable() *table {
 func (r *Report) legend(w io.Writer, l Look) {
 	total := Score{}
 	for _, p := range r.Policies {
-		total = total.Plus(p.Total)
+		total = total.add(p.Total)
 	}
 	lines := []string{"hit: runs that have a call that is denied, asked about, or kept from running by a stop"}
 	if total.Blocked.Of > 0 {

@@ -354,9 +354,9 @@ func common(items []Word) string {
 	if len(items) == 0 {
 		return unknown
 	}
-	prefix := items[0].Prefix()
+	prefix := items[0].prefix()
 	for _, item := range items {
-		for !strings.HasPrefix(item.Prefix(), prefix) {
+		for !strings.HasPrefix(item.prefix(), prefix) {
 			prefix = prefix[:len(prefix)-1]
 		}
 	}

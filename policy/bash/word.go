@@ -52,8 +52,8 @@ const (
 // Is reports whether the word is certainly this text.
 func (w Word) Is(text string) bool { return w.Kind == Literal && w.Text == text }
 
-// Prefix is what the word begins with for certain, in each of its forms.
-func (w Word) Prefix() string {
+// prefix is what the word begins with for certain, in each of its forms.
+func (w Word) prefix() string {
 	if w.Kind == Pattern {
 		return w.Text[:max(strings.IndexAny(w.Text, `*?[{(@+!`), 0)]
 	}
@@ -120,7 +120,7 @@ func joined(words []Word) string {
 // loose is the word as text; a pattern is not known, as the files are not.
 func (w Word) loose() string {
 	if w.Kind == Pattern {
-		return w.Prefix() + unknown
+		return w.prefix() + unknown
 	}
 	return w.raw
 }
