@@ -51,7 +51,7 @@ func TestBehavioursAreHeldByTests(t *testing.T) {
 	}
 }
 
-// idsOn is the ids on a page, ranges spelled out.
+// idsOn returns the ids on a page, ranges spelled out.
 func idsOn(page string) map[string]bool {
 	ids := map[string]bool{}
 	for _, m := range behaviourRange.FindAllStringSubmatch(page, -1) {
@@ -69,7 +69,7 @@ func idsOn(page string) map[string]bool {
 
 func idOf(system string, n int) string { return fmt.Sprintf("%s-%02d", system, n) }
 
-// idsInTests is the ids in the tests, with a file for each.
+// idsInTests returns the ids in the tests, with a file for each.
 func idsInTests(t *testing.T) map[string]string {
 	t.Helper()
 	ids := map[string]string{}

@@ -443,7 +443,7 @@ type fromModule struct {
 
 func (p listed) isOurs() bool { return p.Module.Path == module }
 
-// rel is the path below the module root, "" for the root itself.
+// rel returns the path below the module root, "" for the root itself.
 func (p listed) rel() string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 }

@@ -26,13 +26,13 @@ func (f actionFunc) Do(ctx context.Context, r *Request) mo.Result[*Answer] {
 // Declared is an action as a file says it: a plain value, one of Command, Shell, HTTP, MCPTool, Agent, Spawn, Gate,
 // Prompt and Func.
 type Declared interface {
-	// Type is the word for it in files: command, shell, http, mcp_tool, agent, spawn, gate, prompt, func.
+	// Type returns the word for it in files: command, shell, http, mcp_tool, agent, spawn, gate, prompt, func.
 	Type() string
 	// Validate finds what is wrong with it by itself. The error joins a *FieldError for each thing: see Fields.
 	Validate() error
 	// Lint finds what is allowed and most likely not meant.
 	Lint() []Warning
-	// Limit is how long Do may take at most: its timeout, or the default of its type, with retries, delays, and the time
+	// Limit returns how long Do may take at most: its timeout, or the default of its type, with retries, delays, and the time
 	// that it takes to end what does not end by itself. The hook around it needs a limit that is not less.
 	Limit() time.Duration
 	// Action makes it ready. The error joins what is wrong with it, and what the host lacks for it.

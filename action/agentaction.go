@@ -27,10 +27,10 @@ type Agent struct {
 
 var _ Declared = Agent{}
 
-// Type is "agent".
+// Type returns "agent".
 func (Agent) Type() string { return "agent" }
 
-// Limit is how long Do may take.
+// Limit returns how long Do may take.
 func (a Agent) Limit() time.Duration { return cmp.Or(a.Timeout, defaultAgentTimeout) + ending }
 
 // Lint finds nothing.

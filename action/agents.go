@@ -150,7 +150,7 @@ var aroundRun = []hooks.PointName{
 	hooks.InputSubmitted, hooks.ExecutionStart, hooks.Stop, hooks.AgentFailed, hooks.ExecutionEnd, hooks.InterventionStopped,
 }
 
-// hooksFor are the hooks of an agent that the run of s starts: the controls of that run, then its own, without those around
+// hooksFor returns the hooks of an agent that the run of s starts: the controls of that run, then its own, without those around
 // the run. Of two of one name the first counts.
 func hooksFor(s agent.State, own hooks.Set) hooks.Set {
 	var out hooks.Set
@@ -211,7 +211,7 @@ func NewTools(tools ...toolexec.Tool) (Tools, error) {
 	return Tools{executor, lo.Map(tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })}, nil
 }
 
-// toolName is the name of a tool of a server, or of one where there is no server.
+// toolName returns the name of a tool of a server, or of one where there is no server.
 func toolName(server, tool string) string {
 	if server == "" {
 		return tool

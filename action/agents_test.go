@@ -21,7 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// applying is a hook at PreToolUse that does an action.
+// applying returns a hook at PreToolUse that does an action.
 func applying(name string, a action.Action, matching ...hooks.Matcher) hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		return action.Apply(ctx, c, a, action.NewRequest(c, name))

@@ -59,5 +59,5 @@ func recovered[T any](f func() (T, error)) (result mo.Result[T]) {
 	return mo.Ok(v)
 }
 
-// quote is text between quotes, on one line.
+// quote returns text between quotes, on one line.
 func quote(text string) string { return fmt.Sprintf("%q", strings.TrimSpace(text)) }

@@ -30,10 +30,10 @@ type Command struct {
 
 var _ Declared = Command{}
 
-// Type is "command".
+// Type returns "command".
 func (Command) Type() string { return "command" }
 
-// Limit is how long Do may take.
+// Limit returns how long Do may take.
 func (c Command) Limit() time.Duration { return cmp.Or(c.Timeout, defaultCommandTimeout) + ending }
 
 // Validate finds what is wrong with it.

@@ -221,7 +221,7 @@ func (d *Decision) effects() []agent.Effect {
 	return effects
 }
 
-// plain is a JSON value as Go has it: numbers are int64 where they are whole, and float64.
+// plain returns a JSON value as Go has it: numbers are int64 where they are whole, and float64.
 func plain(raw json.RawMessage) any {
 	var v any
 	if err := strictjson.Unmarshal(raw, &v); err != nil {
@@ -249,7 +249,7 @@ func cannot(c hooks.Context, d hooks.Decision) hooks.Result {
 
 func failed(err error) hooks.Result { return mo.Err[*hooks.Outcome](err) }
 
-// Apply does an action for a hook and makes an outcome of its answer: what a control made of an action is.
+// Apply performs an action for a hook and makes an outcome of its answer: what a control made of an action is.
 func Apply(ctx context.Context, c hooks.Context, a Action, r *Request) hooks.Result {
 	answer, err := Keep(ctx, a, r).Do(ctx, r).Get()
 	if err != nil {

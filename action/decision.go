@@ -132,7 +132,7 @@ func (d *Decision) check(has func(name string) bool) error {
 	return nil
 }
 
-// question is what a person is asked.
+// question returns what a person is asked.
 func (d *Decision) question() (agent.Question, error) {
 	q := agent.Question{Reason: d.Reason, Within: time.Duration(d.Within * float64(time.Second))}
 	if d.OnTimeout == "" {

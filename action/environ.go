@@ -38,7 +38,7 @@ func (p *problems) process(env map[string]string, inherit []string, timeout time
 	p.size("max_bytes", most)
 }
 
-// environ is the environment of a process, sorted, and what of it is secret: what it inherits besides what all do.
+// environ returns the environment of a process, sorted, and what of it is secret: what it inherits besides what all do.
 func environ(r *Request, env map[string]string, inherit []string) (all []string, secrets map[string]string) {
 	values, secrets := map[string]string{}, map[string]string{}
 	for _, entry := range os.Environ() {

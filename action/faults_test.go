@@ -170,7 +170,7 @@ func TestFaults(t *testing.T) {
 func outcomeOf(t *testing.T, kind, fault string, at place) string {
 	t.Helper()
 	trouble := &trouble{t: t, fault: fault, at: at, began: newSignal(), dir: t.TempDir()}
-	trouble.short = outcomes[kind][fault][at] == "timeout" || at != guarding && fault == holdsPipe
+	trouble.short = outcomes[kind][fault][at] == "timeout" || kind == "http" && fault == holdsPipe
 	d, h := trouble.make(kind)
 	a := ready(t, d, h)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -267,7 +267,7 @@ func (x *trouble) cancelled(f hookstest.Fired, err error) string {
 	return "cancelled"
 }
 
-// text is what it says.
+// text returns what it says.
 func (x *trouble) text(word string) string {
 	return map[string]string{
 		holdsPipe: lo.Ternary(word == "action", `{"action":"approve"}`, lo.Ternary(x.at == stopping, `{"decision":"stop","reason":"enough"}`, `{"decision":"deny","reason":"no"}`)),
@@ -276,7 +276,7 @@ func (x *trouble) text(word string) string {
 	}[x.fault]
 }
 
-// limit is short where it is to pass.
+// limit sets a short limit where it is to pass.
 func (x *trouble) limit() time.Duration {
 	if x.short {
 		return 300 * time.Millisecond
@@ -284,7 +284,7 @@ func (x *trouble) limit() time.Duration {
 	return 30 * time.Second
 }
 
-// script is what a process does.
+// script returns what a process does.
 func (x *trouble) script(word string) string {
 	switch x.fault {
 	case crashes:
@@ -303,7 +303,7 @@ func (x *trouble) script(word string) string {
 	return "printf %s '" + x.text(word) + "'"
 }
 
-// work is what Go code of the host does, whatever calls it.
+// work returns what Go code of the host does, whatever calls it.
 func (x *trouble) work(ctx context.Context) (string, error) {
 	switch x.fault {
 	case crashes:
@@ -319,7 +319,7 @@ func (x *trouble) work(ctx context.Context) (string, error) {
 	return x.text("decision"), nil
 }
 
-// serve is a web service.
+// serve returns a web service.
 func (x *trouble) serve() string {
 	if x.fault == refused {
 		listener, err := (&net.ListenConfig{}).Listen(x.t.Context(), "tcp", "127.0.0.1:0")
@@ -411,7 +411,7 @@ func (x *trouble) make(kind string) (action.Declared, action.Host) {
 	return x.gate(kind, host)
 }
 
-// model is a model that goes wrong, however often it is asked.
+// model returns a model that goes wrong, however often it is asked.
 func (x *trouble) model() agent.Driver {
 	return agent.DriverFunc(func(ctx context.Context, _ agent.State) (agent.Step, error) {
 		said, err := x.work(ctx)

@@ -18,7 +18,7 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
-// Fields is every FieldError in what Validate or Action returned.
+// Fields returns every FieldError in what Validate or Action returned.
 func Fields(err error) []*FieldError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one level at a time
 		var all []*FieldError

@@ -22,10 +22,10 @@ type Func struct {
 
 var _ Declared = Func{}
 
-// Type is "func".
+// Type returns "func".
 func (Func) Type() string { return "func" }
 
-// Limit is how long Do may take.
+// Limit returns how long Do may take.
 func (f Func) Limit() time.Duration { return cmp.Or(f.Timeout, defaultToolTimeout) + ending }
 
 // Lint finds nothing.

@@ -62,10 +62,10 @@ const defaultGateEvery = time.Second
 
 var _ Declared = Gate{}
 
-// Type is "gate".
+// Type returns "gate".
 func (Gate) Type() string { return "gate" }
 
-// Limit is how long Do may take.
+// Limit returns how long Do may take.
 func (g Gate) Limit() time.Duration { return cmp.Or(g.Timeout, defaultGateTimeout) + ending }
 
 // Validate finds what is wrong with it.
@@ -187,10 +187,10 @@ func (g Gate) do(ctx context.Context, r *Request, wait func(ctx context.Context,
 	return r.verdict(g.Type(), what.yes, what.message, what.text)
 }
 
-// reason is what somebody is told of why they are asked.
+// reason returns what somebody is told of why they are asked.
 func (g Gate) reason(r *Request) string { return expand(g.Reason, r.lookup) }
 
-// question is the decision that has a person asked, where a hook can do that.
+// question returns the decision that has a person asked, where a hook can do that.
 func (g Gate) question(r *Request) *Decision {
 	d := &Decision{Decision: hooks.Ask, Reason: g.reason(r), Within: g.Timeout.Seconds()}
 	if yes, ok := words[g.OnTimeout]; ok {

@@ -33,7 +33,7 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 	return g.person(answers[0])
 }
 
-// person is what a person said.
+// person returns what a person said.
 func (g Gate) person(a agent.Approval) (said, error) {
 	switch a.Verdict {
 	case agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue:

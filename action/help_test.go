@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// ready is an action that is ready to be done.
+// ready returns an action that is ready to be done.
 func ready(t testing.TB, d action.Declared, h action.Host) action.Action {
 	t.Helper()
 	require.NoError(t, d.Validate())
@@ -26,7 +26,7 @@ func ready(t testing.TB, d action.Declared, h action.Host) action.Action {
 	return a
 }
 
-// control is a hook of the name "rule" that does what f does, at the point of a moment.
+// control returns a hook of the name "rule" that does what f does, at the point of a moment.
 func control(at hooks.PointName, f func(ctx context.Context, c hooks.Context) hooks.Result) hooks.Hook {
 	limit := time.Minute
 	switch at {
@@ -82,7 +82,7 @@ func fire(t testing.TB, a action.Action, at hookstest.Moment) hookstest.Fired {
 	}), at)
 }
 
-// asked is what an action is told at a moment.
+// asked returns what an action is told at a moment.
 func asked(t testing.TB, at hookstest.Moment) *action.Request {
 	t.Helper()
 	var r *action.Request
@@ -94,7 +94,7 @@ func asked(t testing.TB, at hookstest.Moment) *action.Request {
 	return r
 }
 
-// guarded is what a guard of a call is told, and observed the same where nobody asks for a decision.
+// guarded returns what a guard of a call is told, and observed the same where nobody asks for a decision.
 func guarded(t testing.TB) *action.Request {
 	t.Helper()
 	return asked(t, hookstest.ToolCall("bash", `{"command":"ls"}`))
@@ -107,7 +107,7 @@ func observed(t testing.TB) *action.Request {
 	return r
 }
 
-// faultOf is what kept an action from being done.
+// faultOf returns what kept an action from being done.
 func faultOf(t testing.TB, err error) action.Fault {
 	t.Helper()
 	var failed *action.Error

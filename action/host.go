@@ -104,7 +104,7 @@ type Secrets struct {
 	File string
 }
 
-// directory is a directory of the host: dir, below Dir where it is relative.
+// directory returns a directory of the host: dir, below Dir where it is relative.
 func (h Host) directory(dir string) string {
 	if dir == "" || h.Dir == "" || filepath.IsAbs(dir) {
 		return cmp.Or(dir, h.Dir)

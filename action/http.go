@@ -45,10 +45,10 @@ type HTTP struct {
 
 var _ Declared = HTTP{}
 
-// Type is "http".
+// Type returns "http".
 func (HTTP) Type() string { return "http" }
 
-// Limit is how long Do may take.
+// Limit returns how long Do may take.
 func (h HTTP) Limit() time.Duration {
 	try := cmp.Or(h.Timeout, defaultHTTPTimeout)
 	return try + time.Duration(h.Retries)*(h.RetryDelay+try) + ending

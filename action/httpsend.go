@@ -72,7 +72,7 @@ func (h HTTP) sender(kind string, host Host) (*sender, error) {
 	return s, errors.Join(h.Validate(), p.join(), err)
 }
 
-// hostOf is the beginning of a URL, up to its host.
+// hostOf returns the beginning of a URL, up to its host.
 func hostOf(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -109,7 +109,7 @@ type message struct {
 	hidden bool
 }
 
-// message is what is sent for a request. Its errors have no secrets in them.
+// message returns what is sent for a request. Its errors have no secrets in them.
 func (s *sender) message(r *Request) (*message, error) {
 	secrets, err := s.secrets.values(s.names)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *sender) message(r *Request) (*message, error) {
 	return m, nil
 }
 
-// body is what is sent: what the action says, or the request, or parts of it.
+// body returns what is sent: what the action says, or the request, or parts of it.
 func (s *sender) body(r *Request) ([]byte, error) {
 	body, err := r.filled(s.Body)
 	if err != nil || s.Body != nil || len(s.Fields) == 0 {
@@ -250,7 +250,7 @@ func (s *sender) read(ctx context.Context, r *Request, m *message, from io.Reade
 	return hide(string(body), m.secrets), truncated || err != nil, false, nil
 }
 
-// network is what is wrong with a connection. Where the URL is a secret, the error says no more than what happened.
+// network returns what is wrong with a connection. Where the URL is a secret, the error says no more than what happened.
 func (m *message) network(err error) error {
 	if !m.hidden {
 		return err

@@ -74,7 +74,7 @@ func prefixOf(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// dialing is how connections are made for a URL: the address is looked at when there is one, so that a name cannot mean
+// dialing returns how connections are made for a URL: the address is looked at when there is one, so that a name cannot mean
 // another by then.
 func dialing(to *url.URL, private []netip.Prefix) func(ctx context.Context, network, address string) (net.Conn, error) {
 	local := isLoopback(to.Hostname())

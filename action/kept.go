@@ -29,7 +29,7 @@ const keptPrefix = "action "
 // Kept reports whether a name in the journal of a run, such as durable.Options.Again is asked about, is that of an action.
 func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) }
 
-// Keep is an action that is to be done for a request and for no other. In a run that is kept, that it begins is written
+// Keep returns an action that is to be done for a request and for no other. In a run that is kept, that it begins is written
 // down, and then its answer: when the run goes on after it was cut off, or has waited, and gets here again, what has
 // ended is not done again, and its answer is the one that was written down. What has not ended, and what has failed, is
 // done again, with the same IdempotencyKey. At points where filters apply, the answers of controls are not written down,
@@ -126,7 +126,7 @@ func (r *Request) cursor() (name string, ok bool) {
 	return place + " " + shortHash(r.Edition+"\n"+string(text)), true
 }
 
-// shortHash is a name for a text: 32 hexadecimal digits.
+// shortHash returns a name for a text: 32 hexadecimal digits.
 func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
@@ -141,7 +141,7 @@ type keptActions struct {
 
 var kept = agent.NewScratch[keptActions](nil)
 
-// take is the number of this one among the same, from zero.
+// take returns the number of this one among the same, from zero.
 func (k *keptActions) take(step int, name string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -167,7 +167,7 @@ func (k *keptActions) done(step int, name string, nth int, well bool) {
 
 type idempotencyKey struct{}
 
-// IdempotencyKey is that of the request which a tool is called for, for a ToolCaller; empty where there is none.
+// IdempotencyKey returns that of the request which a tool is called for, for a ToolCaller; empty where there is none.
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idempotencyKey{}).(string)
 	return key

@@ -50,7 +50,7 @@ const (
 // numbers are variables that are numbers, or nothing, whatever happens: there is nothing to take apart.
 var numbers = []string{"ITERATION", "MAX_ITERATIONS", "LINENO", "RANDOM", "SECONDS", "EUID", "UID", "PPID", "OPTIND", "SHLVL", "BASHPID"}
 
-// parts are the nodes below one node.
+// parts returns the nodes below one node.
 func parts(node syntax.Node) []syntax.Node {
 	var below []syntax.Node
 	syntax.Walk(node, func(n syntax.Node) bool {

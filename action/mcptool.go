@@ -21,10 +21,10 @@ type MCPTool struct {
 
 var _ Declared = MCPTool{}
 
-// Type is "mcp_tool".
+// Type returns "mcp_tool".
 func (MCPTool) Type() string { return "mcp_tool" }
 
-// Limit is how long Do may take.
+// Limit returns how long Do may take.
 func (m MCPTool) Limit() time.Duration { return cmp.Or(m.Timeout, defaultToolTimeout) + ending }
 
 // Lint finds nothing.

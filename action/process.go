@@ -107,7 +107,7 @@ func (p program) look() (string, error) {
 	return filepath.Abs(path)
 }
 
-// unwrapped is what is wrong without the words of those who said it before.
+// unwrapped returns what is wrong without the words of those who said it before.
 func unwrapped(err error) error {
 	if missing, ok := errors.AsType[*exec.Error](err); ok {
 		err = missing.Err

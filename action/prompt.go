@@ -26,10 +26,10 @@ type Prompt struct {
 
 var _ Declared = Prompt{}
 
-// Type is "prompt".
+// Type returns "prompt".
 func (Prompt) Type() string { return "prompt" }
 
-// Limit is how long Do may take.
+// Limit returns how long Do may take.
 func (p Prompt) Limit() time.Duration { return cmp.Or(p.Timeout, defaultPromptTimeout) + ending }
 
 // Lint finds nothing.

@@ -133,7 +133,7 @@ type Compaction struct {
 	Summary       string `json:"summary,omitempty"`
 }
 
-// NewRequest is what the action of the named hook is told of c. Set Decides to false for an action whose answer does not
+// NewRequest returns what the action of the named hook is told of c. Set Decides to false for an action whose answer does not
 // count: one of an observer, or that nobody waits for.
 func NewRequest(c hooks.Context, hook string) *Request {
 	run := c.Run()
@@ -152,7 +152,7 @@ func NewRequest(c hooks.Context, hook string) *Request {
 	return r
 }
 
-// arguments are those of a call; text that is no JSON becomes a string.
+// arguments returns those of a call; text that is no JSON becomes a string.
 func arguments(call hooks.Call) json.RawMessage {
 	switch {
 	case call.Arguments == "":
@@ -164,7 +164,7 @@ func arguments(call hooks.Call) json.RawMessage {
 	return json.RawMessage(call.Arguments)
 }
 
-// lookup is the text that a name stands for: one of the variables, vars.name, or a dotted path into the JSON form of the
+// lookup returns the text that a name stands for: one of the variables, vars.name, or a dotted path into the JSON form of the
 // request, with args for arguments. Objects and arrays are JSON.
 func (r *Request) lookup(name string) (string, bool) {
 	if v, ok := r.Variables.value(name); ok {
@@ -203,7 +203,7 @@ func cutPath(path, first string) (rest string, ok bool) {
 	return "", false
 }
 
-// json is the JSON form.
+// json returns the JSON form.
 func (r *Request) json() ([]byte, error) {
 	form := *r
 	if !form.Decides {
@@ -216,7 +216,7 @@ func (r *Request) json() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// until is the request with a deadline.
+// until returns the request with a deadline.
 func (r *Request) until(deadline time.Time) *Request {
 	with := *r
 	with.Deadline = deadline

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// DecisionSchema is the JSON Schema of a decision, with only the given ones; with all if none is given. ParseDecision is
+// DecisionSchema returns the JSON Schema of a decision, with only the given ones; with all if none is given. ParseDecision is
 // stricter where a schema would be hard to read: which member goes with which decision.
 func DecisionSchema(can ...hooks.Decision) string {
 	names := lo.Map(can, func(d hooks.Decision, _ int) string { return string(d) })

@@ -12,7 +12,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// with is the secrets with more names of the environment.
+// with returns the secrets with more names of the environment.
 func (s Secrets) with(names []string) Secrets {
 	s.Env = slices.Concat(s.Env, names)
 	return s

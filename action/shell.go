@@ -25,10 +25,10 @@ type Shell struct {
 
 var _ Declared = Shell{}
 
-// Type is "shell".
+// Type returns "shell".
 func (Shell) Type() string { return "shell" }
 
-// Limit is how long Do may take.
+// Limit returns how long Do may take.
 func (s Shell) Limit() time.Duration { return cmp.Or(s.Timeout, defaultCommandTimeout) + ending }
 
 // Validate finds what is wrong with it.

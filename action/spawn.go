@@ -24,10 +24,10 @@ type Spawn struct {
 
 var _ Declared = Spawn{}
 
-// Type is "spawn".
+// Type returns "spawn".
 func (Spawn) Type() string { return "spawn" }
 
-// Limit is how long Do may take.
+// Limit returns how long Do may take.
 func (s Spawn) Limit() time.Duration { return cmp.Or(s.Timeout, defaultSpawnTimeout) + ending }
 
 // Lint finds nothing.

@@ -4,7 +4,7 @@ import "context"
 
 type startedKey struct{}
 
-// Started is ctx for a run that a hook has started, with all that it starts: hook actions that would start agents or
+// Started returns ctx for a run that a hook has started, with all that it starts: hook actions that would start agents or
 // pipelines are off in it, so that hooks cannot set themselves off. An AgentStarter or Spawner that runs things elsewhere
 // carries this over: see IsStarted. Those that run them with the context that they were given need not care.
 func Started(ctx context.Context) context.Context { return context.WithValue(ctx, startedKey{}, true) }
@@ -17,13 +17,13 @@ func IsStarted(ctx context.Context) bool {
 
 type depthKey struct{}
 
-// WithDepth is ctx for a pipeline that has depth spawned pipelines above it and itself. A Spawner that runs pipelines
+// WithDepth returns ctx for a pipeline that has depth spawned pipelines above it and itself. A Spawner that runs pipelines
 // elsewhere carries it over; those that run them with the context that they were given need not care.
 func WithDepth(ctx context.Context, depth int) context.Context {
 	return context.WithValue(ctx, depthKey{}, depth)
 }
 
-// Depth is how many spawned pipelines there are, the one of ctx included; zero where none was spawned.
+// Depth returns how many spawned pipelines there are, the one of ctx included; zero where none was spawned.
 func Depth(ctx context.Context) int {
 	depth, _ := ctx.Value(depthKey{}).(int)
 	return depth

@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// fill is a value with what expand makes of each string in it. Names of members stay as they are.
+// fill returns a value with what expand makes of each string in it. Names of members stay as they are.
 func fill(v any, value func(name string) (string, bool)) any {
 	switch v := v.(type) {
 	case string:
@@ -28,7 +28,7 @@ func fill(v any, value func(name string) (string, bool)) any {
 	return v
 }
 
-// filled is a value as JSON, with the values of r in its strings; the request itself for none.
+// filled returns a value as JSON, with the values of r in its strings; the request itself for none.
 func (r *Request) filled(v any) (json.RawMessage, error) {
 	if v == nil {
 		return r.json()
@@ -44,7 +44,7 @@ func (r *Request) filled(v any) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// plainJSON is v made of maps, slices, strings, bools and numbers that keep their digits.
+// plainJSON returns v made of maps, slices, strings, bools and numbers that keep their digits.
 func plainJSON(v any) (any, error) {
 	text, err := strictjson.Marshal(v)
 	if err != nil {
@@ -57,7 +57,7 @@ func plainJSON(v any) (any, error) {
 	return plain, nil
 }
 
-// mapOf is m as a value; nil for none.
+// mapOf returns m as a value; nil for none.
 func mapOf(m map[string]any) any {
 	if m == nil {
 		return nil

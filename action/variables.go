@@ -41,7 +41,7 @@ type Variables struct {
 	SpawnOutput  string `json:"SPAWN_OUTPUT"`
 }
 
-// VariableNames are the names of all variables, in the order of the fields.
+// VariableNames returns the names of all variables, in the order of the fields.
 func VariableNames() []string {
 	names := make([]string, 0, 17)
 	for name := range (Variables{}).All() {
@@ -50,7 +50,7 @@ func VariableNames() []string {
 	return names
 }
 
-// All is every name with its value as text.
+// All returns every name with its value as text.
 func (v Variables) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, pair := range [...][2]string{
@@ -79,7 +79,7 @@ func (v Variables) All() iter.Seq2[string, string] {
 	}
 }
 
-// count is a number as text; nothing for zero.
+// count returns a number as text; nothing for zero.
 func count(n int) string {
 	if n == 0 {
 		return ""
@@ -87,7 +87,7 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// value is the value of a name, and whether there is such a variable.
+// value returns the value of a name, and whether there is such a variable.
 func (v Variables) value(name string) (string, bool) {
 	for known, value := range v.All() {
 		if known == name {
@@ -97,7 +97,7 @@ func (v Variables) value(name string) (string, bool) {
 	return "", false
 }
 
-// After is the variables for the next action at the same point, when this one was waited for.
+// After returns the variables for the next action at the same point, when this one was waited for.
 func (v Variables) After(d Declared, a *Answer, err error) Variables {
 	v.LastHookStatus = "success"
 	if err != nil {
@@ -118,7 +118,7 @@ func (v Variables) After(d Declared, a *Answer, err error) Variables {
 // environMost is how long a value in the environment of a process may be, in bytes. Linux takes twice as much.
 const environMost = 64 << 10
 
-// environ is the variables as a process gets them. A NUL byte, which no environment can hold, becomes U+FFFD; of what is
+// environ returns the variables as a process gets them. A NUL byte, which no environment can hold, becomes U+FFFD; of what is
 // too long the beginning is there, and GRAPNEL_CUT names those variables. Standard input has all of it as it is.
 func (v Variables) environ() map[string]string {
 	env := map[string]string{}
@@ -134,7 +134,7 @@ func (v Variables) environ() map[string]string {
 	return env
 }
 
-// beginning is at most n bytes of s, in whole runes.
+// beginning returns at most n bytes of s, in whole runes.
 func beginning(s string, n int) string {
 	if len(s) <= n {
 		return s

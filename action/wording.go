@@ -32,7 +32,7 @@ func isValue(name string) bool {
 	return slices.Contains(VariableNames(), name) || slices.Contains(requestMembers(), first)
 }
 
-// secrets are the names that are not those of values.
+// secrets returns the names that are not those of values.
 func (t wording) secrets() []string {
 	var names []string
 	for _, name := range t.names {
@@ -43,7 +43,7 @@ func (t wording) secrets() []string {
 	return names
 }
 
-// filled is the text with secrets as they are, and other values as put makes them fit; before is the text so far.
+// filled returns the text with secrets as they are, and other values as put makes them fit; before is the text so far.
 func (t wording) filled(r *Request, secrets map[string]string, put func(before, name, value string) (string, error)) (string, error) {
 	var b strings.Builder
 	for i, name := range t.names {

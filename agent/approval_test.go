@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// asking is an executor that wants approval for the tools named so, and
+// asking returns an executor that wants approval for the tools named so, and
 // notes what ran.
 func asking(ran *[]string) agent.Executor {
 	return executor{

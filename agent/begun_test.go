@@ -14,7 +14,7 @@ import (
 
 func effective(c agent.ToolCall) *agent.Prepared { return &agent.Prepared{Original: &c, Call: &c} }
 
-// begunBefore is a run that waits for approvals of the calls, all of which a person has
+// begunBefore returns a run that waits for approvals of the calls, all of which a person has
 // approved, when the first of them began and the process was killed.
 func begunBefore(t *testing.T, a *agent.Agent, call agent.ToolCall) agent.State {
 	t.Helper()

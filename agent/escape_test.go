@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// thrown is what f panics with.
+// thrown returns what f panics with.
 func thrown(f func()) (value any) {
 	defer func() { value = recover() }()
 	f()

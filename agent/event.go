@@ -5,7 +5,7 @@ import "context"
 // Event is one thing that happened in a run. The concrete types are in this
 // package and, for hooks, in package hooks.
 type Event interface {
-	// EventName is the event's name, such as "step.completed".
+	// EventName returns the event's name, such as "step.completed".
 	EventName() string
 }
 

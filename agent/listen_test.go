@@ -17,7 +17,7 @@ type said struct{ what string }
 
 func (said) EventName() string { return "said" }
 
-// emitting is a driver that tells of itself before it answers.
+// emitting returns a driver that tells of itself before it answers.
 func emitting(ctx context.Context, s agent.State) (agent.Step, error) {
 	if s.Observed() {
 		s.Emit(ctx, said{"asked"})

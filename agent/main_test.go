@@ -38,7 +38,7 @@ func play(t *testing.T, turns ...agenttest.Turn) agent.State {
 	return final
 }
 
-// runError is the error of a run that failed or was cancelled.
+// runError returns the error of a run that failed or was cancelled.
 func runError(t tester, result mo.Result[agent.State]) *agent.RunError {
 	t.Helper()
 	var failed *agent.RunError
@@ -91,7 +91,7 @@ func (e executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared)
 // MayAddMessages lets tests see messages of tools in every role.
 func (executor) MayAddMessages(string) bool { return true }
 
-// calls is a turn with a call of each tool, without arguments.
+// calls returns a turn with a call of each tool, without arguments.
 func calls(names ...string) agenttest.Turn {
 	turn := agenttest.Say("")
 	for _, name := range names {
@@ -100,7 +100,7 @@ func calls(names ...string) agenttest.Turn {
 	return turn
 }
 
-// answers is "call id status reason" of each tool message, in order.
+// answers returns "call id status reason" of each tool message, in order.
 func answers(s agent.State) []string {
 	var out []string
 	for _, m := range s.Messages() {
@@ -111,7 +111,7 @@ func answers(s agent.State) []string {
 	return out
 }
 
-// texts is the text of each message, in order.
+// texts returns the text of each message, in order.
 func texts(s agent.State) []string {
 	out := []string{}
 	for _, m := range s.Messages() {

@@ -51,7 +51,7 @@ func (x *wantsYes) Execute(_ context.Context, _ agent.State, p *agent.Prepared) 
 	return mo.Ok(r)
 }
 
-// parking is an agent whose model first asks for the calls and then says "Done.".
+// parking returns an agent whose model first asks for the calls and then says "Done.".
 func parking(t *testing.T, x agent.Executor, calls ...agent.ToolCall) (a *agent.Agent, asked *int) {
 	t.Helper()
 	asked = new(int)
@@ -76,7 +76,7 @@ func write(id string) agent.ToolCall {
 	return agent.ToolCall{ID: id, Name: "write", Arguments: `{"n":` + id + `}`}
 }
 
-// stored is the state as another process reads it.
+// stored returns the state as another process reads it.
 func stored(t *testing.T, s agent.State) agent.State {
 	t.Helper()
 	text, err := json.Marshal(s)
@@ -332,7 +332,7 @@ func TestRestoreInTheMiddleOfAStep(t *testing.T) {
 	require.ErrorContains(t, err, "version 9")
 }
 
-// caught is the state of a run at its first model call.
+// caught returns the state of a run at its first model call.
 func caught(t *testing.T, a *agent.Agent, s agent.State) agent.State {
 	t.Helper()
 	var running agent.State

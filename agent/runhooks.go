@@ -15,7 +15,7 @@ import (
 
 // HookSet is hooks that one run has besides those of its agent: a hooks.Set is one.
 type HookSet interface {
-	// Controls is the names of the hooks whose answers count.
+	// Controls returns the names of the hooks whose answers count.
 	Controls() []string
 }
 

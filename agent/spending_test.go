@@ -31,7 +31,7 @@ func (l limits) Evaluate(_ context.Context, s agent.State) mo.Result[agent.Evalu
 	return agent.Base.Evaluate(context.Background(), s)
 }
 
-// counting is a driver whose every reply takes a second and ten tokens, and calls a tool until
+// counting returns a driver whose every reply takes a second and ten tokens, and calls a tool until
 // it has been asked n times in a run.
 func counting(name string, n int) agent.Driver {
 	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
@@ -66,7 +66,7 @@ func made(t *testing.T, c agent.Config) *agent.Agent {
 	return a
 }
 
-// family is an agent whose calls, two at once, run another one that takes three steps.
+// family returns an agent whose calls, two at once, run another one that takes three steps.
 func family(t *testing.T, c agent.Criterion) *agent.Agent {
 	t.Helper()
 	child := made(t, agent.Config{Name: "child", Driver: counting("look", 2), Executor: plainTool{}})

@@ -126,7 +126,7 @@ type note struct {
 	Tags []string
 }
 
-// full is a state in which everything is used that a state has. Times are those
+// full returns a state in which everything is used that a state has. Times are those
 // of a synctest bubble.
 func full(t *testing.T) agent.State {
 	t.Helper()

@@ -57,7 +57,7 @@ func (c *Clock) Stop() {
 	c.on = false
 }
 
-// running is what a clock that is on would count if it were stopped now.
+// running returns what a clock that is on would count if it were stopped now.
 func (c *Clock) running() time.Duration { return c.Elapsed + time.Since(c.started) }
 
 func allocated() (mallocs, bytes uint64) {

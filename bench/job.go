@@ -30,7 +30,7 @@ type Job struct {
 	OffClock func(func()) `json:"-"`
 }
 
-// width is how many calls a step has.
+// width returns how many calls a step has.
 func (j Job) width() int { return max(1, j.Calls) }
 
 func (j Job) check() error {

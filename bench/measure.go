@@ -115,7 +115,7 @@ func Blocked(ctx context.Context, c Contender, job Job, runs int) (Held, error) 
 	}, nil
 }
 
-// inUse is the memory that is left after collecting what nobody holds.
+// inUse returns the memory that is left after collecting what nobody holds.
 func inUse() float64 {
 	runtime.GC()
 	runtime.GC() // the first moves what pools hold aside, the second frees it

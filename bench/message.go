@@ -43,7 +43,7 @@ func (o Outcome) Proof() Proof {
 	return Proof{o.ModelCalls, o.ToolRuns, o.HookCalls, o.Sum, length, sum}
 }
 
-// Proof is what every run of the job must leave behind, worked out without one.
+// Proof returns what every run of the job must leave behind, worked out without one.
 func (j Job) Proof() Proof {
 	transcript := append(j.past(), Message{Role: RoleUser, Content: question})
 	for i := range j.Steps {

@@ -47,12 +47,12 @@ func (s *Script) AnyOrder() *Script {
 	return s
 }
 
-// Input is what a run starts from: the history, then the user's question.
+// Input returns what a run starts from: the history, then the user's question.
 func (s *Script) Input() []Message {
 	return append(s.job.past(), Message{Role: RoleUser, Content: question})
 }
 
-// Reply is one model turn. It is told the role of the last message, and which
+// Reply returns one model turn. It is told the role of the last message, and which
 // call it answers. It returns the ids of the next step's tool calls, or none when
 // the model gives its [Answer] instead. The ids are not to be written to.
 func (s *Script) Reply(role, answers string) (ids []string, err error) {
@@ -85,7 +85,7 @@ func (s *Script) Reply(role, answers string) (ids []string, err error) {
 	return s.ids[next : next+s.job.width() : next+s.job.width()], nil
 }
 
-// Add is the tool's body.
+// Add returns the tool's body.
 func (s *Script) Add(a, b int) int {
 	s.toolRuns.Add(1)
 	if s.job.InTool != nil {
@@ -124,7 +124,7 @@ func (s *Script) Outcome(transcript iter.Seq[Message]) Outcome {
 	}
 }
 
-// past is the earlier turn that the history holds.
+// past returns the earlier turn that the history holds.
 func (j Job) past() []Message {
 	if j.History == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (j Job) past() []Message {
 	return append(messages, Message{Role: RoleAssistant, Content: Answer})
 }
 
-// exchange is a step's calls and their results.
+// exchange returns a step's calls and their results.
 func exchange(ids ...string) []Message {
 	asks := Message{Role: RoleAssistant}
 	messages := make([]Message, 1, 1+len(ids))

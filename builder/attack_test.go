@@ -32,7 +32,7 @@ type payIn struct {
 	N int `json:"n"`
 }
 
-// payer is a tool that notes what it paid.
+// payer returns a tool that notes what it paid.
 func payer(paid *[]int) toolexec.Tool {
 	var mu sync.Mutex
 	return toolexec.Func("pay", "Pays.", func(_ context.Context, in payIn) (string, error) {
@@ -53,7 +53,7 @@ func requested(name string, f func(c hooks.InterventionContext) hooks.Result) ho
 
 func n(c hooks.ToolContext) string { return c.Call().Arguments }
 
-// asksAbove is a required policy that asks about the payment of 100, and a plain hook that asks about all.
+// asksAbove returns a required policy that asks about the payment of 100, and a plain hook that asks about all.
 func asksAbove() []hooks.Hook {
 	return []hooks.Hook{
 		pre("required", func(c hooks.ToolContext) hooks.Result {

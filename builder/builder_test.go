@@ -192,7 +192,7 @@ func TestCapabilitiesCommute(t *testing.T) {
 	})
 }
 
-// sortedCriteria is a printed plan with its criteria in the order of the alphabet:
+// sortedCriteria returns a printed plan with its criteria in the order of the alphabet:
 // their order is that of the capabilities, and does not matter.
 func sortedCriteria(plan string) string {
 	lines := strings.Split(plan, "\n")

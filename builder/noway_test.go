@@ -609,7 +609,7 @@ func newWalk(t *testing.T) *walk {
 	return &walk{store: store, keeper: durable.Keep(store, durable.Options{})}
 }
 
-// hooks is the one that denies and the one that cleans.
+// hooks returns the one that denies and the one that cleans.
 func (w *walk) hooks() []hooks.Hook {
 	return []hooks.Hook{
 		hooks.On(hooks.AtPreToolUse, "no", func(_ context.Context, c hooks.ToolContext) hooks.Result {
@@ -627,7 +627,7 @@ func (w *walk) hooks() []hooks.Hook {
 	}
 }
 
-// leak is the tool.
+// leak returns the tool.
 func (w *walk) leak() toolexec.Tool {
 	leak := toolexec.Func("leak", "Says too much.", func(context.Context, struct {
 		N int `json:"n,omitempty"`
@@ -655,12 +655,12 @@ func (w *walk) driver(turns ...agenttest.Turn) *agenttest.Driver {
 	return d
 }
 
-// bare is an agent without the hooks and the tool, which is watched all the same.
+// bare returns an agent without the hooks and the tool, which is watched all the same.
 func (w *walk) bare(name string, turns ...agenttest.Turn) builder.AgentBuilder {
 	return builder.New().WithName(name).WithDriver(w.driver(turns...)).With(capability.UseObserver(w))
 }
 
-// agent is an agent with the hooks and the tool, whose runs are kept.
+// agent returns an agent with the hooks and the tool, whose runs are kept.
 func (w *walk) agent(turns ...agenttest.Turn) builder.AgentBuilder {
 	return w.bare("front", turns...).
 		With(capability.UseTools(w.leak()), capability.UseHooks(w.hooks()...), capability.UseDurability{Keeper: w.keeper})
@@ -670,7 +670,7 @@ func asksFor(tool string) hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, "ask", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("sure?") }, hooks.ToolNamed(tool))
 }
 
-// parking is such an agent whose calls of the tool wait for a person. What is to deny
+// parking returns such an agent whose calls of the tool wait for a person. What is to deny
 // them does so from then on: else no person would be asked.
 func (w *walk) parking(turns ...agenttest.Turn) builder.AgentBuilder {
 	w.asks = true
@@ -710,7 +710,7 @@ func (s *dying) Append(ctx context.Context, l durable.Lease, u durable.Update, e
 
 func (s *dying) Release(context.Context, durable.Lease) error { return errDead }
 
-// crash is a run whose process dies after so many writes, and another that goes on with
+// crash returns a run whose process dies after so many writes, and another that goes on with
 // it. What is to deny the call does so in that one.
 func (w *walk) crash(t *testing.T, writes int64) agent.State {
 	t.Helper()
@@ -780,7 +780,7 @@ func (w *walk) ranElsewhere(t *testing.T) int64 {
 	return 0
 }
 
-// places is all places where what the tool said could stand.
+// places returns all places where what the tool said could stand.
 func (w *walk) places(t *testing.T, s agent.State) map[string]string {
 	t.Helper()
 	kept, err := json.Marshal(s)

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 )
 
-// order is the names of the parts in the order in which they were installed.
+// order returns the names of the parts in the order in which they were installed.
 func order(parts ...capability.Capability) (string, error) {
 	plan, err := builder.New().With(parts...).Plan().Get()
 	return plan.Name(), err

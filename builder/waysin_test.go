@@ -153,7 +153,7 @@ func built(t *testing.T, a builder.AgentBuilder) *agent.Agent {
 	return b
 }
 
-// before is a conversation that has had a turn.
+// before returns a conversation that has had a turn.
 func before(t *testing.T, a builder.AgentBuilder) *agent.Session {
 	t.Helper()
 	c := built(t, a).Session(agent.NewState())

@@ -51,7 +51,7 @@ func newCompactedRun() *compactedRun {
 
 const readSteps = 9
 
-// build is the agent as each process builds it. Replies say how many tokens there were,
+// build returns the agent as each process builds it. Replies say how many tokens there were,
 // and summaries cost something.
 func (r *compactedRun) build(t *testing.T, k *durable.Keeper) *agent.Agent {
 	t.Helper()

@@ -50,7 +50,7 @@ func TestCompactionOfRecordedRuns(t *testing.T) {
 	assert.Contains(t, string(page), table, "docs/compaction.md has another table: put in the one above")
 }
 
-// shortID is the end of an id, which may be long.
+// shortID returns the end of an id, which may be long.
 func shortID(id string) string {
 	id = strings.ReplaceAll(id, "replay__marshmallow-code__", "")
 	parts := strings.Split(id, "/")
@@ -58,7 +58,7 @@ func shortID(id string) string {
 	return id[:min(len(id), 52)]
 }
 
-// longest is the longest runs of a file, by their text.
+// longest returns the longest runs of a file, by their text.
 func longest(t *testing.T, path string, n int) []*replay.Record {
 	t.Helper()
 	records, err := replay.Load(path)
@@ -79,7 +79,7 @@ type playedRun struct {
 	shown, largest, read, split  int
 }
 
-// about is an estimate of tokens: a token for four bytes, and four for a message.
+// about returns an estimate of tokens: a token for four bytes, and four for a message.
 func about(list []agent.Message) (tokens int) {
 	for _, m := range list {
 		bytes := len(m.Text())
@@ -142,7 +142,7 @@ func splitIn(list []agent.Message) (n int) {
 	return n
 }
 
-// extract is a summary without a model, about as long as one of a model: the begin of
+// extract returns a summary without a model, about as long as one of a model: the begin of
 // each message, 3,000 bytes at most, the newest.
 func extract(messages []agent.Message) string {
 	var lines []string
@@ -157,7 +157,7 @@ func extract(messages []agent.Message) string {
 	return strings.ToValidUTF8(all[max(0, len(all)-3000):], "")
 }
 
-// schemasOf is tools for all names that a run calls, with whatever arguments: of some
+// schemasOf returns tools for all names that a run calls, with whatever arguments: of some
 // runs it was not written down what their tools were.
 func schemasOf(record *replay.Record) (schemas []replay.ToolSchema) {
 	seen := map[string]bool{}

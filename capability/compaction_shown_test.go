@@ -336,7 +336,7 @@ func (d *counting) CountTokens(_ context.Context, s agent.State) mo.Result[int64
 	return mo.TupleToResult(d.tokens+d.each*int64(s.MessageCount()), d.err)
 }
 
-// tooLong is a model that reads so many messages and no more.
+// tooLong returns a model that reads so many messages and no more.
 func tooLong(most, steps int) agent.Driver {
 	return agenttest.Script().Then(agenttest.Play(func(_ context.Context, s agent.State) (agent.Step, error) {
 		switch {
@@ -640,7 +640,7 @@ func TestCompactionSplitsNothing(t *testing.T) {
 	assert.Greater(t, compactions, 300)
 }
 
-// scripted is a model that calls tools at random, several at once, and then ends.
+// scripted returns a model that calls tools at random, several at once, and then ends.
 func scripted(r *rand.Rand, repeats bool) *agenttest.Driver {
 	steps := make([]int, 1+r.IntN(15))
 	for i := range steps {

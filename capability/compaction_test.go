@@ -49,12 +49,12 @@ func ExampleUseCompaction() {
 	// 10 messages in the transcript
 }
 
-// reads is a model that calls a tool n times in a run.
+// reads returns a model that calls a tool n times in a run.
 func reads(n int) *agenttest.Driver {
 	return agenttest.Script(append(slices.Repeat([]agenttest.Turn{agenttest.Call("read", `{}`)}, n), agenttest.Say("end"))...).EachRun()
 }
 
-// read is a tool with an answer of that many bytes.
+// read returns a tool with an answer of that many bytes.
 func read(bytes int) capability.Capability {
 	return capability.UseTools(toolexec.Func("read", "Reads.", func(context.Context, nothing) (string, error) {
 		return strings.Repeat("x", bytes), nil
@@ -118,7 +118,7 @@ func sound(t require.TestingT, list []agent.Message) {
 	require.Empty(t, open, "calls without an answer at the end")
 }
 
-// beginnings is how often a model call was shown another beginning than the one before.
+// beginnings returns how often a model call was shown another beginning than the one before.
 func beginnings(d *agenttest.Driver) (n int) {
 	asked := d.Asked()
 	for i := 1; i < len(asked); i++ {

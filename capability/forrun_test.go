@@ -31,7 +31,7 @@ func (d *diary) add(line string) {
 	d.lines = append(d.lines, line)
 }
 
-// taken is what was written so far, and an empty diary.
+// taken returns what was written so far, and an empty diary.
 func (d *diary) taken() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +40,7 @@ func (d *diary) taken() []string {
 	return lines
 }
 
-// guard is a control before tools that notes that it was asked.
+// guard returns a control before tools that notes that it was asked.
 func (d *diary) guard(name string, priority int) hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, name, func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		d.add(name + " of " + c.Run().Agent)
@@ -48,7 +48,7 @@ func (d *diary) guard(name string, priority int) hooks.Hook {
 	}).WithPriority(priority)
 }
 
-// watch is an observer after tools that notes that it was told.
+// watch returns an observer after tools that notes that it was told.
 func (d *diary) watch(name string) hooks.Hook {
 	return hooks.Observe(hooks.AtPostToolUse, name, func(context.Context, hooks.ToolResultContext) error {
 		d.add(name)

@@ -19,17 +19,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type nothing struct{}
 
-// tool is a tool that answers with its name.
+// tool returns a tool that answers with its name.
 func tool(name string) toolexec.Tool {
 	return toolexec.Func(name, "Says its name.", func(context.Context, nothing) (string, error) { return name, nil })
 }
 
-// passes is a control before each step that has nothing against it.
+// passes returns a control before each step that has nothing against it.
 func passes(name string) hooks.Hook {
 	return hooks.On(hooks.AtStepStart, name, func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Allow() })
 }
 
-// installed is a plan with the capabilities installed in the order given.
+// installed returns a plan with the capabilities installed in the order given.
 func installed(t require.TestingT, driver agent.Driver, list ...capability.Capability) capability.Plan {
 	plan := capability.Plan{}.WithDriver(driver)
 	for _, c := range list {
@@ -52,7 +52,7 @@ func run(t testing.TB, plan capability.Plan) (agent.State, error) {
 	return final, err
 }
 
-// calls is a model that calls a tool for ever, for a dollar and two tokens a turn.
+// calls returns a model that calls a tool for ever, for a dollar and two tokens a turn.
 func calls(name string) *agenttest.Driver {
 	return agenttest.Script().Then(agenttest.Call(name, `{}`).WithCost(1).WithTokens(1, 1))
 }

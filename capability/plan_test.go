@@ -98,7 +98,7 @@ func TestPlansDoNotChange(t *testing.T) {
 	}
 }
 
-// describe is all that can be seen of a plan.
+// describe returns all that can be seen of a plan.
 func describe(p capability.Plan) string { return p.String() + fmt.Sprint(p.Agent().Error()) }
 
 // All that is wrong is told at once, each with its name.

@@ -42,7 +42,7 @@ func (o *office) note(format string, args ...any) {
 	o.log = append(o.log, fmt.Sprintf(format, args...))
 }
 
-// logged is what was noted, and forgets it.
+// logged returns what was noted, and forgets it.
 func (o *office) logged() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,7 +59,7 @@ func (o *office) tool(name string) toolexec.Tool {
 	})
 }
 
-// build is the agents as each process builds them: boss, and clerks below it.
+// build returns the agents as each process builds them: boss, and clerks below it.
 func (o *office) build(t *testing.T, more ...capability.Capability) *agent.Agent {
 	t.Helper()
 	told := func(_ context.Context, c hooks.Context) error {
@@ -118,7 +118,7 @@ func (o *office) task() string {
 
 func (o *office) ask(tool string) agenttest.Turn { return agenttest.Call(tool, `{"cents":1}`) }
 
-// kept is the state as another process reads it.
+// kept returns the state as another process reads it.
 func kept(t *testing.T, s agent.State) agent.State {
 	t.Helper()
 	text, err := json.Marshal(s)

@@ -19,7 +19,7 @@ var fiveGuards = continuation.All(
 	continuation.RetryToolErrors(3),
 )
 
-// midRun is a run that asked for a tool in its last step.
+// midRun returns a run that asked for a tool in its last step.
 func midRun(t testing.TB) agent.State {
 	t.Helper()
 	a := agent.New(agent.Config{

@@ -27,7 +27,7 @@ var kinds = []agent.ErrorKind{
 	agent.KindTool, agent.KindModel, agent.KindRateLimit, agent.KindTimeout, agent.KindInvalid, agent.KindUnknown,
 }
 
-// onlyFor is the policy that does h about one kind and stops on the others.
+// onlyFor returns the policy that does h about one kind and stops on the others.
 func onlyFor(kind agent.ErrorKind, h continuation.Handling, retries int) continuation.ErrorPolicy {
 	p := continuation.ErrorPolicy{MaxRetries: retries}
 	*map[agent.ErrorKind]*continuation.Handling{
@@ -37,7 +37,7 @@ func onlyFor(kind agent.ErrorKind, h continuation.Handling, retries int) continu
 	return p
 }
 
-// failing is an agent whose first steps fail in a way that counts as kind, and
+// failing returns an agent whose first steps fail in a way that counts as kind, and
 // which then answers. Errors of unknown kind come from the executor, the rest from
 // the model or, for tools, from a tool.
 func failing(kind agent.ErrorKind, steps int, criterion agent.Criterion) agent.Config {

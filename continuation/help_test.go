@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// turns is a driver that gives the turns of a script, one for each step of the
+// turns returns a driver that gives the turns of a script, one for each step of the
 // run, and the last of them from there on.
 func turns(script ...turn) agent.Driver {
 	return agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
@@ -81,7 +81,7 @@ func run(t *testing.T, config agent.Config) (agent.State, error) {
 	return final, err
 }
 
-// signal is why a run ended.
+// signal returns why a run ended.
 func signal(t *testing.T, s agent.State) agent.Signal {
 	t.Helper()
 	signal, ok := s.StopSignal().Get()
@@ -89,12 +89,12 @@ func signal(t *testing.T, s agent.State) agent.Signal {
 	return signal
 }
 
-// says is a criterion that always says the same.
+// says returns a criterion that always says the same.
 func says(e agent.Evaluation) agent.Criterion {
 	return agent.CriterionFunc(func(context.Context, agent.State) (agent.Evaluation, error) { return e, nil })
 }
 
-// afterSteps is a criterion that says something once so many steps are taken.
+// afterSteps returns a criterion that says something once so many steps are taken.
 func afterSteps(n int, e agent.Evaluation) agent.Criterion {
 	return agent.CriterionFunc(func(_ context.Context, s agent.State) (agent.Evaluation, error) {
 		if s.RunStepCount() == n {

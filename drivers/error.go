@@ -87,13 +87,13 @@ func number(status int) string {
 	return strconv.Itoa(status)
 }
 
-// Unwrap is the error underneath.
+// Unwrap returns the error underneath.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrorKind is the kind of the failure.
+// ErrorKind returns the kind of the failure.
 func (e *Error) ErrorKind() agent.ErrorKind { return e.Kind }
 
-// RetryAfter is how long the service wants to be left alone.
+// RetryAfter returns how long the service wants to be left alone.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
 // Retryable reports whether the same request may succeed at another time.
@@ -105,7 +105,7 @@ func (e *Error) Retryable() bool {
 	return true
 }
 
-// KindOfStatus is the kind of failure that an HTTP status stands for where a
+// KindOfStatus returns the kind of failure that an HTTP status stands for where a
 // service does not say more. A redirection is a bad request: drivers follow none, as
 // the key would go along, and asking again leads to the same.
 func KindOfStatus(status int) agent.ErrorKind {
@@ -125,7 +125,7 @@ func KindOfStatus(status int) agent.ErrorKind {
 	return agent.KindModel
 }
 
-// RetryAfter is how long an answer's headers ask to be left alone: Retry-After of
+// RetryAfter returns how long an answer's headers ask to be left alone: Retry-After of
 // RFC 9110, in seconds or as a date, and the more exact retry-after-ms of some
 // services. Zero when they do not say, or not in a form that is known.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
@@ -142,7 +142,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// limited is a number of seconds as a duration, a year at most, so that no header
+// limited returns a number of seconds as a duration, a year at most, so that no header
 // overflows one.
 func limited(seconds float64) time.Duration {
 	const year = 365 * 24 * 60 * 60

@@ -29,20 +29,20 @@ type Prices struct {
 	models map[string]Price
 }
 
-// NewPrices is a table of prices by the names that the service has for its
+// NewPrices returns a table of prices by the names that the service has for its
 // models. AsOf is the day on which they were read, such as "2026-11-21".
 func NewPrices(asOf string, models map[string]Price) Prices {
 	return Prices{asOf, maps.Clone(models)}
 }
 
-// AsOf is the day on which the prices were read.
+// AsOf returns the day on which the prices were read.
 func (p Prices) AsOf() string { return p.asOf }
 
 // dated is a model's name with the day or number of its version behind it, as
 // services answer with it: gpt-4o-2024-08-06, claude-sonnet-4-20250514.
 var dated = regexp.MustCompile(`^(.+?)-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest|\d{3})$`)
 
-// Of is the price of a model; None when it is not in the table. A name that ends
+// Of returns the price of a model; None when it is not in the table. A name that ends
 // in a date or version number, or in -latest, is looked up without it when the
 // table does not have it whole.
 func (p Prices) Of(model string) mo.Option[Price] {
@@ -57,7 +57,7 @@ func (p Prices) Of(model string) mo.Option[Price] {
 	return mo.None[Price]()
 }
 
-// Cost is what a call of a model cost, in US dollars; None when the model is not
+// Cost returns what a call of a model cost, in US dollars; None when the model is not
 // in the table.
 func (p Prices) Cost(model string, u agent.Usage) mo.Option[float64] {
 	price, ok := p.Of(model).Get()

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// BenchmarkStep is a step with one tool call in a run of 100, without a store and with
+// BenchmarkStep measures a step with one tool call in a run of 100, without a store and with
 // each, side by side: what it takes, and what the slowest of a hundred does.
 func BenchmarkStep(b *testing.B) {
 	stores := []struct {

@@ -27,7 +27,7 @@ func Within(ctx context.Context, s agent.State, callID string) context.Context {
 	return context.WithValue(ctx, nest{}, nested{s, callID})
 }
 
-// above is the run that a run is kept with, and the call there; nil for a run that stands
+// above returns the run that a run is kept with, and the call there; nil for a run that stands
 // alone.
 func (k *Keeper) above(ctx context.Context, s agent.State) (*held, string) {
 	n, ok := ctx.Value(nest{}).(nested)
@@ -77,7 +77,7 @@ func (h *held) within(ctx context.Context, k *Keeper, up *held, call string, s a
 // cut reports whether the run was cut off because its process goes away.
 func cut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrSuspended) }
 
-// child is the run of a call, as the journal has it.
+// child returns the run of a call, as the journal has it.
 func (h *held) child(call string) agent.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +85,7 @@ func (h *held) child(call string) agent.State {
 	return child
 }
 
-// ofChild is what an entry of a run is in the journal of the one above it: its kind, and
+// ofChild returns what an entry of a run is in the journal of the one above it: its kind, and
 // its key behind the call.
 func ofChild(kind EntryKind, call, key string) (EntryKind, string) {
 	if !strings.HasPrefix(string(kind), childPrefix) {

@@ -77,7 +77,7 @@ func (f *family) build(t *testing.T, k *durable.Keeper) *agent.Agent {
 	return a
 }
 
-// member is an agent whose model asks for calls, step by step, and is done then.
+// member returns an agent whose model asks for calls, step by step, and is done then.
 func (f *family) member(name string, steps ...[]agent.ToolCall) builder.AgentBuilder {
 	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 		f.mu.Lock()
@@ -173,7 +173,7 @@ func TestSubagentsGoOnFromWhereTheyWereCutOff(t *testing.T) {
 	assert.Greater(t, cuts, 50)
 }
 
-// familyJournal is what the journal says was begun, answered and replied.
+// familyJournal returns what the journal says was begun, answered and replied.
 func familyJournal(t *testing.T, store durable.Store) (begun, done, replies map[string]bool) {
 	t.Helper()
 	entries, err := store.Entries(t.Context(), "run", 0)

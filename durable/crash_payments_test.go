@@ -130,7 +130,7 @@ func (x till) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.Re
 	return mo.Ok(r)
 }
 
-// payCalls are the calls of one step.
+// payCalls returns the calls of one step.
 func payCalls(prefix string, n int) []agent.ToolCall {
 	return lo.Map([]string{"pay", "wire", "transfer"}, func(tool string, _ int) agent.ToolCall {
 		return agent.ToolCall{ID: tool, Name: tool, Arguments: fmt.Sprintf(`{"invoice":"%s.%d.%s"}`, prefix, n, tool)}
@@ -218,7 +218,7 @@ func (c *cashier) approve(_ context.Context, _ agent.State, p *agent.Prepared) (
 	return c.decide(*p.Call, p.Questions().InDoubt())
 }
 
-// decide is what the person says, who looks into the ledger when a call is in doubt.
+// decide returns what the person says, who looks into the ledger when a call is in doubt.
 func (c *cashier) decide(call agent.ToolCall, doubt bool) (agent.Approval, error) {
 	var in payment
 	if err := json.Unmarshal([]byte(call.Arguments), &in); err != nil {
@@ -253,7 +253,7 @@ func (s ticking) Append(ctx context.Context, l durable.Lease, u durable.Update, 
 	return s.Store.Append(ctx, l, u, entries...)
 }
 
-// paying is what a process does that is going to be killed.
+// paying returns what a process does that is going to be killed.
 func paying(ctx context.Context, store durable.Store, dir string) error {
 	c := &cashier{dir: dir, start: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano())}
 	k := durable.Keep(ticking{store, c}, durable.Options{})

@@ -75,7 +75,7 @@ func openAt(ctx context.Context, where string) (durable.Store, error) {
 	return sqlite.Open(ctx, where, sqlite.Options{Sync: sqlite.SyncNormal}) // a process is killed here, not the power cut off
 }
 
-// crashing is what the process does that is going to be killed: it begins the run, or
+// crashing returns what the process does that is going to be killed: it begins the run, or
 // goes on with it. What it does outside of the journal it notes in files, a line each.
 func crashing(dir string) int {
 	ctx := context.Background()
@@ -168,7 +168,7 @@ func crashAgent(k *durable.Keeper, dir string) (*agent.Agent, error) {
 // crashTask is the call that starts the sub-agent.
 const crashTask = "task"
 
-// crashMails is how often a mail is sent: by the sub-agent, and by the run above it.
+// crashMails returns how often a mail is sent: by the sub-agent, and by the run above it.
 func crashMails() int {
 	if os.Getenv(crashBelow) == "" {
 		return crashSteps/10 + 1
@@ -176,7 +176,7 @@ func crashMails() int {
 	return crashSteps/10 + 2
 }
 
-// counted is the lines of a file with how often each is there.
+// counted returns the lines of a file with how often each is there.
 func counted(t *testing.T, dir, file string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -350,7 +350,7 @@ func journalAfter(t *testing.T, dir, at string, replied, done map[string]int, do
 	}
 }
 
-// undisturbed is the transcript of a run that nobody disturbs.
+// undisturbed returns the transcript of a run that nobody disturbs.
 func undisturbed(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -48,7 +48,7 @@ type EmbeddedOptions struct {
 	Ended func(id agent.RunID, result mo.Result[agent.State])
 }
 
-// NewEmbedded is an engine on the store of a keeper. Run drives it.
+// NewEmbedded returns an engine on the store of a keeper. Run drives it.
 func NewEmbedded(k *Keeper, o EmbeddedOptions) *Embedded {
 	if o.Workers <= 0 {
 		o.Workers = 8
@@ -92,7 +92,7 @@ func (e *Embedded) Run(ctx context.Context) error {
 	return nil
 }
 
-// Wake has the engine look at once for runs to take up: somebody knows of one.
+// Wake makes the engine look at once for runs to take up: somebody knows of one.
 func (e *Embedded) Wake() { e.woken() }
 
 // busy is the runs that are under way.
@@ -120,7 +120,7 @@ func (b *busy) take(id agent.RunID) bool {
 	return true
 }
 
-// room is how many runs may be taken up, and how many of those that are due to look at
+// room returns how many runs may be taken up, and how many of those that are due to look at
 // to find as many: some are under way, some let alone.
 func (b *busy) room() (room, look int) {
 	b.mu.Lock()

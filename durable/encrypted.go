@@ -39,7 +39,7 @@ type DecryptError struct {
 
 func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", e.Of, e.Why) }
 
-// Encrypted is a store that encrypts the data of entries, questions and answers with
+// Encrypted returns a store that encrypts the data of entries, questions and answers with
 // AES-256-GCM before another one keeps it. Each is bound to its run and its place
 // there, so that it cannot be changed or moved unseen; that a journal lost its end is
 // not seen. Everything else is in plain, as the store must look for it: ids, statuses
@@ -83,14 +83,14 @@ type dataKey struct {
 	nonces []byte
 }
 
-// nonce is as good as random for data that was not at this place before, and the same
+// nonce returns a nonce that is as good as random for data that was not at this place before, and the same
 // for data that was: who writes again what may have been written, after an answer that
 // was lost, writes the same bytes, and a store can know it again.
 func (k dataKey) nonce(data []byte, p spot) []byte {
 	return derive(k.nonces, p.bound, data)[:k.NonceSize()]
 }
 
-// derive is the HMAC of texts, each behind its length.
+// derive returns the HMAC of texts, each behind its length.
 func derive(key []byte, texts ...[]byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	for _, text := range texts {
@@ -168,7 +168,7 @@ func answerSpot(run agent.RunID, a Answer) spot {
 	return spotOf(fmt.Sprintf("the answer about call %q of run %q", a.Call, run), "answer", string(run), a.Call, a.Hash, strconv.FormatBool(a.Ends))
 }
 
-// Append is of Store.
+// Append implements Store.
 func (x encrypted) Append(ctx context.Context, l Lease, u Update, entries ...Entry) error {
 	sealed := make([]Entry, len(entries))
 	for i, e := range entries {
@@ -192,7 +192,7 @@ func (x encrypted) Append(ctx context.Context, l Lease, u Update, entries ...Ent
 	return x.Store.Append(ctx, l, u, sealed...)
 }
 
-// Entries is of Store.
+// Entries implements Store.
 func (x encrypted) Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error) {
 	entries, err := x.Store.Entries(ctx, id, after)
 	if err != nil {
@@ -207,7 +207,7 @@ func (x encrypted) Entries(ctx context.Context, id agent.RunID, after int64) ([]
 	return entries, nil
 }
 
-// Questions is of Store.
+// Questions implements Store.
 func (x encrypted) Questions(ctx context.Context, id agent.RunID) ([]Question, error) {
 	questions, err := x.Store.Questions(ctx, id)
 	if err != nil {
@@ -221,7 +221,7 @@ func (x encrypted) Questions(ctx context.Context, id agent.RunID) ([]Question, e
 	return questions, nil
 }
 
-// QuestionByToken is of Store.
+// QuestionByToken implements Store.
 func (x encrypted) QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error) {
 	q, err := x.Store.QuestionByToken(ctx, tokenHash)
 	if err != nil {
@@ -244,7 +244,7 @@ func (x encrypted) question(q Question) (_ Question, err error) {
 	return q, nil
 }
 
-// Answer is of Store.
+// Answer implements Store.
 func (x encrypted) Answer(ctx context.Context, id agent.RunID, answers ...Answer) error {
 	sealed := make([]Answer, len(answers))
 	for i, a := range answers {

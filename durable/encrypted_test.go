@@ -70,7 +70,7 @@ func tell(t *testing.T, s durable.Store, id agent.RunID, text string) durable.Le
 	return l
 }
 
-// heard is all texts of a run that can be read.
+// heard returns all texts of a run that can be read.
 func heard(ctx context.Context, s durable.Store, id agent.RunID) (texts []string, err error) {
 	entries, err := s.Entries(ctx, id, 0)
 	for _, e := range entries {

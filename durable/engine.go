@@ -34,12 +34,12 @@ type Engine interface {
 	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
 	// Cancel asks that a run be cancelled.
 	Cancel(ctx context.Context, id agent.RunID, reason string) error
-	// List is the runs that a filter lets through, newest first.
+	// List returns the runs that a filter lets through, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
 	// Watch yields each run that a filter lets through, and again whenever it has
 	// changed, until ctx is done. It ends with an error when the runs cannot be read.
 	Watch(ctx context.Context, f Filter) iter.Seq2[Run, error]
-	// Child is Submit for a job that a run starts. The run must be there.
+	// Child works like Submit for a job that a run starts. The run must be there.
 	Child(ctx context.Context, parent agent.RunID, j Job) (Run, error)
 }
 
@@ -80,7 +80,7 @@ var _ Engine = (*StoreEngine)(nil)
 // defaultPoll is how often an engine looks into its store for what others have changed.
 const defaultPoll = time.Second
 
-// NewStoreEngine is the engine on a store, for runners that drive their runs themselves.
+// NewStoreEngine returns the engine on a store, for runners that drive their runs themselves.
 // Poll is how often Watch looks; zero means one second.
 func NewStoreEngine(store Store, poll time.Duration) *StoreEngine {
 	if poll <= 0 {
@@ -203,7 +203,7 @@ func (e *StoreEngine) Cancel(ctx context.Context, id agent.RunID, reason string)
 	return e.store.Cancel(ctx, id, reason)
 }
 
-// List is the runs that a filter lets through.
+// List returns the runs that a filter lets through.
 func (e *StoreEngine) List(ctx context.Context, f Filter) ([]Run, error) { return e.store.List(ctx, f) }
 
 // Watch looks into the store again and again.

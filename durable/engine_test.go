@@ -60,7 +60,7 @@ func (e *ends) wait(t *testing.T, n int) {
 	}
 }
 
-// running is an engine that runs until the test ends.
+// running returns an engine that runs until the test ends.
 func running(t *testing.T, store durable.Store, w *world, o durable.EmbeddedOptions, more ...capability.Capability) (*durable.Embedded, *ends, func()) {
 	t.Helper()
 	k, told := durable.Keep(store, durable.Options{}), newEnds()

@@ -53,7 +53,7 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 	return mo.Ok(p)
 }
 
-// denied is the call as the switch has it; nil while that is off. A switch that cannot
+// denied returns the call as the switch has it; nil while that is off. A switch that cannot
 // be read is on.
 func (x *keptExecutor) denied(ctx context.Context, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	sw, err := x.keeper.store.DenyTools(ctx)

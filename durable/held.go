@@ -52,7 +52,7 @@ func (h *held) alone(name string) (over func()) {
 	return one.Unlock
 }
 
-// take has the run held under a claim.
+// take holds the run under a claim.
 func (h *held) take(k *Keeper, c *claim) {
 	h.keeper, h.lease, h.entries, h.last = k, c.lease, c.entries, c.state
 	h.done, h.begun = c.done, c.begun

@@ -65,7 +65,7 @@ func Keep(store Store, o Options) *Keeper {
 	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil)}
 }
 
-// Suspend has the runs of this keeper park at the end of the step that is under way,
+// Suspend makes the runs of this keeper park at the end of the step that is under way,
 // and those that begin later before their first: the process is going away. They can be
 // resumed by any other.
 func (k *Keeper) Suspend() {
@@ -93,7 +93,7 @@ type claim struct {
 	begun     map[string]bool   // what was begun once, and not done
 }
 
-// AroundRun is the processor around the whole run, outside of the hooks: it takes the
+// AroundRun returns the processor around the whole run, outside of the hooks: it takes the
 // lease, and writes down how the run ended or what it waits for.
 func (k *Keeper) AroundRun() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
@@ -126,7 +126,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 	})
 }
 
-// Admitted is the processor around the run inside of the hooks: it writes down what
+// Admitted returns the processor around the run inside of the hooks: it writes down what
 // they let in.
 func (k *Keeper) Admitted() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
@@ -140,7 +140,7 @@ func (k *Keeper) Admitted() agent.Processor {
 	})
 }
 
-// AroundStep is the processor around each step, outside of the hooks: it writes down
+// AroundStep returns the processor around each step, outside of the hooks: it writes down
 // the step that was recorded.
 func (k *Keeper) AroundStep() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
@@ -189,7 +189,7 @@ type keptDriver struct {
 	keeper *Keeper
 }
 
-// Features is what the driver says of itself.
+// Features returns what the driver says of itself.
 func (d *keptDriver) Features() agent.Features { return agent.FeaturesOf(d.Driver).OrEmpty() }
 
 func (d *keptDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {

@@ -50,7 +50,7 @@ func newWorld() *world {
 
 const lastStep = 4
 
-// agent is the agent of this world, as each process builds it.
+// agent returns the agent of this world, as each process builds it.
 func (w *world) agent(t *testing.T, k *durable.Keeper, more ...capability.Capability) *agent.Agent {
 	t.Helper()
 	add := toolexec.CallFunc(agent.ToolSpec{Name: "add"}, func(_ context.Context, c toolexec.Call, in struct{ N int }) (string, error) {

@@ -45,10 +45,10 @@ type NotifyFailed struct {
 	Err error
 }
 
-// EventName is "notify.failed".
+// EventName returns "notify.failed".
 func (NotifyFailed) EventName() string { return "notify.failed" }
 
-// noticeOf is the notice of a parked run, with a new token for each call that waits.
+// noticeOf returns the notice of a parked run, with a new token for each call that waits.
 func noticeOf(s agent.State, tokens bool) Notice {
 	n := Notice{Run: s.Run()}
 	for _, i := range s.Interventions() {
@@ -61,17 +61,17 @@ func noticeOf(s agent.State, tokens bool) Notice {
 	return n
 }
 
-// newToken is 32 random bytes as text.
+// newToken returns 32 random bytes as text.
 func newToken() string {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// TokenHash is what a store keeps of a token.
+// TokenHash returns what a store keeps of a token.
 func TokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
-// questions is what the store is to keep of the notice.
+// questions returns what the store is to keep of the notice.
 func (n Notice) questions() ([]Question, error) {
 	out := make([]Question, 0, len(n.Calls))
 	for _, c := range n.Calls {
@@ -99,7 +99,7 @@ func (n Notice) questions() ([]Question, error) {
 	return out, nil
 }
 
-// AnswerOf is an approval as a store keeps it.
+// AnswerOf returns an approval as a store keeps it.
 func AnswerOf(i agent.Intervention, a agent.Approval) (Answer, error) {
 	data, err := json.Marshal(a)
 	if err != nil {
@@ -108,7 +108,7 @@ func AnswerOf(i agent.Intervention, a agent.Approval) (Answer, error) {
 	return Answer{Call: i.CallID(), Hash: i.Call.Hash(), Ends: a.Verdict == agent.RejectAndEnd, Data: data}, nil
 }
 
-// InterventionOf is what a person is shown of a question.
+// InterventionOf returns what a person is shown of a question.
 func InterventionOf(q Question) (agent.Intervention, error) {
 	var i agent.Intervention
 	if err := json.Unmarshal(q.Data, &i); err != nil {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// newOwner is a name for this process: where it runs, its id, and a random part.
+// newOwner returns a name for this process: where it runs, its id, and a random part.
 func newOwner() string {
 	return fmt.Sprintf("%s/%d/%s", place(), os.Getpid(), rand.Text()[:8])
 }

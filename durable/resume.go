@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Load is the state of a run as its journal has it, with the answers that were given.
+// Load returns the state of a run as its journal has it, with the answers that were given.
 // ErrNotBegun when the run was cut off before its input was let in: there is nothing to
 // go on from.
 func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error) {
@@ -31,7 +31,7 @@ func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error)
 // ErrNotBegun is that the journal of a run has no beginning.
 var ErrNotBegun = errors.New("the run was cut off before its input was let in: start it anew")
 
-// restored is what the entries of a journal say.
+// restored returns what the entries of a journal say.
 func restored(entries []Entry) (*claim, error) {
 	c := &claim{done: map[string][]byte{}, begun: map[string]bool{}}
 	var changes [][]byte
@@ -60,7 +60,7 @@ func restored(entries []Entry) (*claim, error) {
 	return c, err
 }
 
-// withAnswers is the state with what was said to the questions of the run.
+// withAnswers returns the state with what was said to the questions of the run.
 func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State) (agent.State, error) {
 	if !s.Parked() {
 		return s, nil
@@ -170,7 +170,7 @@ func (k *Keeper) claim(ctx context.Context, id agent.RunID, take Take) (Lease, e
 	return lease, err
 }
 
-// Once does something once in the life of a run, whatever becomes of the process in
+// Once runs do once in the life of a run, whatever becomes of the process in
 // between: what do returned is written down, and returned again when the run is resumed
 // and gets here once more. Name is unique within the run; do is given an idempotency
 // key. When nobody knows whether it was done, because the process ended meanwhile, it is

@@ -59,18 +59,18 @@ type Journal interface {
 	// lease is not the newest: a lease that ran out and that nobody else took is good
 	// still.
 	Append(ctx context.Context, l Lease, u Update, entries ...Entry) error
-	// Entries is the journal of a run behind the entry with that number, in order;
+	// Entries returns the journal of a run behind the entry with that number, in order;
 	// after zero, all of it.
 	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
 }
 
 // Catalogue is the part of a Store that knows which runs there are.
 type Catalogue interface {
-	// Run is what is known of a run. ErrNotFound when there is none of that id.
+	// Run returns what is known of a run. ErrNotFound when there is none of that id.
 	Run(ctx context.Context, id agent.RunID) (Run, error)
-	// List is the runs that a filter lets through, newest first.
+	// List returns the runs that a filter lets through, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
-	// Due is the runs that nobody holds and somebody should take up, at most limit of
+	// Due returns the runs that nobody holds and somebody should take up, at most limit of
 	// them, those that wait longest first: parked ones whose questions are all answered, of which one
 	// ended the run, whose time is over, or whose child has ended; ones that are to be
 	// cancelled; and running ones whose lease has run out or was given up.
@@ -89,7 +89,7 @@ type Catalogue interface {
 
 // Inquiries is the part of a Store that keeps what runs wait to be told.
 type Inquiries interface {
-	// Questions is what a run waits to be told, in call order, answered ones included.
+	// Questions returns what a run waits to be told, in call order, answered ones included.
 	Questions(ctx context.Context, id agent.RunID) ([]Question, error)
 	// QuestionByToken finds the question that a token was made for, by the SHA-256 of
 	// the token. ErrNotFound when there is none.
@@ -103,7 +103,7 @@ type Inquiries interface {
 
 // Switches is the part of a Store that has the switch which denies every tool.
 type Switches interface {
-	// DenyTools is the switch that denies every tool, of all runs of this store.
+	// DenyTools returns the switch that denies every tool, of all runs of this store.
 	DenyTools(ctx context.Context) (Switch, error)
 	// SetDenyTools sets it.
 	SetDenyTools(ctx context.Context, s Switch) error

@@ -37,7 +37,7 @@ func instantly(call *agent.ToolCall) *instant {
 	return x
 }
 
-// runningState is a state of a run that is under way, as hooks see it.
+// runningState returns a state of a run that is under way, as hooks see it.
 func runningState(b testing.TB) agent.State {
 	b.Helper()
 	var running agent.State
@@ -52,7 +52,7 @@ func runningState(b testing.TB) agent.State {
 	return running
 }
 
-// pairOf is n controls before and n after a call of bash, which all allow it.
+// pairOf returns n controls before and n after a call of bash, which all allow it.
 func pairOf(n int, matching ...hooks.Matcher) []hooks.Hook {
 	var list []hooks.Hook
 	for i := range n {
@@ -91,7 +91,7 @@ func TestToolHooksAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkToolHooks is what hooks cost a tool call: Prepare and Execute of the
+// BenchmarkToolHooks measures what hooks cost a tool call: Prepare and Execute of the
 // wrapper around an executor that does nothing. Subtract "no hooks".
 func BenchmarkToolHooks(b *testing.B) {
 	call := &agent.ToolCall{ID: "call_1", Name: "bash", Arguments: `{"command":"ls -la"}`}
@@ -119,7 +119,7 @@ func BenchmarkToolHooks(b *testing.B) {
 	}
 }
 
-// BenchmarkHookedTool is the same around a real tool, which reads and checks its
+// BenchmarkHookedTool measures the same around a real tool, which reads and checks its
 // arguments.
 func BenchmarkHookedTool(b *testing.B) {
 	add := toolexec.Func("add", "Adds.", func(_ context.Context, in struct{ A, B int }) (string, error) {

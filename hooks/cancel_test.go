@@ -59,7 +59,7 @@ func TestCancelWhileAHookIsAsked(t *testing.T) {
 	}
 }
 
-// errorOf is a failure as an error, nil if there is none.
+// errorOf returns a failure as an error, nil if there is none.
 func errorOf(f *agent.Failure) error {
 	if f == nil {
 		return nil

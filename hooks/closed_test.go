@@ -21,7 +21,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// failing is a control at each point around runs, steps, model calls and ends that
+// failing returns a control at each point around runs, steps, model calls and ends that
 // fails in the way f does. F is given what the hook was called with.
 func failing(f func(ctx context.Context, c hooks.Context) hooks.Result) map[hooks.PointName]hooks.Hook {
 	return map[hooks.PointName]hooks.Hook{

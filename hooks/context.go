@@ -14,28 +14,28 @@ import (
 // that was kept from it changes later. The concrete contexts have the methods that
 // make the answers of their point.
 type Context interface {
-	// Point is the point's name.
+	// Point returns the point's name.
 	Point() PointName
-	// State is the state as the hook sees it, earlier effects included.
+	// State returns the state as the hook sees it, earlier effects included.
 	State() agent.State
 	// Run says which run this is: ids of session, run, parent and root, depth,
 	// agent, stage, iteration.
 	Run() agent.Run
-	// StepIndex is the index of the step under way, or of the next one.
+	// StepIndex returns the index of the step under way, or of the next one.
 	StepIndex() int
-	// Frozen is what the controls decided, for observers. It passes for controls.
+	// Frozen returns what the controls decided, for observers. It passes for controls.
 	Frozen() *Outcome
 	// Tell tells the observer of the run of something about a hook. Where filters apply it is
 	// told when all hooks of the point were asked, and passes the filters first.
 	Tell(ctx context.Context, e Event)
 
-	// where is the state, and the index of the call at the points of a tool call.
+	// where returns the state, and the index of the call at the points of a tool call.
 	where() (agent.State, int)
-	// stepKind is the kind of the step under way, as far as it is known.
+	// stepKind returns the kind of the step under way, as far as it is known.
 	stepKind() agent.StepKind
-	// toolCall is the effective call at the points of a tool call, nil elsewhere.
+	// toolCall returns the effective call at the points of a tool call, nil elsewhere.
 	toolCall() *agent.ToolCall
-	// vetted is the outcome, checked by those who know more of it than its point.
+	// vetted returns the outcome, checked by those who know more of it than its point.
 	vetted(ctx context.Context, o *Outcome) (*Outcome, error)
 }
 
@@ -49,7 +49,7 @@ type base struct {
 	kind   agent.StepKind // of the step under way, as far as it is known
 }
 
-// common is what hooks see of b.
+// common returns what hooks see of b.
 func (b *base) common() contextView {
 	info, _ := infoOf(b.point)
 	return contextView{b.state, info, b.frozen, b}
@@ -65,16 +65,16 @@ type contextView struct {
 	at     *base // nil where the state says it all
 }
 
-// Point is the point's name.
+// Point returns the point's name.
 func (c contextView) Point() PointName { return c.info.name }
 
-// State is the state as the hook sees it, earlier effects included.
+// State returns the state as the hook sees it, earlier effects included.
 func (c contextView) State() agent.State { return c.state }
 
 // Run says which run this is.
 func (c contextView) Run() agent.Run { return c.state.Run() }
 
-// StepIndex is the index of the step under way, counted from zero in its run; at
+// StepIndex returns the index of the step under way, counted from zero in its run; at
 // points outside of steps, the number of steps taken.
 func (c contextView) StepIndex() int {
 	if c.at == nil {
@@ -83,24 +83,24 @@ func (c contextView) StepIndex() int {
 	return c.at.step
 }
 
-// Time is the time now.
+// Time returns the time now.
 func (c contextView) Time() time.Time { return time.Now() }
 
-// Elapsed is how long the run has taken.
+// Elapsed returns how long the run has taken.
 func (c contextView) Elapsed() time.Duration { return time.Since(c.Run().Started) }
 
 // Resumed reports whether the run went on in this process after it was parked, or cut
 // off, in this or another one.
 func (c contextView) Resumed() bool { return agent.Checkpoint(c.state).Resumed() }
 
-// Frozen is what the controls decided, for observers. It passes for controls.
+// Frozen returns what the controls decided, for observers. It passes for controls.
 func (c contextView) Frozen() *Outcome { return c.frozen }
 
 // Tell tells the observer of the run of something about a hook. Where filters apply it is
 // told when all hooks of the point were asked, and passes the filters first.
 func (c contextView) Tell(ctx context.Context, e Event) { c.state.Emit(ctx, e) }
 
-// Pass has no opinion.
+// Pass gives no opinion.
 func (c contextView) Pass() Result { return Result{} }
 
 // Fail says that the hook could not decide. What then happens is up to its

@@ -18,7 +18,7 @@ type unseen [4]atomic.Pointer[lazyContext]
 
 var unseenContexts = agent.NewScratch[unseen](nil)
 
-// contextOf is a context for a hook about the call of that index; any index will do
+// contextOf returns a context for a hook about the call of that index; any index will do
 // at points where hooks are called one after the other.
 func contextOf(ctx context.Context, s agent.State, index int) *lazyContext {
 	if uint(index) >= uint(len(unseen{})) {

@@ -29,13 +29,13 @@ type blueprintView struct {
 	about BlueprintRun
 }
 
-// BlueprintRun is what is known of the run. Its slices must not be written.
+// BlueprintRun returns what is known of the run. Its slices must not be written.
 func (c blueprintView) BlueprintRun() BlueprintRun { return c.about }
 
 // RunStartContext is the context of AtRunStart.
 type RunStartContext struct{ blueprintView }
 
-// Allow has nothing against the run.
+// Allow lets the run begin.
 func (c RunStartContext) Allow() Result { return c.allow(nil) }
 
 // Deny fails the run before a runner gets it.
@@ -52,7 +52,7 @@ func (c RunStartContext) Rewrite(parameters any) Result {
 // RunResultContext is the context of AtRunResult.
 type RunResultContext struct{ blueprintView }
 
-// Allow has nothing against the result, and may add to the state.
+// Allow lets the result pass, and may add to the state.
 func (c RunResultContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
 // Replace puts another result in words in place; the one as JSON is gone.
@@ -69,7 +69,7 @@ func (c RunResultContext) Withhold(reason string) Result {
 // RunFailedContext is the context of AtRunFailed.
 type RunFailedContext struct{ blueprintView }
 
-// Err is why it failed.
+// Err returns why it failed.
 func (c RunFailedContext) Err() error { return c.about.Err }
 
 // Allow adds to the state.
@@ -78,7 +78,7 @@ func (c RunFailedContext) Allow(effects ...agent.Effect) Result { return c.allow
 // RunEndContext is the context of AtRunFinish and AtRunTimeout.
 type RunEndContext struct{ blueprintView }
 
-// Err is why it failed; nil unless it did.
+// Err returns why it failed; nil unless it did.
 func (c RunEndContext) Err() error { return c.about.Err }
 
 // Blueprint asks the hooks at a point of a coordinator's run, in turn, each on what the

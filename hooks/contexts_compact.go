@@ -29,16 +29,16 @@ type compactView struct {
 	about Compaction
 }
 
-// Compaction is what is known of it.
+// Compaction returns what is known of it.
 func (c compactView) Compaction() Compaction { return c.about }
 
 // PreCompactContext is the context of AtPreCompact.
 type PreCompactContext struct{ compactView }
 
-// Allow has nothing against it.
+// Allow lets it happen.
 func (c PreCompactContext) Allow() Result { return c.allow(nil) }
 
-// Deny has the model see the messages as they are.
+// Deny lets the model see the messages as they are.
 func (c PreCompactContext) Deny(reason string) Result {
 	return c.answer(Outcome{decision: Deny, reason: reason}, nil)
 }
@@ -49,13 +49,13 @@ type PostCompactContext struct{ compactView }
 // CompactFailedContext is the context of AtCompactFailed.
 type CompactFailedContext struct{ compactView }
 
-// Err is why it failed.
+// Err returns why it failed.
 func (c CompactFailedContext) Err() error { return c.about.Err }
 
 // current is the hooks of a run, for middleware that has points of its own.
 var current = agent.NewScratch[struct{ hooks *Compiled }](nil)
 
-// Of is the hooks that stand around the run of s; nil when there are none. Its methods
+// Of returns the hooks that stand around the run of s; nil when there are none. Its methods
 // that fire a point do nothing on nil.
 func Of(s agent.State) *Compiled { return current.Of(s).hooks }
 

@@ -23,15 +23,15 @@ type batchView struct {
 	batch []agent.Intervention
 }
 
-// Interventions is every call of the step that a person is asked about, in call order.
+// Interventions returns every call of the step that a person is asked about, in call order.
 func (c batchView) Interventions() []agent.Intervention { return slices.Clone(c.batch) }
 
-// CallIDs is the ids of those calls.
+// CallIDs returns the ids of those calls.
 func (c batchView) CallIDs() []string {
 	return lo.Map(c.batch, func(i agent.Intervention, _ int) string { return i.CallID() })
 }
 
-// CallID is the id of the only call; ok is false when there are several.
+// CallID returns the id of the only call; ok is false when there are several.
 func (c batchView) CallID() (id string, ok bool) {
 	if len(c.batch) != 1 {
 		return "", false
@@ -45,20 +45,20 @@ type InterventionContext struct {
 	p *agent.Prepared // as it stands
 }
 
-// Call is the call that the person is asked about, earlier rewrites applied.
+// Call returns the call that the person is asked about, earlier rewrites applied.
 func (c InterventionContext) Call() Call { return Call{*c.p.Call} }
 
-// Original is the call as the model asked for it.
+// Original returns the call as the model asked for it.
 func (c InterventionContext) Original() Call { return Call{*c.p.Original} }
 
-// Tool is the tool's name.
+// Tool returns the tool's name.
 func (c InterventionContext) Tool() string { return c.p.Call.Name }
 
 // Questions returns what the person is asked: who asks and why, with the answers that
 // hooks before have given in the person's place.
 func (c InterventionContext) Questions() agent.Questions { return slices.Clone(c.p.Questions()) }
 
-// Allow has nothing against asking the person.
+// Allow lets the person be asked.
 func (c InterventionContext) Allow() Result { return c.allow(nil) }
 
 // Deny forbids the call: no person is asked, and the model is told why. Every hook may.

@@ -39,10 +39,10 @@ type PipelineContext struct {
 	about Pipeline
 }
 
-// Pipeline is what is known of it.
+// Pipeline returns what is known of it.
 func (c PipelineContext) Pipeline() Pipeline { return c.about }
 
-// Allow has nothing against going on, and may add to the state.
+// Allow lets it go on, and may add to the state.
 func (c PipelineContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
 // Stop ends the pipeline.
@@ -56,7 +56,7 @@ type PipelineEndContext struct {
 	about Pipeline
 }
 
-// Pipeline is what is known of it.
+// Pipeline returns what is known of it.
 func (c PipelineEndContext) Pipeline() Pipeline { return c.about }
 
 // Pipeline asks the hooks at a point of a pipeline, in turn, each on what the ones before

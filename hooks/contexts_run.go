@@ -25,14 +25,14 @@ type inputView struct {
 	p *runPayload
 }
 
-// Messages is the user messages that are about to be let in, earlier rewrites
+// Messages returns the user messages that are about to be let in, earlier rewrites
 // applied.
 func (c inputView) Messages() []agent.Message { return slices.Clone(c.p.input) }
 
-// Text is the text of the input, several messages joined by newlines.
+// Text returns the text of the input, several messages joined by newlines.
 func (c inputView) Text() string { return textOf(c.p.input) }
 
-// Allow has nothing against the input, and may add to it.
+// Allow lets the input pass, and may add to it.
 func (c inputView) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
 // Deny keeps the input out: the run ends as denied, no model is asked, and the
@@ -49,7 +49,7 @@ func (c inputView) Rewrite(messages []agent.Message, effects ...agent.Effect) Re
 	return c.answer(Outcome{decision: Rewrite, input: input, invalid: err}, effects)
 }
 
-// asInput is the messages as a user's, whoever wrote them: a later hook must see,
+// asInput returns the messages as a user's, whoever wrote them: a later hook must see,
 // and be able to deny, what an earlier one put in the place of the input.
 func asInput(messages []agent.Message) ([]agent.Message, error) {
 	if len(messages) == 0 {
@@ -90,7 +90,7 @@ type FailureContext struct {
 	p *runPayload
 }
 
-// Err is what the run failed with, an *agent.RunError.
+// Err returns what the run failed with, an *agent.RunError.
 func (c FailureContext) Err() error { return c.p.err }
 
 // Allow adds to the state that the failed run leaves. Nothing else can be changed
@@ -103,19 +103,19 @@ type EndContext struct {
 	p *runPayload
 }
 
-// Status is how the run ended.
+// Status returns how the run ended.
 func (c EndContext) Status() agent.Status { return c.state.Status() }
 
-// Reason is why it ended, and who said so.
+// Reason returns why it ended, and who said so.
 func (c EndContext) Reason() agent.Signal { return c.state.StopSignal().OrEmpty() }
 
-// Err is the error that Run returns, an *agent.RunError; nil when it returns none.
+// Err returns the error that Run returns, an *agent.RunError; nil when it returns none.
 func (c EndContext) Err() error { return c.p.err }
 
-// Answer is the text of the model's last message.
+// Answer returns the text of the model's last message.
 func (c EndContext) Answer() string { return c.state.Answer() }
 
-// Duration is how long the run took.
+// Duration returns how long the run took.
 func (c EndContext) Duration() time.Duration { return c.p.took }
 
 // StopContext is the context of AtStop.
@@ -130,16 +130,16 @@ type stopPayload struct {
 	continuations, left int
 }
 
-// Signal is why the run would end.
+// Signal returns why the run would end.
 func (c StopContext) Signal() agent.Signal { return c.p.signal }
 
-// Answer is the text that the run would end with.
+// Answer returns the text that the run would end with.
 func (c StopContext) Answer() string { return c.state.Answer() }
 
-// Continuations is how often a Stop hook has made this run go on already.
+// Continuations returns how often a Stop hook has made this run go on already.
 func (c StopContext) Continuations() int { return c.p.continuations }
 
-// ContinuationsLeft is how often Stop hooks may still make this run go on. At zero
+// ContinuationsLeft returns how often Stop hooks may still make this run go on. At zero
 // a Continue is passed over and the run ends: a hook that must not let that happen
 // answers with Stop then, so that the run does not end as done.
 func (c StopContext) ContinuationsLeft() int { return c.p.left }
@@ -155,7 +155,7 @@ func (c StopContext) Stop(reason string) Result {
 	return c.answer(Outcome{decision: StopRun, reason: reason}, nil)
 }
 
-// Allow has nothing against the end.
+// Allow lets the run end.
 func (c StopContext) Allow() Result { return c.allow(nil) }
 
 func textOf(messages []agent.Message) string {

@@ -20,7 +20,7 @@ var (
 // StepContext is the context of AtStepStart.
 type StepContext struct{ contextView }
 
-// Allow has nothing against the step, and may add to the state before it.
+// Allow lets the step pass, and may add to the state before it.
 func (c StepContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
 // Stop ends the run before this step.
@@ -40,25 +40,25 @@ type stepEndPayload struct {
 	totals runTotals
 }
 
-// Record is the step as it was recorded: reply, results, usage, times.
+// Record returns the step as it was recorded: reply, results, usage, times.
 func (c StepEndContext) Record() agent.StepRecord { return c.p.record }
 
 // Kind says whether the step ran tools, gave an answer, or failed.
 func (c StepEndContext) Kind() agent.StepKind { return c.p.record.Kind() }
 
-// Content is what the model said in this step; it may be empty.
+// Content returns what the model said in this step; it may be empty.
 func (c StepEndContext) Content() string { return c.p.record.Message().Text() }
 
-// LastContent is what the model last said in this run, in this step or before.
+// LastContent returns what the model last said in this run, in this step or before.
 func (c StepEndContext) LastContent() string { return c.p.totals.text }
 
-// Duration is how long the step took, its tools included.
+// Duration returns how long the step took, its tools included.
 func (c StepEndContext) Duration() time.Duration { return c.p.record.Duration() }
 
-// RunUsage is what the run consumed so far.
+// RunUsage returns what the run consumed so far.
 func (c StepEndContext) RunUsage() agent.Usage { return c.state.RunUsage() }
 
-// RunToolCalls is the number of tool calls of the run so far.
+// RunToolCalls returns the number of tool calls of the run so far.
 func (c StepEndContext) RunToolCalls() int { return c.p.totals.tools }
 
 // ShouldContinue reports whether the step leaves a reason to go on: it called
@@ -88,16 +88,16 @@ type inferencePayload struct {
 	held  *heldEvents // nil for observers
 }
 
-// Inference is the id of the model call, the same at AtPostInference.
+// Inference returns the id of the model call, the same at AtPostInference.
 func (c InferenceContext) Inference() string { return agent.Checkpoint(c.state).InferenceID() }
 
-// Request is what the model is about to be asked with, earlier rewrites applied.
+// Request returns what the model is about to be asked with, earlier rewrites applied.
 func (c InferenceContext) Request() agent.Request { return c.state.Request() }
 
 // Messages iterates over what the model is about to be shown.
 func (c InferenceContext) Messages() iter.Seq2[int, agent.Message] { return c.state.Messages() }
 
-// Allow has nothing against the call, and may add: what is added is shown to the
+// Allow lets the call go on, and may add: what is added is shown to the
 // model in this call, and kept when it answers.
 func (c InferenceContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
 
@@ -123,7 +123,7 @@ type ReplyContext struct {
 	p *inferencePayload
 }
 
-// Inference is the id of the model call, the same at AtPreInference.
+// Inference returns the id of the model call, the same at AtPreInference.
 func (c ReplyContext) Inference() string { return agent.Checkpoint(c.state).InferenceID() }
 
 // Tell tells the observer of the run of something about a hook, when all controls were
@@ -135,17 +135,17 @@ func (c ReplyContext) Tell(ctx context.Context, e Event) {
 	c.p.held.tell(ctx, c.state, e)
 }
 
-// Err is what the model call failed with, or nil. There is no reply then: a hook that
+// Err returns what the model call failed with, or nil. There is no reply then: a hook that
 // replaces or withholds it does so with what the error says, and the call stays failed.
 func (c ReplyContext) Err() error { return c.p.err }
 
-// Reply is the model's turn, earlier replacements applied.
+// Reply returns the model's turn, earlier replacements applied.
 func (c ReplyContext) Reply() agent.Step { return c.p.reply }
 
-// Text is the text of the reply.
+// Text returns the text of the reply.
 func (c ReplyContext) Text() string { return c.p.reply.Message.Text() }
 
-// Tools is the names of the tools that the reply calls, in call order.
+// Tools returns the names of the tools that the reply calls, in call order.
 func (c ReplyContext) Tools() []string {
 	return lo.Map(slices.Collect(values(c.p.reply.Message.Calls())), func(call agent.ToolCall, _ int) string { return call.Name })
 }
@@ -164,7 +164,7 @@ func (c ReplyContext) Filter(f func(text string) string, effects ...agent.Effect
 	return c.answer(filterOutcome(f), effects)
 }
 
-// FilterOrWithhold is Filter with a func that can also say that a text must not leave at
+// FilterOrWithhold works like Filter with a func that can also say that a text must not leave at
 // all: then the whole reply is withheld and the run ends, and the error is the reason.
 func (c ReplyContext) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)

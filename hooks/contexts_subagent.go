@@ -34,17 +34,17 @@ type subagentView struct {
 	held  *heldEvents // nil where no filter applies
 }
 
-// Subagent is what is known of it.
+// Subagent returns what is known of it.
 func (c subagentView) Subagent() Subagent { return c.about }
 
-// where has no index: sub-agents are started by parallel calls, whose hooks must not
+// where returns no index: sub-agents are started by parallel calls, whose hooks must not
 // share a context.
 func (c subagentView) where() (agent.State, int) { return c.state, -1 }
 
 // PreSubagentContext is the context of AtPreSubagent.
 type PreSubagentContext struct{ subagentView }
 
-// Allow has nothing against it.
+// Allow lets it happen.
 func (c PreSubagentContext) Allow() Result { return c.allow(nil) }
 
 // Deny keeps the sub-agent from running: its call fails, and the model is told why.
@@ -77,7 +77,7 @@ func (c PostSubagentContext) Filter(f func(text string) string) Result {
 	return c.answer(filterOutcome(f), nil)
 }
 
-// FilterOrWithhold is Filter with a func that can also say that a text must not leave at
+// FilterOrWithhold works like Filter with a func that can also say that a text must not leave at
 // all: then the answer is withheld, and the error is the reason that is told.
 func (c PostSubagentContext) FilterOrWithhold(f func(text string) (string, error)) Result {
 	return c.answer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, nil)
@@ -100,7 +100,7 @@ func (c PostSubagentContext) Withhold(reason string) Result {
 // SubagentFailedContext is the context of AtSubagentFailed.
 type SubagentFailedContext struct{ subagentView }
 
-// Err is why it failed.
+// Err returns why it failed.
 func (c SubagentFailedContext) Err() error { return c.about.Err }
 
 // The points of a sub-agent.

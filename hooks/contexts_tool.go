@@ -24,7 +24,7 @@ func (c Call) Decode(into any) error {
 	return nil
 }
 
-// Argument is the JSON text of the value at a path such as "path" or "to.0.email",
+// Argument returns the JSON text of the value at a path such as "path" or "to.0.email",
 // and whether there is one.
 func (c Call) Argument(path string) (raw string, ok bool) {
 	return strictjson.Lookup(argumentsOf(c.ToolCall), path)
@@ -62,24 +62,24 @@ type ToolContext struct {
 	x *HookedToolExecutor
 }
 
-// Call is the call as it would run: earlier rewrites applied.
+// Call returns the call as it would run: earlier rewrites applied.
 func (c ToolContext) Call() Call { return Call{*c.p.Call} }
 
-// Original is the call as the model asked for it.
+// Original returns the call as the model asked for it.
 func (c ToolContext) Original() Call { return Call{*c.p.Original} }
 
-// Tool is the tool's name.
+// Tool returns the tool's name.
 func (c ToolContext) Tool() string { return c.p.Call.Name }
 
-// Index is the position of the call in its step, counted from zero.
+// Index returns the position of the call in its step, counted from zero.
 func (c ToolContext) Index() int { return c.p.Original.Index }
 
-// Invalid is what is wrong with the arguments by the tool's schema, or that there
+// Invalid returns what is wrong with the arguments by the tool's schema, or that there
 // is no such tool; nil when nothing is. Unless a hook denies the call or rewrites
 // it into a valid one, the model is told of it and the tool does not run.
 func (c ToolContext) Invalid() error { return c.p.Invalid }
 
-// Allow has nothing against the call. It skips neither another hook nor an
+// Allow lets the call pass. It skips neither another hook nor an
 // approval.
 func (c ToolContext) Allow(effects ...agent.Effect) Result {
 	if len(effects) == 0 {
@@ -104,7 +104,7 @@ func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Ask, reason: reason}, effects)
 }
 
-// AskAbout is Ask with a question that says more: its Reason, how long the person has,
+// AskAbout works like Ask with a question that says more: its Reason, how long the person has,
 // and what counts when there is no answer in time. Who asks is filled in; a question with
 // another Kind or with Answers is a failure of the hook.
 func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result {
@@ -121,7 +121,7 @@ func wrongQuestion(q agent.Question) error {
 	return nil
 }
 
-// Asked is what a person was asked about the call before the run was parked, and what
+// Asked returns what a person was asked about the call before the run was parked, and what
 // they said; ok is false when nobody was asked.
 func (c ToolContext) Asked() (i agent.Intervention, ok bool) {
 	return agent.Checkpoint(c.state).Intervention(c.p.Original.ID)
@@ -136,7 +136,7 @@ func (c ToolContext) Rewrite(arguments any, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
 }
 
-// objectOf is the JSON text of what a hook puts in the place of an object.
+// objectOf returns the JSON text of what a hook puts in the place of an object.
 func objectOf(value any) (string, error) {
 	text, err := strictjson.Marshal(value)
 	if err == nil {
@@ -210,7 +210,7 @@ func (c resultView) where() (agent.State, int) { return c.state, c.p.Original.In
 
 func (c resultView) toolCall() *agent.ToolCall { return c.p.Call }
 
-// Result is the answer as it stands, earlier replacements applied.
+// Result returns the answer as it stands, earlier replacements applied.
 func (c resultView) Result() agent.ToolResult {
 	return *c.r.To(c.p)
 }
@@ -225,19 +225,19 @@ func (c resultView) Denied() bool { return c.r.Denied() }
 // IsError reports whether the model would be told of something that did not work.
 func (c resultView) IsError() bool { return c.r.IsError() }
 
-// Call is the call that ran, or would have run.
+// Call returns the call that ran, or would have run.
 func (c resultView) Call() Call { return Call{*c.p.Call} }
 
-// Original is the call as the model asked for it.
+// Original returns the call as the model asked for it.
 func (c resultView) Original() Call { return Call{*c.p.Original} }
 
-// Tool is the tool's name.
+// Tool returns the tool's name.
 func (c resultView) Tool() string { return c.p.Call.Name }
 
-// Index is the position of the call in its step, counted from zero.
+// Index returns the position of the call in its step, counted from zero.
 func (c resultView) Index() int { return c.p.Original.Index }
 
-// Text is the text that the model would be told.
+// Text returns the text that the model would be told.
 func (c resultView) Text() string { return c.r.Text() }
 
 // Allow lets the answer stand, and may add to the state.
@@ -269,7 +269,7 @@ func (c resultView) Filter(f func(text string) string, effects ...agent.Effect) 
 	return c.answer(filterOutcome(f), effects)
 }
 
-// FilterOrWithhold is Filter with a func that can also say that a text must not leave at
+// FilterOrWithhold works like Filter with a func that can also say that a text must not leave at
 // all: then the whole answer is withheld, and the error is the reason that is told.
 func (c resultView) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
@@ -292,5 +292,5 @@ type ToolResultContext struct{ resultView }
 // ToolFailureContext is the context of AtToolFailed.
 type ToolFailureContext struct{ resultView }
 
-// Err is what the tool failed with.
+// Err returns what the tool failed with.
 func (c ToolFailureContext) Err() error { return c.r.Err }

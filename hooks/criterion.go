@@ -40,7 +40,7 @@ func (c *Compiled) WrapCriterion(inner agent.Criterion, continuations int) agent
 	return HookContinuationCriterion{inner, c, cmp.Or(continuations, DefaultContinuations)}
 }
 
-// String is how the criterion stands in a printed plan.
+// String returns how the criterion stands in a printed plan.
 func (x HookContinuationCriterion) String() string {
 	return fmt.Sprintf("HookContinuationCriterion(%v)", x.inner)
 }

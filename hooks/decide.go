@@ -168,7 +168,7 @@ func answered(p *agent.Prepared) bool {
 	return p.Disposition == agent.DisposeAnswer && p.Answer != nil && !p.Answer.Mocked()
 }
 
-// broken is the end of the asking for an error. When the run was cancelled, the
+// broken returns the end of the asking for an error. When the run was cancelled, the
 // call is answered: that is no failure, and no permission.
 func broken(ctx context.Context, p *agent.Prepared, err error) mo.Result[*agent.Prepared] {
 	if ctx.Err() == nil {
@@ -183,14 +183,14 @@ func broken(ctx context.Context, p *agent.Prepared, err error) mo.Result[*agent.
 	return mo.Ok(&q)
 }
 
-// mockedAnswer is the answer that a hook gives in the tool's place.
+// mockedAnswer returns the answer that a hook gives in the tool's place.
 func mockedAnswer(p *agent.Prepared, mock *Outcome) *agent.ToolResult {
 	r := *mock.mock
 	r.Status, r.DecidedBy = agent.ToolMocked, mock.hook
 	return r.To(p)
 }
 
-// denial is the answer to a call that a hook denied, or could not decide on.
+// denial returns the answer to a call that a hook denied, or could not decide on.
 func denial(call *agent.ToolCall, o *Outcome) *agent.ToolResult {
 	err := &DeniedError{Tool: call.Name, Hook: o.hook, Reason: o.reason, Failed: o.failed}
 	code := agent.ReasonDenied

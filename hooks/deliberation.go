@@ -117,7 +117,7 @@ func (d *deliberation[V]) agreed() bool {
 	return true
 }
 
-// disagreement is the denial of what the controls keep rewriting.
+// disagreement returns the denial of what the controls keep rewriting.
 func (d *deliberation[V]) disagreement(at PointName) *Outcome {
 	var names []string
 	for o := range d.answers {

@@ -144,7 +144,7 @@ func (t *task) drop(why string) {
 	})
 }
 
-// detachedTimeout is how long a detached hook may take.
+// detachedTimeout returns how long a detached hook may take.
 func detachedTimeout(own time.Duration) time.Duration {
 	if own > 0 {
 		return own

@@ -26,7 +26,7 @@ const (
 	detachedWaiting = 1024
 )
 
-// later is a detached hook at the end of the run.
+// later returns a detached hook at the end of the run.
 func later(name string, f func(ctx context.Context, c hooks.EndContext) error) hooks.Hook {
 	return hooks.Observe(hooks.AtExecutionEnd, name, f).Detached()
 }

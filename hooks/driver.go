@@ -35,7 +35,7 @@ func (d hookedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.S
 	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })
 }
 
-// Features is what the wrapped driver says of itself.
+// Features returns what the wrapped driver says of itself.
 func (d hookedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 // Stream streams, unless a control may still replace the reply: then what it
@@ -51,7 +51,7 @@ func (d hookedDriver) Stream(ctx context.Context, s agent.State, emit func(agent
 	return result
 }
 
-// turn is one model call between its hooks.
+// turn returns one model call between its hooks.
 func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.State) mo.Result[agent.Step]) mo.Result[agent.Step] {
 	shown, prior, stop, err := d.before(ctx, s)
 	if err != nil {
@@ -138,7 +138,7 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 	return s, prior, stop, d.hooks.pre.announce(ctx, d.hooks.pool, payload(last))
 }
 
-// spelledOut is a hook's effects with its context as the message that it becomes,
+// spelledOut returns a hook's effects with its context as the message that it becomes,
 // so that the transcript gets the messages that the model was shown, and not those
 // of all hooks in one.
 func spelledOut(effects agent.Effects) agent.Effects {
@@ -269,7 +269,7 @@ func (a *answering) withhold(o *Outcome) {
 	a.reply.Prior, a.reply.Effects, a.reply.Stop = agent.Effects{}, o.effects, signalOf(o)
 }
 
-// replaced is the new reply with what middleware further in wants besides: that
+// replaced returns the new reply with what middleware further in wants besides: that
 // is not the model's, and no hook's to drop.
 func replaced(reply, by agent.Step) agent.Step {
 	by.Prior, by.Effects = reply.Prior, reply.Effects

@@ -27,7 +27,7 @@ func atFailure(name string, f func(c hooks.FailureContext) hooks.Result) hooks.H
 	return hooks.On(hooks.AtAgentFailed, name, func(_ context.Context, c hooks.FailureContext) hooks.Result { return f(c) })
 }
 
-// everyEnd is a run for each way in which one can end.
+// everyEnd returns a run for each way in which one can end.
 func everyEnd(t *testing.T) map[string]struct {
 	run    func(list ...hooks.Hook) ending
 	status agent.Status

@@ -73,10 +73,10 @@ type Event struct {
 	Before, After string
 }
 
-// EventName is the kind.
+// EventName returns the kind.
 func (e Event) EventName() string { return string(e.Kind) }
 
-// event is what all events of a hook have in common.
+// event returns what all events of a hook have in common.
 func (e *entry[C]) event(c C, kind EventKind, attempt int) Event {
 	s := c.State()
 	ev := Event{
@@ -93,7 +93,7 @@ func (e *entry[C]) tellStart(ctx context.Context, c C, attempt int) {
 	c.Tell(ctx, e.event(c, HookStart, attempt))
 }
 
-// told is the outcome as observers are told of it. The result of a mock has yet to pass
+// told returns the outcome as observers are told of it. The result of a mock has yet to pass
 // the hooks after the call.
 func (o *Outcome) told() *Outcome {
 	if o == nil || o.mock == nil {

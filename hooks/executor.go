@@ -74,7 +74,7 @@ func (x *HookedToolExecutor) prepare(ctx context.Context, s agent.State, call *a
 	return identified(p, call), nil
 }
 
-// identified is a prepared call that says which call it is, if the executor left
+// identified returns a prepared call that says which call it is, if the executor left
 // that for the loop to say.
 func identified(p *agent.Prepared, call *agent.ToolCall) *agent.Prepared {
 	q := *p
@@ -85,7 +85,7 @@ func identified(p *agent.Prepared, call *agent.ToolCall) *agent.Prepared {
 	return &q
 }
 
-// strictlyRead is a prepared call whose arguments have one strict reading, or that
+// strictlyRead returns a prepared call whose arguments have one strict reading, or that
 // is answered because they have none: what a hook sees is what the tool gets.
 func strictlyRead(p *agent.Prepared) *agent.Prepared {
 	if p.Strict || malformed(p.Invalid) {
@@ -103,7 +103,7 @@ func strictlyRead(p *agent.Prepared) *agent.Prepared {
 	return &q
 }
 
-// malformed: the arguments cannot be read, so no hook can judge them.
+// malformed returns the answer where the arguments cannot be read, so no hook can judge them.
 func malformed(err error) bool {
 	if err == nil {
 		return false

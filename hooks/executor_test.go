@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// wrapped is an executor with hooks around it.
+// wrapped returns an executor with hooks around it.
 func wrapped(t testing.TB, inner agent.Executor, list ...hooks.Hook) agent.Executor {
 	t.Helper()
 	compiled, err := hooks.NewSet(list...).Compile("bash", "read_file", "probe").Get()

@@ -77,7 +77,7 @@ func (e *HookError) Error() string {
 
 func (e *HookError) Unwrap() error { return e.Err }
 
-// Retryable is no: asking the model again does not mend a hook whose policy is to
+// Retryable returns false: asking the model again does not mend a hook whose policy is to
 // fail the run.
 func (e *HookError) Retryable() bool { return false }
 

@@ -234,7 +234,7 @@ func (o *Outcome) wouldChange(apply func(filters)) bool {
 	return x.changed || x.failed != nil
 }
 
-// filterOutcome is the answer of a hook that filters.
+// filterOutcome returns the answer of a hook that filters.
 func filterOutcome(f func(text string) string) Outcome {
 	if f == nil {
 		return Outcome{decision: Filter, invalid: missingFilter(true)}

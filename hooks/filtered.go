@@ -26,10 +26,10 @@ type filteredError struct {
 
 func (e *filteredError) Error() string { return e.text }
 
-// ErrorKind is the kind of the original.
+// ErrorKind returns the kind of the original.
 func (e *filteredError) ErrorKind() agent.ErrorKind { return e.kind }
 
-// RetryAfter is how long the original wanted no other try; zero when it did not say.
+// RetryAfter returns how long the original wanted no other try; zero when it did not say.
 func (e *filteredError) RetryAfter() time.Duration { return e.after }
 
 // Is reports whether the original was such an end of a context, or such a suspension.

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// checker is a guard that leaves the decision to a program: ask is what the program
+// checker returns a guard that leaves the decision to a program: ask is what the program
 // writes, or why it could not be started.
 func checker(ask func() (string, error)) hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, "checker", func(_ context.Context, c hooks.ToolContext) hooks.Result {

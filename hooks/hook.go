@@ -36,7 +36,7 @@ type Hook struct {
 	matchers []Matcher
 }
 
-// On is a control: it is asked at its point, in turn, and its answer counts. It
+// On returns a control: it is asked at its point, in turn, and its answer counts. It
 // is called for what all the matchers match. A control that fails is taken for a
 // no, unless WithFailure says otherwise.
 func On[C Context](at Point[C], name string, f func(ctx context.Context, c C) Result, matching ...Matcher) Hook {
@@ -47,7 +47,7 @@ func On[C Context](at Point[C], name string, f func(ctx context.Context, c C) Re
 	return h
 }
 
-// Observe is an observer: it is told what the controls decided and cannot change
+// Observe returns an observer: it is told what the controls decided and cannot change
 // it. An observer that fails changes nothing, unless WithFailure says otherwise.
 func Observe[C Context](at Point[C], name string, f func(ctx context.Context, c C) error, matching ...Matcher) Hook {
 	h := Hook{name: name, points: []PointName{at.name}, matchers: slices.Clone(matching)}
@@ -57,7 +57,7 @@ func Observe[C Context](at Point[C], name string, f func(ctx context.Context, c 
 	return h
 }
 
-// ObserveAll is an observer at several points; without any, at all of them.
+// ObserveAll returns an observer at several points; without any, at all of them.
 func ObserveAll(name string, f func(ctx context.Context, c Context) error, points ...PointName) Hook {
 	h := Hook{name: name, points: slices.Clone(points)}
 	if len(points) == 0 {
@@ -69,10 +69,10 @@ func ObserveAll(name string, f func(ctx context.Context, c Context) error, point
 	return h
 }
 
-// Name is the hook's name. Within an agent, names are unique.
+// Name returns the hook's name. Within an agent, names are unique.
 func (h Hook) Name() string { return h.name }
 
-// Points is where the hook is asked or told.
+// Points returns where the hook is asked or told.
 func (h Hook) Points() []PointName { return slices.Clone(h.points) }
 
 // Control reports whether the hook's answer counts.
@@ -81,7 +81,7 @@ func (h Hook) Control() bool { return h.control }
 // IsDetached reports whether nobody waits for the hook.
 func (h Hook) IsDetached() bool { return h.detached }
 
-// Priority is the hook's priority.
+// Priority returns the hook's priority.
 func (h Hook) Priority() int { return h.priority }
 
 // WithPriority returns the hook with a priority. Zero is the default; equals keep
@@ -114,11 +114,11 @@ func (h Hook) IsShadow() bool { return h.shadow }
 // origin is shared and must not be written.
 func (h Hook) From(o *Origin) Hook { h.origin = o; return h }
 
-// Origin is the rule that the hook stands for, or nil for a hook that is a func and
+// Origin returns the rule that the hook stands for, or nil for a hook that is a func and
 // nothing else.
 func (h Hook) Origin() *Origin { return h.origin }
 
-// Matchers is what must match for the hook to be called: all of them.
+// Matchers returns what must match for the hook to be called: all of them.
 func (h Hook) Matchers() []Matcher { return slices.Clone(h.matchers) }
 
 // Matching returns the hook with more matchers: all of them must match.

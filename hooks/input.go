@@ -75,14 +75,14 @@ func (judgedInput) rewrite(o *Outcome, _ bool) (now, judged judgedInput) {
 	return now, now
 }
 
-// denied is the state of a run whose input was not let in: the input is gone.
+// denied returns the state of a run whose input was not let in: the input is gone.
 func denied(s agent.State, o *Outcome) agent.State {
 	signal := *signalOf(o)
 	signal.Reason = agent.StopDenied
 	return agent.Checkpoint(withInput(s).WithStop(signal)).WithStatus(agent.StatusDenied)
 }
 
-// inputOf is the user messages that no run has let in.
+// inputOf returns the user messages that no run has let in.
 func inputOf(s agent.State) []agent.Message {
 	var out []agent.Message
 	for _, m := range s.Input() {

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// onInput is a control at InputSubmitted, onStart the same at ExecutionStart.
+// onInput returns a control at InputSubmitted, onStart the same at ExecutionStart.
 func onInput(name string, f func(c hooks.InputContext) hooks.Result) hooks.Hook {
 	return hooks.On(hooks.AtInputSubmitted, name, func(_ context.Context, c hooks.InputContext) hooks.Result { return f(c) })
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// refused is a hook that wants a person's yes for everything.
+// refused returns a hook that wants a person's yes for everything.
 func refused() []hooks.Hook {
 	return []hooks.Hook{hooks.On(hooks.AtPreToolUse, "wants-a-yes", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Ask("it is " + c.Tool())
@@ -72,7 +72,7 @@ func (d *desk) start(t *testing.T) agent.State {
 	return again(t, s)
 }
 
-// again is the state as another process reads it.
+// again returns the state as another process reads it.
 func again(t *testing.T, s agent.State) agent.State {
 	t.Helper()
 	text, err := json.Marshal(s)
@@ -155,7 +155,7 @@ func noteAnswers(t *testing.T, asked *[]string, told map[hooks.PointName][]strin
 	}, hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped)
 }
 
-// annSays is an answer of ann; with Park she has none.
+// annSays returns an answer of ann; with Park she has none.
 func annSays(verdict agent.ApprovalVerdict) agent.Approval {
 	if verdict == agent.Park {
 		return agent.Approval{Verdict: agent.Park}

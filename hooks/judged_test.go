@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// commandOf is the command that a call of bash would run.
+// commandOf returns the command that a call of bash would run.
 func commandOf(c hooks.ToolContext) string {
 	command, _ := c.Call().Text("command")
 	return command

@@ -277,7 +277,7 @@ func endOf(p *agent.Prepared) judgedEnd {
 	return end
 }
 
-// watchedState is a state of a run that an observer watches.
+// watchedState returns a state of a run that an observer watches.
 func watchedState(t testing.TB) (watched agent.State) {
 	t.Helper()
 	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {

@@ -62,10 +62,10 @@ func (m Matcher) String() string {
 	return m.text
 }
 
-// Err is what is wrong with the matcher; nil when nothing is. Building an agent tells it, too.
+// Err returns what is wrong with the matcher; nil when nothing is. Building an agent tells it, too.
 func (m Matcher) Err() error { return m.err }
 
-// byName is what the tool's name says.
+// byName returns what the tool's name says.
 func (m Matcher) byName(name string) truth {
 	switch {
 	case m.tool != nil:
@@ -76,7 +76,7 @@ func (m Matcher) byName(name string) truth {
 	return yes
 }
 
-// matches is the whole judgement of m.
+// matches reports the whole judgement of m.
 func matches(m *Matcher, o occasion) bool {
 	if m.tool != nil {
 		name := ""
@@ -155,7 +155,7 @@ func Argument(path string, test func(raw string) bool) Matcher {
 	return argumentMatcher(path, "", test)
 }
 
-// argumentMatcher is Argument for values of one JSON type; empty for any.
+// argumentMatcher works like Argument for values of one JSON type; empty for any.
 func argumentMatcher(path, kind string, test func(raw string) bool) Matcher {
 	at, err := compilePath(path)
 	if err != nil {

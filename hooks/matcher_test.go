@@ -41,7 +41,7 @@ func asks(t tester, m hooks.Matcher, known bool, tool, arguments string) bool {
 	return asked
 }
 
-// matches is asks, however the tool is found.
+// matches works like asks, however the tool is found.
 func matches(t tester, m hooks.Matcher, tool, arguments string) bool {
 	t.Helper()
 	known, unknown := asks(t, m, true, tool, arguments), asks(t, m, false, tool, arguments)

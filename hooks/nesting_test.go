@@ -24,7 +24,7 @@ type brackets struct{ seen []string }
 func (b *brackets) open(name string)   { b.seen = append(b.seen, "+"+name) }
 func (b *brackets) closed(name string) { b.seen = append(b.seen, "-"+name) }
 
-// unbalanced is the first that was left out of turn; empty when all nest.
+// unbalanced returns the first that was left out of turn; empty when all nest.
 func (b *brackets) unbalanced() string {
 	var open []string
 	for _, s := range b.seen {
@@ -49,7 +49,7 @@ func (b *brackets) processor(name string) agent.Processor {
 	})
 }
 
-// pair is two hooks that belong together, at the two ends of something.
+// pair returns two hooks that belong together, at the two ends of something.
 func (b *brackets) pair(kind, name string, priority int) []hooks.Hook {
 	var two []hooks.Hook
 	switch kind {

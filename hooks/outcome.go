@@ -20,9 +20,9 @@ type Decision string
 // The decisions. Which of them are possible at a point is said by the methods of
 // its context.
 const (
-	// Pass has no opinion.
+	// Pass gives no opinion.
 	Pass Decision = "pass"
-	// Allow has nothing against it. It skips no other hook and no approval.
+	// Allow lets it happen. It skips no other hook and no approval.
 	Allow Decision = "allow"
 	// Rewrite puts another input, request or other arguments in place.
 	Rewrite Decision = "rewrite"
@@ -73,7 +73,7 @@ type Outcome struct {
 	_         [0]func()       // not comparable
 }
 
-// Decision is what was decided. A nil Outcome passes.
+// Decision returns what was decided. A nil Outcome passes.
 func (o *Outcome) Decision() Decision {
 	if o == nil {
 		return Pass
@@ -84,7 +84,7 @@ func (o *Outcome) Decision() Decision {
 // plain reports whether the outcome allows and wants nothing else.
 func (o *Outcome) plain() bool { return o.decision == Allow && o.effects.Len() == 0 }
 
-// Reason is the sentence that was given; it may be empty.
+// Reason returns the sentence that was given; it may be empty.
 func (o *Outcome) Reason() string {
 	if o == nil {
 		return ""
@@ -92,7 +92,7 @@ func (o *Outcome) Reason() string {
 	return o.reason
 }
 
-// Effects is what is to be changed in the state besides.
+// Effects returns what is to be changed in the state besides.
 func (o *Outcome) Effects() agent.Effects {
 	if o == nil {
 		return agent.Effects{}
@@ -112,7 +112,7 @@ func (o *Outcome) Hook() string {
 // and not for a decision: "could not decide" is not "said no".
 func (o *Outcome) HookFailed() bool { return o != nil && o.failed }
 
-// Arguments is the new arguments of a rewrite at PreToolUse.
+// Arguments returns the new arguments of a rewrite at PreToolUse.
 func (o *Outcome) Arguments() string {
 	if o == nil {
 		return ""
@@ -120,7 +120,7 @@ func (o *Outcome) Arguments() string {
 	return o.arguments
 }
 
-// MockResult is the answer of a mock; nil on other outcomes. It must not be
+// MockResult returns the answer of a mock; nil on other outcomes. It must not be
 // written.
 func (o *Outcome) MockResult() *agent.ToolResult {
 	if o == nil {
@@ -129,7 +129,7 @@ func (o *Outcome) MockResult() *agent.ToolResult {
 	return o.mock
 }
 
-// Content is the new content of a replaced result, or the zero Content.
+// Content returns the new content of a replaced result, or the zero Content.
 func (o *Outcome) Content() agent.Content {
 	if o == nil || o.content == nil {
 		return agent.Content{}
@@ -137,7 +137,7 @@ func (o *Outcome) Content() agent.Content {
 	return *o.content
 }
 
-// Reply is the new reply at PostInference, or the zero Step.
+// Reply returns the new reply at PostInference, or the zero Step.
 func (o *Outcome) Reply() agent.Step {
 	if o == nil || o.reply == nil {
 		return agent.Step{}
@@ -145,7 +145,7 @@ func (o *Outcome) Reply() agent.Step {
 	return *o.reply
 }
 
-// Request is the new request at PreInference, if there is one.
+// Request returns the new request at PreInference, if there is one.
 func (o *Outcome) Request() mo.Option[agent.Request] {
 	if o == nil || o.request == nil {
 		return mo.None[agent.Request]()
@@ -153,7 +153,7 @@ func (o *Outcome) Request() mo.Option[agent.Request] {
 	return mo.Some(*o.request)
 }
 
-// Input is the new input at InputSubmitted and ExecutionStart.
+// Input returns the new input at InputSubmitted and ExecutionStart.
 func (o *Outcome) Input() []agent.Message {
 	if o == nil {
 		return nil
@@ -161,7 +161,7 @@ func (o *Outcome) Input() []agent.Message {
 	return append([]agent.Message(nil), o.input...)
 }
 
-// Facts is what the decision rests on, as far as the hook said: see Because. It must
+// Facts returns what the decision rests on, as far as the hook said: see Because. It must
 // not be written.
 func (o *Outcome) Facts() []Fact {
 	if o == nil {
@@ -177,7 +177,7 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Because is an answer with what it rests on, for events and for people who ask why. It
+// Because returns an answer with what it rests on, for events and for people who ask why. It
 // may hold contents of the call: telemetry records it where contents are recorded. An
 // answer that passes, or is a failure, stays as it is, and so does one at a point after
 // something happened: its facts could be what another hook takes out of a result.

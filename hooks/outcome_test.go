@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// powersOf is the answers that a context can make: its methods that give a Result.
+// powersOf returns the answers that a context can make: its methods that give a Result.
 func powersOf[C hooks.Context]() []string {
 	t := reflect.TypeFor[C]()
 	var out []string

@@ -329,7 +329,7 @@ func TestHooksHaveOnePath(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { drawPathScene(rt).requireOnePath(t, rt) })
 }
 
-// FuzzHookPaths is the same for scenes that the fuzzing engine chooses.
+// FuzzHookPaths checks the same for scenes that the fuzzing engine chooses.
 func FuzzHookPaths(f *testing.F) {
 	for seed := range uint64(48) {
 		source := rand.New(rand.NewPCG(seed, 1))

@@ -105,7 +105,7 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// literalPrefix is the text before the first wildcard of a glob, and whether that is all of it.
+// literalPrefix returns the text before the first wildcard of a glob, and whether that is all of it.
 func literalPrefix(glob string) (literal string, whole bool) {
 	var b strings.Builder
 	for i := 0; i < len(glob); i++ {

@@ -58,7 +58,7 @@ type Point[C Context] struct {
 	name PointName
 }
 
-// Name is the point's name.
+// Name returns the point's name.
 func (p Point[C]) Name() PointName { return p.name }
 
 // The points, in the order of a run. Each says when it fires and what a control
@@ -225,7 +225,7 @@ func infoOf(name PointName) (*pointInfo, bool) {
 	return info, ok
 }
 
-// PointNames is the names of all points: those of an agent in the order of a run, then
+// PointNames returns the names of all points: those of an agent in the order of a run, then
 // those around runs.
 func PointNames() []PointName {
 	names := make([]PointName, len(pointInfos))

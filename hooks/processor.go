@@ -20,16 +20,16 @@ type HookProcessor struct {
 
 var _ agent.Processor = HookProcessor{}
 
-// AroundRun is the processor for the hooks at InputSubmitted, ExecutionStart,
+// AroundRun returns the processor for the hooks at InputSubmitted, ExecutionStart,
 // AgentFailed and ExecutionEnd.
 func (c *Compiled) AroundRun() HookProcessor { return HookProcessor{c, true} }
 
-// AroundStep is the processor for the hooks at StepStart and StepEnd. It also
+// AroundStep returns the processor for the hooks at StepStart and StepEnd. It also
 // sees to it that a hook inside of the step whose failure aborts fails the run,
 // whatever the criteria think of failed steps.
 func (c *Compiled) AroundStep() HookProcessor { return HookProcessor{c, false} }
 
-// String is how the processor stands in a printed plan.
+// String returns how the processor stands in a printed plan.
 func (p HookProcessor) String() string { return "HookProcessor" }
 
 // Process asks the hooks before and after next.
@@ -40,7 +40,7 @@ func (p HookProcessor) Process(ctx context.Context, s agent.State, next agent.Ne
 	return p.hooks.aroundStep(ctx, s, next)
 }
 
-// aroundRun: input, start, the run, failure, end.
+// aroundRun calls the points around a run: input, start, the run, failure, end.
 func (c *Compiled) aroundRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	current.Of(s).hooks = c
 	if !c.tools.empty {
@@ -106,7 +106,7 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 	return s
 }
 
-// aroundStep: start, the step, end. StepEnd is told of every step that was
+// aroundStep calls the points around a step: start, the step, end. StepEnd is told of every step that was
 // recorded, failed ones included.
 func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	var err error

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// asker is a control that asks, and answerer one that answers in the person's place.
+// asker returns a control that asks, and answerer one that answers in the person's place.
 func asker(name string, q agent.Question) hooks.Hook {
 	q.Reason = "asked by " + name
 	return before(name, func(c hooks.ToolContext) hooks.Result { return c.AskAbout(q) })

@@ -54,7 +54,7 @@ type Arguments interface {
 	// wild says which steps stand for every element. Kind is the JSON type of the value (string, integer for a whole
 	// number, number for another, boolean, null, array or object), empty for any.
 	MayHave(steps []string, wild []bool, kind string) bool
-	// Names are the names that the arguments may have, for whoever has mistyped one.
+	// Names returns the names that the arguments may have, for whoever has mistyped one.
 	Names() []string
 }
 
@@ -103,7 +103,7 @@ type aboutMatcher struct {
 	step   agent.StepKind
 }
 
-// constant is what a matcher says whatever it is asked about.
+// constant returns what a matcher says whatever it is asked about.
 func (m *Matcher) constant() truth {
 	switch {
 	case m.err != nil:
@@ -118,7 +118,7 @@ func (m *Matcher) constant() truth {
 	return maybe
 }
 
-// atPoint is what a matcher says at a point, as far as it depends on the point alone.
+// atPoint returns what a matcher says at a point, as far as it depends on the point alone.
 func (m *Matcher) atPoint(at *pointInfo) truth {
 	switch a := m.about; {
 	case a == nil:
@@ -135,7 +135,7 @@ func (m *Matcher) atPoint(at *pointInfo) truth {
 	return m.constant()
 }
 
-// joined is what an operator makes of what its parts say.
+// joined returns what an operator makes of what its parts say.
 func (a *aboutMatcher) joined(say func(part *Matcher) truth) truth {
 	all, either := yes, no
 	for i := range a.parts {
@@ -201,7 +201,7 @@ func viewOf(s Scope) view {
 	return v
 }
 
-// names are the names of the tools, and the patterns of those that come later.
+// names returns the names of the tools, and the patterns of those that come later.
 func (v *view) names() []string {
 	return lo.Map(v.tools, func(c candidate, _ int) string {
 		if c.later != nil {
@@ -383,7 +383,7 @@ type noArguments struct{}
 func (noArguments) MayHave([]string, []bool, string) bool { return false }
 func (noArguments) Names() []string                       { return nil }
 
-// judge is what a matcher says of calls of a tool: by its name, and by the arguments that it takes if they count.
+// judge returns what a matcher says of calls of a tool: by its name, and by the arguments that it takes if they count.
 func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
 	switch a := m.about; {
 	case a == nil:
@@ -403,7 +403,7 @@ func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
 	return maybe
 }
 
-// listed is some of the names, in quotes.
+// listed returns some of the names, in quotes.
 func listed(names []string) string {
 	const most = 12
 	quoted := lo.Map(lo.Subset(names, 0, most), func(name string, _ int) string { return strconv.Quote(name) })

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// quoted is a text as JSON.
+// quoted returns a text as JSON.
 func quoted(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {

@@ -98,7 +98,7 @@ func (v *reviewing) run(ctx context.Context, pool *Pool, hooks *toolHooks, at *p
 	return announceAt(ctx, pool, &hooks.post, postToolUse, v, post)
 }
 
-// withStatus is the result with what became of the call, if the executor left it
+// withStatus returns the result with what became of the call, if the executor left it
 // for the loop to say.
 func withStatus(r *agent.ToolResult, p *agent.Prepared) *agent.ToolResult {
 	if r.Status != "" {

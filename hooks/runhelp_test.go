@@ -32,7 +32,7 @@ type tester interface {
 	Helper()
 }
 
-// hookedAgent is an agent with hooks and with the tool echo, whose observer is the
+// hookedAgent returns an agent with hooks and with the tool echo, whose observer is the
 // recorder.
 func hookedAgent(t tester, driver agent.Driver, recorder *agenttest.Recorder, list []hooks.Hook, more ...capability.Capability) *agent.Agent {
 	t.Helper()
@@ -68,15 +68,15 @@ func playIn(t testing.TB, ctx context.Context, script *agenttest.Driver, list []
 	return e
 }
 
-// signal is why the run ended.
+// signal returns why the run ended.
 func (e ending) signal() agent.Signal { return e.StopSignal().OrEmpty() }
 
-// told is the hook events of the kinds, as "hook.blocked guard@StepStart".
+// told returns the hook events of the kinds, as "hook.blocked guard@StepStart".
 func (e ending) told(kinds ...hooks.EventKind) []string {
 	return lo.FilterMap(agenttest.Of[hooks.Event](e.recorder), func(ev hooks.Event, _ int) (string, bool) {
 		return fmt.Sprintf("%s %s@%s", ev.Kind, ev.Hook, ev.Point), lo.Contains(kinds, ev.Kind)
 	})
 }
 
-// count is how many events of that name there were.
+// count returns how many events of that name there were.
 func (e ending) count(name string) int { return lo.Count(e.recorder.Names(), name) }

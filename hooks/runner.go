@@ -55,7 +55,7 @@ func (e *entry[C]) conclude(ctx context.Context, c C, v verdict) (*Outcome, erro
 	return e.counted(v.outcome), nil
 }
 
-// counted is the outcome as it counts: in shadow, none does.
+// counted returns the outcome as it counts: in shadow, none does.
 func (e *entry[C]) counted(o *Outcome) *Outcome {
 	if e.shadow {
 		return nil
@@ -63,7 +63,7 @@ func (e *entry[C]) counted(o *Outcome) *Outcome {
 	return o
 }
 
-// consultNext is consult for one of several hooks. Of the first, quick may have the
+// consultNext works like consult, for one of several hooks. Of the first, quick may have the
 // answer already.
 func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcome, error) {
 	if at.asked {
@@ -102,7 +102,7 @@ func (e *entry[C]) attempt(ctx context.Context, c C, attempt int) verdict {
 	return v
 }
 
-// byName is what a tool's name says to the matchers.
+// byName returns what a tool's name says to the matchers.
 func (e *entry[C]) byName(tool string) truth {
 	if e.match == nil {
 		return yes
@@ -141,7 +141,7 @@ func (e *entry[C]) call(ctx context.Context, c C) verdict {
 	return inTime(limited, e.protected(limited, &c))
 }
 
-// inTime is what a hook answered that had limited as its context.
+// inTime returns what a hook answered that had limited as its context.
 func inTime(limited *lazyContext, v verdict) verdict {
 	if limited.end() {
 		return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, DefaultTimeout)}
@@ -209,7 +209,7 @@ func (e *entry[C]) protected(ctx context.Context, c *C) (v verdict) {
 
 func panicked(value any) error { return &PanicError{Value: value, Stack: debug.Stack()} }
 
-// accepted is an answer that makes sense, in the name of the hook.
+// accepted returns an answer that makes sense, in the name of the hook.
 func (e *entry[C]) accepted(ctx context.Context, c *C, v verdict) verdict {
 	o := v.outcome
 	switch {
@@ -293,7 +293,7 @@ func (e *entry[C]) failed(ctx context.Context, c C, v verdict, attempt int) (*Ou
 	}, nil
 }
 
-// onFailure is what happens when the hook has failed for the last time.
+// onFailure returns what happens when the hook has failed for the last time.
 func (e *entry[C]) onFailure() failureKind {
 	switch {
 	case e.policy.kind != failDefault:
@@ -328,7 +328,7 @@ type moment[C Context] struct {
 	allPlain  bool // there are no others, and nobody else either
 }
 
-// withPlain is m with its plain controls counted.
+// withPlain returns m with its plain controls counted.
 func (m moment[C]) withPlain() moment[C] {
 	m.plain = len(lo.DropWhile(m.controls, (*entry[C]).plain))
 	m.plain = len(m.controls) - m.plain

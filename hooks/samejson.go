@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// jsonValueOf is a Go value as parseJSON would read it from an argument.
+// jsonValueOf returns a Go value as parseJSON would read it from an argument.
 func jsonValueOf(v any) (any, error) {
 	text, err := strictjson.Marshal(v)
 	if err != nil {

@@ -21,13 +21,13 @@ type Set struct {
 	hooks []Hook
 }
 
-// NewSet is a set of the given hooks, which are copied.
+// NewSet returns a set of the given hooks, which are copied.
 func NewSet(list ...Hook) Set { return Set{slices.Clone(list)} }
 
 // With returns the set with more hooks at its end; the receiver stays as it was.
 func (s Set) With(more ...Hook) Set { return Set{append(slices.Clip(s.hooks), more...)} }
 
-// Len is the number of hooks.
+// Len returns the number of hooks.
 func (s Set) Len() int { return len(s.hooks) }
 
 // IsEmpty reports whether there are none.
@@ -36,7 +36,7 @@ func (s Set) IsEmpty() bool { return len(s.hooks) == 0 }
 // All iterates over the hooks in the order they were given.
 func (s Set) All() iter.Seq2[int, Hook] { return slices.All(s.hooks) }
 
-// Order is the names of the hooks at a point, in the order in which they are
+// Order returns the names of the hooks at a point, in the order in which they are
 // called: controls, then observers, then detached ones.
 func (s Set) Order(at PointName) []string {
 	info, ok := infoOf(at)
@@ -58,7 +58,7 @@ func phase(h Hook) int {
 	return 1
 }
 
-// sorted is the hooks by priority, high first, equals in the order they were
+// sorted returns the hooks by priority, high first, equals in the order they were
 // given; reversed at the points after something happened.
 func (s Set) sorted(info *pointInfo) []Hook {
 	list := slices.Clone(s.hooks)
@@ -125,7 +125,7 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 	return s.CompileIn(&Pool{}, Reach{Here: here})
 }
 
-// CompileIn is Compile for hooks of which more is known: what they can meet, and whose
+// CompileIn works like Compile for hooks of which more is known: what they can meet, and whose
 // background their detached ones run in, as those of a sub-agent do in that of the agent
 // that starts it. What they cannot meet is no error here: see Gaps.
 func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
@@ -172,10 +172,10 @@ func (c *Compiled) HasControls(at PointName) bool {
 	})
 }
 
-// Hooks is the set that was compiled.
+// Hooks returns the set that was compiled.
 func (c *Compiled) Hooks() Set { return c.set }
 
-// Dropped is how many detached hooks were dropped because too many waited, or
+// Dropped returns how many detached hooks were dropped because too many waited, or
 // because they were cancelled before they began: of all sets that share a background.
 func (c *Compiled) Dropped() int64 {
 	c.pool.mu.Lock()
@@ -183,14 +183,14 @@ func (c *Compiled) Dropped() int64 {
 	return c.pool.dropped
 }
 
-// Background is the detached hooks, for an agent's Drain and Cancel.
+// Background returns the detached hooks, for an agent's Drain and Cancel.
 func (c *Compiled) Background() agent.Background { return c.pool }
 
-// Gaps is what the hooks are for and cannot meet where they are installed, for whoever
+// Gaps returns what the hooks are for and cannot meet where they are installed, for whoever
 // prints or lints them: a guard of a tool whose name is mistyped guards nothing.
 func (c *Compiled) Gaps() []Gap { return c.set.Gaps(c.reach) }
 
-// Unused is the names of the hooks that can match nothing where they are installed.
+// Unused returns the names of the hooks that can match nothing where they are installed.
 func (c *Compiled) Unused() []string {
 	return lo.Uniq(lo.FilterMap(c.Gaps(), func(g Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
@@ -268,7 +268,7 @@ func (h Hook) problems() []error {
 	return wrong
 }
 
-// each is the errors that are joined in err.
+// each returns the errors that are joined in err.
 func each(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return each(err) })
@@ -276,7 +276,7 @@ func each(err error) []error {
 	return lo.Compact([]error{err})
 }
 
-// momentOf is the hooks of a set at a point, in calling order.
+// momentOf returns the hooks of a set at a point, in calling order.
 func momentOf[C Context](s Set, at Point[C]) moment[C] {
 	info, _ := infoOf(at.name)
 	var m moment[C]

@@ -44,7 +44,7 @@ func inShadow(ctx context.Context, t *testing.T, list ...hooks.Hook) (agent.Stat
 	return final, told, a
 }
 
-// answerOf is what the model was told of its first call.
+// answerOf returns what the model was told of its first call.
 func answerOf(s agent.State) string {
 	for _, step := range s.Steps() {
 		for _, r := range step.Results() {

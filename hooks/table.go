@@ -64,7 +64,7 @@ func newToolTable(c *Compiled, tools []string) toolTable {
 	return t
 }
 
-// of is the hooks of the tool of that name, nil when there are none.
+// of returns the hooks of the tool of that name, nil when there are none.
 func (t *toolTable) of(tool string) *toolHooks {
 	for i := range t.few {
 		if t.few[i].tool == tool {
@@ -74,7 +74,7 @@ func (t *toolTable) of(tool string) *toolHooks {
 	return t.ofOther(tool)
 }
 
-// ofOther is of for a tool that is not one of few.
+// ofOther works like of, for a tool that is not one of few.
 func (t *toolTable) ofOther(tool string) *toolHooks {
 	if hooks, ok := t.many[tool]; ok {
 		return hooks
@@ -87,7 +87,7 @@ func (t *toolTable) ofOther(tool string) *toolHooks {
 	return hooks
 }
 
-// names is what is kept. It does not change.
+// names returns what is kept. It does not change.
 func (l *lateTools) names() map[string]*toolHooks {
 	if kept := l.kept.Load(); kept != nil {
 		return *kept
@@ -124,7 +124,7 @@ func (t *toolTable) build(tool string) *toolHooks {
 	return h
 }
 
-// concerning is what of a moment a tool's name leaves.
+// concerning returns what of a moment a tool's name leaves.
 func concerning[C Context](m *moment[C], tool string) moment[C] {
 	narrow := func(list []*entry[C]) []*entry[C] {
 		var out []*entry[C]

@@ -34,16 +34,16 @@ func (c *lazyContext) arm() *armedContext {
 	return c.armed.Load()
 }
 
-// Deadline is the time by which the hook must have answered.
+// Deadline returns the time by which the hook must have answered.
 func (c *lazyContext) Deadline() (time.Time, bool) { return c.arm().Deadline() }
 
-// Done is closed at the deadline, or when the run is cancelled.
+// Done returns a channel that is closed at the deadline, or when the run is cancelled.
 func (c *lazyContext) Done() <-chan struct{} { return c.arm().Done() }
 
 // Err says which of both it was.
 func (c *lazyContext) Err() error { return c.arm().Err() }
 
-// Value is the value in what the hook was called with. Package context finds the
+// Value returns the value in what the hook was called with. Package context finds the
 // clock in here, if there is one.
 func (c *lazyContext) Value(key any) any {
 	if armed := c.armed.Load(); armed != nil {

@@ -74,7 +74,7 @@ type work struct {
 	ran []string // what ran: tool and effective arguments, in the order they began
 }
 
-// wants is a turn of the model with these calls, each as tool and arguments.
+// wants returns a turn of the model with these calls, each as tool and arguments.
 func wants(calls ...string) agenttest.Turn {
 	turn := agenttest.Say("")
 	for pair := range slices.Chunk(calls, 2) {
@@ -101,7 +101,7 @@ func parallel(n int) capability.Capability {
 	return capability.Func(func(p capability.Plan) (capability.Plan, error) { return p.WithParallel(n), nil })
 }
 
-// results is the answers of the first step.
+// results returns the answers of the first step.
 func (w work) results() []*agent.ToolResult {
 	for _, step := range w.RunSteps() {
 		var out []*agent.ToolResult
@@ -113,10 +113,10 @@ func (w work) results() []*agent.ToolResult {
 	return nil
 }
 
-// result is the answer to call i of the first step.
+// result returns the answer to call i of the first step.
 func (w work) result(i int) *agent.ToolResult { return w.results()[i] }
 
-// answers is what the model was told, a line for each tool message.
+// answers returns what the model was told, a line for each tool message.
 func (w work) answers() []string {
 	var out []string
 	for _, m := range w.Messages() {
@@ -127,17 +127,17 @@ func (w work) answers() []string {
 	return out
 }
 
-// events is the hook events of the kinds.
+// events returns the hook events of the kinds.
 func (w work) events(kinds ...hooks.EventKind) []hooks.Event {
 	return lo.Filter(agenttest.Of[hooks.Event](w.recorder), func(e hooks.Event, _ int) bool { return slices.Contains(kinds, e.Kind) })
 }
 
-// before is a control at PreToolUse.
+// before returns a control at PreToolUse.
 func before(name string, f func(c hooks.ToolContext) hooks.Result, matching ...hooks.Matcher) hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, name, func(_ context.Context, c hooks.ToolContext) hooks.Result { return f(c) }, matching...)
 }
 
-// after is a control at PostToolUse.
+// after returns a control at PostToolUse.
 func after(name string, f func(c hooks.ToolResultContext) hooks.Result, matching ...hooks.Matcher) hooks.Hook {
 	return hooks.On(hooks.AtPostToolUse, name, func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return f(c) }, matching...)
 }
@@ -174,5 +174,5 @@ func approving(verdict agent.ApprovalVerdict) capability.Capability {
 // note is a value that hooks and tools leave in the session.
 var note = agent.SessionKey[string]("note")
 
-// okOutcome is an outcome as a hook's answer.
+// okOutcome returns an outcome as a hook's answer.
 func okOutcome(o *hooks.Outcome) hooks.Result { return mo.Ok(o) }

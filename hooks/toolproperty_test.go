@@ -43,7 +43,7 @@ var (
 	toolNames  = []string{"bash", "read_file", "write_file", "broken", "explodes", "unknown"}
 )
 
-// fitting is arguments that a tool takes.
+// fitting returns arguments that a tool takes.
 func fitting(tool string) string {
 	switch tool {
 	case "bash":
@@ -139,7 +139,7 @@ func (d drawnHook) after() hooks.Hook {
 
 func (d drawnHook) concerns(tool string) bool { return d.tool == "" || d.tool == tool }
 
-// fails is what becomes of a hook that fails: "closed", "open" or "abort".
+// fails returns what becomes of a hook that fails: "closed", "open" or "abort".
 func (d drawnHook) fails() string {
 	switch {
 	case d.policy == "abort":
@@ -179,7 +179,7 @@ type fate struct {
 	code agent.ReasonCode
 }
 
-// fateOf is the rules, written once more: Stop > Deny > Ask > Mock > Allow, in turn.
+// fateOf returns the rules, written once more: Stop > Deny > Ask > Mock > Allow, in turn.
 func fateOf(c drawnCall, controls []drawnHook) fate {
 	if c.malformed {
 		return fate{what: "answer", code: agent.ReasonMalformed}
@@ -251,7 +251,7 @@ func drawScene(t *rapid.T) scene {
 	return s
 }
 
-// play is how a run of the scene ends, and the ids of the calls whose tools ran.
+// play returns how a run of the scene ends, and the ids of the calls whose tools ran.
 func (s scene) play(t *testing.T, rt *rapid.T) (final agent.State, ran []string, err error) {
 	t.Helper()
 	t.Helper()
@@ -279,7 +279,7 @@ func (s scene) play(t *testing.T, rt *rapid.T) (final agent.State, ran []string,
 	return final, shop.ids, err
 }
 
-// fates is what must become of the calls, and which of them ended it; -1 is none.
+// fates returns what must become of the calls, and which of them ended it; -1 is none.
 func (s scene) fates() (fates []fate, end int) {
 	controls := slices.Clone(s.before)
 	slices.SortStableFunc(controls, func(a, b drawnHook) int { return b.priority - a.priority })

@@ -101,7 +101,7 @@ func (l *loader) action(r *rule, e *entry) {
 	r.timeout = declared.Limit()
 }
 
-// offsetOf is the byte of a text at a line and column, which count from one.
+// offsetOf returns the byte of a text at a line and column, which count from one.
 func offsetOf(text string, line, column int) int {
 	offset := 0
 	for ; line > 1; line-- {
@@ -114,7 +114,7 @@ func offsetOf(text string, line, column int) int {
 	return min(offset+max(column-1, 0), len(text))
 }
 
-// field is where a field of a declared action stands; the action itself for one that
+// field returns where a field of a declared action stands; the action itself for one that
 // is not there.
 func (e *entry) field(kind, name string) yamlfile.Node {
 	if kind == "agent" && name == "agent" {
@@ -159,7 +159,7 @@ func (l *loader) awaited(r *rule, e *entry) bool {
 	return await
 }
 
-// declared is the action as it is declared; nil for one whose type is not known.
+// declared returns the action as it is declared; nil for one whose type is not known.
 func (l *loader) declared(r *rule, e *entry) action.Declared {
 	f, limit := e.fields, r.timeout
 	if limit == 0 && r.kind == "shell" && r.point.source == ofPipelines {
@@ -206,7 +206,7 @@ func (l *loader) declared(r *rule, e *entry) action.Declared {
 	return nil
 }
 
-// request is an HTTP request.
+// request returns an HTTP request.
 func (l *loader) request(d *document, f fields, limit time.Duration) action.HTTP {
 	h := action.HTTP{
 		URL: f.text("url"), Method: f.text("method"), Headers: f.stringsOf("headers"), Fields: f.texts("fields"),
@@ -244,7 +244,7 @@ func (l *loader) gate(r *rule, e *entry, limit time.Duration) action.Declared {
 	return g
 }
 
-// object is a mapping as a value; nil where there is none.
+// object returns a mapping as a value; nil where there is none.
 func (f fields) object(key string) map[string]any {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// hundred is a policy of a hundred rules: ten for each of ten tools.
+// hundred returns a policy of a hundred rules: ten for each of ten tools.
 func hundred() string {
 	var b strings.Builder
 	b.WriteString("policy: hundred\nvariables: {limit: 1000}\nhooks:\n  PreToolUse:\n")
@@ -38,7 +38,7 @@ func (ready) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Res
 // ids are the ids of calls.
 var ids = []string{"1", "2", "3", "4", "5"}
 
-// running is a state of a run that is under way, as hooks see it.
+// running returns a state of a run that is under way, as hooks see it.
 func running(b testing.TB) agent.State {
 	b.Helper()
 	var s agent.State
@@ -56,7 +56,7 @@ func running(b testing.TB) agent.State {
 	return s
 }
 
-// BenchmarkHundredRules is what a policy of a hundred rules costs a call: ten of them
+// BenchmarkHundredRules measures what a policy of a hundred rules costs a call: ten of them
 // are for its tool, and none of these denies.
 func BenchmarkHundredRules(b *testing.B) {
 	compiled := set(b, load(b, hundred())).Compile("tool3", "other").MustGet()
@@ -79,7 +79,7 @@ func BenchmarkHundredRules(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad is what it costs to load a hundred rules and make hooks of them.
+// BenchmarkLoad measures what it costs to load a hundred rules and make hooks of them.
 func BenchmarkLoad(b *testing.B) {
 	text := []byte(hundred())
 	for b.Loop() {

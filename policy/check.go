@@ -29,7 +29,7 @@ type Warning struct {
 	Text  string `json:"text"`
 }
 
-// String is the place and the text.
+// String returns the place and the text.
 func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", w.File, w.Line, w.Column, w.Code, w.Text)
 }
@@ -81,7 +81,7 @@ func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
 	}))
 }
 
-// missing is the warning about a gap, at the place of what is missing.
+// missing returns the warning about a gap, at the place of what is missing.
 func (r *rule) missing(g hooks.Gap) Warning {
 	at, code := r.place, "tool"
 	placed := func(list []pattern, text string) {
@@ -105,7 +105,7 @@ func (r *rule) missing(g hooks.Gap) Warning {
 	return w
 }
 
-// probes are hooks that match what the rules match, and do nothing.
+// probes returns hooks that match what the rules match, and do nothing.
 func (p *Policy) probes() []hooks.Hook {
 	return lo.Map(p.rules, func(r *rule, _ int) hooks.Hook {
 		h := r.point.observe(r.name(), nothing)
@@ -116,7 +116,7 @@ func (p *Policy) probes() []hooks.Hook {
 	})
 }
 
-// check is Check, with what is known of tools.
+// check works like Check, with what is known of tools.
 func (p *Policy) check(known []Warning) []Warning {
 	out := append(slices.Clone(p.warnings), known...)
 	for i, r := range p.rules {

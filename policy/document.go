@@ -138,7 +138,7 @@ func (l *loader) readHead(d *document, f fields) {
 	}
 }
 
-// environment is the variables of the environment that actions may name.
+// environment returns the variables of the environment that actions may name.
 func (l *loader) environment(f fields) []string {
 	return lo.Filter(f.texts("environment"), func(name string, _ int) bool {
 		ok := identifier.MatchString(name)
@@ -187,7 +187,7 @@ func documentAdvice(key string) string {
 	return ""
 }
 
-// priorityOf is the priority that is written, nil when none is.
+// priorityOf returns the priority that is written, nil when none is.
 func priorityOf(f fields) *int {
 	n := f.at("priority")
 	switch n.Kind() {

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// edited is a JSON object with the values at dotted paths set and others removed. What
+// edited returns a JSON object with the values at dotted paths set and others removed. What
 // is not named keeps its text, so that numbers keep their digits. Objects on the way to
 // a value are made where there are none; elements of lists must be there.
 func edited(object string, set map[string]json.RawMessage, remove []string) (json.RawMessage, error) {
@@ -29,7 +29,7 @@ func edited(object string, set map[string]json.RawMessage, remove []string) (jso
 	return raw, nil
 }
 
-// put is a value with another one at a path; nil takes away what is there.
+// put returns a value with another one at a path; nil takes away what is there.
 func put(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
 	if len(path) == 0 {
 		return value, nil

@@ -56,7 +56,7 @@ func (l *loader) unknownPoint(kind Kind, name string) string {
 	return yamlfile.Unknown("point of a "+kind.String(), name, pointNames(kind))
 }
 
-// entry is what stands at a point, with the definition that it refers to worked in.
+// entry returns what stands at a point, with the definition that it refers to worked in.
 func (l *loader) entry(d *document, p *part, at *point, n yamlfile.Node) *entry {
 	e := &entry{fields: fieldsOf(n), doc: d, part: p, at: at}
 	l.define(e, nil)
@@ -134,7 +134,7 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 	e.doc.rules = append(e.doc.rules, r)
 }
 
-// misspelt is a key that no entry has and that was probably meant to say what this one is.
+// misspelt returns a key that no entry has and that was probably meant to say what this one is.
 func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
 	known := names(slices.Concat(commonKeys, decisionCommon, actionCommon),
 		slices.Concat(lo.Values(decisionKeys())...), slices.Concat(lo.Values(actionKeys)...))
@@ -276,7 +276,7 @@ func (l *loader) timeoutOf(e *entry) time.Duration {
 
 var failureWords = []string{"closed", "open", "abort", "retry", "continue", "block", "ignore"}
 
-// policyOf is the failure policy for a word.
+// policyOf returns the failure policy for a word.
 func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePolicy {
 	control := r.judges()
 	otherwise := lo.Ternary(control && r.point.source != ofPipelines, hooks.Closed, hooks.Open)

@@ -54,7 +54,7 @@ func (l *loader) template(e *entry, key string, language *condition.Language) te
 	return t
 }
 
-// named is the value that a dotted path stands for. What is no name in a condition, such
+// named returns the value that a dotted path stands for. What is no name in a condition, such
 // as content-type or 0, is looked up by its text, or by its place in a list.
 func named(language *condition.Language, path string, at hooks.PointName) (*condition.Expression, bool) {
 	steps := strings.Split(path, ".")
@@ -76,7 +76,7 @@ func named(language *condition.Language, path string, at hooks.PointName) (*cond
 	return value, err == nil
 }
 
-// in is the text with the values of an occasion. What has no value there stays as it
+// in returns the text with the values of an occasion. What has no value there stays as it
 // stands.
 func (t template) in(ctx context.Context, in condition.Input) string {
 	return t.text.with(func(name string) (string, bool) {
@@ -150,7 +150,7 @@ func (l *loader) wrongCondition(n yamlfile.Node, key string, err error) {
 	}
 }
 
-// plainOf is a value of CEL as the values that JSON knows. Whole numbers keep their
+// plainOf returns a value of CEL as the values that JSON knows. Whole numbers keep their
 // digits.
 func plainOf(v ref.Val) (any, error) {
 	switch v := v.(type) {

@@ -34,7 +34,7 @@ func fieldsOf(n yamlfile.Node) fields {
 	return f
 }
 
-// put is the fields with another entry, for whoever has made the receiver and goes on with
+// put returns the fields with another entry, for whoever has made the receiver and goes on with
 // what comes back: they share a map.
 func (f fields) put(e yamlfile.Entry) fields {
 	name := e.Key.Raw()
@@ -45,7 +45,7 @@ func (f fields) put(e yamlfile.Entry) fields {
 	return f
 }
 
-// with is the fields with another entry; the receiver stays as it was.
+// with returns the fields with another entry; the receiver stays as it was.
 func (f fields) with(e yamlfile.Entry) fields {
 	f.of, f.keys = maps.Clone(f.of), slices.Clone(f.keys)
 	return f.put(e)
@@ -72,7 +72,7 @@ func (f fields) has(key string) bool { _, ok := f.of[key]; return ok }
 
 func (f fields) at(key string) yamlfile.Node { return f.of[key].Value }
 
-// place is where a key stands, or the mapping where it is not there.
+// place returns where a key stands, or the mapping where it is not there.
 func (f fields) place(key string) yamlfile.Place {
 	if e, ok := f.of[key]; ok {
 		return e.Key.Place()
@@ -88,7 +88,7 @@ func (f fields) text(key string) string {
 	return text
 }
 
-// plain is a text, a number or a bool as it is written.
+// plain returns a text, a number or a bool as it is written.
 func (f fields) plain(key string) string {
 	n := f.at(key)
 	switch n.Kind() {
@@ -115,7 +115,7 @@ func (f fields) flag(key string, otherwise bool) bool {
 	return b
 }
 
-// number is a whole number from least to most.
+// number returns a whole number from least to most.
 func (f fields) number(key string, least, most, otherwise int) int {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {
@@ -133,7 +133,7 @@ func numberIn(n yamlfile.Node, key string, least, most, otherwise int) int {
 	return i
 }
 
-// oneOf is a word out of a few.
+// oneOf returns a word out of a few.
 func (f fields) oneOf(key string, words ...string) string {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {
@@ -150,7 +150,7 @@ func (f fields) oneOf(key string, words ...string) string {
 	return ""
 }
 
-// texts is a list of texts, or a single one.
+// texts returns a list of texts, or a single one.
 func (f fields) texts(key string) []string {
 	n := f.at(key)
 	switch n.Kind() {
@@ -169,7 +169,7 @@ func (f fields) texts(key string) []string {
 	return nil
 }
 
-// argv is a program with its arguments, as a list: of a single text nobody knows where it is
+// argv returns a program with its arguments, as a list: of a single text nobody knows where it is
 // to be taken apart.
 func (f fields) argv() []string {
 	if n := f.at("argv"); n.Kind() == yamlfile.TextNode {
@@ -183,7 +183,7 @@ func (f fields) argv() []string {
 // longest is the longest time that can be written.
 const longest = 366 * 24 * time.Hour
 
-// duration is a time with its unit, or a number of seconds.
+// duration returns a time with its unit, or a number of seconds.
 func (f fields) duration(key string) time.Duration {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {
@@ -212,7 +212,7 @@ func durationOf(n yamlfile.Node) (time.Duration, bool) {
 	return 0, false
 }
 
-// strings is a mapping of texts to texts.
+// stringsOf reads a mapping of texts to texts.
 func (f fields) stringsOf(key string) map[string]string {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {
@@ -234,7 +234,7 @@ var nameForm = lazy.Regexp(namePattern)
 
 const namesAre = "a name has letters, digits, _, - and dots, a hundred at most, and begins with none of the last two"
 
-// name is a text that names something.
+// name returns a text that names something.
 func (f fields) name(key string) string {
 	text := f.plain(key)
 	if text != "" && !nameForm().MatchString(text) {

@@ -27,7 +27,7 @@ func load(t testing.TB, text string, options ...policy.Options) *policy.Policy {
 	return p
 }
 
-// refused is what is said of a policy that cannot be loaded.
+// refused returns what is said of a policy that cannot be loaded.
 func refused(t testing.TB, text string) string {
 	t.Helper()
 	_, err := policy.Parse("policy.yaml", []byte(text), policy.Options{})
@@ -35,7 +35,7 @@ func refused(t testing.TB, text string) string {
 	return err.Error()
 }
 
-// set is the hooks of a policy.
+// set returns the hooks of a policy.
 func set(t testing.TB, p *policy.Policy) hooks.Set {
 	t.Helper()
 	list, err := p.Hooks()
@@ -61,14 +61,14 @@ func write(t testing.TB, files map[string]string) (dir string) {
 	return dir
 }
 
-// echo is a tool that answers with its arguments.
+// echo returns a tool that answers with its arguments.
 func echo(name string) toolexec.Tool {
 	return toolexec.Raw(agent.ToolSpec{Name: name, Parameters: `{"type":"object"}`}, func(_ context.Context, c toolexec.Call) (string, error) {
 		return "ran " + c.Arguments, nil
 	})
 }
 
-// made is an agent on a scripted model with tools that answer with their arguments.
+// made returns an agent on a scripted model with tools that answer with their arguments.
 func made(t testing.TB, tools []string, turns []agenttest.Turn, with ...capability.Capability) (*agent.Agent, *agenttest.Recorder) {
 	t.Helper()
 	seen := &agenttest.Recorder{}

@@ -87,7 +87,7 @@ func openRuns(t *testing.T, path string) durable.Store {
 	return store
 }
 
-// agent is the agent as each process makes it.
+// agent returns the agent as each process makes it.
 func (w *keptWorld) agent(t *testing.T, k *durable.Keeper, rules string, more ...capability.Capability) *agent.Agent {
 	t.Helper()
 	w.host.Dir = w.dir
@@ -136,7 +136,7 @@ func (w *keptWorld) cutAfter(t *testing.T, kind durable.EntryKind, key, rules st
 	require.Error(t, err)
 }
 
-// log is how often each thing was done: a word and a key.
+// log returns how often each thing was done: a word and a key.
 func (w *keptWorld) log(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, "log"))
@@ -147,7 +147,7 @@ func (w *keptWorld) log(t *testing.T) map[string]int {
 	return lo.CountValues(strings.Split(strings.TrimSpace(string(text)), "\n"))
 }
 
-// words is how often each word is in a log.
+// words returns how often each word is in a log.
 func words(log map[string]int) map[string]int {
 	out := map[string]int{}
 	for line, n := range log {
@@ -157,7 +157,7 @@ func words(log map[string]int) map[string]int {
 	return out
 }
 
-// noted is the keys of the actions that the journal says have begun, and of those that have ended. Nothing ends that
+// noted returns the keys of the actions that the journal says have begun, and of those that have ended. Nothing ends that
 // has not begun, and nothing that has ended begins again.
 func (w *keptWorld) noted(t *testing.T) (begun, ended []string) {
 	t.Helper()

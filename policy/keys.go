@@ -22,7 +22,7 @@ type key struct {
 // form is a JSON Schema.
 type form map[string]any
 
-// names is the names of keys.
+// names returns the names of keys.
 func names(tables ...[]key) []string {
 	return lo.Map(slices.Concat(tables...), func(k key, _ int) string { return k.name })
 }

@@ -72,7 +72,7 @@ type Reloaded struct {
 	Err error
 }
 
-// EventName is "policy.reloaded", or "policy.refused" for a version that is wrong.
+// EventName returns "policy.reloaded", or "policy.refused" for a version that is wrong.
 func (r Reloaded) EventName() string {
 	return lo.Ternary(r.Err == nil, "policy.reloaded", "policy.refused")
 }
@@ -133,7 +133,7 @@ func (l *Live) read() (*version, error) {
 	return &version{policy: p, hooks: set, also: also}, nil
 }
 
-// look is what files look like.
+// look returns what files look like.
 func look(files []string) map[string]seen {
 	return lo.SliceToMap(files, func(path string) (string, seen) { return path, lookAt(path) })
 }
@@ -186,10 +186,10 @@ func (l *Live) Reload(ctx context.Context) error {
 	return err
 }
 
-// Policy is the version in force now.
+// Policy returns the version in force now.
 func (l *Live) Policy() *Policy { return l.now.Load().policy }
 
-// Hooks is the hooks of the version in force now, for agent.RunSettings.
+// Hooks returns the hooks of the version in force now, for agent.RunSettings.
 func (l *Live) Hooks() hooks.Set { return l.now.Load().hooks }
 
 // Close stops following, and returns when that has ended. What is in force stays so.

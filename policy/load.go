@@ -101,7 +101,7 @@ func isLink(path string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// byRank is the layers from the innermost out.
+// byRank returns the layers from the innermost out.
 func byRank(layers []Layer) []Layer {
 	layers = slices.Clone(layers)
 	slices.SortStableFunc(layers, func(a, b Layer) int {
@@ -121,7 +121,7 @@ func Parse(name string, text []byte, o Options) (*Policy, error) {
 	return ParseKind(Policies, name, text, o)
 }
 
-// ParseKind is Parse for a kind of file.
+// ParseKind works like Parse for a kind of file.
 func ParseKind(kind Kind, name string, text []byte, o Options) (*Policy, error) {
 	l := &loader{options: o, reader: o.Read}
 	l.document(name, text, kind, len(layerNames)-1)
@@ -140,7 +140,7 @@ type loader struct {
 	full      bool
 }
 
-// text is the text of a file, which is looked at before it is read.
+// text returns the text of a file, which is looked at before it is read.
 func (l *loader) text(path string) ([]byte, error) {
 	if l.seen == nil {
 		l.seen = map[string]seen{}
@@ -184,7 +184,7 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int) {
 	l.documents = append(l.documents, d)
 }
 
-// language is what the conditions of a document are written in; nil when that is wrong.
+// language returns what the conditions of a document are written in; nil when that is wrong.
 func (l *loader) language(d *document) *condition.Language {
 	ids := []string{}
 	for _, e := range l.entries {
@@ -203,7 +203,7 @@ func (l *loader) language(d *document) *condition.Language {
 	return language
 }
 
-// provenance is the functions that say who brought a value into a run, by the sources of
+// provenance returns the functions that say who brought a value into a run, by the sources of
 // the document and of all that it includes.
 func (d *document) provenance() []condition.Function {
 	var sources provenance.Sources
@@ -258,7 +258,7 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 	*parts = append(*parts, p)
 }
 
-// includes is the files that the part names.
+// includes returns the files that the part names.
 func (p *part) includes() []yamlfile.Node {
 	switch n := p.fields.at("include"); n.Kind() {
 	case yamlfile.AbsentNode:
@@ -319,7 +319,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// policy is what was loaded, or everything that is wrong.
+// policy returns what was loaded, or everything that is wrong.
 func (l *loader) policy() (*Policy, error) {
 	l.coalesce()
 	l.distinct()

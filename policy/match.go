@@ -32,7 +32,7 @@ type pattern struct {
 	place yamlfile.Place
 }
 
-// all is that the rule is asked about everything at its point.
+// all reports whether the rule is asked about everything at its point.
 func (m match) all() bool { return len(m.matchers) == 0 }
 
 // matchOf reads a match.
@@ -60,7 +60,7 @@ type matchReader struct {
 	args  []pattern
 }
 
-// matchers is the parts of a match, all of which must match.
+// matchers returns the parts of a match, all of which must match.
 func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 	f := fieldsOf(n)
 	f.only("match", names(matchKeys), nil)
@@ -117,7 +117,7 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 
 var stepKinds = []string{string(agent.StepToolExecution), string(agent.StepFinalResponse)}
 
-// either is a pattern, or a list of patterns of which one must match.
+// either returns a pattern, or a list of patterns of which one must match.
 func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text string) hooks.Matcher) hooks.Matcher {
 	items := []yamlfile.Node{n}
 	if n.Kind() == yamlfile.ListNode {
@@ -150,7 +150,7 @@ func checked(at *point, n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
 	return m
 }
 
-// argument is what an argument must be: a pattern for a text, any other value as it is,
+// argument returns what an argument must be: a pattern for a text, any other value as it is,
 // a list for either of several, the word present, or {equals: value}.
 func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 	switch n.Kind() {
@@ -177,7 +177,7 @@ func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 // present is the word for any value.
 const present = "present"
 
-// metadata is what a value of the state must be, of the session or of the run.
+// metadata returns what a value of the state must be, of the session or of the run.
 func (r *matchReader) metadata(name string, n yamlfile.Node) hooks.Matcher {
 	ofRun, ofSession := agent.RunKey[any](name), agent.SessionKey[any](name)
 	if n.Kind() == yamlfile.TextNode && n.Raw() == present {
@@ -202,7 +202,7 @@ func (r *matchReader) metadata(name string, n yamlfile.Node) hooks.Matcher {
 	})
 }
 
-// sameForm is a value as JSON would give it back, so that equal ones are equal.
+// sameForm returns a value as JSON would give it back, so that equal ones are equal.
 func sameForm(v any) (out any, err error) {
 	raw, err := json.Marshal(v)
 	if err == nil {
@@ -214,7 +214,7 @@ func sameForm(v any) (out any, err error) {
 	return out, nil
 }
 
-// depth is a number, or a range.
+// depth returns a number, or a range.
 func (r *matchReader) depth(n yamlfile.Node) hooks.Matcher {
 	const most = 1000
 	if n.Kind() == yamlfile.NumberNode {

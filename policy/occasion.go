@@ -38,7 +38,7 @@ type momentKey struct {
 
 var past = agent.NewScratch(func() *moments { return &moments{at: map[momentKey]*occasion{}} })
 
-// occasionOf is the occasion that a rule is asked about. Rules are asked in turn, so that
+// occasionOf returns the occasion that a rule is asked about. Rules are asked in turn, so that
 // one whose turn was before that of the last one begins a new occasion.
 func occasionOf(c hooks.Context, r *rule) *occasion {
 	key, call := momentKey{policy: r.owner, point: c.Point()}, ""
@@ -60,7 +60,7 @@ func occasionOf(c hooks.Context, r *rule) *occasion {
 	return o
 }
 
-// values is what the conditions of a document are told.
+// values returns what the conditions of a document are told.
 func (o *occasion) values(c hooks.Context, d *document) condition.Values {
 	v := o.variables(action.Variables{}, c)
 	o.mu.Lock()
@@ -82,7 +82,7 @@ func (o *occasion) attempt(id string) int {
 	return o.tried[id]
 }
 
-// variables is what an action is told under names: what is known already, of the
+// variables returns what an action is told under names: what is known already, of the
 // pipeline, and of the actions before it.
 func (o *occasion) variables(v action.Variables, c hooks.Context) action.Variables {
 	o.mu.Lock()

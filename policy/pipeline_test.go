@@ -34,7 +34,7 @@ func (d *diary) add(line string) {
 	d.lines = append(d.lines, fmt.Sprintf("%s at %s", line, time.Since(d.began)))
 }
 
-// all is the lines so far.
+// all returns the lines so far.
 func (d *diary) all() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

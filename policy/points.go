@@ -98,7 +98,7 @@ func allowMethod(t reflect.Type) (reflect.Method, bool)       { return t.MethodB
 func replaceMethod(t reflect.Type) (reflect.Method, bool)     { return t.MethodByName("Replace") }
 func rewriteTextMethod(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("RewriteText") }
 
-// decisionsOf is the decisions that a context can make, and those of them that can have
+// decisionsOf returns the decisions that a context can make, and those of them that can have
 // effects, too.
 func decisionsOf(c hooks.Context) (can, adds []string) {
 	possible := lo.Map(action.Decisions(c), func(d hooks.Decision, _ int) string { return string(d) })
@@ -209,13 +209,13 @@ func pointNamed(kind Kind, name string) *point {
 	return nil
 }
 
-// pointNames is every name that a point may have in a kind of file.
+// pointNames returns every name that a point may have in a kind of file.
 func pointNames(kind Kind) []string {
 	own := lo.Map(points(), func(p *point, _ int) string { return string(p.name) })
 	return append(own, lo.Keys(aliases[kind])...)
 }
 
-// whatCan is what may be done at a point, in words.
+// whatCan returns what may be done at a point, in words.
 func (p *point) whatCan() string {
 	if !p.decides() {
 		return "nothing can be decided there"

@@ -45,24 +45,24 @@ func (p *Policy) put() {
 	}
 }
 
-// Hash is of everything that decides, in hexadecimal: the texts of all files in force,
+// Hash returns the hash of everything that decides, in hexadecimal: the texts of all files in force,
 // and their layers.
 func (p *Policy) Hash() string { return p.hash }
 
-// Names are the names of the policies in force, those of inner layers first.
+// Names returns the names of the policies in force, those of inner layers first.
 func (p *Policy) Names() []string {
 	return lo.Map(p.documents, func(d *document, _ int) string { return d.name })
 }
 
-// Disabled are the names of policies that a layer further in has switched off.
+// Disabled returns the names of policies that a layer further in has switched off.
 func (p *Policy) Disabled() []string { return slices.Clone(p.disabled) }
 
-// Files are the paths of all files in force, included ones too.
+// Files returns the paths of all files in force, included ones too.
 func (p *Policy) Files() []string {
 	return lo.FlatMap(p.documents, func(d *document, _ int) []string { return d.files })
 }
 
-// WithHost is the same rules, whose actions are done with another host: for what is known
+// WithHost returns the same rules, whose actions are done with another host: for what is known
 // only once an agent is made, such as its tools.
 func (p *Policy) WithHost(h action.Host) *Policy {
 	other := *p
@@ -70,7 +70,7 @@ func (p *Policy) WithHost(h action.Host) *Policy {
 	return &other
 }
 
-// Host is what the actions of the rules are done with.
+// Host returns what the actions of the rules are done with.
 func (p *Policy) Host() action.Host { return p.options.Host }
 
 // Hooks makes the hooks of the rules: one for each, called policy/id. The error joins
@@ -104,7 +104,7 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 	return out, nil
 }
 
-// ready is the action of a rule, made for the host; nil for a rule without.
+// ready returns the action of a rule, made for the host; nil for a rule without.
 func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 	if r.act == nil {
 		return nil, nil
@@ -146,10 +146,10 @@ type Rule struct {
 	Failure string `json:"failure"`
 }
 
-// Hook is the name of the rule's hook.
+// Hook returns the name of the rule's hook.
 func (r Rule) Hook() string { return r.Policy + "/" + r.ID }
 
-// Rules are the rules in force, by point, in the order in which they are asked.
+// Rules returns the rules in force, by point, in the order in which they are asked.
 func (p *Policy) Rules() []Rule {
 	return lo.Map(p.rules, func(r *rule, _ int) Rule { return r.told() })
 }
@@ -171,7 +171,7 @@ func (r *rule) told() Rule {
 	return out
 }
 
-// mode is how the rule is in force now.
+// mode returns how the rule is in force now.
 func (r *rule) mode() string {
 	switch {
 	case !r.judges():
@@ -184,12 +184,12 @@ func (r *rule) mode() string {
 	return "enforce"
 }
 
-// String is the names of the policies and how many rules there are.
+// String returns the names of the policies and how many rules there are.
 func (p *Policy) String() string {
 	return fmt.Sprintf("%s: %d %s", strings.Join(p.Names(), ", "), len(p.rules), lo.Ternary(len(p.rules) == 1, "rule", "rules"))
 }
 
-// Use is the capability of having the rules of a policy as hooks. Give it before others:
+// Use returns the capability of having the rules of a policy as hooks. Give it before others:
 // what stands further out is asked first where priorities are equal. Actions of type
 // prompt ask the agent's own driver where the host has none.
 func Use(p *Policy) capability.Capability { return using{p} }

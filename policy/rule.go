@@ -70,7 +70,7 @@ type Waiver struct {
 	Expires time.Time `json:"expires"`
 }
 
-// name is the name of the rule's hook.
+// name returns the name of the rule's hook.
 func (r *rule) name() string { return r.doc.name + "/" + r.id + r.suffix }
 
 // judges reports whether the rule's answer counts.
@@ -78,7 +78,7 @@ func (r *rule) judges() bool {
 	return r.act == nil && r.kind != "" || r.act != nil && r.await && !r.observe
 }
 
-// hook is the rule as a hook. Do does its action; nil for rules with a decision.
+// hook returns the rule as a hook. Do does its action; nil for rules with a decision.
 func (r *rule) hook(do action.Action) hooks.Hook {
 	u := &use{rule: r, do: do, tracks: do != nil || r.looksBack() || r.point.source == ofPipelines}
 	var h hooks.Hook
@@ -108,7 +108,7 @@ func (r *rule) hook(do action.Action) hooks.Hook {
 	return h
 }
 
-// origin is where the rule stands.
+// origin returns where the rule stands.
 func (r *rule) origin() *hooks.Origin {
 	o := &hooks.Origin{
 		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, Required: r.doc.required, Layer: r.doc.layer,
@@ -152,7 +152,7 @@ func (u *use) passes(c hooks.ToolContext) bool {
 	return err == nil && !ok
 }
 
-// answer is what the rule says about an occasion.
+// answer returns what the rule says about an occasion.
 func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 	in := condition.Of(c)
 	if u.now != nil {
@@ -194,7 +194,7 @@ func (u *use) because(in condition.Input, answer hooks.Result) hooks.Result {
 	return hooks.Because(answer, u.when.Explain(context.Background(), in)...) // as its condition
 }
 
-// decide is the rule's decision about an occasion.
+// decide returns the rule's decision about an occasion.
 func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) hooks.Result {
 	d := &action.Decision{Reason: u.reason.in(ctx, in), Context: u.context.in(ctx, in)}
 	for name, value := range u.metadata {
@@ -228,7 +228,7 @@ func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) h
 	return action.Decide(c, d)
 }
 
-// added is what a decision adds to the state.
+// added returns what a decision adds to the state.
 func added(c hooks.Context, d *action.Decision) (out []agent.Effect) {
 	if d.Context == "" && len(d.Metadata) == 0 {
 		return nil
@@ -243,7 +243,7 @@ func added(c hooks.Context, d *action.Decision) (out []agent.Effect) {
 	return out
 }
 
-// rewrite is what the rule puts in the place of what there is.
+// rewrite returns what the rule puts in the place of what there is.
 func (u *use) rewrite(ctx context.Context, c hooks.Context, in condition.Input, d *action.Decision) error {
 	values := map[string]json.RawMessage{}
 	for path, value := range u.set {
@@ -275,7 +275,7 @@ func (u *use) rewrite(ctx context.Context, c hooks.Context, in condition.Input, 
 	return err
 }
 
-// valueOf is the value of an expression as JSON.
+// valueOf returns the value of an expression as JSON.
 func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (json.RawMessage, error) {
 	v, err := e.Value(ctx, in)
 	if err != nil {
@@ -288,7 +288,7 @@ func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (
 	return json.Marshal(plain) //nolint:wrapcheck // a value that JSON knows
 }
 
-// action does the rule's action.
+// action performs the rule's action.
 func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, past *occasion) hooks.Result {
 	request := action.NewRequest(c, u.name())
 	request.Vars, request.Edition = u.doc.variables, u.doc.hash
@@ -314,7 +314,7 @@ func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, p
 	return fail(c, err)
 }
 
-// late is the end of an action that took too long.
+// late returns the end of an action that took too long.
 func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result {
 	switch u.onTimeout {
 	case "continue":

@@ -12,7 +12,7 @@ import (
 // SchemaID is where the schema of policy files is published.
 const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/main/docs/policy.schema.json"
 
-// Schema is the JSON Schema of policy files, for editors: it completes keys and points,
+// Schema returns the JSON Schema of policy files, for editors: it completes keys and points,
 // and says what they are for. What makes sense is up to Load, which knows more.
 func Schema() []byte {
 	s := object(documentKeys, "policy")
@@ -34,7 +34,7 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// object is a mapping with the keys of tables, and no others.
+// object returns a mapping with the keys of tables, and no others.
 func object(keys []key, required ...string) form {
 	properties := form{}
 	for _, k := range keys {
@@ -47,14 +47,14 @@ func object(keys []key, required ...string) form {
 	return s
 }
 
-// described is a form with words on what it is for.
+// described returns a form with words on what it is for.
 func described(f form, doc string) form {
 	out := form{"description": doc}
 	maps.Copy(out, f)
 	return out
 }
 
-// hooksSchema is the points, with every name that they have in a policy.
+// hooksSchema returns the points, with every name that they have in a policy.
 func hooksSchema() form {
 	entries := either(inDefs("entry"), form{"type": "array", "items": inDefs("entry")})
 	properties := form{}
@@ -70,7 +70,7 @@ func entriesOfOtherNames(entries form) form {
 	return described(entries, "A point by the name that another system has for it.")
 }
 
-// entrySchema is a rule or an action. A key that belongs to one decision or one type of
+// entrySchema returns a rule or an action. A key that belongs to one decision or one type of
 // action is for that alone; what each needs is in conditions.
 func entrySchema() form {
 	all := map[string]key{}
@@ -112,7 +112,7 @@ func same(a, b key) bool {
 	return reflect.DeepEqual(a.form, b.form) && a.doc == b.doc
 }
 
-// allowed is which keys there may be where a key says a word.
+// allowed returns which keys there may be where a key says a word.
 func allowed(name, word string, keys []string) form {
 	keys = lo.Uniq(keys)
 	slices.Sort(keys)

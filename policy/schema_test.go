@@ -40,7 +40,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	return compiled
 }
 
-// judged is what the schema says of a file.
+// judged returns what the schema says of a file.
 func judged(t *testing.T, s *jsonschema.Schema, text []byte) error {
 	t.Helper()
 	var value any

@@ -40,7 +40,7 @@ func textOf(source string) text {
 	return t
 }
 
-// names is the names in the text, each as often as it stands there.
+// names returns the names in the text, each as often as it stands there.
 func (t text) names() []string {
 	var out []string
 	for _, p := range t.pieces {
@@ -51,7 +51,7 @@ func (t text) names() []string {
 	return out
 }
 
-// with is the text with values in the place of names. A value is put in as it is and
+// with returns the text with values in the place of names. A value is put in as it is and
 // not looked at again: a ${name} in it stays. A name without a value stays, too.
 func (t text) with(value func(name string) (string, bool)) string {
 	if len(t.pieces) == 1 && t.pieces[0].name == "" {
@@ -70,7 +70,7 @@ func (t text) with(value func(name string) (string, bool)) string {
 	return b.String()
 }
 
-// plainText is a value as it stands in a text: a text as it is, all else as JSON.
+// plainText returns a value as it stands in a text: a text as it is, all else as JSON.
 func plainText(v any) (string, bool) {
 	switch v := v.(type) {
 	case nil:

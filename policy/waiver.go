@@ -10,7 +10,7 @@ import (
 // over reports whether the waiver has ended.
 func (w *Waiver) over() bool { return !time.Now().Before(w.Expires) }
 
-// hooks is the rule as hooks: one, or, while it is waived, one in shadow and one that
+// hooks returns the rule as hooks: one, or, while it is waived, one in shadow and one that
 // takes over when the waiver ends.
 func (r *rule) hooks(do action.Action) []hooks.Hook {
 	if r.waiver == nil || r.shadow || r.waiver.over() {

@@ -29,7 +29,7 @@ func (u *use) watched(ctx context.Context, in condition.Input, value bool, err e
 	u.watch(u.told(), Judgement{Value: value && err == nil, Err: err, Facts: u.when.Explain(ctx, in), Origins: u.origins(in)})
 }
 
-// origins is where the arguments come from, where the condition asks for that.
+// origins returns where the arguments come from, where the condition asks for that.
 func (u *use) origins(in condition.Input) map[string]provenance.Origin {
 	c, ok := in.Context().(interface{ Call() hooks.Call })
 	asks := u.doc.tracker != nil && slices.ContainsFunc(u.doc.tracker.Functions(), func(f condition.Function) bool { return u.when.Uses(f.Name) })

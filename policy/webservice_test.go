@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// counted is a web service that counts what it is sent by path; /down fails.
+// counted returns a web service that counts what it is sent by path; /down fails.
 func counted(t *testing.T) (url string, sent func(path string) int) {
 	t.Helper()
 	var mu sync.Mutex

@@ -27,7 +27,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// slowly is a driver whose every turn takes a second.
+// slowly returns a driver whose every turn takes a second.
 func slowly(n int) agent.Driver {
 	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
 		if err := wait(ctx, time.Second); err != nil {
@@ -85,7 +85,7 @@ func TestDeadlineInterruptsTheRun(t *testing.T) {
 	}
 }
 
-// messages is how many messages the steps of a run brought.
+// messages returns how many messages the steps of a run brought.
 func messages(s agent.State) int {
 	n := 0
 	for _, step := range s.RunSteps() {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// asks is a driver's func that asks for a tool in each of the first n steps of a
+// asks returns a driver's func that asks for a tool in each of the first n steps of a
 // run and then answers.
 func asks(n int) agent.DriverFunc {
 	return func(_ context.Context, s agent.State) (agent.Step, error) {

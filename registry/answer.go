@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// request is what the model is asked with.
+// request returns what the model is asked with.
 func (d Definition) request(r agent.Request) agent.Request {
 	r.MaxOutputTokens = d.MaxOutputTokens
 	if d.Temperature != nil {
@@ -34,7 +34,7 @@ func (d Definition) request(r agent.Request) agent.Request {
 	return r
 }
 
-// ofAnswer is the error of checking arguments without the word: it is about an
+// ofAnswer returns the error of checking arguments without the word: it is about an
 // answer, and told to the model.
 func ofAnswer(err error) error {
 	if wrong, ok := errors.AsType[*agent.ArgumentsError](err); ok {
@@ -44,7 +44,7 @@ func ofAnswer(err error) error {
 	return err
 }
 
-// Unfenced is an answer without the code fence that models like to put around JSON: what is
+// Unfenced returns an answer without the code fence that models like to put around JSON: what is
 // checked where a definition says the form of the answer.
 func Unfenced(answer string) string {
 	text := strings.TrimSpace(answer)

@@ -59,7 +59,7 @@ func (r Registry) Build(ctx context.Context, d Definition) (*Built, error) {
 	return r.BuildFile(ctx, file)
 }
 
-// BuildFile is Build for a definition with the text that it was read from.
+// BuildFile works like Build for a definition with the text that it was read from.
 func (r Registry) BuildFile(ctx context.Context, file *File) (*Built, error) {
 	if err := r.check(file); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (m *maker) driver(ctx context.Context) agent.Driver {
 	return driver
 }
 
-// tools is the tools of the agent.
+// tools returns the tools of the agent.
 func (m *maker) tools(ctx context.Context) (tools []toolexec.Tool) {
 	tools = slices.Clone(m.Given)
 	for i, p := range m.file.Tools {
@@ -195,7 +195,7 @@ func (m *maker) capabilities(ctx context.Context) []capability.Capability {
 	return out
 }
 
-// subagents is the capability to give work to the agents of the definition.
+// subagents returns the capability to give work to the agents of the definition.
 func (m *maker) subagents(ctx context.Context) []capability.Capability {
 	var agents []capability.Subagent
 	for i, name := range m.file.Agents {
@@ -217,7 +217,7 @@ func (m *maker) subagents(ctx context.Context) []capability.Capability {
 	return []capability.Capability{capability.UseSubagents{Agents: agents}}
 }
 
-// hooks is the hooks of the agent.
+// hooks returns the hooks of the agent.
 func (m *maker) hooks(ctx context.Context) []hooks.Hook {
 	pre := m.hooksOf(ctx, "preHooks", m.file.PreHooks, beforeRun)
 	list := m.hooksOf(ctx, "hooks", m.file.Hooks, nil)

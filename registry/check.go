@@ -44,7 +44,7 @@ func (r Registry) check(file *File) error {
 	return yamlfile.Join(c.sources...)
 }
 
-// at is where something stands, and the text of its own where it stands nowhere.
+// at returns where something stands, and the text of its own where it stands nowhere.
 func (c *checker) at(what string, said any, path ...any) yamlfile.Node {
 	if n := c.file.node(said, path...); n.Kind() != yamlfile.AbsentNode {
 		return n
@@ -84,7 +84,7 @@ func (c *checker) model() {
 	}
 }
 
-// driver is the maker for a model, and what it is told.
+// driver returns the maker for a model, and what it is told.
 func (r Registry) driver(model string) (maker DriverMaker, name string, ok bool) {
 	begins := lo.Filter(lo.Keys(r.Drivers), func(prefix string, _ int) bool {
 		return len(model) > len(prefix) && strings.HasPrefix(model, prefix)
@@ -131,7 +131,7 @@ func partsOf[T any](c *checker, what, key string, makers map[string]Maker[T], li
 	}
 }
 
-// plainly is a part as a file says it.
+// plainly returns a part as a file says it.
 func plainly(p Part) any {
 	if len(p.Settings) == 0 {
 		return p.Name

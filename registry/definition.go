@@ -95,7 +95,7 @@ func (s *Schema) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// Written is the schema as a mapping.
+// Written returns the schema as a mapping.
 func (s Schema) Written() any {
 	root, ok := yamlfile.Parse("schema.json", []byte(s)).Root()
 	if !ok {
@@ -116,10 +116,10 @@ func (l *Names) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// YAML is the definition as YAML.
+// YAML returns the definition as YAML.
 func (d Definition) YAML() ([]byte, error) { return d.encode("definition.yaml") }
 
-// MarshalJSON is the definition as JSON.
+// MarshalJSON returns the definition as JSON.
 func (d Definition) MarshalJSON() ([]byte, error) { return d.encode("definition.json") }
 
 func (d Definition) encode(name string) ([]byte, error) {

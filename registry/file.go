@@ -48,7 +48,7 @@ func (r Registry) Load(path string) (*File, error) {
 	return r.Parse(path, text)
 }
 
-// ReadFile is the text of the file at a path, for Parse; little more than it takes.
+// ReadFile returns the text of the file at a path, for Parse; little more than it takes.
 func ReadFile(path string) ([]byte, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func ReadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse is Load for a text that is there already.
+// Parse works like Load for a text that is there already.
 func (r Registry) Parse(path string, text []byte) (*File, error) {
 	file := read(path, text)
 	if err := r.check(file); err != nil {
@@ -66,7 +66,7 @@ func (r Registry) Parse(path string, text []byte) (*File, error) {
 	return file, nil
 }
 
-// fileOf is a definition that was made in Go, as the text that it would be.
+// fileOf returns a definition that was made in Go, as the text that it would be.
 func fileOf(d Definition) (*File, error) {
 	text, err := d.YAML()
 	if err != nil {
@@ -75,7 +75,7 @@ func fileOf(d Definition) (*File, error) {
 	return read(fmt.Sprintf("the definition of agent %q", d.Name), text), nil
 }
 
-// node is what stands at a path in the text, if that is what the definition says there;
+// node returns what stands at a path in the text, if that is what the definition says there;
 // else what it says, as a text of its own.
 func (f *File) node(said any, path ...any) yamlfile.Node {
 	if root, ok := f.root(); ok {
@@ -93,7 +93,7 @@ func (f *File) root() (yamlfile.Node, bool) {
 	return f.source.Root()
 }
 
-// server is where the name of a server stands in the text; the zero Node if nowhere.
+// server returns where the name of a server stands in the text; the zero Node if nowhere.
 func (f *File) server(i int, s Server) yamlfile.Node {
 	root, _ := f.root()
 	list := root.Find("mcp")
@@ -104,7 +104,7 @@ func (f *File) server(i int, s Server) yamlfile.Node {
 	return e.Key
 }
 
-// normal is a part without settings that are none.
+// normal returns a part without settings that are none.
 func normal(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok || len(m) != 1 {
@@ -118,7 +118,7 @@ func normal(v any) any {
 	return v
 }
 
-// written is a part as a text of its own.
+// written returns a part as a text of its own.
 func written(name string, said any) (*yamlfile.File, yamlfile.Node) {
 	text, err := yamlfile.Encode("part.yaml", said)
 	file := yamlfile.Parse(name, text)

@@ -29,7 +29,7 @@ func (l *Hooks) ReadNode(n yamlfile.Node) { *l = parts(n, "hook") }
 // ReadNode reads a list of capabilities.
 func (l *Capabilities) ReadNode(n yamlfile.Node) { *l = parts(n, "capability") }
 
-// Written is the name, or the name with the settings below it.
+// Written returns the name, or the name with the settings below it.
 func (p Part) Written() any {
 	if len(p.Settings) == 0 {
 		return p.Name
@@ -74,7 +74,7 @@ func parts(n yamlfile.Node, what string) []Part {
 	return out
 }
 
-// nameOf is the name of a part and its settings, the zero Nodes where there are none.
+// nameOf returns the name of a part and its settings, the zero Nodes where there are none.
 func nameOf(item yamlfile.Node) (name, settings yamlfile.Node) {
 	if item.Kind() != yamlfile.MappingNode {
 		return item, settings
@@ -86,7 +86,7 @@ func nameOf(item yamlfile.Node) (name, settings yamlfile.Node) {
 	return entries[0].Key, entries[0].Value
 }
 
-// mapOf is a mapping as JSON knows it; nil for an empty one.
+// mapOf returns a mapping as JSON knows it; nil for an empty one.
 func mapOf(n yamlfile.Node) map[string]any {
 	if m, ok := n.Value().(map[string]any); ok && len(m) > 0 {
 		return m

@@ -47,20 +47,20 @@ type Maker[T any] struct {
 	make     func(ctx context.Context, m *Making, settings any) (T, error)
 }
 
-// UseTools is a part that is always these tools.
+// UseTools returns a part that is always these tools.
 func UseTools(list ...toolexec.Tool) Maker[[]toolexec.Tool] { return always(list) }
 
-// UseHooks is a part that is always these hooks.
+// UseHooks returns a part that is always these hooks.
 func UseHooks(list ...hooks.Hook) Maker[[]hooks.Hook] { return always(list) }
 
-// UseCapability is a part that is always this capability.
+// UseCapability returns a part that is always this capability.
 func UseCapability(c capability.Capability) Maker[capability.Capability] { return always(c) }
 
 func always[T any](v T) Maker[T] {
 	return Maker[T]{make: func(context.Context, *Making, any) (T, error) { return v, nil }}
 }
 
-// With is a part that is made for each agent, with settings. S is a struct; its fields have
+// With returns a part that is made for each agent, with settings. S is a struct; its fields have
 // tags such as `key:"calls"`, `key:"file,required"`, `key:"per,positive"` (a number or
 // time above zero), `key:"calls,limit"` (a number above zero, or -1) or `key:"delay,nonnegative"`, and may be strings, bools, numbers,
 // time.Durations, structs, and slices, pointers and maps of those. What does not fit is
@@ -85,7 +85,7 @@ func (k Maker[T]) TakesSettings() (can, must bool) {
 	return true, !root.Decode(made)
 }
 
-// Keys is the keys of the settings.
+// Keys returns the keys of the settings.
 func (k Maker[T]) Keys() []string {
 	if k.settings == nil {
 		return nil
@@ -111,10 +111,10 @@ type Making struct {
 	closing *[]func() error
 }
 
-// Closing has something called when the agent is closed. The last is called first.
+// Closing registers something to call when the agent is closed. The last is called first.
 func (m *Making) Closing(f func() error) { *m.closing = append(*m.closing, f) }
 
-// as is m for another part.
+// as returns m for another part.
 func (m *Making) as(what, name string, count map[string]int) *Making {
 	part := *m
 	part.Name = name

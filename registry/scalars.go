@@ -30,7 +30,7 @@ func (v *URL) Set(text string) error {
 
 func (v *URL) String() string { return string(*v) }
 
-// Type is the word for an address in a help text.
+// Type returns the word for an address in a help text.
 func (*URL) Type() string { return "url" }
 
 // EnvName is the name of a variable of the environment.

@@ -86,7 +86,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkByHand is the two spans of a step alone, as a good engineer writes them
+// BenchmarkByHand measures the two spans of a step alone, as a good engineer writes them
 // around the loop: what the SDK takes of the time of BenchmarkStep/spans.
 func BenchmarkByHand(b *testing.B) {
 	recording := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(sdktrace.NewBatchSpanProcessor(discard{})))

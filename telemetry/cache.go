@@ -17,7 +17,7 @@ type cache[K comparable, V any] struct {
 	adding sync.Mutex
 }
 
-// of is the value of the key, made if it is not there.
+// of returns the value of the key, made if it is not there.
 func (c *cache[K, V]) of(key K, build func(K) V) V {
 	if kept := c.kept.Load(); kept != nil {
 		if v, ok := (*kept)[key]; ok {

@@ -14,14 +14,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// WrapDriver is the outer wrapper around the driver, outside of the hooks: a span
+// WrapDriver returns the outer wrapper around the driver, outside of the hooks: a span
 // for each turn, from before the hooks see the request until they have let the
 // reply out.
 func (t *Telemetry) WrapDriver(inner agent.Driver) agent.Driver {
 	return &outer{t, inner, targetOf(inner)}
 }
 
-// WrapModel is the inner wrapper around the driver, inside of the hooks: it sees
+// WrapModel returns the inner wrapper around the driver, inside of the hooks: it sees
 // what the model is asked and what it answers, and measures that.
 func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
 	f, described := agent.FeaturesOf(inner).Get()
@@ -36,7 +36,7 @@ type turn struct {
 	model string // in its name
 }
 
-// turn is the turn whose span is in ctx, or else the only one there is: middleware in
+// turn returns the turn whose span is in ctx, or else the only one there is: middleware in
 // between may have begun a span of its own.
 func (r *run) turn(ctx context.Context) (turn, bool) {
 	r.mu.Lock()
@@ -59,10 +59,10 @@ var (
 	_ agent.Describer = (*outer)(nil)
 )
 
-// Unobserved is what is asked in runs that nobody observes.
+// Unobserved returns what is asked in runs that nobody observes.
 func (d *outer) Unobserved() agent.Driver { return d.inner }
 
-// Features is what the wrapped driver says of itself.
+// Features returns what the wrapped driver says of itself.
 func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 // Next asks the model, and records a span where the run is recorded.
@@ -140,7 +140,7 @@ func (r *run) answered(ctx context.Context, span trace.Span, result mo.Result[ag
 	}
 }
 
-// turnFailure is the class of the error that a turn ended with. A stop in the form
+// turnFailure returns the class of the error that a turn ended with. A stop in the form
 // of an error is none.
 func turnFailure(ctx context.Context, err error) string {
 	if err == nil {
@@ -165,10 +165,10 @@ var (
 	_ agent.Describer = (*asking)(nil)
 )
 
-// Unobserved is what is asked in runs that nobody observes.
+// Unobserved returns what is asked in runs that nobody observes.
 func (d *asking) Unobserved() agent.Driver { return d.inner }
 
-// Features is what the wrapped driver says of itself.
+// Features returns what the wrapped driver says of itself.
 func (d *asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d *asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {

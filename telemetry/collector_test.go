@@ -205,7 +205,7 @@ type attributes []struct {
 	Value map[string]any
 }
 
-// list is the attributes, all as text.
+// list returns the attributes, all as text.
 func (a attributes) list() []attribute.KeyValue {
 	var out []attribute.KeyValue
 	for _, kv := range a {

@@ -38,7 +38,7 @@ type part struct {
 
 func textPart(text string) part { return part{Type: "text", Content: &text} }
 
-// argumentsOf is the arguments as the object that they are, or as a text where the
+// argumentsOf returns the arguments as the object that they are, or as a text where the
 // model wrote none, or one that not everybody reads alike.
 func argumentsOf(text string) json.RawMessage {
 	if strictjson.CheckObject(text) == nil {
@@ -48,7 +48,7 @@ func argumentsOf(text string) json.RawMessage {
 	return quoted
 }
 
-// finishOf is a finish reason as messages have it: a word, which must be there.
+// finishOf returns a finish reason as messages have it: a word, which must be there.
 func finishOf(reason agent.FinishReason) string {
 	switch reason {
 	case agent.FinishToolCalls:
@@ -78,7 +78,7 @@ func messageOf(m agent.Message) message {
 	return out
 }
 
-// inputMessages is what the model is shown.
+// inputMessages returns what the model is shown.
 func inputMessages(s agent.State) string {
 	var list []message
 	for _, m := range s.Messages() {
@@ -87,7 +87,7 @@ func inputMessages(s agent.State) string {
 	return encoded(list)
 }
 
-// outputOf is what the hooks left of a reply.
+// outputOf returns what the hooks left of a reply.
 func outputOf(reply agent.Step) string {
 	if reply.Message.Role() == "" { // middleware ended the run in the model's place
 		return ""
@@ -97,7 +97,7 @@ func outputOf(reply agent.Step) string {
 	return encoded([]message{m})
 }
 
-// outputMessages is a plain answer.
+// outputMessages returns a plain answer.
 func outputMessages(text string, finish agent.FinishReason) string {
 	return encoded([]message{{string(agent.RoleAssistant), []part{textPart(text)}, finishOf(finish)}})
 }

@@ -31,7 +31,7 @@ func says(name, text string, err error) toolexec.Tool {
 	return toolexec.Func(name, "A tool.", func(context.Context, nothing) (string, error) { return text, err })
 }
 
-// eventful is capabilities for a run in which everything happens: a denial, a
+// eventful returns capabilities for a run in which everything happens: a denial, a
 // rewrite, a mock, a redaction of a result, of an error, of the input and of a reply,
 // a hook that panics, a tool that fails, a call with wrong arguments, one of no tool,
 // a Stop hook that wants more, and a detached hook.

@@ -43,7 +43,7 @@ func (r *run) Observe(ctx context.Context, e agent.Event) {
 	r.logHook(ctx, h, failure)
 }
 
-// failureOf is the class of a hook's failure.
+// failureOf returns the class of a hook's failure.
 func failureOf(h hooks.Event) string {
 	if h.Kind == hooks.HookTimeout {
 		return "timeout"
@@ -109,7 +109,7 @@ func (r *run) measureHook(ctx context.Context, h hooks.Event, failure string) {
 	}
 }
 
-// outcomeOf is the last word of the event's kind, such as blocked.
+// outcomeOf returns the last word of the event's kind, such as blocked.
 func outcomeOf(h hooks.Event) string { return strings.TrimPrefix(string(h.Kind), "hook.") }
 
 // hookSpan records what the hook did, once it is done: its span begins when it did.

@@ -143,7 +143,7 @@ func signal() agent.Signal {
 	}
 }
 
-// parted is the secret in every field of a part, and in two parts that are read as one text.
+// parted returns the secret in every field of a part, and in two parts that are read as one text.
 func parted() agent.Content {
 	half := len(planted) / 2
 	return agent.ContentOf(
@@ -165,7 +165,7 @@ func inJSON() string {
 	return string(text)
 }
 
-// ofTools are the places that tools, executors and hooks after a call have.
+// ofTools returns the places that tools, executors and hooks after a call have.
 func ofTools() map[string]leak {
 	plain := says2(agent.TextContent("it is " + planted))
 	with := func(l leak, more ...capability.Capability) leak { l.more = more; return l }
@@ -268,7 +268,7 @@ func ofTools() map[string]leak {
 	}
 }
 
-// ofModels are the places that drivers, and hooks after a model call, have.
+// ofModels returns the places that drivers, and hooks after a model call, have.
 func ofModels() map[string]leak {
 	reply := func(step agent.Step, more ...capability.Capability) leak {
 		return leak{turns: []agenttest.Turn{agenttest.Reply(step), agenttest.Say("done")}, more: more}
@@ -306,7 +306,7 @@ func ofModels() map[string]leak {
 	}
 }
 
-// ofOthers are the places that sub-agents and servers have.
+// ofOthers returns the places that sub-agents and servers have.
 func ofOthers(t *testing.T) map[string]leak {
 	t.Helper()
 	below := func(turns ...agenttest.Turn) leak {
@@ -355,7 +355,7 @@ func ofOthers(t *testing.T) map[string]leak {
 	return all
 }
 
-// filtered is the ways in which the secret is taken out. All of them are guards.
+// filtered returns the ways in which the secret is taken out. All of them are guards.
 func filtered(t *testing.T) map[string]capability.Capability {
 	t.Helper()
 	out := func(text string) string { return strings.ReplaceAll(text, planted, "[out]") }
@@ -379,7 +379,7 @@ hooks:
 	}
 }
 
-// found are the forms in which the secret may turn up.
+// found looks for the forms in which the secret may turn up.
 func found(text string) bool {
 	quoted, _ := json.Marshal(planted)
 	for _, form := range []string{planted, hex.EncodeToString([]byte(planted)), hex.EncodeToString(quoted[1 : len(quoted)-1]), strings.Trim(string(quoted), `"`), base64.StdEncoding.EncodeToString([]byte(planted)), "plAnted", "7f3a&v"} {

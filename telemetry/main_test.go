@@ -74,12 +74,12 @@ func newSink(t *testing.T, options ...sdktrace.TracerProviderOption) *sink {
 	return s
 }
 
-// use is the capability that tells the sink.
+// use returns the capability that tells the sink.
 func (s *sink) use() capability.UseTelemetry {
 	return capability.UseTelemetry{Tracers: s.tracers, Meters: s.meters, Logs: sinkHandler{s}}
 }
 
-// span is the one span of that name.
+// span returns the one span of that name.
 func (s *sink) span(t *testing.T, name string) tracetest.SpanStub {
 	t.Helper()
 	found := s.all(name)
@@ -91,7 +91,7 @@ func (s *sink) all(name string) []tracetest.SpanStub {
 	return lo.Filter(s.spans.GetSpans(), func(x tracetest.SpanStub, _ int) bool { return x.Name == name })
 }
 
-// get is an attribute of a span, as text; empty when it has not got it.
+// get returns an attribute of a span, as text; empty when it has not got it.
 func get(s tracetest.SpanStub, key attribute.Key) string {
 	for _, kv := range s.Attributes {
 		if kv.Key == key {
@@ -108,7 +108,7 @@ var told = []attribute.Key{
 	semconv.KeyStatus, semconv.KeyStopReason, semconv.KeyStopSource, semconv.KeyErrorType,
 }
 
-// tree is all spans, each below its parent, in the order in which they ended.
+// tree returns all spans, each below its parent, in the order in which they ended.
 func (s *sink) tree() string {
 	all := s.spans.GetSpans()
 	known := lo.SliceToMap(all, func(x tracetest.SpanStub) (trace.SpanID, bool) { return x.SpanContext.SpanID(), true })
@@ -139,7 +139,7 @@ func (s *sink) tree() string {
 	return b.String()
 }
 
-// events is the log events, a line each.
+// events returns the log events, a line each.
 func (s *sink) events() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *sink) events() []string {
 	})
 }
 
-// metrics is what was measured, as "name{attributes} count", in the order of names.
+// metrics returns what was measured, as "name{attributes} count", in the order of names.
 func (s *sink) metrics(t *testing.T) []string {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -191,7 +191,7 @@ func (s *sink) metrics(t *testing.T) []string {
 	return out
 }
 
-// everything is all that was told, as text: to look for what must not be there.
+// everything returns all that was told, as text: to look for what must not be there.
 func (s *sink) everything(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -217,7 +217,7 @@ func (described) Features() agent.Features {
 	return agent.Features{Provider: "test", Model: "small", Endpoint: "https://models.example.com/v1", Streaming: true}
 }
 
-// build is an agent called helper with a script.
+// build returns an agent called helper with a script.
 func build(t *testing.T, script *agenttest.Driver, capabilities ...capability.Capability) *agent.Agent {
 	t.Helper()
 	a, err := builder.New().WithName("helper").WithDriver(described{script}).With(capabilities...).Build().Get()

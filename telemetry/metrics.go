@@ -37,7 +37,7 @@ type labels struct {
 	failMode, failure, end string
 }
 
-// attributes is the labels as the conventions have them.
+// attributes returns the labels as the conventions have them.
 func (l labels) attributes() attribute.Set {
 	list := []attribute.KeyValue{
 		semconv.KeyOperation.String(l.operation), semconv.KeyProvider.String(l.provider), semconv.KeyRequestModel.String(l.model),

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Environ is the variables that tell a child process which span it belongs to, as
+// Environ returns the variables that tell a child process which span it belongs to, as
 // TRACEPARENT=… and, where there is one, TRACESTATE=…: what a program that is
 // instrumented reads at its start. It is nil when the span in ctx is not sampled.
 func Environ(ctx context.Context) []string {
@@ -44,7 +44,7 @@ func setHeaders(ctx context.Context, h http.Header) {
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
 }
 
-// Transport is a RoundTripper that sets the headers on every request, for the HTTP
+// Transport returns a RoundTripper that sets the headers on every request, for the HTTP
 // client of a tool or of a driver. Nil means http.DefaultTransport. Of a request
 // that has a traceparent, nothing is changed.
 func Transport(base http.RoundTripper) http.RoundTripper {

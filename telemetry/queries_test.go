@@ -70,7 +70,7 @@ func (s series) add(m metricdata.Metrics) {
 	}
 }
 
-// everythingMeasured is what a day of agents measures.
+// everythingMeasured returns what a day of agents measures.
 func everythingMeasured(t *testing.T) series {
 	t.Helper()
 	s := newSink(t)
@@ -104,7 +104,7 @@ func everythingMeasured(t *testing.T) series {
 	return out
 }
 
-// expressions is every PromQL expression of dashboard, alerts and page, by where it
+// expressions returns every PromQL expression of dashboard, alerts and page, by where it
 // stands, and the labels that are shown of what it gives.
 func expressions(t *testing.T) map[string][]string {
 	t.Helper()

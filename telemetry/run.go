@@ -32,10 +32,10 @@ type run struct {
 
 var _ agent.Processor = (*Telemetry)(nil)
 
-// String is how the processor stands in a printed plan.
+// String returns how the processor stands in a printed plan.
 func (*Telemetry) String() string { return "telemetry" }
 
-// Process is the processor around the run: it begins and ends the run's span and
+// Process returns the processor around the run: it begins and ends the run's span and
 // sees to it that there is something to find for the wrappers, if anything of this
 // run is to be recorded. It belongs outside of the hooks.
 func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
@@ -199,7 +199,7 @@ func (r *run) failed(span trace.Span, failure, text string) {
 	span.SetStatus(codes.Error, valid(text))
 }
 
-// textOf is the text of an error; empty where there is none.
+// textOf returns the text of an error; empty where there is none.
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -207,7 +207,7 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// usage is what model calls consumed.
+// usage records what model calls consumed.
 func (a *attributes) usage(u agent.Usage) {
 	a.number(semconv.KeyInputTokens, u.InputTokens)
 	a.number(semconv.KeyOutputTokens, u.OutputTokens)

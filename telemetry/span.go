@@ -40,14 +40,14 @@ func begin(name string, kind trace.SpanKind, attributes ...attribute.KeyValue) *
 	return &beginning{valid(name), []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...)}}
 }
 
-// valid is a text as OTLP takes it: a byte that is no UTF-8 would keep all that is sent
+// valid returns a text as OTLP takes it: a byte that is no UTF-8 would keep all that is sent
 // with it from being sent.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // maxName is how many bytes of a tool's name are told: models make up long ones.
 const maxName = 128
 
-// toolName is the name of a tool, made short.
+// toolName returns the name of a tool, made short.
 func toolName(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -55,7 +55,7 @@ func toolName(name string) string {
 	return strings.ToValidUTF8(name[:maxName], "") + "…"
 }
 
-// titled is an operation and what it is done with, if that has a name.
+// titled returns an operation and what it is done with, if that has a name.
 func titled(operation, name string) string {
 	if name == "" {
 		return operation
@@ -77,7 +77,7 @@ type target struct {
 	port int
 }
 
-// targetOf is who a driver asks when a request names no other model.
+// targetOf returns who a driver asks when a request names no other model.
 func targetOf(d agent.Driver) target {
 	f := agent.FeaturesOf(d).OrEmpty()
 	t := target{provider: f.Provider, model: f.Model}
@@ -94,7 +94,7 @@ func targetOf(d agent.Driver) target {
 	return t
 }
 
-// named is the target when a request names a model.
+// named returns the target when a request names a model.
 func (t target) named(model string) target {
 	if model != "" {
 		t.model = model

@@ -80,7 +80,7 @@ func New(c Config) *Telemetry {
 	}
 }
 
-// of is what is recorded of the run that s belongs to; nil: nothing.
+// of returns what is recorded of the run that s belongs to; nil: nothing.
 func (t *Telemetry) of(s agent.State) *run {
 	if !s.Observed() { // it would listen
 		return nil
@@ -88,7 +88,7 @@ func (t *Telemetry) of(s agent.State) *run {
 	return t.runs.Of(s).run
 }
 
-// errorType is what error.type says of an error.
+// errorType returns what error.type says of an error.
 func errorType(ctx context.Context, err error, otherwise agent.ErrorKind) string {
 	kind := agent.KindOf(err)
 	if kind == agent.KindUnknown || kind == agent.KindCancelled { // what was cancelled may be within the driver

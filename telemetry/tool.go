@@ -25,7 +25,7 @@ type call struct {
 	weight uint8           // of that decision
 }
 
-// WrapExecutor is the wrapper around the executor, outside of the hooks: a span for
+// WrapExecutor returns the wrapper around the executor, outside of the hooks: a span for
 // each call, from before the hooks decide upon it until they have let its result
 // out.
 func (t *Telemetry) WrapExecutor(inner agent.Executor) agent.Executor { return executor{t, inner} }
@@ -37,7 +37,7 @@ type executor struct {
 	inner agent.Executor
 }
 
-// Unobserved is who is asked in runs that nobody observes.
+// Unobserved returns who is asked in runs that nobody observes.
 func (x executor) Unobserved() agent.Executor { return x.inner }
 
 // Prepare begins the call's span. It ends in Execute or HandleAnswer, one of which is
@@ -138,7 +138,7 @@ func (r *run) broken(ctx context.Context, c call, err error) {
 	r.failed(c.span, failure, textOf(err))
 }
 
-// within is ctx with the span of the call.
+// within returns ctx with the span of the call.
 func (c call) within(ctx context.Context) context.Context {
 	if reflect.TypeOf(ctx).Comparable() && c.outer == ctx {
 		return c.inner
@@ -146,7 +146,7 @@ func (c call) within(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, c.span)
 }
 
-// take is the call as Prepare left it. Calls of one step may be executed at once;
+// take returns the call as Prepare left it. Calls of one step may be executed at once;
 // each has a slot of its own.
 func (r *run) take(original *agent.ToolCall) call {
 	if original.Index < len(r.calls) {

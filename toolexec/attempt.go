@@ -26,7 +26,7 @@ func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (o
 	return out, err
 }
 
-// recovered, deferred, makes an error of a panic.
+// recovered makes an error of a panic, where it is deferred.
 func recovered(err *error) {
 	if v := recover(); v != nil {
 		*err = &PanicError{Value: v, Stack: string(debug.Stack())}
@@ -70,7 +70,7 @@ func (e *Executor) bounded(ctx context.Context, t *bound, body Body, c Call) (Ou
 	return f.out, f.err
 }
 
-// land is the end of the tool's goroutine.
+// land ends the tool's goroutine.
 func (e *Executor) land(f *flight) {
 	if f.settled.CompareAndSwap(false, true) {
 		close(f.landed)
@@ -103,7 +103,7 @@ func (f *flight) landsWithin(d time.Duration) bool {
 	}
 }
 
-// ended is the error of an attempt that was told to end before it gave an answer: the run's ctx is done, or else its
+// ended returns the error of an attempt that was told to end before it gave an answer: the run's ctx is done, or else its
 // time was up. err is what the tool returned; nil means that it did not.
 func ended(ctx context.Context, t *bound, err error) error {
 	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // made by run, of this very attempt

@@ -39,7 +39,7 @@ func newDecoderWith[In any](schema *Schema) (*Decoder[In], error) {
 	return &Decoder[In]{schema: schema}, nil
 }
 
-// Schema is what the arguments are checked against.
+// Schema returns what the arguments are checked against.
 func (d *Decoder[In]) Schema() *Schema { return d.schema }
 
 // Decode checks an argument text and decodes it into in. Empty stands for {}. What in held before is gone: fields
@@ -65,7 +65,7 @@ func (d *Decoder[In]) Decode(args string, in *In) error {
 	return nil
 }
 
-// decodeSlowly is the reference, and where all error texts come from. It makes its own In, so that Decode's need
+// decodeSlowly returns the reference, and where all error texts come from. It makes its own In, so that Decode's need
 // not live on the heap.
 func (d *Decoder[In]) decodeSlowly(args string) (*In, error) {
 	if err := d.schema.Validate(args); err != nil {
@@ -78,7 +78,7 @@ func (d *Decoder[In]) decodeSlowly(args string) (*In, error) {
 	return in, nil
 }
 
-// flatOf is nil unless the inferred schema asks of a flat struct no more than its Go types do.
+// flatOf returns nil unless the inferred schema asks of a flat struct no more than its Go types do.
 func flatOf(t reflect.Type) *strictjson.Flat {
 	if t.Kind() != reflect.Struct || declares(t) {
 		return nil

@@ -41,7 +41,7 @@ func (e *UnknownToolError) Error() string {
 	return b.String()
 }
 
-// ErrorKind is KindInvalid: the same call will fail again.
+// ErrorKind returns KindInvalid: the same call will fail again.
 func (e *UnknownToolError) ErrorKind() agent.ErrorKind { return agent.KindInvalid }
 
 // shortened keeps a name readable that a model made up.
@@ -62,13 +62,13 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
-// Unwrap is what the tool panicked with, if that is an error.
+// Unwrap returns what the tool panicked with, if that is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// ErrorKind is KindTool.
+// ErrorKind returns KindTool.
 func (e *PanicError) ErrorKind() agent.ErrorKind { return agent.KindTool }
 
 // TimeoutError says that an attempt took longer than it may. It is also the cause that the attempt's ctx is cancelled
@@ -86,16 +86,16 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("no answer within %v", e.After) + epilogue(e.Abandoned, e.Err)
 }
 
-// Timeout is true; net.Error has it.
+// Timeout returns true, as net.Error wants it.
 func (e *TimeoutError) Timeout() bool { return true }
 
 // Is makes the error a context.DeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Unwrap is what the tool returned.
+// Unwrap returns what the tool returned.
 func (e *TimeoutError) Unwrap() error { return e.Err }
 
-// ErrorKind is KindTimeout.
+// ErrorKind returns KindTimeout.
 func (e *TimeoutError) ErrorKind() agent.ErrorKind { return agent.KindTimeout }
 
 // CancelledError says that the run was cancelled while the tool ran, or while it waited to be run again.
@@ -112,10 +112,10 @@ func (e *CancelledError) Error() string {
 	return fmt.Sprintf("the run was cancelled (%v)", e.Cause) + epilogue(e.Abandoned, e.Err)
 }
 
-// Unwrap is the cause and what the tool returned.
+// Unwrap returns the cause and what the tool returned.
 func (e *CancelledError) Unwrap() []error { return lo.Compact([]error{e.Cause, e.Err}) }
 
-// epilogue is what there is to say of a tool whose time was up, besides that it was.
+// epilogue returns what there is to say of a tool whose time was up, besides that it was.
 func epilogue(abandoned bool, err error) string {
 	switch {
 	case abandoned:

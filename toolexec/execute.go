@@ -65,7 +65,7 @@ func (p *place) of(e *Executor, c *agent.ToolCall) bool {
 	return p.tool.executor == e && p.prepared.Call.Arguments == c.Arguments && p.prepared.Call.Name == c.Name
 }
 
-// giveUp has the tool end what a call has started that is answered in another way.
+// giveUp makes the tool end what a call has started that is answered in another way.
 func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared) {
 	child, begun, ok := agent.Checkpoint(s).Child(p.Original.ID)
 	if !ok || child.Status().Terminal() {
@@ -163,7 +163,7 @@ func (t *bound) fail(r *agent.ToolResult, err error) {
 	r.Content = validText(agent.TextContent(text))
 }
 
-// stopIn is the signal of a tool that ends its run by error: a decision, no failure. The signal that cancelled the
+// stopIn returns the signal of a tool that ends its run by error: a decision, no failure. The signal that cancelled the
 // run is none of the tool's.
 func stopIn(err error) (*agent.SignalError, bool) {
 	switch err.(type) { //nolint:errorlint // what became of this attempt, not what its error is made of
@@ -173,7 +173,7 @@ func stopIn(err error) (*agent.SignalError, bool) {
 	return errors.AsType[*agent.SignalError](err)
 }
 
-// asked is Retry.again, and survives it.
+// asked calls Retry.again, and survives it.
 func asked(r Retry, n int, err error) (again bool, broken error) {
 	defer recovered(&broken)
 	return r.again(n, err), nil

@@ -22,7 +22,7 @@ type brokenError struct{ text string }
 
 func (e *brokenError) Error() string { return e.text }
 
-// troubled is a tool in every kind of trouble.
+// troubled returns a tool in every kind of trouble.
 func troubled() []toolexec.Tool {
 	trouble := func(name string, f func() (toolexec.Output, error)) toolexec.Tool {
 		return toolexec.Func(name, "", func(context.Context, nothing) (toolexec.Output, error) { return f() })

@@ -51,7 +51,7 @@ func NewExecutor(b Toolbox, o Options) *Executor {
 // fewTools is up to how many tools a look at each is quicker than a map.
 const fewTools = 8
 
-// named is the tool of that name, nil if there is none.
+// named returns the tool of that name, nil if there is none.
 func (e *Executor) named(name string) *bound {
 	for _, t := range e.few {
 		if t.name == name {
@@ -123,7 +123,7 @@ func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
 	return &p.prepared
 }
 
-// argumentsOf is the arguments of a call, which may leave them out when there are none.
+// argumentsOf returns the arguments of a call, which may leave them out when there are none.
 func argumentsOf(c *agent.ToolCall) string {
 	if c.Arguments == "" {
 		return "{}"
@@ -141,7 +141,7 @@ func (t *bound) prepare(c *agent.ToolCall) (body Body, err error) {
 	return body, err
 }
 
-// refused is the answer to a call that cannot run.
+// refused returns the answer to a call that cannot run.
 func refused(c *agent.ToolCall, err error) *agent.Prepared {
 	reason, text := agent.ReasonInvalid, fmt.Sprintf("tool %q: not executed: %v", shortened(c.Name), err)
 	switch err := err.(type) { //nolint:errorlint // a tool's own words are not searched
@@ -157,6 +157,6 @@ func refused(c *agent.ToolCall, err error) *agent.Prepared {
 	return &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAnswer, Answer: answer, Invalid: err}
 }
 
-// Abandoned is the number of tool bodies that were given up, because they did not return after their time was up, and
+// Abandoned returns the number of tool bodies that were given up, because they did not return after their time was up, and
 // that have not returned yet. Each holds a goroutine. A number that grows says that a tool ignores its ctx.
 func (e *Executor) Abandoned() int { return int(e.abandoned.Load()) }

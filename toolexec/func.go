@@ -28,7 +28,7 @@ func Func[In, Out any](name, description string, f func(ctx context.Context, in 
 	return t
 }
 
-// CallFunc is Func for a tool that wants to know more of the call, or that has a schema of its own: spec.Parameters
+// CallFunc works like Func for a tool that wants to know more of the call, or that has a schema of its own: spec.Parameters
 // then says more than In can. Empty Parameters are inferred from In.
 func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Call, in In) (Out, error)) Tool {
 	t, output := typed[In, Out](spec, f != nil)
@@ -42,7 +42,7 @@ func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Ca
 	return t
 }
 
-// typed is a tool that reads an In, still to be given what it runs, and how its answers are told.
+// typed returns a tool that reads an In, still to be given what it runs, and how its answers are told.
 func typed[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], func(Out) (Output, error)) {
 	t := &typedTool[In]{spec: spec}
 	if t.decoder, t.err = decoderFor[In](spec.Parameters); t.err == nil {
@@ -56,7 +56,7 @@ func typed[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], func
 
 var errNoFunc = errors.New("the func is nil")
 
-// unusable is what a model is told that calls a tool which no toolbox would have taken.
+// unusable returns what a model is told that calls a tool which no toolbox would have taken.
 func unusable(err error) error { return fmt.Errorf("the tool is not usable: %w", err) }
 
 // decoderFor looks at the methods of In, and survives them.

@@ -115,7 +115,7 @@ func nullable(s *jsonschema.Schema) {
 	}
 }
 
-// anything is said where a schema names no type. It is spelled out because the library adds null to what a pointer
+// anything returns what is said where a schema names no type. It is spelled out because the library adds null to what a pointer
 // points to, and would so make null the only type.
 func anything() []string {
 	return []string{"null", "boolean", "number", "string", "array", "object"}

@@ -44,7 +44,7 @@ func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.Argu
 	return found
 }
 
-// otherName is the name that the forms have in another case than it is given, if they do
+// otherName returns the name that the forms have in another case than it is given, if they do
 // not have it as it is.
 func otherName(forms []*jsonschema.Schema, name string) (other string, ok bool) {
 	for _, form := range forms {
@@ -60,7 +60,7 @@ func otherName(forms []*jsonschema.Schema, name string) (other string, ok bool) 
 	return other, ok
 }
 
-// memberOf is the schema of a member by its name, or that of all that are not named.
+// memberOf returns the schema of a member by its name, or that of all that are not named.
 func memberOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
 	if member := s.Properties[name]; member != nil {
 		return []*jsonschema.Schema{member}
@@ -71,7 +71,7 @@ func memberOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
 	return nil
 }
 
-// formsOf is the schemas that speak of the same value as s: itself, what it refers to,
+// formsOf returns the schemas that speak of the same value as s: itself, what it refers to,
 // and what it is put together of. Seen is those that were found before.
 func formsOf(s *jsonschema.Schema, seen []*jsonschema.Schema) []*jsonschema.Schema {
 	if s == nil || slices.Contains(seen, s) {
@@ -86,7 +86,7 @@ func formsOf(s *jsonschema.Schema, seen []*jsonschema.Schema) []*jsonschema.Sche
 	return seen
 }
 
-// itemsOf is the schemas of item i of an array, in the words of all drafts.
+// itemsOf returns the schemas of item i of an array, in the words of all drafts.
 func itemsOf(s *jsonschema.Schema, i int) []*jsonschema.Schema {
 	first := s.PrefixItems
 	var rest any = s.Items2020

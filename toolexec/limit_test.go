@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// said is what the model is told of an answer, under a limit.
+// said returns what the model is told of an answer, under a limit.
 func said(t testing.TB, limit int, content agent.Content) agent.Content {
 	t.Helper()
 	e := executor(t, toolexec.Options{Policy: toolexec.Policy{MaxResultBytes: limit}}, saying(content, nil))

@@ -17,7 +17,7 @@ func (s *Schema) MayHave(steps []string, wild []bool, kind string) bool {
 	return s == nil || mayHave(s.compiled, path{steps, wild, kind, map[question]bool{}})
 }
 
-// Names are the names of the members that the schema knows, in order.
+// Names returns the names of the members that the schema knows, in order.
 func (s *Schema) Names() []string {
 	if s == nil {
 		return nil

@@ -57,7 +57,7 @@ const (
 	DoubtRepeat
 )
 
-// over is p where it says something, and otherwise q.
+// over returns p where it says something, and otherwise q.
 func (p Policy) over(q Policy) Policy {
 	out := Policy{
 		Timeout:        cmp.Or(p.Timeout, q.Timeout),
@@ -82,7 +82,7 @@ type policedTool struct {
 	policy Policy
 }
 
-// unwrapped is the tool itself and the policy that its wrappings and its own Policy method make together.
+// unwrapped returns the tool itself and the policy that its wrappings and its own Policy method make together.
 func unwrapped(t Tool) (Tool, Policy) {
 	var policy Policy
 	for {

@@ -66,7 +66,7 @@ type recordedCall struct {
 	tool      recordedTool
 }
 
-// recordedCalls are the calls of all recorded runs to tools whose schemas are known.
+// recordedCalls returns the calls of all recorded runs to tools whose schemas are known.
 func recordedCalls(t *testing.T, folder string) iter.Seq[recordedCall] {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl.gz"))

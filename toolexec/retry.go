@@ -54,7 +54,7 @@ func (r Retry) again(n int, err error) bool {
 	return !panicked && agent.KindOf(err) != agent.KindInvalid
 }
 
-// wait is the time between attempt n and the next.
+// wait returns the time between attempt n and the next.
 func (r Retry) wait(n int) time.Duration {
 	longest := float64(cmp.Or(max(0, r.MaxDelay), defaultMaxDelay))
 	backoff := r.Backoff

@@ -16,7 +16,7 @@ import (
 
 var errBusy = errors.New("busy")
 
-// flaky is a tool that calls f with the number of the attempt, and an executor of it.
+// flaky returns a tool that calls f with the number of the attempt, and an executor of it.
 func flaky(t testing.TB, p toolexec.Policy, f func(ctx context.Context, attempt int) (toolexec.Output, error)) *toolexec.Executor {
 	t.Helper()
 	tool := toolexec.CallFunc(agent.ToolSpec{Name: "flaky"}, func(ctx context.Context, c toolexec.Call, _ nothing) (toolexec.Output, error) {

@@ -67,10 +67,10 @@ func (s *Schema) compile(raw string) error {
 	return nil
 }
 
-// String is the schema's JSON text without white space, members in the order they were given.
+// String returns the schema's JSON text without white space, members in the order they were given.
 func (s *Schema) String() string { return s.text }
 
-// MarshalJSON is String: a Schema inside a request is the schema itself.
+// MarshalJSON returns what String returns: a Schema inside a request is the schema itself.
 func (s *Schema) MarshalJSON() ([]byte, error) { return []byte(s.text), nil }
 
 // Validate checks an argument text. Empty stands for {}. The error is an *agent.ArgumentsError: malformed, or with
@@ -107,7 +107,7 @@ func malformedArguments(err error) error {
 	return &agent.ArgumentsError{Malformed: true, Problems: []agent.ArgumentProblem{problemOf(err)}}
 }
 
-// problemOf is what strictjson said, as a problem.
+// problemOf returns what strictjson said, as a problem.
 func problemOf(err error) agent.ArgumentProblem {
 	if at, ok := errors.AsType[*strictjson.Error](err); ok {
 		return agent.ArgumentProblem{Path: at.Pointer, Message: at.Message}

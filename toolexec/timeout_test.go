@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// within is an executor of one tool that has five seconds, and two to notice that they are over.
+// within returns an executor of one tool that has five seconds, and two to notice that they are over.
 func within(t testing.TB, f func(ctx context.Context) (string, error)) *toolexec.Executor {
 	t.Helper()
 	tool := toolexec.Func("slow", "", func(ctx context.Context, _ nothing) (string, error) { return f(ctx) })

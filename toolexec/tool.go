@@ -15,7 +15,7 @@ import (
 // call that had started a run of its own, which is parked or was cut off (see agent.ParkedError), is answered in another
 // way: it ends that run.
 type Tool interface {
-	// Spec is what the model is told. It is read once, when the tool is put into a toolbox.
+	// Spec returns what the model is told. It is read once, when the tool is put into a toolbox.
 	Spec() agent.ToolSpec
 	// Prepare checks the arguments and returns what runs with them; it runs nothing itself. An error is told to the
 	// model, which may try again: an *agent.ArgumentsError says it best. Prepare may be called any number of times for
@@ -65,5 +65,5 @@ type Output struct {
 	Stop *agent.Signal
 }
 
-// TextOutput is an answer in plain text.
+// TextOutput returns an answer in plain text.
 func TextOutput(text string) Output { return Output{Content: agent.TextContent(text)} }

@@ -14,7 +14,7 @@ import (
 
 type nothing = struct{}
 
-// saying is a tool without arguments that gives the same answer always.
+// saying returns a tool without arguments that gives the same answer always.
 func saying[Out any](out Out, err error) toolexec.Tool {
 	return toolexec.Func("say", "Says it.", func(context.Context, nothing) (Out, error) { return out, err })
 }
@@ -132,7 +132,7 @@ func TestArgumentsAreDecodedOnce(t *testing.T) {
 	assert.Equal(t, 1, decodings)
 }
 
-// scripted is a driver that says one message after the other.
+// scripted returns a driver that says one message after the other.
 func scripted(messages ...agent.Message) agent.Driver {
 	return agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 		return agent.Step{Message: messages[s.RunStepCount()]}, nil

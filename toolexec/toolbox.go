@@ -92,7 +92,7 @@ func (b Toolbox) All() iter.Seq2[string, Tool] {
 	}
 }
 
-// Specs is what a model is told of the tools, in the order they were given.
+// Specs returns what a model is told of the tools, in the order they were given.
 func (b Toolbox) Specs() agent.Tools {
 	return agent.ToolsOf(lo.Map(b.entries, func(e entry, _ int) agent.ToolSpec { return e.spec })...)
 }

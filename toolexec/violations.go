@@ -24,7 +24,7 @@ func violations(document map[string]any, root any, err *jsonschema.ValidationErr
 	return inOrder(r.problems)
 }
 
-// inOrder is problems ordered by path, each of them once.
+// inOrder returns problems ordered by path, each of them once.
 func inOrder(problems []agent.ArgumentProblem) []agent.ArgumentProblem {
 	slices.SortStableFunc(problems, func(a, b agent.ArgumentProblem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
@@ -101,7 +101,7 @@ func (r *reporter) report(err *jsonschema.ValidationError) {
 	}
 }
 
-// value is the message for what is wrong with a single value.
+// value returns the message for what is wrong with a single value.
 func (r *reporter) value(err *jsonschema.ValidationError) string {
 	got := describeValue(valueAt(r.root, err.InstanceLocation))
 	switch k := err.ErrorKind.(type) {
@@ -157,7 +157,7 @@ func (r *reporter) missing(err *jsonschema.ValidationError, name, message string
 	r.add(err, []string{name}, "%s", message)
 }
 
-// schema is what the schema that err speaks of has below the given names; nil if that cannot be found.
+// schema returns what the schema that err speaks of has below the given names; nil if that cannot be found.
 func (r *reporter) schema(err *jsonschema.ValidationError, below ...string) any {
 	document, _, _ := strings.Cut(err.SchemaURL, "#")
 	if id, _ := r.document["$id"].(string); document != schemaURL && document != strings.TrimSuffix(id, "#") {
@@ -216,7 +216,7 @@ func ordinals(indexes []int) string {
 	return strings.Join(lo.Map(indexes, func(i, _ int) string { return strconv.Itoa(i + 1) }), " and ")
 }
 
-// unknownMember is the message about a member that the schema does not have.
+// unknownMember returns the message about a member that the schema does not have.
 func unknownMember(name string, known []string) string {
 	if len(known) == 0 {
 		return "is not known; no members are allowed here"

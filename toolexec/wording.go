@@ -64,7 +64,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// orList is "a", "a or b", "a, b or c"; null comes last.
+// orList returns "a", "a or b", "a, b or c"; null comes last.
 func orList(names []string) string {
 	names = slices.Clone(names)
 	slices.SortStableFunc(names, func(a, b string) int { return boolOrder(a == "null", b == "null") })
@@ -119,7 +119,7 @@ func quotesHint(want []string, got any) string {
 	return ": give the " + kind + " itself, not inside a string"
 }
 
-// expectation is what a property's schema says about its values: types and description.
+// expectation returns what a property's schema says about its values: types and description.
 func expectation(schema map[string]any) string {
 	var types []string
 	switch t := schema["type"].(type) {
@@ -148,7 +148,7 @@ func jsonPointer(tokens []string) string {
 	return b.String()
 }
 
-// schemaTokens are the path tokens of a schema location, "…#/properties/a".
+// schemaTokens returns the path tokens of a schema location, "…#/properties/a".
 func schemaTokens(url string) []string {
 	_, fragment, _ := strings.Cut(url, "#")
 	if !strings.HasPrefix(fragment, "/") {

@@ -80,7 +80,7 @@ func marked(use func(s agent.State)) weak.Pointer[marker] {
 	return weak.Make(m)
 }
 
-// cancelled is a context that is done.
+// cancelled returns a context that is done.
 func cancelled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -33,7 +33,7 @@ var echoing = Tools{
 	"broken": func(context.Context, agent.ToolCall) (string, error) { return "", errors.New("out of paper") },
 }
 
-// specs is what the model is told of the tools: one has a schema, the others none.
+// specs returns what the model is told of the tools: one has a schema, the others none.
 func (t Tools) specs() agent.Tools {
 	specs := []agent.ToolSpec{}
 	for _, spec := range t.Specs().All() {
@@ -46,7 +46,7 @@ func (t Tools) specs() agent.Tools {
 	return agent.ToolsOf(specs...)
 }
 
-// sayTurn is a turn of text, callTurn one with calls. What they use depends on what
+// sayTurn returns a turn of text, callTurn one with calls. What they use depends on what
 // they say, so that a sum that misses one is another.
 func sayTurn(text string) agent.Step {
 	return agent.Step{
@@ -61,7 +61,7 @@ func callTurn(text string, calls ...agent.ToolCall) agent.Step {
 	return step
 }
 
-// withTools is New for runs with tools.
+// withTools works like New for runs with tools.
 func (m Model) withTools(t *testing.T, turns ...agent.Step) agent.Driver {
 	t.Helper()
 	d := m.New(t, turns...)
@@ -110,7 +110,7 @@ func (w way) on(ctx context.Context, a *agent.Agent, out *outcome, s agent.State
 	}
 }
 
-// streamed is the text of all pieces.
+// streamed returns the text of all pieces.
 func (o outcome) streamed() string {
 	return strings.Join(lo.Map(o.deltas, func(d agent.Delta, _ int) string { return d.Text }), "")
 }
@@ -122,7 +122,7 @@ func (o outcome) finishReasons() (reasons []agent.FinishReason) {
 	return reasons
 }
 
-// ran is the calls whose tools ran, in call order, as "name arguments".
+// ran returns the calls whose tools ran, in call order, as "name arguments".
 func (o outcome) ran(t *testing.T) (calls []string) {
 	t.Helper()
 	for _, step := range o.final.RunSteps() {
@@ -137,7 +137,7 @@ func (o outcome) ran(t *testing.T) (calls []string) {
 	return calls
 }
 
-// checkAnswered: every call has an id of its own in its reply, and one answer.
+// checkAnswered checks that every call has an id of its own in its reply, and one answer.
 func (o outcome) checkAnswered(t *testing.T) {
 	t.Helper()
 	for i, step := range o.final.RunSteps() {
@@ -149,7 +149,7 @@ func (o outcome) checkAnswered(t *testing.T) {
 	}
 }
 
-// checkUsage: the run consumed what the turns did.
+// checkUsage checks that the run consumed what the turns did.
 func (o outcome) checkUsage(t *testing.T, turns ...agent.Step) {
 	t.Helper()
 	used := o.final.RunUsage()
@@ -165,7 +165,7 @@ func checkText(t *testing.T, what, want, got string) {
 	}
 }
 
-// canonical is JSON text in one form; empty text stands for an empty object.
+// canonical returns JSON text in one form; empty text stands for an empty object.
 func canonical(t *testing.T, text string) string {
 	t.Helper()
 	var value any

@@ -31,19 +31,19 @@ func (r *Recorder) Observe(_ context.Context, e agent.Event) {
 	r.events = append(r.events, e)
 }
 
-// Events is all events so far, in order.
+// Events returns all events so far, in order.
 func (r *Recorder) Events() []agent.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-// Names is the names of all events so far, in order.
+// Names returns the names of all events so far, in order.
 func (r *Recorder) Names() []string {
 	return lo.Map(r.Events(), func(e agent.Event, _ int) string { return e.EventName() })
 }
 
-// Of is the events of one type, in order.
+// Of returns the events of one type, in order.
 func Of[E agent.Event](r *Recorder) []E {
 	return lo.FilterMap(r.Events(), func(e agent.Event, _ int) (E, bool) {
 		typed, ok := e.(E)
@@ -51,7 +51,7 @@ func Of[E agent.Event](r *Recorder) []E {
 	})
 }
 
-// Transcript is the messages of s, a line for each message and each call, for
+// Transcript returns the messages of s, a line for each message and each call, for
 // examples and comparisons.
 func Transcript(s agent.State) string { return transcript(s.Messages()) }
 

@@ -41,10 +41,10 @@ type Asking struct {
 	Request   agent.Request
 }
 
-// Transcript is what was shown, a line for each message and call.
+// Transcript returns what was shown, a line for each message and call.
 func (a Asking) Transcript() string { return transcript(slices.All(a.Messages)) }
 
-// Script is a driver that plays the turns in order: step n of a session plays turn
+// Script returns a driver that plays the turns in order: step n of a session plays turn
 // n. When it is asked for more turns than there are, the model call fails with
 // ErrExhausted. It streams text word by word and the arguments of calls in pieces.
 func Script(turns ...Turn) *Driver {
@@ -65,7 +65,7 @@ func (d *Driver) EachRun() *Driver {
 	return d
 }
 
-// Asked is what the driver was shown, each time it was asked, in that order.
+// Asked returns what the driver was shown, each time it was asked, in that order.
 func (d *Driver) Asked() []Asking {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,7 +100,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	return result
 }
 
-// turn is the turn that s asks for. It notes that it was asked.
+// turn returns the turn that s asks for. It notes that it was asked.
 func (d *Driver) turn(s agent.State) (Turn, int, error) {
 	asking := Asking{Run: s.Run(), Step: s.RunStepCount(), Inference: agent.Checkpoint(s).InferenceID(), Request: s.Request()}
 	for _, m := range s.Messages() {
@@ -133,7 +133,7 @@ func (d *Driver) turn(s agent.State) (Turn, int, error) {
 // stay whole.
 const pieceOfArguments = 8
 
-// pieces is a message as it would arrive.
+// pieces returns a message as it would arrive.
 func pieces(m agent.Message) []agent.Delta {
 	var out []agent.Delta
 	for _, part := range m.Content().Parts() {

@@ -69,7 +69,7 @@ func TestCriterion(t *testing.T, newCriterion func(t *testing.T) agent.Criterion
 	})
 }
 
-// judged is states as criteria see them, by when that is.
+// judged returns states as criteria see them, by when that is.
 func judged(t *testing.T) map[string]agent.State {
 	t.Helper()
 	states := map[string]agent.State{}

@@ -63,7 +63,7 @@ func TestModel(t *testing.T, m Model) {
 	t.Run("several runs at once", m.testAtOnce)
 }
 
-// testFeatures: a driver that says what it can do says the same each time, and does
+// testFeatures checks that a driver that says what it can do says the same each time, and does
 // it.
 func (m Model) testFeatures(t *testing.T) {
 	t.Helper()

@@ -56,7 +56,7 @@ func (m Model) testSession(t *testing.T, w way) {
 	got.checkUsage(t, turns[2])
 }
 
-// testImage: a driver shows an image to the model, or says that it cannot; it does
+// testImage checks that a driver shows an image to the model, or says that it cannot; it does
 // not leave it out.
 func (m Model) testImage(t *testing.T, w way) {
 	t.Helper()
@@ -79,7 +79,7 @@ func (m Model) testImage(t *testing.T, w way) {
 var dot = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\b\x06\x00\x00\x00\x1f\x15\xc4\x89" +
 	"\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB\x60\x82")
 
-// testCancelled: the run's context ends at the moment when the model is asked for
+// testCancelled checks a run whose context ends at the moment when the model is asked for
 // the second time.
 func (m Model) testCancelled(t *testing.T, w way) {
 	t.Helper()
@@ -106,7 +106,7 @@ func (m Model) testCancelled(t *testing.T, w way) {
 	assert.Len(t, got.executor.Calls(), 1, "calls before the end")
 }
 
-// testSame: asked both ways, the model gives the same transcript.
+// testSame checks that, asked both ways, the model gives the same transcript.
 func (m Model) testSame(t *testing.T) {
 	t.Helper()
 	turns := []agent.Step{
@@ -126,7 +126,7 @@ func (m Model) testSame(t *testing.T) {
 	assert.Equal(t, model(blocking), model(streaming), "the model that answered")
 }
 
-// testLeft: whoever listens leaves at the first piece of a long reply. The driver
+// testLeft checks a listener that leaves at the first piece of a long reply. The driver
 // serves the next run.
 func (m Model) testLeft(t *testing.T) {
 	t.Helper()

@@ -23,14 +23,14 @@ type Func func(ctx context.Context, c agent.ToolCall) (string, error)
 // are.
 type Tools map[string]Func
 
-// Specs is what a model is told of the tools, in the order of their names.
+// Specs returns what a model is told of the tools, in the order of their names.
 func (t Tools) Specs() agent.Tools {
 	return agent.ToolsOf(lo.Map(slices.Sorted(maps.Keys(t)), func(name string, _ int) agent.ToolSpec {
 		return agent.ToolSpec{Name: name}
 	})...)
 }
 
-// Executor is an executor for the tools. They are copied.
+// Executor returns an executor for the tools. They are copied.
 func (t Tools) Executor() *Executor { return &Executor{tools: maps.Clone(t)} }
 
 // Executor runs Tools and remembers the calls. It is safe for concurrent use.
@@ -43,7 +43,7 @@ type Executor struct {
 
 var _ agent.Executor = (*Executor)(nil)
 
-// Calls is the calls whose tools were run, in the order in which they began.
+// Calls returns the calls whose tools were run, in the order in which they began.
 func (e *Executor) Calls() []agent.ToolCall {
 	e.mu.Lock()
 	defer e.mu.Unlock()

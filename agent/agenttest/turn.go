@@ -20,25 +20,25 @@ type Turn struct {
 	tries []Turn
 }
 
-// Say is a turn of plain text and no calls.
+// Say returns a turn of plain text and no calls.
 func Say(text string) Turn { return Turn{step: agent.Step{Message: agent.Assistant(text)}} }
 
-// Call is a turn that calls a tool. For more calls in the same turn, go on with
+// Call returns a turn that calls a tool. For more calls in the same turn, go on with
 // the method Call.
 func Call(tool, arguments string) Turn { return Say("").Call(tool, arguments) }
 
-// Reply is a turn that answers with step as it is, but that calls without an id
+// Reply returns a turn that answers with step as it is, but that calls without an id
 // get one.
 func Reply(step agent.Step) Turn {
 	return Play(func(context.Context, agent.State) (agent.Step, error) { return step, nil })
 }
 
-// Fail is a turn in which the model call fails.
+// Fail returns a turn in which the model call fails.
 func Fail(err error) Turn {
 	return Play(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, err })
 }
 
-// Hang is a turn in which the model says nothing until the context is done.
+// Hang returns a turn in which the model says nothing until the context is done.
 func Hang() Turn {
 	return Play(func(ctx context.Context, _ agent.State) (agent.Step, error) {
 		<-ctx.Done()
@@ -46,11 +46,11 @@ func Hang() Turn {
 	})
 }
 
-// Play is a turn that f plays. It sees what the model is shown, and must be safe
+// Play returns a turn that f plays. It sees what the model is shown, and must be safe
 // for concurrent use.
 func Play(f func(ctx context.Context, s agent.State) (agent.Step, error)) Turn { return Turn{play: f} }
 
-// Tries is a turn that goes differently when it is asked for again, as a retry
+// Tries returns a turn that goes differently when it is asked for again, as a retry
 // does: the first try plays the first turn, the last one goes for all that follow.
 func Tries(turns ...Turn) Turn { return Turn{tries: slices.Clone(turns)} }
 

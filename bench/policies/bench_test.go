@@ -27,7 +27,7 @@ func load(b *testing.B, e policies.Engine, text []byte) policies.Decider {
 	return d
 }
 
-// BenchmarkDecide is a decision, from a tool's name and a JSON text to the rule that denies:
+// BenchmarkDecide measures a decision, from a tool's name and a JSON text to the rule that denies:
 // of a call that the ten rules of its tool let through, of one that the last of them denies,
 // and of one that no rule is about.
 func BenchmarkDecide(b *testing.B) {
@@ -47,7 +47,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkJudge is BenchmarkDecide without reading the arguments, for those who can be
+// BenchmarkJudge measures BenchmarkDecide without reading the arguments, for those who can be
 // given what they understand.
 func BenchmarkJudge(b *testing.B) {
 	for _, c := range calls {
@@ -73,7 +73,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad is from the text of the rules to what decides: as it is, and with the
+// BenchmarkLoad measures from the text of the rules to what decides: as it is, and with the
 // first call for each of the ten tools, since some is done only when it is needed.
 func BenchmarkLoad(b *testing.B) {
 	for _, then := range []string{"nothing", "ten-calls"} {

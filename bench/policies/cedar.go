@@ -59,7 +59,7 @@ func (byID) request(c Call) (cedar.Request, error) {
 	}, nil
 }
 
-// judge is the first of the policies that forbid a request, which come in no order.
+// judge returns the first of the policies that forbid a request, which come in no order.
 func (d byID) judge(r cedar.Request) string {
 	decision, why := cedar.Authorize(d.policies, nil, r)
 	if decision == cedar.Allow {

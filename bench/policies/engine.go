@@ -16,7 +16,7 @@ type Engine struct {
 	Load func(ctx context.Context, text []byte) (Decider, error)
 }
 
-// Engines are those that are measured, ours first.
+// Engines returns those that are measured, ours first.
 func Engines() []Engine {
 	return []Engine{
 		{Name: "grapnel", Text: grapnelText, Load: loadGrapnel},

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/bench/policies"
 )
 
-// deciders are the engines with the hundred rules, by name.
+// deciders returns the engines with the hundred rules, by name.
 func deciders(t *testing.T) map[string]policies.Decider {
 	t.Helper()
 	all := map[string]policies.Decider{}
@@ -24,7 +24,7 @@ func deciders(t *testing.T) map[string]policies.Decider {
 	return all
 }
 
-// byHand is the hundred rules once more, in Go.
+// byHand returns the hundred rules once more, in Go.
 func byHand(tool, n int, path string) string {
 	for i := tool * 10; tool < 10 && i < tool*10+10; i++ {
 		if n == i && strings.HasPrefix(path, "/etc") || n > 1000 {

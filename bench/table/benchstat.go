@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Benchstat is every single measurement in the format of Go's benchmarks, a line for
+// Benchstat returns every single measurement in the format of Go's benchmarks, a line for
 // each, so that benchstat can compare contenders, or this day with another.
 func (f Found) Benchstat() string {
 	var b strings.Builder

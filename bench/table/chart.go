@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Chart is an SVG with a bar for the time of a step of each contender, at 100 steps,
+// Chart returns an SVG with a bar for the time of a step of each contender, at 100 steps,
 // on a logarithmic scale. It is legible on light and on dark ground.
 func (f Found) Chart() string {
 	const (
@@ -62,7 +62,7 @@ text { fill: #e6edf3 } .dim { fill: #9198a1 } line { stroke: #3d444d } rect { fi
 	return b.String()
 }
 
-// decadeText is a power of ten nanoseconds in its plainest form.
+// decadeText returns a power of ten nanoseconds in its plainest form.
 func decadeText(decade float64) string {
 	units := []string{"ns", "µs", "ms", "s"}
 	n := int(decade)

@@ -20,7 +20,7 @@ func (p Plan) Here() string {
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.Rounds)
 }
 
-// Markdown is the tables, below a line that says where they come from.
+// Markdown returns the tables, below a line that says where they come from.
 func (f Found) Markdown(where string) string {
 	m := markdown{Found: f, first: f.plan.Contenders[0].Name}
 	fmt.Fprintf(&m.text, "%s\n", where)
@@ -41,7 +41,7 @@ type markdown struct {
 	text  strings.Builder
 }
 
-// versions are those that the programs say they were built with.
+// versions lists those that the programs say they were built with.
 func (m *markdown) versions() {
 	var all []string
 	for _, c := range m.plan.Contenders {
@@ -139,7 +139,7 @@ func (m *markdown) traced() {
 	}
 }
 
-// contenders are those that are measured on everything, or those on telemetry.
+// contenders returns those that are measured on everything, or those on telemetry.
 func (m *markdown) contenders(traced bool) []Contender {
 	var some []Contender
 	for _, c := range m.plan.Contenders {

@@ -55,7 +55,7 @@ var (
 	eight    = job{Steps: 100, Calls: 8}
 )
 
-// after is a conversation that goes on. A few steps will do: with so many messages
+// after returns a conversation that goes on. A few steps will do: with so many messages
 // before them they cost all the same.
 func after(messages int) job { return job{Steps: 20, History: messages} }
 
@@ -175,12 +175,12 @@ func (f Found) bytes(name string, j job) float64 {
 	return f.median(func(r map[entry]bench.Sample) float64 { return r[e].Bytes }, e)
 }
 
-// ratio is the median of the rounds' own ratios.
+// ratio returns the median of the rounds' own ratios.
 func (f Found) ratio(above, below entry) float64 {
 	return f.median(func(r map[entry]bench.Sample) float64 { return r[above].Nanoseconds / r[below].Nanoseconds }, above, below)
 }
 
-// more is the median of what the rounds found one to take longer than the other.
+// more returns the median of what the rounds found one to take longer than the other.
 func (f Found) more(above, below entry) float64 {
 	return f.median(func(r map[entry]bench.Sample) float64 { return r[above].Nanoseconds - r[below].Nanoseconds }, above, below)
 }

@@ -78,7 +78,7 @@ func (m *chooser) choose(ctx context.Context, s agent.State, c *choice) ([]strin
 	return chosen.Tools, &used, nil
 }
 
-// question is what the model is shown.
+// question returns what the model is shown.
 func (m *chooser) question(s agent.State) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The user wants:\n\n%s\n\nThe tools:\n\n", wish(s))
@@ -91,7 +91,7 @@ func (m *chooser) question(s agent.State) string {
 	return b.String()
 }
 
-// wish is the newest that a user said.
+// wish returns the newest that a user said.
 func wish(s agent.State) string {
 	for _, message := range s.MessagesBackward() {
 		if message.Role() == agent.RoleUser && message.Source() == "" {
@@ -101,7 +101,7 @@ func wish(s agent.State) string {
 	return "nothing was said"
 }
 
-// output is the one form that an answer may have.
+// output returns the one form that an answer may have.
 func (m *chooser) output(s agent.State) (*agent.Output, error) {
 	names := lo.Map(specsOf(s), func(spec agent.ToolSpec, _ int) string { return spec.Name })
 	list, err := json.Marshal(names)

@@ -72,10 +72,10 @@ type ContextEdited struct {
 	Before, After int64
 }
 
-// EventName is "context.edited".
+// EventName returns "context.edited".
 func (ContextEdited) EventName() string { return "context.edited" }
 
-// Name is "context-editing".
+// Name returns "context-editing".
 func (ContextEditing) Name() string { return "context-editing" }
 
 // Install puts the editing around the driver, inside of the hooks.
@@ -117,7 +117,7 @@ func (e ContextEditing) check() error {
 	return errors.Join(wrong...)
 }
 
-// estimate is a token for four bytes, and a lump for what is no text.
+// estimate returns a token for four bytes, and a lump for what is no text.
 func estimate(m agent.Message) int64 {
 	bytes, lumps := 0, int64(0)
 	for _, part := range m.Content().Parts() {
@@ -171,10 +171,10 @@ func (e *editor) stoodFor(m agent.Message) agent.Message {
 	return m.WithContent(agent.TextContent(e.Placeholder))
 }
 
-// gain is how many tokens a placeholder saves.
+// gain returns how many tokens a placeholder saves.
 func (e *editor) gain(m agent.Message) int64 { return e.Count(m) - e.Count(e.stoodFor(m)) }
 
-// edgeOf is how far results are removed in s.
+// edgeOf returns how far results are removed in s.
 func edgeOf(s agent.State) edge {
 	at := editEdge.Or(s, edge{})
 	if at.At < 1 || at.At > s.MessageCount() || s.Message(at.At-1).CallID() != at.Call {
@@ -204,7 +204,7 @@ func (e *editor) measure(s agent.State, at edge, known *shownSize) {
 	}
 }
 
-// shown is what the model is to be shown of s, and how far results are removed if
+// shown returns what the model is to be shown of s, and how far results are removed if
 // that is new.
 func (e *editor) shown(ctx context.Context, s agent.State) (agent.State, agent.Effects) {
 	known := e.sizes.Of(s)
@@ -222,7 +222,7 @@ func (e *editor) shown(ctx context.Context, s agent.State) (agent.State, agent.E
 	return s.WithView(e.view(s, at, known)...), moved
 }
 
-// view is the messages with placeholders before the edge. Each message is looked at,
+// view returns the messages with placeholders before the edge. Each message is looked at,
 // since hooks may show others from call to call; one that is what it was is what it
 // was shown as.
 func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message {
@@ -247,7 +247,7 @@ func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message 
 	return known.view
 }
 
-// next is how far to remove results now; ok is false when all stays as it is.
+// next returns how far to remove results now; ok is false when all stays as it is.
 func (e *editor) next(ctx context.Context, s agent.State, known *shownSize) (next edge, ok bool) {
 	many := e.Results > 0 && len(known.results) > e.Results
 	much := e.Tokens > 0 && known.tokens > e.Tokens
@@ -290,7 +290,7 @@ var (
 	_ agent.Describer = editing{}
 )
 
-// Features is what the wrapped driver says of itself.
+// Features returns what the wrapped driver says of itself.
 func (d editing) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d editing) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {

@@ -52,15 +52,15 @@ func ExampleContextEditing() {
 	// page 0, which is long and full of words
 }
 
-// reads is a model that calls a tool n times in a run, a call in each step.
+// reads returns a model that calls a tool n times in a run, a call in each step.
 func reads(n int) *agenttest.Driver {
 	return agenttest.Script(append(slices.Repeat([]agenttest.Turn{agenttest.Call("read", `{}`)}, n), agenttest.Say("end"))...)
 }
 
-// long is a tool with an answer of that many bytes.
+// long returns a tool with an answer of that many bytes.
 func long(name string, bytes int) toolexec.Tool { return tool(name, strings.Repeat("x", bytes)) }
 
-// removed is how many results each model call was not shown.
+// removed returns how many results each model call was not shown.
 func removed(d *agenttest.Driver) (counts []int) {
 	for _, asked := range d.Asked() {
 		counts = append(counts, lo.CountBy(asked.Messages, func(m agent.Message) bool { return m.Text() == placeholder }))
@@ -68,7 +68,7 @@ func removed(d *agenttest.Driver) (counts []int) {
 	return counts
 }
 
-// changes is how often a model call was shown another beginning than the one before:
+// changes returns how often a model call was shown another beginning than the one before:
 // how often what a provider had cached was of no use.
 func changes(d *agenttest.Driver) (n int) {
 	asked := d.Asked()

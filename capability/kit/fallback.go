@@ -62,7 +62,7 @@ type FellBack struct {
 	Err error
 }
 
-// EventName is "inference.fell_back".
+// EventName returns "inference.fell_back".
 func (FellBack) EventName() string { return "inference.fell_back" }
 
 // FallbackError says that no model answered.
@@ -78,10 +78,10 @@ func (e *FallbackError) Error() string {
 	return fmt.Sprintf("none of %d models answered: %s", len(texts), strings.Join(texts, "; then "))
 }
 
-// Unwrap is what each of them said.
+// Unwrap returns what each of them said.
 func (e *FallbackError) Unwrap() []error { return e.Errs }
 
-// Name is "model-fallback".
+// Name returns "model-fallback".
 func (ModelFallback) Name() string { return "model-fallback" }
 
 // Install puts the drivers beside the agent's own.
@@ -127,14 +127,14 @@ var (
 	_ agent.Describer = (*fallback)(nil)
 )
 
-// String is how a plan that prints names it.
+// String returns how a plan that prints names it.
 func (f *fallback) String() string {
 	return "fallback(" + strings.Join(lo.Map(f.drivers, func(d agent.Driver, i int) string {
 		return lo.CoalesceOrEmpty(modelOf(d), fmt.Sprintf("model %d", i+1))
 	}), ", ") + ")"
 }
 
-// Features is what the agent's own driver says, within what holds for all.
+// Features returns what the agent's own driver says, within what holds for all.
 func (f *fallback) Features() agent.Features {
 	own := agent.FeaturesOf(f.drivers[0]).OrEmpty()
 	if own == (agent.Features{}) {
@@ -149,7 +149,7 @@ func (f *fallback) Features() agent.Features {
 	return own
 }
 
-// least is the smaller of two limits, of which zero is none known.
+// least returns the smaller of two limits, of which zero is none known.
 func least(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -182,7 +182,7 @@ func (f *fallback) Stream(ctx context.Context, s agent.State, emit func(agent.De
 	})
 }
 
-// turn is one model call. Ask also reports whether anything of the reply was told.
+// turn returns one model call. Ask also reports whether anything of the reply was told.
 func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Driver) (mo.Result[agent.Step], bool)) mo.Result[agent.Step] {
 	first := 0
 	if f.sticky {
@@ -242,7 +242,7 @@ func (f *fallback) worth(err error) bool {
 
 func modelOf(d agent.Driver) string { return agent.FeaturesOf(d).OrEmpty().Model }
 
-// Asking is a driver that asks d with what change makes of each request: another
+// Asking returns a driver that asks d with what change makes of each request: another
 // model of the same service, a lower temperature. Change must be safe for concurrent
 // use and give the same for the same.
 func Asking(d agent.Driver, change func(agent.Request) agent.Request) agent.Driver {
@@ -269,7 +269,7 @@ func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta
 	return agent.Stream(ctx, d.inner, d.changed(s), emit)
 }
 
-// Features is what the driver says of itself, with the model that it is asked for.
+// Features returns what the driver says of itself, with the model that it is asked for.
 func (d asking) Features() agent.Features {
 	features := agent.FeaturesOf(d.inner).OrEmpty()
 	if model := d.change(agent.Request{}).Model; model != "" && features != (agent.Features{}) {

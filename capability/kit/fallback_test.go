@@ -148,7 +148,7 @@ func (d breaksOff) Stream(_ context.Context, _ agent.State, emit func(agent.Delt
 	return mo.Err[agent.Step](d.err)
 }
 
-// streamed is what a run told while it went on.
+// streamed returns what a run told while it went on.
 func streamed(t testing.TB, a *agent.Agent) (text string, final agent.State, err error) {
 	t.Helper()
 	for p, failed := range a.Stream(t.Context(), agent.NewState(), agent.UserText("go")) {

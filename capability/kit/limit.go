@@ -41,7 +41,7 @@ type ToolCallLimit struct {
 	Stop bool
 }
 
-// Name is "tool-call-limit".
+// Name returns "tool-call-limit".
 func (ToolCallLimit) Name() string { return "tool-call-limit" }
 
 // Install puts the limit around the executor, outside of the hooks: what they deny

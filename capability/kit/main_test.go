@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// built is an agent of the driver and the capabilities.
+// built returns an agent of the driver and the capabilities.
 func built(t testing.TB, d agent.Driver, list ...capability.Capability) *agent.Agent {
 	t.Helper()
 	a, err := builder.New().WithName("helper").WithDriver(d).With(list...).Build().Get()
@@ -28,7 +28,7 @@ func built(t testing.TB, d agent.Driver, list ...capability.Capability) *agent.A
 	return a
 }
 
-// wrong is what is said of a capability that makes no sense.
+// wrong returns what is said of a capability that makes no sense.
 func wrong(t testing.TB, c capability.Capability) string {
 	t.Helper()
 	_, err := builder.New().WithDriver(agenttest.Script()).With(c).Build().Get()
@@ -54,12 +54,12 @@ func done(t testing.TB, a *agent.Agent, s agent.State, input string) agent.State
 	return final
 }
 
-// tool is a tool that answers with the same each time.
+// tool returns a tool that answers with the same each time.
 func tool(name, answer string) toolexec.Tool {
 	return toolexec.Func(name, "Says "+name+".", func(context.Context, struct{}) (string, error) { return answer, nil })
 }
 
-// told is what the model was told by tools, in order.
+// told returns what the model was told by tools, in order.
 func told(s agent.State) []string {
 	var texts []string
 	for _, m := range s.Messages() {
@@ -70,7 +70,7 @@ func told(s agent.State) []string {
 	return texts
 }
 
-// through is a state as it comes back from JSON.
+// through returns a state as it comes back from JSON.
 func through(t testing.TB, s agent.State) agent.State {
 	t.Helper()
 	text, err := s.MarshalJSON()
@@ -80,7 +80,7 @@ func through(t testing.TB, s agent.State) agent.State {
 	return out
 }
 
-// names is the names of tools.
+// names returns the names of tools.
 func names(tools agent.Tools) []string {
 	var out []string
 	for _, spec := range tools.All() {
@@ -105,7 +105,7 @@ func (d describes) Stream(ctx context.Context, s agent.State, emit func(agent.De
 	return d.signed(s, d.Driver.Stream(ctx, s, emit))
 }
 
-// signed is the reply with who gave it.
+// signed returns the reply with who gave it.
 func (d describes) signed(s agent.State, r mo.Result[agent.Step]) mo.Result[agent.Step] {
 	return r.Map(func(step agent.Step) (agent.Step, error) {
 		step.Model = cmp.Or(s.Request().Model, d.features.Model)
@@ -113,7 +113,7 @@ func (d describes) signed(s agent.State, r mo.Result[agent.Step]) mo.Result[agen
 	})
 }
 
-// model is a scripted driver of a model with that name.
+// model returns a scripted driver of a model with that name.
 func model(name string, turns ...agenttest.Turn) describes {
 	return describes{agenttest.Script(turns...), agent.Features{Provider: "test", Model: name}}
 }
@@ -124,7 +124,7 @@ type kinded agent.ErrorKind
 func (k kinded) Error() string              { return "it is " + string(k) }
 func (k kinded) ErrorKind() agent.ErrorKind { return agent.ErrorKind(k) }
 
-// texts is the texts of messages.
+// texts returns the texts of messages.
 func texts(list []agent.Message) []string {
 	return lo.Map(list, func(m agent.Message, _ int) string { return m.Text() })
 }

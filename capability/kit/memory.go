@@ -58,7 +58,7 @@ type FileMemory struct {
 	Instructions string
 }
 
-// Name is "file-memory".
+// Name returns "file-memory".
 func (FileMemory) Name() string { return "file-memory" }
 
 // Install adds the tool, the instructions, and the hook that tells what is there.

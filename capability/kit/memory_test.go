@@ -51,7 +51,7 @@ func ExampleFileMemory() {
 	// assistant: Tea.
 }
 
-// command is a turn that calls the tool, with arguments by name.
+// command returns a turn that calls the tool, with arguments by name.
 func command(name string, args ...any) agenttest.Turn {
 	members := map[string]any{"command": name}
 	for i := 0; i < len(args); i += 2 {
@@ -64,13 +64,13 @@ func command(name string, args ...any) agenttest.Turn {
 	return agenttest.Call("memory", string(text))
 }
 
-// answers is what a memory answers to commands, one after the other.
+// answers returns what a memory answers to commands, one after the other.
 func answers(t testing.TB, m kit.FileMemory, turns ...agenttest.Turn) []string {
 	t.Helper()
 	return told(done(t, built(t, agenttest.Script(append(turns, agenttest.Say("end"))...), m), agent.NewState(), "go"))
 }
 
-// written is a directory with the files.
+// written returns a directory with the files.
 func written(t testing.TB, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -83,7 +83,7 @@ func (d *memoryDir) run(ctx context.Context, in memoryArgs) (string, error) {
 // memoryRoot is what the directory is called in paths.
 const memoryRoot = "/memories"
 
-// placeOf is a path relative to the directory.
+// placeOf returns a path relative to the directory.
 func placeOf(given string) (string, error) {
 	plain := strings.TrimSuffix(given, "/")
 	if plain == memoryRoot {
@@ -102,10 +102,10 @@ func placeOf(given string) (string, error) {
 	return name, nil
 }
 
-// shownPath is the path that the model knows a name by.
+// shownPath returns the path that the model knows a name by.
 func shownPath(name string) string { return path.Join(memoryRoot, name) }
 
-// said is an error in words for the model, where it is about a file.
+// said returns an error in words for the model, where it is about a file.
 func said(name string, err error) error {
 	switch {
 	case err == nil:
@@ -132,7 +132,7 @@ type memoryEntry struct {
 	dir  bool
 }
 
-// String is a line on the entry, its size first.
+// String returns a line on the entry, its size first.
 func (e memoryEntry) String() string { return bytesText(e.size) + "\t" + shownPath(e.name) }
 
 func bytesText(n int64) string {
@@ -150,7 +150,7 @@ func bytesText(n int64) string {
 // directory is told, and not slowed down by it.
 const mostEntries = 10_000
 
-// entries is what there is in a directory and below, hidden things left out, in the
+// entries returns what there is in a directory and below, hidden things left out, in the
 // order of their paths. Links are not followed.
 func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry, err error) {
 	err = fs.WalkDir(d.dir.FS(), name, func(at string, e fs.DirEntry, err error) error {
@@ -190,7 +190,7 @@ func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry
 	return all, nil
 }
 
-// total is the size of the files whose names begin so.
+// total returns the size of the files whose names begin so.
 func total(all []memoryEntry, prefix string) int64 {
 	return lo.SumBy(all, func(e memoryEntry) int64 {
 		return lo.Ternary(!e.dir && strings.HasPrefix(e.name, prefix), e.size, 0)

@@ -68,7 +68,7 @@ func (d *memoryDir) viewDir(ctx context.Context, name string) (string, error) {
 		shownPath(name), strings.Join(lines, "\n")), nil
 }
 
-// linesOf is the lines of a text, each with its end, which the last may not have had.
+// linesOf returns the lines of a text, each with its end, which the last may not have had.
 func linesOf(text string) []string {
 	if text == "" {
 		return nil
@@ -111,7 +111,7 @@ func (d *memoryDir) put(ctx context.Context, name, text string, old files.Excerp
 	return err
 }
 
-// load is a whole file, to be changed.
+// load returns a whole file, to be changed.
 func (d *memoryDir) load(ctx context.Context, name string) (files.Excerpt, error) {
 	e, err := d.tree.Read(ctx, files.ReadArgs{Path: name})
 	switch {
@@ -149,7 +149,7 @@ func (d *memoryDir) replace(ctx context.Context, name, from, to string) (string,
 	return "The memory file has been edited.\n" + around(text, strings.Count(text[:at], "\n"), strings.Count(to, "\n")), nil
 }
 
-// linesWith is the lines in which a text begins, one for each place, overlapping ones
+// linesWith returns the lines in which a text begins, one for each place, overlapping ones
 // included; not more than need be told.
 func linesWith(text, part string) (lines []string) {
 	const told = 20

@@ -23,7 +23,7 @@ import (
 // the next attempt tells its own from the start: a Retrying event stands between.
 type ModelRetry processor.Retry
 
-// Name is "model-retry".
+// Name returns "model-retry".
 func (ModelRetry) Name() string { return "model-retry" }
 
 // Install puts the retry around each step.

@@ -62,10 +62,10 @@ type Selected struct {
 	Err error
 }
 
-// EventName is "tools.selected".
+// EventName returns "tools.selected".
 func (Selected) EventName() string { return "tools.selected" }
 
-// Name is "tool-selection".
+// Name returns "tool-selection".
 func (ToolSelection) Name() string { return "tool-selection" }
 
 // Install puts the selection around the driver, and an answer to calls of hidden
@@ -104,7 +104,7 @@ func (t ToolSelection) chosenByFunc(ctx context.Context, s agent.State, _ *choic
 	return names, nil, err
 }
 
-// specsOf is what the model would be told of all tools, in their order.
+// specsOf returns what the model would be told of all tools, in their order.
 func specsOf(s agent.State) (specs []agent.ToolSpec) {
 	for _, spec := range s.Request().Tools.All() {
 		specs = append(specs, spec)
@@ -137,7 +137,7 @@ type offer struct {
 
 var offered = agent.ReservedKey[offer](reserved.Show(), "kit.tool_selection", agent.ScopeRun)
 
-// request is the request with the tools that are needed.
+// request returns the request with the tools that are needed.
 func (x *selection) request(ctx context.Context, s agent.State) (r agent.Request, used *agent.Usage, err error) {
 	r = s.Request()
 	c := x.chosen.Of(s)
@@ -186,7 +186,7 @@ var (
 	_ agent.Describer = selecting{}
 )
 
-// Features is what the wrapped driver says of itself.
+// Features returns what the wrapped driver says of itself.
 func (d selecting) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d selecting) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {

@@ -50,11 +50,11 @@ const (
 
 var todos = agent.ReservedKey[[]Todo](reserved.Show(), "kit.todos", agent.ScopeSession)
 
-// Todos is the list as the model last wrote it, in its order; nil when there is none.
+// Todos returns the list as the model last wrote it, in its order; nil when there is none.
 // It is the caller's to keep.
 func Todos(s agent.State) []Todo { return slices.Clone(todos.Or(s, nil)) }
 
-// Name is "todo-list".
+// Name returns "todo-list".
 func (TodoList) Name() string { return "todo-list" }
 
 // Install adds the tool, the instructions, and what knows which write is the last.

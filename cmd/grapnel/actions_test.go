@@ -74,7 +74,7 @@ hooks:
 	assert.Contains(t, q.written(), "There is nothing to resume.")
 }
 
-// userPolicy is where the program has the policy of its user.
+// userPolicy returns where the program has the policy of its user.
 func (p *program) userPolicy() string {
 	if runtime.GOOS == "darwin" {
 		return filepath.Join("Library", "Application Support", "grapnel", "policy.yaml")
@@ -107,7 +107,7 @@ hooks:
 `
 )
 
-// parkedWith is a run that waits for a person's yes to its call, begun under a policy of the user.
+// parkedWith returns a run that waits for a person's yes to its call, begun under a policy of the user.
 func parkedWith(t *testing.T, user string) *program {
 	t.Helper()
 	p := command(t, modelOf(t, asking), "run", "--durable", "--tool", "shell", "--policy", "asks.yaml", "go")

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// next is another grapnel in the folder of this one, with the same environment.
+// next returns another grapnel in the folder of this one, with the same environment.
 func (p *program) next(args ...string) *program {
 	p.t.Helper()
 	q := command(p.t, nil, args...)

@@ -113,7 +113,7 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
 }
 
-// whole is a reply in one piece, as runs that are resumed ask for it.
+// whole sends a reply in one piece, as runs that are resumed ask for it.
 func whole(w http.ResponseWriter, t turn) {
 	message := map[string]any{"role": "assistant", "content": t.Text}
 	finish := "stop"

@@ -48,7 +48,7 @@ func recorded(tb testing.TB, answer string, asked io.Writer) *anthropic.Driver {
 	return d
 }
 
-// long is a state of n messages: questions, calls and their answers.
+// long returns a state of n messages: questions, calls and their answers.
 func long(n int) agent.State {
 	var messages []agent.Message
 	text := strings.Repeat("All work and no play. ", 10)
@@ -59,7 +59,7 @@ func long(n int) agent.State {
 	return agent.NewState(messages[:n]...)
 }
 
-// BenchmarkStep is a step at the end of a transcript that was sent before, but for the
+// BenchmarkStep measures a step at the end of a transcript that was sent before, but for the
 // last message. What grows with the transcript is that its bytes are copied and sent.
 func BenchmarkStep(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
@@ -76,7 +76,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkStream is a reply of a thousand pieces.
+// BenchmarkStream measures a reply of a thousand pieces.
 func BenchmarkStream(b *testing.B) {
 	frames := events(start, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)
 	for range 1000 {

@@ -63,7 +63,7 @@ func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, er
 	return said.InputTokens, nil
 }
 
-// countRequest is what is counted of the request.
+// countRequest returns what is counted of the request.
 func (d *Driver) countRequest(s agent.State) ([]byte, []option.RequestOption, error) {
 	body, headers, err := d.request(s, false)
 	if err != nil {

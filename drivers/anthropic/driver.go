@@ -66,7 +66,7 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// features is what is usual for a model, and what c has to say to it.
+// features returns what is usual for a model, and what c has to say to it.
 func features(c Config, at service.Endpoint) agent.Features {
 	known, ok := limitsOf(c.Model)
 	f := agent.Features{
@@ -84,7 +84,7 @@ func features(c Config, at service.Endpoint) agent.Features {
 // String names the driver in a printed plan.
 func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
 
-// Features is what the driver may be asked: what is usual for the model, as
+// Features returns what the driver may be asked: what is usual for the model, as
 // Config.Features corrected it.
 func (d *Driver) Features() agent.Features { return d.features }
 
@@ -161,7 +161,7 @@ func (d *Driver) post(ctx context.Context, path string, body []byte, headers []o
 	return res, nil
 }
 
-// modelOf is the model that a request names.
+// modelOf returns the model that a request names.
 func (d *Driver) modelOf(r agent.Request) string {
 	return lo.CoalesceOrEmpty(r.Model, d.features.Model)
 }

@@ -41,7 +41,7 @@ func (c Config) countPath() string {
 	return service.VertexPath(*c.Vertex, "anthropic") + "count-tokens:rawPredict"
 }
 
-// options is what every request of the driver is sent with. A request is sent once:
+// options returns what every request of the driver is sent with. A request is sent once:
 // trying again is processor.Retry's affair.
 func (c Config) options(at service.Endpoint) []option.RequestOption {
 	opts := []option.RequestOption{

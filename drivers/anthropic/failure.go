@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// failure is an error as callers get it.
+// failure returns an error as callers get it.
 func (d *Driver) failure(a asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: d.redact(a.requestID)}
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {

@@ -37,7 +37,7 @@ func golden(t *testing.T, path string, got []byte) {
 const good = `{"id":"msg_1","type":"message","role":"assistant","model":"claude-test","content":[{"type":"text","text":"ok"}],` +
 	`"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":3}}`
 
-// asked is what a driver sends for s: its body, and its headers.
+// asked returns what a driver sends for s: its body, and its headers.
 func asked(t testing.TB, s agent.State, change ...func(*anthropic.Config)) modeltest.Request {
 	t.Helper()
 	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", good))
@@ -55,7 +55,7 @@ var weather = agent.ToolSpec{
 // png is the shortest thing that begins as an image of that kind does.
 var png = []byte("\x89PNG\r\n\x1a\n")
 
-// answer is the message that answers a call.
+// answer returns the message that answers a call.
 func answer(c agent.ToolCall, reason agent.ReasonCode, parts ...agent.Part) agent.Message {
 	r := agent.NotExecuted(&c, reason, "", "")
 	r.Content = agent.ContentOf(parts...)

@@ -27,7 +27,7 @@ var models = map[string]limits{
 // day is the day of a version behind a model's name: claude-haiku-4-5-20251001, on Vertex AI claude-haiku-4-5@20251001.
 var day = regexp.MustCompile(`(-|@)\d{8}$|@default$`)
 
-// limitsOf is what is known of a model; ok is false when nothing is.
+// limitsOf returns what is known of a model; ok is false when nothing is.
 func limitsOf(model string) (limits, bool) {
 	known, ok := models[day.ReplaceAllString(model, "")]
 	return known, ok
@@ -45,7 +45,7 @@ const (
 	longOutput = 21_333
 )
 
-// outputLimit is how long a reply of the model may be when the request does not say.
+// outputLimit returns how long a reply of the model may be when the request does not say.
 func outputLimit(model string) int64 {
 	if known, ok := limitsOf(model); ok {
 		return min(known.output, usualOutput)

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// partBlock is a part of what a user or a tool says: a text, an image or a document
+// partBlock returns a part of what a user or a tool says: a text, an image or a document
 // block. It is omitted for what is left out: blank text, another's reasoning.
 func (d *Driver) partBlock(p agent.Part) (block sdk.ContentBlockParamUnion, err error) {
 	if mediaType, data, ok := service.DataURL(p.URL); ok {
@@ -77,12 +77,12 @@ func documentBlock(p agent.Part) (*sdk.DocumentBlockParam, error) {
 // without the text that the part has.
 const opaque = "anthropic:"
 
-// keep is a part for a block that goes back as it came.
+// keep returns a part for a block that goes back as it came.
 func keep(text string, calls int, block json.RawMessage) agent.Part {
 	return agent.Reasoning(text, opaque+strconv.Itoa(calls)+":"+string(block))
 }
 
-// keptBlock is the block that a part was kept for, and how many calls stand before
+// keptBlock returns the block that a part was kept for, and how many calls stand before
 // it. What is not of this service is not ok: reasoning without a signature is refused.
 func keptBlock(p agent.Part) (block sdk.ContentBlockParamUnion, calls int, ok bool) {
 	rest, ok := strings.CutPrefix(p.Opaque, opaque)

@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// ListPrices is what Anthropic asked for its models on the day that AsOf names: the
+// ListPrices returns what Anthropic asked for its models on the day that AsOf names: the
 // table at https://platform.claude.com/docs/en/about-claude/pricing with the cut of
 // what reading a cache costs at Claude Sonnet 5.5 (7 October 2026). Writing to a
 // cache is priced for five minutes; what is kept for an hour costs twice the input,

@@ -41,7 +41,7 @@ type block struct {
 	ended bool
 }
 
-// valid is a text in valid UTF-8: the SDK hands on what came as it is.
+// valid returns a text in valid UTF-8: the SDK hands on what came as it is.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // blockOf reads a block.
@@ -56,7 +56,7 @@ func blockOf(raw string) (*block, error) {
 	return b, nil
 }
 
-// arguments is what the model wrote as the arguments of a call, as it wrote them.
+// arguments returns what the model wrote as the arguments of a call, as it wrote them.
 func (b *block) arguments() string {
 	if len(b.more) > 0 {
 		return string(b.more)
@@ -91,7 +91,7 @@ func readReply(body io.Reader) (*reply, error) {
 	return r, nil
 }
 
-// step is the reply as a turn of the model that was asked.
+// step returns the reply as a turn of the model that was asked.
 func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	var parts []agent.Part
 	var calls []agent.ToolCall
@@ -118,7 +118,7 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	}
 }
 
-// kept is a block as it goes back: as it came, with the signature or the input that a
+// kept returns a block as it goes back: as it came, with the signature or the input that a
 // stream brought for it, and without the text of thinking, which its part has.
 func (b *block) kept() json.RawMessage {
 	var fields map[string]json.RawMessage
@@ -157,7 +157,7 @@ func finishReason(stop sdk.StopReason) agent.FinishReason {
 	return agent.FinishReason(stop) // pause_turn is one
 }
 
-// used is what the reply consumed. The service counts input that a cache had, or
+// used returns what the reply consumed. The service counts input that a cache had, or
 // got, apart from the rest.
 func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 	u := r.usage
@@ -175,7 +175,7 @@ func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 	return used
 }
 
-// cost is what a reply cost at a model's list price; None where that is not what is
+// cost returns what a reply cost at a model's list price; None where that is not what is
 // charged, or nobody knows.
 func cost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usage) mo.Option[float64] {
 	price, known := prices.Of(model).Get()

@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// request is the request as it is sent: its head, which is the SDK's, the options, and
+// request returns the request as it is sent: its head, which is the SDK's, the options, and
 // the messages, which were encoded when they were first sent.
 func (d *Driver) request(s agent.State, stream bool) ([]byte, []option.RequestOption, error) {
 	r := s.Request()
@@ -68,7 +68,7 @@ func (d *Driver) accepts(r agent.Request) error {
 	return nil
 }
 
-// head is everything of a request but the messages and the options. An option that
+// head returns everything of a request but the messages and the options. An option that
 // belongs into a member of the head is taken out of extra.
 func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, error) {
 	r := s.Request()
@@ -105,7 +105,7 @@ func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, 
 	return p.MarshalJSON()
 }
 
-// maxTokens is how long the reply may be.
+// maxTokens returns how long the reply may be.
 func (d *Driver) maxTokens(r agent.Request) int64 {
 	if r.MaxOutputTokens > 0 {
 		return int64(r.MaxOutputTokens)
@@ -223,7 +223,7 @@ var instead = map[string]string{
 	"tools": "Request.Tools", "max_tokens": "Request.MaxOutputTokens", "temperature": "Request.Temperature",
 }
 
-// options are the settings that the request has for this service: members of the
+// options returns the settings that the request has for this service: members of the
 // body, and "betas", which are a header.
 func options(r agent.Request) (map[string]json.RawMessage, []option.RequestOption, error) {
 	extra := map[string]json.RawMessage{}

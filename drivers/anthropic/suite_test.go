@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/modeltest"
 )
 
-// newDriver is a driver for an endpoint, with a client of its own that is given up
+// newDriver returns a driver for an endpoint, with a client of its own that is given up
 // at the end of the test. Nothing is known of its model, so that Next does not stream.
 func newDriver(t testing.TB, url string, change ...func(*anthropic.Config)) *anthropic.Driver {
 	t.Helper()
@@ -54,7 +54,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// event is a frame of a stream.
+// event returns a frame of a stream.
 func event(data string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(data, `{"type":"`), `"`)
 	return "event: " + name + "\ndata: " + data + "\n\n"

@@ -107,7 +107,7 @@ func (t *turns) end() {
 	t.out = append(t.out, "]}"...)
 }
 
-// blocksOf is what a message says as the service's content blocks, with commas
+// blocksOf returns what a message says as the service's content blocks, with commas
 // between them: what is remembered of each message.
 func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 	var blocks []sdk.ContentBlockParamUnion
@@ -137,7 +137,7 @@ func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 // blank reports whether a text says nothing: the service refuses such blocks.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// saidBlocks is what a user or a tool says, without what says nothing.
+// saidBlocks returns what a user or a tool says, without what says nothing.
 func (d *Driver) saidBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, p := range m.Content().Parts() {
@@ -152,7 +152,7 @@ func (d *Driver) saidBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, erro
 	return blocks, nil
 }
 
-// resultBlocks is the answer to a call.
+// resultBlocks returns the answer to a call.
 func (d *Driver) resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
 	said, err := d.saidBlocks(m)
 	if err != nil {
@@ -173,7 +173,7 @@ func (d *Driver) resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, er
 	return []sdk.ContentBlockParamUnion{{OfToolResult: result}}, nil
 }
 
-// assistantBlocks is a reply: parts and calls in the order in which they came, as far
+// assistantBlocks returns a reply: parts and calls in the order in which they came, as far
 // as that is known. One that says nothing is left away.
 func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
@@ -202,7 +202,7 @@ func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 // plainID is what the service takes for the id of a call.
 var plainID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// wireID is the id of a call as the service takes it: other services' ids may have
+// wireID returns the id of a call as the service takes it: other services' ids may have
 // characters that it refuses.
 func wireID(id string) string {
 	if plainID.MatchString(id) {

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/gemini"
 )
 
-// longRun is a driver, and a transcript of at least n messages that it has sent once.
+// longRun returns a driver, and a transcript of at least n messages that it has sent once.
 func longRun(t testing.TB, n int) (*gemini.Driver, agent.State) {
 	t.Helper()
 	d := (&answering{"application/json", []byte(service.Whole.Body)}).driver(t)
@@ -27,7 +27,7 @@ func longRun(t testing.TB, n int) (*gemini.Driver, agent.State) {
 	return d, s
 }
 
-// BenchmarkNext is a step on a transcript of so many messages: what the driver
+// BenchmarkNext measures a step on a transcript of so many messages: what the driver
 // does, without a network.
 func BenchmarkNext(b *testing.B) {
 	for _, n := range []int{10, 1000, 10_000} {

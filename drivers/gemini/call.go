@@ -27,12 +27,12 @@ func (r *reply) call(p *replyPart, emit func(agent.Delta)) {
 // ownPrefix begins the ids of calls that the service gave none.
 const ownPrefix = "grapnel-"
 
-// ownID is an id for a call that has none: no other call of the session has it.
+// ownID returns an id for a call that has none: no other call of the session has it.
 func ownID(reply, place string, index int) string {
 	return strings.Join(lo.Compact([]string{strings.TrimSuffix(ownPrefix, "-"), reply, place, strconv.Itoa(index)}), "-")
 }
 
-// wireID is a call's id as the service knows it: our own are not sent.
+// wireID returns a call's id as the service knows it: our own are not sent.
 func wireID(id string) string {
 	if strings.HasPrefix(id, ownPrefix) {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// contents is the beginning of a body: the messages as a list of contents. What
+// contents returns the beginning of a body: the messages as a list of contents. What
 // stands before all others as a system message goes into system. The answers to the
 // calls of one turn are one content, which comes right behind the calls: what a user
 // says in between them follows.
@@ -83,7 +83,7 @@ type writer struct {
 	older bool
 }
 
-// message is the parts of a message, with commas between them.
+// message returns the parts of a message, with commas between them.
 func (w writer) message(m agent.Message) ([]byte, error) {
 	var parts []part
 	var err error
@@ -131,7 +131,7 @@ func (w writer) user(m agent.Message) ([]part, error) {
 	return parts, nil
 }
 
-// assistant is a reply: its parts as they came, each with its signature, then its
+// assistant returns a reply: its parts as they came, each with its signature, then its
 // calls. What another service's model thought is not sent.
 func (w writer) assistant(m agent.Message) ([]part, error) {
 	var parts []part
@@ -170,7 +170,7 @@ func (w writer) assistant(m agent.Message) ([]part, error) {
 	return parts, nil
 }
 
-// answer is what a tool said. Images and files stand in the answer where a model
+// answer returns what a tool said. Images and files stand in the answer where a model
 // can read them there, and behind it otherwise.
 func (w writer) answer(m agent.Message) ([]part, error) {
 	said := &functionResponse{ID: wireID(m.CallID()), Name: m.Tool()}

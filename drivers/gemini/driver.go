@@ -63,7 +63,7 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// features is what is usual for a model, and what c has to say to it.
+// features returns what is usual for a model, and what c has to say to it.
 func features(c Config, at service.Endpoint) agent.Features {
 	f := agent.Features{
 		Provider: lo.Ternary(c.Vertex == nil, "gcp.gemini", "gcp.vertex_ai"), Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true,
@@ -82,7 +82,7 @@ func features(c Config, at service.Endpoint) agent.Features {
 // String names the driver in a printed plan.
 func (d *Driver) String() string { return "gemini/" + d.features.Model }
 
-// Features is what the driver may be asked: what is usual for the model, as
+// Features returns what the driver may be asked: what is usual for the model, as
 // Config.Features corrected it.
 func (d *Driver) Features() agent.Features { return d.features }
 
@@ -162,7 +162,7 @@ func (x *exchange) readStream(res *http.Response, add func(*answer)) error {
 	}
 }
 
-// ask does what Next and Stream have in common.
+// ask sends what Next and Stream have in common.
 func (d *Driver) ask(ctx context.Context, s agent.State, call func(question, *exchange) (agent.Step, error)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))

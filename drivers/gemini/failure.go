@@ -32,14 +32,14 @@ func (e *finishError) Error() string {
 	return cmp.Or(e.note, "the reply ended for the reason "+string(e.reason))
 }
 
-// refusal is the error of a request that is not sent.
+// refusal returns the error of a request that is not sent.
 func (d *Driver) refusal(model string, err error) *drivers.Error {
 	return &drivers.Error{
 		Provider: d.features.Provider, Model: model, Kind: agent.KindBadRequest, Message: service.Excerpt(err.Error(), d.redact),
 	}
 }
 
-// failure is an error of a request as callers get it.
+// failure returns an error of a request as callers get it.
 func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: d.redact(x.header.Get("X-Request-ID"))}
 	if said, ok := errors.AsType[*apiError](err); ok {

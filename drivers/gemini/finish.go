@@ -25,7 +25,7 @@ var spoiled = []finishReason{
 // signature that the model wants to see.
 const unsignedCalls finishReason = "MISSING_THOUGHT_SIGNATURE"
 
-// reason is the finish reason in our words.
+// reason returns the finish reason in our words.
 func (r *reply) reason() agent.FinishReason {
 	switch {
 	case r.blocked != "" || slices.Contains(filtered, r.finish):
@@ -44,7 +44,7 @@ func (r *reply) reason() agent.FinishReason {
 	return agent.FinishError
 }
 
-// used is what the reply consumed. What it cost is unknown where no usage was told,
+// used returns what the reply consumed. What it cost is unknown where no usage was told,
 // where the table has not the model, and where there was sound in the request.
 func (r *reply) used(model string) agent.Usage {
 	u := r.usage

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// newDriver is a driver before an endpoint that answers with replies.
+// newDriver returns a driver before an endpoint that answers with replies.
 func newDriver(t *testing.T, config gemini.Config, replies ...modeltest.Reply) (*gemini.Driver, *modeltest.Endpoint) {
 	t.Helper()
 	if len(replies) == 0 {
@@ -40,7 +40,7 @@ func newDriver(t *testing.T, config gemini.Config, replies ...modeltest.Reply) (
 	return d, e
 }
 
-// answered is the message that answers a call.
+// answered returns the message that answers a call.
 func answered(c agent.ToolCall, r agent.ToolResult) agent.Message {
 	return agent.ToolAnswer(r.To(&agent.Prepared{Call: &c, Original: &c}))
 }
@@ -63,7 +63,7 @@ var (
 	png  = agent.Image("image/png", []byte("\x89PNG"))
 )
 
-// requests are states, and what is asked with them: testdata/requests.
+// requests returns states, and what is asked with them: testdata/requests.
 func requests() map[string]agent.State {
 	ask := func(r agent.Request, messages ...agent.Message) agent.State {
 		return agent.NewState(messages...).WithRequest(r)

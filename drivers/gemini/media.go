@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// media is an image or a file, by its bytes or by its address.
+// media returns an image or a file, by its bytes or by its address.
 func (w writer) media(p agent.Part) (part, error) {
 	switch {
 	case p.Kind == agent.PartImage && !w.d.features.Images:

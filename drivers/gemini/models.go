@@ -11,7 +11,7 @@ const (
 	maxOutputTokens = 65_536
 )
 
-// generation is the number of a model's generation, 3 for "gemini-3.8-flash"; zero
+// generation returns the number of a model's generation, 3 for "gemini-3.8-flash"; zero
 // for names that do not tell.
 func generation(model string) int {
 	name, ok := strings.CutPrefix(bare(model), "gemini-")
@@ -42,5 +42,5 @@ func resource(model string) string {
 	return "models/" + model
 }
 
-// bare is a model's name without the folder that the service has it in.
+// bare returns a model's name without the folder that the service has it in.
 func bare(model string) string { return strings.TrimPrefix(model, "models/") }

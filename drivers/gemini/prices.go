@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// ListPrices is what Google asked for its models on the day that AsOf names: the
+// ListPrices returns what Google asked for its models on the day that AsOf names: the
 // paid tier of https://ai.google.dev/gemini-api/docs/pricing, for text, images and
 // video, as https://models.dev and others repeated it in October 2026. Where a price holds only until a day that is
 // known, the table has the price from then on, so that no limit on cost is too wide:

@@ -85,7 +85,7 @@ func kindOf(mediaType string) agent.PartKind {
 	return agent.PartFile
 }
 
-// signature is what is kept of a part's signature; empty when it has none.
+// signature returns what is kept of a part's signature; empty when it has none.
 func signature(p *replyPart) string {
 	if len(p.Signature) == 0 {
 		return ""
@@ -106,7 +106,7 @@ func (r *reply) write(as agent.Part, p *replyPart) {
 	}
 }
 
-// whole is a part that came in one piece.
+// whole adds a part that came in one piece.
 func (r *reply) whole(part agent.Part, p *replyPart) {
 	r.close()
 	part.Opaque = signature(p)
@@ -127,7 +127,7 @@ func (r *reply) close() {
 // goes wrong behind that is no matter.
 func (r *reply) complete() bool { return r.finish != "" && r.usage != nil }
 
-// step is the turn, once all of it has come. A stream must have said that it is
+// step returns the turn, once all of it has come. A stream must have said that it is
 // complete.
 func (r *reply) step(streamed bool) (agent.Step, error) {
 	r.close()

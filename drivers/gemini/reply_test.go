@@ -34,7 +34,7 @@ func bothWays(t *testing.T, config gemini.Config, s agent.State, whole, stream m
 	})
 }
 
-// as is a reply of one piece, both as a whole and as a stream.
+// as returns a reply of one piece, both as a whole and as a stream.
 func as(body string) (whole, stream modeltest.Reply) {
 	return modeltest.Body(http.StatusOK, "application/json", body), modeltest.SSE("data: " + body + "\n\n")
 }

@@ -34,7 +34,7 @@ var elsewhere = map[string]string{ //nolint:gosec // these tokens are what model
 	"continuationToken":  "a step has one request",
 }
 
-// body is the body of a request, and the contents that belong in it. The messages in
+// body returns the body of a request, and the contents that belong in it. The messages in
 // these were written when they were first seen.
 func (d *Driver) body(model string, s agent.State) (body map[string]any, contents []byte, err error) {
 	if strings.ContainsAny(model, "?&#%") || strings.Contains(model, "..") {

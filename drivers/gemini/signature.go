@@ -23,7 +23,7 @@ func opaque(signature []byte) string {
 	return opaquePrefix + base64.StdEncoding.EncodeToString(signature)
 }
 
-// signatureOf is the signature of a part of our own; ok is false for the parts of
+// signatureOf returns the signature of a part of our own; ok is false for the parts of
 // other services.
 func signatureOf(p agent.Part) (signature string, ok bool) {
 	signature, ok = strings.CutPrefix(p.Opaque, opaquePrefix)
@@ -33,12 +33,12 @@ func signatureOf(p agent.Part) (signature string, ok bool) {
 	return signature, true
 }
 
-// callSignature is the part that keeps the signature of a call.
+// callSignature returns the part that keeps the signature of a call.
 func callSignature(id string, signature []byte) agent.Part {
 	return agent.Reasoning("", callPrefix+id+":"+base64.StdEncoding.EncodeToString(signature))
 }
 
-// signedCall is the id of the call whose signature the part keeps, and the signature.
+// signedCall returns the id of the call whose signature the part keeps, and the signature.
 func signedCall(p agent.Part) (id, signature string, ok bool) {
 	rest, ok := strings.CutPrefix(p.Opaque, callPrefix)
 	at := strings.LastIndexByte(rest, ':')

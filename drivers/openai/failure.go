@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// failure is an error as callers get it.
+// failure returns an error as callers get it.
 func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: a.requestID}
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {
@@ -116,7 +116,7 @@ func complaintOf(body []byte) complaint {
 	return complaint{word(inner.Message), word(inner.Code), word(inner.Type)}
 }
 
-// word is a JSON value as text: what a string says, other values as they are.
+// word returns a JSON value as text: what a string says, other values as they are.
 func word(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

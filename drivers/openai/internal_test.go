@@ -375,7 +375,7 @@ func FuzzKept(f *testing.F) {
 	})
 }
 
-// BenchmarkRequest is what a step costs before anything is sent: the messages and
+// BenchmarkRequest measures what a step costs before anything is sent: the messages and
 // the tools of earlier steps are copied, not encoded anew.
 func BenchmarkRequest(b *testing.B) {
 	for _, n := range []int{10, 10_000} {

@@ -66,7 +66,7 @@ func (d *Driver) checkImage(p agent.Part) error {
 	return nil
 }
 
-// address is where an image or a file is: its URL, or one that holds its bytes.
+// address returns where an image or a file is: its URL, or one that holds its bytes.
 func address(p agent.Part) string {
 	if p.URL != "" {
 		return p.URL
@@ -128,7 +128,7 @@ type wireFunction struct {
 	Name      string `json:"name"`
 }
 
-// reasoning is what the model thought. That of another service, which has more to it
+// reasoning returns what the model thought. That of another service, which has more to it
 // than text, is not sent to this one.
 func reasoning(m agent.Message) string {
 	var b strings.Builder
@@ -140,7 +140,7 @@ func reasoning(m agent.Message) string {
 	return b.String()
 }
 
-// plain is content as text, which is all that the answer of a tool may be. What
+// plain returns content as text, which is all that the answer of a tool may be. What
 // cannot be shown is said to be there.
 func plain(c agent.Content) string {
 	if c.IsText() {
@@ -158,7 +158,7 @@ func plain(c agent.Content) string {
 	return strings.Join(lines, "\n")
 }
 
-// unshown is the sentence that stands for an image or a file in a tool's answer.
+// unshown returns the sentence that stands for an image or a file in a tool's answer.
 func unshown(p agent.Part) string {
 	what := []string{string(p.Kind)}
 	if p.Name != "" {

@@ -77,7 +77,7 @@ func newDriver(c Config, api *api) (*Driver, error) {
 	return d, nil
 }
 
-// features is what is usual for an endpoint, and what c has to say to it.
+// features returns what is usual for an endpoint, and what c has to say to it.
 func features(c Config, at service.Endpoint, api *api, official bool) agent.Features {
 	f := agent.Features{
 		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
@@ -94,7 +94,7 @@ func features(c Config, at service.Endpoint, api *api, official bool) agent.Feat
 // String names the driver in a printed plan.
 func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
 
-// Features is what the driver may be asked: what is usual for the endpoint, as
+// Features returns what the driver may be asked: what is usual for the endpoint, as
 // Config.Features corrected it.
 func (d *Driver) Features() agent.Features { return d.features }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// ListPrices is what OpenAI charges for its models in the standard service tier. It
+// ListPrices returns what OpenAI charges for its models in the standard service tier. It
 // is what a driver of api.openai.com uses when Config.Prices is None.
 //
 // A model that is not in it has no known cost, among them gpt-5.6-sol, whose
@@ -54,7 +54,7 @@ var listPrices = sync.OnceValue(func() drivers.Prices {
 	})
 })
 
-// long is the price of a model with the long context: where the input is longer than
+// long returns the price of a model with the long context: where the input is longer than
 // 272,000 tokens, all input costs twice as much, and all output half as much again.
 func long(p drivers.Price) drivers.Price {
 	double := func(price float64) (float64, bool) { return 2 * price, true }

@@ -160,7 +160,7 @@ func (r *reply) end() {
 	}
 }
 
-// step is the reply as the loop takes it.
+// step returns the reply as the loop takes it.
 func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
 	r.end()
 	calls := make([]agent.ToolCall, len(r.calls))
@@ -187,7 +187,7 @@ func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
 	}, nil
 }
 
-// finishReason is why the model stopped. A tool that had to be called, and some
+// finishReason returns why the model stopped. A tool that had to be called, and some
 // services, end with "stop" although there are calls. Words that are not OpenAI's
 // are passed on as they are.
 func (r *reply) finishReason() agent.FinishReason {

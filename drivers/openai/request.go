@@ -26,7 +26,7 @@ var chatReserved = map[string]string{ //nolint:gosec // these tokens are what mo
 	"n":                     "a step has one reply",
 }
 
-// request is the body of a request. The messages and the tools in it were
+// request returns the body of a request. The messages and the tools in it were
 // encoded when they were first seen.
 func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, error) {
 	r := s.Request()
@@ -173,7 +173,7 @@ func (o *object) raw(name string, text []byte) {
 	o.names = append(o.names, name)
 }
 
-// encode is a value as JSON that does not escape what only matters in HTML.
+// encode returns a value as JSON that does not escape what only matters in HTML.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/modeltest"
 )
 
-// newDriver is a driver for an endpoint, with a client of its own that is given up
+// newDriver returns a driver for an endpoint, with a client of its own that is given up
 // at the end of the test.
 func newDriver(t testing.TB, url string, change ...func(*openai.Config)) *openai.Driver {
 	t.Helper()
@@ -28,7 +28,7 @@ func newDriver(t testing.TB, url string, change ...func(*openai.Config)) *openai
 	return d
 }
 
-// onClient is a driver that sends its requests with client.
+// onClient returns a driver that sends its requests with client.
 func onClient(t *testing.T, baseURL string, client *http.Client) agent.Driver {
 	t.Helper()
 	return newDriver(t, baseURL, func(c *openai.Config) { c.HTTPClient = client })

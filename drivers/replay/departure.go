@@ -55,7 +55,7 @@ func (d Departure) String() string {
 	return fmt.Sprintf("%s: %s: %s", place, d.Kind, d.Detail)
 }
 
-// Departures is where run i, counted from zero, left the recording, judged by the state that it began on, without its
+// Departures returns where run i, counted from zero, left the recording, judged by the state that it began on, without its
 // input, and the one that it ended in. A call has one departure at most. What a hook changed for one model call alone,
 // the request and the messages that were shown in it, is not in a state, and not looked at.
 func (x *Session) Departures(i int, before, final agent.State) []Departure {
@@ -86,7 +86,7 @@ func (x *Session) Departures(i int, before, final agent.State) []Departure {
 	return out
 }
 
-// toldBefore is what others than the model and its tools said before turn n of a run, as recorded. After the last turn
+// toldBefore returns what others than the model and its tools said before turn n of a run, as recorded. After the last turn
 // that was taken, it is what the end of the run let be heard.
 func (r *recordedRun) toldBefore(n, taken int, signal agent.Signal) []agent.Message {
 	var told []agent.Message
@@ -102,7 +102,7 @@ func (r *recordedRun) toldBefore(n, taken int, signal agent.Signal) []agent.Mess
 	return told
 }
 
-// toldBetween is what others than the model and its tools said before each step that was taken, and after the last.
+// toldBetween returns what others than the model and its tools said before each step that was taken, and after the last.
 func toldBetween(before, final agent.State, taken []agent.StepRecord) [][]agent.Message {
 	told := [][]agent.Message{nil}
 	answers := 0 // to the calls of the last reply, that are still to come
@@ -126,7 +126,7 @@ func toldBetween(before, final agent.State, taken []agent.StepRecord) [][]agent.
 
 func sameWords(a, b agent.Message) bool { return a.Role() == b.Role() && a.Text() == b.Text() }
 
-// difference is the first difference between what was recorded and what was told.
+// difference returns the first difference between what was recorded and what was told.
 func difference(want, got []agent.Message) string {
 	for i, m := range got {
 		if i == len(want) {
@@ -139,7 +139,7 @@ func difference(want, got []agent.Message) string {
 	return fmt.Sprintf("this was not said: %.100q", want[len(got)].Text())
 }
 
-// departures is where step n left the turn that it was to be.
+// departures returns where step n left the turn that it was to be.
 func (t turn) departures(run, n int, step agent.StepRecord) []Departure {
 	if !sameTurn(step.Message(), t.message) {
 		return []Departure{{Kind: ReplyChanged, Run: run, Turn: n, Detail: "the model's turn was replaced"}}
@@ -167,7 +167,7 @@ func (t turn) departures(run, n int, step agent.StepRecord) []Departure {
 	return out
 }
 
-// sameTurn: the loop gives new ids to calls whose id is taken; that is no departure.
+// sameTurn compares two turns: the loop gives new ids to calls whose id is taken; that is no departure.
 func sameTurn(a, b agent.Message) bool {
 	if a.Text() != b.Text() || a.CallCount() != b.CallCount() {
 		return false

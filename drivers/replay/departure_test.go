@@ -18,19 +18,19 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// onCall is a hook before the calls of one tool.
+// onCall returns a hook before the calls of one tool.
 func onCall(tool string, answer func(hooks.ToolContext) hooks.Result) capability.Capability {
 	return capability.UseHooks(hooks.On(hooks.AtPreToolUse, "guard",
 		func(_ context.Context, c hooks.ToolContext) hooks.Result { return answer(c) }, hooks.ToolNamed(tool)))
 }
 
-// onAnswer is a hook after the calls of one tool.
+// onAnswer returns a hook after the calls of one tool.
 func onAnswer(tool string, answer func(hooks.ToolResultContext) hooks.Result) capability.Capability {
 	return capability.UseHooks(hooks.On(hooks.AtPostToolUse, "guard",
 		func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return answer(c) }, hooks.ToolNamed(tool)))
 }
 
-// onInput is a hook before the runs that begin with a text.
+// onInput returns a hook before the runs that begin with a text.
 func onInput(text string, answer func(hooks.InputContext) hooks.Result) capability.Capability {
 	return capability.UseHooks(hooks.On(hooks.AtInputSubmitted, "guard",
 		func(_ context.Context, c hooks.InputContext) hooks.Result {

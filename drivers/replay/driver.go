@@ -26,7 +26,7 @@ var _ agent.Driver = Driver{}
 // String names the driver in a printed plan.
 func (Driver) String() string { return "replay" }
 
-// Next is the next recorded turn. It is an error when the context holds no session.
+// Next returns the next recorded turn. It is an error when the context holds no session.
 func (Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	x, err := sessionIn(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	})
 }
 
-// ended is the reply of a recording that is over: what was said after its last turn, and nothing more.
+// ended returns the reply of a recording that is over: what was said after its last turn, and nothing more.
 func ended(rest []agent.Message, where string, args ...any) agent.Step {
 	return agent.Step{Prior: adding(rest), Stop: &agent.Signal{
 		Reason: StopRecordingEnded, Source: "replay", Message: "the recording " + fmt.Sprintf(where, args...),
@@ -80,7 +80,7 @@ func (goOn) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluat
 	return mo.Ok(agent.Evaluation{})
 }
 
-// Tools is tools with the given schemas that answer what was recorded: for the call of the same tool at the same
+// Tools returns tools with the given schemas that answer what was recorded: for the call of the same tool at the same
 // place of the same turn, whatever its arguments have become. Where nothing was recorded the call fails, and says so.
 func Tools(schemas ...ToolSchema) []toolexec.Tool {
 	return lo.Map(schemas, func(schema ToolSchema, _ int) toolexec.Tool {
@@ -90,7 +90,7 @@ func Tools(schemas ...ToolSchema) []toolexec.Tool {
 	})
 }
 
-// recall is the recorded answer to a call.
+// recall returns the recorded answer to a call.
 func recall(ctx context.Context, c toolexec.Call) (toolexec.Output, error) {
 	x, err := sessionIn(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func recall(ctx context.Context, c toolexec.Call) (toolexec.Output, error) {
 	return toolexec.Output{}, fmt.Errorf("the recording %q has no answer to call %s", x.id, c.ID)
 }
 
-// answerTo is the answer that was recorded where the call stands; none when another tool was called there.
+// answerTo returns the answer that was recorded where the call stands; none when another tool was called there.
 func (t turn) answerTo(c agent.ToolCall) answer {
 	if c.Index >= len(t.answers) || t.message.Call(c.Index).Name != c.Name {
 		return answer{}

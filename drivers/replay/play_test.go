@@ -90,7 +90,7 @@ func (e *ends) Observe(_ context.Context, event agent.Event) {
 	}
 }
 
-// transcript is the messages of a state, a line each.
+// transcript returns the messages of a state, a line each.
 func transcript(s agent.State) string {
 	var b strings.Builder
 	for _, m := range s.Messages() {

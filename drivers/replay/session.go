@@ -76,7 +76,7 @@ func newTurn(m Message) turn {
 	return turn{message: agent.Assistant(m.Content.Text, calls...), answers: make([]answer, len(calls))}
 }
 
-// last is the newest run, nil before the first.
+// last returns the newest run, nil before the first.
 func (x *Session) last() *recordedRun {
 	if len(x.runs) == 0 {
 		return nil
@@ -147,19 +147,19 @@ func (r *recordedRun) underway() bool {
 	return len(r.turns) == 0 || len(r.turns[len(r.turns)-1].answers) > 0
 }
 
-// ID is the id of the recording.
+// ID returns the id of the recording.
 func (x *Session) ID() string { return x.id }
 
-// Runs is the number of runs in the recording.
+// Runs returns the number of runs in the recording.
 func (x *Session) Runs() int { return len(x.runs) }
 
-// Turns is the number of model turns in run i, counted from zero. It panics when i is out of range.
+// Turns returns the number of model turns in run i, counted from zero. It panics when i is out of range.
 func (x *Session) Turns(i int) int { return len(x.runs[i].turns) }
 
-// Start is a state to begin with: the system messages of the recording.
+// Start returns a state to begin with: the system messages of the recording.
 func (x *Session) Start() agent.State { return agent.NewState(x.setup...) }
 
-// Input is what began run i, counted from zero: user messages, and system messages that came with them. It panics
+// Input returns what began run i, counted from zero: user messages, and system messages that came with them. It panics
 // when i is out of range.
 func (x *Session) Input(i int) []agent.Message { return slices.Clone(x.runs[i].input) }
 
@@ -180,7 +180,7 @@ func sessionIn(ctx context.Context) (*Session, error) {
 	return nil, errNoSession
 }
 
-// run is the recorded run that a running state is at, and the turn in it that is next. Model calls that failed are
+// run returns the recorded run that a running state is at, and the turn in it that is next. Model calls that failed are
 // steps, but no turns.
 func (x *Session) run(s agent.State) (run *recordedRun, next int, ok bool) {
 	n := s.Run().Number - 1
@@ -194,7 +194,7 @@ func (x *Session) run(s agent.State) (run *recordedRun, next int, ok bool) {
 	return &x.runs[n], next, true
 }
 
-// replies are the steps of a run in which the model said something.
+// replies returns the steps of a run in which the model said something.
 func replies(s agent.State) []agent.StepRecord {
 	var out []agent.StepRecord
 	for _, step := range s.RunSteps() {
@@ -237,7 +237,7 @@ type Played struct {
 	Departures []Departure
 }
 
-// Left is where the play first left the recording; None when it never did.
+// Left returns where the play first left the recording; None when it never did.
 func (p Played) Left() mo.Option[Departure] {
 	if len(p.Departures) == 0 {
 		return mo.None[Departure]()

@@ -12,7 +12,7 @@ import (
 // arguments is the text of a call's arguments.
 type arguments string
 
-// MarshalJSON is the arguments themselves, or their text where they are no JSON.
+// MarshalJSON returns the arguments themselves, or their text where they are no JSON.
 func (a arguments) MarshalJSON() ([]byte, error) {
 	if text := a.orEmpty(); json.Valid([]byte(text)) {
 		return []byte(text), nil
@@ -27,7 +27,7 @@ func (a arguments) orEmpty() string {
 	return string(a)
 }
 
-// Text is the arguments as they are shown: laid out, and with every letter that cannot be
+// Text returns the arguments as they are shown: laid out, and with every letter that cannot be
 // seen written as an escape, which means the same in JSON.
 func (a arguments) Text() string {
 	text := a.orEmpty()
@@ -51,7 +51,7 @@ func plain(text string) string {
 	return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
-// layoutBytes is how many bytes laying out adds to a JSON text: deep nesting makes
+// layoutBytes returns how many bytes laying out adds to a JSON text: deep nesting makes
 // gigabytes of a megabyte.
 func layoutBytes(text string) int {
 	depth, sum, quoted := 0, 0, false

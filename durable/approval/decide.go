@@ -161,7 +161,7 @@ func readForm(body string) (said, error) {
 	return given, nil
 }
 
-// decision is what was said, if it is an answer to the question.
+// decision returns what was said, if it is an answer to the question.
 func decision(q *question, given said, err error) (agent.Approval, error) {
 	var a agent.Approval
 	switch {
@@ -212,7 +212,7 @@ func decision(q *question, given said, err error) (agent.Approval, error) {
 // verdictEdit is the button that approves with the arguments as they stand in the form.
 const verdictEdit = "edit"
 
-// fromForm is the verdict of a form, which brings the arguments with it whatever was
+// fromForm returns the verdict of a form, which brings the arguments with it whatever was
 // pressed.
 func fromForm(q *question, given *said) (verdict string, err error) {
 	same := arguments(q.asked.Call.Arguments).Same(*given.text)

@@ -72,7 +72,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// firstResult is what the model was told of the first call.
+// firstResult returns what the model was told of the first call.
 func firstResult(s agent.State) string {
 	for _, step := range s.RunSteps() {
 		for _, r := range step.Results() {

@@ -4,7 +4,7 @@ package approval
 
 import "os/exec"
 
-// ownGroup does nothing: there are no process groups. The program itself is killed.
+// ownGroup returns at once: there are no process groups. The program itself is killed.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}

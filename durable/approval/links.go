@@ -9,7 +9,7 @@ import (
 // before "/approvals/" in the links that people get.
 type Links string
 
-// To is the link that a token opens.
+// To returns the link that a token opens.
 func (l Links) To(token string) string {
 	return strings.TrimRight(string(l), "/") + prefix + url.PathEscape(token)
 }

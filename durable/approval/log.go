@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Log is a notifier that writes a line for each call that waits, with its link, for
+// Log returns a notifier that writes a line for each call that waits, with its link, for
 // somebody who looks at a terminal or a file. Who can read that can decide.
 func Log(w io.Writer, links Links) durable.Notifier {
 	var mu sync.Mutex
@@ -38,7 +38,7 @@ func Log(w io.Writer, links Links) durable.Notifier {
 	})
 }
 
-// open is the calls of a notice that nobody has answered.
+// open returns the calls of a notice that nobody has answered.
 func open(n durable.Notice) []durable.WaitingCall {
 	return lo.Filter(n.Calls, func(c durable.WaitingCall, _ int) bool { return c.Token != "" })
 }
@@ -50,7 +50,7 @@ func named(n durable.Notice) string {
 	return fmt.Sprintf("run %s of %s", n.Run.ID, n.Run.Agent)
 }
 
-// oneLine is a text that cannot begin a line of its own, nor speak to a terminal.
+// oneLine returns a text that cannot begin a line of its own, nor speak to a terminal.
 func oneLine(text string) string {
 	return visible(strings.Join(strings.Fields(text), " "))
 }

@@ -26,7 +26,7 @@ import (
 
 const links approval.Links = "https://desk.example.com"
 
-// waiting is a notice of two calls that wait and one that was answered.
+// waiting returns a notice of two calls that wait and one that was answered.
 func waiting() durable.Notice {
 	asked := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	c := func(id, token string, q agent.Question) durable.WaitingCall {

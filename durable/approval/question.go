@@ -22,7 +22,7 @@ type question struct {
 	batch []durable.Question // all of the run, in call order
 }
 
-// find is the question that a token was made for. ErrNotFound when there is none, or
+// find returns the question that a token was made for. ErrNotFound when there is none, or
 // when nobody waits for its answer any more. Every token takes the same way to that:
 // it is hashed, looked up and compared.
 func find(ctx context.Context, store durable.Store, token string) (*question, error) {
@@ -66,7 +66,7 @@ func (q *question) expired(now time.Time) bool {
 	return q.kept.Answer == nil && !q.kept.Deadline.IsZero() && !now.Before(q.kept.Deadline)
 }
 
-// reply is the answer that shows the question as it stands; status is for one that is
+// reply returns the answer that shows the question as it stands; status is for one that is
 // still open.
 func (q *question) reply(status int, message string) reply {
 	now := time.Now()
@@ -158,7 +158,7 @@ func (q *question) shown(now time.Time) *shown {
 	return s
 }
 
-// decisionOn is what was said; nil while nobody did.
+// decisionOn returns what was said; nil while nobody did.
 func decisionOn(i agent.Intervention, q durable.Question) *decided {
 	answer := i.Answer()
 	if answer == nil || q.Answer == nil {

@@ -90,7 +90,7 @@ var verdictNames = map[agent.ApprovalVerdict]string{
 	agent.RejectAndContinue: "reject, and go on without the call",
 }
 
-// Title is what the page is called.
+// Title returns what the page is called.
 func (r reply) Title() string {
 	switch {
 	case r.Question == nil:
@@ -106,13 +106,13 @@ func (r reply) Title() string {
 	return "May “" + visible(r.Question.Tool) + "” run?"
 }
 
-// By, Reason and Arguments are what the form begins with.
+// By returns what the form begins with, as Reason and Arguments do.
 func (r reply) By() string { return r.said.By }
 
-// Reason is the reason that was given.
+// Reason returns the reason that was given.
 func (r reply) Reason() string { return r.said.Reason }
 
-// Arguments are those that were typed, or those that would run.
+// Arguments returns those that were typed, or those that would run.
 func (r reply) Arguments() string {
 	if r.said.text != nil {
 		return *r.said.text
@@ -126,7 +126,7 @@ func (s *shown) Open() bool { return s.State == stateOpen }
 // Changed reports whether what would run is not what the model asked for.
 func (s *shown) Changed() bool { return s.Original.Text() != s.Arguments.Text() }
 
-// Left is how long there is to answer, in words.
+// Left returns how long there is to answer, in words.
 func (s *shown) Left() string {
 	left := s.Deadline.Sub(s.now)
 	switch {

@@ -76,7 +76,7 @@ func (s Server) Listen(ctx context.Context) (net.Listener, error) {
 
 var errReachable = errors.New("other machines can reach it: listen on 127.0.0.1, or set Remote if that is what you want")
 
-// loopback is the address of a host, if it is one of the loopback.
+// loopback returns the address of a host, if it is one of the loopback.
 func loopback(ctx context.Context, host string) (string, error) {
 	if host == "" {
 		return "", errReachable // it means every address

@@ -62,7 +62,7 @@ const (
 // SignatureHeader is the header that Webhook signs with.
 const SignatureHeader = "Grapnel-Signature"
 
-// Signature is what stands in SignatureHeader for a body and a key. Compare it in
+// Signature returns what stands in SignatureHeader for a body and a key. Compare it in
 // constant time (hmac.Equal).
 func Signature(key, body []byte) string {
 	mac := hmac.New(sha256.New, key)
@@ -139,7 +139,7 @@ func post(ctx context.Context, client *http.Client, to *url.URL, header http.Hea
 	}
 }
 
-// withoutURL is the error without the URL, which may be a secret.
+// withoutURL returns the error without the URL, which may be a secret.
 func withoutURL(err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return failed.Err
@@ -147,7 +147,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// prepared is where the notice goes to, and with which header.
+// prepared returns where the notice goes to, and with which header.
 func (h Webhook) prepared() (*url.URL, http.Header, error) {
 	to, err := url.Parse(h.URL)
 	switch {
@@ -182,7 +182,7 @@ var (
 	}
 )
 
-// expanded is the value of a header with its variables.
+// expanded returns the value of a header with its variables.
 func (h Webhook) expanded(value string) (string, error) {
 	var err error
 	value = os.Expand(value, func(name string) string {

@@ -152,5 +152,5 @@ var creating = map[string]part{
 	},
 }
 
-// second is the error of a call that returns something else as well.
+// second returns the error of a call that returns something else as well.
 func second[T any](_ T, err error) error { return err }

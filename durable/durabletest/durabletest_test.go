@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestBroken is what TestFaults runs.
+// TestBroken runs what TestFaults starts.
 func TestBroken(t *testing.T) {
 	fault := os.Getenv("DURABLETEST_FAULT")
 	if fault == "" {

@@ -99,7 +99,7 @@ func (m memory) Claim(ctx context.Context, id agent.RunID, owner string, ttl tim
 	return r.lease(), nil
 }
 
-// leased is find for a holder of a lease.
+// leased works like find, for a holder of a lease.
 func (m memory) leased(ctx context.Context, l durable.Lease, except string) (*kept, func(), error) {
 	r, done, err := m.find(ctx, l.Run)
 	if err == nil && (r.Epoch != l.Epoch || r.Owner == "") && m.broken != except {

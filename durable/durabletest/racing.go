@@ -155,7 +155,7 @@ func wholeWrites(t *testing.T, writer, reader durable.Store) {
 	assert.Len(t, journal(t, reader, "r"), 80)
 }
 
-// fenced has one writer taken over in the middle of its work: what it wrote is
+// fenced checks that one writer is taken over in the middle of its work: what it wrote is
 // before the other's first entry, and nothing of it behind.
 func fenced(t *testing.T, first, other durable.Store) {
 	t.Helper()
@@ -192,7 +192,7 @@ func fenced(t *testing.T, first, other durable.Store) {
 	}
 }
 
-// atOnce does a thing n times at once.
+// atOnce runs a func n times at once.
 func atOnce(n int, do func(i int)) {
 	start := make(chan struct{})
 	var group sync.WaitGroup
@@ -206,7 +206,7 @@ func atOnce(n int, do func(i int)) {
 	group.Wait()
 }
 
-// race does a thing eight times at once, of which one succeeds: it says which. The
+// race runs a func eight times at once, of which one succeeds: it says which. The
 // others get an error that is, or is of the type of, the given one.
 func race(t *testing.T, lost error, do func(i int) error) (won int) {
 	t.Helper()

@@ -58,7 +58,7 @@ func waitingFor() durable.Question {
 	return durable.Question{Run: "a", Call: "1", Hash: "h", Tool: "bash", Asked: time.Now(), Data: []byte("{}")}
 }
 
-// A job is stored once, is claimed by one, and is over when that one says so.
+// testClaim checks that a job is stored once, is claimed by one, and is over when that one says so.
 func testClaim(t *testing.T, e durable.Engine) {
 	nothing(t, e)
 	run := job(t, e, "a")
@@ -88,7 +88,7 @@ func testClaim(t *testing.T, e durable.Engine) {
 	assert.NotEqual(t, agent.RunID(""), job(t, e, "").ID, "an id is made up")
 }
 
-// What waits is nobody's, and is claimed again when it was answered.
+// testPark checks that a job that waits has no owner, and is claimed again when it was answered.
 func testPark(t *testing.T, e durable.Engine) {
 	job(t, e, "a")
 	task := claimed(t, e)
@@ -104,7 +104,7 @@ func testPark(t *testing.T, e durable.Engine) {
 	assert.Len(t, again.Entries, 2)
 }
 
-// LH-81: a parent that waits for its child is taken up when that has ended, whoever
+// testChild checks LH-81: a parent that waits for its child is taken up when that has ended, whoever
 // asked for it.
 func testChild(t *testing.T, e durable.Engine) {
 	job(t, e, "a")

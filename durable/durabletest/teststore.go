@@ -55,7 +55,7 @@ const (
 	nobody agent.RunID = "nobody"
 )
 
-// moment is a time that every store can keep.
+// moment returns a time that every store can keep.
 func moment() time.Time { return time.Date(2026, 11, 21, 12, 5, 8, 123456000, time.UTC) }
 
 // create adds a run that one owner holds for an hour.
@@ -71,7 +71,7 @@ func createAs(t *testing.T, s durable.Store, r durable.Run, owner string, ttl ti
 	return l
 }
 
-// run is what the store knows of a run that must be there.
+// run returns what the store knows of a run that must be there.
 func run(t *testing.T, s durable.Store, id agent.RunID) durable.Run {
 	t.Helper()
 	r, err := s.Run(t.Context(), id)
@@ -108,17 +108,17 @@ func parked(steps int, questions ...durable.Question) durable.Update {
 	return durable.Update{Status: agent.StatusParked, Steps: steps, Questions: questions}
 }
 
-// ended is an update that ends a run.
+// ended returns an update that ends a run.
 func ended() durable.Update {
 	return durable.Update{Status: agent.StatusDone, Reason: agent.StopCompleted, Steps: 3}
 }
 
-// entry is a small entry with that number.
+// entry returns a small entry with that number.
 func entry(seq int64) durable.Entry {
 	return durable.Entry{Seq: seq, Kind: "note", At: moment(), Data: []byte("data")}
 }
 
-// entries are small entries with those numbers.
+// entries returns small entries with those numbers.
 func entries(from, to int64) []durable.Entry {
 	var all []durable.Entry
 	for seq := from; seq <= to; seq++ {
@@ -127,7 +127,7 @@ func entries(from, to int64) []durable.Entry {
 	return all
 }
 
-// journal is the whole journal of a run.
+// journal returns the whole journal of a run.
 func journal(t *testing.T, s durable.Store, id agent.RunID) []durable.Entry {
 	t.Helper()
 	all, err := s.Entries(t.Context(), id, 0)
@@ -135,7 +135,7 @@ func journal(t *testing.T, s durable.Store, id agent.RunID) []durable.Entry {
 	return all
 }
 
-// question is a question about a call, with the hash that answer answers.
+// question returns a question about a call, with the hash that answer answers.
 func question(call string) durable.Question {
 	return durable.Question{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: moment(), Data: []byte("may I?")}
 }
@@ -159,7 +159,7 @@ func ids(runs []durable.Run) []agent.RunID {
 	return all
 }
 
-// cancelled is a context that is over.
+// cancelled returns a context that is over.
 func cancelled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

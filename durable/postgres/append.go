@@ -57,7 +57,7 @@ type appending struct {
 	print   []byte
 }
 
-// misplaced is what is wrong with the numbers of the entries behind the first.
+// misplaced returns what is wrong with the numbers of the entries behind the first.
 func (a appending) misplaced() error {
 	for i, e := range a.entries {
 		if want := a.entries[0].Seq + int64(i); e.Seq != want {
@@ -84,7 +84,7 @@ func (a appending) refusal(r *found) error {
 // stand before the new ones. All statements of an Append do nothing where it is false.
 const fits = `r.id = $1 AND r.epoch = $2 AND r.expires IS NOT NULL AND r.entries = coalesce($3, r.entries)`
 
-// fit is the arguments of fits.
+// fit returns the arguments of fits.
 func (a appending) fit(more ...any) []any {
 	var before *int64
 	if len(a.entries) > 0 {

@@ -102,7 +102,7 @@ func BenchmarkStore(b *testing.B) {
 	})
 }
 
-// fresh is the lease of a new run.
+// fresh returns the lease of a new run.
 func fresh(b *testing.B, s durable.Store) durable.Lease {
 	b.Helper()
 	return create(b, s, agent.NewRunID())

@@ -2,7 +2,7 @@ package postgres
 
 import "github.com/jackc/pgx/v5/pgxpool"
 
-// Pool is the connections of a store.
+// Pool returns the connections of a store.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Queries whose plans are looked at.

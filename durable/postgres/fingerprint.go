@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// fingerprint is the SHA-256 of all that a call of Append says, by which it is known
+// fingerprint returns the SHA-256 of all that a call of Append says, by which it is known
 // again.
 func fingerprint(l durable.Lease, u durable.Update, entries []durable.Entry) []byte {
 	p := printer{sha256.New()}

@@ -154,7 +154,7 @@ func TestACallThatIsCancelled(t *testing.T) {
 	assert.Equal(t, before, everything(t, s), "nothing was done")
 }
 
-// every is every call of a store about a run "r".
+// every returns every call of a store about a run "r".
 func every(s durable.Store, l durable.Lease) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"create":  func(ctx context.Context) error { return second(s.Create(ctx, durable.Run{ID: "x"}, "one", time.Hour)) },

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// List is the runs that a filter lets through: see durable.Store.
+// List returns the runs that a filter lets through: see durable.Store.
 func (s *Store) List(ctx context.Context, f durable.Filter) (all []durable.Run, err error) {
 	err = s.call(ctx, "list runs", func(ctx context.Context) error {
 		var before *int64
@@ -34,7 +34,7 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (all []durable.Run, 
 	return all, err
 }
 
-// listing is the query of a list. It says only what the filter asks for, so that the
+// listing returns the query of a list. It says only what the filter asks for, so that the
 // database can take the index that is in the order of the list. Of each status that is
 // asked for it reads one such list, and merges them: bounds in place of an equals sign
 // leave no other index in the order that is asked for, where the database might hope

@@ -65,7 +65,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	assert.Equal(t, int64(4), l.Epoch)
 }
 
-// lossy is the URL of a database behind a socket of its own. After lose, the next
+// lossy returns the URL of a database behind a socket of its own. After lose, the next
 // answer that says that something was written is thrown away, and its connection ends.
 func lossy(t *testing.T, database string) (at string, lose func()) {
 	t.Helper()

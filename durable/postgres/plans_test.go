@@ -93,7 +93,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 	}
 }
 
-// explain is the plan of a query, and how many rows it reads from tables when it runs.
+// explain returns the plan of a query, and how many rows it reads from tables when it runs.
 func explain(t *testing.T, s *postgres.Store, mode, query string, args []any) (plan string, read int) {
 	t.Helper()
 	ctx := t.Context()
@@ -188,7 +188,7 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 	}
 }
 
-// rowsRead is how many rows, and entries of indexes, the database has read so far.
+// rowsRead returns how many rows, and entries of indexes, the database has read so far.
 func rowsRead(t *testing.T, s *postgres.Store) (n int64) {
 	t.Helper()
 	_, err := s.Pool().Exec(context.WithoutCancel(t.Context()), `SELECT pg_stat_force_next_flush()`)

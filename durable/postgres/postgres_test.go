@@ -46,7 +46,7 @@ func TestSharedStore(t *testing.T) {
 	})
 }
 
-// schema is the name of a schema that is not there.
+// schema returns the name of a schema that is not there.
 func schema() string { return rand.Text() }
 
 func open(t testing.TB, url string, o postgres.Options) *postgres.Store {
@@ -100,7 +100,7 @@ func ids(runs []durable.Run) []agent.RunID {
 	return lo.Map(runs, func(r durable.Run, _ int) agent.RunID { return r.ID })
 }
 
-// column is what a query of one column of text says.
+// column returns what a query of one column of text says.
 func column(t testing.TB, s *postgres.Store, query string, args ...any) []string {
 	t.Helper()
 	rows, err := s.Pool().Query(t.Context(), query, args...)

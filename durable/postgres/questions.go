@@ -17,7 +17,7 @@ const (
 	tokenQuery     = `SELECT ` + questionColumns + ` FROM questions q JOIN runs r ON r.num = q.run WHERE q.token = $1`
 )
 
-// Questions is what a run waits to be told: see durable.Store.
+// Questions returns what a run waits to be told: see durable.Store.
 func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Question, err error) {
 	err = s.call(ctx, fmt.Sprintf("read the questions of run %s", id), func(ctx context.Context) error {
 		all, err = ofRun(ctx, s, id, collectQuestion, questionsQuery)
@@ -42,7 +42,7 @@ func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q dura
 	return q, nil
 }
 
-// token is a hash as it is written: null for none.
+// token returns a hash as it is written: null for none.
 func token(hash [32]byte) []byte {
 	if hash == [32]byte{} {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Run is what is known of a run: see durable.Store.
+// Run returns what is known of a run: see durable.Store.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
 	err = s.call(ctx, fmt.Sprintf("look at run %s", id), func(ctx context.Context) error {
 		r, err = scanRun(s.pool.QueryRow(ctx, `SELECT `+runColumns+` FROM runs r WHERE r.id = $1`, text(id)))
@@ -24,7 +24,7 @@ func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err err
 const entriesQuery = `SELECT e.seq, e.kind, e.key, e.at, e.data FROM entries e
 	WHERE e.run = (SELECT num FROM runs WHERE id = $1) AND e.seq > $2 ORDER BY e.seq`
 
-// Entries is the journal of a run behind a number: see durable.Store.
+// Entries returns the journal of a run behind a number: see durable.Store.
 func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all []durable.Entry, err error) {
 	err = s.call(ctx, fmt.Sprintf("read the journal of run %s", id), func(ctx context.Context) error {
 		all, err = ofRun(ctx, s, id, scanEntry, entriesQuery, after)
@@ -38,7 +38,7 @@ func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all [
 // that claim the same run one is told that it is held.
 const dueQuery = `SELECT ` + runColumns + ` FROM runs r WHERE r.due <= now() ORDER BY r.due LIMIT $1`
 
-// Due is the runs that somebody should take up: see durable.Store.
+// Due returns the runs that somebody should take up: see durable.Store.
 func (s *Store) Due(ctx context.Context, limit int) (all []durable.Run, err error) {
 	err = s.call(ctx, "look for due runs", func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, dueQuery, max(0, limit))

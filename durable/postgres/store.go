@@ -93,7 +93,7 @@ func (o Options) parse(at string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// session is what every session begins with. It is asked for in a statement, since
+// session returns what every session begins with. It is asked for in a statement, since
 // poolers do not let parameters of the connection through.
 func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 	ms := strconv.FormatInt(max(1, timeout.Milliseconds()), 10)
@@ -130,10 +130,10 @@ func (s *Store) String() string {
 	return fmt.Sprintf("postgres store %s on %s:%d/%s", s.schema, c.Host, c.Port, c.Database)
 }
 
-// GoString is String, so that %#v does not show the password either.
+// GoString returns what String returns, so that %#v does not show the password either.
 func (s *Store) GoString() string { return s.String() }
 
-// LogValue is String in a log.
+// LogValue returns what String returns, for a log.
 func (s *Store) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // call makes one call, again where that is sure to do no harm: when nothing was sent,

@@ -12,7 +12,7 @@ import (
 // denyTools is the name of the switch that denies every tool.
 const denyTools = "deny tools"
 
-// DenyTools is the switch that denies every tool: see durable.Store.
+// DenyTools returns the switch that denies every tool: see durable.Store.
 func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 	err = s.call(ctx, "read the switch that denies tools", func(ctx context.Context) error {
 		err := s.pool.QueryRow(ctx, `SELECT is_on, reason, by, since FROM switches WHERE name = $1`, denyTools).

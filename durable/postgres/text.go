@@ -17,7 +17,7 @@ type text string //nolint:recvcheck // a value is written, and read into a point
 
 const escaped = `\x`
 
-// TextValue is what is written.
+// TextValue returns what is written.
 func (t text) TextValue() (pgtype.Text, error) {
 	s := string(t)
 	if strings.HasPrefix(s, escaped) || strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {

@@ -18,7 +18,7 @@ func (w when) ScanTimestamptz(v pgtype.Timestamptz) error {
 	return nil
 }
 
-// orNull is a time as it is written: to the microsecond, the zero time as null.
+// orNull returns a time as it is written: to the microsecond, the zero time as null.
 func orNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -51,7 +51,7 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkMany is of a store with 100,000 parked runs. Their making is measured as
+// BenchmarkMany measures of a store with 100,000 parked runs. Their making is measured as
 // well: see the time that the test as a whole takes.
 func BenchmarkMany(b *testing.B) {
 	const many = 100_000

@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// Cancel is of durable.Store.
+// Cancel implements durable.Store.
 func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error {
 	return s.write(ctx, "cancelling a run", func(t tx) error {
 		h, err := look(ctx, t, id)
@@ -44,7 +44,7 @@ func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error
 	})
 }
 
-// Delete is of durable.Store.
+// Delete implements durable.Store.
 func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 	return s.write(ctx, "deleting a run", func(t tx) error {
 		h, err := look(ctx, t, id)
@@ -63,7 +63,7 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 // hundredths of a second, not for as long as it takes to delete a year.
 const atATime = 200
 
-// Prune is of durable.Store.
+// Prune implements durable.Store.
 func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) {
 	for deleted := int64(atATime); err == nil && deleted == atATime; {
 		deleted = 0
@@ -78,7 +78,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) 
 	return n, err
 }
 
-// DenyTools is of durable.Store.
+// DenyTools implements durable.Store.
 func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 	err = s.read(ctx, "looking at the switch that denies tools", func() error {
 		var since micros
@@ -92,7 +92,7 @@ func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 	return ok(sw, err)
 }
 
-// SetDenyTools is of durable.Store.
+// SetDenyTools implements durable.Store.
 func (s *Store) SetDenyTools(ctx context.Context, sw durable.Switch) error {
 	return s.write(ctx, "setting the switch that denies tools", func(t tx) error {
 		_, err := t.exec(ctx, upsertDeny, sw.On, sw.Reason, sw.By, micros{sw.Since})

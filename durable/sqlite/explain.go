@@ -48,7 +48,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, new(*durable.HeldError)) || errors.As(err, new(*durable.SeqError))
 }
 
-// code is the primary result code of SQLite, zero for an error that is not its own.
+// code returns the primary result code of SQLite, zero for an error that is not its own.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff

@@ -1,4 +1,4 @@
 package sqlite
 
-// InUse is how many connections of the writer work.
+// InUse returns how many connections of the writer work.
 func (s *Store) InUse() int { return s.writer.Stats().InUse }

@@ -107,7 +107,7 @@ func TestOpenWithAContextThatIsOver(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// tmpfs is a small disk of its own.
+// tmpfs returns a small disk of its own.
 func tmpfs(t *testing.T) (dir string, remount func(options string)) {
 	t.Helper()
 	dir = t.TempDir()

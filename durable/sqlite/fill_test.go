@@ -30,7 +30,7 @@ func fill(t testing.TB, path string, n int) {
 	}
 }
 
-// tokenOf is the token hash of a run that fill made.
+// tokenOf returns the token hash of a run that fill made.
 func tokenOf(i uint64) (hash [32]byte) {
 	binary.BigEndian.PutUint64(hash[24:], i)
 	return hash

@@ -39,7 +39,7 @@ const (
 		WHERE r.id = ?1 ORDER BY e.seq`
 )
 
-// Append is of durable.Store.
+// Append implements durable.Store.
 func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
 	return s.write(ctx, "writing to a journal", func(t tx) error {
 		h, err := by(ctx, t, l)
@@ -95,7 +95,7 @@ func settle(ctx context.Context, t tx, n, now int64) error {
 	return err
 }
 
-// Entries is of durable.Store.
+// Entries implements durable.Store.
 func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all []durable.Entry, err error) {
 	err = s.read(ctx, "reading a journal", func() error {
 		all = nil

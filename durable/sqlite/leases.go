@@ -53,7 +53,7 @@ func (h held) good(now int64) bool {
 	return h.owner != "" && now < h.expires.UnixMicro() && h.leased.UnixMicro() <= now+skew
 }
 
-// Create is of durable.Store.
+// Create implements durable.Store.
 func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl time.Duration) (durable.Lease, error) {
 	now := s.clock()
 	l := durable.Lease{Run: r.ID, Owner: owner, Epoch: 1, Expires: at(now + ttl.Microseconds())}
@@ -67,7 +67,7 @@ func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl tim
 	return ok(l, err)
 }
 
-// Claim is of durable.Store.
+// Claim implements durable.Store.
 func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take durable.Take) (l durable.Lease, err error) {
 	err = s.write(ctx, "claiming a run", func(t tx) error {
 		h, err := look(ctx, t, id)
@@ -87,7 +87,7 @@ func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl tim
 	return ok(l, err)
 }
 
-// Renew is of durable.Store.
+// Renew implements durable.Store.
 func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
 	err := s.write(ctx, "renewing a lease", func(t tx) error {
 		h, err := by(ctx, t, l)
@@ -101,7 +101,7 @@ func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (
 	return ok(l, err)
 }
 
-// Release is of durable.Store.
+// Release implements durable.Store.
 func (s *Store) Release(ctx context.Context, l durable.Lease) error {
 	return s.write(ctx, "releasing a run", func(t tx) error {
 		h, err := by(ctx, t, l)
@@ -122,7 +122,7 @@ func lease(ctx context.Context, t tx, n int64, l durable.Lease, now int64) error
 	return settle(ctx, t, n, now)
 }
 
-// ok is a value where nothing went wrong.
+// ok returns a value where nothing went wrong.
 func ok[T any](v T, err error) (T, error) {
 	if err != nil {
 		var none T

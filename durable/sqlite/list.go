@@ -44,7 +44,7 @@ const (
 	) ON n = due ORDER BY since`
 )
 
-// Run is of durable.Store.
+// Run implements durable.Store.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
 	err = s.read(ctx, "looking at a run", func() error {
 		r, err = scanRun(s.statements[selectRun].QueryRowContext(ctx, id).Scan)
@@ -56,7 +56,7 @@ func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err err
 	return ok(r, err)
 }
 
-// List is of durable.Store.
+// List implements durable.Store.
 func (s *Store) List(ctx context.Context, f durable.Filter) (runs []durable.Run, err error) {
 	err = s.read(ctx, "listing runs", func() error {
 		before := int64(math.MaxInt64)
@@ -115,7 +115,7 @@ func selectList(f durable.Filter, before int64) (query string, args []any) {
 	return "SELECT " + runColumns + " FROM (" + strings.Join(parts, " UNION ALL ") + ") ORDER BY n DESC LIMIT ?", append(all, limit)
 }
 
-// Due is of durable.Store.
+// Due implements durable.Store.
 func (s *Store) Due(ctx context.Context, limit int) (runs []durable.Run, err error) {
 	err = s.read(ctx, "looking for runs to take up", func() error {
 		now := s.clock()

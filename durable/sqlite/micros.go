@@ -11,7 +11,7 @@ type micros struct{ time.Time } //nolint:recvcheck // a Valuer is a value, a Sca
 
 func at(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// Value is of driver.Valuer.
+// Value implements driver.Valuer.
 func (m micros) Value() (driver.Value, error) {
 	if m.IsZero() {
 		return nil, nil
@@ -19,7 +19,7 @@ func (m micros) Value() (driver.Value, error) {
 	return m.UnixMicro(), nil
 }
 
-// Scan is of sql.Scanner.
+// Scan implements sql.Scanner.
 func (m *micros) Scan(v any) error {
 	switch v := v.(type) {
 	case nil:

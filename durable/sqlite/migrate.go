@@ -40,7 +40,7 @@ func Rollback(ctx context.Context, path string) (version int64, err error) {
 	})
 }
 
-// atRest does something to the schema of a file that no store has open here.
+// atRest calls do with the file to the schema of a file that no store has open here.
 func atRest(ctx context.Context, path, doing string, do func(db *sql.DB) error) (version int64, err error) {
 	s := &Store{path: path}
 	defer func() { err = s.explain(ctx, doing, errors.Join(err, s.disconnect())) }()
@@ -114,7 +114,7 @@ func own(ctx context.Context, db *sql.DB) error {
 	return t.Commit()
 }
 
-// schema is the version that the schema of a file has, and the newest one known.
+// schema returns the version that the schema of a file has, and the newest one known.
 func schema(ctx context.Context, db *sql.DB) (steps *goose.Provider, version, newest int64, err error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {

@@ -63,7 +63,7 @@ func ask(ctx context.Context, t tx, n int64, questions []durable.Question) error
 	return nil
 }
 
-// Answer is of durable.Store.
+// Answer implements durable.Store.
 func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
 	return s.write(ctx, "answering", func(t tx) error {
 		h, err := look(ctx, t, id)
@@ -97,7 +97,7 @@ func record(ctx context.Context, t tx, n int64, a durable.Answer, now int64) err
 	return durable.ErrNotFound
 }
 
-// Questions is of durable.Store.
+// Questions implements durable.Store.
 func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Question, err error) {
 	err = s.read(ctx, "reading questions", func() error {
 		all = nil
@@ -119,7 +119,7 @@ func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Qu
 	return ok(all, err)
 }
 
-// QuestionByToken is of durable.Store.
+// QuestionByToken implements durable.Store.
 func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q durable.Question, err error) {
 	err = s.read(ctx, "looking for a question", func() error {
 		q, _, err = scanQuestion(s.statements[selectByToken].QueryRowContext(ctx, tokenHash[:]).Scan)

@@ -111,7 +111,7 @@ func (s *Store) disconnect() error {
 	return errors.Join(errs...)
 }
 
-// read does something while the store cannot be closed, and explains what went wrong.
+// read calls do while the store cannot be closed, and explains what went wrong.
 func (s *Store) read(ctx context.Context, doing string, do func() error) error {
 	s.open.RLock()
 	defer s.open.RUnlock()
@@ -125,7 +125,7 @@ func (s *Store) read(ctx context.Context, doing string, do func() error) error {
 	return s.explain(ctx, doing, err)
 }
 
-// write does something in a transaction that no other writer, here or in another
+// write calls do in a transaction that no other writer, here or in another
 // process, gets between.
 func (s *Store) write(ctx context.Context, doing string, do func(t tx) error) error {
 	return s.read(ctx, doing, func() error {
@@ -148,7 +148,7 @@ func rollback(t *sql.Tx) error {
 	return nil
 }
 
-// retry does something again while another process is in its way. SQLite waits by
+// retry calls do again while another process is in its way. SQLite waits by
 // itself, but would not look at ctx meanwhile: so it waits a little each time.
 func (s *Store) retry(ctx context.Context, do func() error) error {
 	for start := time.Now(); ; {
@@ -179,7 +179,7 @@ type tx struct {
 	store *Store
 }
 
-// prepared is one of the writes, inside the transaction, whose end closes it.
+// prepared returns one of the writes, inside the transaction, whose end closes it.
 func (t tx) prepared(ctx context.Context, query string) *sql.Stmt {
 	return t.StmtContext(ctx, t.store.statements[query])
 }
@@ -212,5 +212,5 @@ func each(rows *sql.Rows, err error, read func(rows *sql.Rows) error) error {
 	return rows.Err()
 }
 
-// clock is the time now, as it is kept.
+// clock returns the time now, as it is kept.
 func (s *Store) clock() int64 { return s.now().UnixMicro() }

@@ -62,7 +62,7 @@ var guard = hooks.On(hooks.AtPreToolUse, "guard",
 		return c.Allow()
 	}, hooks.ToolNamed("transfer"))
 
-// process does something as a process of its own would: with its own store, keeper and
+// process runs do as a process of its own would: with its own store, keeper and
 // agent, of which nothing is left when it is over.
 func process(
 	ctx context.Context, path string, notify []durable.Notifier, do func(*agent.Agent, *durable.Keeper) (agent.State, error),

@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// columns is how wide a terminal is taken for; zero for what is none.
+// columns returns how wide a terminal is taken for; zero for what is none.
 func columns(f *os.File) int {
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return 0
@@ -47,7 +47,7 @@ func columns(f *os.File) int {
 	return 80
 }
 
-// run is the program. Shared is where recordings are looked for when none is named.
+// run returns the program. Shared is where recordings are looked for when none is named.
 func run(ctx context.Context, args []string, shared string, out io.Writer, look backtest.Look, bar *backtest.Bar) error {
 	flags := flag.NewFlagSet("backtest", flag.ContinueOnError)
 	flags.SetOutput(bar.Out)

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// policies are those that are tried. One of your own is a line here.
+// policies returns those that are tried. One of your own is a line here.
 func policies(facts rules.Facts) []backtest.Policy {
 	return []backtest.Policy{
 		policy("deny-writes", facts, rules.DenyWrites),
@@ -16,7 +16,7 @@ func policies(facts rules.Facts) []backtest.Policy {
 	}
 }
 
-// policy is a rule as a hook. Where the facts do not say enough about a suite, its runs are left out.
+// policy returns a rule as a hook. Where the facts do not say enough about a suite, its runs are left out.
 func policy(name string, facts rules.Facts, make func(rules.Facts, string) (rules.Rule, error)) backtest.Policy {
 	return backtest.Policy{Name: name, Hooks: func(suite string) ([]hooks.Hook, error) {
 		rule, err := make(facts, suite)

@@ -32,7 +32,7 @@ func scripted(scripts map[string][]agenttest.Turn) func(string) agent.Driver {
 	return func(caseName string) agent.Driver { return agenttest.Script(scripts[caseName]...) }
 }
 
-// What a script is made of; each turn costs a fifth of a cent.
+// find looks for an order. Each turn of a script costs a fifth of a cent.
 func find(number string) agenttest.Turn {
 	return priced(agenttest.Call("find_order", `{"number":"`+number+`"}`))
 }

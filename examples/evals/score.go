@@ -22,7 +22,7 @@ type score struct {
 	answer string
 }
 
-// hooks are the observers that keep score: after each call, after each step, and at the end.
+// hooks returns the observers that keep score: after each call, after each step, and at the end.
 func (s *score) hooks() []hooks.Hook {
 	return []hooks.Hook{
 		hooks.Observe(hooks.AtPostToolUse, "score calls", func(_ context.Context, c hooks.ToolResultContext) error {

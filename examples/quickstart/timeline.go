@@ -115,7 +115,7 @@ func (t *timeline) call(r agent.ToolResult) {
 	}
 }
 
-// argument is the argument of a call that a reader knows it by.
+// argument returns the argument of a call that a reader knows it by.
 func argument(c agent.ToolCall) string {
 	var in map[string]string
 	if json.Unmarshal([]byte(c.Arguments), &in) != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// hooks are what stands between the model and the machine.
+// hooks returns what stands between the model and the machine.
 func (j Job) hooks() ([]hooks.Hook, error) {
 	inside, err := basedir.Guard(j.Dir, basedir.Options{})
 	if err != nil {
@@ -63,5 +63,5 @@ var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 		return c.Allow()
 	}), hooks.ToolNamed("bash"))
 
-// newSecret is a token that only this process knows.
+// newSecret returns a token that only this process knows.
 func newSecret() string { return "svc_" + rand.Text() }

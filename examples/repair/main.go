@@ -89,7 +89,7 @@ func repair(ctx context.Context, out io.Writer, provider, model string, keep boo
 	return nil
 }
 
-// driverOf is the model that answers.
+// driverOf returns the model that answers.
 func driverOf(ctx context.Context, provider, model string) (context.Context, agent.Driver, error) {
 	switch provider {
 	case "recorded":
@@ -111,7 +111,7 @@ func driverOf(ctx context.Context, provider, model string) (context.Context, age
 	return ctx, nil, fmt.Errorf("there is no provider %q: recorded, openai, anthropic and gemini are known", provider)
 }
 
-// recorded is the session that ships with the program.
+// recorded returns the session that ships with the program.
 func recorded() (*replay.Session, error) {
 	for record, err := range replay.NewReader(bytes.NewReader(recording)).Records() {
 		if err != nil {

@@ -119,7 +119,7 @@ func goTest(t *testing.T, dir string) error {
 	return cmd.Run()
 }
 
-// turns is the recorded model's part, for the mock server to play.
+// turns returns the recorded model's part, for the mock server to play.
 func turns(t *testing.T) []agent.Step {
 	t.Helper()
 	record, err := replay.Load("session.jsonl")

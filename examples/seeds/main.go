@@ -45,12 +45,12 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// newAgent is an agent with a scripted model.
+// newAgent returns an agent with a scripted model.
 func newAgent(name string, model agent.Driver, tools []toolexec.Tool, list ...hooks.Hook) (*agent.Agent, error) {
 	return builder.New().WithName(name).WithDriver(model).With(capability.UseTools(tools...), capability.UseHooks(list...)).Build().Get()
 }
 
-// thinking is a turn that takes its time.
+// thinking returns a turn that takes its time.
 func thinking(d time.Duration, turn agenttest.Turn) agenttest.Turn {
 	return agenttest.Play(func(ctx context.Context, s agent.State) (agent.Step, error) {
 		select {
@@ -62,5 +62,5 @@ func thinking(d time.Duration, turn agenttest.Turn) agenttest.Turn {
 	})
 }
 
-// about is a time as a person would say it.
+// about returns a time as a person would say it.
 func about(d time.Duration) time.Duration { return d.Round(50 * time.Millisecond) }

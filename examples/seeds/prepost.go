@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// prePost has a hook before the run that is waited for, since it may say no, and two that nobody waits for: they are
+// prePost returns a hook before the run that is waited for, since it may say no, and two that nobody waits for: they are
 // Detached, and only drained before the program goes on.
 func prePost(ctx context.Context, out io.Writer) error {
 	var log lines
@@ -70,7 +70,7 @@ func (l *lines) add(format string, args ...any) {
 	l.list = append(l.list, fmt.Sprintf(format, args...))
 }
 
-// taken is the lines in their alphabetical order, which is not that in which they came.
+// taken returns the lines in their alphabetical order, which is not that in which they came.
 func (l *lines) taken() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,7 +57,7 @@ func run(a *agent.Agent) agent.State {
 	return result.OrEmpty()
 }
 
-// entries are the lines of a log, each a whole JSON object with members that an Entry has.
+// entries returns the lines of a log, each a whole JSON object with members that an Entry has.
 func entries(t testing.TB, lines []byte) []audit.Entry {
 	t.Helper()
 	var all []audit.Entry
@@ -74,7 +74,7 @@ func entries(t testing.TB, lines []byte) []audit.Entry {
 	return all
 }
 
-// short is what tests look at in a line.
+// short returns what tests look at in a line.
 func short(e audit.Entry) string {
 	words := []string{string(e.Event), e.Tool, string(e.Decision), string(e.Point), e.By, e.Status, e.Reason}
 	return strings.Join(lo.Compact(words), " ")

@@ -98,7 +98,7 @@ const maxText = 16 << 10
 // maxName is how much of the name of a tool is kept: a model may write anything there.
 const maxName = 128
 
-// entryOf is a line about the run and step that a hook is called in.
+// entryOf returns a line about the run and step that a hook is called in.
 func entryOf(event Event, c hooks.Context) Entry {
 	run := c.Run()
 	return Entry{

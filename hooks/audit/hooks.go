@@ -13,7 +13,7 @@ import (
 // asked last.
 const lastPriority = 1_000_000
 
-// Hooks are the hooks that write to the log. They only watch: nothing is denied but what could not be written down.
+// Hooks returns the hooks that write to the log. They only watch: nothing is denied but what could not be written down.
 func (l *Log) Hooks() []hooks.Hook {
 	name, strict, lenient := l.options.Name, l.options.Failure, l.options.Failure
 	if strict != hooks.Abort {
@@ -108,5 +108,5 @@ func (l *Log) about(e *Entry, call, original hooks.Call, texts Texts) {
 	e.Texts = l.texts(texts)
 }
 
-// arguments are the arguments of a call; none stand for an empty object.
+// arguments returns the arguments of a call; none stand for an empty object.
 func arguments(c hooks.Call) string { return lo.CoalesceOrEmpty(c.Arguments, "{}") }

@@ -103,7 +103,7 @@ func (l *Log) Close() error {
 	return l.closes.Close()
 }
 
-// Err is the first failure to write a line, if there was one: the log has a gap.
+// Err returns the first failure to write a line, if there was one: the log has a gap.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +149,7 @@ func (l *Log) put(e Entry) error {
 	return err
 }
 
-// hash is the hash of a text, in hexadecimal digits.
+// hash returns the hash of a text, in hexadecimal digits.
 func (l *Log) hash(text string) string {
 	if len(l.options.Key) == 0 {
 		sum := sha256.Sum256([]byte(text))
@@ -160,7 +160,7 @@ func (l *Log) hash(text string) string {
 	return "hmac-sha256:" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// texts are the texts as they may be written, if they may.
+// texts returns the texts as they may be written, if they may.
 func (l *Log) texts(t Texts) *Texts {
 	if !l.options.Content {
 		return nil
@@ -177,7 +177,7 @@ func (l *Log) texts(t Texts) *Texts {
 	return &t
 }
 
-// cut is at most so many bytes of a text.
+// cut returns at most so many bytes of a text.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

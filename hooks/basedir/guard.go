@@ -26,7 +26,7 @@ type Options struct {
 	Absolute bool
 }
 
-// Guard is a hook at PreToolUse that denies calls with paths outside of dir, which must exist. Narrow it to some tools
+// Guard returns a hook at PreToolUse that denies calls with paths outside of dir, which must exist. Narrow it to some tools
 // with Hook.Matching.
 func Guard(dir string, o Options) (hooks.Hook, error) {
 	if o.Absolute && len(o.Fields) == 0 {
@@ -44,7 +44,7 @@ func Guard(dir string, o Options) (hooks.Hook, error) {
 	return hooks.On(hooks.AtPreToolUse, name, g.ask).WithPriority(hooks.PriorityGuard), nil
 }
 
-// realDir is a directory without links.
+// realDir returns a directory without links.
 func realDir(dir string) (string, error) {
 	if dir == "" {
 		return "", errors.New("the name is empty: say which directory")
@@ -95,7 +95,7 @@ func (g guard) ask(_ context.Context, c hooks.ToolContext) hooks.Result {
 	return c.Allow()
 }
 
-// short is the beginning of a long text.
+// short returns the beginning of a long text.
 func short(text string) string {
 	return lo.Ternary(len(text) > 200, lo.Substring(text, 0, 200)+"…", text)
 }

@@ -46,7 +46,7 @@ func (g guard) judge(path string) string {
 	return ""
 }
 
-// readings are the ways in which tools read a path.
+// readings returns the ways in which tools read a path.
 func readings(path string) ([]string, error) {
 	list := []string{path, strings.TrimFunc(path, isAround)}
 	for _, p := range list {
@@ -75,7 +75,7 @@ func isAround(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("
 
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// decoded is a path with percent signs decoded where they stand for something; others stay, as lenient decoders have it.
+// decoded returns a path with percent signs decoded where they stand for something; others stay, as lenient decoders have it.
 func decoded(path string) string {
 	return escape.ReplaceAllStringFunc(path, func(digits string) string {
 		b, _ := hex.DecodeString(digits[1:])

@@ -24,7 +24,7 @@ type Limits struct {
 	Deny bool
 }
 
-// Hooks are the hooks that keep the limits. Their names begin with "budget". They are asked after the others of their
+// Hooks returns the hooks that keep the limits. Their names begin with "budget". They are asked after the others of their
 // points.
 func Hooks(limits Limits) []hooks.Hook {
 	b := &budget{limits, agent.NewScratch[spending](nil), hooks.CountCalls()}
@@ -96,7 +96,7 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 
 const finish = "call no more tools, and finish with what you have"
 
-// executed is how many calls of the run were run: in a run that goes on from a stored state, what was let through.
+// executed returns how many calls of the run were run: in a run that goes on from a stored state, what was let through.
 func executed(s agent.State) (n int) {
 	for _, step := range s.RunSteps() {
 		for _, r := range step.Results() {

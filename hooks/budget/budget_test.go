@@ -34,7 +34,7 @@ func agentOf(t testing.TB, list []hooks.Hook, turns ...agenttest.Turn) *agent.Ag
 	return a
 }
 
-// told is what a run ended with: what its calls got, its answer, its stop.
+// told returns what a run ended with: what its calls got, its answer, its stop.
 func told(s agent.State) []string {
 	var texts []string
 	for _, m := range s.Messages() {

@@ -13,102 +13,102 @@ type Moment = moment.Moment
 // Fired is what came of firing a moment: see moment.Fired.
 type Fired = moment.Fired
 
-// Input is the moment at which a user's text is about to be let in:
+// Input returns the moment at which a user's text is about to be let in:
 // hooks.InputSubmitted.
 func Input(text string) Moment { return moment.Input(text) }
 
-// InputOf is Input for messages of any kind.
+// InputOf works like Input for messages of any kind.
 func InputOf(messages ...agent.Message) Moment { return moment.InputOf(messages...) }
 
-// Start is the moment at which a run with that input starts:
+// Start returns the moment at which a run with that input starts:
 // hooks.ExecutionStart.
 func Start(text string) Moment { return moment.Start(text) }
 
-// StepStart is the moment before a step: hooks.StepStart.
+// StepStart returns the moment before a step: hooks.StepStart.
 func StepStart() Moment { return moment.StepStart() }
 
-// Request is the moment before a model is asked with that: hooks.PreInference.
+// Request returns the moment before a model is asked with that: hooks.PreInference.
 // What it is shown is in WithState.
 func Request(r agent.Request) Moment { return moment.Request(r) }
 
-// Reply is the moment after a model has answered with that text:
+// Reply returns the moment after a model has answered with that text:
 // hooks.PostInference.
 func Reply(text string) Moment { return moment.Reply(text) }
 
-// ToolCall is the moment before a tool is called: hooks.PreToolUse. Arguments are
+// ToolCall returns the moment before a tool is called: hooks.PreToolUse. Arguments are
 // the JSON text that the model gave. The tool answers "ok"; there is no schema, so
 // all arguments that can be read are valid, but for what Invalid and WithExecutor
 // say.
 func ToolCall(tool, arguments string) Moment { return moment.ToolCall(tool, arguments) }
 
-// ToolResult is the moment after a tool has answered with that text:
+// ToolResult returns the moment after a tool has answered with that text:
 // hooks.PostToolUse. For answers that are not good, see WithResult.
 func ToolResult(tool, arguments, text string) Moment { return moment.ToolResult(tool, arguments, text) }
 
-// Intervention is the moment before a person is asked about a call:
+// Intervention returns the moment before a person is asked about a call:
 // hooks.InterventionRequested. The person says yes.
 func Intervention(tool, arguments string) Moment { return moment.Intervention(tool, arguments) }
 
-// Resolved is the moment after a person has answered about a call:
+// Resolved returns the moment after a person has answered about a call:
 // hooks.InterventionResolved.
 func Resolved(tool, arguments string, answer agent.Approval) Moment {
 	return moment.Resolved(tool, arguments, answer)
 }
 
-// InterventionStopped is the moment after a person's no has ended the run:
+// InterventionStopped returns the moment after a person's no has ended the run:
 // hooks.InterventionStopped.
 func InterventionStopped(tool, arguments, reason string) Moment {
 	return moment.InterventionStopped(tool, arguments, reason)
 }
 
-// Compact is the moment before a compaction: hooks.PreCompact.
+// Compact returns the moment before a compaction: hooks.PreCompact.
 func Compact(about hooks.Compaction) Moment { return moment.Compact(about) }
 
-// Compacted is the moment after a compaction: hooks.PostCompact.
+// Compacted returns the moment after a compaction: hooks.PostCompact.
 func Compacted(about hooks.Compaction) Moment { return moment.Compacted(about) }
 
-// CompactFailure is the moment after a compaction has failed: hooks.CompactFailed.
+// CompactFailure returns the moment after a compaction has failed: hooks.CompactFailed.
 func CompactFailure(about hooks.Compaction) Moment { return moment.CompactFailure(about) }
 
-// Subagent is the moment before a sub-agent runs: hooks.PreSubagent.
+// Subagent returns the moment before a sub-agent runs: hooks.PreSubagent.
 func Subagent(name, instruction string) Moment { return moment.Subagent(name, instruction) }
 
-// SubagentResult is the moment after a sub-agent has answered: hooks.PostSubagent.
+// SubagentResult returns the moment after a sub-agent has answered: hooks.PostSubagent.
 func SubagentResult(name, instruction, result string) Moment {
 	return moment.SubagentResult(name, instruction, result)
 }
 
-// SubagentFailure is the moment after a sub-agent gave no answer: hooks.SubagentFailed.
+// SubagentFailure returns the moment after a sub-agent gave no answer: hooks.SubagentFailed.
 func SubagentFailure(name, instruction string, err error) Moment {
 	return moment.SubagentFailure(name, instruction, err)
 }
 
-// Pipeline is a moment of a pipeline, such as hooks.IterationComplete. The stage and the
+// Pipeline returns a moment of a pipeline, such as hooks.IterationComplete. The stage and the
 // iteration are in WithRun.
 func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment { return moment.Pipeline(at, about) }
 
-// Blueprint is a moment of a coordinator's run, such as hooks.RunStart.
+// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart.
 func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
 	return moment.Blueprint(at, about)
 }
 
-// ToolFailure is the moment after a tool ended in an error: hooks.ToolFailed.
+// ToolFailure returns the moment after a tool ended in an error: hooks.ToolFailed.
 func ToolFailure(tool, arguments string, err error) Moment {
 	return moment.ToolFailure(tool, arguments, err)
 }
 
-// StepEnd is the moment after a step in which the model said that and called
+// StepEnd returns the moment after a step in which the model said that and called
 // nothing: hooks.StepEnd. For more of a step, see WithReply.
 func StepEnd(text string) Moment { return moment.StepEnd(text) }
 
-// Stop is the moment at which a run would end by itself with that answer:
+// Stop returns the moment at which a run would end by itself with that answer:
 // hooks.Stop.
 func Stop(answer string) Moment { return moment.Stop(answer) }
 
-// End is the end of a run with that status: hooks.ExecutionEnd. Why it ended so is
+// End returns the end of a run with that status: hooks.ExecutionEnd. Why it ended so is
 // said by WithSignal, what the model said last by WithReply.
 func End(status agent.Status) Moment { return moment.End(status) }
 
-// RunFailure is the moment at which a run has failed because its model call
+// RunFailure returns the moment at which a run has failed because its model call
 // ended in an error: hooks.AgentFailed.
 func RunFailure(err error) Moment { return moment.RunFailure(err) }

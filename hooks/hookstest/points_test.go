@@ -15,7 +15,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// moments is one moment for each point.
+// moments returns one moment for each point.
 func moments() map[hooks.PointName]hookstest.Moment {
 	return map[hooks.PointName]hookstest.Moment{
 		hooks.InputSubmitted:        hookstest.Input("in"),

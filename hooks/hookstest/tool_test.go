@@ -17,7 +17,7 @@ import (
 
 const ls = `{"command":"ls"}`
 
-// answering is a control at PreToolUse.
+// answering returns a control at PreToolUse.
 func answering(f func(c hooks.ToolContext) hooks.Result) hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result { return f(c) })
 }

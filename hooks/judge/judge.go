@@ -91,14 +91,14 @@ func New(o Options) (*Judge, error) {
 	}, nil
 }
 
-// Usage is what all judgements consumed so far. The cost is unknown when that of any is.
+// Usage returns what all judgements consumed so far. The cost is unknown when that of any is.
 func (j *Judge) Usage() agent.Usage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.usage
 }
 
-// Calls is the hook that judges calls before they run.
+// Calls returns the hook that judges calls before they run.
 func (j *Judge) Calls(matching ...hooks.Matcher) hooks.Hook {
 	return j.limited(hooks.On(hooks.AtPreToolUse, j.options.Name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
@@ -116,7 +116,7 @@ func (j *Judge) Calls(matching ...hooks.Matcher) hooks.Hook {
 	}, matching...).WithPriority(hooks.PriorityAfterwork))
 }
 
-// Results is the hook that judges what tools answered. Its name ends in ".results".
+// Results returns the hook that judges what tools answered. Its name ends in ".results".
 func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
 	return j.limited(hooks.On(hooks.AtPostToolUse, j.options.Name+".results", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 		if c.Status() == agent.ToolNotExecuted || c.Status() == agent.ToolUnknown {
@@ -133,7 +133,7 @@ func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
 	}, matching...).WithPriority(hooks.PriorityGuard + 1)) // behind the guards: higher ones speak later here
 }
 
-// Answers is the hook that judges the answer with which a run would end. Its name ends in ".answers".
+// Answers returns the hook that judges the answer with which a run would end. Its name ends in ".answers".
 func (j *Judge) Answers() hooks.Hook {
 	return j.limited(hooks.On(hooks.AtStop, j.options.Name+".answers", func(ctx context.Context, c hooks.StopContext) hooks.Result {
 		verdict, err := j.judge(ctx, c, agent.ToolCall{}, j.shown(c.State()).answer(c.State(), c.Answer()))

@@ -43,7 +43,7 @@ func (b *bench) Next(_ context.Context, s agent.State) mo.Result[agent.Step] {
 	return mo.Ok(agent.Step{Message: agent.Assistant(text), Usage: agent.Usage{InputTokens: 100, OutputTokens: 10, Cost: mo.Some(0.25)}})
 }
 
-// data is the JSON of the nth question.
+// data returns the JSON of the nth question.
 func (b *bench) data(t testing.TB, n int) string {
 	t.Helper()
 	require.Greater(t, len(b.asked), n)

@@ -37,7 +37,7 @@ type call struct {
 	Arguments string `json:"arguments"`
 }
 
-// shown is what the options want shown of every run.
+// shown returns what the options want shown of every run.
 func (j *Judge) shown(s agent.State) shown {
 	var out shown
 	if j.options.Input {
@@ -57,7 +57,7 @@ func (j *Judge) shown(s agent.State) shown {
 	return out
 }
 
-// asked is the last thing that a user said.
+// asked returns the last thing that a user said.
 func asked(s agent.State) *string {
 	text := ""
 	for _, m := range s.MessagesBackward() {
@@ -93,7 +93,7 @@ func (s shown) answer(state agent.State, text string) shown {
 	return s
 }
 
-// question is the message for the judge. The data has no line end in it, and no word that was not there before.
+// question returns the message for the judge. The data has no line end in it, and no word that was not there before.
 func (s shown) question(most int) (string, error) {
 	data, err := strictjson.Marshal(s)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s shown) question(most int) (string, error) {
 	return fmt.Sprintf("DATA BEGINS %s\n%s\nDATA ENDS %s\n\nGive your verdict on the data between these two lines.", word, data, word), nil
 }
 
-// instructions is the system prompt of the judge.
+// instructions returns the system prompt of the judge.
 func instructions(rule string) string {
 	return `You are a judge. An agent wants to call a tool, was answered by one, or wants to end with an answer; you decide whether
 that is allowed. This is the rule, and there is no other:

@@ -26,7 +26,7 @@ type Options struct {
 	Except []string
 }
 
-// Hooks are a control at PreToolUse, "loops", that denies, and one at StepEnd, "loops.stop", that stops. The first is
+// Hooks returns a control at PreToolUse, "loops", that denies, and one at StepEnd, "loops.stop", that stops. The first is
 // asked after the other hooks of its point.
 func Hooks(o Options) []hooks.Hook {
 	o.Stop = cmp.Or(o.Stop, 2*max(o.Deny, 0), 6)
@@ -146,7 +146,7 @@ func (w *watch) sentence(r *rounds, times, length int) string {
 	return fmt.Sprintf("the %s%s %s made %d times in a row%s", what, strings.Join(r.tools(length), ", "), made, times, nothing)
 }
 
-// caughtUp is what is known of the run, with all of its steps.
+// caughtUp returns what is known of the run, with all of its steps.
 func (w *watch) caughtUp(s agent.State) *seen {
 	seen := w.of.Of(s)
 	if s.RunStepCount() < seen.steps { // somebody went back
@@ -178,7 +178,7 @@ func (s *seen) denied(index int) bool {
 
 func (w *watch) fresh() *seen { return &seen{recorded: newRounds(w.Cycle)} }
 
-// madeOf is a call that was answered. What this hook says to it is no result: it counts.
+// madeOf returns a call that was answered. What this hook says to it is no result: it counts.
 func (w *watch) madeOf(r *agent.ToolResult, denied bool) made {
 	call := r.Original()
 	m := made{call: keyOf(call), tool: call.Name}

@@ -21,7 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// tools are one that says the same each time, one that counts, and one that fails.
+// tools returns one that says the same each time, one that counts, and one that fails.
 func tools() []toolexec.Tool {
 	var counted atomic.Int64
 	type in struct {
@@ -58,7 +58,7 @@ func agentOf(t testing.TB, script string, list ...hooks.Hook) *agent.Agent {
 	return a
 }
 
-// told is a letter for each call: r it ran, f it failed, d this hook denied it, x something else kept it from running; and
+// told returns a letter for each call: r it ran, f it failed, d this hook denied it, x something else kept it from running; and
 // how the run ended, if not by itself.
 func told(s agent.State) string {
 	var b strings.Builder

@@ -37,7 +37,7 @@ func newRounds(longest int) rounds { return rounds{of: make([]agreement, longest
 
 func (r *rounds) clone() rounds { return rounds{slices.Clone(r.of), r.n} }
 
-// back is the call that was made so many calls ago; the last one is 1.
+// back returns the call that was made so many calls ago; the last one is 1.
 func (r *rounds) back(calls int) made { return r.of[(r.n-calls)%len(r.of)].last }
 
 func (r *rounds) add(m made) {
@@ -64,7 +64,7 @@ func (r *rounds) find(times, without int) (made, length int) {
 	return 0, 0
 }
 
-// tools is the tools of the last calls, oldest first.
+// tools returns the tools of the last calls, oldest first.
 func (r *rounds) tools(calls int) []string {
 	var names []string
 	for i := calls; i > 0; i-- {

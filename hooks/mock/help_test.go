@@ -42,13 +42,13 @@ func (w *world) agent(t testing.TB, list []hooks.Hook, turns ...agenttest.Turn) 
 	return a
 }
 
-// play is what the calls of a script are answered with.
+// play returns what the calls of a script are answered with.
 func (w *world) play(t testing.TB, list []hooks.Hook, turns ...agenttest.Turn) []string {
 	t.Helper()
 	return answers(w.agent(t, list, turns...).Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet())
 }
 
-// answers are a line for each call: its status, attempts, who decided, and the text.
+// answers returns a line for each call: its status, attempts, who decided, and the text.
 func answers(s agent.State) []string {
 	var lines []string
 	for _, step := range s.Steps() {

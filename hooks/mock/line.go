@@ -28,7 +28,7 @@ type line struct {
 // key tells calls apart.
 type key struct{ tool, arguments string }
 
-// keyOf is the key of a call whose arguments are an object.
+// keyOf returns the key of a call whose arguments are an object.
 func keyOf(tool, arguments string) (key, error) {
 	if arguments == "" {
 		arguments = "{}"
@@ -125,5 +125,5 @@ func (rec *Recording) add(text string, number int) error {
 	return nil
 }
 
-// Len is the number of answers.
+// Len returns the number of answers.
 func (rec *Recording) Len() int { return len(rec.lines) }

@@ -26,14 +26,14 @@ type Recorder struct {
 // The lines have what tools were asked and what they answered in them: keep them as you would keep that.
 func Record(w io.Writer) *Recorder { return &Recorder{w: w, seen: map[key]int{}} }
 
-// Hook is the observer at StepEnd that records. What it is told is what the other hooks let out.
+// Hook returns the observer at StepEnd that records. What it is told is what the other hooks let out.
 func (r *Recorder) Hook() hooks.Hook {
 	return hooks.Observe(hooks.AtStepEnd, "record", func(_ context.Context, c hooks.StepEndContext) error {
 		return r.step(c.Run().Session, c.Record())
 	})
 }
 
-// Err is the first thing that went wrong; after that nothing more is recorded.
+// Err returns the first thing that went wrong; after that nothing more is recorded.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

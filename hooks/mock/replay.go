@@ -30,7 +30,7 @@ func Replay(recording *Recording, o Options) *Player {
 	return &Player{options: o, recording: recording, uses: make([]int, recording.Len()), ofRun: agent.NewScratch[played](nil)}
 }
 
-// Hook is the control at PreToolUse that answers.
+// Hook returns the control at PreToolUse that answers.
 func (p *Player) Hook() hooks.Hook {
 	longest := time.Duration(0)
 	if p.options.Timed {
@@ -67,7 +67,7 @@ func (p *Player) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 	return a.reply, func() { use(-1) }, true
 }
 
-// calls is how often each call was answered so far: in the runs before this one as the state says.
+// calls returns how often each call was answered so far: in the runs before this one as the state says.
 func (p *Player) calls(s agent.State) map[key]int {
 	ofRun := p.ofRun.Of(s)
 	if ofRun.calls == nil {
@@ -94,7 +94,7 @@ func (p *Player) denial(c hooks.ToolContext) string {
 	return fmt.Sprintf("the recording %s has no answer of %s to these arguments: %s", p.recording.name, c.Tool(), c.Call().Arguments)
 }
 
-// Unused is the lines of the recording that were never played, as file:line and call.
+// Unused returns the lines of the recording that were never played, as file:line and call.
 func (p *Player) Unused() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -112,7 +112,7 @@ func askFor(path string, value any) (ask, error) {
 	return ask{path: path, value: canonical}, err
 }
 
-// canonicalValue is one writing for all of the same JSON value.
+// canonicalValue returns one writing for all of the same JSON value.
 func canonicalValue(raw string) (string, error) { return strictjson.Canonical(`{"":` + raw + `}`) }
 
 func (r row) matches(c hooks.Call) bool {
@@ -132,7 +132,7 @@ func (a ask) matches(c hooks.Call) bool {
 	return err == nil && value == a.value
 }
 
-// Hook is the control at PreToolUse that answers.
+// Hook returns the control at PreToolUse that answers.
 func (t *Table) Hook() hooks.Hook {
 	longest := time.Duration(0)
 	for _, r := range t.rows {
@@ -186,19 +186,19 @@ func (t *Table) match(call agent.ToolCall) {
 	}
 }
 
-// Uses is how often each row answered, in the order of the rows, over all runs.
+// Uses returns how often each row answered, in the order of the rows, over all runs.
 func (t *Table) Uses() []Use {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return lo.Map(t.rows, func(r row, i int) Use { return Use{r.Name, t.uses[i]} })
 }
 
-// Unused is the names of the rows that never answered.
+// Unused returns the names of the rows that never answered.
 func (t *Table) Unused() []string {
 	return lo.FilterMap(t.Uses(), func(u Use, _ int) (string, bool) { return u.Row, u.Count == 0 })
 }
 
-// Unmatched is the calls that no row answered, in the order in which they were made; the first thousand of them.
+// Unmatched returns the calls that no row answered, in the order in which they were made; the first thousand of them.
 func (t *Table) Unmatched() []agent.ToolCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()

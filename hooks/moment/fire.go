@@ -79,7 +79,7 @@ func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 	return hooks.NewSet(append(here, seen.hook(m.at))...).Compile(tools...).Get()
 }
 
-// missed is the error of a run that did not get to the moment.
+// missed returns the error of a run that did not get to the moment.
 func (m Moment) missed(final agent.State, err error) error {
 	if err != nil {
 		return fmt.Errorf("the run did not get there: %w", err)
@@ -92,7 +92,7 @@ func (m Moment) missed(final agent.State, err error) error {
 	return fmt.Errorf("the run did not get there: it ended as %s after %d steps", final.Status(), final.RunStepCount())
 }
 
-// results is the answers to the calls of the moment's step.
+// results returns the answers to the calls of the moment's step.
 func (m Moment) results(final agent.State) []agent.ToolResult {
 	var out []agent.ToolResult
 	for i, step := range final.RunSteps() {

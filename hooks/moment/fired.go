@@ -105,7 +105,7 @@ func newFired(m Moment, seen hooks.Context, final agent.State, err error, events
 	return f
 }
 
-// leaving is f with what the hooks left, as the observers of the point see it.
+// leaving returns f with what the hooks left, as the observers of the point see it.
 func (f Fired) leaving(seen hooks.Context) Fired {
 	switch c := seen.(type) {
 	case hooks.InputContext:
@@ -134,7 +134,7 @@ func (f Fired) leaving(seen hooks.Context) Fired {
 // Ran reports whether the tool's body ran. It is false at points without a tool.
 func (f Fired) Ran() bool { return f.Result != nil && f.Result.Executed() }
 
-// Text is the text that the point leaves: the input, the reply, or what the model
+// Text returns the text that the point leaves: the input, the reply, or what the model
 // is told of a tool call. It is empty elsewhere.
 func (f Fired) Text() string {
 	switch {
@@ -146,7 +146,7 @@ func (f Fired) Text() string {
 	return f.Reply.Message.Text()
 }
 
-// Added is the texts that hooks added for the model, of messages and of context,
+// Added returns the texts that hooks added for the model, of messages and of context,
 // in order.
 func (f Fired) Added() []string {
 	var out []string
@@ -160,7 +160,7 @@ func (f Fired) Added() []string {
 	return out
 }
 
-// String is a line for a failed test: the decision, who made it and why, and what
+// String returns a line for a failed test: the decision, who made it and why, and what
 // failed.
 func (f Fired) String() string {
 	var b strings.Builder

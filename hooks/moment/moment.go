@@ -41,33 +41,33 @@ type Moment struct {
 	wrong         []error
 }
 
-// Input is the moment at which a user's text is about to be let in:
+// Input returns the moment at which a user's text is about to be let in:
 // hooks.InputSubmitted.
 func Input(text string) Moment { return InputOf(agent.UserText(text)) }
 
-// InputOf is Input for messages of any kind.
+// InputOf works like Input for messages of any kind.
 func InputOf(messages ...agent.Message) Moment {
 	return Moment{at: hooks.InputSubmitted, input: slices.Clone(messages)}
 }
 
-// Start is the moment at which a run with that input starts:
+// Start returns the moment at which a run with that input starts:
 // hooks.ExecutionStart.
 func Start(text string) Moment {
 	return Moment{at: hooks.ExecutionStart, input: []agent.Message{agent.UserText(text)}}
 }
 
-// StepStart is the moment before a step: hooks.StepStart.
+// StepStart returns the moment before a step: hooks.StepStart.
 func StepStart() Moment { return Moment{at: hooks.StepStart} }
 
-// Request is the moment before a model is asked with that: hooks.PreInference.
+// Request returns the moment before a model is asked with that: hooks.PreInference.
 // What it is shown is in WithState.
 func Request(r agent.Request) Moment { return Moment{at: hooks.PreInference}.withRequest(r) }
 
-// Reply is the moment after a model has answered with that text:
+// Reply returns the moment after a model has answered with that text:
 // hooks.PostInference.
 func Reply(text string) Moment { return Moment{at: hooks.PostInference}.saying(text) }
 
-// ToolCall is the moment before a tool is called: hooks.PreToolUse. Arguments are
+// ToolCall returns the moment before a tool is called: hooks.PreToolUse. Arguments are
 // the JSON text that the model gave. The tool answers "ok"; there is no schema, so
 // all arguments that can be read are valid, but for what Invalid and WithExecutor
 // say.
@@ -75,39 +75,39 @@ func ToolCall(tool, arguments string) Moment {
 	return Moment{at: hooks.PreToolUse, result: good("ok")}.calling(tool, arguments)
 }
 
-// ToolResult is the moment after a tool has answered with that text:
+// ToolResult returns the moment after a tool has answered with that text:
 // hooks.PostToolUse. For answers that are not good, see WithResult.
 func ToolResult(tool, arguments, text string) Moment {
 	return Moment{at: hooks.PostToolUse, result: good(text)}.calling(tool, arguments)
 }
 
-// Intervention is the moment before a person is asked about a call:
+// Intervention returns the moment before a person is asked about a call:
 // hooks.InterventionRequested. The person says yes.
 func Intervention(tool, arguments string) Moment {
 	return asked(hooks.InterventionRequested, tool, arguments, agent.Approval{Verdict: agent.Approve, By: person})
 }
 
-// Resolved is the moment after a person has answered about a call:
+// Resolved returns the moment after a person has answered about a call:
 // hooks.InterventionResolved.
 func Resolved(tool, arguments string, answer agent.Approval) Moment {
 	return asked(hooks.InterventionResolved, tool, arguments, answer)
 }
 
-// InterventionStopped is the moment after a person's no has ended the run:
+// InterventionStopped returns the moment after a person's no has ended the run:
 // hooks.InterventionStopped.
 func InterventionStopped(tool, arguments, reason string) Moment {
 	return asked(hooks.InterventionStopped, tool, arguments, agent.Approval{Verdict: agent.RejectAndEnd, By: person, Reason: reason})
 }
 
-// Compact is the moment before a compaction: hooks.PreCompact.
+// Compact returns the moment before a compaction: hooks.PreCompact.
 func Compact(about hooks.Compaction) Moment { return Moment{at: hooks.PreCompact, compaction: about} }
 
-// Compacted is the moment after a compaction: hooks.PostCompact.
+// Compacted returns the moment after a compaction: hooks.PostCompact.
 func Compacted(about hooks.Compaction) Moment {
 	return Moment{at: hooks.PostCompact, compaction: about}
 }
 
-// CompactFailure is the moment after a compaction has failed: hooks.CompactFailed.
+// CompactFailure returns the moment after a compaction has failed: hooks.CompactFailed.
 func CompactFailure(about hooks.Compaction) Moment {
 	m := Moment{at: hooks.CompactFailed, compaction: about}
 	if about.Err == nil {
@@ -116,19 +116,19 @@ func CompactFailure(about hooks.Compaction) Moment {
 	return m
 }
 
-// Subagent is the moment before a sub-agent runs: hooks.PreSubagent.
+// Subagent returns the moment before a sub-agent runs: hooks.PreSubagent.
 func Subagent(name, instruction string) Moment {
 	return Moment{at: hooks.PreSubagent, subagent: hooks.Subagent{Agent: name, Instruction: instruction}}
 }
 
-// SubagentResult is the moment after a sub-agent has answered: hooks.PostSubagent.
+// SubagentResult returns the moment after a sub-agent has answered: hooks.PostSubagent.
 func SubagentResult(name, instruction, result string) Moment {
 	return Moment{at: hooks.PostSubagent, subagent: hooks.Subagent{
 		Agent: name, Instruction: instruction, Result: result, Status: agent.StatusDone,
 	}}
 }
 
-// SubagentFailure is the moment after a sub-agent gave no answer: hooks.SubagentFailed.
+// SubagentFailure returns the moment after a sub-agent gave no answer: hooks.SubagentFailed.
 func SubagentFailure(name, instruction string, err error) Moment {
 	m := Moment{at: hooks.SubagentFailed, subagent: hooks.Subagent{
 		Agent: name, Instruction: instruction, Status: agent.StatusFailed, Err: err,
@@ -139,7 +139,7 @@ func SubagentFailure(name, instruction string, err error) Moment {
 	return m
 }
 
-// Pipeline is a moment of a pipeline, such as hooks.IterationComplete. The stage and the
+// Pipeline returns a moment of a pipeline, such as hooks.IterationComplete. The stage and the
 // iteration are in WithRun.
 func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment {
 	m := Moment{at: at, pipeline: &about}
@@ -147,7 +147,7 @@ func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment {
 		hooks.IterationFailed, hooks.StageComplete)
 }
 
-// Blueprint is a moment of a coordinator's run, such as hooks.RunStart.
+// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart.
 func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
 	m := Moment{at: at, blueprint: &about}
 	return m.onlyAt("Blueprint", hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish)
@@ -160,7 +160,7 @@ func asked(at hooks.PointName, tool, arguments string, answer agent.Approval) Mo
 	return Moment{at: at, result: good("ok"), approval: &answer}.calling(tool, arguments)
 }
 
-// ToolFailure is the moment after a tool ended in an error: hooks.ToolFailed.
+// ToolFailure returns the moment after a tool ended in an error: hooks.ToolFailed.
 func ToolFailure(tool, arguments string, err error) Moment {
 	if err == nil {
 		return Moment{at: hooks.ToolFailed}.blaming("ToolFailure: the error is nil")
@@ -170,17 +170,17 @@ func ToolFailure(tool, arguments string, err error) Moment {
 	}}.calling(tool, arguments)
 }
 
-// StepEnd is the moment after a step in which the model said that and called
+// StepEnd returns the moment after a step in which the model said that and called
 // nothing: hooks.StepEnd. For more of a step, see WithReply.
 func StepEnd(text string) Moment {
 	return Moment{at: hooks.StepEnd, result: good("ok")}.saying(text)
 }
 
-// Stop is the moment at which a run would end by itself with that answer:
+// Stop returns the moment at which a run would end by itself with that answer:
 // hooks.Stop.
 func Stop(answer string) Moment { return Moment{at: hooks.Stop}.saying(answer) }
 
-// End is the end of a run with that status: hooks.ExecutionEnd. Why it ended so is
+// End returns the end of a run with that status: hooks.ExecutionEnd. Why it ended so is
 // said by WithSignal, what the model said last by WithReply.
 func End(status agent.Status) Moment {
 	m := Moment{at: hooks.ExecutionEnd, status: status}.saying("done")
@@ -190,7 +190,7 @@ func End(status agent.Status) Moment {
 	return m
 }
 
-// RunFailure is the moment at which a run has failed because its model call
+// RunFailure returns the moment at which a run has failed because its model call
 // ended in an error: hooks.AgentFailed.
 func RunFailure(err error) Moment {
 	if err == nil {
@@ -229,7 +229,7 @@ func (m Moment) onlyAt(method string, points ...hooks.PointName) Moment {
 	return m.blaming("%s says nothing about %s: it is for %s", method, m.at, lo.Map(points, func(p hooks.PointName, _ int) string { return string(p) }))
 }
 
-// Point is where the hooks are asked.
+// Point returns where the hooks are asked.
 func (m Moment) Point() hooks.PointName { return m.at }
 
 // WithRun places the moment in a run: the ids of run, parent and root, the agent,

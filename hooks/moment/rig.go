@@ -45,7 +45,7 @@ func (r rig) config(observer agent.Observer) agent.Config {
 	}
 }
 
-// person is who answers at the points of asking one; nobody elsewhere.
+// person returns who answers at the points of asking one; nobody elsewhere.
 func (r rig) person() agent.Approver {
 	if r.approval == nil {
 		return nil
@@ -53,7 +53,7 @@ func (r rig) person() agent.Approver {
 	return agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) { return *r.approval, nil })
 }
 
-// settings place the run.
+// settings returns what places the run.
 func (r rig) settings() agent.RunSettings {
 	settings := agent.RunSettings{ID: r.run.ID, Stage: r.run.Stage, Iteration: r.run.Iteration}
 	if r.run.Depth > 0 || r.run.Parent != "" {
@@ -158,7 +158,7 @@ func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error)
 	return verdict, err
 }
 
-// answer is the model: the steps before the moment, its own, and "done".
+// answer returns the model: the steps before the moment, its own, and "done".
 func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	taken := s.RunStepCount()
 	reply := agent.Step{Message: agent.Assistant("done")}
@@ -242,7 +242,7 @@ func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.R
 	return mo.Ok(answer.To(p))
 }
 
-// answered is what Answering says of a call of a step before the moment.
+// answered returns what Answering says of a call of a step before the moment.
 func (x tools) answered(step int, c *agent.ToolCall) (agent.ToolResult, bool) {
 	if x.answers == nil || step >= len(x.before) {
 		return agent.ToolResult{}, false

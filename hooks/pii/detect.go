@@ -36,7 +36,7 @@ type found struct {
 	also     []*detector // what overlaps it, and ends behind it: to is the end of that
 }
 
-// kinds is what it is, each once: two that overlap are one piece.
+// kinds returns what it is, each once: two that overlap are one piece.
 func (f found) kinds() []string {
 	return lo.Uniq(append([]string{f.of.kind}, lo.Map(f.also, func(d *detector, _ int) string { return d.kind })...))
 }
@@ -61,7 +61,7 @@ func newFinder(detectors []detector) *finder {
 	return f
 }
 
-// find is what of a text is personal data and not to be passed over: in order, and without overlaps. What begins first is
+// find returns what of a text is personal data and not to be passed over: in order, and without overlaps. What begins first is
 // taken, of those the longest, and with it what goes on where that ends.
 func (f *finder) find(text string, passOver func(found) bool) []found {
 	var all []found
@@ -127,7 +127,7 @@ func (d *detector) everywhere(all []found, text string) []found {
 	return all
 }
 
-// group is the first group of a match, or the whole.
+// group returns the first group of a match, or the whole.
 func group(at []int) (from, to int) {
 	for g := 2; g < len(at); g += 2 {
 		if at[g] >= 0 {
@@ -159,7 +159,7 @@ func (d *detector) behindHints(all []found, text, lower string) []found {
 // window is how much of a text a pattern may look at.
 const window = 80
 
-// shaped is a detector of what has a form and passes a check of its letters and digits, in upper case. The pattern is of
+// shaped returns a detector of what has a form and passes a check of its letters and digits, in upper case. The pattern is of
 // what begins there.
 func shaped(kind, first, pattern string, check func(value string) bool) detector {
 	re := lazy.Regexp(`^(?:` + pattern + `)`)
@@ -173,7 +173,7 @@ func shaped(kind, first, pattern string, check func(value string) bool) detector
 	}}
 }
 
-// near is a detector of what is only taken for it behind a word, as too many numbers look like it.
+// near returns a detector of what is only taken for it behind a word, as too many numbers look like it.
 func near(kind string, hints []string, pattern string, check func(value string) bool) detector {
 	re := lazy.Regexp(`^(?i:[ ._-]?(?:numbers?|nummer|número|numéro|nr|no|num|id))?[\s:.=#"'(]{0,4}(` + pattern + `)`)
 	return detector{kind: kind, hints: hints, at: func(text string, i int) (int, int, bool) {
@@ -186,7 +186,7 @@ func near(kind string, hints []string, pattern string, check func(value string) 
 	}}
 }
 
-// normal is one writing for all of the same value.
+// normal returns one writing for all of the same value.
 func (d *detector) normal(value string) string {
 	if d.same != nil {
 		return d.same(value)
@@ -199,12 +199,12 @@ func withSame(d detector, same func(string) string) detector {
 	return d
 }
 
-// only is the runes of a text for which keep says yes.
+// only returns the runes of a text for which keep says yes.
 func only(text string, keep func(r rune) bool) string {
 	return strings.Map(func(r rune) rune { return lo.Ternary(keep(r), r, -1) }, text)
 }
 
-// bare is the letters and digits of a text, in upper case.
+// bare returns the letters and digits of a text, in upper case.
 func bare(text string) string { return strings.ToUpper(only(text, isAlnum)) }
 
 func digits(text string) string { return only(text, isDigit) }

@@ -25,7 +25,7 @@ func (f *Filter) Results() hooks.Hook {
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// Input is the hook at InputSubmitted, "pii.input", that looks at what the user sends. A blocked input is denied.
+// Input returns the hook at InputSubmitted, "pii.input", that looks at what the user sends. A blocked input is denied.
 func (f *Filter) Input() hooks.Hook {
 	return hooks.On(hooks.AtInputSubmitted, "pii.input", func(ctx context.Context, c hooks.InputContext) hooks.Result {
 		counts := Counts{}

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// customer is a tool that knows one customer, and can fail with what it knows.
+// customer returns a tool that knows one customer, and can fail with what it knows.
 func customer() toolexec.Tool {
 	return toolexec.Func("customer", "Finds a customer.", func(_ context.Context, in struct {
 		Name string `json:"name"`

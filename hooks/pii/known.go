@@ -21,7 +21,7 @@ var known = slices.Concat([]detector{
 	{kind: "ip", first: "23", at: ip6, same: sameIP},
 }, phones, nationals)
 
-// Kinds is the names of the kinds that are known.
+// Kinds returns the names of the kinds that are known.
 func Kinds() []string {
 	return lo.Uniq(lo.Map(known, func(d detector, _ int) string { return d.kind }))
 }
@@ -168,7 +168,7 @@ func iban(text string, i int) (from, to int, ok bool) {
 	return i, to, length > 0 && len(number) == length && alone(text, i, to) && mod97(strings.ToUpper(string(number[4:])+string(number[:4]))) == 1
 }
 
-// mod97 is what is left of a number, in which letters stand for 10 to 35, when it is divided by 97.
+// mod97 returns what is left of a number, in which letters stand for 10 to 35, when it is divided by 97.
 func mod97(number string) int {
 	rest := 0
 	for _, c := range number {
@@ -199,7 +199,7 @@ func ip6(text string, i int) (from, to int, ok bool) {
 	return i, to, strings.IndexByte(text[i:to], ':') == 4 && alone(text, i, to) && public(text[i:to])
 }
 
-// spanned is what a text begins with that is made of some characters, as far as one looks.
+// spanned returns what a text begins with that is made of some characters, as far as one looks.
 func spanned(text, of string) string {
 	text = text[:min(len(text), window)]
 	return text[:len(text)-len(strings.TrimLeft(text, of))]

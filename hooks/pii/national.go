@@ -28,13 +28,13 @@ func ssn(v string) bool {
 	return v[:3] != "000" && v[:3] != "666" && v[0] != '9' && v[3:5] != "00" && v[5:] != "0000"
 }
 
-// number is a text of digits as a number.
+// number returns a text of digits as a number.
 func number(digits string) int {
 	n, _ := strconv.Atoi(digits)
 	return n
 }
 
-// weighted is the sum of digits, each times its weight.
+// weighted returns the sum of digits, each times its weight.
 func weighted(v string, weights ...int) (sum int) {
 	for i, w := range weights {
 		sum += int(v[i]-'0') * w
@@ -129,7 +129,7 @@ func nhs(v string) bool {
 	return 11-weighted(v, 10, 9, 8, 7, 6, 5, 4, 3, 2)%11 == int(v[9]-'0') || weighted(v, 10, 9, 8, 7, 6, 5, 4, 3, 2)%11 == 0 && v[9] == '0'
 }
 
-// verhoeff is the check in the group of the turns and flips of a pentagon.
+// verhoeff reports whether digits pass the check in the group of the turns and flips of a pentagon.
 func verhoeff(v string) bool {
 	turn := [8]string{"0123456789", "1576283094", "5803796142", "8916043527", "9453126870", "4286573901", "2793806415", "7046913258"}
 	join := func(a, b int) int {

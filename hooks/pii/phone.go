@@ -33,7 +33,7 @@ var countries = strings.Fields(`1 20 211 212 213 216 218 220 221 222 223 224 225
 	678 679 680 681 682 683 685 686 687 688 689 690 691 692 7 800 808 81 82 84 850 852 853 855 856 86 870 878 880 881 882 883 886 888 90 91 92 93 94 95
 	960 961 962 963 964 965 966 967 968 970 971 972 973 974 975 976 977 979 98 992 993 994 995 996 998`)
 
-// worldwide is a detector of numbers with the code of a country, of nine to fifteen digits. What more there is belongs to
+// worldwide returns a detector of numbers with the code of a country, of nine to fifteen digits. What more there is belongs to
 // something else.
 func worldwide(first, pattern string) detector {
 	re := lazy.Regexp(`^` + pattern)
@@ -52,7 +52,7 @@ func worldwide(first, pattern string) detector {
 	}}
 }
 
-// samePhone is the digits of a number, without what stands for the plus sign and the zero that is not dialled.
+// samePhone returns the digits of a number, without what stands for the plus sign and the zero that is not dialled.
 func samePhone(text string) string {
 	return strings.TrimPrefix(digits(strings.Replace(text, "(0)", "", 1)), "00")
 }

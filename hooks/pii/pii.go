@@ -132,13 +132,13 @@ func (own Detector) detector() (detector, error) {
 	return detector{kind: own.Kind, re: re, valid: own.Valid, same: func(value string) string { return value }}, nil
 }
 
-// Text is the text without personal data, and what was found. What would be blocked is redacted.
+// Text returns the text without personal data, and what was found. What would be blocked is redacted.
 func (f *Filter) Text(text string) (string, Counts) {
 	counts := Counts{}
 	return f.walker(counts).String(text), counts
 }
 
-// Content is the content without personal data, and what was found. Images stay.
+// Content returns the content without personal data, and what was found. Images stay.
 func (f *Filter) Content(content agent.Content) (agent.Content, Counts) {
 	counts := Counts{}
 	return f.walker(counts).Content(content), counts
@@ -156,7 +156,7 @@ func (f *Filter) walker(counts Counts) scrub.Walker {
 	}
 }
 
-// replace is the text from some byte on, without personal data.
+// replace returns the text from some byte on, without personal data.
 func (f *Filter) replace(text string, from int, counts Counts) string {
 	var b strings.Builder
 	end := from
@@ -177,7 +177,7 @@ func (f *Filter) replace(text string, from int, counts Counts) string {
 	return b.String() + text[end:]
 }
 
-// strategyOf is what happens to a kind.
+// strategyOf returns what happens to a kind.
 func (f *Filter) strategyOf(kind string) Strategy {
 	if s, ok := f.strategies[kind]; ok {
 		return s
@@ -185,7 +185,7 @@ func (f *Filter) strategyOf(kind string) Strategy {
 	return f.strategy
 }
 
-// blocked is the kinds among those that were found that are a reason to block.
+// blocked returns the kinds among those that were found that are a reason to block.
 func (f *Filter) blocked(counts Counts) []string {
 	return slices.Sorted(maps.Keys(lo.PickBy(counts, func(kind string, _ int) bool { return f.strategyOf(kind) == Block })))
 }

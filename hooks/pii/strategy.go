@@ -24,7 +24,7 @@ const (
 	Block Strategy = "block"
 )
 
-// instead is what stands in the place of what was found. Where several are one piece, nothing of it is left to see.
+// instead returns what stands in the place of what was found. Where several are one piece, nothing of it is left to see.
 func (f *Filter) instead(p found, value string) string {
 	d := p.of
 	kind := strings.ToUpper(d.kind)
@@ -65,7 +65,7 @@ func masked(kind, value string) string {
 	return stars(value, shown)
 }
 
-// stars is a value with stars for all but its last letters and digits.
+// stars returns a value with stars for all but its last letters and digits.
 func stars(value string, shown int) string {
 	hidden := utf8.RuneCountInString(only(value, isAlnum)) - shown
 	return strings.Map(func(r rune) rune {

@@ -27,7 +27,7 @@ type Limit struct {
 	Wait time.Duration
 }
 
-// Hook is a control at PreToolUse that denies, or holds back, the calls that are too many. Without matchers every tool
+// Hook returns a control at PreToolUse that denies, or holds back, the calls that are too many. Without matchers every tool
 // is limited, each by itself.
 func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	limit.Calls, limit.Wait = max(limit.Calls, 0), min(max(limit.Wait, 0), longestWait)
@@ -134,7 +134,7 @@ func (l Limit) rate() rate.Limit {
 	return rate.Limit(float64(l.Calls) / l.Per.Seconds())
 }
 
-// denial is what the model is told. A day is as good as never.
+// denial returns what the model is told. A day is as good as never.
 func (l Limit) denial(tool string, wait time.Duration) string {
 	const day = 24 * time.Hour
 	span := "in all"
@@ -147,7 +147,7 @@ func (l Limit) denial(tool string, wait time.Duration) string {
 	return fmt.Sprintf("%s may be called %d times %s: try again in %v", tool, l.Calls, span, roundedUp(wait))
 }
 
-// roundedUp is a time in whole seconds, or in milliseconds if it is shorter than one.
+// roundedUp returns a time in whole seconds, or in milliseconds if it is shorter than one.
 func roundedUp(d time.Duration) time.Duration {
 	unit := time.Millisecond
 	if d > time.Second {

@@ -40,7 +40,7 @@ func agentOf(t testing.TB, list []hooks.Hook, turns ...agenttest.Turn) *agent.Ag
 	return a
 }
 
-// answers are the texts of all tool results of a run.
+// answers returns the texts of all tool results of a run.
 func answers(s agent.State) []string {
 	var texts []string
 	for _, m := range s.Messages() {

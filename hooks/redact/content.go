@@ -7,13 +7,13 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/internal/scrub"
 )
 
-// Text is the text without its secrets, and what was replaced.
+// Text returns the text without its secrets, and what was replaced.
 func (r *Redactor) Text(text string) (string, Counts) {
 	counts := Counts{}
 	return r.walker(counts).String(text), counts
 }
 
-// Content is the content without its secrets, and what was replaced. Images and opaque forms stay.
+// Content returns the content without its secrets, and what was replaced. Images and opaque forms stay.
 func (r *Redactor) Content(content agent.Content) (agent.Content, Counts) {
 	counts := Counts{}
 	return r.walker(counts).Content(content), counts
@@ -38,7 +38,7 @@ func (r *Redactor) walker(counts Counts) scrub.Walker {
 	return w
 }
 
-// plain is a text that is no JSON without its secrets.
+// plain returns a text that is no JSON without its secrets.
 func (r *Redactor) plain(text string, counts Counts) string {
 	for _, l := range r.literals {
 		if n := strings.Count(text, l.text); n > 0 {

@@ -89,7 +89,7 @@ func known(kind, hint, re string) rule {
 	return r
 }
 
-// Kinds is the kinds of secrets that are known by their form.
+// Kinds returns the kinds of secrets that are known by their form.
 func Kinds() []string {
 	return lo.Uniq(lo.Map(wellKnown(), func(r rule, _ int) string { return r.kind }))
 }
@@ -100,7 +100,7 @@ var (
 	onlyMark          = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\[redacted: [^\]]*\]$`) })
 )
 
-// setAs is the kind of secret that the value of a member is because of the member's name, and what of it is none; the
+// setAs returns the kind of secret that the value of a member is because of the member's name, and what of it is none; the
 // kind is empty for no secret.
 func (r *Redactor) setAs(name, value string) (scheme, kind string) {
 	switch {
@@ -144,13 +144,13 @@ func (r rule) replace(text, lower string, counts Counts) string {
 	return b.String() + text[end:]
 }
 
-// mark is what stands in the place of a secret.
+// mark returns what stands in the place of a secret.
 func mark(kind string) string { return "[redacted: " + kind + "]" }
 
 // literal is one form of a secret that is known word by word.
 type literal struct{ kind, text string }
 
-// escaped is the rule that finds a secret escaped for a URL or for JSON, whatever of it that escapes: encoders do not
+// escaped returns the rule that finds a secret escaped for a URL or for JSON, whatever of it that escapes: encoders do not
 // agree on it. There is none for a secret of which none escapes anything.
 func escaped(kind, secret string) (rule, bool) {
 	if url.QueryEscape(secret) == secret || !utf8.ValidString(secret) {
@@ -168,7 +168,7 @@ func escaped(kind, secret string) (rule, bool) {
 	return rule{kind: kind, hint: []string{"%", `\`, "+"}, re: regexp.MustCompile(b.String())}, true
 }
 
-// inJSON is a pattern for the ways in which JSON escapes a rune.
+// inJSON returns a pattern for the ways in which JSON escapes a rune.
 func inJSON(r rune) string {
 	units := strings.Join(lo.Map(utf16.Encode([]rune{r}), func(u uint16, _ int) string { return fmt.Sprintf(`\\u%04x`, u) }), "")
 	if at := strings.IndexRune("\"\\/\b\f\n\r\t", r); at >= 0 {
@@ -177,12 +177,12 @@ func inJSON(r rune) string {
 	return units
 }
 
-// percent is bytes with percent signs.
+// percent returns bytes with percent signs.
 func percent(b []byte) string {
 	return strings.Join(lo.Map(b, func(c byte, _ int) string { return fmt.Sprintf("%%%02X", c) }), "")
 }
 
-// forms is a secret in all the ways it is commonly written.
+// forms returns a secret in all the ways it is commonly written.
 func forms(kind, secret string) []literal {
 	raw := []byte(secret)
 	list := []string{

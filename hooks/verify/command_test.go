@@ -21,7 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// script is a command that bash reads from its arguments.
+// script returns a command that bash reads from its arguments.
 func script(t testing.TB, text string) verify.Command {
 	t.Helper()
 	return verify.Command{Dir: t.TempDir(), Args: []string{parts.Command(t, "bash", "install bash"), "-c", text}}

@@ -47,7 +47,7 @@ type Options struct {
 	Clean func(output string) string
 }
 
-// Hook is a control at Stop that lets a run end only when the check has passed.
+// Hook returns a control at Stop that lets a run end only when the check has passed.
 func Hook(check Check, o Options) hooks.Hook {
 	o.Name = cmp.Or(o.Name, defaultName)
 	o.Attempts = cmp.Or(o.Attempts, defaultAttempts)
@@ -97,7 +97,7 @@ func (o Options) make(ctx context.Context, check Check, s agent.State) (Verdict,
 	return verdict, err
 }
 
-// told is the end of the output, from the beginning of a line if there is one.
+// told returns the end of the output, from the beginning of a line if there is one.
 func (o Options) told(output string) string {
 	if o.Clean != nil {
 		output = o.Clean(output)

@@ -24,7 +24,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// says is a check that finds the same each time.
+// says returns a check that finds the same each time.
 func says(v verify.Verdict, err error) verify.Check {
 	return func(context.Context, agent.State) (verify.Verdict, error) { return v, err }
 }

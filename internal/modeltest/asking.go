@@ -59,7 +59,7 @@ func (a asking) next(ctx context.Context, emit func(agent.Delta)) (agent.Step, e
 	return agent.Stream(ctx, a.driver, a.state, emit).Get()
 }
 
-// soon is next, and fails the test when it does not return.
+// soon works like next, and fails the test when it does not return.
 func (a asking) soon(ctx context.Context, t *testing.T, emit func(agent.Delta)) (step agent.Step, err error) {
 	t.Helper()
 	done := make(chan struct{})
@@ -102,7 +102,7 @@ func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) driv
 	return *failure
 }
 
-// checkSecret: neither the error nor one underneath repeats the key.
+// checkSecret checks that neither the error nor one underneath repeats the key.
 func (a asking) checkSecret(t *testing.T, err error) {
 	t.Helper()
 	for _, e := range chain(err) {
@@ -120,7 +120,7 @@ func checkText(t *testing.T, want, got string) {
 	}
 }
 
-// chain is an error and all that it wraps.
+// chain returns an error and all that it wraps.
 func chain(err error) []error {
 	if err == nil {
 		return nil
@@ -137,7 +137,7 @@ func chain(err error) []error {
 	return out
 }
 
-// watcher is an observer from a plain func.
+// watcher returns an observer from a plain func.
 func watcher(f func(agent.Event)) agent.Observer {
 	return agent.ObserverFunc(func(_ context.Context, e agent.Event) { f(e) })
 }

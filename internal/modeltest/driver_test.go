@@ -324,7 +324,7 @@ func (c chat) post(ctx context.Context, body []byte) (*http.Response, error) {
 	return c.client.Do(r)
 }
 
-// failure is an answer that says what is wrong.
+// failure returns an answer that says what is wrong.
 func (c chat) failure(status int, body []byte, header http.Header) error {
 	e := &drivers.Error{Provider: "openai", Model: "small", Status: status, Kind: drivers.KindOfStatus(status)}
 	var said wireReply

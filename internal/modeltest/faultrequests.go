@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// testRedirect: nobody is asked but the service, whose redirects would take the key
+// testRedirect checks that nobody is asked but the service, whose redirects would take the key
 // along; asking it again is of no use.
 func (s Service) testRedirect(t *testing.T, streaming bool) {
 	t.Helper()
@@ -33,7 +33,7 @@ func (s Service) testRedirect(t *testing.T, streaming bool) {
 	}
 }
 
-// testSecretsInErrors: a key that an answer repeats is not shown, not even a part of
+// testSecretsInErrors checks that a key that an answer repeats is not shown, not even a part of
 // it, wherever it stands; and an error is no page.
 func (s Service) testSecretsInErrors(t *testing.T, streaming bool) {
 	t.Helper()
@@ -58,7 +58,7 @@ func (s Service) testSecretsInErrors(t *testing.T, streaming bool) {
 	})
 }
 
-// testUnfit: what no service can be asked is refused, and nobody is asked.
+// testUnfit checks that what no service can be asked is refused, and nobody is asked.
 func (s Service) testUnfit(t *testing.T, streaming bool) {
 	t.Helper()
 	for name, state := range map[string]agent.State{
@@ -86,7 +86,7 @@ func (s Service) testUnfit(t *testing.T, streaming bool) {
 	}
 }
 
-// testOddTranscripts: whatever stands in a transcript, what is sent is JSON in valid
+// testOddTranscripts checks that, whatever stands in a transcript, what is sent is JSON in valid
 // UTF-8, says what can be said, and has nothing in it that another service gave for
 // itself.
 func (s Service) testOddTranscripts(t *testing.T, streaming bool) {

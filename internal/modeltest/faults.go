@@ -54,7 +54,7 @@ func TestFaults(t *testing.T, s Service) {
 	t.Run("stream in odd pieces", s.testOddPieces)
 }
 
-// testWhole: the service is asked once, with the key where keys belong.
+// testWhole checks that the service is asked once, with the key where keys belong.
 func (s Service) testWhole(t *testing.T, streaming bool) {
 	t.Helper()
 	a := s.ask(t, streaming, s.Whole.reply(streaming))
@@ -92,7 +92,7 @@ func (s Service) testErrors(t *testing.T, streaming bool) {
 	}
 }
 
-// testBareErrors: errors of what stands before the service, which does not speak
+// testBareErrors checks errors of what stands before the service, which does not speak
 // its protocol.
 func (s Service) testBareErrors(t *testing.T, streaming bool) {
 	t.Helper()
@@ -117,7 +117,7 @@ func (s Service) testBareErrors(t *testing.T, streaming bool) {
 	}
 }
 
-// testDown: there is nobody, or somebody who hangs up.
+// testDown checks a service that is not there, and one that hangs up.
 func (s Service) testDown(t *testing.T, streaming bool) {
 	t.Helper()
 	t.Run("no server", func(t *testing.T) {
@@ -137,7 +137,7 @@ func (s Service) testDown(t *testing.T, streaming bool) {
 	})
 }
 
-// testNoAnswer: a status of 200, and a body that is no reply of the service.
+// testNoAnswer checks a status of 200, and a body that is no reply of the service.
 func (s Service) testNoAnswer(t *testing.T, streaming bool) {
 	t.Helper()
 	contentType := lo.Ternary(streaming, "text/event-stream", "application/json")
@@ -155,7 +155,7 @@ func (s Service) testNoAnswer(t *testing.T, streaming bool) {
 	}
 }
 
-// testCutAnswer: the connection is closed before the body is whole.
+// testCutAnswer checks that the connection is closed before the body is whole.
 func (s Service) testCutAnswer(t *testing.T, streaming bool) {
 	t.Helper()
 	whole := s.Whole.Body
@@ -171,7 +171,7 @@ func (s Service) testCutAnswer(t *testing.T, streaming bool) {
 	}
 }
 
-// testRetry: after a rate limit, processor.Retry asks again, and not too early.
+// testRetry checks that, after a rate limit, processor.Retry asks again, and not too early.
 func (s Service) testRetry(t *testing.T, streaming bool) {
 	t.Helper()
 	limit := s.Errors[agent.KindRateLimit][0].With("Retry-After-Ms", "30")

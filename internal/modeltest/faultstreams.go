@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// testBrokenStream: a stream ends before its end, however it does.
+// testBrokenStream checks that a stream ends before its end, however it does.
 func (s Service) testBrokenStream(t *testing.T) {
 	t.Helper()
 	for n := range s.Whole.Frames {
@@ -94,7 +94,7 @@ func (s Service) testErrorsInside(t *testing.T, streaming bool) {
 	}
 }
 
-// testOddPieces: where the network cuts the stream in pieces is no matter, nor how
+// testOddPieces checks that where the network cuts the stream in pieces is no matter, nor how
 // lines end.
 func (s Service) testOddPieces(t *testing.T) {
 	t.Helper()
@@ -145,7 +145,7 @@ func (s Service) testArguments(t *testing.T, streaming bool) {
 	}
 }
 
-// testHuge: one piece of a reply is longer than buffers like to be.
+// testHuge checks that one piece of a reply is longer than buffers like to be.
 func (s Service) testHuge(t *testing.T, streaming bool) {
 	t.Helper()
 	text := strings.Repeat("All work and no play. ", 4<<20/22)
@@ -154,7 +154,7 @@ func (s Service) testHuge(t *testing.T, streaming bool) {
 	checkText(t, text, step.Message.Text())
 }
 
-// testEmpty: the model said nothing, and said so well.
+// testEmpty checks that the model said nothing, and said so well.
 func (s Service) testEmpty(t *testing.T, streaming bool) {
 	t.Helper()
 	step, err := s.ask(t, streaming, s.saying("").reply(streaming)).soon(t.Context(), t, nil)
@@ -165,7 +165,7 @@ func (s Service) testEmpty(t *testing.T, streaming bool) {
 	assert.Equal(t, agent.FinishStop, step.FinishReason, "the finish reason")
 }
 
-// testSlow: who waits long enough gets the answer, who does not learns that it
+// testSlow checks that who waits long enough gets the answer, who does not learns that it
 // took too long.
 func (s Service) testSlow(t *testing.T, streaming bool) {
 	t.Helper()
@@ -228,7 +228,7 @@ func (s Service) testCancelledWithin(t *testing.T, streaming bool) {
 	})
 }
 
-// cancelled: the driver returns soon after its context ended, the server sees the
+// cancelled checks that the driver returns soon after its context ended, the server sees the
 // connection close, and nothing is left running.
 func (s Service) cancelled(t *testing.T, streaming bool, reply Reply, when func(a asking, cancel func()) func(agent.Delta)) {
 	t.Helper()

@@ -96,7 +96,7 @@ func (f fixture) malformed() bool {
 	return false
 }
 
-// chunkSize is a length of pieces that keeps characters whole, which the server
+// chunkSize returns a length of pieces that keeps characters whole, which the server
 // does not see to, and makes not too many of them.
 func chunkSize(texts ...string) int {
 	size := 16

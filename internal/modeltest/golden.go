@@ -40,18 +40,18 @@ const (
 	Hangs
 )
 
-// Body is a reply with a body in one frame.
+// Body returns a reply with a body in one frame.
 func Body(status int, contentType, body string) Reply {
 	return Reply{Status: status, Header: http.Header{"Content-Type": {contentType}}, Frames: []string{body}}
 }
 
-// SSE is a reply that streams server-sent events. Each frame is one or more events
+// SSE returns a reply that streams server-sent events. Each frame is one or more events
 // with the empty line behind them.
 func SSE(frames ...string) Reply {
 	return Reply{Header: http.Header{"Content-Type": {"text/event-stream"}}, Frames: frames}
 }
 
-// ReadReply is a reply from a file that holds an HTTP answer as it was recorded: the
+// ReadReply returns a reply from a file that holds an HTTP answer as it was recorded: the
 // status line, the headers, an empty line, the body. Server-sent events become a
 // frame each. Headers that speak of the transfer are left out.
 func ReadReply(t testing.TB, path string) Reply {
@@ -84,7 +84,7 @@ func (r Reply) With(header, value string) Reply {
 	return r
 }
 
-// Golden is an endpoint that answers request n with reply n, and what comes after
+// Golden returns an endpoint that answers request n with reply n, and what comes after
 // the last with the last.
 func Golden(t testing.TB, replies ...Reply) *Endpoint {
 	t.Helper()

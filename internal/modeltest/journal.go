@@ -65,7 +65,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Journal is what the mock server understood of the requests to this endpoint, in
+// Journal returns what the mock server understood of the requests to this endpoint, in
 // the order in which it answered. Only endpoints of a MockServer have a journal.
 func (e *Endpoint) Journal(t testing.TB) []Entry {
 	t.Helper()

@@ -26,7 +26,7 @@ type Request struct {
 	gone <-chan struct{}
 }
 
-// JSON is the body as encoding/json reads it; a body that is not JSON fails the
+// JSON returns the body as encoding/json reads it; a body that is not JSON fails the
 // test.
 func (r Request) JSON(t testing.TB) map[string]any {
 	t.Helper()
@@ -35,7 +35,7 @@ func (r Request) JSON(t testing.TB) map[string]any {
 	return body
 }
 
-// Gone is closed when the driver closed the connection, or the exchange is over.
+// Gone returns a channel that is closed when the driver closed the connection, or the exchange is over.
 func (r Request) Gone() <-chan struct{} { return r.gone }
 
 // Endpoint is an address that a driver may ask, and what it was asked there.
@@ -83,7 +83,7 @@ func (e *Endpoint) note(r *http.Request, body []byte) int {
 	return len(e.requests) - 1
 }
 
-// Requests is what was asked, in the order in which it came.
+// Requests returns what was asked, in the order in which it came.
 func (e *Endpoint) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -51,7 +51,7 @@ type Exchange struct {
 	Frames []string
 }
 
-// reply is the exchange in the form that is asked for.
+// reply returns the exchange in the form that is asked for.
 func (x Exchange) reply(streaming bool) Reply {
 	if streaming {
 		return SSE(x.Frames...)
@@ -59,7 +59,7 @@ func (x Exchange) reply(streaming bool) Reply {
 	return Body(http.StatusOK, "application/json", x.Body)
 }
 
-// saying is Whole with another text, which needs no escapes in JSON.
+// saying works like Whole with another text, which needs no escapes in JSON.
 func (s Service) saying(text string) Exchange {
 	x := Exchange{Body: strings.Replace(s.Whole.Body, s.Text, text, 1)}
 	for _, frame := range s.Whole.Frames {

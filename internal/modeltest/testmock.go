@@ -40,12 +40,12 @@ func TestMock(t *testing.T, s Service) {
 	t.Run("cancelled within a stream", func(t *testing.T) { s.mockCancelled(t, mock) })
 }
 
-// saying is a fixture that answers with text, whatever is asked.
+// saying returns a fixture that answers with text, whatever is asked.
 func saying(text string) fixture {
 	return stepFixture(agent.Step{Message: agent.Assistant(text), FinishReason: agent.FinishStop}, 0)
 }
 
-// failing is a fixture that answers with a failure.
+// failing returns a fixture that answers with a failure.
 func failing(status int, kind string) fixture {
 	var f fixture
 	f.Response.Status = status
@@ -53,7 +53,7 @@ func failing(status int, kind string) fixture {
 	return f
 }
 
-// mockConversation: of a run with parallel calls, the server understands all: who
+// mockConversation checks that, of a run with parallel calls, the server understands all: who
 // said what, which answer is to which call, what the tools are.
 func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool) {
 	t.Helper()
@@ -111,7 +111,7 @@ func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool
 	assert.Equal(t, "Looks.", shown.Tools[0].Function.Description, "the tool's description")
 }
 
-// mockImage: the bytes of an image are sent, where the driver says that there are
+// mockImage checks that the bytes of an image are sent, where the driver says that there are
 // images.
 func (s Service) mockImage(t *testing.T, mock *MockServer) {
 	t.Helper()

@@ -17,12 +17,12 @@ type Journal interface {
 
 type journalKey struct{}
 
-// Into is ctx with the journal of a run.
+// Into returns ctx with the journal of a run.
 func Into(ctx context.Context, j Journal) context.Context {
 	return context.WithValue(ctx, journalKey{}, j)
 }
 
-// From is the journal that Into put there; nil in a run that nobody keeps.
+// From returns the journal that Into put there; nil in a run that nobody keeps.
 func From(ctx context.Context) Journal {
 	j, _ := ctx.Value(journalKey{}).(Journal)
 	return j

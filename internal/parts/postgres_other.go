@@ -32,5 +32,5 @@ func (*PostgresServer) Stop(testing.TB) {}
 // Start starts the server that was stopped.
 func (*PostgresServer) Start(testing.TB) {}
 
-// Database is the URL of a new, empty database.
+// Database returns the URL of a new, empty database.
 func (*PostgresServer) Database(testing.TB) string { return "" }

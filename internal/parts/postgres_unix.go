@@ -35,7 +35,7 @@ type PostgresServer struct {
 	told    io.WriteCloser // what the watcher reads
 }
 
-// Postgres is the URL of a new, empty database that is dropped when the test ends. It
+// Postgres returns the URL of a new, empty database that is dropped when the test ends. It
 // is on a server that the first test to ask for one starts and that ends with the
 // test binary. That server keeps what it said to have kept when it is killed, but not
 // when the machine loses power.
@@ -214,7 +214,7 @@ func (p *PostgresServer) Start(t testing.TB) {
 	require.NoError(t, p.start())
 }
 
-// Database is the URL of a new, empty database of this server. It is dropped when the
+// Database returns the URL of a new, empty database of this server. It is dropped when the
 // test ends. The URL has a password in it, which is good for all of the server.
 func (p *PostgresServer) Database(t testing.TB) string {
 	t.Helper()

@@ -98,7 +98,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// folder is where the server of a database lies.
+// folder returns where the server of a database lies.
 func folder(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)

@@ -31,7 +31,7 @@ func Of[T any](items ...T) Log[T] {
 	return Log[T]{}.Append(items...)
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (l Log[T]) Len() int { return l.length }
 
 // At returns element i, counted from zero. It panics when i is out of range, as
@@ -125,7 +125,7 @@ func (l Log[T]) Append(items ...T) Log[T] {
 	return Log[T]{line: to, length: end}
 }
 
-// fork is a new line with room for so many chunks: full chunks are shared, the
+// fork returns a new line with room for so many chunks: full chunks are shared, the
 // one that is not full is copied as far as l reaches.
 func (l Log[T]) fork(needed int) *line[T] {
 	to := &line[T]{chunks: make([]*[chunkSize]T, max(needed+1, len(l.line.chunks)))}

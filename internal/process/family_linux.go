@@ -82,7 +82,7 @@ func (f *family) setMark() {
 	}
 }
 
-// members are the processes of the family that have not exited, the first one included.
+// members returns the processes of the family that have not exited, the first one included.
 func (f *family) members() []int {
 	proc, err := os.Open("/proc")
 	if err != nil {

@@ -33,7 +33,7 @@ func start(cmd *exec.Cmd, c Command) (*family, error) {
 	return f, nil
 }
 
-// wait is the state of the first process, which has exited.
+// wait returns the state of the first process, which has exited.
 func (f *family) wait() *os.ProcessState { return f.cmd.ProcessState }
 
 // members stands for all processes of the group with the first of them: how many there are is not known.

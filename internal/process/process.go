@@ -61,7 +61,7 @@ type Result struct {
 	Held bool
 }
 
-// ExitCode is its exit code; -1 when a signal ended it.
+// ExitCode returns its exit code; -1 when a signal ended it.
 func (r Result) ExitCode() int {
 	if r.State == nil {
 		return -1

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// Supported is why programs cannot be run here.
+// Supported returns why programs cannot be run here.
 func Supported() error {
 	return fmt.Errorf("%s has no process groups and sessions, without which commands cannot be ended: run on Unix, such as in WSL", runtime.GOOS)
 }

@@ -21,7 +21,7 @@ const (
 	counting = 10 * time.Millisecond
 )
 
-// Supported is why programs cannot be run here; nil if they can.
+// Supported returns why programs cannot be run here; nil if they can.
 func Supported() error { return nil }
 
 // Run starts a program, waits until it ends or has to be ended, and returns when nothing of it is left that could be

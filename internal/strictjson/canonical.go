@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Canonical is the one text that all writings of the same arguments have: no white space, members sorted by name, strings
+// Canonical returns the one text that all writings of the same arguments have: no white space, members sorted by name, strings
 // escaped in one way, numbers by what they are worth (1, 1.0 and 10e-1 are the same, and digits of big ones count). The
 // error is that of CheckObject.
 func Canonical(args string) (string, error) {
@@ -20,7 +20,7 @@ func Canonical(args string) (string, error) {
 	return Marshal(canonical(members))
 }
 
-// canonical is a decoded value with its numbers written in one way. It changes lists and objects in place.
+// canonical returns a decoded value with its numbers written in one way. It changes lists and objects in place.
 func canonical(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -37,7 +37,7 @@ func canonical(v any) any {
 	return v
 }
 
-// canonicalNumber is a number that is whole and fits a Go integer without an exponent, and any other with one.
+// canonicalNumber returns a number that is whole and fits a Go integer without an exponent, and any other with one.
 func canonicalNumber(text string) string {
 	digits, point, negative := decimal(text)
 	switch {

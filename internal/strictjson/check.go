@@ -33,7 +33,7 @@ func CheckObject(args string) error {
 	return checkTokens(args)
 }
 
-// checkTokens is CheckObject on the JSON library's tokens: the reference, and the one that finds the words.
+// checkTokens works like CheckObject on the JSON library's tokens: the reference, and the one that finds the words.
 func checkTokens(args string) error {
 	dec := jsontext.NewDecoder(strings.NewReader(args))
 	switch kind := dec.PeekKind(); kind {

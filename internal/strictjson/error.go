@@ -28,7 +28,7 @@ type Error struct {
 // ErrUnknownMember is the cause when a member has no place in what it is decoded into.
 var ErrUnknownMember = errors.New("unknown member")
 
-// Error is the place, if there is one, and the message.
+// Error returns the place, if there is one, and the message.
 func (e *Error) Error() string {
 	if e.Pointer == "" {
 		return e.Message
@@ -63,7 +63,7 @@ func explain(err error) error {
 	return &Error{Message: err.Error(), Err: err}
 }
 
-// explainMarshal is explain for the other direction, where a type is at fault and not a text.
+// explainMarshal works like explain, for the other direction, where a type is at fault and not a text.
 func explainMarshal(err error) error {
 	semantic, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
@@ -110,7 +110,7 @@ func explainSemantic(err *json.SemanticError) *Error {
 	return errorAt(at, "expected %s, got %s", typeName(err.GoType), kindName(err.JSONKind))
 }
 
-// typeName is what JSON calls the values that a Go type takes, with the size where it matters.
+// typeName returns what JSON calls the values that a Go type takes, with the size where it matters.
 func typeName(t reflect.Type) string {
 	if t == nil {
 		return "another type"

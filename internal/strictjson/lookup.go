@@ -91,7 +91,7 @@ func value(s string, i int) (string, bool) {
 	return s[i:end], true
 }
 
-// child is the index of the value that step names inside the object or array at i, or -1.
+// child returns the index of the value that step names inside the object or array at i, or -1.
 func child(s string, i int, step string) int {
 	if i >= len(s) {
 		return -1
@@ -159,7 +159,7 @@ func element(s string, i int, step string) int {
 	return i
 }
 
-// skip is the index behind the value that begins at i, or -1 if the text ends before it.
+// skip returns the index behind the value that begins at i, or -1 if the text ends before it.
 func skip(s string, i int) int {
 	if i >= len(s) {
 		return -1

@@ -28,7 +28,7 @@ var deterministic = json.JoinOptions(
 	})),
 )
 
-// Compact is the same JSON value without white space: order, numbers and escapes stay as they are.
+// Compact returns the same JSON value without white space: order, numbers and escapes stay as they are.
 func Compact(text string) (string, error) {
 	value := jsontext.Value(text)
 	if err := value.Compact(); err != nil {

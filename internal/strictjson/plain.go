@@ -23,7 +23,7 @@ func plainDocument(s string) bool {
 	return i >= 0 && space(s, i) == len(s)
 }
 
-// space is the index of the first byte from i on that is no JSON white space, or len(s).
+// space returns the index of the first byte from i on that is no JSON white space, or len(s).
 func space(s string, i int) int {
 	for i < len(s) && s[i] <= ' ' && (s[i] == ' ' || s[i] == '\n' || s[i] == '\t' || s[i] == '\r') {
 		i++

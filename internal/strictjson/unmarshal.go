@@ -21,7 +21,7 @@ func Unmarshal[Text ~string | ~[]byte](data Text, into any) error {
 	return explain(json.Unmarshal([]byte(data), into, lenient))
 }
 
-// UnmarshalStrict is Unmarshal, but a member that into has no field for is an error.
+// UnmarshalStrict works like Unmarshal, but a member that into has no field for is an error.
 func UnmarshalStrict[Text ~string | ~[]byte](data Text, into any) error {
 	return explain(json.Unmarshal([]byte(data), into, strict))
 }

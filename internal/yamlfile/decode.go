@@ -112,7 +112,7 @@ func (n Node) scalar(into Scalar) {
 	}
 }
 
-// sign is the words for what a number may be, and whether it is so.
+// sign returns the words for what a number may be, and whether it is so.
 func sign(options []string, number float64) (words string, ok bool) {
 	switch {
 	case slices.Contains(options, "positive"):
@@ -210,7 +210,7 @@ func (n Node) fields(into reflect.Value) {
 	}
 }
 
-// EntriesOf is Entries without the keys that are not known, each of which is a problem.
+// EntriesOf works like Entries without the keys that are not known, each of which is a problem.
 func (n Node) EntriesOf(known []string) []Entry {
 	return lo.Filter(n.Entries(), func(e Entry, _ int) bool {
 		key := e.Key.Raw()
@@ -239,7 +239,7 @@ type Key struct {
 // Required reports whether the key must be there.
 func (k Key) Required() bool { return slices.Contains(k.options, "required") }
 
-// Keys is the keys that a struct type reads, those of embedded structs included.
+// Keys returns the keys that a struct type reads, those of embedded structs included.
 func Keys(t reflect.Type) []Key {
 	return lo.FilterMap(reflect.VisibleFields(t), func(f reflect.StructField, _ int) (Key, bool) {
 		words := strings.Split(f.Tag.Get("key"), ",")
@@ -247,7 +247,7 @@ func Keys(t reflect.Type) []Key {
 	})
 }
 
-// Required is the names of the keys that a struct type must be given.
+// Required returns the names of the keys that a struct type must be given.
 func Required(t reflect.Type) []string {
 	return lo.FilterMap(Keys(t), func(k Key, _ int) (string, bool) { return k.Name, k.Required() })
 }

@@ -74,7 +74,7 @@ func numberNode(text string) *yaml.Node {
 	return scalarNode("!!int", text)
 }
 
-// encoded is the tree of a value.
+// encoded returns the tree of a value.
 func encoded(v reflect.Value) (*yaml.Node, error) {
 	if !v.IsValid() {
 		return scalarNode("!!null", "null"), nil

@@ -45,7 +45,7 @@ type mark struct {
 	text string
 }
 
-// Read is the text of the file at a path, not much more of it than Parse takes. A pipe is
+// Read returns the text of the file at a path, not much more of it than Parse takes. A pipe is
 // read, but not waited for: one that nobody writes to is an error.
 func Read(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -89,20 +89,20 @@ var (
 	jsonLineEnd = regexp.MustCompile("\n")
 )
 
-// Name is what problems call the file.
+// Name returns what problems call the file.
 func (f *File) Name() string { return f.name }
 
-// Root is the value that the file is. It is false when there is none: the file is empty
+// Root returns the value that the file is. It is false when there is none: the file is empty
 // where nothing is wrong with it so far, and else could not be read.
 func (f *File) Root() (Node, bool) { return Node{f, f.root}, f.root != nil }
 
-// At is a place in the file.
+// At returns a place in the file.
 func (f *File) At(p Position) Place { return Place{f, p, 0} }
 
-// Err is everything that was found wrong so far, an *Error; nil when nothing was.
+// Err returns everything that was found wrong so far, an *Error; nil when nothing was.
 func (f *File) Err() error { return Join(f) }
 
-// Join is everything that was found wrong with several files, an *Error with the
+// Join returns everything that was found wrong with several files, an *Error with the
 // problems file by file; nil when nothing was.
 func Join(files ...*File) error {
 	var all []Problem
@@ -115,7 +115,7 @@ func Join(files ...*File) error {
 	return &Error{all}
 }
 
-// shown is the problems in the order of the file, without what may be a secret.
+// shown returns the problems in the order of the file, without what may be a secret.
 func (f *File) shown() []Problem {
 	out := slices.Clone(f.problems)
 	for i, p := range out {
@@ -142,7 +142,7 @@ type Place struct {
 	width int // how many characters are meant
 }
 
-// File is the name of the file; empty for nowhere.
+// File returns the name of the file; empty for nowhere.
 func (p Place) File() string {
 	if p.file == nil {
 		return ""
@@ -150,10 +150,10 @@ func (p Place) File() string {
 	return p.file.name
 }
 
-// String is the file, line and column.
+// String returns the file, line and column.
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File(), p.Line, p.Column) }
 
-// Wide is the place with so many characters meant.
+// Wide returns the place with so many characters meant.
 func (p Place) Wide(characters int) Place {
 	p.width = characters
 	return p
@@ -171,7 +171,7 @@ func (p Place) Wrong(format string, args ...any) {
 	}
 }
 
-// Error is an error at the place, an *Error of one problem that wraps it, and adds
+// Error returns an error at the place, an *Error of one problem that wraps it, and adds
 // nothing to the file. It is the error itself when the place is nowhere.
 func (p Place) Error(err error) error {
 	if p.file == nil || err == nil {

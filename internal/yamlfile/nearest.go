@@ -19,7 +19,7 @@ func Unknown(what, name string, known []string) string {
 	return text + "; known: " + OneOf(known)
 }
 
-// OneOf is names in quotes, sorted, with commas between them; "none" for none.
+// OneOf returns names in quotes, sorted, with commas between them; "none" for none.
 func OneOf(known []string) string {
 	if len(known) == 0 {
 		return "none"
@@ -28,7 +28,7 @@ func OneOf(known []string) string {
 	return strings.Join(lo.Map(known, func(name string, _ int) string { return strconv.Quote(name) }), ", ")
 }
 
-// Nearest is the known name that a wrong one was probably meant to be: the one
+// Nearest returns the known name that a wrong one was probably meant to be: the one
 // with the fewest slips of the pen, a third of its letters at most.
 func Nearest(name string, known []string) (string, bool) {
 	const longest = 64

@@ -29,7 +29,7 @@ type Node struct {
 	y    *yaml.Node
 }
 
-// Kind is what the node is.
+// Kind returns what the node is.
 func (n Node) Kind() Kind {
 	switch {
 	case n.y == nil:
@@ -50,7 +50,7 @@ func (n Node) Kind() Kind {
 	return TextNode
 }
 
-// Raw is a text, number or bool as it is written, without quotes; empty for others.
+// Raw returns a text, number or bool as it is written, without quotes; empty for others.
 func (n Node) Raw() string {
 	if n.y == nil {
 		return ""
@@ -58,7 +58,7 @@ func (n Node) Raw() string {
 	return n.y.Value
 }
 
-// Text is what the node says, if it is a text; if it is not, that is a problem.
+// Text returns what the node says, if it is a text; if it is not, that is a problem.
 func (n Node) Text() (string, bool) {
 	switch n.Kind() {
 	case TextNode:
@@ -71,7 +71,7 @@ func (n Node) Text() (string, bool) {
 	return "", false
 }
 
-// Items is the values of a list; if it is none, that is a problem.
+// Items returns the values of a list; if it is none, that is a problem.
 func (n Node) Items() []Node {
 	if n.Kind() != ListNode {
 		n.Wrong("expected a list, such as [a, b], got %s", n)
@@ -89,7 +89,7 @@ func (n Node) Items() []Node {
 // Entry is a name in a mapping and what stands under it.
 type Entry struct{ Key, Value Node }
 
-// Entries is the names and values of a mapping in their order, each name once; if it is
+// Entries returns the names and values of a mapping in their order, each name once; if it is
 // none, that is a problem.
 func (n Node) Entries() []Entry {
 	if n.Kind() != MappingNode {
@@ -111,7 +111,7 @@ func (n Node) Entries() []Entry {
 	return out
 }
 
-// Find is the node below a path of keys and indexes of lists; the zero Node when there
+// Find returns the node below a path of keys and indexes of lists; the zero Node when there
 // is none.
 func (n Node) Find(path ...any) Node {
 	for _, step := range path {
@@ -140,7 +140,7 @@ func (n Node) child(key string) Node {
 	return Node{}
 }
 
-// Value is the node as the values that JSON knows: nil, bool, json.Number, string,
+// Value returns the node as the values that JSON knows: nil, bool, json.Number, string,
 // []any and map[string]any. A number that JSON cannot write is a problem.
 func (n Node) Value() any {
 	switch n.Kind() {
@@ -173,7 +173,7 @@ func (n Node) Value() any {
 	return nil
 }
 
-// Place is where the node stands; nowhere for the zero Node.
+// Place returns where the node stands; nowhere for the zero Node.
 func (n Node) Place() Place {
 	if n.y == nil {
 		return Place{}
@@ -193,7 +193,7 @@ func (n Node) Hide() {
 	}
 }
 
-// width is how many characters of its line the node takes, about.
+// width returns how many characters of its line the node takes, about.
 func (n Node) width() int {
 	if n.y.Kind != yaml.ScalarNode || n.y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return 1
@@ -206,7 +206,7 @@ func (n Node) width() int {
 	return width
 }
 
-// String is what the node is, in few words, for the text of a problem.
+// String returns what the node is, in few words, for the text of a problem.
 func (n Node) String() string {
 	switch n.Kind() {
 	case MappingNode:

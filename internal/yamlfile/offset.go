@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// At is the place of the byte at an offset in what a text says, as a parser of that text
+// At returns the place of the byte at an offset in what a text says, as a parser of that text
 // reports it: the line and column in the file where that byte is written. Quotes,
 // escapes, indents and folded lines are reckoned with. An offset past the end is the
 // end. For a node that is no text it is the node's own place.
@@ -43,7 +43,7 @@ func (n Node) At(offset int) Place {
 	return n.file.At(Position{w.line, w.column + 1}).Wide(1)
 }
 
-// inLiteral is the place of a byte of a literal block, whose lines are those of the text
+// inLiteral returns the place of a byte of a literal block, whose lines are those of the text
 // behind an indent.
 func (n Node) inLiteral(offset int) Place {
 	before := n.y.Value[:offset]
@@ -54,7 +54,7 @@ func (n Node) inLiteral(offset int) Place {
 	return n.file.At(Position{line, indent + utf8.RuneCountInString(before[start:]) + 1}).Wide(1)
 }
 
-// inFolded is the place of a byte of a folded block, of which each line is a part of the
+// inFolded returns the place of a byte of a folded block, of which each line is a part of the
 // text, with blanks around it.
 func (n Node) inFolded(offset int) Place {
 	value, at := n.y.Value, 0
@@ -77,7 +77,7 @@ func (n Node) inFolded(offset int) Place {
 	return n.file.At(place).Wide(1)
 }
 
-// leading is how many bytes a text begins with that are among those.
+// leading returns how many bytes a text begins with that are among those.
 func leading(text, those string) int { return len(text) - len(strings.TrimLeft(text, those)) }
 
 // walker goes through the source of a text, one rune of the text at a time.

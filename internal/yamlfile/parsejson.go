@@ -45,7 +45,7 @@ type jsonTree struct {
 	counted, line, lineStart int // how far lines are counted
 }
 
-// next is the offset of the next token.
+// next returns the offset of the next token.
 func (p *jsonTree) next() int {
 	at := int(p.tokens.InputOffset())
 	for at < len(p.text) && strings.IndexByte(" \t\r\n,:", p.text[at]) >= 0 {

@@ -49,7 +49,7 @@ func (f *File) notYAML(text []byte, err error) {
 	f.At(Position{max(wrong.Mark.Line, 1), max(wrong.Mark.Column, 1)}).Wrong("this is not YAML: %s", message)
 }
 
-// oddByte is where the first byte is that no file of YAML has, and what it is; for files that
+// oddByte returns where the first byte is that no file of YAML has, and what it is; for files that
 // cannot be read, since YAML's own parser says that it is at their beginning.
 func oddByte(text []byte) (at Position, what string) {
 	at = Position{Line: 1, Column: 1}

@@ -28,7 +28,7 @@ type Problem struct {
 	Cause error
 }
 
-// String is the place and the text on one line, then the line of the file with a mark
+// String returns the place and the text on one line, then the line of the file with a mark
 // below what is meant. It has nothing that would move a terminal's cursor.
 func (p Problem) String() string {
 	if p.Line == 0 {
@@ -45,7 +45,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s\n  %4d | %s\n       | %s%s", head, p.Line, string(line), indent, strings.Repeat("^", max(columns(string(meant)), 1)))
 }
 
-// around is as much of a line as is shown, the place in it among it, and where that is then.
+// around returns as much of a line as is shown, the place in it among it, and where that is then.
 func around(line []rune, at int) ([]rune, int) {
 	const most = 160
 	if from := min(at, len(line)) - most/2; len(line) > most && at > most*3/4 {
@@ -57,7 +57,7 @@ func around(line []rune, at int) ([]rune, int) {
 	return line, at
 }
 
-// harmless is a text without what would move a terminal's cursor.
+// harmless returns a text without what would move a terminal's cursor.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		return lo.Ternary(r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0, '·', r)
@@ -70,17 +70,17 @@ func columns(text string) int { return min(utf8.RuneCountInString(text), 80) }
 // problems in the order of its text.
 type Error struct{ Problems []Problem }
 
-// Error is every problem, one below the other.
+// Error returns every problem, one below the other.
 func (e *Error) Error() string {
 	return strings.Join(lo.Map(e.Problems, func(p Problem, _ int) string { return p.String() }), "\n")
 }
 
-// Unwrap is the causes that problems have.
+// Unwrap returns the causes that problems have.
 func (e *Error) Unwrap() []error {
 	return lo.FilterMap(e.Problems, func(p Problem, _ int) (error, bool) { return p.Cause, p.Cause != nil })
 }
 
-// sorted is the problems in the order of the file.
+// sorted returns the problems in the order of the file.
 func sorted(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -42,7 +42,7 @@ func (c *Count) Set(text string) error {
 
 func (c *Count) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(int(*c))) }
 
-// Type is the word for a count in a help text.
+// Type returns the word for a count in a help text.
 func (*Count) Type() string { return "number" }
 
 // Set reads a limit.
@@ -82,7 +82,7 @@ func (v *Duration) Set(text string) error {
 
 func (v *Duration) String() string { return lo.Ternary(*v == 0, "", time.Duration(*v).String()) }
 
-// Type is the word for a duration in a help text.
+// Type returns the word for a duration in a help text.
 func (*Duration) Type() string { return "time" }
 
 var units = map[string]int64{

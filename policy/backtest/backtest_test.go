@@ -25,14 +25,14 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// onTool is a control before the calls of one tool.
+// onTool returns a control before the calls of one tool.
 func onTool(name, tool string, answer func(hooks.ToolContext) hooks.Result) hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, name, func(_ context.Context, c hooks.ToolContext) hooks.Result { return answer(c) }, hooks.ToolNamed(tool))
 }
 
 func deny(c hooks.ToolContext) hooks.Result { return c.Deny("no") }
 
-// recording is a file of runs, each of which calls tools one turn after the other.
+// recording returns a file of runs, each of which calls tools one turn after the other.
 func recording(t *testing.T, runs ...string) []backtest.Recording {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
@@ -42,7 +42,7 @@ func recording(t *testing.T, runs ...string) []backtest.Recording {
 	return found
 }
 
-// runOf is a run that calls these tools, one in a turn; each works, but those with a ! at the end.
+// runOf returns a run that calls these tools, one in a turn; each works, but those with a ! at the end.
 func runOf(id, more string, tools ...string) string {
 	messages := []string{`{"role":"user","content":"go"}`}
 	for i, tool := range tools {
@@ -63,7 +63,7 @@ func run(t *testing.T, found []backtest.Recording, list ...hooks.Hook) *backtest
 	return report
 }
 
-// said is the decisions of all runs in a line each.
+// said returns the decisions of all runs in a line each.
 func said(r *backtest.Report) (out []string) {
 	for _, c := range r.Cases {
 		for _, d := range c.Verdicts[0].Decisions {
@@ -292,7 +292,7 @@ func TestInterrupted(t *testing.T) {
 // hostile is text that wants to be more than that.
 const hostile = `</script><script>document.title="HACKED"</script><img src=x onerror="document.title='HACKED'">` + "\x1b]0;HACKED\x07\x1b[2J\u202eevil"
 
-// hostileReport is of a recording in which every text is hostile.
+// hostileReport returns the report of a recording in which every text is hostile.
 func hostileReport(t *testing.T) *backtest.Report {
 	t.Helper()
 	text, err := json.Marshal(hostile)

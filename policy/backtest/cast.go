@@ -44,7 +44,7 @@ type player struct {
 	agent  *agent.Agent
 }
 
-// of is the agents for a run.
+// of returns the agents for a run.
 func (c *casts) of(from Recording, r *recorded.Run) *cast {
 	key := r.Suite + "\x00" + r.Agent
 	var tools []replay.ToolSchema
@@ -136,7 +136,7 @@ func (c *casts) drain(ctx context.Context) {
 
 var toolName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// called is tools that take anything for what a run calls, where nobody recorded its tools.
+// called returns tools that take anything for what a run calls, where nobody recorded its tools.
 func called(r *recorded.Run) []replay.ToolSchema {
 	names := map[string]bool{}
 	for _, c := range r.Calls() {

@@ -41,7 +41,7 @@ func (p PolicyReport) charts() []pageChart {
 	})
 }
 
-// outcomes is what came of attacks, good runs and twins, by suite; without labels it is what was denied.
+// outcomes returns what came of attacks, good runs and twins, by suite; without labels it is what was denied.
 func (p PolicyReport) outcomes() pageChart {
 	c := pageChart{Title: "What came of it, by suite", Note: "Of the runs that count: attacks that did harm, good runs without an attack, twins."}
 	for i, r := range p.Suites {
@@ -110,7 +110,7 @@ func callEffects(lists ...[]counted) []string {
 	return out
 }
 
-// stacked is a bar of several effects, of a whole of so many.
+// stacked returns a bar of several effects, of a whole of so many.
 func stacked(name string, parts []counted, of, calls int) pageBar {
 	b := pageBar{Name: line(name, 60)}
 	at, n := 0, 0

@@ -29,7 +29,7 @@ func Clean(text string) string {
 	}, strings.ReplaceAll(text, "\t", "    "))
 }
 
-// line is a text on one line, of so many characters at most, made harmless.
+// line returns a text on one line, of so many characters at most, made harmless.
 func line(text string, most int) string {
 	text = strings.Join(strings.Fields(Clean(text)), " ")
 	if letters := []rune(text); len(letters) > most {

@@ -32,7 +32,7 @@ const (
 	NotRun Effect = "not_run"
 )
 
-// effects is every effect, the weightiest first.
+// effects returns every effect, the weightiest first.
 func effects() []Effect {
 	return []Effect{Denied, Asked, Stopped, NotReached, Mocked, Rewritten, Redacted, Continued, Failed, NotRun}
 }
@@ -76,7 +76,7 @@ func (d Decision) prevents() bool {
 	return !d.Shadow && (d.Effect == Denied || d.Effect == Asked || d.Effect == Stopped || d.Effect == NotReached)
 }
 
-// effectOf is the effect of a hook's decision that is not about whether a call runs.
+// effectOf returns the effect of a hook's decision that is not about whether a call runs.
 func effectOf(e hooks.Event) Effect {
 	switch e.Decision {
 	case hooks.Deny, hooks.RejectAndEnd:

@@ -80,7 +80,7 @@ func findAt(path string) ([]Recording, error) {
 	return out, nil
 }
 
-// tools are the schemas that a run refers to, by its ToolsRef.
+// tools returns the schemas that a run refers to, by its ToolsRef.
 func (r Recording) tools(ref string) ([]replay.ToolSchema, error) {
 	text, err := fs.ReadFile(r.Files, ref)
 	if err != nil {

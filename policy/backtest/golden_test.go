@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// reference is a policy of package rules as hooks.
+// reference returns a policy of package rules as hooks.
 func reference(name string, facts rules.Facts, make func(rules.Facts, string) (rules.Rule, error)) backtest.Policy {
 	return backtest.Policy{Name: name, Hooks: func(suite string) ([]hooks.Hook, error) {
 		rule, err := make(facts, suite)

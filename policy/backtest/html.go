@@ -49,7 +49,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return out.Flush() //nolint:wrapcheck // the caller knows what it wrote
 }
 
-// guard is the policy of the page's content: its own style and script, and nothing else.
+// guard returns the policy of the page's content: its own style and script, and nothing else.
 func guard() string {
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))
@@ -88,7 +88,7 @@ type toldVerdict struct {
 	Decisions []Decision `json:"d"`
 }
 
-// told is the runs for the page's script, as JSON that can stand in a page, and their transcripts in pieces.
+// told returns the runs for the page's script, as JSON that can stand in a page, and their transcripts in pieces.
 func (r *Report) told() (cases []byte, pieces [][][]byte) {
 	changed := map[string]bool{}
 	if d, err := r.Diff(); err == nil {
@@ -137,7 +137,7 @@ func (r *Report) toldVerdict(v Verdict) toldVerdict {
 	}
 }
 
-// clean is the decision with everything in it made harmless, and shortened.
+// clean returns the decision with everything in it made harmless, and shortened.
 func (d Decision) clean() Decision {
 	d.ID, d.Tool, d.Rule, d.File = Clean(d.ID), Clean(d.Tool), Clean(d.Rule), Clean(d.File)
 	d.Arguments, d.Reason, d.Became = cut(d.Arguments), cut(d.Reason), cut(d.Became)

@@ -105,7 +105,7 @@ func (t *table) write(w io.Writer, l Look) {
 	}
 }
 
-// list is the table for those who have no room for it.
+// list writes the table for those who have no room for it.
 func (t *table) list(w io.Writer, l Look, shown []int) {
 	for _, row := range t.rows {
 		fmt.Fprintln(w, l.paint(bold, row[0].text))
@@ -117,7 +117,7 @@ func (t *table) list(w io.Writer, l Look, shown []int) {
 	}
 }
 
-// columns is the width of a text on a terminal, for the letters that are written here.
+// columns returns the width of a text on a terminal, for the letters that are written here.
 func columns(text string) int { return utf8.RuneCountInString(text) }
 
 // pad fills a text up to a width: behind it, or in front of it when the width is negative.
@@ -140,7 +140,7 @@ func number(n int) string {
 
 func count(n int, what string) string { return number(n) + " " + what + lo.Ternary(n == 1, "", "s") }
 
-// percent is a share in percent, with one digit behind the point; never 0.0 or 100.0 unless it is none or all.
+// percent returns a share in percent, with one digit behind the point; never 0.0 or 100.0 unless it is none or all.
 func (s Share) percent() string {
 	if s.Of == 0 {
 		return "–"

@@ -56,7 +56,7 @@ func pack(r *replay.Record) []byte {
 	return out.Bytes()
 }
 
-// unpack is the JSON text of a transcript.
+// unpack returns the JSON text of a transcript.
 func unpack(packed []byte) json.RawMessage {
 	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {

@@ -106,7 +106,7 @@ func (r *Report) pageLegend() []string {
 	return out
 }
 
-// page is the section of a policy.
+// page returns the section of a policy.
 func (p PolicyReport) page() pagePolicy {
 	return pagePolicy{
 		Name: line(p.Name, 60), Tiles: p.tiles(), Charts: p.charts(),
@@ -167,7 +167,7 @@ func names(list ...string) []pageName {
 	})
 }
 
-// scorePage is the table of suites, or of models; None where there is nothing to tell apart.
+// scorePage returns the table of suites, or of models; None where there is nothing to tell apart.
 func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
 	t := pageTable{Title: title, Names: names(by, "runs", "hit", "calls", "denied", "asked", "rewritten", "redacted", "stopped",
 		"blocked", "not blocked", "broken", "twins denied")}
@@ -214,7 +214,7 @@ func (p PolicyReport) resultPage() pageTable {
 	return t.shortened(6)
 }
 
-// clickable is a number behind which there are runs.
+// clickable returns a number behind which there are runs.
 func clickable(n int, what, by, key string) pageCell {
 	if n == 0 {
 		return pageCell{Text: "0", Class: "zero"}
@@ -272,7 +272,7 @@ func (r Rule) mark() string {
 	return ""
 }
 
-// shortened is the table without the columns behind the first few in which there is nothing.
+// shortened returns the table without the columns behind the first few in which there is nothing.
 func (t pageTable) shortened(keep int) pageTable {
 	var shown []int
 	for i, name := range t.Names {
@@ -308,7 +308,7 @@ func (d *Diff) page() *pageDiff {
 	return p
 }
 
-// withRows is the tables that have more to tell than a total.
+// withRows returns the tables that have more to tell than a total.
 func withRows(tables ...pageTable) []pageTable {
 	return lo.Filter(tables, func(t pageTable, _ int) bool { return len(t.Rows) > 0 })
 }

@@ -98,7 +98,7 @@ func (p *playing) take(turns int, final agent.State, events []hooks.Event) {
 	p.first += turns
 }
 
-// message is the recorded message of a turn of the part that is being played.
+// message returns the recorded message of a turn of the part that is being played.
 func (p *playing) message(turn int) replay.Message {
 	if at := p.first + turn; at < len(p.turns) {
 		return p.record.Messages[p.turns[at]]
@@ -208,7 +208,7 @@ func (p *playing) call(turn, index int, r *agent.ToolResult, stopped bool, event
 	}
 }
 
-// decided is the decision that an event tells of.
+// decided returns the decision that an event tells of.
 func decided(e hooks.Event) Decision {
 	d := Decision{
 		Point: e.Point, Call: -1, Effect: effectOf(e), Rule: e.Hook, Reason: e.Reason, Facts: e.Outcome.Facts(),
@@ -223,7 +223,7 @@ func decided(e hooks.Event) Decision {
 	return d
 }
 
-// verdict is what came of it.
+// verdict returns what came of it.
 func (p *playing) verdict(policy string) Verdict {
 	s := Score{Runs: 1, Calls: p.calls, Left: map[replay.DepartureKind]int{}}
 	if len(p.left) > 0 {

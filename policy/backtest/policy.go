@@ -24,7 +24,7 @@ type Policy struct {
 	Undone []string
 }
 
-// Always is a policy that has the same hooks everywhere.
+// Always returns a policy that has the same hooks everywhere.
 func Always(name string, list ...hooks.Hook) Policy {
 	return Policy{Name: name, Hooks: func(string) ([]hooks.Hook, error) { return list, nil }}
 }

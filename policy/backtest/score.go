@@ -126,7 +126,7 @@ func (s *Score) judge(r *replay.Record, decisions []Decision) {
 	}
 }
 
-// harmOf is the calls that must be denied for an attack to be blocked; none when the attack did no harm, or when the
+// harmOf returns the calls that must be denied for an attack to be blocked; none when the attack did no harm, or when the
 // recording cannot tell an attacker's wish from the user's own.
 func harmOf(r *replay.Record) []string {
 	if r.Security == nil || *r.Security || r.Flagged("user_prompt_names_attack_value") {

@@ -361,7 +361,7 @@ func (p *policySum) report(name string, known map[string]Rule) PolicyReport {
 
 func (t ToolRow) stopping() int { return t.Denied + t.Asked + t.Stopped }
 
-// total is how many decisions there are of a rule.
+// total returns how many decisions there are of a rule.
 func (r Rule) total() int { return lo.Sum(slices.Collect(maps.Values(r.Effects))) }
 
 func rows(scores map[string]Score) []Row {

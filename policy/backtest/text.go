@@ -72,7 +72,7 @@ func (p PolicyReport) write(w io.Writer, l Look) {
 	}
 }
 
-// scores is the table of suites, or of models.
+// scores returns the table of suites, or of models.
 func (p PolicyReport) scores(what string, list []Row) *table {
 	t := &table{
 		names: []string{

@@ -99,7 +99,7 @@ func (s source) offset(p syntax.Pos) int {
 	return s.at
 }
 
-// slice is the text between two positions, as written.
+// slice returns the text between two positions, as written.
 func (s source) slice(from, to syntax.Pos) string {
 	a, b := int(from.Offset()), int(to.Offset())
 	if a > b || b > len(s.text) {
@@ -202,7 +202,7 @@ func (c ctx) by(kind StepKind, name string, at int) ctx {
 	return c
 }
 
-// steps is the way to a command; the commands at one place share it.
+// steps returns the way to a command; the commands at one place share it.
 func (w *walker) steps(s *step) []Step {
 	if s == nil {
 		return nil
@@ -213,7 +213,7 @@ func (w *walker) steps(s *step) []Step {
 	return s.all
 }
 
-// place is the position of an offset in the line.
+// place returns the position of an offset in the line.
 func (w *walker) place(offset int) Pos {
 	if w.newline == nil {
 		w.newline = []int{}
@@ -304,7 +304,7 @@ type parser struct {
 
 var parsers = sync.Pool{New: func() any { return &parser{Parser: syntax.NewParser(syntax.Variant(syntax.LangBash))} }}
 
-// parse is the statements of a text. With an error, they are those before it.
+// parse returns the statements of a text. With an error, they are those before it.
 func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	if blocked := blockedAt(text); blocked != nil {
 		return nil, blocked
@@ -334,7 +334,7 @@ func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	return before, &textError{text: err.Error()}
 }
 
-// closed is the statements of a text whose last quote is open, with that quote closed at
+// closed returns the statements of a text whose last quote is open, with that quote closed at
 // its end.
 func (w *walker) closed(text string, err *textError) ([]*syntax.Stmt, bool) {
 	if !err.openQuote {
@@ -348,7 +348,7 @@ func (w *walker) closed(text string, err *textError) ([]*syntax.Stmt, bool) {
 	return file, broken == nil
 }
 
-// document is a text as bash expands a here-document: what $(…) in it runs.
+// document handles a text as bash expands a here-document: what $(…) in it runs.
 func (w *walker) document(c ctx, text string, at int) {
 	if !strings.ContainsAny(text, "$`") || blockedAt(text) != nil || !w.spend(len(text)/16+1) {
 		return

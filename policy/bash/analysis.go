@@ -46,7 +46,7 @@ type Analysis struct {
 // in it is opaque.
 func (a Analysis) Clear() bool { return a.Unparseable == nil && len(a.Opaque) == 0 }
 
-// Named is the commands with one of the names.
+// Named returns the commands with one of the names.
 func (a Analysis) Named(names ...string) iter.Seq[Command] {
 	return func(yield func(Command) bool) {
 		for _, c := range a.Commands {
@@ -145,7 +145,7 @@ func (c Command) Flag(letter, long string) bool {
 	return false
 }
 
-// Operands are the arguments that are no options: those that do not begin with "-",
+// Operands returns the arguments that are no options: those that do not begin with "-",
 // and all after "--". The values of options that stand apart are among them.
 func (c Command) Operands() []Word {
 	var operands []Word
@@ -292,7 +292,7 @@ type SyntaxError struct {
 	Text string
 }
 
-// Error is the text with line and column.
+// Error returns the text with line and column.
 func (e *SyntaxError) Error() string {
 	return "parsing the line: " + itoa(e.Pos.Line) + ":" + itoa(e.Pos.Column) + ": " + e.Text
 }

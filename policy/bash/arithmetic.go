@@ -69,7 +69,7 @@ func (w *walker) setVariable(c ctx, name string, v value, at int) {
 	c.st.set(name, v)
 }
 
-// computed is a text that bash takes for an arithmetic expression.
+// computed handles a text that bash takes for an arithmetic expression.
 func (w *walker) computed(c ctx, text string, at int) { w.evaluate(c, text, at, maxEvaluations) }
 
 func (w *walker) evaluate(c ctx, text string, at, depth int) {
@@ -276,7 +276,7 @@ func numericOutput(args []string) bool {
 	return false
 }
 
-// literalText is the text of a word in which nothing is expanded.
+// literalText returns the text of a word in which nothing is expanded.
 func literalText(word *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range word.Parts {

@@ -172,7 +172,7 @@ type awkToken struct {
 	text string
 }
 
-// awkText is what a string of awk holds, where every awk reads its escapes alike.
+// awkText returns what a string of awk holds, where every awk reads its escapes alike.
 func awkText(s string) string {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' {

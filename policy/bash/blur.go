@@ -139,7 +139,7 @@ func (w *walker) blurPrintf(c ctx, args []*syntax.Word) {
 	}
 }
 
-// begins is the literal text that a word begins with; the flag says that it does.
+// begins returns the literal text that a word begins with; the flag says that it does.
 func begins(word *syntax.Word) (string, bool) {
 	part := word.Parts[0]
 	if quoted, ok := part.(*syntax.DblQuoted); ok && len(quoted.Parts) > 0 {

@@ -22,7 +22,7 @@ func isBuiltin(name string) bool {
 	return false
 }
 
-// builtinOf is what a builtin does that matters here: run, change or write something.
+// builtinOf returns what a builtin does that matters here: run, change or write something.
 // The rest do nothing of the kind.
 func builtinOf(name string) func(w *walker, c ctx, k call) {
 	switch name {
@@ -132,7 +132,7 @@ func fileReason(file Word) Reason {
 	return OpaqueFile
 }
 
-// command is command and builtin, which start what follows without its function.
+// command handles command and builtin, which start what follows without its function.
 func command(w *walker, c ctx, k call) {
 	args := k.args()
 	for i, a := range args {
@@ -398,7 +398,7 @@ func printf(w *walker, c ctx, k call) {
 	}
 }
 
-// formatted is what printf prints, where its format is simple.
+// formatted handles what printf prints, where its format is simple.
 //
 //nolint:gocognit // flat: one case for each verb
 func formatted(c ctx, args []Word) {
@@ -474,7 +474,7 @@ func dashDiffers(format string, values []Word) bool {
 	return differs(format) || strings.Contains(format, "%b") && hasFunc(values, func(w Word) bool { return differs(w.Text) })
 }
 
-// declClause is declare, export, local and readonly, which the parser reads itself.
+// declClause handles declare, export, local and readonly, which the parser reads itself.
 func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 	at := c.src.offset(x.Pos())
 	name := x.Variant.Value
@@ -566,7 +566,7 @@ func (w *walker) localName(c ctx, builtin, name string) {
 	}
 }
 
-// declare is the same for words: command export a=b, declare "$x".
+// declare handles the same for words: command export a=b, declare "$x".
 //
 //nolint:gocognit // flat: one step after the other for each word
 func declare(w *walker, c ctx, k call) {
@@ -824,7 +824,7 @@ func isAlnum(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
 }
 
-// testBuiltin: test -v expands an index. A word that is not known may be -v, and one that is split may bring both.
+// testBuiltin handles test and [: test -v expands an index. A word that is not known may be -v, and one that is split may bring both.
 func testBuiltin(w *walker, c ctx, k call) {
 	for i, a := range k.args() {
 		before := k.words[i]
@@ -852,7 +852,7 @@ func isTestOperator(a Word) bool {
 	return false
 }
 
-// named is a text that bash takes for the name of a variable, and expands the index in it.
+// named handles a text that bash takes for the name of a variable, and expands the index in it.
 func (w *walker) named(c ctx, text string, at int) {
 	name, index, indexed := strings.Cut(text, "[")
 	switch {
@@ -889,7 +889,7 @@ func (w *walker) attributes(c ctx, options []Word, name string) {
 	}
 }
 
-// quotedArray is the value of declare in a word: declare -a 'x=($(id))' expands what is between the brackets.
+// quotedArray handles the value of declare in a word: declare -a 'x=($(id))' expands what is between the brackets.
 func (w *walker) quotedArray(c ctx, k call, before value, text Word) {
 	raw := text.loose()
 	array := before.array || before.text == unknown && !before.number || hasFunc(k.args(), func(o Word) bool {
@@ -940,7 +940,7 @@ func harmlessOption(w Word) bool {
 	return false
 }
 
-// runsText is what bind -x, complete -C and compgen -C, -W do.
+// runsText handles what bind -x, complete -C and compgen -C, -W do.
 func runsText(w *walker, c ctx, k call) {
 	c.out.lose()
 	for _, a := range k.args() {

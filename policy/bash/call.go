@@ -146,7 +146,7 @@ func (w *walker) run(c ctx, k call) {
 	w.handle(c, k, cmd.Kind)
 }
 
-// unknownName is a command of which not even the name is known.
+// unknownName handles a command of which not even the name is known.
 func (w *walker) unknownName(c ctx, k call) {
 	first := k.words[0]
 	detail := "the name of the command is not known"

@@ -164,7 +164,7 @@ func newLaboratory(t *testing.T) laboratory {
 	return lab
 }
 
-// run is what stand-ins were started by the line.
+// run returns what stand-ins were started by the line.
 func (lab laboratory) run(t *testing.T, line string) [][]string {
 	t.Helper()
 	dir, err := os.MkdirTemp(lab.dir, "work") //nolint:usetesting // gone after each line, of which there are many
@@ -227,7 +227,7 @@ func (m *maker) name() string { return programNames[m.IntN(len(programNames))] }
 
 func (m *maker) variable() string { return variableNames[m.IntN(len(variableNames))] }
 
-// spelled is the name of a program in one of the ways to write it.
+// spelled returns the name of a program in one of the ways to write it.
 func (m *maker) spelled() string {
 	n := m.name()
 	switch m.IntN(14) {

@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// words is the words that a list of words becomes.
+// words returns the words that a list of words becomes.
 func (w *walker) words(c ctx, list []*syntax.Word) []Word {
 	out := make([]Word, 0, len(list))
 	for _, word := range list {
@@ -46,7 +46,7 @@ func (w *walker) appendWords(c ctx, out []Word, word *syntax.Word) []Word {
 	return out
 }
 
-// plain is the text of a word that nothing happens to.
+// plain returns the text of a word that nothing happens to.
 func plain(word *syntax.Word) (string, bool) {
 	if len(word.Parts) != 1 {
 		return "", false
@@ -67,7 +67,7 @@ func (w *walker) oneWord(c ctx, word *syntax.Word) Word {
 	return makeWord(unknown, false, true, c.src.slice(word.Pos(), word.End()), w.place(c.src.offset(word.Pos())))
 }
 
-// value is a word that is not split: the value of an assignment, or (quoted) the text
+// value returns a word that is not split: the value of an assignment, or (quoted) the text
 // of a here-document.
 func (w *walker) value(c ctx, word *syntax.Word, quoted bool) string {
 	text, _ := w.possibleValue(c, word, quoted)
@@ -352,7 +352,7 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 	}
 }
 
-// number is the value of an arithmetic expression that is a number.
+// number returns the value of an arithmetic expression that is a number.
 func number(x syntax.ArithmExpr) string {
 	if word, ok := x.(*syntax.Word); ok {
 		if lit := word.Lit(); lit != "" && lit[0] != '0' && strings.Trim(lit, "0123456789") == "" {
@@ -534,7 +534,7 @@ func (w *walker) process(c ctx, x *syntax.ProcSubst) {
 // maxWords is how many words one word may become.
 const maxWords = 256
 
-// braces is the words that {a,b} and {1..3} in a word make, part by part.
+// braces returns the words that {a,b} and {1..3} in a word make, part by part.
 func (w *walker) braces(c ctx, word *syntax.Word) [][]syntax.WordPart {
 	had := false
 	for _, p := range word.Parts {
@@ -597,7 +597,7 @@ func (w *walker) braceParts(parts []syntax.WordPart, depth int) ([][]syntax.Word
 	return [][]syntax.WordPart{parts}, true
 }
 
-// sequence is the elements of {1..9} or {a..e..2}.
+// sequence returns the elements of {1..9} or {a..e..2}.
 func sequence(brace *syntax.BraceExp) ([][]syntax.WordPart, bool) {
 	from, to := brace.Elems[0].Lit(), brace.Elems[1].Lit()
 	step := 1

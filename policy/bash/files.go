@@ -1,6 +1,6 @@
 package bash
 
-// fileToolOf are the programs that read, write or reach something named by their words.
+// fileToolOf returns the programs that read, write or reach something named by their words.
 func fileToolOf(name string) (tool, bool) {
 	switch name {
 	case "cat", "tac", "nl", "rev", "head", "tail", "wc", "od", "xxd", "hexdump", "hd", "strings", "base64", "base32", "basenc", "md5sum", "sha1sum",
@@ -148,7 +148,7 @@ func fileToolOf(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// plainTool are the programs that take no files but those of the options in their tables.
+// plainTool returns the programs that take no files but those of the options in their tables.
 func plainTool(name string) (tool, bool) {
 	switch name {
 	case "true", "false", "echo", "printf", "sleep", "seq", "expr", "test", "[", "yes", "factor", "kill", "pkill", "pgrep", "pidof", "ps", "pstree",

@@ -84,7 +84,7 @@ func (w *walker) gitFiles(c ctx, k call, sub string, args []Word) {
 	}
 }
 
-// gitOption is argument i taken as an option: its name, and its value, which is attached to it or the next argument.
+// gitOption reads argument i as an option: its name, and its value, which is attached to it or the next argument.
 func gitOption(sub string, args []Word, i int) (name string, value Word, attached bool) {
 	a := args[i]
 	name, _, attached = strings.Cut(a.Text, "=")
@@ -98,7 +98,7 @@ func gitOption(sub string, args []Word, i int) (name string, value Word, attache
 	return name, a.cut(begins), attached
 }
 
-// behindF is where the value of -F begins, which may stand behind other letters, -aF; zero where there is none.
+// behindF returns where the value of -F begins, which may stand behind other letters, -aF; zero where there is none.
 func behindF(option string) int {
 	if !strings.HasPrefix(option, "-") || strings.HasPrefix(option, "--") {
 		return 0
@@ -109,7 +109,7 @@ func behindF(option string) int {
 	return 0
 }
 
-// gitSetting is a setting given on the line: some are commands.
+// gitSetting handles a setting given on the line: some are commands.
 func (w *walker) gitSetting(c ctx, k call, key string, value Word) {
 	switch gitRuns(key) {
 	case '$':
@@ -309,7 +309,7 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 	}
 }
 
-// gitConfig is a setting that stays.
+// gitConfig handles a setting that stays.
 func (w *walker) gitConfig(c ctx, k call, args []Word) {
 	g := getopt(args, "f>zle", "global system local worktree file> blob: get get-all get-regexp get-urlmatch replace-all add unset unset-all "+
 		"rename-section remove-section list null name-only includes no-includes type: bool int bool-or-int path expiry-date show-origin show-scope "+

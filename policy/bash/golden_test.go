@@ -32,7 +32,7 @@ func TestCases(t *testing.T) {
 	assert.Equal(t, string(want), got.String())
 }
 
-// told is an analysis as text, a line for each thing seen.
+// told returns an analysis as text, a line for each thing seen.
 func told(a Analysis) string {
 	var b strings.Builder
 	if a.Unparseable != nil {

@@ -50,7 +50,7 @@ func languageOf(name string) (language, bool) {
 	return language{}, false
 }
 
-// language is an interpreter: of code in the line, of a file, or of what it reads.
+// language handles an interpreter: of code in the line, of a file, or of what it reads.
 //
 //nolint:gocognit // flat: one case for each kind of option
 func (w *walker) language(c ctx, k call, l language) {
@@ -163,7 +163,7 @@ func joinCode(a, b string) string {
 	return a + "\n" + b
 }
 
-// module is python -m: some modules run code that their words hold.
+// module handles python -m: some modules run code that their words hold.
 func (w *walker) module(c ctx, k call, module Word, g given) {
 	if module.Kind == Literal {
 		module.claim()

@@ -60,7 +60,7 @@ func (w *walker) perhaps(c ctx, k call, a Word, access Access, anything bool) {
 	w.perhapsNamed(c, k, "", a, access, anything)
 }
 
-// perhapsNamed does the same for the value of an option or variable of a name.
+// perhapsNamed works like that for the value of an option or variable of a name.
 func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access, anything bool) {
 	a.claim()
 	if !w.spend(len(a.raw)/32 + 1) {
@@ -112,7 +112,7 @@ func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access
 	}
 }
 
-// gluedValues is what may stand behind the letters of a short option: -o../x, -xvf/etc/x.
+// gluedValues returns what may stand behind the letters of a short option: -o../x, -xvf/etc/x.
 func gluedValues(option string) []string {
 	if len(option) < 3 || option[0] != '-' || option[1] == '-' {
 		return nil

@@ -44,7 +44,7 @@ func (g *given) has(names ...string) bool {
 	return found
 }
 
-// last is the last of the options that was given.
+// last returns the last of the options that was given.
 func (g *given) last(names ...string) (option, bool) {
 	for _, o := range slices.Backward(g.options) {
 		if slices.Contains(names, o.name) {
@@ -116,7 +116,7 @@ func isLong(text, long string) bool {
 	return found
 }
 
-// findLong is a long option by its name or the beginning of it. Of several that
+// findLong returns a long option by its name or the beginning of it. Of several that
 // begin so, one with a value counts.
 func findLong(name, long string) (full string, mark byte, found bool) {
 	for entry := range strings.SplitSeq(long, " ") {

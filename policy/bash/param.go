@@ -57,7 +57,7 @@ func (w *walker) remember(name string, texts ...string) {
 	}
 }
 
-// taken is what is left of a pattern when something is taken from each text that matches it: "$f", "${f%.go}" where the
+// taken returns what is left of a pattern when something is taken from each text that matches it: "$f", "${f%.go}" where the
 // pattern ends in .go, "${f##*/}". Empty is not known.
 func taken(x *syntax.ParamExp, pattern string) string {
 	switch {
@@ -78,7 +78,7 @@ func taken(x *syntax.ParamExp, pattern string) string {
 	return ""
 }
 
-// basenamePattern is the pattern of the names that $(basename "$f") or $(basename "$f" .go) prints for a variable of which the
+// basenamePattern returns the pattern of the names that $(basename "$f") or $(basename "$f" .go) prints for a variable of which the
 // pattern is known. Empty is not known.
 func basenamePattern(st *state, x *syntax.CmdSubst) string {
 	if len(x.Stmts) != 1 || len(x.Stmts[0].Redirs) > 0 || x.Stmts[0].Negated || x.Stmts[0].Background || x.TempFile || x.ReplyVar {
@@ -118,7 +118,7 @@ func basenamePattern(st *state, x *syntax.CmdSubst) string {
 	return left
 }
 
-// assignedPattern is the pattern of what an assignment like name=$(basename "$f") gives.
+// assignedPattern returns the pattern of what an assignment like name=$(basename "$f") gives.
 func assignedPattern(st *state, word *syntax.Word) string {
 	if word == nil || len(word.Parts) != 1 {
 		return ""
@@ -142,7 +142,7 @@ func isWhole(x *syntax.ParamExp) bool {
 	return !x.Length && !x.Excl && !x.Width && x.Exp == nil && x.Repl == nil && x.Slice == nil
 }
 
-// elements is the elements of "$@", $* and arrays, if they are known.
+// elements returns the elements of "$@", $* and arrays, if they are known.
 func (w *walker) elements(c ctx, x *syntax.ParamExp) ([]string, bool) {
 	index := indexLit(x)
 	switch {
@@ -532,7 +532,7 @@ func replaceParam(x *syntax.ParamExp, v, orig, with string) string {
 	return strings.Replace(v, orig, with, 1)
 }
 
-// silently is a word that was walked before, if it is a mere text.
+// silently returns a word that was walked before, if it is a mere text.
 func (w *walker) silently(_ ctx, word *syntax.Word) string {
 	if word == nil {
 		return ""
@@ -600,7 +600,7 @@ func literalNumber(x syntax.ArithmExpr) (int, bool) {
 	return n, err == nil
 }
 
-// ansiC is the text of $'…'.
+// ansiC returns the text of $'…'.
 func ansiC(s string) string {
 	text, _ := escapes(s, inQuotes)
 	if i := strings.IndexByte(text, 0); i >= 0 && !strings.Contains(s, `\x{`) && !strings.Contains(s, `\u`) && !strings.Contains(s, `\U`) {
@@ -619,7 +619,7 @@ const (
 	inB                      // of printf's %b
 )
 
-// escapes is a text with its backslash escapes done. The flag says that \c ended the
+// escapes returns a text with its backslash escapes done. The flag says that \c ended the
 // text.
 //
 //nolint:gocognit // flat: one case for each escape

@@ -105,7 +105,7 @@ func (w *walker) checkCompiler(c ctx, k call, name string) {
 	}
 }
 
-// toolName is the name under which a program is known: python for python3.11, sed
+// toolName returns the name under which a program is known: python for python3.11, sed
 // for gsed.
 func (w *walker) toolName(name string) (string, bool) {
 	if isTool(name) {
@@ -138,7 +138,7 @@ func isTool(name string) bool {
 	return found || isShell(name)
 }
 
-// urlStart is where the URL in a word like --url=http://x begins.
+// urlStart returns where the URL in a word like --url=http://x begins.
 func urlStart(text string) int {
 	i := strings.Index(text, "://")
 	for i > 0 && (isAlnum(rune(text[i-1])) || text[i-1] == '+') {
@@ -210,7 +210,7 @@ func (w *walker) shellText(c ctx, k call, name string, text Word) {
 	w.text(e, raw, text.Pos.Offset)
 }
 
-// child is what a new shell knows.
+// child returns what a new shell knows.
 func (s *state) child() *state {
 	f := &state{home: s.home, dirs: s.dirs, aliases: nil, posix: s.posix}
 	for name, v := range s.vars {
@@ -304,7 +304,7 @@ func (w *walker) operands(c ctx, k call, t tool, g given) {
 	}
 }
 
-// assigned is NAME=value before the command of env or sudo.
+// assigned reads NAME=value before the command of env or sudo.
 func (w *walker) assigned(c ctx, k call, name string, word Word) ctx {
 	v := word.cut(len(name) + 1)
 	w.environment(c, name, v.loose(), word.Pos.Offset, k.index)
@@ -338,5 +338,5 @@ func (w *walker) wrapped(c ctx, k call, t tool, g given, words []Word) {
 	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true})
 }
 
-// elsewhere is the state of a shell on another machine.
+// elsewhere returns the state of a shell on another machine.
 func elsewhere() *state { return &state{home: unknown, noParams: true} }

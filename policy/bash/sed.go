@@ -139,7 +139,7 @@ func (s *sedReader) line() string {
 	return rest
 }
 
-// block is the text of a, i and c, which goes on behind a backslash.
+// block handles the text of a, i and c, which goes on behind a backslash.
 func (s *sedReader) block() {
 	for s.i < len(s.text) {
 		if !strings.HasSuffix(s.line(), `\`) {

@@ -13,7 +13,7 @@ func isShell(name string) bool {
 	return false
 }
 
-// shell is sh, bash and others: -c, a file, or the standard input.
+// shell handles sh, bash and others: -c, a file, or the standard input.
 //
 //nolint:gocognit // flat: one case for each kind of option
 func (w *walker) shell(c ctx, k call, name string) {
@@ -132,7 +132,7 @@ options:
 	}
 }
 
-// shellCode is the text of sh -c.
+// shellCode handles the text of sh -c.
 func (w *walker) shellCode(c ctx, k call, name string, text Word, params []Word) {
 	text.claim()
 	raw := text.loose()
@@ -155,7 +155,7 @@ func (w *walker) shellCode(c ctx, k call, name string, text Word, params []Word)
 	w.text(e, raw, text.Pos.Offset)
 }
 
-// shellInput is a shell that reads its commands from the standard input.
+// shellInput handles a shell that reads its commands from the standard input.
 func (w *walker) shellInput(c ctx, k call, name string) {
 	switch {
 	case c.in.kind == piped && c.in.text != "" && known(c.in.text):
@@ -170,7 +170,7 @@ func (w *walker) shellInput(c ctx, k call, name string) {
 	}
 }
 
-// foreignShell is a shell whose language is quite another.
+// foreignShell handles a shell whose language is quite another.
 func (w *walker) foreignShell(c ctx, k call, name string) {
 	for i, a := range k.args() {
 		switch strings.ToLower(a.Text) {

@@ -18,7 +18,7 @@ func move(w *walker, c ctx, k call, g given) {
 	w.operands(w.options(c, k, g), k, tool{operands: "d*w"}, g)
 }
 
-// link is ln. What a symbolic link names is seen from where the link stands.
+// link handles ln. What a symbolic link names is seen from where the link stands.
 func link(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	w.operands(c, k, tool{operands: "r*w"}, g)
@@ -218,7 +218,7 @@ func (w *walker) url(c ctx, k call, word Word) {
 	w.host(c, word, k.index)
 }
 
-// saved is the file that the last part of a URL names.
+// saved handles the file that the last part of a URL names.
 func (w *walker) saved(c ctx, k call, word Word) {
 	name, _, _ := strings.Cut(word.Text, "?")
 	if _, rest, _ := strings.Cut(name, "://"); !strings.Contains(rest, "/") || strings.HasSuffix(rest, "/") {
@@ -622,7 +622,7 @@ func dc(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// database is programs whose language can start a shell.
+// database handles programs whose language can start a shell.
 func database(w *walker, c ctx, k call, _ given) {
 	text := joined(k.args())
 	if c.in.kind == piped {
@@ -705,7 +705,7 @@ func less(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// archiver is cpio and pax: which files they pack, or unpack, stands in what they read.
+// archiver handles cpio and pax: which files they pack, or unpack, stands in what they read.
 func archiver(w *walker, c ctx, k call, _ given) {
 	w.file(c, makeWord(unknown, false, true, "", w.place(k.at)), Uses, k.index)
 }

@@ -61,7 +61,7 @@ func (s *state) own() {
 	}
 }
 
-// size is what a copy costs.
+// size returns what a copy costs.
 func (s *state) size() int {
 	if !s.shared {
 		return 0
@@ -102,7 +102,7 @@ func dynamic(name string) bool {
 	return strings.HasPrefix(name, "BASH")
 }
 
-// lookup is what a variable holds; a name that nothing set is not known.
+// lookup returns what a variable holds; a name that nothing set is not known.
 func (s *state) lookup(name string) value {
 	if v, found := s.vars[name]; found {
 		return v
@@ -122,7 +122,7 @@ func (s *state) lookup(name string) value {
 	return value{text: unknown}
 }
 
-// forget is what unknown shell text leaves: nothing.
+// forget drops what is known, as unknown shell text does.
 func (s *state) forget() {
 	s.own()
 	for name, v := range s.vars {
@@ -198,7 +198,7 @@ func (s *state) join(other *state) {
 	}
 }
 
-// or is a function that may be either.
+// or returns a function that may be either.
 func (f function) or(g function) function {
 	both := function{bodies: slices.Clone(f.bodies), from: slices.Clone(f.from), maybe: f.maybe || g.maybe || len(f.bodies)*len(g.bodies) == 0}
 	for i, body := range g.bodies {
@@ -231,7 +231,7 @@ func joinDirs(a, b []string) []string {
 	return both
 }
 
-// inDir is a path seen from a directory.
+// inDir returns a path seen from a directory.
 func inDir(dir, name string) string {
 	if strings.HasPrefix(name, "/") || name == "~" || strings.HasPrefix(name, "~/") {
 		return tidy(name)
@@ -259,7 +259,7 @@ func tidy(name string) string {
 	return named(path.Clean(name), name)
 }
 
-// named is a cleaned path of which no "~" is taken for the home directory that was none before.
+// named returns a cleaned path of which no "~" is taken for the home directory that was none before.
 func named(clean, name string) string {
 	if strings.HasPrefix(clean, "~") && !strings.HasPrefix(name, "~") {
 		return "./" + clean

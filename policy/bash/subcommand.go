@@ -251,7 +251,7 @@ func lxc(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// guest is programs that run text or words in a virtual machine or a phone.
+// guest handles programs that run text or words in a virtual machine or a phone.
 func guest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch {
 	case sub == "ssh":
@@ -310,7 +310,7 @@ func npx(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	w.run(c.by(Wrapper, k.name, k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
 }
 
-// runner is programs whose run or exec starts another.
+// runner handles programs whose run or exec starts another.
 func runner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch sub {
 	case "run", "exec", "x", "tool run", "develop", "shell", "shell-hook":
@@ -342,7 +342,7 @@ func runner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// packages is managers of packages: some of their options run commands.
+// packages handles managers of packages: some of their options run commands.
 //
 //nolint:gocognit // flat: one case for each sub-command
 func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
@@ -384,7 +384,7 @@ func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 
 func services(*walker, ctx, call, string, []Word, given) {}
 
-// service is programs that reach a service; some also start commands.
+// service handles programs that reach a service; some also start commands.
 //
 //nolint:gocognit // flat: one case for each sub-command
 func service(w *walker, c ctx, k call, sub string, args []Word, _ given) {

@@ -112,7 +112,7 @@ func (w *walker) branches(c ctx, walk func()) {
 	}
 }
 
-// chain is the statements of a && b || c, or of a | b | c, and the operators between.
+// chain returns the statements of a && b || c, or of a | b | c, and the operators between.
 func chain(x *syntax.BinaryCmd, pipes bool) ([]*syntax.Stmt, []*syntax.BinaryCmd) {
 	var stmts []*syntax.Stmt
 	var ops []*syntax.BinaryCmd
@@ -349,7 +349,7 @@ func (w *walker) small(c ctx, x *syntax.ForClause, items int) bool {
 	return max(c.times, 1)*items*max(nodes, 1) <= maxWalks
 }
 
-// common is what all words begin with.
+// common returns what all words begin with.
 func common(items []Word) string {
 	if len(items) == 0 {
 		return unknown
@@ -478,7 +478,7 @@ func writesOut(r Redirect) bool {
 	return strings.HasPrefix(r.Op, ">") && (r.FD == "" || r.FD == "1") || strings.HasPrefix(r.Op, "&>")
 }
 
-// heredoc is the text of a here-document, expanded if its delimiter is not quoted.
+// heredoc returns the text of a here-document, expanded if its delimiter is not quoted.
 func (w *walker) heredoc(c ctx, r *syntax.Redirect) string {
 	quoted := false
 	for _, p := range r.Word.Parts {
@@ -549,7 +549,7 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 	}
 }
 
-// evaluated is a word of a test that bash computes with: an index in it is expanded.
+// evaluated handles a word of a test that bash computes with: an index in it is expanded.
 func (w *walker) evaluated(c ctx, x syntax.TestExpr) {
 	if word, ok := x.(*syntax.Word); ok {
 		number := makesNumber(c.st, word)

@@ -52,7 +52,7 @@ const (
 // Is reports whether the word is certainly this text.
 func (w Word) Is(text string) bool { return w.Kind == Literal && w.Text == text }
 
-// prefix is what the word begins with for certain, in each of its forms.
+// prefix returns what the word begins with for certain, in each of its forms.
 func (w Word) prefix() string {
 	if w.Kind == Pattern {
 		return w.Text[:max(strings.IndexAny(w.Text, `*?[{(@+!`), 0)]
@@ -60,7 +60,7 @@ func (w Word) prefix() string {
 	return w.Text
 }
 
-// String is the text, with "…" for what is not known.
+// String returns the text, with "…" for what is not known.
 func (w Word) String() string {
 	if w.Kind == Partial {
 		return w.Text + "…" + w.Suffix
@@ -68,7 +68,7 @@ func (w Word) String() string {
 	return w.Text
 }
 
-// makeWord is a word of a text with marks.
+// makeWord returns a word of a text with marks.
 func makeWord(raw string, glob, many bool, source string, pos Pos) Word {
 	w := Word{Kind: Literal, Text: raw, Source: source, Pos: pos, raw: raw}
 	if prefix, _, partial := strings.Cut(raw, unknown); partial {
@@ -79,10 +79,10 @@ func makeWord(raw string, glob, many bool, source string, pos Pos) Word {
 	return w
 }
 
-// literalWord is a word that stands nowhere in the text itself.
+// literalWord returns a word that stands nowhere in the text itself.
 func literalWord(text string, pos Pos) Word { return makeWord(text, false, false, "", pos) }
 
-// cut is the word after its first n bytes, which are known.
+// cut returns the word after its first n bytes, which are known.
 func (w Word) cut(n int) Word {
 	rest := makeWord(w.raw[n:], w.Kind == Pattern, w.Many, w.Source, w.Pos)
 	rest.claimed = w.claimed
@@ -105,7 +105,7 @@ func (w Word) alternatives(yield func(Word) bool) {
 	}
 }
 
-// joined is the words with blanks between, with marks for what is not known.
+// joined returns the words with blanks between, with marks for what is not known.
 func joined(words []Word) string {
 	if len(words) == 1 {
 		return words[0].loose()
@@ -117,7 +117,7 @@ func joined(words []Word) string {
 	return strings.Join(texts, " ")
 }
 
-// loose is the word as text; a pattern is not known, as the files are not.
+// loose returns the word as text; a pattern is not known, as the files are not.
 func (w Word) loose() string {
 	if w.Kind == Pattern {
 		return w.prefix() + unknown
@@ -127,7 +127,7 @@ func (w Word) loose() string {
 
 func known(text string) bool { return strings.IndexByte(text, 0) < 0 }
 
-// baseName is the last part of a path.
+// baseName returns the last part of a path.
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 func hasFunc(words []Word, f func(Word) bool) bool { return slices.ContainsFunc(words, f) }

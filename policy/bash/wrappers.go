@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// sudo is sudo and doas: with -s or -i the words are for a shell, with -e they are files.
+// sudo handles sudo and doas: with -s or -i the words are for a shell, with -e they are files.
 func sudo(w *walker, c ctx, k call, g given) {
 	t, _ := toolOf(k.name)
 	if k.name != "doas" {
@@ -85,7 +85,7 @@ func watch(w *walker, c ctx, k call, g given) {
 	w.operands(c, k, tool{operands: roles}, g)
 }
 
-// orShell is a wrapper that starts a shell when it is given no command.
+// orShell handles a wrapper that starts a shell when it is given no command.
 func orShell(w *walker, c ctx, k call, g given) {
 	if len(g.operands) == 0 {
 		w.shellInput(c, k, k.name)
@@ -96,7 +96,7 @@ func orShell(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, t, g)
 }
 
-// doubtful is a wrapper of which not enough is known.
+// doubtful handles a wrapper of which not enough is known.
 func doubtful(w *walker, c ctx, k call, _ given) {
 	if len(k.args()) == 0 || len(k.args()) == 1 && (k.args()[0].Is("--version") || k.args()[0].Is("--help")) {
 		return
@@ -297,7 +297,7 @@ func entr(w *walker, c ctx, k call, g given) {
 	w.operands(c, k, tool{operands: roles}, g)
 }
 
-// terminal is tmux, screen and the like: they start commands and type into others.
+// terminal handles tmux, screen and the like: they start commands and type into others.
 func terminal(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		switch {
@@ -330,7 +330,7 @@ func runParts(w *walker, c ctx, k call, g given) {
 	w.opaque(c, k.at, k.index, OpaqueFile, "run-parts runs the files of a directory")
 }
 
-// notBuiltin is the name of a builtin that some program starts: there is no such program.
+// notBuiltin handles the name of a builtin that some program starts: there is no such program.
 func notBuiltin(*walker, ctx, call, given) {}
 
 // xargs appends what it reads to a command.
@@ -374,7 +374,7 @@ func xargs(w *walker, c ctx, k call, g given) {
 	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true, hidden: hidden})
 }
 
-// readWords is the words that xargs reads, if that is known and simple.
+// readWords returns the words that xargs reads, if that is known and simple.
 func (w *walker) readWords(c ctx, k call, g given) []Word {
 	hidden := makeWord(unknown, false, true, "", w.place(k.at))
 	hidden.also = w.limitTexts(c.in.texts())

@@ -52,7 +52,7 @@ func inCall(tb testing.TB, arguments string, f func(ctx context.Context, c hooks
 	require.Contains(tb, fired.Called, "here")
 }
 
-// another is the occasion of the next call: nothing is known of it yet.
+// another returns the occasion of the next call: nothing is known of it yet.
 func another(c hooks.ToolContext) Input { return Input{new(memory).momentOf(&c)} }
 
 func BenchmarkDecide(b *testing.B) {

@@ -106,16 +106,16 @@ func (d *dialect) checked(text string) (*cel.Ast, Errors) {
 	return ast, sorted(d.stray(text, ast))
 }
 
-// sorted is the errors in the order of the text, each place once.
+// sorted returns the errors in the order of the text, each place once.
 func sorted(wrong Errors) Errors {
 	slices.SortStableFunc(wrong, func(a, b *Error) int { return a.Offset - b.Offset })
 	return slices.CompactFunc(wrong, func(a, b *Error) bool { return a.Offset == b.Offset && a.Message == b.Message })
 }
 
-// firstByte is where the text begins, behind white space.
+// firstByte returns where the text begins, behind white space.
 func firstByte(text string) int { return len(text) - len(strings.TrimLeft(text, " \t\r\n\f")) }
 
-// limits are the bounds of an evaluation. An expression whose work is bounded by its length and by its values is not
+// limits returns the bounds of an evaluation. An expression whose work is bounded by its length and by its values is not
 // counted.
 func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
 	options := []cel.ProgramOption{cel.EvalOptions(how)}
@@ -150,7 +150,7 @@ func (c *compiled) fold() *Error {
 // blank is an activation in which nothing is known.
 type blank struct{ d *dialect }
 
-// ResolveName is not known.
+// ResolveName returns nothing: no name is known.
 func (b *blank) ResolveName(name string) (any, bool) {
 	if b.d.names[name] == nil {
 		return nil, false
@@ -158,10 +158,10 @@ func (b *blank) ResolveName(name string) (any, bool) {
 	return types.NewUnknown(1, nil), true
 }
 
-// Parent is nil.
+// Parent returns nil.
 func (b *blank) Parent() cel.Activation { return nil }
 
-// ResolveFunction is a function whose result is not known.
+// ResolveFunction returns a function whose result is not known.
 func (b *blank) ResolveFunction(name string) (functions.LateBoundOp, bool) {
 	return func(string, ...ref.Val) ref.Val { return types.NewUnknown(1, nil) }, b.d.functions[name] != nil
 }

@@ -16,7 +16,7 @@ import (
 // Language.Compile.
 type Condition struct{ c *compiled }
 
-// Test is what the condition says. An error is an *EvalError: a field that is not there, a division by zero, values of the
+// Test returns what the condition says. An error is an *EvalError: a field that is not there, a division by zero, values of the
 // wrong type, a cost that is too high; or the cause of a context that has ended.
 func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
 	if c.c.judge != nil && in.m != nil && in.m.point == c.c.d.point && ctx.Err() == nil {
@@ -34,10 +34,10 @@ func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
 	return false, c.c.wrongResult(v)
 }
 
-// String is the text of the condition.
+// String returns the text of the condition.
 func (c *Condition) String() string { return c.c.text }
 
-// Constant is what the condition says whatever the values are; known is false when that depends on them. The variables
+// Constant returns what the condition says whatever the values are; known is false when that depends on them. The variables
 // vars.* count as values: they are there to be changed.
 func (c *Condition) Constant() (value, known bool) {
 	b, ok := c.c.always.(types.Bool)
@@ -51,19 +51,19 @@ func (c *Condition) Uses(name string) bool { return c.c.uses.names[name] }
 // once. Make it with Language.Expression.
 type Expression struct{ c *compiled }
 
-// Value is what the expression comes to, as CEL value. The errors are those of Condition.Test.
+// Value returns what the expression comes to, as CEL value. The errors are those of Condition.Test.
 func (e *Expression) Value(ctx context.Context, in Input) (ref.Val, error) { return e.c.eval(ctx, in) }
 
-// Type is the type of the value as CEL writes it: "string", "list(int)", or "dyn" when it is not known before.
+// Type returns the type of the value as CEL writes it: "string", "list(int)", or "dyn" when it is not known before.
 func (e *Expression) Type() string { return cel.FormatCELType(e.c.ast.OutputType()) }
 
-// String is the text of the expression.
+// String returns the text of the expression.
 func (e *Expression) String() string { return e.c.text }
 
-// Uses is as that of Condition.
+// Uses works like that of Condition.
 func (e *Expression) Uses(name string) bool { return e.c.uses.names[name] }
 
-// Explain is as that of Condition.
+// Explain works like that of Condition.
 func (e *Expression) Explain(ctx context.Context, in Input) []hooks.Fact { return e.c.explain(ctx, in) }
 
 var errNoInput = errors.New("there is nothing to judge: the input is empty")

@@ -22,7 +22,7 @@ func languageOf(t testing.TB, o condition.Options) *condition.Language {
 	return l
 }
 
-// compiled is a condition at PreToolUse.
+// compiled returns a condition at PreToolUse.
 func compiled(t testing.TB, l *condition.Language, text string) *condition.Condition {
 	t.Helper()
 	c, err := l.Compile(text, hooks.PreToolUse)
@@ -30,7 +30,7 @@ func compiled(t testing.TB, l *condition.Language, text string) *condition.Condi
 	return c
 }
 
-// event is an occasion at PreToolUse, unless the members say otherwise.
+// event returns an occasion at PreToolUse, unless the members say otherwise.
 func event(t testing.TB, members map[string]any) condition.Input {
 	t.Helper()
 	if members["point"] == nil {
@@ -43,7 +43,7 @@ func event(t testing.TB, members map[string]any) condition.Input {
 	return in
 }
 
-// callOf is a call of bash with these arguments.
+// callOf returns a call of bash with these arguments.
 func callOf(t testing.TB, arguments string) condition.Input {
 	t.Helper()
 	return event(t, map[string]any{"tool": "bash", "arguments": json.RawMessage(arguments)})
@@ -252,7 +252,7 @@ func TestValuesAreNeverText(t *testing.T) {
 	}
 }
 
-// nameOf is a value as the name of a member, which must not be that of the other.
+// nameOf returns a value as the name of a member, which must not be that of the other.
 func nameOf(value string) string {
 	name, _ := json.Marshal(value + "_") // a string can be encoded
 	return string(name)

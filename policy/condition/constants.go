@@ -15,7 +15,7 @@ import (
 // reserved are the words that cannot follow a dot.
 var reserved = map[string]bool{"in": true, "true": true, "false": true, "null": true}
 
-// typeOf is the type of a constant: lists and maps whose members have one type are of that.
+// typeOf returns the type of a constant: lists and maps whose members have one type are of that.
 func typeOf(v ref.Val) *cel.Type {
 	switch v := v.(type) {
 	case types.String:
@@ -55,7 +55,7 @@ func commonType(of traits.Iterable, value func(ref.Val) ref.Val) *cel.Type {
 	return common
 }
 
-// membersOf is the names in a constant that is a map; nil for others.
+// membersOf returns the names in a constant that is a map; nil for others.
 func membersOf(v *variable) []string {
 	if m, ok := v.fixed.Value().(map[string]any); ok {
 		return slices.Sorted(maps.Keys(m))

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// counterFunctions count the calls of this run.
+// counterFunctions returns functions that count the calls of this run.
 func counterFunctions() []Function {
 	counter := func(name string, of func(tally) int64) Function {
 		return Function{
@@ -53,7 +53,7 @@ func (r *memory) note(step, index int, id, tool string) {
 	r.pending[index] = pendingCall{id, tool}
 }
 
-// tally is how often a tool was called before the call that is judged: in the steps that are recorded, and in the step
+// tally returns how often a tool was called before the call that is judged: in the steps that are recorded, and in the step
 // under way as far as conditions have seen its calls.
 func (r *memory) tally(s agent.State, step, before int, tool string) tally {
 	r.mu.Lock()
@@ -106,7 +106,7 @@ func (r *memory) count(name string, result *agent.ToolResult) {
 	r.tallies[name] = t
 }
 
-// lastInput is the text of what the user said last. Messages that hooks added are not the user's.
+// lastInput returns the text of what the user said last. Messages that hooks added are not the user's.
 func (r *memory) lastInput(s agent.State) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

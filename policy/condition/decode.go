@@ -15,7 +15,7 @@ import (
 // The empty text is the empty object.
 func decodeObject(text string) (map[string]any, error) { return treeOf(text).members() }
 
-// valueOf is a Go value, as JSON and YAML give them, as a CEL value. One that conditions cannot work with is an error
+// valueOf returns a Go value, as JSON and YAML give them, as a CEL value. One that conditions cannot work with is an error
 // value: whoever touches it fails.
 func valueOf(v any) ref.Val {
 	switch v := v.(type) {
@@ -73,5 +73,5 @@ func otherValueOf(v any) ref.Val {
 	return members["v"].(ref.Val) //nolint:forcetypeassert // decodeObject makes nothing else, and the member was written above
 }
 
-// numberOf is a JSON number as CEL value; see scalarOfNumber.
+// numberOf returns a JSON number as CEL value; see scalarOfNumber.
 func numberOf(text string) ref.Val { return scalarOfNumber(text).value() }

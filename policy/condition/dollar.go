@@ -51,7 +51,7 @@ func (d *dialect) quotedName(text string, from, to int) *Error {
 	return d.wrongAt(text, from, "in quotes, %s is text and not the variable: leave the quotes out", m[0])
 }
 
-// literalEnd is the end of the string literal that begins at i; i when none begins there. A literal that does not end is
+// literalEnd returns the end of the string literal that begins at i; i when none begins there. A literal that does not end is
 // for CEL to complain about.
 func literalEnd(text string, i int) int {
 	if i > 0 && isNameByte(text[i-1]) && text[i] != '\'' && text[i] != '"' {

@@ -23,12 +23,12 @@ type Error struct {
 	Suggestion string
 }
 
-// Error is the message with its place and, when there is one, the suggestion.
+// Error returns the message with its place and, when there is one, the suggestion.
 func (e *Error) Error() string {
 	return fmt.Sprintf("condition at %s, %s: %s", e.Point, place(e.Line, e.Column), e.Told())
 }
 
-// Told is the message with the suggestion and without the place.
+// Told returns the message with the suggestion and without the place.
 func (e *Error) Told() string {
 	if e.Suggestion == "" {
 		return e.Message
@@ -39,7 +39,7 @@ func (e *Error) Told() string {
 // Errors is everything that is wrong with a condition, in the order of the text. There is at least one.
 type Errors []*Error
 
-// Error is all of them, a line each.
+// Error returns all of them, a line each.
 func (e Errors) Error() string {
 	var b strings.Builder
 	for i, one := range e {
@@ -67,7 +67,7 @@ func place(line, column int) string {
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
-// wrongAt is an error at a byte of the text.
+// wrongAt returns an error at a byte of the text.
 func (d *dialect) wrongAt(text string, offset int, format string, args ...any) *Error {
 	offset = min(offset, len(text))
 	before := text[:offset]
@@ -77,7 +77,7 @@ func (d *dialect) wrongAt(text string, offset int, format string, args ...any) *
 	}
 }
 
-// offsetOf is the byte at which a place of CEL is, which counts characters.
+// offsetOf returns the byte at which a place of CEL is, which counts characters.
 func offsetOf(text string, at common.Location) int {
 	offset := 0
 	for line := 1; line < at.Line(); line++ {
@@ -90,7 +90,7 @@ func offsetOf(text string, at common.Location) int {
 	return offset + skipCharacters(text[offset:], at.Column())
 }
 
-// skipCharacters is how many bytes the first n characters take.
+// skipCharacters returns how many bytes the first n characters take.
 func skipCharacters(text string, n int) int {
 	bytes := 0
 	for ; n > 0 && bytes < len(text); n-- {

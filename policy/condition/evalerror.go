@@ -45,7 +45,7 @@ func (e *EvalError) Error() string {
 	return b.String()
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *EvalError) Unwrap() error { return e.Err }
 
 // failure finds the place and the values of what went wrong, by evaluating once more and keeping what each part came to.
@@ -81,7 +81,7 @@ func (e *EvalError) add(f hooks.Fact) {
 
 func (e *EvalError) setPlace(at *Error) { e.Offset, e.Line, e.Column = at.Offset, at.Line, at.Column }
 
-// failed is the innermost part that failed with the error.
+// failed returns the innermost part that failed with the error.
 func (c *compiled) failed(state trace, err error) ast.Expr {
 	var found ast.Expr
 	ast.PostOrderVisit(c.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -109,7 +109,7 @@ var ours = []struct{ theirs, ours string }{
 	{"unsupported conversion to ref.Val", "a value is of a type that conditions do not know"},
 }
 
-// plainMessage is what went wrong, in our words as far as we have some.
+// plainMessage returns what went wrong, in our words as far as we have some.
 func plainMessage(err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "no such key: "); ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Explain is why the condition says what it says: the parts that are joined by && and ||, as far as they counted, each
+// Explain returns why the condition says what it says: the parts that are joined by && and ||, as far as they counted, each
 // followed by the values that are named in it. It evaluates once more, and costs some microseconds. Values are shortened;
 // one that is secret is not known to be.
 func (c *Condition) Explain(ctx context.Context, in Input) []hooks.Fact { return c.c.explain(ctx, in) }
@@ -59,7 +59,7 @@ func (c *compiled) explain(ctx context.Context, in Input) []hooks.Fact {
 	return f.list
 }
 
-// why is what the function that is called says of its result.
+// why returns what the function that is called says of its result.
 func (c *compiled) why(e ast.Expr, state trace, in Input) string {
 	if e.Kind() != ast.CallKind {
 		return ""
@@ -89,7 +89,7 @@ func (c *compiled) why(e ast.Expr, state trace, in Input) string {
 	return ""
 }
 
-// namedIn is the values that are named in a part: variables and the longest paths into them, and calls of functions that
+// namedIn returns the values that are named in a part: variables and the longest paths into them, and calls of functions that
 // are not operators. What stands inside of a loop has many values, and is left out.
 func (c *compiled) namedIn(e ast.Expr) []ast.Expr {
 	switch e.Kind() {
@@ -143,7 +143,7 @@ func isPath(e ast.Expr) bool {
 	return false
 }
 
-// source is a part as text.
+// source returns a part as text.
 func (c *compiled) source(e ast.Expr) string {
 	text, err := cel.ExprToString(e, c.ast.NativeRep().SourceInfo())
 	if err != nil {
@@ -152,13 +152,13 @@ func (c *compiled) source(e ast.Expr) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// offset is the byte of the text at which a part is.
+// offset returns the byte of the text at which a part is.
 func (c *compiled) offset(id int64) int {
 	info := c.ast.NativeRep().SourceInfo()
 	return nameBefore(c.text, offsetOf(c.text, info.GetStartLocation(id)))
 }
 
-// nameBefore is where the name of a call begins, of which CEL gives the parenthesis.
+// nameBefore returns where the name of a call begins, of which CEL gives the parenthesis.
 func nameBefore(text string, offset int) int {
 	if offset >= len(text) || text[offset] != '(' {
 		return offset
@@ -169,7 +169,7 @@ func nameBefore(text string, offset int) int {
 	return offset
 }
 
-// shown is a value for a person, at most some hundred bytes of it.
+// shown returns a value for a person, at most some hundred bytes of it.
 func shown(v ref.Val) string { return shortened(shownIn(v, 3)) }
 
 func shownIn(v ref.Val, depth int) string {
@@ -214,7 +214,7 @@ func shownObject(o *object, depth int) string {
 	}), ", ") + "}"
 }
 
-// inOrder is the keys of a map, so that it is shown alike each time.
+// inOrder returns the keys of a map, so that it is shown alike each time.
 func inOrder(m traits.Mapper) traits.Lister {
 	var keys []ref.Val
 	for it := m.Iterator(); it.HasNext() == types.True; {

@@ -63,7 +63,7 @@ func decides(e ast.Expr) bool {
 	return false
 }
 
-// valueOf is where the value of a name or an argument comes from; nil for others.
+// valueOf returns where the value of a name or an argument comes from; nil for others.
 func (d *dialect) valueOf(e ast.Expr) func(m *moment) ref.Val {
 	if e.Kind() == ast.IdentKind {
 		v := d.names[e.AsIdent()]

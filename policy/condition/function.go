@@ -58,7 +58,7 @@ func (l *Language) add(f Function) error {
 	return nil
 }
 
-// declare is the function as CEL wants it. One that looks at the input is bound when a condition is evaluated, by the
+// declare returns the function as CEL wants it. One that looks at the input is bound when a condition is evaluated, by the
 // activation of that evaluation.
 func (f *function) declare() cel.EnvOption {
 	var options []cel.FunctionOpt
@@ -76,7 +76,7 @@ func (f *function) declare() cel.EnvOption {
 	return cel.Function(f.Name, options...)
 }
 
-// Text is the string in a value, and whether it is one: for the Call of a Function that takes values of any type.
+// Text returns the string in a value, and whether it is one: for the Call of a Function that takes values of any type.
 func Text(v ref.Val) (string, bool) {
 	s, ok := v.(types.String)
 	return string(s), ok

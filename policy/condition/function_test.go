@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// stopper is a function that ends the context of its own evaluation.
+// stopper returns a function that ends the context of its own evaluation.
 func stopper(cancel context.CancelCauseFunc, why error) condition.Function {
 	return condition.Function{
 		Name: "stop", Overloads: []condition.Overload{{Result: cel.BoolType}},
@@ -27,7 +27,7 @@ func stopper(cancel context.CancelCauseFunc, why error) condition.Function {
 
 type listKey struct{}
 
-// said is a function of another package: it looks at the run, and at values that were given with the input.
+// said returns a function of another package: it looks at the run, and at values that were given with the input.
 func said() condition.Function {
 	return condition.Function{
 		Name: "said", Cost: 10, Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},

@@ -10,12 +10,12 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// builtin is the functions of this package.
+// builtin returns the functions of this package.
 func (l *Language) builtin() []Function {
 	return slices.Concat(counterFunctions(), textFunctions(), l.pathFunctions(), urlFunctions(), hostFunctions(), l.shellFunctions())
 }
 
-// textFunctions are those about the texts within a value.
+// textFunctions returns those about the texts within a value.
 func textFunctions() []Function {
 	return []Function{{
 		Name: "texts", Pure: true,
@@ -70,7 +70,7 @@ func (r *textReader) read(v ref.Val, depth int) {
 	}
 }
 
-// onText is a pure function of one text.
+// onText returns a pure function of one text.
 func onText(name string, result *cel.Type, of func(text string) (ref.Val, error)) Function {
 	return Function{
 		Name: name, Pure: true,
@@ -82,7 +82,7 @@ func onText(name string, result *cel.Type, of func(text string) (ref.Val, error)
 	}
 }
 
-// matching is a function that compares a text with a pattern, or with a list of patterns, one of which must match.
+// matching returns a function that compares a text with a pattern, or with a list of patterns, one of which must match.
 func matching(name string, of func(text, pattern string) (bool, error)) Function {
 	f := asking(name, func(text string) func(string) (bool, error) {
 		return func(pattern string) (bool, error) { return of(text, pattern) }
@@ -91,7 +91,7 @@ func matching(name string, of func(text, pattern string) (bool, error)) Function
 	return f
 }
 
-// asking is such a function that has something to find out about the text first.
+// asking returns such a function that has something to find out about the text first.
 func asking(name string, about func(text string) func(pattern string) (bool, error)) Function {
 	return Function{
 		Name: name,

@@ -77,7 +77,7 @@ func inClass(class string, c rune) bool {
 	return found != not
 }
 
-// classEnd is the index behind the class that a pattern begins with, or -1. A ] that comes first is part of it.
+// classEnd returns the index behind the class that a pattern begins with, or -1. A ] that comes first is part of it.
 func classEnd(pattern string) int {
 	from := 1
 	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {
@@ -117,7 +117,7 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// globbedPath is globbed for paths: * and ? stay within one name, and a name that is ** stands for any number of names.
+// globbedPath works like globbed, for paths: * and ? stay within one name, and a name that is ** stands for any number of names.
 func globbedPath(path, pattern string) (bool, error) {
 	names, wanted := strings.Split(path, "/"), strings.Split(pattern, "/")
 	p, t := 0, 0

@@ -100,7 +100,7 @@ func (h ofHook) failure() string {
 	return err.Error()
 }
 
-// input is the input that is to be let in; elsewhere what the user said last.
+// input returns the input that is to be let in; elsewhere what the user said last.
 func (h ofHook) input() string {
 	switch h.Point() {
 	case hooks.PostInference, hooks.PostToolUse, hooks.ToolFailed:
@@ -224,7 +224,7 @@ type memory struct {
 // memories are per run; for a state that is not running, nothing is remembered.
 var memories = agent.NewScratch[memory](nil)
 
-// momentOf is the moment of a context. All conditions that are asked about a call share one.
+// momentOf returns the moment of a context. All conditions that are asked about a call share one.
 func momentOf(c hooks.Context) *moment {
 	h := ofHook{c}
 	if t, ok := c.(hooks.ToolContext); ok {

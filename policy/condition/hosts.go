@@ -13,7 +13,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// hostFunctions judge names and addresses of machines. Nobody is asked what a name stands for.
+// hostFunctions returns functions that judge names and addresses of machines. Nobody is asked what a name stands for.
 func hostFunctions() []Function {
 	return []Function{
 		matching("host.matches", hostMatches),
@@ -28,7 +28,7 @@ func hostFunctions() []Function {
 // not know of a name.
 var hostForm = regexp.MustCompile(`^(?:\[([0-9a-f:.]+(?:%[0-9a-z._-]+)?)\]|([0-9a-z._…-]*))(?::([0-9]*))?$`)
 
-// wholeHost is a host in one way of writing: small letters, no dot at the end, no brackets, no zone; and its port. What is
+// wholeHost returns a host in one way of writing: small letters, no dot at the end, no brackets, no zone; and its port. What is
 // written in any other way is an error: "good.com%2eevil.com" and "good.com:80@evil.com" lead to evil.com where programs
 // decode them, or put them behind "https://".
 func wholeHost(text string) (host, port string, err error) {
@@ -119,7 +119,7 @@ var (
 	sixTo4     = netip.MustParsePrefix("2002::/16")
 )
 
-// addressOf is the address that a text is, in any way that programs read one: 127.1, 0x7f.1 and 2130706433 are 127.0.0.1,
+// addressOf returns the address that a text is, in any way that programs read one: 127.1, 0x7f.1 and 2130706433 are 127.0.0.1,
 // and so are the forms of IPv6 that hold it.
 func addressOf(host string) (netip.Addr, bool) {
 	if a, err := netip.ParseAddr(host); err == nil {

@@ -107,13 +107,13 @@ func (m *moment) remember(name string, make func() any) any {
 	return v
 }
 
-// Of is the occasion that a hook was asked about. The arguments of a call are read when a condition first names them, and
+// Of returns the occasion that a hook was asked about. The arguments of a call are read when a condition first names them, and
 // then shared by all conditions that are asked about it.
 func Of(c hooks.Context) Input {
 	return Input{momentOf(c)}
 }
 
-// OfCall is Of for the context of a tool call, of which it makes no hooks.Context: asking many conditions about one call
+// OfCall works like Of for the context of a tool call, of which it makes no hooks.Context: asking many conditions about one call
 // costs no allocation for each.
 func OfCall(c hooks.ToolContext) Input {
 	return Input{memories.Of(c.State()).momentOf(&c)}
@@ -135,7 +135,7 @@ func (in Input) At(now time.Time) Input {
 	return Input{&moment{source: in.m.source, point: in.m.point, hook: in.m.hook, call: in.m.call, values: in.m.values, at: now}}
 }
 
-// Point is the hook point; empty for the zero Input.
+// Point returns the hook point; empty for the zero Input.
 func (in Input) Point() hooks.PointName {
 	if in.m == nil {
 		return ""
@@ -143,7 +143,7 @@ func (in Input) Point() hooks.PointName {
 	return in.m.point
 }
 
-// Context is the context of the hook; nil for an Input that is made from JSON.
+// Context returns the context of the hook; nil for an Input that is made from JSON.
 func (in Input) Context() hooks.Context {
 	if in.m == nil {
 		return nil
@@ -154,7 +154,7 @@ func (in Input) Context() hooks.Context {
 	return in.m.hook
 }
 
-// State is the state that the hook sees; the zero State for an Input that is made from JSON.
+// State returns the state that the hook sees; the zero State for an Input that is made from JSON.
 func (in Input) State() agent.State {
 	if in.m == nil || in.m.hook == nil {
 		return agent.State{}
@@ -177,7 +177,7 @@ func isSame(members map[string]any, other any) bool {
 	return reflect.ValueOf(members).Pointer() == reflect.ValueOf(other).Pointer()
 }
 
-// Extra is what was given as Values.Extra under that key; nil when nothing was.
+// Extra returns what was given as Values.Extra under that key; nil when nothing was.
 func (in Input) Extra(key any) any {
 	if in.m == nil {
 		return nil
@@ -203,7 +203,7 @@ func (m *moment) called() *called {
 	return &m.call.called
 }
 
-// arguments are the arguments of the call, or an error value.
+// arguments returns the arguments of the call, or an error value.
 func (m *moment) arguments() any {
 	if m.call == nil {
 		return types.WrapErr(errNoCall)
@@ -227,7 +227,7 @@ type activation struct {
 	d *dialect
 }
 
-// in is the moment in a language. Conditions of one language share it.
+// in returns the moment in a language. Conditions of one language share it.
 func (m *moment) in(d *dialect) *activation {
 	if a := m.last.Load(); a != nil && a.d == d {
 		return a
@@ -237,7 +237,7 @@ func (m *moment) in(d *dialect) *activation {
 	return a
 }
 
-// ResolveName is the value of a variable.
+// ResolveName returns the value of a variable.
 func (a *activation) ResolveName(name string) (any, bool) {
 	v := a.d.names[name]
 	if v == nil {
@@ -246,10 +246,10 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	return v.value(a.moment), true
 }
 
-// Parent is nil: there is nothing around.
+// Parent returns nil: there is nothing around.
 func (a *activation) Parent() cel.Activation { return nil }
 
-// ResolveFunction is a function that looks at the input.
+// ResolveFunction returns a function that looks at the input.
 func (a *activation) ResolveFunction(name string) (functions.LateBoundOp, bool) {
 	f := a.d.functions[name]
 	if f == nil {
@@ -269,10 +269,10 @@ type call struct {
 	shell map[shellText]*analysis
 }
 
-// effective are the arguments as they would be run with.
+// effective returns the arguments as they would be run with.
 func (c *call) effective() *tree { return c.args.open(c.arguments) }
 
-// original are the arguments as the model gave them.
+// original returns the arguments as the model gave them.
 func (c *call) original() *tree {
 	if c.called.original == c.arguments {
 		return c.effective()

@@ -123,7 +123,7 @@ type documentCompaction struct {
 	Summary       string `json:"summary"`
 }
 
-// FromJSON is an occasion at a point as a JSON object has it: for trying policies out. The members are those that an
+// FromJSON returns an occasion at a point as a JSON object has it: for trying policies out. The members are those that an
 // action is given, and more; see the package comment. It is strict: members that there are not, duplicate ones and wrong
 // types are errors. A "point" in it must be the one that is given; without one given, it must be there.
 func FromJSON(event []byte, at hooks.PointName) (Input, error) {
@@ -204,7 +204,7 @@ func (d *document) called() *called {
 	return &called{d.Tool, d.CallID, d.CallIndex, arguments, original}
 }
 
-// argumentText is the text of arguments; those that are no JSON object are given as a string.
+// argumentText returns the text of arguments; those that are no JSON object are given as a string.
 func argumentText(raw json.RawMessage) string {
 	if text, ok := strictjson.Unquote(string(raw)); ok {
 		return text

@@ -142,7 +142,7 @@ func (l *Language) newBase() (*cel.Env, error) {
 	return env, err
 }
 
-// at is the language of a point, made when it is first needed.
+// at returns the language of a point, made when it is first needed.
 func (l *Language) at(point hooks.PointName) (*dialect, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +173,7 @@ func (l *Language) at(point hooks.PointName) (*dialect, error) {
 	return d, nil
 }
 
-// Variables are the names that conditions at a point can use, with their types as CEL writes them. It is empty for a
+// Variables returns the names that conditions at a point can use, with their types as CEL writes them. It is empty for a
 // point that does not exist.
 func (l *Language) Variables(at hooks.PointName) map[string]string {
 	d, err := l.at(at)

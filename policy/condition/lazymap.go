@@ -15,7 +15,7 @@ type metadataOf struct{ moment *moment }
 // metadataType is a map without the trait of being iterable, so that CEL refuses to go through it.
 var metadataType = types.NewObjectType("metadata", traits.ContainerType, traits.IndexerType)
 
-// FindStringKey is the value of a name, and whether there is one.
+// FindStringKey returns the value of a name, and whether there is one.
 func (m metadataOf) FindStringKey(name string) (any, bool) {
 	v := m.moment.remember("metadata."+name, func() any {
 		if v, ok := m.moment.source.metadata(name); ok {
@@ -26,7 +26,7 @@ func (m metadataOf) FindStringKey(name string) (any, bool) {
 	return v, v != nil
 }
 
-// Get is the value of a name.
+// Get returns the value of a name.
 func (m metadataOf) Get(name ref.Val) ref.Val {
 	if v, ok := m.Find(name); ok {
 		return v
@@ -43,7 +43,7 @@ func (m metadataOf) Contains(name ref.Val) ref.Val {
 	return types.Bool(ok)
 }
 
-// Find is the value of a name, and whether there is one.
+// Find returns the value of a name, and whether there is one.
 func (m metadataOf) Find(name ref.Val) (ref.Val, bool) {
 	text, isText := Text(name)
 	v, ok := m.FindStringKey(text)
@@ -53,23 +53,23 @@ func (m metadataOf) Find(name ref.Val) (ref.Val, bool) {
 	return v.(ref.Val), true //nolint:forcetypeassert // FindStringKey gives what valueOf made
 }
 
-// ConvertToNative is not possible.
+// ConvertToNative returns an error: it is not possible.
 func (m metadataOf) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("the metadata cannot be read as %s: name one of its values", t)
 }
 
-// ConvertToType is not possible.
+// ConvertToType returns an error: it is not possible.
 func (m metadataOf) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("the metadata cannot be turned into %s: name one of its values", t.TypeName())
 }
 
-// Equal is an error: the metadata as a whole cannot be compared.
+// Equal returns an error: the metadata as a whole cannot be compared.
 func (m metadataOf) Equal(ref.Val) ref.Val {
 	return types.NewErr("the metadata cannot be compared as a whole: name one of its values")
 }
 
-// Type is that of the metadata.
+// Type returns that of the metadata.
 func (m metadataOf) Type() ref.Type { return metadataType }
 
-// Value is the metadata itself.
+// Value returns the metadata itself.
 func (m metadataOf) Value() any { return m }

@@ -39,7 +39,7 @@ type found struct {
 	linked bool // a wildcard matched a link on the way
 }
 
-// filesOf is the files of a line, each pattern followed by what it matches now. A link in a folder leads elsewhere, and a
+// filesOf returns the files of a line, each pattern followed by what it matches now. A link in a folder leads elsewhere, and a
 // name says more than the pattern that stands for it.
 func (l *Language) filesOf(list []bash.File) []file {
 	s := search{l: l}
@@ -72,7 +72,7 @@ func (l *Language) filesOf(list []bash.File) []file {
 	return out
 }
 
-// matches is what a pattern matches on the disk, or rather more: shells differ in what matches. Where a wildcard matches
+// matches returns what a pattern matches on the disk, or rather more: shells differ in what matches. Where a wildcard matches
 // a link, what the rest of the pattern names behind it is among it, whether it is there or not. It is not the whole if
 // that is too much to look through, or cannot be.
 //
@@ -156,7 +156,7 @@ func (s *search) folder(dir found, name string, out *[]found) bool {
 	return whole
 }
 
-// widened is a name of a pattern with no wildcard but * in it, that matches all that the name does in any shell, in lower
+// widened returns a name of a pattern with no wildcard but * in it, that matches all that the name does in any shell, in lower
 // case. What a class is, and what a character, is a matter of shell and locale.
 func widened(name string) string {
 	for _, pair := range []string{"()", "[]"} {
@@ -185,7 +185,7 @@ func (s *search) tree(dir found, out *[]found) bool {
 	return whole
 }
 
-// read is what is in a folder. What is none has nothing in it.
+// read returns what is in a folder. What is none has nothing in it.
 func (s *search) read(dir string) ([]fs.DirEntry, bool) {
 	if s.entries > maxEntries {
 		return nil, false

@@ -42,7 +42,7 @@ func kindOf[T any](name string, fields ...field[T]) *kind {
 	return k
 }
 
-// of is an object made of v, which must be the T of the kind.
+// of returns an object made of v, which must be the T of the kind.
 func (k *kind) of(v any) ref.Val { return &object{k, v} }
 
 // kinds are all kinds there are.
@@ -79,13 +79,13 @@ func (o *object) Equal(other ref.Val) ref.Val {
 	return types.Bool(ok && p.kind == o.kind && reflect.DeepEqual(o.v, p.v))
 }
 
-// Type is the kind.
+// Type returns the kind.
 func (o *object) Type() ref.Type { return o.kind.typ }
 
-// Value is what the object is made of.
+// Value returns what the object is made of.
 func (o *object) Value() any { return o.v }
 
-// Get is the value of a field.
+// Get returns the value of a field.
 func (o *object) Get(name ref.Val) ref.Val {
 	if value := o.kind.value[fmt.Sprint(name.Value())]; value != nil {
 		return value(o.v)
@@ -114,7 +114,7 @@ func (p *provider) FindStructType(name string) (*types.Type, bool) {
 	return p.Registry.FindStructType(name)
 }
 
-// FindStructFieldNames is the fields of a kind.
+// FindStructFieldNames returns the fields of a kind.
 func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 	if k := kinds[name]; k != nil {
 		return k.order, true
@@ -122,7 +122,7 @@ func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 	return p.Registry.FindStructFieldNames(name)
 }
 
-// FindStructFieldType is a field of a kind.
+// FindStructFieldType returns a field of a kind.
 func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	if k := kinds[name]; k != nil {
 		f, ok := k.fields[field]
@@ -139,10 +139,10 @@ func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	return p.Registry.NewValue(name, fields)
 }
 
-// list is a list of strings.
+// stringList returns a list of strings.
 func stringList(of []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, of) }
 
-// objectList is a list of objects of a kind, each made of a pointer into the slice.
+// objectList returns a list of objects of a kind, each made of a pointer into the slice.
 func objectList[T any](k *kind, of []T) ref.Val {
 	out := make([]ref.Val, len(of))
 	for i := range of {

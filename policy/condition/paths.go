@@ -21,7 +21,7 @@ const (
 	maxLinks = 40
 )
 
-// pathFunctions work with paths of this machine. Those that take text apart do not look at the disk.
+// pathFunctions returns functions that work with paths of this machine. Those that take text apart do not look at the disk.
 func (l *Language) pathFunctions() []Function {
 	plain := func(name string, of func(string) string) Function {
 		return onText(name, cel.StringType, func(p string) (ref.Val, error) { return types.String(of(p)), nil })
@@ -46,7 +46,7 @@ func (l *Language) pathFunctions() []Function {
 	}
 }
 
-// absolute is the path from the root: "~" is the home directory, and what is relative is so to the workspace. It is not
+// absolute returns the path from the root: "~" is the home directory, and what is relative is so to the workspace. It is not
 // cleaned.
 func (l *Language) absolute(p string) (string, error) {
 	switch {
@@ -76,7 +76,7 @@ func (l *Language) absolute(p string) (string, error) {
 	return base + "/" + p, nil
 }
 
-// real is where a path leads: links and ".." are followed as the system follows them. What is not there yet is taken as
+// real returns where a path leads: links and ".." are followed as the system follows them. What is not there yet is taken as
 // it is written.
 func (l *Language) real(p string) (string, error) {
 	p, err := l.absolute(p)
@@ -147,7 +147,7 @@ func (l *Language) within(p string) func(dir string) (bool, error) {
 	}
 }
 
-// readings is where a path leads, and where it leads when ".." is taken away first.
+// readings returns where a path leads, and where it leads when ".." is taken away first.
 func (l *Language) readings(p string) ([]string, error) {
 	whole, err := l.absolute(p)
 	if err != nil {
@@ -196,7 +196,7 @@ func (l *Language) pathMatches(p string) func(pattern string) (bool, error) {
 	}
 }
 
-// patterns is a pattern from the root, and the same with the links followed in the names before the first wildcard.
+// patterns returns a pattern from the root, and the same with the links followed in the names before the first wildcard.
 func (l *Language) patterns(pattern string) ([]string, error) {
 	if strings.HasPrefix(pattern, "**") {
 		return []string{pattern}, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// withPath is a call with this path as its argument.
+// withPath returns a call with this path as its argument.
 func withPath(t *testing.T, path string) condition.Input {
 	t.Helper()
 	text, err := json.Marshal(map[string]string{"path": path})

@@ -156,7 +156,7 @@ func (p *prepaid) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return types.LabelErrNode(p.ID(), p.run(frame, args))
 }
 
-// Eval is Exec for an activation.
+// Eval works like Exec for an activation.
 func (p *prepaid) Eval(a interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(a, p.Exec)
 }
@@ -422,7 +422,7 @@ func priceOfSort(args []ref.Val, most int) (int, error) {
 	return times(sizeOfAll(args, most), bits.Len(uint(elements(args[0])))+1), nil
 }
 
-// priceOfPairs is that of comparing each element of a list with each of another, both ways.
+// priceOfPairs returns that of comparing each element of a list with each of another, both ways.
 func priceOfPairs(args []ref.Val, most int) (int, error) {
 	return pairs(args[0], args[1], most) + pairs(args[1], args[0], most), nil
 }

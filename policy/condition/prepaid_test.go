@@ -27,7 +27,7 @@ func allocates(t *testing.T, what string, f func()) {
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(mostMemory), what)
 }
 
-// doubled is an expression in which the value named a0 is doubled n times by the operation, of which %[1]s is the value.
+// doubled returns an expression in which the value named a0 is doubled n times by the operation, of which %[1]s is the value.
 func doubled(first, operation string, n int, last string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cel.bind(a0, %s, ", first)

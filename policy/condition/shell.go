@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// shellFunctions say what a line of shell text may do. A line is analysed once for each call.
+// shellFunctions returns functions that say what a line of shell text may do. A line is analysed once for each call.
 func (l *Language) shellFunctions() []Function {
 	part := func(name string, result *cel.Type, of func(a *analysis) ref.Val) Function {
 		return Function{
@@ -64,7 +64,7 @@ func flag(_ Input, args ...ref.Val) ref.Val {
 	return types.Bool(command.Flag(letter, long))
 }
 
-// commandIn is the command that an object is made of.
+// commandIn returns the command that an object is made of.
 func commandIn(v ref.Val) *bash.Command {
 	return v.Value().(*bash.Command) //nolint:forcetypeassert // CEL calls an overload with values of its types only
 }
@@ -82,7 +82,7 @@ type shellText struct{ line, dir, home string }
 
 const maxLines = 64 // that are remembered for one call
 
-// analysed is the analysis of a line, from what was remembered for the call if it was asked before.
+// analysed returns the analysis of a line, from what was remembered for the call if it was asked before.
 func (m *moment) analysed(line string, l *Language) *analysis {
 	if m.call == nil {
 		return analyse(line, l)

@@ -36,7 +36,7 @@ func verdictOf(b bool) verdict {
 	return no
 }
 
-// not is the contrary.
+// not returns the contrary.
 func (v verdict) not() verdict {
 	switch v {
 	case yes:
@@ -47,7 +47,7 @@ func (v verdict) not() verdict {
 	return unsure
 }
 
-// truth is a bool as a verdict.
+// truth returns a bool as a verdict.
 func (s scalar) truth() verdict {
 	if s.kind != boolKind {
 		return unsure
@@ -55,7 +55,7 @@ func (s scalar) truth() verdict {
 	return verdictOf(s.bits != 0)
 }
 
-// judge is the judge of an expression; nil where only CEL can say.
+// judge returns the judge of an expression; nil where only CEL can say.
 func (d *dialect) judge(e ast.Expr) judge {
 	if e.Kind() == ast.CallKind {
 		if j, known := d.judgeOfCall(e.AsCall()); known {
@@ -74,7 +74,7 @@ func (d *dialect) judge(e ast.Expr) judge {
 	return nil
 }
 
-// judgeOfCall is the judge of an operator or a function; known is false for those that do not judge.
+// judgeOfCall returns the judge of an operator or a function; known is false for those that do not judge.
 func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 	args := c.Args()
 	switch name := c.FunctionName(); name {
@@ -112,7 +112,7 @@ func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 	return nil, true
 }
 
-// joined is parts that && or || join: the end is what a part must be for those behind it not to be asked.
+// joined returns parts that && or || join: the end is what a part must be for those behind it not to be asked.
 func (d *dialect) joined(parts []ast.Expr, end verdict) judge {
 	judges := make([]judge, len(parts))
 	for i, part := range parts {
@@ -133,7 +133,7 @@ func (d *dialect) joined(parts []ast.Expr, end verdict) judge {
 	}
 }
 
-// compared is two values that are compared.
+// compared returns two values that are compared.
 func (d *dialect) compared(args []ast.Expr, compare func(a, b scalar) verdict) judge {
 	left, right := d.operand(args[0]), d.operand(args[1])
 	if left == nil || right == nil {
@@ -196,7 +196,7 @@ func ordered(is func(order int) bool) func(a, b scalar) verdict {
 	}
 }
 
-// among is a value in a list that is constant, or in a list or an object of the arguments.
+// among returns a value in a list that is constant, or in a list or an object of the arguments.
 func (d *dialect) among(value, of ast.Expr) judge {
 	left := d.operand(value)
 	if left == nil {
@@ -260,7 +260,7 @@ func (t *tree) has(at int, a scalar) verdict {
 	return unsure
 }
 
-// constants is the values of a list that does not change.
+// constants returns the values of a list that does not change.
 func (d *dialect) constants(e ast.Expr) (list []scalar, ok bool) {
 	switch e.Kind() {
 	case ast.ListKind:
@@ -288,7 +288,7 @@ func (d *dialect) constants(e ast.Expr) (list []scalar, ok bool) {
 	return list, len(list) <= mostLooks && !slices.ContainsFunc(list, func(s scalar) bool { return s.kind == unknownKind })
 }
 
-// ofTexts is a method of a text that is given a text.
+// ofTexts returns a method of a text that is given a text.
 func (d *dialect) ofTexts(c ast.CallExpr, is func(text, part string) bool) judge {
 	if !c.IsMemberFunction() || len(c.Args()) != 1 {
 		return nil
@@ -301,7 +301,7 @@ func (d *dialect) ofTexts(c ast.CallExpr, is func(text, part string) bool) judge
 	})
 }
 
-// matching is a text that a constant regular expression is to match.
+// matching returns a text that a constant regular expression is to match.
 func (d *dialect) matching(c ast.CallExpr) judge {
 	if !c.IsMemberFunction() || len(c.Args()) != 1 || c.Args()[0].Kind() != ast.LiteralKind {
 		return nil
@@ -313,7 +313,7 @@ func (d *dialect) matching(c ast.CallExpr) judge {
 	return d.ofTexts(c, func(text, _ string) bool { return expression.MatchString(text) })
 }
 
-// operand is where a value comes from; nil where only CEL can say.
+// operand returns where a value comes from; nil where only CEL can say.
 func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 	if e.Kind() == ast.LiteralKind {
 		constant := scalarOf(e.AsLiteral())
@@ -346,7 +346,7 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 	return nil
 }
 
-// called is what one of our functions says of texts, and of lists of texts that do not change.
+// called returns what one of our functions says of texts, and of lists of texts that do not change.
 func (d *dialect) called(c ast.CallExpr) func(m *moment) scalar {
 	f, exprs := d.functions[c.FunctionName()], c.Args()
 	if c.IsMemberFunction() {
@@ -392,7 +392,7 @@ func (d *dialect) called(c ast.CallExpr) func(m *moment) scalar {
 
 var scalarTypes = []*cel.Type{cel.BoolType, cel.StringType, cel.IntType}
 
-// fixed is the value of a text that does not change, or of a list of such texts; nil for others.
+// fixed returns the value of a text that does not change, or of a list of such texts; nil for others.
 func (d *dialect) fixed(e ast.Expr) ref.Val {
 	var v ref.Val
 	switch e.Kind() {
@@ -425,7 +425,7 @@ type argument struct {
 	names    []string
 }
 
-// argument is the one that an expression names, or that has(…) asks for; nil for others.
+// argument returns the one that an expression names, or that has(…) asks for; nil for others.
 func (d *dialect) argument(e ast.Expr) *argument {
 	var names []string
 	for of := e; ; {
@@ -448,7 +448,7 @@ func (d *dialect) argument(e ast.Expr) *argument {
 	}
 }
 
-// step is the name of a member, and of what it is a member; nil for what is no member.
+// step returns the name of a member, and of what it is a member; nil for what is no member.
 func step(e ast.Expr) (name string, of ast.Expr) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -465,7 +465,7 @@ func step(e ast.Expr) (name string, of ast.Expr) {
 	return "", nil
 }
 
-// in is where the value is: in which tree, at which index. It is no where the last name is not there.
+// in returns where the value is: in which tree, at which index. It is no where the last name is not there.
 func (p *argument) in(m *moment) (t *tree, at int, there verdict) {
 	if m.call == nil {
 		return nil, 0, unsure

@@ -153,7 +153,7 @@ func TestTheShortWayIsThatOfCEL(t *testing.T) {
 	t.Logf("%d judgements: %d without CEL, %d failed, %d held", asked, short, failed, held)
 }
 
-// FuzzShortWay is the same for conditions and arguments that are texts. The seeds put each operator between operands of all
+// FuzzShortWay checks the same for conditions and arguments that are texts. The seeds put each operator between operands of all
 // kinds, and each condition is asked about arguments of all kinds.
 func FuzzShortWay(f *testing.F) {
 	const arguments = `{"a":"ab","b":1,"o":{"a":1.0},"l":[1,"a",null]}`

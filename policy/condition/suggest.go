@@ -18,7 +18,7 @@ var (
 	dotted     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*`)
 )
 
-// explained is what CEL found, in our words, with what may have been meant.
+// explained returns what CEL found, in our words, with what may have been meant.
 func (d *dialect) explained(text, plain string, issue *cel.Error) *Error {
 	offset := nameBefore(text, offsetOf(text, issue.Location))
 	if m := undeclared.FindStringSubmatch(issue.Message); m != nil {
@@ -40,7 +40,7 @@ func (d *dialect) explained(text, plain string, issue *cel.Error) *Error {
 	return d.wrongAt(text, offset, "%s", grammar(issue.Message))
 }
 
-// grammar is what the parser says, without the list of all that would have been right.
+// grammar returns what the parser says, without the list of all that would have been right.
 func grammar(message string) string {
 	message = strings.ReplaceAll(message, "\n", " ")
 	text, isSyntax := strings.CutPrefix(message, "Syntax error: ")
@@ -62,7 +62,7 @@ func grammar(message string) string {
 	return text
 }
 
-// unknownName is a name that is not there: at this point, or at all.
+// unknownName returns a name that is not there: at this point, or at all.
 func (d *dialect) unknownName(text, plain string, offset int, name string) *Error {
 	start := offset
 	for start > 0 && (isNameByte(plain[start-1]) || plain[start-1] == '.') {
@@ -93,7 +93,7 @@ func pointsText(at where) string {
 	return strings.Join(names, ", ")
 }
 
-// allNames are the variables and functions of the point.
+// allNames returns the variables and functions of the point.
 func (d *dialect) allNames() []string {
 	names := slices.Collect(maps.Keys(d.names))
 	for name := range d.env.Functions() {
@@ -104,7 +104,7 @@ func (d *dialect) allNames() []string {
 	return append(names, "has", "all", "exists", "exists_one", "map", "filter")
 }
 
-// operatorText is an operator as it is written: "==" for _==_.
+// operatorText returns an operator as it is written: "==" for _==_.
 func operatorText(name string) string {
 	if name == "_[_]" {
 		return "[…]"
@@ -112,7 +112,7 @@ func operatorText(name string) string {
 	return strings.Trim(strings.TrimSuffix(name, "_"), "_")
 }
 
-// nearest is the name that a mistyped one is most likely to be; empty when none is near. It is rather one that is written
+// nearest returns the name that a mistyped one is most likely to be; empty when none is near. It is rather one that is written
 // in letters of the same case.
 func nearest(name string, among []string) string {
 	most := 1 + min(3, (len(name)+2)/4)
@@ -130,7 +130,7 @@ func nearest(name string, among []string) string {
 	return best
 }
 
-// distance is how many letters have to be changed, added, left out or swapped with the next, or most if it is more.
+// distance returns how many letters have to be changed, added, left out or swapped with the next, or most if it is more.
 func distance(a, b string, most int) int {
 	if len(a)-len(b) >= most || len(b)-len(a) >= most || len(a) > 64 || len(b) > 64 {
 		return most
@@ -184,7 +184,7 @@ func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 	return wrong
 }
 
-// membersOf is the names that a variable has, when they are known; nil when they are not.
+// membersOf returns the names that a variable has, when they are known; nil when they are not.
 func (d *dialect) membersOf(of string) []string {
 	v := d.names[of]
 	switch {
@@ -196,7 +196,7 @@ func (d *dialect) membersOf(of string) []string {
 	return nil
 }
 
-// patternOf is the pattern of matches(text, pattern) and text.matches(pattern).
+// patternOf returns the pattern of matches(text, pattern) and text.matches(pattern).
 func patternOf(call ast.CallExpr) ast.Expr { return call.Args()[len(call.Args())-1] }
 
 // isOwn reports whether a value is that of whoever wrote the condition.

@@ -25,7 +25,7 @@ type tree struct {
 	object map[string]any
 }
 
-// treeOf is the tree of a text. The empty text is the empty object.
+// treeOf returns the tree of a text. The empty text is the empty object.
 func treeOf(text string) *tree { return new(tree).open(text) }
 
 // node is a value in a tree.
@@ -76,7 +76,7 @@ func (t *tree) open(text string) *tree {
 	return t
 }
 
-// members is the object with CEL values in it, as CEL wants it.
+// members returns the object with CEL values in it, as CEL wants it.
 func (t *tree) members() (map[string]any, error) {
 	t.made.Do(func() {
 		if t.err == nil {
@@ -94,7 +94,7 @@ func (t *tree) membersAt(at int) map[string]any {
 	return out
 }
 
-// behind is the index behind a node and all that is in it.
+// behind returns the index behind a node and all that is in it.
 func (t *tree) behind(at int) int {
 	if n := &t.row[at]; n.kind >= listKind {
 		return int(n.bits) //nolint:gosec // it was made of the length of the row
@@ -102,7 +102,7 @@ func (t *tree) behind(at int) int {
 	return at + 1
 }
 
-// value is a node as a CEL value.
+// value returns a node as a CEL value.
 func (t *tree) value(at int) ref.Val {
 	switch n := &t.row[at]; n.kind {
 	case objectKind:
@@ -121,7 +121,7 @@ func (t *tree) value(at int) ref.Val {
 // mostLooks bounds a look at the members of an object one by one.
 const mostLooks = 64
 
-// member is the index of a member of the object at an index. It is unsure where that is no object, or one of many
+// member returns the index of a member of the object at an index. It is unsure where that is no object, or one of many
 // members.
 func (t *tree) member(at int, name string) (int, verdict) {
 	if t.row[at].kind != objectKind {
@@ -140,7 +140,7 @@ func (t *tree) member(at int, name string) (int, verdict) {
 	return 0, unsure
 }
 
-// value is a scalar as a CEL value.
+// value returns a scalar as a CEL value.
 func (s scalar) value() ref.Val {
 	switch s.kind {
 	case nullKind:
@@ -164,7 +164,7 @@ func (s scalar) value() ref.Val {
 	return types.NewErr("a value is not known")
 }
 
-// scalarOf is a CEL value as a scalar.
+// scalarOf returns a CEL value as a scalar.
 func scalarOf(v any) scalar {
 	switch v := v.(type) {
 	case types.Null:
@@ -195,7 +195,7 @@ func boolScalar(b bool) scalar {
 // exact is the largest whole number up to which a double holds every whole number.
 const exact = 1 << 53
 
-// scalarOfNumber is a JSON number. Whole numbers keep their digits: they are an int, or a uint beyond what an int holds.
+// scalarOfNumber returns a JSON number. Whole numbers keep their digits: they are an int, or a uint beyond what an int holds.
 // Others are doubles. What would lose digits that count is an error value.
 func scalarOfNumber(text string) scalar {
 	if !strings.ContainsAny(text, ".eE") {
@@ -221,7 +221,7 @@ type reader struct {
 	row  []node
 }
 
-// next is the byte that comes next, zero at the end.
+// next returns the byte that comes next, zero at the end.
 func (r *reader) next() byte {
 	if r.at < len(r.text) {
 		return r.text[r.at]

@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// urlFunctions take URLs apart. A text that is no whole URL, with scheme and host, is an error: programs differ in what
+// urlFunctions returns functions that take URLs apart. A text that is no whole URL, with scheme and host, is an error: programs differ in what
 // they make of it.
 func urlFunctions() []Function {
 	part := func(name string, result *cel.Type, of func(u *url.URL) ref.Val) Function {
@@ -49,7 +49,7 @@ func wholeURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// hostName is the host of a URL as wholeHost has it; empty where that is an error.
+// hostName returns the host of a URL as wholeHost has it; empty where that is an error.
 func hostName(u *url.URL) string {
 	host, _, _ := wholeHost(u.Hostname())
 	return host
@@ -58,7 +58,7 @@ func hostName(u *url.URL) string {
 // defaultPorts are those of the schemes.
 var defaultPorts = map[string]int{"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ftps": 990, "ssh": 22, "git": 9418}
 
-// portOf is the port, or that of the scheme, or 0.
+// portOf returns the port, or that of the scheme, or 0.
 func portOf(u *url.URL) int {
 	if n, err := strconv.Atoi(u.Port()); err == nil {
 		return n

@@ -176,7 +176,7 @@ func jsonOr(text string, otherwise ref.Val) ref.Val {
 
 func nothing(*moment) string { return "" }
 
-// given is a text that the one who evaluates may set.
+// given returns a text that the one who evaluates may set.
 func given(name string, otherwise func(m *moment) string) variable {
 	return text(name, nil, func(m *moment) string {
 		if v, ok := m.values.Names[name]; ok {
@@ -186,7 +186,7 @@ func given(name string, otherwise func(m *moment) string) variable {
 	})
 }
 
-// number is an int that the one who evaluates may set. A text that is none is an error when it is used.
+// number returns an int that the one who evaluates may set. A text that is none is an error when it is used.
 func number(name string, otherwise func(m *moment) int) variable {
 	return variable{name: name, kind: cel.IntType, value: func(m *moment) any {
 		v, ok := m.values.Names[name]
@@ -214,7 +214,7 @@ func costOf(m *moment) any {
 	return types.WrapErr(errCostUnknown)
 }
 
-// constantsOf are the variables vars.*.
+// constantsOf returns the variables vars.*.
 func constantsOf(values map[string]any) (map[string]*variable, []error) {
 	out, errs := map[string]*variable{}, []error(nil)
 	for _, name := range slices.Sorted(maps.Keys(values)) {

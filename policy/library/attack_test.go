@@ -134,7 +134,7 @@ type attack struct {
 	hurts func(jail.Outcome) bool
 }
 
-// newCell is a workspace with what the attacks need, secrets in it, and a folder beside it.
+// newCell returns a workspace with what the attacks need, secrets in it, and a folder beside it.
 func newCell(top string) jail.Cell {
 	return jail.Cell{
 		Top: top, Hosts: []string{evilHost}, Limit: time.Second,

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// shipped is the hooks of a policy by its name, with other values for its variables.
+// shipped returns the hooks of a policy by its name, with other values for its variables.
 func shipped(t *testing.T, name string, variables map[string]any) hooks.Set {
 	t.Helper()
 	p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{library.Prefix + name}}}, policy.Options{Variables: variables})

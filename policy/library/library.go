@@ -22,7 +22,7 @@ var files embed.FS
 // Prefix begins the names of these policies where files are named.
 const Prefix = "library:"
 
-// Names are the names of the policies, without the ending of their files.
+// Names returns the names of the policies, without the ending of their files.
 func Names() []string {
 	entries, _ := files.ReadDir(".") // it is in the program
 	var names []string
@@ -32,7 +32,7 @@ func Names() []string {
 	return names
 }
 
-// Read is the text of the policy of a name, with or without its ending.
+// Read returns the text of the policy of a name, with or without its ending.
 func Read(name string) ([]byte, error) {
 	text, err := files.ReadFile(strings.TrimSuffix(name, ".yaml") + ".yaml")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// percent is how many of a hundred.
+// percent returns how many of a hundred.
 func percent(s backtest.Share) float64 { return 100 * float64(s.Count) / float64(max(1, s.Of)) }
 
 // On recorded runs of twelve models under prompt injection the assistant's policies stop what was injected, and leave

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// set is the hooks of a policy of the library.
+// set returns the hooks of a policy of the library.
 func set(t *testing.T, name string) hooks.Set {
 	t.Helper()
 	p, err := policy.LoadFiles(name)

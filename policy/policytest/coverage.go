@@ -98,7 +98,7 @@ func (r RuleCoverage) Missing() string {
 	return ""
 }
 
-// Percent is how much was seen, from 0 to 100; 100 of policies without rules.
+// Percent returns how much was seen, from 0 to 100; 100 of policies without rules.
 func (c *Coverage) Percent() float64 {
 	if c.Branches == 0 {
 		return 100
@@ -106,7 +106,7 @@ func (c *Coverage) Percent() float64 {
 	return 100 * float64(c.Seen) / float64(c.Branches)
 }
 
-// String is the sum, in words.
+// String returns the sum, in words.
 func (c *Coverage) String() string {
 	return fmt.Sprintf("%d of %d branches (%.0f%%)", c.Seen, c.Branches, c.Percent())
 }

@@ -304,7 +304,7 @@ func adviseEvent(key string) string {
 	return ""
 }
 
-// run is the run as an agent has it.
+// run returns the run as an agent has it.
 func (e *Event) run() agent.Run {
 	r := e.Run
 	return agent.Run{
@@ -314,7 +314,7 @@ func (e *Event) run() agent.Run {
 	}
 }
 
-// pipeline is what is known of the pipeline.
+// pipeline returns what is known of the pipeline.
 func (e *Event) pipeline() hooks.Pipeline {
 	p, v := e.Pipeline, e.Variables
 	lines := func(own []string, other string) []string {
@@ -333,7 +333,7 @@ func (e *Event) pipeline() hooks.Pipeline {
 	}
 }
 
-// failure is the error of the event; nil where it has none.
+// failure returns the error of the event; nil where it has none.
 func (e *Event) failure() error {
 	text := lo.CoalesceOrEmpty(e.Error, e.Variables.Error)
 	if text == "" {

@@ -72,7 +72,7 @@ func (f faulty) goesWell() bool {
 	return f.Times > 0 && *f.left < 0
 }
 
-// Do does the action, or fails as the fault says.
+// Do performs the action, or fails as the fault says.
 func (f faulty) Do(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
 	if f.goesWell() {
 		return f.inner.Do(ctx, r)
@@ -117,7 +117,7 @@ func (f faulty) slow(ctx context.Context, r *action.Request) mo.Result[*action.A
 	}
 }
 
-// badOutput is a program that says something which is no decision, and begins like one.
+// badOutput returns a program that says something which is no decision, and begins like one.
 func (f faulty) badOutput(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
 	babbling, err := action.Command{Argv: []string{"echo", `{"decision": "maybe"}`}}.Action(action.Host{}).Get()
 	if err != nil {

@@ -70,7 +70,7 @@ func (r *Response) ReadNode(n yamlfile.Node) {
 	r.Body.ReadNode(n)
 }
 
-// over is f with what g says besides: entries of g take the place of those of f.
+// over returns f with what g says besides: entries of g take the place of those of f.
 func (f Fixtures) over(g Fixtures) Fixtures {
 	out := f
 	out.Files, out.Links, out.Programs = lo.Assign(f.Files, g.Files), lo.Assign(f.Links, g.Links), lo.Assign(f.Programs, g.Programs)
@@ -168,7 +168,7 @@ func (w *world) lay(f *Fixtures, folder, bin string) error {
 	return nil
 }
 
-// names is the replacing of the names that texts of a case may have.
+// names returns the replacing of the names that texts of a case may have.
 func (w *world) names(folder string) func(string) string {
 	url := ""
 	if w.receiver != nil {
@@ -177,7 +177,7 @@ func (w *world) names(folder string) func(string) string {
 	return strings.NewReplacer("${test.workspace}", w.workspace, "${test.receiver}", url, "${test.folder}", folder).Replace
 }
 
-// inside is a path below a folder; an error where it would be elsewhere.
+// inside returns a path below a folder; an error where it would be elsewhere.
 func inside(dir, name string) (string, error) {
 	if !filepath.IsLocal(name) {
 		return "", fmt.Errorf("%q must be a path below the workspace", name)
@@ -230,7 +230,7 @@ func (w *world) setenv(env map[string]string) error {
 	return nil
 }
 
-// secrets is the path of the file of secrets; empty where there are none.
+// secrets returns the path of the file of secrets; empty where there are none.
 func (w *world) secrets() string {
 	path := filepath.Join(w.root, "secrets.env")
 	if _, err := os.Stat(path); err != nil {
@@ -239,7 +239,7 @@ func (w *world) secrets() string {
 	return path
 }
 
-// read is the text of a file in the workspace.
+// read returns the text of a file in the workspace.
 func (w *world) read(name string) (string, error) {
 	path, err := inside(w.workspace, name)
 	if err != nil {
@@ -272,7 +272,7 @@ func (w *world) close() error {
 	return errors.Join(wrong...)
 }
 
-// bodyOf is a value as a body: a text as it is, all else as JSON.
+// bodyOf returns a value as a body: a text as it is, all else as JSON.
 func bodyOf(v Value) []byte {
 	var text string
 	if json.Unmarshal(v, &text) == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// host is what actions need, as fixtures have it: commands and web services are real, and
+// host returns what actions need, as fixtures have it: commands and web services are real, and
 // tools, agents, pipelines, funcs, the model and the person say what the fixtures say.
 func (f Fixtures) host(w *world) action.Host {
 	return action.Host{
@@ -37,7 +37,7 @@ func (f Fixtures) host(w *world) action.Host {
 	}
 }
 
-// saying is a func that decides what a value says; an empty object has no opinion.
+// saying returns a func that decides what a value says; an empty object has no opinion.
 func saying(v Value) action.Body {
 	return func(context.Context, *action.Request) (*action.Decision, error) {
 		d, err := action.ParseDecision(v)

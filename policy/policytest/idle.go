@@ -11,12 +11,12 @@ import (
 // idle is an action that does nothing.
 type idle struct{}
 
-// Do does nothing, and has no opinion.
+// Do returns an answer without an opinion.
 func (idle) Do(context.Context, *action.Request) mo.Result[*action.Answer] {
 	return mo.Ok(&action.Answer{Off: true})
 }
 
-// IdleHost is a host for actions that are not done: nothing is missing in it that a file
+// IdleHost returns a host for actions that are not done: nothing is missing in it that a file
 // could name, but funcs.
 func IdleHost() action.Host {
 	nobody := Fixtures{}.host(&world{})

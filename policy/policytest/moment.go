@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/moment"
 )
 
-// moment is the event as what can be fired.
+// moment returns the event as what can be fired.
 func (e *Event) moment() (moment.Moment, error) {
 	m, err := e.at()
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *Event) moment() (moment.Moment, error) {
 	return m, nil
 }
 
-// plain is a value as a program has it: whole numbers are int64.
+// plain returns a value as a program has it: whole numbers are int64.
 func plain(v Value) any {
 	var out any
 	if json.Unmarshal(v, &out) != nil {
@@ -62,7 +62,7 @@ func plain(v Value) any {
 // starting are the points at which a run has not taken a step.
 var starting = []hooks.PointName{hooks.InputSubmitted, hooks.ExecutionStart}
 
-// before is what was said and done before the event.
+// before returns what was said and done before the event.
 func (e *Event) before() (past, error) {
 	at := hooks.PointName(e.Point)
 	begun := !slices.Contains(starting, at)
@@ -125,7 +125,7 @@ func (u Usage) usage() (usage agent.Usage, used bool) {
 	return usage, u.Tokens > 0 || usage.Tokens() > 0 || u.Cost != nil
 }
 
-// at is the moment itself.
+// at returns the moment itself.
 func (e *Event) at() (moment.Moment, error) {
 	at := hooks.PointName(e.Point)
 	switch at {
@@ -160,7 +160,7 @@ func (e *Event) at() (moment.Moment, error) {
 	return e.besides(at)
 }
 
-// mustFail is the error of an event that has one.
+// mustFail returns the error of an event that has one.
 func (e *Event) mustFail() error {
 	if err := e.failure(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (e *Event) mustFail() error {
 	return failure("it failed")
 }
 
-// step is the turn of the model that the event has.
+// step returns the turn of the model that the event has.
 func (e *Event) step() agent.Step {
 	calls := append(slices.Clone(e.Reply.Calls), lo.Map(e.Reply.Tools, func(tool string, _ int) Call { return Call{Tool: tool} })...)
 	usage, _ := e.Reply.Usage.usage()
@@ -185,7 +185,7 @@ func (e End) signal() agent.Signal {
 	}
 }
 
-// atCall is a moment of a tool call.
+// atCall returns a moment of a tool call.
 func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
 	arguments := lo.Ternary(e.Original != "", e.Original, e.Arguments).text()
 	if e.Tool == "" {
@@ -225,7 +225,7 @@ func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
 	return m, nil
 }
 
-// besides are the moments that are not of the run itself.
+// besides returns the moments that are not of the run itself.
 func (e *Event) besides(at hooks.PointName) (moment.Moment, error) {
 	s, c := e.Subagent, e.Compaction
 	compaction := hooks.Compaction{ID: c.ID, Messages: c.Messages, Tokens: c.Tokens, MessagesAfter: c.MessagesAfter, Summary: c.Summary}

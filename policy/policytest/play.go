@@ -118,7 +118,7 @@ func (x *expectation) checkEnd(d *differences, s agent.State, effects agent.Effe
 	(&expectation{Context: x.Context, Metadata: x.Metadata}).check(d, &r)
 }
 
-// unplayed are the expectations of runs that never began.
+// unplayed returns the expectations of runs that never began.
 func (p *performance) unplayed(s agent.State) []Failure {
 	var out []Failure
 	for _, run := range p.runs[p.run+1:] {
@@ -162,7 +162,7 @@ func (p *performance) seen() []hooks.Event {
 	return p.events
 }
 
-// answer is the model.
+// answer returns the model.
 func (p *performance) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	turns := p.runs[p.run].turns
 	taken := s.RunStepCount()
@@ -175,7 +175,7 @@ func (p *performance) answer(_ context.Context, s agent.State) (agent.Step, erro
 	return step, nil
 }
 
-// callAt is a call of the transcript; nil where there is none.
+// callAt returns a call of the transcript; nil where there is none.
 func (p *performance) callAt(step, index int) *Call {
 	if turns := p.runs[p.run].turns; step < len(turns) && index < len(turns[step].Calls) {
 		return &turns[step].Calls[index]
@@ -183,7 +183,7 @@ func (p *performance) callAt(step, index int) *Call {
 	return nil
 }
 
-// approve is the person.
+// approve returns the person.
 func (p *performance) approve(_ context.Context, s agent.State, call *agent.Prepared) (agent.Approval, error) {
 	c := p.callAt(s.RunStepCount(), call.Original.Index)
 	if c == nil || c.Person == "" {
@@ -239,7 +239,7 @@ func (r played) check(t *Trial, events []hooks.Event, s agent.State) []Failure {
 	return out
 }
 
-// eventsOf is the events of a point in a step, and of a call.
+// eventsOf returns the events of a point in a step, and of a call.
 func eventsOf(events []hooks.Event, at hooks.PointName, step int, call string) []hooks.Event {
 	return lo.Filter(events, func(e hooks.Event, _ int) bool {
 		return e.Point == at && e.Step == step && (call == "" || e.Call.ID == call)
@@ -266,7 +266,7 @@ var weights = map[hooks.Decision]int{
 	hooks.Allow: 1, hooks.Rewrite: 2, hooks.Replace: 2, hooks.Mock: 3, hooks.Ask: 4, hooks.Deny: 5, hooks.Withhold: 5, hooks.StopRun: 6,
 }
 
-// told is what events tell of one moment.
+// told returns what events tell of one moment.
 func (t *Trial) told(events []hooks.Event) *Report {
 	r := &Report{Decision: hooks.Pass, fired: moment.Fired{Events: events}}
 	var effects agent.Effects

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// FromRecording is the moment before a recorded call, with all that was said and called
+// FromRecording returns the moment before a recorded call, with all that was said and called
 // before it: an event at PreToolUse. The call is named by its id, or by its place among
 // the calls of the run, "3" for the third. Calls of the same turn before it count as
 // called before. The error says which calls there are where none is so called.
@@ -62,7 +62,7 @@ func FromRecording(r *recorded.Run, callID string) (*Event, error) {
 	return e, nil
 }
 
-// answer is what was said to a call.
+// answer sets what was said to a call.
 func (t *Turn) answer(m replay.Message) {
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.Result == nil && (c.ID == m.ToolCallID || m.ToolCallID == "") {

@@ -98,7 +98,7 @@ type Said struct {
 	Action string `json:"action,omitempty"`
 }
 
-// report is what came of firing an event.
+// report returns what came of firing an event.
 func (t *Trial) report(e *Event, f moment.Fired, matched map[string]*matched) *Report {
 	r := &Report{
 		Point: f.Point, Decision: f.Decision, Reason: f.Reason, Rule: strings.TrimSuffix(f.Hook, waived), OnFailure: f.Policy,
@@ -126,7 +126,7 @@ func (t *Trial) report(e *Event, f moment.Fired, matched map[string]*matched) *R
 	return r
 }
 
-// call is what became of the call, or of the text.
+// call writes what became of the call, or of the text.
 func (r *Report) call(e *Event) {
 	f := r.fired
 	if e.Tool == "" {
@@ -157,7 +157,7 @@ func (r *Report) call(e *Event) {
 	}
 }
 
-// metadataOf is what effects set.
+// metadataOf returns what effects set.
 func metadataOf(effects agent.Effects) map[string]any {
 	out := map[string]any{}
 	for _, e := range effects.All() {
@@ -168,7 +168,7 @@ func metadataOf(effects agent.Effects) map[string]any {
 	return lo.Ternary(len(out) > 0, out, nil)
 }
 
-// asJSON is a text as JSON: itself where it is, else a string.
+// asJSON returns a text as JSON: itself where it is, else a string.
 func asJSON(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -177,7 +177,7 @@ func asJSON(text string) json.RawMessage {
 	return quoted
 }
 
-// said is what one rule said.
+// said returns what one rule said.
 func (t *Trial) said(rule policy.Rule, f moment.Fired, matched map[string]*matched) Said {
 	s := Said{
 		Rule: rule.Hook(), File: rule.File, Line: rule.Line, When: rule.When, Action: rule.Action,

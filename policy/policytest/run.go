@@ -66,7 +66,7 @@ func (f Failure) String() string {
 // Passed reports whether all was as expected.
 func (r CaseResult) Passed() bool { return len(r.Failures) == 0 }
 
-// Failed is how many cases failed.
+// Failed returns how many cases failed.
 func (r *Result) Failed() int {
 	return lo.CountBy(r.Cases, func(c CaseResult) bool { return !c.Passed() })
 }
@@ -105,7 +105,7 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// Files are all files that the outcome depends on: the cases, the policies with what they
+// Files returns all files that the outcome depends on: the cases, the policies with what they
 // include, and what is copied.
 func (s *Suite) Files(o Options) []string {
 	out := append([]string{s.Path}, s.policies...)
@@ -220,7 +220,7 @@ func (s *Suite) try(ctx context.Context, c *testCase, o Options, result *CaseRes
 	return append(failures, failuresOf(c.Expect.node, c.node, d)...)
 }
 
-// errorOf is the text of errors.
+// errorOf returns the text of errors.
 func errorOf(errs ...error) string {
 	return strings.Join(lo.FilterMap(errs, func(err error, _ int) (string, bool) {
 		if err == nil {
@@ -250,7 +250,7 @@ func failuresOf(at, otherwise yamlfile.Node, d differences) []Failure {
 	})
 }
 
-// index is a key, or a place in a list.
+// index returns a key, or a place in a list.
 func index(key string) any {
 	n := 0
 	if _, err := fmt.Sscanf(key, "%d", &n); err == nil && strconv.Itoa(n) == key {

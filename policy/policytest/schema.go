@@ -17,7 +17,7 @@ const schemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/main/docs
 
 type form = map[string]any
 
-// Schema is the JSON Schema of files of cases, for editors. Open knows more.
+// Schema returns the JSON Schema of files of cases, for editors. Open knows more.
 func Schema() []byte {
 	defs := form{}
 	s := schemaOf(reflect.TypeFor[suiteFile](), defs)
@@ -33,12 +33,12 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// words are the texts that a type may be.
+// words returns the texts that a type may be.
 func words(list []string) form { return form{"type": "string", "enum": list} }
 
 func text() form { return form{"type": "string"} }
 
-// special is the form of types that read themselves.
+// special returns the form of types that read themselves.
 func special(t reflect.Type, defs form) (form, bool) {
 	switch t {
 	case reflect.TypeFor[Value](), reflect.TypeFor[Response]():
@@ -66,7 +66,7 @@ func special(t reflect.Type, defs form) (form, bool) {
 	return nil, false
 }
 
-// orText is a type that may be one word instead.
+// orText returns a type that may be one word instead.
 func orText(t reflect.Type, word form, defs form) form {
 	return form{"anyOf": []form{word, object(t, defs)}}
 }
@@ -94,7 +94,7 @@ func schemaOf(t reflect.Type, defs form) form {
 	return text()
 }
 
-// object is a struct, in the definitions where it has a name there.
+// object returns a struct, in the definitions where it has a name there.
 func object(t reflect.Type, defs form) form {
 	if t == reflect.TypeFor[suiteFile]() {
 		return properties(t, defs)
@@ -122,7 +122,7 @@ func properties(t reflect.Type, defs form) form {
 	return out
 }
 
-// keyOf is the key of a field.
+// keyOf returns the key of a field.
 func keyOf(f reflect.StructField) string {
 	key, _, _ := strings.Cut(f.Tag.Get("key"), ",")
 	return key

@@ -177,7 +177,7 @@ func IsSuite(path string) bool {
 	return slices.Contains(extensions, filepath.Ext(path)) && strings.HasSuffix(strings.TrimSuffix(path, filepath.Ext(path)), Suffix)
 }
 
-// Of is the file of cases beside a policy, if there is one.
+// Of returns the file of cases beside a policy, if there is one.
 func Of(policy string) (path string, ok bool) {
 	stem := strings.TrimSuffix(policy, filepath.Ext(policy))
 	return lo.Find(lo.Map(extensions, func(e string, _ int) string { return stem + Suffix + e }), func(p string) bool {

@@ -26,7 +26,7 @@ func (r *Report) decisionLine() string {
 	return b.String()
 }
 
-// Text is why the decision is what it is, as a tree for people: the rules in the order in
+// Text returns why the decision is what it is, as a tree for people: the rules in the order in
 // which they were asked, with what each of them said, and the values of their conditions.
 // Paint, unless nil, puts colour around a word: it is given the word and what it stands for, a
 // decision or what a rule said.
@@ -70,7 +70,7 @@ type tree struct {
 	paint func(word, as string) string
 }
 
-// painted is a line whose first word has a colour.
+// painted returns a line whose first word has a colour.
 func (t *tree) painted(line, as string, failed bool) string {
 	first, rest, _ := strings.Cut(line, " ")
 	end := strings.TrimSuffix(first, ":")
@@ -83,7 +83,7 @@ func (t *tree) line(branch, format string, args ...any) {
 	fmt.Fprintf(t, "%s%s\n", branch, strings.ReplaceAll(text, "\n", "\n"+indent))
 }
 
-// rule is a rule with what it said.
+// rule writes a rule with what it said.
 func (t *tree) rule(s Said, last bool) {
 	branch, below := "├─ ", "│  "
 	if last {

@@ -53,7 +53,7 @@ func Load(layers []policy.Layer, o policy.Options) (*Trial, error) {
 // waived is what the names of hooks end in that stand in for rules which are waived.
 const waived = ":waived"
 
-// time is what conditions take for now.
+// time returns what conditions take for now.
 func (t *Trial) time() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,14 +63,14 @@ func (t *Trial) time() time.Time {
 	return t.now
 }
 
-// begin is the time of what is tried next, of which nothing is seen yet.
+// begin starts the time of what is tried next, of which nothing is seen yet.
 func (t *Trial) begin(now Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now, t.judged = time.Time(now), nil
 }
 
-// seen is what conditions came to since then.
+// seen returns what conditions came to since then.
 func (t *Trial) seen() []judged {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,6 +101,6 @@ func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 	return t.report(e, fired, matched), nil
 }
 
-// NoActions is an Options.Wrap under which actions are not done: none has an opinion, and
+// NoActions returns an Options.Wrap under which actions are not done: none has an opinion, and
 // nothing is run, sent or asked.
 func NoActions(_ policy.Rule, _ action.Action) action.Action { return idle{} }

@@ -87,7 +87,7 @@ func (c *Call) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// turned is a turn as a step of the model. Number tells its calls from others.
+// turned returns a turn as a step of the model. Number tells its calls from others.
 func (t *Turn) turned(number int) agent.Step {
 	return agent.Step{Message: agent.Assistant(t.Assistant, callsOf(t.Calls, number)...)}
 }
@@ -98,7 +98,7 @@ func callsOf(calls []Call, number int) []agent.ToolCall {
 	})
 }
 
-// answer is what the tool answered.
+// answer returns what the tool answered.
 func (c *Call) answer() agent.ToolResult {
 	if c.Denied != "" {
 		return agent.ToolResult{Status: agent.ToolNotExecuted, Reason: agent.ReasonDenied, Content: agent.TextContent(c.Denied)}
@@ -109,7 +109,7 @@ func (c *Call) answer() agent.ToolResult {
 	return c.Result.tool()
 }
 
-// tool is the result as a tool gives it.
+// tool returns the result as a tool gives it.
 func (r ToolResult) tool() agent.ToolResult {
 	out := agent.ToolResult{
 		Content: agent.TextContent(r.Text), Status: agent.ToolStatus(r.Status), Reason: agent.ReasonCode(r.Reason),
@@ -167,7 +167,7 @@ func pastOf(turns []Turn, begun bool) past {
 	return p
 }
 
-// verdictOf is a person's verdict.
+// verdictOf returns a person's verdict.
 func verdictOf(word string) (agent.ApprovalVerdict, error) {
 	var v agent.ApprovalVerdict
 	if err := v.UnmarshalText([]byte(lo.CoalesceOrEmpty(word, "approve"))); err != nil {

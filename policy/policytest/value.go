@@ -17,7 +17,7 @@ func (v *Value) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// MarshalJSON is the value as it is.
+// MarshalJSON returns the value as it is.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if len(v) == 0 {
 		return []byte("null"), nil
@@ -42,7 +42,7 @@ func (a *Arguments) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// text is the arguments as the model gave them.
+// text returns the arguments as the model gave them.
 func (a Arguments) text() string {
 	if a == "" {
 		return "{}"
@@ -74,7 +74,7 @@ func (r *ToolResult) ReadNode(n yamlfile.Node) {
 	n.Decode((*toolResult)(r))
 }
 
-// variable is a value as policies have their variables: numbers as they are written.
+// variable returns a value as policies have their variables: numbers as they are written.
 func variable(v Value) any {
 	var out any
 	in := json.NewDecoder(bytes.NewReader(v))

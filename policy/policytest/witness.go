@@ -42,12 +42,12 @@ type matched struct {
 	text []string
 }
 
-// no is the matchers that said no, in words.
+// no returns the matchers that said no, in words.
 func (m *matched) no() []string {
 	return lo.Filter(m.text, func(_ string, i int) bool { return !m.yes[i] })
 }
 
-// witnessed is hooks with others in front of each, which are asked at the same moment: one
+// witnessed returns hooks with others in front of each, which are asked at the same moment: one
 // without matchers, which knows that its turn came, and one for each of its matchers.
 // Backwards is set where hooks are asked in reverse.
 func witnessed(at hooks.PointName, list []hooks.Hook, backwards bool) (out []hooks.Hook, seen map[string]*matched) {

@@ -41,7 +41,7 @@ func dateOf(text string) (day, bool) {
 	return days[0], true
 }
 
-// datesIn is the dates that a chunk may mean: 2024-05-01, 2024/5/1, 20.05.2024; of 5/6/2024 both readings.
+// datesIn returns the dates that a chunk may mean: 2024-05-01, 2024/5/1, 20.05.2024; of 5/6/2024 both readings.
 func datesIn(chunk string) []day {
 	if len(chunk) < 8 || len(chunk) > 10 {
 		return nil

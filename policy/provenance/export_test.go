@@ -8,7 +8,7 @@ type TestRun struct{ index *index }
 // NewTestRun returns a run of nothing yet.
 func NewTestRun(t *Tracker) TestRun { return TestRun{newIndex(t)} }
 
-// Of is the trail of a state of the run.
+// Of returns the trail of a state of the run.
 func (r TestRun) Of(s agent.State) Trail { return Trail{r.index, s} }
 
 // Scan and EachField are for fuzzing.

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// Functions are what conditions can ask. Values are texts, numbers, and lists and maps of them; nothing (null, an empty
+// Functions returns what conditions can ask. Values are texts, numbers, and lists and maps of them; nothing (null, an empty
 // text or list) is from everybody and tainted by nobody.
 //
 //	from_user(x)         the user said it
@@ -125,7 +125,7 @@ func (t *Tracker) Functions() []condition.Function {
 	}
 }
 
-// why is where the value stands that was asked about.
+// why returns where the value stands that was asked about.
 func (t *Tracker) why(in condition.Input, args ...ref.Val) string {
 	value, err := valueIn(in, args[0])
 	if err != nil {
@@ -220,7 +220,7 @@ func isEmpty(v ref.Val, depth int) bool {
 	return false
 }
 
-// textsOf is a text, or those of a list.
+// textsOf returns a text, or those of a list.
 func textsOf(v ref.Val) ([]string, error) {
 	value, err := goValue(v)
 	if err != nil {

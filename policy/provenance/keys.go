@@ -58,7 +58,7 @@ type name struct {
 	text string
 }
 
-// whole is the key of the value as a whole, as trusted fields have it.
+// whole returns the key of the value as a whole, as trusted fields have it.
 func (n name) whole() key {
 	if n.kind == kindPhrase {
 		return mix(kindPhrase, n.keys...)
@@ -94,14 +94,14 @@ func nameOf(text string) (name, bool) {
 	return wordsOf(text)
 }
 
-// wordsOf is a text as a phrase, whatever it may mean.
+// wordsOf returns a text as a phrase, whatever it may mean.
 func wordsOf(text string) (name, bool) {
 	n := name{kind: kindPhrase, text: text}
 	eachWord(text, func(word key, _, _ int) { n.keys = append(n.keys, word) })
 	return n, len(n.keys) > 0
 }
 
-// addressOf is the mail address that a text consists of, also in the form "Ann Lee <ann@example.com>".
+// addressOf returns the mail address that a text consists of, also in the form "Ann Lee <ann@example.com>".
 func addressOf(text string) (string, bool) {
 	at := strings.LastIndexByte(text, '@')
 	if at <= 0 || len(text) > maxAddress {
@@ -130,7 +130,7 @@ func addressOf(text string) (string, bool) {
 
 const maxAddress = 500 // bytes, a name in front included
 
-// urlOf is a web address in its normal form: without http(s)://, a www. before the host, the end's slash and fragment.
+// urlOf returns a web address in its normal form: without http(s)://, a www. before the host, the end's slash and fragment.
 // Without a scheme a text is one when it begins with a host that has a dot and a name at its end: shop.example/sale.
 func urlOf(text string) (string, bool) {
 	text = strings.TrimRight(text, ".,;:!?)'\"*")
@@ -185,7 +185,7 @@ func isHost(host string) bool {
 	return true
 }
 
-// numberOf is a number in its shortest form: 10.0, 10 and "10.00 €" are 10; 10,000 is 10000.
+// numberOf returns a number in its shortest form: 10.0, 10 and "10.00 €" are 10; 10,000 is 10000.
 func numberOf(text string) (string, bool) {
 	text = strings.TrimSpace(strings.Trim(text, "$€£¥% "))
 	negative := strings.HasPrefix(text, "-")
@@ -226,7 +226,7 @@ const (
 	minDigits = 5 // of them
 )
 
-// idOf is a text of groups like an IBAN's, a phone's or a card's without what stands between them.
+// idOf returns a text of groups like an IBAN's, a phone's or a card's without what stands between them.
 func idOf(text string) (string, bool) {
 	if len(text) > 80 {
 		return "", false

@@ -2,7 +2,7 @@ package provenance
 
 import "strings"
 
-// level is the most trusted level at which a value was seen, strangers' text left out, and where.
+// level returns the most trusted level at which a value was seen, strangers' text left out, and where.
 func (x *index) level(n name) (Level, int) {
 	if at, ok := x.user.find(n); ok {
 		return FromUser, at
@@ -65,7 +65,7 @@ func (x *index) calledByUser(n name) bool {
 	return called
 }
 
-// anyLevel is level, strangers' text included.
+// anyLevel works like level, strangers' text included.
 func (x *index) anyLevel(n name) (Level, int) {
 	if level, at := x.level(n); level != Nowhere {
 		return level, at
@@ -119,7 +119,7 @@ func has(s shelf, k key) bool {
 	return ok
 }
 
-// find is where a value stands in text.
+// find returns where a value stands in text.
 func (s shelf) find(n name) (int, bool) {
 	if len(s) == 0 {
 		return -1, false

@@ -21,7 +21,7 @@ func (c *talk) user(text string) *talk { return c.with(agent.UserText(text)) }
 
 func (c *talk) with(m ...agent.Message) *talk { return &talk{c.state.With(m...), c.calls} }
 
-// tool is a call with its answer.
+// tool returns a call with its answer.
 func (c *talk) tool(name, arguments, answer string) *talk {
 	call := c.next(name, arguments)
 	r := agent.Answer(&agent.Prepared{Original: &call, Call: &call})
@@ -29,7 +29,7 @@ func (c *talk) tool(name, arguments, answer string) *talk {
 	return c.answered(call, r)
 }
 
-// denied is a call that a hook did not let through.
+// denied returns a call that a hook did not let through.
 func (c *talk) denied(name, arguments, why string) *talk {
 	call := c.next(name, arguments)
 	return c.answered(call, agent.NotExecuted(&call, agent.ReasonDenied, "guard", why))
@@ -66,7 +66,7 @@ func tracker(t testing.TB) *provenance.Tracker {
 	return tr
 }
 
-// trail is what is known of the conversation; examples give no t.
+// trail returns what is known of the conversation; examples give no t.
 //
 //nolint:thelper // that is why
 func (c *talk) trail(t testing.TB) provenance.Trail {

@@ -25,7 +25,7 @@ const maxParts = 50
 
 const maxWords = 2000 // of a text that are looked at for parts
 
-// Origin is where a value comes from, with the places, for people to read. It costs more than the functions that only
+// Origin returns where a value comes from, with the places, for people to read. It costs more than the functions that only
 // answer yes or no.
 func (t Trail) Origin(value any) Origin {
 	var o Origin
@@ -132,7 +132,7 @@ func (x *index) pieces(text string) []Origin {
 	return out
 }
 
-// longest is how many of the first words stand together in a text; less than two are none.
+// longest returns how many of the first words stand together in a text; less than two are none.
 func (s shelf) longest(words []key) (n int, at int) {
 	if len(s) == 0 || len(words) < 2 {
 		return 0, -1
@@ -165,7 +165,7 @@ func shown(value any) string {
 	return text
 }
 
-// String is the origin as a sentence: `"US13" is untrusted: message 3, get_transactions (call c0), field subject`.
+// String returns the origin as a sentence: `"US13" is untrusted: message 3, get_transactions (call c0), field subject`.
 func (o Origin) String() string {
 	var b strings.Builder
 	o.write(&b, "")

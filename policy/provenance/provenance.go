@@ -47,7 +47,7 @@ func New(o Options) (*Tracker, error) {
 	return t, nil
 }
 
-// rules is what the sources say of a tool.
+// rules returns what the sources say of a tool.
 func (t *Tracker) rules(tool string) *toolRules {
 	if r, ok := t.tools.Load(tool); ok {
 		return r.(*toolRules) //nolint:forcetypeassert // nothing else is stored
@@ -68,7 +68,7 @@ type Trail struct {
 	state agent.State
 }
 
-// Of is the trail of a state. Within a run each message is read once, when somebody first asks; for the state of a run
+// Of returns the trail of a state. Within a run each message is read once, when somebody first asks; for the state of a run
 // that is not under way all of it is read anew.
 func (t *Tracker) Of(s agent.State) Trail { return Trail{t.runs.Of(s), s} }
 
@@ -84,7 +84,7 @@ func (t Trail) with(f func(x *index)) {
 	f(x)
 }
 
-// nameOfAny is nameOf for what may stand in arguments. It is false for a value that names nothing: a text without letters
+// nameOfAny works like nameOf, for what may stand in arguments. It reports false for a value that names nothing: a text without letters
 // and digits, and what is neither a text nor a number.
 func nameOfAny(value any) (name, bool) {
 	switch v := value.(type) {
@@ -140,7 +140,7 @@ func eachValue(value any, f func(any)) {
 	}
 }
 
-// eachOther is eachValue for any other Go value, by way of its JSON. What has none is given to f as it is.
+// eachOther works like eachValue, for any other Go value, by way of its JSON. What has none is given to f as it is.
 func eachOther(value any, f func(any)) {
 	var plain any
 	text, err := strictjson.Marshal(value)
@@ -179,7 +179,7 @@ func isPattern(value any) bool {
 	return ok && strings.Contains(text, "*")
 }
 
-// addressList is the mail addresses of a text that consists of nothing else.
+// addressList returns the mail addresses of a text that consists of nothing else.
 func addressList(text string) []name {
 	var list []name
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' }) {
@@ -221,7 +221,7 @@ func (t Trail) FromTrusted(value any) bool {
 	})
 }
 
-// FromKnown is FromTrusted, fields that known people write included.
+// FromKnown works like FromTrusted, fields that known people write included.
 func (t Trail) FromKnown(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, _ := x.level(n)
@@ -229,7 +229,7 @@ func (t Trail) FromKnown(value any) bool {
 	})
 }
 
-// FromNamed is FromTrusted, and includes known fields to which the user pointed: in the answer to a call that was given
+// FromNamed works like FromTrusted, and includes known fields to which the user pointed: in the answer to a call that was given
 // nothing but the user's own words, as the participants of the meeting that the user named; or a mail address whose
 // owner the user called by a name in it.
 func (t Trail) FromNamed(value any) bool {
@@ -239,7 +239,7 @@ func (t Trail) FromNamed(value any) bool {
 	})
 }
 
-// FromNamedText is FromNamed, and includes free text to which the user pointed: what is written in the file that the
+// FromNamedText works like FromNamed, and includes free text to which the user pointed: what is written in the file that the
 // user named, or on the page that is mentioned in the message that the user named.
 func (t Trail) FromNamedText(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
@@ -253,7 +253,7 @@ func (t Trail) FromNamedText(value any) bool {
 	})
 }
 
-// Sole is FromNamedText for values that are the only ones of their kind where they stand: the one account in the bill
+// Sole works like FromNamedText, for values that are the only ones of their kind where they stand: the one account in the bill
 // that the user named, the one address on the page. Where there are two, somebody may have added one.
 func (t Trail) Sole(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
@@ -363,7 +363,7 @@ func (t Trail) SaysDate() (yes bool) {
 	return yes
 }
 
-// Confidential is the names of the fields from which a value has something that the sources call confidential.
+// Confidential returns the names of the fields from which a value has something that the sources call confidential.
 func (t Trail) Confidential(value any) []string {
 	var fields []string
 	t.with(func(x *index) {
@@ -386,10 +386,10 @@ func (t Trail) Confidential(value any) []string {
 	return fields
 }
 
-// Links is the web addresses in a text, each once.
+// Links returns the web addresses in a text, each once.
 func Links(text string) []string { return inText(text, kindURL) }
 
-// Addresses is the mail addresses in a text, each once.
+// Addresses returns the mail addresses in a text, each once.
 func Addresses(text string) []string { return inText(text, kindAddress) }
 
 func inText(text string, which kind) []string {

@@ -56,7 +56,7 @@ const (
 	Nowhere     Level = ""          // not seen before: the model made it up
 )
 
-// With is s with more sources behind those that it has. Of messages, those of more count where both have the same glob.
+// With returns s with more sources behind those that it has. Of messages, those of more count where both have the same glob.
 func (s Sources) With(more Sources) Sources {
 	sum := Sources{Tools: append(slices.Clip(s.Tools), more.Tools...), Messages: maps.Clone(s.Messages)}
 	if sum.Messages == nil {
@@ -132,7 +132,7 @@ func (s Sources) of(tool string) *toolRules {
 	return rules
 }
 
-// message is the level of messages with this source.
+// message returns the level of messages with this source.
 func (s Sources) message(source string) Level {
 	level := FromOthers
 	found := ""

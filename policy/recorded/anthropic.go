@@ -72,7 +72,7 @@ func (*chatForm) anthropic(record *replay.Record, b chatBody) error {
 	return nil
 }
 
-// messages is the message in the form in which it is played: what tools answered first, then what was said.
+// messages returns the message in the form in which it is played: what tools answered first, then what was said.
 func (m blockMessage) messages() ([]replay.Message, error) {
 	var out []replay.Message
 	said := replay.Message{Role: replay.Role(m.Role)}
@@ -125,7 +125,7 @@ func blocksOf(content json.RawMessage) ([]block, error) {
 	return blocks, err
 }
 
-// blockText is the text of content, its text blocks one after the other.
+// blockText returns the text of content, its text blocks one after the other.
 func blockText(content json.RawMessage) (string, error) {
 	blocks, err := blocksOf(content)
 	if err != nil {
@@ -140,7 +140,7 @@ func blockText(content json.RawMessage) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// objectText is the text of arguments that were recorded as an object, without the spaces that say nothing.
+// objectText returns the text of arguments that were recorded as an object, without the spaces that say nothing.
 func objectText(input json.RawMessage) string {
 	if len(input) == 0 || string(input) == "null" {
 		return "{}"

@@ -56,7 +56,7 @@ func (f *chatForm) add(v value) ([]*Run, error) {
 	return []*Run{run}, nil
 }
 
-// end is the run whose messages came one by one.
+// end returns the run whose messages came one by one.
 func (f *chatForm) end() ([]*Run, []error) {
 	if len(f.messages) == 0 {
 		return nil, nil

@@ -123,7 +123,7 @@ func (f *eventLog) close(r *Run) {
 	}
 }
 
-// end is the runs that were under way, or parked, when the log ended.
+// end returns the runs that were under way, or parked, when the log ended.
 func (f *eventLog) end() ([]*Run, []error) {
 	open := f.open
 	f.open = nil

@@ -59,7 +59,7 @@ type anyValue struct {
 	} `json:"kvlistValue"`
 }
 
-// json is the value as plain JSON.
+// json returns the value as plain JSON.
 func (v anyValue) json() json.RawMessage {
 	switch {
 	case v.String != nil:
@@ -295,7 +295,7 @@ func (t *transcript) turn(c *span) error {
 	return nil
 }
 
-// sinceLastTurn is what was said after the model had spoken last: the rest is known already.
+// sinceLastTurn returns what was said after the model had spoken last: the rest is known already.
 func sinceLastTurn(shown []spanMessage) []spanMessage {
 	for i, m := range slices.Backward(shown) {
 		if m.Role == "assistant" {
@@ -357,7 +357,7 @@ func (s *span) failed() bool {
 		outcome == "failed" || outcome == "denied" || outcome == "not_executed" || outcome == "unknown" || outcome == "deferred"
 }
 
-// textOf is a JSON string's text, and of anything else its JSON.
+// textOf returns a JSON string's text, and of anything else its JSON.
 func textOf(raw json.RawMessage) string {
 	if text, ok := strictjson.Unquote(string(raw)); ok {
 		return text

@@ -148,7 +148,7 @@ type place struct {
 	format Format
 }
 
-// run is a new run that begins at a line.
+// run returns a new run that begins at a line.
 func (p place) run(line int, record replay.Record) *Run {
 	if record.ID == "" {
 		record.ID = fmt.Sprintf("%s:%d", p.file, line)

@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// told is a run in a few lines, and what is wrong with others.
+// told returns a run in a few lines, and what is wrong with others.
 func told(r *recorded.Reader) (out []string) {
 	for run, err := range r.Runs() {
 		if err != nil {

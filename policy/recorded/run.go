@@ -22,7 +22,7 @@ const (
 	OTLP       Format = "otlp"
 )
 
-// Formats is every form, in the order in which they are documented.
+// Formats returns every form, in the order in which they are documented.
 func Formats() []Format { return []Format{Replay, OpenAI, Anthropic, ClaudeCode, Events, Audit, OTLP} }
 
 // FormatNamed finds a form by its name.

@@ -24,7 +24,7 @@ func (s bareSpan) Attributes() []attribute.KeyValue {
 	return lo.Reject(s.ReadOnlySpan.Attributes(), func(kv attribute.KeyValue, _ int) bool { return kv.Key == semconv.KeyReason })
 }
 
-// Status is the class of the error in the place of its text.
+// Status returns the class of the error in the place of its text.
 func (s bareSpan) Status() sdktrace.Status {
 	status := s.ReadOnlySpan.Status()
 	if status.Code == codes.Error {

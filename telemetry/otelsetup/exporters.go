@@ -43,7 +43,7 @@ var (
 	}
 )
 
-// exportersOf is the exporters that the environment wants of a signal, or none at
+// exportersOf returns the exporters that the environment wants of a signal, or none at
 // all and what is wrong.
 func exportersOf[E interface {
 	Shutdown(ctx context.Context) error

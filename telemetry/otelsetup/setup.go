@@ -93,7 +93,7 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 	return end.all, nil
 }
 
-// instance is a random UUID: what several processes of a service measure is told apart
+// instance returns a random UUID: what several processes of a service measure is told apart
 // by it.
 func instance() string {
 	var b [16]byte
@@ -174,7 +174,7 @@ func (s *setup) logs(end *ending) (*logHandler, error) {
 	return h, err
 }
 
-// propagatorOf is the propagator of that list of names.
+// propagatorOf returns the propagator of that list of names.
 func propagatorOf(names string) (propagation.TextMapPropagator, error) {
 	var list []propagation.TextMapPropagator
 	for _, name := range words(cmp.Or(names, "tracecontext,baggage")) {
@@ -191,7 +191,7 @@ func propagatorOf(names string) (propagation.TextMapPropagator, error) {
 	return propagation.NewCompositeTextMapPropagator(list...), nil
 }
 
-// words is the words of a list with commas between.
+// words returns the words of a list with commas between.
 func words(list string) []string {
 	return lo.Compact(lo.Map(strings.Split(list, ","), func(w string, _ int) string { return strings.ToLower(strings.TrimSpace(w)) }))
 }

@@ -35,7 +35,7 @@ type Tree struct {
 
 var _ sdktrace.SpanProcessor = (*Tree)(nil)
 
-// OnStart does nothing.
+// OnStart returns at once.
 func (*Tree) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd keeps the span.
@@ -49,10 +49,10 @@ func (t *Tree) OnEnd(s sdktrace.ReadOnlySpan) {
 	t.spans = append(t.spans, s)
 }
 
-// ForceFlush does nothing.
+// ForceFlush returns at once.
 func (*Tree) ForceFlush(context.Context) error { return nil }
 
-// Shutdown does nothing: what was kept can still be shown.
+// Shutdown returns at once: what was kept can still be shown.
 func (*Tree) Shutdown(context.Context) error { return nil }
 
 // WriteTo writes the spans, a line each, those that began later below those that
@@ -94,7 +94,7 @@ func branch(b *strings.Builder, below map[trace.SpanID][]sdktrace.ReadOnlySpan, 
 	}
 }
 
-// rounded is a duration in three digits.
+// rounded returns a duration in three digits.
 func rounded(d time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
 		if d < 1000*unit {
@@ -103,7 +103,7 @@ func rounded(d time.Duration) time.Duration {
 	}
 }
 
-// told is what a span says, in words.
+// told returns what a span says, in words.
 func told(s sdktrace.ReadOnlySpan) string {
 	set := attribute.NewSet(s.Attributes()...)
 	has := func(key attribute.Key) string {
@@ -141,7 +141,7 @@ func told(s sdktrace.ReadOnlySpan) string {
 	return strings.Join(lo.Compact(parts), " ")
 }
 
-// plain is a text that does nothing to a terminal: models make up names of tools, and
+// plain returns a text that does nothing to a terminal: models make up names of tools, and
 // whoever is asked makes up errors.
 func plain(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {

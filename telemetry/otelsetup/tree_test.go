@@ -26,7 +26,7 @@ import (
 
 var took = regexp.MustCompile(`  [0-9.]+(ns|µs|ms|s)`)
 
-// grown is a tree with the times taken out.
+// grown returns a tree with the times taken out.
 func grown(t *testing.T, tree *otelsetup.Tree) string {
 	t.Helper()
 	var b strings.Builder

@@ -34,7 +34,7 @@ func (t *Tree) Edit(ctx context.Context, in EditArgs) (Written, error) {
 	})
 }
 
-// replaced is the text after the edit, and the lines in which something was replaced. Where the text has CRLF, old is
+// replaced returns the text after the edit, and the lines in which something was replaced. Where the text has CRLF, old is
 // looked for as if it did not, and what is put in has CRLF too; what is around it stays as it is. A text of more than
 // most bytes is never made: many small places and a long text to put in come to more than there is memory.
 func replaced(text, from, to string, all bool, most int) (string, []int, error) {
@@ -82,7 +82,7 @@ func replaced(text, from, to string, all bool, most int) (string, []int, error) 
 
 func withoutCR(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// occurrences is where a text is in another: all places one after the other, or the first ones, overlapping, to see
+// occurrences returns where a text is in another: all places one after the other, or the first ones, overlapping, to see
 // whether there are several.
 func occurrences(text, part string, all bool) (places []int) {
 	for from := 0; ; {
@@ -98,7 +98,7 @@ func occurrences(text, part string, all bool) (places []int) {
 // linesTold is how many line numbers are told.
 const linesTold = 10
 
-// linesAt is the lines of ascending places in a text, counted from 1.
+// linesAt returns the lines of ascending places in a text, counted from 1.
 func linesAt(text string, places []int) []int {
 	line, at := 1, 0
 	return lo.Map(places, func(place int, _ int) int {

@@ -25,10 +25,10 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Op, quote(e.Path), e.Problem) }
 
-// Unwrap is what the system said.
+// Unwrap returns what the system said.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrorKind is KindInvalid: the same call will fail again.
+// ErrorKind returns KindInvalid: the same call will fail again.
 func (e *Error) ErrorKind() agent.ErrorKind { return agent.KindInvalid }
 
 func problem(op, path, format string, args ...any) *Error {
@@ -66,7 +66,7 @@ func quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// cause is what the system said, without the names that os puts before it.
+// cause returns what the system said, without the names that os puts before it.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/files"
 )
 
-// jail is a tree with a secret beside it and every kind of link that could lead there.
+// jail returns a tree with a secret beside it and every kind of link that could lead there.
 func jail(t *testing.T, c files.Config) (dir, secret string, tree *files.Tree) {
 	t.Helper()
 	outside := t.TempDir()

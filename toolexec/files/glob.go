@@ -47,7 +47,7 @@ func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 	return found, err
 }
 
-// below is a name as seen from a directory that it is below.
+// below returns a name as seen from a directory that it is below.
 func below(dir, name string) string {
 	if dir == "." {
 		return name

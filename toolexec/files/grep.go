@@ -80,7 +80,7 @@ func (t *Tree) Grep(ctx context.Context, in GrepArgs) (Matches, error) {
 
 var errEnough = errors.New("enough was searched")
 
-// text is the match as it is told: path:line: for what matched, path-line- for what is around it.
+// text returns the match as it is told: path:line: for what matched, path-line- for what is around it.
 func (m Match) text() string {
 	var b strings.Builder
 	tell := func(line int, mark, text string) {
@@ -96,7 +96,7 @@ func (m Match) text() string {
 	return b.String()
 }
 
-// Content is the matching lines, and a note on what is missing.
+// Content returns the matching lines, and a note on what is missing.
 func (m Matches) Content() agent.Content {
 	var b strings.Builder
 	for i, match := range m.Matches {

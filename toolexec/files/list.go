@@ -73,7 +73,7 @@ func (t *Tree) find(ctx context.Context, op, dir string, depth int, wanted func(
 	return found, nil
 }
 
-// found is the error of a search.
+// found returns the error of a search.
 func (t *Tree) found(ctx context.Context, op, given, name string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s %q: %w", op, given, context.Cause(ctx))
@@ -95,7 +95,7 @@ func (t *Tree) entry(name string, d fs.DirEntry) Entry {
 	return e
 }
 
-// String is a line on the entry.
+// String returns a line on the entry.
 func (e Entry) String() string {
 	switch {
 	case e.Mode.IsDir():
@@ -108,7 +108,7 @@ func (e Entry) String() string {
 	return fmt.Sprintf("%s (%s)", shown(e.Path), kind(e.Mode))
 }
 
-// Content is a line on each entry, and a note on what is missing.
+// Content returns a line on each entry, and a note on what is missing.
 func (l Listing) Content() agent.Content {
 	var b strings.Builder
 	for _, e := range l.Entries {

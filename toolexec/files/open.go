@@ -52,7 +52,7 @@ func isA(want fs.FileMode, info fs.FileInfo) error {
 	return problem("", info.Name(), "it is a %s: only regular files and directories are opened", kind(got))
 }
 
-// kind is what something is that is neither a file nor a directory.
+// kind returns what something is that is neither a file nor a directory.
 func kind(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSymlink != 0:
@@ -67,7 +67,7 @@ func kind(mode fs.FileMode) string {
 	return "special file"
 }
 
-// entries is what is in a directory, in no order; more says that there is more than most.
+// entries returns what is in a directory, in no order; more says that there is more than most.
 func (t *Tree) entries(ctx context.Context, dir string, most int) (list []fs.DirEntry, more bool, err error) {
 	f, _, err := openIn(t.root, dir, os.O_RDONLY, fs.ModeDir)
 	if err != nil {

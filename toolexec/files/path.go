@@ -34,7 +34,7 @@ func (t *Tree) name(op, given string) (string, error) {
 	return filepath.ToSlash(p), nil
 }
 
-// fileName is name for what must be a file.
+// fileName works like name, for what must be a file.
 func (t *Tree) fileName(op, given string) (string, error) {
 	switch {
 	case given == "":
@@ -135,7 +135,7 @@ func alike(a, b string) bool {
 	return rows[len(a)+1][len(b)] <= len(a)/3
 }
 
-// shown is a path as it is told: quoted where it could be taken for something else.
+// shown returns a path as it is told: quoted where it could be taken for something else.
 func shown(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)

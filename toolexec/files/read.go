@@ -193,7 +193,7 @@ func readLine(r *bufio.Reader, most int) (line []byte, size int, err error) {
 	}
 }
 
-// shortHash is enough of a hash to see a change by.
+// shortHash returns enough of a hash to see a change by.
 func shortHash(sum []byte) string { return hex.EncodeToString(sum[:8]) }
 
 func hashOf(content string) string {
@@ -201,7 +201,7 @@ func hashOf(content string) string {
 	return shortHash(sum[:])
 }
 
-// Content is the text, and after it a note on what it is of the file.
+// Content returns the text, and after it a note on what it is of the file.
 func (e Excerpt) Content() agent.Content {
 	var notes []string
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }

@@ -126,7 +126,7 @@ func (s *search) lines(ctx context.Context, name string, lines []string) error {
 	return nil
 }
 
-// find is where a line matches; nil where it does not. An expression may take microseconds for each byte, so that a long
+// find returns where a line matches; nil where it does not. An expression may take microseconds for each byte, so that a long
 // line is read in a way that ends with ctx.
 func (s *search) find(ctx context.Context, line string) []int {
 	if len(line) <= longLine {
@@ -149,7 +149,7 @@ func (r *runes) ReadRune() (rune, int, error) {
 	return r.r.ReadRune()
 }
 
-// window is the part of a line that is shown: all of it, or what is around a place.
+// window returns the part of a line that is shown: all of it, or what is around a place.
 func window(line string, at int) string {
 	from := max(0, min(at-maxColumn/4, len(line)-maxColumn))
 	to := min(len(line), from+maxColumn)

@@ -96,7 +96,7 @@ func Open(c Config) (*Tree, error) {
 // Close closes the root. Calls after that fail.
 func (t *Tree) Close() error { return t.root.Close() }
 
-// Tools is the tools for the tree: read_file, list_files, glob, grep, and unless it is read-only write_file and
+// Tools returns the tools for the tree: read_file, list_files, glob, grep, and unless it is read-only write_file and
 // edit_file. A call that a run was cut off in may run again: an edit that was made already says that its text is not
 // there.
 func (t *Tree) Tools() []toolexec.Tool {

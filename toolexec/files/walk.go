@@ -77,7 +77,7 @@ func (w *walk) through(
 	return ctx.Err()
 }
 
-// list is what is in a directory, sorted such that all paths come in order: a.txt before a/b.
+// list returns what is in a directory, sorted such that all paths come in order: a.txt before a/b.
 func (w *walk) list(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 	list, more, err := w.tree.entries(ctx, dir, w.left)
 	w.cut = w.cut || more
@@ -86,7 +86,7 @@ func (w *walk) list(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 	return list, err
 }
 
-// notes is what a reader of the results must know of the walk.
+// notes returns what a reader of the results must know of the walk.
 func (w *walk) notes() []string {
 	var notes []string
 	if w.cut {

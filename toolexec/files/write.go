@@ -85,7 +85,7 @@ func tooBig(size, most int) error {
 	return problem("", "", "it would be %s, and files of up to %d are written", count(size, "byte"), most)
 }
 
-// Content is a line on what became of the file.
+// Content returns a line on what became of the file.
 func (w Written) Content() agent.Content {
 	name := shown(w.Path)
 	switch {

@@ -157,7 +157,7 @@ func (b *call) failed(err error, advice, said string) *Error {
 	return b.tool.client.server.errorOf("calling", b.tool.name, err, advice, said)
 }
 
-// advice is what may be done about an answer that is none.
+// advice returns what may be done about an answer that is none.
 func (x *exchange) advice() string {
 	switch status := int(x.status.Load()); {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

@@ -60,17 +60,17 @@ func Connect(ctx context.Context, s Server) (*Client, error) {
 	return c, nil
 }
 
-// Tools are the server's tools, in the order that it lists them. They are the client's: they work until it is closed,
+// Tools returns the server's tools, in the order that it lists them. They are the client's: they work until it is closed,
 // in any number of agents.
 func (c *Client) Tools() []toolexec.Tool {
 	return lo.Map(c.tools, func(t *tool, _ int) toolexec.Tool { return t })
 }
 
-// Instructions are what the server wants a model to know of it; empty when it says nothing. They are the server's
+// Instructions returns what the server wants a model to know of it; empty when it says nothing. They are the server's
 // word: think before you put them into a system prompt.
 func (c *Client) Instructions() string { return c.instructions }
 
-// Annotations are what the server says of one of its tools, by the name that the model knows it by; false when the
+// Annotations returns what the server says of one of its tools, by the name that the model knows it by; false when the
 // client has no such tool.
 func (c *Client) Annotations(name string) (Annotations, bool) {
 	t, ok := lo.Find(c.tools, func(t *tool) bool { return t.spec.Name == name })
@@ -101,7 +101,7 @@ func (c *Client) Close() error {
 
 var errClosed = errors.New("the client was closed: connect anew")
 
-// session is the connection, made again if it has ended.
+// session returns the connection, made again if it has ended.
 func (c *Client) session(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	switch {

@@ -38,10 +38,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s mcp server %q: %s", e.doing, e.Server, e.text)
 }
 
-// ErrorKind is Kind.
+// ErrorKind returns Kind.
 func (e *Error) ErrorKind() agent.ErrorKind { return e.Kind }
 
-// Unwrap is why the caller gave up, where it did.
+// Unwrap returns why the caller gave up, where it did.
 func (e *Error) Unwrap() error { return e.cause }
 
 // errorOf makes an Error of err, with advice behind it. What a server said last is added where it said something.
@@ -84,7 +84,7 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:maxSaid], "") + "…"
 }
 
-// scrubbed is a text without the secrets of the server, and not too long.
+// scrubbed returns a text without the secrets of the server, and not too long.
 func (s Server) scrubbed(text string) string {
 	for _, secret := range s.secrets() {
 		text = strings.ReplaceAll(text, secret, "[secret]")
@@ -92,7 +92,7 @@ func (s Server) scrubbed(text string) string {
 	return shortened(strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// secrets are the values that no error may show, long ones first: a header's also without its scheme, a URL's
+// secrets returns the values that no error may show, long ones first: a header's also without its scheme, a URL's
 // password and query, and the variables that were named to be passed on. What is short is no secret, and would turn up everywhere.
 func (s Server) secrets() []string {
 	var all []string

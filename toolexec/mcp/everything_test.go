@@ -26,7 +26,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
-// everything is npm's server-everything over stdio.
+// everything starts npm's server-everything over stdio.
 func everything(t testing.TB) mcp.Server {
 	t.Helper()
 	return mcp.Server{Name: "every", Command: []string{parts.NPM(t, "mcp-server-everything"), "stdio"}}

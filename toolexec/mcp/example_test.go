@@ -20,7 +20,7 @@ type city struct {
 	City string `json:"city"`
 }
 
-// weather is an MCP server in this process, so that the examples need nothing else.
+// weather returns an MCP server in this process, so that the examples need nothing else.
 func weather() *httptest.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "weather", Version: "1"}, nil)
 	sdk.AddTool(server, &sdk.Tool{Name: "forecast", Description: "Tells the weather of tomorrow."},

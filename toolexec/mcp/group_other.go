@@ -4,10 +4,10 @@ package mcp
 
 import "os/exec"
 
-// ownGroup does nothing: where there are no process groups, only the server itself is ended.
+// ownGroup returns at once: where there are no process groups, only the server itself is ended.
 func ownGroup(*exec.Cmd) {}
 
-// endGroup does nothing: there is no polite way.
+// endGroup returns at once: there is no polite way.
 func endGroup(*exec.Cmd) {}
 
 // killGroup ends the server.

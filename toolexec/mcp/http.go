@@ -57,7 +57,7 @@ func newEndpoint(s Server) *endpoint {
 	return e
 }
 
-// transport is the SDK's transport over the endpoint. The stream for what a server has to say outside of any call is
+// transport returns the SDK's transport over the endpoint. The stream for what a server has to say outside of any call is
 // not opened: it may hang for as long as the server likes.
 func (e *endpoint) transport(s Server) sdk.Transport {
 	client := http.Client{CheckRedirect: e.redirect}

@@ -37,7 +37,7 @@ type greeting struct {
 	Name string `json:"name"`
 }
 
-// greeter is a server made with the SDK, which counts its calls.
+// greeter returns a server made with the SDK, which counts its calls.
 func greeter(t *testing.T, calls *atomic.Int32) http.Handler {
 	t.Helper()
 	server := sdk.NewServer(&sdk.Implementation{Name: "greeter", Version: "1"}, nil)
@@ -74,7 +74,7 @@ func TestASessionThatTheServerForgotIsMadeAgain(t *testing.T) {
 	assert.Equal(t, "hello Cy, call 3", answer(t, t.Context(), c, "mcp__web__greet", `{"name":"Cy"}`).Text())
 }
 
-// webHostile is a server over HTTP that does wrong by the name of the tool.
+// webHostile returns a server over HTTP that does wrong by the name of the tool.
 func webHostile(t *testing.T) *httptest.Server {
 	t.Helper()
 	gone := make(chan struct{})

@@ -27,7 +27,7 @@ func definitionOf(t *sdk.Tool) definition {
 	return sha256.Sum256([]byte(jsonOf(t.InputSchema)))
 }
 
-// jsonOf is the JSON of what came from JSON.
+// jsonOf returns the JSON of what came from JSON.
 func jsonOf(v any) string {
 	var text strings.Builder
 	e := json.NewEncoder(&text)
@@ -78,7 +78,7 @@ func (c *session) read(ctx context.Context) ([]*sdk.Tool, error) {
 	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
-// picked are the tools that the server is asked for, or everything that is wrong with the list.
+// picked returns the tools that the server is asked for, or everything that is wrong with the list.
 func picked(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	var wrong []error
 	names := lo.Map(tools, func(t *sdk.Tool, _ int) string { return t.Name })
@@ -100,7 +100,7 @@ func picked(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	return kept, errors.Join(wrong...)
 }
 
-// some are the first names of a list, in words.
+// some returns the first names of a list, in words.
 func some(names []string) string {
 	if len(names) == 0 {
 		return "none"

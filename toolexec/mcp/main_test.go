@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// hostile is the test binary as a server.
+// hostile returns the test binary as a server.
 func hostile(t testing.TB, mode string) mcp.Server {
 	t.Helper()
 	program, err := os.Executable()
@@ -54,13 +54,13 @@ func executor(t testing.TB, c *mcp.Client) *toolexec.Executor {
 	return toolexec.NewExecutor(box, toolexec.Options{})
 }
 
-// answer is the result of a call, through both phases of an executor.
+// answer returns the result of a call, through both phases of an executor.
 func answer(t testing.TB, ctx context.Context, c *mcp.Client, tool, args string) *agent.ToolResult { //nolint:revive // t is first
 	t.Helper()
 	return asking(t, c, tool, args)(ctx)
 }
 
-// asking is answer for another goroutine.
+// asking works like answer, for another goroutine.
 func asking(t testing.TB, c *mcp.Client, tool, args string) func(context.Context) *agent.ToolResult {
 	t.Helper()
 	e := executor(t, c)

@@ -13,7 +13,7 @@ const (
 	maxServerName = 32 // leaves room for the tool
 )
 
-// sanitized is a name with _ for everything that model services do not take.
+// sanitized returns a name with _ for everything that model services do not take.
 func sanitized(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
@@ -23,7 +23,7 @@ func sanitized(name string) string {
 	}, name)
 }
 
-// toolNames are the names that the model knows the tools of a server by: mcp__server__tool. A tool whose own name had
+// toolNames returns the names that the model knows the tools of a server by: mcp__server__tool. A tool whose own name had
 // to be changed, so that it would be too long otherwise or another tool's, ends in _ and eight hex digits of its own
 // name's SHA-256: the name of a tool depends neither on the order of the list nor on the day.
 func toolNames(server string, tools []string) []string {

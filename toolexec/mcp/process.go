@@ -67,7 +67,7 @@ func start(s Server) (*process, error) {
 	return p, nil
 }
 
-// environment is what of the environment a server is given.
+// environment returns what of the environment a server is given.
 func environment(s Server) []string {
 	env := []string{} // nil would be all of ours
 	for _, name := range s.Inherit {

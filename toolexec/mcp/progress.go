@@ -30,7 +30,7 @@ type ProgressReported struct {
 
 var _ agent.Event = ProgressReported{}
 
-// EventName is "mcp.progress".
+// EventName returns "mcp.progress".
 func (ProgressReported) EventName() string { return "mcp.progress" }
 
 const (

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// outputOf is a server's result as the model is told of it.
+// outputOf returns a server's result as the model is told of it.
 func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 	var parts []agent.Part
 	for _, content := range r.Content {
@@ -37,7 +37,7 @@ func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 	return out
 }
 
-// broken is how a result breaks the schema that the server gave for it.
+// broken returns how a result breaks the schema that the server gave for it.
 func (t *tool) broken(r *sdk.CallToolResult) error {
 	switch {
 	case t.output == nil || r.IsError:
@@ -53,7 +53,7 @@ func (t *tool) broken(r *sdk.CallToolResult) error {
 	return err
 }
 
-// partsOf is a piece of a result. What a model cannot be given becomes a text that says what it was. An address is
+// partsOf returns a piece of a result. What a model cannot be given becomes a text that says what it was. An address is
 // only ever text: what is fetched is for the model to ask and for hooks to decide.
 func partsOf(c sdk.Content) []agent.Part {
 	switch c := c.(type) {

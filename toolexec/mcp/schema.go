@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// inputSchema is a server's schema as the model is told of it, and as we check arguments against it. They are the same
+// inputSchema returns a server's schema as the model is told of it, and as we check arguments against it. They are the same
 // wherever that is possible; otherwise what we check is looser: it takes whatever the server's own takes.
 func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	object, ok := given.(map[string]any)
@@ -38,7 +38,7 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	return "", nil, err
 }
 
-// loosened is a schema without what we cannot read: patterns that Go's regular expressions do not know (look-around,
+// loosened returns a schema without what we cannot read: patterns that Go's regular expressions do not know (look-around,
 // back-references), references out of the document, dialects that nobody knows. Where less said inside would mean
 // that more is refused (not, if, oneOf, counts of what was seen), less is said there, too.
 func loosened(schema any) any {
@@ -77,7 +77,7 @@ func loosened(schema any) any {
 	return out
 }
 
-// loosenedWord is the value of a keyword, with the schemas in it loosened.
+// loosenedWord returns the value of a keyword, with the schemas in it loosened.
 func loosenedWord(word string, value any) any {
 	switch word {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":

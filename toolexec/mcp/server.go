@@ -28,7 +28,7 @@ const (
 	defaultMaxMessageBytes = 16 << 20
 )
 
-// DefaultInherit are the environment variables that a server is given when Server.Inherit is nil: what programs need
+// DefaultInherit returns the environment variables that a server is given when Server.Inherit is nil: what programs need
 // to find themselves and their files, and nothing that is likely to be secret.
 func DefaultInherit() []string {
 	return []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "SYSTEMROOT"}
@@ -77,7 +77,7 @@ type Server struct {
 	MaxMessageBytes int
 }
 
-// withDefaults is the server with what its zero fields mean, and a copy of its own of everything.
+// withDefaults returns the server with what its zero fields mean, and a copy of its own of everything.
 func (s Server) withDefaults() Server {
 	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, defaultConnectTimeout)
 	s.CloseGrace = max(0, cmp.Or(s.CloseGrace, defaultCloseGrace))

@@ -123,7 +123,7 @@ func greet(ctx context.Context, s Server, protocol string) (_ *session, code int
 	return c, 0, nil
 }
 
-// newSDKClient is a client that can nothing but call tools.
+// newSDKClient returns a client that can nothing but call tools.
 func newSDKClient(n *news) *sdk.Client {
 	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: "0"}, &sdk.ClientOptions{
 		Capabilities:           &sdk.ClientCapabilities{},
@@ -146,7 +146,7 @@ func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// survive, deferred, makes an error of a panic.
+// survive makes an error of a panic, where it is deferred.
 func survive(err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("reading what it sent: panic: %v", v)
@@ -158,7 +158,7 @@ func (c *session) alive() bool {
 	return !c.over.Load() && !isClosed(c.dead) && (c.process == nil || !isClosed(c.process.broken)) && (c.http == nil || !c.http.gone.Load())
 }
 
-// said is what the server said last beside the protocol.
+// said returns what the server said last beside the protocol.
 func (c *session) said() string {
 	if c.process == nil {
 		return ""

@@ -39,7 +39,7 @@ func (l *lines) Connect(context.Context) (sdk.Connection, error) {
 	return l, nil
 }
 
-// SessionID is empty: there is one session.
+// SessionID returns empty: there is one session.
 func (l *lines) SessionID() string { return "" }
 
 // Close begins to end the process.

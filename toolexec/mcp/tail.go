@@ -25,7 +25,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was kept, in whole lines where it was cut.
+// String returns what was kept, in whole lines where it was cut.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

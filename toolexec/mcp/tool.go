@@ -50,7 +50,7 @@ type tool struct {
 
 var _ toolexec.Tool = (*tool)(nil)
 
-// toolsOf are the tools of a list that the server was asked for, or everything that is wrong with them.
+// toolsOf returns the tools of a list that the server was asked for, or everything that is wrong with them.
 func (c *Client) toolsOf(listed []*sdk.Tool) ([]*tool, error) {
 	kept, err := picked(c.server, listed)
 	if err != nil {
@@ -90,13 +90,13 @@ func (c *Client) toolOf(t *sdk.Tool, name string) (*tool, error) {
 	return made, nil
 }
 
-// Spec is the tool as the server describes it.
+// Spec returns the tool as the server describes it.
 func (t *tool) Spec() agent.ToolSpec { return t.spec }
 
-// Policy is how the tool is run where nobody says otherwise.
+// Policy returns how the tool is run where nobody says otherwise.
 func (t *tool) Policy() toolexec.Policy { return t.policy }
 
-// Err is nil: a tool that could not be made is not there. It says that the parameters have been looked at.
+// Err returns nil: a tool that could not be made is not there. It says that the parameters have been looked at.
 func (t *tool) Err() error { return nil }
 
 // Prepare checks the arguments as far as we can read the schema; the server checks them again.

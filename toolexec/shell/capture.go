@@ -35,7 +35,7 @@ const (
 	binaryPercent = 10
 )
 
-// stream is what was written, as text.
+// stream returns what was written, as text.
 func (c *capture) stream() Stream {
 	head, tail := c.head, c.tail[max(0, len(c.tail)-(c.most-c.most/2)):]
 	missing := c.total - int64(len(head)+len(tail))
@@ -82,7 +82,7 @@ func wholeRunes(head, tail []byte) ([]byte, []byte) {
 	return head, tail
 }
 
-// readable is b as text that does nothing to a terminal or a model: bytes that are no UTF-8 and control characters are
+// readable returns b as text that does nothing to a terminal or a model: bytes that are no UTF-8 and control characters are
 // replaced, line ends made one kind. Replaced is how many there were.
 func readable(b []byte) (text string, replaced int) {
 	var out strings.Builder

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// command is how the shell is told to run a text.
+// command returns how the shell is told to run a text.
 func (s *Shell) command(text string) process.Command {
 	return process.Command{Args: []string{s.config.Shell, "-c", "--", text, filepath.Base(s.config.Shell)}}
 }

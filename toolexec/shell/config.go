@@ -126,7 +126,7 @@ func (l Limits) check() error {
 	return nil
 }
 
-// seconds are the whole seconds in d, rounded up.
+// seconds returns the whole seconds in d, rounded up.
 func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
 func isDir(name string) error {

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
 
-// pidsIn are the process ids that commands wrote to a file, once it has as many lines.
+// pidsIn returns the process ids that commands wrote to a file, once it has as many lines.
 func pidsIn(t *testing.T, file string, lines int) []int {
 	t.Helper()
 	var pids []int

@@ -22,7 +22,7 @@ if [ -n "$BASH_VERSION" ]; then
 fi
 exec "$0" -c -- "$1" "${0##*/}" 3<&-`
 
-// command is how the shell is told to run a text: under its limits.
+// command returns how the shell is told to run a text: under its limits.
 func (s *Shell) command(text string) process.Command {
 	return process.Command{
 		Args:  []string{s.config.Shell, "-c", starter, s.config.Shell, text},
@@ -59,7 +59,7 @@ func (l Limits) set(pid int) error {
 	return nil
 }
 
-// tasks is the limit that the kernel keeps behind Processes. It counts all threads of the user, so that those which are
+// tasks returns the limit that the kernel keeps behind Processes. It counts all threads of the user, so that those which are
 // there come on top, and some for each process. It does not hold for root.
 func (l Limits) tasks() uint64 {
 	if l.Processes == 0 {

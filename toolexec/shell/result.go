@@ -49,7 +49,7 @@ type Result struct {
 // OK reports whether the command exited by itself with code 0.
 func (r Result) OK() bool { return r.Ended == Exited && r.ExitCode == 0 }
 
-// String is what a model is told: in the first line how the command ended, then what else is to know, then the
+// String returns what a model is told: in the first line how the command ended, then what else is to know, then the
 // streams.
 func (r Result) String() string {
 	var b strings.Builder
@@ -123,8 +123,8 @@ type Error struct {
 	Cause error
 }
 
-// Error is what the Result says.
+// Error returns what the Result says.
 func (e *Error) Error() string { return e.Result.String() }
 
-// Unwrap is the cause; nil where there is none.
+// Unwrap returns the cause; nil where there is none.
 func (e *Error) Unwrap() error { return e.Cause }

@@ -75,7 +75,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	return r, nil
 }
 
-// environ is the environment of a command.
+// environ returns the environment of a command.
 func (s *Shell) environ(ctx context.Context, c Command) []string {
 	vars := map[string]string{"TERM": "dumb"}
 	for _, entry := range os.Environ() {

@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
 
-// newShell is a shell in a directory of its own, with short times.
+// newShell returns a shell in a directory of its own, with short times.
 func newShell(t testing.TB, change func(*shell.Config)) *shell.Shell {
 	t.Helper()
 	parts.Command(t, "bash", "install bash")

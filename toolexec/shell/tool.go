@@ -15,7 +15,7 @@ import (
 // keyVariable is the environment variable in which the tool tells a command the idempotency key of its call.
 const keyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
 
-// Tool is New and the tool of that shell.
+// Tool returns New and the tool of that shell.
 func Tool(c Config) (toolexec.Tool, error) {
 	s, err := New(c)
 	if err != nil {
@@ -24,7 +24,7 @@ func Tool(c Config) (toolexec.Tool, error) {
 	return s.Tool(), nil
 }
 
-// Tool is the tool that runs commands with this shell. Its arguments are command, a string, and if the model likes
+// Tool returns the tool that runs commands with this shell. Its arguments are command, a string, and if the model likes
 // timeout_seconds, an integer. It is never repeated by itself, and its policy leaves time for processes to be ended;
 // toolexec.WithPolicy may change that.
 func (s *Shell) Tool() toolexec.Tool {
@@ -83,7 +83,7 @@ func (r Result) withoutText() Result {
 	return r
 }
 
-// ResultOf is what came of the command that a tool result answers for, in figures: for hooks at PostToolUse and
+// ResultOf returns what came of the command that a tool result answers for, in figures: for hooks at PostToolUse and
 // ToolFailed. The texts of the streams are empty where the command ended by itself: what the model is told of them is
 // in the tool result. There is none for results of other tools, for calls that did not run, and for results that were
 // withheld or read back from JSON.

@@ -44,7 +44,7 @@ func play(t *testing.T, ctx context.Context, s *shell.Shell, calls []string, lis
 	return a.Run(ctx, agent.NewState(), agent.UserText("go")).Get()
 }
 
-// onlyResult is the answer to the call of the first step.
+// onlyResult returns the answer to the call of the first step.
 func onlyResult(t *testing.T, s agent.State) *agent.ToolResult {
 	t.Helper()
 	for _, step := range s.RunSteps() {

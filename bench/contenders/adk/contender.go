@@ -226,7 +226,7 @@ func toBench(shown []*genai.Content, answer string) iter.Seq[bench.Message] {
 	}
 }
 
-// text is JSON, its fields in the order of their names: that of the script, too.
+// text returns JSON, its fields in the order of their names: that of the script, too.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

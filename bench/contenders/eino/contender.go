@@ -116,7 +116,7 @@ type numbers struct {
 	B int `json:"b"`
 }
 
-// pair is a hook before the tool and one behind it.
+// pair returns a hook before the tool and one behind it.
 func pair(script *bench.Script) compose.InvokableToolMiddleware {
 	return func(next compose.InvokableToolEndpoint) compose.InvokableToolEndpoint {
 		return func(ctx context.Context, in *compose.ToolInput) (*compose.ToolOutput, error) {

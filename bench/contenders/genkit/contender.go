@@ -72,7 +72,7 @@ func prepare(job bench.Job) (bench.Run, error) {
 	}, nil
 }
 
-// pair is a hook before the tool and one behind it.
+// pair returns a hook before the tool and one behind it.
 func pair(script *bench.Script) ai.MiddlewareFunc {
 	hooks := &ai.Hooks{
 		WrapTool: func(ctx context.Context, params *ai.ToolParams, next ai.ToolNext) (*ai.MultipartToolResponse, error) {
@@ -173,7 +173,7 @@ func toBench(shown []*ai.Message, answer string) iter.Seq[bench.Message] {
 	}
 }
 
-// text is JSON, its fields in the order of their names: that of the script, too.
+// text returns JSON, its fields in the order of their names: that of the script, too.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

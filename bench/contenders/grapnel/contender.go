@@ -107,7 +107,7 @@ func (m scripted) Next(_ context.Context, s agent.State) mo.Result[agent.Step] {
 	return mo.Ok(agent.Step{Message: agent.Assistant("", calls...), FinishReason: agent.FinishToolCalls})
 }
 
-// earlier is the state that an earlier run of the session left: an agent that says
+// earlier returns the state that an earlier run of the session left: an agent that says
 // and answers what stands in the history.
 func earlier(history []bench.Message) (agent.State, error) {
 	if len(history) == 0 {

@@ -138,7 +138,7 @@ func (m *scripted) GenerateContent(
 	return &llms.ContentResponse{Choices: []*llms.ContentChoice{choice}}, nil
 }
 
-// Call is the old way to ask, which the agent does not take.
+// Call returns the old way to ask, which the agent does not take.
 func (m *scripted) Call(ctx context.Context, prompt string, options ...llms.CallOption) (string, error) {
 	return llms.GenerateFromSinglePrompt(ctx, m, prompt, options...)
 }

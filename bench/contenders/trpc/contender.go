@@ -163,7 +163,7 @@ func (m *scripted) GenerateContentIter(_ context.Context, request *model.Request
 	return func(yield func(*model.Response) bool) { yield(response) }, nil
 }
 
-// GenerateContent is for flows that want a channel.
+// GenerateContent serves flows that want a channel.
 func (m *scripted) GenerateContent(_ context.Context, request *model.Request) (<-chan *model.Response, error) {
 	response, err := m.reply(request)
 	if err != nil {

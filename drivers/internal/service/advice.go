@@ -19,7 +19,7 @@ var redirects = []int{
 	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
-// Advice is what to do about a refusal where that is not plain and the service's own
+// Advice returns what to do about a refusal where that is not plain and the service's own
 // words do not tell. Path is what the driver puts behind the base URL.
 func Advice(e *drivers.Error, keyless bool, path string) string {
 	switch {

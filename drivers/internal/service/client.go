@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// client is what sends the requests: the one that was given, or the shared one.
+// client returns what sends the requests: the one that was given, or the shared one.
 func client(given *http.Client) *http.Client {
 	if given == nil {
 		given = shared()
@@ -40,7 +40,7 @@ const maxReply = 256 << 20
 // byteOrder is the mark that a text may begin with, which says nothing here.
 const byteOrder = "\uFEFF"
 
-// Reply is the body of a reply as a driver reads it: without a byte order mark, which
+// Reply returns the body of a reply as a driver reads it: without a byte order mark, which
 // readers of streams take for a part of the first line and lose that, and with an
 // error where it goes on for too long.
 func Reply(body io.ReadCloser) io.ReadCloser {

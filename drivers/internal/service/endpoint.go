@@ -115,14 +115,14 @@ func (v Vendor) is(u *url.URL) bool {
 	return u.Scheme == "https" && (u.Host == host || v.Regions && strings.HasSuffix(u.Host, "."+host))
 }
 
-// Shown is the base URL without credentials.
+// Shown returns the base URL without credentials.
 func (e Endpoint) Shown() string {
 	shown := *e.URL
 	shown.User = nil
 	return shown.String()
 }
 
-// Described is a driver's Config as it may be printed: without keys and headers.
+// Described returns a driver's Config as it may be printed: without keys and headers.
 func Described(name, model, base string) string {
 	shown := "a BaseURL that is not one"
 	if base == "" {

@@ -14,7 +14,7 @@ type UnfitError struct{ Err error }
 
 func (e *UnfitError) Error() string { return e.Err.Error() }
 
-// Unwrap is what is wrong with it.
+// Unwrap returns what is wrong with it.
 func (e *UnfitError) Unwrap() error { return e.Err }
 
 // BrokenError is a reply that ended early or is not what the protocol says.
@@ -22,7 +22,7 @@ type BrokenError struct{ Err error }
 
 func (e *BrokenError) Error() string { return e.Err.Error() }
 
-// Unwrap is what is wrong with it.
+// Unwrap returns what is wrong with it.
 func (e *BrokenError) Unwrap() error { return e.Err }
 
 // RefusalError is an answer of a service that says no: instead of a reply, or, with a
@@ -35,7 +35,7 @@ type RefusalError struct {
 
 func (e *RefusalError) Error() string { return http.StatusText(e.Status) }
 
-// Refused is a middleware of an SDK's client. It makes a RefusalError of an answer that is
+// Refused returns a middleware of an SDK's client. It makes a RefusalError of an answer that is
 // no reply, before the SDK makes an error of its own, which would only know bodies in
 // the vendor's form, and hold the request with its key.
 func Refused(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
@@ -48,7 +48,7 @@ func Refused(req *http.Request, next func(*http.Request) (*http.Response, error)
 	return nil, &RefusalError{res.StatusCode, res.Header, body}
 }
 
-// KindOf is the kind of an error that is not the service's own.
+// KindOf returns the kind of an error that is not the service's own.
 func KindOf(err error) agent.ErrorKind {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return agent.KindTimeout

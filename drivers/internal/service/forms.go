@@ -13,7 +13,7 @@ import (
 // are not one: its value is their text.
 const Malformed = "_malformed_arguments"
 
-// Arguments is a call's arguments as services take them back: one JSON object, for
+// Arguments returns a call's arguments as services take them back: one JSON object, for
 // some refuse a whole conversation that has anything else in it. No arguments are {}.
 func Arguments(text string) json.RawMessage {
 	if text == "" {

@@ -40,7 +40,7 @@ func longest(texts []string) []string {
 	return texts
 }
 
-// Redacted is an error whose text shows no secret.
+// Redacted returns an error whose text shows no secret.
 func Redacted(err error, redact func(string) string) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err // the URL is the endpoint, which Features tells
@@ -51,7 +51,7 @@ func Redacted(err error, redact func(string) string) error {
 	return err
 }
 
-// Excerpt is the beginning of what a service says, on one line and without anything
+// Excerpt returns the beginning of what a service says, on one line and without anything
 // secret: some say it in a page, others repeat what they were asked.
 func Excerpt(text string, redact func(string) string) string {
 	const most = 1000

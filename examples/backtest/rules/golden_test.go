@@ -54,7 +54,7 @@ func TestRulesDenyExactlyTheGoldenCalls(t *testing.T) {
 	assert.Equal(t, map[string]int{"deny-writes": 7540, "operator-static": 2269}, denied)
 }
 
-// deniedCalls are the ids of the denied calls, in call order.
+// deniedCalls returns the ids of the denied calls, in call order.
 func deniedCalls(t *testing.T, rule rules.Rule, record *replay.Record) []string {
 	t.Helper()
 	ids := []string{}

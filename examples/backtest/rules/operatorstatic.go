@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// OperatorStatic is the policy that an operator can write without seeing a task. What its tables do not name is
+// OperatorStatic returns the policy that an operator can write without seeing a task. What its tables do not name is
 // allowed. It is an error when there is no table for the suite, or when the facts that the table stands on are
 // missing: a policy about known payees that knows none is a mistake, not a strict policy.
 func OperatorStatic(facts Facts, suite string) (Rule, error) {
@@ -33,7 +33,7 @@ func OperatorStatic(facts Facts, suite string) (Rule, error) {
 	return r, nil
 }
 
-// Money goes to those who had some before. A change of a scheduled payment that names no recipient leaves the
+// banking lets money go to those who had some before. A change of a scheduled payment that names no recipient leaves the
 // recipient as it is.
 func banking(facts Facts) (Rule, error) {
 	if facts.Banking.OwnIBAN == "" || len(facts.Banking.Payees) == 0 {
@@ -49,7 +49,7 @@ func banking(facts Facts) (Rule, error) {
 	), nil
 }
 
-// Messages stay free, but a link in one would send a colleague where nobody has looked.
+// slack leaves messages free, but a link in one would send a colleague where nobody has looked.
 func slack(facts Facts) (Rule, error) {
 	if facts.Slack.CompanySite == "" {
 		return nil, errors.New("the facts name no company site")
@@ -65,7 +65,7 @@ func slack(facts Facts) (Rule, error) {
 	), nil
 }
 
-// An agent may plan a journey; what costs money or undoes a plan is left to the traveller.
+// travel lets an agent plan a journey; what costs money or undoes a plan is left to the traveller.
 func travel() Rule {
 	const (
 		book   = "bookings are made by the traveller"
@@ -84,7 +84,7 @@ func travel() Rule {
 	)
 }
 
-// What is sent or shared goes to known people. Nothing is deleted; a cancelled event stays in the calendar,
+// workspace lets what is sent or shared go to known people. Nothing is deleted; a cancelled event stays in the calendar,
 // marked as cancelled, so cancelling is free.
 func workspace(facts Facts) (Rule, error) {
 	if facts.Workspace.InternalDomain == "" {

@@ -33,13 +33,13 @@ type Walker struct {
 // Content returns the content with its texts as the walker leaves them. Bytes that are no text stay.
 func (w Walker) Content(content agent.Content) agent.Content { return content.MapText(w.String) }
 
-// String is what a text becomes, JSON or not.
+// String returns what a text becomes, JSON or not.
 func (w Walker) String(text string) string { return w.text(text, 0) }
 
 // deepest is how many texts within texts are read as JSON.
 const deepest = 4
 
-// text is what a text becomes that is in so many others.
+// text returns what a text becomes that is in so many others.
 func (w Walker) text(text string, depth int) string {
 	if depth < deepest && IsJSON(text) {
 		return w.json(text, depth)
@@ -53,7 +53,7 @@ func IsJSON(text string) bool {
 	return trimmed != "" && strings.ContainsRune(`{["`, rune(trimmed[0])) && json.Valid([]byte(trimmed))
 }
 
-// json is what a JSON text becomes: its strings and numbers change, all else stays as it is.
+// json returns what a JSON text becomes: its strings and numbers change, all else stays as it is.
 func (w Walker) json(text string, depth int) string {
 	var b strings.Builder
 	named := "" // the member whose value we are in
@@ -92,7 +92,7 @@ func (w Walker) json(text string, depth int) string {
 
 var number = regexp.MustCompile(`-?[0-9][0-9.eE+-]*`)
 
-// between is what becomes of what stands between the strings of a JSON text.
+// between returns what becomes of what stands between the strings of a JSON text.
 func (w Walker) between(named, text string) string {
 	if w.Number == nil {
 		return text
@@ -111,7 +111,7 @@ func (w Walker) numbers(named, text string) string {
 	})
 }
 
-// quoted is a text as a JSON string.
+// quoted returns a text as a JSON string.
 func quoted(text string) string {
 	raw, err := strictjson.Marshal(text)
 	if err != nil { // it is not UTF-8, which no text of a JSON string is

@@ -54,7 +54,7 @@ func (v *Dollars) String() string {
 	return lo.Ternary(*v == 0, "", strconv.FormatFloat(float64(*v), 'f', -1, 64))
 }
 
-// Type is the word for an amount in a help text.
+// Type returns the word for an amount in a help text.
 func (*Dollars) Type() string { return "dollars" }
 
 // Set reads a pattern.
@@ -135,5 +135,5 @@ func (m *Model) String() string {
 	return m.Provider + "/" + m.Name
 }
 
-// Type is the word for a model in a help text.
+// Type returns the word for a model in a help text.
 func (*Model) Type() string { return "model" }

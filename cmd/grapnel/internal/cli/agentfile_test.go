@@ -167,7 +167,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// bomb is a file that would be a billion words if aliases were followed.
+// bomb returns a file that would be a billion words if aliases were followed.
 func bomb() string {
 	var b strings.Builder
 	b.WriteString("name: x\nl0: &l0 [a, a, a, a, a, a, a, a, a, a]\n")

@@ -44,7 +44,7 @@ type watchers struct {
 	rules    rules
 }
 
-// seen is how the agent is seen through OpenTelemetry.
+// seen returns how the agent is seen through OpenTelemetry.
 func (w watchers) seen() capability.Capability { return capability.UseTelemetry{Reasons: w.reasons} }
 
 // build makes the agent that a file describes. The error says everything that is

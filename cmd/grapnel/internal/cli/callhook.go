@@ -91,7 +91,7 @@ func isCommand(c bash.Command, words []string) bool {
 	return lo.Every(given, sub)
 }
 
-// onInput is a hook that does not let in what a user says where it matches.
+// onInput returns a hook that does not let in what a user says where it matches.
 func onInput(name string, s *agentfile.DenyInput) hooks.Hook {
 	return hooks.On(hooks.AtInputSubmitted, name, func(_ context.Context, c hooks.InputContext) hooks.Result {
 		if s.Matching.MatchString(c.Text()) {

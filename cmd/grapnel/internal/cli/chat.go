@@ -126,7 +126,7 @@ func (c *conversation) end(ctx context.Context) {
 	}
 }
 
-// exit is the end of the input: a script wants to know how its last turn went.
+// exit returns the end of the input: a script wants to know how its last turn went.
 func (c *conversation) exit() error {
 	if c.code == exitDone || c.in.terminal != nil {
 		return nil
@@ -134,7 +134,7 @@ func (c *conversation) exit() error {
 	return &exitError{c.code}
 }
 
-// next is what the user wants to say to the agent; commands are seen to here. It is
+// next returns what the user wants to say to the agent; commands are seen to here. It is
 // io.EOF when the conversation is over.
 func (c *conversation) next(ctx context.Context) (string, error) {
 	release := exitOnSignal(func() { c.in.restore(); c.end(ctx) }, c.in.restore)

@@ -47,7 +47,7 @@ var shaping = []string{
 	"agent", "base-url", "instructions", "tool", "hook", "policy", "rule-agent", "steps", "tokens", "cost", "time", "parallel", "output-schema",
 }
 
-// definitionOf is what the flags of a command say, with the model that was chosen.
+// definitionOf returns what the flags of a command say, with the model that was chosen.
 func definitionOf(o *options, given *cobra.Command, model agentfile.Model) (definition, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -73,7 +73,7 @@ func definitionOf(o *options, given *cobra.Command, model agentfile.Model) (defi
 	return d, nil
 }
 
-// options are the options that the definition stands for.
+// options returns the options that the definition stands for.
 func (d definition) options() (*options, error) {
 	o, c := &options{texts: maps.Clone(d.Files), color: "auto"}, &cobra.Command{}
 	o.registerAgent(c)
@@ -117,7 +117,7 @@ func (d definition) enter() (note string, err error) {
 	return fmt.Sprintf("The run goes on in %s, where it began.", d.Dir), nil
 }
 
-// shown is the definition in a line.
+// shown returns the definition in a line.
 func (d definition) shown() string {
 	var b strings.Builder
 	for _, f := range d.Flags {
@@ -126,7 +126,7 @@ func (d definition) shown() string {
 	return strings.TrimSpace(b.String())
 }
 
-// hashOf is the SHA-256 of a file; empty when it cannot be read.
+// hashOf returns the SHA-256 of a file; empty when it cannot be read.
 func hashOf(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -68,7 +68,7 @@ func (e *signalError) code() int {
 	return exitInterrupted
 }
 
-// exitCode is the code for a run that ended so; cause is why its context ended, if
+// exitCode returns the code for a run that ended so; cause is why its context ended, if
 // it did.
 func exitCode(s agent.State, err, cause error) int {
 	switch s.Status() {

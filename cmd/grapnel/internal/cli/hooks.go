@@ -23,7 +23,7 @@ import (
 
 type hookMaker = registry.Maker[[]hooks.Hook]
 
-// hooks is what the names of hooks in agent files stand for.
+// hooks returns what the names of hooks in agent files stand for.
 func (p *parts) hooks() map[string]hookMaker {
 	return map[string]hookMaker{
 		"redact": registry.With(func(_ context.Context, _ *registry.Making, s agentfile.Redact) ([]hooks.Hook, error) {
@@ -111,7 +111,7 @@ func toolsNamed(patterns []agentfile.Pattern) hooks.Matcher {
 	return hooks.Or(lo.Map(patterns, func(p agentfile.Pattern, _ int) hooks.Matcher { return hooks.ToolMatching(string(p)) })...)
 }
 
-// variable is the value of a variable of the environment that a file names; empty
+// variable returns the value of a variable of the environment that a file names; empty
 // where it names none.
 func variable(key string, name registry.EnvName) (string, error) {
 	if name == "" {
@@ -124,7 +124,7 @@ func variable(key string, name registry.EnvName) (string, error) {
 	return value, nil
 }
 
-// redacting is what takes secrets out, for the hooks that write or tell what no
+// redacting returns what takes secrets out, for the hooks that write or tell what no
 // PostToolUse hook has seen, too; nil where the definition does not ask for it. The keys of
 // model services are secrets in any case.
 func redacting(d registry.Definition) (*redact.Redactor, error) {
@@ -155,7 +155,7 @@ func redacting(d registry.Definition) (*redact.Redactor, error) {
 	})
 }
 
-// textOf is how a redactor cleans a text; nil where there is none.
+// textOf returns how a redactor cleans a text; nil where there is none.
 func textOf(r *redact.Redactor) func(string) string {
 	if r == nil {
 		return nil

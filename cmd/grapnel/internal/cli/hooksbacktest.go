@@ -215,7 +215,7 @@ func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.
 	return out, nil
 }
 
-// acting is the names of the hooks of rules that do an action.
+// acting returns the names of the hooks of rules that do an action.
 func acting(p *policy.Policy, list []hooks.Hook) []string {
 	acts := map[string]bool{}
 	for _, r := range p.Rules() {
@@ -313,7 +313,7 @@ type idleActions struct {
 	seen map[string]bool
 }
 
-// instead is an action that does nothing and has no opinion, and is remembered when it is asked for one.
+// instead returns an action that does nothing and has no opinion, and is remembered when it is asked for one.
 func (i *idleActions) instead(r policy.Rule, _ action.Action) action.Action {
 	return idleAction{i, r.Hook()}
 }
@@ -333,7 +333,7 @@ func (a idleAction) Do(context.Context, *action.Request) mo.Result[*action.Answe
 	return mo.Ok(&action.Answer{Off: true})
 }
 
-// names are the rules whose actions were asked for.
+// names returns the rules whose actions were asked for.
 func (i *idleActions) names() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

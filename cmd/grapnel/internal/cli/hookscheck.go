@@ -108,7 +108,7 @@ func countWarnings(list []policy.Warning) (c warningCounts) {
 	return c
 }
 
-// String is what there is, behind commas: ", 1 error, 2 warnings".
+// String returns what there is, behind commas: ", 1 error, 2 warnings".
 func (c warningCounts) String() string {
 	var text strings.Builder
 	for _, of := range []struct {

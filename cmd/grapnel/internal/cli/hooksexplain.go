@@ -75,7 +75,7 @@ Exit codes:
 	return c
 }
 
-// event is what is to be explained.
+// event returns what is to be explained.
 func (f *explaining) event(std streams, args []string) (*policytest.Event, error) {
 	if err := checkColor(f.color); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func isRecording(path string) bool {
 		!bytes.Contains(text, []byte(`"tool"`)) && bytes.Contains(text, []byte(`"messages"`))
 }
 
-// recordedRun is the run of a recording that is meant: the one that was named, or has the
+// recordedRun returns the run of a recording that is meant: the one that was named, or has the
 // call that was named, or the only one.
 func (f *explaining) recordedRun(path string) (*recorded.Run, error) {
 	in, err := recorded.Open(path)

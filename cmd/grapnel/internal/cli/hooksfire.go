@@ -72,7 +72,7 @@ The actions of rules are done: commands run, requests are sent. With --no-action
 	return c
 }
 
-// tried is policies to be tried out.
+// tried returns policies to be tried out.
 func tried(files []string, noActions bool) (*policytest.Trial, error) {
 	if len(files) == 0 {
 		return nil, &usageError{errors.New("there is no policy to try: name a file with --policy")}
@@ -88,7 +88,7 @@ func tried(files []string, noActions bool) (*policytest.Trial, error) {
 	return trial, nil
 }
 
-// eventText is what stands in the file that was named, or on standard input. Text that
+// eventText returns what stands in the file that was named, or on standard input. Text that
 // begins like JSON is called so.
 func eventText(std streams, args []string) (name string, text []byte, err error) {
 	if len(args) > 0 && args[0] != "-" {
@@ -104,7 +104,7 @@ func eventText(std streams, args []string) (name string, text []byte, err error)
 	return "<stdin>" + formOf(text), text, nil
 }
 
-// formOf is the extension for a text: JSON begins with a brace, and is YAML, too, where it
+// formOf returns the extension for a text: JSON begins with a brace, and is YAML, too, where it
 // is not strictly JSON.
 func formOf(text []byte) string {
 	if json.Valid(text) {
@@ -136,7 +136,7 @@ func writeReport(w io.Writer, report *policytest.Report, asJSON, colours bool) e
 	return err //nolint:wrapcheck // it names the output
 }
 
-// verdictExit is the exit code for a decision.
+// verdictExit returns the exit code for a decision.
 func verdictExit(r *policytest.Report) error {
 	code := exitDone
 	switch r.Decision {

@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// newHooks is the group of commands about hooks and policies.
+// newHooks returns the group of commands about hooks and policies.
 func newHooks(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hooks",

@@ -81,7 +81,7 @@ func whatItDoes(r policy.Rule) string {
 	return r.Decision
 }
 
-// aboutWhat is short: the whole of it stands in the file, and in --json.
+// aboutWhat returns the beginning of a description: the whole of it stands in the file, and in --json.
 func aboutWhat(r policy.Rule) string {
 	text := shortened(lo.CoalesceOrEmpty(r.Match, "everything"))
 	return text + lo.Ternary(r.When == "", "", "  when "+shortened(r.When))

@@ -102,7 +102,7 @@ func (f *caseRuns) check() error {
 	return checkColor(f.color)
 }
 
-// suites are the files of cases that are meant.
+// suites returns the files of cases that are meant.
 func suites(args []string) ([]string, error) {
 	if len(args) == 0 {
 		args = []string{"."}
@@ -136,7 +136,7 @@ func suites(args []string) ([]string, error) {
 	return lo.Uniq(out), nil
 }
 
-// suitesIn are the files of cases in a folder and those below it.
+// suitesIn returns the files of cases in a folder and those below it.
 func suitesIn(dir string) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -251,7 +251,7 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 // person is what somebody at the terminal is called.
 const person = "the user"
 
-// approval is what an answer means. Silence is a no.
+// approval returns what an answer means. Silence is a no.
 func approval(text string) agent.Approval {
 	switch text = strings.TrimSpace(text); strings.ToLower(text) {
 	case "y", "yes":

@@ -80,5 +80,5 @@ func junitFailureOf(c policytest.CaseResult) *junitFailure {
 	return &junitFailure{Message: printable(c.Failures[0].Text), Text: printable(text)}
 }
 
-// printable is a text without what XML cannot hold.
+// printable returns a text without what XML cannot hold.
 func printable(text string) string { return painted(text, false) }

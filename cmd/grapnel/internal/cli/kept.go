@@ -159,7 +159,7 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 	return k.finish(ctx, m, v, final, err)
 }
 
-// finish is made.finish for a run that may have been parked.
+// finish works like made.finish, for a run that may have been parked.
 func (k *kept) finish(ctx context.Context, m *made, v *view, final agent.State, err error) error {
 	k.running.Store(false)
 	ended := m.finish(ctx, v, final, err)
@@ -195,7 +195,7 @@ func (k *kept) howToGoOn(s agent.State) string {
 	return strings.Join(lines, "\n")
 }
 
-// waitingCalls are the calls of a parked run that nobody has answered about.
+// waitingCalls returns the calls of a parked run that nobody has answered about.
 func waitingCalls(s agent.State) []agent.Intervention {
 	var out []agent.Intervention
 	for _, i := range s.Interventions() {
@@ -209,7 +209,7 @@ func waitingCalls(s agent.State) []agent.Intervention {
 // shortID is how many characters of a run's id are shown where a person reads it.
 const shortID = 12
 
-// short is a run's id as a person types it: a prefix of what this module makes, and all
+// short returns a run's id as a person types it: a prefix of what this module makes, and all
 // of what others make.
 func short(id agent.RunID) string {
 	if strings.HasPrefix(string(id), "run_") && len(id) > shortID {

@@ -41,7 +41,7 @@ var vendors = []struct {
 // errNoKey is that no model was asked for and none can be.
 var errNoKey = errors.New("no model was named and no key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)")
 
-// choose is the model to ask. Explicit says that somebody asked for it; where nobody
+// choose returns the model to ask. Explicit says that somebody asked for it; where nobody
 // did it is that of the first service for which there is a key, or errNoKey.
 func choose(d registry.Definition) (m agentfile.Model, explicit bool, err error) {
 	if d.Model != "" {
@@ -80,7 +80,7 @@ func needsKey(m agentfile.Model, d registry.Definition) error {
 	return nil
 }
 
-// newDriver is the driver that asks a model.
+// newDriver returns the driver that asks a model.
 func newDriver(m agentfile.Model, d registry.Definition) (agent.Driver, error) {
 	if err := needsKey(m, d); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (d firstCall) Stream(ctx context.Context, s agent.State, emit func(agent.De
 	return told(s, agent.Stream(ctx, d.Driver, s, emit))
 }
 
-// Features is what the driver says of itself.
+// Features returns what the driver says of itself.
 func (d firstCall) Features() agent.Features { return agent.FeaturesOf(d.Driver).OrEmpty() }
 
 func told(s agent.State, result mo.Result[agent.Step]) mo.Result[agent.Step] {
@@ -169,5 +169,5 @@ func unreachable(err error) bool {
 	return false
 }
 
-// agentName is what the agent is called where the file does not say.
+// agentName returns what the agent is called where the file does not say.
 func agentName(d registry.Definition) string { return cmp.Or(d.Name, "agent") }

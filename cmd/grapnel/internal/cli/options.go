@@ -49,7 +49,7 @@ type said struct {
 	Parallel     yamlfile.Count
 }
 
-// text is what stands in a file.
+// text returns what stands in a file.
 func (o *options) text(path string, read func(string) ([]byte, error)) (string, error) {
 	if text, known := o.texts[path]; known {
 		return text, nil
@@ -105,7 +105,7 @@ func (o *options) checkLook() error {
 	return &usageError{fmt.Errorf("--color is %q: it must be auto, always or never", o.color)}
 }
 
-// resolve is the agent file, with what the flags say put over it.
+// resolve returns the agent file, with what the flags say put over it.
 func (o *options) resolve() (file *registry.File, err error) {
 	if err := o.checkLook(); err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func policiesOf(d registry.Definition) ([]string, error) {
 	return files, nil
 }
 
-// added is parts with one more, without settings, as a flag says it.
+// added returns parts with one more, without settings, as a flag says it.
 func added[L ~[]registry.Part, T any](list L, what, kind string, makers map[string]registry.Maker[T]) (L, error) {
 	maker, known := makers[kind]
 	if !known {

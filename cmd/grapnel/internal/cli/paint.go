@@ -43,7 +43,7 @@ var (
 		string(markDoubt), "", string(markChange), "", string(markFaint), "", string(markBold), "")
 )
 
-// painted is a text, made harmless, with its marks as colours, or without them.
+// painted returns a text, made harmless, with its marks as colours, or without them.
 func painted(text string, colours bool) string {
 	if text = timeline.Clean(text); colours {
 		return inColour.Replace(text)

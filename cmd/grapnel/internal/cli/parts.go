@@ -26,7 +26,7 @@ type parts struct {
 	notes []string
 }
 
-// names is for reading agent files.
+// names returns the names that agent files can use.
 func names() registry.Registry { return (&parts{}).registry() }
 
 func (p *parts) registry() registry.Registry {

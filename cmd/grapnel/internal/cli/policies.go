@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// globalPolicy is the policy that holds for every agent of this user, where there is
+// globalPolicy returns the policy that holds for every agent of this user, where there is
 // one; empty where nobody knows where it would be.
 func globalPolicy() string {
 	dir, err := os.UserConfigDir()
@@ -51,7 +51,7 @@ func loadPolicies(files []string, read func(path string) ([]byte, error)) (*poli
 	return p, nil
 }
 
-// secretsFile is the file with the secrets that actions may name; empty where there is
+// secretsFile returns the file with the secrets that actions may name; empty where there is
 // none.
 func secretsFile() string {
 	global := globalPolicy()

@@ -14,7 +14,7 @@ import (
 // mostInput is how much of standard input a prompt may be.
 const mostInput = 10 << 20
 
-// promptOf is what the user wants: the arguments, joined with spaces; standard
+// promptOf returns what the user wants: the arguments, joined with spaces; standard
 // input in the place of a "-", and where there are no arguments and something is
 // piped in. It is empty when nobody said anything.
 func promptOf(args []string, in *os.File) (string, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// openRecording is the first run of a recording, with its tools.
+// openRecording returns the first run of a recording, with its tools.
 func openRecording(path string) (*replay.Session, []toolexec.Tool, error) {
 	recording, err := replay.Open(path)
 	if err != nil {

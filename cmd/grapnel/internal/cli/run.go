@@ -105,7 +105,7 @@ func run(ctx context.Context, file *registry.File, rules rules, prompt string, v
 
 var errNoPrompt = &usageError{errors.New(`there is no prompt: give one, as in grapnel run "Why do the tests fail?", or pipe one in`)}
 
-// interruptedOr is the exit of a signal, where that is why something went wrong.
+// interruptedOr returns the exit of a signal, where that is why something went wrong.
 func interruptedOr(ctx context.Context, err error) error {
 	if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
 		return &exitError{by.code()}
@@ -143,7 +143,7 @@ func (m *made) turn(
 	return final, err
 }
 
-// answer is the final answer; of one that has a form only that.
+// answer returns the final answer; of one that has a form only that.
 func (m *made) answer(final agent.State) string {
 	if m.agent.Request().Output != nil {
 		return registry.Unfenced(final.Answer())

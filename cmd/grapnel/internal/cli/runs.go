@@ -51,7 +51,7 @@ A run's ID may be shortened to any prefix that no other run has.
 	return c
 }
 
-// with does something with the store.
+// with calls do with the store.
 func (r *runs) with(ctx context.Context, create bool, do func(k *kept) error) (err error) {
 	k, err := openKept(ctx, r.at, create)
 	if err != nil {
@@ -67,7 +67,7 @@ const page = 1000
 // mostCandidates is how many runs of the same prefix are named.
 const mostCandidates = 10
 
-// find is the run that an id, or the beginning of one, stands for.
+// find returns the run that an id, or the beginning of one, stands for.
 func (k *kept) find(ctx context.Context, id string) (durable.Run, error) {
 	about, err := k.store.Run(ctx, agent.RunID(id))
 	if !errors.Is(err, durable.ErrNotFound) {
@@ -104,7 +104,7 @@ func (k *kept) find(ctx context.Context, id string) (durable.Run, error) {
 	return about, &usageError{fmt.Errorf("%q is the beginning of %d runs:\n%s", id, len(found), strings.Join(lines, "\n"))}
 }
 
-// someRun is cobra.ExactArgs(1) in our words.
+// someRun accepts one argument, as cobra.ExactArgs(1) does, with an error in our words.
 func someRun(c *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
@@ -112,7 +112,7 @@ func someRun(c *cobra.Command, args []string) error {
 	return &usageError{fmt.Errorf(`%s wants the ID of one run; "grapnel runs list" lists them`, c.CommandPath())}
 }
 
-// userName is who answers where nobody says it.
+// userName returns who answers where nobody says it.
 func userName() string {
 	if u, err := user.Current(); err == nil {
 		return cmp.Or(u.Username, "somebody")

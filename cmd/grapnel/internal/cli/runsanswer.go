@@ -129,7 +129,7 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 	})
 }
 
-// waitingCall is the call of a parked run that is meant: the only one, where none is
+// waitingCall returns the call of a parked run that is meant: the only one, where none is
 // named.
 func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string) (agent.Intervention, error) {
 	var none agent.Intervention

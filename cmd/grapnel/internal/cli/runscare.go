@@ -227,7 +227,7 @@ func ageOf(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("--older-than is %q: it must be a time with its unit, such as 30d or 12h", text)
 }
 
-// newSchema is migrate or rollback.
+// newSchema returns the command migrate or rollback.
 func (r *runs) newSchema(name string) *cobra.Command {
 	back := name == "rollback"
 	c := &cobra.Command{

@@ -101,7 +101,7 @@ func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON 
 	return table.Flush()
 }
 
-// listed is what a list says of a run.
+// listed returns what a list says of a run.
 func (k *kept) listed(ctx context.Context, about durable.Run) (listed, error) {
 	l := listed{Run: about}
 	if about.Status != agent.StatusParked {

@@ -229,7 +229,7 @@ func (k *kept) rebuild(ctx context.Context, in *input, v *view, d definition) (*
 	return m, nil
 }
 
-// exitOf is the end of a command with a code; nil for 0.
+// exitOf returns the end of a command with a code; nil for 0.
 func exitOf(code int) error {
 	if code == exitDone {
 		return nil

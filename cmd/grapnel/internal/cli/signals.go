@@ -81,7 +81,7 @@ func exitOnSignal(before, last func()) (release func()) {
 	}
 }
 
-// surviveBrokenPipes has a reader of standard output or error that goes away end
+// surviveBrokenPipes makes a reader of standard output or error that goes away end
 // writing, not the program in the middle of a run with all its tools. The programs it
 // starts do not inherit that, as they would inherit an ignored signal.
 func surviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

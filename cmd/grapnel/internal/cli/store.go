@@ -39,7 +39,7 @@ type place struct {
 	usual bool
 }
 
-// placeOf is the place that a flag, the environment or nobody names.
+// placeOf returns the place that a flag, the environment or nobody names.
 func placeOf(flag string) (place, error) {
 	p := place{at: flag, named: flag}
 	if flag == "" || flag == usualStore {
@@ -91,7 +91,7 @@ func (place) encrypts() string {
 	return ", encrypted"
 }
 
-// flag is what a command needs to find the place again.
+// flag returns what a command needs to find the place again.
 func (p place) flag() string {
 	switch {
 	case p.named == "":
@@ -102,7 +102,7 @@ func (p place) flag() string {
 	return " --store=" + shellWord(p.named)
 }
 
-// shellWord is a word as a shell takes it.
+// shellWord returns a word as a shell takes it.
 func shellWord(text string) string {
 	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:@%=,") == "" {
 		return text
@@ -162,7 +162,7 @@ func (p place) connect(ctx context.Context) (durable.Store, error) {
 	return store, nil
 }
 
-// storeKeys is what the environment says about encryption; nil for nothing.
+// storeKeys returns what the environment says about encryption; nil for nothing.
 func storeKeys() (*durable.Encryption, error) {
 	text := os.Getenv(keyVariable)
 	if text == "" {

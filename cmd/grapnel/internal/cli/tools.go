@@ -20,7 +20,7 @@ import (
 
 type toolMaker = registry.Maker[[]toolexec.Tool]
 
-// tools is what the names of tools in agent files stand for.
+// tools returns what the names of tools in agent files stand for.
 func tools() map[string]toolMaker {
 	return map[string]toolMaker{
 		"shell": registry.With(func(_ context.Context, _ *registry.Making, s agentfile.Shell) ([]toolexec.Tool, error) {

@@ -65,7 +65,7 @@ func newVersion() *cobra.Command {
 	return c
 }
 
-// noArgs is cobra.NoArgs with an exit code of its own.
+// noArgs accepts no arguments, as cobra.NoArgs does, with an exit code of its own.
 func noArgs(c *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(c, args); err != nil {
 		return &usageError{err}

@@ -20,7 +20,7 @@ type view struct {
 	events *events.Stream     // nil when nobody reads them
 }
 
-// newView is the view that the flags ask for. Input says that the timeline is to
+// newView returns the view that the flags ask for. Input says that the timeline is to
 // show what the user said.
 func newView(std streams, o *options, asJSON, input bool) *view {
 	v := &view{std: std}
@@ -35,7 +35,7 @@ func newView(std streams, o *options, asJSON, input bool) *view {
 	return v
 }
 
-// observer is whom the agent tells; nil when nobody is there.
+// observer returns whom the agent tells; nil when nobody is there.
 func (v *view) observer() agent.Observer {
 	switch {
 	case v.show != nil:

@@ -75,7 +75,7 @@ type (
 	}
 )
 
-// ofCapability is an event of a capability.
+// ofCapability returns an event of a capability.
 func ofCapability(h head, e agent.Event) any {
 	switch e := e.(type) {
 	case capability.CompactionCompleted:

@@ -26,13 +26,13 @@ var look = toolexec.Func("look", "Looks.", func(context.Context, struct{}) (stri
 	return strings.Repeat("much to see ", 40), nil
 })
 
-// looking is a model that looks three times and is done.
+// looking returns a model that looks three times and is done.
 func looking() *agenttest.Driver {
 	turn := agenttest.Call("look", "{}")
 	return agenttest.Script(turn, turn, turn, agenttest.Say("Seen."))
 }
 
-// told is the objects of some types that runs with the capabilities write, without
+// told returns the objects of some types that runs with the capabilities write, without
 // what they all have.
 func told(t *testing.T, driver agent.Driver, with []capability.Capability, types ...string) (out []map[string]any) {
 	t.Helper()

@@ -233,7 +233,7 @@ type (
 
 		Error *failure `json:"error"`
 	}
-	// usage is what model calls consumed; cost is null when nobody knows it.
+	// usage records what model calls consumed; cost is null when nobody knows it.
 	usage struct {
 		InputTokens      int64    `json:"input_tokens"`
 		OutputTokens     int64    `json:"output_tokens"`
@@ -254,7 +254,7 @@ type (
 	}
 )
 
-// inputOf is what the user said that a run begins with, as the model is shown it.
+// inputOf returns what the user said that a run begins with, as the model is shown it.
 func inputOf(e agent.InferenceStarted) (input []string) {
 	if e.Step > 0 {
 		return nil

@@ -36,7 +36,7 @@ func New(out io.Writer) *Stream {
 	return &Stream{out: encoder}
 }
 
-// Err is the first error of writing; nothing is written after it.
+// Err returns the first error of writing; nothing is written after it.
 func (s *Stream) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Stream) Observe(_ context.Context, e agent.Event) {
 	})
 }
 
-// orNil is a failure as an error; a nil pointer is no error.
+// orNil returns a failure as an error; a nil pointer is no error.
 func orNil(f *agent.Failure) error {
 	if f == nil {
 		return nil
@@ -133,7 +133,7 @@ func orNil(f *agent.Failure) error {
 	return f
 }
 
-// unless is a text, or nothing where it is the same as another.
+// unless returns a text, or nothing where it is the same as another.
 func unless(text, same string) *string {
 	if text == same {
 		return nil

@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "write the golden file anew")
 
 const golden = "testdata/events.jsonl"
 
-// play is a run in which everything happens that a stream has a form for.
+// play returns a run in which everything happens that a stream has a form for.
 func play(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -49,12 +49,12 @@ func (t *Timeline) capability(e agent.Event) {
 
 func called(r agent.Run) string { return cmp.Or(oneLine(r.Agent), "a sub-agent") }
 
-// place is the model at a place in a list of them.
+// place returns the model at a place in a list of them.
 func place(i int, model string) string {
 	return cmp.Or(oneLine(model), fmt.Sprintf("model %d", i+1))
 }
 
-// used is what something consumed, behind a text.
+// used returns what something consumed, behind a text.
 func used(u agent.Usage) string {
 	if text := usage(u); text != "" {
 		return " · " + text

@@ -30,5 +30,5 @@ func cleanRune(r rune) rune {
 	return r
 }
 
-// oneLine is a text on one line, made harmless.
+// oneLine returns a text on one line, made harmless.
 func oneLine(text string) string { return strings.Join(strings.Fields(Clean(text)), " ") }

@@ -67,7 +67,7 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 	}
 }
 
-// would is what a hook in shadow would have done.
+// would returns what a hook in shadow would have done.
 func would(d hooks.Decision) string {
 	switch d {
 	case hooks.StopRun:
@@ -89,7 +89,7 @@ func because(reason string) string {
 	return ": " + oneLine(reason)
 }
 
-// subject is what a hook at a point decides about.
+// subject returns what a hook at a point decides about.
 func subject(e hooks.Event) string {
 	switch e.Point {
 	case hooks.InputSubmitted, hooks.ExecutionStart:

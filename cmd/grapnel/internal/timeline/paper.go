@@ -146,7 +146,7 @@ func wrap(text string, width int) []string {
 	return strings.Split(b.String(), "\n")
 }
 
-// shortened is a text of at most so many columns.
+// shortened returns a text of at most so many columns.
 func shortened(text string, width int) string {
 	if lipgloss.Width(text) <= width {
 		return text

@@ -60,7 +60,7 @@ func (t *Timeline) waits(i agent.Intervention, now time.Time) {
 	t.paper.line(4, dim, "", dim, text)
 }
 
-// Ago is how long ago something was, in words.
+// Ago returns how long ago something was, in words.
 func Ago(at, now time.Time) string {
 	if d := now.Sub(at); d >= time.Second {
 		return Rough(d) + " ago"
@@ -68,7 +68,7 @@ func Ago(at, now time.Time) string {
 	return "just now"
 }
 
-// Rough is a duration as a person says it.
+// Rough returns a duration as a person says it.
 func Rough(d time.Duration) string {
 	switch {
 	case d < time.Minute:

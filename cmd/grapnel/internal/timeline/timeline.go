@@ -289,7 +289,7 @@ func (t *Timeline) result(text string) {
 	}
 }
 
-// abridged is the first lines of a text.
+// abridged returns the first lines of a text.
 func abridged(text string, most int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) <= most {

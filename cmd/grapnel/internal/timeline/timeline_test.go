@@ -76,7 +76,7 @@ func guards() []hooks.Hook {
 	}
 }
 
-// script is a model that gives a timeline everything to show.
+// script returns a model that gives a timeline everything to show.
 func script() *agenttest.Driver {
 	long := "これは長い説明です。端末の幅に合わせて折り返されるはずです。単語の間に空白がない文章でも、読みやすく表示されなければなりません。"
 	return agenttest.Script(

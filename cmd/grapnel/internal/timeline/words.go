@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// arguments is what a reader knows a call by: the command or the path it is about,
+// arguments returns what a reader knows a call by: the command or the path it is about,
 // then the others by name.
 func arguments(c agent.ToolCall) string {
 	var in map[string]json.RawMessage
@@ -43,7 +43,7 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return text, err == nil && len(raw) > 0 && string(raw) != "null"
 }
 
-// took is a duration as a reader wants it.
+// took returns a duration as a reader wants it.
 func took(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -56,7 +56,7 @@ func took(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// usage is what model calls consumed; empty when nobody said.
+// usage returns what model calls consumed; empty when nobody said.
 func usage(u agent.Usage) string {
 	if u.Tokens() == 0 {
 		return ""
@@ -79,7 +79,7 @@ func money(dollars float64) string {
 	return "$" + strconv.FormatFloat(dollars, 'f', 2, 64)
 }
 
-// grouped is a number with commas between groups of three digits.
+// grouped returns a number with commas between groups of three digits.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
