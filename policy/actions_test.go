@@ -113,7 +113,7 @@ func TestAQualityGate(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	t.Setenv("GATE_URL", server.URL)
 	dir := t.TempDir()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := free.Addr().(*net.TCPAddr).Port
 	require.NoError(t, free.Close())
