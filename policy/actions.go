@@ -36,7 +36,10 @@ var actionKeys = map[string][]key{
 	"command": append([]key{{"argv", list(textForm), "The program and its arguments; no shell reads them."}}, processKeys...),
 	"shell":   append([]key{{"command", textForm, "What bash runs, word for word; values are in its environment, as \"$NAME\"."}}, processKeys...),
 	"http":    httpKeys,
-	"webhook": append([]key{{"callback_port", wholeForm(1, 65535), "Where to listen for the callback, with await; any port if left out."}}, httpKeys...),
+	"webhook": append([]key{{
+		"callback_port", wholeForm(1, 65535),
+		"Where to listen for the callback, with await. If left out, 8765 at the points of pipelines, elsewhere any port.",
+	}}, httpKeys...),
 	"mcp_tool": {
 		{"server", textForm, "The MCP server's name."},
 		{"tool", textForm, "The tool's name."},
@@ -180,8 +183,9 @@ func (l *loader) declared(r *rule, e *entry) action.Declared {
 		request := l.request(e.doc, f, 0)
 		request.Retries, request.RetryDelay = e.resends(r)
 		if r.await {
+			port := lo.Ternary(r.point.source == ofPipelines, pipelineCallbackPort, 0)
 			return action.Gate{
-				By: action.GateCallback, Webhook: &request, Port: f.number("callback_port", 1, 65535, 0), Timeout: limit,
+				By: action.GateCallback, Webhook: &request, Port: f.number("callback_port", 1, 65535, port), Timeout: limit,
 			}
 		}
 		request.Timeout = limit

@@ -3,7 +3,9 @@ package policy_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -111,7 +113,11 @@ func TestAQualityGate(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	t.Setenv("GATE_URL", server.URL)
 	dir := t.TempDir()
-	p, err := policy.ParseKind(policy.Pipelines, "pipeline.yaml", []byte(`
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := free.Addr().(*net.TCPAddr).Port
+	require.NoError(t, free.Close())
+	p, err := policy.ParseKind(policy.Pipelines, "pipeline.yaml", fmt.Appendf(nil, `
 hooks:
   on_iteration_complete:
     - {id: tests, type: shell, command: 'echo broken; exit 1', await: true}
@@ -121,10 +127,11 @@ hooks:
       url: "${GATE_URL}/gate"
       body: {text: "Tests of ${SESSION} in ${STAGE} failed: ${nobody}", iteration: "${ITERATION}", callback: "${CALLBACK_URL}"}
       await: true
+      callback_port: %d
       when: "${LAST_HOOK_STATUS} == 'failed'"
-    - {type: shell, command: 'printf "%s %s %s" "$LAST_HOOK_STATUS" "$ITERATION" "$HOOK_RESPONSE" > seen', await: true, when: 'actions.gate.status == "success"'}
+    - {type: shell, command: 'printf "%%s %%s %%s" "$LAST_HOOK_STATUS" "$ITERATION" "$HOOK_RESPONSE" > seen', await: true, when: 'actions.gate.status == "success"'}
     - {type: shell, command: 'touch never', await: true, when: "${LAST_HOOK_STATUS} == 'failed'"}
-`), policy.Options{Host: action.Host{Dir: dir}})
+`, port), policy.Options{Host: action.Host{Dir: dir}})
 	require.NoError(t, err)
 	at := hookstest.Pipeline(hooks.IterationComplete, hooks.Pipeline{}).WithRun(agent.Run{Stage: "work", Iteration: 3})
 	f := fire(t, p, at)

@@ -59,6 +59,33 @@ func TestDefaultsOfSourceDocuments(t *testing.T) {
 	}
 }
 
+// A webhook that waits at a point of pipelines listens on the port of the source document, on which a proxy can rely.
+func TestCallbackPort(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind  Kind
+		entry string
+		want  int
+	}{
+		"of a pipeline":          {Pipelines, "on_stage_complete: {type: webhook, url: 'https://example.com/x', await: true}", 8765},
+		"of a pipeline, changed": {Pipelines, "on_stage_complete: {type: webhook, url: 'https://example.com/x', await: true, callback_port: 9000}", 9000},
+		"in a policy, at a point of pipelines": {
+			Policies, "StageComplete: {type: webhook, url: 'https://example.com/x', await: true}", 8765,
+		},
+		"of an agent": {Policies, "PreToolUse: {id: ask, type: webhook, url: 'https://example.com/x', await: true}", 0},
+		"a gate":      {Pipelines, "on_stage_complete: {id: ask, type: gate, by: callback, webhook: {url: 'https://example.com/x'}}", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			head := map[Kind]string{Policies: "policy: p\n"}[tc.kind]
+			p, err := ParseKind(tc.kind, "file.yaml", []byte(head+"hooks:\n  "+tc.entry), Options{})
+			require.NoError(t, err)
+			require.Len(t, p.rules, 1)
+			gate, ok := p.rules[0].act.(action.Gate)
+			require.True(t, ok)
+			assert.Equal(t, tc.want, gate.Port)
+		})
+	}
+}
+
 // What has no use for retries refuses them, and no rule has more than a hundred.
 func TestRetriesThatCount(t *testing.T) {
 	for entry, want := range map[string]string{

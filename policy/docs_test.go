@@ -81,26 +81,3 @@ func TestTheManualIsWhole(t *testing.T) {
 		}
 	}
 }
-
-// Every block of YAML in these pages loads: a policy as it stands, a piece of one where it belongs.
-func TestTheManualsLoad(t *testing.T) {
-	for page, wrap := range map[string]func(block string) string{
-		"docs/actions.md": func(block string) string {
-			return "policy: p\nhooks:\n  StepEnd:\n    - " + strings.ReplaceAll(strings.TrimSpace(block), "\n", "\n      ")
-		},
-		"docs/backtesting.md": nil,
-	} {
-		text, err := os.ReadFile(filepath.Join("..", page))
-		require.NoError(t, err)
-		blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-		require.NotEmpty(t, blocks, page)
-		for _, block := range blocks {
-			text := block[1]
-			if !strings.HasPrefix(text, "policy:") && wrap != nil {
-				text = wrap(text)
-			}
-			_, err := policy.Parse(page, []byte(text), policy.Options{})
-			assert.NoError(t, err, "%s:\n%s", page, text)
-		}
-	}
-}

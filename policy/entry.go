@@ -317,12 +317,13 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 	return otherwise
 }
 
-// What retry means where the file does not say, and the time limit of a shell at the points of pipelines: the document
-// that pipelines come from has these.
+// What retry means where the file does not say, and the time limit of a shell and the port of a callback at the points of
+// pipelines: the document that pipelines come from has these.
 const (
 	defaultRetries       = 3
 	defaultRetryDelay    = 5 * time.Second
 	pipelineShellTimeout = 300 * time.Second
+	pipelineCallbackPort = 8765
 )
 
 // defaultRetries returns how often on_failure: retry tries again where the file does not say. A pipeline that failed is

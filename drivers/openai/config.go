@@ -35,6 +35,9 @@ type Config struct {
 	// the model the name of a deployment there. Empty is right for all other services, and
 	// for Azure's v1 API.
 	APIVersion string
+	// Azure says that the service is Azure OpenAI at a host of one's own, such as a gateway: the key is sent as api-key
+	// there, and requests have the vendor's format. Hosts of Azure, and an APIVersion, need it not.
+	Azure bool
 	// Organization and Project are whom the vendor charges, for keys that belong to
 	// several. Empty means OPENAI_ORG_ID and OPENAI_PROJECT_ID where the key is from
 	// the environment, too; otherwise the key's own.

@@ -133,6 +133,11 @@ func TestKeys(t *testing.T) {
 			url:    "https://gateway.example.com/team/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
 			header: map[string]string{"Api-Key": "sk-own", "Authorization": ""},
 		},
+		"Azure's v1 API behind a gateway": {
+			config: openai.Config{BaseURL: "https://gateway.example.com/openai/v1", APIKey: "sk-own", Azure: true},
+			url:    "https://gateway.example.com/openai/v1/chat/completions",
+			header: map[string]string{"Api-Key": "sk-own", "Authorization": ""},
+		},
 		"a version of Azure's v1 API": {
 			config: openai.Config{BaseURL: "https://x.openai.azure.com/openai/v1", APIKey: "sk-own", APIVersion: "preview"},
 			url:    "https://x.openai.azure.com/openai/v1/chat/completions?api-version=preview",

@@ -66,7 +66,7 @@
 // # Azure
 //
 // The v1 API of an Azure OpenAI resource is asked by its base URL, with the name of a deployment
-// as the model. Addresses of Azure get the key as api-key. A token of Microsoft Entra ID
+// as the model. Addresses of Azure get the key as api-key, and so do others with Config.Azure. A token of Microsoft Entra ID
 // takes its place with Config.Token, which is asked before each request. Addresses with a dated
 // api-version have the deployment in them; Config.APIVersion asks there:
 //

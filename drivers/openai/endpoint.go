@@ -26,6 +26,11 @@ func isAzure(u *url.URL) bool {
 	return lo.SomeBy(azureHosts, func(end string) bool { return strings.HasSuffix(host, end) })
 }
 
+// asksAzure reports whether it is Azure OpenAI that is asked at an endpoint.
+func (c Config) asksAzure(at service.Endpoint) bool {
+	return c.Azure || c.APIVersion != "" || isAzure(at.URL)
+}
+
 // globally reports whether an address is the vendor's own and not that of a region,
 // which costs more.
 func globally(u *url.URL) bool { return u.Scheme == "https" && u.Host == "api.openai.com" }
@@ -65,7 +70,7 @@ func (c Config) ownHeader(at service.Endpoint) http.Header {
 	own := http.Header{}
 	switch {
 	case at.Key == "":
-	case isAzure(at.URL) || c.APIVersion != "":
+	case c.asksAzure(at):
 		own.Set("Api-Key", at.Key)
 	default:
 		own.Set("Authorization", "Bearer "+at.Key)

@@ -53,7 +53,7 @@ func newDriver(c Config, api *api) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an openai driver: %w", err)
 	}
-	official := at.Vendor || isAzure(at.URL) || c.APIVersion != "" // it keeps to the vendor's own format
+	official := at.Vendor || c.asksAzure(at) // it keeps to the vendor's own format
 	d := &Driver{
 		api:      api,
 		path:     c.pathOf(at, api),

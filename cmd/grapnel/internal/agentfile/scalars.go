@@ -94,15 +94,14 @@ func (v *EnvPattern) Set(text string) error {
 
 // Model says which model is asked: of a provider, or a recording.
 type Model struct {
-	// Provider is openai, openai-responses, anthropic, gemini or replay. Empty stands for a Model that
-	// nobody set.
+	// Provider is one of Providers, or replay. Empty stands for a Model that is not set.
 	Provider string
 	// Name is the model's name at its provider; of replay it is the file.
 	Name string
 }
 
 // Providers are the words before the slash.
-var Providers = []string{"openai", "openai-responses", "anthropic", "gemini"}
+var Providers = []string{"openai", "openai-responses", "anthropic", "gemini", "azure", "azure-responses", "vertex"}
 
 // Replay is the provider that plays a recording.
 const Replay = "replay"

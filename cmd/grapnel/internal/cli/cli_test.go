@@ -156,21 +156,29 @@ func TestNeedsKey(t *testing.T) {
 
 // The name of a provider says which API is asked.
 func TestProviders(t *testing.T) {
+	setCloud(t, map[string]string{"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "global", "TEST_TOKEN": "t"})
 	for _, provider := range agentfile.Providers {
 		t.Run(provider, func(t *testing.T) {
 			var m agentfile.Model
-			require.NoError(t, m.Set(provider+"/x"))
+			name, definition := "x", registry.Definition{}
+			if provider == "vertex" {
+				name, definition.APIKeyEnv = "gemini-x", "TEST_TOKEN"
+			}
+			require.NoError(t, m.Set(provider+"/"+name))
 			asked := make(chan string, 1)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				asked <- r.URL.Path
 				w.WriteHeader(http.StatusTeapot)
 			}))
 			defer server.Close()
-			d, err := newDriver(m, registry.Definition{BaseURL: registry.URL(server.URL)})
+			definition.BaseURL = registry.URL(server.URL)
+			d, err := newDriver(m, definition)
 			require.NoError(t, err)
 			require.Error(t, d.Next(t.Context(), agent.NewState(agent.UserText("hello"))).Error())
 			assert.Equal(t, map[string]string{
 				"openai": "/chat/completions", "openai-responses": "/responses", "anthropic": "/v1/messages", "gemini": "/v1beta/models/x:generateContent",
+				"azure": "/openai/v1/chat/completions", "azure-responses": "/openai/v1/responses",
+				"vertex": "/v1/projects/p/locations/global/publishers/google/models/gemini-x:generateContent",
 			}[provider], <-asked)
 		})
 	}

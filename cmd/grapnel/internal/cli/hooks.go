@@ -142,6 +142,9 @@ func redacting(d registry.Definition) (*redact.Redactor, error) {
 			secrets[name] = os.Getenv(name)
 		}
 	}
+	for _, name := range cloudSecrets {
+		secrets[name] = os.Getenv(name)
+	}
 	secrets[keyVariable] = os.Getenv(keyVariable)
 	for _, name := range append(s.Env, d.APIKeyEnv) {
 		secrets[string(name)] = os.Getenv(string(name))

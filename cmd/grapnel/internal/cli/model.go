@@ -95,6 +95,10 @@ func newDriver(m agentfile.Model, d registry.Definition) (agent.Driver, error) {
 	}
 	url := string(d.BaseURL)
 	switch m.Provider {
+	case "azure", "azure-responses":
+		return azureDriver(cloudModel{Model: m, BaseURL: url, Key: key, Prices: prices})
+	case "vertex":
+		return vertexDriver(cloudModel{Model: m, BaseURL: url, Key: key, Prices: prices})
 	case "openai":
 		return driverOf(openai.New(openai.Config{Model: m.Name, APIKey: key, BaseURL: url, Prices: prices}))
 	case "openai-responses":

@@ -75,7 +75,7 @@ func (o *options) registerAgent(c *cobra.Command) {
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.file, "agent", "a", "", "`file` that says what the agent is made of (YAML, or JSON if it ends in .json)")
-	f.VarP(&o.flags.Model, "model", "m", "openai/…, openai-responses/…, anthropic/…, gemini/…, or replay:FILE to play a recording")
+	f.VarP(&o.flags.Model, "model", "m", "openai/…, openai-responses/…, anthropic/…, gemini/…, azure/…, vertex/…, or replay:FILE to play a recording")
 	f.Var(&o.flags.BaseURL, "base-url", "where the model service is, such as http://localhost:11434/v1")
 	f.StringVarP(&o.flags.Instructions, "instructions", "i", "", "the system prompt, as `text`")
 	f.StringArrayVarP(&o.tools, "tool", "t", nil, "give the agent a tool: shell or files, in this folder (may be repeated)")

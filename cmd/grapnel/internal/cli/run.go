@@ -27,7 +27,7 @@ The prompt is the arguments, or standard input where they end in "-" or where th
 are none and something is piped in. The answer goes to standard output, what happens
 on the way to standard error; with --json all of it goes to standard output, as JSON
 Lines. Keys are read from the environment only: OPENAI_API_KEY, ANTHROPIC_API_KEY,
-GEMINI_API_KEY.
+GEMINI_API_KEY. docs/cli.md says how Azure and Vertex AI are asked.
 
 Without --model, a model in the agent file or GRAPNEL_MODEL, a small model of the
 first service with a key is asked. Without any key, or without a network, a recording

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/internal/process"
+)
+
+const (
+	// commandTokenLife is for how long a token of a command is used. The commands of Azure and Google Cloud print a token
+	// that is valid for five minutes at least.
+	commandTokenLife = 4 * time.Minute
+	// tokenTimeout is how long it may take to get a token.
+	tokenTimeout = 30 * time.Second
+)
+
+// tokenOf returns what gets tokens from a variable, or from the command that another one holds. It is nil when neither is set.
+func tokenOf(variable, command string) (drivers.TokenFunc, error) {
+	if token := setting(variable); token != "" {
+		return constantToken(token), nil
+	}
+	text := setting(command)
+	if text == "" {
+		return nil, nil
+	}
+	args, err := splitCommand(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", command, err)
+	}
+	return commandToken(command, args, commandTokenLife), nil
+}
+
+func constantToken(token string) drivers.TokenFunc {
+	return func(context.Context) (string, error) { return token, nil }
+}
+
+// splitCommand splits a command into words. No shell reads it: words are separated by spaces, or are a JSON list.
+func splitCommand(text string) (args []string, err error) {
+	if !strings.HasPrefix(text, "[") {
+		return strings.Fields(text), nil
+	}
+	if err := json.Unmarshal([]byte(text), &args); err != nil || len(args) == 0 || args[0] == "" {
+		return nil, errors.New(`expected a command such as gcloud auth print-access-token, or a JSON list of its words`)
+	}
+	return args, nil
+}
+
+// commandToken returns a func that runs a command for a token and keeps it for life. Its errors show nothing of what the
+// command writes, which may be a secret. The name is that of the variable that holds the command.
+func commandToken(name string, args []string, life time.Duration) drivers.TokenFunc {
+	var token string
+	var until time.Time
+	turn := make(chan struct{}, 1) // the goroutine that reads or writes these holds it
+	return func(ctx context.Context) (string, error) {
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		if time.Now().Before(until) {
+			return token, nil
+		}
+		text, err := outputOf(ctx, args)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("running the command of %s: %w: run it by hand to see why", name, err)
+		case text == "" || strings.ContainsAny(text, " \t\r\n"):
+			return "", fmt.Errorf("running the command of %s: expected a token and nothing else on its standard output", name)
+		}
+		token, until = text, time.Now().Add(life)
+		return token, nil
+	}
+}
+
+// outputOf runs a program, with all that it starts, and returns its standard output without space around it.
+func outputOf(ctx context.Context, args []string) (string, error) {
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	r, err := process.Run(ctx, process.Command{
+		Path: path, Args: args, Env: os.Environ(), Stdout: &out, Stderr: io.Discard, Timeout: tokenTimeout,
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case r.Ended == process.Cancelled:
+		return "", context.Cause(ctx)
+	case r.Ended == process.TimedOut:
+		return "", fmt.Errorf("it took longer than %s", tokenTimeout)
+	case r.ExitCode() != 0:
+		return "", errors.New(r.State.String())
+	}
+	return strings.TrimSpace(out.String()), nil
+}
