@@ -73,7 +73,7 @@
 // policy/policytest tries policies out: it fires events at their rules, runs the cases that
 // stand beside them, and says why each decision is what it is.
 //
-// Questions about tool calls that nobody is there to answer are answered later: durable/approval
+// Questions about tool calls that no person is there to answer are answered later: durable/approval
 // has the page, the JSON endpoint and the notifiers for that.
 //
 // Beside it stand agent/agenttest and hooks/hookstest, for tests of your own

@@ -41,7 +41,7 @@ type Declared interface {
 
 // Answer is what came of an action.
 type Answer struct {
-	// Decision is what it decided; nil when it has no opinion, or nobody asked for one.
+	// Decision is what it decided; nil when it has no opinion, or none was asked for.
 	Decision *Decision
 	// Output is what it said, as text: what a process wrote, the body of an answer, what an agent or a pipeline ended
 	// with. Secrets that were sent are not in it.

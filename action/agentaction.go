@@ -51,7 +51,7 @@ func (a Agent) Validate() error {
 func (a Agent) Action(h Host) mo.Result[Action] {
 	var p problems
 	if h.Agents == nil {
-		p.say("type", "the program has nobody to start agents: set Host.Agents")
+		p.say("type", "the program cannot start agents: set Host.Agents")
 	}
 	if here, ok := h.Agents.(*Agents); ok && a.Name != "" {
 		if err := here.lacks(a.Name); err != nil {

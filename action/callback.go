@@ -47,7 +47,7 @@ type about struct {
 	Hook, Agent, Reason string
 }
 
-// open listens, if nobody does yet, and gives a ticket with the URL that answers it. Close it with shut.
+// open listens, if nothing does yet, and gives a ticket with the URL that answers it. Close it with shut.
 func (c *Callbacks) open(port int, what about) (t *ticket, url string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *Callbacks) find(port int, token string) (found *ticket) {
 
 var errUsed = errors.New("this was answered already")
 
-// answer answers for a gate, if nobody did.
+// answer answers for a gate, if it has no answer yet.
 func (c *Callbacks) answer(t *ticket, what said) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

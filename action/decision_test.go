@@ -184,7 +184,7 @@ func TestDecisionSchema(t *testing.T) {
 	assert.Len(t, schema.Properties["decision"].Enum, 11)
 }
 
-// What is read is a decision that can be written, and reads the same; what is not is an error, and never a yes.
+// What is read is a decision that can be written, and reads the same; what is not is an error, and never an approval.
 func FuzzParseDecision(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `{"decision":"deny","reason":"x"}`, `{"decision":"rewrite","arguments":{"a":1}}`, `{"decision":"allow","decision":"deny"}`,

@@ -24,7 +24,7 @@
 // # Failure
 //
 // What could not be done, or has no answer that makes sense, is an *Error with one word for what happened. It goes to the
-// failure policy of the hook. An answer that wants to be a decision and is none is a failure and never a yes. Where nothing
+// failure policy of the hook. An answer in the form of a decision that is not one is a failure and never an approval. Where nothing
 // can be denied or withheld, other text is output.
 //
 // # Time

@@ -12,7 +12,7 @@ type Fault string
 
 // The faults. docs/actions.md says what becomes of each.
 const (
-	// FaultSetup: it cannot be done as it is declared: a variable that is not set, a name that nobody has.
+	// FaultSetup: it cannot be done as it is declared: a variable that is not set, an unknown name.
 	FaultSetup Fault = "setup"
 	// FaultStart: it did not start: no such program, no rights.
 	FaultStart Fault = "start"
@@ -28,7 +28,7 @@ const (
 	FaultAnswer Fault = "bad_answer"
 	// FaultStatus: the status of its HTTP answer is not 2xx.
 	FaultStatus Fault = "status"
-	// FaultNetwork: nobody could be reached.
+	// FaultNetwork: no host could be reached.
 	FaultNetwork Fault = "network"
 	// FaultCancelled: the run was cancelled.
 	FaultCancelled Fault = "cancelled"

@@ -126,7 +126,7 @@ func (g Gate) Lint() []Warning {
 	}
 	expand(g.Webhook.URL, look)
 	if !told && g.Webhook.Body != nil {
-		warnings = append(warnings, Warning{Field: "webhook.body", Message: "nobody is told where to answer: it has no ${CALLBACK_URL}"})
+		warnings = append(warnings, Warning{Field: "webhook.body", Message: "the message does not say where to answer: it has no ${CALLBACK_URL}"})
 	}
 	return warnings
 }
@@ -179,7 +179,7 @@ func (g Gate) do(ctx context.Context, r *Request, wait func(ctx context.Context,
 	defer cancel()
 	what, err := wait(limit, r)
 	if late, ok := errors.AsType[*Error](err); ok && late.Fault == FaultTimeout && ctx.Err() == nil && limit.Err() != nil && g.OnTimeout != "" {
-		what, err = saidIn(g.OnTimeout, fmt.Sprintf("nobody answered within %s", cmp.Or(g.Timeout, defaultGateTimeout)))
+		what, err = saidIn(g.OnTimeout, fmt.Sprintf("no answer came within %s", cmp.Or(g.Timeout, defaultGateTimeout)))
 	}
 	if err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
 	}
 }
 
-// read reads an answer that may be empty, which is a yes.
+// read reads an answer that may be empty, which approves.
 func (g Gate) read(text string) (said, error) {
 	if strings.TrimSpace(text) == "" {
 		return saidIn("approve", "")

@@ -200,7 +200,7 @@ func TestGateOnTimeout(t *testing.T) {
 		}
 		require.NoError(t, err)
 		assert.Equal(t, want, answer.Decision.Decision)
-		assert.Equal(t, "nobody answered within 20ms", answer.Decision.Reason)
+		assert.Equal(t, "no answer came within 20ms", answer.Decision.Reason)
 	}
 	// A run that is cancelled meanwhile has not waited too long.
 	ctx, cancel := context.WithCancel(t.Context())
@@ -314,7 +314,7 @@ func TestGateIsChecked(t *testing.T) {
 	}
 	silent := action.Gate{By: action.GateCallback, Webhook: &action.HTTP{URL: "https://example.com", Body: map[string]any{"text": "hello"}}}
 	require.Len(t, silent.Lint(), 1)
-	assert.Contains(t, silent.Lint()[0].Message, "nobody is told where to answer")
+	assert.Contains(t, silent.Lint()[0].Message, "the message does not say where to answer")
 }
 
 // A webhook that fails ends the waiting, and the listener.

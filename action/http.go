@@ -34,7 +34,7 @@ type HTTP struct {
 	Env []string
 	// Private lists private addresses that may be reached: prefixes such as "10.1.0.0/16", or addresses.
 	Private []string
-	// Retries is how often more it is tried when nobody answers, or with 408, 429 or 5xx; RetryDelay is the time between.
+	// Retries is how often more it is tried when there is no answer, or with 408, 429 or 5xx; RetryDelay is the time between.
 	Retries    int
 	RetryDelay time.Duration
 	// Timeout is how long each try may take. Zero means 30 seconds.

@@ -36,9 +36,9 @@ func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) 
 // since no filter has seen them.
 //
 // Here is the same hook, of the same Edition, at the same point, step and call, told the same but for times and tries.
-// What is asked so once more in one life of a process is another one, unless it has failed before: that is another try.
+// What is asked again in one life of a process is another one, unless it has failed before: that is another try.
 //
-// In a run that nobody keeps it is the action itself.
+// In a run that is not kept it is the action itself.
 func Keep(ctx context.Context, a Action, r *Request) Action {
 	j := once.From(ctx)
 	if j == nil {
@@ -108,7 +108,7 @@ type written struct {
 	Off       bool      `json:"off,omitempty"`
 }
 
-// cursor names what is asked, for the journal of the run. Whoever is asked about something else is asked anew: an answer
+// cursor names what is asked, for the journal of the run. Whoever is asked about something else is asked again: an answer
 // about other arguments, or by other rules, is none.
 func (r *Request) cursor() (name string, ok bool) {
 	about := r.sameAgain()

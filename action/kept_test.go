@@ -52,7 +52,7 @@ func resumed(t *testing.T, does func(ctx context.Context, c hooks.ToolContext) h
 	require.Equal(t, agent.StatusDone, s.Status())
 }
 
-// A hook in Go that does an action twice does it twice, and not once more when the run goes on.
+// A hook in Go that does an action twice does it twice, and not again when the run goes on.
 //
 // AP-60
 func TestTheSameTwice(t *testing.T) {

@@ -45,7 +45,7 @@ func (m MCPTool) Validate() error {
 func (m MCPTool) Action(h Host) mo.Result[Action] {
 	var p problems
 	if h.Tools == nil {
-		p.say("type", "the program has nobody to call tools: set Host.Tools")
+		p.say("type", "the program cannot call tools: set Host.Tools")
 	}
 	if here, ok := h.Tools.(Tools); ok && m.Tool != "" {
 		if err := here.lacks(toolName(m.Server, m.Tool)); err != nil {

@@ -168,7 +168,7 @@ func TestOutputLimitIsExact(t *testing.T) {
 	}
 }
 
-// What a detached action started is gone when it is done: there is no zombie, and nobody waits for it.
+// What a detached action started is gone when it is done: there is no zombie, and does not wait for it.
 // AP-09, AP-21
 func TestDetached(t *testing.T) {
 	bash(t)

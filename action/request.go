@@ -29,8 +29,8 @@ type Request struct {
 	// Deadline is when the answer must be there. It is set when the action is done.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Attempt  int       `json:"attempt,omitempty"`
-	// IdempotencyKey is the same each time that the same is done in a run that is kept, and that nobody knows whether it
-	// was done before. It is set when the action is done; empty in a run that nobody keeps. See Keep.
+	// IdempotencyKey is the same each time that the same is done in a run that is kept, and it is unknown whether it
+	// was done before. It is set when the action is done; empty in a run that is not kept. See Keep.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 
 	Run  agent.Run `json:"run"`
@@ -134,7 +134,7 @@ type Compaction struct {
 }
 
 // NewRequest returns what the action of the named hook is told of c. Set Decides to false for an action whose answer does not
-// count: one of an observer, or that nobody waits for.
+// count: one of an observer, or that is not waited for.
 func NewRequest(c hooks.Context, hook string) *Request {
 	run := c.Run()
 	r := &Request{

@@ -48,7 +48,7 @@ func (s Spawn) Validate() error {
 func (s Spawn) Action(h Host) mo.Result[Action] {
 	var p problems
 	if h.Spawner == nil {
-		p.say("type", "the program has nobody to run pipelines: set Host.Spawner")
+		p.say("type", "the program cannot run pipelines: set Host.Spawner")
 	}
 	if h.MaxDepth < 0 {
 		p.say("type", "the depth of the host is %d: it must not be negative", h.MaxDepth)

@@ -32,6 +32,6 @@
 // Services tell how many tokens were used, not what they cost. Each driver ships
 // a table of list prices with the day on which it was read. A model that is not in
 // the table has no known cost, and a limit on cost (continuation.Cost) stops a run
-// whose cost nobody knows. Give the driver a table of your own where yours are
+// whose cost is unknown. Give the driver a table of your own where yours are
 // other prices.
 package drivers

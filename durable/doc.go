@@ -1,5 +1,5 @@
 // Package durable keeps runs so that they survive: a kill, a restart, a question that
-// nobody answers until next week.
+// the answer comes next week.
 //
 //	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
 //	keeper := durable.Keep(store, durable.Options{})
@@ -37,14 +37,14 @@
 // toolexec.Policy a person is asked, or it runs again with the same idempotency key (in
 // toolexec.Call, in the environment of shell commands, in the metadata of MCP requests).
 // Keeper.Once does the same for what hooks do, and is what package action keeps the
-// actions of rules with; Options.Again has them done once more.
+// actions of rules with; Options.Again has them done again.
 //
 // A [Lease] says who may write. Whoever takes a run over gets a lease of a higher epoch,
 // and the one before writes no more: its run ends with [ErrStale].
 //
 // # Runs that wait for a person
 //
-// With agent.ParkApprover, a call that needs a yes parks its run: the state, the
+// With agent.ParkApprover, a call that needs approval parks its run: the state, the
 // questions and their deadlines are rows in the store, and nothing of the run is in
 // memory. Any process answers with [Approve], and any process resumes. A [Notifier] is
 // told, with a token for each question; the store has only the hashes of tokens.

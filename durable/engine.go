@@ -139,7 +139,7 @@ func (e *StoreEngine) submit(ctx context.Context, j Job, about Run) (Run, error)
 // someDue is how many runs Claim looks at: others may take the first ones meanwhile.
 const someDue = 16
 
-// Claim leases the first run that is due and that nobody else takes meanwhile.
+// Claim leases the first run that is due and that no other process takes meanwhile.
 func (e *StoreEngine) Claim(ctx context.Context, owner string, ttl time.Duration) (Task, error) {
 	due, err := e.store.Due(ctx, someDue)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // held is a run that this process holds. It is the value of a Scratch: the zero value
-// is of a run that nobody keeps.
+// is of a run that is not kept.
 type held struct {
 	keeper *Keeper
 	lease  Lease
@@ -36,7 +36,7 @@ type held struct {
 	doing   map[string]*sync.Mutex // held while something is done that is done once
 }
 
-// alone waits until nobody else does what has this name, and keeps others from it.
+// alone waits until no other call does what has this name, and keeps others from it.
 func (h *held) alone(name string) (over func()) {
 	h.mu.Lock()
 	if h.doing == nil {

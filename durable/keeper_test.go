@@ -240,7 +240,7 @@ func TestOnce(t *testing.T) {
 
 	data, err := durable.Keep(inner, durable.Options{}).Once(t.Context(), s, "x", false, func(context.Context, string) ([]byte, error) { return []byte("y"), nil })
 	require.NoError(t, err)
-	assert.Equal(t, "y", string(data), "in a run that nobody keeps")
+	assert.Equal(t, "y", string(data), "in a run that is not kept")
 }
 
 func asks(name string) capability.Capability {

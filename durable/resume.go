@@ -29,7 +29,7 @@ func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error)
 }
 
 // ErrNotBegun is that the journal of a run has no beginning.
-var ErrNotBegun = errors.New("the run was cut off before its input was let in: start it anew")
+var ErrNotBegun = errors.New("the run was cut off before its input was let in: start it again")
 
 // restored returns what the entries of a journal say.
 func restored(entries []Entry) (*claim, error) {
@@ -172,12 +172,12 @@ func (k *Keeper) claim(ctx context.Context, id agent.RunID, take Take) (Lease, e
 
 // Once runs do once in the life of a run, whatever becomes of the process in
 // between: what do returned is written down, and returned again when the run is resumed
-// and gets here once more. Name is unique within the run; do is given an idempotency
-// key. When nobody knows whether it was done, because the process ended meanwhile, it is
+// and gets here again. Name is unique within the run; do is given an idempotency
+// key. When it is unknown whether it was done, because the process ended meanwhile, it is
 // done again with the same key, or is ErrInDoubt if repeat is false. An error of do is
 // not written down. Whoever wants the same done at the same time waits for the first.
 //
-// In a run that nobody keeps, it is done and no more; so it is in one that has ended, or
+// In a run that is not kept, it is done and no more; so it is in one that has ended, or
 // waits, by the time that it is done.
 func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error)) ([]byte, error) {
 	key := string(s.Run().ID) + "/once/" + name
@@ -215,8 +215,8 @@ var ErrExpired = errors.New("the time for an answer was over")
 // errOver is that the journal of a run is closed: the run has ended, or waits.
 var errOver = errors.New("the run is over")
 
-// ErrInDoubt is that nobody knows whether something was done.
-var ErrInDoubt = errors.New("it was begun before the run was cut off, and nobody knows whether it was done")
+// ErrInDoubt says that it is unknown whether something was done.
+var ErrInDoubt = errors.New("it was begun before the run was cut off, and it is unknown whether it was done")
 
 func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt bool, data []byte, done bool, err error) {
 	h.mu.Lock()

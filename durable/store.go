@@ -56,7 +56,7 @@ type Journal interface {
 	// Append adds entries to the journal of a leased run and changes what is known of
 	// the run, both or neither. The first entry's Seq must be the one behind the last
 	// that is there, and the others follow it; *SeqError otherwise. ErrStale when the
-	// lease is not the newest: a lease that ran out and that nobody else took is good
+	// lease is not the newest: a lease that ran out and that no other process took is good
 	// still.
 	Append(ctx context.Context, l Lease, u Update, entries ...Entry) error
 	// Entries returns the journal of a run behind the entry with that number, in order;
@@ -70,7 +70,7 @@ type Catalogue interface {
 	Run(ctx context.Context, id agent.RunID) (Run, error)
 	// List returns the runs that a filter lets through, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
-	// Due returns the runs that nobody holds and somebody should take up, at most limit of
+	// Due returns the runs that no process holds and that should be taken up, at most limit of
 	// them, those that wait longest first: parked ones whose questions are all answered, of which one
 	// ended the run, whose time is over, or whose child has ended; ones that are to be
 	// cancelled; and running ones whose lease has run out or was given up.
@@ -154,7 +154,7 @@ type Take uint8
 
 // What may be done about it.
 const (
-	// TakeFree claims only what nobody holds.
+	// TakeFree claims only what no process holds.
 	TakeFree Take = iota
 	// TakeOver claims in any case: the caller knows that who held it is gone.
 	TakeOver
@@ -209,7 +209,7 @@ type Question struct {
 	TokenHash [32]byte `json:"-"`
 	// Data is all that a person is shown, opaque to the store.
 	Data []byte `json:"data,omitempty"`
-	// Answer is what was said; nil while nobody did.
+	// Answer is what was said; nil before there is an answer.
 	Answer *Answer `json:"answer,omitempty"`
 }
 

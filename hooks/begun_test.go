@@ -28,15 +28,15 @@ func TestControlsOfABegunCall(t *testing.T) {
 		conflict hooks.Decision
 		asked    int
 	}{
-		"pass":        {func(c hooks.ToolContext) result { return c.Pass() }, []string{"50"}, agent.ToolExecuted, "", 0},
-		"allow":       {func(c hooks.ToolContext) result { return c.Allow() }, []string{"50"}, agent.ToolExecuted, "", 0},
-		"rewrite":     {func(c hooks.ToolContext) result { return c.Rewrite(json.RawMessage(`{"N":7}`)) }, []string{"50"}, agent.ToolExecuted, hooks.Rewrite, 0},
-		"mock":        {func(c hooks.ToolContext) result { return c.Mock("paid") }, []string{"50"}, agent.ToolExecuted, hooks.Mock, 0},
-		"deny":        {func(c hooks.ToolContext) result { return c.Deny("no more") }, nil, agent.ToolUnknown, "", 0},
-		"stop":        {func(c hooks.ToolContext) result { return c.Stop("no more") }, nil, agent.ToolUnknown, "", 0},
-		"ask again":   {func(c hooks.ToolContext) result { return c.Ask("it pays") }, []string{"50"}, agent.ToolExecuted, "", 0},
-		"ask anew":    {func(c hooks.ToolContext) result { return c.Ask("it is late") }, []string{"50"}, agent.ToolExecuted, "", 1},
-		"bad rewrite": {func(c hooks.ToolContext) result { return c.Rewrite(json.RawMessage(`{"N":"x"}`)) }, nil, agent.ToolUnknown, "", 0},
+		"pass":              {func(c hooks.ToolContext) result { return c.Pass() }, []string{"50"}, agent.ToolExecuted, "", 0},
+		"allow":             {func(c hooks.ToolContext) result { return c.Allow() }, []string{"50"}, agent.ToolExecuted, "", 0},
+		"rewrite":           {func(c hooks.ToolContext) result { return c.Rewrite(json.RawMessage(`{"N":7}`)) }, []string{"50"}, agent.ToolExecuted, hooks.Rewrite, 0},
+		"mock":              {func(c hooks.ToolContext) result { return c.Mock("paid") }, []string{"50"}, agent.ToolExecuted, hooks.Mock, 0},
+		"deny":              {func(c hooks.ToolContext) result { return c.Deny("no more") }, nil, agent.ToolUnknown, "", 0},
+		"stop":              {func(c hooks.ToolContext) result { return c.Stop("no more") }, nil, agent.ToolUnknown, "", 0},
+		"ask again":         {func(c hooks.ToolContext) result { return c.Ask("it pays") }, []string{"50"}, agent.ToolExecuted, "", 0},
+		"ask a second time": {func(c hooks.ToolContext) result { return c.Ask("it is late") }, []string{"50"}, agent.ToolExecuted, "", 1},
+		"bad rewrite":       {func(c hooks.ToolContext) result { return c.Rewrite(json.RawMessage(`{"N":"x"}`)) }, nil, agent.ToolUnknown, "", 0},
 	} {
 		for _, observed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, observed %v", name, observed), func(t *testing.T) {

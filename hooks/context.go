@@ -104,7 +104,7 @@ func (c contextView) Tell(ctx context.Context, e Event) { c.state.Emit(ctx, e) }
 func (c contextView) Pass() Result { return Result{} }
 
 // Fail says that the hook could not decide. What then happens is up to its
-// failure policy; a control that fails is not a yes.
+// failure policy; a control that fails does not allow.
 func (c contextView) Fail(err error) Result {
 	if err == nil {
 		err = errNoReason

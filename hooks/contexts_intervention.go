@@ -67,7 +67,7 @@ func (c InterventionContext) Deny(reason string) Result {
 }
 
 // Rewrite asks the person about other arguments, also where a hook before had said yes to
-// the call as it was. The call that then runs with a yes is checked against the tool's
+// the call as it was. The call that then runs after an approval is checked against the tool's
 // schema, and judged by the controls.
 func (c InterventionContext) Rewrite(arguments any) Result {
 	text, err := strictjson.Marshal(arguments)

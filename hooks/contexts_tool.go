@@ -99,7 +99,7 @@ func (c ToolContext) Stop(reason string, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
 }
 
-// Ask wants a person's yes before the call runs.
+// Ask asks for approval before the call runs.
 func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Ask, reason: reason}, effects)
 }
@@ -122,7 +122,7 @@ func wrongQuestion(q agent.Question) error {
 }
 
 // Asked returns what a person was asked about the call before the run was parked, and what
-// they said; ok is false when nobody was asked.
+// they said; ok is false when no person was asked.
 func (c ToolContext) Asked() (i agent.Intervention, ok bool) {
 	return agent.Checkpoint(c.state).Intervention(c.p.Original.ID)
 }

@@ -210,7 +210,7 @@ func TestTheEndThatAHookWouldPutOff(t *testing.T) {
 	assert.Equal(t, agent.StopByHook, end.signal().Reason)
 }
 
-// The count belongs to the run: a next one begins anew, many run at once, and it
+// The count belongs to the run: a next one starts again, many run at once, and it
 // survives JSON.
 //
 // IP-108

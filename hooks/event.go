@@ -43,7 +43,7 @@ type Event struct {
 	Order int
 	// Call is the effective call at tool points; its ID is empty elsewhere.
 	Call agent.ToolCall
-	// Detached is set for hooks that nobody waits for.
+	// Detached is set for hooks that are not waited for.
 	Detached bool
 	// Control tells a control from an observer.
 	Control bool

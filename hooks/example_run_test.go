@@ -163,7 +163,7 @@ func ExampleHook_Detached() {
 	// Output: sent: hi
 }
 
-// The default policy of a control is closed: that it could not decide is not a yes,
+// The default policy of a control is closed: that it could not decide does not allow,
 // and is told apart from a no. Open goes on without it.
 func ExampleHook_WithFailure() {
 	broken := hooks.On(hooks.AtInputSubmitted, "classifier", func(_ context.Context, c hooks.InputContext) hooks.Result {

@@ -177,7 +177,7 @@ func TestRewriteIntoMalformed(t *testing.T) {
 
 // Calls that break their tool's schema, or that no tool has the name of, reach the
 // hooks with what is wrong: a denial wins, a rewrite mends, otherwise the model gets
-// the complaint. Nothing else makes them run, and nobody is asked about them.
+// the complaint. Nothing else makes them run, and no request is sent about them.
 func TestInvalidCalls(t *testing.T) {
 	const invalid = `{"command":7}`
 	for name, tc := range map[string]struct {

@@ -46,7 +46,7 @@ var (
 	// Open goes on as if the hook had no opinion. But a call that a hook rewrote into
 	// an invalid one does not run, since the hook did not want the original to.
 	Open = FailurePolicy{kind: failOpen}
-	// Abort fails the run. It is not for detached hooks, nobody waits for them.
+	// Abort fails the run. It is not for detached hooks, which are not waited for.
 	Abort = FailurePolicy{kind: failAbort}
 )
 

@@ -78,7 +78,7 @@ func (h Hook) Points() []PointName { return slices.Clone(h.points) }
 // Control reports whether the hook's answer counts.
 func (h Hook) Control() bool { return h.control }
 
-// IsDetached reports whether nobody waits for the hook.
+// IsDetached reports whether the run does not wait for the hook.
 func (h Hook) IsDetached() bool { return h.detached }
 
 // Priority returns the hook's priority.

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// refused returns a hook that wants a person's yes for everything.
+// refused returns a hook that asks for approval of everything.
 func refused() []hooks.Hook {
 	return []hooks.Hook{hooks.On(hooks.AtPreToolUse, "wants-a-yes", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Ask("it is " + c.Tool())
@@ -314,7 +314,7 @@ func TestBeforeAnybodyIsAsked(t *testing.T) {
 	})
 }
 
-// A question may say how long it is asked, and what counts when nobody answers.
+// A question may say how long it is asked, and what counts when there is no answer.
 func TestAskAbout(t *testing.T) {
 	w := workWith(t, []hooks.Hook{before("q", func(c hooks.ToolContext) hooks.Result {
 		return c.AskAbout(agent.Question{Reason: "sure?", Within: time.Millisecond, OnTimeout: agent.RejectAndContinue})

@@ -35,7 +35,7 @@ const (
 	Filter Decision = "filter"
 	// Mock answers in the tool's place.
 	Mock Decision = "mock"
-	// Ask wants a person's yes.
+	// Ask asks for approval.
 	Ask Decision = "ask"
 	// Approve says yes in a person's place, RejectAndEnd says no and ends the run.
 	Approve      Decision = "approve"

@@ -377,7 +377,7 @@ func (v *view) neverOneAgent(m *Matcher) bool {
 	})
 }
 
-// noArguments is what a tool that there is not takes.
+// noArguments is what an unknown tool takes.
 type noArguments struct{}
 
 func (noArguments) MayHave([]string, []bool, string) bool { return false }

@@ -164,7 +164,7 @@ func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], 
 	return nil // cancelled: the result is as it is
 }
 
-// fold takes an answer in, and returns it as it counts. The filters that were given so
+// fold takes an answer in, and returns it as it takes effect. The filters that were given so
 // far apply to what it adds; one that it gives applies to all that there is. What was
 // replaced or withheld is gone from the error and from the stop of the tool, too.
 func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcome {

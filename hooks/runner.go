@@ -55,7 +55,7 @@ func (e *entry[C]) conclude(ctx context.Context, c C, v verdict) (*Outcome, erro
 	return e.counted(v.outcome), nil
 }
 
-// counted returns the outcome as it counts: in shadow, none does.
+// counted returns the outcome as it takes effect: in shadow, none does.
 func (e *entry[C]) counted(o *Outcome) *Outcome {
 	if e.shadow {
 		return nil
@@ -160,7 +160,7 @@ func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 		switch {
 		case limited.Err() == nil:
 			return v
-		case ctx.Err() != nil: // a no stands; a yes may have come too late
+		case ctx.Err() != nil: // a denial stands; an approval may have come too late
 			if v.err == nil && v.outcome != nil && !v.outcome.plain() {
 				return v
 			}
@@ -345,7 +345,7 @@ type progress struct {
 	asked   bool
 }
 
-// quick asks the plain controls of a run that nobody observes, one after the other,
+// quick asks the plain controls of a run that is not observed, one after the other,
 // as long as each has nothing to say and leaves its context alone: most hooks, most
 // of the time. It reports whether this was all there is to do; else at says where to go
 // on.

@@ -248,7 +248,7 @@ func (h Hook) problems() []error {
 		say("an observer decides nothing that a shadow could be of: only a control stands in shadow")
 	}
 	if h.control && h.detached {
-		say("a control cannot be detached: nobody would wait for its answer")
+		say("a control cannot be detached: nothing would wait for its answer")
 	}
 	if h.timeout < 0 {
 		say("its time limit is negative: %s", h.timeout)

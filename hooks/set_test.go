@@ -315,7 +315,7 @@ func TestWrongHooks(t *testing.T) {
 		"no point":                     {hooks.On(hooks.Point[hooks.ToolContext]{}, "h", f), `there is no point ""`},
 		"unknown point":                {hooks.ObserveAll("h", see, "PreToolUsed"), `there is no point "PreToolUsed"`},
 		"control where none can be":    {hooks.On(hooks.AtExecutionEnd, "h", func(context.Context, hooks.EndContext) hooks.Result { return hooks.Result{} }), "nothing can be decided at ExecutionEnd: use Observe"},
-		"detached control":             {on().Detached(), "a control cannot be detached: nobody would wait for its answer"},
+		"detached control":             {on().Detached(), "a control cannot be detached: nothing would wait for its answer"},
 		"tool matcher without a tool":  {start(hooks.ToolNamed("bash")), "StepStart belongs to no tool call, so the matcher and(tool bash) can never match"},
 		"the same, hidden":             {start(hooks.Or(hooks.AtDepth(0, 1), hooks.Not(hooks.Argument("x", func(string) bool { return true })))), "can never match"},
 		"the same, for all points":     {hooks.ObserveAll("h", see).Matching(hooks.ToolNamed("bash")), "InputSubmitted belongs to no tool call"},

@@ -87,7 +87,7 @@ func TestInterventionsThatAreKept(t *testing.T) {
 	assert.JSONEq(t, ls, kept[0].Interventions()[0].Call.Arguments)
 }
 
-// A yes in a person's place is to the call that the hook saw. Where another hook then
+// An approval in a person's place is of the call that the hook saw. Where another hook then
 // makes another call of it, the person is asked.
 func TestYesToACallThatIsRewrittenLater(t *testing.T) {
 	yes := hooks.On(hooks.AtInterventionRequested, "yes-to-ls", func(_ context.Context, c hooks.InterventionContext) hooks.Result {

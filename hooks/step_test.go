@@ -146,7 +146,7 @@ func TestStepEndKnowsTheStepAndTheRun(t *testing.T) {
 }
 
 // The figures are of the run: one hook serves many at once, and a second run of a
-// session begins anew.
+// session starts again.
 func TestTotalsAreOfTheRun(t *testing.T) {
 	var got []int
 	a := hookedAgent(t, agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Say("x")).EachRun(), nil, []hooks.Hook{

@@ -30,7 +30,7 @@ type toolTable struct {
 	late  *lateTools
 }
 
-// lateTools is the hooks of tools that nobody knew when the table was made, such as those
+// lateTools is the hooks of tools that were unknown when the table was made, such as those
 // that an MCP server adds. A call looks them up without waiting for another one.
 type lateTools struct {
 	kept  atomic.Pointer[map[string]*toolHooks] // a map that is there does not change

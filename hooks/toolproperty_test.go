@@ -179,7 +179,7 @@ type fate struct {
 	code agent.ReasonCode
 }
 
-// fateOf returns the rules, written once more: Stop > Deny > Ask > Mock > Allow, in turn.
+// fateOf returns the rules, written again: Stop > Deny > Ask > Mock > Allow, in turn.
 func fateOf(c drawnCall, controls []drawnHook) fate {
 	if c.malformed {
 		return fate{what: "answer", code: agent.ReasonMalformed}

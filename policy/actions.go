@@ -154,9 +154,9 @@ func (l *loader) awaited(r *rule, e *entry) bool {
 	switch {
 	case await:
 	case r.kind == "gate":
-		e.place(key).Wrong("%s: a gate that nobody waits for holds nothing up (rule: waiting)", e.what)
+		e.place(key).Wrong("%s: a gate without await holds nothing up (rule: waiting)", e.what)
 	case r.point.denies() && !r.observe:
-		e.place(key).Wrong("%s: at %s the answer of an action may deny, and one that nobody waits for comes too late: "+
+		e.place(key).Wrong("%s: at %s the answer of an action may deny, and one that is not waited for comes too late: "+
 			"leave it away, or say observe: true if it is only told (rule: waiting)", e.what, r.point.name)
 	}
 	return await

@@ -294,7 +294,7 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 		return hooks.Open
 	case "abort":
 		if r.act != nil && !r.await {
-			f.place(key).Wrong("%q: nobody waits for it, so that its failure can end nothing: say await: true (rule: waiting)", word)
+			f.place(key).Wrong("%q: it is not waited for, so that its failure can end nothing: say await: true (rule: waiting)", word)
 		}
 		return hooks.Abort
 	case "retry":

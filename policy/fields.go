@@ -169,7 +169,7 @@ func (f fields) texts(key string) []string {
 	return nil
 }
 
-// argv returns a program with its arguments, as a list: of a single text nobody knows where it is
+// argv returns a program with its arguments, as a list: of a single text it is unknown where it is
 // to be taken apart.
 func (f fields) argv() []string {
 	if n := f.at("argv"); n.Kind() == yamlfile.TextNode {

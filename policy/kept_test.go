@@ -278,7 +278,7 @@ hooks:
 `
 
 // A recorded answer is one about these arguments, by this rule: what a person put in their place, and what the rule says
-// by now, is judged anew.
+// by now, is judged again.
 //
 // AP-60
 func TestAnAnswerThatWasWrittenDownIsOneAboutTheSame(t *testing.T) {
@@ -500,7 +500,7 @@ func TestTheLastEntryIsTorn(t *testing.T) {
 	}
 }
 
-// In a run that nobody keeps there is no key, and nothing is written.
+// In a run that is not kept there is no key, and nothing is written.
 func TestActionsOfARunThatNobodyKeeps(t *testing.T) {
 	dir := t.TempDir()
 	p := load(t, strings.ReplaceAll(keptRules, "told.sh", "../missing"), policy.Options{Host: action.Host{Dir: dir}})

@@ -330,7 +330,7 @@ func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result
 	return fail(c, fmt.Errorf("%w: %w", hooks.ErrTimeout, err))
 }
 
-// detach starts the action, and nobody waits for it.
+// detach starts the action, and does not wait for it.
 func (u *use) detach(ctx context.Context, c hooks.Context, do action.Action, request *action.Request) {
 	d, ok := c.(interface {
 		Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool

@@ -79,7 +79,7 @@ func TestTheSchemaRefuses(t *testing.T) {
 		"a key of another action":      "policy: p\nhooks: {PreToolUse: [{type: command, url: b}]}",
 		"an unknown key of a match":    "policy: p\nhooks: {PreToolUse: [{id: a, decision: deny, match: {tol: a}}]}",
 		"a waiver without an end":      "policy: p\nhooks: {PreToolUse: [{id: a, decision: deny, waiver: {owner: a, reason: b}}]}",
-		"a time that is none":          "policy: p\nhooks: {PreToolUse: [{id: a, decision: deny, timeout: soon}]}",
+		"not a time":                   "policy: p\nhooks: {PreToolUse: [{id: a, decision: deny, timeout: soon}]}",
 		"an unknown kind of a secret":  "policy: p\nhooks: {PostToolUse: [{id: a, decision: redact, secrets: [nope]}]}",
 		"an unknown failure policy":    "policy: p\nhooks: {PreToolUse: [{id: a, decision: deny, on_failure: maybe}]}",
 		"an unknown key in a default":  "policy: p\ndefaults: {mod: shadow}",

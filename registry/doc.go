@@ -35,7 +35,7 @@
 // There is no registry for the whole program: one is made where it is used, and two may
 // know different things by one name. A name that is not known, or that stands twice where
 // it can be there once, is an error when the definition is loaded, with the nearest name
-// there is; so are settings that do not fit, and keys that nobody knows. All of them are
+// there is; so are settings that do not fit, and unknown keys. All of them are
 // told at once, with file, line and column. What only shows when something is made, such as
 // a file that cannot be opened, is told with its line by Build.
 //

@@ -123,7 +123,7 @@ func ExampleNewToolbox() {
 	wait := func(context.Context, struct{ For time.Duration }) (string, error) { return "", nil }
 	_, err := toolexec.NewToolbox(
 		toolexec.Func("now", "Tells the time.", now),
-		toolexec.Func("now", "Tells the time once more.", now),
+		toolexec.Func("now", "Tells the time, too.", now),
 		toolexec.Func("what time is it", "Tells the time politely.", now),
 		toolexec.Func("wait", "Waits.", wait),
 	)

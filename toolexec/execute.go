@@ -83,7 +83,7 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 	}
 }
 
-// run runs a call, again if it has to be, and makes the result; or says that there is none yet.
+// run runs a call, again if it has to be, and makes the result; or says that the result comes later.
 func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)

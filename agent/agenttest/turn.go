@@ -62,7 +62,7 @@ func (t Turn) Call(tool, arguments string) Turn {
 }
 
 // WithUsage returns the turn with what it consumes. Without it a turn consumes no
-// tokens, at a cost that nobody knows.
+// tokens, at an unknown cost.
 func (t Turn) WithUsage(u agent.Usage) Turn {
 	t.step.Usage = u
 	return t

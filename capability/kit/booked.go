@@ -8,7 +8,7 @@ type booked struct {
 	calls map[int]agent.ToolCall
 }
 
-// judge makes ready for a call to be judged: anew, if it was before, as when a person
+// judge makes ready for a call to be judged: again, if it was before, as when a person
 // has changed its arguments. What is booked for another reply is not counted.
 func (b *booked) judge(s agent.State, call *agent.ToolCall) {
 	step := s.StepCount()

@@ -25,7 +25,7 @@ const StopToolCalls agent.StopReason = "tool_call_limit"
 // What counts is calls whose tool ran, well or badly: not those that were denied,
 // mocked, rejected or invalid. The limits are kept exactly, with parallel calls, too:
 // of the calls of one step the first ones run, in the order in which the model made
-// them. A call that waits for a person's yes is counted until the person said no, so
+// them. A call that waits for approval is counted until the person said no, so
 // that others of its step may be denied for its sake. When a run was cut off in the
 // middle of a step, what had run of that step is counted when it is recorded. Calls of
 // sub-agents are not counted: they have limits of their own.

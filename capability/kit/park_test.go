@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// asksFor wants a person's yes for calls of a tool; the person is not there, so that
+// asksFor asks for approval of calls of a tool; the person is not there, so that
 // the run parks.
 func asksFor(tool string) capability.Capability {
 	return capability.Func(func(p capability.Plan) (capability.Plan, error) {

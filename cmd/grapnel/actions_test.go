@@ -68,7 +68,7 @@ hooks:
 	killAtWork(t, p)
 	q := p.next("runs", "resume", "run_")
 	assert.Equal(t, 1, q.run())
-	assert.Contains(t, q.written(), "the run was cut off before its input was let in: start it anew")
+	assert.Contains(t, q.written(), "the run was cut off before its input was let in: start it again")
 	q = p.next("runs", "resume", "--all")
 	require.Equal(t, 0, q.run())
 	assert.Contains(t, q.written(), "There is nothing to resume.")
@@ -107,7 +107,7 @@ hooks:
 `
 )
 
-// parkedWith returns a run that waits for a person's yes to its call, begun under a policy of the user.
+// parkedWith returns a run that waits for approval of its call, begun under a policy of the user.
 func parkedWith(t *testing.T, user string) *program {
 	t.Helper()
 	p := command(t, modelOf(t, asking), "run", "--durable", "--tool", "shell", "--policy", "asks.yaml", "go")

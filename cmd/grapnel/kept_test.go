@@ -21,7 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // next returns another grapnel in the folder of this one, with the same environment.
 func (p *program) next(args ...string) *program {
@@ -247,7 +247,7 @@ func TestKeptAtATerminal(t *testing.T) {
 			p.expect("or say why not: ")
 			leave(p)
 			assert.Equal(t, 6, p.code(), p.written())
-			assert.Contains(t, p.written(), "it waits for a person's yes to bash (call_1)")
+			assert.Contains(t, p.written(), "it waits for approval of bash (call_1)")
 
 			q := p.next("runs", "resume", "run_")
 			q.atTerminal()

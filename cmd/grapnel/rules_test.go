@@ -71,7 +71,7 @@ hooks:
 	assert.Contains(t, p.written(), "rules/review denies the call: not on a Friday")
 	assert.Contains(t, p.written(), "Very well.")
 	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
-	assert.Len(t, reviewer.taken, 2, "it was asked once, and once more after the denial")
+	assert.Len(t, reviewer.taken, 2, "it was asked once, and again after the denial")
 
 	for flag, wrong := range map[string]string{
 		"":                       `rules.yaml:4:8: rule "rules/review": agent: there is no agent "reviewer": the program has registered no agent`,

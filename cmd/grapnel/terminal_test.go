@@ -157,7 +157,7 @@ func modelOf(t *testing.T, turns string) *service {
 	return s
 }
 
-// waitUntilAsked waits until the model was asked once more.
+// waitUntilAsked waits until the model was asked again.
 func (s *service) waitUntilAsked(t *testing.T) {
 	t.Helper()
 	select {
@@ -200,7 +200,7 @@ func TestCtrlCTwiceExitsAtOnce(t *testing.T) {
 		return err == nil
 	}, patience, 5*time.Millisecond)
 	p.signal(syscall.SIGINT)
-	p.expect("Once more")
+	p.expect("Interrupt again")
 	p.signal(syscall.SIGINT)
 	assert.Equal(t, 130, p.code())
 	assert.NotContains(t, p.written(), "cancelled: in step")
@@ -251,7 +251,7 @@ func TestChatAtATerminal(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(p.written(), "Here I am."), "the answer is not written twice")
 }
 
-// Where a hook wants a person's yes, the person at the terminal is asked.
+// Where a hook asks for approval, the person at the terminal is asked.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	const turns = `{"calls": [{"name": "bash", "arguments": {"command": "touch made.txt"}}]}

@@ -35,7 +35,7 @@ func limitsOf(model string) (limits, bool) {
 
 // The API wants to be told how long a reply may be.
 const (
-	// usualOutput is how long it may be where nobody says: long enough for an agent
+	// usualOutput is how long it may be by default: long enough for an agent
 	// that writes files, thinking included, and within what every known model can.
 	usualOutput = 32_000
 	// strangeOutput is the same for a model of which nothing is known.

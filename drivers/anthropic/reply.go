@@ -176,7 +176,7 @@ func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 }
 
 // cost returns what a reply cost at a model's list price; None where that is not what is
-// charged, or nobody knows.
+// charged, or the cost is unknown.
 func cost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usage) mo.Option[float64] {
 	price, known := prices.Of(model).Get()
 	sum, priced := prices.Cost(model, used).Get()

@@ -102,7 +102,7 @@ func readAnswer(text []byte) (*answer, error) {
 }
 
 // readError returns the error in a text: {"error":{…}}, or a list of such, as the service answers where events are not
-// asked for. Gateways give a text as the error, or as its code. Nil means that there is none.
+// asked for. Gateways give a text as the error, or as its code. Nil means no error.
 func readError(text []byte) error {
 	type failed struct {
 		Error json.RawMessage `json:"error"`

@@ -39,7 +39,7 @@ var (
 )
 
 // New returns a driver, or an error that joins everything that is wrong with c. It
-// asks nobody: a wrong key or model shows with the first call.
+// sends no request: a wrong key or model shows with the first call.
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
@@ -110,7 +110,7 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 
 // Stream asks for the model's next turn and tells emit of it while it arrives. Its
 // errors are those of Next. What was told of a reply that then broke off is not
-// taken back: a retry begins anew.
+// taken back: a retry starts again.
 func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if !d.features.Streaming {
 		result := d.Next(ctx, s)

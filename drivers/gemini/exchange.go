@@ -49,7 +49,7 @@ func (x *exchange) readAll(res *http.Response) (err error) {
 }
 
 // joined returns the body of a request: the contents, which end behind their member, and the other members. The contents
-// are finished text, which an encoder would read and write once more with each request.
+// are finished text, which an encoder would read and write again with each request.
 func joined(contents []byte, rest map[string]any) ([]byte, error) {
 	if len(rest) == 0 {
 		return append(contents, '}'), nil

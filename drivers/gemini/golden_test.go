@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/modeltest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // newDriver returns a driver before an endpoint that answers with replies.
 func newDriver(t *testing.T, config gemini.Config, replies ...modeltest.Reply) (*gemini.Driver, *modeltest.Endpoint) {

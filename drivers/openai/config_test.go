@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 		environment map[string]string
 		config      openai.Config
 		url         string
-		header      map[string]string // empty means that there is none
+		header      map[string]string // empty means none
 		err         string
 	}{
 		"no key": {err: "making an openai driver: there is no key: set the environment variable OPENAI_API_KEY, or Config.APIKey"},
@@ -160,7 +160,7 @@ func TestKeys(t *testing.T) {
 		},
 		"a broken key": {
 			config: openai.Config{APIKey: "sk-\nown"},
-			err:    "making an openai driver: the key has a line break or a control character in it: copy it anew",
+			err:    "making an openai driver: the key has a line break or a control character in it: copy it again",
 		},
 		"no URL": {
 			config: openai.Config{BaseURL: "localhost:11434"},

@@ -18,7 +18,7 @@
 //
 // What such a server can do besides, or cannot, is said in Config.Features; how its
 // format differs, in Config.Dialect; and what it costs, in Config.Prices, as a run with
-// a limit on cost ends where nobody knows the cost:
+// a limit on cost ends where the cost is unknown:
 //
 //	local := openai.Config{
 //		Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1",

@@ -63,7 +63,7 @@ func TestErrorTexts(t *testing.T) {
 			modeltest.Body(502, "text/html", "<html>\n<h1>502 Bad Gateway</h1>\n"+strings.Repeat("x", 5000)), nil,
 			`asking openai model "gpt-4o": the call failed (502): <html> <h1>502 Bad Gateway</h1> ` + strings.Repeat("x", 1000-len("<html> <h1>502 Bad Gateway</h1> ")) + "…",
 		},
-		"a status that is none": {
+		"not a status": {
 			modeltest.Reply{Status: 304}, nil,
 			`asking openai model "gpt-4o": the request was not accepted (304)`,
 		},

@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/modeltest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // golden compares text with a file, or writes it there.
 func golden(t *testing.T, path, got string) {

@@ -376,7 +376,7 @@ func FuzzKept(f *testing.F) {
 }
 
 // BenchmarkRequest measures what a step costs before anything is sent: the messages and
-// the tools of earlier steps are copied, not encoded anew.
+// the tools of earlier steps are copied, not encoded again.
 func BenchmarkRequest(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {

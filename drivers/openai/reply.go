@@ -55,7 +55,7 @@ type reply struct {
 	calls                   []*callPieces
 	at                      map[int64]int // the place in calls of what a stream has at an index
 	usage                   mo.Option[gjson.Result]
-	emit                    func(agent.Delta) // nil when nobody listens
+	emit                    func(agent.Delta) // nil without a listener
 }
 
 // callPieces is a tool call that is being read.

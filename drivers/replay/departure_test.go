@@ -91,7 +91,7 @@ func TestWhereAPlayLeavesItsRecording(t *testing.T) {
 				{Kind: replay.CallDenied, Turn: 1, Call: "c1", Tool: "find_book", Detail: `tool "find_book": denied by guard: not like this`},
 			}, 0,
 		},
-		"a denied call of a tool that there is not": {
+		"a denied call of an unknown tool": {
 			"sample/greeting", onCall("no_such_tool", func(c hooks.ToolContext) hooks.Result { return c.Deny("who?") }),
 			[]replay.Departure{{Kind: replay.CallDenied, Run: 1, Turn: 1, Call: "c0", Tool: "no_such_tool", Detail: `tool "no_such_tool": denied by guard: who?`}}, 0,
 		},

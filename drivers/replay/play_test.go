@@ -22,7 +22,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func libraryTools(t testing.TB) []toolexec.Tool {
 	t.Helper()

@@ -37,7 +37,7 @@ type Record struct {
 	Attack *Attack `json:"attack"`
 	// Security is whether the attack was stopped, as the benchmark scored it; nil when there was none.
 	Security *bool `json:"security"`
-	// Utility is whether the run did the user's task, by the benchmark's own check; nil when nobody checked.
+	// Utility is whether the run did the user's task, by the benchmark's own check; nil when it was not checked.
 	Utility *bool `json:"utility"`
 
 	// Tools are the tools of the run when the recording carries them itself; mostly it names a file instead.
@@ -96,7 +96,7 @@ type Action struct {
 }
 
 // Calls iterates over the tool calls of the run, in the order in which the model made them, with the index in
-// Messages of the message that each is in. Calls that nobody answered are among them.
+// Messages of the message that each is in. Calls without an answer are among them.
 func (r *Record) Calls() iter.Seq2[int, ToolCall] {
 	return func(yield func(int, ToolCall) bool) {
 		for i, message := range r.Messages {

@@ -43,7 +43,7 @@ type turn struct {
 type answer struct {
 	text     string
 	failed   bool
-	recorded bool // false: nobody answered the call
+	recorded bool // false: the call has no answer
 }
 
 // NewSession makes a recorded run ready to be played. It is an error when a message has a role that the chat form
@@ -118,7 +118,7 @@ func (x *Session) took(t turn) {
 }
 
 // answered puts a tool's answer to the call that it is for: in the newest turn of the run that has a call of that id
-// which nobody has answered, the first such call.
+// which have no answer, the first such call.
 func (x *Session) answered(m Message) {
 	run := x.last()
 	if run == nil {

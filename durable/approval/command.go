@@ -20,7 +20,7 @@ import (
 // notification. It gets the Message as JSON on standard input, and in its environment
 // GRAPNEL_RUN, GRAPNEL_AGENT, GRAPNEL_TOOL and GRAPNEL_LINK of the first call that waits.
 // An exit code that is not zero is an error. When the time is over, or the program is
-// done, what is left of its process group is killed (on Unix; elsewhere the program).
+// done, the rest of its process group is killed (on Unix; elsewhere the program).
 type Command struct {
 	// Args are the program and its arguments; no shell reads them. Required.
 	Args []string

@@ -41,7 +41,7 @@ type said struct {
 	text *string // of the arguments, in a form
 }
 
-// refusal is a decision that is none, and why.
+// refusal is an answer that is not a decision, and why.
 type refusal struct {
 	status  int
 	message string

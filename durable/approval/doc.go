@@ -23,7 +23,7 @@
 // A parked run has one token for each call that waits: 32 random bytes, of which the
 // store keeps the SHA-256. The link with the token is the right to decide about that call
 // with those arguments, once, for whoever has it; what people say their name is, is not
-// checked. When the run parks anew, what still waits gets new tokens, and the old links
+// checked. When the run parks again, what still waits gets new tokens, and the old links
 // are dead.
 //
 // # GET shows, POST decides

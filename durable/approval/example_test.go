@@ -30,7 +30,7 @@ func ExampleLog() {
 	notifier := approval.Log(os.Stdout, "https://desk.example.com")
 	fmt.Println(notifier.Notify(context.Background(), notice))
 	// Output:
-	// run run_1 of clerk waits for a yes to transfer (250 is more than 100): https://desk.example.com/approvals/xyz
+	// run run_1 of clerk waits for approval of transfer (250 is more than 100): https://desk.example.com/approvals/xyz
 	// <nil>
 }
 

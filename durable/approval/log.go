@@ -20,7 +20,7 @@ func Log(w io.Writer, links Links) durable.Notifier {
 	return durable.NotifierFunc(func(_ context.Context, n durable.Notice) error {
 		var lines strings.Builder
 		for _, c := range open(n) {
-			fmt.Fprintf(&lines, "%s waits for a yes to %s", oneLine(named(n)), oneLine(c.Call.Name))
+			fmt.Fprintf(&lines, "%s waits for approval of %s", oneLine(named(n)), oneLine(c.Call.Name))
 			if reason := c.Questions.Reason(); reason != "" {
 				fmt.Fprintf(&lines, " (%s)", oneLine(reason))
 			}
@@ -38,7 +38,7 @@ func Log(w io.Writer, links Links) durable.Notifier {
 	})
 }
 
-// open returns the calls of a notice that nobody has answered.
+// open returns the calls of a notice that have no answer.
 func open(n durable.Notice) []durable.WaitingCall {
 	return lo.Filter(n.Calls, func(c durable.WaitingCall, _ int) bool { return c.Token != "" })
 }

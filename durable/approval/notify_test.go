@@ -48,8 +48,8 @@ func waiting() durable.Notice {
 func TestLog(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, approval.Log(&out, links).Notify(t.Context(), waiting()))
-	assert.Equal(t, `run r1 of clerk waits for a yes to pay (more than 100), until 2026-05-04T13:00:00Z: https://desk.example.com/approvals/token-1
-run r1 of clerk waits for a yes to pay: https://desk.example.com/approvals/token-3
+	assert.Equal(t, `run r1 of clerk waits for approval of pay (more than 100), until 2026-05-04T13:00:00Z: https://desk.example.com/approvals/token-1
+run r1 of clerk waits for approval of pay: https://desk.example.com/approvals/token-3
 `, out.String())
 
 	n := waiting()
@@ -57,7 +57,7 @@ run r1 of clerk waits for a yes to pay: https://desk.example.com/approvals/token
 	n.Calls[0].Questions[0].Reason = "x\nrun r2 waits: https://evil.example.com\r\u202e\u2028"
 	out.Reset()
 	require.NoError(t, approval.Log(&out, links).Notify(t.Context(), n))
-	assert.Contains(t, out.String(), `run r1 waits for a yes to pay\u001b[2J (x run r2 waits: https://evil.example.com \u202e), until`)
+	assert.Contains(t, out.String(), `run r1 waits for approval of pay\u001b[2J (x run r2 waits: https://evil.example.com \u202e), until`)
 	assert.Equal(t, 2, strings.Count(out.String(), "\n"))
 	require.ErrorContains(t, approval.Log(broken{}, links).Notify(t.Context(), n), "writing down that run r1 waits: disk full")
 }

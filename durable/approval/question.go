@@ -158,7 +158,7 @@ func (q *question) shown(now time.Time) *shown {
 	return s
 }
 
-// decisionOn returns what was said; nil while nobody did.
+// decisionOn returns what was said; nil before there is an answer.
 func decisionOn(i agent.Intervention, q durable.Question) *decided {
 	answer := i.Answer()
 	if answer == nil || q.Answer == nil {

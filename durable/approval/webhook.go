@@ -23,7 +23,7 @@ import (
 )
 
 // Webhook is a notifier that posts a Message to a URL. It is tried again, with the same
-// body, when nobody answers or the answer is 408, 429 or 5xx; any 2xx will do, and what
+// body, when there is no answer or the answer is 408, 429 or 5xx; any 2xx will do, and what
 // it says is not read. A redirect is not followed. Errors name the host and nothing more
 // of the URL, for the rest is often a secret.
 //

@@ -68,7 +68,7 @@ var claiming = map[string]part{
 			require.ErrorIs(t, err, durable.ErrEnded)
 		}
 	},
-	"a lease that ran out and nobody took is good": func(t *testing.T, s durable.Store) {
+	"a lease that ran out and no process took is good": func(t *testing.T, s durable.Store) {
 		l := createAs(t, s, durable.Run{ID: "r"}, "one", gone)
 		write(t, s, l, durable.Update{}, entry(1))
 		renewed, err := s.Renew(t.Context(), l, hour)

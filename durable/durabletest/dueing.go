@@ -13,7 +13,7 @@ import (
 )
 
 var dueing = map[string]part{
-	"running ones that nobody runs": func(t *testing.T, s durable.Store) {
+	"running ones that no process runs": func(t *testing.T, s durable.Store) {
 		create(t, s, "held")
 		createAs(t, s, durable.Run{ID: "ran out"}, "one", gone)
 		release(t, s, create(t, s, "given up"))

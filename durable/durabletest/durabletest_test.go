@@ -36,7 +36,7 @@ var faults = map[string]string{
 	"renew":               "claim/each_claim_is_an_epoch",
 	"release":             "claim/each_claim_is_an_epoch",
 	"append":              "claim/each_claim_is_an_epoch",
-	"expired":             "claim/a_lease_that_ran_out_and_nobody_took",
+	"expired":             "claim/a_lease_that_ran_out_and_no_process_took",
 	"renew adds":          "claim/renew_counts_from_now",
 	"clone":               "append/what_was_given_may_be_changed",
 	"seq":                 "append/a_number_that_is_not_the_next",

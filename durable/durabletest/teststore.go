@@ -96,7 +96,7 @@ func release(t *testing.T, s durable.Store, l durable.Lease) {
 	require.NoError(t, s.Release(t.Context(), l), "release run %q", l.Run)
 }
 
-// park adds a run that waits for answers, held by nobody.
+// park adds a run that waits for answers, held by no process.
 func park(t *testing.T, s durable.Store, id agent.RunID, questions ...durable.Question) {
 	t.Helper()
 	l := create(t, s, id)

@@ -64,7 +64,7 @@ func TestClockSetBack(t *testing.T) {
 
 	c.set(noon.AddDate(-1, 0, 0))
 	assert.Equal(t, []agent.RunID{"old"}, dueIDs(t, s), "a lease that was given next year has run out")
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(1)), "though nobody took it yet")
+	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(1)), "though no process took it yet")
 	_, err = s.Create(t.Context(), durable.Run{ID: "new"}, "one", time.Minute)
 	require.NoError(t, err)
 	taken, err := s.Claim(t.Context(), "old", "two", time.Minute, durable.TakeFree)

@@ -263,7 +263,7 @@ func TestClose(t *testing.T) {
 	unlock()
 	require.NoError(t, <-wrote)
 	require.NoError(t, <-closed)
-	require.NoError(t, s.Close(), "once more")
+	require.NoError(t, s.Close(), "again")
 
 	require.ErrorContains(t, s.Append(t.Context(), l, durable.Update{}, entry(2)), "writing to a journal: the store is closed")
 	_, err := s.List(t.Context(), durable.Filter{})

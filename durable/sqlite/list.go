@@ -20,7 +20,7 @@ const (
 	selectRun = `SELECT ` + runColumns + ` FROM runs WHERE id = ?`
 	selectN   = `SELECT n FROM runs WHERE id = ?`
 
-	// free is that nobody holds a run: ?1 is now and ?2 the last moment that a lease
+	// free is that no process holds a run: ?1 is now and ?2 the last moment that a lease
 	// can have been given at.
 	free = `(owner = '' OR expires <= ?1 OR leased > ?2)`
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the expected output anew")
+var update = flag.Bool("update", false, "write the expected output again")
 
 func TestOutput(t *testing.T) {
 	for file, asJSON := range map[string]bool{"testdata/output.txt": false, "testdata/output.json": true} {

@@ -97,7 +97,7 @@ func TestRepair(t *testing.T) {
 			}
 			assert.Equal(t, []string{"base-dir", "no-wipe"}, deniers)
 			assert.Equal(t, 2, strings.Count(agenttest.Transcript(final), "FAIL: TestNumeral"),
-				"the agent saw the tests fail, and once more when it wanted to stop")
+				"the agent saw the tests fail, and again when it wanted to stop")
 		})
 	}
 }

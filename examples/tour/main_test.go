@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/evasion"
 )
 
-var update = flag.Bool("update", false, "write the expected output anew")
+var update = flag.Bool("update", false, "write the expected output again")
 
 const expected = "testdata/output.txt"
 

@@ -26,7 +26,7 @@
 // and, where a hook rewrote them, as the model gave them; of the result as the model
 // was told it, after all PostToolUse hooks, so that what was redacted or withheld
 // does not get here by its hash either. Names of tools are written as the model gave
-// them, if they are not long: it may call one that there is not. With Options.Content the texts are there,
+// them, if they are not long: it may call an unknown tool. With Options.Content the texts are there,
 // too: arguments, results, reasons. Results are again what PostToolUse let out;
 // arguments and reasons pass through no such hook, which is what Options.Clean is for.
 //

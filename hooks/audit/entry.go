@@ -80,7 +80,7 @@ type Totals struct {
 	Steps        int   `json:"steps"`
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	// Cost is in US dollars; nil when nobody knows.
+	// Cost is in US dollars; nil when it is unknown.
 	Cost *float64 `json:"cost_usd"`
 }
 

@@ -31,7 +31,7 @@
 // this session last, which Answers always shows; with Options.Transcript some of the last messages, or all. Nothing else.
 // Images and files in a result are named, not shown.
 //
-// All that comes from the run is one JSON value between two lines that end in a word which nobody can know before, and the
+// All that comes from the run is one JSON value between two lines that end in a word that cannot be known before, and the
 // judge is told that it is data and never an instruction. That makes it harder to talk a judge into something, not
 // impossible: a judge is one guard, not the only one. What is longer than Options.MaxBytes is not cut, since what does not
 // fit is where one would hide something, but a failure.

@@ -13,7 +13,7 @@
 // the order in which the run made them, those of one step in call order. A loop is an end of that list in which some calls,
 // up to Options.Cycle of them, come round: one three times, or two in turn. Another call between them ends it.
 //
-// A call that was answered otherwise than the last time is progress and begins anew: a job that is asked for its state, a
+// A call that was answered otherwise than the last time is progress and starts again: a job that is asked for its state, a
 // test that fails in another place. Options.IgnoreResults leaves that out. Tools that are to be called in vain, such as
 // one that waits, are named in Options.Except.
 //

@@ -131,13 +131,13 @@ func TestLoops(t *testing.T) {
 
 func TestWhatIsTold(t *testing.T) {
 	final := play(t, repeat("look,read", 7), loops.Hooks(loops.Options{})...)
-	assert.Contains(t, agenttest.Transcript(final), "denied by loops: the same calls of look, read were, in turn, made 3 times in a row and came to nothing new; once more will not help")
+	assert.Contains(t, agenttest.Transcript(final), "denied by loops: the same calls of look, read were, in turn, made 3 times in a row and came to nothing new; another call will not help")
 	assert.Equal(t, agent.Signal{
 		Reason: agent.StopByHook, Source: "loops.stop",
 		Message: "the run goes round in circles: the same calls of look, read were, in turn, made 6 times in a row and came to nothing new",
 	}, final.StopSignal().MustGet())
 	final = play(t, repeat("count", 4), loops.Hooks(loops.Options{IgnoreResults: true})...)
-	assert.Contains(t, agenttest.Transcript(final), "the same call of count was made 3 times in a row; once more")
+	assert.Contains(t, agenttest.Transcript(final), "the same call of count was made 3 times in a row; another")
 }
 
 // A call that another hook denies again and again is a loop as well, and a rewrite does not hide one.
@@ -152,7 +152,7 @@ func TestOtherHooks(t *testing.T) {
 	assert.Equal(t, "rrrd", told(play(t, repeat("look", 4), append(loops.Hooks(loops.Options{}), stamp)...)))
 }
 
-// Each run begins anew; one that goes on from a stored state does not.
+// Each run starts again; one that goes on from a stored state does not.
 func TestRuns(t *testing.T) {
 	a := agentOf(t, repeat("look", 4), loops.Hooks(loops.Options{})...)
 	var all sync.WaitGroup

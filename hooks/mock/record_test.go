@@ -27,7 +27,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/files"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func read(t testing.TB, text string) *mock.Recording {
 	t.Helper()
@@ -92,7 +92,7 @@ func TestRecordAndReplay(t *testing.T) {
 	assert.Equal(t, answered, session(player.Hook()))
 	assert.Empty(t, player.Unused())
 	assert.NoFileExists(t, filepath.Join(dir, "a.txt"), "nothing was written")
-	assert.Equal(t, answered, session(player.Hook()), "each session begins anew")
+	assert.Equal(t, answered, session(player.Hook()), "each session starts again")
 }
 
 func TestReplay(t *testing.T) {

@@ -86,7 +86,7 @@ func (m Moment) missed(final agent.State, err error) error {
 	}
 	for _, result := range m.results(final) {
 		if result.Reason == agent.ReasonMalformed {
-			return fmt.Errorf("nobody is asked about arguments that cannot be read: %w", result.Err)
+			return fmt.Errorf("no person is asked about arguments that cannot be read: %w", result.Err)
 		}
 	}
 	return fmt.Errorf("the run did not get there: it ended as %s after %d steps", final.Status(), final.RunStepCount())

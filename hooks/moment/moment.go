@@ -335,7 +335,7 @@ func (m Moment) WithExecutor(x agent.Executor) Moment {
 func (m Moment) WithSignal(signal agent.Signal) Moment {
 	m.signal = signal
 	if m.at == hooks.Stop && !signal.Reason.Soft() {
-		return m.blaming("nobody is asked at Stop when a run ends for %q: it does not end by itself", signal.Reason)
+		return m.blaming("no hook is asked at Stop when a run ends for %q: it does not end by itself", signal.Reason)
 	}
 	return m.onlyAt("WithSignal", hooks.Stop, hooks.ExecutionEnd)
 }

@@ -168,7 +168,7 @@ func iban(text string, i int) (from, to int, ok bool) {
 	return i, to, length > 0 && len(number) == length && alone(text, i, to) && mod97(strings.ToUpper(string(number[4:])+string(number[:4]))) == 1
 }
 
-// mod97 returns what is left of a number, in which letters stand for 10 to 35, when it is divided by 97.
+// mod97 returns the remainder of a number, in which letters stand for 10 to 35, divided by 97.
 func mod97(number string) int {
 	rest := 0
 	for _, c := range number {

@@ -16,7 +16,7 @@ func ownGroup(cmd *exec.Cmd) {
 	}
 }
 
-// killGroup kills what is left of the group.
+// killGroup kills the rest of the group.
 func killGroup(cmd *exec.Cmd) {
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)

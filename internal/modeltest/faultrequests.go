@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// testRedirect checks that nobody is asked but the service, whose redirects would take the key
+// testRedirect checks that only the service is asked, whose redirects would take the key
 // along; asking it again is of no use.
 func (s Service) testRedirect(t *testing.T, streaming bool) {
 	t.Helper()
@@ -58,7 +58,7 @@ func (s Service) testSecretsInErrors(t *testing.T, streaming bool) {
 	})
 }
 
-// testUnfit checks that what no service can be asked is refused, and nobody is asked.
+// testUnfit checks that what no service can be asked is refused, and no request is sent.
 func (s Service) testUnfit(t *testing.T, streaming bool) {
 	t.Helper()
 	for name, state := range map[string]agent.State{

@@ -33,7 +33,7 @@ func TestFaults(t *testing.T, s Service) {
 		{"request that cannot be sent", s.testUnfit},
 		{"odd transcript", s.testOddTranscripts},
 		{"service that is down", s.testDown},
-		{"answer that is none", s.testNoAnswer},
+		{"unreadable answer", s.testNoAnswer},
 		{"error inside of an answer", s.testErrorsInside},
 		{"answer cut off", s.testCutAnswer},
 		{"malformed arguments", s.testArguments},

@@ -22,7 +22,7 @@ func Into(ctx context.Context, j Journal) context.Context {
 	return context.WithValue(ctx, journalKey{}, j)
 }
 
-// From returns the journal that Into put there; nil in a run that nobody keeps.
+// From returns the journal that Into put there; nil in a run that is not kept.
 func From(ctx context.Context) Journal {
 	j, _ := ctx.Value(journalKey{}).(Journal)
 	return j

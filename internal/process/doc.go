@@ -9,7 +9,7 @@
 //
 // A program has a session and a process group of its own. When its time is up, when ctx is done, and also when it has
 // exited and left something running, all its processes get SIGTERM, and what is still there after the grace SIGKILL.
-// Nobody waits for pipes that such processes hold open: output is what came until then.
+// Pipes that such processes hold open are not waited for: output is what came until then.
 //
 // On Linux, processes that made a session of their own are found, too: all that come of a program bear a mark that the
 // kernel hands on to children, a limit of a kind that limits nothing. A program that is not Gated may have started

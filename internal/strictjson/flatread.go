@@ -33,7 +33,7 @@ func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
 		} else {
 			return false
 		}
-		bit := uint64(1) << (next & 63) // there are no more
+		bit := uint64(1) << (next & 63) // that is all
 		if i = space(args, i); given&bit != 0 || i == len(args) {
 			return false
 		}

@@ -123,7 +123,7 @@ func (c *casts) learn(p Policy, list []hooks.Hook) {
 	}
 }
 
-// drain waits for what hooks have started and nobody waits for.
+// drain waits for what hooks have started and the run does not wait for.
 func (c *casts) drain(ctx context.Context) {
 	for made := range maps.Values(c.made) {
 		for _, p := range made.players {

@@ -23,7 +23,7 @@ type Recording struct {
 	// Files is the folder that it is in, with what it refers to, and Path its place there.
 	Files fs.FS
 	Path  string
-	// Size is in bytes, packed as it is; zero when nobody knows.
+	// Size is in bytes, packed as it is; zero when it is unknown.
 	Size int64
 	// Format is its form; empty means to find out.
 	Format recorded.Format

@@ -84,7 +84,7 @@ type job struct {
 	verdicts []Verdict
 }
 
-// result is what came of a run, or of a piece of a recording that is none.
+// result is what came of a run, or of a piece of a recording that cannot be read.
 type result struct {
 	job    job
 	packed []byte // the transcript

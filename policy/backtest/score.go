@@ -10,7 +10,7 @@ import (
 type Share struct {
 	Count int `json:"count"`
 	Of    int `json:"of"`
-	// ByAsking is how many of Count would not be counted if every question about a call had been answered with a yes.
+	// ByAsking is how many of Count would not be counted if every question about a call had been approved.
 	ByAsking int `json:"by_asking"`
 }
 

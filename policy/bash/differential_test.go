@@ -126,7 +126,7 @@ func fits(words []Word, args []string) bool {
 
 // laboratory is a PATH with stand-ins: each writes down its words and does nothing,
 // or starts what its words say, if that is its trade.
-// matches reports whether the word, of which there are many, can be this one.
+// matches reports whether the word, one of many, can be this one.
 func (w Word) matches(arg string) bool {
 	if w.Kind != Pattern || strings.Contains(w.Text, "(") {
 		return true
@@ -167,7 +167,7 @@ func newLaboratory(t *testing.T) laboratory {
 // run returns what stand-ins were started by the line.
 func (lab laboratory) run(t *testing.T, line string) [][]string {
 	t.Helper()
-	dir, err := os.MkdirTemp(lab.dir, "work") //nolint:usetesting // gone after each line, of which there are many
+	dir, err := os.MkdirTemp(lab.dir, "work") //nolint:usetesting // gone after each of many lines
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "work", "sub", "sub"), 0o755))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // What is seen of each line in testdata/cases.txt stands in testdata/cases.golden.
 func TestCases(t *testing.T) {

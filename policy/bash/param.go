@@ -57,7 +57,7 @@ func (w *walker) remember(name string, texts ...string) {
 	}
 }
 
-// taken returns what is left of a pattern when something is taken from each text that matches it: "$f", "${f%.go}" where the
+// taken returns the rest of a pattern when something is taken from each text that matches it: "$f", "${f%.go}" where the
 // pattern ends in .go, "${f##*/}". Empty is not known.
 func taken(x *syntax.ParamExp, pattern string) string {
 	switch {

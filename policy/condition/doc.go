@@ -28,7 +28,7 @@
 // ${NAME} is the same as NAME: a variable with a type, wherever it stands but in quotes. In quotes it is text; a text that
 // is nothing but the ${NAME} of a variable is an error, because it was meant to be one.
 //
-// A name that there is not, a name of another point, a field that an object does not have and values whose types do not go
+// An unknown name, a name of another point, a field that an object does not have and values whose types do not go
 // together are errors when a condition is compiled, each with its place and what may have been meant.
 //
 // # Variables
@@ -52,7 +52,7 @@
 //	usage.cache_read_tokens  int             the part of the input that a cache had
 //	usage.cache_write_tokens  int
 //	usage.reasoning_tokens  int              the part of the output that was thinking
-//	usage.cost           double              US dollars; an error when nobody knows
+//	usage.cost           double              US dollars; an error when it is unknown
 //	input                string              what is to be let in; elsewhere what the user said last
 //	metadata             map(string,dyn)     by name: metadata.tier; cannot be listed
 //	actions              map(string,Action)  earlier actions by id: .status, .output, .response
@@ -192,7 +192,7 @@
 // # Failure
 //
 // A field that is not there, a division by zero, values of types that an operator is not for, a cost that is too high and a
-// context that has ended are errors, and neither a yes nor a no: give them to the Fail of the context, so that the failure policy of the
+// context that has ended are errors, and neither true nor false: give them to the Fail of the context, so that the failure policy of the
 // hook decides. As always in CEL, a || b is true when one of them is, and a && b false when one of them is, whatever is
 // wrong with the other: the answer does not depend on it. An EvalError names the part, its place, and the values with their
 // types. An expression that fails whatever the values are does not compile.

@@ -48,7 +48,7 @@ func (e *EvalError) Error() string {
 // Unwrap returns Err.
 func (e *EvalError) Unwrap() error { return e.Err }
 
-// failure finds the place and the values of what went wrong, by evaluating once more and keeping what each part came to.
+// failure finds the place and the values of what went wrong, by evaluating again and keeping what each part came to.
 func (c *compiled) failure(ctx context.Context, a cel.Activation, err error) *EvalError {
 	e := &EvalError{Point: c.d.point, Text: c.text, Err: errors.New(plainMessage(err))}
 	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))

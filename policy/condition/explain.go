@@ -19,7 +19,7 @@ import (
 )
 
 // Explain returns why the condition says what it says: the parts that are joined by && and ||, as far as they counted, each
-// followed by the values that are named in it. It evaluates once more, and costs some microseconds. Values are shortened;
+// followed by the values that are named in it. It evaluates again, and costs some microseconds. Values are shortened;
 // one that is secret is not known to be.
 func (c *Condition) Explain(ctx context.Context, in Input) []hooks.Fact { return c.c.explain(ctx, in) }
 
@@ -28,7 +28,7 @@ type trace interface {
 	Value(id int64) (ref.Val, bool)
 }
 
-// trace evaluates once more; nil when that is not possible.
+// trace evaluates again; nil when that is not possible.
 func (c *compiled) trace(ctx context.Context, a cel.Activation) trace {
 	program, err := c.traced()
 	if err != nil {

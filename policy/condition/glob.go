@@ -9,7 +9,7 @@ import (
 const maxPattern = 1024
 
 // globbed reports whether a pattern matches all of a text: * stands for any text, ? for any character, [a-z] for one of
-// these, [!a-z] for one that is none of them, and \ takes the meaning from what follows.
+// these, [!a-z] for one that is not among them, and \ takes the meaning from what follows.
 func globbed(text, pattern string) (bool, error) {
 	if len(pattern) > maxPattern {
 		return false, fmt.Errorf("the pattern %q is longer than %d bytes", shortened(pattern), maxPattern)

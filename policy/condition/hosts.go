@@ -13,7 +13,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// hostFunctions returns functions that judge names and addresses of machines. Nobody is asked what a name stands for.
+// hostFunctions returns functions that judge names and addresses of machines. No name server is asked what a name stands for.
 func hostFunctions() []Function {
 	return []Function{
 		matching("host.matches", hostMatches),

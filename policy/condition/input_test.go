@@ -96,7 +96,7 @@ func TestCostsThatNobodyKnows(t *testing.T) {
 	l := languageOf(t, condition.Options{})
 	unknown := event(t, map[string]any{"usage": map[string]any{"input_tokens": 5, "tokens": 9}})
 	_, err := compiled(t, l, "usage.cost > 1.0").Test(t.Context(), unknown)
-	assert.ErrorContains(t, err, "nobody knows what the run has cost")
+	assert.ErrorContains(t, err, "the cost of the run is unknown")
 	hold(t, l, unknown, map[string]bool{"usage.tokens == 9 && usage.output_tokens == 4": true})
 	hold(t, l, event(t, map[string]any{}), map[string]bool{"usage.cost == 0.0": true})
 }

@@ -124,7 +124,7 @@ type documentCompaction struct {
 }
 
 // FromJSON returns an occasion at a point as a JSON object has it: for trying policies out. The members are those that an
-// action is given, and more; see the package comment. It is strict: members that there are not, duplicate ones and wrong
+// action is given, and more; see the package comment. It is strict: unknown members, duplicate ones and wrong
 // types are errors. A "point" in it must be the one that is given; without one given, it must be there.
 func FromJSON(event []byte, at hooks.PointName) (Input, error) {
 	m, err := fromJSON(event, at)

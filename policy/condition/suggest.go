@@ -156,7 +156,7 @@ func distance(a, b string, most int) int {
 	return min(most, rows[len(a)%3][len(b)])
 }
 
-// stray finds what the types do not: objects that are made, members of a variable and ids of actions that there are not,
+// stray finds what the types do not: objects that are made, members of a variable and unknown ids of actions,
 // and regular expressions that come from elsewhere.
 func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 	var wrong Errors

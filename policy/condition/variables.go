@@ -186,7 +186,7 @@ func given(name string, otherwise func(m *moment) string) variable {
 	})
 }
 
-// number returns an int that the one who evaluates may set. A text that is none is an error when it is used.
+// number returns an int that the one who evaluates may set. A text that is not a number is an error when it is used.
 func number(name string, otherwise func(m *moment) int) variable {
 	return variable{name: name, kind: cel.IntType, value: func(m *moment) any {
 		v, ok := m.values.Names[name]
@@ -201,7 +201,7 @@ func number(name string, otherwise func(m *moment) int) variable {
 	}}
 }
 
-var errCostUnknown = errors.New("nobody knows what the run has cost: its model has no price")
+var errCostUnknown = errors.New("the cost of the run is unknown: its model has no price")
 
 func costOf(m *moment) any {
 	usage := m.source.usage()

@@ -36,7 +36,7 @@
 // transcript, and what is expected of it. Fixtures build its world: files and links in a
 // workspace of its own, programs on the PATH, variables, secrets, a web service on the
 // loopback. Faults make actions go wrong. Run tries the cases one after the other, each
-// with the policy loaded anew, and counts which rules and which branches of conditions
+// with the policy loaded again, and counts which rules and which branches of conditions
 // were seen. docs/policy-testing.md is the manual.
 //
 // # Concurrency

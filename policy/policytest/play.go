@@ -187,7 +187,7 @@ func (p *performance) callAt(step, index int) *Call {
 func (p *performance) approve(_ context.Context, s agent.State, call *agent.Prepared) (agent.Approval, error) {
 	c := p.callAt(s.RunStepCount(), call.Original.Index)
 	if c == nil || c.Person == "" {
-		return agent.Approval{Verdict: agent.RejectAndContinue, Reason: "nobody is there to be asked: add person: approve to the call"}, nil
+		return agent.Approval{Verdict: agent.RejectAndContinue, Reason: "no person is there to be asked: add person: approve to the call"}, nil
 	}
 	verdict, err := verdictOf(c.Person)
 	return agent.Approval{Verdict: verdict, By: "a person"}, err

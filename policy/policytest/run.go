@@ -138,7 +138,7 @@ func (s *Suite) load(f Fixtures, w *world, faults map[string]injectedFault, o Op
 	return &Trial{policy: p}, err //nolint:wrapcheck // it names the files
 }
 
-// check finds cases that speak of rules which there are not.
+// check finds cases that speak of unknown rules.
 func (s *Suite) check(p *policy.Policy) error {
 	rules := p.Rules()
 	ids := lo.Map(rules, func(r policy.Rule, _ int) string { return r.ID })

@@ -84,7 +84,7 @@
 //
 // The memory of a run is bounded by Options.MaxKeys; behind the bound nothing becomes trusted, and what cannot be found
 // is strangers'. The index is not stored: for a run that is resumed in another process, and for each run of a session, it
-// is made anew. So it is for a state that is not the successor of the last one, a fork; the last messages that were read
+// is made again. So it is for a state that is not the successor of the last one, a fork; the last messages that were read
 // tell that.
 //
 // Trackers and Trails are safe for concurrent use; those who ask about one run wait for each other.

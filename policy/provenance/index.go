@@ -48,7 +48,7 @@ type seen struct {
 	trusted, written, confidential shelf // of whole values
 	knownNamed, othersNamed        shelf
 	calls                          map[string]call // by id, of the last assistant message
-	waiting                        []text          // text of strangers that nobody asked about yet
+	waiting                        []text          // text of strangers that was not asked about yet
 	keys                           int
 	full                           bool
 	userDates                      bool // the user gave a date
@@ -83,7 +83,7 @@ func (x *index) clear() {
 }
 
 // catchUp reads what came to the transcript since the last time. A state that is not the one that came after what was
-// read, as that of a fork, is read anew.
+// read, as that of a fork, is read again.
 func (x *index) catchUp(s agent.State) {
 	if depth := s.Run().Depth; !x.holds(s) || depth != x.depth {
 		x.clear()

@@ -69,7 +69,7 @@ type Trail struct {
 }
 
 // Of returns the trail of a state. Within a run each message is read once, when somebody first asks; for the state of a run
-// that is not under way all of it is read anew.
+// that is not under way all of it is read again.
 func (t *Tracker) Of(s agent.State) Trail { return Trail{t.runs.Of(s), s} }
 
 // with brings the index up to the trail's state and calls f while nobody else changes it.
@@ -205,7 +205,7 @@ func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 // FromUser reports whether the user said it. Of a list or a map everything in it must have been said, the names of
 // members included: pass a call's arguments as Arguments. Of nothing (null, true, an empty text, list or map) there is
 // nothing to say. A text without letters and digits, and one with a "*" in it, is nobody's in particular, and not from the
-// user. The same holds for the other From functions. A value that is none of JSON's is asked about as its JSON.
+// user. The same holds for the other From functions. A value that JSON does not have is asked about as its JSON.
 func (t Trail) FromUser(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		_, ok := x.user.find(n)

@@ -163,7 +163,7 @@ func TestShapesOfFiles(t *testing.T) {
 		"a mark of UTF-8":        {"\ufeff[" + user + "]", []string{"run f:1:1 openai", "  user"}},
 		"objects over lines":     {"{\"messages\":[\n" + user + "]}\n{\n\"messages\":[]}", []string{"run f:1:1 openai", "  user", "run f:3:3 openai"}},
 		"a first line cut short": {"{\"messages\":[{\"ro\n{\"messages\":[]}\n", []string{"wrong: read recording \"f\": line 1: nothing is known"}},
-		"a line that is none":    {`{"messages":[]}` + "\nhello\n" + `{"messages":[]}`, []string{"run f:1:1", "wrong: read recording \"f\": line 2: ", "run f:3:3"}},
+		"not a line":             {`{"messages":[]}` + "\nhello\n" + `{"messages":[]}`, []string{"run f:1:1", "wrong: read recording \"f\": line 2: ", "run f:3:3"}},
 		"something else":         {`{"id": "sh1", "cmd": "ls"}`, []string{"nothing is known of a recording like this: say what it is"}},
 		"no JSON":                {"hello\n", []string{"expected an object, got 'h'"}},
 		"a list that ends early": {"[" + user, []string{"line 1: the list does not end", "run f:1:1", "  user"}},

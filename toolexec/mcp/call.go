@@ -50,7 +50,7 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 		if unsent := x.gone.Load() || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, errNotSent); unsent {
 			s.over.Store(true)
 			if !again && ctx.Err() == nil {
-				continue // the server knows nothing of this call: once more, on a new connection
+				continue // the server knows nothing of this call: again, on a new connection
 			}
 		}
 		return toolexec.Output{}, b.explain(ctx, s, x, err)
@@ -148,7 +148,7 @@ func (b *call) explain(ctx context.Context, s *session, x *exchange, err error) 
 	e := b.failed(err, advice, s.said())
 	e.Lost = !unreached && (status < http.StatusMultipleChoices || status == http.StatusBadGateway || status == http.StatusGatewayTimeout)
 	if e.Lost {
-		e.text += "; no answer came that can be read, and nobody knows whether the call took effect: find out before you make it again"
+		e.text += "; no answer came that can be read, and it is unknown whether the call took effect: find out before you make it again"
 	}
 	return e
 }
@@ -157,7 +157,7 @@ func (b *call) failed(err error, advice, said string) *Error {
 	return b.tool.client.server.errorOf("calling", b.tool.name, err, advice, said)
 }
 
-// advice returns what may be done about an answer that is none.
+// advice returns what may be done about an unreadable answer.
 func (x *exchange) advice() string {
 	switch status := int(x.status.Load()); {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

@@ -99,7 +99,7 @@ func (c *Client) Close() error {
 	return c.closeErr
 }
 
-var errClosed = errors.New("the client was closed: connect anew")
+var errClosed = errors.New("the client was closed: connect again")
 
 // session returns the connection, made again if it has ended.
 func (c *Client) session(ctx context.Context) (*session, error) {

@@ -32,7 +32,7 @@ func everything(t testing.TB) mcp.Server {
 	return mcp.Server{Name: "every", Command: []string{parts.NPM(t, "mcp-server-everything"), "stdio"}}
 }
 
-// everythingOverHTTP starts npm's server-everything as a service on a free port; restart starts it anew there.
+// everythingOverHTTP starts npm's server-everything as a service on a free port; restart starts it again there.
 func everythingOverHTTP(t testing.TB) (s mcp.Server, restart func()) {
 	t.Helper()
 	program := parts.NPM(t, "mcp-server-everything")

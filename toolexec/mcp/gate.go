@@ -14,7 +14,7 @@ import (
 
 // gate stands between a connection and the session. It lets through what the session waits for, passes progress on to
 // its call in the order in which it comes, and drops everything else, as much of it as is bearable. While it does so
-// nothing more is read: a server cannot fill our memory with what nobody asked for.
+// nothing more is read: a server cannot fill our memory with what was not asked for.
 type gate struct {
 	sdk.Transport
 	sdk.Connection
@@ -26,10 +26,10 @@ type gate struct {
 	mu      sync.Mutex
 	awaited map[jsonrpc.ID]string // the methods of our requests
 	asked   int                   // its requests that have no answer yet
-	noise   int                   // bytes that nobody asked for since the last answer
+	noise   int                   // bytes that was not asked for since the last answer
 }
 
-// How much a server may say that nobody asked for, in messages of the greatest length, and how many questions it may
+// How much a server may say that was not asked for, in messages of the greatest length, and how many questions it may
 // ask without reading the answers.
 const (
 	maxNoise = 4

@@ -42,8 +42,8 @@ func TestCallsOfAHostileServer(t *testing.T) {
 		"flood":   {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that answer nothing"}},
 		"deaf":    {agent.ToolFailed, agent.ReasonTimeout, 2 * time.Second, []string{"no answer within 2s"}},
 		"die": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "die" of mcp server "bad": the process ended (exit status 3)`,
-			`it said: "boom: [secret]"`, "nobody knows whether the call took effect"}},
-		"close":      {agent.ToolFailed, agent.ReasonError, 0, []string{"it closed its output", "nobody knows"}},
+			`it said: "boom: [secret]"`, "it is unknown whether the call took effect"}},
+		"close":      {agent.ToolFailed, agent.ReasonError, 0, []string{"it closed its output", "it is unknown"}},
 		"huge":       {agent.ToolFailed, agent.ReasonError, 0, []string{"it sent a message of more than 262144 bytes"}},
 		"noise":      {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that are no messages"}},
 		"pings":      {agent.ToolFailed, agent.ReasonError, 0, []string{"things without reading the answers"}},
@@ -188,7 +188,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 		require.NoError(t, c.Close())
 		require.Eventually(t, func() bool { return isGone(child) }, 10*time.Second, 5*time.Millisecond)
 		r := answer(t, t.Context(), c, "mcp__bad__echo", "{}")
-		assert.Contains(t, r.Text(), "the client was closed: connect anew")
+		assert.Contains(t, r.Text(), "the client was closed: connect again")
 		assert.NoError(t, c.Close())
 		_, err = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 		assert.ErrorIs(t, err, syscall.ECHILD, "a child is left, alive or a zombie")

@@ -180,7 +180,7 @@ func TestCallsOfAHostileServerOverHTTP(t *testing.T) {
 		"badjson":   {agent.ReasonError, 0, true, []string{"failed to decode event"}},
 		"busy":      {agent.ReasonError, 0, false, []string{"status 503: try again later"}},
 		"redirect":  {agent.ReasonError, 0, false, []string{"it redirects to another origin (localhost.invalid)"}},
-		"reset":     {agent.ReasonError, 0, true, []string{"EOF", "nobody knows whether the call took effect"}},
+		"reset":     {agent.ReasonError, 0, true, []string{"EOF", "it is unknown whether the call took effect"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -136,6 +136,6 @@ func (c *session) check(ctx context.Context, t *tool) error {
 }
 
 var (
-	errGone    = errors.New("the server does not have this tool any more: do without, or connect anew")
-	errChanged = errors.New("the tool takes other arguments than when the agent was built: it is not called; connect anew to use it")
+	errGone    = errors.New("the server does not have this tool any more: do without, or connect again")
+	errChanged = errors.New("the tool takes other arguments than when the agent was built: it is not called; connect again to use it")
 )

@@ -39,7 +39,7 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 }
 
 // loosened returns a schema without what we cannot read: patterns that Go's regular expressions do not know (look-around,
-// back-references), references out of the document, dialects that nobody knows. Where less said inside would mean
+// back-references), references out of the document, unknown dialects. Where less said inside would mean
 // that more is refused (not, if, oneOf, counts of what was seen), less is said there, too.
 func loosened(schema any) any {
 	s, ok := schema.(map[string]any)

@@ -93,7 +93,7 @@ func (c *Client) toolOf(t *sdk.Tool, name string) (*tool, error) {
 // Spec returns the tool as the server describes it.
 func (t *tool) Spec() agent.ToolSpec { return t.spec }
 
-// Policy returns how the tool is run where nobody says otherwise.
+// Policy returns how the tool is run by default.
 func (t *tool) Policy() toolexec.Policy { return t.policy }
 
 // Err returns nil: a tool that could not be made is not there. It says that the parameters have been looked at.

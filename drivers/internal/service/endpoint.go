@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// Vendor is whose service it is when nobody says otherwise, and what it is called in
+// Vendor is whose service it is by default, and what it is called in
 // the environment.
 type Vendor struct {
 	// URL is the vendor's base URL.
@@ -84,7 +84,7 @@ func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 		return e, fmt.Errorf("there is no key: set the environment variable %s, or Config.APIKey", v.Keys[0])
 	}
 	if hasControl(e.Key) {
-		return e, errors.New("the key has a line break or a control character in it: copy it anew")
+		return e, errors.New("the key has a line break or a control character in it: copy it again")
 	}
 	return e, nil
 }

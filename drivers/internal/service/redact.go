@@ -55,7 +55,7 @@ func Redacted(err error, redact func(string) string) error {
 // secret: some say it in a page, others repeat what they were asked.
 func Excerpt(text string, redact func(string) string) string {
 	const most = 1000
-	text = redact(text) // before it is cut, as what is left of a key is still of one
+	text = redact(text) // before it is cut, as a part of a key is secret, too
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"

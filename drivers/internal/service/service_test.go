@@ -73,7 +73,7 @@ func TestWrongEndpoints(t *testing.T) {
 		assert.NotContains(t, service.Described("x", "m", base), "secret")
 	}
 	_, err := vendor.Endpoint(service.Config{APIKey: "a\nb"})
-	require.EqualError(t, err, "the key has a line break or a control character in it: copy it anew")
+	require.EqualError(t, err, "the key has a line break or a control character in it: copy it again")
 	e, err := vendor.Endpoint(service.Config{BaseURL: "http://user:secret@host/x/"})
 	require.NoError(t, err)
 	assert.Equal(t, "http://host/x", e.Shown())
@@ -101,7 +101,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	assert.Nil(t, given.CheckRedirect, "the client that was given stays as it was")
 }
 
-// What is left of a secret when a text is cut is still of a secret.
+// A part of a secret is secret, too.
 func TestExcerpt(t *testing.T) {
 	e, err := vendor.Endpoint(service.Config{
 		BaseURL: "http://host", APIKey: "sk-0123456789", Header: http.Header{"Authorization": {"Bearer sk-0123456789-longer"}, "X": {"abc"}},

@@ -32,7 +32,7 @@ func newChat(std streams) *cobra.Command {
 
 ` + chatHelp + `
 
-At a terminal you are asked where a hook wants a person's yes; without one, such a
+At a terminal you are asked where a hook asks for approval; without one, such a
 call is refused. What is piped in is taken line by line, as if it were typed; the exit
 code is then that of the last turn.
 
@@ -176,7 +176,7 @@ func (c *conversation) next(ctx context.Context) (string, error) {
 // does not.
 func (c *conversation) turn(ctx context.Context, text string) error {
 	ctx, release := interruptible(ctx,
-		func() { c.view.note("Cancelling. Once more, and grapnel exits at once.") }, c.in.restore)
+		func() { c.view.note("Cancelling. Interrupt again, and grapnel exits at once.") }, c.in.restore)
 	defer release()
 	final, err := c.stream(ctx, text)
 	if _, offline := errors.AsType[*offlineError](err); offline {

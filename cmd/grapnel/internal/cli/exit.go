@@ -30,7 +30,7 @@ const exitHelp = `Exit codes:
   3    stopped: by a guard (steps, tokens, cost, time), a hook or a criterion
   4    denied: a hook did not let the input in
   5    a person was asked and said no
-  6    parked: the run is kept (--durable) and waits for a person's yes
+  6    parked: the run is kept (--durable) and waits for approval
   7    suspended: the run is kept, and can be resumed at once
   130  interrupted with Ctrl-C; 143 for SIGTERM, 129 for SIGHUP`
 

@@ -208,7 +208,7 @@ func (in *input) restore() {
 }
 
 // approver asks the person at the terminal; nil where there is none, so that what
-// needs a yes is refused.
+// needs approval is refused.
 func (in *input) approver(v *view) agent.Approver {
 	if in.terminal == nil {
 		return nil

@@ -20,7 +20,7 @@ type kept struct {
 	store  durable.Store
 	keeper *durable.Keeper
 
-	// waits says that nobody is asked at the terminal: questions park the run.
+	// waits says that no person is asked at the terminal: questions park the run.
 	waits bool
 	// going is done when the run is to be suspended.
 	going   context.Context //nolint:containedctx // it is a signal, not of any call
@@ -88,7 +88,7 @@ func (k *kept) suspendable(ctx context.Context, v *view, last func()) (_ context
 		case before == 0 && k.running.Load():
 			k.keeper.Suspend()
 			k.suspend()
-			go v.note("Suspending: the run is put off when this step is over. Once more, and it is cancelled.")
+			go v.note("Suspending: the run is put off when this step is over. Interrupt again, and it is cancelled.")
 		case context.Cause(ctx) == nil:
 			cancel(by)
 			if k.running.Load() {
@@ -105,7 +105,7 @@ func (k *kept) suspendable(ctx context.Context, v *view, last func()) (_ context
 	}
 }
 
-const cancelling = "Interrupted: ending the run. Once more, and grapnel exits at once."
+const cancelling = "Interrupted: ending the run. Interrupt again, and grapnel exits at once."
 
 // keptFlags are the flags of a run that is kept.
 type keptFlags struct {
@@ -195,7 +195,7 @@ func (k *kept) howToGoOn(s agent.State) string {
 	return strings.Join(lines, "\n")
 }
 
-// waitingCalls returns the calls of a parked run that nobody has answered about.
+// waitingCalls returns the calls of a parked run that have no answer.
 func waitingCalls(s agent.State) []agent.Intervention {
 	var out []agent.Intervention
 	for _, i := range s.Interventions() {

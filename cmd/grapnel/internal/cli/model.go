@@ -26,7 +26,7 @@ import (
 const modelVariable = "GRAPNEL_MODEL"
 
 // vendors are the model services by the keys that one looks for, in the order in
-// which one is chosen where nobody said which; model is then the one that is asked.
+// which one is chosen by default; model is then the one that is asked.
 var vendors = []struct {
 	provider, model string
 	keys            []string

@@ -13,7 +13,7 @@ import (
 )
 
 // globalPolicy returns the policy that holds for every agent of this user, where there is
-// one; empty where nobody knows where it would be.
+// one; empty where its place is unknown.
 func globalPolicy() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {

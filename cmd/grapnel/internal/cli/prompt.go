@@ -16,7 +16,7 @@ const mostInput = 10 << 20
 
 // promptOf returns what the user wants: the arguments, joined with spaces; standard
 // input in the place of a "-", and where there are no arguments and something is
-// piped in. It is empty when nobody said anything.
+// piped in. It is empty when there was no text.
 func promptOf(args []string, in *os.File) (string, error) {
 	words := args
 	fromStdin := len(args) == 0 && !term.IsTerminal(int(in.Fd()))

@@ -112,7 +112,7 @@ func someRun(c *cobra.Command, args []string) error {
 	return &usageError{fmt.Errorf(`%s wants the ID of one run; "grapnel runs list" lists them`, c.CommandPath())}
 }
 
-// userName returns who answers where nobody says it.
+// userName returns who answers by default.
 func userName() string {
 	if u, err := user.Current(); err == nil {
 		return cmp.Or(u.Username, "somebody")

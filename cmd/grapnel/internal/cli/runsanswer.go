@@ -39,7 +39,7 @@ func (r *runs) newApprove() *cobra.Command {
 else is waited for, the run goes on in this process, unless --no-resume leaves that to
 another. CALL is not needed where one call waits.
 
-The yes is to what was shown: hooks judge the call again, and one that they change is
+The approval is of what was shown: hooks judge the call again, and one that they change is
 asked about again.
 
 ` + exitHelp,
@@ -107,7 +107,7 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 			return err
 		}
 		what := map[agent.ApprovalVerdict]string{
-			agent.Approve: "a yes", agent.RejectAndEnd: "a no that ends the run", agent.RejectAndContinue: "a no, and the run goes on",
+			agent.Approve: "approved", agent.RejectAndEnd: "rejected, and the run ends", agent.RejectAndContinue: "rejected, and the run goes on",
 		}
 		v.note(fmt.Sprintf("Recorded for %s (%s): %s, by %s.", call.Call.Name, call.CallID(), what[answer.Verdict], answer.By))
 		if o.noResume {
@@ -134,7 +134,7 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string) (agent.Intervention, error) {
 	var none agent.Intervention
 	if about.Status != agent.StatusParked {
-		return none, &usageError{fmt.Errorf("run %s waits for nobody: it is %s", about.ID, about.Status)}
+		return none, &usageError{fmt.Errorf("run %s waits for no answer: it is %s", about.ID, about.Status)}
 	}
 	questions, err := k.store.Questions(ctx, about.ID)
 	if err != nil {
@@ -170,5 +170,5 @@ func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string)
 		return none, &usageError{fmt.Errorf("run %s does not wait for a call %q: \"grapnel runs show %s\" shows what it waits for",
 			about.ID, named, short(about.ID))}
 	}
-	return none, &usageError{fmt.Errorf("run %s waits for nobody: \"grapnel runs resume %s\" lets it go on", about.ID, short(about.ID))}
+	return none, &usageError{fmt.Errorf("run %s waits for no answer: \"grapnel runs resume %s\" lets it go on", about.ID, short(about.ID))}
 }

@@ -26,7 +26,7 @@ func (r *runs) newCancel() *cobra.Command {
 		Use:   "cancel ID",
 		Short: "Have a run end as cancelled",
 		Long: `Have a run end as cancelled. A process that holds it sees that within ten seconds. One
-that nobody holds ends here and now, unless --no-resume leaves that to another.`,
+that no process holds ends here and now, unless --no-resume leaves that to another.`,
 		Args: someRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.resuming(c.Context(), &o.resuming, func(ctx context.Context, k *kept, v *view) error {
@@ -256,7 +256,7 @@ themselves; it is for whoever wants it done at a time of their own.`,
 		c.Short = "Take the store's schema one step back"
 		c.Long = `Take the store's schema one step back, for an older version of grapnel. No process may
 be using the store, and this version must not use it again, or it is brought up to
-date once more. No run is lost.`
+date again. No run is lost.`
 	}
 	return c
 }

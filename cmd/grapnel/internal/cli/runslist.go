@@ -126,7 +126,7 @@ func (l listed) standing(now time.Time) string {
 	case l.CancelReason != "":
 		return "to be cancelled: " + l.CancelReason
 	case len(l.Waiting) > 0:
-		text := "waits for a yes to " + strings.Join(lo.Map(l.Waiting, func(c listedCall, _ int) string { return c.Tool + " (" + c.Call + ")" }), ", ")
+		text := "waits for approval of " + strings.Join(lo.Map(l.Waiting, func(c listedCall, _ int) string { return c.Tool + " (" + c.Call + ")" }), ", ")
 		if left := l.Deadline.Sub(now); left > 0 && !l.Deadline.IsZero() {
 			text += ", for " + timeline.Rough(left)
 		}

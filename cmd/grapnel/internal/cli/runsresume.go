@@ -74,7 +74,7 @@ the list.`,
 	}
 	o.register(c)
 	c.Flags().BoolVar(&all, "all", false, "every run that somebody should take up")
-	c.Flags().BoolVar(&redo, "redo-actions", false, "do the actions of rules again that were done already where the run goes on, and have them decide anew")
+	c.Flags().BoolVar(&redo, "redo-actions", false, "do the actions of rules again that were done already where the run goes on, and have them decide again")
 	c.Flags().BoolVar(&over, "take-over", false, "also where another process holds the run: it is gone, and its lease has not run out yet")
 	return c
 }

@@ -26,7 +26,7 @@ const (
 	oldKeysVariable = "GRAPNEL_STORE_OLD_KEYS"
 )
 
-// usualStore is the word for the store that is used where nobody names one.
+// usualStore is the word for the store that is used by default.
 const usualStore = "default"
 
 // place is where runs are kept.

@@ -16,8 +16,8 @@ import (
 // reads events, or nobody.
 type view struct {
 	std    streams
-	show   *timeline.Timeline // nil when nobody reads it
-	events *events.Stream     // nil when nobody reads them
+	show   *timeline.Timeline // nil when it is not shown
+	events *events.Stream     // nil when they are not written
 }
 
 // newView returns the view that the flags ask for. Input says that the timeline is to
@@ -35,7 +35,7 @@ func newView(std streams, o *options, asJSON, input bool) *view {
 	return v
 }
 
-// observer returns whom the agent tells; nil when nobody is there.
+// observer returns whom the agent tells; nil for none.
 func (v *view) observer() agent.Observer {
 	switch {
 	case v.show != nil:

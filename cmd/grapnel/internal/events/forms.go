@@ -233,7 +233,7 @@ type (
 
 		Error *failure `json:"error"`
 	}
-	// usage records what model calls consumed; cost is null when nobody knows it.
+	// usage records what model calls consumed; cost is null when it is unknown.
 	usage struct {
 		InputTokens      int64    `json:"input_tokens"`
 		OutputTokens     int64    `json:"output_tokens"`

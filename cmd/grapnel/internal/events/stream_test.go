@@ -30,7 +30,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
-var update = flag.Bool("update", false, "write the golden file anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 const golden = "testdata/events.jsonl"
 

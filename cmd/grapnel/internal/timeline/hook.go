@@ -45,7 +45,7 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 	case hooks.StopRun:
 		say(red, "■", who+" stops the run"+why)
 	case hooks.Ask:
-		say(yellow, "?", who+" wants a person's yes"+why)
+		say(yellow, "?", who+" asks for approval"+why)
 	case hooks.Mock:
 		say(yellow, "◦", who+" answers in the tool's place"+why)
 	case hooks.Continue:
@@ -73,7 +73,7 @@ func would(d hooks.Decision) string {
 	case hooks.StopRun:
 		return "stop the run over"
 	case hooks.Ask:
-		return "want a person's yes to"
+		return "ask for approval of"
 	case hooks.Mock:
 		return "answer in the place of"
 	case hooks.Continue:

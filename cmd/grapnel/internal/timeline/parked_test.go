@@ -44,21 +44,21 @@ func TestParked(t *testing.T) {
 	})
 	assert.Equal(t, `
 step 1  I push.
-  ? push wants a person's yes: others see it
+  ? push asks for approval: others see it
     bash {"command":"git push --force-with-lease origin"}
     the model asked for {"command":"git push --force origin"}
     call_1_1, asked just now; in 1 hour this counts: reject
 
-parked: it waits for a person's yes to bash (call_1_1)
+parked: it waits for approval of bash (call_1_1)
 0 steps · 0 calls · <1ms
-  ! nobody was told that the run waits: no␛paper
+  ! no notice was sent that the run waits: no␛paper
 
 resumed: after 0 steps, 10m0s after it began
 
 step 1 goes on
   ▸ bash git push --force origin
     ✎ no-wipe rewrote it to: git push --force-with-lease origin
-    ? push wants a person's yes: others see it
+    ? push asks for approval: others see it
     ✓ ok · 1.5s
       ran git push --force-with-lease origin
   10m2s
@@ -72,7 +72,7 @@ step 3  Done.
 done: the model gave its answer
 3 steps · 1 call · 1 rewritten · 10m2s
 `, out.String())
-	assert.Equal(t, `  ? push wants a person's yes: others see it
+	assert.Equal(t, `  ? push asks for approval: others see it
     bash {"command":"git push --force-with-lease origin"}
     the model asked for {"command":"git push --force origin"}
     call_1_1, asked 10 minutes ago; answered: approve, by ann

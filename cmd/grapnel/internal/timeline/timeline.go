@@ -111,7 +111,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.RunParked:
 		t.parked(e.State)
 	case durable.NotifyFailed:
-		t.paper.line(2, red, "!", red, "nobody was told that the run waits: "+oneLine(e.Err.Error()))
+		t.paper.line(2, red, "!", red, "no notice was sent that the run waits: "+oneLine(e.Err.Error()))
 	case agent.StepStarted:
 		t.paper.end()
 		t.calls = nil
@@ -254,7 +254,7 @@ func refusal(r *agent.ToolResult) string {
 	by := oneLine(r.DecidedBy)
 	switch r.Reason {
 	case agent.ReasonNobodyToAsk:
-		return "not run: nobody is here to say yes"
+		return "not run: no person is here to approve"
 	case agent.ReasonRejected:
 		return "not run: " + cmp.Or(by, "a person") + " said no"
 	}
@@ -357,9 +357,9 @@ func (t *Timeline) asks(c agent.ToolCall, questions agent.Questions) {
 		case q.Kind == agent.QuestionDoubt:
 			by = "this call may have happened" + because(q.Reason)
 		case q.By != "":
-			by = oneLine(q.By) + " wants a person's yes" + because(q.Reason)
+			by = oneLine(q.By) + " asks for approval" + because(q.Reason)
 		}
-		text := cmp.Or(by, "this needs a yes")
+		text := cmp.Or(by, "this needs approval")
 		if a := q.Decision(); a != nil && questions.Decision() == nil { // one of several
 			text += "; answered: " + a.Verdict.String() + byWhom(oneLine(a.By)) + because(a.Reason)
 		}

@@ -26,7 +26,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 var bash = toolexec.Func("bash", "Runs a command.", func(_ context.Context, in struct {
 	Command string `json:"command"`
@@ -80,7 +80,7 @@ func guards() []hooks.Hook {
 func script() *agenttest.Driver {
 	long := "これは長い説明です。端末の幅に合わせて折り返されるはずです。単語の間に空白がない文章でも、読みやすく表示されなければなりません。"
 	return agenttest.Script(
-		agenttest.Say("I'll run the tests and have a look at the environment, then clear what is left of the old build.").
+		agenttest.Say("I'll run the tests and have a look at the environment, then clear the rest of the old build.").
 			Call("bash", `{"command":"go test ./..."}`).
 			Call("bash", `{"command":"printenv TOKEN"}`).
 			Call("bash", `{"command":"rm -rf / tmp/build"}`).WithTokens(1234, 56).WithCost(0.0021),

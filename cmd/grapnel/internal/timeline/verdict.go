@@ -40,7 +40,7 @@ func Verdict(s agent.State, err error) string {
 		if !s.Waiting() {
 			return fmt.Sprintf("suspended: after %s, to be resumed", counted(s.RunStepCount(), "step"))
 		}
-		return "parked: it waits for a person's yes to " + strings.Join(waiting, " and ")
+		return "parked: it waits for approval of " + strings.Join(waiting, " and ")
 	case agent.StatusCancelled:
 		return fmt.Sprintf("cancelled: in step %d, %s", s.RunStepCount()+1, message)
 	}

@@ -56,7 +56,7 @@ func took(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// usage returns what model calls consumed; empty when nobody said.
+// usage returns what model calls consumed; empty when it is unknown.
 func usage(u agent.Usage) string {
 	if u.Tokens() == 0 {
 		return ""
