@@ -27,9 +27,6 @@ func NewSet(list ...Hook) Set { return Set{slices.Clone(list)} }
 // With returns the set with more hooks at its end; the receiver stays as it was.
 func (s Set) With(more ...Hook) Set { return Set{append(slices.Clip(s.hooks), more...)} }
 
-// Len returns the number of hooks.
-func (s Set) Len() int { return len(s.hooks) }
-
 // IsEmpty reports whether there are none.
 func (s Set) IsEmpty() bool { return len(s.hooks) == 0 }
 

@@ -27,9 +27,9 @@ type Recording struct {
 	Size int64
 	// Format is its form; empty means to find out.
 	Format recorded.Format
-	// Found says that it was not named itself but stood in a folder that was: it may turn out to be something else,
+	// found says that it was not named itself but stood in a folder that was: it may turn out to be something else,
 	// which is then no error.
-	Found bool
+	found bool
 }
 
 // Find finds the recordings at paths: files, and of folders the files in them, not those in folders within, whose
@@ -72,7 +72,7 @@ func findAt(path string) ([]Recording, error) {
 		if err != nil || !named || e.IsDir() {
 			return Recording{}, false
 		}
-		return Recording{Name: filepath.Join(path, e.Name()), Files: folder(path), Path: e.Name(), Size: info.Size(), Found: true}, true
+		return Recording{Name: filepath.Join(path, e.Name()), Files: folder(path), Path: e.Name(), Size: info.Size(), found: true}, true
 	})
 	if len(out) == 0 {
 		return nil, fmt.Errorf("open folder %q: there is no recording in it: they are named *.jsonl, *.json, or the same with .gz", path)

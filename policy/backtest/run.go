@@ -156,7 +156,7 @@ func (b *backtest) readFile(ctx context.Context, file int) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case n == 0 && from.Found && (errors.Is(err, recorded.ErrUnknown) || errors.Is(err, replay.ErrNotARun)):
+		case n == 0 && from.found && (errors.Is(err, recorded.ErrUnknown) || errors.Is(err, replay.ErrNotARun)):
 			b.read.Add(from.Size - own)
 			b.results <- result{left: []LeftOut{{File: from.Name, Why: errors.Unwrap(err).Error()}}}
 			return

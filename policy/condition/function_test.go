@@ -2,7 +2,6 @@ package condition_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	"cel.dev/cel-go/cel"
@@ -25,9 +24,7 @@ func stopper(cancel context.CancelCauseFunc, why error) condition.Function {
 	}
 }
 
-type listKey struct{}
-
-// said returns a function of another package: it looks at the run, and at values that were given with the input.
+// said returns a function of another package: it looks at the run.
 func said() condition.Function {
 	return condition.Function{
 		Name: "said", Cost: 10, Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
@@ -41,8 +38,7 @@ func said() condition.Function {
 					return types.True
 				}
 			}
-			words, _ := in.Extra(listKey{}).([]string)
-			return types.Bool(slices.Contains(words, text))
+			return types.False
 		},
 	}
 }
@@ -50,11 +46,11 @@ func said() condition.Function {
 func TestFunctionsOfOthersSeeTheInput(t *testing.T) {
 	l := languageOf(t, condition.Options{Functions: []condition.Function{said()}})
 	c := compiled(t, l, "said(args.to) && !said('other')")
-	extra := compiled(t, l, "said('extra')")
+	other := compiled(t, l, "said('bob')")
 	always := compiled(t, l, "said('x') || true")
 	value, known := always.Constant()
 	assert.True(t, value && known)
-	_, known = extra.Constant()
+	_, known = other.Constant()
 	assert.False(t, known, "it depends on the run")
 
 	var yes, more bool
@@ -65,14 +61,14 @@ func TestFunctionsOfOthersSeeTheInput(t *testing.T) {
 		var err error
 		yes, err = c.Test(ctx, in)
 		assert.NoError(t, err)
-		more, err = extra.Test(ctx, in.With(condition.Values{Extra: map[any]any{listKey{}: []string{"extra"}}}))
+		more, err = other.Test(ctx, in)
 		assert.NoError(t, err)
 		return at.Pass()
 	})
 	moment := hookstest.ToolCall("send", `{"to":"ann"}`).WithState(agent.NewState(agent.UserText("ann")))
 	require.Contains(t, hookstest.Fire(t, hook, moment).Called, "here")
 	assert.True(t, yes)
-	assert.True(t, more)
+	assert.False(t, more)
 
 	_, err := compiled(t, l, "said(args.n)").Test(t.Context(), callOf(t, `{"n":1}`))
 	assert.ErrorContains(t, err, "column 1: only texts are said; args.n is the int 1")

@@ -29,8 +29,6 @@ type Values struct {
 	// Names are the values of SESSION, ITERATION and the others of that table, where the caller knows better than the
 	// context does, as texts. Others are passed over.
 	Names map[string]string
-	// Extra is for the Functions of other packages; see Input.Extra. The keys are to be of a type of their own.
-	Extra map[any]any
 }
 
 // Action is the result of an action.
@@ -175,14 +173,6 @@ func (in Input) IsArguments(v ref.Val) bool {
 // isSame reports whether a map is the other one, and not a map with the same members.
 func isSame(members map[string]any, other any) bool {
 	return reflect.ValueOf(members).Pointer() == reflect.ValueOf(other).Pointer()
-}
-
-// Extra returns what was given as Values.Extra under that key; nil when nothing was.
-func (in Input) Extra(key any) any {
-	if in.m == nil {
-		return nil
-	}
-	return in.m.values.Extra[key]
 }
 
 func (m *moment) now() time.Time {

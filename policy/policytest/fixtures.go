@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Fixtures are the world in which a case is tried.
-type Fixtures struct {
+// fixtures are the world in which a case is tried.
+type fixtures struct {
 	// Files are texts by their paths in the workspace, a folder of the case's own that is
 	// the working directory. A text that begins with #! can be run. Copy names files beside
 	// the test's that are there, too; Links are symbolic links by their paths, with where
@@ -33,7 +33,7 @@ type Fixtures struct {
 	// Variables take the place of the policy's own of these names.
 	Variables map[string]Value `key:"variables"`
 	// Receiver is a web service on the loopback: what it answers, by path.
-	Receiver map[string]Response `key:"receiver"`
+	Receiver map[string]response `key:"receiver"`
 	// Tools, Agents, Pipelines and Funcs are what those answer that actions name; Model is
 	// what the model answers that is asked by prompts, Person what a person says who is
 	// asked by gates.
@@ -47,8 +47,8 @@ type Fixtures struct {
 	Now Time `key:"now"`
 }
 
-// Response is what the receiver answers.
-type Response struct {
+// response is what the receiver answers.
+type response struct {
 	// Status is the HTTP status; 200 if left out.
 	Status int `key:"status,positive"`
 	// Body is a text, or a value that is sent as JSON.
@@ -58,20 +58,21 @@ type Response struct {
 	Delay time.Duration `key:"delay,nonnegative"`
 }
 
-type response Response
+// responseMembers is a response without ReadNode, which is read member by member.
+type responseMembers response
 
 // ReadNode reads a response, or the body alone.
-func (r *Response) ReadNode(n yamlfile.Node) {
+func (r *response) ReadNode(n yamlfile.Node) {
 	known := []string{"status", "body", "headers", "delay"}
 	if n.Kind() == yamlfile.MappingNode && lo.SomeBy(n.Entries(), func(e yamlfile.Entry) bool { return slices.Contains(known, e.Key.Raw()) }) {
-		n.Decode((*response)(r))
+		n.Decode((*responseMembers)(r))
 		return
 	}
 	r.Body.ReadNode(n)
 }
 
 // over returns f with what g says besides: entries of g take the place of those of f.
-func (f Fixtures) over(g Fixtures) Fixtures {
+func (f fixtures) over(g fixtures) fixtures {
 	out := f
 	out.Files, out.Links, out.Programs = lo.Assign(f.Files, g.Files), lo.Assign(f.Links, g.Links), lo.Assign(f.Programs, g.Programs)
 	out.Env, out.Secrets, out.Variables = lo.Assign(f.Env, g.Env), lo.Assign(f.Secrets, g.Secrets), lo.Assign(f.Variables, g.Variables)
@@ -95,7 +96,7 @@ type world struct {
 
 // build puts fixtures in place. Folder is that of the test's file. It changes the
 // environment of the process until close.
-func (f Fixtures) build(folder string) (w *world, err error) {
+func (f fixtures) build(folder string) (w *world, err error) {
 	root, err := os.MkdirTemp("", "grapnel-test-")
 	if err == nil {
 		root, err = filepath.EvalSymlinks(root)
@@ -130,7 +131,7 @@ func (f Fixtures) build(folder string) (w *world, err error) {
 }
 
 // lay puts all files of fixtures where they belong: copies are of files in a folder, and programs go to bin.
-func (w *world) lay(f *Fixtures, folder, bin string) error {
+func (w *world) lay(f *fixtures, folder, bin string) error {
 	for _, name := range f.Copy {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {

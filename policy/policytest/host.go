@@ -15,7 +15,7 @@ import (
 
 // host returns what actions need, as fixtures have it: commands and web services are real, and
 // tools, agents, pipelines, funcs, the model and the person say what the fixtures say.
-func (f Fixtures) host(w *world) action.Host {
+func (f fixtures) host(w *world) action.Host {
 	return action.Host{
 		Dir:     w.workspace,
 		Secrets: action.Secrets{Env: lo.Keys(f.Env), File: w.secrets()},

@@ -19,7 +19,7 @@ func (idle) Do(context.Context, *action.Request) mo.Result[*action.Answer] {
 // IdleHost returns a host for actions that are not done: nothing is missing in it that a file
 // could name, but funcs.
 func IdleHost() action.Host {
-	nobody := Fixtures{}.host(&world{})
+	nobody := fixtures{}.host(&world{})
 	nobody.Secrets = action.Secrets{}
 	return nobody
 }

@@ -30,12 +30,12 @@ type receiver struct {
 	done   chan struct{}
 
 	mu   sync.Mutex
-	says map[string]Response
+	says map[string]response
 	got  []received
 }
 
 // receive starts a receiver.
-func receive(says map[string]Response) (*receiver, error) {
+func receive(says map[string]response) (*receiver, error) {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the receiver: %w", err)
@@ -50,7 +50,7 @@ func receive(says map[string]Response) (*receiver, error) {
 }
 
 // answers sets what it answers.
-func (r *receiver) answers(says map[string]Response) {
+func (r *receiver) answers(says map[string]response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.says = says

@@ -76,7 +76,7 @@ func (r *Result) Failed() int {
 // process is what its fixtures say, so that nothing else should look at it.
 func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 	r := &Result{Path: s.Path, Policies: s.policies, Cases: []CaseResult{}}
-	base, err := s.load(Fixtures{}, nil, nil, o)
+	base, err := s.load(fixtures{}, nil, nil, o)
 	if err != nil {
 		return nil, err
 	}
@@ -109,17 +109,17 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 // include, and what is copied.
 func (s *Suite) Files(o Options) []string {
 	out := append([]string{s.Path}, s.policies...)
-	if t, err := s.load(Fixtures{}, nil, nil, o); err == nil {
+	if t, err := s.load(fixtures{}, nil, nil, o); err == nil {
 		out = append(out, t.policy.Files()...)
 	}
-	for _, f := range append(lo.Map(s.cases, func(c testCase, _ int) Fixtures { return c.Fixtures }), s.fixtures) {
+	for _, f := range append(lo.Map(s.cases, func(c testCase, _ int) fixtures { return c.Fixtures }), s.fixtures) {
 		out = append(out, lo.Map(f.Copy, func(name string, _ int) string { return below(s.Path, name) })...)
 	}
 	return lo.Uniq(out)
 }
 
 // load loads the policies in a world.
-func (s *Suite) load(f Fixtures, w *world, faults map[string]injectedFault, o Options) (*Trial, error) {
+func (s *Suite) load(f fixtures, w *world, faults map[string]injectedFault, o Options) (*Trial, error) {
 	with := o.Policy
 	if w != nil {
 		with.Dir, with.Host = w.workspace, f.host(w)
@@ -186,22 +186,22 @@ func (s *Suite) try(ctx context.Context, c *testCase, o Options, result *CaseRes
 	}
 	var own testCase // with names filled in
 	c.node.Decode((*caseOf)(&own))
-	fixtures := s.fixtures.over(own.Fixtures)
-	w, err := fixtures.build(folder)
+	given := s.fixtures.over(own.Fixtures)
+	w, err := given.build(folder)
 	if err != nil {
 		return []Failure{failureAt(c.node, "", err.Error())}
 	}
 	in := w.names(folder)
 	fill(&own, in)
-	fill(&fixtures, in)
-	t, err := s.load(fixtures, w, own.Faults, o)
+	fill(&given, in)
+	t, err := s.load(given, w, own.Faults, o)
 	if err != nil {
 		return []Failure{failureAt(c.node, "", errorOf(err, w.close()))}
 	}
 	var failures []Failure
 	if own.Event != nil {
 		if own.Event.Now == (Time{}) {
-			own.Event.Now = fixtures.Now
+			own.Event.Now = given.Now
 		}
 		result.Report, err = t.Fire(ctx, own.Event)
 		if err == nil {
@@ -209,7 +209,7 @@ func (s *Suite) try(ctx context.Context, c *testCase, o Options, result *CaseRes
 			cover.add(t.seen(), result.Report.fired.Events)
 		}
 	} else {
-		failures, err = t.play(ctx, &own, fixtures.Now, &d, cover)
+		failures, err = t.play(ctx, &own, given.Now, &d, cover)
 	}
 	if err == nil {
 		own.Expect.checkWorld(&d, w)

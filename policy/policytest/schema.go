@@ -41,7 +41,7 @@ func text() form { return form{"type": "string"} }
 // special returns the form of types that read themselves.
 func special(t reflect.Type, defs form) (form, bool) {
 	switch t {
-	case reflect.TypeFor[Value](), reflect.TypeFor[Response]():
+	case reflect.TypeFor[Value](), reflect.TypeFor[response]():
 		return form{}, true
 	case reflect.TypeFor[Arguments]():
 		return form{"type": []string{"object", "string"}}, true

@@ -20,14 +20,14 @@ type Suite struct {
 	policies []string
 	cases    []testCase
 
-	fixtures Fixtures
+	fixtures fixtures
 	file     *yamlfile.File
 }
 
 // suiteFile is a file of cases.
 type suiteFile struct {
 	Policy   pathList   `key:"policy"`
-	Fixtures Fixtures   `key:"fixtures"`
+	Fixtures fixtures   `key:"fixtures"`
 	Cases    []testCase `key:"cases,required"`
 }
 
@@ -53,7 +53,7 @@ type testCase struct {
 	Event      *Event `key:"event"`
 	Transcript []Turn `key:"transcript"`
 	// Fixtures are the world of the case, besides that of the file.
-	Fixtures Fixtures `key:"fixtures"`
+	Fixtures fixtures `key:"fixtures"`
 	// Faults are what goes wrong with actions, by the ids of their rules.
 	Faults map[string]injectedFault `key:"faults"`
 	Expect expectation              `key:"expect"`
