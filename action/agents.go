@@ -92,7 +92,7 @@ func (a *Agents) Later() capability.Later {
 }
 
 // StartAgent runs the agent in a session of its own. It is told its input, as JSON. What it needs a person for is denied.
-// In a run that Agents have started it is an error, whoever asks: an action, or a hook in Go, which could else start itself
+// In a run that Agents have started it is an error in each case: an action, or a hook in Go, which could else start itself
 // again and again.
 func (a *Agents) StartAgent(ctx context.Context, start AgentStart) mo.Result[string] {
 	return mo.TupleToResult(a.run(ctx, start))

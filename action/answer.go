@@ -51,13 +51,13 @@ func excerpt(text string) string {
 	return quote(text)
 }
 
-// kept returns the answer of somebody whose whole output is there: what is too long is cut.
+// kept returns the answer of a person or process whose whole output is there: what is too long is cut.
 func (r *Request) kept(kind, output string) (*Answer, error) {
 	short := beginning(output, DefaultMaxBytes)
 	return r.answer(kind, short, len(short) < len(output))
 }
 
-// verdict returns the answer of somebody who says yes or no, in the first of the words that the point has. A no is an error
+// verdict returns the answer of a person who approves or rejects, in the first of the words that the point has. A no is an error
 // where it cannot be said.
 func (r *Request) verdict(kind string, yes bool, reason, output string) (*Answer, error) {
 	a := &Answer{Output: output}

@@ -25,7 +25,7 @@ type BlueprintRun struct {
 // these words.
 func blueprintDecision(text string) (*Decision, error) {
 	if strictjson.CheckObject(text) != nil {
-		return nil, nil //nolint:nilerr // a text in other words is no mistake: whoever asks reads it in those
+		return nil, nil //nolint:nilerr // a text in other words is no mistake: the caller reads it in those
 	}
 	if _, ok := strictjson.Lookup(text, "/action"); !ok {
 		return nil, nil

@@ -225,7 +225,7 @@ func (d *Decision) effects() []agent.Effect {
 func plain(raw json.RawMessage) any {
 	var v any
 	if err := strictjson.Unmarshal(raw, &v); err != nil {
-		return string(raw) // ParseDecision has read it, so it is somebody's own
+		return string(raw) // ParseDecision has read it, so it is valid
 	}
 	n, ok := v.(json.Number)
 	if !ok {

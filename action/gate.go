@@ -24,7 +24,7 @@ type GateBy string
 const (
 	// GatePerson asks a person: Host.Approver; at PreToolUse as a hook that asks does, so that the run can park.
 	GatePerson GateBy = "person"
-	// GateCallback waits for a POST to a URL that it makes, with Webhook to tell somebody of it.
+	// GateCallback waits for a POST to a URL that it makes, with Webhook to tell a person of it.
 	GateCallback GateBy = "callback"
 	// GateFile waits for a file that appears or changes.
 	GateFile GateBy = "file"
@@ -32,13 +32,13 @@ const (
 	GateCommand GateBy = "command"
 )
 
-// Gate waits until somebody says yes or no. What they said is the action's output.
+// Gate waits until it is approved or rejected. What they said is the action's output.
 type Gate struct {
 	// By says who. Required.
 	By GateBy
-	// Reason is a sentence for whoever is asked; ${NAME} in it stands for a variable.
+	// Reason is a sentence for the person who is asked; ${NAME} in it stands for a variable.
 	Reason string
-	// Webhook, for callbacks, is sent when somebody listens already, with CALLBACK_URL among its variables. Its answer
+	// Webhook, for callbacks, is sent once the gate listens, with CALLBACK_URL among its variables. Its answer
 	// does not matter, but that it arrives. Required for callbacks.
 	Webhook *HTTP
 	// Port, for callbacks, is where to listen on the loopback. Zero is any that is free.
@@ -187,7 +187,7 @@ func (g Gate) do(ctx context.Context, r *Request, wait func(ctx context.Context,
 	return r.verdict(g.Type(), what.yes, what.message, what.text)
 }
 
-// reason returns what somebody is told of why they are asked.
+// reason returns what the person is told of why they are asked.
 func (g Gate) reason(r *Request) string { return expand(g.Reason, r.lookup) }
 
 // question returns the decision that has a person asked, where a hook can do that.

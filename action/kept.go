@@ -108,7 +108,7 @@ type written struct {
 	Off       bool      `json:"off,omitempty"`
 }
 
-// cursor names what is asked, for the journal of the run. Whoever is asked about something else is asked again: an answer
+// cursor names what is asked, for the journal of the run. A question about something else is asked again: an answer
 // about other arguments, or by other rules, is none.
 func (r *Request) cursor() (name string, ok bool) {
 	about := r.sameAgain()

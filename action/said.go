@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// said is what somebody who was asked has said.
+// said is what the person or process that was asked has said.
 type said struct {
 	yes     bool
 	message string

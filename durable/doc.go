@@ -39,7 +39,7 @@
 // Keeper.Once does the same for what hooks do, and is what package action keeps the
 // actions of rules with; Options.Again has them done again.
 //
-// A [Lease] says who may write. Whoever takes a run over gets a lease of a higher epoch,
+// A [Lease] says who may write. The process that takes a run over gets a lease of a higher epoch,
 // and the one before writes no more: its run ends with [ErrStale].
 //
 // # Runs that wait for a person

@@ -92,7 +92,7 @@ func (e *Embedded) Run(ctx context.Context) error {
 	return nil
 }
 
-// Wake makes the engine look at once for runs to take up: somebody knows of one.
+// Wake makes the engine look at once for runs to take up: the caller knows of one.
 func (e *Embedded) Wake() { e.woken() }
 
 // busy is the runs that are under way.

@@ -11,17 +11,17 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Engine hands out runs to whoever runs them. Nothing above it knows which one it is:
+// Engine hands out runs to workers. Nothing above it knows which one it is:
 // the embedded one of this package, for one machine, or a cluster's. Package durabletest
 // has the tests that every Engine must pass.
 //
 // The right to write to a run is its lease, as a Store has it, and so are the errors.
 // An Engine must be safe for concurrent use.
 type Engine interface {
-	// Submit takes a job in. It is stored when Submit returns, and runs when somebody
+	// Submit takes a job in. It is stored when Submit returns, and runs when a worker
 	// claims it.
 	Submit(ctx context.Context, j Job) (Run, error)
-	// Claim leases the run that has waited longest for somebody to take it up.
+	// Claim leases the run that has waited longest to be taken up.
 	// ErrNothing when there is none.
 	Claim(ctx context.Context, owner string, ttl time.Duration) (Task, error)
 	// Renew gives a lease another ttl from now.

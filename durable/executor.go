@@ -115,7 +115,7 @@ func (h *held) noteResult(ctx context.Context, p *agent.Prepared, result mo.Resu
 	if err != nil {
 		return result // the loop says what is wrong
 	}
-	if cut(ctx) && final.Reason == agent.ReasonCancelled { // it is not answered: somebody goes on with it
+	if cut(ctx) && final.Reason == agent.ReasonCancelled { // it is not answered: another process goes on with it
 		return result
 	}
 	if err := h.noteCall(ctx, EntryResult, p.Original.ID, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallAnswered(final) }); err != nil {

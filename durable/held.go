@@ -111,7 +111,7 @@ func (h *held) ended(ctx context.Context, final agent.State, cut bool) error {
 		reason := final.StopSignal().OrEmpty().Reason
 		return h.note(ctx, EntryEnd, final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})
 	}
-	if !final.Waiting() || cut { // suspended: anybody may take it up at once, from where the journal is
+	if !final.Waiting() || cut { // suspended: any process may take it up at once, from where the journal is
 		h.release(ctx)
 		return nil
 	}
@@ -223,7 +223,7 @@ func (h *held) whyLost() error {
 	return h.lost
 }
 
-// renew renews the lease until the run is over. A run that somebody wants cancelled is
+// renew renews the lease until the run is over. A run that is to be cancelled is
 // cancelled.
 func (h *held) renew(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(h.keeper.options.Lease / 3)
@@ -250,7 +250,7 @@ func (h *held) renew(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// CancelledError is why a run was cancelled that somebody wanted cancelled: see
+// CancelledError is why a run was cancelled on request: see
 // Store.Cancel.
 type CancelledError struct{ Reason string }
 

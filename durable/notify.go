@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Notifier is told that a run waits for a person, so that somebody hears of it. The run
+// Notifier is told that a run waits for a person, so that people hear of it. The run
 // is stored and waits whatever becomes of the telling; an error is told to the agent's
 // observer as a NotifyFailed. It must be safe for concurrent use.
 type Notifier interface {

@@ -87,7 +87,7 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 // answers the questions whose time is over, and runs it to its end, or until it waits
 // again. A run that still waits, and one that has ended, are returned as they are.
 //
-// A *HeldError when somebody else has the run, unless take is TakeOver. A run that is
+// A *HeldError when another process has the run, unless take is TakeOver. A run that is
 // to be cancelled ends as cancelled.
 func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, take Take) mo.Result[agent.State] {
 	fail := func(err error) mo.Result[agent.State] {
@@ -175,7 +175,7 @@ func (k *Keeper) claim(ctx context.Context, id agent.RunID, take Take) (Lease, e
 // and gets here again. Name is unique within the run; do is given an idempotency
 // key. When it is unknown whether it was done, because the process ended meanwhile, it is
 // done again with the same key, or is ErrInDoubt if repeat is false. An error of do is
-// not written down. Whoever wants the same done at the same time waits for the first.
+// not written down. A caller that wants the same done at the same time waits for the first.
 //
 // In a run that is not kept, it is done and no more; so it is in one that has ended, or
 // waits, by the time that it is done.
@@ -249,7 +249,7 @@ func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 }
 
 // Approve records a person's answer about a call of a parked run. ErrAnswered when
-// somebody was faster; ErrNotFound when nobody is asked about that call; ErrExpired when
+// another answer was faster; ErrNotFound when nobody is asked about that call; ErrExpired when
 // the time of the question is over, and what it said for that case counts.
 func Approve(ctx context.Context, store Store, id agent.RunID, callID string, a agent.Approval) error {
 	questions, err := store.Questions(ctx, id)

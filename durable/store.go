@@ -38,9 +38,9 @@ type Leases interface {
 	// Create adds a run and leases it to owner. ErrExists when its id is taken.
 	// r.Status, r.Created and what the lease says are set by the store.
 	Create(ctx context.Context, r Run, owner string, ttl time.Duration) (Lease, error)
-	// Claim leases a run that has not ended. One that somebody else holds is a
+	// Claim leases a run that has not ended. One that another process holds is a
 	// *HeldError, unless that lease has run out or take says to take it all the same;
-	// then the epoch is one higher, and whoever held it before writes no more. So it is
+	// then the epoch is one higher, and the process that held it before writes no more. So it is
 	// for an owner that claims what it holds, too. ErrEnded when the run has ended.
 	Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take Take) (Lease, error)
 	// Renew gives a lease another ttl from now. ErrStale when it is not the newest.
@@ -76,11 +76,11 @@ type Catalogue interface {
 	// cancelled; and running ones whose lease has run out or was given up.
 	Due(ctx context.Context, limit int) ([]Run, error)
 
-	// Cancel asks that a run be cancelled. Whoever holds it sees it in Run, when it
+	// Cancel asks that a run be cancelled. The process that holds it sees it in Run, when it
 	// renews its lease at the latest. The first reason stays; an empty one is kept as
 	// "cancelled". When the run has ended nothing happens, and that is no error.
 	Cancel(ctx context.Context, id agent.RunID, reason string) error
-	// Delete removes a run and everything of it. *HeldError while somebody holds it.
+	// Delete removes a run and everything of it. *HeldError while a process holds it.
 	Delete(ctx context.Context, id agent.RunID) error
 	// Prune deletes the runs that ended before a time, and counts them. They may go a
 	// few at a time, so that others need not wait: an error may come with a count then.
@@ -131,7 +131,7 @@ type Run struct {
 	Updated time.Time `json:"updated"`
 	// Deadline is when the time of the first open question is over; zero for none.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// CancelReason is why somebody wants the run cancelled; empty: nobody does.
+	// CancelReason is why the run is to be cancelled; empty: it is not.
 	CancelReason string `json:"cancel_reason,omitempty"`
 	// Owner holds the newest lease, Epoch is its number, counted from one, and Expires
 	// when it runs out. Owner is empty when it was released.
@@ -149,7 +149,7 @@ type Lease struct {
 	Expires time.Time
 }
 
-// Take says what Claim does about a run that somebody else holds.
+// Take says what Claim does about a run that another process holds.
 type Take uint8
 
 // What may be done about it.
@@ -191,7 +191,7 @@ type Update struct {
 	Questions []Question
 }
 
-// Question is a call that waits for somebody: a person, or another run.
+// Question is a call that waits for an answer of a person, or of another run.
 type Question struct {
 	Run agent.RunID `json:"run"`
 	// Call is the id of the call, Hash the hash of what would run: see agent.ToolCall.Hash.
@@ -260,13 +260,13 @@ var (
 	ErrExists = errors.New("a run of this id is there already")
 	// ErrEnded: the run has ended.
 	ErrEnded = errors.New("the run has ended")
-	// ErrStale: somebody else has taken the run since.
+	// ErrStale: another process has taken the run since.
 	ErrStale = errors.New("another process has taken this run: this one must not write to it any more")
-	// ErrAnswered: somebody else answered first.
+	// ErrAnswered: another answer came first.
 	ErrAnswered = errors.New("the question has been answered already")
 )
 
-// HeldError is that somebody else holds a run.
+// HeldError says that another process holds a run.
 type HeldError struct {
 	Run   agent.RunID
 	Owner string

@@ -61,7 +61,7 @@ func (c RunResultContext) Replace(text string, effects ...agent.Effect) Result {
 	return c.answer(Outcome{decision: Replace, content: &content}, effects)
 }
 
-// Withhold keeps the result from whoever asked, who is told why.
+// Withhold keeps the result from the caller, who is told why.
 func (c RunResultContext) Withhold(reason string) Result {
 	return c.answer(Outcome{decision: Withhold, reason: reason}, nil)
 }

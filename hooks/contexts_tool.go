@@ -113,7 +113,7 @@ func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result 
 
 func wrongQuestion(q agent.Question) error {
 	if q.Within < 0 || q.OnTimeout > agent.Approve {
-		return fmt.Errorf("it asks a question that nobody can: within %s, on timeout %s", q.Within, q.OnTimeout)
+		return fmt.Errorf("the question cannot be asked: within %s, on timeout %s", q.Within, q.OnTimeout)
 	}
 	if q.Kind != agent.QuestionOrdinary || len(q.Answers) > 0 {
 		return fmt.Errorf("asking a question: it has kind %q and %d answers: a hook sets neither", q.Kind, len(q.Answers))
@@ -219,7 +219,7 @@ func (c resultView) Result() agent.ToolResult {
 // or was not executed.
 func (c resultView) Status() agent.ToolStatus { return c.r.Status }
 
-// Denied reports whether somebody decided that the call must not run.
+// Denied reports whether it was decided that the call must not run.
 func (c resultView) Denied() bool { return c.r.Denied() }
 
 // IsError reports whether the model would be told of something that did not work.

@@ -154,7 +154,7 @@ func detachedTimeout(own time.Duration) time.Duration {
 
 // callDetached calls the hook on a goroutine of its own. It waits until the hook
 // has returned, but not longer than its limit; that it was cancelled does not cut
-// this short, since whoever cancelled it wants to know that it has ended.
+// this short, since the caller who cancelled it wants to know that it has ended.
 func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()

@@ -97,7 +97,7 @@ var (
 	// AtSubagentFailed fires when a sub-agent gave no answer. Only to be observed.
 	AtSubagentFailed = Point[SubagentFailedContext]{SubagentFailed}
 	// AtInterventionRequested fires for each call of a step that a person is to be asked
-	// about, before anybody is asked; when a run that was parked goes on, only for a call
+	// about, before a person is asked; when a run that was parked goes on, only for a call
 	// that has changed. May deny, rewrite the arguments, answer in the person's place.
 	AtInterventionRequested = Point[InterventionContext]{InterventionRequested}
 	// AtInterventionResolved fires once when all calls of a step that a person was asked

@@ -54,7 +54,7 @@ type Arguments interface {
 	// wild says which steps stand for every element. Kind is the JSON type of the value (string, integer for a whole
 	// number, number for another, boolean, null, array or object), empty for any.
 	MayHave(steps []string, wild []bool, kind string) bool
-	// Names returns the names that the arguments may have, for whoever has mistyped one.
+	// Names returns the names that the arguments may have, for messages about a mistyped one.
 	Names() []string
 }
 

@@ -55,13 +55,13 @@ var actionKeys = map[string][]key{
 	},
 	"gate": {
 		{"by", oneOf("person", "callback", "file", "command"), "Who opens it."},
-		{"webhook", form{"type": "object"}, "By callback: the request that tells somebody, with ${CALLBACK_URL}; keys as of an http action."},
+		{"webhook", form{"type": "object"}, "By callback: the request that tells a person, with ${CALLBACK_URL}; keys as of an http action."},
 		{"port", wholeForm(1, 65535), "By callback: where to listen; any port if left out."},
 		{"file", textForm, "By file: the file that must appear, or change."},
 		{"existing", flagForm, "By file: one that is there already counts."},
 		{"argv", list(textForm), "By command: what is asked again and again; 0 is yes, 1 not yet."},
 		{"every", timeForm, "How long between two looks."},
-		{"reason", textForm, "A sentence for whoever is asked; ${NAME} stands for a value."},
+		{"reason", textForm, "A sentence for the person who is asked; ${NAME} stands for a value."},
 	},
 	"prompt": {
 		{"rule", textForm, "What is allowed and what is not, for the model that judges."},

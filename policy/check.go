@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// Warning is something that can be loaded and most likely is not meant, or that somebody
+// Warning is something that can be loaded and most likely is not meant, or that an author
 // has to know.
 type Warning struct {
 	File   string `json:"file"`
@@ -24,7 +24,7 @@ type Warning struct {
 	Code string `json:"code"`
 	// Rule is the rule's hook, policy/id; empty where it is about no rule.
 	Rule string `json:"rule,omitempty"`
-	// Error reports whether it is a mistake whoever asks: a rule that none of the known tools can be matched by.
+	// Error reports whether it is a mistake in any case: a rule that none of the known tools can be matched by.
 	Error bool   `json:"error,omitempty"`
 	Text  string `json:"text"`
 }
@@ -38,7 +38,7 @@ func (l *loader) note(at yamlfile.Place, code, rule, format string, args ...any)
 	l.notes = append(l.notes, warningAt(at, code, rule, format, args...))
 }
 
-// Meant reports whether somebody wrote it down as it is: a rule in shadow, or a waiver
+// Meant reports whether it was written down as it is: a rule in shadow, or a waiver
 // that has not ended.
 func (w Warning) Meant() bool { return w.Code == "shadow" || w.Code == "waived" }
 

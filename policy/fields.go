@@ -34,7 +34,7 @@ func fieldsOf(n yamlfile.Node) fields {
 	return f
 }
 
-// put returns the fields with another entry, for whoever has made the receiver and goes on with
+// put returns the fields with another entry, for code that has made the receiver and goes on with
 // what comes back: they share a map.
 func (f fields) put(e yamlfile.Entry) fields {
 	name := e.Key.Raw()

@@ -171,7 +171,7 @@ func pointOf(name hooks.PointName) *point {
 }
 
 // Kind is what kind of file a policy stands in: it says what the points may be called
-// there, and which keys besides the hooks are somebody else's business.
+// there, and which keys besides the hooks other packages read.
 type Kind uint8
 
 const (

@@ -21,7 +21,7 @@ type Judgement struct {
 	Origins map[string]provenance.Origin
 }
 
-// watched tells whoever watches what the rule's condition came to.
+// watched tells the watcher what the rule's condition came to.
 func (u *use) watched(ctx context.Context, in condition.Input, value bool, err error) {
 	if u.watch == nil {
 		return

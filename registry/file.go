@@ -130,7 +130,7 @@ func written(name string, said any) (*yamlfile.File, yamlfile.Node) {
 	return file, root
 }
 
-// secretAdvice says where secrets belong, to somebody who looks for their place in
+// secretAdvice says where secrets belong, to an author who looks for their place in
 // a definition.
 func secretAdvice(key string) string {
 	key = strings.ToLower(key)

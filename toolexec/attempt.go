@@ -33,7 +33,7 @@ func recovered(err *error) {
 	}
 }
 
-// flight is an attempt on a goroutine of its own. Whoever settles it first decides: the tool, by returning, or the
+// flight is an attempt on a goroutine of its own. What settles it first decides: the tool, by returning, or the
 // executor, by giving it up.
 type flight struct {
 	settled atomic.Bool

@@ -28,7 +28,7 @@
 // arguments break the tool's schema, or have one of its names in another case; looked at in this order. Its status is then not_executed and the tool's body has
 // not been started. Nothing is guessed and nothing converted: what a rule saw in the arguments is what the tool gets.
 //
-// Arguments are read once. Should anybody change the call between Prepare and Execute, it is checked again.
+// Arguments are read once. Should the call change between Prepare and Execute, it is checked again.
 //
 // # While it runs
 //

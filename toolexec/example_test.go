@@ -88,7 +88,7 @@ func ExampleFunc() {
 
 func ExampleCallFunc() {
 	visits := agent.SessionKey[int]("visits")
-	greet := toolexec.CallFunc(agent.ToolSpec{Name: "greet", Description: "Greets somebody."},
+	greet := toolexec.CallFunc(agent.ToolSpec{Name: "greet", Description: "Greets a person."},
 		func(_ context.Context, c toolexec.Call, in struct{ Name string }) (toolexec.Output, error) {
 			n := visits.Or(c.State, 0) + 1
 			out := toolexec.TextOutput(fmt.Sprintf("Hello %s, visitor %d.", in.Name, n))

@@ -38,7 +38,7 @@ const (
 // none or it was told the same before in this session.
 //
 // Nothing leads out of Root, see package files. A file is changed as a whole or not
-// at all, and a change by somebody else at the same time is noticed and told. Paths
+// at all, and a change by another process at the same time is noticed and told. Paths
 // with .., with hidden names or control characters are refused. What would pass a
 // limit is refused, and the model told to make room.
 //

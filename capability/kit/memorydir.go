@@ -164,7 +164,7 @@ func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry
 		case strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules":
 			return lo.Ternary(e.IsDir(), fs.SkipDir, nil)
 		case len(all) == mostEntries:
-			return refuse("Error: there are more than %d files and directories in the memory: somebody must make room in %s", mostEntries, memoryRoot)
+			return refuse("Error: there are more than %d files and directories in the memory: a person must make room in %s", mostEntries, memoryRoot)
 		case e.IsDir():
 			all = append(all, memoryEntry{name: at, dir: true})
 		case e.Type().IsRegular():

@@ -111,5 +111,5 @@ hooks:
 	}
 	p := command(t, modelOf(t, `{"text": "Here we go."}`), args...).with("rules.yaml", rules)
 	assert.Equal(t, 4, p.ended())
-	assert.Contains(t, p.written(), "there is no terminal at which somebody could be asked")
+	assert.Contains(t, p.written(), "there is no terminal at which a person could be asked")
 }

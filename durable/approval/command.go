@@ -70,7 +70,7 @@ func (p Command) Notify(ctx context.Context, n durable.Notice) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(body), p.Output, p.Output
 	cmd.Env = append(p.environ(),
 		"GRAPNEL_RUN="+string(m.Run), "GRAPNEL_AGENT="+oneLine(m.Agent), "GRAPNEL_TOOL="+oneLine(m.Calls[0].Tool), "GRAPNEL_LINK="+m.Calls[0].Link)
-	cmd.WaitDelay = time.Second // for pipes that somebody holds open
+	cmd.WaitDelay = time.Second // for pipes that a process holds open
 	ownGroup(cmd)
 	err = cmd.Run()
 	killGroup(cmd)

@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// How much somebody may say, in bytes. A body may have bodyBytes more than the arguments
+// How much a person may say, in bytes. A body may have bodyBytes more than the arguments
 // that come back with it.
 const (
 	byBytes     = 200
@@ -81,7 +81,7 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
 	h.reply(w, r, answer)
 }
 
-// taken answers somebody who came second.
+// taken answers a person who came second.
 func (h *handler) taken(w http.ResponseWriter, r *http.Request, token string) {
 	q, err := find(r.Context(), h.store, token)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package approval lets people answer, over HTTP and later, what a hook asked about a
-// tool call: a small page, a JSON endpoint, and notifiers that tell somebody.
+// tool call: a small page, a JSON endpoint, and notifiers that tell people.
 //
 //	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
 //	// …
@@ -22,7 +22,7 @@
 //
 // A parked run has one token for each call that waits: 32 random bytes, of which the
 // store keeps the SHA-256. The link with the token is the right to decide about that call
-// with those arguments, once, for whoever has it; what people say their name is, is not
+// with those arguments, once, for the person who has it; what people say their name is, is not
 // checked. When the run parks again, what still waits gets new tokens, and the old links
 // are dead.
 //
@@ -44,7 +44,7 @@
 //   - 400, 415, 413, 422: this is no decision; nothing was decided.
 //   - 403: a browser sent it from another site.
 //   - 404: nothing is asked under this token, whatever the reason.
-//   - 409: somebody was faster, and here is what they said; or the hash is another one.
+//   - 409: another person was faster, and here is what they said; or the hash is another one.
 //   - 410: the time is over.
 //   - 503: the store does not answer.
 //

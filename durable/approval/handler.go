@@ -15,9 +15,9 @@ import (
 // Options is what may be said about how questions are answered over HTTP. The zero value
 // is the default.
 type Options struct {
-	// Decided is told of each run that somebody answered for, after the answer was
+	// Decided is told of each run that was answered for, after the answer was
 	// stored, so that an engine can go on with the run at once. The page waits for it:
-	// it should return soon. Nil: whoever looks for runs that are due will find it.
+	// it should return soon. Nil: a worker that looks for runs that are due will find it.
 	Decided func(ctx context.Context, run agent.RunID)
 	// Log is told of decisions (run, call, verdict, and who they say they are) and of a
 	// store that fails; of tokens never. Nil is silent.

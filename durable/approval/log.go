@@ -14,7 +14,7 @@ import (
 )
 
 // Log returns a notifier that writes a line for each call that waits, with its link, for
-// somebody who looks at a terminal or a file. Who can read that can decide.
+// a person who looks at a terminal or a file. Who can read that can decide.
 func Log(w io.Writer, links Links) durable.Notifier {
 	var mu sync.Mutex
 	return durable.NotifierFunc(func(_ context.Context, n durable.Notice) error {

@@ -12,7 +12,7 @@ import (
 )
 
 // Message is what Webhook posts and what Command gives a program, as JSON: that a run
-// waits. The arguments are left to the page, which whoever has the link may see.
+// waits. The arguments are left to the page, which everyone with the link may see.
 type Message struct {
 	// Event is always "approval.requested".
 	Event   string          `json:"event"`
@@ -36,7 +36,7 @@ type MessageCall struct {
 	OnTimeout string    `json:"on_timeout,omitempty"`
 	// Hash names the call with its arguments.
 	Hash string `json:"hash"`
-	// Link shows the question and takes the decision, once. Whoever has it can decide.
+	// Link shows the question and takes the decision, once. Everyone who has it can decide.
 	Link string `json:"link"`
 }
 

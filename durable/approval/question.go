@@ -61,7 +61,7 @@ func (q *question) over() bool {
 		lo.SomeBy(q.batch, func(sibling durable.Question) bool { return sibling.Answer != nil && sibling.Answer.Ends })
 }
 
-// expired reports whether the time was over before anybody answered.
+// expired reports whether the time was over before an answer came.
 func (q *question) expired(now time.Time) bool {
 	return q.kept.Answer == nil && !q.kept.Deadline.IsZero() && !now.Before(q.kept.Deadline)
 }
@@ -97,7 +97,7 @@ type shown struct {
 	// State is open, decided or expired.
 	State   string   `json:"state"`
 	Decided *decided `json:"decided,omitempty"`
-	// Others are the other calls of the step that somebody is asked about.
+	// Others are the other calls of the step that a person is asked about.
 	Others []other `json:"others"`
 
 	Timeout agent.ApprovalVerdict `json:"-"`
@@ -121,7 +121,7 @@ type decided struct {
 	At        time.Time             `json:"at"`
 }
 
-// other is another call of the step that somebody is asked about.
+// other is another call of the step that a person is asked about.
 type other struct {
 	Call      string    `json:"call"`
 	Tool      string    `json:"tool"`

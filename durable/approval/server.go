@@ -32,7 +32,7 @@ type Server struct {
 	// Address is where Listen listens, host and port. Empty means a free port of the
 	// loopback.
 	Address string
-	// Remote lets it listen where other machines can reach it. Whoever listens to the
+	// Remote lets it listen where other machines can reach it. A person who listens to the
 	// line then reads the links.
 	Remote bool
 	// Timeout is how long a client may take to send a request, and as long again to read

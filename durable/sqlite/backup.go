@@ -25,7 +25,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 		if err := s.copyTo(ctx, path); err != nil {
 			return err
 		}
-		return f.Sync() // SQLite leaves that to whoever wants the copy
+		return f.Sync() // SQLite leaves that to the caller who wants the copy
 	})
 }
 

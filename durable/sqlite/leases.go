@@ -22,7 +22,7 @@ const (
 	updateLease = `UPDATE runs SET owner = ?2, epoch = ?3, leased = ?4, expires = ?5 WHERE n = ?1`
 )
 
-// held is what is known of a run when somebody wants to change it.
+// held is what is known of a run when a process wants to change it.
 type held struct {
 	n, entries, epoch int64
 	status            agent.Status
@@ -48,7 +48,7 @@ func by(ctx context.Context, t tx, l durable.Lease) (held, error) {
 	return h, err
 }
 
-// good tells whether somebody holds the run.
+// good tells whether a process holds the run.
 func (h held) good(now int64) bool {
 	return h.owner != "" && now < h.expires.UnixMicro() && h.leased.UnixMicro() <= now+skew
 }

@@ -1,5 +1,5 @@
 // Command approval shows a run that waits for a person: an agent parks and its process
-// ends, somebody is told, opens the link and approves over HTTP with a smaller amount,
+// ends, a person is told, opens the link and approves over HTTP with a smaller amount,
 // and another process goes on with the run from the store. The model is a script and the
 // person is this program, so it needs no key and nobody at the screen.
 //
@@ -41,7 +41,7 @@ type Transfer struct {
 	Amount float64 `json:"amount"`
 }
 
-var transfer = toolexec.Func("transfer", "Sends money to somebody.",
+var transfer = toolexec.Func("transfer", "Sends money to a person.",
 	func(_ context.Context, in Transfer) (string, error) {
 		return fmt.Sprintf("sent %.2f to %s", in.Amount, in.To), nil
 	})
@@ -132,7 +132,7 @@ func show(ctx context.Context, out io.Writer) (err error) {
 	}
 	fmt.Fprintf(out, "The run is %s, and the process that ran it is gone.\n", s.Status())
 
-	// Somebody hears of it, and looks.
+	// A person hears of it, and looks.
 	line := strings.TrimSpace(heard.String())
 	_, rest, _ := strings.Cut(line, string(links))
 	link := string(links) + rest

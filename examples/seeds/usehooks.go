@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// outputs is what the tools of a run answered, for whoever comes later.
+// outputs is what the tools of a run answered, for those who come later.
 var outputs = agent.RunKey[[]string]("outputs")
 
 // useHooks keeps bash inside of a directory, copies what it answers into the metadata of the run, and tells how long each

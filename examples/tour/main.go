@@ -34,7 +34,7 @@ type Transfer struct {
 	Amount float64 `json:"amount" jsonschema:"in euros"`
 }
 
-var transfer = toolexec.Func("transfer", "Sends money to somebody.",
+var transfer = toolexec.Func("transfer", "Sends money to a person.",
 	func(_ context.Context, in Transfer) (string, error) {
 		return fmt.Sprintf("sent %.2f to %s, key SECRET-4711", in.Amount, in.To), nil
 	})

@@ -1,4 +1,4 @@
-// Package audit writes down what agents did, for somebody who has to know it later:
+// Package audit writes down what agents did, for people who have to know it later:
 // an append-only file of JSON lines, one for each run, tool call, answer and decision.
 //
 //	log, err := audit.Open("/var/log/agents/audit.jsonl", audit.Options{})

@@ -69,7 +69,7 @@ type Judge struct {
 func New(o Options) (*Judge, error) {
 	var wrong []error
 	if o.Driver == nil {
-		wrong = append(wrong, errors.New("the driver is missing: somebody has to judge"))
+		wrong = append(wrong, errors.New("the driver is missing: set the model that judges"))
 	}
 	if o.Rule == "" {
 		wrong = append(wrong, errors.New("the rule is missing: say what is allowed and what is not"))

@@ -318,7 +318,7 @@ func TestRunsAtOnce(t *testing.T) {
 
 func TestWrongOptions(t *testing.T) {
 	_, err := judge.New(judge.Options{Timeout: -1})
-	assert.EqualError(t, err, "making a judge: the driver is missing: somebody has to judge\n"+
+	assert.EqualError(t, err, "making a judge: the driver is missing: set the model that judges\n"+
 		"the rule is missing: say what is allowed and what is not\na limit is less than nothing")
 }
 

@@ -67,7 +67,7 @@ type pendingCall struct {
 	index  int
 	id     string
 	made   made
-	denied bool // by this hook, whoever may have changed what the model was told of it
+	denied bool // by this hook, whatever may have changed what the model was told of it
 }
 
 // put puts a call in its place and returns the position. A call of that id that was there
@@ -149,7 +149,7 @@ func (w *watch) sentence(r *rounds, times, length int) string {
 // caughtUp returns what is known of the run, with all of its steps.
 func (w *watch) caughtUp(s agent.State) *seen {
 	seen := w.of.Of(s)
-	if s.RunStepCount() < seen.steps { // somebody went back
+	if s.RunStepCount() < seen.steps { // the caller went back
 		*seen = *w.fresh()
 	}
 	var steps []agent.StepRecord

@@ -1,5 +1,5 @@
 // Package pii finds personal data (e-mail addresses, phone numbers, cards, bank accounts, IP addresses, national numbers) in
-// what tools answer, what users send and what models reply, and takes it out before anybody else sees it.
+// what tools answer, what users send and what models reply, and takes it out before anything else sees it.
 //
 //	filter, err := pii.New(pii.Options{
 //		Kinds:      []string{"email", "phone", "credit_card", "iban"},

@@ -26,7 +26,7 @@
 // It is denied, and the model is told how long it would have to wait. With Limit.Wait
 // it is held back instead if it will be its turn by then. The calls of a step are
 // asked about one after the other, so that each waits behind the ones before. A run that
-// is cancelled while it waits gives its turn back, unless somebody waits behind it.
+// is cancelled while it waits gives its turn back, unless another run waits behind it.
 //
 // # Concurrency
 //

@@ -1,5 +1,5 @@
 // Package redact keeps secrets in the results of tools from the model, and from everything that stores or shows what
-// the model was told: they are replaced by [redacted: kind] before anybody has seen them.
+// the model was told: they are replaced by [redacted: kind] before anything has seen them.
 //
 //	redactor, err := redact.New(redact.Options{Literals: map[string]string{"DB_PASSWORD": os.Getenv("DB_PASSWORD")}})
 //	if err != nil {

@@ -48,7 +48,7 @@ func (p Command) Check(ctx context.Context, _ agent.State) (Verdict, error) {
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...) //nolint:gosec // that is what it is for
 	cmd.Dir, cmd.Env = p.Dir, p.environ()
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = time.Second // for pipes that somebody holds open
+	cmd.WaitDelay = time.Second // for pipes that a process holds open
 	ownGroup(cmd)
 	err := cmd.Run()
 	killGroup(cmd)

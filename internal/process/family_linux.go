@@ -72,7 +72,7 @@ func (f *family) wait() *os.ProcessState {
 	return f.cmd.ProcessState
 }
 
-// setMark marks the first process, where that is possible: not where somebody has set that limit before.
+// setMark marks the first process, where that is possible: not where that limit was set before.
 func (f *family) setMark() {
 	var random [8]byte
 	_, _ = rand.Read(random[:])

@@ -172,7 +172,7 @@ func (o *output) read() {
 	o.held = errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// finish ends the reading at the deadline, and reports whether somebody could still write then.
+// finish ends the reading at the deadline, and reports whether a process could still write then.
 func (o *output) finish(deadline time.Time) (held bool) {
 	_ = o.reader.SetReadDeadline(deadline)
 	<-o.done

@@ -27,7 +27,7 @@
 //
 // # Problems
 //
-// They gather in the File: a Node and a Place know theirs, so that whoever holds one can
+// They gather in the File: a Node and a Place know theirs, so that the code that holds one can
 // add a problem with Wrong, as often as it is found, and it is told once. Err is all of
 // one file, Join of several. A Place may be kept for what is found out much later: Error
 // makes an error of it. Node.At is the place within a text, for the errors of whatever

@@ -26,7 +26,7 @@ const (
 // File is the tree of a file and the problems found in it so far. It is not safe for
 // use by several goroutines.
 type File struct {
-	// Advise, when it is set, says what to do instead to somebody who wrote a key that is
+	// Advise, when it is set, says what to do instead to an author who wrote a key that is
 	// not known; the value of a key with advice may be a secret and is not shown.
 	Advise func(key string) string
 
@@ -46,7 +46,7 @@ type mark struct {
 }
 
 // Read returns the text of the file at a path, not much more of it than Parse takes. A pipe is
-// read, but not waited for: one that nobody writes to is an error.
+// read, but not waited for: one without a writer is an error.
 func Read(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -58,7 +58,7 @@ func Read(path string) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	if info, err := f.Stat(); len(text) == 0 && err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return nil, fmt.Errorf("reading %s: it is a pipe, and nobody writes to it", path)
+		return nil, fmt.Errorf("reading %s: it is a pipe without a writer", path)
 	}
 	return text, nil
 }

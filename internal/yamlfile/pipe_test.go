@@ -14,12 +14,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Opening a pipe that nobody writes to would wait for ever.
+// Opening a pipe without a writer would wait for ever.
 func TestReadAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe.yaml")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	_, err := yamlfile.Read(path)
-	require.ErrorContains(t, err, "pipe.yaml: it is a pipe, and nobody writes to it")
+	require.ErrorContains(t, err, "pipe.yaml: it is a pipe without a writer")
 
 	writer, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)

@@ -31,7 +31,7 @@
 //     that had succeeded;
 //   - twins denied: the same of the runs in which the user asks for what attackers ask for elsewhere.
 //
-// A Share says how many of its count would not be there without questions: with somebody to say yes, these are asked
+// A Share says how many of its count would not be there without questions: with a person to approve, these are asked
 // and not lost.
 //
 // # What a replay cannot know

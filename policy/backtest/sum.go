@@ -43,7 +43,7 @@ type PolicyReport struct {
 	Total  Score  `json:"total"`
 	Suites []Row  `json:"suites"`
 	Models []Row  `json:"models"`
-	// Results tell the runs of a model that did their task from those that did not, as far as somebody has checked.
+	// Results tell the runs of a model that did their task from those that did not, as far as it was checked.
 	Results []Result `json:"results"`
 	// Tools are those that were called, Rules the hooks that may decide, also those that never did.
 	Tools []ToolRow `json:"tools"`

@@ -1,4 +1,4 @@
-// Package bash says what running a line of bash may do, before anybody runs it: which
+// Package bash says what running a line of bash may do, before it runs: which
 // commands with which words, which files, which hosts, and where that cannot be known.
 // Hooks and policies judge; this package only looks.
 //

@@ -102,7 +102,7 @@ func (c *compiled) eval(ctx context.Context, in Input) (ref.Val, error) {
 }
 
 // checkSize refuses a result that is larger than what may be paid for. A list may hold another one many times, so that
-// little work and memory make a value that is too large for whoever reads it.
+// little work and memory make a value that is too large for its readers.
 func (c *compiled) checkSize(v ref.Val) error {
 	most := times(int(min(c.d.options.CostLimit, largest)), perValue)
 	if sizeOf(v, most) > most {

@@ -72,7 +72,7 @@ func (r *memory) tally(s agent.State, step, before int, tool string) tally {
 
 // catchUp counts the steps that were recorded since it was last asked.
 func (r *memory) catchUp(s agent.State) {
-	if s.RunStepCount() < r.steps { // somebody went back
+	if s.RunStepCount() < r.steps { // the caller went back
 		r.steps, r.tallies = 0, nil
 	}
 	if r.tallies == nil {
@@ -111,7 +111,7 @@ func (r *memory) lastInput(s agent.State) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := s.MessageCount()
-	if n < r.messages { // somebody went back
+	if n < r.messages { // the caller went back
 		r.messages, r.input = 0, ""
 	}
 	for i, m := range s.MessagesBackward() {

@@ -16,7 +16,7 @@ import (
 func decodeObject(text string) (map[string]any, error) { return treeOf(text).members() }
 
 // valueOf returns a Go value, as JSON and YAML give them, as a CEL value. One that conditions cannot work with is an error
-// value: whoever touches it fails.
+// value: code that touches it fails.
 func valueOf(v any) ref.Val {
 	switch v := v.(type) {
 	case nil:

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// EvalError says that a condition could not be evaluated, and where. It is a failure of whoever asked, and never a no or a
+// EvalError says that a condition could not be evaluated, and where. It is a failure of the caller, and never a no or a
 // yes.
 type EvalError struct {
 	// Point and Text are those of the condition, Offset the byte at which the part is that failed; Line and Column say the

@@ -80,7 +80,7 @@ func (l *Language) filesOf(list []bash.File) []file {
 func (s *search) matches(pattern string, word string) ([]found, bool) {
 	pattern, err := s.l.absolute(pattern)
 	if err != nil {
-		return nil, true // whoever asks where the path leads is told
+		return nil, true // the caller that asks where the path leads is told
 	}
 	at, behind, whole := []found{{}}, []found(nil), true
 	wild := false

@@ -62,7 +62,7 @@ func (l *Language) absolute(p string) (string, error) {
 		}
 		return l.home + p[1:], nil
 	case strings.HasPrefix(p, "~"):
-		return "", fmt.Errorf("the path %q is in the home directory of somebody else, and where that is, is not known", shortened(p))
+		return "", fmt.Errorf("the path %q is in the home directory of another user, and where that is, is not known", shortened(p))
 	case path.IsAbs(p):
 		return p, nil
 	}
@@ -166,7 +166,7 @@ func (l *Language) readings(p string) ([]string, error) {
 }
 
 // pathMatches reports whether a path matches a pattern, as it is written or where it leads. A link at the beginning of the
-// pattern stands for what is behind it, too: whoever names /var/run/x means /run/x.
+// pattern stands for what is behind it, too: a rule that names /var/run/x means /run/x.
 func (l *Language) pathMatches(p string) func(pattern string) (bool, error) {
 	forms := sync.OnceValues(func() ([]string, error) {
 		whole, err := l.absolute(p)

@@ -199,7 +199,7 @@ func (d *dialect) membersOf(of string) []string {
 // patternOf returns the pattern of matches(text, pattern) and text.matches(pattern).
 func patternOf(call ast.CallExpr) ast.Expr { return call.Args()[len(call.Args())-1] }
 
-// isOwn reports whether a value is that of whoever wrote the condition.
+// isOwn reports whether a value is that of the author of the condition.
 func (d *dialect) isOwn(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.LiteralKind:

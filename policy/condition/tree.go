@@ -14,7 +14,7 @@ import (
 )
 
 // tree is a JSON object, read into one row of values: behind an object or a list stands what is in it. It is read when
-// somebody first looks, and does not change then: any number may look at once.
+// a condition first looks, and does not change then: any number may look at once.
 type tree struct {
 	read sync.Once
 	row  []node

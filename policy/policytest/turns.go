@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Turn is what somebody said: one of System, User and Assistant, or the Calls of an
+// Turn is what was said: one of System, User and Assistant, or the Calls of an
 // assistant that said nothing.
 type Turn struct { //nolint:recvcheck // what changes it has a pointer, and expects is asked of the turns in a list
 	System    string `key:"system"`
@@ -51,7 +51,7 @@ func (t *Turn) ReadNode(n yamlfile.Node) {
 	case said > 1:
 		n.Wrong("only one of system, user and assistant says something at a time")
 	case said == 0 && len(t.Calls) == 0:
-		n.Wrong("nobody says anything: write user, assistant or system, and what was said")
+		n.Wrong("the turn is empty: write user, assistant or system, and what was said")
 	case len(t.Calls) > 0 && (t.who != assistant):
 		n.Find("calls").Wrong("only the assistant calls tools")
 	}

@@ -1,5 +1,5 @@
 // Package provenance says who brought a value into a run: the operator, the user, a field of a tool's answer that nobody
-// else can write, people who had to sign in, or text that anybody may have written. A policy can so tell what the user
+// else can write, people who had to sign in, or text that anyone may have written. A policy can so tell what the user
 // wants from what a web page wants.
 //
 //	tracker, err := provenance.New(provenance.Options{Sources: provenance.Sources{Tools: []provenance.Source{
@@ -79,8 +79,8 @@
 //
 // # Cost, memory, concurrency
 //
-// An index is made for a run when somebody first asks, and from then on each message is read once: a step costs what it
-// adds. Strangers' text is read only when somebody asks about it. An answer takes about a microsecond.
+// An index is made for a run when a policy first asks, and from then on each message is read once: a step costs what it
+// adds. Strangers' text is read only when a policy asks about it. An answer takes about a microsecond.
 //
 // The memory of a run is bounded by Options.MaxKeys; behind the bound nothing becomes trusted, and what cannot be found
 // is strangers'. The index is not stored: for a run that is resumed in another process, and for each run of a session, it

@@ -182,7 +182,7 @@ func (x *index) text(s shelf, at Place, words string) {
 	x.userDates = x.userDates || dates && at.Level == FromUser
 }
 
-// wait keeps text of strangers until somebody asks about it: most runs never do.
+// wait keeps text of strangers until a policy asks about it: most runs never do.
 func (x *index) wait(at Place, words string) {
 	if words == "" {
 		return

@@ -68,7 +68,7 @@ type Trail struct {
 	state agent.State
 }
 
-// Of returns the trail of a state. Within a run each message is read once, when somebody first asks; for the state of a run
+// Of returns the trail of a state. Within a run each message is read once, when a policy first asks; for the state of a run
 // that is not under way all of it is read again.
 func (t *Tracker) Of(s agent.State) Trail { return Trail{t.runs.Of(s), s} }
 
@@ -213,7 +213,7 @@ func (t Trail) FromUser(value any) bool {
 	})
 }
 
-// FromTrusted reports whether somebody said it who is to be believed: the user, the operator, or a trusted field.
+// FromTrusted reports whether a trusted author said it: the user, the operator, or a trusted field.
 func (t Trail) FromTrusted(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, _ := x.level(n)

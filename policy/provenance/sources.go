@@ -10,7 +10,7 @@ import (
 )
 
 // Sources say whom to believe: which fields of a tool's answers are kept by the operator or the service itself, so that
-// no stranger can write into them, and which carry text that anybody may have written. A field that no Source names is
+// no stranger can write into them, and which carry text that anyone may have written. A field that no Source names is
 // free text of strangers. The zero Sources trust no tool.
 type Sources struct {
 	// Tools are tried in order; all that match a tool hold for it.
@@ -52,7 +52,7 @@ const (
 	FromUser    Level = "user"      // the user's own words
 	FromTrusted Level = "trusted"   // a trusted field of a tool's answer
 	FromKnown   Level = "known"     // text of people who had to sign in
-	FromOthers  Level = "untrusted" // text of anybody
+	FromOthers  Level = "untrusted" // text of anyone
 	Nowhere     Level = ""          // not seen before: the model made it up
 )
 

@@ -108,7 +108,7 @@ func (f *auditLog) runOf(line int, e auditLine) *auditRun {
 		}
 	}
 	r := &auditRun{run: f.run(line, replay.Record{ID: e.Run, Source: "grapnel", Messages: []replay.Message{}}), step: -1}
-	r.run.Agent, r.run.Lacks = e.Agent, "what anybody said, and the tools"
+	r.run.Agent, r.run.Lacks = e.Agent, "what was said, and the tools"
 	f.open = append(f.open, r)
 	return r
 }

@@ -37,6 +37,6 @@
 // # Failure
 //
 // What cannot be read is an error that says where, a *replay.LineError, and the reading goes on with the next run:
-// whoever counts the errors knows how many were passed over. A file whose form cannot be told is ErrUnknown. Memory is
+// a caller that counts the errors knows how many were passed over. A file whose form cannot be told is ErrUnknown. Memory is
 // bounded by the runs that are under way at one place of the file, not by the file.
 package recorded

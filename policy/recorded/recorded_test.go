@@ -101,7 +101,7 @@ func TestForms(t *testing.T) {
 			"run run_2:9 events model= agent=helper tools=0 lacks=what the user and the system prompt said, and the tools",
 		},
 		"audit.jsonl": {
-			"run r1:1 audit model= agent=clerk tools=0 lacks=what anybody said, and the tools, and the ends of long results",
+			"run r1:1 audit model= agent=clerk tools=0 lacks=what was said, and the tools, and the ends of long results",
 			`  assistant "" c1=bash({"command":"ls"}) c2=bash({"command":"rm -rf /"})`,
 			`  tool "a b" to=c1 failed=false`, `  tool "no" to=c2 failed=true`,
 			`  assistant "" c3=bash({})`, `  tool "short" to=c3 failed=false`,

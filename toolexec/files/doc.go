@@ -20,7 +20,7 @@
 // All is opened through an os.Root: neither .. nor a symbolic link leads out of it, however the tree is changed
 // between a check and its use, and absolute links are refused even if they lead back in. Only regular files and
 // directories are opened: pipes, devices, sockets and the kernel's own files (/proc, /sys) are refused, without waiting
-// for anybody at the other end. Walks do not follow links.
+// for a process at the other end. Walks do not follow links.
 //
 // What cannot be seen is a hard link, which is the file itself under another name, and what is mounted into the tree.
 // A file with other names is still never changed under them: writing puts a new file in its place.
@@ -45,8 +45,8 @@
 // # What is passed over
 //
 // Walks leave out Config.Skip, which is .git unless something else is said, and nothing writes into Config.Protect,
-// which is .git too: who writes there can have commands run by the next git that somebody starts. Links are resolved
-// for that, but somebody who changes them at that very moment may get past it, though never out of the root. A .gitignore
+// which is .git too: who writes there can have commands run by the next git that is started. Links are resolved
+// for that, but a process that changes them at that very moment may get past it, though never out of the root. A .gitignore
 // is not read. The tools that search have a time limit, Config.SearchTimeout; methods end with their context.
 //
 // # Failure

@@ -11,7 +11,7 @@ import (
 
 // openIn opens a regular file or a directory, and nothing else. What is there is looked at first, since opening a
 // device can have consequences, and again once it is open, since it may have been changed between the two; for that
-// case it is opened in a way that does not wait for anybody.
+// case it is opened in a way that does not wait for another process.
 func openIn(root *os.Root, name string, flag int, want fs.FileMode) (*os.File, fs.FileInfo, error) {
 	info, err := root.Stat(name)
 	if err != nil {

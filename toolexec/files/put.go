@@ -124,5 +124,5 @@ func (w *target) unchanged(base string) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	return problem("", w.name, "somebody else changed it at the same time: read it again")
+	return problem("", w.name, "another process changed it at the same time: read it again")
 }

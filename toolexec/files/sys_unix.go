@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// nonblock keeps opening a pipe from waiting for somebody at its other end. It means nothing to regular files.
+// nonblock keeps opening a pipe from waiting for a process at its other end. It means nothing to regular files.
 const nonblock = syscall.O_NONBLOCK
 
 // keepOwner gives a file the owner of another, where the process may; else it stays the process's own.

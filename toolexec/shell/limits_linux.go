@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// starter waits until the limits are set, closes what this program was given open by whoever started it, and becomes
+// starter waits until the limits are set, closes what this program was given open by its parent, and becomes
 // the shell that runs the command. A shell other than bash, which may not know numbers of several digits, closes nothing.
 const starter = `read -r _ <&3 || exit
 if [ -n "$BASH_VERSION" ]; then

@@ -24,7 +24,7 @@ func client(given *http.Client) *http.Client {
 // model that thinks may be silent for minutes before it answers.
 var shared = sync.OnceValue(func() *http.Client {
 	usual, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // somebody wrapped it, to trace it for example
+	if !ok { // the caller wrapped it, to trace it for example
 		return &http.Client{Transport: http.DefaultTransport}
 	}
 	t := usual.Clone() // with its proxy variables, and its limits on connecting

@@ -34,7 +34,7 @@ const exitHelp = `Exit codes:
   7    suspended: the run is kept, and can be resumed at once
   130  interrupted with Ctrl-C; 143 for SIGTERM, 129 for SIGHUP`
 
-// usageError is a mistake of whoever called: no run began.
+// usageError is a mistake of the caller: no run began.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }

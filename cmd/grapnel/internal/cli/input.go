@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// errInterrupted is that somebody pressed Ctrl-C while a line was read.
+// errInterrupted says that the person pressed Ctrl-C while a line was read.
 var errInterrupted = errors.New("interrupted")
 
 // mostLine is how long a line of a conversation may be, in bytes.
@@ -248,7 +248,7 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 	return read(text), nil
 }
 
-// person is what somebody at the terminal is called.
+// person is what the person at the terminal is called.
 const person = "the user"
 
 // approval returns what an answer means. Silence is a no.

@@ -14,7 +14,7 @@ import (
 type parts struct {
 	// recording is what is played in the place of a model; nil for a model.
 	recording *replay.Session
-	// asked says that somebody named the model.
+	// asked says that the model was named.
 	asked bool
 	// clean takes secrets out, and is nil where nothing is redacted; unclean is why it
 	// cannot be made.

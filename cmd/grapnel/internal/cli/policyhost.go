@@ -71,7 +71,7 @@ func (r *ruling) Install(plan capability.Plan) mo.Result[capability.Plan] {
 }
 
 // ready says what the actions of rules are done with: the agent's tools, the agents that
-// rules may start, and whoever answers its questions.
+// rules may start, and who answers its questions.
 func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (done func() error, err error) {
 	r.host = r.policy.Host()
 	done = func() error { return nil }
@@ -91,7 +91,7 @@ func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (
 
 // nobody is who is asked where there is no terminal: a gate then fails, and says why.
 var nobody = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
-	return agent.Approval{}, errors.New("there is no terminal at which somebody could be asked")
+	return agent.Approval{}, errors.New("there is no terminal at which a person could be asked")
 })
 
 // startable makes the agents that rules may start. Done closes what was opened for them.

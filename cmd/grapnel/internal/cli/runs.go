@@ -115,9 +115,9 @@ func someRun(c *cobra.Command, args []string) error {
 // userName returns who answers by default.
 func userName() string {
 	if u, err := user.Current(); err == nil {
-		return cmp.Or(u.Username, "somebody")
+		return cmp.Or(u.Username, "unknown")
 	}
-	return "somebody"
+	return "unknown"
 }
 
 // writeJSON writes a value with line ends and indents, for people, too.

@@ -25,7 +25,7 @@ type answering struct {
 
 func (o *answering) register(c *cobra.Command) {
 	o.resuming.register(c)
-	c.Flags().StringVar(&o.by, "by", userName(), "`name` of whoever says so")
+	c.Flags().StringVar(&o.by, "by", userName(), "`name` to record as the one who answers")
 	c.Flags().BoolVar(&o.noResume, "no-resume", false, "only record it: another process resumes the run")
 }
 

@@ -59,7 +59,7 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 		return err
 	}
 	if o.noResume {
-		v.note(short(about.ID) + " is to be cancelled: whoever has it or resumes it ends it.")
+		v.note(short(about.ID) + " is to be cancelled: the process that has it, or resumes it, ends it.")
 		return nil
 	}
 	err = k.resume(ctx, &o.resuming, v, about)
@@ -85,7 +85,7 @@ func (r *runs) newExport() *cobra.Command {
 JSON form of agent.State, from which a Go program can go on, or with --journal the
 entries of its journal as JSON Lines. What the store encrypts is in plain there.
 
-Whoever can edit the state in plain JSON can answer its questions and drop its guards.
+A person who can edit the state in plain JSON can answer its questions and drop its guards.
 With --seal-key it is sealed, with a file of at least 32 random bytes as the key: a program
 that reads it with agent.Seal and the same bytes notices every change.`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -234,7 +234,7 @@ func (r *runs) newSchema(name string) *cobra.Command {
 		Use:   name,
 		Short: "Make the store's schema, or bring it up to date",
 		Long: `Make the store's schema, or bring it up to date. The other commands do that by
-themselves; it is for whoever wants it done at a time of their own.`,
+themselves; it is for operators who want it done at a time of their own.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := placeOf(r.at)

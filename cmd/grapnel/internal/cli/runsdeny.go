@@ -50,7 +50,7 @@ their next call; one that runs is not ended. The models are told the reason.`,
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, as `text` that models are told")
-	c.Flags().StringVar(&by, "by", userName(), "`name` of whoever says so")
+	c.Flags().StringVar(&by, "by", userName(), "`name` to record as the one who answers")
 	c.Flags().BoolVar(&asJSON, "json", false, "write how the switch stands as a JSON object")
 	return c
 }

@@ -39,7 +39,7 @@ func (r *runs) newResume() *cobra.Command {
 process, or whose questions have answers. What was done is not done again, and the
 model is not asked again for what it has said. It goes on with the rules of its own that
 it began with, and with your own policy as it is today. With --all it is every run that
-somebody should take up, one after the other: what a service does when it starts.
+that wait to be taken up, one after the other: what a service does when it starts.
 
 At a terminal you are asked what the run waits to be told.
 
@@ -73,7 +73,7 @@ the list.`,
 		},
 	}
 	o.register(c)
-	c.Flags().BoolVar(&all, "all", false, "every run that somebody should take up")
+	c.Flags().BoolVar(&all, "all", false, "every run that waits to be taken up")
 	c.Flags().BoolVar(&redo, "redo-actions", false, "do the actions of rules again that were done already where the run goes on, and have them decide again")
 	c.Flags().BoolVar(&over, "take-over", false, "also where another process holds the run: it is gone, and its lease has not run out yet")
 	return c
@@ -92,7 +92,7 @@ func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Co
 	})
 }
 
-// resumeAll lets every run go on that somebody should take up. One that cannot be is
+// resumeAll lets every run go on that waits to be taken up. One that cannot be is
 // told of, and does not keep the others from going on.
 func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 	tried := map[agent.RunID]bool{}
@@ -173,7 +173,7 @@ func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.R
 	final, err := k.keeper.Resume(running, m.agent, about.ID, o.take).Get()
 	if broken, ok := errors.AsType[*agent.RunError](err); ok {
 		final = broken.State
-	} else if err != nil { // somebody else has it, or the store is gone
+	} else if err != nil { // another process has it, or the store is gone
 		return errors.Join(err, m.close())
 	}
 	return k.finish(ctx, m, v, final, err)
@@ -193,7 +193,7 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 		answer.By = userName()
 		switch err := durable.Approve(ctx, k.store, s.Run().ID, i.CallID(), answer); {
 		case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrNotFound):
-			v.note("Somebody else has answered about " + i.CallID() + " meanwhile.")
+			v.note("Another person has answered about " + i.CallID() + " meanwhile.")
 		case err != nil:
 			return s, err
 		}

@@ -249,7 +249,7 @@ func (t *Timeline) progress(e mcp.ProgressReported) {
 	t.paper.line(4, dim, "…", dim, strings.TrimSpace(how+" "+oneLine(e.Message)))
 }
 
-// refusal says why a call did not run that somebody did not let run.
+// refusal says why a call was not allowed to run.
 func refusal(r *agent.ToolResult) string {
 	by := oneLine(r.DecidedBy)
 	switch r.Reason {
