@@ -253,7 +253,7 @@ func (s ticking) Append(ctx context.Context, l durable.Lease, u durable.Update, 
 	return s.Store.Append(ctx, l, u, entries...)
 }
 
-// paying returns what a process does that is going to be killed.
+// paying does the work of a process that is going to be killed.
 func paying(ctx context.Context, store durable.Store, dir string) error {
 	c := &cashier{dir: dir, start: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano())}
 	k := durable.Keep(ticking{store, c}, durable.Options{})

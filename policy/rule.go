@@ -243,7 +243,7 @@ func added(c hooks.Context, d *action.Decision) (out []agent.Effect) {
 	return out
 }
 
-// rewrite returns what the rule puts in the place of what there is.
+// rewrite sets what the rule puts in the place of what there is.
 func (u *use) rewrite(ctx context.Context, c hooks.Context, in condition.Input, d *action.Decision) error {
 	values := map[string]json.RawMessage{}
 	for path, value := range u.set {

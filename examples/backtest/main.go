@@ -47,7 +47,7 @@ func columns(f *os.File) int {
 	return 80
 }
 
-// run returns the program. Shared is where recordings are looked for when none is named.
+// run runs the program. Shared is where recordings are looked for when none is named.
 func run(ctx context.Context, args []string, shared string, out io.Writer, look backtest.Look, bar *backtest.Bar) error {
 	flags := flag.NewFlagSet("backtest", flag.ContinueOnError)
 	flags.SetOutput(bar.Out)

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// prePost returns a hook before the run that is waited for, since it may say no, and two that are not waited for: they are
+// prePost runs an agent with a hook before the run that is waited for, since it may say no, and two that are not waited for: they are
 // Detached, and only drained before the program goes on.
 func prePost(ctx context.Context, out io.Writer) error {
 	var log lines

@@ -126,7 +126,7 @@ func (c *conversation) end(ctx context.Context) {
 	}
 }
 
-// exit returns the end of the input: a script wants to know how its last turn went.
+// exit returns how the command ends at the end of the input: a script wants to know how its last turn went.
 func (c *conversation) exit() error {
 	if c.code == exitDone || c.in.terminal != nil {
 		return nil
