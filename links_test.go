@@ -1,0 +1,108 @@
+package grapnel_test
+
+import (
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	markdownLink = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	codeBlock    = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	heading      = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchorsOf returns the anchors of the headings of a page, as they are made for Markdown on the web.
+func anchorsOf(page string) []string {
+	var anchors []string
+	for _, found := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(page, ""), -1) {
+		text := notInAnchor.ReplaceAllString(strings.ToLower(found[1]), "")
+		anchors = append(anchors, strings.ReplaceAll(text, " ", "-"))
+	}
+	return anchors
+}
+
+// brokenLinks returns the links of a page to files of the repository that are not there, or have no such heading.
+func brokenLinks(folder, page string) []string {
+	var broken []string
+	for _, found := range markdownLink.FindAllStringSubmatch(codeBlock.ReplaceAllString(page, ""), -1) {
+		link, err := url.Parse(found[1])
+		if err != nil || link.Scheme != "" {
+			continue
+		}
+		target := page
+		if link.Path != "" {
+			path := filepath.Join(folder, filepath.FromSlash(link.Path))
+			if _, err := os.Stat(path); err != nil {
+				broken = append(broken, found[1])
+				continue
+			}
+			if link.Fragment == "" {
+				continue
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				broken = append(broken, found[1])
+				continue
+			}
+			target = string(text)
+		}
+		if link.Fragment != "" && !slices.Contains(anchorsOf(target), link.Fragment) {
+			broken = append(broken, found[1])
+		}
+	}
+	return broken
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	pages := 0
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == "thirdparty" || strings.HasPrefix(d.Name(), ".") && path != "."):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, ".md") || d.Name() == "0000-template.md":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		pages++
+		assert.Empty(t, brokenLinks(filepath.Dir(path), string(text)), "links of %s", path)
+		return nil
+	}))
+	assert.Greater(t, pages, 40)
+}
+
+func TestBrokenLinksAreFound(t *testing.T) {
+	page := "# One `two`, three\n[a](README.md) [b](README.md#no-such) [c](#one-two-three) [d](#four) [e](missing.md) [f](https://example.com/x)\n" +
+		"```\n[g](missing.md)\n```\n"
+	assert.Equal(t, []string{"README.md#no-such", "#four", "missing.md"}, brokenLinks(".", page))
+}
+
+// Every page of docs and every example stands in the index.
+func TestIndexesAreComplete(t *testing.T) {
+	for folder, pattern := range map[string]string{"docs": "*.md", "examples": "*"} {
+		index, err := os.ReadFile(filepath.Join(folder, "README.md"))
+		require.NoError(t, err)
+		names, err := filepath.Glob(filepath.Join(folder, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, names)
+		for _, name := range names {
+			if base := filepath.Base(name); base != "README.md" {
+				assert.Contains(t, string(index), "]("+base, "%s/README.md does not list it", folder)
+			}
+		}
+	}
+}
