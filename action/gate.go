@@ -220,7 +220,7 @@ func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r 
 	}
 }
 
-// awaitFile waits until the file says something. What it says must have stood there since the last look, so that nobody is
+// awaitFile waits until the file says something. What it says must have stood there since the last look, so that no reader is
 // read while they write.
 func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
 	type look struct {

@@ -67,7 +67,7 @@ func (h HTTP) sender(kind string, host Host) (*sender, error) {
 	}
 	var err error
 	if h.Body != nil {
-		s.Body, err = plainJSON(h.Body) // a copy, that nobody changes
+		s.Body, err = plainJSON(h.Body) // a copy, which does not change
 	}
 	return s, errors.Join(h.Validate(), p.join(), err)
 }

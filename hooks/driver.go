@@ -195,7 +195,7 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 	for _, e := range d.hooks.post.controls {
 		o, err := e.consult(ctx, a.context(nil, &a.held))
 		switch {
-		case ctx.Err() != nil && err != nil: // nothing is reported of what nobody could judge
+		case ctx.Err() != nil && err != nil: // nothing is reported of what could not be judged
 			a.held = nil
 			return agent.Step{}, err
 		case err != nil:

@@ -74,7 +74,7 @@ func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcom
 }
 
 // attempt calls the hook if the matchers say yes, and tells the observer of the
-// run. Nothing is made that nobody sees.
+// run. Nothing is made that is not seen.
 func (e *entry[C]) attempt(ctx context.Context, c C, attempt int) verdict {
 	var v verdict
 	if e.match != nil {
@@ -325,7 +325,7 @@ type moment[C Context] struct {
 	observers []*entry[C]
 	detached  []*entry[C]
 	plain     int  // so many of the controls stand first and have no matchers and no time limit
-	allPlain  bool // there are no others, and nobody else either
+	allPlain  bool // there are no others, and no other listeners
 }
 
 // withPlain returns m with its plain controls counted.

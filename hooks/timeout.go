@@ -8,7 +8,7 @@ import (
 
 // lazyContext is the context of a hook that has no time limit of its own. It has
 // DefaultTimeout as its deadline, and starts a clock only when the hook looks at
-// it: most never do. One that nobody has looked at yet serves the next hook, too.
+// it: most never do. One that was not looked at yet serves the next hook, too.
 type lazyContext struct {
 	context.Context // what the hook was called with
 

@@ -38,7 +38,7 @@ type source uint8
 
 const (
 	ofAgents    source = iota
-	ofPipelines        // nobody waits unless told to, and failures change nothing
+	ofPipelines        // hooks are not waited for unless told to, and failures change nothing
 	ofRuns             // on the coordinator
 )
 

@@ -57,7 +57,7 @@ type rule struct {
 	shadow   bool
 	waiver   *Waiver
 
-	watch func(r Rule, j Judgement) // nil: nobody watches
+	watch func(r Rule, j Judgement) // nil: no watcher
 	now   func() time.Time          // nil: the time as it is
 }
 

@@ -129,7 +129,7 @@ func (m *maker) build(ctx context.Context) (builder.AgentBuilder, []toolexec.Too
 func (m *maker) driver(ctx context.Context) agent.Driver {
 	make, name, ok := m.Registry.driver(m.file.Model)
 	if !ok {
-		return nil // that no model is named is said when the agent is built, if nobody else brings a driver
+		return nil // that no model is named is said when the agent is built, if nothing else brings a driver
 	}
 	driver, err := make(ctx, m.about.as("", "model", m.count), name)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 //
 // A reply that is streamed is told as it arrives, and what was told cannot be taken
 // back: a model that fails before it said anything is replaced, and one that breaks
-// off after that fails the call. So nobody is told a reply made of two. With Whole
+// off after that fails the call. So no listener is told a reply made of two. With Whole
 // set, the pieces are held back until the reply is whole, and a reply that breaks off
 // is replaced, too.
 //

@@ -139,7 +139,7 @@ func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error
 		}
 		a.count(e.Usage)
 	case "message_stop":
-		for _, b := range a.reply.blocks { // those that nobody closed
+		for _, b := range a.reply.blocks { // those that were not closed
 			a.end(b)
 		}
 		return true, nil

@@ -78,7 +78,7 @@ func layoutBytes(text string) int {
 }
 
 // visible writes letters that cannot be seen, or that turn the direction of those
-// around them, as escapes: nobody approves what is not on the screen.
+// around them, as escapes: people approve only what is on the screen.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {

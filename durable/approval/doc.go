@@ -37,7 +37,7 @@
 //
 // The verdict is approve, reject (the run ends) or reject_and_continue; arguments, with
 // approve only, go in the place of those that were asked about; hash is that of the
-// question as it was shown, so that nobody approves what they did not see. Members that
+// question as it was shown, so that people approve only what they saw. Members that
 // are unknown, or stand there twice, are refused.
 //
 //   - 200: shown, or decided.

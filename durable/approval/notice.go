@@ -60,7 +60,7 @@ func questionsOf(i agent.Intervention) []MessageQuestion {
 	})
 }
 
-// message returns a notice in the form that is sent; nil when there is nobody to be asked.
+// message returns a notice in the form that is sent; nil when no person is to be asked.
 func message(n durable.Notice, links Links) (body []byte, m Message, err error) {
 	m = Message{Event: "approval.requested", Run: n.Run.ID, Session: n.Run.Session, Agent: n.Run.Agent}
 	m.Calls = lo.Map(open(n), func(c durable.WaitingCall, _ int) MessageCall {

@@ -23,7 +23,7 @@ type question struct {
 }
 
 // find returns the question that a token was made for. ErrNotFound when there is none, or
-// when nobody waits for its answer any more. Every token takes the same way to that:
+// when the run does not wait for its answer any more. Every token takes the same way to that:
 // it is hashed, looked up and compared.
 func find(ctx context.Context, store durable.Store, token string) (*question, error) {
 	hash := durable.TokenHash(token)

@@ -22,8 +22,8 @@
 //
 // Whatever changes a run does so behind the lock of its row, in one transaction that
 // is sent as one message; an Answer takes three. So of many processes that want the
-// same thing exactly one gets it. Reading waits for nobody. Due is one index in the
-// order of waiting: a million parked runs are rows that nobody looks at.
+// same thing exactly one gets it. Reading waits for no lock. Due is one index in the
+// order of waiting: a million parked runs are rows that are not looked at.
 //
 // Leases, deadlines and all times that a store sets are by the clock of the database,
 // so processes need not agree about the time. If that clock is set back, leases last

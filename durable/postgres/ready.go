@@ -10,7 +10,7 @@ import (
 
 // The column ready says since when, or from when on, there is something to do for a
 // run: null while somebody must say something first. Whatever changes that writes it,
-// so that nobody who looks for due runs need look at questions. The database makes of
+// so that a search for due runs need not look at questions. The database makes of
 // it, and of the lease, when a run is due.
 
 // wake makes the runs that wait for one that has ended ready to go on.

@@ -1,7 +1,7 @@
 // Command approval shows a run that waits for a person: an agent parks and its process
 // ends, a person is told, opens the link and approves over HTTP with a smaller amount,
 // and another process goes on with the run from the store. The model is a script and the
-// person is this program, so it needs no key and nobody at the screen.
+// person is this program, so it needs no key and no person at the screen.
 //
 //	go run ./examples/approval
 package main

@@ -126,7 +126,7 @@ func recorded() (*replay.Session, error) {
 type Job struct {
 	// Dir is the folder of the package.
 	Dir string
-	// Secret is what stands in its .env and nobody may see.
+	// Secret is what stands in its .env and must not be seen.
 	Secret string
 	// Audit, when set, is told in JSON lines what happened.
 	Audit io.Writer

@@ -48,7 +48,7 @@ type Log struct {
 	err    error
 }
 
-// New returns a log that writes to w, a line with each Write. Nobody else may write to w meanwhile, unless it is a file
+// New returns a log that writes to w, a line with each Write. Nothing else may write to w meanwhile, unless it is a file
 // that was opened to append.
 func New(w io.Writer, o Options) *Log {
 	if o.Name == "" {
@@ -61,7 +61,7 @@ func New(w io.Writer, o Options) *Log {
 	return &Log{options: o, id: rand.Text(), to: w}
 }
 
-// Open returns a log that appends to a file, which is made if it is not there, for nobody but its owner. One that others
+// Open returns a log that appends to a file, which is made if it is not there, for its owner only. One that others
 // may read or write is an error. Close it when the agents are done.
 func Open(path string, o Options) (*Log, error) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -81,7 +81,7 @@ func Open(path string, o Options) (*Log, error) {
 }
 
 // endsTorn reports whether the last line of a file has no end: who wrote it died, or found the disk full. Of a file that
-// may be written and not read nobody knows.
+// may be written and not read is unknown.
 func endsTorn(path string, size int64) bool {
 	file, err := os.Open(path)
 	if err != nil {

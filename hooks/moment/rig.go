@@ -45,7 +45,7 @@ func (r rig) config(observer agent.Observer) agent.Config {
 	}
 }
 
-// person returns who answers at the points of asking one; nobody elsewhere.
+// person returns who answers at the points of asking one; no person elsewhere.
 func (r rig) person() agent.Approver {
 	if r.approval == nil {
 		return nil

@@ -20,7 +20,7 @@
 //   - credit_card: 13 to 19 digits that pass Luhn's check and begin like an issuer's cards.
 //   - iban: account numbers of a country's length that pass the check of ISO 13616 (mod 97), in groups or not.
 //   - ip: addresses, version 4 and 6, that can be reached from everywhere; those of private networks and of the machine itself
-//     name nobody. What stands behind a word such as version is none.
+//     name no one. What stands behind a word such as version is none.
 //   - us_ssn, es_dni, it_cf, fr_nir, cn_id, fi_hetu, se_pnr, br_cpf, and behind a word for it pl_pesel, nl_bsn, de_idnr,
 //     in_aadhaar, uk_nhs: national numbers, by their form and their check digits, but for the us_ssn, which has none.
 //

@@ -16,7 +16,7 @@ import (
 )
 
 // TestFaults holds a driver to what every driver must survive, over real HTTP: it
-// fails with the right *drivers.Error, asks once, tells nobody the key, returns soon
+// fails with the right *drivers.Error, asks once, does not tell the key, returns soon
 // when its context ends, and leaves nothing running.
 func TestFaults(t *testing.T, s Service) {
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 )
 
 // family is all processes that came of a program. A process belongs to it that is in the session of the first one, or
-// bears the mark: a limit (RLIMIT_RTTIME, for processes of real-time priority) of a random height that nobody reaches.
-// Children inherit limits, and nobody but root can raise them.
+// bears the mark: a limit (RLIMIT_RTTIME, for processes of real-time priority) of a random height that is not reached.
+// Children inherit limits, and only root can raise them.
 type family struct {
 	leader int
 	mark   uint64

@@ -204,7 +204,7 @@ func newInput(cmd *exec.Cmd, text []byte) (*input, error) {
 	return &input{text: text, reader: reader, writer: writer}, nil
 }
 
-// begin writes until all is written, or nobody reads any more.
+// begin writes until all is written, or the reader is gone.
 func (i *input) begin() {
 	if i == nil {
 		return

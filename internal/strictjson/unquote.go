@@ -21,7 +21,7 @@ func Unquote(raw string) (text string, ok bool) {
 		return raw[1 : len(raw)-1], true
 	}
 	read, err := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw)
-	return unsafe.String(unsafe.SliceData(read), len(read)), err == nil // nobody else has these bytes
+	return unsafe.String(unsafe.SliceData(read), len(read)), err == nil // nothing else has these bytes
 }
 
 // Reads says how Unmarshal reads a type that has a say in it.

@@ -136,7 +136,7 @@ func (c *casts) drain(ctx context.Context) {
 
 var toolName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// called returns tools that take anything for what a run calls, where nobody recorded its tools.
+// called returns tools that take anything for what a run calls, where its tools were not recorded.
 func called(r *recorded.Run) []replay.ToolSchema {
 	names := map[string]bool{}
 	for _, c := range r.Calls() {

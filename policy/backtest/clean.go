@@ -22,7 +22,7 @@ func Clean(text string) string {
 		case r >= 0x80 && r < 0xa0, // the second set of control characters
 			r == 0x200e, r == 0x200f, r == 0x2028, r == 0x2029,
 			r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, // text that runs the other way
-			r >= 0xe0000 && r <= 0xe007f: // letters that nobody sees
+			r >= 0xe0000 && r <= 0xe007f: // letters that are not visible
 			return utf8.RuneError
 		}
 		return r

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// folder is the files of a folder. Opening one waits for nobody: a pipe without a writer is empty.
+// folder is the files of a folder. Opening one does not wait: a pipe without a writer is empty.
 type folder string
 
 // Open opens a file of the folder, or of one within.

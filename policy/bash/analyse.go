@@ -114,7 +114,7 @@ type ctx struct {
 	st    *state
 	via   *step
 	in    input
-	out   *output // who reads what is written; nil is nobody who matters
+	out   *output // who reads what is written; nil is no reader that matters
 	depth int
 	times int // how often the place is walked, by the loops around it; zero is once
 }

@@ -36,7 +36,7 @@ type Analysis struct {
 	// Unparseable is set when the line is not bash, or more than is looked at. The
 	// commands are then those before the error, which bash may well run.
 	Unparseable *SyntaxError
-	// OpenQuote says that all that is wrong is a quote that nobody closes: bash runs
+	// OpenQuote says that all that is wrong is a quote that is not closed: bash runs
 	// nothing of the command that it stands in. The commands are those of the line with
 	// the quote closed at its end, which is what a shell that gets more text might run.
 	OpenQuote bool

@@ -111,7 +111,7 @@
 //	pipeline.reason      string              why it is complete
 //	parameters           map(string,dyn)     of the run of a blueprint
 //
-// The names of pipelines, at all points; what nobody gave is empty, or 0:
+// The names of pipelines, at all points; what was not given is empty, or 0:
 //
 //	SESSION              string
 //	STAGE                string

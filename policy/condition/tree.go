@@ -57,7 +57,7 @@ const (
 	objectKind
 )
 
-// open reads the text of the tree, which is always the same, if nobody did.
+// open reads the text of the tree, which is always the same, once.
 func (t *tree) open(text string) *tree {
 	t.read.Do(func() {
 		t.row = t.few[:0]

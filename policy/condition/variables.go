@@ -146,7 +146,7 @@ var variables = slices.Concat([]variable{
 	text("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
 }, environment)
 
-// environment is the names of the unified hook system. What nobody gave is empty, or zero, as in an environment.
+// environment is the names of the unified hook system. What was not given is empty, or zero, as in an environment.
 var environment = []variable{
 	given("SESSION", func(m *moment) string { return string(m.run().Session) }),
 	given("STAGE", func(m *moment) string { return m.run().Stage }),

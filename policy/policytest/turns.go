@@ -66,7 +66,7 @@ type Call struct {
 	// Denied is why the call was denied, in messages of an event.
 	Denied string `key:"denied"`
 	// Person is what a person says who is asked about the call, in transcripts that are
-	// played: approve, reject or reject_and_continue. Empty is nobody there.
+	// played: approve, reject or reject_and_continue. Empty means that no person is there.
 	Person string `key:"person"`
 	// Expect is what the rules are to say of the call, in transcripts that are played.
 	Expect *expectation `key:"expect"`

@@ -63,7 +63,7 @@
 // An address in a text is found there; a part of an address is not. "Tomorrow", and months in other languages than
 // English, are words.
 //
-// A text without letters and digits is from nobody, and so is one with a "*" in it: it names nobody in particular. The
+// A text without letters and digits is from no one, and so is one with a "*" in it: it names no one in particular. The
 // names of members are values, too: {"mallory@example.com": "rw"} names a person. Only the names of a call's own
 // arguments are the tool's: see Arguments. Of nothing (null, true, an empty text, list or map), everything is true; a rule
 // asks besides whether there is something.

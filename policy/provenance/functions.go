@@ -16,7 +16,7 @@ import (
 )
 
 // Functions returns what conditions can ask. Values are texts, numbers, and lists and maps of them; nothing (null, an empty
-// text or list) is from everybody and tainted by nobody.
+// text or list) is from everyone and tainted by no one.
 //
 //	from_user(x)         the user said it
 //	from_trusted(x)      … or the operator, or a trusted field
@@ -24,7 +24,7 @@ import (
 //	from_named(x)        … but of known people only where the user pointed to it
 //	from_named_text(x)   … or strangers' text to which the user pointed
 //	sole(x)              … that has no other value of the kind
-//	tainted(x)           strangers brought it in, and nobody better
+//	tainted(x)           strangers brought it in, and no trusted source
 //	seen(x)              it stands somewhere, if only in strangers' text
 //	quoted(text)         the user wrote exactly this
 //	origin(x)            "system", "user", "trusted", "known", "untrusted", or "model": the model made it up

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// key names a value in its normal form. Keys are of this process: the seed is random, so that nobody can write a text
+// key names a value in its normal form. Keys are of this process: the seed is random, so that no author can write a text
 // whose key is that of something else.
 type key uint64
 

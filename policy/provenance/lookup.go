@@ -83,7 +83,7 @@ func (x *index) anyLevel(n name) (Level, int) {
 	return Nowhere, -1
 }
 
-// tainted reports whether a value, or a part of a text, is what strangers brought in and nobody better.
+// tainted reports whether a value, or a part of a text, is what strangers brought in, and no trusted source.
 func (x *index) tainted(n name) bool {
 	if level, _ := x.anyLevel(n); level != Nowhere {
 		return level == FromOthers

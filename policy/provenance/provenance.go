@@ -72,7 +72,7 @@ type Trail struct {
 // that is not under way all of it is read again.
 func (t *Tracker) Of(s agent.State) Trail { return Trail{t.runs.Of(s), s} }
 
-// with brings the index up to the trail's state and calls f while nobody else changes it.
+// with brings the index up to the trail's state and calls f while nothing else changes it.
 func (t Trail) with(f func(x *index)) {
 	t.index.mu.Lock()
 	defer t.index.mu.Unlock()
@@ -204,7 +204,7 @@ func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 
 // FromUser reports whether the user said it. Of a list or a map everything in it must have been said, the names of
 // members included: pass a call's arguments as Arguments. Of nothing (null, true, an empty text, list or map) there is
-// nothing to say. A text without letters and digits, and one with a "*" in it, is nobody's in particular, and not from the
+// nothing to say. A text without letters and digits, and one with a "*" in it, belongs to no source in particular, and not from the
 // user. The same holds for the other From functions. A value that JSON does not have is asked about as its JSON.
 func (t Trail) FromUser(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
@@ -280,7 +280,7 @@ func alike(a, b name) bool {
 		isDigit(a.text[0]) == isDigit(b.text[0]) && !strings.Contains(a.text, b.text) && !strings.Contains(b.text, a.text)
 }
 
-// Tainted reports whether something in a value was brought in by strangers and by nobody better: all of it, or in a
+// Tainted reports whether something in a value was brought in by strangers and by no trusted source: all of it, or in a
 // longer text an address, an id or five words in a row. A text without letters and digits, and one that is a single word
 // with a "*" in it, is tainted: it may name anything.
 func (t Trail) Tainted(value any) (yes bool) {

@@ -17,7 +17,7 @@ type Sources struct {
 	Tools []Source `json:"tools,omitempty" key:"tools"`
 	// Messages say the same of messages that hooks, tools ("tool:NAME") and middleware add to the transcript, by their
 	// Source (agent.Message.Source), as globs: "trusted", "known" or "untrusted". Those that are not listed are untrusted. In a
-	// run that another run started, nobody is a user: what stands there as one's words is what the other run's model
+	// run that another run started, no message is a user's: what stands there as one's words is what the other run's model
 	// wrote, and has the source Parent.
 	Messages map[string]Level `json:"messages,omitempty" key:"messages"`
 }

@@ -35,7 +35,7 @@
 // by byte. Where a schema has what we cannot read (regular expressions with look-around, references to other
 // documents, unknown dialects), the model is told all of it, we check the rest, and the server checks the whole.
 //
-// Text, images, audio and embedded resources reach the model as what they are; links as text, for nobody to fetch
+// Text, images, audio and embedded resources reach the model as what they are; links as text, which are not fetched
 // unasked. A structured result is told as JSON where there is no text, which is to say the same; its numbers are 64-bit
 // floats, as the SDK reads them. isError is a call that ran and has bad news. A result that breaks the schema that the
 // server gave for it is told, and marked as failed.
@@ -61,7 +61,7 @@
 //
 // Names, descriptions, schemas, instructions, annotations, progress and results are the server's word. Hooks see its
 // tools like any others, and Client.Annotations tells them what the server says; that a tool calls itself read-only
-// protects nobody. A started server has the rights of this process: it gets only the variables that Inherit and Env
+// protects no one. A started server has the rights of this process: it gets only the variables that Inherit and Env
 // name, which keeps secrets from it and confines it in no other way. Header values, variables and the query of a URL
 // are struck out of errors.
 //

@@ -67,7 +67,7 @@ func (s Server) errorOf(doing, tool string, err error, advice, said string) *Err
 	return e
 }
 
-// plumbing is what the SDK says of its own workings, which helps nobody to find out what is wrong.
+// plumbing is what the SDK says of its own workings, which does not help to find out what is wrong.
 var plumbing = strings.NewReplacer(
 	`calling "tools/call": `, "", `sending "tools/call": `, "", `calling "tools/list": `, "", `sending "tools/list": `, "",
 	`calling "initialize": `, "", `sending "initialize": `, "", `rejected by transport: `, "", `: rejected by transport`, "",

@@ -22,7 +22,7 @@ type session struct {
 	dead    chan struct{} // closed when the connection has ended
 	over    atomic.Bool   // it is known to be of no more use
 
-	refreshing chan struct{} // holds a token while nobody reads the list
+	refreshing chan struct{} // holds a token while the list is not read
 	listed     map[string]definition
 }
 

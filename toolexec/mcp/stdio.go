@@ -81,7 +81,7 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 
 var errNotSent = errors.New("it had ended before the message was sent")
 
-// write writes line after line: a server that does not read holds up nobody but this goroutine.
+// write writes line after line: a server that does not read holds up only this goroutine.
 func (l *lines) write() {
 	for {
 		select {

@@ -30,7 +30,7 @@
 // A command has a session and a process group of its own. When its time is up, when
 // the run is cancelled, and also when it is done and has left something running, all
 // its processes get SIGTERM, and what is still there after Config.Grace gets SIGKILL.
-// So a server put into the background lives as long as its command. Nobody waits for
+// So a server put into the background lives as long as its command. Nothing waits for
 // pipes that such processes hold open: output is what came until then.
 //
 // On Linux, processes that made a session of their own (setsid, daemons) are found,

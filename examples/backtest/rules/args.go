@@ -11,7 +11,7 @@ import (
 type Args map[string]json.RawMessage
 
 // ParseArgs reads an argument text. It is an error when the text is anything but one JSON object, gives a name
-// twice or has two names that differ only in case: then nobody can say which value the tool would take. A hook
+// twice or has two names that differ only in case: then it is unknown which value the tool would take. A hook
 // needs no ParseArgs, as its call was read under the same rules before: decode it into Args.
 func ParseArgs(text string) (Args, error) {
 	if err := strictjson.CheckObject(text); err != nil {

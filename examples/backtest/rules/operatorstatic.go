@@ -49,7 +49,7 @@ func banking(facts Facts) (Rule, error) {
 	), nil
 }
 
-// slack leaves messages free, but a link in one would send a colleague where nobody has looked.
+// slack leaves messages free, but a link in one would send a colleague to an unchecked place.
 func slack(facts Facts) (Rule, error) {
 	if facts.Slack.CompanySite == "" {
 		return nil, errors.New("the facts name no company site")

@@ -183,7 +183,7 @@ func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.
 	for _, files := range sets {
 		o := policy.Options{}
 		if !f.actions {
-			o.Wrap, o.Host = idle.instead, policytest.IdleHost() // as nothing is done, nobody has to be there for it
+			o.Wrap, o.Host = idle.instead, policytest.IdleHost() // as nothing is done, no host is needed for it
 		}
 		p, err := policy.Load([]policy.Layer{{Name: "run", Files: files}}, o)
 		if err != nil {

@@ -61,7 +61,7 @@ type typed struct {
 	err   error
 }
 
-// errGivenUp is that nobody waits for a line any more.
+// errGivenUp says that no caller waits for a line any more.
 var errGivenUp = errors.New("given up")
 
 func (k *keys) Read(p []byte) (int, error) {
@@ -202,7 +202,7 @@ func (in *input) restore() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.raw != nil {
-		_ = term.Restore(int(in.std.in.Fd()), in.raw) // there is nobody left to tell
+		_ = term.Restore(int(in.std.in.Fd()), in.raw) // there is no way left to tell it
 		in.raw = nil
 	}
 }

@@ -120,7 +120,7 @@ func driverOf[D agent.Driver](d D, err error) (agent.Driver, error) {
 }
 
 // firstCall is a driver whose very first call tells apart, with an *offlineError,
-// that there is no way to the service at all. It is for a model that nobody asked
+// that there is no way to the service at all. It is for a model that was not asked
 // for: there is something else to show then.
 type firstCall struct{ agent.Driver }
 
@@ -157,7 +157,7 @@ func (e *offlineError) Unwrap() error   { return e.err }
 func (e *offlineError) Retryable() bool { return false }
 
 // unreachable reports whether a call never got to the service: its name is not
-// known, or nobody takes the connection.
+// known, or no server takes the connection.
 func unreachable(err error) bool {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return true

@@ -33,13 +33,13 @@ const usualStore = "default"
 type place struct {
 	// at is a file, or the URL of a database.
 	at string
-	// named is what the flag said; empty where the environment or nobody said it.
+	// named is what the flag said; empty where the environment says it, or the default holds.
 	named string
-	// usual says that nobody did.
+	// usual says that the default holds.
 	usual bool
 }
 
-// placeOf returns the place that a flag, the environment or nobody names.
+// placeOf returns the place that a flag or the environment names, or the default.
 func placeOf(flag string) (place, error) {
 	p := place{at: flag, named: flag}
 	if flag == "" || flag == usualStore {

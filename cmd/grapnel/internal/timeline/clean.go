@@ -22,9 +22,9 @@ func cleanRune(r rune) rune {
 	case r == 0x7f:
 		return '␡'
 	case r >= 0x80 && r < 0xa0, // the second set of control characters
-		r == 0x2028, r == 0x2029, // line ends that nobody counts
+		r == 0x2028, r == 0x2029, // line ends that are not counted
 		r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, // text that runs the other way
-		r >= 0xe0000 && r <= 0xe007f: // letters that nobody sees
+		r >= 0xe0000 && r <= 0xe007f: // letters that are not visible
 		return utf8.RuneError
 	}
 	return r

@@ -44,7 +44,7 @@ func (p *paper) paint(s style, text string) string {
 	return s.Render(text)
 }
 
-func (p *paper) raw(text string) { _, _ = io.WriteString(p.out, text) } // a timeline that nobody reads stops no run
+func (p *paper) raw(text string) { _, _ = io.WriteString(p.out, text) } // a timeline without a reader stops no run
 
 // line writes a line of its own: a head, and a text that is wrapped beside it.
 func (p *paper) line(indent int, headStyle style, head string, textStyle style, text string) {
