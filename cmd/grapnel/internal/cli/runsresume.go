@@ -39,7 +39,7 @@ func (r *runs) newResume() *cobra.Command {
 process, or whose questions have answers. What was done is not done again, and the
 model is not asked again for what it has said. It goes on with the rules of its own that
 it began with, and with your own policy as it is today. With --all it is every run that
-that wait to be taken up, one after the other: what a service does when it starts.
+waits to be taken up, one after the other: what a service does when it starts.
 
 At a terminal you are asked what the run waits to be told.
 
