@@ -29,7 +29,7 @@ type Request struct {
 	// Deadline is when the answer must be there. It is set when the action is done.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Attempt  int       `json:"attempt,omitempty"`
-	// IdempotencyKey is the same each time that the same is done in a run that is kept, and it is unknown whether it
+	// IdempotencyKey is the same each time that an action is done again, in a run that is kept, because it is unknown whether it
 	// was done before. It is set when the action is done; empty in a run that is not kept. See Keep.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 

@@ -350,7 +350,7 @@ func journalAfter(t *testing.T, dir, at string, replied, done map[string]int, do
 	}
 }
 
-// undisturbed returns the transcript of a run that nobody disturbs.
+// undisturbed returns the transcript of a run without disturbances.
 func undisturbed(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -249,7 +249,7 @@ func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 }
 
 // Approve records a person's answer about a call of a parked run. ErrAnswered when
-// another answer was faster; ErrNotFound when nobody is asked about that call; ErrExpired when
+// another answer was faster; ErrNotFound when no person is asked about that call; ErrExpired when
 // the time of the question is over, and what it said for that case counts.
 func Approve(ctx context.Context, store Store, id agent.RunID, callID string, a agent.Approval) error {
 	questions, err := store.Questions(ctx, id)

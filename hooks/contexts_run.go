@@ -49,7 +49,7 @@ func (c inputView) Rewrite(messages []agent.Message, effects ...agent.Effect) Re
 	return c.answer(Outcome{decision: Rewrite, input: input, invalid: err}, effects)
 }
 
-// asInput returns the messages as a user's, whoever wrote them: a later hook must see,
+// asInput returns the messages as a user's, whichever role they had: a later hook must see,
 // and be able to deny, what an earlier one put in the place of the input.
 func asInput(messages []agent.Message) ([]agent.Message, error) {
 	if len(messages) == 0 {

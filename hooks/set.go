@@ -183,8 +183,8 @@ func (c *Compiled) Dropped() int64 {
 // Background returns the detached hooks, for an agent's Drain and Cancel.
 func (c *Compiled) Background() agent.Background { return c.pool }
 
-// Gaps returns what the hooks are for and cannot meet where they are installed, for whoever
-// prints or lints them: a guard of a tool whose name is mistyped guards nothing.
+// Gaps returns what the hooks are for and cannot meet where they are installed, for callers
+// that print or lint them: a guard of a tool whose name is mistyped guards nothing.
 func (c *Compiled) Gaps() []Gap { return c.set.Gaps(c.reach) }
 
 // Unused returns the names of the hooks that can match nothing where they are installed.

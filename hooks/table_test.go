@@ -96,7 +96,7 @@ func TestToolsThatTurnUpAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkLateTool measures what hooks cost a call of a tool that nobody knew when they were
+// BenchmarkLateTool measures what hooks cost a call of a tool that was unknown when they were
 // compiled, behind the first.
 func BenchmarkLateTool(b *testing.B) {
 	compiled, err := hooks.NewSet(pairOf(10, hooks.ToolMatching("mcp_*"))...).Compile("bash").Get()

@@ -38,7 +38,7 @@ func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all [
 // that claim the same run one is told that it is held.
 const dueQuery = `SELECT ` + runColumns + ` FROM runs r WHERE r.due <= now() ORDER BY r.due LIMIT $1`
 
-// Due returns the runs that somebody should take up: see durable.Store.
+// Due returns the runs that wait to be taken up: see durable.Store.
 func (s *Store) Due(ctx context.Context, limit int) (all []durable.Run, err error) {
 	err = s.call(ctx, "look for due runs", func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, dueQuery, max(0, limit))

@@ -41,8 +41,8 @@ var vendors = []struct {
 // errNoKey is that no model was asked for and none can be.
 var errNoKey = errors.New("no model was named and no key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)")
 
-// choose returns the model to ask. Explicit says that somebody asked for it; where nobody
-// did it is that of the first service for which there is a key, or errNoKey.
+// choose returns the model to ask. Explicit says that it was named; where none was
+// it is that of the first service for which there is a key, or errNoKey.
 func choose(d registry.Definition) (m agentfile.Model, explicit bool, err error) {
 	if d.Model != "" {
 		err := m.Set(d.Model)

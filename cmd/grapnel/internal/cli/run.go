@@ -77,7 +77,7 @@ end of its step, the second cancels it.
 const drainTime = 10 * time.Second
 
 // run runs the agent once, or plays the shipped recording where no model can be
-// asked that was not asked for.
+// asked and none was named.
 func run(ctx context.Context, file *registry.File, rules rules, prompt string, v *view) error {
 	in := newInput(v.std)
 	ctx, release := interruptible(ctx,
