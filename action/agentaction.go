@@ -65,7 +65,7 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 		if IsStarted(ctx) {
 			return &Answer{Off: true}, nil
 		}
-		in, err := r.filled(mapOf(a.Input))
+		in, err := r.fillJSON(mapOf(a.Input))
 		if err != nil {
 			return nil, &Error{a.Type(), FaultSetup, err}
 		}
@@ -73,12 +73,12 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 		if r.strict && r.Decides && r.Point != hooks.RunStart { // where agents have words of their own
 			start.Output = DecisionSchema(r.Decisions...)
 		}
-		output, err := bounded(Started(ctx), a.Type(), cmp.Or(a.Timeout, defaultAgentTimeout), func(ctx context.Context) (string, error) {
+		output, err := callWithin(WithinHookRun(ctx), a.Type(), cmp.Or(a.Timeout, defaultAgentTimeout), func(ctx context.Context) (string, error) {
 			return h.Agents.StartAgent(ctx, start).Get()
 		})
 		if err != nil {
 			return nil, err
 		}
-		return r.kept(a.Type(), output)
+		return r.completeAnswer(a.Type(), output)
 	}))
 }

@@ -129,7 +129,7 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 			return err
 		}}
 	}
-	inside := context.WithValue(Started(ctx), insideKey{}, start.Agent)
+	inside := context.WithValue(WithinHookRun(ctx), insideKey{}, start.Agent)
 	final, err := built.RunWith(inside, settings, agent.NewState(), agent.UserText(string(start.Input))).Get()
 	if err != nil {
 		return "", fmt.Errorf("agent %q: %w", start.Agent, err)

@@ -91,7 +91,7 @@ func TestStartedRunsStartNothing(t *testing.T) {
 	spawn := spawner(func(context.Context, action.SpawnStart) (string, error) { starts++; return "", nil })
 	h := action.Host{Agents: starter, Spawner: spawn}
 	for _, d := range []action.Declared{action.Agent{Name: "a"}, action.Spawn{Pipeline: "p"}} {
-		answer := ready(t, d, h).Do(action.Started(t.Context()), guarded(t)).MustGet()
+		answer := ready(t, d, h).Do(action.WithinHookRun(t.Context()), guarded(t)).MustGet()
 		assert.True(t, answer.Off)
 		assert.Nil(t, answer.Decision)
 	}

@@ -16,7 +16,7 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 		return a, nil
 	}
 	if truncated {
-		return nil, failf(kind, FaultTooMuch, "it said more than the %d bytes that are kept, so that it cannot be read as a decision", len(output))
+		return nil, newFault(kind, FaultTooMuch, "it said more than the %d bytes that are kept, so that it cannot be read as a decision", len(output))
 	}
 	var d *Decision
 	var err error
@@ -27,10 +27,10 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 		d, err = ParseDecision([]byte(output))
 	}
 	if err != nil {
-		return nil, failf(kind, FaultAnswer, "%w; it said: %s", err, excerpt(output))
+		return nil, newFault(kind, FaultAnswer, "%w; it said: %s", err, excerpt(output))
 	}
 	if d != nil && !slices.Contains(r.Decisions, d.Decision) {
-		return nil, failf(kind, FaultAnswer, "%s cannot be decided at %s", d.Decision, r.Point)
+		return nil, newFault(kind, FaultAnswer, "%s cannot be decided at %s", d.Decision, r.Point)
 	}
 	a.Decision = d
 	return a, nil
@@ -46,14 +46,14 @@ func excerpt(text string) string {
 	const most = 200
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
 	if len(text) > most {
-		return quote(beginning(text, most)) + " …"
+		return quote(truncateText(text, most)) + " …"
 	}
 	return quote(text)
 }
 
-// kept returns the answer of a person or process whose whole output is there: what is too long is cut.
-func (r *Request) kept(kind, output string) (*Answer, error) {
-	short := beginning(output, DefaultMaxBytes)
+// completeAnswer returns the answer of a person or process whose whole output is there: what is too long is cut.
+func (r *Request) completeAnswer(kind, output string) (*Answer, error) {
+	short := truncateText(output, DefaultMaxBytes)
 	return r.answer(kind, short, len(short) < len(output))
 }
 
@@ -79,7 +79,7 @@ func (r *Request) verdict(kind string, yes bool, reason, output string) (*Answer
 		}
 	}
 	if !yes {
-		return nil, failf(kind, FaultExit, "the answer is no, and nothing can be decided by that at %s: %s", r.Point, quote(reason))
+		return nil, newFault(kind, FaultExit, "the answer is no, and nothing can be decided by that at %s: %s", r.Point, quote(reason))
 	}
 	return a, nil
 }

@@ -19,34 +19,34 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("it panicked: %v", e.Value) }
 
-// bounded calls code of the host, and does not wait for it longer than the limit, or than ctx lasts. What does not end
+// callWithin calls code of the host, and does not wait for it longer than the limit, or than ctx lasts. What does not end
 // then is left behind.
-func bounded[T any](ctx context.Context, kind string, limit time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
+func callWithin[T any](ctx context.Context, kind string, limit time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
 	var none T
-	ctx, cancel := limited(ctx, limit)
+	ctx, cancel := withLimit(ctx, limit)
 	defer cancel()
 	if ctx.Err() != nil {
-		return none, ended(ctx, kind)
+		return none, contextError(ctx, kind)
 	}
 	done := make(chan mo.Result[T], 1)
-	go func() { done <- recovered(func() (T, error) { return f(ctx) }) }()
+	go func() { done <- recoverPanic(func() (T, error) { return f(ctx) }) }()
 	select {
 	case result := <-done:
 		v, err := result.Get()
 		switch {
 		case ctx.Err() != nil:
-			return none, ended(ctx, kind) // what came after the end does not count
+			return none, contextError(ctx, kind) // what came after the end does not count
 		case err != nil:
 			return none, &Error{Type: kind, Fault: FaultExit, Err: err}
 		}
 		return v, nil
 	case <-ctx.Done():
-		return none, ended(ctx, kind)
+		return none, contextError(ctx, kind)
 	}
 }
 
-// recovered calls f and makes an error of a panic.
-func recovered[T any](f func() (T, error)) (result mo.Result[T]) {
+// recoverPanic calls f and makes an error of a panic.
+func recoverPanic[T any](f func() (T, error)) (result mo.Result[T]) {
 	defer func() {
 		if v := recover(); v != nil {
 			result = mo.Err[T](&PanicError{Value: v, Stack: debug.Stack()})

@@ -194,14 +194,14 @@ func Decide(c hooks.Context, d *Decision) hooks.Result {
 	case can.by == nil:
 		return cannot(c, d.Decision)
 	case len(effects) > 0 && !can.adds:
-		return failed(fmt.Errorf("%s at %s can add neither context nor metadata", d.Decision, c.Point()))
+		return failDecision(fmt.Errorf("%s at %s can add neither context nor metadata", d.Decision, c.Point()))
 	}
 	outcome, err := can.by(c, d, effects)
 	switch {
 	case errors.Is(err, errNotGiven):
 		return cannot(c, d.Decision)
 	case err != nil:
-		return failed(err)
+		return failDecision(err)
 	}
 	return outcome
 }
@@ -242,18 +242,18 @@ func plain(raw json.RawMessage) any {
 func cannot(c hooks.Context, d hooks.Decision) hooks.Result {
 	can := lo.Map(Decisions(c), func(d hooks.Decision, _ int) string { return string(d) })
 	if len(can) == 0 {
-		return failed(fmt.Errorf("%s cannot be decided at %s: nothing can", d, c.Point()))
+		return failDecision(fmt.Errorf("%s cannot be decided at %s: nothing can", d, c.Point()))
 	}
-	return failed(fmt.Errorf("%s, as it was given, cannot be decided at %s: it can be %s", d, c.Point(), strings.Join(can, ", ")))
+	return failDecision(fmt.Errorf("%s, as it was given, cannot be decided at %s: it can be %s", d, c.Point(), strings.Join(can, ", ")))
 }
 
-func failed(err error) hooks.Result { return mo.Err[*hooks.Outcome](err) }
+func failDecision(err error) hooks.Result { return mo.Err[*hooks.Outcome](err) }
 
 // Apply performs an action for a hook and makes an outcome of its answer: what a control made of an action is.
 func Apply(ctx context.Context, c hooks.Context, a Action, r *Request) hooks.Result {
 	answer, err := Keep(ctx, a, r).Do(ctx, r).Get()
 	if err != nil {
-		return failed(err)
+		return failDecision(err)
 	}
 	return Decide(c, answer.Decision)
 }

@@ -134,7 +134,7 @@ func TestDecisionsHaveContents(t *testing.T) {
 	assert.Equal(t, "other", does(`{"decision":"rewrite","input":"other"}`, hookstest.Input("hello")).Text())
 	assert.Equal(t, "other", does(`{"decision":"replace","result":"other"}`, hookstest.Reply("said")).Text())
 	f := does(`{"decision":"allow","context":"mind the gap","metadata":{"n":7,"s":"x","l":[1.5]}}`, call)
-	assert.Equal(t, []string{"mind the gap"}, f.Added())
+	assert.Equal(t, []string{"mind the gap"}, f.AddedTexts())
 	for name, want := range map[string]any{"n": int64(7), "s": "x", "l": []any{json.Number("1.5")}} {
 		got, _ := agent.SessionKey[any](name).From(f.State)
 		assert.Equal(t, want, got)

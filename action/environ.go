@@ -44,8 +44,8 @@ func environ(r *Request, env map[string]string, inherit []string) (all []string,
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
 		switch {
-		case matches(DefaultInherit(), name):
-		case matches(inherit, name):
+		case matchesAny(DefaultInherit(), name):
+		case matchesAny(inherit, name):
 			secrets[name] = value
 		default:
 			continue
@@ -60,6 +60,6 @@ func environ(r *Request, env map[string]string, inherit []string) (all []string,
 	return slices.Sorted(maps.Values(lo.MapValues(values, func(value, name string) string { return name + "=" + value }))), secrets
 }
 
-func matches(patterns []string, name string) bool {
+func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { ok, _ := path.Match(pattern, name); return ok })
 }

@@ -79,7 +79,7 @@ var callsOfRun = agent.NewScratch[countedCalls](nil)
 
 // ByTool returns the counts by the name of the tool, of tools that were called.
 func (c Calls) ByTool() map[string]CallCount {
-	known := callsOfRun.Of(c.run)
+	known := callsOfRun.Get(c.run)
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	steps := c.run.RunStepCount()
@@ -153,7 +153,7 @@ type Approval struct {
 
 func approvalOf(i agent.Intervention) Approval {
 	a := Approval{
-		CallID: i.CallID(), Tool: i.Call.Name, Arguments: arguments(hooks.Call{ToolCall: i.Call}), Run: i.Child.ID,
+		CallID: i.CallID(), Tool: i.Call.Name, Arguments: callArguments(hooks.Call{ToolCall: i.Call}), Run: i.Child.ID,
 		Question: i.Questions.Reason(),
 	}
 	if answer := i.Answer(); answer != nil {

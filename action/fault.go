@@ -48,8 +48,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Type, e.Err) }
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failf returns an Error of the given kind.
-func failf(kind string, fault Fault, format string, args ...any) error {
+// newFault returns an Error of the given kind.
+func newFault(kind string, fault Fault, format string, args ...any) error {
 	return &Error{Type: kind, Fault: fault, Err: fmt.Errorf(format, args...)}
 }
 
@@ -61,13 +61,13 @@ func (e *timeoutError) Error() string { return fmt.Sprintf("it took longer than 
 // Unwrap makes it one of context.DeadlineExceeded.
 func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// limited returns ctx with a limit that says so itself.
-func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+// withLimit returns ctx with a limit that says so itself.
+func withLimit(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, &timeoutError{limit})
 }
 
-// ended returns the error of an action whose context is done: it was too late, or cancelled.
-func ended(ctx context.Context, kind string) error {
+// contextError returns the error of an action whose context is done: it was too late, or cancelled.
+func contextError(ctx context.Context, kind string) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &Error{Type: kind, Fault: FaultTimeout, Err: cause}

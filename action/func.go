@@ -52,7 +52,7 @@ func (f Func) Action(h Host) mo.Result[Action] {
 		return mo.Err[Action](err)
 	}
 	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
-		d, err := bounded(ctx, f.Type(), cmp.Or(f.Timeout, defaultToolTimeout), func(ctx context.Context) (*Decision, error) { return body(ctx, r) })
+		d, err := callWithin(ctx, f.Type(), cmp.Or(f.Timeout, defaultToolTimeout), func(ctx context.Context) (*Decision, error) { return body(ctx, r) })
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func (f Func) Action(h Host) mo.Result[Action] {
 			return nil, &Error{f.Type(), FaultAnswer, err}
 		}
 		if !slices.Contains(r.Decisions, d.Decision) {
-			return nil, failf(f.Type(), FaultAnswer, "%s cannot be decided at %s", d.Decision, r.Point)
+			return nil, newFault(f.Type(), FaultAnswer, "%s cannot be decided at %s", d.Decision, r.Point)
 		}
 		return &Answer{Decision: d}, nil
 	}))

@@ -120,11 +120,11 @@ func (g Gate) Lint() []Warning {
 	told := false
 	look := func(name string) (string, bool) { told = told || name == "CALLBACK_URL"; return "", false }
 	plain, _ := plainJSON(g.Webhook.Body)
-	fill(plain, look)
+	fillValue(plain, look)
 	for _, header := range g.Webhook.Headers {
-		expand(header, look)
+		expandNames(header, look)
 	}
-	expand(g.Webhook.URL, look)
+	expandNames(g.Webhook.URL, look)
 	if !told && g.Webhook.Body != nil {
 		warnings = append(warnings, Warning{Field: "webhook.body", Message: "the message does not say where to answer: it has no ${CALLBACK_URL}"})
 	}
@@ -164,18 +164,18 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 		run := program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: h.Dir, timeout: cmp.Or(g.Timeout, defaultGateTimeout)}
 		wait = func(ctx context.Context, r *Request) (said, error) { return g.poll(ctx, run, r) }
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) { return g.do(ctx, r, wait) }))
+	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) { return g.decide(ctx, r, wait) }))
 }
 
 // ownCallbacks listens for gates whose host has no Callbacks: one for the process, so that they share ports.
 var ownCallbacks Callbacks
 
-// do waits, and makes an answer of what was said.
-func (g Gate) do(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (said, error)) (*Answer, error) {
+// decide waits, and makes an answer of what was said.
+func (g Gate) decide(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (said, error)) (*Answer, error) {
 	if g.By == GatePerson && slices.Contains(r.Decisions, hooks.Ask) && r.Decides {
 		return &Answer{Decision: g.question(r)}, nil
 	}
-	limit, cancel := limited(ctx, cmp.Or(g.Timeout, defaultGateTimeout))
+	limit, cancel := withLimit(ctx, cmp.Or(g.Timeout, defaultGateTimeout))
 	defer cancel()
 	what, err := wait(limit, r)
 	if late, ok := errors.AsType[*Error](err); ok && late.Fault == FaultTimeout && ctx.Err() == nil && limit.Err() != nil && g.OnTimeout != "" {
@@ -188,7 +188,7 @@ func (g Gate) do(ctx context.Context, r *Request, wait func(ctx context.Context,
 }
 
 // reason returns what the person is told of why they are asked.
-func (g Gate) reason(r *Request) string { return expand(g.Reason, r.lookup) }
+func (g Gate) reason(r *Request) string { return expandNames(g.Reason, r.lookup) }
 
 // question returns the decision that has a person asked, where a hook can do that.
 func (g Gate) question(r *Request) *Decision {
@@ -216,7 +216,7 @@ func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r 
 	case what := <-t.said:
 		return what, nil
 	case <-ctx.Done():
-		return said{}, ended(ctx, g.Type())
+		return said{}, contextError(ctx, g.Type())
 	}
 }
 
@@ -233,11 +233,11 @@ func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
 		case errors.Is(err, os.ErrNotExist):
 			return look{}, false, nil
 		case err != nil:
-			return look{}, false, failf(g.Type(), FaultStart, "looking for %s: %w", path, err)
+			return look{}, false, newFault(g.Type(), FaultStart, "looking for %s: %w", path, err)
 		case !info.Mode().IsRegular():
-			return look{}, false, failf(g.Type(), FaultStart, "looking for %s: it is no file", path)
+			return look{}, false, newFault(g.Type(), FaultStart, "looking for %s: it is no file", path)
 		case info.Size() > DefaultMaxBytes:
-			return look{}, false, failf(g.Type(), FaultTooMuch, "%s has %d bytes: an answer has at most %d", path, info.Size(), DefaultMaxBytes)
+			return look{}, false, newFault(g.Type(), FaultTooMuch, "%s has %d bytes: an answer has at most %d", path, info.Size(), DefaultMaxBytes)
 		}
 		return look{info.ModTime(), info.Size()}, true, nil
 	}
@@ -260,14 +260,14 @@ func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
 		case last != nil && *last == now:
 			text, err := os.ReadFile(path)
 			if err != nil {
-				return said{}, failf(g.Type(), FaultStart, "%w", err)
+				return said{}, newFault(g.Type(), FaultStart, "%w", err)
 			}
 			return g.read(string(text))
 		default:
 			last = &now
 		}
-		if !waited(ctx, cmp.Or(g.Every, defaultGateEvery)) {
-			return said{}, ended(ctx, g.Type())
+		if !sleepFor(ctx, cmp.Or(g.Every, defaultGateEvery)) {
+			return said{}, contextError(ctx, g.Type())
 		}
 	}
 }
@@ -292,14 +292,14 @@ func (g Gate) poll(ctx context.Context, run program, r *Request) (said, error) {
 		case err != nil:
 			return said{}, err
 		case o.truncated:
-			return said{}, failf(g.Type(), FaultTooMuch, "%s said more than %d bytes, which is no answer", run.argv[0], DefaultMaxBytes)
+			return said{}, newFault(g.Type(), FaultTooMuch, "%s said more than %d bytes, which is no answer", run.argv[0], DefaultMaxBytes)
 		case o.code == 0:
 			return g.read(o.output)
 		case o.code != 1:
-			return said{}, withComplaint(failf(g.Type(), FaultExit, "%s ended with exit code %d: 0 answers, 1 is not yet", run.argv[0], o.code), o.complaint)
+			return said{}, withComplaint(newFault(g.Type(), FaultExit, "%s ended with exit code %d: 0 answers, 1 is not yet", run.argv[0], o.code), o.complaint)
 		}
-		if !waited(ctx, cmp.Or(g.Every, defaultGateEvery)) {
-			return said{}, ended(ctx, g.Type())
+		if !sleepFor(ctx, cmp.Or(g.Every, defaultGateEvery)) {
+			return said{}, contextError(ctx, g.Type())
 		}
 	}
 }

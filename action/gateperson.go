@@ -21,14 +21,14 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 	}
 	pending := &agent.Prepared{Original: &call, Call: &call, Disposition: agent.DisposeAsk}
 	pending.SetQuestions(agent.Questions{{By: r.Hook, Reason: g.reason(r), Within: g.Timeout}})
-	answers, err := bounded(ctx, g.Type(), maxTimeout, func(ctx context.Context) ([]agent.Approval, error) {
+	answers, err := callWithin(ctx, g.Type(), maxTimeout, func(ctx context.Context) ([]agent.Approval, error) {
 		return approver.Approve(ctx, r.state, []*agent.Prepared{pending}).Get()
 	})
 	if err != nil {
 		return said{}, err
 	}
 	if len(answers) != 1 {
-		return said{}, failf(g.Type(), FaultAnswer, "the approver gave %d answers to one question", len(answers))
+		return said{}, newFault(g.Type(), FaultAnswer, "the approver gave %d answers to one question", len(answers))
 	}
 	return g.person(answers[0])
 }

@@ -118,7 +118,7 @@ func (h HTTP) checkURL(p *problems) {
 		}
 		before += "x"
 	}
-	if _, err := target(before + t.pieces[len(t.pieces)-1]); err != nil && known {
+	if _, err := parseTarget(before + t.pieces[len(t.pieces)-1]); err != nil && known {
 		p.say("url", "%v", err)
 	}
 }
@@ -153,7 +153,7 @@ func (h HTTP) Lint() []Warning {
 		return nil
 	}
 	var all []Warning
-	fill(plain, func(name string) (string, bool) {
+	fillValue(plain, func(name string) (string, bool) {
 		if !isValue(name) {
 			all = append(all, Warning{Field: "body", Text: "${" + name + "}", Message: "${" + name + "} is none of the variables and stays as it stands: " +
 				"secrets are for the URL and for headers"})

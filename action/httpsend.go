@@ -116,15 +116,15 @@ func (s *sender) message(r *Request) (*message, error) {
 		return nil, err
 	}
 	m := &message{secrets: secrets, hidden: len(s.url.secrets()) > 0, header: http.Header{"User-Agent": {"grapnel"}}}
-	text, err := s.url.filled(r, secrets, inURL)
+	text, err := s.url.fillText(r, secrets, inURL)
 	if err == nil {
-		m.to, err = target(text)
+		m.to, err = parseTarget(text)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("url %s: %w", s.where, err)
 	}
 	for name, t := range s.headers {
-		value, err := t.filled(r, secrets, inHeader)
+		value, err := t.fillText(r, secrets, inHeader)
 		if err == nil && strings.ContainsFunc(value, isControl) {
 			err = errors.New("it has a line break or another control character in it")
 		}
@@ -148,7 +148,7 @@ func (s *sender) message(r *Request) (*message, error) {
 
 // body returns what is sent: what the action says, or the request, or parts of it.
 func (s *sender) body(r *Request) ([]byte, error) {
-	body, err := r.filled(s.Body)
+	body, err := r.fillJSON(s.Body)
 	if err != nil || s.Body != nil || len(s.Fields) == 0 {
 		return body, err
 	}
@@ -163,7 +163,7 @@ func (s *sender) body(r *Request) ([]byte, error) {
 // send sends, and tries again where that may help. The output has no secrets in it.
 func (s *sender) send(ctx context.Context, r *Request) (output string, truncated bool, err error) {
 	if ctx.Err() != nil {
-		return "", false, ended(ctx, s.kind)
+		return "", false, contextError(ctx, s.kind)
 	}
 	for try := 0; ; try++ {
 		var again bool
@@ -171,14 +171,14 @@ func (s *sender) send(ctx context.Context, r *Request) (output string, truncated
 		if err == nil || !again || try >= s.Retries {
 			return output, truncated, err
 		}
-		if !waited(ctx, s.RetryDelay) {
-			return "", false, ended(ctx, s.kind)
+		if !sleepFor(ctx, s.RetryDelay) {
+			return "", false, contextError(ctx, s.kind)
 		}
 	}
 }
 
-// waited waits, and reports whether ctx is not done.
-func waited(ctx context.Context, d time.Duration) bool {
+// sleepFor waits, and reports whether ctx is not done.
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -191,7 +191,7 @@ func waited(ctx context.Context, d time.Duration) bool {
 
 // try sends once. Again says that it may go better another time.
 func (s *sender) try(ctx context.Context, r *Request) (output string, truncated, again bool, err error) {
-	limit, cancel := limited(ctx, s.timeout)
+	limit, cancel := withLimit(ctx, s.timeout)
 	defer cancel()
 	if deadline, _ := limit.Deadline(); r.Deadline.IsZero() { // a gate has another one
 		r = r.until(deadline)
@@ -201,36 +201,36 @@ func (s *sender) try(ctx context.Context, r *Request) (output string, truncated,
 		return "", false, false, &Error{s.kind, FaultSetup, err}
 	}
 	if len(m.body) > s.most {
-		return "", false, false, failf(s.kind, FaultTooMuch, "what is to be sent has %d bytes, more than the %d that are allowed", len(m.body), s.most)
+		return "", false, false, newFault(s.kind, FaultTooMuch, "what is to be sent has %d bytes, more than the %d that are allowed", len(m.body), s.most)
 	}
 	request, err := http.NewRequestWithContext(limit, s.method(), m.to.String(), bytes.NewReader(m.body))
 	if err != nil {
-		return "", false, false, failf(s.kind, FaultSetup, "url %s: it cannot be asked", s.where)
+		return "", false, false, newFault(s.kind, FaultSetup, "url %s: it cannot be asked", s.where)
 	}
 	request.Header = m.header
 	transport := &http.Transport{
-		DialContext: dialing(m.to, s.private), DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true,
+		DialContext: newDialer(m.to, s.private), DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: DefaultMaxBytes,
 	}
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request) // which follows no redirect
 	if err != nil {
 		if limit.Err() != nil {
-			return "", false, ctx.Err() == nil, ended(limit, s.kind)
+			return "", false, ctx.Err() == nil, contextError(limit, s.kind)
 		}
 		refused, is := errors.AsType[*refusedError](err)
 		if is {
-			return "", false, false, failf(s.kind, FaultNetwork, "asking %s: %w", s.where, refused)
+			return "", false, false, newFault(s.kind, FaultNetwork, "asking %s: %w", s.where, refused)
 		}
-		return "", false, true, failf(s.kind, FaultNetwork, "asking %s: %w", s.where, m.network(err))
+		return "", false, true, newFault(s.kind, FaultNetwork, "asking %s: %w", s.where, m.network(err))
 	}
 	defer response.Body.Close()
 	switch code := response.StatusCode; {
 	case code >= 300 && code < 400:
-		return "", false, false, failf(s.kind, FaultStatus, "asking %s: the answer is %d, a redirect, which is not followed", s.where, code)
+		return "", false, false, newFault(s.kind, FaultStatus, "asking %s: the answer is %d, a redirect, which is not followed", s.where, code)
 	case code < 200 || code > 299:
 		again = code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
-		return "", false, again, failf(s.kind, FaultStatus, "asking %s: the answer is %d %s", s.where, code, http.StatusText(code))
+		return "", false, again, newFault(s.kind, FaultStatus, "asking %s: the answer is %d %s", s.where, code, http.StatusText(code))
 	}
 	return s.read(limit, r, m, response.Body)
 }
@@ -243,11 +243,11 @@ func (s *sender) read(ctx context.Context, r *Request, m *message, from io.Reade
 	}
 	if err != nil && r.Decides {
 		if ctx.Err() != nil {
-			return "", false, true, ended(ctx, s.kind)
+			return "", false, true, contextError(ctx, s.kind)
 		}
-		return "", false, true, failf(s.kind, FaultNetwork, "asking %s: the answer broke off: %w", s.where, m.network(err))
+		return "", false, true, newFault(s.kind, FaultNetwork, "asking %s: the answer broke off: %w", s.where, m.network(err))
 	}
-	return hide(string(body), m.secrets), truncated || err != nil, false, nil
+	return hideSecrets(string(body), m.secrets), truncated || err != nil, false, nil
 }
 
 // network returns what is wrong with a connection. Where the URL is a secret, the error says no more than what happened.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// target reads a URL and says why it cannot be asked. The error has nothing of the URL in it.
-func target(text string) (*url.URL, error) {
+// parseTarget reads a URL and says why it cannot be asked. The error has nothing of the URL in it.
+func parseTarget(text string) (*url.URL, error) {
 	to, err := url.Parse(text)
 	switch {
 	case err != nil:
@@ -49,14 +49,14 @@ func (e *refusedError) Error() string {
 
 // unpublic are addresses that mean something on this machine or in this network, or nothing at all; and those that are
 // another way to write such a one.
-var unpublic = prefixes(
+var unpublic = parsePrefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
 	"fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
 )
 
-func prefixes(texts ...string) []netip.Prefix {
+func parsePrefixes(texts ...string) []netip.Prefix {
 	all := make([]netip.Prefix, len(texts))
 	for i, text := range texts {
 		all[i] = netip.MustParsePrefix(text)
@@ -74,9 +74,9 @@ func prefixOf(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// dialing returns how connections are made for a URL: the address is looked at when there is one, so that a name cannot mean
+// newDialer returns how connections are made for a URL: the address is looked at when there is one, so that a name cannot mean
 // another by then.
-func dialing(to *url.URL, private []netip.Prefix) func(ctx context.Context, network, address string) (net.Conn, error) {
+func newDialer(to *url.URL, private []netip.Prefix) func(ctx context.Context, network, address string) (net.Conn, error) {
 	local := isLoopback(to.Hostname())
 	dialer := net.Dialer{
 		Timeout: 10 * time.Second,
@@ -85,14 +85,14 @@ func dialing(to *url.URL, private []netip.Prefix) func(ctx context.Context, netw
 			if err != nil {
 				return errors.New("it leads to no internet address")
 			}
-			return permitted(resolved.Addr(), local, to.Scheme == "https", private)
+			return checkAddress(resolved.Addr(), local, to.Scheme == "https", private)
 		},
 	}
 	return dialer.DialContext
 }
 
-// permitted says why a connection to an address is not made. Local stands for a URL that names this machine.
-func permitted(addr netip.Addr, local, encrypted bool, private []netip.Prefix) error {
+// checkAddress says why a connection to an address is not made. Local stands for a URL that names this machine.
+func checkAddress(addr netip.Addr, local, encrypted bool, private []netip.Prefix) error {
 	addr = addr.Unmap().WithZone("")
 	switch {
 	case local && addr.IsLoopback():

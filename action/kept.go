@@ -48,7 +48,7 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 	if !ok {
 		return a // it will say what is wrong
 	}
-	at := kept.Of(r.state)
+	at := kept.Get(r.state)
 	nth := at.take(r.Step, name)
 	full := name
 	if nth > 0 {
@@ -69,7 +69,7 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 			}
 			return json.Marshal(written(*answer))
 		})
-		at.done(r.Step, name, nth, err == nil || unwritten != nil)
+		at.release(r.Step, name, nth, err == nil || unwritten != nil)
 		if unwritten != nil {
 			return unwritten, nil
 		}
@@ -152,8 +152,8 @@ func (k *keptActions) take(step int, name string) int {
 	return k.asked[name] - 1
 }
 
-// done gives the number back after a failure, so that the next try has it.
-func (k *keptActions) done(step int, name string, nth int, well bool) {
+// release gives the number back after a failure, so that the next try has it.
+func (k *keptActions) release(step int, name string, nth int, well bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {

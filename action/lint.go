@@ -9,19 +9,19 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// parses says why bash cannot read a text.
-func parses(text string) error {
-	_, err := parsed(text)
+// checkSyntax says why bash cannot read a text.
+func checkSyntax(text string) error {
+	_, err := parseBash(text)
 	return err
 }
 
-func parsed(text string) (*syntax.File, error) {
+func parseBash(text string) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 }
 
 // Lint finds variables that bash would take apart at spaces and wildcards, read as more than values, or not see at all.
 func (s Shell) Lint() []Warning {
-	file, err := parsed(s.Text)
+	file, err := parseBash(s.Text)
 	if err != nil {
 		return nil // Validate says so
 	}
@@ -50,8 +50,8 @@ const (
 // numbers are variables that are numbers, or nothing, whatever happens: there is nothing to take apart.
 var numbers = []string{"ITERATION", "MAX_ITERATIONS", "LINENO", "RANDOM", "SECONDS", "EUID", "UID", "PPID", "OPTIND", "SHLVL", "BASHPID"}
 
-// parts returns the nodes below one node.
-func parts(node syntax.Node) []syntax.Node {
+// childNodes returns the nodes below one node.
+func childNodes(node syntax.Node) []syntax.Node {
 	var below []syntax.Node
 	syntax.Walk(node, func(n syntax.Node) bool {
 		if n == nil || n == node {
@@ -68,7 +68,7 @@ func (l *shellLint) walk(node syntax.Node, at where) {
 	switch n := node.(type) {
 	case *syntax.ParamExp:
 		l.param(n, at)
-		for _, below := range parts(n) {
+		for _, below := range childNodes(n) {
 			l.walk(below, whole)
 		}
 		return
@@ -94,14 +94,14 @@ func (l *shellLint) walk(node syntax.Node, at where) {
 	case *syntax.CaseClause:
 		l.walk(n.Word, whole)
 		for _, item := range n.Items {
-			for _, below := range parts(item) {
+			for _, below := range childNodes(item) {
 				_, pattern := below.(*syntax.Word) // which is not taken apart
 				l.walk(below, lo.Ternary(pattern, whole, split))
 			}
 		}
 		return
 	case *syntax.Redirect:
-		for _, below := range parts(n) {
+		for _, below := range childNodes(n) {
 			l.walk(below, whole) // a here-document, or one file
 		}
 		return
@@ -109,7 +109,7 @@ func (l *shellLint) walk(node syntax.Node, at where) {
 		l.call(n)
 		return
 	}
-	for _, below := range parts(node) {
+	for _, below := range childNodes(node) {
 		l.walk(below, at)
 	}
 }

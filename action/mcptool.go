@@ -56,17 +56,17 @@ func (m MCPTool) Action(h Host) mo.Result[Action] {
 		return mo.Err[Action](err)
 	}
 	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
-		in, err := r.filled(mapOf(m.Arguments))
+		in, err := r.fillJSON(mapOf(m.Arguments))
 		if err != nil {
 			return nil, &Error{m.Type(), FaultSetup, err}
 		}
 		ctx = context.WithValue(ctx, idempotencyKey{}, r.IdempotencyKey)
-		output, err := bounded(ctx, m.Type(), cmp.Or(m.Timeout, defaultToolTimeout), func(ctx context.Context) (string, error) {
+		output, err := callWithin(ctx, m.Type(), cmp.Or(m.Timeout, defaultToolTimeout), func(ctx context.Context) (string, error) {
 			return h.Tools.CallTool(ctx, m.Server, m.Tool, in).Get()
 		})
 		if err != nil {
 			return nil, err
 		}
-		return r.kept(m.Type(), output)
+		return r.completeAnswer(m.Type(), output)
 	}))
 }

@@ -46,7 +46,7 @@ func callParts() []requestPart {
 	return []requestPart{
 		partFrom(func(r *Request, c interface{ Call() hooks.Call }) {
 			call := c.Call()
-			r.Tool, r.CallID, r.Arguments = call.Name, call.ID, arguments(call)
+			r.Tool, r.CallID, r.Arguments = call.Name, call.ID, callArguments(call)
 		}, "tool", "call_id", "arguments"),
 		partFrom(func(r *Request, c interface {
 			Call() hooks.Call
@@ -54,7 +54,7 @@ func callParts() []requestPart {
 		},
 		) {
 			if original := c.Original(); original.Arguments != c.Call().Arguments {
-				r.Original = arguments(original)
+				r.Original = callArguments(original)
 			}
 		}, "original_arguments"),
 		partFrom(func(r *Request, c interface{ Invalid() error }) {
@@ -277,7 +277,7 @@ func textsOf(d Declared) []fieldText {
 			return // Validate tells of it
 		}
 		t := fieldText{field: field}
-		fill(plain, func(name string) (string, bool) {
+		fillValue(plain, func(name string) (string, bool) {
 			t.names = append(t.names, name)
 			return "", false
 		})

@@ -41,10 +41,10 @@ type outcome struct {
 // run runs the process with the request on its standard input. The error is an *Error: it did not start, was too late, was
 // cancelled, or a signal killed it.
 func (p program) run(ctx context.Context, r *Request) (outcome, error) {
-	ctx, cancel := limited(ctx, p.timeout)
+	ctx, cancel := withLimit(ctx, p.timeout)
 	defer cancel()
 	if ctx.Err() != nil {
-		return outcome{}, ended(ctx, p.kind)
+		return outcome{}, contextError(ctx, p.kind)
 	}
 	deadline, _ := ctx.Deadline()
 	stdin, err := r.until(deadline).json()
@@ -66,16 +66,16 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 		Timeout: p.timeout + ending, Grace: grace, // ctx ends it before
 	})
 	if err != nil {
-		return outcome{}, failf(p.kind, FaultStart, "starting %s: %w", p.argv[0], unwrapped(err))
+		return outcome{}, newFault(p.kind, FaultStart, "starting %s: %w", p.argv[0], innermostError(err))
 	}
-	complained := hide(complaint.String(), secrets)
+	complained := hideSecrets(complaint.String(), secrets)
 	switch {
 	case done.Ended != process.Exited:
-		return outcome{}, withComplaint(ended(ctx, p.kind), complained)
+		return outcome{}, withComplaint(contextError(ctx, p.kind), complained)
 	case done.Signal != "":
-		return outcome{}, withComplaint(failf(p.kind, FaultSignal, "%s was killed by %s", p.argv[0], done.Signal), complained)
+		return outcome{}, withComplaint(newFault(p.kind, FaultSignal, "%s was killed by %s", p.argv[0], done.Signal), complained)
 	}
-	return outcome{done.ExitCode(), hide(string(out.kept), secrets), out.missed, complained}, nil
+	return outcome{done.ExitCode(), hideSecrets(string(out.kept), secrets), out.missed, complained}, nil
 }
 
 // do runs the process and makes an answer of what it wrote.
@@ -85,7 +85,7 @@ func (p program) do(ctx context.Context, r *Request) (*Answer, error) {
 		return nil, err
 	}
 	if o.code != 0 {
-		return nil, withComplaint(failf(p.kind, FaultExit, "%s ended with exit code %d", p.argv[0], o.code), o.complaint)
+		return nil, withComplaint(newFault(p.kind, FaultExit, "%s ended with exit code %d", p.argv[0], o.code), o.complaint)
 	}
 	return r.answer(p.kind, o.output, o.truncated)
 }
@@ -102,13 +102,13 @@ func (p program) look() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("finding %s: %w", p.argv[0], unwrapped(err))
+		return "", fmt.Errorf("finding %s: %w", p.argv[0], innermostError(err))
 	}
 	return filepath.Abs(path)
 }
 
-// unwrapped returns what is wrong without the words of those who said it before.
-func unwrapped(err error) error {
+// innermostError returns what is wrong without the words of those who said it before.
+func innermostError(err error) error {
 	if missing, ok := errors.AsType[*exec.Error](err); ok {
 		err = missing.Err
 	}

@@ -64,7 +64,7 @@ func (p Prompt) Action(h Host) mo.Result[Action] {
 		if err != nil {
 			return nil, &Error{p.Type(), FaultSetup, err}
 		}
-		verdict, err := bounded(ctx, p.Type(), cmp.Or(p.Timeout, defaultPromptTimeout), func(ctx context.Context) (judge.Verdict, error) {
+		verdict, err := callWithin(ctx, p.Type(), cmp.Or(p.Timeout, defaultPromptTimeout), func(ctx context.Context) (judge.Verdict, error) {
 			return j.Decide(ctx, about)
 		})
 		if err != nil {

@@ -152,8 +152,8 @@ func NewRequest(c hooks.Context, hook string) *Request {
 	return r
 }
 
-// arguments returns those of a call; text that is no JSON becomes a string.
-func arguments(call hooks.Call) json.RawMessage {
+// callArguments returns those of a call; text that is no JSON becomes a string.
+func callArguments(call hooks.Call) json.RawMessage {
 	switch {
 	case call.Arguments == "":
 		return json.RawMessage("{}")

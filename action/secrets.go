@@ -85,8 +85,8 @@ func (s Secrets) read() (map[string]string, error) {
 // shortest is how long a secret must be to be looked for in what comes back: a shorter one stands there by chance.
 const shortest = 6
 
-// hide puts the names of secrets in the place of their values, however they are written.
-func hide(text string, secrets map[string]string) string {
+// hideSecrets puts the names of secrets in the place of their values, however they are written.
+func hideSecrets(text string, secrets map[string]string) string {
 	names := lo.Keys(secrets)
 	slices.SortFunc(names, func(a, b string) int { // the longest first: one may be part of another
 		return len(secrets[b]) - len(secrets[a])

@@ -40,7 +40,7 @@ func (s Shell) Validate() error {
 	case strings.Contains(s.Text, "\x00"):
 		p.say("command", "it has a NUL byte, which no shell can read")
 	default:
-		if err := parses(s.Text); err != nil {
+		if err := checkSyntax(s.Text); err != nil {
 			p.say("command", "bash cannot read it: %v", err)
 		}
 	}

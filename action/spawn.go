@@ -67,22 +67,22 @@ func (s Spawn) Action(h Host) mo.Result[Action] {
 		}
 		depth := Depth(ctx) + 1
 		if depth > most {
-			return nil, failf(s.Type(), FaultSetup,
+			return nil, newFault(s.Type(), FaultSetup,
 				"pipeline %q is not started: it would be number %d below the first, and %d is the limit", s.Pipeline, depth, most)
 		}
-		in, err := r.filled(inputs)
+		in, err := r.fillJSON(inputs)
 		if err != nil {
 			return nil, &Error{s.Type(), FaultSetup, err}
 		}
 		start := SpawnStart{
 			Pipeline: s.Pipeline, Inputs: in, Hook: r.Hook, Point: string(r.Point), Run: r.Run, Attempt: r.Attempt, Depth: depth,
 		}
-		output, err := bounded(WithDepth(ctx, depth), s.Type(), cmp.Or(s.Timeout, defaultSpawnTimeout), func(ctx context.Context) (string, error) {
+		output, err := callWithin(WithDepth(ctx, depth), s.Type(), cmp.Or(s.Timeout, defaultSpawnTimeout), func(ctx context.Context) (string, error) {
 			return h.Spawner.Spawn(ctx, start).Get()
 		})
 		if err != nil {
 			return nil, err
 		}
-		return r.kept(s.Type(), output)
+		return r.completeAnswer(s.Type(), output)
 	}))
 }

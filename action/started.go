@@ -4,10 +4,12 @@ import "context"
 
 type startedKey struct{}
 
-// Started returns ctx for a run that a hook has started, with all that it starts: hook actions that would start agents or
+// WithinHookRun returns ctx for a run that a hook has started, with all that it starts: hook actions that would start agents or
 // pipelines are off in it, so that hooks cannot set themselves off. An AgentStarter or Spawner that runs things elsewhere
 // carries this over: see IsStarted. Those that run them with the context that they were given need not care.
-func Started(ctx context.Context) context.Context { return context.WithValue(ctx, startedKey{}, true) }
+func WithinHookRun(ctx context.Context) context.Context {
+	return context.WithValue(ctx, startedKey{}, true)
+}
 
 // IsStarted reports whether ctx is that of a run that a hook has started.
 func IsStarted(ctx context.Context) bool {

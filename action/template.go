@@ -7,29 +7,29 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// fill returns a value with what expand makes of each string in it. Names of members stay as they are.
-func fill(v any, value func(name string) (string, bool)) any {
+// fillValue returns a value with what expand makes of each string in it. Names of members stay as they are.
+func fillValue(v any, value func(name string) (string, bool)) any {
 	switch v := v.(type) {
 	case string:
-		return expand(v, value)
+		return expandNames(v, value)
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = fill(e, value)
+			out[i] = fillValue(e, value)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, e := range v {
-			out[name] = fill(e, value)
+			out[name] = fillValue(e, value)
 		}
 		return out
 	}
 	return v
 }
 
-// filled returns a value as JSON, with the values of r in its strings; the request itself for none.
-func (r *Request) filled(v any) (json.RawMessage, error) {
+// fillJSON returns a value as JSON, with the values of r in its strings; the request itself for none.
+func (r *Request) fillJSON(v any) (json.RawMessage, error) {
 	if v == nil {
 		return r.json()
 	}
@@ -37,7 +37,7 @@ func (r *Request) filled(v any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := strictjson.Marshal(fill(plain, r.lookup))
+	text, err := strictjson.Marshal(fillValue(plain, r.lookup))
 	if err != nil {
 		return nil, fmt.Errorf("writing it as JSON: %w", err) // a value that is no UTF-8
 	}

@@ -57,8 +57,8 @@ func (v Variables) All() iter.Seq2[string, string] {
 			{"SESSION", v.Session},
 			{"STAGE", v.Stage},
 			{"NEXT_STAGE", v.NextStage},
-			{"ITERATION", count(v.Iteration)},
-			{"MAX_ITERATIONS", count(v.MaxIterations)},
+			{"ITERATION", formatCount(v.Iteration)},
+			{"MAX_ITERATIONS", formatCount(v.MaxIterations)},
 			{"PROGRESS", v.Progress},
 			{"STATUS", v.Status},
 			{"CTX", v.Ctx},
@@ -79,8 +79,8 @@ func (v Variables) All() iter.Seq2[string, string] {
 	}
 }
 
-// count returns a number as text; nothing for zero.
-func count(n int) string {
+// formatCount returns a number as text; nothing for zero.
+func formatCount(n int) string {
 	if n == 0 {
 		return ""
 	}
@@ -126,7 +126,7 @@ func (v Variables) environ() map[string]string {
 	for name, value := range v.All() {
 		env[name] = strings.ReplaceAll(value, "\x00", string(utf8.RuneError))
 		if len(env[name]) > environMost {
-			env[name] = beginning(env[name], environMost)
+			env[name] = truncateText(env[name], environMost)
 			cut = append(cut, name)
 		}
 	}
@@ -134,8 +134,8 @@ func (v Variables) environ() map[string]string {
 	return env
 }
 
-// beginning returns at most n bytes of s, in whole runes.
-func beginning(s string, n int) string {
+// truncateText returns at most n bytes of s, in whole runes.
+func truncateText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -148,9 +148,9 @@ func beginning(s string, n int) string {
 // named matches the name of a value in a text: ${NAME} or ${dotted.path}.
 var named = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
 
-// expand puts values in the place of their names, once: what comes in is not looked at again. Names that are unknown
+// expandNames puts values in the place of their names, once: what comes in is not looked at again. Names that are unknown
 // stay as they stand.
-func expand(text string, value func(name string) (string, bool)) string {
+func expandNames(text string, value func(name string) (string, bool)) string {
 	if !strings.Contains(text, "${") {
 		return text
 	}

@@ -43,8 +43,8 @@ func (t wording) secrets() []string {
 	return names
 }
 
-// filled returns the text with secrets as they are, and other values as put makes them fit; before is the text so far.
-func (t wording) filled(r *Request, secrets map[string]string, put func(before, name, value string) (string, error)) (string, error) {
+// fillText returns the text with secrets as they are, and other values as put makes them fit; before is the text so far.
+func (t wording) fillText(r *Request, secrets map[string]string, put func(before, name, value string) (string, error)) (string, error) {
 	var b strings.Builder
 	for i, name := range t.names {
 		b.WriteString(t.pieces[i])

@@ -20,13 +20,13 @@ type Config struct {
 	// Driver asks the model. Required.
 	Driver Driver
 	// WrapDriver wraps the driver, first outermost. A wrapper that only looks on may
-	// have a method Unobserved() Driver: in runs without an observer, what that
+	// have a method WhenUnobserved() Driver: in runs without an observer, what that
 	// returns is asked in its place, if no other wrapper stands outside of it.
 	WrapDriver []func(Driver) Driver
 	// Executor runs tool calls. Nil means that there are no tools.
 	Executor Executor
-	// WrapExecutor wraps the executor, first outermost; Unobserved() Executor is for
-	// it what Unobserved() Driver is for a driver. A wrapper that takes part in calls
+	// WrapExecutor wraps the executor, first outermost; WhenUnobserved() Executor is for
+	// it what WhenUnobserved() Driver is for a driver. A wrapper that takes part in calls
 	// that do not run is an AnswerHandler.
 	WrapExecutor []func(Executor) Executor
 	// AroundRun and AroundStep are middleware, first outermost.

@@ -228,7 +228,7 @@ func TestAPrepareThatStopsRunsNothing(t *testing.T) {
 	}, answers(final))
 	assert.Equal(t, "not executed: run stopped by stop: enough", final.Message(2).Text())
 	assert.Equal(t, "denied by guard: no", final.Message(3).Text())
-	assert.Len(t, driver.Asked(), 1, "the driver is not asked once a stop was signalled") // IP-75
+	assert.Len(t, driver.Calls(), 1, "the driver is not asked once a stop was signalled") // IP-75
 }
 
 // IP-76: a stop that comes as an error of a tool, an executor, a driver, a

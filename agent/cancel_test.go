@@ -29,7 +29,7 @@ func TestCancelledBeforeTheRun(t *testing.T) {
 	assert.Equal(t, agent.StatusCancelled, failed.State.Status())
 	assert.Equal(t, agent.Signal{Reason: agent.StopUser, Message: "gone home", Source: "context"}, signalOf(t, failed.State))
 	assert.Zero(t, failed.State.RunStepCount())
-	assert.Empty(t, driver.Asked())
+	assert.Empty(t, driver.Calls())
 	assert.Equal(t, []string{"run.started", "run.completed"}, events.Names())
 }
 
@@ -50,7 +50,7 @@ func TestCancelledDuringAStep(t *testing.T) {
 	assert.Equal(t, agent.StopUser, signalOf(t, failed.State).Reason)
 	assert.Equal(t, 1, failed.State.RunStepCount())
 	assert.Equal(t, []string{"call_1_1 executed ", "call_1_2 not_executed cancelled"}, answers(failed.State))
-	assert.Len(t, driver.Asked(), 1)
+	assert.Len(t, driver.Calls(), 1)
 }
 
 func TestCancelledWhileTheModelThinks(t *testing.T) {
@@ -122,7 +122,7 @@ func TestASignalThatStandsIsTheEnd(t *testing.T) {
 	assert.Equal(t, stopSignal, signalOf(t, final))
 	assert.Zero(t, asked)
 	assert.Zero(t, final.RunStepCount())
-	assert.Empty(t, driver.Asked())
+	assert.Empty(t, driver.Calls())
 }
 
 // A deadline with a signal as its cause ends the run as stopped by the signal.

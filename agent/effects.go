@@ -90,8 +90,8 @@ func (e Effects) Len() int {
 // All iterates over the effects in order.
 func (e Effects) All() iter.Seq2[int, Effect] { return slices.All(e.slice()) }
 
-// Plus returns e followed by more.
-func (e Effects) Plus(more Effects) Effects {
+// Add returns e followed by more.
+func (e Effects) Add(more Effects) Effects {
 	switch {
 	case more.Len() == 0:
 		return e

@@ -18,9 +18,9 @@ func TestEffectsAreAppliedInOrder(t *testing.T) {
 	key := agent.SessionKey[int]("n")
 	s := agent.NewState(agent.UserText("hello")).Apply(
 		agent.EffectsOf(agent.AddContext("it is late"), agent.AddMessage(agent.System("one")), key.Set(1)).From("clock").
-			Plus(agent.EffectsOf(agent.AddMessage(agent.System("two").WithSource("me")), key.Set(2)).From("hook")).
-			Plus(agent.EffectsOf(agent.AddContext("it rains")).From("weather")).
-			Plus(agent.EffectsOf(agent.AddContext("still")).From("weather")),
+			Add(agent.EffectsOf(agent.AddMessage(agent.System("two").WithSource("me")), key.Set(2)).From("hook")).
+			Add(agent.EffectsOf(agent.AddContext("it rains")).From("weather")).
+			Add(agent.EffectsOf(agent.AddContext("still")).From("weather")),
 	)
 	assert.Equal(t, []string{"hello", "one", "two", "it is late\n\nit rains\n\nstill"}, texts(s))
 	assert.Equal(t, "clock", s.Message(1).Source())
@@ -58,7 +58,7 @@ func TestEffectsSayWhatTheyAre(t *testing.T) {
 	assert.False(t, ok)
 	assert.Empty(t, name)
 
-	all := agent.EffectsOf(message, note).From("a").Plus(agent.EffectsOf(value))
+	all := agent.EffectsOf(message, note).From("a").Add(agent.EffectsOf(value))
 	require.Equal(t, 3, all.Len())
 	var sources []string
 	for _, e := range all.All() {
@@ -71,7 +71,7 @@ func TestEffectsDoNotShareTheirList(t *testing.T) {
 	given := []agent.Effect{agent.AddContext("a")}
 	base := agent.EffectsOf(given...)
 	given[0] = agent.AddContext("changed")
-	left, right := base.Plus(agent.EffectsOf(agent.AddContext("l"))), base.Plus(agent.EffectsOf(agent.AddContext("r")))
+	left, right := base.Add(agent.EffectsOf(agent.AddContext("l"))), base.Add(agent.EffectsOf(agent.AddContext("r")))
 	named := base.From("x")
 	for want, e := range map[string]agent.Effects{"a": base, "a\n\nl": left, "a\n\nr": right} {
 		assert.Equal(t, []string{want}, texts(agent.State{}.Apply(e)))

@@ -70,7 +70,7 @@ func Strongest(evaluations ...Evaluation) Evaluation {
 		case e.Verdict > best.Verdict:
 			best = e
 		case e.Verdict == best.Verdict:
-			effects := best.Effects.Plus(e.Effects)
+			effects := best.Effects.Add(e.Effects)
 			if e.Signal.Reason.rank() > best.Signal.Reason.rank() {
 				best = e
 			}

@@ -254,7 +254,7 @@ func TestAStopIsNotOverridden(t *testing.T) {
 			final, err := a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 			require.NoError(t, err)
 			assert.Equal(t, stopSignal, signalOf(t, final))
-			assert.Len(t, driver.Asked(), 1)
+			assert.Len(t, driver.Calls(), 1)
 		})
 	}
 }

@@ -70,11 +70,11 @@ func unobservedExecutor(x Executor) Executor {
 		if g, ok := x.(*gate); ok {
 			outer = g.Executor
 		}
-		onlooker, ok := outer.(interface{ Unobserved() Executor })
+		onlooker, ok := outer.(interface{ WhenUnobserved() Executor })
 		if !ok {
 			return x
 		}
-		x = onlooker.Unobserved()
+		x = onlooker.WhenUnobserved()
 	}
 }
 
@@ -152,7 +152,7 @@ func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.R
 	}
 	if r == p.Answer { // its effects were checked before, or are those of hooks
 		n := *r
-		n.Effects = p.more().effects.Plus(r.Effects)
+		n.Effects = p.more().effects.Add(r.Effects)
 		return mo.Ok(&n)
 	}
 	return mo.Ok(g.vet(p, r))
@@ -170,7 +170,7 @@ func (g *innerGate) vet(p *Prepared, r *ToolResult) *ToolResult {
 		}
 		return &n
 	}
-	n.Effects = p.more().effects.Plus(r.Effects.From(toolSource + call.Name))
+	n.Effects = p.more().effects.Add(r.Effects.From(toolSource + call.Name))
 	return &n
 }
 

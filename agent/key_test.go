@@ -75,14 +75,14 @@ func TestScratchIsOneValueForEachRun(t *testing.T) {
 	counter := agent.NewScratch(func() *int { made++; return new(int) })
 	plain := agent.NewScratch[[]string](nil)
 	count := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-		*counter.Of(s)++
-		*plain.Of(s) = append(*plain.Of(s), "step")
+		*counter.Get(s)++
+		*plain.Get(s) = append(*plain.Get(s), "step")
 		return next(ctx, s)
 	})
 	var ends []int
 	end := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		final := next(ctx, s)
-		ends = append(ends, *counter.Of(s), len(*plain.Of(s)))
+		ends = append(ends, *counter.Get(s), len(*plain.Get(s)))
 		return final
 	})
 	a := build(t, agent.Config{
@@ -97,8 +97,8 @@ func TestScratchIsOneValueForEachRun(t *testing.T) {
 	}
 	assert.Equal(t, []int{3, 3, 3, 3}, ends, "each run has its own")
 	assert.Equal(t, 2, made)
-	assert.Zero(t, *counter.Of(final), "it is gone when the run has ended")
-	first, second := counter.Of(final), counter.Of(final)
+	assert.Zero(t, *counter.Get(final), "it is gone when the run has ended")
+	first, second := counter.Get(final), counter.Get(final)
 	assert.NotSame(t, first, second)
 }
 
@@ -110,7 +110,7 @@ func TestScratchServesParallelCalls(t *testing.T) {
 	key := agent.NewScratch[tally](nil)
 	var last int
 	run := executor{execute: func(_ context.Context, s agent.State, _ *agent.Prepared) (*agent.ToolResult, error) {
-		v := key.Of(s)
+		v := key.Get(s)
 		v.Lock()
 		defer v.Unlock()
 		v.n++
@@ -143,7 +143,7 @@ func ExampleSessionKey() {
 func ExampleScratch() {
 	budget := agent.NewScratch(func() *int { n := 2; return &n })
 	frugal := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-		left := budget.Of(s)
+		left := budget.Get(s)
 		if *left == 0 {
 			return mo.Ok(s.WithStop(agent.Signal{Reason: agent.StopByHook, Message: "two steps are enough", Source: "frugal"}))
 		}
@@ -163,8 +163,8 @@ func ExampleScratch() {
 func TestScratchThatWasNotDeclared(t *testing.T) {
 	var undeclared agent.Scratch[[8]int]
 	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
-		undeclared.Of(s)[7] = 1
-		assert.Zero(t, undeclared.Of(s)[7])
+		undeclared.Get(s)[7] = 1
+		assert.Zero(t, undeclared.Get(s)[7])
 		return agent.Step{Message: agent.Assistant("done")}, nil
 	})
 	a, err := agent.New(agent.Config{Driver: driver}).Get()
@@ -181,12 +181,12 @@ func TestManyScratches(t *testing.T) {
 	}
 	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 		for i := range numbers {
-			assert.Zero(t, *numbers[i].Of(s))
-			numbers[i].Of(s).n, *texts[i].Of(s) = i+1, fmt.Sprint(i)
+			assert.Zero(t, *numbers[i].Get(s))
+			numbers[i].Get(s).n, *texts[i].Get(s) = i+1, fmt.Sprint(i)
 		}
 		for i := range numbers {
-			assert.Equal(t, odd{i + 1}, *numbers[i].Of(s))
-			assert.Equal(t, fmt.Sprint(i), *texts[i].Of(s))
+			assert.Equal(t, odd{i + 1}, *numbers[i].Get(s))
+			assert.Equal(t, fmt.Sprint(i), *texts[i].Get(s))
 		}
 		return agent.Step{Message: agent.Assistant("done")}, nil
 	})

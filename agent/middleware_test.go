@@ -68,7 +68,7 @@ func TestMiddlewareAroundTheDriver(t *testing.T) {
 		)})
 		final, err := a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 		require.NoError(t, err)
-		assert.Empty(t, driver.Asked())
+		assert.Empty(t, driver.Calls())
 		assert.Zero(t, final.RunStepCount())
 		assert.Equal(t, []string{"hello", "a last word"}, texts(final))
 		assert.Equal(t, stopSignal, signalOf(t, final))
@@ -89,7 +89,7 @@ func TestAStepThatIsStoppedIsNotTaken(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, stopSignal, signalOf(t, final))
 	assert.Zero(t, final.RunStepCount())
-	assert.Empty(t, driver.Asked())
+	assert.Empty(t, driver.Calls())
 }
 
 // A processor that fails after next returned may save what was done.
@@ -202,8 +202,8 @@ func TestARunMayWantAFormOfItsOwn(t *testing.T) {
 	final, err := a.RunWith(t.Context(), agent.RunSettings{Output: output}, session.State(), agent.UserText("well?")).Get()
 	require.NoError(t, err)
 	assert.Equal(t, "yes", final.Answer())
-	assert.Equal(t, output, driver.Asked()[0].Request.Output)
-	assert.Equal(t, "m", driver.Asked()[0].Request.Model)
+	assert.Equal(t, output, driver.Calls()[0].Request.Output)
+	assert.Equal(t, "m", driver.Calls()[0].Request.Model)
 
 	final, err = a.Run(t.Context(), final, agent.UserText("and now?")).Get()
 	require.NoError(t, err)
@@ -281,14 +281,14 @@ type (
 	watchingExecutor struct{ onlooker }
 )
 
-func (d watchingDriver) Unobserved() agent.Driver { return d.driver }
+func (d watchingDriver) WhenUnobserved() agent.Driver { return d.driver }
 
 func (d watchingDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	*d.asked++
 	return d.driver.Next(ctx, s)
 }
 
-func (x watchingExecutor) Unobserved() agent.Executor { return x.executor }
+func (x watchingExecutor) WhenUnobserved() agent.Executor { return x.executor }
 
 func (x watchingExecutor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	*x.asked++

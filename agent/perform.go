@@ -420,7 +420,7 @@ func (p *Prepared) withDecision(r *ToolResult) *ToolResult {
 		return r
 	}
 	fixed := *r
-	fixed.Effects = p.Effects.Plus(r.Effects)
+	fixed.Effects = p.Effects.Add(r.Effects)
 	if r.Stop == nil {
 		fixed.Stop = p.Stop
 	}

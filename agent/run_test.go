@@ -190,7 +190,7 @@ func TestAStepThatDoesNotBeginIsNoStep(t *testing.T) {
 	require.ErrorIs(t, failed, errOutOfPaper)
 	assert.Equal(t, agent.StatusFailed, failed.State.Status())
 	assert.Zero(t, failed.State.RunStepCount())
-	assert.Empty(t, driver.Asked())
+	assert.Empty(t, driver.Calls())
 	assert.Len(t, agenttest.Of[agent.StepStarted](events), 1)
 	assert.Empty(t, agenttest.Of[agent.StepCompleted](events))
 }
@@ -416,7 +416,7 @@ func TestARequestOfAStepEndsWithIt(t *testing.T) {
 	})
 	final, err := a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 	require.NoError(t, err)
-	asked := driver.Asked()
+	asked := driver.Calls()
 	require.Len(t, asked, 2)
 	assert.Equal(t, "m+run+step", asked[0].Request.Model)
 	assert.Equal(t, "m+run", asked[1].Request.Model)

@@ -75,11 +75,11 @@ func NewScratch[T any](make func() *T) *Scratch[T] {
 	return &Scratch[T]{scratches.Add(1), make}
 }
 
-// Of returns the value of the run that s belongs to. The pointer is the same for the
+// Get returns the value of the run that s belongs to. The pointer is the same for the
 // whole run; guard what is behind it, parallel tool calls may use it at once.
 // For a state that is not running, and for a Scratch that was not made with NewScratch,
 // it is a new value.
-func (k *Scratch[T]) Of(s State) *T {
+func (k *Scratch[T]) Get(s State) *T {
 	l := s.read().live
 	if l == nil || k.number == 0 {
 		return k.fresh()
@@ -97,10 +97,10 @@ func (k *Scratch[T]) Of(s State) *T {
 	return v
 }
 
-// OfTree returns the value of the topmost run that has one among those above the run of s, in
+// GetTree returns the value of the topmost run that has one among those above the run of s, in
 // this process; where none has, that of the run itself, as Of does. What it counts is counted
 // for a run and those below it: see Spending.
-func (k *Scratch[T]) OfTree(s State) *T {
+func (k *Scratch[T]) GetTree(s State) *T {
 	var top any
 	if l := s.read().live; l != nil && k.number != 0 {
 		for above := l.account.above; above != nil; above = above.account.above {
@@ -112,7 +112,7 @@ func (k *Scratch[T]) OfTree(s State) *T {
 	if top != nil {
 		return top.(*T) //nolint:forcetypeassert // what is stored under its number is its own
 	}
-	return k.Of(s)
+	return k.Get(s)
 }
 
 func (k *Scratch[T]) fresh() *T {

@@ -37,7 +37,7 @@ var noSpending = Spending{Usage: noUsage}
 
 // add returns what both used together.
 func (a *Spending) add(b *Spending) Spending {
-	return Spending{Steps: a.Steps + b.Steps, Usage: a.Usage.Plus(b.Usage), Unclear: a.Unclear || b.Unclear, Below: a.Below}
+	return Spending{Steps: a.Steps + b.Steps, Usage: a.Usage.Add(b.Usage), Unclear: a.Unclear || b.Unclear, Below: a.Below}
 }
 
 // subtract returns a without what another run used, which is part of it.
@@ -46,7 +46,7 @@ func (a *Spending) subtract(b *Spending) Spending {
 		-b.Usage.InputTokens, -b.Usage.OutputTokens, -b.Usage.CacheReadTokens, -b.Usage.CacheWriteTokens, -b.Usage.ReasoningTokens,
 		mo.Some(-b.Usage.Cost.OrEmpty()),
 	}
-	return Spending{Steps: a.Steps - b.Steps, Usage: a.Usage.Plus(negative), Unclear: a.Unclear, Below: a.Below}
+	return Spending{Steps: a.Steps - b.Steps, Usage: a.Usage.Add(negative), Unclear: a.Unclear, Below: a.Below}
 }
 
 // isUnclear reports whether a usage says nothing, or something that cannot be.
@@ -104,7 +104,7 @@ func (d *stateData) ownSpending() Spending {
 	}
 	if d.open != nil {
 		own.Steps++
-		own.Usage = own.Usage.Plus(d.open.reply.Usage)
+		own.Usage = own.Usage.Add(d.open.reply.Usage)
 		own.Unclear = own.Unclear || isUnclear(&d.open.reply.Usage)
 	}
 	return own
@@ -201,7 +201,7 @@ func (a *account) addReply(d *stateData, used *Usage) {
 	a.mu.Lock()
 	again := a.replied && a.at.steps.Len() == d.steps.Len() // a processor asks again
 	if again {
-		a.again = new(cmp.Or(a.again, &noUsage).Plus(a.reply))
+		a.again = new(cmp.Or(a.again, &noUsage).Add(a.reply))
 	}
 	a.at, a.replied, a.reply = d, true, *used
 	a.unclear = a.unclear || unclear
@@ -215,7 +215,7 @@ func (a *account) addReply(d *stateData, used *Usage) {
 func (a *account) addFailure(d *stateData) {
 	a.mu.Lock()
 	if a.replied && a.at.steps.Len() == d.steps.Len()-1 { // the model was asked again, and failed
-		a.again = new(cmp.Or(a.again, &noUsage).Plus(a.reply))
+		a.again = new(cmp.Or(a.again, &noUsage).Add(a.reply))
 	}
 	a.at, a.replied = d, false
 	a.mu.Unlock()
@@ -227,7 +227,7 @@ func (a *account) addFailure(d *stateData) {
 // keepRepeated returns s with the usage of replies that processors have dropped to ask again. Only the account knew of it.
 func (a *account) keepRepeated(s State) State {
 	d := s.copyWithFrame()
-	d.usage = new(d.usage.Plus(*a.again))
+	d.usage = new(d.usage.Add(*a.again))
 	a.mu.Lock()
 	a.at, a.replied, a.again = d, false, nil
 	a.mu.Unlock()

@@ -270,7 +270,7 @@ func (s State) LastStep() mo.Option[StepRecord] {
 }
 
 // Usage returns what the session consumed, RunUsage what its current or last run did.
-func (s State) Usage() Usage { d := s.read(); return d.before.Plus(*d.usage) }
+func (s State) Usage() Usage { d := s.read(); return d.before.Add(*d.usage) }
 
 // RunUsage returns what the current or last run consumed.
 func (s State) RunUsage() Usage { return *s.read().usage }
@@ -297,7 +297,7 @@ func (s State) beginRun(run Run, request *Request, l *live) State {
 	d := s.copyData()
 	d.frame = &frame{
 		session: cmp.Or(d.session, run.Session), run: run, status: StatusRunning,
-		first: d.steps.Len(), before: d.before.Plus(*d.usage), request: request, live: l,
+		first: d.steps.Len(), before: d.before.Add(*d.usage), request: request, live: l,
 	}
 	d.meta = d.meta.withoutRun()
 	d.usage, d.failures, d.signal, d.asking = &noUsage, 0, nil, nil

@@ -168,8 +168,8 @@ func TestUsageAddsUp(t *testing.T) {
 	a := agent.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, ReasoningTokens: 5, Cost: mo.Some(0.5)}
 	assert.Equal(t, agent.Usage{
 		InputTokens: 2, OutputTokens: 4, CacheReadTokens: 6, CacheWriteTokens: 8, ReasoningTokens: 10, Cost: mo.Some(1.0),
-	}, a.Plus(a))
+	}, a.Add(a))
 	assert.Equal(t, int64(3), a.Tokens())
-	assert.True(t, a.Plus(agent.Usage{}).Cost.IsAbsent(), "a sum with an unknown cost is unknown")
-	assert.True(t, agent.Usage{}.Plus(a).Cost.IsAbsent())
+	assert.True(t, a.Add(agent.Usage{}).Cost.IsAbsent(), "a sum with an unknown cost is unknown")
+	assert.True(t, agent.Usage{}.Add(a).Cost.IsAbsent())
 }

@@ -40,8 +40,8 @@ type Usage struct {
 // Tokens returns input and output together.
 func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
-// Plus adds two usages. The cost of the sum is unknown when either is.
-func (u Usage) Plus(v Usage) Usage {
+// Add adds two usages. The cost of the sum is unknown when either is.
+func (u Usage) Add(v Usage) Usage {
 	addTo(&u, &v)
 	return u
 }

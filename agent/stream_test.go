@@ -113,7 +113,7 @@ func TestWhoLeavesEarlyCancelsTheRun(t *testing.T) {
 			driver := agenttest.Script(calls("add", "add"), agenttest.Say("never said"))
 			events := agenttest.Record()
 			leave(build(t, agent.Config{Driver: driver, Executor: tools().Executor(), Observer: events, Parallel: 2}), t.Context())
-			assert.Len(t, driver.Asked(), 1)
+			assert.Len(t, driver.Calls(), 1)
 			ended := agenttest.Of[agent.RunCompleted](events)
 			require.Len(t, ended, 1)
 			assert.Equal(t, agent.StatusCancelled, ended[0].State.Status())

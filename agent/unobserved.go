@@ -13,11 +13,11 @@ type unobserved struct {
 // outermost.
 func withoutObservers[T any](v T) T {
 	for {
-		onlooker, ok := any(v).(interface{ Unobserved() T })
+		onlooker, ok := any(v).(interface{ WhenUnobserved() T })
 		if !ok {
 			return v
 		}
-		v = onlooker.Unobserved()
+		v = onlooker.WhenUnobserved()
 	}
 }
 

@@ -38,7 +38,7 @@ func TestBuiltAgentHasWhatItWasGiven(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "hi", final.Answer())
 	assert.Equal(t, "helper", final.Run().Agent)
-	request := script.Asked()[0].Request
+	request := script.Calls()[0].Request
 	assert.Equal(t, "small", request.Model)
 	assert.Equal(t, "Be kind.\n\nBe brief.", request.Instructions)
 	assert.Equal(t, mo.Some(0.5), request.Temperature)
@@ -92,7 +92,7 @@ func TestBuildersDoNotChange(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{"one": 1, "two": 1, "new": 1}, asked)
 	assert.Equal(t, []string{"new"}, lo.Keys(seen))
-	assert.Empty(t, script.Asked()[0].Request.Instructions)
+	assert.Empty(t, script.Calls()[0].Request.Instructions)
 
 	_, err = old.Build().MustGet().Run(t.Context(), agent.NewState(), agent.UserText("x")).Get()
 	require.NoError(t, err)

@@ -787,7 +787,7 @@ func (w *walk) places(t *testing.T, s agent.State) map[string]string {
 	require.NoError(t, err)
 	places := map[string]string{"the final state": string(kept), "the transcript": agenttest.Transcript(s)}
 	for i, d := range w.asked {
-		for n, asked := range d.Asked() {
+		for n, asked := range d.Calls() {
 			places[fmt.Sprintf("what model %d was told, the %d. time", i, n+1)] = asked.Transcript()
 		}
 	}

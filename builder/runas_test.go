@@ -50,7 +50,7 @@ func TestAnswerOfTheRightForm(t *testing.T) {
 			assert.Equal(t, agent.StatusDone, got.State.Status())
 			assert.Equal(t, 1, got.State.RunStepCount())
 
-			output := script.Asked()[0].Request.Output
+			output := script.Calls()[0].Request.Output
 			require.NotNil(t, output, "the service is told of the form")
 			assert.Equal(t, "forecast", output.Name)
 			schema, err := toolexec.SchemaFor[forecast]()
@@ -80,7 +80,7 @@ func TestThreeWrongAnswersAreAnError(t *testing.T) {
 	require.True(t, ok, err)
 	assert.Equal(t, agent.StatusFailed, broken.State.Status())
 	assert.Equal(t, 3, broken.State.RunStepCount())
-	assert.Len(t, script.Asked(), 3)
+	assert.Len(t, script.Calls(), 3)
 	assert.Equal(t, "It rains.", broken.State.Answer())
 	require.ErrorContains(t, err, `the answer does not have the form "forecast" after 3 attempts`)
 	assert.ErrorContains(t, err, `; the last answer was "It rains."`)
@@ -196,7 +196,7 @@ func TestAnswersThatAreNoObjects(t *testing.T) {
 			got, schema, err := ask(builder.New().WithDriver(script).Build().MustGet())
 			require.NoError(t, err)
 			assert.JSONEq(t, stripped(name), func() string { text, _ := json.Marshal(got); return string(text) }())
-			assert.Equal(t, schema, script.Asked()[0].Request.Output.Schema)
+			assert.Equal(t, schema, script.Calls()[0].Request.Output.Schema)
 			assert.Contains(t, schema, `"required":["answer"]`)
 		})
 	}
@@ -230,7 +230,7 @@ func TestNamesOfForms(t *testing.T) {
 	name := func(run func(a *agent.Agent) error) string {
 		script := agenttest.Script(agenttest.Say(`{"a":1,"b":"x"}`))
 		require.NoError(t, run(builder.New().WithDriver(script).Build().MustGet()))
-		return script.Asked()[0].Request.Output.Name
+		return script.Calls()[0].Request.Output.Name
 	}
 	assert.Equal(t, "pair", name(func(a *agent.Agent) error {
 		got, err := builder.RunAs[pair[int, string]](t.Context(), a, agent.NewState()).Get()

@@ -222,7 +222,7 @@ func TestInputIsSubmittedOnEveryWayIn(t *testing.T) {
 					end := way(t, builder.New().WithName("front").WithDriver(driver).With(capability.UseHooks(hook)), text)
 					assert.Equal(t, 1, fired[text], "asked about %v", fired)
 					assert.LessOrEqual(t, fired["before"], 1)
-					tc.asks(t, end, driver.Asked())
+					tc.asks(t, end, driver.Calls())
 				})
 			}
 		})

@@ -105,7 +105,7 @@ func (c *compactor) calibrate(s agent.State, measured, counted int64) {
 	if c.Count != nil || counted <= 0 || measured <= 0 {
 		return
 	}
-	known := c.known.Of(s)
+	known := c.known.Get(s)
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	known.ratio = min(max(float64(counted)/float64(measured), 0.25), 4)

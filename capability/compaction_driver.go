@@ -76,14 +76,14 @@ func (d compacting) turn(
 
 // settle adds to a reply what is to be recorded with it.
 func (d compacting) settle(s agent.State, reply agent.Step) agent.Step {
-	known := d.known.Of(s)
+	known := d.known.Get(s)
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	if known.latest.Number > compactedKey.Or(s, CompactedView{}).Number {
-		reply.Prior = agent.EffectsOf(compactedKey.Set(known.latest)).Plus(reply.Prior)
+		reply.Prior = agent.EffectsOf(compactedKey.Set(known.latest)).Add(reply.Prior)
 	}
 	if known.owed != nil {
-		reply.Usage, known.owed = reply.Usage.Plus(*known.owed), nil
+		reply.Usage, known.owed = reply.Usage.Add(*known.owed), nil
 	}
 	return reply
 }
@@ -100,7 +100,7 @@ type showing struct {
 // when a limit is passed. An error is one that ends the call: of the context, of a hook
 // that aborts the run, of what stops it.
 func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionTrigger) (showing, error) {
-	known := c.known.Of(s)
+	known := c.known.Get(s)
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	view := compactedKey.Or(s, CompactedView{})
@@ -233,7 +233,7 @@ func (a *attempt) make(ctx context.Context) error {
 	if a.used = used; used != nil {
 		owed := *used
 		if a.known.owed != nil {
-			owed = owed.Plus(*a.known.owed)
+			owed = owed.Add(*a.known.owed)
 		}
 		a.known.owed = &owed
 	}

@@ -137,7 +137,7 @@ func TestHooksCannotChangeACompaction(t *testing.T) {
 				out.events = append(out.events, e)
 			}
 		}
-		for _, asked := range d.Asked() {
+		for _, asked := range d.Calls() {
 			sound(t, asked.Messages)
 			out.shown = append(out.shown, asked.Transcript())
 		}
@@ -175,7 +175,7 @@ func TestLastUserMessageIsKept(t *testing.T) {
 	}
 	n := len(given)
 	require.Greater(t, n, 1)
-	last := d.Asked()[6].Messages
+	last := d.Calls()[6].Messages
 	assert.Equal(t, []string{"be kind", first}, []string{last[0].Text(), last[1].Text()})
 	assert.True(t, isSummary(last[2]))
 	ran(t, a, s, agent.UserText(second))
@@ -184,7 +184,7 @@ func TestLastUserMessageIsKept(t *testing.T) {
 	for _, text := range given {
 		assert.NotContains(t, text, second)
 	}
-	for _, asked := range d.Asked()[7:] {
+	for _, asked := range d.Calls()[7:] {
 		assert.Equal(t, 1, lo.CountBy(asked.Messages, func(m agent.Message) bool { return m.Text() == second }))
 	}
 }
@@ -222,7 +222,7 @@ func TestCompactionIsTheSessions(t *testing.T) {
 		r = throughJSON(t, ran(t, builtWith(t, parts, nil, read(400), use()), r, agent.UserText(fmt.Sprint("go on ", i))))
 	}
 	text := func(d *agenttest.Driver) (all []string) {
-		for _, asked := range d.Asked() {
+		for _, asked := range d.Calls() {
 			all = append(all, asked.Transcript())
 		}
 		return all
@@ -424,7 +424,7 @@ func TestSummariesCount(t *testing.T) {
 			d := agenttest.Script(append(turns, agenttest.Say("end").WithTokens(10, 1).WithCost(1))...)
 			final := ran(t, builtWith(t, d, nil, read(400), capability.UseCompaction{Messages: 6, Keep: 2, Driver: writer}),
 				agent.NewState(), agent.UserText("go"))
-			require.Len(t, writer.Asked(), 1)
+			require.Len(t, writer.Calls(), 1)
 			used := final.RunUsage()
 			assert.Equal(t, []int64{1040, 54}, []int64{used.InputTokens, used.OutputTokens})
 			assert.InDelta(t, 4.25, used.Cost.MustGet(), 1e-9)
@@ -439,7 +439,7 @@ func TestWhatTheSummariserIsShown(t *testing.T) {
 	d := agenttest.Script(batch, batch, agenttest.Say("end"))
 	a := builtWith(t, d, nil, read(20_000), capability.UseCompaction{Messages: 5, Keep: 3, Driver: writer, Model: "small", SummaryTokens: 100})
 	ran(t, a, agent.NewState(agent.UserText("before"), agent.Assistant("I see"+strings.Repeat(" it", 300))), agent.User(agent.Text("the wish"), agent.ImageURL("http://x/y.png")))
-	asked := writer.Asked()
+	asked := writer.Calls()
 	require.Len(t, asked, 2)
 	assert.Equal(t, "small", asked[0].Request.Model)
 	assert.Zero(t, asked[0].Request.Tools.Len())
@@ -466,7 +466,7 @@ func TestSummaryInPieces(t *testing.T) {
 	}
 	d := agenttest.Script(agenttest.Say("end"))
 	ran(t, builtWith(t, d, nil, capability.UseCompaction{Tokens: 5000, Driver: writer}), agent.NewState(before...), agent.UserText("go"))
-	asked := writer.Asked()
+	asked := writer.Calls()
 	require.Len(t, asked, 3, "800 KB in pieces of 300")
 	for i, q := range asked {
 		text := q.Messages[0].Text()
@@ -476,7 +476,7 @@ func TestSummaryInPieces(t *testing.T) {
 			assert.Equal(t, agent.RoleUser, m.Role())
 		}
 	}
-	assert.LessOrEqual(t, len(d.Asked()[0].Messages), 4)
+	assert.LessOrEqual(t, len(d.Calls()[0].Messages), 4)
 }
 
 // The agent's own model may write the summary: no hook is asked about that, and no
@@ -551,7 +551,7 @@ func TestSummaryIsOfWhatHooksShow(t *testing.T) {
 	})
 	ran(t, a, agent.NewState(), agent.UserText("go"))
 	assert.LessOrEqual(t, slices.Max(shownCounts(d)), 6)
-	for _, asked := range d.Asked() {
+	for _, asked := range d.Calls() {
 		sound(t, asked.Messages)
 		for _, m := range asked.Messages {
 			assert.NotContains(t, m.Text(), "xx")
@@ -570,13 +570,13 @@ func TestCompactionBeforeContextEditing(t *testing.T) {
 			d := reads(40)
 			ran(t, builtWith(t, d, nil, append(list, read(4000))...), agent.NewState(), agent.UserText("go"))
 			assert.LessOrEqual(t, slices.Max(shownCounts(d)), 12)
-			for i, asked := range d.Asked() {
+			for i, asked := range d.Calls() {
 				sound(t, asked.Messages)
 				whole := lo.CountBy(asked.Messages, func(m agent.Message) bool { return len(m.Text()) == 4000 })
 				assert.LessOrEqual(t, whole, 6, "call %d", i)
 				assert.LessOrEqual(t, lo.CountBy(asked.Messages, isSummary), 1)
 			}
-			assert.True(t, slices.ContainsFunc(d.Asked()[40].Messages, isSummary))
+			assert.True(t, slices.ContainsFunc(d.Calls()[40].Messages, isSummary))
 		})
 	}
 }
@@ -596,7 +596,7 @@ func TestCompactionOfAListThatBeginsElsewhere(t *testing.T) {
 	d := reads(8)
 	a := builtWith(t, d, nil, read(400), capability.UseHooks(tail), capability.UseCompaction{Messages: 6, Keep: 2, Summarize: writes("short")})
 	ran(t, a, agent.NewState(), agent.UserText("go"))
-	for i, asked := range d.Asked() {
+	for i, asked := range d.Calls() {
 		if i >= 5 {
 			assert.Len(t, asked.Messages, 5, "as the hook has it")
 			assert.Equal(t, "other", asked.Messages[0].Text())
@@ -625,7 +625,7 @@ func TestCompactionSplitsNothing(t *testing.T) {
 			before := s
 			s = ran(t, builtWith(t, d, rec, read(50+r.IntN(800)), use), s, agent.UserText(said))
 			compactions += len(agenttest.Of[capability.CompactionCompleted](rec))
-			for _, asked := range d.Asked() {
+			for _, asked := range d.Calls() {
 				checkShown(t, s, asked.Messages, said)
 			}
 			require.LessOrEqual(t, beginnings(d), len(agenttest.Of[capability.CompactionCompleted](rec)), "seed %d", seed)

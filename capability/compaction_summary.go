@@ -155,7 +155,7 @@ func (c *compactor) askSummariser(ctx context.Context, s agent.State, text strin
 	if err != nil {
 		return "", err
 	}
-	*used = used.Plus(reply.Usage)
+	*used = used.Add(reply.Usage)
 	switch {
 	case reply.Stop != nil:
 		return "", fmt.Errorf("the model was not asked: %s", reply.Stop.Message)

@@ -36,7 +36,7 @@ func ExampleUseCompaction() {
 		With(capability.UseTools(page), capability.UseCompaction{Messages: 8, Keep: 2, Driver: writer}).
 		Build().MustGet()
 	final := a.Run(context.Background(), agent.NewState(), agent.UserText("read the pages")).MustGet()
-	for _, m := range model.Asked()[4].Messages {
+	for _, m := range model.Calls()[4].Messages {
 		text, _, _ := strings.Cut(m.Text(), ": many words") // shorter here
 		fmt.Printf("%s: %q\n", m.Role(), text)
 	}
@@ -120,7 +120,7 @@ func sound(t require.TestingT, list []agent.Message) {
 
 // beginnings returns how often a model call was shown another beginning than the one before.
 func beginnings(d *agenttest.Driver) (n int) {
-	asked := d.Asked()
+	asked := d.Calls()
 	for i := 1; i < len(asked); i++ {
 		before, now := asked[i-1].Messages, asked[i].Messages
 		if len(now) < len(before) || !slices.EqualFunc(before, now[:len(before)], agent.Message.Equal) {
@@ -131,7 +131,7 @@ func beginnings(d *agenttest.Driver) (n int) {
 }
 
 func shownCounts(d *agenttest.Driver) (counts []int) {
-	for _, asked := range d.Asked() {
+	for _, asked := range d.Calls() {
 		counts = append(counts, len(asked.Messages))
 	}
 	return counts
@@ -267,7 +267,7 @@ func TestCompactionThatFailsLater(t *testing.T) {
 		agent.NewState(), agent.UserText("go"))
 	assert.Equal(t, []int{1, 3, 5, 4, 6, 8, 10, 12, 14, 16}, shownCounts(d))
 	assert.Equal(t, "short", capability.CompactedIn(final).MustGet().Summary)
-	for _, asked := range d.Asked()[3:] {
+	for _, asked := range d.Calls()[3:] {
 		assert.True(t, isSummary(asked.Messages[1]))
 	}
 }
@@ -310,6 +310,6 @@ func TestCompactionBeforeACallThatFails(t *testing.T) {
 	final := ran(t, builtWith(t, d, nil, read(400), capability.UseStepProcessor("again", again),
 		capability.UseCompaction{Messages: 6, Keep: 2, Driver: writer}), agent.NewState(), agent.UserText("go"))
 	assert.Equal(t, []int{1, 1, 3, 3, 5, 5, 4, 4, 6}, shownCounts(d))
-	assert.Len(t, writer.Asked(), 1)
+	assert.Len(t, writer.Calls(), 1)
 	assert.Equal(t, int64(105), final.RunUsage().InputTokens)
 }

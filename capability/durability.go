@@ -46,6 +46,6 @@ func (u UseDurability) Install(p Plan) mo.Result[Plan] {
 	}
 	name := u.Name()
 	p.keeper = k
-	p = p.AroundRun(Outside, name, k.AroundRun()).AroundRun(Inside, name, k.Admitted())
+	p = p.AroundRun(Outside, name, k.AroundRun()).AroundRun(Inside, name, k.AroundRunInside())
 	return mo.Ok(p.AroundStep(Outside, name, k.AroundStep()).WrapDriver(Outside, name, k.WrapDriver).WrapExecutor(Outside, name, k.WrapExecutor))
 }

@@ -35,7 +35,7 @@ func ExamplePlan_String() {
 				hooks.On(hooks.AtPreToolUse, "no-force-push", allow).WithPriority(hooks.PriorityGuard),
 				hooks.Observe(hooks.AtPostToolUse, "audit-log", log),
 				hooks.On(hooks.AtStop, "tests-pass", tests),
-				hooks.Observe(hooks.AtExecutionEnd, "notify", send).Detached(),
+				hooks.Observe(hooks.AtExecutionEnd, "notify", send).Detach(),
 			),
 			capability.UseGuards{Steps: 20, Cost: 0.50, Time: 10 * time.Minute},
 			capability.UseStepProcessor("retry", processor.Retry{}),
@@ -133,7 +133,7 @@ func ExampleFunc() {
 	script := agenttest.Script(agenttest.Say("hi"))
 	a := builder.New().WithDriver(script).WithModel("large").With(thrifty).Build().MustGet()
 	a.Run(context.Background(), agent.NewState(agent.UserText("hello"))).MustGet()
-	fmt.Println(script.Asked()[0].Request.Model)
+	fmt.Println(script.Calls()[0].Request.Model)
 	// Output: small
 }
 

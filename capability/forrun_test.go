@@ -182,7 +182,7 @@ func TestDetachedHooksOfOneRun(t *testing.T) {
 		<-goOn
 		d.add("later")
 		return nil
-	}).Detached()
+	}).Detach()
 	a := clerk(t)
 	_, err := a.RunWith(t.Context(), hooks.WithHooks(later), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)

@@ -149,7 +149,7 @@ func TestAgentsOfOnePlanAreIndependent(t *testing.T) {
 			case <-ctx.Done():
 			}
 			return nil
-		}).Detached())
+		}).Detach())
 	one, two := plan.Agent().MustGet(), plan.Agent().MustGet()
 	for _, a := range []*agent.Agent{one, two} {
 		final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("x")).Get()

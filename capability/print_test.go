@@ -32,7 +32,7 @@ func TestPrintedPlans(t *testing.T) {
 				WrapDriver(capability.Inside, "cache", passThrough).WrapDriver(capability.Outside, "span", passThrough).
 				WrapExecutor(capability.Outside, "journal", sameExecutor).
 				WithApprover(namedApprover("terminal")).WithObserver(namedObserver("log")).WithObserver(namedObserver("web")).
-				WithHooks(told, told.Detached(), passes("first"), passes("last").WithPriority(-1), passes("guard").WithPriority(200)),
+				WithHooks(told, told.Detach(), passes("first"), passes("last").WithPriority(-1), passes("guard").WithPriority(200)),
 			`agent "x"
   request        "Write\n\"` + strings.Repeat("ä", 53) + `…"
   run            HookProcessor ▸ steps

@@ -284,7 +284,7 @@ func TestHooksDecideOnSubagents(t *testing.T) {
 	results := answers(s)
 	assert.Equal(t, "***", results[0].Text())
 	assert.Contains(t, results[1].Text(), "no spies")
-	assert.Contains(t, driver.Asked()[0].Transcript(), "look, carefully")
+	assert.Contains(t, driver.Calls()[0].Transcript(), "look, carefully")
 }
 
 // Cancelling reaches a sub-agent.
@@ -345,7 +345,7 @@ func TestTheBackgroundOfASubagent(t *testing.T) {
 				<-ctx.Done()
 				close(ended)
 				return ctx.Err()
-			}).Detached()
+			}).Detach()
 			work := &errands{}
 			scout := helper("scout", &b, agenttest.Call("look", `{}`), agenttest.Say("Nothing there.")).With(capability.UseHooks(slow),
 				capability.Func(func(p capability.Plan) (capability.Plan, error) { return p.WithBackground(work), nil }))

@@ -25,7 +25,7 @@ func TestToolsAreToldOfInOrder(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "user: hello\nassistant calls b {}\ntool b (executed): b\nassistant: done\n", agenttest.Transcript(final))
 	var names []string
-	for _, spec := range driver.Asked()[0].Request.Tools.All() {
+	for _, spec := range driver.Calls()[0].Request.Tools.All() {
 		names = append(names, spec.Name)
 	}
 	assert.Equal(t, []string{"c", "b", "a"}, names)
@@ -117,7 +117,7 @@ func TestInstructionsAddUp(t *testing.T) {
 	driver := agenttest.Script(agenttest.Say("done"))
 	_, err := run(t, installed(t, driver, capability.UseInstructions("Be brief."), capability.UseInstructions(""), capability.UseInstructions("Be kind.")))
 	require.NoError(t, err)
-	assert.Equal(t, "Be brief.\n\nBe kind.", driver.Asked()[0].Request.Instructions)
+	assert.Equal(t, "Be brief.\n\nBe kind.", driver.Calls()[0].Request.Instructions)
 }
 
 func TestEveryObserverIsToldOfEverything(t *testing.T) {
@@ -217,7 +217,7 @@ func TestExecutorOfOnesOwn(t *testing.T) {
 	final, err := run(t, installed(t, driver, capability.UseTools(tool("a"))).WithExecutor(own))
 	require.NoError(t, err)
 	assert.Contains(t, agenttest.Transcript(final), "tool a (executed): mine")
-	assert.Equal(t, 1, driver.Asked()[0].Request.Tools.Len())
+	assert.Equal(t, 1, driver.Calls()[0].Request.Tools.Len())
 }
 
 type background struct{ done, cancelled int }
@@ -257,7 +257,7 @@ func TestInstructionsFromAFunc(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusDone, final.Status())
 	var said []string
-	for _, asked := range driver.Asked() {
+	for _, asked := range driver.Calls() {
 		said = append(said, asked.Request.Instructions)
 	}
 	assert.Equal(t, []string{"Be kind.", "Be kind.\n\nYou have seen 3 messages.", "BE KIND.\n\nYOU HAVE SEEN 5 MESSAGES."}, said)
@@ -269,7 +269,7 @@ func TestInstructionsThatCannotBeMade(t *testing.T) {
 	_, err := run(t, installed(t, driver, capability.UseInstructionsFunc(func(context.Context, agent.State) (string, error) { return "", down })))
 	require.ErrorIs(t, err, down)
 	require.ErrorContains(t, err, "making the instructions: the directory is down")
-	assert.Empty(t, driver.Asked())
+	assert.Empty(t, driver.Calls())
 	_, err = capability.UseInstructionsFunc(nil).Install(capability.Plan{}).Get()
 	require.EqualError(t, err, "the func that makes the instructions is nil")
 }

@@ -73,5 +73,5 @@ func (c SelfCritique) judge(ctx context.Context, s agent.State) (*agent.Evaluati
 			map[string]any{"iterations": count, "maxIterations": c.most()}), nil
 	}
 	told := agent.EffectsOf(agent.AddMessage(agent.UserText(fault))).From("self-critique")
-	return &agent.Evaluation{Verdict: agent.RequestContinuation, Effects: agent.EffectsOf(critiques.Set(count + 1)).Plus(told)}, nil
+	return &agent.Evaluation{Verdict: agent.RequestContinuation, Effects: agent.EffectsOf(critiques.Set(count + 1)).Add(told)}, nil
 }

@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 	} else {
 		b.WriteString("the call failed")
 	}
-	if detail := strings.TrimSpace(strings.Join([]string{number(e.Status), e.Code}, " ")); detail != "" {
+	if detail := strings.TrimSpace(strings.Join([]string{formatStatus(e.Status), e.Code}, " ")); detail != "" {
 		fmt.Fprintf(&b, " (%s)", detail)
 	}
 	switch {
@@ -80,7 +80,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-func number(status int) string {
+func formatStatus(status int) string {
 	if status == 0 {
 		return ""
 	}
@@ -130,11 +130,11 @@ func KindOfStatus(status int) agent.ErrorKind {
 // services. Zero when they do not say, or not in a form that is known.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return limited(ms / 1e3)
+		return clampSeconds(ms / 1e3)
 	}
 	text := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(text, 64); err == nil && s > 0 {
-		return limited(s)
+		return clampSeconds(s)
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return max(at.Sub(now), 0)
@@ -142,9 +142,9 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// limited returns a number of seconds as a duration, a year at most, so that no header
+// clampSeconds returns a number of seconds as a duration, a year at most, so that no header
 // overflows one.
-func limited(seconds float64) time.Duration {
+func clampSeconds(seconds float64) time.Duration {
 	const year = 365 * 24 * 60 * 60
 	return time.Duration(min(seconds, year) * float64(time.Second))
 }

@@ -64,12 +64,12 @@ func (p Prices) Cost(model string, u agent.Usage) mo.Option[float64] {
 	if !ok {
 		return mo.None[float64]()
 	}
-	return mo.Some(price.of(u))
+	return mo.Some(price.costOf(u))
 }
 
-func (p Price) of(u agent.Usage) float64 {
+func (p Price) costOf(u agent.Usage) float64 {
 	if p.Over != nil && u.InputTokens > p.OverTokens {
-		return p.Over.of(u)
+		return p.Over.costOf(u)
 	}
 	fresh := max(u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens, 0)
 	return (float64(fresh)*p.Input +

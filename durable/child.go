@@ -34,17 +34,17 @@ func (k *Keeper) above(ctx context.Context, s agent.State) (*held, string) {
 	if !ok || n.above.Run().ID != s.Run().Parent {
 		return nil, ""
 	}
-	if up := k.runs.Of(n.above); up.keeper == k {
+	if up := k.runs.Get(n.above); up.keeper == k {
 		return up, n.call
 	}
 	return nil, ""
 }
 
-// within runs a run that is kept with the one above it.
-func (h *held) within(ctx context.Context, k *Keeper, up *held, call string, s agent.State, next agent.Next) mo.Result[agent.State] {
+// runWithin runs a run that is kept with the one above it.
+func (h *held) runWithin(ctx context.Context, k *Keeper, up *held, call string, s agent.State, next agent.Next) mo.Result[agent.State] {
 	h.keeper, h.up, h.call = k, up, call
 	var note error
-	switch before := up.child(call); {
+	switch before := up.childState(call); {
 	case !agent.Checkpoint(s).Resumed() && before.Status() != agent.StatusNew && !before.Status().Terminal():
 		return mo.Err[agent.State](fmt.Errorf("keeping run %s: call %s has started run %s, which has not ended: resume that one",
 			s.Run().ID, call, before.Run().ID))
@@ -77,8 +77,8 @@ func (h *held) within(ctx context.Context, k *Keeper, up *held, call string, s a
 // cut reports whether the run was cut off because its process goes away.
 func cut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrSuspended) }
 
-// child returns the run of a call, as the journal has it.
-func (h *held) child(call string) agent.State {
+// childState returns the run of a call, as the journal has it.
+func (h *held) childState(call string) agent.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	child, _, _ := agent.Checkpoint(h.last).Child(call)

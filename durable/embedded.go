@@ -76,7 +76,7 @@ func (e *Embedded) Run(ctx context.Context) error {
 	defer every.Stop()
 	for ctx.Err() == nil {
 		if err := e.takeUp(ctx, running, busy); err != nil && ctx.Err() == nil {
-			e.told("", mo.Err[agent.State](err)) // the store may come back
+			e.finishRun("", mo.Err[agent.State](err)) // the store may come back
 		}
 		select {
 		case <-ctx.Done():
@@ -158,22 +158,22 @@ func (e *Embedded) takeUp(ctx, running context.Context, b *busy) error {
 			continue
 		}
 		b.all.Go(func() {
-			result := e.resume(running, about)
+			result := e.resumeRun(running, about)
 			var ended *agent.RunError
 			b.leave(about.ID, result.IsError() && !errors.As(result.Error(), &ended))
-			e.told(about.ID, result)
+			e.finishRun(about.ID, result)
 		})
 	}
 	return nil
 }
 
-func (e *Embedded) told(id agent.RunID, result mo.Result[agent.State]) {
+func (e *Embedded) finishRun(id agent.RunID, result mo.Result[agent.State]) {
 	if e.options.Ended != nil {
 		e.options.Ended(id, result)
 	}
 }
 
-func (e *Embedded) resume(ctx context.Context, about Run) mo.Result[agent.State] {
+func (e *Embedded) resumeRun(ctx context.Context, about Run) mo.Result[agent.State] {
 	a, err := e.options.Agent(about.Agent)
 	if err != nil {
 		return mo.Err[agent.State](fmt.Errorf("taking up run %s: agent %q: %w", about.ID, about.Agent, err))

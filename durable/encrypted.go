@@ -39,14 +39,14 @@ type DecryptError struct {
 
 func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", e.Of, e.Why) }
 
-// Encrypted returns a store that encrypts the data of entries, questions and answers with
+// Encrypt returns a store that encrypts the data of entries, questions and answers with
 // AES-256-GCM before another one keeps it. Each is bound to its run and its place
 // there, so that it cannot be changed or moved unseen; that a journal lost its end is
 // not seen. Everything else is in plain, as the store must look for it: ids, statuses
 // and reasons, kinds and keys of entries, names of tools, hashes, times; and so is how
 // long the data is. Forty bytes are added to each. The same data at the same place
 // becomes the same bytes, so that a call may be made again.
-func Encrypted(s Store, e Encryption) (Store, error) {
+func Encrypt(s Store, e Encryption) (Store, error) {
 	x := encrypted{Store: s, keys: map[keyID]dataKey{}, allowPlain: e.AllowPlain}
 	for i, key := range append([][]byte{e.Key}, e.Old...) {
 		if len(key) != 32 {

@@ -8,7 +8,7 @@ import (
 // Whatever a store holds: what is not encrypted with the key, for this place, is
 // never taken for data.
 func FuzzDecrypt(f *testing.F) {
-	store, err := Encrypted(nil, Encryption{Key: bytes.Repeat([]byte{1}, 32)})
+	store, err := Encrypt(nil, Encryption{Key: bytes.Repeat([]byte{1}, 32)})
 	if err != nil {
 		f.Fatal(err)
 	}

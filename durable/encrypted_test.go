@@ -31,7 +31,7 @@ func openPlain(t testing.TB, path string) durable.Store {
 
 func encrypt(t testing.TB, s durable.Store, e durable.Encryption) durable.Store {
 	t.Helper()
-	x, err := durable.Encrypted(s, e)
+	x, err := durable.Encrypt(s, e)
 	require.NoError(t, err)
 	return x
 }
@@ -218,7 +218,7 @@ func TestKeysThatAreNone(t *testing.T) {
 		"long":      {Key: append(bytes.Clone(keyA), 1)},
 		"short old": {Key: keyA, Old: [][]byte{keyB[:31]}},
 	} {
-		_, err := durable.Encrypted(nil, e)
+		_, err := durable.Encrypt(nil, e)
 		require.ErrorContains(t, err, "give it 32 random ones", name)
 		for _, key := range [][]byte{e.Key, keyA, keyB} {
 			if len(key) > 0 {
@@ -228,7 +228,7 @@ func TestKeysThatAreNone(t *testing.T) {
 	}
 }
 
-func ExampleEncrypted() {
+func ExampleEncrypt() {
 	dir, err := os.MkdirTemp("", "grapnel")
 	if err != nil {
 		panic(err)
@@ -242,7 +242,7 @@ func ExampleEncrypted() {
 	defer plain.Close()
 
 	key := []byte("32 bytes, random ones in earnest") // crypto/rand makes them
-	store, err := durable.Encrypted(plain, durable.Encryption{Key: key})
+	store, err := durable.Encrypt(plain, durable.Encryption{Key: key})
 	if err != nil {
 		panic(err)
 	}
@@ -259,7 +259,7 @@ func ExampleEncrypted() {
 	kept, err := plain.Entries(ctx, "r1", 0)
 	fmt.Println(strings.Contains(string(kept[0].Data), "secret"), err)
 
-	_, err = durable.Encrypted(plain, durable.Encryption{Key: []byte("too short")})
+	_, err = durable.Encrypt(plain, durable.Encryption{Key: []byte("too short")})
 	fmt.Println(err)
 
 	// Output:

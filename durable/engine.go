@@ -91,7 +91,7 @@ func NewStoreEngine(store Store, poll time.Duration) *StoreEngine {
 
 // Submit stores the job.
 func (e *StoreEngine) Submit(ctx context.Context, j Job) (Run, error) {
-	return e.submit(ctx, j, Run{})
+	return e.submitJob(ctx, j, Run{})
 }
 
 // Child stores the job as one that a run started.
@@ -104,12 +104,12 @@ func (e *StoreEngine) Child(ctx context.Context, parent agent.RunID, j Job) (Run
 	if root == "" {
 		root = about.ID
 	}
-	return e.submit(ctx, j, Run{Parent: parent, Root: root})
+	return e.submitJob(ctx, j, Run{Parent: parent, Root: root})
 }
 
 const submitting = "submit"
 
-func (e *StoreEngine) submit(ctx context.Context, j Job, about Run) (Run, error) {
+func (e *StoreEngine) submitJob(ctx context.Context, j Job, about Run) (Run, error) {
 	s := j.State.With(j.Input...)
 	data, err := agent.Checkpoint(s).Changes(agent.State{})
 	if err != nil {

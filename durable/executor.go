@@ -40,22 +40,22 @@ var dispositions = [...]string{"run", "answer", "ask", "stop"}
 func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	result := x.inner.Prepare(ctx, s, c)
 	p, err := result.Get()
-	h := x.keeper.runs.Of(s)
+	h := x.keeper.runs.Get(s)
 	if err != nil || p == nil || h.keeper == nil {
 		return result
 	}
 	if p.Disposition == agent.DisposeRun || p.Disposition == agent.DisposeAsk {
-		if denied := x.denied(ctx, p, c); denied != nil {
+		if denied := x.denyBySwitch(ctx, p, c); denied != nil {
 			p = denied
 		}
 	}
-	h.decided(p, c)
+	h.recordDecision(p, c)
 	return mo.Ok(p)
 }
 
-// denied returns the call as the switch has it; nil while that is off. A switch that cannot
+// denyBySwitch returns the call as the switch has it; nil while that is off. A switch that cannot
 // be read is on.
-func (x *keptExecutor) denied(ctx context.Context, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
+func (x *keptExecutor) denyBySwitch(ctx context.Context, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	sw, err := x.keeper.store.DenyTools(ctx)
 	if err != nil {
 		sw = Switch{On: true, Reason: fmt.Sprintf("the switch that denies every tool could not be read: %v", err)}
@@ -83,11 +83,11 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 	if p.Disposition == agent.DisposeAnswer {
 		return x.HandleAnswer(ctx, s, p)
 	}
-	h := x.keeper.runs.Of(s)
+	h := x.keeper.runs.Get(s)
 	if h.keeper == nil {
 		return x.inner.Execute(ctx, s, p)
 	}
-	if denied := x.denied(ctx, p, p.Original); denied != nil { // turned on since
+	if denied := x.denyBySwitch(ctx, p, p.Original); denied != nil { // turned on since
 		return x.HandleAnswer(ctx, s, denied)
 	}
 	if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallBegun(p) }); err != nil {
@@ -99,7 +99,7 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 // HandleAnswer writes down the answer to a call that does not run.
 func (x *keptExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	result := agent.HandleAnswer(ctx, x.inner, s, p)
-	if h := x.keeper.runs.Of(s); h.keeper != nil {
+	if h := x.keeper.runs.Get(s); h.keeper != nil {
 		return h.noteResult(ctx, p, result)
 	}
 	return result
@@ -124,8 +124,8 @@ func (h *held) noteResult(ctx context.Context, p *agent.Prepared, result mo.Resu
 	return result
 }
 
-// decided notes a decision, to be written with what is written next.
-func (h *held) decided(p *agent.Prepared, c *agent.ToolCall) {
+// recordDecision notes a decision, to be written with what is written next.
+func (h *held) recordDecision(p *agent.Prepared, c *agent.ToolCall) {
 	d := decision{Call: *c}
 	if p.Call != nil {
 		d.Call = *p.Call

@@ -67,7 +67,7 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 	h.lose = lose
 	var renewing sync.WaitGroup
 	over := make(chan struct{})
-	renewing.Go(func() { h.renew(inside, over) })
+	renewing.Go(func() { h.renewLease(inside, over) })
 	stop := sync.OnceFunc(func() {
 		close(over)
 		renewing.Wait()
@@ -82,7 +82,7 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 		return failedToKeep(final, lost)
 	}
 	// Whatever the end is, also that of the context, it is written down.
-	if err := h.ended(context.WithoutCancel(ctx), final, cut(ctx)); err != nil {
+	if err := h.recordEnd(context.WithoutCancel(ctx), final, cut(ctx)); err != nil {
 		return mo.Err[agent.State](&agent.RunError{State: final, Err: err})
 	}
 	return result
@@ -102,8 +102,8 @@ func failedToKeep(s agent.State, why error) mo.Result[agent.State] {
 	return mo.Err[agent.State](&agent.RunError{State: s, Err: fmt.Errorf("keeping run %s: %w", s.Run().ID, why)})
 }
 
-// ended writes down how the run ended or what it waits for.
-func (h *held) ended(ctx context.Context, final agent.State, cut bool) error {
+// recordEnd writes down how the run ended or what it waits for.
+func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
@@ -116,7 +116,7 @@ func (h *held) ended(ctx context.Context, final agent.State, cut bool) error {
 		return nil
 	}
 	notice := noticeOf(final, len(h.keeper.options.Notify) > 0)
-	questions, err := notice.questions()
+	questions, err := notice.storedQuestions()
 	if err != nil {
 		return err
 	}
@@ -171,16 +171,16 @@ func (h *held) write(ctx context.Context, kind EntryKind, key string, s agent.St
 	if err != nil {
 		return h.give(fmt.Errorf("writing down a %s: %w", kind, err))
 	}
-	if err := h.append(ctx, u, Entry{Kind: kind, Key: key, At: time.Now(), Data: data}); err != nil {
+	if err := h.appendEntries(ctx, u, Entry{Kind: kind, Key: key, At: time.Now(), Data: data}); err != nil {
 		return err
 	}
 	h.last = s
 	return nil
 }
 
-// append writes entries behind those that wait. A store that fails is tried again for a
+// appendEntries writes entries behind those that wait. A store that fails is tried again for a
 // while: the context of the run does not matter, for what has happened has happened.
-func (h *held) append(ctx context.Context, u Update, entries ...Entry) error {
+func (h *held) appendEntries(ctx context.Context, u Update, entries ...Entry) error {
 	if h.lost != nil {
 		return h.lost
 	}
@@ -223,9 +223,9 @@ func (h *held) whyLost() error {
 	return h.lost
 }
 
-// renew renews the lease until the run is over. A run that is to be cancelled is
+// renewLease renews the lease until the run is over. A run that is to be cancelled is
 // cancelled.
-func (h *held) renew(ctx context.Context, over <-chan struct{}) {
+func (h *held) renewLease(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(h.keeper.options.Lease / 3)
 	defer every.Stop()
 	for {

@@ -98,9 +98,9 @@ type claim struct {
 func (k *Keeper) AroundRun() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		ctx = once.Into(ctx, k)
-		h := k.runs.Of(s)
+		h := k.runs.Get(s)
 		if up, call := k.above(ctx, s); up != nil {
-			return h.within(ctx, k, up, call, s, next)
+			return h.runWithin(ctx, k, up, call, s, next)
 		}
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
 			h.take(k, c)
@@ -126,11 +126,11 @@ func (k *Keeper) AroundRun() agent.Processor {
 	})
 }
 
-// Admitted returns the processor around the run inside of the hooks: it writes down what
+// AroundRunInside returns the processor around the run inside of the hooks: it writes down what
 // they let in.
-func (k *Keeper) Admitted() agent.Processor {
+func (k *Keeper) AroundRunInside() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-		h := k.runs.Of(s)
+		h := k.runs.Get(s)
 		if h.keeper != nil && !agent.Checkpoint(s).Resumed() {
 			if err := h.note(ctx, EntryBegin, agent.Checkpoint(s).AcceptInput(), Update{Status: agent.StatusRunning}); err != nil {
 				return mo.Err[agent.State](err)
@@ -144,7 +144,7 @@ func (k *Keeper) Admitted() agent.Processor {
 // the step that was recorded.
 func (k *Keeper) AroundStep() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-		h := k.runs.Of(s)
+		h := k.runs.Get(s)
 		if h.keeper == nil {
 			return next(ctx, s)
 		}
@@ -159,7 +159,7 @@ func (k *Keeper) AroundStep() agent.Processor {
 		if err != nil || taken.Parked() || taken.RunStepCount() == s.RunStepCount() {
 			return result
 		}
-		if cut(ctx) && cancelled(taken) {
+		if cut(ctx) && hasCancelledCall(taken) {
 			return mo.Err[agent.State](agent.ErrSuspended)
 		}
 		if err := h.note(ctx, EntryStep, taken, Update{Status: agent.StatusRunning, Steps: taken.RunStepCount()}); err != nil {
@@ -169,8 +169,8 @@ func (k *Keeper) AroundStep() agent.Processor {
 	})
 }
 
-// cancelled reports whether a call of the last step was.
-func cancelled(s agent.State) bool {
+// hasCancelledCall reports whether a call of the last step was.
+func hasCancelledCall(s agent.State) bool {
 	last, _ := s.LastStep().Get()
 	for _, r := range last.Results() {
 		if r.Reason == agent.ReasonCancelled {
@@ -194,17 +194,17 @@ func (d *keptDriver) Features() agent.Features { return agent.FeaturesOf(d.Drive
 
 func (d *keptDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	started := time.Now()
-	return d.kept(ctx, s, started, d.Driver.Next(ctx, s))
+	return d.recordReply(ctx, s, started, d.Driver.Next(ctx, s))
 }
 
 func (d *keptDriver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	started := time.Now()
-	return d.kept(ctx, s, started, agent.Stream(ctx, d.Driver, s, emit))
+	return d.recordReply(ctx, s, started, agent.Stream(ctx, d.Driver, s, emit))
 }
 
-func (d *keptDriver) kept(ctx context.Context, s agent.State, started time.Time, result mo.Result[agent.Step]) mo.Result[agent.Step] {
+func (d *keptDriver) recordReply(ctx context.Context, s agent.State, started time.Time, result mo.Result[agent.Step]) mo.Result[agent.Step] {
 	reply, err := result.Get()
-	h := d.keeper.runs.Of(s)
+	h := d.keeper.runs.Get(s)
 	if err != nil || h.keeper == nil || reply.Message.Role() != agent.RoleAssistant {
 		return result
 	}

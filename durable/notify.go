@@ -71,8 +71,8 @@ func newToken() string {
 // TokenHash returns what a store keeps of a token.
 func TokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
-// questions returns what the store is to keep of the notice.
-func (n Notice) questions() ([]Question, error) {
+// storedQuestions returns what the store is to keep of the notice.
+func (n Notice) storedQuestions() ([]Question, error) {
 	out := make([]Question, 0, len(n.Calls))
 	for _, c := range n.Calls {
 		data, err := json.Marshal(c.Intervention)

@@ -13,12 +13,12 @@ import (
 
 // newOwner returns a name for this process: where it runs, its id, and a random part.
 func newOwner() string {
-	return fmt.Sprintf("%s/%d/%s", place(), os.Getpid(), rand.Text()[:8])
+	return fmt.Sprintf("%s/%d/%s", currentPlace(), os.Getpid(), rand.Text()[:8])
 }
 
-// place says where process ids mean what they mean here: this start of this machine, and
+// currentPlace says where process ids mean what they mean here: this start of this machine, and
 // this namespace of it. Where that is not known it is a name that no other process has.
-func place() string {
+func currentPlace() string {
 	host, _ := os.Hostname()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, alsoErr := os.Readlink("/proc/self/ns/pid")
@@ -28,9 +28,9 @@ func place() string {
 	return cmp.Or(host, "host") + "-" + string(boot[:8]) + "-" + strings.Trim(strings.TrimPrefix(space, "pid:"), "[]")
 }
 
-// gone reports whether the process behind an owner's name has ended: only for names that
+// hasExited reports whether the process behind an owner's name has ended: only for names that
 // newOwner made in this place. Of any other it is not known.
-func gone(owner, self string) bool {
+func hasExited(owner, self string) bool {
 	parts, own := strings.Split(owner, "/"), strings.Split(self, "/")
 	if len(parts) != 3 || len(own) != 3 || parts[0] != own[0] {
 		return false

@@ -21,7 +21,7 @@ func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error)
 	if err != nil {
 		return agent.State{}, fmt.Errorf("loading run %s: %w", id, err)
 	}
-	c, err := restored(entries)
+	c, err := restoreClaim(entries)
 	if err != nil {
 		return agent.State{}, fmt.Errorf("loading run %s: %w", id, err)
 	}
@@ -31,8 +31,8 @@ func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error)
 // ErrNotBegun is that the journal of a run has no beginning.
 var ErrNotBegun = errors.New("the run was cut off before its input was let in: start it again")
 
-// restored returns what the entries of a journal say.
-func restored(entries []Entry) (*claim, error) {
+// restoreClaim returns what the entries of a journal say.
+func restoreClaim(entries []Entry) (*claim, error) {
 	c := &claim{done: map[string][]byte{}, begun: map[string]bool{}}
 	var changes [][]byte
 	for _, e := range entries {
@@ -100,7 +100,7 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 	if about.Status.Terminal() {
 		return mo.TupleToResult(Load(ctx, k.store, id))
 	}
-	lease, err := k.claim(ctx, id, take)
+	lease, err := k.claimLease(ctx, id, take)
 	if errors.Is(err, ErrEnded) {
 		return mo.TupleToResult(Load(ctx, k.store, id))
 	}
@@ -111,7 +111,7 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 	if err != nil {
 		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
 	}
-	c, err := restored(entries)
+	c, err := restoreClaim(entries)
 	c.lease = lease
 	if again := k.options.Again; again != nil {
 		maps.DeleteFunc(c.done, func(name string, _ []byte) bool { return again(name) })
@@ -159,12 +159,12 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 	return result
 }
 
-// claim takes the lease of a run. One that is held by a process of this machine that is
+// claimLease takes the lease of a run. One that is held by a process of this machine that is
 // gone is taken over at once.
-func (k *Keeper) claim(ctx context.Context, id agent.RunID, take Take) (Lease, error) {
+func (k *Keeper) claimLease(ctx context.Context, id agent.RunID, take Take) (Lease, error) {
 	lease, err := k.store.Claim(ctx, id, k.options.Owner, k.options.Lease, take)
 	var other *HeldError
-	if errors.As(err, &other) && gone(other.Owner, k.options.Owner) {
+	if errors.As(err, &other) && hasExited(other.Owner, k.options.Owner) {
 		lease, err = k.store.Claim(ctx, id, k.options.Owner, k.options.Lease, TakeOver)
 	}
 	return lease, err
@@ -181,7 +181,7 @@ func (k *Keeper) claim(ctx context.Context, id agent.RunID, take Take) (Lease, e
 // waits, by the time that it is done.
 func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error)) ([]byte, error) {
 	key := string(s.Run().ID) + "/once/" + name
-	h := k.runs.Of(s)
+	h := k.runs.Get(s)
 	if h.keeper == nil {
 		return do(ctx, key)
 	}
@@ -231,7 +231,7 @@ func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt b
 	case h.over:
 		return doubt, nil, false, errOver
 	}
-	err = h.append(ctx, Update{}, Entry{Kind: EntryOnce, Key: name, At: time.Now()})
+	err = h.appendEntries(ctx, Update{}, Entry{Kind: EntryOnce, Key: name, At: time.Now()})
 	return doubt, nil, false, err
 }
 
@@ -241,7 +241,7 @@ func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 	if h.over { // nothing is written any more: who goes on with it does not know that it was done
 		return nil
 	}
-	if err := h.append(ctx, Update{}, Entry{Kind: EntryDone, Key: name, At: time.Now(), Data: data}); err != nil {
+	if err := h.appendEntries(ctx, Update{}, Entry{Kind: EntryDone, Key: name, At: time.Now(), Data: data}); err != nil {
 		return err
 	}
 	h.done[name] = data

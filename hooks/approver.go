@@ -48,7 +48,7 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 			rest, places = append(rest, &shown), append(places, i)
 			continue
 		}
-		shown, answer, err := x.request(ctx, s, p, slices.Clone(batch)) // hooks may keep theirs
+		shown, answer, err := x.askHooks(ctx, s, p, slices.Clone(batch)) // hooks may keep theirs
 		if err != nil {
 			return mo.Err[[]agent.Approval](err)
 		}
@@ -99,11 +99,11 @@ func interventionOf(s agent.State, p *agent.Prepared) agent.Intervention {
 	return i
 }
 
-// request asks the hooks about a call that a person is to be asked about. It returns the
+// askHooks asks the hooks about a call that a person is to be asked about. It returns the
 // call as the person is shown it, with the questions that hooks have answered, and what
 // decides it if a person is not needed: a rejection, of which RejectAndEnd counts before Deny,
 // or approvals of all questions by hooks that may answer them.
-func (x *hookedApprover) request(ctx context.Context, s agent.State, p *agent.Prepared, batch []agent.Intervention) (*agent.Prepared, *agent.Approval, error) {
+func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.Prepared, batch []agent.Intervention) (*agent.Prepared, *agent.Approval, error) {
 	var last *Outcome
 	var rejected *agent.Approval
 	view := func(frozen *Outcome) InterventionContext {
@@ -166,7 +166,7 @@ func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []age
 		}
 		batch[i] = batch[i].WithAnswer(answers[i])
 	}
-	*interventions.Of(s) = batch
+	*interventions.Get(s) = batch
 	c := InterventionResolvedContext{batchView{contextView{state: s, info: interventionResolved}, batch}}
 	if err := x.hooks.resolved.announce(ctx, x.hooks.pool, c); err != nil {
 		return mo.Err[[]agent.Approval](err)
@@ -180,6 +180,6 @@ func (c *Compiled) tellStopped(ctx context.Context, s agent.State) {
 	if s.Status() != agent.StatusInterrupted || c.stopped.empty() {
 		return
 	}
-	batch := *interventions.Of(s)
+	batch := *interventions.Get(s)
 	_ = c.stopped.announce(ctx, c.pool, InterventionStoppedContext{batchView{contextView{state: s, info: interventionStopped}, batch}})
 }

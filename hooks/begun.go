@@ -13,7 +13,7 @@ import (
 // prepareBegun asks the hooks about a call that began before the run was cut off or
 // parked. It keeps its journalled arguments, whatever middleware has made of it since.
 func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, begun, original *agent.ToolCall) mo.Result[*agent.Prepared] {
-	p, err := x.prepare(ctx, s, begun)
+	p, err := x.prepareRewritten(ctx, s, begun)
 	if err != nil {
 		return mo.Err[*agent.Prepared](err)
 	}

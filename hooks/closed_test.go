@@ -185,7 +185,7 @@ func TestAbortingFailures(t *testing.T) {
 			require.Len(t, completed, 1)
 			assert.Equal(t, agent.StatusFailed, completed[0].State.Status())
 			if slices.Contains([]hooks.PointName{hooks.InputSubmitted, hooks.ExecutionStart, hooks.StepStart, hooks.PreInference}, at) {
-				assert.Empty(t, end.driver.Asked(), "the model is not asked")
+				assert.Empty(t, end.driver.Calls(), "the model is not asked")
 			}
 		})
 	}
@@ -239,7 +239,7 @@ func TestLateAllowIsNoPermission(t *testing.T) {
 			end := playIn(t, ctx, agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Say("done")), []hooks.Hook{hook})
 			require.ErrorIs(t, end.err, context.Canceled)
 			assert.Equal(t, agent.StatusCancelled, end.Status())
-			assert.LessOrEqual(t, len(end.driver.Asked()), 1)
+			assert.LessOrEqual(t, len(end.driver.Calls()), 1)
 			if at == hooks.PreToolUse {
 				assert.Equal(t, agent.ReasonCancelled, end.LastStep().MustGet().Result(0).Reason)
 			}

@@ -35,8 +35,8 @@ type Context interface {
 	stepKind() agent.StepKind
 	// toolCall returns the effective call at the points of a tool call, nil elsewhere.
 	toolCall() *agent.ToolCall
-	// vetted returns the outcome, checked by those who know more of it than its point.
-	vetted(ctx context.Context, o *Outcome) (*Outcome, error)
+	// vet returns the outcome, checked by those who know more of it than its point.
+	vet(ctx context.Context, o *Outcome) (*Outcome, error)
 }
 
 // base is the part that the payloads of all points but those of a tool call have.
@@ -128,9 +128,9 @@ func (c contextView) stepKind() agent.StepKind {
 
 func (contextView) toolCall() *agent.ToolCall { return nil }
 
-func (contextView) vetted(_ context.Context, o *Outcome) (*Outcome, error) { return o, nil }
+func (contextView) vet(_ context.Context, o *Outcome) (*Outcome, error) { return o, nil }
 
-func (c contextView) answer(o Outcome, effects []agent.Effect) Result {
+func (c contextView) newAnswer(o Outcome, effects []agent.Effect) Result {
 	o.point = c.info.name
 	o.effects = agent.EffectsOf(effects...)
 	if err := o.effects.Validate(); err != nil && o.invalid == nil {
@@ -139,9 +139,9 @@ func (c contextView) answer(o Outcome, effects []agent.Effect) Result {
 	return mo.Ok(&o)
 }
 
-func (c contextView) allow(effects []agent.Effect) Result {
+func (c contextView) allowWith(effects []agent.Effect) Result {
 	if len(effects) == 0 {
 		return mo.Ok(c.info.allowed)
 	}
-	return c.answer(Outcome{decision: Allow}, effects)
+	return c.newAnswer(Outcome{decision: Allow}, effects)
 }

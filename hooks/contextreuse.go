@@ -24,7 +24,7 @@ func contextOf(ctx context.Context, s agent.State, index int) *lazyContext {
 	if uint(index) >= uint(len(unseen{})) {
 		return &lazyContext{Context: ctx}
 	}
-	place := &unseenContexts.Of(s)[index]
+	place := &unseenContexts.Get(s)[index]
 	if c := place.Load(); c != nil && c.armed.Load() == nil && identical(c.Context, ctx) {
 		return c
 	}

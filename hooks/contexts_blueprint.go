@@ -36,34 +36,34 @@ func (c blueprintView) BlueprintRun() BlueprintRun { return c.about }
 type RunStartContext struct{ blueprintView }
 
 // Allow lets the run begin.
-func (c RunStartContext) Allow() Result { return c.allow(nil) }
+func (c RunStartContext) Allow() Result { return c.allowWith(nil) }
 
 // Deny fails the run before a runner gets it.
 func (c RunStartContext) Deny(reason string) Result {
-	return c.answer(Outcome{decision: Deny, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
 
 // Rewrite puts other parameters in place: what encodes to a JSON object.
 func (c RunStartContext) Rewrite(parameters any) Result {
 	text, err := objectOf(parameters)
-	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
+	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
 }
 
 // RunResultContext is the context of AtRunResult.
 type RunResultContext struct{ blueprintView }
 
 // Allow lets the result pass, and may add to the state.
-func (c RunResultContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c RunResultContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Replace puts another result in words in place; the one as JSON is gone.
 func (c RunResultContext) Replace(text string, effects ...agent.Effect) Result {
 	content := agent.TextContent(text)
-	return c.answer(Outcome{decision: Replace, content: &content}, effects)
+	return c.newAnswer(Outcome{decision: Replace, content: &content}, effects)
 }
 
 // Withhold keeps the result from the caller, who is told why.
 func (c RunResultContext) Withhold(reason string) Result {
-	return c.answer(Outcome{decision: Withhold, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: Withhold, reason: reason}, nil)
 }
 
 // RunFailedContext is the context of AtRunFailed.
@@ -73,7 +73,7 @@ type RunFailedContext struct{ blueprintView }
 func (c RunFailedContext) Err() error { return c.about.Err }
 
 // Allow adds to the state.
-func (c RunFailedContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c RunFailedContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // RunEndContext is the context of AtRunFinish and AtRunTimeout.
 type RunEndContext struct{ blueprintView }
@@ -124,9 +124,9 @@ func (c *Compiled) foldRunStart(ctx context.Context, s agent.State, about *Bluep
 	}
 	err := deliberate(ctx, &d, RunStart, c.runStart.controls, func(int) RunStartContext { return view(nil) })
 	if err != nil {
-		return d.frozen(), err
+		return d.observedOutcome(), err
 	}
-	return d.frozen(), c.runStart.announce(ctx, c.pool, view(d.frozen()))
+	return d.observedOutcome(), c.runStart.announce(ctx, c.pool, view(d.observedOutcome()))
 }
 
 // judgedParameters are the parameters of a run as the controls judge them.
@@ -134,7 +134,7 @@ type judgedParameters string
 
 func (p judgedParameters) same(other judgedParameters) bool { return p == other }
 
-func (p judgedParameters) rewrite(o *Outcome, again bool) (now, judged judgedParameters) {
+func (p judgedParameters) applyRewrite(o *Outcome, again bool) (now, judged judgedParameters) {
 	if now = judgedParameters(o.arguments); again && sameArguments(string(p), o.arguments) {
 		now = p
 	}
@@ -164,7 +164,7 @@ func foldBlueprint[C Context](
 			continue
 		}
 		tellConflicts(ctx, *s, at, effects, o.effects)
-		effects = effects.Plus(o.effects)
+		effects = effects.Add(o.effects)
 		*s = s.Apply(o.effects)
 		if last == nil || o.decision != Allow {
 			last = o

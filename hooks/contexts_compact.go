@@ -36,11 +36,11 @@ func (c compactView) Compaction() Compaction { return c.about }
 type PreCompactContext struct{ compactView }
 
 // Allow lets it happen.
-func (c PreCompactContext) Allow() Result { return c.allow(nil) }
+func (c PreCompactContext) Allow() Result { return c.allowWith(nil) }
 
 // Deny lets the model see the messages as they are.
 func (c PreCompactContext) Deny(reason string) Result {
-	return c.answer(Outcome{decision: Deny, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
 
 // PostCompactContext is the context of AtPostCompact.
@@ -57,7 +57,7 @@ var current = agent.NewScratch[struct{ hooks *Compiled }](nil)
 
 // Of returns the hooks that stand around the run of s; nil when there are none. Its methods
 // that fire a point do nothing on nil.
-func Of(s agent.State) *Compiled { return current.Of(s).hooks }
+func Of(s agent.State) *Compiled { return current.Get(s).hooks }
 
 // PreCompact asks the hooks at PreCompact whether a compaction may be done. It is not to
 // be done when one says no, or cannot decide: denied names it and says why. The error is

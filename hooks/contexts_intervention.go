@@ -59,11 +59,11 @@ func (c InterventionContext) Tool() string { return c.p.Call.Name }
 func (c InterventionContext) Questions() agent.Questions { return slices.Clone(c.p.Questions()) }
 
 // Allow lets the person be asked.
-func (c InterventionContext) Allow() Result { return c.allow(nil) }
+func (c InterventionContext) Allow() Result { return c.allowWith(nil) }
 
 // Deny forbids the call: no person is asked, and the model is told why. Every hook may.
 func (c InterventionContext) Deny(reason string) Result {
-	return c.answer(Outcome{decision: Deny, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
 
 // Rewrite asks the person about other arguments, also where a hook before had said yes to
@@ -77,7 +77,7 @@ func (c InterventionContext) Rewrite(arguments any) Result {
 	if err != nil {
 		err = &rewriteError{err}
 	}
-	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
+	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
 }
 
 // Approve answers in the person's place: the call may run as it is now. It is an answer to
@@ -87,13 +87,13 @@ func (c InterventionContext) Rewrite(arguments any) Result {
 // person, and an event of kind HookSkipped says why. When a hook that is asked later
 // rewrites the call, the answers are void.
 func (c InterventionContext) Approve(reason string) Result {
-	return c.answer(Outcome{decision: Approve, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: Approve, reason: reason}, nil)
 }
 
 // RejectAndEnd answers in the person's place: the call does not run, and the run ends as
 // interrupted. Policies name it reject. To let the run go on, use Deny. Every hook may; it counts before a Deny.
 func (c InterventionContext) RejectAndEnd(reason string) Result {
-	return c.answer(Outcome{decision: RejectAndEnd, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: RejectAndEnd, reason: reason}, nil)
 }
 
 func (c InterventionContext) where() (agent.State, int) { return c.state, c.p.Original.Index }

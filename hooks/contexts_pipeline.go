@@ -43,11 +43,11 @@ type PipelineContext struct {
 func (c PipelineContext) Pipeline() Pipeline { return c.about }
 
 // Allow lets it go on, and may add to the state.
-func (c PipelineContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c PipelineContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Stop ends the pipeline.
 func (c PipelineContext) Stop(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
 
 // PipelineEndContext is the context of AtSessionComplete.
@@ -90,7 +90,7 @@ func (c *Compiled) Pipeline(ctx context.Context, s agent.State, at PointName, ab
 			continue
 		}
 		tellConflicts(ctx, s, at, effects, o.effects)
-		effects = effects.Plus(o.effects)
+		effects = effects.Add(o.effects)
 		s = s.Apply(o.effects)
 		if last == nil || o.decision == StopRun {
 			last = o

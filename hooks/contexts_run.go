@@ -33,12 +33,12 @@ func (c inputView) Messages() []agent.Message { return slices.Clone(c.p.input) }
 func (c inputView) Text() string { return textOf(c.p.input) }
 
 // Allow lets the input pass, and may add to it.
-func (c inputView) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c inputView) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Deny keeps the input out: the run ends as denied, no model is asked, and the
 // input is not kept. What the effects add is kept.
 func (c inputView) Deny(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Deny, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: Deny, reason: reason}, effects)
 }
 
 // Rewrite puts other user messages in the place of all of the input: the model and
@@ -46,7 +46,7 @@ func (c inputView) Deny(reason string, effects ...agent.Effect) Result {
 // least one, since Deny is what keeps input out.
 func (c inputView) Rewrite(messages []agent.Message, effects ...agent.Effect) Result {
 	input, err := asInput(messages)
-	return c.answer(Outcome{decision: Rewrite, input: input, invalid: err}, effects)
+	return c.newAnswer(Outcome{decision: Rewrite, input: input, invalid: err}, effects)
 }
 
 // asInput returns the messages as a user's, whichever role they had: a later hook must see,
@@ -81,7 +81,7 @@ type ExecutionContext struct{ inputView }
 
 // Stop ends the run before its first step.
 func (c ExecutionContext) Stop(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
 
 // FailureContext is the context of AtAgentFailed.
@@ -95,7 +95,7 @@ func (c FailureContext) Err() error { return c.p.err }
 
 // Allow adds to the state that the failed run leaves. Nothing else can be changed
 // any more.
-func (c FailureContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c FailureContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // EndContext is the context of AtExecutionEnd.
 type EndContext struct {
@@ -147,16 +147,16 @@ func (c StopContext) ContinuationsLeft() int { return c.p.left }
 // Continue makes the run go on, unless there are no ContinuationsLeft. The
 // reason is told to the model, so write it for the model: what is still to be done.
 func (c StopContext) Continue(reason string) Result {
-	return c.answer(Outcome{decision: Continue, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: Continue, reason: reason}, nil)
 }
 
 // Stop ends the run, and no other hook can make it go on.
 func (c StopContext) Stop(reason string) Result {
-	return c.answer(Outcome{decision: StopRun, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, nil)
 }
 
 // Allow lets the run end.
-func (c StopContext) Allow() Result { return c.allow(nil) }
+func (c StopContext) Allow() Result { return c.allowWith(nil) }
 
 func textOf(messages []agent.Message) string {
 	if len(messages) == 1 {

@@ -21,11 +21,11 @@ var (
 type StepContext struct{ contextView }
 
 // Allow lets the step pass, and may add to the state before it.
-func (c StepContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c StepContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Stop ends the run before this step.
 func (c StepContext) Stop(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
 
 // StepEndContext is the context of AtStepEnd.
@@ -68,11 +68,11 @@ func (c StepEndContext) ShouldContinue() bool {
 }
 
 // Allow adds to the state after the step.
-func (c StepEndContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c StepEndContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Stop ends the run after this step.
 func (c StepEndContext) Stop(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
 
 // InferenceContext is the context of AtPreInference.
@@ -99,22 +99,22 @@ func (c InferenceContext) Messages() iter.Seq2[int, agent.Message] { return c.st
 
 // Allow lets the call go on, and may add: what is added is shown to the
 // model in this call, and kept when it answers.
-func (c InferenceContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c InferenceContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Rewrite asks the model with another request, in this call only.
 func (c InferenceContext) Rewrite(request agent.Request, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Rewrite, request: &request}, effects)
+	return c.newAnswer(Outcome{decision: Rewrite, request: &request}, effects)
 }
 
 // RewriteMessages shows the model other messages, in this call only; the
 // transcript stays.
 func (c InferenceContext) RewriteMessages(messages []agent.Message, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Rewrite, view: append([]agent.Message{}, messages...)}, effects)
+	return c.newAnswer(Outcome{decision: Rewrite, view: append([]agent.Message{}, messages...)}, effects)
 }
 
 // Stop ends the run before this call.
 func (c InferenceContext) Stop(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
 
 // ReplyContext is the context of AtPostInference.
@@ -130,9 +130,9 @@ func (c ReplyContext) Inference() string { return agent.Checkpoint(c.state).Infe
 // asked, and as their filters leave it.
 func (c ReplyContext) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
-		e = e.filtered(e.Outcome.wouldChange(func(l filters) { l.reply(c.p.reply); _ = l.error(c.p.err) }))
+		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterReply(c.p.reply); _ = l.filterError(c.p.err) }))
 	}
-	c.p.held.tell(ctx, c.state, e)
+	c.p.held.holdOrSend(ctx, c.state, e)
 }
 
 // Err returns what the model call failed with, or nil. There is no reply then: a hook that
@@ -151,7 +151,7 @@ func (c ReplyContext) Tools() []string {
 }
 
 // Allow lets the reply stand, and may add after it.
-func (c ReplyContext) Allow(effects ...agent.Effect) Result { return c.allow(effects) }
+func (c ReplyContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Filter applies f to every text that leaves the point: what the model says and thinks, the
 // names and arguments of its calls, the error of a call that failed, the message of a stop,
@@ -161,13 +161,13 @@ func (c ReplyContext) Allow(effects ...agent.Effect) Result { return c.allow(eff
 // returned; should it panic, the reply is withheld and the run ends. Where a reply is
 // streamed, it is held back until all controls were asked.
 func (c ReplyContext) Filter(f func(text string) string, effects ...agent.Effect) Result {
-	return c.answer(filterOutcome(f), effects)
+	return c.newAnswer(filterOutcome(f), effects)
 }
 
 // FilterOrWithhold works like Filter with a func that can also say that a text must not leave at
 // all: then the whole reply is withheld and the run ends, and the error is the reason.
 func (c ReplyContext) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
+	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
 }
 
 // Replace puts another turn in the place of the reply: other text, calls, finish
@@ -177,7 +177,7 @@ func (c ReplyContext) Replace(reply agent.Step, effects ...agent.Effect) Result 
 	if role := reply.Message.Role(); role != agent.RoleAssistant && c.p.err == nil {
 		err = fmt.Errorf("the reply was replaced by a message of role %q: it must be %q", role, agent.RoleAssistant)
 	}
-	return c.answer(Outcome{decision: Replace, reply: &reply, invalid: err}, effects)
+	return c.newAnswer(Outcome{decision: Replace, reply: &reply, invalid: err}, effects)
 }
 
 // ReplaceText puts another text in the place of the reply's; its calls stay.

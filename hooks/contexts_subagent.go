@@ -45,28 +45,28 @@ func (c subagentView) where() (agent.State, int) { return c.state, -1 }
 type PreSubagentContext struct{ subagentView }
 
 // Allow lets it happen.
-func (c PreSubagentContext) Allow() Result { return c.allow(nil) }
+func (c PreSubagentContext) Allow() Result { return c.allowWith(nil) }
 
 // Deny keeps the sub-agent from running: its call fails, and the model is told why.
 func (c PreSubagentContext) Deny(reason string) Result {
-	return c.answer(Outcome{decision: Deny, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
 
 // Rewrite gives the sub-agent another instruction.
 func (c PreSubagentContext) Rewrite(instruction string) Result {
-	return c.answer(Outcome{decision: Rewrite, arguments: instruction}, nil)
+	return c.newAnswer(Outcome{decision: Rewrite, arguments: instruction}, nil)
 }
 
 // PostSubagentContext is the context of AtPostSubagent.
 type PostSubagentContext struct{ subagentView }
 
 // Allow lets the answer stand.
-func (c PostSubagentContext) Allow() Result { return c.allow(nil) }
+func (c PostSubagentContext) Allow() Result { return c.allowWith(nil) }
 
 // Replace puts another text in the place of what the sub-agent answered.
 func (c PostSubagentContext) Replace(text string) Result {
 	content := agent.TextContent(text)
-	return c.answer(Outcome{decision: Replace, content: &content}, nil)
+	return c.newAnswer(Outcome{decision: Replace, content: &content}, nil)
 }
 
 // Filter applies f to every text that leaves the point: the answer, or the error of a
@@ -74,27 +74,27 @@ func (c PostSubagentContext) Replace(text string) Result {
 // It must leave alone what it has no business with, and may be called again for what it
 // returned; should it panic, the answer is withheld.
 func (c PostSubagentContext) Filter(f func(text string) string) Result {
-	return c.answer(filterOutcome(f), nil)
+	return c.newAnswer(filterOutcome(f), nil)
 }
 
 // FilterOrWithhold works like Filter with a func that can also say that a text must not leave at
 // all: then the answer is withheld, and the error is the reason that is told.
 func (c PostSubagentContext) FilterOrWithhold(f func(text string) (string, error)) Result {
-	return c.answer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, nil)
+	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, nil)
 }
 
 // Tell tells the observer of the run of something about a hook, when all controls were
 // asked, and as their filters leave it.
 func (c PostSubagentContext) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
-		e = e.filtered(e.Outcome.wouldChange(func(l filters) { l.text(c.about.Result); _ = l.error(c.about.Err) }))
+		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.text(c.about.Result); _ = l.filterError(c.about.Err) }))
 	}
-	c.held.tell(ctx, c.state, e)
+	c.held.holdOrSend(ctx, c.state, e)
 }
 
 // Withhold keeps the answer from the model, which is told why.
 func (c PostSubagentContext) Withhold(reason string) Result {
-	return c.answer(Outcome{decision: Withhold, reason: reason}, nil)
+	return c.newAnswer(Outcome{decision: Withhold, reason: reason}, nil)
 }
 
 // SubagentFailedContext is the context of AtSubagentFailed.
@@ -129,7 +129,7 @@ func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagen
 	if o := d.final; o != nil {
 		denied = &DeniedError{Tool: about.Agent, Hook: o.hook, Reason: o.reason, Failed: o.failed}
 	}
-	return string(d.now), denied, c.preSubagent.announce(ctx, c.pool, view(d.frozen()))
+	return string(d.now), denied, c.preSubagent.announce(ctx, c.pool, view(d.observedOutcome()))
 }
 
 // judgedText is an instruction as the controls judge it.
@@ -137,7 +137,7 @@ type judgedText string
 
 func (t judgedText) same(other judgedText) bool { return t == other }
 
-func (judgedText) rewrite(o *Outcome, _ bool) (now, judged judgedText) {
+func (judgedText) applyRewrite(o *Outcome, _ bool) (now, judged judgedText) {
 	now = judgedText(o.arguments)
 	return now, now
 }
@@ -172,8 +172,8 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 		case Filter:
 			x := &filter{hook: o.hook, f: o.filter}
 			given = append(given, x)
-			about.Result, about.Err = x.text(about.Result), filters{x}.error(about.Err)
-			if o = o.filtered(x.changed); o.plain() && x.failed == nil {
+			about.Result, about.Err = x.filterText(about.Result), filters{x}.filterError(about.Err)
+			if o = o.withFilter(x.changed); o.plain() && x.failed == nil {
 				continue
 			}
 		case Replace:
@@ -182,7 +182,7 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 				about.Err = standingFor(about.Err, fmt.Sprintf("agent %q failed; what it said was replaced by %s", about.Agent, o.hook))
 			}
 		}
-		if broken := given.broken(); broken != nil {
+		if broken := given.firstFailure(); broken != nil {
 			o = broken.failure(postSubagent)
 		}
 		if o.decision == Withhold {

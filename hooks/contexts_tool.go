@@ -85,30 +85,30 @@ func (c ToolContext) Allow(effects ...agent.Effect) Result {
 	if len(effects) == 0 {
 		return mo.Ok(c.info.allowed) // inlined, so that c is not copied
 	}
-	return c.allow(effects)
+	return c.allowWith(effects)
 }
 
 // Deny forbids the call: the tool does not run, the model is told why, and the
 // other calls of the step go on. An empty reason is still a denial.
 func (c ToolContext) Deny(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Deny, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: Deny, reason: reason}, effects)
 }
 
 // Stop ends the run: no call of the step runs.
 func (c ToolContext) Stop(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
 
 // Ask asks for approval before the call runs.
 func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Ask, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: Ask, reason: reason}, effects)
 }
 
 // AskAbout works like Ask with a question that says more: its Reason, how long the person has,
 // and what counts when there is no answer in time. Who asks is filled in; a question with
 // another Kind or with Answers is a failure of the hook.
 func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Ask, reason: q.Reason, question: &q, invalid: wrongQuestion(q)}, effects)
+	return c.newAnswer(Outcome{decision: Ask, reason: q.Reason, question: &q, invalid: wrongQuestion(q)}, effects)
 }
 
 func wrongQuestion(q agent.Question) error {
@@ -133,7 +133,7 @@ func (c ToolContext) Asked() (i agent.Intervention, ok bool) {
 // hook, and then neither the original nor the rewritten call runs.
 func (c ToolContext) Rewrite(arguments any, effects ...agent.Effect) Result {
 	text, err := objectOf(arguments)
-	return c.answer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
+	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
 }
 
 // objectOf returns the JSON text of what a hook puts in the place of an object.
@@ -150,17 +150,17 @@ func objectOf(value any) (string, error) {
 
 // Mock answers in the tool's place with a text; the tool does not run.
 func (c ToolContext) Mock(text string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: agent.TextContent(text)}}, effects)
+	return c.newAnswer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: agent.TextContent(text)}}, effects)
 }
 
 // MockContent answers in the tool's place; the tool does not run.
 func (c ToolContext) MockContent(content agent.Content, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: content}}, effects)
+	return c.newAnswer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: content}}, effects)
 }
 
 // MockFailure answers in the tool's place as if it had failed with this text.
 func (c ToolContext) MockFailure(text string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Mock, mock: &agent.ToolResult{
+	return c.newAnswer(Outcome{decision: Mock, mock: &agent.ToolResult{
 		Content: agent.TextContent(text), Reason: agent.ReasonError,
 	}}, effects)
 }
@@ -169,14 +169,14 @@ func (c ToolContext) where() (agent.State, int) { return c.state, c.p.Original.I
 
 func (c ToolContext) toolCall() *agent.ToolCall { return c.p.Call }
 
-// vetted lets the inner executor check rewritten arguments.
-func (c ToolContext) vetted(ctx context.Context, o *Outcome) (*Outcome, error) {
+// vet lets the inner executor check rewritten arguments.
+func (c ToolContext) vet(ctx context.Context, o *Outcome) (*Outcome, error) {
 	if o.decision != Rewrite {
 		return o, nil
 	}
 	call := *c.p.Call
 	call.Arguments = o.arguments
-	p, err := c.x.prepare(ctx, c.state, &call)
+	p, err := c.x.prepareRewritten(ctx, c.state, &call)
 	switch {
 	case err != nil:
 		return nil, &executorError{err}
@@ -201,9 +201,9 @@ type resultView struct {
 // asked, and as their filters leave it.
 func (c resultView) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
-		e = e.filtered(e.Outcome.wouldChange(func(l filters) { l.result(c.r) }))
+		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterResult(c.r) }))
 	}
-	c.h.tell(ctx, c.state, e)
+	c.h.holdOrSend(ctx, c.state, e)
 }
 
 func (c resultView) where() (agent.State, int) { return c.state, c.p.Original.Index }
@@ -245,7 +245,7 @@ func (c resultView) Allow(effects ...agent.Effect) Result {
 	if len(effects) == 0 {
 		return mo.Ok(c.info.allowed)
 	}
-	return c.allow(effects)
+	return c.allowWith(effects)
 }
 
 // Replace puts another text in the place of the answer; its status stays.
@@ -256,7 +256,7 @@ func (c resultView) Replace(text string, effects ...agent.Effect) Result {
 // ReplaceContent puts other content in the place of the answer's; its status
 // stays.
 func (c resultView) ReplaceContent(content agent.Content, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Replace, content: &content}, effects)
+	return c.newAnswer(Outcome{decision: Replace, content: &content}, effects)
 }
 
 // Filter applies f to every text that leaves the point: the content in all its parts, the
@@ -266,24 +266,24 @@ func (c resultView) ReplaceContent(content agent.Content, effects ...agent.Effec
 // the answer is withheld. When f changes something of an error, the original is not
 // reachable any more; its kind stays.
 func (c resultView) Filter(f func(text string) string, effects ...agent.Effect) Result {
-	return c.answer(filterOutcome(f), effects)
+	return c.newAnswer(filterOutcome(f), effects)
 }
 
 // FilterOrWithhold works like Filter with a func that can also say that a text must not leave at
 // all: then the whole answer is withheld, and the error is the reason that is told.
 func (c resultView) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
+	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
 }
 
 // Withhold keeps the answer from the model, which is told why, together with all
 // that the tool, and hooks that were asked earlier, wanted changed in the state.
 func (c resultView) Withhold(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: Withhold, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: Withhold, reason: reason}, effects)
 }
 
 // Stop ends the run after this step; the answer stands.
 func (c resultView) Stop(reason string, effects ...agent.Effect) Result {
-	return c.answer(Outcome{decision: StopRun, reason: reason}, effects)
+	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
 
 // ToolResultContext is the context of AtPostToolUse.

@@ -33,7 +33,7 @@ func CountCalls() *CountedCalls { return &CountedCalls{agent.NewScratch[countedC
 
 // Has reports whether the call of c was counted.
 func (k *CountedCalls) Has(c ToolContext) bool {
-	calls := k.ofRun.Of(c.State())
+	calls := k.ofRun.Get(c.State())
 	calls.mu.Lock()
 	defer calls.mu.Unlock()
 	return calls.step == c.StepIndex() && calls.ids[c.Original().ID]
@@ -41,7 +41,7 @@ func (k *CountedCalls) Has(c ToolContext) bool {
 
 // Add counts the call of c.
 func (k *CountedCalls) Add(c ToolContext) {
-	calls := k.ofRun.Of(c.State())
+	calls := k.ofRun.Get(c.State())
 	calls.mu.Lock()
 	defer calls.mu.Unlock()
 	if calls.step != c.StepIndex() || calls.ids == nil {

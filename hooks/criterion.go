@@ -94,7 +94,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 		}
 		last = o
 		told := agent.UserText(cmp.Or(o.reason, "You are not done yet: go on."))
-		goOn = goOn.Plus(agent.EffectsOf(agent.AddMessage(told)).From(o.hook))
+		goOn = goOn.Add(agent.EffectsOf(agent.AddMessage(told)).From(o.hook))
 	}
 	if capped != "" && verdict.Verdict == agent.AllowStop {
 		verdict.Signal = x.capSignal(verdict.Signal, capped, count)
@@ -102,7 +102,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 	if goOn.Len() > 0 {
 		verdict = agent.Evaluation{
 			Verdict: agent.RequestContinuation,
-			Effects: agent.EffectsOf(continued.Set(count + 1)).Plus(goOn),
+			Effects: agent.EffectsOf(continued.Set(count + 1)).Add(goOn),
 		}
 	}
 	if err := x.hooks.stop.announce(ctx, x.hooks.pool, payload(last)); err != nil {

@@ -34,7 +34,7 @@ func (x *HookedToolExecutor) decideFrom(
 	for ; at.next < len(controls) && d.final == nil; at.next++ {
 		o, err := controls[at.next].consultNext(ctx, at, &c)
 		if err != nil {
-			return broken(ctx, d.withEffects(), err)
+			return endForError(ctx, d.withEffects(), err)
 		}
 		if !hasNoSay(o) && p.Begun && ignored(ctx, s, p, o) {
 			o = nil
@@ -42,21 +42,21 @@ func (x *HookedToolExecutor) decideFrom(
 		if hasNoSay(o) && d.latest == nil {
 			continue
 		}
-		d.record(at.next, len(controls), o)
+		d.recordOutcome(at.next, len(controls), o)
 		if !hasNoSay(o) {
 			c = d.context(c, s, -1)
 		}
 	}
 	if d.latest != nil {
 		if err := d.askAgain(ctx, s, controls, c); err != nil {
-			return broken(ctx, d.withEffects(), err)
+			return endForError(ctx, d.withEffects(), err)
 		}
 		c = d.context(c, s, -1)
 		p, c.frozen = d.settle(ctx, s)
 	}
 	if hooks.pre.hasObservers() {
 		if err := hooks.pre.announce(ctx, x.hooks.pool, c); err != nil {
-			return broken(ctx, p, err)
+			return endForError(ctx, p, err)
 		}
 	}
 	return mo.Ok(p)
@@ -75,11 +75,11 @@ func sameCall(a, b *agent.ToolCall) bool {
 	return a == b || a.Name == b.Name && argumentsOf(*a) == argumentsOf(*b)
 }
 
-// rewrite puts the call in place that the executor further in has prepared of the rewrite.
+// applyRewrite puts the call in place that the executor further in has prepared of the rewrite.
 // What that executor has changed besides, the author of the rewrite has not judged, unless
 // it was asked about just that. Arguments that are there already change nothing; nor does a
 // control that is asked again and only spells them in another way.
-func (j judgedCall) rewrite(o *Outcome, again bool) (now, judged judgedCall) {
+func (j judgedCall) applyRewrite(o *Outcome, again bool) (now, judged judgedCall) {
 	if j.Begun { // it keeps its arguments: this rewrite is none
 		return j, j
 	}
@@ -111,14 +111,14 @@ func (d *callDeliberation) askAgain(ctx context.Context, s agent.State, controls
 // context returns the context with the call as it stands, and the state with the effects
 // of all controls but the given one; of all, if that is negative.
 func (d *callDeliberation) context(c ToolContext, s agent.State, without int) ToolContext {
-	c.state, c.p = s.Apply(d.now.Effects.Plus(d.effects(without))), d.now.Prepared
+	c.state, c.p = s.Apply(d.now.Effects.Add(d.joinEffects(without))), d.now.Prepared
 	return c
 }
 
 // withEffects returns the call as it stands, with what the controls add.
 func (d *callDeliberation) withEffects() *agent.Prepared {
 	p := *d.now.Prepared
-	p.Effects = p.Effects.Plus(d.effects(-1))
+	p.Effects = p.Effects.Add(d.joinEffects(-1))
 	return &p
 }
 
@@ -145,15 +145,15 @@ func (d *callDeliberation) settle(ctx context.Context, s agent.State) (*agent.Pr
 		}
 		if ask != nil {
 			p.Disposition = agent.DisposeAsk
-			p.SetQuestions(append(slices.Clip(p.Questions()), d.questions()...))
+			p.SetQuestions(append(slices.Clip(p.Questions()), d.pendingQuestions()...))
 		}
 	}
 	return p, counts
 }
 
-// questions returns what the latest answers want a person to be asked, in the order of
+// pendingQuestions returns what the latest answers want a person to be asked, in the order of
 // asking.
-func (d *callDeliberation) questions() (list agent.Questions) {
+func (d *callDeliberation) pendingQuestions() (list agent.Questions) {
 	for o := range d.answers {
 		if o.decision == Ask {
 			list = append(list, *o.question)
@@ -168,9 +168,9 @@ func answered(p *agent.Prepared) bool {
 	return p.Disposition == agent.DisposeAnswer && p.Answer != nil && !p.Answer.Mocked()
 }
 
-// broken returns the end of the asking for an error. When the run was cancelled, the
+// endForError returns the end of the asking for an error. When the run was cancelled, the
 // call is answered: that is no failure, and no permission.
-func broken(ctx context.Context, p *agent.Prepared, err error) mo.Result[*agent.Prepared] {
+func endForError(ctx context.Context, p *agent.Prepared, err error) mo.Result[*agent.Prepared] {
 	if ctx.Err() == nil {
 		return mo.Err[*agent.Prepared](err)
 	}

@@ -120,7 +120,7 @@ func TestStop(t *testing.T) {
 				`call_1_3 write_file not_executed: not executed: run stopped by fuse: too hot`,
 				`call_1_4 read_file not_executed: not executed: run stopped by fuse: too hot`,
 			}, w.answers())
-			assert.Len(t, w.driver.Asked(), 1, "the model is not asked again")
+			assert.Len(t, w.driver.Calls(), 1, "the model is not asked again")
 			assert.Equal(t, []string{"read_file pass", "bash deny", "write_file stop"}, told, "the first stop ends the asking")
 		})
 	}

@@ -19,10 +19,10 @@ const mostRounds = 4
 type subject[V any] interface {
 	// same reports whether two subjects are exactly the same.
 	same(V) bool //nolint:inamedparam // the type says it
-	// rewrite returns what a control that answered with o about the receiver puts in its
+	// applyRewrite returns what a control that answered with o about the receiver puts in its
 	// place, and what that control has judged by that. Again is whether it had been asked
 	// about another subject before.
-	rewrite(o *Outcome, again bool) (now, judged V)
+	applyRewrite(o *Outcome, again bool) (now, judged V)
 }
 
 // deliberation is the control phase of a point where subjects may be rewritten: each
@@ -40,8 +40,8 @@ type judgement[V any] struct {
 	given   bool     // false before the first answer
 }
 
-// record takes in the answer of control i, of n, about the subject as it stands.
-func (d *deliberation[V]) record(i, n int, o *Outcome) {
+// recordOutcome takes in the answer of control i, of n, about the subject as it stands.
+func (d *deliberation[V]) recordOutcome(i, n int, o *Outcome) {
 	if d.latest == nil { // all controls before have passed this very subject
 		d.latest = make([]judgement[V], n)
 		for k := range i {
@@ -54,7 +54,7 @@ func (d *deliberation[V]) record(i, n int, o *Outcome) {
 	case o.decision == StopRun, o.decision == Deny:
 		d.final = o
 	case o.decision == Rewrite:
-		d.now, about = d.now.rewrite(o, d.latest[i].given)
+		d.now, about = d.now.applyRewrite(o, d.latest[i].given)
 	}
 	d.latest[i] = judgement[V]{o, about, true}
 }
@@ -70,7 +70,7 @@ func deliberate[C Context, V subject[V]](
 		if err != nil {
 			return err
 		}
-		if d.record(i, len(controls), o); d.final != nil {
+		if d.recordOutcome(i, len(controls), o); d.final != nil {
 			return nil
 		}
 	}
@@ -96,7 +96,7 @@ func askAgain[C Context, V subject[V]](
 			if err != nil {
 				return err
 			}
-			d.record(i, len(controls), o)
+			d.recordOutcome(i, len(controls), o)
 		}
 	}
 	return nil
@@ -140,13 +140,13 @@ func (d *deliberation[V]) answers(yield func(*Outcome) bool) {
 	}
 }
 
-// effects joins the effects of the latest answers, in the order of asking; without those
+// joinEffects joins the effects of the latest answers, in the order of asking; without those
 // of control i, if i is not negative.
-func (d *deliberation[V]) effects(without int) agent.Effects {
+func (d *deliberation[V]) joinEffects(without int) agent.Effects {
 	var all agent.Effects
 	for i, j := range d.latest {
 		if j.outcome != nil && i != without {
-			all = all.Plus(j.outcome.effects)
+			all = all.Add(j.outcome.effects)
 		}
 	}
 	return all
@@ -161,14 +161,14 @@ func (d *deliberation[V]) tellConflicts(ctx context.Context, s agent.State, at P
 	for o := range d.answers {
 		if o.effects.Len() > 0 {
 			tellConflicts(ctx, s, at, earlier, o.effects)
-			earlier = earlier.Plus(o.effects)
+			earlier = earlier.Add(o.effects)
 		}
 	}
 }
 
-// frozen returns the outcome that observers are told: what ended the phase, else the last
+// observedOutcome returns the outcome that observers are told: what ended the phase, else the last
 // answer that is more than an Allow, else the first.
-func (d *deliberation[V]) frozen() *Outcome {
+func (d *deliberation[V]) observedOutcome() *Outcome {
 	frozen := d.final
 	for o := range d.answers {
 		if d.final == nil && (frozen == nil || o.decision != Allow) {

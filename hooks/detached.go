@@ -74,15 +74,15 @@ func (p *Pool) begin(t *task) {
 	}
 	p.running[t] = true
 	go func() {
-		for ; t != nil; t = p.next(t) {
+		for ; t != nil; t = p.nextTask(t) {
 			t.run(t.ctx)
 			t.cancel()
 		}
 	}()
 }
 
-// next takes note that t is done and returns the task that is to run in its place.
-func (p *Pool) next(t *task) *task {
+// nextTask takes note that t is done and returns the task that is to run in its place.
+func (p *Pool) nextTask(t *task) *task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.running, t)
@@ -181,7 +181,7 @@ func (c contextView) Detach(ctx context.Context, name string, limit time.Duratio
 	if hooks == nil || f == nil {
 		return false
 	}
-	h := Observe(Point[contextView]{c.info.name}, name, func(ctx context.Context, _ contextView) error { return f(ctx) }).Detached().WithTimeout(limit)
+	h := Observe(Point[contextView]{c.info.name}, name, func(ctx context.Context, _ contextView) error { return f(ctx) }).Detach().WithTimeout(limit)
 	e := momentOf(NewSet(h), Point[contextView]{c.info.name}).detached[0]
 	e.order = 0
 	return hooks.pool.start(ctx, name, c.info.name, c.state, func(ctx context.Context) { _, _ = e.consult(ctx, c) })

@@ -28,7 +28,7 @@ const (
 
 // later returns a detached hook at the end of the run.
 func later(name string, f func(ctx context.Context, c hooks.EndContext) error) hooks.Hook {
-	return hooks.Observe(hooks.AtExecutionEnd, name, f).Detached()
+	return hooks.Observe(hooks.AtExecutionEnd, name, f).Detach()
 }
 
 // detachedAgent runs with detached hooks; each run says "hi".
@@ -63,7 +63,7 @@ func TestRunDoesNotWaitForDetachedHooks(t *testing.T) {
 				<-release
 				seen = c.Run()
 				return nil
-			}).Detached())
+			}).Detach())
 			final := run()
 			assert.Equal(t, agent.StatusDone, final.Status())
 			assert.Empty(t, seen.ID, "the hook has not gone on yet")
@@ -82,7 +82,7 @@ func TestDetachedHooksAreStartedLast(t *testing.T) {
 		return hooks.Observe(hooks.AtStepStart, name, func(_ context.Context, c hooks.StepContext) error {
 			assert.Equal(t, hooks.StopRun, c.Frozen().Decision(), "it is told what was decided")
 			return nil
-		}).Detached()
+		}).Detach()
 	}
 	a, run := detachedAgent(t, recorder,
 		detached("d1"),
@@ -110,7 +110,7 @@ func TestDetachedHooksAreStartedLast(t *testing.T) {
 func TestNothingIsStartedAfterADenial(t *testing.T) {
 	a, run := detachedAgent(t, nil,
 		onInput("guard", func(c hooks.InputContext) hooks.Result { return c.Deny("no") }),
-		hooks.Observe(hooks.AtExecutionStart, "d", func(context.Context, hooks.ExecutionContext) error { assert.Fail(t, "started"); return nil }).Detached(),
+		hooks.Observe(hooks.AtExecutionStart, "d", func(context.Context, hooks.ExecutionContext) error { assert.Fail(t, "started"); return nil }).Detach(),
 	)
 	assert.Equal(t, agent.StatusDenied, run().Status())
 	require.NoError(t, a.Drain(t.Context()))
@@ -197,7 +197,7 @@ func TestDetachedHooksSeeTheirMoment(t *testing.T) {
 			defer mu.Unlock()
 			seen[c.StepIndex()] = fmt.Sprintf("%d messages, %d calls, %s", c.State().MessageCount(), c.RunToolCalls(), c.Kind())
 			return nil
-		}).Detached(),
+		}).Detach(),
 	})
 	require.NoError(t, a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Error())
 	close(release)
@@ -216,7 +216,7 @@ func TestDetachedHooksAreBounded(t *testing.T) {
 			now.Add(-1)
 			ran.Add(1)
 			return nil
-		}).Detached())
+		}).Detach())
 		compiled := set.Compile().MustGet()
 		a := lo.Must(agent.New(agent.Config{
 			Driver: agenttest.Script().Then(agenttest.Say("hi")), AroundRun: []agent.Processor{compiled.AroundRun()},
@@ -228,7 +228,7 @@ func TestDetachedHooksAreBounded(t *testing.T) {
 			synctest.Wait()
 		}
 		assert.EqualValues(t, detachedAtOnce, most.Load())
-		assert.EqualValues(t, tooMany, compiled.Dropped())
+		assert.EqualValues(t, tooMany, compiled.DroppedCount())
 		skipped := lo.Filter(agenttest.Of[hooks.Event](recorder), func(e hooks.Event, _ int) bool { return e.Kind == hooks.HookSkipped })
 		require.Len(t, skipped, tooMany)
 		assert.Equal(t, "dropped: 1024 detached hooks wait already", skipped[0].Reason)
@@ -351,7 +351,7 @@ func TestDetachedHooksOfManyRuns(t *testing.T) {
 			return err
 		}
 		return ctx.Err()
-	}), hooks.ObserveAll("all", func(context.Context, hooks.Context) error { return nil }).Detached())
+	}), hooks.ObserveAll("all", func(context.Context, hooks.Context) error { return nil }).Detach())
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -377,7 +377,7 @@ func TestDetachedHooksReadTheError(t *testing.T) {
 		hooks.Observe(hooks.AtAgentFailed, "reads too", func(_ context.Context, c hooks.FailureContext) error {
 			assert.ErrorContains(t, c.Err(), "down")
 			return nil
-		}).Detached(),
+		}).Detach(),
 		atFailure("adds", func(c hooks.FailureContext) hooks.Result { return c.Allow(agent.AddContext("x")) }),
 	})
 	for range 20 {

@@ -87,7 +87,7 @@ func (d hookedDriver) try(s agent.State, ask func(agent.State) mo.Result[agent.S
 // begunWith returns a reply with what the hooks before it add.
 func begunWith(prior agent.Effects, result mo.Result[agent.Step]) mo.Result[agent.Step] {
 	if reply, err := result.Get(); err == nil && prior.Len() > 0 {
-		reply.Prior = prior.Plus(reply.Prior)
+		reply.Prior = prior.Add(reply.Prior)
 		return mo.Ok(reply)
 	}
 	return result
@@ -121,7 +121,7 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 		if o.effects.Len() > 0 {
 			tellConflicts(ctx, s, PreInference, prior, o.effects)
 			more := spelledOut(o.effects)
-			prior = prior.Plus(more)
+			prior = prior.Add(more)
 			s = s.Apply(more)
 		}
 		if o.decision != Allow || last == nil {
@@ -222,44 +222,44 @@ func (a *answering) fold(ctx context.Context, o *Outcome) {
 	o = a.filters.outcome(o)
 	if o.effects.Len() > 0 {
 		for _, ev := range conflicts(a.state, PostInference, a.reply.Effects, o.effects) {
-			a.held.tell(ctx, a.state, ev)
+			a.held.holdOrSend(ctx, a.state, ev)
 		}
-		a.reply.Effects = a.reply.Effects.Plus(o.effects)
+		a.reply.Effects = a.reply.Effects.Add(o.effects)
 		a.state = a.state.Apply(o.effects)
 	}
 	switch {
 	case o.decision == Filter:
-		if o = a.filter(o); o.plain() && a.filters.broken() == nil {
+		if o = a.applyFilter(o); o.plain() && a.filters.firstFailure() == nil {
 			return
 		}
 	case o.decision == Withhold:
-		a.withhold(o)
+		a.withholdReply(o)
 	case o.decision == Replace && a.err != nil:
 		a.err = standingFor(a.err, "the model call failed; what it said was replaced by "+o.hook)
 	case o.decision == Replace:
-		a.reply = replaced(a.reply, *o.reply)
+		a.reply = replaceReply(a.reply, *o.reply)
 	}
-	if broken := a.filters.broken(); broken != nil {
+	if broken := a.filters.firstFailure(); broken != nil {
 		info, _ := infoOf(PostInference)
 		o = broken.failure(info)
-		a.withhold(o)
+		a.withholdReply(o)
 	}
 	if o.decision != Allow || a.last == nil {
 		a.last = o
 	}
 }
 
-// filter applies a filter to all that there is.
-func (a *answering) filter(o *Outcome) *Outcome {
+// applyFilter applies a filter to all that there is.
+func (a *answering) applyFilter(o *Outcome) *Outcome {
 	x := &filter{hook: o.hook, f: o.filter}
 	a.filters = append(a.filters, x)
-	a.reply, a.err = filters{x}.reply(a.reply), filters{x}.error(a.err)
-	return o.filtered(x.changed)
+	a.reply, a.err = filters{x}.filterReply(a.reply), filters{x}.filterError(a.err)
+	return o.withFilter(x.changed)
 }
 
-// withhold puts a note in the place of a reply that its guard could not judge, with nothing
+// withholdReply puts a note in the place of a reply that its guard could not judge, with nothing
 // of what it and earlier hooks wanted done, and ends the run.
-func (a *answering) withhold(o *Outcome) {
+func (a *answering) withholdReply(o *Outcome) {
 	text := "reply withheld by " + o.hook + ": " + orNoReason(o.reason)
 	if a.err != nil {
 		a.err = standingFor(a.err, text)
@@ -269,9 +269,9 @@ func (a *answering) withhold(o *Outcome) {
 	a.reply.Prior, a.reply.Effects, a.reply.Stop = agent.Effects{}, o.effects, signalOf(o)
 }
 
-// replaced returns the new reply with what middleware further in wants besides: that
+// replaceReply returns the new reply with what middleware further in wants besides: that
 // is not the model's, and no hook's to drop.
-func replaced(reply, by agent.Step) agent.Step {
+func replaceReply(reply, by agent.Step) agent.Step {
 	by.Prior, by.Effects = reply.Prior, reply.Effects
 	if by.Stop == nil {
 		by.Stop = reply.Stop

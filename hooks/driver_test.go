@@ -44,7 +44,7 @@ func TestRewrittenRequest(t *testing.T) {
 		}),
 	})
 	require.NoError(t, end.err)
-	asked := end.driver.Asked()
+	asked := end.driver.Calls()
 	assert.Equal(t, "small", asked[0].Request.Model)
 	assert.Zero(t, asked[0].Request.Tools.Len())
 	assert.Empty(t, asked[1].Request.Model)
@@ -79,7 +79,7 @@ func TestRewrittenMessages(t *testing.T) {
 		}),
 	})
 	require.NoError(t, end.err)
-	assert.Equal(t, "user: in short\nuser: second\nuser: third\n", end.driver.Asked()[1].Transcript())
+	assert.Equal(t, "user: in short\nuser: second\nuser: third\n", end.driver.Calls()[1].Transcript())
 	assert.Equal(t, `user: hello
 user: first
 user: third
@@ -240,7 +240,7 @@ func TestStopBeforeTheModelIsAsked(t *testing.T) {
 	assert.Equal(t, agent.StatusStopped, end.Status())
 	assert.Equal(t, agent.Signal{Reason: agent.StopByHook, Message: "spent", Source: "budget"}, end.signal())
 	assert.Equal(t, 1, end.RunStepCount())
-	assert.Len(t, end.driver.Asked(), 1)
+	assert.Len(t, end.driver.Calls(), 1)
 	assert.True(t, spent.Or(end.State, false))
 	assert.Equal(t, 1, end.count("inference.started"))
 	assert.Equal(t, 1, end.count("inference.completed"))

@@ -93,9 +93,9 @@ func (e *entry[C]) tellStart(ctx context.Context, c C, attempt int) {
 	c.Tell(ctx, e.event(c, HookStart, attempt))
 }
 
-// told returns the outcome as observers are told of it. The result of a mock has yet to pass
+// forObservers returns the outcome as observers are told of it. The result of a mock has yet to pass
 // the hooks after the call.
-func (o *Outcome) told() *Outcome {
+func (o *Outcome) forObservers() *Outcome {
 	if o == nil || o.mock == nil {
 		return o
 	}
@@ -107,7 +107,7 @@ func (o *Outcome) told() *Outcome {
 // tellAnswer tells of a hook that answered.
 func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) {
 	ev := e.event(c, HookComplete, attempt)
-	ev.Duration, ev.Outcome, ev.Decision, ev.Reason = v.took, v.outcome.told(), v.outcome.Decision(), v.outcome.Reason()
+	ev.Duration, ev.Outcome, ev.Decision, ev.Reason = v.took, v.outcome.forObservers(), v.outcome.Decision(), v.outcome.Reason()
 	switch ev.Decision {
 	case Deny, StopRun, Withhold:
 		if !e.shadow {

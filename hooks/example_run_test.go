@@ -101,7 +101,7 @@ func ExampleInferenceContext_Rewrite() {
 		return c.Rewrite(request)
 	})
 	show("hello", script, cheap)
-	fmt.Println("asked:", script.Asked()[0].Request.Model)
+	fmt.Println("asked:", script.Calls()[0].Request.Model)
 	// Output:
 	// done
 	// user: hello
@@ -149,11 +149,11 @@ func ExampleEndContext() {
 
 // A detached hook is started and not waited for. Drain waits for those of an agent,
 // Cancel ends them.
-func ExampleHook_Detached() {
+func ExampleHook_Detach() {
 	notify := hooks.Observe(hooks.AtExecutionEnd, "notify", func(ctx context.Context, c hooks.EndContext) error {
 		fmt.Println("sent:", c.Answer()) // to a slow service
 		return nil
-	}).Detached().WithTimeout(5 * time.Second)
+	}).Detach().WithTimeout(5 * time.Second)
 
 	a := builder.New().WithDriver(agenttest.Script(agenttest.Say("hi"))).With(capability.UseHooks(notify)).Build().MustGet()
 	a.Run(context.Background(), agent.NewState(), agent.UserText("hello")).MustGet()

@@ -62,7 +62,7 @@ var noPush = hooks.On(hooks.AtPreToolUse, "no-push",
 		if !line.Clear() {
 			return c.Deny("the line may run more than it shows: write plain commands")
 		}
-		for git := range line.Named("git") {
+		for git := range line.CommandsNamed("git") {
 			switch git.Sub {
 			case "status", "diff", "log", "add", "commit":
 			default:
@@ -242,12 +242,12 @@ func ExampleSet_Order() {
 }
 
 // Unused finds guards that guard nothing.
-func ExampleCompiled_Unused() {
+func ExampleCompiled_UnusedHooks() {
 	guard := hooks.On(hooks.AtPreToolUse, "no-shell", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Deny("no shell")
 	}, hooks.ToolNamed("bsah"))
 	compiled, err := hooks.NewSet(guard).Compile("bash", "read_file").Get()
-	fmt.Println(compiled.Unused(), err)
+	fmt.Println(compiled.UnusedHooks(), err)
 	// Output:
 	// [no-shell] <nil>
 }

@@ -45,7 +45,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 		return result
 	}
 	if p.Original == nil || p.Call == nil {
-		p = identified(p, call)
+		p = withCallID(p, call)
 	}
 	if p.Call != call {
 		hooks = x.hooks.tools.of(p.Call.Name)
@@ -62,8 +62,8 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 	return mo.Ok(agent.Checkpoint(s).RecordJudgement(reserved.Show(), call, p))
 }
 
-// prepare lets the inner executor prepare what a hook made of a call.
-func (x *HookedToolExecutor) prepare(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
+// prepareRewritten lets the inner executor prepare what a hook made of a call.
+func (x *HookedToolExecutor) prepareRewritten(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
 	p, err := x.prepareInner(ctx, s, x.hooks.tools.of(call.Name), call).Get()
 	if err == nil && p == nil {
 		err = errors.New("the executor prepared nothing")
@@ -71,12 +71,12 @@ func (x *HookedToolExecutor) prepare(ctx context.Context, s agent.State, call *a
 	if err != nil {
 		return nil, err
 	}
-	return identified(p, call), nil
+	return withCallID(p, call), nil
 }
 
-// identified returns a prepared call that says which call it is, if the executor left
+// withCallID returns a prepared call that says which call it is, if the executor left
 // that for the loop to say.
-func identified(p *agent.Prepared, call *agent.ToolCall) *agent.Prepared {
+func withCallID(p *agent.Prepared, call *agent.ToolCall) *agent.Prepared {
 	q := *p
 	q.Original = call
 	if q.Call == nil {
@@ -129,7 +129,7 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 		err = errors.New("no hook has judged it")
 	}
 	if err != nil {
-		return x.HandleAnswer(ctx, s, refused(ctx, s, p, err))
+		return x.HandleAnswer(ctx, s, refuseCall(ctx, s, p, err))
 	}
 	if hooks == nil || !hooks.after {
 		return x.inner.Execute(ctx, s, p)
@@ -175,9 +175,9 @@ func (*HookedToolExecutor) MayAddMessages(string) bool { return true }
 // guardians is what answers and events name where the hooks as a whole refuse a call.
 const guardians = "hooks"
 
-// refused returns p as a call that is answered, because it is not what was judged, and
+// refuseCall returns p as a call that is answered, because it is not what was judged, and
 // tells the observer.
-func refused(ctx context.Context, s agent.State, p *agent.Prepared, err error) *agent.Prepared {
+func refuseCall(ctx context.Context, s agent.State, p *agent.Prepared, err error) *agent.Prepared {
 	if s.Observed() {
 		s.Emit(ctx, Event{
 			Kind: HookFailed, Run: s.Run(), Step: s.RunStepCount(), Hook: guardians, Point: PreToolUse, Call: *p.Call,

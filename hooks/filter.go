@@ -20,9 +20,9 @@ type filter struct {
 // errFilterPanicked does not say what the filter panicked with, which may be part of the text.
 var errFilterPanicked = errors.New("its filter panicked")
 
-// text returns what the filter leaves of a text. Of one that is JSON it also sees each string as it reads, and each
+// filterText returns what the filter leaves of a text. Of one that is JSON it also sees each string as it reads, and each
 // number, so that an escape hides nothing. A filter that has failed leaves nothing.
-func (x *filter) text(text string) string {
+func (x *filter) filterText(text string) string {
 	if text == "" || x.failed != nil {
 		return ""
 	}
@@ -62,13 +62,13 @@ type filters []*filter
 // text returns what all of them leave of a text.
 func (l filters) text(text string) string {
 	for _, x := range l {
-		text = x.text(text)
+		text = x.filterText(text)
 	}
 	return text
 }
 
-// broken returns the first of them that has failed, or nil.
-func (l filters) broken() *filter {
+// firstFailure returns the first of them that has failed, or nil.
+func (l filters) firstFailure() *filter {
 	for _, x := range l {
 		if x.failed != nil {
 			return x
@@ -77,8 +77,8 @@ func (l filters) broken() *filter {
 	return nil
 }
 
-// signal returns what they leave of a signal, which may be nil.
-func (l filters) signal(s *agent.Signal) *agent.Signal {
+// filterSignal returns what they leave of a signal, which may be nil.
+func (l filters) filterSignal(s *agent.Signal) *agent.Signal {
 	if s == nil || len(l) == 0 {
 		return s
 	}
@@ -98,31 +98,31 @@ func (l filters) outcome(o *Outcome) *Outcome {
 		after.content = &content
 	}
 	if o.reply != nil {
-		reply := l.reply(*o.reply)
+		reply := l.filterReply(*o.reply)
 		after.reply = &reply
 	}
 	return &after
 }
 
-// reply returns what they leave of a turn of the model: of what it says, thinks and calls, and of what middleware wants
+// filterReply returns what they leave of a turn of the model: of what it says, thinks and calls, and of what middleware wants
 // besides.
-func (l filters) reply(reply agent.Step) agent.Step {
+func (l filters) filterReply(reply agent.Step) agent.Step {
 	if len(l) == 0 {
 		return reply
 	}
 	reply.Message = reply.Message.MapText(l.text)
 	reply.Prior, reply.Effects = reply.Prior.MapText(l.text), reply.Effects.MapText(l.text)
-	reply.Stop = l.signal(reply.Stop)
+	reply.Stop = l.filterSignal(reply.Stop)
 	return reply
 }
 
-// result returns what they leave of the answer to a call.
-func (l filters) result(r *agent.ToolResult) *agent.ToolResult {
+// filterResult returns what they leave of the answer to a call.
+func (l filters) filterResult(r *agent.ToolResult) *agent.ToolResult {
 	if len(l) == 0 {
 		return r
 	}
 	n := *r
-	n.Content, n.Err, n.Stop, n.Effects = r.Content.MapText(l.text), l.error(r.Err), l.signal(r.Stop), r.Effects.MapText(l.text)
+	n.Content, n.Err, n.Stop, n.Effects = r.Content.MapText(l.text), l.filterError(r.Err), l.filterSignal(r.Stop), r.Effects.MapText(l.text)
 	n.DecidedBy = l.text(r.DecidedBy)
 	if !r.Reason.Known() {
 		n.Reason = agent.ReasonCode(l.text(string(r.Reason)))
@@ -132,7 +132,7 @@ func (l filters) result(r *agent.ToolResult) *agent.ToolResult {
 
 // frozen returns what they leave of the outcome that observers are told.
 func (l filters) frozen(o *Outcome) *Outcome {
-	if l.broken() != nil { // o stands for that
+	if l.firstFailure() != nil { // o stands for that
 		return o
 	}
 	return l.outcome(o)
@@ -141,9 +141,9 @@ func (l filters) frozen(o *Outcome) *Outcome {
 // abort returns what they leave of the error of a hook whose failure aborts the run: it is still that of this hook.
 func (l filters) abort(err error) error {
 	if failed, ok := err.(*HookError); ok { //nolint:errorlint // this very value
-		return &HookError{Hook: failed.Hook, Point: failed.Point, Err: l.error(failed.Err)}
+		return &HookError{Hook: failed.Hook, Point: failed.Point, Err: l.filterError(failed.Err)}
 	}
-	return l.error(err)
+	return l.filterError(err)
 }
 
 // failure returns the outcome that stands for a filter that failed: nothing leaves the point.
@@ -161,8 +161,8 @@ type heldEvent struct {
 	event Event
 }
 
-// tell tells the observer of the run of an event, or holds it back.
-func (h *heldEvents) tell(ctx context.Context, s agent.State, e Event) {
+// holdOrSend tells the observer of the run of an event, or holds it back.
+func (h *heldEvents) holdOrSend(ctx context.Context, s agent.State, e Event) {
 	switch {
 	case !s.Observed():
 	case h == nil, len(*h) == 0 && e.Reason == "" && e.Err == nil && (e.Outcome == nil || e.Outcome.plain()):
@@ -186,19 +186,19 @@ func (h *heldEvents) release(l filters) {
 
 // event returns what they leave of what is told of a hook.
 func (l filters) event(e Event) Event {
-	if x := l.of(e.Hook); x != nil && e.Decision == Filter {
+	if x := l.find(e.Hook); x != nil && e.Decision == Filter {
 		if x.failed != nil {
 			e.Kind, e.Policy, e.Err, e.Decision, e.Reason, e.Outcome = HookFailed, failClosed.String(), x.failed, "", "", nil
 			return e
 		}
-		e = e.filtered(x.changed)
+		e = e.withFilter(x.changed)
 	}
-	e.Reason, e.Err, e.Outcome = l.text(e.Reason), l.error(e.Err), l.outcome(e.Outcome)
+	e.Reason, e.Err, e.Outcome = l.text(e.Reason), l.filterError(e.Err), l.outcome(e.Outcome)
 	return e
 }
 
-// of returns the filter that a hook gave, or nil.
-func (l filters) of(hook string) *filter {
+// find returns the filter that a hook gave, or nil.
+func (l filters) find(hook string) *filter {
 	for _, x := range l {
 		if x.hook == hook {
 			return x
@@ -207,18 +207,18 @@ func (l filters) of(hook string) *filter {
 	return nil
 }
 
-// filtered returns the event of a filter: one that took something out has replaced what was there, and any other has
+// withFilter returns the event of a filter: one that took something out has replaced what was there, and any other has
 // passed.
-func (e Event) filtered(changed bool) Event {
-	e.Outcome = e.Outcome.filtered(changed)
+func (e Event) withFilter(changed bool) Event {
+	e.Outcome = e.Outcome.withFilter(changed)
 	if e.Decision = e.Outcome.decision; e.Outcome.plain() {
 		e.Decision, e.Outcome = Pass, nil
 	}
 	return e
 }
 
-// filtered returns the outcome of a filter as observers are told it.
-func (o *Outcome) filtered(changed bool) *Outcome {
+// withFilter returns the outcome of a filter as observers are told it.
+func (o *Outcome) withFilter(changed bool) *Outcome {
 	n := *o
 	n.decision, n.filter = Allow, nil
 	if changed {

@@ -72,8 +72,8 @@ func standingFor(original error, text string) *filteredError {
 	return e
 }
 
-// error returns err, or what stands for it when the filters change something in it, or cannot see all that is in it.
-func (l filters) error(err error) error {
+// filterError returns err, or what stands for it when the filters change something in it, or cannot see all that is in it.
+func (l filters) filterError(err error) error {
 	if err == nil || len(l) == 0 {
 		return err
 	}
@@ -112,7 +112,7 @@ func (v *sight) error(err error) {
 	}
 	v.text(fmt.Sprintf("%v", err))
 	v.text(fmt.Sprintf("%+v", err))
-	v.value(reflect.ValueOf(err), 0)
+	v.lookAt(reflect.ValueOf(err), 0)
 	switch wraps := err.(type) { //nolint:errorlint // one at a time
 	case interface{ Unwrap() error }:
 		v.error(wraps.Unwrap())
@@ -130,9 +130,9 @@ var (
 	typeType = reflect.TypeFor[reflect.Type]()
 )
 
-// value looks at a value, and at what it points to. It does not touch what may change meanwhile: locks, what they stand
+// lookAt looks at a value, and at what it points to. It does not touch what may change meanwhile: locks, what they stand
 // beside, channels and funcs.
-func (v *sight) value(x reflect.Value, depth int) {
+func (v *sight) lookAt(x reflect.Value, depth int) {
 	if v.values++; v.changed || v.hidden || !x.IsValid() {
 		return
 	}
@@ -148,7 +148,7 @@ func (v *sight) value(x reflect.Value, depth int) {
 		v.text(x.String())
 	case reflect.Pointer, reflect.Interface:
 		if !x.IsNil() {
-			v.value(x.Elem(), depth+1)
+			v.lookAt(x.Elem(), depth+1)
 		}
 	case reflect.Slice, reflect.Array:
 		if x.Type().Elem().Kind() == reflect.Uint8 {
@@ -156,12 +156,12 @@ func (v *sight) value(x reflect.Value, depth int) {
 			return
 		}
 		for i := range x.Len() {
-			v.value(x.Index(i), depth+1)
+			v.lookAt(x.Index(i), depth+1)
 		}
 	case reflect.Map:
 		for name, value := range x.Seq2() {
-			v.value(name, depth+1)
-			v.value(value, depth+1)
+			v.lookAt(name, depth+1)
+			v.lookAt(value, depth+1)
 		}
 	case reflect.Struct:
 		if path := x.Type().PkgPath(); path == "sync" || path == "sync/atomic" || holdsLock(x.Type()) {
@@ -169,7 +169,7 @@ func (v *sight) value(x reflect.Value, depth int) {
 			return
 		}
 		for _, field := range x.Fields() {
-			v.value(field, depth+1)
+			v.lookAt(field, depth+1)
 		}
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer:
 		v.hidden = v.hidden || !x.IsNil()

@@ -97,10 +97,10 @@ func (h Hook) WithTimeout(limit time.Duration) Hook { h.timeout = limit; return 
 // WithFailure returns the hook with a failure policy.
 func (h Hook) WithFailure(policy FailurePolicy) Hook { h.policy = policy; return h }
 
-// Detached returns the observer as one that is started and not waited for, with
+// Detach returns the observer as one that is started and not waited for, with
 // a context that outlives the run. Its errors are only told to the agent's
 // observer. Agent.Drain waits for detached hooks, Agent.Cancel ends them.
-func (h Hook) Detached() Hook { h.detached = true; return h }
+func (h Hook) Detach() Hook { h.detached = true; return h }
 
 // InShadow returns the control as one that is asked and changes nothing: what it would
 // have decided is told in its events alone, and so is a failure. A rule is watched in

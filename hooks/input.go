@@ -54,9 +54,9 @@ func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agen
 	case d.final.decision == StopRun:
 		s = s.WithStop(*signalOf(d.final))
 	default:
-		s = denied(s, d.final) // the observers are still told what it was
+		s = denyInput(s, d.final) // the observers are still told what it was
 	}
-	return s, m.announce(ctx, c.pool, context(s, d.frozen()))
+	return s, m.announce(ctx, c.pool, context(s, d.observedOutcome()))
 }
 
 // judgedInput is the input of a run as the controls judge it.
@@ -70,13 +70,13 @@ func (j judgedInput) same(other judgedInput) bool {
 	return slices.EqualFunc(j.messages, other.messages, agent.Message.Equal)
 }
 
-func (judgedInput) rewrite(o *Outcome, _ bool) (now, judged judgedInput) {
+func (judgedInput) applyRewrite(o *Outcome, _ bool) (now, judged judgedInput) {
 	now = judgedInput{o.input, true}
 	return now, now
 }
 
-// denied returns the state of a run whose input was not let in: the input is gone.
-func denied(s agent.State, o *Outcome) agent.State {
+// denyInput returns the state of a run whose input was not let in: the input is gone.
+func denyInput(s agent.State, o *Outcome) agent.State {
 	signal := *signalOf(o)
 	signal.Reason = agent.StopDenied
 	return agent.Checkpoint(withInput(s).WithStop(signal)).WithStatus(agent.StatusDenied)

@@ -28,7 +28,7 @@ func TestPreHooksAnswerBeforeTheModelIsAsked(t *testing.T) {
 	var asked []int
 	var ids []agent.Run
 	see := func(c hooks.Context, text string) hooks.Result {
-		asked = append(asked, len(script.Asked()))
+		asked = append(asked, len(script.Calls()))
 		ids = append(ids, c.Run())
 		assert.Equal(t, "hello", text)
 		return hooks.Result{}
@@ -64,7 +64,7 @@ func TestRewrittenInputIsWhatTheModelAndTheTranscriptGet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			end := play(t, agenttest.Script(agenttest.Say("hi")), []hooks.Hook{rewriter})
 			require.NoError(t, end.err)
-			assert.Equal(t, "user: hello, please\n", end.driver.Asked()[0].Transcript())
+			assert.Equal(t, "user: hello, please\n", end.driver.Calls()[0].Transcript())
 			assert.Equal(t, "user: hello, please\nassistant: hi\n", agenttest.Transcript(end.State))
 		})
 	}
@@ -150,7 +150,7 @@ func TestDeniedInputIsNotKept(t *testing.T) {
 			assert.Equal(t, agent.StatusDenied, end.Status())
 			assert.Equal(t, agent.Signal{Reason: agent.StopDenied, Message: "no swearing", Source: "guard"}, end.signal())
 			assert.Zero(t, end.MessageCount())
-			assert.Empty(t, end.driver.Asked())
+			assert.Empty(t, end.driver.Calls())
 			assert.Zero(t, end.count("judged"))
 			assert.Contains(t, told, "hello: deny", "observers are told what was denied")
 			assert.Equal(t, []string{"hook.blocked guard@" + name[len("at "):]}, end.told(hooks.HookBlocked, hooks.HookFailed))

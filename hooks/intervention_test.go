@@ -20,8 +20,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// refused returns a hook that asks for approval of everything.
-func refused() []hooks.Hook {
+// refuseCall returns a hook that asks for approval of everything.
+func refuseCall() []hooks.Hook {
 	return []hooks.Hook{hooks.On(hooks.AtPreToolUse, "wants-a-yes", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Ask("it is " + c.Tool())
 	})}
@@ -58,7 +58,7 @@ func newDesk(t *testing.T, more ...hooks.Hook) *desk {
 	var err error
 	d.agent, err = builder.New().WithDriver(agenttest.Script(
 		agenttest.Call("write", `{"N":1}`).Call("write", `{"N":2}`), agenttest.Say("Done."))).
-		With(capability.UseTools(write), capability.UseHooks(append(append(refused(), all), more...)...), capability.UseApproval(agent.ParkApprover)).
+		With(capability.UseTools(write), capability.UseHooks(append(append(refuseCall(), all), more...)...), capability.UseApproval(agent.ParkApprover)).
 		Build().Get()
 	require.NoError(t, err)
 	return d
@@ -205,7 +205,7 @@ func TestEventsOfAnswersNameAllCalls(t *testing.T) {
 				})
 				approver := lo.Ternary[agent.Approver](live, answering, agent.ParkApprover)
 				a, err := builder.New().WithDriver(agenttest.Script(turn, agenttest.Say("Done."))).With(capability.UseTools(write),
-					capability.UseHooks(append(refused(), note)...), capability.UseApproval(approver)).Build().Get()
+					capability.UseHooks(append(refuseCall(), note)...), capability.UseApproval(approver)).Build().Get()
 				require.NoError(t, err)
 				s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 				require.NoError(t, err)

@@ -76,8 +76,8 @@ func (m Matcher) byName(name string) truth {
 	return yes
 }
 
-// matches reports the whole judgement of m.
-func matches(m *Matcher, o occasion) bool {
+// matchesMoment reports the whole judgement of m.
+func matchesMoment(m *Matcher, o occasion) bool {
 	if m.tool != nil {
 		name := ""
 		if o.call != nil {
@@ -305,7 +305,7 @@ func When(test func(c Context) bool) Matcher {
 // And matches what all of the matchers match; without any, everything.
 func And(matchers ...Matcher) Matcher {
 	all := slices.Clone(matchers)
-	return joined(opAnd, all, Matcher{
+	return joinMatchers(opAnd, all, Matcher{
 		tool: func(name string) truth {
 			out := yes
 			for _, m := range all {
@@ -320,7 +320,7 @@ func And(matchers ...Matcher) Matcher {
 		},
 		full: func(o occasion) bool {
 			for i := range all {
-				if !matches(&all[i], o) {
+				if !matchesMoment(&all[i], o) {
 					return false
 				}
 			}
@@ -335,7 +335,7 @@ func Or(matchers ...Matcher) Matcher {
 		return wrongMatcher("an Or without matchers matches nothing: give it one, or leave it out")
 	}
 	either := slices.Clone(matchers)
-	return joined(opOr, either, Matcher{
+	return joinMatchers(opOr, either, Matcher{
 		tool: func(name string) truth {
 			out := no
 			for _, m := range either {
@@ -350,7 +350,7 @@ func Or(matchers ...Matcher) Matcher {
 		},
 		full: func(o occasion) bool {
 			for i := range either {
-				if matches(&either[i], o) {
+				if matchesMoment(&either[i], o) {
 					return true
 				}
 			}
@@ -361,7 +361,7 @@ func Or(matchers ...Matcher) Matcher {
 
 // Not matches what the matcher does not.
 func Not(m Matcher) Matcher {
-	return joined(opNot, []Matcher{m}, Matcher{
+	return joinMatchers(opNot, []Matcher{m}, Matcher{
 		tool: func(name string) truth {
 			switch m.byName(name) {
 			case yes:
@@ -371,11 +371,11 @@ func Not(m Matcher) Matcher {
 			}
 			return maybe
 		},
-		full: func(o occasion) bool { return !matches(&m, o) },
+		full: func(o occasion) bool { return !matchesMoment(&m, o) },
 	})
 }
 
-func joined(op operator, parts []Matcher, m Matcher) Matcher {
+func joinMatchers(op operator, parts []Matcher, m Matcher) Matcher {
 	texts := make([]string, len(parts))
 	var errs []error
 	for i, p := range parts {

@@ -41,8 +41,8 @@ func asks(t tester, m hooks.Matcher, known bool, tool, arguments string) bool {
 	return asked
 }
 
-// matches works like asks, however the tool is found.
-func matches(t tester, m hooks.Matcher, tool, arguments string) bool {
+// matchesMoment works like asks, however the tool is found.
+func matchesMoment(t tester, m hooks.Matcher, tool, arguments string) bool {
 	t.Helper()
 	known, unknown := asks(t, m, true, tool, arguments), asks(t, m, false, tool, arguments)
 	require.Equal(t, known, unknown, "whether the tool is known must not matter")
@@ -78,7 +78,7 @@ func TestToolMatchers(t *testing.T) {
 			var got []string
 			for _, tool := range tools {
 				for range 3 { // a regular expression has no memory
-					if matches(t, tc.matcher, tool, `{}`) && !slices.Contains(got, tool) {
+					if matchesMoment(t, tc.matcher, tool, `{}`) && !slices.Contains(got, tool) {
 						got = append(got, tool)
 					}
 				}
@@ -91,7 +91,7 @@ func TestToolMatchers(t *testing.T) {
 // A call without a name is of no tool.
 func TestToolMatchersOfNoTool(t *testing.T) {
 	for _, m := range []hooks.Matcher{hooks.ToolMatching("*"), hooks.ToolMatching("/^$/"), hooks.ToolNamed("x")} {
-		assert.False(t, matches(t, m, "", `{}`), m)
+		assert.False(t, matchesMoment(t, m, "", `{}`), m)
 	}
 }
 
@@ -149,12 +149,12 @@ func TestArgumentMatchers(t *testing.T) {
 		{hooks.Argument("", func(raw string) bool { return raw == arguments }), true},
 	} {
 		t.Run(tc.matcher.String(), func(t *testing.T) {
-			assert.Equal(t, tc.want, matches(t, tc.matcher, "tool", arguments))
-			assert.Equal(t, !tc.want, matches(t, hooks.Not(tc.matcher), "tool", arguments))
+			assert.Equal(t, tc.want, matchesMoment(t, tc.matcher, "tool", arguments))
+			assert.Equal(t, !tc.want, matchesMoment(t, hooks.Not(tc.matcher), "tool", arguments))
 		})
 	}
 	t.Run("no arguments at all", func(t *testing.T) {
-		assert.False(t, matches(t, hooks.ArgumentMatching("path", "*"), "tool", ""))
+		assert.False(t, matchesMoment(t, hooks.ArgumentMatching("path", "*"), "tool", ""))
 	})
 }
 
@@ -182,7 +182,7 @@ func TestJoinedMatchers(t *testing.T) {
 		{hooks.Not(bash), "bash", "1", false, "not(tool bash)"},
 	} {
 		t.Run(fmt.Sprint(tc.matcher, " ", tc.tool, " ", tc.n), func(t *testing.T) {
-			assert.Equal(t, tc.want, matches(t, tc.matcher, tc.tool, `{"n":`+tc.n+`}`))
+			assert.Equal(t, tc.want, matchesMoment(t, tc.matcher, tc.tool, `{"n":`+tc.n+`}`))
 			if tc.wantsText != "" {
 				assert.Equal(t, tc.wantsText, tc.matcher.String())
 			}
@@ -233,7 +233,7 @@ func TestJoinedMatchersAreLogic(t *testing.T) {
 			require.False(t, drawn.holds && !strings.Contains(err.Error(), "or: "), "%s: %v", drawn.matcher, err)
 			return
 		}
-		require.Equal(t, drawn.holds, matches(t, drawn.matcher, tool, fmt.Sprintf(`{"n":%d}`, n)), drawn.matcher)
+		require.Equal(t, drawn.holds, matchesMoment(t, drawn.matcher, tool, fmt.Sprintf(`{"n":%d}`, n)), drawn.matcher)
 	})
 }
 
@@ -323,7 +323,7 @@ func TestUnmatchedHooksLeaveNoTrace(t *testing.T) {
 	w := workWith(t, []hooks.Hook{
 		before("guard", deny("no"), never).WithTimeout(1),
 		hooks.Observe(hooks.AtPreToolUse, "watch", func(context.Context, hooks.ToolContext) error { return errPaper }, never),
-		hooks.Observe(hooks.AtPreToolUse, "later", func(context.Context, hooks.ToolContext) error { return errPaper }, never).Detached(),
+		hooks.Observe(hooks.AtPreToolUse, "later", func(context.Context, hooks.ToolContext) error { return errPaper }, never).Detach(),
 	}, wants("bash", ls))
 	assert.Equal(t, []string{"bash " + ls}, w.ran)
 	assert.Empty(t, agenttest.Of[hooks.Event](w.recorder))
@@ -334,7 +334,7 @@ func TestUnmatchedDetachedHooksAreNotStarted(t *testing.T) {
 	asked := 0
 	workWith(t, []hooks.Hook{
 		hooks.Observe(hooks.AtPreToolUse, "later", func(context.Context, hooks.ToolContext) error { return errPaper },
-			hooks.When(func(hooks.Context) bool { asked++; return false })).Detached(),
+			hooks.When(func(hooks.Context) bool { asked++; return false })).Detach(),
 	}, wants("bash", ls))
 	assert.Equal(t, 1, asked)
 }
@@ -366,7 +366,7 @@ func FuzzToolPattern(f *testing.F) {
 			re, wrong := regexp.Compile(strings.TrimSuffix(expression, "/"))
 			require.Equal(t, wrong != nil || pattern == "//", err != nil, "%v", err)
 			if err == nil && tool != "" {
-				require.Equal(t, re.MatchString(tool), matches(t, m, tool, `{}`))
+				require.Equal(t, re.MatchString(tool), matchesMoment(t, m, tool, `{}`))
 			}
 			return
 		}
@@ -379,8 +379,8 @@ func FuzzToolPattern(f *testing.F) {
 		if err != nil || tool == "" {
 			return
 		}
-		got := matches(t, m, tool, `{}`)
-		require.True(t, matches(t, hooks.ToolMatching(hooks.Exact(tool)), tool, `{}`), "a text matches itself")
+		got := matchesMoment(t, m, tool, `{}`)
+		require.True(t, matchesMoment(t, hooks.ToolMatching(hooks.Exact(tool)), tool, `{}`), "a text matches itself")
 		if !strings.ContainsAny(pattern, `*?[\`) {
 			require.Equal(t, pattern == tool, got)
 			return
@@ -412,7 +412,7 @@ func FuzzArgumentMatchers(f *testing.F) {
 			require.NotEqual(t, "/", at[:1], "a pointer leads somewhere")
 			return
 		}
-		asked := func(m hooks.Matcher) bool { return matches(t, m, "tool", arguments) }
+		asked := func(m hooks.Matcher) bool { return matchesMoment(t, m, "tool", arguments) }
 		if !asked(hooks.Matcher{}) { // arguments without one strict reading: nobody is asked
 			require.False(t, asked(hooks.Argument(at, func(string) bool { return true })))
 			return

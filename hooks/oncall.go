@@ -89,7 +89,7 @@ func ContinueUntil(name, reason string, done func(s agent.State) bool) Hook {
 func (c ToolContext) Patch(patch any, effects ...agent.Effect) Result {
 	text, err := patchedArguments(c.Call(), patch)
 	if err != nil {
-		return c.answer(Outcome{decision: Rewrite, invalid: &rewriteError{err}}, effects)
+		return c.newAnswer(Outcome{decision: Rewrite, invalid: &rewriteError{err}}, effects)
 	}
 	return c.Rewrite(text, effects...)
 }

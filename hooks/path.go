@@ -48,7 +48,7 @@ func compilePath(text string) (argumentPath, error) {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-func (p *argumentPath) add(step string, wild bool) {
+func (p *argumentPath) appendStep(step string, wild bool) {
 	p.steps, p.wild = append(p.steps, step), append(p.wild, wild)
 }
 
@@ -56,11 +56,11 @@ func (p *argumentPath) readPointer(text string) {
 	for step := range strings.SplitSeq(text[1:], "/") {
 		switch step {
 		case anyElement:
-			p.add(step, true)
+			p.appendStep(step, true)
 		case `\*`:
-			p.add(anyElement, false)
+			p.appendStep(anyElement, false)
 		default:
-			p.add(strings.NewReplacer("~1", "/", "~0", "~").Replace(step), false)
+			p.appendStep(strings.NewReplacer("~1", "/", "~0", "~").Replace(step), false)
 		}
 	}
 }
@@ -74,12 +74,12 @@ func (p *argumentPath) readDotted(text string) error {
 			case step == "":
 				return errors.New("a name is empty: write a JSON pointer, such as /a//b, for a member without a name")
 			case step == anyElement:
-				p.add(step, true)
+				p.appendStep(step, true)
 			case plain && (strings.ContainsAny(step, "*[]") || step == "$"):
 				return fmt.Errorf("%q is no name: every element of a list is a step of its own, to.*.email, the first is to.0.email, "+
 					"and a backslash stands before a sign that belongs to a name", step)
 			default:
-				p.add(name.String(), false)
+				p.appendStep(name.String(), false)
 			}
 			name.Reset()
 			begin, plain = i+1, true

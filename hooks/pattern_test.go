@@ -28,8 +28,8 @@ func TestRegularExpressionsStandBetweenSlashes(t *testing.T) {
 			assert.ErrorContains(t, err, "hooks.Exact", name)
 		}
 		sure := hooks.ArgumentMatching("command", hooks.Exact(text))
-		assert.True(t, matches(t, sure, "bash", `{"command":`+quoted(text)+`}`), text)
-		assert.False(t, matches(t, sure, "bash", `{"command":`+quoted(text+"x")+`}`), text)
+		assert.True(t, matchesMoment(t, sure, "bash", `{"command":`+quoted(text)+`}`), text)
+		assert.False(t, matchesMoment(t, sure, "bash", `{"command":`+quoted(text+"x")+`}`), text)
 		_ = sign
 	}
 }
@@ -60,8 +60,8 @@ func TestPatternsThatAreNoRegularExpressions(t *testing.T) {
 	} {
 		m := hooks.ArgumentMatching("text", tc.pattern)
 		require.NoError(t, m.Err(), tc.pattern)
-		assert.True(t, matches(t, m, "tool", `{"text":`+quoted(tc.yes)+`}`), "%s %s", tc.pattern, tc.yes)
-		assert.False(t, matches(t, m, "tool", `{"text":`+quoted(tc.no)+`}`), "%s %s", tc.pattern, tc.no)
+		assert.True(t, matchesMoment(t, m, "tool", `{"text":`+quoted(tc.yes)+`}`), "%s %s", tc.pattern, tc.yes)
+		assert.False(t, matchesMoment(t, m, "tool", `{"text":`+quoted(tc.no)+`}`), "%s %s", tc.pattern, tc.no)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestExactMatchesTheText(t *testing.T) {
 		other := rapid.StringMatching(`[a-z/^$()|+{}\\.*?\[\] ]{1,12}`).Draw(t, "other")
 		m := hooks.ArgumentMatching("text", hooks.Exact(text))
 		require.NoError(t, m.Err())
-		require.True(t, matches(t, m, "tool", `{"text":`+quoted(text)+`}`))
-		require.Equal(t, text == other, matches(t, m, "tool", `{"text":`+quoted(other)+`}`))
+		require.True(t, matchesMoment(t, m, "tool", `{"text":`+quoted(text)+`}`))
+		require.Equal(t, text == other, matchesMoment(t, m, "tool", `{"text":`+quoted(other)+`}`))
 	})
 }

@@ -35,14 +35,14 @@ func (p HookProcessor) String() string { return "HookProcessor" }
 // Process asks the hooks before and after next.
 func (p HookProcessor) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	if p.run {
-		return p.hooks.aroundRun(ctx, s, next)
+		return p.hooks.runAround(ctx, s, next)
 	}
-	return p.hooks.aroundStep(ctx, s, next)
+	return p.hooks.stepAround(ctx, s, next)
 }
 
-// aroundRun calls the points around a run: input, start, the run, failure, end.
-func (c *Compiled) aroundRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	current.Of(s).hooks = c
+// runAround calls the points around a run: input, start, the run, failure, end.
+func (c *Compiled) runAround(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	current.Get(s).hooks = c
 	if !c.tools.empty {
 		unfiltered.Set(s, c.reviews)
 	}
@@ -99,16 +99,16 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 	for _, e := range c.failed.controls {
 		o, _ := e.consult(ctx, view()) // a hook that fails on a failed run has no more to fail
 		tellConflicts(ctx, s, AgentFailed, effects, o.Effects())
-		effects = effects.Plus(o.Effects())
+		effects = effects.Add(o.Effects())
 		s = s.Apply(o.Effects())
 	}
 	_ = c.failed.announce(ctx, c.pool, view())
 	return s
 }
 
-// aroundStep calls the points around a step: start, the step, end. StepEnd is told of every step that was
+// stepAround calls the points around a step: start, the step, end. StepEnd is told of every step that was
 // recorded, failed ones included.
-func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+func (c *Compiled) stepAround(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	var err error
 	if !c.stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // else it has started before
 		s, err = foldStep(ctx, c, &c.stepStart, s, StepStart, func(s agent.State, frozen *Outcome) StepContext {
@@ -140,7 +140,7 @@ func (c *Compiled) aroundStep(ctx context.Context, s agent.State, next agent.Nex
 	switch {
 	case err != nil:
 		return mo.Err[agent.State](&agent.RunError{State: after, Err: errors.Join(failure, err)})
-	case failure != nil && aborted(failure):
+	case failure != nil && hasAborted(failure):
 		return mo.Err[agent.State](&agent.RunError{State: after, Err: failure})
 	case after == taken:
 		return result
@@ -156,7 +156,7 @@ func (c *Compiled) afterStep(ctx context.Context, s agent.State) (agent.State, e
 		return s, nil
 	}
 	record, _ := s.LastStep().Get()
-	sum := totals.Of(s).add(record)
+	sum := totals.Get(s).add(record)
 	return foldStep(ctx, c, &c.stepEnd, s, StepEnd, func(s agent.State, frozen *Outcome) StepEndContext {
 		p := &stepEndPayload{record: record, totals: sum}
 		p.base = base{state: s, point: StepEnd, frozen: frozen, step: record.Index(), kind: record.Kind()}
@@ -170,9 +170,9 @@ func stepErrorOf(s agent.State, err error) (*agent.StepError, bool) {
 	return failed, ok && failed.State.Run().ID == s.Run().ID
 }
 
-// aborted reports whether a hook of this run failed whose policy is Abort. What
+// hasAborted reports whether a hook of this run failed whose policy is Abort. What
 // failed in the run of a sub-agent is an error like any other.
-func aborted(err error) bool {
+func hasAborted(err error) bool {
 	_, hook := errors.AsType[*HookError](err)
 	_, other := errors.AsType[*agent.RunError](err)
 	return hook && !other
@@ -196,7 +196,7 @@ func foldStep[C Context](
 			continue
 		}
 		tellConflicts(ctx, s, at, effects, o.effects)
-		effects = effects.Plus(o.effects)
+		effects = effects.Add(o.effects)
 		s = s.Apply(o.effects)
 		last = o
 		if o.decision == StopRun {

@@ -36,7 +36,7 @@ func TestToolHooksOfManyRunsAtOnce(t *testing.T) {
 	list := []hooks.Hook{
 		before("counts", func(c hooks.ToolContext) hooks.Result {
 			own(c)
-			n := counted.Of(c.State())
+			n := counted.Get(c.State())
 			n.Lock()
 			defer n.Unlock()
 			n.before++
@@ -54,7 +54,7 @@ func TestToolHooksOfManyRunsAtOnce(t *testing.T) {
 		before("denies", deny("no"), hooks.ArgumentMatching("path", "/etc/*")),
 		hooks.On(hooks.AtPostToolUse, "reviews", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 			own(c)
-			n := counted.Of(c.State())
+			n := counted.Get(c.State())
 			n.Lock()
 			defer n.Unlock()
 			n.after++
@@ -62,12 +62,12 @@ func TestToolHooksOfManyRunsAtOnce(t *testing.T) {
 			return c.Replace(fmt.Sprint(c.Index(), " ", c.Text()), note.Set(c.Call().ID))
 		}),
 		hooks.Observe(hooks.AtExecutionEnd, "sums", func(_ context.Context, c hooks.EndContext) error {
-			n := counted.Of(c.State())
+			n := counted.Get(c.State())
 			assert.Equal(t, []int{12 + 6, 12}, []int{n.before, n.after}, "six calls are rewritten, and judged again")
 			return nil
 		}),
 		hooks.ObserveAll("watches", func(_ context.Context, c hooks.Context) error { own(c); return nil }),
-		hooks.ObserveAll("later", func(_ context.Context, c hooks.Context) error { own(c); return nil }, hooks.PostToolUse).Detached(),
+		hooks.ObserveAll("later", func(_ context.Context, c hooks.Context) error { own(c); return nil }, hooks.PostToolUse).Detach(),
 	}
 	var shop workshop
 	turn := wants("bash", ls, "read_file", file, "read_file", `{"path":"/etc/passwd"}`, "bash", ls, "broken", `{}`, "bash", ls)

@@ -77,7 +77,7 @@ type Gap struct {
 // Gaps finds what the hooks are for and cannot meet.
 func (s Set) Gaps(r Reach) []Gap {
 	known := newReachable(r)
-	return lo.FlatMap(s.hooks, func(h Hook, _ int) []Gap { return known.gaps(h) })
+	return lo.FlatMap(s.hooks, func(h Hook, _ int) []Gap { return known.findGaps(h) })
 }
 
 // operator joins matchers.
@@ -111,7 +111,7 @@ func (m *Matcher) constant() truth {
 	case m.about == nil:
 		return lo.Ternary(m.tool == nil && m.full == nil, yes, maybe)
 	case m.about.op != "":
-		return m.about.joined(func(part *Matcher) truth { return part.constant() })
+		return m.about.joinParts(func(part *Matcher) truth { return part.constant() })
 	case lo.SomeBy(m.about.tools, func(p pattern) bool { return strings.Trim(p.text, "*") == "" && p.exact == "" }):
 		return yes // at the points of tool calls
 	}
@@ -124,7 +124,7 @@ func (m *Matcher) atPoint(at *pointInfo) truth {
 	case a == nil:
 		return m.constant()
 	case a.op != "":
-		return a.joined(func(part *Matcher) truth { return part.atPoint(at) })
+		return a.joinParts(func(part *Matcher) truth { return part.atPoint(at) })
 	case a.points != nil:
 		return truthOf(slices.Contains(a.points, at.name))
 	case a.step != "" && !slices.Contains(at.kinds, a.step):
@@ -135,8 +135,8 @@ func (m *Matcher) atPoint(at *pointInfo) truth {
 	return m.constant()
 }
 
-// joined returns what an operator makes of what its parts say.
-func (a *aboutMatcher) joined(say func(part *Matcher) truth) truth {
+// joinParts returns what an operator makes of what its parts say.
+func (a *aboutMatcher) joinParts(say func(part *Matcher) truth) truth {
 	all, either := yes, no
 	for i := range a.parts {
 		switch say(&a.parts[i]) {
@@ -201,8 +201,8 @@ func viewOf(s Scope) view {
 	return v
 }
 
-// names returns the names of the tools, and the patterns of those that come later.
-func (v *view) names() []string {
+// toolNames returns the names of the tools, and the patterns of those that come later.
+func (v *view) toolNames() []string {
 	return lo.Map(v.tools, func(c candidate, _ int) string {
 		if c.later != nil {
 			return c.later.text
@@ -211,8 +211,8 @@ func (v *view) names() []string {
 	})
 }
 
-// gaps finds what a hook is for and cannot meet.
-func (r *reachable) gaps(h Hook) []Gap {
+// findGaps finds what a hook is for and cannot meet.
+func (r *reachable) findGaps(h Hook) []Gap {
 	v := &r.own
 	if h.control && !slices.Contains(h.points, Stop) {
 		v = &r.all
@@ -281,35 +281,35 @@ func (w *gapFinder) walk(m *Matcher, tools []candidate) {
 		}
 	case a.tools != nil:
 		for _, p := range a.tools {
-			w.tool(p)
+			w.findTool(p)
 		}
 	case a.path != nil:
-		w.argument(m, tools)
+		w.findArgument(m, tools)
 	case a.agents != nil && !w.view.hasAgent(a.agents):
 		w.agent(a.agents)
 	}
 }
 
-// tool looks for a tool that a pattern matches.
-func (w *gapFinder) tool(p pattern) {
+// findTool looks for a tool that a pattern matches.
+func (w *gapFinder) findTool(p pattern) {
 	if lo.SomeBy(w.view.tools, func(c candidate) bool { return c.meets(p) }) {
 		return
 	}
-	names := w.view.names()
+	names := w.view.toolNames()
 	text := fmt.Sprintf("%q matches no tool: ", p.text)
 	switch meant, ok := near.Name(p.text, names); {
 	case len(names) == 0:
 		text += "there are none"
 	case ok:
-		text += fmt.Sprintf("did you mean %q? There are %s", meant, listed(names))
+		text += fmt.Sprintf("did you mean %q? There are %s", meant, quoteSome(names))
 	default:
-		text += "there are " + listed(names)
+		text += "there are " + quoteSome(names)
 	}
 	w.add(Gap{Tool: p.text, Text: text})
 }
 
-// argument looks for a tool that takes an argument.
-func (w *gapFinder) argument(m *Matcher, tools []candidate) {
+// findArgument looks for a tool that takes an argument.
+func (w *gapFinder) findArgument(m *Matcher, tools []candidate) {
 	if len(tools) == 0 || lo.SomeBy(tools, func(c candidate) bool { return w.view.judge(m, c, true) != no }) {
 		return // without a tool, that is what is wrong
 	}
@@ -319,14 +319,14 @@ func (w *gapFinder) argument(m *Matcher, tools []candidate) {
 		names, of = append(names, c.Arguments.Names()...), append(of, c.Name)
 	}
 	names = lo.Uniq(names)
-	text := fmt.Sprintf("no call of %s has an argument at %q", listed(of), a.path.text)
+	text := fmt.Sprintf("no call of %s has an argument at %q", quoteSome(of), a.path.text)
 	switch meant, ok := near.Name(a.path.steps[0], names); {
 	case a.kind != "" && lo.SomeBy(tools, func(c candidate) bool { return c.Arguments.MayHave(a.path.steps, a.path.wild, "") }):
 		text += " that is " + withArticle(a.kind)
 	case ok && meant != a.path.steps[0]:
 		text += fmt.Sprintf(": did you mean %q?", meant)
 	case len(names) > 0:
-		text += ": there are " + listed(names)
+		text += ": there are " + quoteSome(names)
 	}
 	w.add(Gap{Argument: a.path.text, Text: text})
 }
@@ -337,7 +337,7 @@ func (w *gapFinder) agent(p *pattern) {
 	if named := lo.Compact(w.view.agents); len(named) == 0 {
 		text += "it has no name, which WithName gives"
 	} else {
-		text += "there are " + listed(named)
+		text += "there are " + quoteSome(named)
 	}
 	w.add(Gap{Agent: p.text, Text: text})
 }
@@ -389,7 +389,7 @@ func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
 	case a == nil:
 		return m.constant()
 	case a.op != "":
-		return a.joined(func(part *Matcher) truth { return v.judge(part, c, arguments) })
+		return a.joinParts(func(part *Matcher) truth { return v.judge(part, c, arguments) })
 	case a.tools != nil && m.constant() == yes:
 		return yes
 	case a.tools != nil:
@@ -403,8 +403,8 @@ func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
 	return maybe
 }
 
-// listed returns some of the names, in quotes.
-func listed(names []string) string {
+// quoteSome returns some of the names, in quotes.
+func quoteSome(names []string) string {
 	const most = 12
 	quoted := lo.Map(lo.Subset(names, 0, most), func(name string, _ int) string { return strconv.Quote(name) })
 	if len(names) > most {

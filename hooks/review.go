@@ -42,7 +42,7 @@ func (x *HookedToolExecutor) reviewResult(
 		}
 	}
 	v := reviewOf(s, p, r)
-	if err := v.run(ctx, x.hooks.pool, hooks, &at, true); err != nil {
+	if err := v.askControls(ctx, x.hooks.pool, hooks, &at, true); err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
 	return mo.Ok(v.result)
@@ -55,7 +55,7 @@ func reviewOf(s agent.State, p *agent.Prepared, r *agent.ToolResult) reviewing {
 		v.held = new(heldEvents)
 	}
 	if p.Effects.Len()+r.Effects.Len() > 0 {
-		v.state = s.Apply(p.Effects.Plus(r.Effects))
+		v.state = s.Apply(p.Effects.Add(r.Effects))
 	}
 	if r.Stop == nil && p.Stop != nil {
 		n := *v.result
@@ -66,11 +66,11 @@ func reviewOf(s agent.State, p *agent.Prepared, r *agent.ToolResult) reviewing {
 	return v
 }
 
-// run asks the controls at ToolFailed and then those at PostToolUse, each on what the
+// askControls asks the controls at ToolFailed and then those at PostToolUse, each on what the
 // ones before left of the result. Then it tells the observers of both, who get what all
 // of them left. The error is of a hook whose failure aborts the run: the others are
 // asked all the same, for what it says has to pass their filters.
-func (v *reviewing) run(ctx context.Context, pool *Pool, hooks *toolHooks, at *progress, announce bool) error {
+func (v *reviewing) askControls(ctx context.Context, pool *Pool, hooks *toolHooks, at *progress, announce bool) error {
 	var failed, post *Outcome
 	var aborted error
 	ofFailure := v.result.Status == agent.ToolFailed && !hooks.failed.empty()
@@ -170,13 +170,13 @@ func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], 
 func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcome {
 	o = v.filters.outcome(o)
 	if o.effects.Len() > 0 {
-		for _, ev := range conflicts(v.before, at.name, v.call.Effects.Plus(v.effects), o.effects) {
-			v.held.tell(ctx, v.before, ev)
+		for _, ev := range conflicts(v.before, at.name, v.call.Effects.Add(v.effects), o.effects) {
+			v.held.holdOrSend(ctx, v.before, ev)
 		}
-		v.effects = v.effects.Plus(o.effects)
+		v.effects = v.effects.Add(o.effects)
 	}
 	n := *v.result
-	n.Effects = n.Effects.Plus(o.effects)
+	n.Effects = n.Effects.Add(o.effects)
 	v.result = &n
 	switch o.decision {
 	case Filter:
@@ -195,11 +195,11 @@ func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcom
 			n.Stop = signalOf(o)
 		}
 	}
-	if broken := v.filters.broken(); broken != nil {
+	if broken := v.filters.firstFailure(); broken != nil {
 		o = broken.failure(at)
 		v.withhold(o)
 	}
-	v.state = v.before.Apply(v.call.Effects.Plus(v.result.Effects))
+	v.state = v.before.Apply(v.call.Effects.Add(v.result.Effects))
 	return o
 }
 
@@ -208,13 +208,13 @@ func (v *reviewing) filter(o *Outcome) *Outcome {
 	x := &filter{hook: o.hook, f: o.filter}
 	v.filters = append(v.filters, x)
 	own := v.result.Stop == v.given
-	if v.result = (filters{x}).result(v.result); own {
+	if v.result = (filters{x}).filterResult(v.result); own {
 		v.given = v.result.Stop
 	}
 	if x.changed {
 		v.result.DecidedBy = o.hook
 	}
-	return o.filtered(x.changed)
+	return o.withFilter(x.changed)
 }
 
 // withhold keeps all of the result back, with what the tool and earlier hooks wanted changed.

@@ -34,7 +34,7 @@ func TestReplace(t *testing.T) {
 	assert.Equal(t, agent.ToolExecuted, r.Status)
 	assert.Equal(t, 1, r.Attempts)
 	assert.Equal(t, "redact", r.DecidedBy)
-	assert.Contains(t, w.driver.Asked()[1].Transcript(), "<content of [file]>")
+	assert.Contains(t, w.driver.Calls()[1].Transcript(), "<content of [file]>")
 	for _, e := range w.recorder.Events() {
 		if done, ok := e.(agent.ToolCallCompleted); ok {
 			assert.Equal(t, "<content of [file]>", done.Result.Content.Text())
@@ -101,7 +101,7 @@ func TestStopAfterACall(t *testing.T) {
 	assert.Equal(t, []string{"call_1_1 bash executed: ran ls", "call_1_2 read_file executed: content of a.txt"}, w.answers())
 	assert.Equal(t, agent.StatusStopped, w.Status())
 	assert.Equal(t, agent.Signal{Reason: agent.StopByHook, Message: "seen enough", Source: "enough"}, w.signal())
-	assert.Len(t, w.driver.Asked(), 1)
+	assert.Len(t, w.driver.Calls(), 1)
 
 	w = workWith(t, []hooks.Hook{
 		after("second", func(c hooks.ToolResultContext) hooks.Result { return c.Stop("two") }),

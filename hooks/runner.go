@@ -50,13 +50,13 @@ func (e *entry[C]) consult(ctx context.Context, c C) (*Outcome, error) {
 // conclude returns what comes of the first attempt.
 func (e *entry[C]) conclude(ctx context.Context, c C, v verdict) (*Outcome, error) {
 	if v.err != nil {
-		return e.failed(ctx, c, v, 1)
+		return e.applyFailurePolicy(ctx, c, v, 1)
 	}
-	return e.counted(v.outcome), nil
+	return e.effectiveOutcome(v.outcome), nil
 }
 
-// counted returns the outcome as it takes effect: in shadow, none does.
-func (e *entry[C]) counted(o *Outcome) *Outcome {
+// effectiveOutcome returns the outcome as it takes effect: in shadow, none does.
+func (e *entry[C]) effectiveOutcome(o *Outcome) *Outcome {
 	if e.shadow {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (e *entry[C]) counted(o *Outcome) *Outcome {
 func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcome, error) {
 	if at.asked {
 		at.asked = false
-		return e.conclude(ctx, *c, e.accepted(ctx, c, inTime(at.limited, at.answer)))
+		return e.conclude(ctx, *c, e.acceptAnswer(ctx, c, inTime(at.limited, at.answer)))
 	}
 	return e.consult(ctx, *c)
 }
@@ -91,9 +91,9 @@ func (e *entry[C]) attempt(ctx context.Context, c C, attempt int) verdict {
 		began = time.Now()
 	}
 	if v.err == nil {
-		v = e.call(ctx, c)
+		v = e.callOnce(ctx, c)
 	}
-	v = e.accepted(ctx, &c, v)
+	v = e.acceptAnswer(ctx, &c, v)
 	if observed {
 		if v.took = time.Since(began); v.err == nil {
 			e.tellAnswer(ctx, c, v, attempt)
@@ -115,21 +115,21 @@ func (e *entry[C]) matches(c C) (ok bool, err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			ok, err = false, panicked(recover())
+			ok, err = false, panicError(recover())
 		}
 	}()
 	o := occasion{state: c.State(), point: e.info, kind: c.stepKind(), call: c.toolCall()}
 	if e.match.needsContext {
 		o.context = c
 	}
-	ok = matches(e.match, o)
+	ok = matchesMoment(e.match, o)
 	returned = true
 	return ok, nil
 }
 
-// call calls the hook once. It always returns, unless the hook neither honours
+// callOnce calls the hook once. It always returns, unless the hook neither honours
 // its context nor has a time limit of its own.
-func (e *entry[C]) call(ctx context.Context, c C) verdict {
+func (e *entry[C]) callOnce(ctx context.Context, c C) verdict {
 	switch {
 	case e.detached:
 		return e.callDetached(ctx, c)
@@ -138,7 +138,7 @@ func (e *entry[C]) call(ctx context.Context, c C) verdict {
 	}
 	s, index := c.where()
 	limited := contextOf(ctx, s, index)
-	return inTime(limited, e.protected(limited, &c))
+	return inTime(limited, e.callSafely(limited, &c))
 }
 
 // inTime returns what a hook answered that had limited as its context.
@@ -181,18 +181,18 @@ func (e *entry[C]) onItsOwn(ctx context.Context, c C) <-chan verdict {
 	go func() {
 		v := verdict{err: errors.New("the hook ended its goroutine")}
 		defer func() { answer <- v }()
-		v = e.protected(ctx, &c)
+		v = e.callSafely(ctx, &c)
 	}()
 	return answer
 }
 
-// protected calls the hook and turns a panic into a failure. Here and in matches,
+// callSafely calls the hook and turns a panic into a failure. Here and in matches,
 // and nowhere else, panics of hooks are caught.
-func (e *entry[C]) protected(ctx context.Context, c *C) (v verdict) {
+func (e *entry[C]) callSafely(ctx context.Context, c *C) (v verdict) {
 	returned := false
 	defer func() {
 		if !returned {
-			v = verdict{err: panicked(recover())}
+			v = verdict{err: panicError(recover())}
 		}
 	}()
 	if e.ask == nil {
@@ -207,10 +207,10 @@ func (e *entry[C]) protected(ctx context.Context, c *C) (v verdict) {
 	return v
 }
 
-func panicked(value any) error { return &PanicError{Value: value, Stack: debug.Stack()} }
+func panicError(value any) error { return &PanicError{Value: value, Stack: debug.Stack()} }
 
-// accepted returns an answer that makes sense, in the name of the hook.
-func (e *entry[C]) accepted(ctx context.Context, c *C, v verdict) verdict {
+// acceptAnswer returns an answer that makes sense, in the name of the hook.
+func (e *entry[C]) acceptAnswer(ctx context.Context, c *C, v verdict) verdict {
 	o := v.outcome
 	switch {
 	case v.err != nil, o == nil:
@@ -222,7 +222,7 @@ func (e *entry[C]) accepted(ctx context.Context, c *C, v verdict) verdict {
 	case o.invalid != nil:
 		v.err = o.invalid
 	case !o.plain():
-		if o, v.err = (*c).vetted(ctx, o); v.err == nil {
+		if o, v.err = (*c).vet(ctx, o); v.err == nil {
 			named := *o
 			named.hook, named.failed, named.effects = e.name, false, o.effects.From(e.name)
 			if named.decision == Ask {
@@ -248,20 +248,20 @@ func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
 	return &q
 }
 
-// failed follows the policy of a hook that failed.
-func (e *entry[C]) failed(ctx context.Context, c C, v verdict, attempt int) (*Outcome, error) {
+// applyFailurePolicy follows the policy of a hook that failed.
+func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attempt int) (*Outcome, error) {
 	v.err = errguard.Check(v.err)
 	if broken, ok := errors.AsType[*executorError](v.err); ok && !e.shadow {
 		return nil, broken.err
 	}
 	for e.policy.tries >= attempt && ctx.Err() == nil {
 		e.tellFailure(ctx, c, v, attempt, "retry")
-		if !pause(ctx, e.policy.delay) {
+		if !pauseFor(ctx, e.policy.delay) {
 			break
 		}
 		attempt++
 		if v = e.attempt(ctx, c, attempt); v.err == nil {
-			return e.counted(v.outcome), nil
+			return e.effectiveOutcome(v.outcome), nil
 		}
 		if broken, ok := errors.AsType[*executorError](v.err); ok && !e.shadow {
 			return nil, broken.err
@@ -304,8 +304,8 @@ func (e *entry[C]) onFailure() failureKind {
 	return failClosed
 }
 
-// pause waits, and reports whether it was let to.
-func pause(ctx context.Context, delay time.Duration) bool {
+// pauseFor waits, and reports whether it was let to.
+func pauseFor(ctx context.Context, delay time.Duration) bool {
 	if delay <= 0 {
 		return ctx.Err() == nil
 	}
@@ -354,7 +354,7 @@ func (m *moment[C]) quick(ctx context.Context, at *progress, c C) (done bool) {
 	at.limited, at.asked, at.answer.err = contextOf(ctx, s, index), true, errAsking
 	defer func() {
 		if at.asked && at.answer.err == errAsking { //nolint:errorlint // this very value
-			at.answer.err = panicked(recover())
+			at.answer.err = panicError(recover())
 		}
 	}()
 	for _, e := range m.controls[:m.plain] {

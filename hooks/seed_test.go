@@ -99,7 +99,7 @@ func TestObserversLeaveNoTrace(t *testing.T) {
 		observe("quiet", func() error { return nil }),
 		observe("fails", func() error { return errors.New("boom") }),
 		observe("panics", func() error { panic("boom") }),
-		observe("detached", func() error { return nil }).Detached(),
+		observe("detached", func() error { return nil }).Detach(),
 		observe("limited", func() error { return nil }).WithTimeout(time.Minute),
 		beforeStep("passes", func(c hooks.StepContext) hooks.Result { return c.Pass() }),
 		afterModel("allows", func(c hooks.ReplyContext) hooks.Result { return c.Allow() }),
@@ -115,7 +115,7 @@ func TestOneHookServesManyRuns(t *testing.T) {
 	key := agent.RunKey[int]("ticks")
 	a := hookedAgent(t, agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Call("echo", `{}`), agenttest.Say("x")), nil, []hooks.Hook{
 		beforeStep("tick", func(c hooks.StepContext) hooks.Result {
-			mine := clocks.Of(c.State())
+			mine := clocks.Get(c.State())
 			mine.ticks++
 			return c.Allow(key.Set(mine.ticks))
 		}),

@@ -40,12 +40,12 @@ func (s Set) Order(at PointName) []string {
 	if !ok {
 		return nil
 	}
-	here := lo.Filter(s.sorted(info), func(h Hook, _ int) bool { return slices.Contains(h.points, at) })
-	slices.SortStableFunc(here, func(a, b Hook) int { return phase(a) - phase(b) })
+	here := lo.Filter(s.sort(info), func(h Hook, _ int) bool { return slices.Contains(h.points, at) })
+	slices.SortStableFunc(here, func(a, b Hook) int { return hookPhase(a) - hookPhase(b) })
 	return lo.Map(here, func(h Hook, _ int) string { return h.name })
 }
 
-func phase(h Hook) int {
+func hookPhase(h Hook) int {
 	switch {
 	case h.control:
 		return 0
@@ -55,9 +55,9 @@ func phase(h Hook) int {
 	return 1
 }
 
-// sorted returns the hooks by priority, high first, equals in the order they were
+// sort returns the hooks by priority, high first, equals in the order they were
 // given; reversed at the points after something happened.
-func (s Set) sorted(info *pointInfo) []Hook {
+func (s Set) sort(info *pointInfo) []Hook {
 	list := slices.Clone(s.hooks)
 	slices.SortStableFunc(list, func(a, b Hook) int { return cmp.Compare(b.priority, a.priority) })
 	if info.after {
@@ -172,9 +172,9 @@ func (c *Compiled) HasControls(at PointName) bool {
 // Hooks returns the set that was compiled.
 func (c *Compiled) Hooks() Set { return c.set }
 
-// Dropped returns how many detached hooks were dropped because too many waited, or
+// DroppedCount returns how many detached hooks were dropped because too many waited, or
 // because they were cancelled before they began: of all sets that share a background.
-func (c *Compiled) Dropped() int64 {
+func (c *Compiled) DroppedCount() int64 {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	return c.pool.dropped
@@ -187,8 +187,8 @@ func (c *Compiled) Background() agent.Background { return c.pool }
 // that print or lint them: a guard of a tool whose name is mistyped guards nothing.
 func (c *Compiled) Gaps() []Gap { return c.set.Gaps(c.reach) }
 
-// Unused returns the names of the hooks that can match nothing where they are installed.
-func (c *Compiled) Unused() []string {
+// UnusedHooks returns the names of the hooks that can match nothing where they are installed.
+func (c *Compiled) UnusedHooks() []string {
 	return lo.Uniq(lo.FilterMap(c.Gaps(), func(g Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
@@ -221,7 +221,7 @@ func (h Hook) problems() []error {
 		say("it is at no point: make it with On, Observe or ObserveAll")
 	}
 	matcher := And(h.matchers...)
-	wrong = append(wrong, each(matcher.err)...)
+	wrong = append(wrong, splitErrors(matcher.err)...)
 	never := len(h.points) > 0 && matcher.err == nil
 	for _, at := range h.points {
 		info, ok := infoOf(at)
@@ -265,10 +265,10 @@ func (h Hook) problems() []error {
 	return wrong
 }
 
-// each returns the errors that are joined in err.
-func each(err error) []error {
+// splitErrors returns the errors that are joined in err.
+func splitErrors(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return each(err) })
+		return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return splitErrors(err) })
 	}
 	return lo.Compact([]error{err})
 }
@@ -278,7 +278,7 @@ func momentOf[C Context](s Set, at Point[C]) moment[C] {
 	info, _ := infoOf(at.name)
 	var m moment[C]
 	order := s.Order(at.name)
-	for _, h := range s.sorted(info) {
+	for _, h := range s.sort(info) {
 		if !slices.Contains(h.points, at.name) {
 			continue
 		}

@@ -106,7 +106,7 @@ func TestOrderOfPhases(t *testing.T) {
 		return hooks.Observe(hooks.AtPreToolUse, name, func(context.Context, hooks.ToolContext) error { return nil })
 	}
 	var n names
-	set := hooks.NewSet(watch("detached").Detached().WithPriority(3), watch("observer").WithPriority(2), n.before("control"))
+	set := hooks.NewSet(watch("detached").Detach().WithPriority(3), watch("observer").WithPriority(2), n.before("control"))
 	assert.Equal(t, []string{"control", "observer", "detached"}, set.Order(hooks.PreToolUse))
 	assert.Empty(t, set.Order(hooks.PostToolUse))
 	assert.Empty(t, set.Order("NoSuchPoint"))
@@ -178,7 +178,7 @@ func TestHooksAreCalledWhereTheyBelong(t *testing.T) {
 			case hooks.ToolFailed:
 				workWith(t, []hooks.Hook{hooks.ObserveAll("only", see, at)}, wants("broken", `{}`))
 			case hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped:
-				play(t, script, append(refused(), hooks.ObserveAll("only", see, at)), personSays(agent.RejectAndEnd))
+				play(t, script, append(refuseCall(), hooks.ObserveAll("only", see, at)), personSays(agent.RejectAndEnd))
 			case hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed, hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed:
 				play(t, script, []hooks.Hook{hooks.ObserveAll("only", see, at)}, firing())
 			case hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete, hooks.IterationFailed,
@@ -227,7 +227,7 @@ func TestFailingObserversHoldUpNobody(t *testing.T) {
 				var shop workshop
 				with := []capability.Capability{shop.capability()}
 				if strings.HasPrefix(string(at), "Intervention") {
-					list, with = append(list, refused()...), append(with, personSays(agent.RejectAndEnd))
+					list, with = append(list, refuseCall()...), append(with, personSays(agent.RejectAndEnd))
 				} else {
 					with = append(with, firing())
 				}
@@ -313,7 +313,7 @@ func TestWrongHooks(t *testing.T) {
 		"no point":                     {hooks.On(hooks.Point[hooks.ToolContext]{}, "h", f), `there is no point ""`},
 		"unknown point":                {hooks.ObserveAll("h", see, "PreToolUsed"), `there is no point "PreToolUsed"`},
 		"control where none can be":    {hooks.On(hooks.AtExecutionEnd, "h", func(context.Context, hooks.EndContext) hooks.Result { return hooks.Result{} }), "nothing can be decided at ExecutionEnd: use Observe"},
-		"detached control":             {on().Detached(), "a control cannot be detached: nothing would wait for its answer"},
+		"detached control":             {on().Detach(), "a control cannot be detached: nothing would wait for its answer"},
 		"tool matcher without a tool":  {start(hooks.ToolNamed("bash")), "StepStart belongs to no tool call, so the matcher and(tool bash) can never match"},
 		"the same, hidden":             {start(hooks.Or(hooks.AtDepth(0, 1), hooks.Not(hooks.Argument("x", func(string) bool { return true })))), "can never match"},
 		"the same, for all points":     {hooks.ObserveAll("h", see).Matching(hooks.ToolNamed("bash")), "InputSubmitted belongs to no tool call"},
@@ -358,7 +358,7 @@ func TestWrongHooks(t *testing.T) {
 		"retry of a retry":             {on().WithFailure(hooks.Retry(1, 0, hooks.Retry(1, 0, hooks.Open))), "what follows a Retry must not be a Retry"},
 		"closed observer":              {hooks.Observe(hooks.AtPreToolUse, "h", watch).WithFailure(hooks.Closed), "an observer keeps nothing from happening and cannot fail closed"}, // IP-24
 		"closed observer, in the end":  {hooks.Observe(hooks.AtPreToolUse, "h", watch).WithFailure(hooks.Retry(1, 0, hooks.Closed)), "cannot fail closed"},
-		"detached hook that can abort": {hooks.Observe(hooks.AtPreToolUse, "h", watch).Detached().WithFailure(hooks.Abort), "a detached hook cannot abort a run that does not wait for it"},
+		"detached hook that can abort": {hooks.Observe(hooks.AtPreToolUse, "h", watch).Detach().WithFailure(hooks.Abort), "a detached hook cannot abort a run that does not wait for it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := hooks.NewSet(tc.hook).Compile("bash").Get()
@@ -383,9 +383,9 @@ func TestUnusedHooks(t *testing.T) {
 	start := hooks.On(hooks.AtStepStart, "start", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Pass() })
 	set := hooks.NewSet(start, n.before("all"), n.before("bash", hooks.ToolNamed("bash")), n.before("mistyped", hooks.ToolNamed("bsah")),
 		n.before("deep", hooks.ToolMatching("shell_*"), hooks.ArgumentEquals("n", 1)), n.before("argument", hooks.ArgumentEquals("n", 1)))
-	assert.Equal(t, []string{"mistyped", "deep"}, set.Compile("bash", "read").MustGet().Unused())
-	assert.Equal(t, []string{"bash", "mistyped"}, set.Compile("shell_ls").MustGet().Unused())
-	assert.Empty(t, set.Compile().MustGet().Unused())
+	assert.Equal(t, []string{"mistyped", "deep"}, set.Compile("bash", "read").MustGet().UnusedHooks())
+	assert.Equal(t, []string{"bash", "mistyped"}, set.Compile("shell_ls").MustGet().UnusedHooks())
+	assert.Empty(t, set.Compile().MustGet().UnusedHooks())
 }
 
 // IP-17: an agent with other hooks calls those, and the old ones no more. It takes

@@ -66,7 +66,7 @@ func TestContextsOfParallelSubagents(t *testing.T) {
 func TestInterventionsThatAreKept(t *testing.T) {
 	var kept []hooks.InterventionContext
 	looked := make(chan []agent.Intervention, 2)
-	w := workWith(t, append(refused(),
+	w := workWith(t, append(refuseCall(),
 		hooks.On(hooks.AtInterventionRequested, "rewrites", func(_ context.Context, c hooks.InterventionContext) hooks.Result {
 			kept = append(kept, c)
 			return c.Rewrite(map[string]string{"command": "ls -l"})
@@ -74,7 +74,7 @@ func TestInterventionsThatAreKept(t *testing.T) {
 		hooks.Observe(hooks.AtInterventionRequested, "looks-on", func(_ context.Context, c hooks.InterventionContext) error {
 			looked <- c.Interventions()
 			return nil
-		}).Detached(),
+		}).Detach(),
 	), wants("bash", ls, "bash", ls), personSays(agent.RejectAndContinue))
 	require.NoError(t, w.err)
 	require.Len(t, kept, 2)
@@ -105,12 +105,12 @@ func TestYesToACallThatIsRewrittenLater(t *testing.T) {
 		assert.JSONEq(t, `{"command":"rm"}`, p.Call.Arguments)
 		return agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"}, nil
 	}))
-	w := workWith(t, append(refused(), yes, rewrites), wants("bash", ls), person)
+	w := workWith(t, append(refuseCall(), yes, rewrites), wants("bash", ls), person)
 	require.NoError(t, w.err)
 	assert.Empty(t, w.ran)
 	assert.Equal(t, 1, asked)
 
-	w = workWith(t, append(refused(), rewrites.WithPriority(1), hooks.On(hooks.AtInterventionRequested, "yes", func(_ context.Context, c hooks.InterventionContext) hooks.Result {
+	w = workWith(t, append(refuseCall(), rewrites.WithPriority(1), hooks.On(hooks.AtInterventionRequested, "yes", func(_ context.Context, c hooks.InterventionContext) hooks.Result {
 		return c.Approve("it saw what it is to be")
 	})), wants("bash", ls), person)
 	require.NoError(t, w.err)

@@ -41,7 +41,7 @@ func TestStepHooksAdd(t *testing.T) {
 		}),
 	})
 	require.NoError(t, end.err)
-	assert.Equal(t, "user: hello\nuser: before 0\n", end.driver.Asked()[0].Transcript())
+	assert.Equal(t, "user: hello\nuser: before 0\n", end.driver.Calls()[0].Transcript())
 	assert.Equal(t, `user: hello
 user: before 0
 assistant calls echo {"text":"x"}
@@ -81,7 +81,7 @@ func TestStepHooksStop(t *testing.T) {
 			assert.Equal(t, tc.steps, end.RunStepCount())
 			assert.Equal(t, tc.steps, after)
 			assert.Equal(t, tc.steps, end.count("step.completed"))
-			assert.Len(t, end.driver.Asked(), tc.steps)
+			assert.Len(t, end.driver.Calls(), tc.steps)
 		})
 	}
 }

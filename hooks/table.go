@@ -112,9 +112,9 @@ func (l *lateTools) keep(tool string, hooks *toolHooks) {
 
 func (t *toolTable) build(tool string) *toolHooks {
 	h := &toolHooks{
-		pre:    concerning(&t.all.preTool, tool),
-		failed: concerning(&t.all.toolFailed, tool),
-		post:   concerning(&t.all.postTool, tool),
+		pre:    forTool(&t.all.preTool, tool),
+		failed: forTool(&t.all.toolFailed, tool),
+		post:   forTool(&t.all.postTool, tool),
 	}
 	h.before, h.after = !h.pre.empty(), !h.failed.empty() || !h.post.empty()
 	h.filter = len(h.failed.controls)+len(h.post.controls) > 0
@@ -124,8 +124,8 @@ func (t *toolTable) build(tool string) *toolHooks {
 	return h
 }
 
-// concerning returns what of a moment a tool's name leaves.
-func concerning[C Context](m *moment[C], tool string) moment[C] {
+// forTool returns what of a moment a tool's name leaves.
+func forTool[C Context](m *moment[C], tool string) moment[C] {
 	narrow := func(list []*entry[C]) []*entry[C] {
 		var out []*entry[C]
 		for _, e := range list {

@@ -412,7 +412,7 @@ func TestToolObserversLeaveNoTrace(t *testing.T) {
 				h = h.WithTimeout(time.Second)
 			}
 			if d.priority > 0 {
-				h = h.Detached()
+				h = h.Detach()
 			}
 			list = append(list, h)
 		}

@@ -15,7 +15,7 @@ var actionTypes = []string{"command", "shell", "http", "webhook", "mcp_tool", "a
 
 var processKeys = []key{
 	{"dir", textForm, "Where it runs."},
-	{"env", mapping(textForm), "Further variables of its environment."},
+	{"env", newMapping(textForm), "Further variables of its environment."},
 	{"inherit", textsForm, "Variables that it gets from the environment of this program besides the usual ones; a pattern such as AWS_* will do."},
 	{"max_bytes", wholeForm(1, 64<<20), "How much of its output is kept."},
 }
@@ -23,7 +23,7 @@ var processKeys = []key{
 var httpKeys = []key{
 	{"url", textForm, "Where to: https, or http on the loopback. ${NAME} stands for a variable behind the host, or for a listed environment variable."},
 	{"method", textForm, "The method; POST if left out."},
-	{"headers", mapping(textForm), "Headers to send along; ${NAME} as in the URL."},
+	{"headers", newMapping(textForm), "Headers to send along; ${NAME} as in the URL."},
 	{"body", anyForm, "What is sent, as JSON; ${NAME} in its strings stands for a value. Left out, it is the request."},
 	{"fields", textsForm, "The members of the request that are sent, where there is no body."},
 	{"env", textsForm, "Environment variables that the URL and the headers may name, besides those of the policy."},
@@ -83,7 +83,7 @@ func (l *loader) action(r *rule, e *entry) {
 	if r.onTimeout == "" && r.kind == "webhook" && r.await {
 		r.onTimeout = "abort"
 	}
-	declared := l.declared(r, e)
+	declared := l.declareAction(r, e)
 	if declared == nil {
 		return
 	}
@@ -162,8 +162,8 @@ func (l *loader) awaited(r *rule, e *entry) bool {
 	return await
 }
 
-// declared returns the action as it is declared; nil for one whose type is not known.
-func (l *loader) declared(r *rule, e *entry) action.Declared {
+// declareAction returns the action as it is declared; nil for one whose type is not known.
+func (l *loader) declareAction(r *rule, e *entry) action.Declared {
 	f, limit := e.fields, r.timeout
 	if limit == 0 && r.kind == "shell" && r.point.source == ofPipelines {
 		limit = pipelineShellTimeout
@@ -241,7 +241,7 @@ func (l *loader) gate(r *rule, e *entry, limit time.Duration) action.Declared {
 	}
 	if f.has("webhook") {
 		hook := fieldsOf(f.at("webhook"))
-		hook.only("webhook", names(httpKeys, []key{{"timeout", timeForm, ""}}), nil)
+		hook.only("webhook", keyNames(httpKeys, []key{{"timeout", timeForm, ""}}), nil)
 		request := l.request(e.doc, hook, hook.duration("timeout"))
 		g.Webhook = &request
 	}

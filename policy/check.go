@@ -61,7 +61,7 @@ func (p *Policy) Check(tools ...string) []Warning {
 			known = p.Missing(compiled.Gaps())
 		}
 	}
-	return p.check(known)
+	return p.checkWith(known)
 }
 
 // Missing returns what rules are for and an agent does not have, by what capability.Plan.Gaps found: tools and arguments
@@ -76,13 +76,13 @@ func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
 		if !found || r.doc.required {
 			return Warning{}, false
 		}
-		w := r.missing(g)
+		w := r.missingWarning(g)
 		return w, !strings.HasPrefix(w.File, library.Prefix) && !strings.HasPrefix(r.place.File(), library.Prefix)
 	}))
 }
 
-// missing returns the warning about a gap, at the place of what is missing.
-func (r *rule) missing(g hooks.Gap) Warning {
+// missingWarning returns the warning about a gap, at the place of what is missing.
+func (r *rule) missingWarning(g hooks.Gap) Warning {
 	at, code := r.place, "tool"
 	placed := func(list []pattern, text string) {
 		if p, ok := lo.Find(list, func(p pattern) bool { return p.text == text }); ok {
@@ -108,7 +108,7 @@ func (r *rule) missing(g hooks.Gap) Warning {
 // probes returns hooks that match what the rules match, and do nothing.
 func (p *Policy) probes() []hooks.Hook {
 	return lo.Map(p.rules, func(r *rule, _ int) hooks.Hook {
-		h := r.point.observe(r.name(), nothing)
+		h := r.point.observe(r.name(), noCheck)
 		if r.judges() {
 			h = r.point.control(r.name(), func(context.Context, hooks.Context) hooks.Result { return hooks.Result{} })
 		}
@@ -116,8 +116,8 @@ func (p *Policy) probes() []hooks.Hook {
 	})
 }
 
-// check works like Check, with what is known of tools.
-func (p *Policy) check(known []Warning) []Warning {
+// checkWith works like Check, with what is known of tools.
+func (p *Policy) checkWith(known []Warning) []Warning {
 	out := append(slices.Clone(p.warnings), known...)
 	for i, r := range p.rules {
 		out = append(out, r.oddNames()...)

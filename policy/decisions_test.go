@@ -65,7 +65,7 @@ func TestDecisions(t *testing.T) {
 			`PreToolUse: [{id: r, decision: add_context, context: 'you call ${tool}', metadata: {called: tool, n: '1 + 1'}}]`,
 			call, hooks.Allow, func(t *testing.T, f hookstest.Fired) {
 				t.Helper()
-				assert.Equal(t, []string{"you call send"}, f.Added())
+				assert.Equal(t, []string{"you call send"}, f.AddedTexts())
 				called, _ := agent.SessionKey[string]("called").From(f.State)
 				n, _ := agent.SessionKey[int64]("n").From(f.State)
 				assert.Equal(t, "send", called)

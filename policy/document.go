@@ -67,7 +67,7 @@ func (l *loader) read(d *document, p *part) {
 	f := p.fields
 	switch {
 	case d.kind == Policies:
-		f.only("a policy", names(documentKeys), documentAdvice)
+		f.only("a policy", keyNames(documentKeys), documentAdvice)
 	case f.has("name"):
 		d.name = layerNames[d.layer] + "." + f.plain("name")
 	}
@@ -155,7 +155,7 @@ func (l *loader) defaultsOf(f fields) defaults {
 		return defaults{}
 	}
 	of := fieldsOf(f.at("defaults"))
-	of.only("defaults", names(defaultsKeys), nil)
+	of.only("defaults", keyNames(defaultsKeys), nil)
 	of.duration("timeout")
 	of.duration("retry_delay")
 	of.number("retries", 0, 100, 0)

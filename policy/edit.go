@@ -10,10 +10,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// edited returns a JSON object with the values at dotted paths set and others removed. What
+// editObject returns a JSON object with the values at dotted paths set and others removed. What
 // is not named keeps its text, so that numbers keep their digits. Objects on the way to
 // a value are made where there are none; elements of lists must be there.
-func edited(object string, set map[string]json.RawMessage, remove []string) (json.RawMessage, error) {
+func editObject(object string, set map[string]json.RawMessage, remove []string) (json.RawMessage, error) {
 	raw := json.RawMessage(object)
 	var err error
 	for path, value := range set {

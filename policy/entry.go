@@ -25,9 +25,9 @@ type entry struct {
 	lost bool   // it refers to what is not there
 }
 
-// hooks reads the hooks of a part. What they are is read when all of the document's are
+// loadHooks reads the hooks of a part. What they are is read when all of the document's are
 // known, since conditions may name the results of actions by their ids.
-func (l *loader) hooks(d *document, p *part) {
+func (l *loader) loadHooks(d *document, p *part) {
 	for _, e := range entriesOf(p.fields, "hooks") {
 		name := e.Key.Raw()
 		at := pointNamed(d.kind, name)
@@ -122,10 +122,10 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 		}
 		return
 	case hasDecision:
-		e.only(e.what, names(commonKeys, decisionCommon, decisionKeys()[e.text("decision")]), entryAdvice)
+		e.only(e.what, keyNames(commonKeys, decisionCommon, decisionKeys()[e.text("decision")]), entryAdvice)
 		l.decision(r, e)
 	default:
-		e.only(e.what, names(commonKeys, actionCommon, actionKeys[e.text("type")]), entryAdvice)
+		e.only(e.what, keyNames(commonKeys, actionCommon, actionKeys[e.text("type")]), entryAdvice)
 		l.action(r, e)
 	}
 	r.match = matchOf(e.fields.at("match"), e.at)
@@ -136,7 +136,7 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 
 // misspelt returns a key that no entry has and that was probably meant to say what this one is.
 func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
-	known := names(slices.Concat(commonKeys, decisionCommon, actionCommon),
+	known := keyNames(slices.Concat(commonKeys, decisionCommon, actionCommon),
 		slices.Concat(lo.Values(decisionKeys())...), slices.Concat(lo.Values(actionKeys)...))
 	for _, name := range e.keys {
 		meant, _ = yamlfile.Nearest(name, known)
@@ -150,18 +150,18 @@ func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
 // entryAdvice says more of keys that belong elsewhere.
 func entryAdvice(key string) string {
 	for _, d := range decisionNames {
-		if lo.Contains(names(decisionKeys()[d]), key) {
+		if lo.Contains(keyNames(decisionKeys()[d]), key) {
 			return fmt.Sprintf("%q belongs to decision: %s", key, d)
 		}
 	}
-	if lo.Contains(names(decisionCommon), key) {
+	if lo.Contains(keyNames(decisionCommon), key) {
 		return fmt.Sprintf("%q belongs to decisions: what an action says is its answer", key)
 	}
-	if lo.Contains(names(actionCommon), key) {
+	if lo.Contains(keyNames(actionCommon), key) {
 		return fmt.Sprintf("%q belongs to actions, not to decisions", key)
 	}
 	for _, t := range actionTypes {
-		if lo.Contains(names(actionKeys[t]), key) {
+		if lo.Contains(keyNames(actionKeys[t]), key) {
 			return fmt.Sprintf("%q belongs to type: %s", key, t)
 		}
 	}
@@ -217,7 +217,7 @@ func (l *loader) mode(r *rule, e *entry) {
 		return
 	}
 	f := fieldsOf(e.fields.at("waiver"))
-	f.only("waiver", names(waiverKeys), nil)
+	f.only("waiver", keyNames(waiverKeys), nil)
 	w := &Waiver{Owner: f.text("owner"), Reason: f.text("reason")}
 	for key, value := range map[string]string{"owner": w.Owner, "reason": w.Reason, "expires": f.plain("expires")} {
 		if value == "" {

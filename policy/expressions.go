@@ -146,7 +146,7 @@ func (l *loader) wrongCondition(n yamlfile.Node, key string, err error) {
 		if n.Kind() == yamlfile.TextNode {
 			place = n.At(e.Offset)
 		}
-		place.Wrong("%s: %s (rule: conditions)", key, e.Told())
+		place.Wrong("%s: %s (rule: conditions)", key, e.MessageWithHint())
 	}
 }
 

@@ -22,8 +22,8 @@ type key struct {
 // form is a JSON Schema.
 type form map[string]any
 
-// names returns the names of keys.
-func names(tables ...[]key) []string {
+// keyNames returns the names of keys.
+func keyNames(tables ...[]key) []string {
 	return lo.Map(slices.Concat(tables...), func(k key, _ int) string { return k.name })
 }
 
@@ -33,7 +33,7 @@ func either(forms ...form) form { return form{"anyOf": forms} }
 
 func oneOf(words ...string) form { return form{"type": "string", "enum": words} }
 
-func mapping(of form) form { return form{"type": "object", "additionalProperties": of} }
+func newMapping(of form) form { return form{"type": "object", "additionalProperties": of} }
 
 func inDefs(name string) form { return form{"$ref": "#/$defs/" + name} }
 
@@ -70,7 +70,7 @@ var documentKeys = []key{
 	{"variables", form{"type": "object", "propertyNames": form{"pattern": identifier.String()}}, "Values that conditions and texts name as vars.NAME."},
 	{"environment", textsForm, "Names of environment variables that URLs and headers of actions may name as ${NAME}."},
 	{"sources", form{"type": "object"}, "Where texts come from: what conditions may ask about the provenance of values."},
-	{"definitions", mapping(inDefs("entry")), "Rules and actions by name, for {$ref: NAME}."},
+	{"definitions", newMapping(inDefs("entry")), "Rules and actions by name, for {$ref: NAME}."},
 	{"defaults", inDefs("defaults"), "What holds for the rules of this file that do not say otherwise."},
 	{"hooks", inDefs("hooks"), "The rules, by the point at which they are asked."},
 }
@@ -110,7 +110,7 @@ var commonKeys = []key{
 var decisionCommon = []key{
 	{"reason", textForm, "Why, in a sentence for the model and for people. ${name} stands for a value."},
 	{"context", textForm, "What the model is told besides, at points where a rule can add. ${name} stands for a value."},
-	{"metadata", mapping(celForm), "Values to keep with the run, each a CEL expression."},
+	{"metadata", newMapping(celForm), "Values to keep with the run, each a CEL expression."},
 }
 
 // decisionKeys returns those that belong to one decision. They name every kind of secret,
@@ -122,7 +122,7 @@ var decisionKeys = sync.OnceValue(func() map[string][]key {
 			{"on_timeout", oneOf("reject", "reject_and_continue", "approve"), "What counts as the answer when none comes in time."},
 		},
 		"rewrite": {
-			{"set", mapping(celForm), "New values by dotted path, each a CEL expression."},
+			{"set", newMapping(celForm), "New values by dotted path, each a CEL expression."},
 			{"remove", textsForm, "Dotted paths that are taken out."},
 		},
 		"mock": {

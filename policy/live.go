@@ -117,7 +117,7 @@ func (l *Live) watch(ctx context.Context) {
 // read loads the files. They are looked at before they are read, so that a change on the
 // way is found the next time.
 func (l *Live) read() (*version, error) {
-	also := look(l.o.Also)
+	also := statFiles(l.o.Also)
 	p, err := l.load()
 	if err != nil {
 		return nil, err
@@ -133,8 +133,8 @@ func (l *Live) read() (*version, error) {
 	return &version{policy: p, hooks: set, also: also}, nil
 }
 
-// look returns what files look like.
-func look(files []string) map[string]seen {
+// statFiles returns what files look like.
+func statFiles(files []string) map[string]seen {
 	return lo.SliceToMap(files, func(path string) (string, seen) { return path, lookAt(path) })
 }
 

@@ -93,7 +93,7 @@ func Load(layers []Layer, o Options) (*Policy, error) {
 			l.document(path, text, layer.Kind, rank)
 		}
 	}
-	return l.policy()
+	return l.finish()
 }
 
 func isLink(path string) bool {
@@ -125,7 +125,7 @@ func Parse(name string, text []byte, o Options) (*Policy, error) {
 func ParseKind(kind Kind, name string, text []byte, o Options) (*Policy, error) {
 	l := &loader{options: o, reader: o.Read}
 	l.document(name, text, kind, len(layerNames)-1)
-	return l.policy()
+	return l.finish()
 }
 
 // loader reads files and collects what is wrong with them.
@@ -174,7 +174,7 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int) {
 		}
 	}
 	for _, p := range parts {
-		l.hooks(d, p)
+		l.loadHooks(d, p)
 	}
 	language := l.language(d)
 	for _, e := range l.entries {
@@ -319,8 +319,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// policy returns what was loaded, or everything that is wrong.
-func (l *loader) policy() (*Policy, error) {
+// finish returns what was loaded, or everything that is wrong.
+func (l *loader) finish() (*Policy, error) {
 	l.coalesce()
 	l.distinct()
 	if err := yamlfile.Join(l.files...); err != nil {

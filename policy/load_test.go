@@ -175,7 +175,7 @@ func TestLayers(t *testing.T) {
 	p, err = policy.Load(layers("stage.yaml", "no-global.yaml"), policy.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"stage/stage", "quiet/quiet", "required/required"}, hookNames(p))
-	assert.Equal(t, []string{"global"}, p.Disabled())
+	assert.Equal(t, []string{"global"}, p.DisabledPolicies())
 	assert.Contains(t, lo.Map(p.Check(), func(w policy.Warning, _ int) string { return w.Text }),
 		`the policy "required" is required and stays in force (rule: layers)`)
 
@@ -219,7 +219,7 @@ func TestDuplicates(t *testing.T) {
 	p, err = policy.Load([]policy.Layer{{Name: "global", Files: again.Files[:1]}, again}, policy.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"user/no", "mine/yes"}, hookNames(p))
-	assert.Empty(t, p.Disabled())
+	assert.Empty(t, p.DisabledPolicies())
 
 	_, err = policy.Load([]policy.Layer{at("global", "user.yaml"), at("run", "other.yaml")}, policy.Options{})
 	assert.ErrorContains(t, err, `another policy is called "user", too`)

@@ -42,7 +42,7 @@ func matchOf(n yamlfile.Node, at *point) match {
 	}
 	r := &matchReader{at: at}
 	m := match{matchers: r.matchers(n, 0), tools: r.tools, args: r.args}
-	checked(at, n, hooks.And(m.matchers...))
+	checkMatcher(at, n, hooks.And(m.matchers...))
 	m.text = strings.Join(lo.Map(m.matchers, func(h hooks.Matcher, _ int) string { return h.String() }), ", ")
 	if canonical, err := json.Marshal(n.Value()); err == nil {
 		m.canonical = string(canonical)
@@ -63,7 +63,7 @@ type matchReader struct {
 // matchers returns the parts of a match, all of which must match.
 func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 	f := fieldsOf(n)
-	f.only("match", names(matchKeys), nil)
+	f.only("match", keyNames(matchKeys), nil)
 	var out []hooks.Matcher
 	for _, key := range f.keys {
 		value := f.at(key)
@@ -85,7 +85,7 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 			out = append(out, r.either(value, func(_ yamlfile.Node, text string) hooks.Matcher { return hooks.StageNamed(text) }))
 		case "step_kind":
 			if word := f.oneOf(key, stepKinds...); word != "" {
-				out = append(out, checked(r.at, value, hooks.StepKindIs(agent.StepKind(word))))
+				out = append(out, checkMatcher(r.at, value, hooks.StepKindIs(agent.StepKind(word))))
 			}
 		case "args":
 			for _, e := range value.Entries() {
@@ -129,7 +129,7 @@ func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text st
 	var parts []hooks.Matcher
 	for _, item := range items {
 		if text, ok := item.Text(); ok {
-			parts = append(parts, checked(r.at, item, make(item, text)))
+			parts = append(parts, checkMatcher(r.at, item, make(item, text)))
 		}
 	}
 	switch len(parts) {
@@ -141,9 +141,9 @@ func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text st
 	return hooks.Or(parts...)
 }
 
-// checked reports what is wrong with a matcher at a point.
-func checked(at *point, n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
-	if err := hooks.NewSet(at.observe("probe", nothing).Matching(m)).Compile().Error(); err != nil {
+// checkMatcher reports what is wrong with a matcher at a point.
+func checkMatcher(at *point, n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
+	if err := hooks.NewSet(at.observe("probe", noCheck).Matching(m)).Compile().Error(); err != nil {
 		n.Wrong("match: %s (rule: matching)", strings.ReplaceAll(err.Error(), `hook "probe": `, ""))
 		return hooks.Matcher{}
 	}
@@ -156,9 +156,9 @@ func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 	switch n.Kind() {
 	case yamlfile.TextNode:
 		if n.Raw() == present {
-			return checked(r.at, n, hooks.Argument(path, func(string) bool { return true }))
+			return checkMatcher(r.at, n, hooks.Argument(path, func(string) bool { return true }))
 		}
-		return checked(r.at, n, hooks.ArgumentMatching(path, n.Raw()))
+		return checkMatcher(r.at, n, hooks.ArgumentMatching(path, n.Raw()))
 	case yamlfile.ListNode:
 		if len(n.Items()) == 0 {
 			n.Wrong("match: the list is empty and would match nothing (rule: matching)")
@@ -171,7 +171,7 @@ func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 		n = f.at("equals")
 	case yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.AbsentNode:
 	}
-	return checked(r.at, n, hooks.ArgumentEquals(path, n.Value()))
+	return checkMatcher(r.at, n, hooks.ArgumentEquals(path, n.Value()))
 }
 
 // present is the word for any value.

@@ -48,7 +48,7 @@ func occasionOf(c hooks.Context, r *rule) *occasion {
 	}); ok {
 		key.index, call = at.Index(), at.Original().ID
 	}
-	all := past.Of(c.State())
+	all := past.Get(c.State())
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	o := all.at[key]

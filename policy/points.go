@@ -51,8 +51,8 @@ func (p *point) object() bool { return p.tool || p.name == hooks.RunStart }
 // decides reports whether an answer counts for anything at the point.
 func (p *point) decides() bool { return len(p.can) > 0 }
 
-// at describes a point by what the context of its hooks can do.
-func at[C hooks.Context](of hooks.Point[C], from source) *point {
+// describePoint describes a point by what the context of its hooks can do.
+func describePoint[C hooks.Context](of hooks.Point[C], from source) *point {
 	var none C
 	p := &point{name: of.Name(), source: from}
 	p.can, p.adds = decisionsOf(none)
@@ -65,7 +65,7 @@ func at[C hooks.Context](of hooks.Point[C], from source) *point {
 	p.control = func(name string, f func(context.Context, hooks.Context) hooks.Result) hooks.Hook {
 		return hooks.On(of, name, func(ctx context.Context, c C) hooks.Result { return f(ctx, c) })
 	}
-	a, b := p.observe("a", nothing), p.observe("b", nothing)
+	a, b := p.observe("a", noCheck), p.observe("b", noCheck)
 	p.backwards = hooks.NewSet(a, b).Order(p.name)[0] == "b"
 	_, p.tool = any(none).(interface{ Call() hooks.Call })
 	return p
@@ -123,45 +123,45 @@ func decisionsOf(c hooks.Context) (can, adds []string) {
 	return can, adds
 }
 
-func nothing(context.Context, hooks.Context) error { return nil }
+func noCheck(context.Context, hooks.Context) error { return nil }
 
 // points returns every point, in the order of a run. The table is made when it is first asked for: a program that loads
 // no policy starts without it.
 var points = sync.OnceValue(func() []*point {
 	return []*point{
-		at(hooks.AtInputSubmitted, ofAgents),
-		at(hooks.AtExecutionStart, ofAgents),
-		at(hooks.AtStepStart, ofAgents),
-		at(hooks.AtPreInference, ofAgents),
-		at(hooks.AtPostInference, ofAgents),
-		at(hooks.AtPreToolUse, ofAgents),
-		at(hooks.AtPreCompact, ofAgents),
-		at(hooks.AtPostCompact, ofAgents),
-		at(hooks.AtCompactFailed, ofAgents),
-		at(hooks.AtPreSubagent, ofAgents),
-		at(hooks.AtPostSubagent, ofAgents),
-		at(hooks.AtSubagentFailed, ofAgents),
-		at(hooks.AtInterventionRequested, ofAgents),
-		at(hooks.AtInterventionResolved, ofAgents),
-		at(hooks.AtToolFailed, ofAgents),
-		at(hooks.AtPostToolUse, ofAgents),
-		at(hooks.AtStepEnd, ofAgents),
-		at(hooks.AtStop, ofAgents),
-		at(hooks.AtInterventionStopped, ofAgents),
-		at(hooks.AtAgentFailed, ofAgents),
-		at(hooks.AtExecutionEnd, ofAgents),
+		describePoint(hooks.AtInputSubmitted, ofAgents),
+		describePoint(hooks.AtExecutionStart, ofAgents),
+		describePoint(hooks.AtStepStart, ofAgents),
+		describePoint(hooks.AtPreInference, ofAgents),
+		describePoint(hooks.AtPostInference, ofAgents),
+		describePoint(hooks.AtPreToolUse, ofAgents),
+		describePoint(hooks.AtPreCompact, ofAgents),
+		describePoint(hooks.AtPostCompact, ofAgents),
+		describePoint(hooks.AtCompactFailed, ofAgents),
+		describePoint(hooks.AtPreSubagent, ofAgents),
+		describePoint(hooks.AtPostSubagent, ofAgents),
+		describePoint(hooks.AtSubagentFailed, ofAgents),
+		describePoint(hooks.AtInterventionRequested, ofAgents),
+		describePoint(hooks.AtInterventionResolved, ofAgents),
+		describePoint(hooks.AtToolFailed, ofAgents),
+		describePoint(hooks.AtPostToolUse, ofAgents),
+		describePoint(hooks.AtStepEnd, ofAgents),
+		describePoint(hooks.AtStop, ofAgents),
+		describePoint(hooks.AtInterventionStopped, ofAgents),
+		describePoint(hooks.AtAgentFailed, ofAgents),
+		describePoint(hooks.AtExecutionEnd, ofAgents),
 
-		at(hooks.AtSessionStart, ofPipelines),
-		at(hooks.AtIterationStart, ofPipelines),
-		at(hooks.AtIterationComplete, ofPipelines),
-		at(hooks.AtIterationFailed, ofPipelines),
-		at(hooks.AtStageComplete, ofPipelines),
-		at(hooks.AtSessionComplete, ofPipelines),
-		at(hooks.AtRunStart, ofRuns),
-		at(hooks.AtRunResult, ofRuns),
-		at(hooks.AtRunFailed, ofRuns),
-		at(hooks.AtRunTimeout, ofRuns),
-		at(hooks.AtRunFinish, ofRuns),
+		describePoint(hooks.AtSessionStart, ofPipelines),
+		describePoint(hooks.AtIterationStart, ofPipelines),
+		describePoint(hooks.AtIterationComplete, ofPipelines),
+		describePoint(hooks.AtIterationFailed, ofPipelines),
+		describePoint(hooks.AtStageComplete, ofPipelines),
+		describePoint(hooks.AtSessionComplete, ofPipelines),
+		describePoint(hooks.AtRunStart, ofRuns),
+		describePoint(hooks.AtRunResult, ofRuns),
+		describePoint(hooks.AtRunFailed, ofRuns),
+		describePoint(hooks.AtRunTimeout, ofRuns),
+		describePoint(hooks.AtRunFinish, ofRuns),
 	}
 })
 

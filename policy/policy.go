@@ -54,8 +54,8 @@ func (p *Policy) Names() []string {
 	return lo.Map(p.documents, func(d *document, _ int) string { return d.name })
 }
 
-// Disabled returns the names of policies that a layer further in has switched off.
-func (p *Policy) Disabled() []string { return slices.Clone(p.disabled) }
+// DisabledPolicies returns the names of policies that a layer further in has switched off.
+func (p *Policy) DisabledPolicies() []string { return slices.Clone(p.disabled) }
 
 // Files returns the paths of all files in force, included ones too.
 func (p *Policy) Files() []string {
@@ -111,7 +111,7 @@ func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 	}
 	do, err := r.act.Action(host).Get()
 	if err == nil && p.options.Wrap != nil {
-		do = p.options.Wrap(r.told(), do)
+		do = p.options.Wrap(r.publicRule(), do)
 	}
 	return do, err //nolint:wrapcheck // the caller says of which rule
 }
@@ -151,10 +151,10 @@ func (r Rule) Hook() string { return r.Policy + "/" + r.ID }
 
 // Rules returns the rules in force, by point, in the order in which they are asked.
 func (p *Policy) Rules() []Rule {
-	return lo.Map(p.rules, func(r *rule, _ int) Rule { return r.told() })
+	return lo.Map(p.rules, func(r *rule, _ int) Rule { return r.publicRule() })
 }
 
-func (r *rule) told() Rule {
+func (r *rule) publicRule() Rule {
 	out := Rule{
 		Policy: r.doc.name, ID: r.id, Description: r.description, Layer: layerNames[r.doc.layer],
 		File: r.place.File(), Line: r.place.Line, Point: r.point.name, Order: r.order, Match: r.match.text,

@@ -78,8 +78,8 @@ func (r *rule) judges() bool {
 	return r.act == nil && r.kind != "" || r.act != nil && r.await && !r.observe
 }
 
-// hook returns the rule as a hook. Do does its action; nil for rules with a decision.
-func (r *rule) hook(do action.Action) hooks.Hook {
+// newHook returns the rule as a hook. Do does its action; nil for rules with a decision.
+func (r *rule) newHook(do action.Action) hooks.Hook {
 	u := &use{rule: r, do: do, tracks: do != nil || r.looksBack() || r.point.source == ofPipelines}
 	var h hooks.Hook
 	switch {
@@ -166,13 +166,13 @@ func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 	if u.when != nil {
 		// Its cost bounds it: a context that is looked at would cost a timer for each rule.
 		ok, err := u.when.Test(context.Background(), in)
-		u.watched(ctx, in, ok, err)
+		u.reportJudgement(ctx, in, ok, err)
 		switch {
 		case err != nil && u.point.source == ofPipelines:
-			u.skipped(ctx, c, fmt.Sprintf("its condition could not be judged: %v", err))
+			u.reportSkip(ctx, c, fmt.Sprintf("its condition could not be judged: %v", err))
 			return hooks.Result{}
 		case err != nil:
-			return fail(c, fmt.Errorf("when: %w", err))
+			return failRule(c, fmt.Errorf("when: %w", err))
 		case !ok:
 			return hooks.Result{}
 		}
@@ -200,7 +200,7 @@ func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) h
 	for name, value := range u.metadata {
 		raw, err := valueOf(ctx, in, value)
 		if err != nil {
-			return fail(c, fmt.Errorf("metadata: %s: %w", name, err))
+			return failRule(c, fmt.Errorf("metadata: %s: %w", name, err))
 		}
 		if d.Metadata == nil {
 			d.Metadata = map[string]json.RawMessage{}
@@ -216,11 +216,11 @@ func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) h
 		text := u.result.in(ctx, in)
 		d.Decision, d.Result, d.IsError = hooks.Decision(u.kind), &text, u.isError
 	case "redact":
-		return u.scrub.at(c, added(c, d))
+		return u.scrub.at(c, decisionEffects(c, d))
 	case "rewrite":
 		d.Decision = hooks.Rewrite
 		if err := u.rewrite(ctx, c, in, d); err != nil {
-			return fail(c, err)
+			return failRule(c, err)
 		}
 	default:
 		d.Decision = hooks.Decision(u.kind)
@@ -228,8 +228,8 @@ func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) h
 	return action.Decide(c, d)
 }
 
-// added returns what a decision adds to the state.
-func added(c hooks.Context, d *action.Decision) (out []agent.Effect) {
+// decisionEffects returns what a decision adds to the state.
+func decisionEffects(c hooks.Context, d *action.Decision) (out []agent.Effect) {
 	if d.Context == "" && len(d.Metadata) == 0 {
 		return nil
 	}
@@ -271,7 +271,7 @@ func (u *use) rewrite(ctx context.Context, c hooks.Context, in condition.Input, 
 		before = cmp.Or(string(c.BlueprintRun().Parameters), before)
 	}
 	var err error
-	d.Arguments, err = edited(before, values, u.remove)
+	d.Arguments, err = editObject(before, values, u.remove)
 	return err
 }
 
@@ -311,14 +311,14 @@ func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, p
 	case ok && fault.Fault == action.FaultTimeout:
 		return u.late(ctx, c, err)
 	}
-	return fail(c, err)
+	return failRule(c, err)
 }
 
 // late returns the end of an action that took too long.
 func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result {
 	switch u.onTimeout {
 	case "continue":
-		u.skipped(ctx, c, fmt.Sprintf("it goes on without an answer: %v", err))
+		u.reportSkip(ctx, c, fmt.Sprintf("it goes on without an answer: %v", err))
 		return hooks.Result{}
 	case "abort":
 		for _, word := range []string{"stop", "deny", "withhold"} {
@@ -327,7 +327,7 @@ func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result
 			}
 		}
 	}
-	return fail(c, fmt.Errorf("%w: %w", hooks.ErrTimeout, err))
+	return failRule(c, fmt.Errorf("%w: %w", hooks.ErrTimeout, err))
 }
 
 // detach starts the action, and does not wait for it.
@@ -357,15 +357,15 @@ func (u *use) detach(ctx context.Context, c hooks.Context, do action.Action, req
 	})
 }
 
-// skipped tells the observer of the run that a rule was passed over, and why.
-func (r *rule) skipped(ctx context.Context, c hooks.Context, why string) {
+// reportSkip tells the observer of the run that a rule was passed over, and why.
+func (r *rule) reportSkip(ctx context.Context, c hooks.Context, why string) {
 	c.Tell(ctx, hooks.Event{
 		Kind: hooks.HookSkipped, Run: c.Run(), Step: c.StepIndex(), Hook: r.name(), Point: c.Point(), Control: r.judges(),
 		Reason: why, Origin: r.origin(),
 	})
 }
 
-// fail says that a rule could not decide.
-func fail(c hooks.Context, err error) hooks.Result {
+// failRule says that a rule could not decide.
+func failRule(c hooks.Context, err error) hooks.Result {
 	return c.(interface{ Fail(err error) hooks.Result }).Fail(err) //nolint:forcetypeassert // every context has it
 }

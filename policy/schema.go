@@ -15,16 +15,16 @@ const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/main/docs
 // Schema returns the JSON Schema of policy files, for editors: it completes keys and points,
 // and says what they are for. What makes sense is up to Load, which knows more.
 func Schema() []byte {
-	s := object(documentKeys, "policy")
+	s := newObject(documentKeys, "policy")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["$id"] = SchemaID
 	s["title"] = "Grapnel policy"
 	s["description"] = "Rules that allow, deny, ask, rewrite, redact and act at the moments of an agent's run. See docs/policies.md."
 	s["$defs"] = form{
 		"entry":    entrySchema(),
-		"match":    object(matchKeys),
-		"waiver":   object(waiverKeys, names(waiverKeys)...),
-		"defaults": object(defaultsKeys),
+		"match":    newObject(matchKeys),
+		"waiver":   newObject(waiverKeys, keyNames(waiverKeys)...),
+		"defaults": newObject(defaultsKeys),
 		"hooks":    hooksSchema(),
 	}
 	out, err := json.MarshalIndent(s, "", "  ")
@@ -34,11 +34,11 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// object returns a mapping with the keys of tables, and no others.
-func object(keys []key, required ...string) form {
+// newObject returns a mapping with the keys of tables, and no others.
+func newObject(keys []key, required ...string) form {
 	properties := form{}
 	for _, k := range keys {
-		properties[k.name] = described(k.form, k.doc)
+		properties[k.name] = withDoc(k.form, k.doc)
 	}
 	s := form{"type": "object", "additionalProperties": false, "properties": properties}
 	if len(required) > 0 {
@@ -47,8 +47,8 @@ func object(keys []key, required ...string) form {
 	return s
 }
 
-// described returns a form with words on what it is for.
-func described(f form, doc string) form {
+// withDoc returns a form with words on what it is for.
+func withDoc(f form, doc string) form {
 	out := form{"description": doc}
 	maps.Copy(out, f)
 	return out
@@ -59,7 +59,7 @@ func hooksSchema() form {
 	entries := either(inDefs("entry"), form{"type": "array", "items": inDefs("entry")})
 	properties := form{}
 	for _, p := range points() {
-		properties[string(p.name)] = described(entries, "At "+string(p.name)+" "+p.whatCan()+".")
+		properties[string(p.name)] = withDoc(entries, "At "+string(p.name)+" "+p.whatCan()+".")
 	}
 	return form{"type": "object", "additionalProperties": entriesOfOtherNames(entries), "properties": properties}
 }
@@ -67,7 +67,7 @@ func hooksSchema() form {
 // entriesOfOtherNames lets the names pass that other systems have for points: there are
 // many, and Load knows them.
 func entriesOfOtherNames(entries form) form {
-	return described(entries, "A point by the name that another system has for it.")
+	return withDoc(entries, "A point by the name that another system has for it.")
 }
 
 // entrySchema returns a rule or an action. A key that belongs to one decision or one type of
@@ -77,7 +77,7 @@ func entrySchema() form {
 	owners := map[string][]string{}
 	take := func(owner string, keys []key) {
 		for _, k := range keys {
-			if known, again := all[k.name]; again && !same(known, k) {
+			if known, again := all[k.name]; again && !sameKey(known, k) {
 				k.form, k.doc = either(known.form, k.form), lo.Ternary(known.doc == k.doc, k.doc, known.doc+" / "+k.doc)
 			}
 			all[k.name] = k
@@ -95,25 +95,25 @@ func entrySchema() form {
 	for _, t := range actionTypes {
 		take(t, actionKeys[t])
 	}
-	s := object(lo.MapToSlice(all, func(_ string, k key) key { return k }))
+	s := newObject(lo.MapToSlice(all, func(_ string, k key) key { return k }))
 	s["anyOf"] = []form{{"required": []string{"decision"}}, {"required": []string{"type"}}, {"required": []string{"$ref"}}}
 	var conditions []form
 	for _, d := range decisionNames {
-		conditions = append(conditions, allowed("decision", d, names(commonKeys, decisionCommon, decisionKeys()[d])))
+		conditions = append(conditions, allowedKeys("decision", d, keyNames(commonKeys, decisionCommon, decisionKeys()[d])))
 	}
 	for _, t := range actionTypes {
-		conditions = append(conditions, allowed("type", t, names(commonKeys, actionCommon, actionKeys[t])))
+		conditions = append(conditions, allowedKeys("type", t, keyNames(commonKeys, actionCommon, actionKeys[t])))
 	}
 	s["allOf"] = conditions
 	return s
 }
 
-func same(a, b key) bool {
+func sameKey(a, b key) bool {
 	return reflect.DeepEqual(a.form, b.form) && a.doc == b.doc
 }
 
-// allowed returns which keys there may be where a key says a word.
-func allowed(name, word string, keys []string) form {
+// allowedKeys returns which keys there may be where a key says a word.
+func allowedKeys(name, word string, keys []string) form {
 	keys = lo.Uniq(keys)
 	slices.Sort(keys)
 	return form{

@@ -63,7 +63,7 @@ func TestEdited(t *testing.T) {
 		{`{"a":null}`, map[string]json.RawMessage{"a.b": raw(`3`)}, nil, `{"a":{"b":3}}`},
 		{`{"big":12345678901234567890,"a":1}`, nil, []string{"a"}, `{"big":12345678901234567890}`},
 	} {
-		got, err := edited(tc.object, tc.set, tc.remove)
+		got, err := editObject(tc.object, tc.set, tc.remove)
 		if reason, fails := strings.CutPrefix(tc.want, "!"); fails {
 			assert.ErrorContains(t, err, reason)
 			continue

@@ -80,7 +80,7 @@ hooks:
 `, n.host())
 	for _, at := range []hookstest.Moment{
 		hookstest.Intervention("pay", `{"to":"bob"}`),
-		hookstest.Resolved("pay", `{"to":"bob"}`, agent.Approval{Verdict: agent.RejectAndContinue, By: "ann", Reason: "too much"}),
+		hookstest.InterventionAnswer("pay", `{"to":"bob"}`, agent.Approval{Verdict: agent.RejectAndContinue, By: "ann", Reason: "too much"}),
 		hookstest.InterventionStopped("pay", `{"to":"bob"}`, "no"),
 		hookstest.SubagentResult("helper", "look", "seen"),
 		hookstest.Pipeline(hooks.StageComplete, hooks.Pipeline{Name: "work", Reason: "all done"}),

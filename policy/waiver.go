@@ -14,12 +14,12 @@ func (w *Waiver) over() bool { return !time.Now().Before(w.Expires) }
 // takes over when the waiver ends.
 func (r *rule) hooks(do action.Action) []hooks.Hook {
 	if r.waiver == nil || r.shadow || r.waiver.over() {
-		return []hooks.Hook{r.hook(do)}
+		return []hooks.Hook{r.newHook(do)}
 	}
 	waived := hooks.When(func(hooks.Context) bool { return !r.waiver.over() })
 	kept := *r
 	kept.suffix, kept.shadow = waivedSuffix, true
-	return []hooks.Hook{kept.hook(do).Matching(waived), r.hook(do).Matching(hooks.Not(waived))}
+	return []hooks.Hook{kept.newHook(do).Matching(waived), r.newHook(do).Matching(hooks.Not(waived))}
 }
 
 // waivedSuffix is what the name of a hook ends in whose rule is waived.

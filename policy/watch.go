@@ -21,12 +21,12 @@ type Judgement struct {
 	Origins map[string]provenance.Origin
 }
 
-// watched tells the watcher what the rule's condition came to.
-func (u *use) watched(ctx context.Context, in condition.Input, value bool, err error) {
+// reportJudgement tells the watcher what the rule's condition came to.
+func (u *use) reportJudgement(ctx context.Context, in condition.Input, value bool, err error) {
 	if u.watch == nil {
 		return
 	}
-	u.watch(u.told(), Judgement{Value: value && err == nil, Err: err, Facts: u.when.Explain(ctx, in), Origins: u.origins(in)})
+	u.watch(u.publicRule(), Judgement{Value: value && err == nil, Err: err, Facts: u.when.Explain(ctx, in), Origins: u.origins(in)})
 }
 
 // origins returns where the arguments come from, where the condition asks for that.

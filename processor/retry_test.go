@@ -273,7 +273,7 @@ func TestRunsDoNotShareAttempts(t *testing.T) {
 		failed := agent.NewScratch[int](nil)
 		a := agent.New(agent.Config{
 			Driver: agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
-				if n := failed.Of(s); *n < 2 {
+				if n := failed.Get(s); *n < 2 {
 					*n++
 					return agent.Step{}, errDown
 				}

@@ -36,7 +36,7 @@ func usedIn(s agent.State, n int) agent.Usage {
 			break
 		}
 		if step.Message().Role() != "" {
-			used = used.Plus(step.Usage())
+			used = used.Add(step.Usage())
 		}
 	}
 	return used

@@ -28,7 +28,7 @@ func (m *meter) add(_ context.Context, _ agent.State, used agent.Usage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.told++
-	m.total = m.total.Plus(used)
+	m.total = m.total.Add(used)
 }
 
 func TestUsageTellsEachStep(t *testing.T) {

@@ -28,7 +28,7 @@ func (d Definition) request(r agent.Request) agent.Request {
 			if err != nil {
 				return err
 			}
-			return ofAnswer(schema.Validate(Unfenced(answer)))
+			return ofAnswer(schema.Validate(TrimFence(answer)))
 		}}
 	}
 	return r
@@ -44,9 +44,9 @@ func ofAnswer(err error) error {
 	return err
 }
 
-// Unfenced returns an answer without the code fence that models like to put around JSON: what is
+// TrimFence returns an answer without the code fence that models like to put around JSON: what is
 // checked where a definition says the form of the answer.
-func Unfenced(answer string) string {
+func TrimFence(answer string) string {
 	text := strings.TrimSpace(answer)
 	body, opened := strings.CutPrefix(text, "```")
 	body, closed := strings.CutSuffix(body, "```")

@@ -69,7 +69,7 @@ func (r Registry) BuildFile(ctx context.Context, file *File) (*Built, error) {
 		Registry: r, file: file, about: &Making{Definition: file.Definition, closing: &built.closing},
 		count: map[string]int{}, hookParts: map[string]hookPart{},
 	}
-	b, tools, err := m.build(ctx)
+	b, tools, err := m.buildAgent(ctx)
 	if err != nil {
 		return nil, errors.Join(err, built.Close())
 	}
@@ -88,8 +88,8 @@ type maker struct {
 	hookParts map[string]hookPart
 }
 
-// failed keeps an error about a part, with its place.
-func (m *maker) failed(err error, said any, path ...any) {
+// addError keeps an error about a part, with its place.
+func (m *maker) addError(err error, said any, path ...any) {
 	name := m.file.node(said, path...)
 	if name.Kind() == yamlfile.MappingNode {
 		name, _ = nameOf(name)
@@ -97,7 +97,7 @@ func (m *maker) failed(err error, said any, path ...any) {
 	m.wrong = append(m.wrong, name.Place().Error(err))
 }
 
-func (m *maker) build(ctx context.Context) (builder.AgentBuilder, []toolexec.Tool, error) {
+func (m *maker) buildAgent(ctx context.Context) (builder.AgentBuilder, []toolexec.Tool, error) {
 	d := m.file.Definition
 	b := builder.New().WithName(d.Name).WithParallel(d.Parallel).WithInstructions(d.Instructions).WithRequest(m.file.request)
 	if driver := m.driver(ctx); driver != nil {
@@ -133,7 +133,7 @@ func (m *maker) driver(ctx context.Context) agent.Driver {
 	}
 	driver, err := make(ctx, m.about.as("", "model", m.count), name)
 	if err != nil {
-		m.failed(err, m.file.Model, "model")
+		m.addError(err, m.file.Model, "model")
 		return nil
 	}
 	return driver
@@ -145,7 +145,7 @@ func (m *maker) tools(ctx context.Context) (tools []toolexec.Tool) {
 	for i, p := range m.file.Tools {
 		made, err := part(ctx, m, m.Tools[p.Name], "tool", "tools", i, p)
 		if err != nil {
-			m.failed(fmt.Errorf("the tool %q: %w", p.Name, err), plainly(p), "tools", i)
+			m.addError(fmt.Errorf("the tool %q: %w", p.Name, err), partValue(p), "tools", i)
 		}
 		tools = append(tools, made...)
 	}
@@ -174,12 +174,12 @@ func (m *maker) connect(ctx context.Context, s Server) ([]toolexec.Tool, error) 
 
 // part makes one part.
 func part[T any](ctx context.Context, m *maker, k Maker[T], what, key string, i int, p Part) (made T, err error) {
-	item := m.file.node(plainly(p), key, i)
+	item := m.file.node(partValue(p), key, i)
 	if item.Kind() == yamlfile.AbsentNode {
-		_, item = written("the "+what+" "+p.Name, plainly(p))
+		_, item = encodePart("the "+what+" "+p.Name, partValue(p))
 	}
 	name, settings := nameOf(item)
-	return k.make(ctx, m.about.as(what, p.Name, m.count), k.read(what, name, settings))
+	return k.make(ctx, m.about.as(what, p.Name, m.count), k.readSettings(what, name, settings))
 }
 
 func (m *maker) capabilities(ctx context.Context) []capability.Capability {
@@ -187,7 +187,7 @@ func (m *maker) capabilities(ctx context.Context) []capability.Capability {
 	for i, p := range m.file.Capabilities {
 		made, err := part(ctx, m, m.Capabilities[p.Name], "capability", "capabilities", i, p)
 		if err != nil {
-			m.failed(fmt.Errorf("the capability %q: %w", p.Name, err), plainly(p), "capabilities", i)
+			m.addError(fmt.Errorf("the capability %q: %w", p.Name, err), partValue(p), "capabilities", i)
 			continue
 		}
 		out = append(out, made)
@@ -205,7 +205,7 @@ func (m *maker) subagents(ctx context.Context) []capability.Capability {
 		others.Given, others.First = nil, nil
 		built, err := others.Build(ctx, d)
 		if err != nil {
-			m.failed(fmt.Errorf("the agent %q: %w", name, err), name, "agents", i)
+			m.addError(fmt.Errorf("the agent %q: %w", name, err), name, "agents", i)
 			continue
 		}
 		m.about.Closing(built.Close)
@@ -231,10 +231,10 @@ func (m *maker) hooksOf(ctx context.Context, key string, parts []Part, points []
 	for i, p := range parts {
 		made, err := part(ctx, m, m.Hooks[p.Name], "hook", key, i, p)
 		if err == nil {
-			err = outside(made, key, points)
+			err = checkPoints(made, key, points)
 		}
 		if err != nil {
-			m.failed(fmt.Errorf("the hook %q: %w", p.Name, err), plainly(p), key, i)
+			m.addError(fmt.Errorf("the hook %q: %w", p.Name, err), partValue(p), key, i)
 		}
 		for _, h := range made {
 			m.hookParts[h.Name()] = hookPart{p, key, i}
@@ -267,7 +267,7 @@ func (m *maker) idle(b builder.AgentBuilder) (tolerated bool) {
 			err = m.Idle(from.part.Name, err)
 		}
 		if err != nil {
-			m.failed(fmt.Errorf("the hook %q: %w", from.part.Name, err), plainly(from.part), from.key, from.i)
+			m.addError(fmt.Errorf("the hook %q: %w", from.part.Name, err), partValue(from.part), from.key, from.i)
 			continue
 		}
 		tolerated = true

@@ -49,7 +49,7 @@ func (c *checker) at(what string, said any, path ...any) yamlfile.Node {
 	if n := c.file.node(said, path...); n.Kind() != yamlfile.AbsentNode {
 		return n
 	}
-	source, n := written(what, said)
+	source, n := encodePart(what, said)
 	c.sources = append(c.sources, source)
 	return n
 }
@@ -115,7 +115,7 @@ func (r Registry) wrongModel(model string) string {
 // partsOf checks the names and settings of parts.
 func partsOf[T any](c *checker, what, key string, makers map[string]Maker[T], list []Part) {
 	for i, p := range list {
-		item := c.at("the "+what+" "+p.Name, plainly(p), key, i)
+		item := c.at("the "+what+" "+p.Name, partValue(p), key, i)
 		name, settings := nameOf(item)
 		maker, ok := makers[p.Name]
 		switch {
@@ -127,20 +127,20 @@ func partsOf[T any](c *checker, what, key string, makers map[string]Maker[T], li
 			continue
 		}
 		c.note(what, p.Name)
-		maker.read(what, name, settings)
+		maker.readSettings(what, name, settings)
 	}
 }
 
-// plainly returns a part as a file says it.
-func plainly(p Part) any {
+// partValue returns a part as a file says it.
+func partValue(p Part) any {
 	if len(p.Settings) == 0 {
 		return p.Name
 	}
 	return map[string]any{p.Name: p.Settings}
 }
 
-// read reads the settings of a part. What is wrong is told of the nodes.
-func (k Maker[T]) read(what string, name, settings yamlfile.Node) any {
+// readSettings reads the settings of a part. What is wrong is told of the nodes.
+func (k Maker[T]) readSettings(what string, name, settings yamlfile.Node) any {
 	given := settings.Kind() == yamlfile.MappingNode
 	if k.settings == nil {
 		if given {
@@ -149,7 +149,7 @@ func (k Maker[T]) read(what string, name, settings yamlfile.Node) any {
 		return nil
 	}
 	made := k.settings()
-	required := yamlfile.Required(reflect.TypeOf(made).Elem())
+	required := yamlfile.RequiredKeys(reflect.TypeOf(made).Elem())
 	switch {
 	case given:
 		settings.Decode(made)

@@ -95,8 +95,8 @@ func (s *Schema) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// Written returns the schema as a mapping.
-func (s Schema) Written() any {
+// YAMLValue returns the schema as a mapping.
+func (s Schema) YAMLValue() any {
 	root, ok := yamlfile.Parse("schema.json", []byte(s)).Root()
 	if !ok {
 		return string(s) // which is an error where it is read

@@ -23,11 +23,11 @@ type File struct {
 // what errors call it. The names in it are not looked up. What is wrong with it is one
 // error with every mistake, each with its line and column.
 func Read(path string, text []byte) (Definition, error) {
-	file := read(path, text)
+	file := readFile(path, text)
 	return file.Definition, file.source.Err()
 }
 
-func read(path string, text []byte) *File {
+func readFile(path string, text []byte) *File {
 	file := &File{source: yamlfile.Parse(path, text)}
 	file.source.Advise = secretAdvice
 	if root, ok := file.source.Root(); ok {
@@ -59,7 +59,7 @@ func ReadFile(path string) ([]byte, error) {
 
 // Parse works like Load for a text that is there already.
 func (r Registry) Parse(path string, text []byte) (*File, error) {
-	file := read(path, text)
+	file := readFile(path, text)
 	if err := r.check(file); err != nil {
 		return nil, err
 	}
@@ -72,14 +72,14 @@ func fileOf(d Definition) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return read(fmt.Sprintf("the definition of agent %q", d.Name), text), nil
+	return readFile(fmt.Sprintf("the definition of agent %q", d.Name), text), nil
 }
 
 // node returns what stands at a path in the text, if that is what the definition says there;
 // else what it says, as a text of its own.
 func (f *File) node(said any, path ...any) yamlfile.Node {
 	if root, ok := f.root(); ok {
-		if n := root.Find(path...); n.Kind() != yamlfile.AbsentNode && reflect.DeepEqual(normal(n.Value()), said) {
+		if n := root.Find(path...); n.Kind() != yamlfile.AbsentNode && reflect.DeepEqual(withoutEmpty(n.Value()), said) {
 			return n
 		}
 	}
@@ -104,8 +104,8 @@ func (f *File) server(i int, s Server) yamlfile.Node {
 	return e.Key
 }
 
-// normal returns a part without settings that are none.
-func normal(v any) any {
+// withoutEmpty returns a part without settings that are none.
+func withoutEmpty(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok || len(m) != 1 {
 		return v
@@ -118,8 +118,8 @@ func normal(v any) any {
 	return v
 }
 
-// written returns a part as a text of its own.
-func written(name string, said any) (*yamlfile.File, yamlfile.Node) {
+// encodePart returns a part as a text of its own.
+func encodePart(name string, said any) (*yamlfile.File, yamlfile.Node) {
 	text, err := yamlfile.Encode("part.yaml", said)
 	file := yamlfile.Parse(name, text)
 	file.Advise = secretAdvice

@@ -21,16 +21,16 @@ type (
 )
 
 // ReadNode reads a list of tools.
-func (l *Tools) ReadNode(n yamlfile.Node) { *l = parts(n, "tool") }
+func (l *Tools) ReadNode(n yamlfile.Node) { *l = readParts(n, "tool") }
 
 // ReadNode reads a list of hooks.
-func (l *Hooks) ReadNode(n yamlfile.Node) { *l = parts(n, "hook") }
+func (l *Hooks) ReadNode(n yamlfile.Node) { *l = readParts(n, "hook") }
 
 // ReadNode reads a list of capabilities.
-func (l *Capabilities) ReadNode(n yamlfile.Node) { *l = parts(n, "capability") }
+func (l *Capabilities) ReadNode(n yamlfile.Node) { *l = readParts(n, "capability") }
 
-// Written returns the name, or the name with the settings below it.
-func (p Part) Written() any {
+// YAMLValue returns the name, or the name with the settings below it.
+func (p Part) YAMLValue() any {
 	if len(p.Settings) == 0 {
 		return p.Name
 	}
@@ -50,8 +50,8 @@ func (p Part) Decode(into any) error {
 	return file.Err()
 }
 
-// parts reads a list in which each item is a name, or a name with its settings.
-func parts(n yamlfile.Node, what string) []Part {
+// readParts reads a list in which each item is a name, or a name with its settings.
+func readParts(n yamlfile.Node, what string) []Part {
 	if n.Kind() != yamlfile.ListNode {
 		n.Wrong("expected a list of names, each of a %s, such as [a, b], got %s", what, n)
 		return nil

@@ -15,8 +15,8 @@ var (
 	afterRun  = []hooks.PointName{hooks.AgentFailed, hooks.ExecutionEnd}
 )
 
-// outside says which of the hooks stands elsewhere than the points, if those are given.
-func outside(list []hooks.Hook, key string, points []hooks.PointName) error {
+// checkPoints says which of the hooks stands elsewhere than the points, if those are given.
+func checkPoints(list []hooks.Hook, key string, points []hooks.PointName) error {
 	if points == nil {
 		return nil
 	}

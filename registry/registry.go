@@ -48,15 +48,15 @@ type Maker[T any] struct {
 }
 
 // UseTools returns a part that is always these tools.
-func UseTools(list ...toolexec.Tool) Maker[[]toolexec.Tool] { return always(list) }
+func UseTools(list ...toolexec.Tool) Maker[[]toolexec.Tool] { return makeAlways(list) }
 
 // UseHooks returns a part that is always these hooks.
-func UseHooks(list ...hooks.Hook) Maker[[]hooks.Hook] { return always(list) }
+func UseHooks(list ...hooks.Hook) Maker[[]hooks.Hook] { return makeAlways(list) }
 
 // UseCapability returns a part that is always this capability.
-func UseCapability(c capability.Capability) Maker[capability.Capability] { return always(c) }
+func UseCapability(c capability.Capability) Maker[capability.Capability] { return makeAlways(c) }
 
-func always[T any](v T) Maker[T] {
+func makeAlways[T any](v T) Maker[T] {
 	return Maker[T]{make: func(context.Context, *Making, any) (T, error) { return v, nil }}
 }
 

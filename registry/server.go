@@ -71,9 +71,9 @@ func (s Server) check(key yamlfile.Node) {
 // known reports whether it is to be found in the registry.
 func (s Server) known() bool { return len(s.Command) == 0 && s.URL == "" }
 
-// Written returns a list of names where there is nothing but names, and else a list of pairs
+// YAMLValue returns a list of names where there is nothing but names, and else a list of pairs
 // in the order of the servers.
-func (l Servers) Written() any {
+func (l Servers) YAMLValue() any {
 	if lo.EveryBy(l, func(s Server) bool { return s.isName() }) {
 		return lo.Map(l, func(s Server, _ int) string { return s.Name })
 	}

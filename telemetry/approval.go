@@ -45,8 +45,8 @@ func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.P
 	return result
 }
 
-// deferred ends the spans of the calls that a run waits with: it is parked.
-func (r *run) deferred() {
+// endDeferred ends the spans of the calls that a run waits with: it is parked.
+func (r *run) endDeferred() {
 	for i := range r.calls {
 		c := &r.calls[i]
 		if c.span == nil {

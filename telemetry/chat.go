@@ -59,8 +59,8 @@ var (
 	_ agent.Describer = (*outer)(nil)
 )
 
-// Unobserved returns what is asked in runs that nobody observes.
-func (d *outer) Unobserved() agent.Driver { return d.inner }
+// WhenUnobserved returns what is asked in runs that nobody observes.
+func (d *outer) WhenUnobserved() agent.Driver { return d.inner }
 
 // Features returns what the wrapped driver says of itself.
 func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
@@ -68,18 +68,18 @@ func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrE
 // Next asks the model, and records a span where the run is recorded.
 func (d *outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if r := d.t.of(s); r != nil && r.recording {
-		return d.recorded(ctx, r, s)
+		return d.recordTurn(ctx, r, s)
 	}
 	return d.inner.Next(ctx, s)
 }
 
-func (d *outer) recorded(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
+func (d *outer) recordTurn(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
 	ctx, span := d.begin(ctx, r, s)
 	returned := false
 	defer func() { r.over(span, returned) }()
 	result := d.inner.Next(ctx, s)
 	returned = true
-	r.answered(ctx, span, result)
+	r.endTurn(ctx, span, result)
 	return result
 }
 
@@ -94,12 +94,12 @@ func (d *outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta
 	defer func() { r.over(span, returned) }()
 	result := agent.Stream(ctx, d.inner, s, emit)
 	returned = true
-	r.answered(ctx, span, result)
+	r.endTurn(ctx, span, result)
 	return result
 }
 
 func (d *outer) begin(ctx context.Context, r *run, s agent.State) (context.Context, trace.Span) {
-	to := d.target.named(s.Request().Model)
+	to := d.target.withModel(s.Request().Model)
 	begun := d.t.spans.chat(to)
 	ctx, span := d.t.tracer.Start(ctx, begun.name, begun.options...) //nolint:spancheck // over ends it
 	r.mu.Lock()
@@ -110,7 +110,7 @@ func (d *outer) begin(ctx context.Context, r *run, s agent.State) (context.Conte
 
 // over ends the span of a turn.
 func (r *run) over(span trace.Span, returned bool) {
-	r.ended(span, returned)
+	r.endSpan(span, returned)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.turns) == 1 {
@@ -122,8 +122,8 @@ func (r *run) over(span trace.Span, returned bool) {
 	r.turns = slices.DeleteFunc(r.turns, func(u turn) bool { return u.span.SpanContext().SpanID() == id })
 }
 
-// answered says what came of the turn, hooks and all.
-func (r *run) answered(ctx context.Context, span trace.Span, result mo.Result[agent.Step]) {
+// endTurn says what came of the turn, hooks and all.
+func (r *run) endTurn(ctx context.Context, span trace.Span, result mo.Result[agent.Step]) {
 	reply, err := result.Get()
 	failure := turnFailure(ctx, err)
 	if failure == "" && !r.t.content {
@@ -136,7 +136,7 @@ func (r *run) answered(ctx context.Context, span trace.Span, result mo.Result[ag
 	}
 	a.on(span)
 	if failure != string(agent.KindCancelled) {
-		r.failed(span, failure, textOf(err))
+		r.markFailed(span, failure, textOf(err))
 	}
 }
 
@@ -165,23 +165,23 @@ var (
 	_ agent.Describer = (*asking)(nil)
 )
 
-// Unobserved returns what is asked in runs that nobody observes.
-func (d *asking) Unobserved() agent.Driver { return d.inner }
+// WhenUnobserved returns what is asked in runs that nobody observes.
+func (d *asking) WhenUnobserved() agent.Driver { return d.inner }
 
 // Features returns what the wrapped driver says of itself.
 func (d *asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d *asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if r := d.t.of(s); r != nil {
-		return d.recorded(ctx, r, s)
+		return d.recordCall(ctx, r, s)
 	}
 	return d.inner.Next(ctx, s)
 }
 
-func (d *asking) recorded(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
+func (d *asking) recordCall(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
 	began := time.Now()
 	result := d.inner.Next(ctx, s)
-	d.asked(ctx, r, s, result, timing{took: time.Since(began)})
+	d.recordUsage(ctx, r, s, result, timing{took: time.Since(began)})
 	return result
 }
 
@@ -199,7 +199,7 @@ func (d *asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 		}
 		emit(delta)
 	})
-	d.asked(ctx, r, s, result, timing{time.Since(began), first, d.streams})
+	d.recordUsage(ctx, r, s, result, timing{time.Since(began), first, d.streams})
 	return result
 }
 
@@ -209,10 +209,10 @@ type timing struct {
 	streamed    bool
 }
 
-// asked records a model call: what was asked and what was answered, as figures.
-func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], t timing) {
+// recordUsage records a model call: what was asked and what was answered, as figures.
+func (d *asking) recordUsage(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], t timing) {
 	request := s.Request()
-	to := d.target.named(request.Model)
+	to := d.target.withModel(request.Model)
 	reply, err := result.Get()
 	failure := turnFailure(ctx, err)
 	m := &d.t.metrics
@@ -258,7 +258,7 @@ func (d *asking) asked(ctx context.Context, r *run, s agent.State, result mo.Res
 	}
 	if to.model != u.model { // hooks chose another
 		a.text(semconv.KeyRequestModel, to.model)
-		u.span.SetName(valid(titled(semconv.OperationChat, to.model)))
+		u.span.SetName(valid(spanTitle(semconv.OperationChat, to.model)))
 	}
 	a.on(u.span)
 }

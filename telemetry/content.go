@@ -84,7 +84,7 @@ func inputMessages(s agent.State) string {
 	for _, m := range s.Messages() {
 		list = append(list, messageOf(m))
 	}
-	return encoded(list)
+	return encodeList(list)
 }
 
 // outputOf returns what the hooks left of a reply.
@@ -94,22 +94,22 @@ func outputOf(reply agent.Step) string {
 	}
 	m := messageOf(reply.Message)
 	m.Finish = finishOf(reply.FinishReason)
-	return encoded([]message{m})
+	return encodeList([]message{m})
 }
 
 // outputMessages returns a plain answer.
 func outputMessages(text string, finish agent.FinishReason) string {
-	return encoded([]message{{string(agent.RoleAssistant), []part{textPart(text)}, finishOf(finish)}})
+	return encodeList([]message{{string(agent.RoleAssistant), []part{textPart(text)}, finishOf(finish)}})
 }
 
 func instructions(text string) string {
 	if text == "" {
 		return ""
 	}
-	return encoded([]part{textPart(text)})
+	return encodeList([]part{textPart(text)})
 }
 
-func encoded[T []message | []part](list T) string {
+func encodeList[T []message | []part](list T) string {
 	text, _ := json.Marshal(list) //nolint:errchkjson // structs of texts
 	return string(text)
 }

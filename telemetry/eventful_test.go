@@ -72,7 +72,7 @@ func eventful() []capability.Capability {
 				}
 				return c.Continue("look again")
 			}),
-			hooks.Observe(hooks.AtExecutionEnd, "notify", func(context.Context, hooks.EndContext) error { return nil }).Detached(),
+			hooks.Observe(hooks.AtExecutionEnd, "notify", func(context.Context, hooks.EndContext) error { return nil }).Detach(),
 		),
 	}
 }

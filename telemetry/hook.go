@@ -29,7 +29,7 @@ func (r *run) Observe(ctx context.Context, e agent.Event) {
 	failure := ""
 	switch h.Kind {
 	case hooks.HookComplete, hooks.HookBlocked:
-		r.decided(h)
+		r.recordDecision(h)
 	case hooks.HookFailed, hooks.HookTimeout:
 		failure = failureOf(h)
 	case hooks.HookSkipped:
@@ -54,9 +54,9 @@ func failureOf(h hooks.Event) string {
 	return "error"
 }
 
-// decided takes note of who decided upon a call: Stop > Deny > Ask > Mock >
+// recordDecision takes note of who decided upon a call: Stop > Deny > Ask > Mock >
 // Rewrite, as the hooks themselves have it.
-func (r *run) decided(h hooks.Event) {
+func (r *run) recordDecision(h hooks.Event) {
 	if h.Point != hooks.PreToolUse || !h.Control || h.Shadow || h.Call.Index >= len(r.calls) {
 		return
 	}
@@ -142,7 +142,7 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 		a.add(semconv.KeyFacts.StringSlice(lo.Map(facts, func(f hooks.Fact, _ int) string { return valid(f.Name + " = " + f.Value) })))
 	}
 	a.on(span)
-	r.failed(span, failure, textOf(h.Err))
+	r.markFailed(span, failure, textOf(h.Err))
 	span.End(trace.WithTimestamp(now))
 	return inside
 }

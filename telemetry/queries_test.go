@@ -84,7 +84,7 @@ func everythingMeasured(t *testing.T) series {
 		capability.UseApproval(ann), capability.UseHooks(
 			hooks.On(hooks.AtPreToolUse, "tried", denies).InShadow(),
 			hooks.On(hooks.AtPreToolUse, "open", broken).WithFailure(hooks.Open),
-			hooks.Observe(hooks.AtPreToolUse, "looks", func(context.Context, hooks.ToolContext) error { return errors.New("broken") }).Detached(),
+			hooks.Observe(hooks.AtPreToolUse, "looks", func(context.Context, hooks.ToolContext) error { return errors.New("broken") }).Detach(),
 			hooks.On(hooks.AtPreToolUse, "asks", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("sure?") }),
 			hooks.On(hooks.AtPostToolUse, "keeps", func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return c.Withhold("no") })))
 	run(t, a)
@@ -200,7 +200,7 @@ func TestAlertsKnowWhatCounts(t *testing.T) {
 			hooks.On(hooks.AtPreToolUse, "tried", fails).InShadow(),
 			hooks.On(hooks.AtPreToolUse, "open", fails).WithFailure(hooks.Open),
 			hooks.Observe(hooks.AtPreToolUse, "looks", func(context.Context, hooks.ToolContext) error { return errors.New("broken") }).
-				Detached().WithTimeout(time.Minute)))
+				Detach().WithTimeout(time.Minute)))
 	run(t, a)
 	require.NoError(t, a.Drain(t.Context()))
 	for _, want := range []string{

@@ -40,16 +40,16 @@ func (*Telemetry) String() string { return "telemetry" }
 // run is to be recorded. It belongs outside of the hooks.
 func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	started := time.Now()
-	ctx, r := t.opened(ctx, s)
+	ctx, r := t.openRun(ctx, s)
 	if r == nil {
 		return next(ctx, s)
 	}
 	return r.around(ctx, s, next, started)
 }
 
-// opened begins the run's span. It is nil when nothing of the run is to be
+// openRun begins the run's span. It is nil when nothing of the run is to be
 // recorded.
-func (t *Telemetry) opened(ctx context.Context, s agent.State) (context.Context, *run) {
+func (t *Telemetry) openRun(ctx context.Context, s agent.State) (context.Context, *run) {
 	about := s.Run()
 	begun := t.spans.agent(about.Agent)
 	inside, span := t.tracer.Start(ctx, begun.name, begun.options...)
@@ -72,7 +72,7 @@ func (r *run) around(ctx context.Context, s agent.State, next agent.Next, starte
 		}
 		r.close()
 	}()
-	r.t.runs.Of(s).run = r
+	r.t.runs.Get(s).run = r
 	agent.Checkpoint(s).Listen(r)
 	r.begin()
 	result := next(ctx, s)
@@ -103,7 +103,7 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 		final, err = broken.State, broken.Err
 	}
 	if final.Parked() {
-		r.deferred()
+		r.endDeferred()
 	}
 	failure := ""
 	if final.Status() == agent.StatusFailed {
@@ -126,7 +126,7 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 			a.text(semconv.KeyOutputMessages, outputMessages(final.Answer(), cmp.Or(last.Reply().FinishReason, agent.FinishStop)))
 		}
 		a.on(r.span)
-		r.failed(r.span, failure, textOf(err))
+		r.markFailed(r.span, failure, textOf(err))
 	}
 	r.t.metrics.seconds(ctx, r.t.metrics.agent, took, labels{agent: r.about.Agent, failure: failure, end: string(final.Status())})
 	r.logEnd(ctx, final, signal, failure)
@@ -158,7 +158,7 @@ const panicked = string(agent.ReasonPanic)
 func (r *run) burst(ctx context.Context, took time.Duration) {
 	if r.recording {
 		r.span.SetAttributes(semconv.KeyStatus.String(string(agent.StatusFailed)), semconv.KeyErrorType.String(panicked))
-		r.failed(r.span, panicked, "")
+		r.markFailed(r.span, panicked, "")
 	}
 	r.t.metrics.seconds(ctx, r.t.metrics.agent, took, labels{agent: r.about.Agent, failure: panicked, end: string(agent.StatusFailed)})
 	if e := r.log(ctx, slog.LevelError, semconv.EventRunEnded); e != nil {
@@ -168,11 +168,11 @@ func (r *run) burst(ctx context.Context, took time.Duration) {
 	}
 }
 
-// ended ends a span of the run. What did not return has panicked.
-func (r *run) ended(span trace.Span, returned bool) {
+// endSpan ends a span of the run. What did not return has panicked.
+func (r *run) endSpan(span trace.Span, returned bool) {
 	if !returned {
 		span.SetAttributes(semconv.KeyErrorType.String(panicked))
-		r.failed(span, panicked, "")
+		r.markFailed(span, panicked, "")
 	}
 	span.End()
 }
@@ -187,9 +187,9 @@ func (r *run) close() {
 	r.span.End()
 }
 
-// failed marks a span as that of something that failed: the class of the error
+// markFailed marks a span as that of something that failed: the class of the error
 // says how, its text only where texts were asked for.
-func (r *run) failed(span trace.Span, failure, text string) {
+func (r *run) markFailed(span trace.Span, failure, text string) {
 	if failure == "" {
 		return
 	}

@@ -55,8 +55,8 @@ func toolName(name string) string {
 	return strings.ToValidUTF8(name[:maxName], "") + "…"
 }
 
-// titled returns an operation and what it is done with, if that has a name.
-func titled(operation, name string) string {
+// spanTitle returns an operation and what it is done with, if that has a name.
+func spanTitle(operation, name string) string {
 	if name == "" {
 		return operation
 	}
@@ -65,7 +65,7 @@ func titled(operation, name string) string {
 
 func (b *spans) agent(name string) *beginning {
 	return b.agents.of(name, func(name string) *beginning {
-		return begin(titled(semconv.OperationInvokeAgent, name), trace.SpanKindInternal,
+		return begin(spanTitle(semconv.OperationInvokeAgent, name), trace.SpanKindInternal,
 			semconv.KeyOperation.String(semconv.OperationInvokeAgent), semconv.KeyAgentName.String(name))
 	})
 }
@@ -94,8 +94,8 @@ func targetOf(d agent.Driver) target {
 	return t
 }
 
-// named returns the target when a request names a model.
-func (t target) named(model string) target {
+// withModel returns the target when a request names a model.
+func (t target) withModel(model string) target {
 	if model != "" {
 		t.model = model
 	}
@@ -111,7 +111,7 @@ func (b *spans) chat(t target) *beginning {
 		if t.server != "" {
 			attributes = append(attributes, semconv.KeyServerPort.Int(t.port))
 		}
-		return begin(titled(semconv.OperationChat, t.model), trace.SpanKindClient, attributes...)
+		return begin(spanTitle(semconv.OperationChat, t.model), trace.SpanKindClient, attributes...)
 	})
 }
 
@@ -120,7 +120,7 @@ type toolOf struct{ agent, tool string }
 
 func (b *spans) tool(agentName, tool string) *beginning {
 	return b.tools.of(toolOf{agentName, toolName(tool)}, func(t toolOf) *beginning {
-		return begin(titled(semconv.OperationExecuteTool, t.tool), trace.SpanKindInternal,
+		return begin(spanTitle(semconv.OperationExecuteTool, t.tool), trace.SpanKindInternal,
 			semconv.KeyOperation.String(semconv.OperationExecuteTool), semconv.KeyToolName.String(t.tool), semconv.KeyToolType.String("function"),
 			semconv.KeyAgentName.String(t.agent))
 	})

@@ -85,7 +85,7 @@ func (t *Telemetry) of(s agent.State) *run {
 	if !s.Observed() { // it would listen
 		return nil
 	}
-	return t.runs.Of(s).run
+	return t.runs.Get(s).run
 }
 
 // errorType returns what error.type says of an error.

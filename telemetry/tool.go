@@ -37,8 +37,8 @@ type executor struct {
 	inner agent.Executor
 }
 
-// Unobserved returns who is asked in runs that nobody observes.
-func (x executor) Unobserved() agent.Executor { return x.inner }
+// WhenUnobserved returns who is asked in runs that nobody observes.
+func (x executor) WhenUnobserved() agent.Executor { return x.inner }
 
 // Prepare begins the call's span. It ends in Execute or HandleAnswer, one of which is
 // called for every call of a step.
@@ -57,7 +57,7 @@ func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall)
 	r.calls[c.Index] = call{id: c.ID, span: span, outer: ctx, inner: inside}
 	result := x.inner.Prepare(inside, s, c)
 	if err := result.Error(); err != nil && span != nil {
-		r.broken(ctx, r.calls[c.Index], err)
+		r.recordBroken(ctx, r.calls[c.Index], err)
 		span.End()
 		r.calls[c.Index].span = nil
 	}
@@ -104,22 +104,22 @@ func (x executor) conclude(
 	}
 	returned := false
 	if c.span != nil {
-		defer func() { r.ended(c.span, returned) }()
+		defer func() { r.endSpan(c.span, returned) }()
 	}
 	result := answer(ctx, s, p)
 	returned = true
 	final, err := result.Get()
 	if err == nil && final != nil {
-		x.answered(ctx, r, c, p, final)
+		x.recordAnswer(ctx, r, c, p, final)
 	} else if c.span != nil {
-		r.broken(ctx, c, err)
+		r.recordBroken(ctx, c, err)
 	}
 	return result
 }
 
-// broken records a call whose executor broke, or ended the run in the form of an
+// recordBroken records a call whose executor broke, or ended the run in the form of an
 // error.
-func (r *run) broken(ctx context.Context, c call, err error) {
+func (r *run) recordBroken(ctx context.Context, c call, err error) {
 	a := someAttributes()
 	a.text(semconv.KeyToolCallID, c.id)
 	if _, waits := errors.AsType[*agent.ParkedError](err); waits { // no failure
@@ -135,7 +135,7 @@ func (r *run) broken(ctx context.Context, c call, err error) {
 	}
 	a.text(semconv.KeyErrorType, failure)
 	a.on(c.span)
-	r.failed(c.span, failure, textOf(err))
+	r.markFailed(c.span, failure, textOf(err))
 }
 
 // within returns ctx with the span of the call.
@@ -207,8 +207,8 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 	return v
 }
 
-// answered records a call that has its answer.
-func (x executor) answered(ctx context.Context, r *run, c call, p *agent.Prepared, answer *agent.ToolResult) {
+// recordAnswer records a call that has its answer.
+func (x executor) recordAnswer(ctx context.Context, r *run, c call, p *agent.Prepared, answer *agent.ToolResult) {
 	answer = answer.CutToLimit()
 	v := verdictOf(c, p, answer)
 	if answer.Executed() {
@@ -238,7 +238,7 @@ func (x executor) answered(ctx context.Context, r *run, c call, p *agent.Prepare
 		a.text(semconv.KeyReason, answer.Text())
 	}
 	a.on(c.span)
-	r.failed(c.span, v.failure, answer.Text()) // not its Err, which may say what no hook has seen
+	r.markFailed(c.span, v.failure, answer.Text()) // not its Err, which may say what no hook has seen
 }
 
 // logCall logs a denial that is no hook's: hooks tell of theirs themselves.

@@ -14,20 +14,20 @@ import (
 // attempt runs a tool's body once, and survives it.
 func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (out Output, err error) {
 	if t.policy.Timeout > 0 {
-		return e.bounded(ctx, t, body, *c)
+		return e.callWithin(ctx, t, body, *c)
 	}
-	defer recovered(&err)
+	defer recoverPanic(&err)
 	out, err = body.Run(ctx, *c)
 	if err != nil {
 		if err = errguard.Check(err); ctx.Err() != nil {
-			err = ended(ctx, t, err)
+			err = attemptError(ctx, t, err)
 		}
 	}
 	return out, err
 }
 
-// recovered makes an error of a panic, where it is deferred.
-func recovered(err *error) {
+// recoverPanic makes an error of a panic, where it is deferred.
+func recoverPanic(err *error) {
 	if v := recover(); v != nil {
 		*err = &PanicError{Value: v, Stack: string(debug.Stack())}
 	}
@@ -45,14 +45,14 @@ type flight struct {
 // errNoReturn is what becomes of a tool that ends its goroutine, as runtime.Goexit does.
 var errNoReturn = errors.New("the tool ended its goroutine without an answer")
 
-// bounded runs a body that has only so much time.
-func (e *Executor) bounded(ctx context.Context, t *bound, body Body, c Call) (Output, error) {
+// callWithin runs a body that has only so much time.
+func (e *Executor) callWithin(ctx context.Context, t *bound, body Body, c Call) (Output, error) {
 	within, cancel := context.WithTimeoutCause(ctx, t.policy.Timeout, t.timedOut)
 	defer cancel()
 	f := &flight{landed: make(chan struct{}), err: errNoReturn}
 	go func() {
 		defer e.land(f)
-		defer recovered(&f.err)
+		defer recoverPanic(&f.err)
 		f.out, f.err = body.Run(within, c)
 		f.err = errguard.Check(f.err)
 	}()
@@ -60,12 +60,12 @@ func (e *Executor) bounded(ctx context.Context, t *bound, body Body, c Call) (Ou
 	case <-f.landed:
 	case <-within.Done():
 		if !f.landsWithin(t.policy.Grace) && e.abandon(f) {
-			return Output{}, ended(ctx, t, nil)
+			return Output{}, attemptError(ctx, t, nil)
 		}
 		<-f.landed
 	}
 	if f.err != nil && within.Err() != nil {
-		return Output{}, ended(ctx, t, f.err)
+		return Output{}, attemptError(ctx, t, f.err)
 	}
 	return f.out, f.err
 }
@@ -103,9 +103,9 @@ func (f *flight) landsWithin(d time.Duration) bool {
 	}
 }
 
-// ended returns the error of an attempt that was told to end before it gave an answer: the run's ctx is done, or else its
+// attemptError returns the error of an attempt that was told to end before it gave an answer: the run's ctx is done, or else its
 // time was up. err is what the tool returned; nil means that it did not.
-func ended(ctx context.Context, t *bound, err error) error {
+func attemptError(ctx context.Context, t *bound, err error) error {
 	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // made by run, of this very attempt
 		return err
 	}

@@ -68,7 +68,7 @@ func TestOneToolboxServesManyRuns(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Equal(t, int64(runs*steps*3), flakes.Load())
-	assert.Zero(t, e.Abandoned())
+	assert.Zero(t, e.AbandonedCalls())
 }
 
 // IP-50: the thousandth call costs what the tenth does.

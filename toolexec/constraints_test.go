@@ -88,70 +88,70 @@ func TestTagsNarrowFlatStructs(t *testing.T) {
 
 func TestTagsThatCannotBe(t *testing.T) {
 	for want, infer := range map[string]func() error{
-		`A: tag minimum:"x": "x" is no number`: refused[struct {
+		`A: tag minimum:"x": "x" is no number`: refuseCall[struct {
 			A int `minimum:"x"`
 		}],
-		`A: tag minimum:"1.5": it is no integer`: refused[struct {
+		`A: tag minimum:"1.5": it is no integer`: refuseCall[struct {
 			A int `minimum:"1.5"`
 		}],
-		`A: tag minimum:"NaN": "NaN" is no number`: refused[struct {
+		`A: tag minimum:"NaN": "NaN" is no number`: refuseCall[struct {
 			A float64 `minimum:"NaN"`
 		}],
-		`A: tag maximum:"300": the type goes to 255 only`: refused[struct {
+		`A: tag maximum:"300": the type goes to 255 only`: refuseCall[struct {
 			A uint8 `maximum:"300"`
 		}],
-		`A: tag minimum:"1": it is for integer or number, and the field is a string`: refused[struct {
+		`A: tag minimum:"1": it is for integer or number, and the field is a string`: refuseCall[struct {
 			A string `minimum:"1"`
 		}],
-		`A: tag enum:"a,b": it is for string, integer or number, and the field is a toolexec_test.span`: refused[struct {
+		`A: tag enum:"a,b": it is for string, integer or number, and the field is a toolexec_test.span`: refuseCall[struct {
 			A span `enum:"a,b"`
 		}],
-		`A: tag enum:"true": it is for string, integer or number, and the field is a bool`: refused[struct {
+		`A: tag enum:"true": it is for string, integer or number, and the field is a bool`: refuseCall[struct {
 			A bool `enum:"true"`
 		}],
-		`A: tag enum:"a": it is for string, integer or number, and the field is a interface {}`: refused[struct {
+		`A: tag enum:"a": it is for string, integer or number, and the field is a interface {}`: refuseCall[struct {
 			A any `enum:"a"`
 		}],
-		`A: tag enum:"a,,b": a value is empty`: refused[struct {
+		`A: tag enum:"a,,b": a value is empty`: refuseCall[struct {
 			A string `enum:"a,,b"`
 		}],
-		`A: tag enum:"": a value is empty`: refused[struct {
+		`A: tag enum:"": a value is empty`: refuseCall[struct {
 			A string `enum:""`
 		}],
-		`A: tag enum:"a,a": a stands there twice`: refused[struct {
+		`A: tag enum:"a,a": a stands there twice`: refuseCall[struct {
 			A string `enum:"a,a"`
 		}],
-		`A: tag enum:"1,007": "007" is no number`: refused[struct {
+		`A: tag enum:"1,007": "007" is no number`: refuseCall[struct {
 			A int `enum:"1,007"`
 		}],
-		`A: tag enum:"1,2.5": "2.5" is no integer`: refused[struct {
+		`A: tag enum:"1,2.5": "2.5" is no integer`: refuseCall[struct {
 			A int `enum:"1,2.5"`
 		}],
-		`A: tag enum:"4,b": "b" is no number`: refused[struct {
+		`A: tag enum:"4,b": "b" is no number`: refuseCall[struct {
 			A int `enum:"4,b"`
 		}],
-		`A: tag enum:"1,b": "b" is no number`: refused[struct {
+		`A: tag enum:"1,b": "b" is no number`: refuseCall[struct {
 			A float64 `enum:"1,b"`
 		}],
-		`A: tag minLength:"-1": it is no count: write 0 or more`: refused[struct {
+		`A: tag minLength:"-1": it is no count: write 0 or more`: refuseCall[struct {
 			A string `minLength:"-1"`
 		}],
-		`A: tag maxItems:"1": it is for array, and the field is a string`: refused[struct {
+		`A: tag maxItems:"1": it is for array, and the field is a string`: refuseCall[struct {
 			A string `maxItems:"1"`
 		}],
-		`A: tag maxItems:"3": the type has 2`: refused[struct {
+		`A: tag maxItems:"3": the type has 2`: refuseCall[struct {
 			A [2]int `maxItems:"3"`
 		}],
-		`A: tag pattern:"(": `: refused[struct {
+		`A: tag pattern:"(": `: refuseCall[struct {
 			A string `pattern:"("`
 		}],
-		`A: tag min is not read: write minimum`: refused[struct {
+		`A: tag min is not read: write minimum`: refuseCall[struct {
 			A int `min:"1"`
 		}],
-		`A: minimum is 5 and more than what is allowed at most, 4`: refused[struct {
+		`A: minimum is 5 and more than what is allowed at most, 4`: refuseCall[struct {
 			A int `minimum:"5" maximum:"4"`
 		}],
-		`field struct { B struct`: refused[struct {
+		`field struct { B struct`: refuseCall[struct {
 			B struct {
 				A int `minimum:"x"`
 			}
@@ -161,7 +161,7 @@ func TestTagsThatCannotBe(t *testing.T) {
 	}
 }
 
-func refused[T any]() error {
+func refuseCall[T any]() error {
 	_, err := toolexec.SchemaFor[T]()
 	return err
 }

@@ -26,7 +26,7 @@ const shownTools = 20
 
 func (e *UnknownToolError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "there is no tool %q", shortened(e.Name))
+	fmt.Fprintf(&b, "there is no tool %q", shortenName(e.Name))
 	if e.Nearest != "" {
 		fmt.Fprintf(&b, "; did you mean %q?", e.Nearest)
 	}
@@ -44,8 +44,8 @@ func (e *UnknownToolError) Error() string {
 // ErrorKind returns KindInvalid: the same call will fail again.
 func (e *UnknownToolError) ErrorKind() agent.ErrorKind { return agent.KindInvalid }
 
-// shortened keeps a name readable that a model made up.
-func shortened(name string) string {
+// shortenName keeps a name readable that a model made up.
+func shortenName(name string) string {
 	if len(name) <= maxNameBytes {
 		return name
 	}

@@ -28,7 +28,7 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	body, _ := p.Carry.(Body) // and not from ready: the runtime remembers how to come from any to an interface, but not that
 	r, ok := p.Carry.(ready)
 	if !ok || !r.at().of(e, p.Call) {
-		again := e.prepare(p.Call)
+		again := e.prepareCall(p.Call)
 		if again.Disposition == agent.DisposeAnswer {
 			return mo.Ok(again.Answer)
 		}
@@ -38,7 +38,7 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	if ctx.Err() != nil {
 		return mo.Ok(agent.NotExecuted(p.Call, agent.ReasonCancelled, "", "not executed: the run was cancelled"))
 	}
-	result, parked := e.run(ctx, s, p, r.at().tool, body)
+	result, parked := e.runCall(ctx, s, p, r.at().tool, body)
 	if parked != nil {
 		return mo.Err[*agent.ToolResult](parked)
 	}
@@ -74,17 +74,17 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 	type quitter interface {
 		GiveUp(ctx context.Context, c Call)
 	}
-	if tool := e.named(begun.Name); tool != nil {
+	if tool := e.toolNamed(begun.Name); tool != nil {
 		if t, ok := tool.tool.(quitter); ok {
 			var broken error
-			defer recovered(&broken) // the call is answered, whatever it does
+			defer recoverPanic(&broken) // the call is answered, whatever it does
 			t.GiveUp(ctx, Call{ToolCall: begun, State: s, Attempt: 1})
 		}
 	}
 }
 
-// run runs a call, again if it has to be, and makes the result; or says that the result comes later.
-func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
+// runCall runs a call, again if it has to be, and makes the result; or says that the result comes later.
+func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
 	started := time.Now()
@@ -97,14 +97,14 @@ func (e *Executor) run(ctx context.Context, s agent.State, p *agent.Prepared, t 
 		if runs == nil || runs.Load() {
 			break
 		}
-		again, broken := asked(t.policy.Retry, call.Attempt, err)
+		again, broken := askRetry(t.policy.Retry, call.Attempt, err)
 		if broken != nil {
 			err = errors.Join(err, broken)
 		}
 		if !again {
 			break
 		}
-		if !sleep(ctx, t.policy.Retry.wait(call.Attempt)) {
+		if !sleepFor(ctx, t.policy.Retry.wait(call.Attempt)) {
 			err = &CancelledError{Cause: context.Cause(ctx), Err: err}
 			break
 		}
@@ -173,8 +173,8 @@ func stopIn(err error) (*agent.SignalError, bool) {
 	return errors.AsType[*agent.SignalError](err)
 }
 
-// asked calls Retry.again, and survives it.
-func asked(r Retry, n int, err error) (again bool, broken error) {
-	defer recovered(&broken)
+// askRetry calls Retry.again, and survives it.
+func askRetry(r Retry, n int, err error) (again bool, broken error) {
+	defer recoverPanic(&broken)
 	return r.again(n, err), nil
 }

@@ -51,8 +51,8 @@ func NewExecutor(b Toolbox, o Options) *Executor {
 // fewTools is up to how many tools a look at each is quicker than a map.
 const fewTools = 8
 
-// named returns the tool of that name, nil if there is none.
-func (e *Executor) named(name string) *bound {
+// toolNamed returns the tool of that name, nil if there is none.
+func (e *Executor) toolNamed(name string) *bound {
 	for _, t := range e.few {
 		if t.name == name {
 			return t
@@ -64,7 +64,7 @@ func (e *Executor) named(name string) *bound {
 // MayAddMessages reports whether a tool is declared to append messages in the role of the user or of the system: see
 // Policy.AddMessages.
 func (e *Executor) MayAddMessages(tool string) bool {
-	t := e.named(tool)
+	t := e.toolNamed(tool)
 	return t != nil && t.policy.AddMessages
 }
 
@@ -94,23 +94,23 @@ type placed struct {
 // a pure function of the call and may be asked again about what a hook made of it. Prepared.Repeats is what the tool's
 // Policy says of calls in doubt.
 func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
-	return mo.Ok(e.prepare(c))
+	return mo.Ok(e.prepareCall(c))
 }
 
-func (e *Executor) prepare(c *agent.ToolCall) *agent.Prepared {
-	tool := e.named(c.Name)
+func (e *Executor) prepareCall(c *agent.ToolCall) *agent.Prepared {
+	tool := e.toolNamed(c.Name)
 	if tool == nil || !tool.strict {
 		if err := strictjson.CheckObject(argumentsOf(c)); err != nil {
-			return refused(c, malformedArguments(err))
+			return refuseCall(c, malformedArguments(err))
 		}
 	}
 	if tool == nil {
 		meant, _ := near.Name(c.Name, e.names)
-		return refused(c, &UnknownToolError{Name: c.Name, Nearest: meant, known: e.names})
+		return refuseCall(c, &UnknownToolError{Name: c.Name, Nearest: meant, known: e.names})
 	}
 	body, err := tool.prepare(c)
 	if err != nil {
-		return refused(c, err)
+		return refuseCall(c, err)
 	}
 	r, ok := body.(ready)
 	if !ok {
@@ -133,7 +133,7 @@ func argumentsOf(c *agent.ToolCall) string {
 
 // prepare asks the tool, and survives it.
 func (t *bound) prepare(c *agent.ToolCall) (body Body, err error) {
-	defer recovered(&err)
+	defer recoverPanic(&err)
 	body, err = t.tool.Prepare(argumentsOf(c))
 	if err == nil && body == nil {
 		err = errors.New("the tool prepared nothing")
@@ -141,9 +141,9 @@ func (t *bound) prepare(c *agent.ToolCall) (body Body, err error) {
 	return body, err
 }
 
-// refused returns the answer to a call that cannot run.
-func refused(c *agent.ToolCall, err error) *agent.Prepared {
-	reason, text := agent.ReasonInvalid, fmt.Sprintf("tool %q: not executed: %v", shortened(c.Name), err)
+// refuseCall returns the answer to a call that cannot run.
+func refuseCall(c *agent.ToolCall, err error) *agent.Prepared {
+	reason, text := agent.ReasonInvalid, fmt.Sprintf("tool %q: not executed: %v", shortenName(c.Name), err)
 	switch err := err.(type) { //nolint:errorlint // a tool's own words are not searched
 	case *agent.ArgumentsError:
 		reason = err.Reason()
@@ -157,6 +157,6 @@ func refused(c *agent.ToolCall, err error) *agent.Prepared {
 	return &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAnswer, Answer: answer, Invalid: err}
 }
 
-// Abandoned returns the number of tool bodies that were given up, because they did not return after their time was up, and
+// AbandonedCalls returns the number of tool bodies that were given up, because they did not return after their time was up, and
 // that have not returned yet. Each holds a goroutine. A number that grows says that a tool ignores its ctx.
-func (e *Executor) Abandoned() int { return int(e.abandoned.Load()) }
+func (e *Executor) AbandonedCalls() int { return int(e.abandoned.Load()) }

@@ -17,7 +17,7 @@ import (
 //
 // A type that arguments cannot be read into is found out when the tool is put into a toolbox.
 func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) Tool {
-	t, output := typed[In, Out](agent.ToolSpec{Name: name, Description: description}, f != nil)
+	t, output := newTyped[In, Out](agent.ToolSpec{Name: name, Description: description}, f != nil)
 	t.plain = func(ctx context.Context, in In) (Output, error) {
 		out, err := f(ctx, in)
 		if err != nil {
@@ -31,7 +31,7 @@ func Func[In, Out any](name, description string, f func(ctx context.Context, in 
 // CallFunc works like Func for a tool that wants to know more of the call, or that has a schema of its own: spec.Parameters
 // then says more than In can. Empty Parameters are inferred from In.
 func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Call, in In) (Out, error)) Tool {
-	t, output := typed[In, Out](spec, f != nil)
+	t, output := newTyped[In, Out](spec, f != nil)
 	t.run = func(ctx context.Context, c Call, in In) (Output, error) {
 		out, err := f(ctx, c, in)
 		if err != nil {
@@ -42,8 +42,8 @@ func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Ca
 	return t
 }
 
-// typed returns a tool that reads an In, still to be given what it runs, and how its answers are told.
-func typed[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], func(Out) (Output, error)) {
+// newTyped returns a tool that reads an In, still to be given what it runs, and how its answers are told.
+func newTyped[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], func(Out) (Output, error)) {
 	t := &typedTool[In]{spec: spec}
 	if t.decoder, t.err = decoderFor[In](spec.Parameters); t.err == nil {
 		t.spec.Parameters = t.decoder.Schema().String()
@@ -61,7 +61,7 @@ func unusable(err error) error { return fmt.Errorf("the tool is not usable: %w",
 
 // decoderFor looks at the methods of In, and survives them.
 func decoderFor[In any](schema string) (d *Decoder[In], err error) {
-	defer recovered(&err)
+	defer recoverPanic(&err)
 	if schema == "" {
 		return NewDecoder[In]()
 	}

@@ -44,14 +44,14 @@ type SchemaSource interface{ JSONSchema() string }
 // with the unit in its name), json tag options such as string, and embedded structs with a name.
 func SchemaFor[T any]() (*Schema, error) {
 	t := reflect.TypeFor[T]()
-	s, err := schemaFor(t)
+	s, err := inferSchema(t)
 	if err != nil {
 		return nil, fmt.Errorf("inferring schema of %s: %w", t, err)
 	}
 	return s, nil
 }
 
-func schemaFor(t reflect.Type) (*Schema, error) {
+func inferSchema(t reflect.Type) (*Schema, error) {
 	switch {
 	case t.Kind() != reflect.Struct && t.Kind() != reflect.Map:
 		return nil, errors.New("arguments are an object: use a struct, or a map with string keys")
@@ -69,7 +69,7 @@ func schemaFor(t reflect.Type) (*Schema, error) {
 	if err := constrain(t, inferred); err != nil {
 		return nil, err
 	}
-	nullable(inferred)
+	addNull(inferred)
 	if inferred.Properties == nil {
 		inferred.Properties = map[string]*jsonschema.Schema{} // some model services insist on the member
 	}
@@ -100,24 +100,24 @@ func wellKnown() map[reflect.Type]*jsonschema.Schema {
 	}
 }
 
-// nullable adds null to the enum of a declared schema behind a pointer, where the library only adds it to the types.
-func nullable(s *jsonschema.Schema) {
+// addNull adds null to the enum of a declared schema behind a pointer, where the library only adds it to the types.
+func addNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
 	}
 	if len(s.Types) == 2 && s.Types[0] == "null" && s.Enum != nil && !slices.Contains(s.Enum, nil) {
 		s.Enum = append(slices.Clip(s.Enum), nil)
 	}
-	nullable(s.Items)
-	nullable(s.AdditionalProperties)
+	addNull(s.Items)
+	addNull(s.AdditionalProperties)
 	for _, property := range s.Properties {
-		nullable(property)
+		addNull(property)
 	}
 }
 
-// anything returns what is said where a schema names no type. It is spelled out because the library adds null to what a pointer
+// allTypes returns what is said where a schema names no type. It is spelled out because the library adds null to what a pointer
 // points to, and would so make null the only type.
-func anything() []string {
+func allTypes() []string {
 	return []string{"null", "boolean", "number", "string", "array", "object"}
 }
 
@@ -134,14 +134,14 @@ func (in *inference) visit(t reflect.Type) error {
 		return in.visit(t.Elem())
 	}
 	if source, ok := reflect.TypeAssert[SchemaSource](reflect.Zero(t)); ok {
-		return in.declared(t, source)
+		return in.checkDeclared(t, source)
 	}
 	if t == reflect.TypeFor[time.Duration]() {
 		return errors.New("a time.Duration has no JSON form that models agree on: use a number with the unit in its name")
 	}
 	switch strictjson.ReadsBy(t) {
 	case strictjson.ByJSON:
-		in.schemas[t] = &jsonschema.Schema{Types: anything()}
+		in.schemas[t] = &jsonschema.Schema{Types: allTypes()}
 		return nil
 	case strictjson.ByText:
 		in.schemas[t] = &jsonschema.Schema{Type: "string"}
@@ -150,13 +150,13 @@ func (in *inference) visit(t reflect.Type) error {
 	return in.visitKind(t)
 }
 
-func (in *inference) declared(t reflect.Type, source SchemaSource) error {
+func (in *inference) checkDeclared(t reflect.Type, source SchemaSource) error {
 	own := new(jsonschema.Schema)
 	if err := own.UnmarshalJSON([]byte(source.JSONSchema())); err != nil {
 		return fmt.Errorf("the schema that %s declares: %w", t, err)
 	}
 	if own.Type == "" && own.Types == nil {
-		own.Types = anything()
+		own.Types = allTypes()
 	}
 	in.schemas[t] = own
 	return nil

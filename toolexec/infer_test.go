@@ -205,7 +205,7 @@ func TestSchemaOfATypeThatContainsItself(t *testing.T) {
 // go vet finds two fields of one name, unless the type is made at run time.
 func TestSchemaForRefusesNamesGivenTwice(t *testing.T) {
 	number := reflect.TypeFor[int]()
-	_, err := schemaFor(reflect.StructOf([]reflect.StructField{
+	_, err := inferSchema(reflect.StructOf([]reflect.StructField{
 		{Name: "A", Type: number, Tag: `json:"a"`}, {Name: "B", Type: number, Tag: `json:"a"`},
 	}))
 	assert.ErrorContains(t, err, "cannot be decoded")

@@ -14,7 +14,7 @@ import (
 // integer for a whole number, number for another, boolean, null, array or object), empty for any. Members that a schema
 // does not name are possible unless it excludes them. Where the schema says too much to be sure, the answer is yes.
 func (s *Schema) MayHave(steps []string, wild []bool, kind string) bool {
-	return s == nil || mayHave(s.compiled, path{steps, wild, kind, map[question]bool{}})
+	return s == nil || mayHavePath(s.compiled, path{steps, wild, kind, map[question]bool{}})
 }
 
 // Names returns the names of the members that the schema knows, in order.
@@ -47,9 +47,9 @@ type question struct {
 
 func (p path) next() path { return path{p.steps[1:], p.wild[1:], p.kind, p.known} }
 
-// mayHave reports what MayHave does, for a value under s. Each schema is asked once about a value; while it is asked,
+// mayHavePath reports what MayHave does, for a value under s. Each schema is asked once about a value; while it is asked,
 // the answer is yes, so that a schema that refers to itself adds nothing.
-func mayHave(s *jsonschema.Schema, p path) bool {
+func mayHavePath(s *jsonschema.Schema, p path) bool {
 	if s == nil {
 		return true
 	}
@@ -65,7 +65,7 @@ func mayHave(s *jsonschema.Schema, p path) bool {
 
 // mayHaveAt reports what mayHave does, without looking up what is known.
 func mayHaveAt(s *jsonschema.Schema, p path) bool {
-	may := func(part *jsonschema.Schema) bool { return mayHave(part, p) }
+	may := func(part *jsonschema.Schema) bool { return mayHavePath(part, p) }
 	switch {
 	case s.Bool != nil:
 		return *s.Bool
@@ -92,7 +92,7 @@ func mayBeKind(s *jsonschema.Schema, kind string) bool {
 // mayHaveMember reports whether an object under s may have the first step as a member, and in it the rest.
 func mayHaveMember(s *jsonschema.Schema, p path) bool {
 	rest := p.next()
-	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest) }
+	within := func(of *jsonschema.Schema) bool { return mayHavePath(of, rest) }
 	if p.wild[0] {
 		return lo.SomeBy(lo.Values(s.Properties), within) || lo.SomeBy(lo.Values(s.PatternProperties), within) || mayHaveOther(s, "", within)
 	}
@@ -140,7 +140,7 @@ func mayHaveOther(s *jsonschema.Schema, name string, within func(*jsonschema.Sch
 // mayHaveElement reports whether a list under s may have the first step as an element, and in it the rest.
 func mayHaveElement(s *jsonschema.Schema, p path) bool {
 	rest := p.next()
-	within := func(of *jsonschema.Schema) bool { return mayHave(of, rest) }
+	within := func(of *jsonschema.Schema) bool { return mayHavePath(of, rest) }
 	i, err := strconv.Atoi(p.steps[0])
 	switch {
 	case p.wild[0]:

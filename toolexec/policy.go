@@ -82,8 +82,8 @@ type policedTool struct {
 	policy Policy
 }
 
-// unwrapped returns the tool itself and the policy that its wrappings and its own Policy method make together.
-func unwrapped(t Tool) (Tool, Policy) {
+// unwrapTool returns the tool itself and the policy that its wrappings and its own Policy method make together.
+func unwrapTool(t Tool) (Tool, Policy) {
 	var policy Policy
 	for {
 		wrapping, ok := t.(policedTool)

@@ -71,8 +71,8 @@ func (r Retry) wait(n int) time.Duration {
 	return time.Duration(wait)
 }
 
-// sleep waits, and reports whether the time was not cut short.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleepFor waits, and reports whether the time was not cut short.
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}

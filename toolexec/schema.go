@@ -90,7 +90,7 @@ func (s *Schema) Validate(args string) error {
 	}
 	var problems []agent.ArgumentProblem
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](s.compiled.Validate(value)); ok {
-		problems = violations(s.document, value, invalid)
+		problems = describeViolations(s.document, value, invalid)
 	}
 	for _, p := range otherCase(s.compiled, value, nil) {
 		if !slices.ContainsFunc(problems, func(told agent.ArgumentProblem) bool { return told.Path == p.Path }) {
@@ -141,7 +141,7 @@ func explainCompile(document any, err error) error {
 		return err
 	}
 	var all []error
-	for _, problem := range violations(nil, document, invalid) {
+	for _, problem := range describeViolations(nil, document, invalid) {
 		all = append(all, errors.New(problem.String()))
 	}
 	return errors.Join(all...)

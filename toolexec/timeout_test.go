@@ -44,7 +44,7 @@ func TestTimeoutReachesTheTool(t *testing.T) {
 		var timeout interface{ Timeout() bool }
 		require.ErrorAs(t, r.Err, &timeout)
 		assert.True(t, timeout.Timeout())
-		assert.Zero(t, e.Abandoned())
+		assert.Zero(t, e.AbandonedCalls())
 	})
 }
 
@@ -59,10 +59,10 @@ func TestToolThatIgnoresItsTimeoutIsGivenUp(t *testing.T) {
 				assert.Equal(t, agent.ReasonTimeout, r.Reason)
 				assert.Equal(t, `tool "slow": failed: no answer within 5s; it was given up and may still be at work`, r.Text())
 				assert.Equal(t, 7*time.Second, r.Duration)
-				assert.Equal(t, 1, e.Abandoned())
+				assert.Equal(t, 1, e.AbandonedCalls())
 				close(release)
 				synctest.Wait()
-				assert.Zero(t, e.Abandoned(), "it has returned")
+				assert.Zero(t, e.AbandonedCalls(), "it has returned")
 			})
 		})
 	}
@@ -117,7 +117,7 @@ func TestCancelledRunDoesNotWaitForABoundedTool(t *testing.T) {
 		assert.Equal(t, agent.ReasonCancelled, r.Reason)
 		assert.Equal(t, `tool "slow": failed: the run was cancelled (context canceled); it was given up and may still be at work`, r.Text())
 		assert.Equal(t, 2*time.Second, r.Duration)
-		assert.Equal(t, 1, e.Abandoned())
+		assert.Equal(t, 1, e.AbandonedCalls())
 		close(release)
 	})
 }
@@ -160,7 +160,7 @@ func TestReturnAtTheLastMoment(t *testing.T) {
 				assert.Equal(t, agent.ReasonTimeout, r.Reason)
 			}
 			synctest.Wait()
-			assert.Zero(t, e.Abandoned())
+			assert.Zero(t, e.AbandonedCalls())
 		}
 		t.Log(outcomes)
 	})

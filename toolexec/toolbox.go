@@ -36,7 +36,7 @@ func (b Toolbox) With(tools ...Tool) (Toolbox, error) {
 	entries := append(make([]entry, 0, len(b.entries)+len(tools)), b.entries...)
 	names := lo.SliceToMap(entries, func(e entry) (string, bool) { return e.spec.Name, true })
 	for i, given := range tools {
-		tool, policy := unwrapped(given)
+		tool, policy := unwrapTool(given)
 		if nils.Is(tool) {
 			wrong = append(wrong, fmt.Errorf("tool %d of %d is nil", i+1, len(tools)))
 			continue
@@ -46,7 +46,7 @@ func (b Toolbox) With(tools ...Tool) (Toolbox, error) {
 			wrong = append(wrong, err)
 		}
 		if names[e.spec.Name] {
-			wrong = append(wrong, fmt.Errorf("tool %q: the name is given twice", shortened(e.spec.Name)))
+			wrong = append(wrong, fmt.Errorf("tool %q: the name is given twice", shortenName(e.spec.Name)))
 		}
 		names[e.spec.Name] = true
 		entries = append(entries, e)
@@ -60,13 +60,13 @@ func (b Toolbox) With(tools ...Tool) (Toolbox, error) {
 func (e entry) check() error {
 	var wrong []error
 	if !validName(e.spec.Name) {
-		wrong = append(wrong, fmt.Errorf("tool %q: a name is 1 to %d letters, digits, _ and -", shortened(e.spec.Name), maxNameBytes))
+		wrong = append(wrong, fmt.Errorf("tool %q: a name is 1 to %d letters, digits, _ and -", shortenName(e.spec.Name), maxNameBytes))
 	}
 	if broken, ok := e.tool.(interface{ Err() error }); ok && broken.Err() != nil {
-		wrong = append(wrong, fmt.Errorf("tool %q: %w", shortened(e.spec.Name), broken.Err()))
+		wrong = append(wrong, fmt.Errorf("tool %q: %w", shortenName(e.spec.Name), broken.Err()))
 	} else if !ok && e.spec.Parameters != "" {
 		if _, err := CompileSchema(e.spec.Parameters); err != nil {
-			wrong = append(wrong, fmt.Errorf("tool %q: parameters: %w", shortened(e.spec.Name), err))
+			wrong = append(wrong, fmt.Errorf("tool %q: parameters: %w", shortenName(e.spec.Name), err))
 		}
 	}
 	return errors.Join(wrong...)

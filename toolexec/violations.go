@@ -16,9 +16,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
-// violations turns what the schema library found into problems in words for a model, ordered by path. The document
+// describeViolations turns what the schema library found into problems in words for a model, ordered by path. The document
 // is the schema (nil if it is not at hand), root the value that was checked.
-func violations(document map[string]any, root any, err *jsonschema.ValidationError) []agent.ArgumentProblem {
+func describeViolations(document map[string]any, root any, err *jsonschema.ValidationError) []agent.ArgumentProblem {
 	r := &reporter{document: document, root: root}
 	r.report(err)
 	return inOrder(r.problems)
@@ -57,7 +57,7 @@ func (r *reporter) report(err *jsonschema.ValidationError) {
 		r.alternatives(err)
 	case *kind.OneOf:
 		if k.Subschemas != nil {
-			r.add(err, nil, "fits more than one of the forms that exclude each other (%s)", ordinals(k.Subschemas))
+			r.add(err, nil, "fits more than one of the forms that exclude each other (%s)", formatIndexes(k.Subschemas))
 			return
 		}
 		r.alternatives(err)
@@ -74,7 +74,7 @@ func (r *reporter) report(err *jsonschema.ValidationError) {
 			r.missing(err, name, fmt.Sprintf("is missing: it must come with %q", k.Prop))
 		}
 	case *kind.AdditionalProperties:
-		known := slices.Sorted(maps.Keys(asObject(r.schema(err, "properties"))))
+		known := slices.Sorted(maps.Keys(asObject(r.schemaAt(err, "properties"))))
 		for _, name := range k.Properties {
 			r.add(err, []string{name}, "%s", unknownMember(name, known))
 		}
@@ -112,35 +112,35 @@ func (r *reporter) value(err *jsonschema.ValidationError) string {
 	case *kind.Const:
 		return fmt.Sprintf("must be %s; got %s", listOf([]any{k.Want}), got)
 	case *kind.Minimum:
-		return fmt.Sprintf("must be at least %s; got %s", decimal(k.Want), got)
+		return fmt.Sprintf("must be at least %s; got %s", formatDecimal(k.Want), got)
 	case *kind.Maximum:
-		return fmt.Sprintf("must be at most %s; got %s", decimal(k.Want), got)
+		return fmt.Sprintf("must be at most %s; got %s", formatDecimal(k.Want), got)
 	case *kind.ExclusiveMinimum:
-		return fmt.Sprintf("must be more than %s; got %s", decimal(k.Want), got)
+		return fmt.Sprintf("must be more than %s; got %s", formatDecimal(k.Want), got)
 	case *kind.ExclusiveMaximum:
-		return fmt.Sprintf("must be less than %s; got %s", decimal(k.Want), got)
+		return fmt.Sprintf("must be less than %s; got %s", formatDecimal(k.Want), got)
 	case *kind.MultipleOf:
-		return fmt.Sprintf("must be a multiple of %s; got %s", decimal(k.Want), got)
+		return fmt.Sprintf("must be a multiple of %s; got %s", formatDecimal(k.Want), got)
 	case *kind.MinLength:
-		return fmt.Sprintf("must have at least %s; has %d", plural(k.Want, "character"), k.Got)
+		return fmt.Sprintf("must have at least %s; has %d", pluralize(k.Want, "character"), k.Got)
 	case *kind.MaxLength:
-		return fmt.Sprintf("must have at most %s; has %d", plural(k.Want, "character"), k.Got)
+		return fmt.Sprintf("must have at most %s; has %d", pluralize(k.Want, "character"), k.Got)
 	case *kind.MinItems:
-		return fmt.Sprintf("must have at least %s; has %d", plural(k.Want, "item"), k.Got)
+		return fmt.Sprintf("must have at least %s; has %d", pluralize(k.Want, "item"), k.Got)
 	case *kind.MaxItems:
-		return fmt.Sprintf("must have at most %s; has %d", plural(k.Want, "item"), k.Got)
+		return fmt.Sprintf("must have at most %s; has %d", pluralize(k.Want, "item"), k.Got)
 	case *kind.MinProperties:
-		return fmt.Sprintf("must have at least %s; has %d", plural(k.Want, "member"), k.Got)
+		return fmt.Sprintf("must have at least %s; has %d", pluralize(k.Want, "member"), k.Got)
 	case *kind.MaxProperties:
-		return fmt.Sprintf("must have at most %s; has %d", plural(k.Want, "member"), k.Got)
+		return fmt.Sprintf("must have at most %s; has %d", pluralize(k.Want, "member"), k.Got)
 	case *kind.MaxContains:
-		return fmt.Sprintf("may have at most %s of that form; has %d", plural(k.Want, "item"), len(k.Got))
+		return fmt.Sprintf("may have at most %s of that form; has %d", pluralize(k.Want, "item"), len(k.Got))
 	case *kind.UniqueItems:
 		return fmt.Sprintf("items must differ, but items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
 	case *kind.AdditionalItems:
-		return fmt.Sprintf("has %s too many", plural(k.Count, "item"))
+		return fmt.Sprintf("has %s too many", pluralize(k.Count, "item"))
 	case *kind.Pattern:
-		return fmt.Sprintf("must match the pattern %s; got %s", clipped(k.Want), got)
+		return fmt.Sprintf("must match the pattern %s; got %s", clipText(k.Want), got)
 	case *kind.Format:
 		return fmt.Sprintf("must be a valid %s; got %s", k.Want, got)
 	case *kind.Not:
@@ -151,14 +151,14 @@ func (r *reporter) value(err *jsonschema.ValidationError) string {
 
 // missing says what would belong there, as far as the schema tells.
 func (r *reporter) missing(err *jsonschema.ValidationError, name, message string) {
-	if expected := expectation(asObject(r.schema(err, "properties", name))); expected != "" {
+	if expected := describeExpectation(asObject(r.schemaAt(err, "properties", name))); expected != "" {
 		message += "; expected " + expected
 	}
 	r.add(err, []string{name}, "%s", message)
 }
 
-// schema returns what the schema that err speaks of has below the given names; nil if that cannot be found.
-func (r *reporter) schema(err *jsonschema.ValidationError, below ...string) any {
+// schemaAt returns what the schema that err speaks of has below the given names; nil if that cannot be found.
+func (r *reporter) schemaAt(err *jsonschema.ValidationError, below ...string) any {
 	document, _, _ := strings.Cut(err.SchemaURL, "#")
 	if id, _ := r.document["$id"].(string); document != schemaURL && document != strings.TrimSuffix(id, "#") {
 		return nil // inside a resource of its own within the document
@@ -171,11 +171,11 @@ func (r *reporter) schema(err *jsonschema.ValidationError, below ...string) any 
 func (r *reporter) alternatives(err *jsonschema.ValidationError) {
 	wanted, near := []string{}, [][]agent.ArgumentProblem{}
 	for _, cause := range err.Causes {
-		if k, ok := innermost(cause).ErrorKind.(*kind.Type); ok && len(innermost(cause).InstanceLocation) == len(err.InstanceLocation) {
+		if k, ok := innermostViolation(cause).ErrorKind.(*kind.Type); ok && len(innermostViolation(cause).InstanceLocation) == len(err.InstanceLocation) {
 			wanted = append(wanted, k.Want...)
 			continue
 		}
-		near = append(near, violations(r.document, r.root, cause))
+		near = append(near, describeViolations(r.document, r.root, cause))
 	}
 	switch len(near) {
 	case 0:
@@ -195,8 +195,8 @@ func (r *reporter) alternatives(err *jsonschema.ValidationError) {
 	}
 }
 
-// innermost steps through wrappers that hold one error.
-func innermost(err *jsonschema.ValidationError) *jsonschema.ValidationError {
+// innermostViolation steps through wrappers that hold one error.
+func innermostViolation(err *jsonschema.ValidationError) *jsonschema.ValidationError {
 	for len(err.Causes) == 1 {
 		switch err.ErrorKind.(type) {
 		case *kind.Reference, *kind.Group, *kind.AllOf:
@@ -212,7 +212,7 @@ func problemTexts(problems []agent.ArgumentProblem) []string {
 	return lo.Map(problems, func(p agent.ArgumentProblem, _ int) string { return p.String() })
 }
 
-func ordinals(indexes []int) string {
+func formatIndexes(indexes []int) string {
 	return strings.Join(lo.Map(indexes, func(i, _ int) string { return strconv.Itoa(i + 1) }), " and ")
 }
 

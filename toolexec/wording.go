@@ -30,22 +30,22 @@ func describeValue(v any) string {
 	case bool:
 		return "boolean " + strconv.FormatBool(v)
 	case string:
-		return "string " + strconv.Quote(clipped(v))
+		return "string " + strconv.Quote(clipText(v))
 	case json.Number:
 		if strings.ContainsAny(v.String(), ".eE") {
-			return "number " + clipped(v.String())
+			return "number " + clipText(v.String())
 		}
-		return "integer " + clipped(v.String())
+		return "integer " + clipText(v.String())
 	case []any:
-		return "array of " + plural(len(v), "item")
+		return "array of " + pluralize(len(v), "item")
 	case map[string]any:
 		return "object"
 	}
 	return fmt.Sprintf("%v", v)
 }
 
-// clipped shortens text between runes.
-func clipped(text string) string { return clippedTo(text, shownBytes) }
+// clipText shortens text between runes.
+func clipText(text string) string { return clippedTo(text, shownBytes) }
 
 func clippedTo(text string, most int) string {
 	if len(text) <= most {
@@ -57,7 +57,7 @@ func clippedTo(text string, most int) string {
 	return text[:most] + "…"
 }
 
-func plural(n int, what string) string {
+func pluralize(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -84,7 +84,7 @@ func listOf(list []any) string {
 		if err != nil {
 			return fmt.Sprint(v)
 		}
-		return clipped(text)
+		return clipText(text)
 	})
 	if len(list) > shownValues {
 		shown = append(shown, "…")
@@ -92,7 +92,7 @@ func listOf(list []any) string {
 	return strings.Join(shown, ", ")
 }
 
-func decimal(n *big.Rat) string {
+func formatDecimal(n *big.Rat) string {
 	if n.IsInt() {
 		return n.Num().String()
 	}
@@ -119,8 +119,8 @@ func quotesHint(want []string, got any) string {
 	return ": give the " + kind + " itself, not inside a string"
 }
 
-// expectation returns what a property's schema says about its values: types and description.
-func expectation(schema map[string]any) string {
+// describeExpectation returns what a property's schema says about its values: types and description.
+func describeExpectation(schema map[string]any) string {
 	var types []string
 	switch t := schema["type"].(type) {
 	case string:

@@ -57,11 +57,11 @@ type marker struct {
 
 var markerKey = agent.SessionKey[*marker]("agenttest.marker")
 
-// forgets fails the test when something can still reach the state that use was
+// checkForgets fails the test when something can still reach the state that use was
 // called with, after use returned.
-func forgets(t *testing.T, what string, use func(s agent.State)) {
+func checkForgets(t *testing.T, what string, use func(s agent.State)) {
 	t.Helper()
-	held := marked(use)
+	held := useMarked(use)
 	for range 10 {
 		runtime.GC()
 		if held.Value() == nil {
@@ -73,15 +73,15 @@ func forgets(t *testing.T, what string, use func(s agent.State)) {
 }
 
 //go:noinline
-func marked(use func(s agent.State)) weak.Pointer[marker] {
+func useMarked(use func(s agent.State)) weak.Pointer[marker] {
 	m := &marker{}
 	m.self = m
 	use(markerKey.In(agent.NewState(agent.UserText("hello")), m))
 	return weak.Make(m)
 }
 
-// cancelled returns a context that is done.
-func cancelled() context.Context {
+// newCancelledContext returns a context that is done.
+func newCancelledContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx

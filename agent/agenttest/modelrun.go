@@ -33,8 +33,8 @@ var echoing = Tools{
 	"broken": func(context.Context, agent.ToolCall) (string, error) { return "", errors.New("out of paper") },
 }
 
-// specs returns what the model is told of the tools: one has a schema, the others none.
-func (t Tools) specs() agent.Tools {
+// toolSpecs returns what the model is told of the tools: one has a schema, the others none.
+func (t Tools) toolSpecs() agent.Tools {
 	specs := []agent.ToolSpec{}
 	for _, spec := range t.Specs().All() {
 		if spec.Name == "echo" {
@@ -76,7 +76,7 @@ func newAgent(t *testing.T, d agent.Driver, tools Tools) (*agent.Agent, *Executo
 	executor := tools.Executor()
 	a, err := agent.New(agent.Config{
 		Name: "agenttest", Driver: d, Executor: executor, Parallel: 3,
-		Request: agent.Request{Instructions: "Be brief. Seid kurz — будь краток.", Tools: tools.specs()},
+		Request: agent.Request{Instructions: "Be brief. Seid kurz — будь краток.", Tools: tools.toolSpecs()},
 	}).Get()
 	require.NoError(t, err)
 	return a, executor
@@ -110,8 +110,8 @@ func (w way) on(ctx context.Context, a *agent.Agent, out *outcome, s agent.State
 	}
 }
 
-// streamed returns the text of all pieces.
-func (o outcome) streamed() string {
+// streamText returns the text of all pieces.
+func (o outcome) streamText() string {
 	return strings.Join(lo.Map(o.deltas, func(d agent.Delta, _ int) string { return d.Text }), "")
 }
 
@@ -129,7 +129,7 @@ func (o outcome) ran(t *testing.T) (calls []string) {
 		for _, r := range step.Results() {
 			if r.Attempts > 0 {
 				c := r.Call()
-				calls = append(calls, c.Name+" "+canonical(t, c.Arguments))
+				calls = append(calls, c.Name+" "+canonicalJSON(t, c.Arguments))
 			}
 		}
 	}
@@ -165,8 +165,8 @@ func checkText(t *testing.T, what, want, got string) {
 	}
 }
 
-// canonical returns JSON text in one form; empty text stands for an empty object.
-func canonical(t *testing.T, text string) string {
+// canonicalJSON returns JSON text in one form; empty text stands for an empty object.
+func canonicalJSON(t *testing.T, text string) string {
 	t.Helper()
 	var value any
 	if err := json.Unmarshal([]byte(lo.CoalesceOrEmpty(text, "{}")), &value); err != nil {

@@ -53,9 +53,9 @@ func Of[E agent.Event](r *Recorder) []E {
 
 // Transcript returns the messages of s, a line for each message and each call, for
 // examples and comparisons.
-func Transcript(s agent.State) string { return transcript(s.Messages()) }
+func Transcript(s agent.State) string { return formatTranscript(s.Messages()) }
 
-func transcript(messages iter.Seq2[int, agent.Message]) string {
+func formatTranscript(messages iter.Seq2[int, agent.Message]) string {
 	var b strings.Builder
 	for _, m := range messages {
 		switch {

@@ -42,7 +42,7 @@ type Asking struct {
 }
 
 // Transcript returns what was shown, a line for each message and call.
-func (a Asking) Transcript() string { return transcript(slices.All(a.Messages)) }
+func (a Asking) Transcript() string { return formatTranscript(slices.All(a.Messages)) }
 
 // Script returns a driver that plays the turns in order: step n of a session plays turn
 // n. When it is asked for more turns than there are, the model call fails with
@@ -65,8 +65,8 @@ func (d *Driver) EachRun() *Driver {
 	return d
 }
 
-// Asked returns what the driver was shown, each time it was asked, in that order.
-func (d *Driver) Asked() []Asking {
+// Calls returns what the driver was shown, each time it was asked, in that order.
+func (d *Driver) Calls() []Asking {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.asked)
@@ -91,7 +91,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	if err != nil {
 		return result
 	}
-	for _, delta := range pieces(step.Message) {
+	for _, delta := range splitMessage(step.Message) {
 		if ctx.Err() != nil {
 			return mo.Err[agent.Step](context.Cause(ctx))
 		}
@@ -133,8 +133,8 @@ func (d *Driver) turn(s agent.State) (Turn, int, error) {
 // stay whole.
 const pieceOfArguments = 8
 
-// pieces returns a message as it would arrive.
-func pieces(m agent.Message) []agent.Delta {
+// splitMessage returns a message as it would arrive.
+func splitMessage(m agent.Message) []agent.Delta {
 	var out []agent.Delta
 	for _, part := range m.Content().Parts() {
 		for word := range strings.SplitAfterSeq(part.Text, " ") {

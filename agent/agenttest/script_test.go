@@ -40,7 +40,7 @@ func ExampleScript() {
 
 	final := a.Run(context.Background(), agent.NewState(), agent.UserText("1+2 and 3+4?")).MustGet()
 	fmt.Print(agenttest.Transcript(final))
-	fmt.Println(final.Usage().Tokens(), "tokens,", len(tools.Calls()), "calls,", len(driver.Asked()), "askings")
+	fmt.Println(final.Usage().Tokens(), "tokens,", len(tools.Calls()), "calls,", len(driver.Calls()), "askings")
 	// Output:
 	// user: 1+2 and 3+4?
 	// assistant calls add {"a":1,"b":2}
@@ -123,7 +123,7 @@ func TestOneScriptServesManyRunsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	assert.Len(t, driver.Asked(), 40)
+	assert.Len(t, driver.Calls(), 40)
 	assert.Len(t, tools.Calls(), 20)
 }
 
@@ -134,7 +134,7 @@ func TestAskedIsWhatTheModelWasShown(t *testing.T) {
 	final, err := a.Run(t.Context(), agent.NewState(agent.UserText("1+1?"))).Get()
 	require.NoError(t, err)
 
-	asked := driver.Asked()
+	asked := driver.Calls()
 	require.Len(t, asked, 2)
 	assert.Equal(t, "user: 1+1?\n", asked[0].Transcript())
 	assert.Equal(t, "user: 1+1?\nassistant calls add {\"a\":1,\"b\":1}\ntool add (executed): 2\n", asked[1].Transcript())
@@ -164,7 +164,7 @@ func TestTriesGoDifferentlyWhenAskedAgain(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "at last", final.Answer())
 	}
-	assert.Len(t, driver.Asked(), 6)
+	assert.Len(t, driver.Calls(), 6)
 }
 
 func TestTurns(t *testing.T) {

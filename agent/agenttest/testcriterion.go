@@ -18,7 +18,7 @@ import (
 // call, after an answer and after a stop; what it thinks of them is its own affair.
 func TestCriterion(t *testing.T, newCriterion func(t *testing.T) agent.Criterion) {
 	t.Helper()
-	states := judged(t)
+	states := judgedStates(t)
 	judge := func(t *testing.T, c agent.Criterion, s agent.State) agent.Evaluation {
 		t.Helper()
 		e, err := c.Evaluate(t.Context(), s).Get()
@@ -60,17 +60,17 @@ func TestCriterion(t *testing.T, newCriterion func(t *testing.T) agent.Criterion
 	})
 	t.Run("returns when its context is done", func(t *testing.T) {
 		c := newCriterion(t)
-		soon(t, "Evaluate", func() { c.Evaluate(cancelled(), states["after an answer"]) })
+		soon(t, "Evaluate", func() { c.Evaluate(newCancelledContext(), states["after an answer"]) })
 	})
 	t.Run("does not keep the state", func(t *testing.T) {
 		c := newCriterion(t)
-		forgets(t, "the criterion", func(s agent.State) { c.Evaluate(t.Context(), s) })
+		checkForgets(t, "the criterion", func(s agent.State) { c.Evaluate(t.Context(), s) })
 		judge(t, c, states["after an answer"]) // it is still reachable
 	})
 }
 
-// judged returns states as criteria see them, by when that is.
-func judged(t *testing.T) map[string]agent.State {
+// judgedStates returns states as criteria see them, by when that is.
+func judgedStates(t *testing.T) map[string]agent.State {
 	t.Helper()
 	states := map[string]agent.State{}
 	see := func(names ...string) agent.Criterion {

@@ -36,7 +36,7 @@ func TestDriver(t *testing.T, newDriver func(t *testing.T) agent.Driver) {
 	})
 	t.Run("returns when its context is done before it is asked", func(t *testing.T) {
 		d := newDriver(t)
-		soon(t, "Next", func() { d.Next(cancelled(), hello) })
+		soon(t, "Next", func() { d.Next(newCancelledContext(), hello) })
 	})
 	t.Run("returns when its context ends while it is asked", func(t *testing.T) {
 		d := newDriver(t)
@@ -49,7 +49,7 @@ func TestDriver(t *testing.T, newDriver func(t *testing.T) agent.Driver) {
 	})
 	t.Run("does not keep the state", func(t *testing.T) {
 		d := newDriver(t)
-		forgets(t, "the driver", func(s agent.State) { d.Next(t.Context(), s) })
+		checkForgets(t, "the driver", func(s agent.State) { d.Next(t.Context(), s) })
 		_, err := d.Next(t.Context(), hello).Get() // it still works, and is still reachable
 		require.NoError(t, err)
 	})

@@ -177,7 +177,7 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 	})
 	t.Run("does not keep the state", func(t *testing.T) {
 		e := newExecutor(t, Tools{"probe": echo})
-		forgets(t, "the executor", func(s agent.State) {
+		checkForgets(t, "the executor", func(s agent.State) {
 			p, err := e.Prepare(t.Context(), s, &call).Get()
 			require.NoError(t, err)
 			e.Execute(t.Context(), s, p)

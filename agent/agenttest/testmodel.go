@@ -90,7 +90,7 @@ func (m Model) testPlainAnswer(t *testing.T, w way) {
 	got.checkUsage(t, sayTurn(text))
 	if _, streams := d.(agent.Streamer); bool(w) && streams {
 		assert.Greater(t, len(got.deltas), 1, "the driver is a streamer, and told of the reply in one piece")
-		assert.Equal(t, text, got.streamed(), "the pieces of text are not the whole")
+		assert.Equal(t, text, got.streamText(), "the pieces of text are not the whole")
 	}
 }
 
@@ -132,7 +132,7 @@ func (m Model) testParallelCalls(t *testing.T, w way) {
 	var answers []string
 	for _, msg := range got.final.Messages() {
 		if msg.Role() == agent.RoleTool {
-			answers = append(answers, msg.Tool()+" "+canonical(t, msg.Text()))
+			answers = append(answers, msg.Tool()+" "+canonicalJSON(t, msg.Text()))
 		}
 	}
 	assert.Equal(t, []string{`echo {"n":1}`, `other {"n":2}`, `echo {"n":3}`}, answers, "the answers to calls of one reply")
@@ -172,7 +172,7 @@ func (m Model) testNonASCII(t *testing.T, w way) {
 	require.NoError(t, got.err)
 	assert.Equal(t, text+" once more", got.final.Answer(), "the answer")
 	assert.Equal(t, text, got.final.Message(1).Text(), "the text beside the call")
-	assert.Equal(t, []string{"echo " + canonical(t, arguments)}, got.ran(t))
+	assert.Equal(t, []string{"echo " + canonicalJSON(t, arguments)}, got.ran(t))
 }
 
 // huge is the length in bytes of a huge answer.

@@ -89,7 +89,7 @@ func (m Model) testCancelled(t *testing.T, w way) {
 	executor := echoing.Executor()
 	a, err := agent.New(agent.Config{
 		Driver:   m.withTools(t, callTurn("", agent.ToolCall{ID: "call_a", Name: "echo", Arguments: `{"n":1}`}), sayTurn("Done.")),
-		Executor: executor, Request: agent.Request{Tools: echoing.specs()},
+		Executor: executor, Request: agent.Request{Tools: echoing.toolSpecs()},
 		Observer: agent.ObserverFunc(func(_ context.Context, e agent.Event) {
 			if _, ok := e.(agent.InferenceStarted); ok {
 				if asked++; asked == 2 {
@@ -119,7 +119,7 @@ func (m Model) testSame(t *testing.T) {
 	require.NoError(t, blocking.err)
 	streaming := way(true).run(t, d, echoing, agent.UserText("go"))
 	require.NoError(t, streaming.err)
-	assert.Equal(t, transcript(blocking.final.Messages()), transcript(streaming.final.Messages()), "the transcript")
+	assert.Equal(t, formatTranscript(blocking.final.Messages()), formatTranscript(streaming.final.Messages()), "the transcript")
 	assert.Equal(t, blocking.finishReasons(), streaming.finishReasons(), "finish reasons")
 	assert.Equal(t, blocking.final.RunUsage(), streaming.final.RunUsage(), "the usage")
 	model := func(o outcome) string { return o.final.LastStep().MustGet().Reply().Model }

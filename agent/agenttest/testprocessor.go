@@ -70,7 +70,7 @@ func TestProcessor(t *testing.T, newProcessor func(t *testing.T) agent.Processor
 			})
 			t.Run("does not keep the state", func(t *testing.T) {
 				a := build(t, Script(Call("echo", `{}`), Say("done")).EachRun())
-				forgets(t, "the processor", func(s agent.State) { a.Run(t.Context(), s) })
+				checkForgets(t, "the processor", func(s agent.State) { a.Run(t.Context(), s) })
 				_, err := a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 				require.NoError(t, err)
 			})

@@ -81,7 +81,7 @@ func (e *Executor) run(ctx context.Context, p *agent.Prepared) mo.Result[*agent.
 	e.mu.Unlock()
 	r := agent.Answer(p)
 	r.Status, r.Attempts, r.Started = agent.ToolExecuted, 1, time.Now()
-	text, panicked, err := e.tools[p.Call.Name].recovered(ctx, *p.Call)
+	text, panicked, err := e.tools[p.Call.Name].callSafely(ctx, *p.Call)
 	r.Duration = time.Since(r.Started)
 	if stop, ok := errors.AsType[*agent.SignalError](err); ok {
 		return mo.Err[*agent.ToolResult](stop)
@@ -95,8 +95,8 @@ func (e *Executor) run(ctx context.Context, p *agent.Prepared) mo.Result[*agent.
 	return mo.Ok(r)
 }
 
-// recovered calls the body and turns a panic into an error.
-func (f Func) recovered(ctx context.Context, c agent.ToolCall) (text string, panicked bool, err error) {
+// callSafely calls the body and turns a panic into an error.
+func (f Func) callSafely(ctx context.Context, c agent.ToolCall) (text string, panicked bool, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			text, panicked, err = "", true, fmt.Errorf("tool %q: panic: %v", c.Name, cause)

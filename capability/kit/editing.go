@@ -204,16 +204,16 @@ func (e *editor) measure(s agent.State, at edge, known *shownSize) {
 	}
 }
 
-// shown returns what the model is to be shown of s, and how far results are removed if
+// showState returns what the model is to be shown of s, and how far results are removed if
 // that is new.
-func (e *editor) shown(ctx context.Context, s agent.State) (agent.State, agent.Effects) {
-	known := e.sizes.Of(s)
+func (e *editor) showState(ctx context.Context, s agent.State) (agent.State, agent.Effects) {
+	known := e.sizes.Get(s)
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	at := edgeOf(s)
 	e.measure(s, at, known)
 	var moved agent.Effects
-	if next, ok := e.next(ctx, s, known); ok {
+	if next, ok := e.nextEdge(ctx, s, known); ok {
 		at, moved = next, agent.EffectsOf(editEdge.Set(next))
 	}
 	if at.At == 0 {
@@ -247,8 +247,8 @@ func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message 
 	return known.view
 }
 
-// next returns how far to remove results now; ok is false when all stays as it is.
-func (e *editor) next(ctx context.Context, s agent.State, known *shownSize) (next edge, ok bool) {
+// nextEdge returns how far to remove results now; ok is false when all stays as it is.
+func (e *editor) nextEdge(ctx context.Context, s agent.State, known *shownSize) (next edge, ok bool) {
 	many := e.Results > 0 && len(known.results) > e.Results
 	much := e.Tokens > 0 && known.tokens > e.Tokens
 	if !many && !much {
@@ -302,10 +302,10 @@ func (d editing) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 }
 
 func (d editing) turn(ctx context.Context, s agent.State, ask func(agent.State) mo.Result[agent.Step]) mo.Result[agent.Step] {
-	shown, moved := d.shown(ctx, s)
+	shown, moved := d.showState(ctx, s)
 	result := ask(shown)
 	if step, err := result.Get(); err == nil && moved.Len() > 0 {
-		step.Prior = moved.Plus(step.Prior)
+		step.Prior = moved.Add(step.Prior)
 		return mo.Ok(step)
 	}
 	return result

@@ -38,7 +38,7 @@ func ExampleContextEditing() {
 		With(capability.UseTools(page), kit.ContextEditing{Results: 2, Keep: 1, Placeholder: "[removed]"}).
 		Build().MustGet()
 	final := a.Run(context.Background(), agent.NewState(), agent.UserText("read")).MustGet()
-	fmt.Println(model.Asked()[3].Transcript())
+	fmt.Println(model.Calls()[3].Transcript())
 	fmt.Println(final.Message(2).Text())
 	// Output:
 	// user: read
@@ -62,7 +62,7 @@ func long(name string, bytes int) toolexec.Tool { return tool(name, strings.Repe
 
 // removed returns how many results each model call was not shown.
 func removed(d *agenttest.Driver) (counts []int) {
-	for _, asked := range d.Asked() {
+	for _, asked := range d.Calls() {
 		counts = append(counts, lo.CountBy(asked.Messages, func(m agent.Message) bool { return m.Text() == placeholder }))
 	}
 	return counts
@@ -71,7 +71,7 @@ func removed(d *agenttest.Driver) (counts []int) {
 // changes returns how often a model call was shown another beginning than the one before:
 // how often what a provider had cached was of no use.
 func changes(d *agenttest.Driver) (n int) {
-	asked := d.Asked()
+	asked := d.Calls()
 	for i := 1; i < len(asked); i++ {
 		before := asked[i-1].Messages
 		if !slices.EqualFunc(before, asked[i].Messages[:len(before)], agent.Message.Equal) {
@@ -138,8 +138,8 @@ func TestEditsAreTheSessions(t *testing.T) {
 	}
 	assert.Equal(t, removed(whole), removed(parts))
 	assert.Equal(t, 8, slices.Max(removed(whole)))
-	for i, asked := range whole.Asked() {
-		assert.Equal(t, texts(asked.Messages), texts(parts.Asked()[i].Messages))
+	for i, asked := range whole.Calls() {
+		assert.Equal(t, texts(asked.Messages), texts(parts.Calls()[i].Messages))
 	}
 }
 
@@ -174,7 +174,7 @@ func TestEditingShowsWhatHooksShow(t *testing.T) {
 	d := reads(10)
 	done(t, built(t, d, capability.UseTools(long("read", 400)), kit.ContextEditing{Results: 4, Keep: 2}, capability.UseHooks(secret)), agent.NewState(), "go")
 	assert.Equal(t, 6, slices.Max(removed(d)))
-	for _, asked := range d.Asked() {
+	for _, asked := range d.Calls() {
 		for _, m := range asked.Messages {
 			assert.NotContains(t, strings.ReplaceAll(m.Text(), placeholder, ""), "x")
 		}
@@ -195,7 +195,7 @@ func TestEditingShowsWhatHooksShowLater(t *testing.T) {
 	d := reads(10)
 	a := built(t, d, capability.UseTools(long("read", 400)), kit.ContextEditing{Results: 4, Keep: 2}, capability.UseHooks(later))
 	done(t, a, agent.NewState(), secret)
-	for i, asked := range d.Asked() {
+	for i, asked := range d.Calls() {
 		assert.Equal(t, len(asked.Messages) < 14, asked.Messages[0].Text() == secret, "call %d", i)
 	}
 	assert.Equal(t, 6, slices.Max(removed(d)))
@@ -258,7 +258,7 @@ func TestEditingSplitsNothing(t *testing.T) {
 		}
 		s := done(t, built(t, d, capability.UseTools(long("read", 400), tool("short", "s"), long("other", 900)), editing), agent.NewState(), "go")
 		gone := 0
-		for i, asked := range d.Asked() {
+		for i, asked := range d.Calls() {
 			now := 0
 			for j, m := range asked.Messages {
 				original := s.Message(j)

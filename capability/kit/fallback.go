@@ -186,7 +186,7 @@ func (f *fallback) Stream(ctx context.Context, s agent.State, emit func(agent.De
 func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Driver) (mo.Result[agent.Step], bool)) mo.Result[agent.Step] {
 	first := 0
 	if f.sticky {
-		first = int(f.last.Of(s).Load())
+		first = int(f.last.Get(s).Load())
 	}
 	var errs []error
 	for n := range f.drivers {
@@ -195,7 +195,7 @@ func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Drive
 		step, err := result.Get()
 		if err == nil {
 			if f.sticky {
-				f.last.Of(s).Store(int64(i))
+				f.last.Get(s).Store(int64(i))
 			}
 			step.Model = lo.CoalesceOrEmpty(step.Model, modelOf(f.drivers[i]))
 			return mo.Ok(step)
@@ -259,14 +259,14 @@ var (
 	_ agent.Describer = asking{}
 )
 
-func (d asking) changed(s agent.State) agent.State { return s.WithRequest(d.change(s.Request())) }
+func (d asking) applyAnswer(s agent.State) agent.State { return s.WithRequest(d.change(s.Request())) }
 
 func (d asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
-	return d.inner.Next(ctx, d.changed(s))
+	return d.inner.Next(ctx, d.applyAnswer(s))
 }
 
 func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
-	return agent.Stream(ctx, d.inner, d.changed(s), emit)
+	return agent.Stream(ctx, d.inner, d.applyAnswer(s), emit)
 }
 
 // Features returns what the driver says of itself, with the model that it is asked for.

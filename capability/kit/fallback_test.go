@@ -80,7 +80,7 @@ func TestFallbackEndsAtAnErrorThatIsNoReason(t *testing.T) {
 		model("b", agenttest.Fail(kinded("bad_request"))), third,
 	}}), agent.NewState(), "go")
 	assert.Equal(t, agent.KindBadRequest, agent.KindOf(err))
-	assert.Empty(t, third.Asked())
+	assert.Empty(t, third.Calls())
 }
 
 func TestFallbackIsNotForStopsAndCancels(t *testing.T) {
@@ -195,7 +195,7 @@ func TestRetryAroundFallback(t *testing.T) {
 		b := model("b", agenttest.Tries(busy, agenttest.Say("b")))
 		s := done(t, built(t, a, kit.ModelFallback{Drivers: []agent.Driver{b}}, kit.ModelRetry{}), agent.NewState(), "go")
 		assert.Equal(t, "b", s.Answer())
-		assert.Len(t, a.Asked(), 2)
+		assert.Len(t, a.Calls(), 2)
 		assert.Equal(t, 1, s.RunStepCount())
 	})
 }
@@ -214,7 +214,7 @@ func TestFallbackAsksForTheOthersModel(t *testing.T) {
 		With(kit.ModelFallback{Drivers: []agent.Driver{b, cheap}}).Build().MustGet()
 	s := done(t, helper, agent.NewState(), "go")
 	for d, want := range map[describes]string{a: "large", b: "", c: "cheap"} {
-		asked := d.Asked()[0].Request
+		asked := d.Calls()[0].Request
 		_, seed := asked.Options.Option("seed")
 		assert.Equal(t, want, asked.Model)
 		assert.Equal(t, "Be kind.", asked.Instructions)

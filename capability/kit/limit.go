@@ -154,7 +154,7 @@ func (x limiting) Prepare(ctx context.Context, s agent.State, call *agent.ToolCa
 	result := x.Executor.Prepare(ctx, s, call)
 	p, err := result.Get()
 	runs := err == nil && p != nil && (p.Disposition == agent.DisposeRun || p.Disposition == agent.DisposeAsk && p.Answer == nil)
-	count := x.counts.Of(s)
+	count := x.counts.Get(s)
 	count.mu.Lock()
 	defer count.mu.Unlock()
 	count.learn(s)

@@ -77,7 +77,7 @@ func (d *memoryDir) run(ctx context.Context, in memoryArgs) (string, error) {
 	case "rename":
 		text, err = d.rename(name, *in.NewPath)
 	}
-	return text, said(name, err)
+	return text, describeFileError(name, err)
 }
 
 // memoryRoot is what the directory is called in paths.
@@ -105,8 +105,8 @@ func placeOf(given string) (string, error) {
 // shownPath returns the path that the model knows a name by.
 func shownPath(name string) string { return path.Join(memoryRoot, name) }
 
-// said returns an error in words for the model, where it is about a file.
-func said(name string, err error) error {
+// describeFileError returns an error in words for the model, where it is about a file.
+func describeFileError(name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -183,15 +183,15 @@ func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry
 	}
 	for i := range all {
 		if all[i].dir {
-			all[i].size = total(all, all[i].name+"/")
+			all[i].size = totalSize(all, all[i].name+"/")
 		}
 	}
 	slices.SortFunc(all, func(a, b memoryEntry) int { return cmp.Compare(a.name, b.name) })
 	return all, nil
 }
 
-// total returns the size of the files whose names begin so.
-func total(all []memoryEntry, prefix string) int64 {
+// totalSize returns the size of the files whose names begin so.
+func totalSize(all []memoryEntry, prefix string) int64 {
 	return lo.SumBy(all, func(e memoryEntry) int64 {
 		return lo.Ternary(!e.dir && strings.HasPrefix(e.name, prefix), e.size, 0)
 	})

@@ -62,7 +62,7 @@ func (d *memoryDir) viewDir(ctx context.Context, name string) (string, error) {
 	near := lo.Filter(all, func(e memoryEntry, _ int) bool {
 		return strings.Count(strings.TrimPrefix(e.name, prefix), "/") < 2
 	})
-	near = append([]memoryEntry{{name, total(all, prefix), true}}, near...)
+	near = append([]memoryEntry{{name, totalSize(all, prefix), true}}, near...)
 	lines := lo.Map(near, func(e memoryEntry, _ int) string { return e.String() })
 	return fmt.Sprintf("Here're the files and directories up to 2 levels deep in %s, excluding hidden items and node_modules:\n%s",
 		shownPath(name), strings.Join(lines, "\n")), nil
@@ -101,7 +101,7 @@ func (d *memoryDir) put(ctx context.Context, name, text string, old files.Excerp
 		return err
 	}
 	count := lo.CountBy(all, func(e memoryEntry) bool { return !e.dir })
-	switch size := total(all, "") - old.Size + int64(len(text)); {
+	switch size := totalSize(all, "") - old.Size + int64(len(text)); {
 	case old.Hash == "" && count >= d.files:
 		return refuse("Error: the memory has %d files, which is as many as it may have: delete what is of no use, or add to one of them", count)
 	case size > d.totalBytes && int64(len(text)) > old.Size:
@@ -146,7 +146,7 @@ func (d *memoryDir) replace(ctx context.Context, name, from, to string) (string,
 	if err := d.put(ctx, name, text, e); err != nil {
 		return "", err
 	}
-	return "The memory file has been edited.\n" + around(text, strings.Count(text[:at], "\n"), strings.Count(to, "\n")), nil
+	return "The memory file has been edited.\n" + showAround(text, strings.Count(text[:at], "\n"), strings.Count(to, "\n")), nil
 }
 
 // linesWith returns the lines in which a text begins, one for each place, overlapping ones
@@ -164,8 +164,8 @@ func linesWith(text, part string) (lines []string) {
 	return lines
 }
 
-// around shows what a text is now from some lines before a place to some behind it.
-func around(text string, line, more int) string {
+// showAround shows what a text is now from some lines before a place to some behind it.
+func showAround(text string, line, more int) string {
 	const margin = 3
 	lines := linesOf(text)
 	first, last := max(0, line-margin), min(len(lines), line+more+margin+1)
@@ -217,15 +217,15 @@ func (d *memoryDir) rename(from, given string) (string, error) {
 	case strings.HasPrefix(to, from+"/"):
 		return "", refuse("Error: %s cannot be moved into itself", shownPath(from))
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", said(to, err)
+		return "", describeFileError(to, err)
 	}
 	if parent := path.Dir(to); parent != "." {
 		if err := d.dir.MkdirAll(parent, 0o700); err != nil {
-			return "", said(to, err)
+			return "", describeFileError(to, err)
 		}
 	}
 	if err := d.dir.Rename(from, to); err != nil {
-		return "", said(to, err)
+		return "", describeFileError(to, err)
 	}
 	return fmt.Sprintf("Successfully renamed %s to %s", shownPath(from), shownPath(to)), nil
 }

@@ -60,7 +60,7 @@ func TestReplyRetryAsksAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			model := agenttest.Script(agenttest.Call("look", `{}`).WithFinish(agent.FinishLength), agenttest.Tries(tc.tries...))
 			final := done(t, built(t, model, tc.retry, capability.UseTools(tool("look", "a tree"))), agent.NewState(), "go")
-			assert.Len(t, model.Asked(), 1+tc.asked, "a reply with calls is none of its business")
+			assert.Len(t, model.Calls(), 1+tc.asked, "a reply with calls is none of its business")
 			assert.Equal(t, tc.answer, final.Answer())
 			assert.Equal(t, tc.reason, final.StopSignal().MustGet().Reason)
 			assert.Equal(t, 2, final.RunStepCount(), "what is dropped is no step")
@@ -88,7 +88,7 @@ func TestReplyRetryKeepsToTheBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			model := agenttest.Script(empty)
 			final := done(t, built(t, model, kit.ReplyRetry{Attempts: 3}, tc.guard), agent.NewState(), "go")
-			assert.Len(t, model.Asked(), tc.asked)
+			assert.Len(t, model.Calls(), tc.asked)
 			assert.Equal(t, tc.tokens, final.RunUsage().Tokens())
 			assert.Equal(t, tc.tokens, final.Spending().Usage.Tokens())
 			assert.Equal(t, tc.reason, final.StopSignal().MustGet().Reason)
@@ -102,7 +102,7 @@ func TestReplyRetryKeepsToTheBudget(t *testing.T) {
 func stopAt(n int) hooks.Hook {
 	calls := agent.NewScratch[int](nil)
 	return hooks.On(hooks.AtPreInference, "stop", func(_ context.Context, c hooks.InferenceContext) hooks.Result {
-		asked := calls.Of(c.State())
+		asked := calls.Get(c.State())
 		*asked++
 		if *asked < n {
 			return c.Allow()
@@ -120,7 +120,7 @@ func TestReplyRetryGivesMoreRoom(t *testing.T) {
 	require.NoError(t, err)
 	s := done(t, a, agent.NewState(), "go")
 	done(t, a, s, "go on")
-	assert.Equal(t, []int{100, 200, 400, 100}, lo.Map(model.Asked(), func(a agenttest.Asking, _ int) int { return a.Request.MaxOutputTokens }))
+	assert.Equal(t, []int{100, 200, 400, 100}, lo.Map(model.Calls(), func(a agenttest.Asking, _ int) int { return a.Request.MaxOutputTokens }))
 }
 
 // Who listens to the stream is told that what it heard is dropped.

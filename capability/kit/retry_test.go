@@ -90,7 +90,7 @@ func TestRetryRunsNoToolTwice(t *testing.T) {
 		s := done(t, built(t, model, kit.ModelRetry{}, capability.UseTools(count)), agent.NewState(), "go")
 		assert.Equal(t, 1, runs)
 		assert.Equal(t, 2, s.RunStepCount())
-		assert.Len(t, model.Asked(), 4)
+		assert.Len(t, model.Calls(), 4)
 	})
 }
 

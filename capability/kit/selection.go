@@ -140,7 +140,7 @@ var offered = agent.ReservedKey[offer](reserved.Show(), "kit.tool_selection", ag
 // request returns the request with the tools that are needed.
 func (x *selection) request(ctx context.Context, s agent.State) (r agent.Request, used *agent.Usage, err error) {
 	r = s.Request()
-	c := x.chosen.Of(s)
+	c := x.chosen.Get(s)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := r.Tools
@@ -211,9 +211,9 @@ func (d selecting) turn(ctx context.Context, s agent.State, ask func(agent.State
 		return result
 	}
 	if used != nil {
-		step.Usage = step.Usage.Plus(*used)
+		step.Usage = step.Usage.Add(*used)
 	}
-	step.Prior = agent.EffectsOf(offered.Set(offer{s.RunStepCount(), namesOf(r.Tools)})).Plus(step.Prior)
+	step.Prior = agent.EffectsOf(offered.Set(offer{s.RunStepCount(), namesOf(r.Tools)})).Add(step.Prior)
 	return mo.Ok(step)
 }
 

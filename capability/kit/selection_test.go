@@ -32,7 +32,7 @@ func ExampleToolSelection() {
 	).Build().MustGet()
 	final := a.Run(context.Background(), agent.NewState(), agent.UserText("will it rain in Bergen?")).MustGet()
 	fmt.Print(agenttest.Transcript(final))
-	fmt.Println(small.Asked()[0].Transcript())
+	fmt.Println(small.Calls()[0].Transcript())
 	// Output:
 	// user: will it rain in Bergen?
 	// assistant calls mail {}
@@ -81,7 +81,7 @@ func TestToolSelectionByFunc(t *testing.T) {
 			a := builder.New().WithDriver(d).WithRequest(func(r agent.Request) agent.Request { r.ToolChoice = tc.choice; return r }).
 				With(letters, tc.selection).Build().MustGet()
 			done(t, a, agent.NewState(), "go")
-			assert.Equal(t, tc.want, names(d.Asked()[0].Request.Tools))
+			assert.Equal(t, tc.want, names(d.Calls()[0].Request.Tools))
 			assert.Equal(t, 4, a.Request().Tools.Len(), "the agent's own request stays")
 		})
 	}
@@ -142,21 +142,21 @@ func TestToolSelectionByModel(t *testing.T) {
 	)
 	a := built(t, d, letters, kit.ToolSelection{Driver: small, Instructions: "Select."})
 	s := done(t, a, agent.NewState(), "first")
-	require.Len(t, small.Asked(), 1)
-	asked := small.Asked()[0]
+	require.Len(t, small.Calls(), 1)
+	asked := small.Calls()[0]
 	assert.Equal(t, "Select.", asked.Request.Instructions)
 	assert.Equal(t, `{"type":"object","properties":{"tools":{"type":"array","items":{"type":"string","enum":["a","b","c","d"]}}},"required":["tools"],"additionalProperties":false}`, asked.Request.Output.Schema)
 	assert.Equal(t, 1, asked.Run.Depth, "it is a run below the agent's")
 	assert.EqualValues(t, 110+4, s.RunUsage().Tokens())
 	assert.InDelta(t, 2.25, s.RunUsage().Cost.MustGet(), 1e-9)
 	assert.EqualValues(t, 110+4, s.Spending().Usage.Tokens(), "it is counted with the reply, and not as a run besides")
-	for _, asked := range d.Asked() {
+	for _, asked := range d.Calls() {
 		assert.Equal(t, []string{"b"}, names(asked.Request.Tools))
 	}
 	done(t, a, s, "second")
-	require.Len(t, small.Asked(), 2)
-	assert.Contains(t, texts(small.Asked()[1].Messages)[0], "second")
-	assert.NotContains(t, texts(small.Asked()[1].Messages)[0], "first")
+	require.Len(t, small.Calls(), 2)
+	assert.Contains(t, texts(small.Calls()[1].Messages)[0], "second")
+	assert.NotContains(t, texts(small.Calls()[1].Messages)[0], "first")
 }
 
 func TestToolSelectionByModelThatFails(t *testing.T) {
@@ -178,8 +178,8 @@ func TestToolSelectionByModelThatFails(t *testing.T) {
 			d := agenttest.Script(agenttest.Say("ok"))
 			a := builder.New().WithDriver(d).WithObserver(rec).With(letters, kit.ToolSelection{Driver: tc.small}).Build().MustGet()
 			done(t, a, agent.NewState(), "go")
-			assert.Equal(t, tc.want, names(d.Asked()[0].Request.Tools))
-			assert.Len(t, tc.small.Asked(), tc.asked)
+			assert.Equal(t, tc.want, names(d.Calls()[0].Request.Tools))
+			assert.Len(t, tc.small.Calls(), tc.asked)
 			assert.Equal(t, len(tc.want) == 4, agenttest.Of[kit.Selected](rec)[0].Err != nil)
 		})
 	}
@@ -196,7 +196,7 @@ func TestToolSelectionEndsWithItsContext(t *testing.T) {
 	failed, ok := errors.AsType[*agent.RunError](a.Run(ctx, agent.NewState(), agent.UserText("go")).Error())
 	require.True(t, ok)
 	assert.Equal(t, agent.StatusCancelled, failed.State.Status())
-	assert.Empty(t, d.Asked())
+	assert.Empty(t, d.Calls())
 }
 
 // One agent, many runs at once, each with a choice of its own.

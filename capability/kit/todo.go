@@ -99,8 +99,8 @@ type writes struct {
 func (w *writes) other(place func(at int) bool) bool { return lo.SomeBy(lo.Keys(w.calls), place) }
 
 func (l todoList) write(_ context.Context, c toolexec.Call, in todoArgs) (toolexec.Output, error) {
-	text := summary(in.Todos)
-	w := l.writes.Of(c.State)
+	text := summarizeList(in.Todos)
+	w := l.writes.Get(c.State)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -114,8 +114,8 @@ func (l todoList) write(_ context.Context, c toolexec.Call, in todoArgs) (toolex
 	return out, nil
 }
 
-// summary says how the list stands.
-func summary(list []Todo) string {
+// summarizeList says how the list stands.
+func summarizeList(list []Todo) string {
 	if len(list) == 0 {
 		return "The to-do list is empty now."
 	}
@@ -142,7 +142,7 @@ func (x noting) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) m
 	if c.Name != TodoTool {
 		return result
 	}
-	w := x.writes.Of(s)
+	w := x.writes.Get(s)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.judge(s, c)

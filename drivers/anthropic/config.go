@@ -54,7 +54,7 @@ type Config struct {
 // Format prints which model is asked, and where; neither keys nor headers, whatever
 // the verb.
 func (c Config) Format(to fmt.State, _ rune) {
-	_, _ = io.WriteString(to, service.Described("anthropic", c.Model, c.BaseURL))
+	_, _ = io.WriteString(to, service.DescribeConfig("anthropic", c.Model, c.BaseURL))
 }
 
 // Cache is for how long the service keeps what it has read, so that the next step

@@ -52,7 +52,7 @@ func New(c Config) (*Driver, error) {
 	d := &Driver{
 		// A client made by NewClient would look for credentials by itself.
 		client:   sdk.Client{Options: c.options(at)},
-		features: features(c, at),
+		features: modelFeatures(c, at),
 		cache:    c.Cache,
 		prices:   c.Prices.OrElse(lo.Ternary(at.Vendor && c.Vertex == nil, ListPrices(), drivers.Prices{})),
 		keyless:  at.Keyless,
@@ -66,8 +66,8 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// features returns what is usual for a model, and what c has to say to it.
-func features(c Config, at service.Endpoint) agent.Features {
+// modelFeatures returns what is usual for a model, and what c has to say to it.
+func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	known, ok := limitsOf(c.Model)
 	f := agent.Features{
 		Provider: lo.Ternary(c.Vertex == nil, "anthropic", "gcp.vertex_ai"), Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: ok,
@@ -77,7 +77,7 @@ func features(c Config, at service.Endpoint) agent.Features {
 	if c.Features != nil {
 		c.Features(&f)
 	}
-	f.Model, f.Endpoint = c.Model, at.Shown()
+	f.Model, f.Endpoint = c.Model, at.SafeURL()
 	return f
 }
 

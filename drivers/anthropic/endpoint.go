@@ -46,7 +46,7 @@ func (c Config) countPath() string {
 func (c Config) options(at service.Endpoint) []option.RequestOption {
 	opts := []option.RequestOption{
 		option.WithEnvironmentProduction(), option.WithBaseURL(at.URL.String()), option.WithHTTPClient(at.Client),
-		option.WithMaxRetries(0), option.WithMiddleware(service.Refused),
+		option.WithMaxRetries(0), option.WithMiddleware(service.CheckReply),
 	}
 	if at.Key != "" {
 		opts = append(opts, option.WithAPIKey(at.Key))

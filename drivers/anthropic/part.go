@@ -22,7 +22,7 @@ func (d *Driver) partBlock(p agent.Part) (block sdk.ContentBlockParamUnion, err 
 		p.URL, p.MediaType, p.Data = "", mediaType, data
 	}
 	switch {
-	case p.Kind == agent.PartText && !blank(p.Text):
+	case p.Kind == agent.PartText && !isBlank(p.Text):
 		block.OfText = &sdk.TextBlockParam{Text: p.Text}
 	case p.Kind == agent.PartImage && !d.features.Images:
 		return block, errors.New("there is an image, and the model sees none")

@@ -12,32 +12,32 @@ import (
 // cache is priced for five minutes; what is kept for an hour costs twice the input,
 // which the driver adds where a reply says so.
 func ListPrices() drivers.Prices {
-	fable := listed(10, 50, 1, 12.50)
-	opus := listed(5, 25, 0.50, 6.25)
-	sonnet := listed(3, 15, 0.30, 3.75)
-	haiku55 := listed(0.10, 0.50, 0.01, 0.125)
-	over := listed(0.50, 2.50, 0.05, 0.625)
+	fable := listPrice(10, 50, 1, 12.50)
+	opus := listPrice(5, 25, 0.50, 6.25)
+	sonnet := listPrice(3, 15, 0.30, 3.75)
+	haiku55 := listPrice(0.10, 0.50, 0.01, 0.125)
+	over := listPrice(0.50, 2.50, 0.05, 0.625)
 	haiku55.OverTokens, haiku55.Over = 100_000, &over
 	return drivers.NewPrices("2026-10-24", map[string]drivers.Price{
-		"claude-fable-5-1":  listed(10, 50, 0.25, 12.50),
-		"claude-mythos-5-1": listed(10, 50, 0.25, 12.50),
+		"claude-fable-5-1":  listPrice(10, 50, 0.25, 12.50),
+		"claude-mythos-5-1": listPrice(10, 50, 0.25, 12.50),
 		"claude-fable-5":    fable,
 		"claude-mythos-5":   fable,
-		"claude-opus-5-5":   listed(4, 20, 0.20, 5),
+		"claude-opus-5-5":   listPrice(4, 20, 0.20, 5),
 		"claude-opus-5":     opus,
 		"claude-opus-4-8":   opus,
 		"claude-opus-4-7":   opus,
 		"claude-opus-4-6":   opus,
 		"claude-opus-4-5":   opus,
-		"claude-sonnet-5-5": listed(2, 10, 0.10, 2.50),
-		"claude-sonnet-5":   listed(2, 10, 0.20, 2.50),
+		"claude-sonnet-5-5": listPrice(2, 10, 0.10, 2.50),
+		"claude-sonnet-5":   listPrice(2, 10, 0.20, 2.50),
 		"claude-sonnet-4-6": sonnet,
 		"claude-sonnet-4-5": sonnet,
 		"claude-haiku-5-5":  haiku55,
-		"claude-haiku-4-5":  listed(1, 5, 0.10, 1.25),
+		"claude-haiku-4-5":  listPrice(1, 5, 0.10, 1.25),
 	})
 }
 
-func listed(input, output, cacheRead, cacheWrite float64) drivers.Price {
+func listPrice(input, output, cacheRead, cacheWrite float64) drivers.Price {
 	return drivers.Price{Input: input, Output: output, CacheRead: mo.Some(cacheRead), CacheWrite: mo.Some(cacheWrite)}
 }

@@ -41,12 +41,12 @@ type block struct {
 	ended bool
 }
 
-// valid returns a text in valid UTF-8: the SDK hands on what came as it is.
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+// validUTF8 returns a text in valid UTF-8: the SDK hands on what came as it is.
+func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // blockOf reads a block.
 func blockOf(raw string) (*block, error) {
-	b := &block{raw: json.RawMessage(valid(raw))}
+	b := &block{raw: json.RawMessage(validUTF8(raw))}
 	if err := json.Unmarshal(b.raw, b); err != nil {
 		return nil, &service.BrokenError{Err: fmt.Errorf("a content block of the reply cannot be read: %w", err)}
 	}
@@ -104,9 +104,9 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 		case "tool_use":
 			calls = append(calls, agent.ToolCall{ID: b.ID, Name: b.Name, Arguments: b.arguments()})
 		case "thinking":
-			parts = append(parts, keep(b.Thinking+string(b.more), len(calls), b.kept()))
+			parts = append(parts, keep(b.Thinking+string(b.more), len(calls), b.rawBlock()))
 		default: // redacted thinking, what tools of the service did, what is yet to come
-			parts = append(parts, keep("", len(calls), b.kept()))
+			parts = append(parts, keep("", len(calls), b.rawBlock()))
 		}
 	}
 	if r.model == "" {
@@ -118,9 +118,9 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	}
 }
 
-// kept returns a block as it goes back: as it came, with the signature or the input that a
+// rawBlock returns a block as it goes back: as it came, with the signature or the input that a
 // stream brought for it, and without the text of thinking, which its part has.
-func (b *block) kept() json.RawMessage {
+func (b *block) rawBlock() json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(b.raw, &fields) != nil || fields == nil {
 		return b.raw
@@ -168,16 +168,16 @@ func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 		CacheWriteTokens: u.CacheCreationInputTokens,
 		ReasoningTokens:  u.OutputTokensDetails.ThinkingTokens,
 	}
-	used.Cost = cost(prices, r.model, used, u)
+	used.Cost = replyCost(prices, r.model, used, u)
 	if used.Cost.IsAbsent() {
-		used.Cost = cost(prices, asked, used, u)
+		used.Cost = replyCost(prices, asked, used, u)
 	}
 	return used
 }
 
-// cost returns what a reply cost at a model's list price; None where that is not what is
+// replyCost returns what a reply cost at a model's list price; None where that is not what is
 // charged, or the cost is unknown.
-func cost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usage) mo.Option[float64] {
+func replyCost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usage) mo.Option[float64] {
 	price, known := prices.Of(model).Get()
 	sum, priced := prices.Cost(model, used).Get()
 	switch {

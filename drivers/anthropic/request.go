@@ -25,7 +25,7 @@ func (d *Driver) request(s agent.State, stream bool) ([]byte, []option.RequestOp
 	if err := d.accepts(r); err != nil {
 		return nil, nil, err
 	}
-	extra, headers, err := options(r)
+	extra, headers, err := requestOptions(r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,7 +86,7 @@ func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, 
 	if err := d.form(r, &p, extra, &system); err != nil {
 		return nil, err
 	}
-	if text := strings.Join(lo.Filter(system, func(t string, _ int) bool { return !blank(t) }), "\n\n"); text != "" {
+	if text := strings.Join(lo.Filter(system, func(t string, _ int) bool { return !isBlank(t) }), "\n\n"); text != "" {
 		p.System = []sdk.TextBlockParam{{Text: text}}
 	}
 	if err := d.tools(r, &p); err != nil {
@@ -223,9 +223,9 @@ var instead = map[string]string{
 	"tools": "Request.Tools", "max_tokens": "Request.MaxOutputTokens", "temperature": "Request.Temperature",
 }
 
-// options returns the settings that the request has for this service: members of the
+// requestOptions returns the settings that the request has for this service: members of the
 // body, and "betas", which are a header.
-func options(r agent.Request) (map[string]json.RawMessage, []option.RequestOption, error) {
+func requestOptions(r agent.Request) (map[string]json.RawMessage, []option.RequestOption, error) {
 	extra := map[string]json.RawMessage{}
 	var headers []option.RequestOption
 	for name, value := range r.Options.All() {

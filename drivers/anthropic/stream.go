@@ -170,17 +170,17 @@ func (a *arrival) begin(index int64, raw string) error {
 func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 	switch {
 	case piece.Type == "text_delta" && b.Type == "text":
-		text := valid(piece.Text)
+		text := validUTF8(piece.Text)
 		b.more = append(b.more, text...)
 		a.emit(agent.Delta{Text: text})
 	case piece.Type == "thinking_delta" && b.Type == "thinking":
-		thought := valid(piece.Thinking)
+		thought := validUTF8(piece.Thinking)
 		b.more = append(b.more, thought...)
 		a.emit(agent.Delta{Reasoning: thought})
 	case piece.Type == "signature_delta":
 		b.Signature += piece.Signature
 	case piece.Type == "input_json_delta" && b.Type != "text" && b.Type != "thinking":
-		arguments := valid(piece.PartialJSON)
+		arguments := validUTF8(piece.PartialJSON)
 		b.more = append(b.more, arguments...)
 		if b.Type == "tool_use" && arguments != "" {
 			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})

@@ -134,8 +134,8 @@ func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 	return bytes.TrimSuffix(bytes.TrimPrefix(raw, []byte("[")), []byte("]")), err
 }
 
-// blank reports whether a text says nothing: the service refuses such blocks.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
+// isBlank reports whether a text says nothing: the service refuses such blocks.
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // saidBlocks returns what a user or a tool says, without what says nothing.
 func (d *Driver) saidBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
@@ -186,7 +186,7 @@ func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	}
 	for _, p := range m.Content().Parts() {
 		switch {
-		case p.Kind == agent.PartText && !blank(p.Text):
+		case p.Kind == agent.PartText && !isBlank(p.Text):
 			blocks = append(blocks, sdk.NewTextBlock(p.Text))
 		case p.Kind == agent.PartReasoning:
 			if block, calls, ok := keptBlock(p); ok {

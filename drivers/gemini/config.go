@@ -52,7 +52,7 @@ type Config struct {
 // Format prints which model is asked, and where; neither keys nor headers, whatever
 // the verb.
 func (c Config) Format(to fmt.State, _ rune) {
-	_, _ = io.WriteString(to, service.Described("gemini", c.Model, c.BaseURL))
+	_, _ = io.WriteString(to, service.DescribeConfig("gemini", c.Model, c.BaseURL))
 }
 
 var vendor = service.Vendor{
@@ -73,9 +73,9 @@ func (c Config) endpoint() (service.Endpoint, error) {
 func (c Config) pathOf(model string) string {
 	switch {
 	case c.Vertex == nil:
-		return "v1beta/" + resource(model)
+		return "v1beta/" + modelPath(model)
 	case strings.HasPrefix(model, "projects/"):
 		return "v1/" + model
 	}
-	return service.VertexPath(*c.Vertex, "google") + bare(model)
+	return service.VertexPath(*c.Vertex, "google") + bareModel(model)
 }

@@ -15,7 +15,7 @@ import (
 // says in between them follows.
 func (d *Driver) contents(model string, s agent.State, system *[]string) ([]byte, error) {
 	form := d.newer
-	if early(model) {
+	if isEarlyModel(model) {
 		form = d.older
 	}
 	size := 4096 // for the rest of the body

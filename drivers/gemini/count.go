@@ -65,10 +65,10 @@ func (d *Driver) countBody(model string, s agent.State) ([]byte, error) {
 		return nil, err
 	}
 	if d.vertex {
-		return joined(contents, lo.PickByKeys(rest, []string{"systemInstruction", "tools", "generationConfig"}))
+		return joinBody(contents, lo.PickByKeys(rest, []string{"systemInstruction", "tools", "generationConfig"}))
 	}
-	rest["model"] = "models/" + bare(model)
-	whole, err := joined(contents, rest)
+	rest["model"] = "models/" + bareModel(model)
+	whole, err := joinBody(contents, rest)
 	if err != nil {
 		return nil, err
 	}

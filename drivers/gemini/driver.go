@@ -53,29 +53,29 @@ func New(c Config) (*Driver, error) {
 		own.Set(keyHeader, at.Key)
 	}
 	d := &Driver{
-		send: at.Poster(own, c.Header), features: features(c, at), keyless: at.Keyless, redact: at.Redact,
+		send: at.Poster(own, c.Header), features: modelFeatures(c, at), keyless: at.Keyless, redact: at.Redact,
 		path: c.pathOf, vertex: c.Vertex != nil,
 		prices: c.Prices.OrElse(lo.Ternary(at.Vendor && c.Vertex == nil, ListPrices(), drivers.Prices{})),
 	}
-	d.features.Priced = d.prices.Of(bare(c.Model)).IsPresent()
+	d.features.Priced = d.prices.Of(bareModel(c.Model)).IsPresent()
 	d.older = agent.NewWireForm(writer{d, true}.message)
 	d.newer = agent.NewWireForm(writer{d, false}.message)
 	return d, nil
 }
 
-// features returns what is usual for a model, and what c has to say to it.
-func features(c Config, at service.Endpoint) agent.Features {
+// modelFeatures returns what is usual for a model, and what c has to say to it.
+func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	f := agent.Features{
 		Provider: lo.Ternary(c.Vertex == nil, "gcp.gemini", "gcp.vertex_ai"), Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true,
 		Images: true, Files: true, Reasoning: true,
 	}
-	if n := generation(c.Model); n == 2 || n == 3 {
+	if n := modelGeneration(c.Model); n == 2 || n == 3 {
 		f.ContextTokens, f.MaxOutputTokens = contextTokens, maxOutputTokens
 	}
 	if c.Features != nil {
 		c.Features(&f)
 	}
-	f.Model, f.Endpoint = c.Model, at.Shown()
+	f.Model, f.Endpoint = c.Model, at.SafeURL()
 	return f
 }
 
@@ -170,7 +170,7 @@ func (d *Driver) ask(ctx context.Context, s agent.State, call func(question, *ex
 	q := question{model: cmp.Or(s.Request().Model, d.features.Model)}
 	rest, contents, err := d.body(q.model, s)
 	if err == nil {
-		q.body, err = joined(contents, rest)
+		q.body, err = joinBody(contents, rest)
 	}
 	if err != nil {
 		return mo.Err[agent.Step](d.refusal(q.model, err))

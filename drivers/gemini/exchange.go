@@ -48,9 +48,9 @@ func (x *exchange) readAll(res *http.Response) (err error) {
 	return err
 }
 
-// joined returns the body of a request: the contents, which end behind their member, and the other members. The contents
+// joinBody returns the body of a request: the contents, which end behind their member, and the other members. The contents
 // are finished text, which an encoder would read and write again with each request.
-func joined(contents []byte, rest map[string]any) ([]byte, error) {
+func joinBody(contents []byte, rest map[string]any) ([]byte, error) {
 	if len(rest) == 0 {
 		return append(contents, '}'), nil
 	}

@@ -59,11 +59,11 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	case ok:
 		e.Message = broken.text
 	case x.status == 0 && service.KindOf(err) == agent.KindAuth: // there is no token
-		e.Kind, e.Err = agent.KindAuth, service.Redacted(err, d.redact)
+		e.Kind, e.Err = agent.KindAuth, service.RedactError(err, d.redact)
 	case x.status == 0: // nothing was answered
-		e.Kind, e.Err = agent.KindModel, service.Redacted(err, d.redact)
+		e.Kind, e.Err = agent.KindModel, service.RedactError(err, d.redact)
 	case x.cut != nil:
-		e.Err = service.Redacted(x.cut, d.redact)
+		e.Err = service.RedactError(x.cut, d.redact)
 	default:
 		e.Message = "the answer is not what the Gemini API says: " + service.Excerpt(string(x.text), d.redact)
 	}

@@ -63,9 +63,9 @@ func (r *reply) used(model string) agent.Usage {
 		sound = sound || m != nil && m.Modality == "AUDIO" && m.Tokens > 0
 	}
 	if !sound {
-		used.Cost = r.d.prices.Cost(bare(model), used)
+		used.Cost = r.d.prices.Cost(bareModel(model), used)
 		if used.Cost.IsAbsent() { // an alias such as gemini-flash-latest, or the version behind it
-			used.Cost = r.d.prices.Cost(bare(r.asked), used)
+			used.Cost = r.d.prices.Cost(bareModel(r.asked), used)
 		}
 	}
 	return used

@@ -11,10 +11,10 @@ const (
 	maxOutputTokens = 65_536
 )
 
-// generation returns the number of a model's generation, 3 for "gemini-3.8-flash"; zero
+// modelGeneration returns the number of a model's generation, 3 for "gemini-3.8-flash"; zero
 // for names that do not tell.
-func generation(model string) int {
-	name, ok := strings.CutPrefix(bare(model), "gemini-")
+func modelGeneration(model string) int {
+	name, ok := strings.CutPrefix(bareModel(model), "gemini-")
 	if !ok {
 		return 0
 	}
@@ -26,21 +26,21 @@ func generation(model string) int {
 	return n
 }
 
-// early reports whether the model is one of the generations before the third: they
+// isEarlyModel reports whether the model is one of the generations before the third: they
 // cannot hold an answer to a schema while there are tools, cannot be shown images by a
 // tool, and do not ask for the signatures of calls.
-func early(model string) bool {
-	n := generation(model)
+func isEarlyModel(model string) bool {
+	n := modelGeneration(model)
 	return n == 1 || n == 2
 }
 
-// resource returns the path of a model at the service.
-func resource(model string) string {
+// modelPath returns the path of a model at the service.
+func modelPath(model string) string {
 	if strings.HasPrefix(model, "models/") || strings.HasPrefix(model, "tunedModels/") {
 		return model
 	}
 	return "models/" + model
 }
 
-// bare returns a model's name without the folder that the service has it in.
-func bare(model string) string { return strings.TrimPrefix(model, "models/") }
+// bareModel returns a model's name without the folder that the service has it in.
+func bareModel(model string) string { return strings.TrimPrefix(model, "models/") }

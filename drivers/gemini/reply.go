@@ -65,12 +65,12 @@ func (r *reply) add(piece *answer, emit func(agent.Delta)) {
 		case p.File != nil:
 			r.whole(agent.Part{Kind: kindOf(p.File.MediaType), MediaType: p.File.MediaType, URL: p.File.URL}, p)
 		case p.Thought:
-			r.write(agent.Reasoning("", opaque(p.Signature)), p)
+			r.write(agent.Reasoning("", formatSignature(p.Signature)), p)
 			if p.Text != "" {
 				emit(agent.Delta{Reasoning: p.Text})
 			}
 		default:
-			r.write(agent.Part{Kind: agent.PartText, Opaque: signature(p)}, p)
+			r.write(agent.Part{Kind: agent.PartText, Opaque: partSignature(p)}, p)
 			if p.Text != "" {
 				emit(agent.Delta{Text: p.Text})
 			}
@@ -85,12 +85,12 @@ func kindOf(mediaType string) agent.PartKind {
 	return agent.PartFile
 }
 
-// signature returns what is kept of a part's signature; empty when it has none.
-func signature(p *replyPart) string {
+// partSignature returns what is kept of a part's signature; empty when it has none.
+func partSignature(p *replyPart) string {
 	if len(p.Signature) == 0 {
 		return ""
 	}
-	return opaque(p.Signature)
+	return formatSignature(p.Signature)
 }
 
 // write goes on with the part that is being written, or begins another. A part that
@@ -109,14 +109,14 @@ func (r *reply) write(as agent.Part, p *replyPart) {
 // whole adds a part that came in one piece.
 func (r *reply) whole(part agent.Part, p *replyPart) {
 	r.close()
-	part.Opaque = signature(p)
+	part.Opaque = partSignature(p)
 	r.parts = append(r.parts, part)
 }
 
 // close ends the part that is being written.
 func (r *reply) close() {
 	r.open.Text = r.text.String()
-	if r.open.Text != "" || r.open.Opaque != "" && r.open.Opaque != opaque(nil) {
+	if r.open.Text != "" || r.open.Opaque != "" && r.open.Opaque != formatSignature(nil) {
 		r.parts = append(r.parts, r.open)
 	}
 	r.open = agent.Part{}

@@ -56,7 +56,7 @@ func (d *Driver) body(model string, s agent.State) (body map[string]any, content
 	if err := d.output(model, r, settings, &system); err != nil {
 		return nil, nil, err
 	}
-	if err := options(r, body, settings); err != nil {
+	if err := addOptions(r, body, settings); err != nil {
 		return nil, nil, err
 	}
 	if err := d.tools(r, body); err != nil {
@@ -82,7 +82,7 @@ func (d *Driver) output(model string, r agent.Request, settings map[string]any, 
 	if !json.Valid([]byte(r.Output.Schema)) {
 		return errors.New("the schema of agent.Request.Output is not JSON")
 	}
-	if !d.features.StructuredOutput || r.Tools.Len() > 0 && early(model) {
+	if !d.features.StructuredOutput || r.Tools.Len() > 0 && isEarlyModel(model) {
 		*system = append(*system, "Give your final answer as JSON alone, without a word or a fence around it, "+
 			"that follows this JSON Schema:\n"+r.Output.Schema)
 		return nil
@@ -92,8 +92,8 @@ func (d *Driver) output(model string, r agent.Request, settings map[string]any, 
 	return nil
 }
 
-// options puts the settings of this service where they belong.
-func options(r agent.Request, body, settings map[string]any) error {
+// addOptions puts the settings of this service where they belong.
+func addOptions(r agent.Request, body, settings map[string]any) error {
 	for name, value := range r.Options.All() {
 		if why, ok := elsewhere[name]; ok {
 			return fmt.Errorf("option %q would overwrite what the driver sends: %s", name, why)

@@ -19,7 +19,7 @@ const (
 // models did not make, where it insists on one.
 const unsigned = "skip_thought_signature_validator"
 
-func opaque(signature []byte) string {
+func formatSignature(signature []byte) string {
 	return opaquePrefix + base64.StdEncoding.EncodeToString(signature)
 }
 

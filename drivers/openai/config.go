@@ -65,7 +65,7 @@ type Config struct {
 // Format prints which model is asked, and where; neither keys nor headers, whatever
 // the verb.
 func (c Config) Format(to fmt.State, _ rune) {
-	_, _ = io.WriteString(to, service.Described("openai", c.Model, c.BaseURL))
+	_, _ = io.WriteString(to, service.DescribeConfig("openai", c.Model, c.BaseURL))
 }
 
 // Dialect is how an endpoint's chat format differs from what is usual. The zero

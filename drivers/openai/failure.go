@@ -27,7 +27,7 @@ func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	} else if no, ok := errors.AsType[*service.UnfitError](err); ok {
 		e.Kind, e.Message = agent.KindBadRequest, service.Excerpt(no.Error(), d.redact)
 	} else {
-		e.Kind, e.Err = service.KindOf(err), service.Redacted(err, d.redact)
+		e.Kind, e.Err = service.KindOf(err), service.RedactError(err, d.redact)
 	}
 	return e
 }

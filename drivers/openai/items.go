@@ -22,13 +22,13 @@ func (d *Driver) encodePlainItems(m agent.Message) ([]byte, error) { return d.en
 func (d *Driver) encodeItemsFor(m agent.Message, reasons bool) ([]byte, error) {
 	switch m.Role() {
 	case agent.RoleSystem:
-		return encode(inputMessage{Role: "system", Content: m.Text()})
+		return encodeJSON(inputMessage{Role: "system", Content: m.Text()})
 	case agent.RoleUser:
 		content, err := d.inputContent(m.Content())
 		if err != nil {
 			return nil, err
 		}
-		return encode(inputMessage{Role: "user", Content: content})
+		return encodeJSON(inputMessage{Role: "user", Content: content})
 	case agent.RoleAssistant:
 		return encodeReply(m, reasons)
 	case agent.RoleTool:
@@ -36,7 +36,7 @@ func (d *Driver) encodeItemsFor(m agent.Message, reasons bool) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return encode(callOutput{Type: "function_call_output", CallID: m.CallID(), Output: content})
+		return encodeJSON(callOutput{Type: "function_call_output", CallID: m.CallID(), Output: content})
 	}
 	return nil, fmt.Errorf("a message has the role %q, which the Responses API does not know", m.Role())
 }
@@ -148,12 +148,12 @@ func (d *Driver) outputContent(c agent.Content) (any, error) {
 		shown = shown || part.Kind == agent.PartImage && d.features.Images || part.Kind == agent.PartFile && d.features.Files
 	}
 	if !shown {
-		return plain(c), nil
+		return plainText(c), nil
 	}
 	parts := []inputPart{}
 	for _, part := range c.Parts() {
 		if part.Kind == agent.PartImage && !d.features.Images || part.Kind == agent.PartFile && !d.features.Files {
-			part = agent.Text(unshown(part))
+			part = agent.Text(describeUnshown(part))
 		}
 		sent, ok, err := d.inputPart(part)
 		if err != nil {
@@ -201,7 +201,7 @@ type replyWriter struct {
 }
 
 func (w *replyWriter) add(item any) {
-	raw, err := encode(item)
+	raw, err := encodeJSON(item)
 	if err != nil {
 		w.err = err
 		return
@@ -309,7 +309,7 @@ type kept struct {
 
 // opaque returns k in the form in which a part keeps it.
 func (k kept) opaque() string {
-	raw, err := encode(k)
+	raw, err := encodeJSON(k)
 	if err != nil {
 		return "" // the item was JSON when it came
 	}

@@ -15,20 +15,20 @@ import (
 func (d *Driver) encodeMessage(m agent.Message) ([]byte, error) {
 	switch m.Role() {
 	case agent.RoleSystem:
-		return encode(wireMessage{Role: "system", Content: m.Text()})
+		return encodeJSON(wireMessage{Role: "system", Content: m.Text()})
 	case agent.RoleUser:
 		return d.encodeUser(m)
 	case agent.RoleAssistant:
 		return d.encodeAssistant(m)
 	case agent.RoleTool:
-		return encode(wireMessage{Role: "tool", Content: plain(m.Content()), CallID: m.CallID()})
+		return encodeJSON(wireMessage{Role: "tool", Content: plainText(m.Content()), CallID: m.CallID()})
 	}
 	return nil, fmt.Errorf("a message has the role %q, which the chat format does not know", m.Role())
 }
 
 func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 	if m.Content().IsText() {
-		return encode(wireMessage{Role: "user", Content: m.Text()})
+		return encodeJSON(wireMessage{Role: "user", Content: m.Text()})
 	}
 	var parts []wirePart
 	for _, part := range m.Content().Parts() {
@@ -51,7 +51,7 @@ func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 			parts = append(parts, wirePart{Type: "file", File: &wireFile{Data: data, Name: lo.CoalesceOrEmpty(part.Name, "file")}})
 		}
 	}
-	return encode(wireMessage{Role: "user", Content: parts})
+	return encodeJSON(wireMessage{Role: "user", Content: parts})
 }
 
 // checkImage returns an error for an image that cannot be sent.
@@ -83,7 +83,7 @@ func (d *Driver) encodeAssistant(m agent.Message) ([]byte, error) {
 	for _, c := range m.Calls() {
 		w.Calls = append(w.Calls, wireCall{ID: c.ID, Function: wireFunction{string(service.Arguments(c.Arguments)), c.Name}, Type: "function"})
 	}
-	text, err := encode(w)
+	text, err := encodeJSON(w)
 	if thought := reasoning(m); err == nil && thought != "" && d.dialect.Reasoning != "" {
 		o := object{buf: text[:len(text)-1]} // without its end
 		o.set(d.dialect.Reasoning, thought)
@@ -140,9 +140,9 @@ func reasoning(m agent.Message) string {
 	return b.String()
 }
 
-// plain returns content as text, which is all that the answer of a tool may be. What
+// plainText returns content as text, which is all that the answer of a tool may be. What
 // cannot be shown is said to be there.
-func plain(c agent.Content) string {
+func plainText(c agent.Content) string {
 	if c.IsText() {
 		return c.Text()
 	}
@@ -152,14 +152,14 @@ func plain(c agent.Content) string {
 		case agent.PartText:
 			lines = append(lines, part.Text)
 		case agent.PartImage, agent.PartFile:
-			lines = append(lines, unshown(part))
+			lines = append(lines, describeUnshown(part))
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// unshown returns the sentence that stands for an image or a file in a tool's answer.
-func unshown(p agent.Part) string {
+// describeUnshown returns the sentence that stands for an image or a file in a tool's answer.
+func describeUnshown(p agent.Part) string {
 	what := []string{string(p.Kind)}
 	if p.Name != "" {
 		what = append(what, fmt.Sprintf("%q", p.Name))

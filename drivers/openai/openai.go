@@ -58,7 +58,7 @@ func newDriver(c Config, api *api) (*Driver, error) {
 		api:      api,
 		path:     c.pathOf(at, api),
 		post:     at.Poster(c.ownHeader(at), c.Header),
-		features: features(c, at, api, official),
+		features: modelFeatures(c, at, api, official),
 		dialect: Dialect{
 			Instructions:  lo.CoalesceOrEmpty(c.Dialect.Instructions, "system"),
 			MaxTokens:     lo.CoalesceOrEmpty(c.Dialect.MaxTokens, lo.Ternary(official, "max_completion_tokens", "max_tokens")),
@@ -77,8 +77,8 @@ func newDriver(c Config, api *api) (*Driver, error) {
 	return d, nil
 }
 
-// features returns what is usual for an endpoint, and what c has to say to it.
-func features(c Config, at service.Endpoint, api *api, official bool) agent.Features {
+// modelFeatures returns what is usual for an endpoint, and what c has to say to it.
+func modelFeatures(c Config, at service.Endpoint, api *api, official bool) agent.Features {
 	f := agent.Features{
 		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
 		Files:     official,
@@ -87,7 +87,7 @@ func features(c Config, at service.Endpoint, api *api, official bool) agent.Feat
 	if c.Features != nil {
 		c.Features(&f)
 	}
-	f.Model, f.Endpoint = c.Model, at.Shown()
+	f.Model, f.Endpoint = c.Model, at.SafeURL()
 	return f
 }
 

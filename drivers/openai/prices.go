@@ -23,15 +23,15 @@ func ListPrices() drivers.Prices { return listPrices() }
 // earlier in that year.
 var listPrices = sync.OnceValue(func() drivers.Prices {
 	return drivers.NewPrices("2026-10-04", map[string]drivers.Price{
-		"gpt-6-astra":   long(drivers.Price{Input: 10, CacheRead: mo.Some(1.0), CacheWrite: mo.Some(12.5), Output: 50}),
-		"gpt-6.1-sol":   long(drivers.Price{Input: 2, CacheRead: mo.Some(0.1), CacheWrite: mo.Some(2.5), Output: 10}),
-		"gpt-6.1-terra": long(drivers.Price{Input: 1, CacheRead: mo.Some(0.05), CacheWrite: mo.Some(1.25), Output: 5}),
-		"gpt-6-sol":     long(drivers.Price{Input: 2, CacheRead: mo.Some(0.2), CacheWrite: mo.Some(2.5), Output: 10}),
-		"gpt-6-luna":    long(drivers.Price{Input: 0.1, CacheRead: mo.Some(0.01), CacheWrite: mo.Some(0.125), Output: 0.5}),
-		"gpt-5.6-terra": long(drivers.Price{Input: 2, CacheRead: mo.Some(0.2), CacheWrite: mo.Some(2.5), Output: 12}),
-		"gpt-5.6-luna":  long(drivers.Price{Input: 0.2, CacheRead: mo.Some(0.02), CacheWrite: mo.Some(0.25), Output: 1.2}),
-		"gpt-5.5":       long(drivers.Price{Input: 5, CacheRead: mo.Some(0.5), Output: 30}),
-		"gpt-5.4":       long(drivers.Price{Input: 2.5, CacheRead: mo.Some(0.25), Output: 15}),
+		"gpt-6-astra":   longContextPrice(drivers.Price{Input: 10, CacheRead: mo.Some(1.0), CacheWrite: mo.Some(12.5), Output: 50}),
+		"gpt-6.1-sol":   longContextPrice(drivers.Price{Input: 2, CacheRead: mo.Some(0.1), CacheWrite: mo.Some(2.5), Output: 10}),
+		"gpt-6.1-terra": longContextPrice(drivers.Price{Input: 1, CacheRead: mo.Some(0.05), CacheWrite: mo.Some(1.25), Output: 5}),
+		"gpt-6-sol":     longContextPrice(drivers.Price{Input: 2, CacheRead: mo.Some(0.2), CacheWrite: mo.Some(2.5), Output: 10}),
+		"gpt-6-luna":    longContextPrice(drivers.Price{Input: 0.1, CacheRead: mo.Some(0.01), CacheWrite: mo.Some(0.125), Output: 0.5}),
+		"gpt-5.6-terra": longContextPrice(drivers.Price{Input: 2, CacheRead: mo.Some(0.2), CacheWrite: mo.Some(2.5), Output: 12}),
+		"gpt-5.6-luna":  longContextPrice(drivers.Price{Input: 0.2, CacheRead: mo.Some(0.02), CacheWrite: mo.Some(0.25), Output: 1.2}),
+		"gpt-5.5":       longContextPrice(drivers.Price{Input: 5, CacheRead: mo.Some(0.5), Output: 30}),
+		"gpt-5.4":       longContextPrice(drivers.Price{Input: 2.5, CacheRead: mo.Some(0.25), Output: 15}),
 
 		"gpt-5.4-mini": {Input: 0.75, CacheRead: mo.Some(0.075), Output: 4.5},
 		"gpt-5.4-nano": {Input: 0.2, CacheRead: mo.Some(0.02), Output: 1.25},
@@ -54,9 +54,9 @@ var listPrices = sync.OnceValue(func() drivers.Prices {
 	})
 })
 
-// long returns the price of a model with the long context: where the input is longer than
+// longContextPrice returns the price of a model with the long context: where the input is longer than
 // 272,000 tokens, all input costs twice as much, and all output half as much again.
-func long(p drivers.Price) drivers.Price {
+func longContextPrice(p drivers.Price) drivers.Price {
 	double := func(price float64) (float64, bool) { return 2 * price, true }
 	over := drivers.Price{
 		Input: 2 * p.Input, CacheRead: p.CacheRead.Map(double), CacheWrite: p.CacheWrite.Map(double), Output: 1.5 * p.Output,

@@ -110,7 +110,7 @@ func (d *Driver) appendMessages(dst []byte, s agent.State) ([]byte, error) {
 	}
 	dst = append(slices.Grow(dst, size), `,"messages":[`...)
 	if text := s.Request().Instructions; text != "" {
-		instructions, err := encode(map[string]string{"role": d.dialect.Instructions, "content": text})
+		instructions, err := encodeJSON(map[string]string{"role": d.dialect.Instructions, "content": text})
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ type object struct {
 }
 
 func (o *object) set(name string, value any) {
-	text, err := encode(value)
+	text, err := encodeJSON(value)
 	if err != nil {
 		o.err = errors.Join(o.err, fmt.Errorf("the value of %q cannot be written as JSON: %w", name, err))
 		return
@@ -165,7 +165,7 @@ func (o *object) set(name string, value any) {
 }
 
 func (o *object) raw(name string, text []byte) {
-	quoted, _ := encode(name)
+	quoted, _ := encodeJSON(name)
 	o.buf = append(o.buf, lo.Ternary(len(o.buf) == 0, "{", ",")...)
 	o.buf = append(o.buf, quoted...)
 	o.buf = append(o.buf, ':')
@@ -173,8 +173,8 @@ func (o *object) raw(name string, text []byte) {
 	o.names = append(o.names, name)
 }
 
-// encode returns a value as JSON that does not escape what only matters in HTML.
-func encode(v any) ([]byte, error) {
+// encodeJSON returns a value as JSON that does not escape what only matters in HTML.
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -112,7 +112,7 @@ func readSpecial(options agent.Options) (special, error) {
 		if !ok {
 			continue
 		}
-		raw, err := encode(value)
+		raw, err := encodeJSON(value)
 		if err != nil || json.Unmarshal(raw, to) != nil {
 			return s, fmt.Errorf("the option %q is not %s", name, lo.Ternary(name == "text", "an object", "a list"))
 		}
@@ -171,7 +171,7 @@ func (d *Driver) setText(o *object, output *agent.Output, text map[string]json.R
 			return errors.New(`the option "text" has a format, and so has agent.Request.Output: leave one of them out`)
 		}
 		if schema != nil {
-			format, err := encode(textFormat{"json_schema", schema})
+			format, err := encodeJSON(textFormat{"json_schema", schema})
 			if err != nil {
 				return err
 			}
@@ -220,7 +220,7 @@ func encodeFunctions(tools agent.Tools) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encode(lo.Map(functions, func(f functionJSON, _ int) toolFunction { return toolFunction{"function", f, false} }))
+	return encodeJSON(lo.Map(functions, func(f functionJSON, _ int) toolFunction { return toolFunction{"function", f, false} }))
 }
 
 // appendItems ends a request's object with the items of its messages.
@@ -253,7 +253,7 @@ func (d *Driver) appendItems(dst []byte, model string, s agent.State) ([]byte, e
 		began = true
 	}
 	if !began && s.Request().Instructions != "" { // the service wants some input
-		item, err := encode(inputMessage{Role: "system", Content: s.Request().Instructions})
+		item, err := encodeJSON(inputMessage{Role: "system", Content: s.Request().Instructions})
 		if err != nil {
 			return nil, err
 		}

@@ -82,7 +82,7 @@ func encodeTools(tools agent.Tools) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encode(lo.Map(functions, func(f functionJSON, _ int) toolJSON { return toolJSON{"function", f} }))
+	return encodeJSON(lo.Map(functions, func(f functionJSON, _ int) toolJSON { return toolJSON{"function", f} }))
 }
 
 // functionsOf returns the tools as both APIs describe them.

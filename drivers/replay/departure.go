@@ -59,7 +59,7 @@ func (d Departure) String() string {
 // input, and the one that it ended in. A call has one departure at most. What a hook changed for one model call alone,
 // the request and the messages that were shown in it, is not in a state, and not looked at.
 func (x *Session) Departures(i int, before, final agent.State) []Departure {
-	run, taken := &x.runs[i], replies(final)
+	run, taken := &x.runs[i], stepReplies(final)
 	signal := final.StopSignal().OrEmpty()
 	var out []Departure
 	for n, told := range toldBetween(before, final, taken) {
@@ -70,7 +70,7 @@ func (x *Session) Departures(i int, before, final agent.State) []Departure {
 			out = append(out, Departure{Kind: ContextChanged, Run: i, Turn: n, Detail: difference(want, told)})
 		}
 		if n < min(len(taken), len(run.turns)) {
-			out = append(out, run.turns[n].departures(i, n, taken[n])...)
+			out = append(out, run.turns[n].compareStep(i, n, taken[n])...)
 		}
 	}
 	switch left := len(run.turns) - len(taken); {
@@ -139,8 +139,8 @@ func difference(want, got []agent.Message) string {
 	return fmt.Sprintf("this was not said: %.100q", want[len(got)].Text())
 }
 
-// departures returns where step n left the turn that it was to be.
-func (t turn) departures(run, n int, step agent.StepRecord) []Departure {
+// compareStep returns where step n left the turn that it was to be.
+func (t turn) compareStep(run, n int, step agent.StepRecord) []Departure {
 	if !sameTurn(step.Message(), t.message) {
 		return []Departure{{Kind: ReplyChanged, Run: run, Turn: n, Detail: "the model's turn was replaced"}}
 	}

@@ -37,27 +37,27 @@ func (Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	}
 	run, i, ok := x.run(s)
 	if !ok {
-		return mo.Ok(ended(nil, "%q has %d runs, and this is run %d", x.id, len(x.runs), s.Run().Number))
+		return mo.Ok(finalReply(nil, "%q has %d runs, and this is run %d", x.id, len(x.runs), s.Run().Number))
 	}
 	if i >= len(run.turns) {
-		return mo.Ok(ended(run.rest, "%q has no turn %d in run %d", x.id, i+1, s.Run().Number))
+		return mo.Ok(finalReply(run.rest, "%q has no turn %d in run %d", x.id, i+1, s.Run().Number))
 	}
 	t := run.turns[i]
 	return mo.Ok(agent.Step{
-		Message: t.message, Prior: adding(t.between),
+		Message: t.message, Prior: addMessages(t.between),
 		FinishReason: lo.Ternary(len(t.answers) > 0, agent.FinishToolCalls, agent.FinishStop),
 		Model:        x.model, ID: fmt.Sprintf("turn_%d", i),
 	})
 }
 
-// ended returns the reply of a recording that is over: what was said after its last turn, and nothing more.
-func ended(rest []agent.Message, where string, args ...any) agent.Step {
-	return agent.Step{Prior: adding(rest), Stop: &agent.Signal{
+// finalReply returns the reply of a recording that is over: what was said after its last turn, and nothing more.
+func finalReply(rest []agent.Message, where string, args ...any) agent.Step {
+	return agent.Step{Prior: addMessages(rest), Stop: &agent.Signal{
 		Reason: StopRecordingEnded, Source: "replay", Message: "the recording " + fmt.Sprintf(where, args...),
 	}}
 }
 
-func adding(messages []agent.Message) agent.Effects {
+func addMessages(messages []agent.Message) agent.Effects {
 	return agent.EffectsOf(lo.Map(messages, func(m agent.Message, _ int) agent.Effect { return agent.AddMessage(m) })...)
 }
 
@@ -86,12 +86,12 @@ func Tools(schemas ...ToolSchema) []toolexec.Tool {
 	return lo.Map(schemas, func(schema ToolSchema, _ int) toolexec.Tool {
 		spec := agent.ToolSpec{Name: schema.Name, Description: schema.Description, Parameters: string(schema.Parameters)}
 		// What was recorded is told whole.
-		return toolexec.WithPolicy(toolexec.Raw(spec, recall), toolexec.Policy{MaxResultBytes: -1})
+		return toolexec.WithPolicy(toolexec.Raw(spec, recallAnswer), toolexec.Policy{MaxResultBytes: -1})
 	})
 }
 
-// recall returns the recorded answer to a call.
-func recall(ctx context.Context, c toolexec.Call) (toolexec.Output, error) {
+// recallAnswer returns the recorded answer to a call.
+func recallAnswer(ctx context.Context, c toolexec.Call) (toolexec.Output, error) {
 	x, err := sessionIn(ctx)
 	if err != nil {
 		return toolexec.Output{}, err

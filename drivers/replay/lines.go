@@ -17,18 +17,18 @@ type lines struct {
 	text     []byte        // the last line; the next one takes the buffer over
 }
 
-// next returns the next line that is not blank, without its line end; it is good until next is called again. At
+// nextLine returns the next line that is not blank, without its line end; it is good until next is called again. At
 // the end of the source the error is io.EOF. After any error nothing more can be read. A source that fails in
 // the middle of a line does not give what it has of it.
-func (l *lines) next(source io.Reader, limit int) ([]byte, error) {
+func (l *lines) nextLine(source io.Reader, limit int) ([]byte, error) {
 	if l.buffered == nil {
-		if err := l.open(source); err != nil {
+		if err := l.openSource(source); err != nil {
 			return nil, err
 		}
 	}
 	for {
 		l.number++
-		err := l.read(limit)
+		err := l.readLine(limit)
 		if err != nil && !atEnd(err) {
 			return nil, err
 		}
@@ -41,8 +41,8 @@ func (l *lines) next(source io.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// open looks at the first bytes: a gzip archive begins with 1f 8b, which no JSON text does.
-func (l *lines) open(source io.Reader) error {
+// openSource looks at the first bytes: a gzip archive begins with 1f 8b, which no JSON text does.
+func (l *lines) openSource(source io.Reader) error {
 	l.buffered = bufio.NewReaderSize(source, 64<<10)
 	magic, err := l.buffered.Peek(2)
 	if err != nil && !atEnd(err) {
@@ -59,8 +59,8 @@ func (l *lines) open(source io.Reader) error {
 	return nil
 }
 
-// read reads one line into l.text, its line end included.
-func (l *lines) read(limit int) error {
+// readLine reads one line into l.text, its line end included.
+func (l *lines) readLine(limit int) error {
 	l.text = l.text[:0]
 	for {
 		piece, err := l.buffered.ReadSlice('\n')

@@ -80,7 +80,7 @@ func (r *Reader) Close() error {
 func (r *Reader) Records() iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		for !r.ended {
-			text, err := r.lines.next(r.source, cmp.Or(r.MaxLine, defaultMaxLine))
+			text, err := r.lines.nextLine(r.source, cmp.Or(r.MaxLine, defaultMaxLine))
 			if atEnd(err) {
 				r.ended = true
 				return
@@ -90,7 +90,7 @@ func (r *Reader) Records() iter.Seq2[*Record, error] {
 				yield(nil, &LineError{Name: r.Name, Line: r.lines.number, Err: err})
 				return
 			}
-			record, err := decode(text)
+			record, err := decodeRecord(text)
 			if err != nil {
 				record, err = nil, &LineError{Name: r.Name, Line: r.lines.number, Err: err}
 			}
@@ -101,8 +101,8 @@ func (r *Reader) Records() iter.Seq2[*Record, error] {
 	}
 }
 
-// decode reads one line.
-func decode(text []byte) (*Record, error) {
+// decodeRecord reads one line.
+func decodeRecord(text []byte) (*Record, error) {
 	record := new(Record)
 	if err := strictjson.Unmarshal(text, record); err != nil {
 		return nil, err

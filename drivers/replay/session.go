@@ -53,13 +53,13 @@ func NewSession(r *Record) (*Session, error) {
 	for i, m := range r.Messages {
 		switch m.Role {
 		case RoleSystem, RoleDeveloper:
-			x.instructed(agent.System(m.Content.Text))
+			x.addInstructions(agent.System(m.Content.Text))
 		case RoleUser:
-			x.asked(agent.UserText(m.Content.Text))
+			x.addInput(agent.UserText(m.Content.Text))
 		case RoleAssistant:
-			x.took(newTurn(m))
+			x.addTurn(newTurn(m))
 		case RoleTool:
-			x.answered(m)
+			x.addAnswer(m)
 		default:
 			return nil, fmt.Errorf("replay %q: message %d has the role %q: expected system, developer, user, assistant or tool",
 				r.ID, i+1, m.Role)
@@ -86,15 +86,15 @@ func (x *Session) last() *recordedRun {
 
 func (x *Session) begin(input ...agent.Message) { x.runs = append(x.runs, recordedRun{input: input}) }
 
-func (x *Session) instructed(m agent.Message) {
+func (x *Session) addInstructions(m agent.Message) {
 	if run := x.last(); run != nil {
-		run.told(m)
+		run.addMessage(m)
 		return
 	}
 	x.setup = append(x.setup, m)
 }
 
-func (x *Session) asked(m agent.Message) {
+func (x *Session) addInput(m agent.Message) {
 	run := x.last()
 	switch {
 	case run == nil:
@@ -104,11 +104,11 @@ func (x *Session) asked(m agent.Message) {
 		run.rest = nil
 		x.begin(append(rest, m)...)
 	default:
-		run.told(m)
+		run.addMessage(m)
 	}
 }
 
-func (x *Session) took(t turn) {
+func (x *Session) addTurn(t turn) {
 	if len(x.runs) == 0 {
 		x.begin()
 	}
@@ -117,9 +117,9 @@ func (x *Session) took(t turn) {
 	run.turns = append(run.turns, t)
 }
 
-// answered puts a tool's answer to the call that it is for: in the newest turn of the run that has a call of that id
+// addAnswer puts a tool's answer to the call that it is for: in the newest turn of the run that has a call of that id
 // which have no answer, the first such call.
-func (x *Session) answered(m Message) {
+func (x *Session) addAnswer(m Message) {
 	run := x.last()
 	if run == nil {
 		return
@@ -134,7 +134,7 @@ func (x *Session) answered(m Message) {
 	}
 }
 
-func (r *recordedRun) told(m agent.Message) {
+func (r *recordedRun) addMessage(m agent.Message) {
 	if len(r.turns) == 0 {
 		r.input = append(r.input, m)
 		return
@@ -189,13 +189,13 @@ func (x *Session) run(s agent.State) (run *recordedRun, next int, ok bool) {
 	}
 	next = s.RunStepCount()
 	if s.RunFailures() > 0 {
-		next = len(replies(s))
+		next = len(stepReplies(s))
 	}
 	return &x.runs[n], next, true
 }
 
-// replies returns the steps of a run in which the model said something.
-func replies(s agent.State) []agent.StepRecord {
+// stepReplies returns the steps of a run in which the model said something.
+func stepReplies(s agent.State) []agent.StepRecord {
 	var out []agent.StepRecord
 	for _, step := range s.RunSteps() {
 		if step.Message().Role() == agent.RoleAssistant {
@@ -237,8 +237,8 @@ type Played struct {
 	Departures []Departure
 }
 
-// Left returns where the play first left the recording; None when it never did.
-func (p Played) Left() mo.Option[Departure] {
+// FirstDeparture returns where the play first left the recording; None when it never did.
+func (p Played) FirstDeparture() mo.Option[Departure] {
 	if len(p.Departures) == 0 {
 		return mo.None[Departure]()
 	}

@@ -38,11 +38,11 @@ func TestOtherSites(t *testing.T) {
 	}
 	assert.Equal(t, http.StatusOK, do(t, http.MethodGet, d.link(0), "", "Sec-Fetch-Site", "cross-site").StatusCode, "a link in a chat may be opened")
 	d.undecided(t, 0)
-	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "approve"), "Origin", "https://desk.example.com", "Sec-Fetch-Site", "cross-site").StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve"), "Origin", "https://desk.example.com", "Sec-Fetch-Site", "cross-site").StatusCode)
 
 	for _, header := range [][]string{{"Sec-Fetch-Site", "same-origin", "Origin", "null"}, {"Sec-Fetch-Site", "none"}, {}} {
 		d := park(t, asking{question: soon})
-		assert.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "approve"), header...).StatusCode, header)
+		assert.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve"), header...).StatusCode, header)
 	}
 	assert.PanicsWithValue(t, `approval: Options.Origins: invalid origin "desk": scheme is required`, func() {
 		approval.Handler(d.store, approval.Options{Origins: []string{"desk"}})
@@ -90,20 +90,20 @@ func TestTokensAreNeverLogged(t *testing.T) {
 		},
 	}})
 	see(t, d.link(0))
-	post(t, d.link(0), d.form(0, "approve", "hash", "x"))
-	post(t, d.link(0), nil, "Origin", "null")
+	postOnce(t, d.link(0), d.form(0, "approve", "hash", "x"))
+	postOnce(t, d.link(0), nil, "Origin", "null")
 	assert.Empty(t, out.String())
-	assert.Equal(t, http.StatusUnprocessableEntity, post(t, d.link(0), d.form(0, "approve", "by", "ann\tx")).StatusCode)
-	assert.Equal(t, http.StatusInternalServerError, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, d.link(0), d.form(0, "approve", "by", "ann\tx")).StatusCode)
+	assert.Equal(t, http.StatusInternalServerError, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	assert.Contains(t, out.String(), `"msg":"approval: decided","run":"`+string(d.notice.Run.ID)+`","call":"c1","tool":"pay","verdict":"approve","edited":false,"by":"ann"`)
 	assert.Contains(t, out.String(), "out of paper")
 	broken = false
-	assert.Equal(t, http.StatusConflict, post(t, d.link(0), d.form(0, "approve")).StatusCode, "it was recorded before")
+	assert.Equal(t, http.StatusConflict, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode, "it was recorded before")
 
 	server := httptest.NewServer(approval.Handler(gone{d.store}, approval.Options{Log: log}))
 	defer server.Close()
 	token := d.notice.Calls[1].Token
-	for _, got := range []answer{see(t, approval.Links(server.URL).To(token)), post(t, approval.Links(server.URL).To(token), d.form(1, "approve"))} {
+	for _, got := range []answer{see(t, approval.Links(server.URL).To(token)), postOnce(t, approval.Links(server.URL).To(token), d.form(1, "approve"))} {
 		assert.Equal(t, http.StatusServiceUnavailable, got.StatusCode)
 		assert.NotContains(t, got.body, "connection refused", "that is nobody's business")
 	}
@@ -131,7 +131,7 @@ func TestTheTokenIsCompared(t *testing.T) {
 	assert.Equal(t, http.StatusOK, see(t, links.To(d.notice.Calls[0].Token)).StatusCode)
 	for _, token := range []string{"", "x", strings.ToLower(d.notice.Calls[0].Token), strings.ToUpper(d.notice.Calls[0].Token)} {
 		assert.Equal(t, http.StatusNotFound, see(t, links.To(token)).StatusCode)
-		assert.Equal(t, http.StatusNotFound, post(t, links.To(token), d.form(0, "approve")).StatusCode)
+		assert.Equal(t, http.StatusNotFound, postOnce(t, links.To(token), d.form(0, "approve")).StatusCode)
 	}
 	d.undecided(t, 0)
 }
@@ -154,7 +154,7 @@ func TestARunThatIsRunning(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.store.Append(t.Context(), lease, durable.Update{Status: agent.StatusRunning}))
 	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
-	assert.Equal(t, http.StatusNotFound, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	require.NoError(t, d.store.Release(t.Context(), lease))
 	require.NoError(t, d.store.Delete(t.Context(), d.notice.Run.ID))
 	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
@@ -175,7 +175,7 @@ func TestBetweenLookingAndAnswering(t *testing.T) {
 		http.StatusNotFound: durable.ErrNotFound, http.StatusConflict: durable.ErrAnswered, http.StatusServiceUnavailable: errors.New("disk full"),
 	} {
 		server := httptest.NewServer(approval.Handler(gap{d.store, err}, approval.Options{}))
-		got := post(t, approval.Links(server.URL).To(d.notice.Calls[0].Token), d.form(0, "approve"))
+		got := postOnce(t, approval.Links(server.URL).To(d.notice.Calls[0].Token), d.form(0, "approve"))
 		server.Close()
 		assert.Equal(t, want, got.StatusCode)
 	}

@@ -53,7 +53,7 @@ var _ durable.Notifier = Command{}
 
 // Notify runs the program.
 func (p Command) Notify(ctx context.Context, n durable.Notice) error {
-	body, m, err := message(n, p.Links)
+	body, m, err := newMessage(n, p.Links)
 	if err != nil || body == nil {
 		return err
 	}

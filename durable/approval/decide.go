@@ -55,13 +55,13 @@ func refuse(status int, format string, args ...any) error {
 
 // decide takes a decision.
 func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
-	q, err := find(r.Context(), h.store, token)
+	q, err := findQuestion(r.Context(), h.store, token)
 	if err != nil {
-		h.failed(w, r, "looking for a question", err)
+		h.replyFailure(w, r, "looking for a question", err)
 		return
 	}
-	given, err := read(w, r, bodyBytes+int64(8*len(q.kept.Data)))
-	approval, err := decision(q, given, err)
+	given, err := readAnswer(w, r, bodyBytes+int64(8*len(q.kept.Data)))
+	approval, err := parseDecision(q, given, err)
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		answer := q.reply(refused.status, refused.message)
 		answer.said = given
@@ -70,10 +70,10 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
 	}
 	if err := h.record(r.Context(), q, approval); err != nil {
 		if errors.Is(err, durable.ErrAnswered) {
-			h.taken(w, r, token)
+			h.replyTaken(w, r, token)
 			return
 		}
-		h.failed(w, r, "recording a decision", err)
+		h.replyFailure(w, r, "recording a decision", err)
 		return
 	}
 	answer := q.reply(http.StatusOK, "Decided. You can close this page.")
@@ -81,11 +81,11 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
 	h.reply(w, r, answer)
 }
 
-// taken answers a person who came second.
-func (h *handler) taken(w http.ResponseWriter, r *http.Request, token string) {
-	q, err := find(r.Context(), h.store, token)
+// replyTaken answers a person who came second.
+func (h *handler) replyTaken(w http.ResponseWriter, r *http.Request, token string) {
+	q, err := findQuestion(r.Context(), h.store, token)
 	if err != nil {
-		h.failed(w, r, "looking for a question", err)
+		h.replyFailure(w, r, "looking for a question", err)
 		return
 	}
 	h.reply(w, r, q.reply(http.StatusConflict, alreadyDecided))
@@ -113,8 +113,8 @@ func (h *handler) record(ctx context.Context, q *question, approval agent.Approv
 	return nil
 }
 
-// read reads what was posted.
-func read(w http.ResponseWriter, r *http.Request, limit int64) (said, error) {
+// readAnswer reads what was posted.
+func readAnswer(w http.ResponseWriter, r *http.Request, limit int64) (said, error) {
 	var given said
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, named := params["charset"]; err != nil || media != mediaForm && media != mediaJSON ||
@@ -161,8 +161,8 @@ func readForm(body string) (said, error) {
 	return given, nil
 }
 
-// decision returns what was said, if it is an answer to the question.
-func decision(q *question, given said, err error) (agent.Approval, error) {
+// parseDecision returns what was said, if it is an answer to the question.
+func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 	var a agent.Approval
 	switch {
 	case err != nil:
@@ -176,7 +176,7 @@ func decision(q *question, given said, err error) (agent.Approval, error) {
 	case q.expired(time.Now()):
 		return a, refuse(http.StatusGone, "") // the question says so itself
 	}
-	if !speakable(given.By, byBytes, "") || !speakable(given.Reason, reasonBytes, "\n\t") {
+	if !isSpeakable(given.By, byBytes, "") || !isSpeakable(given.Reason, reasonBytes, "\n\t") {
 		return a, refuse(http.StatusUnprocessableEntity,
 			"A name has at most %d bytes and a reason %d, and neither has letters that cannot be seen. Nothing was decided.", byBytes, reasonBytes)
 	}
@@ -231,8 +231,8 @@ func fromForm(q *question, given *said) (verdict string, err error) {
 	return given.Verdict, nil
 }
 
-// speakable reports whether a text may be shown to people and told to a model.
-func speakable(text string, limit int, also string) bool {
+// isSpeakable reports whether a text may be shown to people and told to a model.
+func isSpeakable(text string, limit int, also string) bool {
 	return len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)) && !strings.ContainsRune(also, r)
 	})

@@ -59,7 +59,7 @@ func TestVerdicts(t *testing.T) {
 			if tc.json != "" {
 				got = postJSON(t, d.link(0), tc.json, d.hash(0))
 			} else {
-				got = post(t, d.link(0), d.form(0, tc.form[0], tc.form[1:]...))
+				got = postOnce(t, d.link(0), d.form(0, tc.form[0], tc.form[1:]...))
 			}
 			require.Equal(t, http.StatusOK, got.StatusCode, got.body)
 			assert.Contains(t, got.body, "Decided")
@@ -170,7 +170,7 @@ func TestWhatIsNoDecision(t *testing.T) {
 	d.undecided(t, 0)
 	assert.Empty(t, d.decided)
 
-	got = post(t, d.link(0), d.form(0, "approve", "arguments", `{"to":"Carol","amount":7}`, "reason", "<b>because"))
+	got = postOnce(t, d.link(0), d.form(0, "approve", "arguments", `{"to":"Carol","amount":7}`, "reason", "<b>because"))
 	assert.Contains(t, got.body, "You changed the arguments")
 	assert.Contains(t, got.body, `{&#34;to&#34;:&#34;Carol&#34;,&#34;amount&#34;:7}`, "what was typed is kept")
 	assert.Contains(t, got.body, "&lt;b&gt;because")
@@ -180,9 +180,9 @@ func TestWhatIsNoDecision(t *testing.T) {
 // has gone on there is nothing to hear.
 func TestALinkDecidesOnce(t *testing.T) {
 	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
-	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "reject_and_continue", "reason", "not her")).StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "reject_and_continue", "reason", "not her")).StatusCode)
 	for range 2 {
-		got := post(t, d.link(0), d.form(0, "approve", "by", "eve"))
+		got := postOnce(t, d.link(0), d.form(0, "approve", "by", "eve"))
 		assert.Equal(t, http.StatusConflict, got.StatusCode)
 		for _, want := range []string{"decided already", "reject, and go on", "ann", "not her"} {
 			assert.Contains(t, got.body, want)
@@ -206,12 +206,12 @@ func TestALinkDecidesOnce(t *testing.T) {
 	assert.NotContains(t, got.body, "<form")
 	assert.Contains(t, see(t, d.link(1)).body, "<code>pay</code>: reject, and go on", "the page of the other call says it")
 
-	require.Equal(t, http.StatusOK, post(t, d.link(1), d.form(1, "approve")).StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "approve")).StatusCode)
 	require.Equal(t, agent.StatusDone, d.goOn(t).Status())
 	assert.Equal(t, []string{"{}"}, d.ran)
 	for i := range 2 {
 		assert.Equal(t, http.StatusNotFound, see(t, d.link(i)).StatusCode)
-		assert.Equal(t, http.StatusNotFound, post(t, d.link(i), d.form(i, "approve")).StatusCode)
+		assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(i), d.form(i, "approve")).StatusCode)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestARace(t *testing.T) {
 		all.Go(func() {
 			verdict := []string{"approve", "reject_and_continue"}[i%2]
 			<-start
-			got[i] = post(t, d.link(0), d.form(0, verdict, "by", "number "+string(rune('A'+i))))
+			got[i] = postOnce(t, d.link(0), d.form(0, verdict, "by", "number "+string(rune('A'+i))))
 		})
 	}
 	close(start)
@@ -253,7 +253,7 @@ func TestARace(t *testing.T) {
 func TestNothingToDecide(t *testing.T) {
 	d := park(t, asking{question: soon})
 	over := park(t, asking{question: soon})
-	require.Equal(t, http.StatusOK, post(t, over.link(0), over.form(0, "approve")).StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, over.link(0), over.form(0, "approve")).StatusCode)
 	over.goOn(t)
 	token := d.notice.Calls[0].Token
 	near := "A" + token[1:]
@@ -277,7 +277,7 @@ func TestNothingToDecide(t *testing.T) {
 		got.Header.Del("Date")
 		first.Header.Del("Date")
 		assert.Equal(t, first.Header, got.Header, name)
-		got = post(t, link, d.form(0, "approve"))
+		got = postOnce(t, link, d.form(0, "approve"))
 		assert.Equal(t, http.StatusNotFound, got.StatusCode, name)
 		assert.Equal(t, first.body, got.body, name)
 	}
@@ -288,7 +288,7 @@ func TestNothingToDecide(t *testing.T) {
 func TestTooLate(t *testing.T) {
 	d := park(t, asking{question: agent.Question{Within: time.Nanosecond, OnTimeout: agent.RejectAndContinue}})
 	for _, got := range []answer{
-		see(t, d.link(0)), post(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve","hash":%q}`, d.hash(0)),
+		see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve","hash":%q}`, d.hash(0)),
 	} {
 		assert.Equal(t, http.StatusGone, got.StatusCode)
 		assert.Contains(t, got.body, "time to decide this is over")
@@ -317,14 +317,14 @@ func TestTheQuestionChanged(t *testing.T) {
 		}}}))
 	}
 	ask(changed.Call.Hash())
-	got := post(t, d.link(0), d.form(0, "approve", "hash", shown))
+	got := postOnce(t, d.link(0), d.form(0, "approve", "hash", shown))
 	assert.Equal(t, http.StatusConflict, got.StatusCode)
 	assert.Contains(t, got.body, "look again")
 	assert.Contains(t, got.body, "Mallory")
 	d.undecided(t, 0)
 
 	ask(shown) // what the store says is asked is not what people would be shown
-	for _, got := range []answer{see(t, d.link(0)), post(t, d.link(0), d.form(0, "approve", "hash", shown))} {
+	for _, got := range []answer{see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve", "hash", shown))} {
 		assert.Equal(t, http.StatusServiceUnavailable, got.StatusCode)
 		assert.NotContains(t, got.body, "Mallory")
 	}
@@ -334,9 +334,9 @@ func TestTheQuestionChanged(t *testing.T) {
 // A link is good for as long as its question is asked, also when others were answered.
 func TestALinkStaysGood(t *testing.T) {
 	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
-	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	require.True(t, d.goOn(t).Waiting(), "one waits still")
-	require.Equal(t, http.StatusOK, post(t, d.link(1), d.form(1, "approve")).StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "approve")).StatusCode)
 	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
 	assert.Equal(t, []string{carol, "{}"}, d.ran)
 }
@@ -344,9 +344,9 @@ func TestALinkStaysGood(t *testing.T) {
 // When somebody has ended the run, or wants it cancelled, there is nothing left to decide.
 func TestWithdrawn(t *testing.T) {
 	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
-	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "reject")).StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "reject")).StatusCode)
 	assert.Equal(t, http.StatusNotFound, see(t, d.link(1)).StatusCode)
-	assert.Equal(t, http.StatusNotFound, post(t, d.link(1), d.form(1, "approve")).StatusCode)
+	assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(1), d.form(1, "approve")).StatusCode)
 	assert.Equal(t, http.StatusOK, see(t, d.link(0)).StatusCode, "what was said is shown")
 	d.undecided(t, 1)
 	assert.Equal(t, agent.StatusInterrupted, d.goOn(t).Status())
@@ -354,6 +354,6 @@ func TestWithdrawn(t *testing.T) {
 
 	d = park(t, asking{question: soon})
 	require.NoError(t, d.store.Cancel(t.Context(), d.notice.Run.ID, "no longer wanted"))
-	assert.Equal(t, http.StatusNotFound, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	d.undecided(t, 0)
 }

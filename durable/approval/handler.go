@@ -69,7 +69,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range guards {
 		w.Header().Set(name, value)
 	}
-	defer h.recovered(w, r)
+	defer h.recoverPanic(w, r)
 	token, ok := strings.CutPrefix(r.URL.Path, prefix)
 	if !ok {
 		h.reply(w, r, nothing)
@@ -93,9 +93,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // show shows a question. It changes nothing.
 func (h *handler) show(w http.ResponseWriter, r *http.Request, token string) {
-	asked, err := find(r.Context(), h.store, token)
+	asked, err := findQuestion(r.Context(), h.store, token)
 	if err != nil {
-		h.failed(w, r, "showing a question", err)
+		h.replyFailure(w, r, "showing a question", err)
 		return
 	}
 	h.reply(w, r, asked.reply(http.StatusOK, ""))
@@ -108,8 +108,8 @@ var nothing = reply{
 		"and the run has gone on or ended.",
 }
 
-// failed answers that something could not be done.
-func (h *handler) failed(w http.ResponseWriter, r *http.Request, doing string, err error) {
+// replyFailure answers that something could not be done.
+func (h *handler) replyFailure(w http.ResponseWriter, r *http.Request, doing string, err error) {
 	if errors.Is(err, durable.ErrNotFound) {
 		h.reply(w, r, nothing)
 		return
@@ -123,9 +123,9 @@ func (h *handler) failed(w http.ResponseWriter, r *http.Request, doing string, e
 	})
 }
 
-// recovered answers for what panicked. The server's own account of it would name the
+// recoverPanic answers for what panicked. The server's own account of it would name the
 // address of who asked.
-func (h *handler) recovered(w http.ResponseWriter, r *http.Request) {
+func (h *handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	switch p := recover(); p {
 	case nil:
 	case http.ErrAbortHandler:

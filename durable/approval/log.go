@@ -19,8 +19,8 @@ func Log(w io.Writer, links Links) durable.Notifier {
 	var mu sync.Mutex
 	return durable.NotifierFunc(func(_ context.Context, n durable.Notice) error {
 		var lines strings.Builder
-		for _, c := range open(n) {
-			fmt.Fprintf(&lines, "%s waits for approval of %s", oneLine(named(n)), oneLine(c.Call.Name))
+		for _, c := range openCalls(n) {
+			fmt.Fprintf(&lines, "%s waits for approval of %s", oneLine(noticeName(n)), oneLine(c.Call.Name))
 			if reason := c.Questions.Reason(); reason != "" {
 				fmt.Fprintf(&lines, " (%s)", oneLine(reason))
 			}
@@ -38,12 +38,12 @@ func Log(w io.Writer, links Links) durable.Notifier {
 	})
 }
 
-// open returns the calls of a notice that have no answer.
-func open(n durable.Notice) []durable.WaitingCall {
+// openCalls returns the calls of a notice that have no answer.
+func openCalls(n durable.Notice) []durable.WaitingCall {
 	return lo.Filter(n.Calls, func(c durable.WaitingCall, _ int) bool { return c.Token != "" })
 }
 
-func named(n durable.Notice) string {
+func noticeName(n durable.Notice) string {
 	if n.Run.Agent == "" {
 		return fmt.Sprintf("run %s", n.Run.ID)
 	}

@@ -163,7 +163,7 @@ func see(t *testing.T, link string) answer {
 	return do(t, http.MethodGet, link, "", "Accept", "text/html")
 }
 
-func post(t *testing.T, link string, form url.Values, header ...string) answer {
+func postOnce(t *testing.T, link string, form url.Values, header ...string) answer {
 	t.Helper()
 	return do(t, http.MethodPost, link, form.Encode(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
 }

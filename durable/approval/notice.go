@@ -60,10 +60,10 @@ func questionsOf(i agent.Intervention) []MessageQuestion {
 	})
 }
 
-// message returns a notice in the form that is sent; nil when no person is to be asked.
-func message(n durable.Notice, links Links) (body []byte, m Message, err error) {
+// newMessage returns a notice in the form that is sent; nil when no person is to be asked.
+func newMessage(n durable.Notice, links Links) (body []byte, m Message, err error) {
 	m = Message{Event: "approval.requested", Run: n.Run.ID, Session: n.Run.Session, Agent: n.Run.Agent}
-	m.Calls = lo.Map(open(n), func(c durable.WaitingCall, _ int) MessageCall {
+	m.Calls = lo.Map(openCalls(n), func(c durable.WaitingCall, _ int) MessageCall {
 		call := MessageCall{
 			Call: c.CallID(), Tool: c.Call.Name, Questions: questionsOf(c.Intervention),
 			Asked: c.Asked, Deadline: c.Deadline, Hash: c.Call.Hash(), Link: links.To(c.Token),

@@ -66,13 +66,13 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-const message = `{"event":"approval.requested","run":"r1","session":"s1","agent":"clerk","calls":[` +
+const newMessage = `{"event":"approval.requested","run":"r1","session":"s1","agent":"clerk","calls":[` +
 	`{"call":"c1","tool":"pay","questions":[{"asked_by":"guard","reason":"more than 100"}],"asked":"2026-05-04T12:00:00Z","deadline":"2026-05-04T13:00:00Z",` +
 	`"on_timeout":"reject_and_continue","hash":"HASH","link":"https://desk.example.com/approvals/token-1"},` +
 	`{"call":"c3","tool":"pay","questions":[{}],"asked":"2026-05-04T12:00:00Z","hash":"HASH","link":"https://desk.example.com/approvals/token-3"}]}`
 
 func expected() string {
-	return strings.ReplaceAll(message, "HASH", waiting().Calls[0].Call.Hash())
+	return strings.ReplaceAll(newMessage, "HASH", waiting().Calls[0].Call.Hash())
 }
 
 // receiver is a server that answers with these statuses, one after the other.
@@ -254,5 +254,5 @@ func TestNotifiersHearOfARun(t *testing.T) {
 	require.Len(t, m.Calls, 1)
 	assert.Equal(t, d.hash(0), m.Calls[0].Hash)
 	assert.Contains(t, out.String(), ": "+m.Calls[0].Link+"\n")
-	assert.Equal(t, http.StatusOK, post(t, d.url+m.Calls[0].Link, d.form(0, "approve")).StatusCode)
+	assert.Equal(t, http.StatusOK, postOnce(t, d.url+m.Calls[0].Link, d.form(0, "approve")).StatusCode)
 }

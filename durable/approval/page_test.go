@@ -85,8 +85,8 @@ func TestGuards(t *testing.T) {
 	sum := sha256.Sum256([]byte(style[1]))
 	for name, got := range map[string]answer{
 		"shown": see(t, d.link(0)), "nothing": see(t, d.url+"/approvals/x"), "JSON": do(t, http.MethodGet, d.link(0), "", "Accept", "application/json"),
-		"refused": post(t, d.link(0), nil), "from elsewhere": post(t, d.link(0), nil, "Sec-Fetch-Site", "cross-site"),
-		"method": do(t, http.MethodPut, d.link(0), ""), "decided": post(t, d.link(0), d.form(0, "approve")),
+		"refused": postOnce(t, d.link(0), nil), "from elsewhere": postOnce(t, d.link(0), nil, "Sec-Fetch-Site", "cross-site"),
+		"method": do(t, http.MethodPut, d.link(0), ""), "decided": postOnce(t, d.link(0), d.form(0, "approve")),
 	} {
 		h := got.Header
 		assert.Equal(t, "no-store", h.Get("Cache-Control"), name)
@@ -125,14 +125,14 @@ func TestScriptsInEveryField(t *testing.T) {
 		calls:   []agent.ToolCall{call(evil(), original), call("c2", quoted(evil())), call("c3", "{}")},
 		rewrite: map[string]string{original: quoted(evil())},
 	})
-	require.Equal(t, http.StatusOK, post(t, d.link(1), d.form(1, "reject_and_continue", "by", evil(), "reason", evil())).StatusCode)
-	typed := post(t, d.link(0), d.form(0, "edit", "by", evil(), "reason", evil(), "arguments", evil()))
-	bad := post(t, d.link(0), d.form(0, strings.ReplaceAll(evil(), "alert", "verdict")))
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", evil(), "reason", evil())).StatusCode)
+	typed := postOnce(t, d.link(0), d.form(0, "edit", "by", evil(), "reason", evil(), "arguments", evil()))
+	bad := postOnce(t, d.link(0), d.form(0, strings.ReplaceAll(evil(), "alert", "verdict")))
 	unseen := n // the verdict is not shown again
 	odd := postJSON(t, d.link(0), `{"<script>":1}`)
 	pages := []answer{
 		see(t, d.link(0)), see(t, d.link(1)), typed, bad, odd, see(t, d.url+"/approvals/"+`%3Cscript%3Ealert(1)%3C/script%3E`),
-		post(t, d.link(0), d.form(0, "edit", "by", evil(), "reason", evil(), "arguments", quoted(evil()))),
+		postOnce(t, d.link(0), d.form(0, "edit", "by", evil(), "reason", evil(), "arguments", quoted(evil()))),
 		see(t, d.link(0)), see(t, d.link(2)),
 	}
 	shown := ""
@@ -171,7 +171,7 @@ func TestLettersThatCannotBeSeen(t *testing.T) {
 	for _, r := range "\u00a0\u202e\u2066\u200b\u00ad\U000e0041\ufe0f\u3164\u2800\u2028\u007f\U000f0000" {
 		assert.NotContains(t, got.body, string(r))
 	}
-	got = post(t, d.link(0), d.form(0, "approve", "arguments", "{\r\n  \"to\": \""+want+"\"\r\n}"))
+	got = postOnce(t, d.link(0), d.form(0, "approve", "arguments", "{\r\n  \"to\": \""+want+"\"\r\n}"))
 	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
 	d.goOn(t)
 	assert.Equal(t, []string{arguments}, d.ran)
@@ -189,7 +189,7 @@ func TestArgumentsOfAllKinds(t *testing.T) {
 		require.Equal(t, http.StatusOK, got.StatusCode)
 		assert.Less(t, len(got.body), 30*len(arguments), name)
 		assert.Greater(t, len(got.body), 2*len(arguments), "%s: nothing is left out", name)
-		got = post(t, d.link(0), d.form(0, "approve", "arguments", arguments))
+		got = postOnce(t, d.link(0), d.form(0, "approve", "arguments", arguments))
 		require.Equal(t, http.StatusOK, got.StatusCode, "%s: what is shown can be sent back", name)
 		d.goOn(t)
 		require.Len(t, d.ran, 1)
@@ -211,7 +211,7 @@ func TestLinks(t *testing.T) {
 // A call that may have happened is repeated as it was, or not at all, and the page says so.
 func TestThePageOfACallInDoubt(t *testing.T) {
 	d := park(t, asking{question: agent.Question{Reason: "it pays"}})
-	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "approve")).StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	d.during = func() { cancel(agent.ErrSuspended) } // the process goes away while the tool runs
 	s, err := d.keeper.Resume(ctx, d.agent, d.notice.Run.ID, durable.TakeFree).Get()
@@ -231,7 +231,7 @@ func TestThePageOfACallInDoubt(t *testing.T) {
 	assert.Equal(t, http.StatusUnprocessableEntity, refused.StatusCode)
 	d.undecided(t, 0)
 
-	require.Equal(t, http.StatusOK, post(t, d.link(0), d.form(0, "reject_and_continue")).StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "reject_and_continue")).StatusCode)
 	s = d.goOn(t)
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, []string{carol}, d.ran)

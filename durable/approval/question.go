@@ -22,10 +22,10 @@ type question struct {
 	batch []durable.Question // all of the run, in call order
 }
 
-// find returns the question that a token was made for. ErrNotFound when there is none, or
+// findQuestion returns the question that a token was made for. ErrNotFound when there is none, or
 // when the run does not wait for its answer any more. Every token takes the same way to that:
 // it is hashed, looked up and compared.
-func find(ctx context.Context, store durable.Store, token string) (*question, error) {
+func findQuestion(ctx context.Context, store durable.Store, token string) (*question, error) {
 	hash := durable.TokenHash(token)
 	q, err := store.QuestionByToken(ctx, hash)
 	same := subtle.ConstantTimeCompare(hash[:], q.TokenHash[:]) == 1
@@ -74,7 +74,7 @@ func (q *question) reply(status int, message string) reply {
 		status = http.StatusGone
 		message = "The time to decide this is over: what counts is what the question says for that case: " + verdictNames[q.asked.Questions.OnTimeout()] + "."
 	}
-	return reply{Status: status, Message: message, Question: q.shown(now)}
+	return reply{Status: status, Message: message, Question: q.pageData(now)}
 }
 
 // shown is a question as people and programs are shown it.
@@ -130,7 +130,7 @@ type other struct {
 	Decided   *decided  `json:"decided,omitempty"`
 }
 
-func (q *question) shown(now time.Time) *shown {
+func (q *question) pageData(now time.Time) *shown {
 	call := q.asked.Call
 	s := &shown{
 		Run: q.kept.Run, Agent: cmp.Or(q.asked.Child.Agent, q.about.Agent), Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,

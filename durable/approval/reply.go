@@ -126,8 +126,8 @@ func (s *shown) Open() bool { return s.State == stateOpen }
 // Changed reports whether what would run is not what the model asked for.
 func (s *shown) Changed() bool { return s.Original.Text() != s.Arguments.Text() }
 
-// Left returns how long there is to answer, in words.
-func (s *shown) Left() string {
+// TimeLeft returns how long there is to answer, in words.
+func (s *shown) TimeLeft() string {
 	left := s.Deadline.Sub(s.now)
 	switch {
 	case left <= 0:

@@ -62,7 +62,7 @@ func (s Server) Listen(ctx context.Context) (net.Listener, error) {
 		return fail(err)
 	}
 	if !s.Remote {
-		if host, err = loopback(ctx, host); err != nil {
+		if host, err = resolveLoopback(ctx, host); err != nil {
 			return fail(err)
 		}
 	}
@@ -76,8 +76,8 @@ func (s Server) Listen(ctx context.Context) (net.Listener, error) {
 
 var errReachable = errors.New("other machines can reach it: listen on 127.0.0.1, or set Remote if that is what you want")
 
-// loopback returns the address of a host, if it is one of the loopback.
-func loopback(ctx context.Context, host string) (string, error) {
+// resolveLoopback returns the address of a host, if it is one of the loopback.
+func resolveLoopback(ctx context.Context, host string) (string, error) {
 	if host == "" {
 		return "", errReachable // it means every address
 	}

@@ -71,7 +71,7 @@ func TestServe(t *testing.T) {
 	at, stop := serve(t, approval.Server{Store: d.store})
 	link := approval.Links("http://" + at).To(d.notice.Calls[0].Token)
 	assert.Equal(t, http.StatusOK, see(t, link).StatusCode)
-	assert.Equal(t, http.StatusOK, post(t, link, d.form(0, "approve")).StatusCode)
+	assert.Equal(t, http.StatusOK, postOnce(t, link, d.form(0, "approve")).StatusCode)
 	stop()
 	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
 	_, err := net.Dial("tcp", at) //nolint:noctx // nobody answers

@@ -74,11 +74,11 @@ var _ durable.Notifier = Webhook{}
 
 // Notify posts the notice.
 func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
-	body, _, err := message(n, h.Links)
+	body, _, err := newMessage(n, h.Links)
 	if err != nil || body == nil {
 		return err
 	}
-	to, header, err := h.prepared()
+	to, header, err := h.prepare()
 	if err != nil {
 		return fmt.Errorf("posting that run %s waits: %w", n.Run.ID, err)
 	}
@@ -97,7 +97,7 @@ func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
 	}
 	tries, wait := max(1, cmp.Or(h.Tries, defaultTries)), cmp.Or(h.Wait, defaultWait)
 	for try := 1; ; try++ {
-		again, err := post(ctx, &client, to, header, body)
+		again, err := postOnce(ctx, &client, to, header, body)
 		if err == nil {
 			return nil
 		}
@@ -116,8 +116,8 @@ func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
 	}
 }
 
-// post tries once. Again says that it may go better the next time.
-func post(ctx context.Context, client *http.Client, to *url.URL, header http.Header, body []byte) (again bool, err error) {
+// postOnce tries once. Again says that it may go better the next time.
+func postOnce(ctx context.Context, client *http.Client, to *url.URL, header http.Header, body []byte) (again bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return false, withoutURL(err)
@@ -147,8 +147,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// prepared returns where the notice goes to, and with which header.
-func (h Webhook) prepared() (*url.URL, http.Header, error) {
+// prepare returns where the notice goes to, and with which header.
+func (h Webhook) prepare() (*url.URL, http.Header, error) {
 	to, err := url.Parse(h.URL)
 	switch {
 	case err != nil:
@@ -157,7 +157,7 @@ func (h Webhook) prepared() (*url.URL, http.Header, error) {
 		return nil, nil, errors.New("Webhook.URL: it must begin with https:// and name a host")
 	case to.User != nil:
 		return nil, nil, errors.New("Webhook.URL: it has a user name in it: use Header, with the secret in the environment")
-	case to.Scheme == "http" && !local(to.Hostname()):
+	case to.Scheme == "http" && !isLocalName(to.Hostname()):
 		return nil, nil, fmt.Errorf("Webhook.URL: http is for the loopback; use https for %s", to.Host)
 	}
 	header := http.Header{"Content-Type": {mediaJSON}, "User-Agent": {"grapnel"}}
@@ -165,7 +165,7 @@ func (h Webhook) prepared() (*url.URL, http.Header, error) {
 		if !headerName.MatchString(name) || slices.Contains(reserved, http.CanonicalHeaderKey(name)) {
 			return nil, nil, fmt.Errorf("Webhook.Header: %q cannot be set", name)
 		}
-		if value, err = h.expanded(value); err != nil {
+		if value, err = h.expand(value); err != nil {
 			return nil, nil, fmt.Errorf("Webhook.Header: %s: %w", name, err)
 		}
 		header.Set(name, value)
@@ -182,8 +182,8 @@ var (
 	}
 )
 
-// expanded returns the value of a header with its variables.
-func (h Webhook) expanded(value string) (string, error) {
+// expand returns the value of a header with its variables.
+func (h Webhook) expand(value string) (string, error) {
 	var err error
 	value = os.Expand(value, func(name string) string {
 		set, ok := os.LookupEnv(name)
@@ -201,9 +201,9 @@ func (h Webhook) expanded(value string) (string, error) {
 	return value, err
 }
 
-// local reports whether a host is this machine by its name alone: names are not looked
+// isLocalName reports whether a host is this machine by its name alone: names are not looked
 // up, since what they mean may change.
-func local(host string) bool {
+func isLocalName(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -18,7 +18,7 @@ var asking = map[string]part{
 	"come back in call order": func(t *testing.T, s durable.Store) {
 		var want []durable.Question
 		for _, call := range []string{"m", "z", "a", "c10", "c9"} {
-			q := question(call)
+			q := newQuestion(call)
 			q.Tool, q.Data = "tool "+call, []byte("data\x00"+call)
 			q.Deadline = time.Now().Add(hour).Truncate(time.Microsecond)
 			q.Child = agent.RunID("child of " + call)
@@ -26,8 +26,8 @@ var asking = map[string]part{
 			want = append(want, q)
 		}
 		want[1].Deadline = time.Time{}
-		park(t, s, "r", want...)
-		got := questions(t, s, "r")
+		parkRun(t, s, "r", want...)
+		got := readQuestions(t, s, "r")
 		require.Len(t, got, len(want))
 		for i := range want {
 			want[i].Run = "r"
@@ -35,107 +35,107 @@ var asking = map[string]part{
 		}
 	},
 	"none": func(t *testing.T, s durable.Store) {
-		create(t, s, "r")
-		assert.Empty(t, questions(t, s, "r"))
+		createRun(t, s, "r")
+		assert.Empty(t, readQuestions(t, s, "r"))
 	},
 	"belong to the run they are of": func(t *testing.T, s durable.Store) {
-		q := question("c")
+		q := newQuestion("c")
 		q.Run = "another"
-		park(t, s, "r", q)
-		create(t, s, "another")
-		assert.Equal(t, agent.RunID("r"), questions(t, s, "r")[0].Run)
-		assert.Empty(t, questions(t, s, "another"))
+		parkRun(t, s, "r", q)
+		createRun(t, s, "another")
+		assert.Equal(t, agent.RunID("r"), readQuestions(t, s, "r")[0].Run)
+		assert.Empty(t, readQuestions(t, s, "another"))
 	},
 	"take the place of those before": func(t *testing.T, s durable.Store) {
-		l := create(t, s, "r")
-		write(t, s, l, parked(1, question("c"), question("d")))
-		write(t, s, l, parked(1, question("e"), question("c")))
-		assert.Equal(t, []string{"e", "c"}, calls(questions(t, s, "r")))
-		write(t, s, l, durable.Update{Questions: []durable.Question{question("f")}})
-		assert.Equal(t, []string{"f"}, calls(questions(t, s, "r")), "also where the status stays")
-		write(t, s, l, durable.Update{Status: agent.StatusParked, Questions: []durable.Question{}})
-		assert.Empty(t, questions(t, s, "r"))
+		l := createRun(t, s, "r")
+		writeUpdate(t, s, l, parkUpdate(1, newQuestion("c"), newQuestion("d")))
+		writeUpdate(t, s, l, parkUpdate(1, newQuestion("e"), newQuestion("c")))
+		assert.Equal(t, []string{"e", "c"}, calls(readQuestions(t, s, "r")))
+		writeUpdate(t, s, l, durable.Update{Questions: []durable.Question{newQuestion("f")}})
+		assert.Equal(t, []string{"f"}, calls(readQuestions(t, s, "r")), "also where the status stays")
+		writeUpdate(t, s, l, durable.Update{Status: agent.StatusParked, Questions: []durable.Question{}})
+		assert.Empty(t, readQuestions(t, s, "r"))
 	},
 	"keep their answers": func(t *testing.T, s durable.Store) {
-		l := create(t, s, "r")
-		c, d := question("c"), question("d")
-		c.Deadline, d.Deadline = moment(), moment().Add(hour)
-		write(t, s, l, parked(1, c, d))
-		a := answer("c")
+		l := createRun(t, s, "r")
+		c, d := newQuestion("c"), newQuestion("d")
+		c.Deadline, d.Deadline = testTime(), testTime().Add(hour)
+		writeUpdate(t, s, l, parkUpdate(1, c, d))
+		a := newAnswer("c")
 		a.Ends = true
 		require.NoError(t, s.Answer(t.Context(), "r", a))
-		before := questions(t, s, "r")
+		before := readQuestions(t, s, "r")
 
-		write(t, s, l, parked(1, d, c, question("e")))
-		after := questions(t, s, "r")
+		writeUpdate(t, s, l, parkUpdate(1, d, c, newQuestion("e")))
+		after := readQuestions(t, s, "r")
 		require.Equal(t, []string{"d", "c", "e"}, calls(after))
 		assert.Nil(t, after[0].Answer)
 		assert.Nil(t, after[2].Answer)
 		sameQuestion(t, before[0], after[1])
-		assert.True(t, d.Deadline.Equal(run(t, s, "r").Deadline), "what is answered has no deadline any more")
-		assert.ErrorIs(t, s.Answer(t.Context(), "r", answer("c")), durable.ErrAnswered)
+		assert.True(t, d.Deadline.Equal(getRun(t, s, "r").Deadline), "what is answered has no deadline any more")
+		assert.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 
 		changed := c
 		changed.Hash = "another hash"
-		write(t, s, l, parked(1, d, changed))
-		assert.Nil(t, questions(t, s, "r")[1].Answer, "an answer to other arguments is none")
+		writeUpdate(t, s, l, parkUpdate(1, d, changed))
+		assert.Nil(t, readQuestions(t, s, "r")[1].Answer, "an answer to other arguments is none")
 	},
 	"may be given with their answers": func(t *testing.T, s durable.Store) {
-		l := create(t, s, "r")
-		c, d := question("c"), question("d")
-		given := answer("c")
-		given.At, given.Ends = moment(), true
+		l := createRun(t, s, "r")
+		c, d := newQuestion("c"), newQuestion("d")
+		given := newAnswer("c")
+		given.At, given.Ends = testTime(), true
 		c.Answer = &given
-		write(t, s, l, parked(1, c, d))
-		got := questions(t, s, "r")
+		writeUpdate(t, s, l, parkUpdate(1, c, d))
+		got := readQuestions(t, s, "r")
 		c.Run = "r"
 		sameQuestion(t, c, got[0])
 		assert.Nil(t, got[1].Answer)
-		require.ErrorIs(t, s.Answer(t.Context(), "r", answer("c")), durable.ErrAnswered)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 
-		require.NoError(t, s.Answer(t.Context(), "r", answer("d")))
-		other := answer("d")
-		other.Data, other.At = []byte("no"), moment()
+		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("d")))
+		other := newAnswer("d")
+		other.Data, other.At = []byte("no"), testTime()
 		d.Answer = &other
-		write(t, s, l, parked(1, c, d))
-		assert.Equal(t, "yes", string(questions(t, s, "r")[1].Answer.Data), "what was recorded goes before what is given")
+		writeUpdate(t, s, l, parkUpdate(1, c, d))
+		assert.Equal(t, "yes", string(readQuestions(t, s, "r")[1].Answer.Data), "what was recorded goes before what is given")
 	},
 	"the first deadline is the run's": func(t *testing.T, s durable.Store) {
-		l := create(t, s, "r")
-		c, d, e := question("c"), question("d"), question("e")
-		c.Deadline, e.Deadline = moment().Add(hour), moment()
-		write(t, s, l, parked(1, c, d, e))
-		assert.True(t, moment().Equal(run(t, s, "r").Deadline), "deadline %v", run(t, s, "r").Deadline)
-		write(t, s, l, durable.Update{}, entry(1))
-		assert.True(t, moment().Equal(run(t, s, "r").Deadline), "deadline %v", run(t, s, "r").Deadline)
-		write(t, s, l, parked(1, c, d))
-		assert.True(t, c.Deadline.Equal(run(t, s, "r").Deadline), "deadline %v", run(t, s, "r").Deadline)
-		write(t, s, l, parked(1, d))
-		assert.True(t, run(t, s, "r").Deadline.IsZero())
-		write(t, s, l, parked(1, c))
-		write(t, s, l, durable.Update{Status: agent.StatusRunning, Questions: []durable.Question{}})
-		assert.True(t, run(t, s, "r").Deadline.IsZero())
+		l := createRun(t, s, "r")
+		c, d, e := newQuestion("c"), newQuestion("d"), newQuestion("e")
+		c.Deadline, e.Deadline = testTime().Add(hour), testTime()
+		writeUpdate(t, s, l, parkUpdate(1, c, d, e))
+		assert.True(t, testTime().Equal(getRun(t, s, "r").Deadline), "deadline %v", getRun(t, s, "r").Deadline)
+		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
+		assert.True(t, testTime().Equal(getRun(t, s, "r").Deadline), "deadline %v", getRun(t, s, "r").Deadline)
+		writeUpdate(t, s, l, parkUpdate(1, c, d))
+		assert.True(t, c.Deadline.Equal(getRun(t, s, "r").Deadline), "deadline %v", getRun(t, s, "r").Deadline)
+		writeUpdate(t, s, l, parkUpdate(1, d))
+		assert.True(t, getRun(t, s, "r").Deadline.IsZero())
+		writeUpdate(t, s, l, parkUpdate(1, c))
+		writeUpdate(t, s, l, durable.Update{Status: agent.StatusRunning, Questions: []durable.Question{}})
+		assert.True(t, getRun(t, s, "r").Deadline.IsZero())
 	},
 	"are found by token": func(t *testing.T, s durable.Store) {
 		var tokens [3][32]byte
 		for i := range tokens {
 			tokens[i] = sha256.Sum256(fmt.Append(nil, "token ", i))
-			q := question("c")
+			q := newQuestion("c")
 			q.TokenHash = tokens[i]
-			park(t, s, agent.RunID(strconv.Itoa(i)), question("b"), q)
+			parkRun(t, s, agent.RunID(strconv.Itoa(i)), newQuestion("b"), q)
 		}
 		for i := range tokens {
 			q, err := s.QuestionByToken(t.Context(), tokens[i])
 			require.NoError(t, err)
-			sameQuestion(t, questions(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
+			sameQuestion(t, readQuestions(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
 		}
-		require.NoError(t, s.Answer(t.Context(), "1", answer("c")))
+		require.NoError(t, s.Answer(t.Context(), "1", newAnswer("c")))
 		q, err := s.QuestionByToken(t.Context(), tokens[1])
 		require.NoError(t, err)
 		require.NotNil(t, q.Answer, "an answered one, too")
 		assert.Equal(t, "yes", string(q.Answer.Data))
 
-		write(t, s, claim(t, s, "2", "one", durable.TakeFree), ended())
+		writeUpdate(t, s, claimRun(t, s, "2", "one", durable.TakeFree), endUpdate())
 		near := tokens[0]
 		near[31]++
 		for name, token := range map[string][32]byte{"none": {}, "near": near, "of a run that ended": tokens[2]} {

@@ -19,7 +19,7 @@ var creating = map[string]part{
 		require.NoError(t, err)
 		assert.Equal(t, []any{agent.RunID("r"), "one", int64(1)}, []any{l.Run, l.Owner, l.Epoch}, "lease")
 
-		r := run(t, s, "r")
+		r := getRun(t, s, "r")
 		assert.Equal(t, []any{agent.RunID("r"), agent.SessionID("s"), "a", agent.RunID("p"), agent.RunID("top")},
 			[]any{r.ID, r.Session, r.Agent, r.Parent, r.Root})
 		assert.Equal(t, agent.StatusRunning, r.Status)
@@ -38,7 +38,7 @@ var creating = map[string]part{
 			ID: "r", Status: agent.StatusDone, Entries: 7, Created: long, Updated: long, Deadline: long,
 			CancelReason: "no", Owner: "else", Epoch: 9, Expires: long,
 		}, "one", hour)
-		r := run(t, s, "r")
+		r := getRun(t, s, "r")
 		assert.Equal(t, []any{agent.StatusRunning, int64(0), "", "one", int64(1)},
 			[]any{r.Status, r.Entries, r.CancelReason, r.Owner, r.Epoch})
 		assert.NotEqual(t, 1999, r.Created.Year())
@@ -46,14 +46,14 @@ var creating = map[string]part{
 		assert.True(t, r.Deadline.IsZero(), "deadline")
 	},
 	"an id is taken once": func(t *testing.T, s durable.Store) {
-		create(t, s, "r")
+		createRun(t, s, "r")
 		_, err := s.Create(t.Context(), durable.Run{ID: "r", Agent: "other"}, "two", hour)
 		require.ErrorIs(t, err, durable.ErrExists)
-		r := run(t, s, "r")
+		r := getRun(t, s, "r")
 		assert.Equal(t, []any{"tester", "one", int64(1)}, []any{r.Agent, r.Owner, r.Epoch}, "the first run is as it was")
 	},
 	"an id stays taken when the run has ended": func(t *testing.T, s durable.Store) {
-		write(t, s, create(t, s, "r"), ended())
+		writeUpdate(t, s, createRun(t, s, "r"), endUpdate())
 		_, err := s.Create(t.Context(), durable.Run{ID: "r"}, "two", hour)
 		require.ErrorIs(t, err, durable.ErrExists)
 	},
@@ -64,11 +64,11 @@ var creating = map[string]part{
 			"take over": second(s.Claim(ctx, nobody, "one", hour, durable.TakeOver)),
 			"renew":     second(s.Renew(ctx, l, hour)),
 			"release":   s.Release(ctx, l),
-			"append":    s.Append(ctx, l, durable.Update{}, entry(1)),
+			"append":    s.Append(ctx, l, durable.Update{}, newEntry(1)),
 			"entries":   second(s.Entries(ctx, nobody, 0)),
 			"run":       second(s.Run(ctx, nobody)),
 			"questions": second(s.Questions(ctx, nobody)),
-			"answer":    s.Answer(ctx, nobody, answer("c")),
+			"answer":    s.Answer(ctx, nobody, newAnswer("c")),
 			"cancel":    s.Cancel(ctx, nobody, "why"),
 			"delete":    s.Delete(ctx, nobody),
 		} {
@@ -89,19 +89,19 @@ var creating = map[string]part{
 			l := createAs(t, s, durable.Run{
 				ID: id, Session: agent.SessionID(text), Agent: text, Parent: id, Root: id,
 			}, text, hour)
-			e := durable.Entry{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: moment()}
-			q := durable.Question{Call: text, Hash: text, Tool: text, Asked: moment(), Child: agent.RunID("c" + text)}
-			write(t, s, l, durable.Update{Status: agent.StatusParked, Reason: agent.StopReason(text), Questions: []durable.Question{q}}, e)
+			e := durable.Entry{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}
+			q := durable.Question{Call: text, Hash: text, Tool: text, Asked: testTime(), Child: agent.RunID("c" + text)}
+			writeUpdate(t, s, l, durable.Update{Status: agent.StatusParked, Reason: agent.StopReason(text), Questions: []durable.Question{q}}, e)
 			require.NoError(t, s.Cancel(t.Context(), id, text))
 		}
 		for _, text := range odd {
 			id := agent.RunID(text)
-			r := run(t, s, id)
+			r := getRun(t, s, id)
 			assert.Equal(t, []string{text, text, text, text, text, text, text, text}, []string{
 				string(r.ID), string(r.Session), r.Agent, string(r.Parent), string(r.Root), string(r.Reason), r.CancelReason, r.Owner,
 			}, "%q", text)
-			sameEntries(t, []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: moment()}}, journal(t, s, id))
-			q := questions(t, s, id)
+			sameEntries(t, []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}}, readJournal(t, s, id))
+			q := readQuestions(t, s, id)
 			require.Len(t, q, 1, "%q", text)
 			assert.Equal(t, []string{text, text, text, "c" + text, text},
 				[]string{q[0].Call, q[0].Hash, q[0].Tool, string(q[0].Child), string(q[0].Run)})
@@ -109,27 +109,27 @@ var creating = map[string]part{
 			for _, f := range []durable.Filter{{Agent: text}, {Session: agent.SessionID(text)}, {Parent: id}} {
 				runs, err := s.List(t.Context(), f)
 				require.NoError(t, err)
-				assert.Equal(t, []agent.RunID{id}, ids(runs), "filter %+v", f)
+				assert.Equal(t, []agent.RunID{id}, runIDs(runs), "filter %+v", f)
 			}
 		}
 	},
 	"a context that is over changes nothing": func(t *testing.T, s durable.Store) {
-		l := create(t, s, "r")
-		park(t, s, "p", question("c"))
-		ctx := cancelled(t)
+		l := createRun(t, s, "r")
+		parkRun(t, s, "p", newQuestion("c"))
+		ctx := newCancelledContext(t)
 		for name, err := range map[string]error{
 			"create":            second(s.Create(ctx, durable.Run{ID: "new"}, "one", hour)),
 			"claim":             second(s.Claim(ctx, "r", "two", hour, durable.TakeOver)),
 			"renew":             second(s.Renew(ctx, l, hour)),
 			"release":           s.Release(ctx, l),
-			"append":            s.Append(ctx, l, durable.Update{Status: agent.StatusParked}, entry(1)),
+			"append":            s.Append(ctx, l, durable.Update{Status: agent.StatusParked}, newEntry(1)),
 			"entries":           second(s.Entries(ctx, "r", 0)),
 			"run":               second(s.Run(ctx, "r")),
 			"list":              second(s.List(ctx, durable.Filter{})),
 			"due":               second(s.Due(ctx, 1)),
 			"questions":         second(s.Questions(ctx, "p")),
 			"question by token": second(s.QuestionByToken(ctx, [32]byte{1})),
-			"answer":            s.Answer(ctx, "p", answer("c")),
+			"answer":            s.Answer(ctx, "p", newAnswer("c")),
 			"cancel":            s.Cancel(ctx, "r", "why"),
 			"delete":            s.Delete(ctx, "p"),
 			"prune":             second(s.Prune(ctx, time.Now().Add(hour))),
@@ -139,16 +139,16 @@ var creating = map[string]part{
 			assert.ErrorIs(t, err, ctx.Err(), name)
 		}
 
-		r := run(t, s, "r")
+		r := getRun(t, s, "r")
 		assert.Equal(t, []any{agent.StatusRunning, int64(0), "", "one", int64(1)},
 			[]any{r.Status, r.Entries, r.CancelReason, r.Owner, r.Epoch})
-		assert.Nil(t, questions(t, s, "p")[0].Answer)
+		assert.Nil(t, readQuestions(t, s, "p")[0].Answer)
 		_, err := s.Run(t.Context(), "new")
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		sw, err := s.DenyTools(t.Context())
 		require.NoError(t, err)
 		assert.False(t, sw.On)
-		write(t, s, l, durable.Update{}, entry(1))
+		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 	},
 }
 

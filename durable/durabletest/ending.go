@@ -14,35 +14,35 @@ import (
 
 var ending = map[string]part{
 	"cancel is a wish": func(t *testing.T, s durable.Store) {
-		l := create(t, s, "r")
+		l := createRun(t, s, "r")
 		require.NoError(t, s.Cancel(t.Context(), "r", "enough"))
 		require.NoError(t, s.Cancel(t.Context(), "r", "another reason"))
-		r := run(t, s, "r")
+		r := getRun(t, s, "r")
 		assert.Equal(t, []any{agent.StatusRunning, "enough", "one"}, []any{r.Status, r.CancelReason, r.Owner})
-		write(t, s, l, durable.Update{}, entry(1))
+		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 		_, err := s.Renew(t.Context(), l, hour)
 		require.NoError(t, err)
-		assert.Equal(t, "enough", run(t, s, "r").CancelReason)
+		assert.Equal(t, "enough", getRun(t, s, "r").CancelReason)
 	},
 	"cancel without a reason": func(t *testing.T, s durable.Store) {
-		create(t, s, "r")
+		createRun(t, s, "r")
 		require.NoError(t, s.Cancel(t.Context(), "r", ""))
-		assert.Equal(t, "cancelled", run(t, s, "r").CancelReason)
+		assert.Equal(t, "cancelled", getRun(t, s, "r").CancelReason)
 	},
 	"cancel what has ended": func(t *testing.T, s durable.Store) {
-		write(t, s, create(t, s, "r"), ended())
-		before := run(t, s, "r")
+		writeUpdate(t, s, createRun(t, s, "r"), endUpdate())
+		before := getRun(t, s, "r")
 		require.NoError(t, s.Cancel(t.Context(), "r", "enough"))
-		assert.Equal(t, before, run(t, s, "r"))
+		assert.Equal(t, before, getRun(t, s, "r"))
 	},
 	"delete removes everything": func(t *testing.T, s durable.Store) {
-		q := question("c")
+		q := newQuestion("c")
 		q.TokenHash = sha256.Sum256([]byte("token"))
-		l := create(t, s, "r")
-		write(t, s, l, parked(1, q), entries(1, 9)...)
-		other := create(t, s, "other")
-		write(t, s, other, parked(1, question("c")), entry(1))
-		release(t, s, l)
+		l := createRun(t, s, "r")
+		writeUpdate(t, s, l, parkUpdate(1, q), newEntries(1, 9)...)
+		other := createRun(t, s, "other")
+		writeUpdate(t, s, other, parkUpdate(1, newQuestion("c")), newEntry(1))
+		releaseRun(t, s, l)
 		require.NoError(t, s.Delete(t.Context(), "r"))
 
 		_, err := s.Run(t.Context(), "r")
@@ -51,40 +51,40 @@ var ending = map[string]part{
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		require.ErrorIs(t, s.Delete(t.Context(), "r"), durable.ErrNotFound)
 		assert.Equal(t, []agent.RunID{"other"}, list(t, s, durable.Filter{}))
-		assert.Len(t, journal(t, s, "other"), 1)
-		assert.Len(t, questions(t, s, "other"), 1)
+		assert.Len(t, readJournal(t, s, "other"), 1)
+		assert.Len(t, readQuestions(t, s, "other"), 1)
 
-		create(t, s, "r")
-		assert.Empty(t, journal(t, s, "r"), "the id is free again, and nothing is left of the old run")
-		assert.Empty(t, questions(t, s, "r"))
-		assert.Equal(t, int64(1), run(t, s, "r").Epoch)
+		createRun(t, s, "r")
+		assert.Empty(t, readJournal(t, s, "r"), "the id is free again, and nothing is left of the old run")
+		assert.Empty(t, readQuestions(t, s, "r"))
+		assert.Equal(t, int64(1), getRun(t, s, "r").Epoch)
 	},
 	"delete spares what is held": func(t *testing.T, s durable.Store) {
-		l := create(t, s, "r")
-		write(t, s, l, durable.Update{}, entry(1))
+		l := createRun(t, s, "r")
+		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 		err := s.Delete(t.Context(), "r")
 		var held *durable.HeldError
 		require.ErrorAs(t, err, &held)
 		assert.Equal(t, []any{agent.RunID("r"), "one"}, []any{held.Run, held.Owner})
 		assert.True(t, l.Expires.Equal(held.Expires))
-		assert.Len(t, journal(t, s, "r"), 1)
+		assert.Len(t, readJournal(t, s, "r"), 1)
 
 		_, err = s.Renew(t.Context(), l, gone)
 		require.NoError(t, err)
 		require.NoError(t, s.Delete(t.Context(), "r"), "a lease that ran out holds nothing")
 	},
 	"delete what has ended": func(t *testing.T, s durable.Store) {
-		write(t, s, create(t, s, "r"), ended(), entry(1))
+		writeUpdate(t, s, createRun(t, s, "r"), endUpdate(), newEntry(1))
 		require.NoError(t, s.Delete(t.Context(), "r"))
 	},
 	"prune takes what ended before": func(t *testing.T, s durable.Store) {
 		for _, id := range []agent.RunID{"a", "b"} {
-			write(t, s, create(t, s, id), ended(), entries(1, 3)...)
+			writeUpdate(t, s, createRun(t, s, id), endUpdate(), newEntries(1, 3)...)
 		}
-		create(t, s, "running")
+		createRun(t, s, "running")
 		createAs(t, s, durable.Run{ID: "ran out"}, "one", gone)
-		park(t, s, "parked", question("c"))
-		last := run(t, s, "b").Updated
+		parkRun(t, s, "parked", newQuestion("c"))
+		last := getRun(t, s, "b").Updated
 
 		n, err := s.Prune(t.Context(), last.Add(-hour))
 		require.NoError(t, err)
@@ -95,8 +95,8 @@ var ending = map[string]part{
 		assert.ElementsMatch(t, []agent.RunID{"running", "ran out", "parked"}, list(t, s, durable.Filter{}))
 		_, err = s.Entries(t.Context(), "a", 0)
 		require.ErrorIs(t, err, durable.ErrNotFound)
-		create(t, s, "a")
-		assert.Empty(t, journal(t, s, "a"))
+		createRun(t, s, "a")
+		assert.Empty(t, readJournal(t, s, "a"))
 	},
 }
 
@@ -108,9 +108,9 @@ var switching = map[string]part{
 	},
 	"is what it was set to": func(t *testing.T, s durable.Store) {
 		for _, want := range []durable.Switch{
-			{On: true, Reason: "it's 🔥", By: "ops", Since: moment()},
-			{On: true, Reason: "still", Since: moment().Add(hour)},
-			{On: false, Reason: "all clear", By: "ops", Since: moment()},
+			{On: true, Reason: "it's 🔥", By: "ops", Since: testTime()},
+			{On: true, Reason: "still", Since: testTime().Add(hour)},
+			{On: false, Reason: "all clear", By: "ops", Since: testTime()},
 			{On: true},
 			{},
 		} {

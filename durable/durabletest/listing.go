@@ -18,29 +18,29 @@ var listing = map[string]part{
 		want := []agent.RunID{}
 		// Neither the names nor what happens to the runs later is in the order of making.
 		for _, id := range []agent.RunID{"m", "z", "a", "k", "b"} {
-			create(t, s, id)
+			createRun(t, s, id)
 			want = append(want, id)
 		}
-		write(t, s, claim(t, s, "m", "one", durable.TakeOver), durable.Update{}, entry(1))
+		writeUpdate(t, s, claimRun(t, s, "m", "one", durable.TakeOver), durable.Update{}, newEntry(1))
 		slices.Reverse(want)
 		assert.Equal(t, want, list(t, s, durable.Filter{}))
 	},
 	"what is listed is what is known": func(t *testing.T, s durable.Store) {
-		q := question("c")
-		q.Deadline = moment()
-		write(t, s, create(t, s, "r"), parked(2, q), entry(1))
+		q := newQuestion("c")
+		q.Deadline = testTime()
+		writeUpdate(t, s, createRun(t, s, "r"), parkUpdate(2, q), newEntry(1))
 		require.NoError(t, s.Cancel(t.Context(), "r", "enough"))
 		got, err := s.List(t.Context(), durable.Filter{})
 		require.NoError(t, err)
-		assert.Equal(t, []durable.Run{run(t, s, "r")}, got)
+		assert.Equal(t, []durable.Run{getRun(t, s, "r")}, got)
 	},
 	"filters": func(t *testing.T, s durable.Store) {
 		add := func(r durable.Run, u durable.Update) {
-			write(t, s, createAs(t, s, r, "one", hour), u)
+			writeUpdate(t, s, createAs(t, s, r, "one", hour), u)
 		}
 		add(durable.Run{ID: "1", Agent: "a", Session: "s"}, durable.Update{})
-		add(durable.Run{ID: "2", Agent: "b", Session: "s", Parent: "1"}, parked(1, question("c")))
-		add(durable.Run{ID: "3", Agent: "a", Session: "u", Parent: "1"}, ended())
+		add(durable.Run{ID: "2", Agent: "b", Session: "s", Parent: "1"}, parkUpdate(1, newQuestion("c")))
+		add(durable.Run{ID: "3", Agent: "a", Session: "u", Parent: "1"}, endUpdate())
 		add(durable.Run{ID: "4", Agent: "b", Session: "u", Parent: "2"}, durable.Update{Status: agent.StatusFailed})
 		add(durable.Run{ID: "5"}, durable.Update{})
 		for _, c := range []struct {
@@ -67,7 +67,7 @@ var listing = map[string]part{
 		}
 	},
 	"a page behind a run that is gone": func(t *testing.T, s durable.Store) {
-		release(t, s, create(t, s, "r"))
+		releaseRun(t, s, createRun(t, s, "r"))
 		require.NoError(t, s.Delete(t.Context(), "r"))
 		_, err := s.List(t.Context(), durable.Filter{Before: "r"})
 		require.ErrorIs(t, err, durable.ErrNotFound)
@@ -109,5 +109,5 @@ func list(t *testing.T, s durable.Store, f durable.Filter) []agent.RunID {
 	t.Helper()
 	runs, err := s.List(t.Context(), f)
 	require.NoError(t, err, "list %+v", f)
-	return ids(runs)
+	return runIDs(runs)
 }

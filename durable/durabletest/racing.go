@@ -19,7 +19,7 @@ var racing = map[string]part{
 	"one of many creates": func(t *testing.T, s durable.Store) { oneCreates(t, s) },
 	"one of many claims":  func(t *testing.T, s durable.Store) { oneClaims(t, s) },
 	"all of many take over, one after another": func(t *testing.T, s durable.Store) {
-		first := create(t, s, "r")
+		first := createRun(t, s, "r")
 		var mu sync.Mutex
 		leases := []durable.Lease{first}
 		atOnce(8, func(i int) {
@@ -37,12 +37,12 @@ var racing = map[string]part{
 		for _, l := range leases[:len(leases)-1] {
 			stale(t, s, l)
 		}
-		write(t, s, last, durable.Update{}, entry(1))
+		writeUpdate(t, s, last, durable.Update{}, newEntry(1))
 	},
 	"one of many writes an entry":       func(t *testing.T, s durable.Store) { oneAppends(t, s) },
 	"one of many answers":               func(t *testing.T, s durable.Store) { oneAnswers(t, s) },
 	"who reads sees whole writes":       func(t *testing.T, s durable.Store) { wholeWrites(t, s, s) },
-	"who was taken over writes no more": func(t *testing.T, s durable.Store) { fenced(t, s, s) },
+	"who was taken over writes no more": func(t *testing.T, s durable.Store) { testFencing(t, s, s) },
 	"runs do not disturb each other": func(t *testing.T, s durable.Store) {
 		const steps = 15
 		atOnce(8, func(i int) {
@@ -50,14 +50,14 @@ var racing = map[string]part{
 			l, err := s.Create(t.Context(), durable.Run{ID: id}, "one", hour)
 			assert.NoError(t, err)
 			for n := range steps {
-				assert.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(int64(n+1))))
+				assert.NoError(t, s.Append(t.Context(), l, durable.Update{}, newEntry(int64(n+1))))
 				_, err := s.Run(t.Context(), id)
 				assert.NoError(t, err)
 			}
-			assert.NoError(t, s.Append(t.Context(), l, ended()))
+			assert.NoError(t, s.Append(t.Context(), l, endUpdate()))
 		})
 		for i := range 8 {
-			sameEntries(t, entries(1, steps), journal(t, s, agent.RunID(strconv.Itoa(i))))
+			sameEntries(t, newEntries(1, steps), readJournal(t, s, agent.RunID(strconv.Itoa(i))))
 		}
 	},
 }
@@ -69,31 +69,31 @@ func oneCreates(t *testing.T, handles ...durable.Store) {
 	won := race(t, durable.ErrExists, func(i int) error {
 		return second(handles[i%len(handles)].Create(t.Context(), durable.Run{ID: "r", Agent: strconv.Itoa(i)}, strconv.Itoa(i), hour))
 	})
-	r := run(t, handles[0], "r")
+	r := getRun(t, handles[0], "r")
 	assert.Equal(t, []string{strconv.Itoa(won), strconv.Itoa(won)}, []string{r.Agent, r.Owner})
 }
 
 func oneClaims(t *testing.T, handles ...durable.Store) {
 	t.Helper()
-	park(t, handles[0], "r", question("c"))
+	parkRun(t, handles[0], "r", newQuestion("c"))
 	won := race(t, new(durable.HeldError), func(i int) error {
 		return second(handles[i%len(handles)].Claim(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeFree))
 	})
-	r := run(t, handles[0], "r")
+	r := getRun(t, handles[0], "r")
 	assert.Equal(t, []any{strconv.Itoa(won), int64(2)}, []any{r.Owner, r.Epoch})
 }
 
 func oneAppends(t *testing.T, handles ...durable.Store) {
 	t.Helper()
-	l := create(t, handles[0], "r")
+	l := createRun(t, handles[0], "r")
 	for seq := int64(1); seq <= 5; seq++ {
 		won := race(t, new(durable.SeqError), func(i int) error {
-			e := entry(seq)
+			e := newEntry(seq)
 			e.Data = fmt.Append(nil, i)
 			return handles[i%len(handles)].Append(t.Context(), l, durable.Update{Status: agent.StatusRunning, Steps: i}, e)
 		})
-		assert.Equal(t, won, run(t, handles[0], "r").Steps)
-		assert.Equal(t, strconv.Itoa(won), string(journal(t, handles[0], "r")[seq-1].Data))
+		assert.Equal(t, won, getRun(t, handles[0], "r").Steps)
+		assert.Equal(t, strconv.Itoa(won), string(readJournal(t, handles[0], "r")[seq-1].Data))
 	}
 }
 
@@ -101,16 +101,16 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 	t.Helper()
 	for round := range 5 {
 		id := agent.RunID(fmt.Sprint("r", round))
-		park(t, handles[0], id, question("c"), question("d"))
+		parkRun(t, handles[0], id, newQuestion("c"), newQuestion("d"))
 		won := race(t, durable.ErrAnswered, func(i int) error {
-			c, d := answer("c"), answer("d")
+			c, d := newAnswer("c"), newAnswer("d")
 			c.Data, d.Data = fmt.Append(nil, i), fmt.Append(nil, i)
 			if i%2 == 0 { // the other order must not lock either of them out
 				c, d = d, c
 			}
 			return handles[i%len(handles)].Answer(t.Context(), id, c, d)
 		})
-		for _, q := range questions(t, handles[0], id) {
+		for _, q := range readQuestions(t, handles[0], id) {
 			require.NotNil(t, q.Answer)
 			assert.Equal(t, strconv.Itoa(won), string(q.Answer.Data), "both answers are the winner's")
 		}
@@ -121,17 +121,17 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 // behind what is known of the run.
 func wholeWrites(t *testing.T, writer, reader durable.Store) {
 	t.Helper()
-	l := create(t, writer, "r")
+	l := createRun(t, writer, "r")
 	done := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
 		defer close(done)
 		for i := range 40 {
-			u := durable.Update{Status: agent.StatusRunning, Steps: 2 * (i + 1), Questions: []durable.Question{question("c"), question("d")}}
+			u := durable.Update{Status: agent.StatusRunning, Steps: 2 * (i + 1), Questions: []durable.Question{newQuestion("c"), newQuestion("d")}}
 			if i%2 == 0 {
 				u.Questions = []durable.Question{}
 			}
-			assert.NoError(t, writer.Append(t.Context(), l, u, entry(int64(2*i+1)), entry(int64(2*i+2))))
+			assert.NoError(t, writer.Append(t.Context(), l, u, newEntry(int64(2*i+1)), newEntry(int64(2*i+2))))
 		}
 	})
 	for over := false; !over; {
@@ -152,19 +152,19 @@ func wholeWrites(t *testing.T, writer, reader durable.Store) {
 		assert.Contains(t, []int{0, 2}, len(asked), "questions")
 	}
 	group.Wait()
-	assert.Len(t, journal(t, reader, "r"), 80)
+	assert.Len(t, readJournal(t, reader, "r"), 80)
 }
 
-// fenced checks that one writer is taken over in the middle of its work: what it wrote is
+// testFencing checks that one writer is taken over in the middle of its work: what it wrote is
 // before the other's first entry, and nothing of it behind.
-func fenced(t *testing.T, first, other durable.Store) {
+func testFencing(t *testing.T, first, other durable.Store) {
 	t.Helper()
-	l := create(t, first, "r")
+	l := createRun(t, first, "r")
 	started := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
 		for seq := int64(1); ; seq++ {
-			e := entry(seq)
+			e := newEntry(seq)
 			e.Key = "old"
 			err := first.Append(t.Context(), l, durable.Update{}, e)
 			if err != nil {
@@ -177,15 +177,15 @@ func fenced(t *testing.T, first, other durable.Store) {
 		}
 	})
 	<-started
-	taken := claim(t, other, "r", "two", durable.TakeOver)
-	seq := run(t, other, "r").Entries
+	taken := claimRun(t, other, "r", "two", durable.TakeOver)
+	seq := getRun(t, other, "r").Entries
 	for i := range int64(5) {
-		e := entry(seq + 1 + i)
+		e := newEntry(seq + 1 + i)
 		e.Key = "new"
-		write(t, other, taken, durable.Update{}, e)
+		writeUpdate(t, other, taken, durable.Update{}, e)
 	}
 	group.Wait()
-	all := journal(t, first, "r")
+	all := readJournal(t, first, "r")
 	require.Len(t, all, int(seq)+5)
 	for i, e := range all {
 		assert.Equal(t, e.Key == "old", int64(i) < seq, "entry %d is of the %s writer", i+1, e.Key)

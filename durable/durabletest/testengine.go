@@ -21,12 +21,12 @@ func TestEngine(t *testing.T, open func(t *testing.T) durable.Engine) {
 		"a run parks and is answered": testPark,
 		"a child knows its parent":    testChild,
 		"a run that is to be cancelled is claimed": func(t *testing.T, e durable.Engine) {
-			job(t, e, "a")
-			task := claimed(t, e)
+			submitJob(t, e, "a")
+			task := claimTask(t, e)
 			require.NoError(t, e.Park(t.Context(), task.Lease, []durable.Question{waitingFor()}))
-			nothing(t, e)
+			checkNoTask(t, e)
 			require.NoError(t, e.Cancel(t.Context(), "a", "why not"))
-			assert.Equal(t, "why not", claimed(t, e).Run.CancelReason)
+			assert.Equal(t, "why not", claimTask(t, e).Run.CancelReason)
 		},
 		"watching tells what is there and what changes": testWatch,
 	} {
@@ -34,21 +34,21 @@ func TestEngine(t *testing.T, open func(t *testing.T) durable.Engine) {
 	}
 }
 
-func job(t *testing.T, e durable.Engine, id agent.RunID) durable.Run {
+func submitJob(t *testing.T, e durable.Engine, id agent.RunID) durable.Run {
 	t.Helper()
 	run, err := e.Submit(t.Context(), durable.Job{ID: id, Agent: "clerk", Input: []agent.Message{agent.UserText("go")}})
 	require.NoError(t, err)
 	return run
 }
 
-func claimed(t *testing.T, e durable.Engine) durable.Task {
+func claimTask(t *testing.T, e durable.Engine) durable.Task {
 	t.Helper()
 	task, err := e.Claim(t.Context(), "runner", time.Minute)
 	require.NoError(t, err)
 	return task
 }
 
-func nothing(t *testing.T, e durable.Engine) {
+func checkNoTask(t *testing.T, e durable.Engine) {
 	t.Helper()
 	_, err := e.Claim(t.Context(), "runner", time.Minute)
 	require.ErrorIs(t, err, durable.ErrNothing)
@@ -60,45 +60,45 @@ func waitingFor() durable.Question {
 
 // testClaim checks that a job is stored once, is claimed by one, and is over when that one says so.
 func testClaim(t *testing.T, e durable.Engine) {
-	nothing(t, e)
-	run := job(t, e, "a")
+	checkNoTask(t, e)
+	run := submitJob(t, e, "a")
 	assert.Equal(t, agent.RunID("a"), run.ID)
 	assert.Equal(t, "clerk", run.Agent)
 	assert.Equal(t, agent.StatusRunning, run.Status)
 	_, err := e.Submit(t.Context(), durable.Job{ID: "a"})
 	require.ErrorIs(t, err, durable.ErrExists)
-	task := claimed(t, e)
+	task := claimTask(t, e)
 	assert.Equal(t, agent.RunID("a"), task.Run.ID)
 	require.Len(t, task.Entries, 1)
 	assert.Equal(t, durable.EntrySubmit, task.Entries[0].Kind)
 	s, err := agent.Restore(task.Entries[0].Data)
 	require.NoError(t, err)
 	assert.Equal(t, 1, s.MessageCount())
-	nothing(t, e)
+	checkNoTask(t, e)
 	lease, err := e.Renew(t.Context(), task.Lease, time.Minute)
 	require.NoError(t, err)
 	require.NoError(t, e.Report(t.Context(), lease, durable.Update{Status: agent.StatusDone, Steps: 3},
 		durable.Entry{Seq: 2, Kind: durable.EntryEnd, At: time.Now()}))
-	nothing(t, e)
+	checkNoTask(t, e)
 	require.ErrorIs(t, e.Report(t.Context(), lease, durable.Update{}, durable.Entry{Seq: 3}), durable.ErrStale)
 	runs, err := e.List(t.Context(), durable.Filter{Status: []agent.Status{agent.StatusDone}})
 	require.NoError(t, err)
 	require.Len(t, runs, 1)
 	assert.Equal(t, 3, runs[0].Steps)
-	assert.NotEqual(t, agent.RunID(""), job(t, e, "").ID, "an id is made up")
+	assert.NotEqual(t, agent.RunID(""), submitJob(t, e, "").ID, "an id is made up")
 }
 
 // testPark checks that a job that waits has no owner, and is claimed again when it was answered.
 func testPark(t *testing.T, e durable.Engine) {
-	job(t, e, "a")
-	task := claimed(t, e)
+	submitJob(t, e, "a")
+	task := claimTask(t, e)
 	require.NoError(t, e.Park(t.Context(), task.Lease, []durable.Question{waitingFor()}, durable.Entry{Seq: 2, Kind: durable.EntryPark, At: time.Now()}))
-	nothing(t, e)
+	checkNoTask(t, e)
 	require.ErrorIs(t, e.Report(t.Context(), task.Lease, durable.Update{}, durable.Entry{Seq: 3}), durable.ErrStale)
 	require.ErrorIs(t, e.Answer(t.Context(), "a", durable.Answer{Call: "1", Hash: "other"}), durable.ErrNotFound)
 	require.NoError(t, e.Answer(t.Context(), "a", durable.Answer{Call: "1", Hash: "h", Data: []byte("yes")}))
 	require.ErrorIs(t, e.Answer(t.Context(), "a", durable.Answer{Call: "1", Hash: "h"}), durable.ErrAnswered)
-	again := claimed(t, e)
+	again := claimTask(t, e)
 	assert.Equal(t, agent.RunID("a"), again.Run.ID)
 	assert.Greater(t, again.Lease.Epoch, task.Lease.Epoch)
 	assert.Len(t, again.Entries, 2)
@@ -107,8 +107,8 @@ func testPark(t *testing.T, e durable.Engine) {
 // testChild checks LH-81: a parent that waits for its child is taken up when that has ended, whoever
 // asked for it.
 func testChild(t *testing.T, e durable.Engine) {
-	job(t, e, "a")
-	parent := claimed(t, e)
+	submitJob(t, e, "a")
+	parent := claimTask(t, e)
 	child, err := e.Child(t.Context(), "a", durable.Job{ID: "b", Agent: "helper"})
 	require.NoError(t, err)
 	assert.Equal(t, agent.RunID("a"), child.Parent)
@@ -118,17 +118,17 @@ func testChild(t *testing.T, e durable.Engine) {
 	waits := waitingFor()
 	waits.Child = "b"
 	require.NoError(t, e.Park(t.Context(), parent.Lease, []durable.Question{waits}))
-	task := claimed(t, e)
+	task := claimTask(t, e)
 	assert.Equal(t, agent.RunID("b"), task.Run.ID)
-	nothing(t, e)
+	checkNoTask(t, e)
 	require.NoError(t, e.Report(t.Context(), task.Lease, durable.Update{Status: agent.StatusDone}))
-	assert.Equal(t, agent.RunID("a"), claimed(t, e).Run.ID)
+	assert.Equal(t, agent.RunID("a"), claimTask(t, e).Run.ID)
 }
 
 func testWatch(t *testing.T, e durable.Engine) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	job(t, e, "a")
+	submitJob(t, e, "a")
 	var seen []agent.Status
 	for run, err := range e.Watch(ctx, durable.Filter{}) {
 		require.NoError(t, err)
@@ -137,7 +137,7 @@ func testWatch(t *testing.T, e durable.Engine) {
 			break
 		}
 		if len(seen) == 1 {
-			task := claimed(t, e)
+			task := claimTask(t, e)
 			require.NoError(t, e.Report(ctx, task.Lease, durable.Update{Status: agent.StatusDone}))
 		}
 	}

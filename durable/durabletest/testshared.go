@@ -32,31 +32,31 @@ func TestShared(t *testing.T, place func(t *testing.T) (open func(t *testing.T) 
 		}
 	}
 
-	t.Run("everything survives a restart", func(t *testing.T) { survives(t, place(t)) })
-	t.Run("each sees what the other did", shared(seen))
+	t.Run("everything survives a restart", func(t *testing.T) { testSurvival(t, place(t)) })
+	t.Run("each sees what the other did", shared(checkShared))
 	t.Run("one of many creates", shared(func(t *testing.T, a, b durable.Store) { oneCreates(t, a, b) }))
 	t.Run("one of many claims", shared(func(t *testing.T, a, b durable.Store) { oneClaims(t, a, b) }))
 	t.Run("one of many writes an entry", shared(func(t *testing.T, a, b durable.Store) { oneAppends(t, a, b) }))
 	t.Run("one of many answers", shared(func(t *testing.T, a, b durable.Store) { oneAnswers(t, a, b) }))
 	t.Run("who reads sees whole writes", shared(wholeWrites))
-	t.Run("who was taken over writes no more", shared(fenced))
+	t.Run("who was taken over writes no more", shared(testFencing))
 }
 
-func survives(t *testing.T, open func(t *testing.T) durable.Store) {
+func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	s := open(t)
-	q := question("c")
-	q.TokenHash, q.Deadline, q.Child = [32]byte{1, 2, 3}, moment(), "child"
-	l := create(t, s, "parked")
-	write(t, s, l, parked(2, q, question("d")), entries(1, 5)...)
-	require.NoError(t, s.Answer(t.Context(), "parked", answer("d")))
+	q := newQuestion("c")
+	q.TokenHash, q.Deadline, q.Child = [32]byte{1, 2, 3}, testTime(), "child"
+	l := createRun(t, s, "parked")
+	writeUpdate(t, s, l, parkUpdate(2, q, newQuestion("d")), newEntries(1, 5)...)
+	require.NoError(t, s.Answer(t.Context(), "parked", newAnswer("d")))
 	require.NoError(t, s.Cancel(t.Context(), "parked", "enough"))
-	write(t, s, create(t, s, "ended"), ended(), entry(1))
-	running := create(t, s, "running")
-	on := durable.Switch{On: true, Reason: "fire", By: "ops", Since: moment()}
+	writeUpdate(t, s, createRun(t, s, "ended"), endUpdate(), newEntry(1))
+	running := createRun(t, s, "running")
+	on := durable.Switch{On: true, Reason: "fire", By: "ops", Since: testTime()}
 	require.NoError(t, s.SetDenyTools(t.Context(), on))
 	all, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
-	asked := questions(t, s, "parked")
+	asked := readQuestions(t, s, "parked")
 	require.NoError(t, s.Close())
 
 	s = open(t)
@@ -64,8 +64,8 @@ func survives(t *testing.T, open func(t *testing.T) durable.Store) {
 	again, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
 	assert.Equal(t, all, again)
-	sameEntries(t, entries(1, 5), journal(t, s, "parked"))
-	for i, q := range questions(t, s, "parked") {
+	sameEntries(t, newEntries(1, 5), readJournal(t, s, "parked"))
+	for i, q := range readQuestions(t, s, "parked") {
 		sameQuestion(t, asked[i], q)
 	}
 	found, err := s.QuestionByToken(t.Context(), q.TokenHash)
@@ -78,31 +78,31 @@ func survives(t *testing.T, open func(t *testing.T) durable.Store) {
 
 	_, err = s.Claim(t.Context(), "running", "two", hour, durable.TakeFree)
 	require.ErrorAs(t, err, new(*durable.HeldError), "a lease outlives a restart")
-	write(t, s, running, durable.Update{}, entry(1))
-	create(t, s, "new")
+	writeUpdate(t, s, running, durable.Update{}, newEntry(1))
+	createRun(t, s, "new")
 	assert.Equal(t, []agent.RunID{"new", "running", "ended", "parked"}, list(t, s, durable.Filter{}))
 }
 
-func seen(t *testing.T, a, b durable.Store) {
-	l := create(t, a, "r")
-	assert.Equal(t, run(t, a, "r"), run(t, b, "r"))
+func checkShared(t *testing.T, a, b durable.Store) {
+	l := createRun(t, a, "r")
+	assert.Equal(t, getRun(t, a, "r"), getRun(t, b, "r"))
 	_, err := b.Claim(t.Context(), "r", "two", hour, durable.TakeFree)
 	require.ErrorAs(t, err, new(*durable.HeldError))
-	write(t, a, l, parked(1, question("c")), entry(1))
-	sameEntries(t, journal(t, a, "r"), journal(t, b, "r"))
-	require.NoError(t, b.Answer(t.Context(), "r", answer("c")))
-	require.ErrorIs(t, a.Answer(t.Context(), "r", answer("c")), durable.ErrAnswered)
+	writeUpdate(t, a, l, parkUpdate(1, newQuestion("c")), newEntry(1))
+	sameEntries(t, readJournal(t, a, "r"), readJournal(t, b, "r"))
+	require.NoError(t, b.Answer(t.Context(), "r", newAnswer("c")))
+	require.ErrorIs(t, a.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 	require.NoError(t, b.Cancel(t.Context(), "r", "enough"))
-	assert.Equal(t, "enough", run(t, a, "r").CancelReason)
+	assert.Equal(t, "enough", getRun(t, a, "r").CancelReason)
 
-	taken := claim(t, b, "r", "two", durable.TakeOver)
+	taken := claimRun(t, b, "r", "two", durable.TakeOver)
 	stale(t, a, l)
-	write(t, a, taken, durable.Update{}, entry(2)) // a lease is good in any process
+	writeUpdate(t, a, taken, durable.Update{}, newEntry(2)) // a lease is good in any process
 	require.NoError(t, b.SetDenyTools(t.Context(), durable.Switch{On: true}))
 	sw, err := a.DenyTools(t.Context())
 	require.NoError(t, err)
 	assert.True(t, sw.On)
-	release(t, a, taken)
+	releaseRun(t, a, taken)
 	due(t, a, "r")
 	require.NoError(t, b.Delete(t.Context(), "r"))
 	_, err = a.Run(t.Context(), "r")

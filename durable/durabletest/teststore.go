@@ -55,11 +55,11 @@ const (
 	nobody agent.RunID = "nobody"
 )
 
-// moment returns a time that every store can keep.
-func moment() time.Time { return time.Date(2026, 11, 21, 12, 5, 8, 123456000, time.UTC) }
+// testTime returns a time that every store can keep.
+func testTime() time.Time { return time.Date(2026, 11, 21, 12, 5, 8, 123456000, time.UTC) }
 
-// create adds a run that one owner holds for an hour.
-func create(t *testing.T, s durable.Store, id agent.RunID) durable.Lease {
+// createRun adds a run that one owner holds for an hour.
+func createRun(t *testing.T, s durable.Store, id agent.RunID) durable.Lease {
 	t.Helper()
 	return createAs(t, s, durable.Run{ID: id, Session: "s", Agent: "tester", Root: id}, "one", hour)
 }
@@ -71,87 +71,87 @@ func createAs(t *testing.T, s durable.Store, r durable.Run, owner string, ttl ti
 	return l
 }
 
-// run returns what the store knows of a run that must be there.
-func run(t *testing.T, s durable.Store, id agent.RunID) durable.Run {
+// getRun returns what the store knows of a run that must be there.
+func getRun(t *testing.T, s durable.Store, id agent.RunID) durable.Run {
 	t.Helper()
 	r, err := s.Run(t.Context(), id)
 	require.NoError(t, err, "look at run %q", id)
 	return r
 }
 
-func claim(t *testing.T, s durable.Store, id agent.RunID, owner string, take durable.Take) durable.Lease {
+func claimRun(t *testing.T, s durable.Store, id agent.RunID, owner string, take durable.Take) durable.Lease {
 	t.Helper()
 	l, err := s.Claim(t.Context(), id, owner, hour, take)
 	require.NoError(t, err, "claim run %q", id)
 	return l
 }
 
-func write(t *testing.T, s durable.Store, l durable.Lease, u durable.Update, entries ...durable.Entry) {
+func writeUpdate(t *testing.T, s durable.Store, l durable.Lease, u durable.Update, entries ...durable.Entry) {
 	t.Helper()
 	require.NoError(t, s.Append(t.Context(), l, u, entries...), "append to run %q", l.Run)
 }
 
-func release(t *testing.T, s durable.Store, l durable.Lease) {
+func releaseRun(t *testing.T, s durable.Store, l durable.Lease) {
 	t.Helper()
 	require.NoError(t, s.Release(t.Context(), l), "release run %q", l.Run)
 }
 
-// park adds a run that waits for answers, held by no process.
-func park(t *testing.T, s durable.Store, id agent.RunID, questions ...durable.Question) {
+// parkRun adds a run that waits for answers, held by no process.
+func parkRun(t *testing.T, s durable.Store, id agent.RunID, questions ...durable.Question) {
 	t.Helper()
-	l := create(t, s, id)
-	write(t, s, l, parked(1, questions...))
-	release(t, s, l)
+	l := createRun(t, s, id)
+	writeUpdate(t, s, l, parkUpdate(1, questions...))
+	releaseRun(t, s, l)
 }
 
-func parked(steps int, questions ...durable.Question) durable.Update {
+func parkUpdate(steps int, questions ...durable.Question) durable.Update {
 	return durable.Update{Status: agent.StatusParked, Steps: steps, Questions: questions}
 }
 
-// ended returns an update that ends a run.
-func ended() durable.Update {
+// endUpdate returns an update that ends a run.
+func endUpdate() durable.Update {
 	return durable.Update{Status: agent.StatusDone, Reason: agent.StopCompleted, Steps: 3}
 }
 
-// entry returns a small entry with that number.
-func entry(seq int64) durable.Entry {
-	return durable.Entry{Seq: seq, Kind: "note", At: moment(), Data: []byte("data")}
+// newEntry returns a small entry with that number.
+func newEntry(seq int64) durable.Entry {
+	return durable.Entry{Seq: seq, Kind: "note", At: testTime(), Data: []byte("data")}
 }
 
-// entries returns small entries with those numbers.
-func entries(from, to int64) []durable.Entry {
+// newEntries returns small entries with those numbers.
+func newEntries(from, to int64) []durable.Entry {
 	var all []durable.Entry
 	for seq := from; seq <= to; seq++ {
-		all = append(all, entry(seq))
+		all = append(all, newEntry(seq))
 	}
 	return all
 }
 
-// journal returns the whole journal of a run.
-func journal(t *testing.T, s durable.Store, id agent.RunID) []durable.Entry {
+// readJournal returns the whole journal of a run.
+func readJournal(t *testing.T, s durable.Store, id agent.RunID) []durable.Entry {
 	t.Helper()
 	all, err := s.Entries(t.Context(), id, 0)
 	require.NoError(t, err, "read the journal of run %q", id)
 	return all
 }
 
-// question returns a question about a call, with the hash that answer answers.
-func question(call string) durable.Question {
-	return durable.Question{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: moment(), Data: []byte("may I?")}
+// newQuestion returns a question about a call, with the hash that answer answers.
+func newQuestion(call string) durable.Question {
+	return durable.Question{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
 }
 
-func answer(call string) durable.Answer {
+func newAnswer(call string) durable.Answer {
 	return durable.Answer{Call: call, Hash: "hash of " + call, Data: []byte("yes")}
 }
 
-func questions(t *testing.T, s durable.Store, id agent.RunID) []durable.Question {
+func readQuestions(t *testing.T, s durable.Store, id agent.RunID) []durable.Question {
 	t.Helper()
 	all, err := s.Questions(t.Context(), id)
 	require.NoError(t, err, "read the questions of run %q", id)
 	return all
 }
 
-func ids(runs []durable.Run) []agent.RunID {
+func runIDs(runs []durable.Run) []agent.RunID {
 	all := []agent.RunID{}
 	for _, r := range runs {
 		all = append(all, r.ID)
@@ -159,8 +159,8 @@ func ids(runs []durable.Run) []agent.RunID {
 	return all
 }
 
-// cancelled returns a context that is over.
-func cancelled(t *testing.T) context.Context {
+// newCancelledContext returns a context that is over.
+func newCancelledContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx

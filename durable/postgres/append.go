@@ -21,10 +21,10 @@ import (
 func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
 	return s.call(ctx, fmt.Sprintf("append to run %s", l.Run), func(ctx context.Context) error {
 		a := appending{l, u, entries, fingerprint(l, u, entries)}
-		misplaced := a.misplaced()
+		misplaced := a.checkNumbers()
 		var b pgx.Batch
 		if misplaced != nil { // nothing will be done; but what comes first may be something else
-			r := locked(&b, l.Run)
+			r := batchLock(&b, l.Run)
 			if err := s.batch(ctx, &b); err != nil {
 				return err
 			}
@@ -34,7 +34,7 @@ func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, e
 			return misplaced
 		}
 		a.lockChildren(&b)
-		r := locked(&b, l.Run)
+		r := batchLock(&b, l.Run)
 		a.write(&b)
 		a.ask(&b)
 		done := a.update(&b)
@@ -57,8 +57,8 @@ type appending struct {
 	print   []byte
 }
 
-// misplaced returns what is wrong with the numbers of the entries behind the first.
-func (a appending) misplaced() error {
+// checkNumbers returns what is wrong with the numbers of the entries behind the first.
+func (a appending) checkNumbers() error {
 	for i, e := range a.entries {
 		if want := a.entries[0].Seq + int64(i); e.Seq != want {
 			return &durable.SeqError{Run: a.l.Run, Got: e.Seq, Want: want}
@@ -143,7 +143,7 @@ func (a appending) ask(b *pgx.Batch) {
 			lo.Map(questions, func(q durable.Question, _ int) time.Time { return q.Asked.Truncate(time.Microsecond) }),
 			lo.Map(questions, func(q durable.Question, _ int) *time.Time { return orNull(q.Deadline) }),
 			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Child) }),
-			lo.Map(questions, func(q durable.Question, _ int) []byte { return token(q.TokenHash) }),
+			lo.Map(questions, func(q durable.Question, _ int) []byte { return tokenValue(q.TokenHash) }),
 			lo.Map(questions, func(q durable.Question, _ int) []byte { return q.Data }),
 			lo.Map(questions, func(q durable.Question, _ int) bool { return q.Answer != nil }),
 			lo.Map(given, func(a durable.Answer, _ int) *time.Time { return orNull(a.At) }),
@@ -172,7 +172,7 @@ func (a appending) update(b *pgx.Batch) (done *bool) {
 			return nil
 		})
 	if !a.ends() && (u.Status == agent.StatusParked || u.Questions != nil) {
-		settle(b, a.l.Run)
+		updateDue(b, a.l.Run)
 	}
 	return done
 }

@@ -22,7 +22,7 @@ func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error
 		)
 		b.Queue(`UPDATE runs SET cancel_reason = $2, ready = least(ready, clock_timestamp())
 			WHERE id = $1 AND ended IS NULL AND cancel_reason = ''`, text(id), text(lo.CoalesceOrEmpty(reason, "cancelled")))
-		b.Queue(`SELECT true FROM runs WHERE id = $1`, text(id)).QueryRow(optional(&there))
+		b.Queue(`SELECT true FROM runs WHERE id = $1`, text(id)).QueryRow(scanOptional(&there))
 		if err := s.batch(ctx, &b); err != nil || there {
 			return err
 		}
@@ -38,7 +38,7 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 			b    pgx.Batch
 			done bool
 		)
-		r := locked(&b, id)
+		r := batchLock(&b, id)
 		b.Queue(`DELETE FROM runs WHERE id = $1 AND (expires IS NULL OR expires <= clock_timestamp())`, text(id)).
 			Exec(func(tag pgconn.CommandTag) error {
 				done = tag.RowsAffected() > 0

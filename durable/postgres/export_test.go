@@ -15,4 +15,4 @@ const (
 )
 
 // Listing is the query of a list.
-var Listing = listing
+var Listing = listQuery

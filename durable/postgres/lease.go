@@ -44,12 +44,12 @@ func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl tim
 	l := durable.Lease{Run: id, Owner: owner}
 	err := s.call(ctx, fmt.Sprintf("claim run %s", id), func(ctx context.Context) error {
 		var b pgx.Batch
-		r := locked(&b, id)
+		r := batchLock(&b, id)
 		l.Epoch = 0
 		b.Queue(`UPDATE runs SET owner = $2, epoch = epoch + 1, expires = clock_timestamp() + $3::interval
 			WHERE id = $1 AND ended IS NULL AND ($4 OR expires IS NULL OR owner = $2 OR expires <= clock_timestamp())
 			RETURNING epoch, expires`, text(id), text(owner), ttl, take == durable.TakeOver).
-			QueryRow(optional(&l.Epoch, when{&l.Expires}))
+			QueryRow(scanOptional(&l.Epoch, when{&l.Expires}))
 		switch err := s.batch(ctx, &b); {
 		case err != nil:
 			return err
@@ -104,7 +104,7 @@ func (s *Store) holding(ctx context.Context, l durable.Lease, statement string, 
 		done = err == nil
 		return ignoreNoRows(err)
 	})
-	b.Queue(`SELECT true FROM runs WHERE id = $1`, text(l.Run)).QueryRow(optional(&there))
+	b.Queue(`SELECT true FROM runs WHERE id = $1`, text(l.Run)).QueryRow(scanOptional(&there))
 	switch err := s.batch(ctx, &b); {
 	case err != nil || done:
 		return err
@@ -122,8 +122,8 @@ type found struct {
 	appended []byte
 }
 
-// locked locks a run, as the first statement of a batch that changes it in several.
-func locked(b *pgx.Batch, id agent.RunID) *found {
+// batchLock locks a run, as the first statement of a batch that changes it in several.
+func batchLock(b *pgx.Batch, id agent.RunID) *found {
 	f := new(found)
 	b.Queue(`SELECT `+runColumns+`, r.appended FROM runs r WHERE r.id = $1 FOR NO KEY UPDATE`, text(id)).QueryRow(func(row pgx.Row) error {
 		var err error
@@ -134,8 +134,8 @@ func locked(b *pgx.Batch, id agent.RunID) *found {
 	return f
 }
 
-// optional reads a row that may be missing.
-func optional(to ...any) func(pgx.Row) error {
+// scanOptional reads a row that may be missing.
+func scanOptional(to ...any) func(pgx.Row) error {
 	return func(row pgx.Row) error { return ignoreNoRows(row.Scan(to...)) }
 }
 

@@ -23,7 +23,7 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (all []durable.Run, 
 				return fmt.Errorf("page behind run %s: %w", f.Before, notFound(err))
 			}
 		}
-		query, args := listing(f, before)
+		query, args := listQuery(f, before)
 		rows, err := s.pool.Query(ctx, query, args...)
 		if err != nil {
 			return err
@@ -34,12 +34,12 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (all []durable.Run, 
 	return all, err
 }
 
-// listing returns the query of a list. It says only what the filter asks for, so that the
+// listQuery returns the query of a list. It says only what the filter asks for, so that the
 // database can take the index that is in the order of the list. Of each status that is
 // asked for it reads one such list, and merges them: bounds in place of an equals sign
 // leave no other index in the order that is asked for, where the database might hope
 // to find the few that run among the newest of all.
-func listing(f durable.Filter, before *int64) (query string, args []any) {
+func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	arg := func(v any) string {
 		args = append(args, v)
 		return fmt.Sprintf("$%d", len(args))

@@ -22,7 +22,7 @@ func Migrate(ctx context.Context, url string, o Options) (version int64, err err
 	if err != nil {
 		return 0, err
 	}
-	return o.migrate(ctx, config.ConnConfig, up)
+	return o.withProvider(ctx, config.ConnConfig, migrateUp)
 }
 
 // Rollback takes the schema one step back, for an older version of the program, and
@@ -33,10 +33,10 @@ func Rollback(ctx context.Context, url string, o Options) (version int64, err er
 	if err != nil {
 		return 0, err
 	}
-	return o.migrate(ctx, config.ConnConfig, down)
+	return o.withProvider(ctx, config.ConnConfig, migrateDown)
 }
 
-func up(ctx context.Context, p *goose.Provider) error {
+func migrateUp(ctx context.Context, p *goose.Provider) error {
 	there, known, err := p.GetVersions(ctx)
 	if err == nil && there > known {
 		err = fmt.Errorf("it has version %d and this program knows versions up to %d: use a newer program, "+
@@ -48,7 +48,7 @@ func up(ctx context.Context, p *goose.Provider) error {
 	return err
 }
 
-func down(ctx context.Context, p *goose.Provider) error {
+func migrateDown(ctx context.Context, p *goose.Provider) error {
 	there, known, err := p.GetVersions(ctx)
 	switch {
 	case err != nil:
@@ -62,9 +62,9 @@ func down(ctx context.Context, p *goose.Provider) error {
 	return err
 }
 
-// migrate hands out a provider while no other process has one for this schema, which it
+// withProvider hands out a provider while no other process has one for this schema, which it
 // makes first. Others wait in the database. Its statements may take as long as they need.
-func (o Options) migrate(
+func (o Options) withProvider(
 	ctx context.Context, config *pgx.ConnConfig, f func(context.Context, *goose.Provider) error,
 ) (version int64, err error) {
 	schema := o.schema()

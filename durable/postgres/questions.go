@@ -29,7 +29,7 @@ func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Qu
 // QuestionByToken finds the question that a token was made for: see durable.Store.
 func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q durable.Question, err error) {
 	err = s.call(ctx, "find a question by its token", func(ctx context.Context) error {
-		hash := token(tokenHash)
+		hash := tokenValue(tokenHash)
 		if hash == nil {
 			return durable.ErrNotFound
 		}
@@ -42,8 +42,8 @@ func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q dura
 	return q, nil
 }
 
-// token returns a hash as it is written: null for none.
-func token(hash [32]byte) []byte {
+// tokenValue returns a hash as it is written: null for none.
+func tokenValue(hash [32]byte) []byte {
 	if hash == [32]byte{} {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 				b     pgx.Batch
 				asked []durable.Question
 			)
-			r := locked(&b, id)
+			r := batchLock(&b, id)
 			b.Queue(questionsQuery, text(id)).Query(func(rows pgx.Rows) (err error) {
 				asked, err = pgx.CollectRows(rows, collectQuestion)
 				return err
@@ -70,7 +70,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 			if !r.there {
 				return durable.ErrNotFound
 			}
-			if err := answerable(r.Run, asked, answers); err != nil {
+			if err := checkAnswers(r.Run, asked, answers); err != nil {
 				return err
 			}
 			b = pgx.Batch{}
@@ -82,14 +82,14 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 				lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Hash) }),
 				lo.Map(answers, func(a durable.Answer, _ int) bool { return a.Ends }),
 				lo.Map(answers, func(a durable.Answer, _ int) []byte { return a.Data }))
-			settle(&b, id)
+			updateDue(&b, id)
 			return tx.SendBatch(ctx, &b).Close()
 		})
 	})
 }
 
-// answerable says what is wrong with answers to a run's questions.
-func answerable(r durable.Run, asked []durable.Question, answers []durable.Answer) error {
+// checkAnswers says what is wrong with answers to a run's questions.
+func checkAnswers(r durable.Run, asked []durable.Question, answers []durable.Answer) error {
 	type form struct{ call, hash string }
 	open := map[form]bool{}
 	for _, q := range asked {

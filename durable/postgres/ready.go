@@ -22,10 +22,10 @@ func (a appending) wake(b *pgx.Batch) {
 	}
 }
 
-// settle writes from when on there is something to do for a run, which is a matter of
+// updateDue writes from when on there is something to do for a run, which is a matter of
 // its status, its questions and whether it is to be cancelled, and when the time of its
 // first open question is over.
-func settle(b *pgx.Batch, id agent.RunID) {
+func updateDue(b *pgx.Batch, id agent.RunID) {
 	b.Queue(`
 		UPDATE runs r SET deadline = w.deadline, ready = CASE
 			WHEN r.ended IS NOT NULL THEN NULL

@@ -61,7 +61,7 @@ func ofRun[T any](ctx context.Context, s *Store, id agent.RunID, scan pgx.RowToF
 		all, err = pgx.CollectRows(rows, scan)
 		return err
 	})
-	b.Queue(`SELECT true FROM runs WHERE id = $1`, text(id)).QueryRow(optional(&there))
+	b.Queue(`SELECT true FROM runs WHERE id = $1`, text(id)).QueryRow(scanOptional(&there))
 	switch err := s.batch(ctx, &b); {
 	case err != nil:
 		return nil, err

@@ -58,7 +58,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := o.migrate(ctx, config.ConnConfig, up); err != nil {
+	if _, err := o.withProvider(ctx, config.ConnConfig, migrateUp); err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -142,7 +142,7 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 	within, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err := f(within)
-	for again := 0; again < 3 && err != nil && within.Err() == nil && undone(err); again++ {
+	for again := 0; again < 3 && err != nil && within.Err() == nil && hadNoEffect(err); again++ {
 		err = f(within)
 	}
 	switch {
@@ -154,9 +154,9 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// undone reports whether a call that failed with an error has had no effect and is
+// hadNoEffect reports whether a call that failed with an error has had no effect and is
 // likely to go well the next time.
-func undone(err error) bool {
+func hadNoEffect(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return slices.Contains([]string{
 			"40001", "40P01", // somebody else goes first: serialization failure, deadlock

@@ -35,7 +35,7 @@ var (
 // Cancel implements durable.Store.
 func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error {
 	return s.write(ctx, "cancelling a run", func(t tx) error {
-		h, err := look(ctx, t, id)
+		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error
 // Delete implements durable.Store.
 func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 	return s.write(ctx, "deleting a run", func(t tx) error {
-		h, err := look(ctx, t, id)
+		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 		}
 		return err
 	})
-	return ok(sw, err)
+	return ignoreNoRows(sw, err)
 }
 
 // SetDenyTools implements durable.Store.

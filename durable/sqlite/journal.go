@@ -42,7 +42,7 @@ const (
 // Append implements durable.Store.
 func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
 	return s.write(ctx, "writing to a journal", func(t tx) error {
-		h, err := by(ctx, t, l)
+		h, err := readHeld(ctx, t, l)
 		if err != nil {
 			return err
 		}
@@ -83,14 +83,14 @@ func update(ctx context.Context, t tx, h held, id agent.RunID, u durable.Update,
 		}
 	}
 	if u.Questions != nil {
-		if err := ask(ctx, t, h.n, u.Questions); err != nil {
+		if err := replaceQuestions(ctx, t, h.n, u.Questions); err != nil {
 			return err
 		}
 	}
-	return settle(ctx, t, h.n, now)
+	return updateDue(ctx, t, h.n, now)
 }
 
-func settle(ctx context.Context, t tx, n, now int64) error {
+func updateDue(ctx context.Context, t tx, n, now int64) error {
 	_, err := t.exec(ctx, settleRun, n, now)
 	return err
 }
@@ -101,7 +101,7 @@ func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all [
 		all = nil
 		there := false
 		rows, err := s.statements[selectEntries].QueryContext(ctx, id, after)
-		err = each(rows, err, func(rows *sql.Rows) error {
+		err = scanRows(rows, err, func(rows *sql.Rows) error {
 			there = true
 			var seq sql.NullInt64
 			var kind, key sql.NullString
@@ -118,5 +118,5 @@ func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all [
 		}
 		return err
 	})
-	return ok(all, err)
+	return ignoreNoRows(all, err)
 }

@@ -30,8 +30,8 @@ type held struct {
 	leased, expires   micros
 }
 
-// look reads a run inside a transaction.
-func look(ctx context.Context, t tx, id agent.RunID) (h held, err error) {
+// readRun reads a run inside a transaction.
+func readRun(ctx context.Context, t tx, id agent.RunID) (h held, err error) {
 	err = t.one(ctx, selectLease, id).Scan(&h.n, &h.status, &h.entries, &h.owner, &h.epoch, &h.leased, &h.expires)
 	if errors.Is(err, sql.ErrNoRows) {
 		return held{}, notFound(id)
@@ -39,9 +39,9 @@ func look(ctx context.Context, t tx, id agent.RunID) (h held, err error) {
 	return h, err
 }
 
-// by looks at a run that a lease is for.
-func by(ctx context.Context, t tx, l durable.Lease) (held, error) {
-	h, err := look(ctx, t, l.Run)
+// readHeld looks at a run that a lease is for.
+func readHeld(ctx context.Context, t tx, l durable.Lease) (held, error) {
+	h, err := readRun(ctx, t, l.Run)
 	if err == nil && (h.owner == "" || h.owner != l.Owner || h.epoch != l.Epoch) {
 		return held{}, fmt.Errorf("run %q, epoch %d: %w", l.Run, l.Epoch, durable.ErrStale)
 	}
@@ -56,7 +56,7 @@ func (h held) good(now int64) bool {
 // Create implements durable.Store.
 func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl time.Duration) (durable.Lease, error) {
 	now := s.clock()
-	l := durable.Lease{Run: r.ID, Owner: owner, Epoch: 1, Expires: at(now + ttl.Microseconds())}
+	l := durable.Lease{Run: r.ID, Owner: owner, Epoch: 1, Expires: fromMicros(now + ttl.Microseconds())}
 	err := s.write(ctx, "creating a run", func(t tx) error {
 		made, err := t.exec(ctx, insertRun, r.ID, r.Session, r.Agent, r.Parent, r.Root, now, owner, micros{l.Expires})
 		if err == nil && made == 0 {
@@ -64,13 +64,13 @@ func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl tim
 		}
 		return err
 	})
-	return ok(l, err)
+	return ignoreNoRows(l, err)
 }
 
 // Claim implements durable.Store.
 func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take durable.Take) (l durable.Lease, err error) {
 	err = s.write(ctx, "claiming a run", func(t tx) error {
-		h, err := look(ctx, t, id)
+		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
 		}
@@ -81,49 +81,49 @@ func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl tim
 		case h.good(now) && h.owner != owner && take != durable.TakeOver:
 			return &durable.HeldError{Run: id, Owner: h.owner, Expires: h.expires.Time}
 		}
-		l = durable.Lease{Run: id, Owner: owner, Epoch: h.epoch + 1, Expires: at(now + ttl.Microseconds())}
-		return lease(ctx, t, h.n, l, now)
+		l = durable.Lease{Run: id, Owner: owner, Epoch: h.epoch + 1, Expires: fromMicros(now + ttl.Microseconds())}
+		return writeLease(ctx, t, h.n, l, now)
 	})
-	return ok(l, err)
+	return ignoreNoRows(l, err)
 }
 
 // Renew implements durable.Store.
 func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
 	err := s.write(ctx, "renewing a lease", func(t tx) error {
-		h, err := by(ctx, t, l)
+		h, err := readHeld(ctx, t, l)
 		if err != nil {
 			return err
 		}
 		now := s.clock()
-		l.Expires = at(now + ttl.Microseconds())
-		return lease(ctx, t, h.n, l, now)
+		l.Expires = fromMicros(now + ttl.Microseconds())
+		return writeLease(ctx, t, h.n, l, now)
 	})
-	return ok(l, err)
+	return ignoreNoRows(l, err)
 }
 
 // Release implements durable.Store.
 func (s *Store) Release(ctx context.Context, l durable.Lease) error {
 	return s.write(ctx, "releasing a run", func(t tx) error {
-		h, err := by(ctx, t, l)
+		h, err := readHeld(ctx, t, l)
 		if err != nil {
 			return err
 		}
 		if _, err := t.exec(ctx, updateLease, h.n, "", h.epoch, nil, nil); err != nil {
 			return err
 		}
-		return settle(ctx, t, h.n, s.clock())
+		return updateDue(ctx, t, h.n, s.clock())
 	})
 }
 
-func lease(ctx context.Context, t tx, n int64, l durable.Lease, now int64) error {
+func writeLease(ctx context.Context, t tx, n int64, l durable.Lease, now int64) error {
 	if _, err := t.exec(ctx, updateLease, n, l.Owner, l.Epoch, now, micros{l.Expires}); err != nil {
 		return err
 	}
-	return settle(ctx, t, n, now)
+	return updateDue(ctx, t, n, now)
 }
 
-// ok returns a value where nothing went wrong.
-func ok[T any](v T, err error) (T, error) {
+// ignoreNoRows returns a value where nothing went wrong.
+func ignoreNoRows[T any](v T, err error) (T, error) {
 	if err != nil {
 		var none T
 		return none, err

@@ -53,7 +53,7 @@ func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err err
 		}
 		return err
 	})
-	return ok(r, err)
+	return ignoreNoRows(r, err)
 }
 
 // List implements durable.Store.
@@ -74,7 +74,7 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (runs []durable.Run,
 		runs, err = scanRuns(rows, err)
 		return err
 	})
-	return ok(runs, err)
+	return ignoreNoRows(runs, err)
 }
 
 // selectList asks for each status by itself, in the order of an index, so that a
@@ -123,11 +123,11 @@ func (s *Store) Due(ctx context.Context, limit int) (runs []durable.Run, err err
 		runs, err = scanRuns(rows, err)
 		return err
 	})
-	return ok(runs, err)
+	return ignoreNoRows(runs, err)
 }
 
 func scanRuns(rows *sql.Rows, err error) (runs []durable.Run, _ error) {
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = scanRows(rows, err, func(rows *sql.Rows) error {
 		r, err := scanRun(rows.Scan)
 		runs = append(runs, r)
 		return err

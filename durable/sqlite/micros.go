@@ -9,7 +9,7 @@ import (
 // micros is a time as it is kept: microseconds since 1970, NULL for the zero time.
 type micros struct{ time.Time } //nolint:recvcheck // a Valuer is a value, a Scanner is scanned into
 
-func at(us int64) time.Time { return time.UnixMicro(us).UTC() }
+func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
 // Value implements driver.Valuer.
 func (m micros) Value() (driver.Value, error) {
@@ -25,7 +25,7 @@ func (m *micros) Scan(v any) error {
 	case nil:
 		m.Time = time.Time{}
 	case int64:
-		m.Time = at(v)
+		m.Time = fromMicros(v)
 	default:
 		return fmt.Errorf("a time is kept as %T", v)
 	}

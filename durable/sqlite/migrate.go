@@ -20,7 +20,7 @@ const ours = 0x47726170
 
 // Migrate brings the schema of a file up to date, as Open does, and says its version.
 func Migrate(ctx context.Context, path string) (version int64, err error) {
-	return atRest(ctx, path, "migrating", func(db *sql.DB) error { return migrate(ctx, db) })
+	return atRest(ctx, path, "migrating", func(db *sql.DB) error { return migrateSchema(ctx, db) })
 }
 
 // Rollback takes the schema of a file one step back, for an older version of the
@@ -28,7 +28,7 @@ func Migrate(ctx context.Context, path string) (version int64, err error) {
 // No run is lost by it: the first version, before which there were none, is refused.
 func Rollback(ctx context.Context, path string) (version int64, err error) {
 	return atRest(ctx, path, "taking the schema one step back", func(db *sql.DB) error {
-		steps, version, _, err := schema(ctx, db)
+		steps, version, _, err := schemaVersions(ctx, db)
 		if err != nil {
 			return err
 		}
@@ -51,19 +51,19 @@ func atRest(ctx context.Context, path, doing string, do func(db *sql.DB) error) 
 		return 0, err
 	}
 	s.writer.SetMaxOpenConns(1)
-	if err := own(ctx, s.writer); err != nil {
+	if err := claimFile(ctx, s.writer); err != nil {
 		return 0, err
 	}
 	if err := do(s.writer); err != nil {
 		return 0, err
 	}
-	_, version, _, err = schema(ctx, s.writer)
+	_, version, _, err = schemaVersions(ctx, s.writer)
 	return version, err
 }
 
-// migrate makes a file one of ours, with the newest schema.
-func migrate(ctx context.Context, db *sql.DB) error {
-	if err := own(ctx, db); err != nil {
+// migrateSchema makes a file one of ours, with the newest schema.
+func migrateSchema(ctx context.Context, db *sql.DB) error {
+	if err := claimFile(ctx, db); err != nil {
 		return err
 	}
 	// Kept in the file; a no-op where it is so already.
@@ -75,7 +75,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("its file system takes no write-ahead log (journal mode %s): put the file on a local disk", mode)
 	}
 	for {
-		steps, version, newest, err := schema(ctx, db)
+		steps, version, newest, err := schemaVersions(ctx, db)
 		if err != nil || version == newest {
 			return err
 		}
@@ -85,14 +85,14 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		}
 		if _, err := steps.UpByOne(ctx); err == nil {
 			continue
-		} else if _, after, _, e := schema(ctx, db); e != nil || after == version {
+		} else if _, after, _, e := schemaVersions(ctx, db); e != nil || after == version {
 			return err
 		} // else another process was quicker
 	}
 }
 
-// own marks an empty file as ours, and refuses one of another program.
-func own(ctx context.Context, db *sql.DB) error {
+// claimFile marks an empty file as ours, and refuses one of another program.
+func claimFile(ctx context.Context, db *sql.DB) error {
 	t, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -114,8 +114,8 @@ func own(ctx context.Context, db *sql.DB) error {
 	return t.Commit()
 }
 
-// schema returns the version that the schema of a file has, and the newest one known.
-func schema(ctx context.Context, db *sql.DB) (steps *goose.Provider, version, newest int64, err error) {
+// schemaVersions returns the version that the schema of a file has, and the newest one known.
+func schemaVersions(ctx context.Context, db *sql.DB) (steps *goose.Provider, version, newest int64, err error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, 0, 0, err

@@ -24,12 +24,12 @@ const (
 	hasQuestion  = `SELECT EXISTS (SELECT 1 FROM questions WHERE run = ? AND call = ? AND hash = ?)`
 )
 
-// ask puts questions in the place of those of a run. Those that had an answer keep it.
-func ask(ctx context.Context, t tx, n int64, questions []durable.Question) error {
+// replaceQuestions puts questions in the place of those of a run. Those that had an answer keep it.
+func replaceQuestions(ctx context.Context, t tx, n int64, questions []durable.Question) error {
 	type form struct{ call, hash string }
 	answers := map[form]durable.Answer{}
-	rows, err := t.prepared(ctx, selectAnswered).QueryContext(ctx, n) //nolint:sqlclosecheck // closed with the transaction
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := t.prepare(ctx, selectAnswered).QueryContext(ctx, n) //nolint:sqlclosecheck // closed with the transaction
+	err = scanRows(rows, err, func(rows *sql.Rows) error {
 		var a durable.Answer
 		var said micros
 		err := rows.Scan(&a.Call, &a.Hash, &said, &a.Ends, &a.Data)
@@ -66,7 +66,7 @@ func ask(ctx context.Context, t tx, n int64, questions []durable.Question) error
 // Answer implements durable.Store.
 func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
 	return s.write(ctx, "answering", func(t tx) error {
-		h, err := look(ctx, t, id)
+		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
 		}
@@ -75,15 +75,15 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 		}
 		now := s.clock()
 		for _, a := range answers {
-			if err := record(ctx, t, h.n, a, now); err != nil {
+			if err := recordAnswer(ctx, t, h.n, a, now); err != nil {
 				return fmt.Errorf("run %q, call %q: %w", id, a.Call, err)
 			}
 		}
-		return settle(ctx, t, h.n, now)
+		return updateDue(ctx, t, h.n, now)
 	})
 }
 
-func record(ctx context.Context, t tx, n int64, a durable.Answer, now int64) error {
+func recordAnswer(ctx context.Context, t tx, n int64, a durable.Answer, now int64) error {
 	if done, err := t.exec(ctx, updateAnswer, n, a.Call, a.Hash, now, a.Ends, a.Data); err != nil || done > 0 {
 		return err
 	}
@@ -103,7 +103,7 @@ func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Qu
 		all = nil
 		there := false
 		rows, err := s.statements[selectQuestions].QueryContext(ctx, id)
-		err = each(rows, err, func(rows *sql.Rows) error {
+		err = scanRows(rows, err, func(rows *sql.Rows) error {
 			there = true
 			q, asked, err := scanQuestion(rows.Scan)
 			if asked {
@@ -116,7 +116,7 @@ func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Qu
 		}
 		return err
 	})
-	return ok(all, err)
+	return ignoreNoRows(all, err)
 }
 
 // QuestionByToken implements durable.Store.
@@ -128,7 +128,7 @@ func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q dura
 		}
 		return err
 	})
-	return ok(q, err)
+	return ignoreNoRows(q, err)
 }
 
 // scanQuestion reads a row of questionColumns, if there is a question in it.
@@ -146,7 +146,7 @@ func scanQuestion(scan func(...any) error) (q durable.Question, asked bool, err 
 	q.Asked, q.Deadline = when.Time, deadline.Time
 	copy(q.TokenHash[:], token)
 	if answered.Valid {
-		q.Answer = &durable.Answer{Call: q.Call, Hash: q.Hash, Ends: ends.Bool, At: at(answered.Int64), Data: answer}
+		q.Answer = &durable.Answer{Call: q.Call, Hash: q.Hash, Ends: ends.Bool, At: fromMicros(answered.Int64), Data: answer}
 	}
 	return q, true, nil
 }

@@ -60,7 +60,7 @@ func (s *Store) connect(ctx context.Context, sync Sync) (err error) {
 		return err
 	}
 	s.writer.SetMaxOpenConns(1)
-	if err := s.retry(ctx, func() error { return migrate(ctx, s.writer) }); err != nil {
+	if err := s.retry(ctx, func() error { return migrateSchema(ctx, s.writer) }); err != nil {
 		return err
 	}
 	if s.readers, err = connect(s.path, "_query_only=1"); err != nil {
@@ -134,14 +134,14 @@ func (s *Store) write(ctx context.Context, doing string, do func(t tx) error) er
 			return err
 		}
 		if err := do(tx{t, s}); err != nil {
-			return errors.Join(err, rollback(t))
+			return errors.Join(err, rollbackTx(t))
 		}
 		return t.Commit()
 	})
 }
 
-// rollback undoes a transaction. One whose context is over is undone already.
-func rollback(t *sql.Tx) error {
+// rollbackTx undoes a transaction. One whose context is over is undone already.
+func rollbackTx(t *sql.Tx) error {
 	if err := t.Rollback(); !errors.Is(err, sql.ErrTxDone) {
 		return err
 	}
@@ -179,14 +179,14 @@ type tx struct {
 	store *Store
 }
 
-// prepared returns one of the writes, inside the transaction, whose end closes it.
-func (t tx) prepared(ctx context.Context, query string) *sql.Stmt {
+// prepare returns one of the writes, inside the transaction, whose end closes it.
+func (t tx) prepare(ctx context.Context, query string) *sql.Stmt {
 	return t.StmtContext(ctx, t.store.statements[query])
 }
 
 // exec runs one of the writes and counts the rows that it changed.
 func (t tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	result, err := t.prepared(ctx, query).ExecContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
+	result, err := t.prepare(ctx, query).ExecContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
 	if err != nil {
 		return 0, err
 	}
@@ -195,11 +195,11 @@ func (t tx) exec(ctx context.Context, query string, args ...any) (int64, error) 
 
 // one runs one of the writes that gives a single row.
 func (t tx) one(ctx context.Context, query string, args ...any) *sql.Row {
-	return t.prepared(ctx, query).QueryRowContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
+	return t.prepare(ctx, query).QueryRowContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
 }
 
-// each reads all rows of a query.
-func each(rows *sql.Rows, err error, read func(rows *sql.Rows) error) error {
+// scanRows reads all rows of a query.
+func scanRows(rows *sql.Rows, err error, read func(rows *sql.Rows) error) error {
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func main() {
 	colour := os.Getenv("NO_COLOR") == ""
 	bar := &backtest.Bar{Out: os.Stderr, Columns: func() int { return columns(os.Stderr) }, Colour: colour, Prefix: "backtest: "}
 	look := backtest.Look{Width: columns(os.Stdout), Colour: colour && columns(os.Stdout) > 0}
-	err := run(ctx, os.Args[1:], shared, os.Stdout, look, bar)
+	err := runProgram(ctx, os.Args[1:], shared, os.Stdout, look, bar)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:
@@ -47,8 +47,8 @@ func columns(f *os.File) int {
 	return 80
 }
 
-// run runs the program. Shared is where recordings are looked for when none is named.
-func run(ctx context.Context, args []string, shared string, out io.Writer, look backtest.Look, bar *backtest.Bar) error {
+// runProgram runs the program. Shared is where recordings are looked for when none is named.
+func runProgram(ctx context.Context, args []string, shared string, out io.Writer, look backtest.Look, bar *backtest.Bar) error {
 	flags := flag.NewFlagSet("backtest", flag.ContinueOnError)
 	flags.SetOutput(bar.Out)
 	facts := flags.String("facts", "", "a `file` of what the policies stand on, in the place of the one beside the recordings")
@@ -56,11 +56,11 @@ func run(ctx context.Context, args []string, shared string, out io.Writer, look 
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	found, known, err := find(flags.Args(), shared, *facts)
+	found, known, err := findRecordings(flags.Args(), shared, *facts)
 	if err != nil {
 		return err
 	}
-	report, err := backtest.Run(ctx, found, backtest.Options{Policies: policies(known), Progress: bar.Show})
+	report, err := backtest.Run(ctx, found, backtest.Options{Policies: allPolicies(known), Progress: bar.Show})
 	bar.End()
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 func backtestOf(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, said bytes.Buffer
-	err = run(t.Context(), args, "no such folder", &out, backtest.Look{}, &backtest.Bar{Out: &said})
+	err = runProgram(t.Context(), args, "no such folder", &out, backtest.Look{}, &backtest.Bar{Out: &said})
 	return out.String(), said.String(), err
 }
 
@@ -74,7 +74,7 @@ func TestWhatIsMissing(t *testing.T) {
 // Without a policy nothing in the sample leaves its recording, and its labels are of calls that are there.
 func TestTheSampleIsSound(t *testing.T) {
 	t.Parallel()
-	found, _, err := sample("")
+	found, _, err := sampleRecordings("")
 	require.NoError(t, err)
 	report, err := backtest.Run(t.Context(), found, backtest.Options{Policies: []backtest.Policy{backtest.Always("none")}})
 	require.NoError(t, err)

@@ -8,27 +8,27 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// policies returns those that are tried. One of your own is a line here.
-func policies(facts rules.Facts) []backtest.Policy {
+// allPolicies returns those that are tried. One of your own is a line here.
+func allPolicies(facts rules.Facts) []backtest.Policy {
 	return []backtest.Policy{
-		policy("deny-writes", facts, rules.DenyWrites),
-		policy("operator-static", facts, rules.OperatorStatic),
+		newPolicy("deny-writes", facts, rules.DenyWrites),
+		newPolicy("operator-static", facts, rules.OperatorStatic),
 	}
 }
 
-// policy returns a rule as a hook. Where the facts do not say enough about a suite, its runs are left out.
-func policy(name string, facts rules.Facts, make func(rules.Facts, string) (rules.Rule, error)) backtest.Policy {
+// newPolicy returns a rule as a hook. Where the facts do not say enough about a suite, its runs are left out.
+func newPolicy(name string, facts rules.Facts, make func(rules.Facts, string) (rules.Rule, error)) backtest.Policy {
 	return backtest.Policy{Name: name, Hooks: func(suite string) ([]hooks.Hook, error) {
 		rule, err := make(facts, suite)
 		if err != nil {
 			return nil, err
 		}
-		return []hooks.Hook{hook(name, rule)}, nil
+		return []hooks.Hook{ruleHook(name, rule)}, nil
 	}}
 }
 
-// hook asks a rule about every call.
-func hook(name string, rule rules.Rule) hooks.Hook {
+// ruleHook asks a rule about every call.
+func ruleHook(name string, rule rules.Rule) hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, name, func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		var args rules.Args
 		if err := c.Call().Decode(&args); err != nil {

@@ -20,13 +20,13 @@ var sampleFiles embed.FS
 // factFiles is where the facts of a folder may be.
 var factFiles = []string{"facts.json", "tools/agentdojo-operator-facts.json"}
 
-// find finds the recordings that were named, or else those in the shared folder, or else the sample, and what the
+// findRecordings finds the recordings that were named, or else those in the shared folder, or else the sample, and what the
 // policies stand on: in a file that was named, or beside the first recording.
-func find(paths []string, shared, factFile string) ([]backtest.Recording, rules.Facts, error) {
+func findRecordings(paths []string, shared, factFile string) ([]backtest.Recording, rules.Facts, error) {
 	if len(paths) == 0 {
 		paths = []string{shared}
 		if _, err := os.Stat(shared); errors.Is(err, fs.ErrNotExist) {
-			return sample(factFile)
+			return sampleRecordings(factFile)
 		}
 	}
 	found, err := backtest.Find(paths...)
@@ -37,7 +37,7 @@ func find(paths []string, shared, factFile string) ([]backtest.Recording, rules.
 	return found, facts, err
 }
 
-func sample(factFile string) ([]backtest.Recording, rules.Facts, error) {
+func sampleRecordings(factFile string) ([]backtest.Recording, rules.Facts, error) {
 	files, err := fs.Sub(sampleFiles, "sample")
 	if err != nil {
 		return nil, rules.Facts{}, err

@@ -67,10 +67,10 @@ func (s *score) result(c Case, table *mock.Table) Result {
 	if len(lo.Intersect(s.calls, c.Never)) == 0 {
 		wrong(!slices.Equal(s.calls, c.Calls), "called %s, not %s", listed(s.calls), listed(c.Calls))
 	}
-	for _, call := range table.Unmatched() {
+	for _, call := range table.UnmatchedCalls() {
 		wrong(true, "no mock for %s %s", call.Name, call.Arguments)
 	}
-	for _, row := range table.Unused() {
+	for _, row := range table.UnusedRows() {
 		wrong(true, "never came to %q", row)
 	}
 	wrong(!strings.Contains(s.answer, c.Says), "the answer does not say %q", c.Says)

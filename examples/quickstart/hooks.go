@@ -50,7 +50,7 @@ var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push",
 		if !line.Clear() {
 			return c.Deny("the line may push more than it shows: write plain commands")
 		}
-		for git := range line.Named("git") {
+		for git := range line.CommandsNamed("git") {
 			if git.Sub == "send-pack" || git.Sub == "push" && (!git.Known() || overwritesServer(git)) {
 				return c.Deny("that would overwrite what others pushed: write git push, or git push --force")
 			}

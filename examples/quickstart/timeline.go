@@ -140,7 +140,7 @@ func (t *timeline) count(r *agent.ToolResult) {
 func (t *timeline) summary(played replay.Played) {
 	t.line("%s", t.paint(bold, fmt.Sprintf("%d steps, %d calls: %d denied, %d rewritten; stopped too early: %d.",
 		played.State.StepCount(), t.calls, t.denied, t.rewritten, t.goOns)))
-	if left, ok := played.Left().Get(); ok {
+	if left, ok := played.FirstDeparture().Get(); ok {
 		t.line("%s", t.paint(dim, wrap(fmt.Sprintf("The play left the recording at turn %d (%s): from there on the recorded model "+
 			"did not know what the hooks had done.", left.Turn+1, left.Kind), 78, "")))
 	}

@@ -55,7 +55,7 @@ var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 				return c.Deny("nothing is deleted with all that is in it; remove single files")
 			}
 		}
-		for git := range line.Named("git") {
+		for git := range line.CommandsNamed("git") {
 			if git.Sub == "clean" {
 				return c.Deny("nothing is deleted with all that is in it; remove single files")
 			}

@@ -27,11 +27,11 @@ func prePost(ctx context.Context, out io.Writer) error {
 	requests := hooks.Observe(hooks.AtExecutionStart, "request-logger", func(_ context.Context, c hooks.ExecutionContext) error {
 		log.add("1 before: %s was asked %q", c.Run().Agent, c.Text())
 		return nil
-	}).Detached()
+	}).Detach()
 	responses := hooks.Observe(hooks.AtExecutionEnd, "response-logger", func(_ context.Context, c hooks.EndContext) error {
 		log.add("2 after: %s ended as %s in %v", c.Run().Agent, c.Status(), about(c.Duration()))
 		return nil
-	}).Detached()
+	}).Detach()
 
 	model := agenttest.Script().Then(thinking(200*time.Millisecond, agenttest.Say("Hello to you!")))
 	a, err := newAgent("Assistant", model, nil, validator, requests, responses)

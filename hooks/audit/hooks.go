@@ -20,22 +20,22 @@ func (l *Log) Hooks() []hooks.Hook {
 		lenient = hooks.Open
 	}
 	return []hooks.Hook{
-		hooks.On(hooks.AtExecutionStart, name+".run", l.started).WithPriority(-lastPriority).WithFailure(strict),
-		hooks.On(hooks.AtPreToolUse, name+".call", l.called).WithPriority(-lastPriority).WithFailure(strict),
-		hooks.On(hooks.AtPostToolUse, name+".result", l.answered).WithPriority(lastPriority).WithFailure(strict),
-		hooks.ObserveAll(name+".decision", l.decided, lo.Without(hooks.PointNames(), hooks.ExecutionEnd)...).WithFailure(lenient),
-		hooks.Observe(hooks.AtExecutionEnd, name+".end", l.ended).WithFailure(hooks.Open),
+		hooks.On(hooks.AtExecutionStart, name+".run", l.recordStart).WithPriority(-lastPriority).WithFailure(strict),
+		hooks.On(hooks.AtPreToolUse, name+".call", l.recordCall).WithPriority(-lastPriority).WithFailure(strict),
+		hooks.On(hooks.AtPostToolUse, name+".result", l.recordResult).WithPriority(lastPriority).WithFailure(strict),
+		hooks.ObserveAll(name+".decision", l.recordDecision, lo.Without(hooks.PointNames(), hooks.ExecutionEnd)...).WithFailure(lenient),
+		hooks.Observe(hooks.AtExecutionEnd, name+".end", l.recordEnd).WithFailure(hooks.Open),
 	}
 }
 
-func (l *Log) started(_ context.Context, c hooks.ExecutionContext) hooks.Result {
+func (l *Log) recordStart(_ context.Context, c hooks.ExecutionContext) hooks.Result {
 	if err := l.write(entryOf(RunStarted, c)); err != nil {
 		return c.Fail(err)
 	}
 	return c.Pass()
 }
 
-func (l *Log) called(_ context.Context, c hooks.ToolContext) hooks.Result {
+func (l *Log) recordCall(_ context.Context, c hooks.ToolContext) hooks.Result {
 	if c.Invalid() != nil {
 		return c.Pass() // it does not run
 	}
@@ -47,7 +47,7 @@ func (l *Log) called(_ context.Context, c hooks.ToolContext) hooks.Result {
 	return c.Pass()
 }
 
-func (l *Log) answered(_ context.Context, c hooks.ToolResultContext) hooks.Result {
+func (l *Log) recordResult(_ context.Context, c hooks.ToolResultContext) hooks.Result {
 	whole := c.Result()
 	r := whole.CutToLimit() // as the model is told of it
 	e := entryOf(ToolResult, c)
@@ -61,8 +61,8 @@ func (l *Log) answered(_ context.Context, c hooks.ToolResultContext) hooks.Resul
 	return c.Pass()
 }
 
-// decided writes what the controls of a point decided, if that is more than to let things go on.
-func (l *Log) decided(_ context.Context, c hooks.Context) error {
+// recordDecision writes what the controls of a point decided, if that is more than to let things go on.
+func (l *Log) recordDecision(_ context.Context, c hooks.Context) error {
 	o := c.Frozen()
 	if o.Decision() == hooks.Pass || o.Decision() == hooks.Allow {
 		return nil
@@ -83,7 +83,7 @@ func (l *Log) decided(_ context.Context, c hooks.Context) error {
 	return l.write(e)
 }
 
-func (l *Log) ended(_ context.Context, c hooks.EndContext) error {
+func (l *Log) recordEnd(_ context.Context, c hooks.EndContext) error {
 	used := c.State().RunUsage()
 	e := entryOf(RunEnded, c)
 	e.Status, e.Reason, e.By = string(c.Status()), string(c.Reason().Reason), c.Reason().Source
@@ -100,13 +100,13 @@ func (l *Log) ended(_ context.Context, c hooks.EndContext) error {
 
 // about says which call a line is about.
 func (l *Log) about(e *Entry, call, original hooks.Call, texts Texts) {
-	e.Call, e.Tool, e.Arguments = call.ID, cut(call.Name, maxName), l.hash(arguments(call))
-	texts.Arguments = arguments(call)
-	if arguments(original) != arguments(call) {
-		e.Asked, texts.Asked = l.hash(arguments(original)), arguments(original)
+	e.Call, e.Tool, e.Arguments = call.ID, truncateText(call.Name, maxName), l.hash(callArguments(call))
+	texts.Arguments = callArguments(call)
+	if callArguments(original) != callArguments(call) {
+		e.Asked, texts.Asked = l.hash(callArguments(original)), callArguments(original)
 	}
 	e.Texts = l.texts(texts)
 }
 
-// arguments returns the arguments of a call; none stand for an empty object.
-func arguments(c hooks.Call) string { return lo.CoalesceOrEmpty(c.Arguments, "{}") }
+// callArguments returns the arguments of a call; none stand for an empty object.
+func callArguments(c hooks.Call) string { return lo.CoalesceOrEmpty(c.Arguments, "{}") }

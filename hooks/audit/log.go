@@ -169,7 +169,7 @@ func (l *Log) texts(t Texts) *Texts {
 		if l.options.Clean != nil {
 			*text = l.options.Clean(*text)
 		}
-		*text = cut(*text, maxText)
+		*text = truncateText(*text, maxText)
 	}
 	if t == (Texts{}) {
 		return nil
@@ -177,8 +177,8 @@ func (l *Log) texts(t Texts) *Texts {
 	return &t
 }
 
-// cut returns at most so many bytes of a text.
-func cut(text string, most int) string {
+// truncateText returns at most so many bytes of a text.
+func truncateText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

@@ -24,7 +24,7 @@ func (g guard) judge(path string) string {
 	case len(path) > 1<<16:
 		return "is too long to be judged"
 	}
-	list, err := readings(path)
+	list, err := pathReadings(path)
 	if err != nil {
 		return fmt.Sprintf("cannot be judged: %v", err)
 	}
@@ -34,7 +34,7 @@ func (g guard) judge(path string) string {
 			return problem
 		}
 		for _, p := range lo.Uniq([]string{abs, filepath.Clean(abs)}) { // link/.. is not where link is
-			actual, err := resolve(p)
+			actual, err := resolveLinks(p)
 			if err != nil {
 				return fmt.Sprintf("cannot be judged: %v", err)
 			}
@@ -46,11 +46,11 @@ func (g guard) judge(path string) string {
 	return ""
 }
 
-// readings returns the ways in which tools read a path.
-func readings(path string) ([]string, error) {
+// pathReadings returns the ways in which tools read a path.
+func pathReadings(path string) ([]string, error) {
 	list := []string{path, strings.TrimFunc(path, isAround)}
 	for _, p := range list {
-		list = append(list, decoded(p))
+		list = append(list, decodePercent(p))
 	}
 	for _, p := range list {
 		if len(p) < 5 || !strings.EqualFold(p[:5], "file:") {
@@ -75,8 +75,8 @@ func isAround(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("
 
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// decoded returns a path with percent signs decoded where they stand for something; others stay, as lenient decoders have it.
-func decoded(path string) string {
+// decodePercent returns a path with percent signs decoded where they stand for something; others stay, as lenient decoders have it.
+func decodePercent(path string) string {
 	return escape.ReplaceAllStringFunc(path, func(digits string) string {
 		b, _ := hex.DecodeString(digits[1:])
 		return string(b)
@@ -106,8 +106,8 @@ func (g guard) absolute(path string) (abs, problem string) {
 	return g.dirs[0] + string(filepath.Separator) + path, ""
 }
 
-// resolve follows the links in an absolute path as the system does, as far as the path exists.
-func resolve(path string) (string, error) {
+// resolveLinks follows the links in an absolute path as the system does, as far as the path exists.
+func resolveLinks(path string) (string, error) {
 	parts := func(p string) []string { return strings.Split(filepath.ToSlash(p), "/") }
 	top := filepath.VolumeName(path) + string(filepath.Separator)
 	done, todo := top, parts(path[len(top)-1:])
@@ -161,5 +161,5 @@ func isBelow(dir, path string) bool {
 // takes a:/../b for a path is at b, wherever it works.
 func isURL(path string) bool {
 	u, err := url.Parse(path)
-	return err == nil && len(u.Scheme) > 1 && strings.Contains(path, "://") && !slices.Contains(strings.Split(decoded(path), "/"), "..")
+	return err == nil && len(u.Scheme) > 1 && strings.Contains(path, "://") && !slices.Contains(strings.Split(decodePercent(path), "/"), "..")
 }

@@ -48,9 +48,9 @@ type spending struct {
 	calls mo.Option[int]
 }
 
-// spent returns the spending that the run of s is part of, with the reason why there may be no more; empty when there may.
-func (b *budget) spent(s agent.State) (spent *spending, reason string) {
-	spent = b.of.OfTree(s)
+// spending returns the spending that the run of s is part of, with the reason why there may be no more; empty when there may.
+func (b *budget) spending(s agent.State) (spent *spending, reason string) {
+	spent = b.of.GetTree(s)
 	spent.mu.Lock()
 	defer spent.mu.Unlock()
 	if spent.owner == (agent.State{}) {
@@ -62,7 +62,7 @@ func (b *budget) spent(s agent.State) (spent *spending, reason string) {
 
 // step stops a run that has used what it may.
 func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
-	if _, reason := b.spent(c.State()); reason != "" && !b.limits.Deny {
+	if _, reason := b.spending(c.State()); reason != "" && !b.limits.Deny {
 		return c.Stop(reason)
 	}
 	return c.Allow()
@@ -70,7 +70,7 @@ func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
 
 // call stops a run whose last reply was too much, and denies the calls that are too many.
 func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
-	spent, reason := b.spent(c.State())
+	spent, reason := b.spending(c.State())
 	if reason != "" {
 		if b.limits.Deny {
 			return c.Deny(reason + "; " + finish)
@@ -84,7 +84,7 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 	defer spent.mu.Unlock()
 	calls, known := spent.calls.Get()
 	if !known {
-		calls = executed(spent.owner)
+		calls = countExecuted(spent.owner)
 	}
 	if calls >= b.limits.ToolCalls {
 		return c.Deny(fmt.Sprintf("%d of at most %d tool calls made; %s", calls, max(b.limits.ToolCalls, 0), finish))
@@ -96,8 +96,8 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 
 const finish = "call no more tools, and finish with what you have"
 
-// executed returns how many calls of the run were run: in a run that goes on from a stored state, what was let through.
-func executed(s agent.State) (n int) {
+// countExecuted returns how many calls of the run were run: in a run that goes on from a stored state, what was let through.
+func countExecuted(s agent.State) (n int) {
 	for _, step := range s.RunSteps() {
 		for _, r := range step.Results() {
 			if r.Executed() {

@@ -162,7 +162,7 @@ func TestDetachedHooksAreWaitedFor(t *testing.T) {
 			time.Sleep(time.Minute / 2)
 			done = true
 			return errBoom
-		}).Detached()
+		}).Detach()
 		fired := hookstest.Fire(t, notify, hookstest.End(agent.StatusDone))
 		assert.True(t, done)
 		require.ErrorIs(t, fired.Err, errBoom)
@@ -193,7 +193,7 @@ func TestSetIsAskedInItsOrder(t *testing.T) {
 	assert.Equal(t, []string{"first", "second", "user", "mock", "last", "audit"}, fired.Called)
 	assert.Equal(t, "deny by last: no (failed open: boom)", fired.String())
 	assert.Equal(t, "last", fired.Hook)
-	assert.Equal(t, []string{"user", "mock"}, fired.Added())
+	assert.Equal(t, []string{"user", "mock"}, fired.AddedTexts())
 	kinds := map[hooks.EventKind]int{}
 	for _, e := range fired.Events {
 		kinds[e.Kind]++

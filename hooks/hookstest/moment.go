@@ -49,10 +49,10 @@ func ToolResult(tool, arguments, text string) Moment { return moment.ToolResult(
 // hooks.InterventionRequested. The person says yes.
 func Intervention(tool, arguments string) Moment { return moment.Intervention(tool, arguments) }
 
-// Resolved returns the moment after a person has answered about a call:
+// InterventionAnswer returns the moment after a person has answered about a call:
 // hooks.InterventionResolved.
-func Resolved(tool, arguments string, answer agent.Approval) Moment {
-	return moment.Resolved(tool, arguments, answer)
+func InterventionAnswer(tool, arguments string, answer agent.Approval) Moment {
+	return moment.InterventionAnswer(tool, arguments, answer)
 }
 
 // InterventionStopped returns the moment after a person's no has ended the run:
@@ -64,8 +64,8 @@ func InterventionStopped(tool, arguments, reason string) Moment {
 // Compact returns the moment before a compaction: hooks.PreCompact.
 func Compact(about hooks.Compaction) Moment { return moment.Compact(about) }
 
-// Compacted returns the moment after a compaction: hooks.PostCompact.
-func Compacted(about hooks.Compaction) Moment { return moment.Compacted(about) }
+// CompactResult returns the moment after a compaction: hooks.PostCompact.
+func CompactResult(about hooks.Compaction) Moment { return moment.CompactResult(about) }
 
 // CompactFailure returns the moment after a compaction has failed: hooks.CompactFailed.
 func CompactFailure(about hooks.Compaction) Moment { return moment.CompactFailure(about) }

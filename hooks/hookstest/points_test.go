@@ -28,12 +28,12 @@ func moments() map[hooks.PointName]hookstest.Moment {
 		hooks.ToolFailed:            hookstest.ToolFailure("bash", `{}`, errBoom),
 		hooks.InterventionRequested: hookstest.Intervention("bash", `{}`),
 		hooks.PreCompact:            hookstest.Compact(hooks.Compaction{Messages: 9}),
-		hooks.PostCompact:           hookstest.Compacted(hooks.Compaction{Messages: 9, MessagesAfter: 3, Summary: "in short"}),
+		hooks.PostCompact:           hookstest.CompactResult(hooks.Compaction{Messages: 9, MessagesAfter: 3, Summary: "in short"}),
 		hooks.CompactFailed:         hookstest.CompactFailure(hooks.Compaction{Messages: 9, Err: errBoom}),
 		hooks.PreSubagent:           hookstest.Subagent("helper", "help"),
 		hooks.PostSubagent:          hookstest.SubagentResult("helper", "help", "helped"),
 		hooks.SubagentFailed:        hookstest.SubagentFailure("helper", "help", errBoom),
-		hooks.InterventionResolved:  hookstest.Resolved("bash", `{}`, agent.Approval{Verdict: agent.Approve}),
+		hooks.InterventionResolved:  hookstest.InterventionAnswer("bash", `{}`, agent.Approval{Verdict: agent.Approve}),
 		hooks.InterventionStopped:   hookstest.InterventionStopped("bash", `{}`, "no"),
 		hooks.StepEnd:               hookstest.StepEnd("said"),
 		hooks.Stop:                  hookstest.Stop("said"),
@@ -112,7 +112,7 @@ func TestInputPoints(t *testing.T) {
 	assert.Equal(t, hooks.Rewrite, fired.Decision)
 	assert.Equal(t, "three", fired.Text())
 	assert.Len(t, fired.Input, 1)
-	assert.Equal(t, []string{"it was two"}, fired.Added())
+	assert.Equal(t, []string{"it was two"}, fired.AddedTexts())
 
 	start := hooks.On(hooks.AtExecutionStart, "closed", func(_ context.Context, c hooks.ExecutionContext) hooks.Result {
 		return c.Stop("we are closed", agent.AddMessage(agent.UserText("closed")))
@@ -121,7 +121,7 @@ func TestInputPoints(t *testing.T) {
 	assert.Equal(t, hooks.StopRun, fired.Decision)
 	assert.Equal(t, "hi", fired.Text())
 	assert.Equal(t, agent.StatusStopped, fired.State.Status())
-	assert.Equal(t, []string{"closed"}, fired.Added())
+	assert.Equal(t, []string{"closed"}, fired.AddedTexts())
 }
 
 func TestModelPoints(t *testing.T) {

@@ -84,7 +84,7 @@ func New(o Options) (*Judge, error) {
 	return &Judge{
 		options: o,
 		request: agent.Request{
-			Model: o.Model, Instructions: instructions(o.Rule),
+			Model: o.Model, Instructions: judgePrompt(o.Rule),
 			Output: &agent.Output{Name: "verdict", Schema: schema},
 		},
 		usage: agent.Usage{Cost: mo.Some(0.0)},
@@ -100,12 +100,12 @@ func (j *Judge) Usage() agent.Usage {
 
 // Calls returns the hook that judges calls before they run.
 func (j *Judge) Calls(matching ...hooks.Matcher) hooks.Hook {
-	return j.limited(hooks.On(hooks.AtPreToolUse, j.options.Name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+	return j.limit(hooks.On(hooks.AtPreToolUse, j.options.Name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
 			return c.Pass() // it does not run
 		}
 		call := c.Call()
-		verdict, err := j.judge(ctx, c, call.ToolCall, j.shown(c.State()).call(call))
+		verdict, err := j.judge(ctx, c, call.ToolCall, j.showRun(c.State()).call(call))
 		switch {
 		case err != nil:
 			return c.Fail(err)
@@ -118,11 +118,11 @@ func (j *Judge) Calls(matching ...hooks.Matcher) hooks.Hook {
 
 // Results returns the hook that judges what tools answered. Its name ends in ".results".
 func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
-	return j.limited(hooks.On(hooks.AtPostToolUse, j.options.Name+".results", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
+	return j.limit(hooks.On(hooks.AtPostToolUse, j.options.Name+".results", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 		if c.Status() == agent.ToolNotExecuted || c.Status() == agent.ToolUnknown {
 			return c.Pass()
 		}
-		verdict, err := j.judge(ctx, c, c.Call().ToolCall, j.shown(c.State()).call(c.Call()).result(c.Result()))
+		verdict, err := j.judge(ctx, c, c.Call().ToolCall, j.showRun(c.State()).call(c.Call()).result(c.Result()))
 		switch {
 		case err != nil:
 			return c.Fail(err)
@@ -135,8 +135,8 @@ func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
 
 // Answers returns the hook that judges the answer with which a run would end. Its name ends in ".answers".
 func (j *Judge) Answers() hooks.Hook {
-	return j.limited(hooks.On(hooks.AtStop, j.options.Name+".answers", func(ctx context.Context, c hooks.StopContext) hooks.Result {
-		verdict, err := j.judge(ctx, c, agent.ToolCall{}, j.shown(c.State()).answer(c.State(), c.Answer()))
+	return j.limit(hooks.On(hooks.AtStop, j.options.Name+".answers", func(ctx context.Context, c hooks.StopContext) hooks.Result {
+		verdict, err := j.judge(ctx, c, agent.ToolCall{}, j.showRun(c.State()).answer(c.State(), c.Answer()))
 		switch {
 		case err != nil:
 			return c.Fail(err)
@@ -165,7 +165,7 @@ func (j *Judge) Decide(ctx context.Context, about json.RawMessage) (Verdict, err
 	return Verdict{Allowed: !v.denied(), Reason: v.Reason}, nil
 }
 
-func (j *Judge) limited(h hooks.Hook) hooks.Hook {
+func (j *Judge) limit(h hooks.Hook) hooks.Hook {
 	return h.WithTimeout(j.options.Timeout).WithFailure(j.options.Failure)
 }
 
@@ -196,7 +196,7 @@ func (j *Judge) ask(ctx context.Context, about shown) (verdict, agent.Usage, err
 		return verdict{}, nothing, err
 	}
 	j.mu.Lock()
-	j.usage = j.usage.Plus(step.Usage)
+	j.usage = j.usage.Add(step.Usage)
 	j.mu.Unlock()
 	v, err := verdictOf(step)
 	return v, step.Usage, err

@@ -37,11 +37,11 @@ type call struct {
 	Arguments string `json:"arguments"`
 }
 
-// shown returns what the options want shown of every run.
-func (j *Judge) shown(s agent.State) shown {
+// showRun returns what the options want shown of every run.
+func (j *Judge) showRun(s agent.State) shown {
 	var out shown
 	if j.options.Input {
-		out.User = asked(s)
+		out.User = lastInput(s)
 	}
 	for _, m := range s.MessagesBackward() {
 		if j.options.Transcript >= 0 && len(out.Transcript) >= j.options.Transcript {
@@ -57,8 +57,8 @@ func (j *Judge) shown(s agent.State) shown {
 	return out
 }
 
-// asked returns the last thing that a user said.
-func asked(s agent.State) *string {
+// lastInput returns the last thing that a user said.
+func lastInput(s agent.State) *string {
 	text := ""
 	for _, m := range s.MessagesBackward() {
 		if m.Role() == agent.RoleUser && m.Source() == "" {
@@ -89,7 +89,7 @@ func (s shown) result(r agent.ToolResult) shown {
 }
 
 func (s shown) answer(state agent.State, text string) shown {
-	s.User, s.Answer = asked(state), &text
+	s.User, s.Answer = lastInput(state), &text
 	return s
 }
 
@@ -106,8 +106,8 @@ func (s shown) question(most int) (string, error) {
 	return fmt.Sprintf("DATA BEGINS %s\n%s\nDATA ENDS %s\n\nGive your verdict on the data between these two lines.", word, data, word), nil
 }
 
-// instructions returns the system prompt of the judge.
-func instructions(rule string) string {
+// judgePrompt returns the system prompt of the judge.
+func judgePrompt(rule string) string {
 	return `You are a judge. An agent wants to call a tool, was answered by one, or wants to end with an answer; you decide whether
 that is allowed. This is the rule, and there is no other:
 

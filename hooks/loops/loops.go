@@ -148,7 +148,7 @@ func (w *watch) sentence(r *rounds, times, length int) string {
 
 // caughtUp returns what is known of the run, with all of its steps.
 func (w *watch) caughtUp(s agent.State) *seen {
-	seen := w.of.Of(s)
+	seen := w.of.Get(s)
 	if s.RunStepCount() < seen.steps { // the caller went back
 		*seen = *w.fresh()
 	}

@@ -44,7 +44,7 @@ func Example() {
 			fmt.Println(m.Status(), "-", m.Text())
 		}
 	}
-	fmt.Println("never asked for:", table.Unused())
+	fmt.Println("never asked for:", table.UnusedRows())
 	// Output:
 	// mocked - the bank is closed
 	// mocked - paid

@@ -61,7 +61,7 @@ var occasions = agent.NewScratch[stepOccasions](nil)
 
 // occasionOf returns the occasion of a call, a new one if no mock was asked about it.
 func occasionOf(c hooks.ToolContext) *occasion {
-	now := occasions.Of(c.State())
+	now := occasions.Get(c.State())
 	if now.calls == nil || now.step != c.StepIndex() {
 		*now = stepOccasions{c.StepIndex(), map[string]*occasion{}}
 	}
@@ -103,9 +103,9 @@ func (o *occasion) answerWith(self any, arguments string) {
 // finding looks for the answer to a call. Undo takes back that the call was counted; it is never nil.
 type finding func(hooks.ToolContext) (r reply, undo func(), found bool)
 
-// hook makes a hook that answers with what find finds, and says with denial why there is nothing. Longest is the longest
+// newHook makes a hook that answers with what find finds, and says with denial why there is nothing. Longest is the longest
 // latency.
-func (o Options) hook(self any, longest time.Duration, find finding, denial func(hooks.ToolContext) string) hooks.Hook {
+func (o Options) newHook(self any, longest time.Duration, find finding, denial func(hooks.ToolContext) string) hooks.Hook {
 	hook := hooks.On(hooks.AtPreToolUse, cmp.Or(o.Name, "mock"), func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
 			return c.Pass() // the model is told what is wrong with the call
@@ -124,7 +124,7 @@ func (o Options) hook(self any, longest time.Duration, find finding, denial func
 			return c.Deny(denial(c))
 		}
 		now.answerWith(self, c.Call().Arguments)
-		if err := sleep(ctx, r.latency); err != nil {
+		if err := sleepFor(ctx, r.latency); err != nil {
 			return c.Fail(err)
 		}
 		if r.failure {
@@ -138,8 +138,8 @@ func (o Options) hook(self any, longest time.Duration, find finding, denial func
 	return hook
 }
 
-// sleep waits, at most until ctx is done.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleepFor waits, at most until ctx is done.
+func sleepFor(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}

@@ -90,7 +90,7 @@ func TestRecordAndReplay(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "a.txt")))
 	player := mock.Replay(read(t, file.String()), mock.Options{})
 	assert.Equal(t, answered, session(player.Hook()))
-	assert.Empty(t, player.Unused())
+	assert.Empty(t, player.UnplayedLines())
 	assert.NoFileExists(t, filepath.Join(dir, "a.txt"), "nothing was written")
 	assert.Equal(t, answered, session(player.Hook()), "each session starts again")
 }
@@ -117,7 +117,7 @@ func TestReplay(t *testing.T) {
 			"mocked 0 mock: a b",
 		}, got)
 		assert.Equal(t, 1500*time.Millisecond, time.Since(began))
-		assert.Equal(t, []string{"rec.jsonl:7: weather {}, occurrence 1"}, player.Unused())
+		assert.Equal(t, []string{"rec.jsonl:7: weather {}, occurrence 1"}, player.UnplayedLines())
 	})
 	player := mock.Replay(recording, mock.Options{Unmatched: mock.Pass})
 	assert.Equal(t, []string{"executed 1 : Bonn: report 1"}, w.play(t, []hooks.Hook{player.Hook()}, weather("Bonn")))
@@ -226,7 +226,7 @@ func FuzzRead(f *testing.F) {
 			require.ErrorContains(t, err, "rec:")
 			return
 		}
-		require.Len(t, mock.Replay(recording, mock.Options{}).Unused(), recording.Len())
+		require.Len(t, mock.Replay(recording, mock.Options{}).UnplayedLines(), recording.Len())
 	})
 }
 

@@ -40,7 +40,7 @@ func (p *Player) Hook() hooks.Hook {
 			}
 		}
 	}
-	return p.options.hook(p, longest, p.find, p.denial)
+	return p.options.newHook(p, longest, p.find, p.denial)
 }
 
 func (p *Player) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
@@ -69,7 +69,7 @@ func (p *Player) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 
 // calls returns how often each call was answered so far: in the runs before this one as the state says.
 func (p *Player) calls(s agent.State) map[key]int {
-	ofRun := p.ofRun.Of(s)
+	ofRun := p.ofRun.Get(s)
 	if ofRun.calls == nil {
 		ofRun.calls = map[key]int{}
 		name := cmp.Or(p.options.Name, "mock")
@@ -94,8 +94,8 @@ func (p *Player) denial(c hooks.ToolContext) string {
 	return fmt.Sprintf("the recording %s has no answer of %s to these arguments: %s", p.recording.name, c.Tool(), c.Call().Arguments)
 }
 
-// Unused returns the lines of the recording that were never played, as file:line and call.
-func (p *Player) Unused() []string {
+// UnplayedLines returns the lines of the recording that were never played, as file:line and call.
+func (p *Player) UnplayedLines() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return lo.FilterMap(p.recording.lines, func(e entry, i int) (string, bool) {

@@ -138,13 +138,13 @@ func (t *Table) Hook() hooks.Hook {
 	for _, r := range t.rows {
 		longest = max(longest, r.Latency)
 	}
-	return t.options.hook(t, longest, t.find, func(c hooks.ToolContext) string {
+	return t.options.newHook(t, longest, t.find, func(c hooks.ToolContext) string {
 		return fmt.Sprintf("this is a test in which %s has no answer to these arguments: %s", c.Tool(), c.Call().Arguments)
 	})
 }
 
 func (t *Table) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
-	ofRun := t.ofRun.Of(c.State())
+	ofRun := t.ofRun.Get(c.State())
 	if ofRun.times == nil {
 		ofRun.times = make([]int, len(t.rows))
 	}
@@ -193,13 +193,13 @@ func (t *Table) Uses() []Use {
 	return lo.Map(t.rows, func(r row, i int) Use { return Use{r.Name, t.uses[i]} })
 }
 
-// Unused returns the names of the rows that never answered.
-func (t *Table) Unused() []string {
+// UnusedRows returns the names of the rows that never answered.
+func (t *Table) UnusedRows() []string {
 	return lo.FilterMap(t.Uses(), func(u Use, _ int) (string, bool) { return u.Row, u.Count == 0 })
 }
 
-// Unmatched returns the calls that no row answered, in the order in which they were made; the first thousand of them.
-func (t *Table) Unmatched() []agent.ToolCall {
+// UnmatchedCalls returns the calls that no row answered, in the order in which they were made; the first thousand of them.
+func (t *Table) UnmatchedCalls() []agent.ToolCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.unmatched)

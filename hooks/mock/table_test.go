@@ -57,9 +57,9 @@ func TestTable(t *testing.T) {
 		{Row: "never", Count: 0},
 		{Row: "row 6: other", Count: 0},
 	}, table.Uses())
-	assert.Equal(t, []string{"never", "row 6: other"}, table.Unused())
-	require.Len(t, table.Unmatched(), 1)
-	assert.JSONEq(t, `{"city":"Bonn"}`, table.Unmatched()[0].Arguments)
+	assert.Equal(t, []string{"never", "row 6: other"}, table.UnusedRows())
+	require.Len(t, table.UnmatchedCalls(), 1)
+	assert.JSONEq(t, `{"city":"Bonn"}`, table.UnmatchedCalls()[0].Arguments)
 }
 
 func TestWhatIsNotInTheTableMayPass(t *testing.T) {
@@ -100,7 +100,7 @@ func TestOtherHooks(t *testing.T) {
 		"mocked 0 redact: the PIN is [redacted: PIN]",
 	}, got)
 	assert.Equal(t, []agent.ToolStatus{agent.ToolMocked, agent.ToolNotExecuted, agent.ToolMocked}, statuses)
-	assert.Empty(t, table.Unmatched(), "what is denied before is not looked up")
+	assert.Empty(t, table.UnmatchedCalls(), "what is denied before is not looked up")
 }
 
 func TestLatency(t *testing.T) {
@@ -166,7 +166,7 @@ func TestRewrittenCallsAreLookedUpAgain(t *testing.T) {
 	assert.Equal(t, []string{"mocked 0 mock: sun", "mocked 0 mock: snow", "mocked 0 behind: rain"}, got)
 	assert.Equal(t, []mock.Use{{Row: "row 1: any tool", Count: 1}, {Row: "row 2: any tool", Count: 1}}, rows.Uses())
 	assert.Equal(t, []mock.Use{{Row: "row 1: any tool", Count: 1}}, behind.Uses())
-	assert.Len(t, rows.Unmatched(), 1)
+	assert.Len(t, rows.UnmatchedCalls(), 1)
 }
 
 func twoTables(t *testing.T) (first, second *mock.Table) {

@@ -17,14 +17,14 @@ import (
 // Fire fires the moment for the hooks of a set that are at its point, in their
 // order. The error says why that could not be done, and never that a hook failed.
 func (m Moment) Fire(ctx context.Context, set hooks.Set) mo.Result[Fired] {
-	fired, err := m.fire(ctx, set)
+	fired, err := m.fireOn(ctx, set)
 	if err != nil {
 		return mo.Err[Fired](fmt.Errorf("firing %s: %w", lo.CoalesceOrEmpty(m.at, "a moment"), err))
 	}
 	return mo.Ok(fired)
 }
 
-func (m Moment) fire(ctx context.Context, set hooks.Set) (Fired, error) {
+func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 	seen := &witness{}
 	compiled, err := m.compile(set, seen)
 	if err != nil {
@@ -49,7 +49,7 @@ func (m Moment) fire(ctx context.Context, set hooks.Set) (Fired, error) {
 	}
 	fired := newFired(m, seen.context, final, err, recorder.events())
 	if seen.context == nil && len(fired.Events) == 0 {
-		return Fired{}, m.missed(final, err)
+		return Fired{}, m.missError(final, err)
 	}
 	return fired, nil
 }
@@ -75,12 +75,12 @@ func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 	if len(here) == 0 {
 		return nil, errors.Join(append([]error{errors.New("no hook is there")}, elsewhere...)...)
 	}
-	tools := lo.Map(slices.Collect(calls(m.reply.Message)), func(c agent.ToolCall, _ int) string { return c.Name })
+	tools := lo.Map(slices.Collect(toolCalls(m.reply.Message)), func(c agent.ToolCall, _ int) string { return c.Name })
 	return hooks.NewSet(append(here, seen.hook(m.at))...).Compile(tools...).Get()
 }
 
-// missed returns the error of a run that did not get to the moment.
-func (m Moment) missed(final agent.State, err error) error {
+// missError returns the error of a run that did not get to the moment.
+func (m Moment) missError(final agent.State, err error) error {
 	if err != nil {
 		return fmt.Errorf("the run did not get there: %w", err)
 	}

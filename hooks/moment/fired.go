@@ -79,7 +79,7 @@ func newFired(m Moment, seen hooks.Context, final agent.State, err error, events
 			if e.Shadow {
 				continue
 			}
-			f.Effects = f.Effects.Plus(e.Outcome.Effects())
+			f.Effects = f.Effects.Add(e.Outcome.Effects())
 			if e.Decision == hooks.Allow && allowed == "" {
 				allowed = e.Hook
 			}
@@ -146,9 +146,9 @@ func (f Fired) Text() string {
 	return f.Reply.Message.Text()
 }
 
-// Added returns the texts that hooks added for the model, of messages and of context,
+// AddedTexts returns the texts that hooks added for the model, of messages and of context,
 // in order.
-func (f Fired) Added() []string {
+func (f Fired) AddedTexts() []string {
 	var out []string
 	for _, e := range f.Effects.All() {
 		if text, ok := e.Context(); ok {
@@ -180,7 +180,7 @@ func (f Fired) String() string {
 	return b.String()
 }
 
-func calls(m agent.Message) iter.Seq[agent.ToolCall] {
+func toolCalls(m agent.Message) iter.Seq[agent.ToolCall] {
 	return func(yield func(agent.ToolCall) bool) {
 		for _, c := range m.Calls() {
 			if !yield(c) {

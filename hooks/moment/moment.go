@@ -72,38 +72,38 @@ func Reply(text string) Moment { return Moment{at: hooks.PostInference}.saying(t
 // all arguments that can be read are valid, but for what Invalid and WithExecutor
 // say.
 func ToolCall(tool, arguments string) Moment {
-	return Moment{at: hooks.PreToolUse, result: good("ok")}.calling(tool, arguments)
+	return Moment{at: hooks.PreToolUse, result: successResult("ok")}.calling(tool, arguments)
 }
 
 // ToolResult returns the moment after a tool has answered with that text:
 // hooks.PostToolUse. For answers that are not good, see WithResult.
 func ToolResult(tool, arguments, text string) Moment {
-	return Moment{at: hooks.PostToolUse, result: good(text)}.calling(tool, arguments)
+	return Moment{at: hooks.PostToolUse, result: successResult(text)}.calling(tool, arguments)
 }
 
 // Intervention returns the moment before a person is asked about a call:
 // hooks.InterventionRequested. The person says yes.
 func Intervention(tool, arguments string) Moment {
-	return asked(hooks.InterventionRequested, tool, arguments, agent.Approval{Verdict: agent.Approve, By: person})
+	return afterAsk(hooks.InterventionRequested, tool, arguments, agent.Approval{Verdict: agent.Approve, By: person})
 }
 
-// Resolved returns the moment after a person has answered about a call:
+// InterventionAnswer returns the moment after a person has answered about a call:
 // hooks.InterventionResolved.
-func Resolved(tool, arguments string, answer agent.Approval) Moment {
-	return asked(hooks.InterventionResolved, tool, arguments, answer)
+func InterventionAnswer(tool, arguments string, answer agent.Approval) Moment {
+	return afterAsk(hooks.InterventionResolved, tool, arguments, answer)
 }
 
 // InterventionStopped returns the moment after a person's no has ended the run:
 // hooks.InterventionStopped.
 func InterventionStopped(tool, arguments, reason string) Moment {
-	return asked(hooks.InterventionStopped, tool, arguments, agent.Approval{Verdict: agent.RejectAndEnd, By: person, Reason: reason})
+	return afterAsk(hooks.InterventionStopped, tool, arguments, agent.Approval{Verdict: agent.RejectAndEnd, By: person, Reason: reason})
 }
 
 // Compact returns the moment before a compaction: hooks.PreCompact.
 func Compact(about hooks.Compaction) Moment { return Moment{at: hooks.PreCompact, compaction: about} }
 
-// Compacted returns the moment after a compaction: hooks.PostCompact.
-func Compacted(about hooks.Compaction) Moment {
+// CompactResult returns the moment after a compaction: hooks.PostCompact.
+func CompactResult(about hooks.Compaction) Moment {
 	return Moment{at: hooks.PostCompact, compaction: about}
 }
 
@@ -156,8 +156,8 @@ func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
 // person is who is asked.
 const person = "a person"
 
-func asked(at hooks.PointName, tool, arguments string, answer agent.Approval) Moment {
-	return Moment{at: at, result: good("ok"), approval: &answer}.calling(tool, arguments)
+func afterAsk(at hooks.PointName, tool, arguments string, answer agent.Approval) Moment {
+	return Moment{at: at, result: successResult("ok"), approval: &answer}.calling(tool, arguments)
 }
 
 // ToolFailure returns the moment after a tool ended in an error: hooks.ToolFailed.
@@ -173,7 +173,7 @@ func ToolFailure(tool, arguments string, err error) Moment {
 // StepEnd returns the moment after a step in which the model said that and called
 // nothing: hooks.StepEnd. For more of a step, see WithReply.
 func StepEnd(text string) Moment {
-	return Moment{at: hooks.StepEnd, result: good("ok")}.saying(text)
+	return Moment{at: hooks.StepEnd, result: successResult("ok")}.saying(text)
 }
 
 // Stop returns the moment at which a run would end by itself with that answer:
@@ -199,7 +199,7 @@ func RunFailure(err error) Moment {
 	return Moment{at: hooks.AgentFailed, broken: err}
 }
 
-func good(text string) agent.ToolResult {
+func successResult(text string) agent.ToolResult {
 	return agent.ToolResult{Content: agent.TextContent(text), Status: agent.ToolExecuted, Attempts: 1}
 }
 

@@ -36,7 +36,7 @@ func (r rig) config(observer agent.Observer) agent.Config {
 		WrapExecutor: []func(agent.Executor) agent.Executor{func(inner agent.Executor) agent.Executor {
 			return oneStep{step: len(r.before), there: r.hooks.WrapExecutor(inner), elsewhere: inner}
 		}},
-		AroundRun:  []agent.Processor{agent.ProcessorFunc(r.begin), r.hooks.AroundRun(), agent.ProcessorFunc(r.end)},
+		AroundRun:  []agent.Processor{agent.ProcessorFunc(r.begin), r.hooks.AroundRun(), agent.ProcessorFunc(r.endRun)},
 		AroundStep: []agent.Processor{agent.ProcessorFunc(r.step)},
 		Criterion:  oneVerdict{step: len(r.before) + 1, there: r.hooks.WrapCriterion(criterion, 0), elsewhere: criterion},
 		Request:    r.request,
@@ -73,8 +73,8 @@ func (r rig) begin(ctx context.Context, s agent.State, next agent.Next) mo.Resul
 	return next(ctx, s.Apply(agent.EffectsOf(effects...).From(theirs)))
 }
 
-// end makes the run end as End says.
-func (r rig) end(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+// endRun makes the run end as End says.
+func (r rig) endRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	signal := r.signal
 	switch r.status {
 	case "":
@@ -232,7 +232,7 @@ func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.R
 	if p.Disposition == agent.DisposeAnswer {
 		return mo.Ok(p.Answer)
 	}
-	answer := good("ok")
+	answer := successResult("ok")
 	taken := s.RunStepCount()
 	if taken == len(x.before) && x.result.Status != "" {
 		answer = x.result

@@ -36,8 +36,8 @@ type found struct {
 	also     []*detector // what overlaps it, and ends behind it: to is the end of that
 }
 
-// kinds returns what it is, each once: two that overlap are one piece.
-func (f found) kinds() []string {
+// uniqueKinds returns what it is, each once: two that overlap are one piece.
+func (f found) uniqueKinds() []string {
 	return lo.Uniq(append([]string{f.of.kind}, lo.Map(f.also, func(d *detector, _ int) string { return d.kind })...))
 }
 
@@ -159,9 +159,9 @@ func (d *detector) behindHints(all []found, text, lower string) []found {
 // window is how much of a text a pattern may look at.
 const window = 80
 
-// shaped returns a detector of what has a form and passes a check of its letters and digits, in upper case. The pattern is of
+// newDetector returns a detector of what has a form and passes a check of its letters and digits, in upper case. The pattern is of
 // what begins there.
-func shaped(kind, first, pattern string, check func(value string) bool) detector {
+func newDetector(kind, first, pattern string, check func(value string) bool) detector {
 	re := lazy.Regexp(`^(?:` + pattern + `)`)
 	return detector{kind: kind, first: first, at: func(text string, i int) (int, int, bool) {
 		at := re().FindStringIndex(text[i:min(i+window, len(text))])
@@ -218,16 +218,16 @@ func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 func alone(text string, from, to int) bool {
 	before, size := utf8.DecodeLastRuneInString(text[:from])
 	beyond, _ := utf8.DecodeLastRuneInString(text[:from-size])
-	return !tied(before, beyond) && endsThere(text, to)
+	return !isTied(before, beyond) && endsThere(text, to)
 }
 
 func endsThere(text string, to int) bool {
 	after, size := utf8.DecodeRuneInString(text[to:])
 	beyond, _ := utf8.DecodeRuneInString(text[to+size:])
-	return !tied(after, beyond)
+	return !isTied(after, beyond)
 }
 
-func tied(next, beyond rune) bool {
+func isTied(next, beyond rune) bool {
 	switch next {
 	case '-', '_':
 		return isAlnum(beyond)
@@ -243,4 +243,4 @@ const (
 	letters  = capitals + "abcdefghijklmnopqrstuvwxyz"
 )
 
-func anything(string) bool { return true }
+func acceptAny(string) bool { return true }

@@ -90,5 +90,5 @@ func (f *Filter) tell(ctx context.Context, r Report) (blocked string) {
 
 // blocking returns the kinds among those that were found that are a reason to block, for people.
 func (f *Filter) blocking(counts Counts) string {
-	return strings.ToUpper(strings.Join(f.blocked(counts), ", "))
+	return strings.ToUpper(strings.Join(f.blockedKinds(counts), ", "))
 }

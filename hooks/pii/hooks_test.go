@@ -62,7 +62,7 @@ func TestInAnAgent(t *testing.T) {
 	assert.Contains(t, transcript, `{"name": "Ada", "mail": "[EMAIL]", "card": "[CREDIT_CARD]"}`)
 	assert.Contains(t, transcript, "[EMAIL] is not a customer")
 	assert.Contains(t, transcript, "I am [EMAIL], who am I?")
-	for _, asked := range driver.Asked() {
+	for _, asked := range driver.Calls() {
 		assert.NotContains(t, asked.Transcript(), "@example.com")
 	}
 	for _, step := range final.Steps() {
@@ -89,7 +89,7 @@ func TestBlock(t *testing.T) {
 
 	final, driver := run(t, all, "my card is 4111 1111 1111 1111", agenttest.Say("done"))
 	assert.Equal(t, agent.StatusDenied, final.Status())
-	assert.Empty(t, driver.Asked())
+	assert.Empty(t, driver.Calls())
 	assert.Equal(t, "the input has personal data in it: CREDIT_CARD; send it without", final.StopSignal().MustGet().Message)
 }
 
@@ -164,7 +164,7 @@ func TestOverlaps(t *testing.T) {
 	f := filter(t, pii.Options{Strategies: map[string]pii.Strategy{"credit_card": pii.Block}})
 	final, driver := run(t, []hooks.Hook{f.Input()}, both, agenttest.Say("done"))
 	assert.Equal(t, agent.StatusDenied, final.Status())
-	assert.Empty(t, driver.Asked())
+	assert.Empty(t, driver.Calls())
 }
 
 // The name of a member stands before all that is in it, whatever else was found there.

@@ -14,11 +14,11 @@ import (
 
 // known are the kinds that everybody has use for.
 var known = slices.Concat([]detector{
-	{kind: "email", first: "@", at: email, same: strings.ToLower},
-	{kind: "credit_card", first: anyDigit, at: card},
-	{kind: "iban", first: letters, at: iban},
-	{kind: "ip", first: anyDigit, at: ip4, same: sameIP},
-	{kind: "ip", first: "23", at: ip6, same: sameIP},
+	{kind: "email", first: "@", at: findEmail, same: strings.ToLower},
+	{kind: "credit_card", first: anyDigit, at: findCard},
+	{kind: "iban", first: letters, at: findIBAN},
+	{kind: "ip", first: anyDigit, at: findIPv4, same: sameIP},
+	{kind: "ip", first: "23", at: findIPv6, same: sameIP},
 }, phones, nationals)
 
 // Kinds returns the names of the kinds that are known.
@@ -34,8 +34,8 @@ var noDomains = []string{
 
 var mailDomain = lazy.Regexp(`^(?:[\p{L}\p{N}][\p{L}\p{N}-]*\.)+(?:xn--[A-Za-z0-9-]+|\p{L}{2,})`)
 
-// email looks around an @.
-func email(text string, i int) (from, to int, ok bool) {
+// findEmail looks around an @.
+func findEmail(text string, i int) (from, to int, ok bool) {
 	const longestLocal, longestDomain = 64, 255
 	from = i
 	for from > 0 {
@@ -101,8 +101,8 @@ func (i issuer) issued(number string) bool {
 	return err == nil && i.least <= begin && begin <= i.most
 }
 
-// card looks for a card that begins there: digits with single spaces and dashes between them.
-func card(text string, i int) (from, to int, ok bool) {
+// findCard looks for a card that begins there: digits with single spaces and dashes between them.
+func findCard(text string, i int) (from, to int, ok bool) {
 	const longest = 19
 	number := make([]byte, 0, longest)
 	for end := i; end < len(text) && len(number) < longest; end++ {
@@ -121,11 +121,11 @@ func card(text string, i int) (from, to int, ok bool) {
 }
 
 func isCard(number string) bool {
-	return luhn(number) && strings.Trim(number[1:], number[:1]) != "" && lo.SomeBy(issuers, func(i issuer) bool { return i.issued(number) })
+	return passesLuhn(number) && strings.Trim(number[1:], number[:1]) != "" && lo.SomeBy(issuers, func(i issuer) bool { return i.issued(number) })
 }
 
-// luhn reports whether the last digit checks the others.
-func luhn(number string) bool {
+// passesLuhn reports whether the last digit checks the others.
+func passesLuhn(number string) bool {
 	sum := 0
 	for i := range len(number) {
 		d := int(number[len(number)-1-i] - '0')
@@ -150,8 +150,8 @@ var ibans = map[string]int{
 	"UA": 29, "VA": 22, "VG": 24, "XK": 20, "YE": 30,
 }
 
-// iban reads as many letters and digits as the country's numbers have, in groups or not.
-func iban(text string, i int) (from, to int, ok bool) {
+// findIBAN reads as many letters and digits as the country's numbers have, in groups or not.
+func findIBAN(text string, i int) (from, to int, ok bool) {
 	if i+4 > len(text) || !isDigit(rune(text[i+2])) || !isDigit(rune(text[i+3])) {
 		return 0, 0, false
 	}
@@ -165,11 +165,11 @@ func iban(text string, i int) (from, to int, ok bool) {
 			return 0, 0, false
 		}
 	}
-	return i, to, length > 0 && len(number) == length && alone(text, i, to) && mod97(strings.ToUpper(string(number[4:])+string(number[:4]))) == 1
+	return i, to, length > 0 && len(number) == length && alone(text, i, to) && remainder97(strings.ToUpper(string(number[4:])+string(number[:4]))) == 1
 }
 
-// mod97 returns the remainder of a number, in which letters stand for 10 to 35, divided by 97.
-func mod97(number string) int {
+// remainder97 returns the remainder of a number, in which letters stand for 10 to 35, divided by 97.
+func remainder97(number string) int {
 	rest := 0
 	for _, c := range number {
 		if isDigit(c) {
@@ -183,31 +183,31 @@ func mod97(number string) int {
 
 var version = lazy.Regexp(`(?i)(?:version|release|\bver\.?|\bv)[\s:="']{0,3}$`)
 
-func ip4(text string, i int) (from, to int, ok bool) {
-	to = i + len(strings.TrimRight(spanned(text[i:], anyDigit+"."), "."))
-	return i, to, strings.Count(text[i:to], ".") == 3 && alone(text, i, to) && public(text[i:to]) && !version().MatchString(text[max(0, i-20):i])
+func findIPv4(text string, i int) (from, to int, ok bool) {
+	to = i + len(strings.TrimRight(spanOf(text[i:], anyDigit+"."), "."))
+	return i, to, strings.Count(text[i:to], ".") == 3 && alone(text, i, to) && isPublicAddress(text[i:to]) && !version().MatchString(text[max(0, i-20):i])
 }
 
-func ip6(text string, i int) (from, to int, ok bool) {
+func findIPv6(text string, i int) (from, to int, ok bool) {
 	if i > 0 && text[i-1] == ':' {
 		return 0, 0, false
 	}
-	to = i + len(strings.TrimRight(spanned(text[i:], anyDigit+"abcdefABCDEF:."), "."))
+	to = i + len(strings.TrimRight(spanOf(text[i:], anyDigit+"abcdefABCDEF:."), "."))
 	if strings.HasSuffix(text[i:to], ":") && !strings.HasSuffix(text[i:to], "::") {
 		to--
 	}
-	return i, to, strings.IndexByte(text[i:to], ':') == 4 && alone(text, i, to) && public(text[i:to])
+	return i, to, strings.IndexByte(text[i:to], ':') == 4 && alone(text, i, to) && isPublicAddress(text[i:to])
 }
 
-// spanned returns what a text begins with that is made of some characters, as far as one looks.
-func spanned(text, of string) string {
+// spanOf returns what a text begins with that is made of some characters, as far as one looks.
+func spanOf(text, of string) string {
 	text = text[:min(len(text), window)]
 	return text[:len(text)-len(strings.TrimLeft(text, of))]
 }
 
-// public reports whether an address is one that can be reached from everywhere. Others, such as that of the machine itself
+// isPublicAddress reports whether an address is one that can be reached from everywhere. Others, such as that of the machine itself
 // or one in a private network, tell nothing of a person.
-func public(text string) bool {
+func isPublicAddress(text string) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && ip.IsGlobalUnicast() && !ip.IsPrivate()
 }

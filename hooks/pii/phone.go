@@ -10,9 +10,9 @@ import (
 
 // phones are numbers in a form that little else has, and any behind a word for a phone.
 var phones = []detector{
-	worldwide("+", `\+[1-9](?:[ .()/-]{0,2}[0-9]){7,17}`),
-	worldwide("0", `00[1-9][0-9]{0,2}[ ./-](?:[ .()/-]{0,2}[0-9]){6,14}`),
-	withSame(shaped("phone", "(123456789", `(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[.-])[2-9][0-9]{2}[.-][0-9]{4}`, anything), samePhone),
+	phoneDetector("+", `\+[1-9](?:[ .()/-]{0,2}[0-9]){7,17}`),
+	phoneDetector("0", `00[1-9][0-9]{0,2}[ ./-](?:[ .()/-]{0,2}[0-9]){6,14}`),
+	withSame(newDetector("phone", "(123456789", `(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[.-])[2-9][0-9]{2}[.-][0-9]{4}`, acceptAny), samePhone),
 	withSame(near("phone", []string{
 		"phone", "telefon", "telefono", "telefone", "telefoon", "teléfono", "téléphone", "telefax",
 		"mobile", " tel", " fax", " cell", " mobil", " handy", " tél",
@@ -33,9 +33,9 @@ var countries = strings.Fields(`1 20 211 212 213 216 218 220 221 222 223 224 225
 	678 679 680 681 682 683 685 686 687 688 689 690 691 692 7 800 808 81 82 84 850 852 853 855 856 86 870 878 880 881 882 883 886 888 90 91 92 93 94 95
 	960 961 962 963 964 965 966 967 968 970 971 972 973 974 975 976 977 979 98 992 993 994 995 996 998`)
 
-// worldwide returns a detector of numbers with the code of a country, of nine to fifteen digits. What more there is belongs to
+// phoneDetector returns a detector of numbers with the code of a country, of nine to fifteen digits. What more there is belongs to
 // something else.
-func worldwide(first, pattern string) detector {
+func phoneDetector(first, pattern string) detector {
 	re := lazy.Regexp(`^` + pattern)
 	return detector{kind: "phone", first: first, same: samePhone, at: func(text string, i int) (int, int, bool) {
 		value := re().FindString(text[i:min(i+window, len(text))])

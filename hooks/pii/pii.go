@@ -164,7 +164,7 @@ func (f *Filter) replace(text string, from int, counts Counts) string {
 		return p.from < from || len(f.except) > 0 && f.except[p.of.normal(text[p.from:p.to])]
 	}
 	for _, p := range f.finder.find(text, passOver) {
-		for _, kind := range p.kinds() {
+		for _, kind := range p.uniqueKinds() {
 			counts[kind]++
 		}
 		b.WriteString(text[end:p.from])
@@ -185,7 +185,7 @@ func (f *Filter) strategyOf(kind string) Strategy {
 	return f.strategy
 }
 
-// blocked returns the kinds among those that were found that are a reason to block.
-func (f *Filter) blocked(counts Counts) []string {
+// blockedKinds returns the kinds among those that were found that are a reason to block.
+func (f *Filter) blockedKinds(counts Counts) []string {
 	return slices.Sorted(maps.Keys(lo.PickBy(counts, func(kind string, _ int) bool { return f.strategyOf(kind) == Block })))
 }

@@ -34,7 +34,7 @@ func (f *Filter) instead(p found, value string) string {
 	}
 	switch strategy {
 	case Mask:
-		return masked(d.kind, value)
+		return maskValue(d.kind, value)
 	case Hash:
 		mac := hmac.New(sha256.New, f.key)
 		mac.Write([]byte(d.kind + "\x00" + d.normal(value)))
@@ -44,7 +44,7 @@ func (f *Filter) instead(p found, value string) string {
 	}
 }
 
-func masked(kind, value string) string {
+func maskValue(kind, value string) string {
 	switch kind {
 	case "email":
 		local, domain, _ := strings.Cut(value, "@")
@@ -62,11 +62,11 @@ func masked(kind, value string) string {
 	if len(only(value, isAlnum)) < 12 {
 		shown = 2
 	}
-	return stars(value, shown)
+	return starText(value, shown)
 }
 
-// stars returns a value with stars for all but its last letters and digits.
-func stars(value string, shown int) string {
+// starText returns a value with stars for all but its last letters and digits.
+func starText(value string, shown int) string {
 	hidden := utf8.RuneCountInString(only(value, isAlnum)) - shown
 	return strings.Map(func(r rune) rune {
 		if !isAlnum(r) {

@@ -38,7 +38,7 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 		if limit.Shared {
 			return c.Allow()
 		}
-		return c.Allow(kept.Set(ofRun.Of(c.State()).snapshot(kept.Or(c.State(), nil))))
+		return c.Allow(kept.Set(ofRun.Get(c.State()).snapshot(kept.Or(c.State(), nil))))
 	}
 	hook := hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
@@ -49,14 +49,14 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 		}
 		counters, before := shared, map[string]turns(nil)
 		if !limit.Shared {
-			counters = ofRun.Of(c.State())
+			counters = ofRun.Get(c.State())
 			before = kept.Or(c.State(), nil)
 		}
 		wait, giveBack, ok := counters.take(c.Tool(), limit, before)
 		if !ok {
 			return c.Deny(limit.denial(c.Tool(), wait))
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := sleepFor(ctx, wait); err != nil {
 			giveBack()
 			return c.Fail(fmt.Errorf("waiting for the turn of %s: %w", c.Tool(), err))
 		}
@@ -156,8 +156,8 @@ func roundedUp(d time.Duration) time.Duration {
 	return (d + unit - 1).Truncate(unit)
 }
 
-// sleep waits, at most until ctx is done.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleepFor waits, at most until ctx is done.
+func sleepFor(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}

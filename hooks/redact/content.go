@@ -29,7 +29,7 @@ func (r *Redactor) walker(counts Counts) scrub.Walker {
 				return after
 			}
 			counts[kind]++
-			return scheme + mark(kind)
+			return scheme + markOf(kind)
 		},
 	}
 	if r.numbers {
@@ -43,7 +43,7 @@ func (r *Redactor) plain(text string, counts Counts) string {
 	for _, l := range r.literals {
 		if n := strings.Count(text, l.text); n > 0 {
 			counts[l.kind] += n
-			text = strings.ReplaceAll(text, l.text, mark(l.kind))
+			text = strings.ReplaceAll(text, l.text, markOf(l.kind))
 		}
 	}
 	lower := strings.ToLower(text)

@@ -67,9 +67,9 @@ func New(o Options) (*Redactor, error) {
 		if secret != "" && len(secret) < 4 {
 			wrong = append(wrong, fmt.Errorf("the literal %q has less than 4 bytes: it would be found everywhere", kind))
 		} else if secret != "" {
-			r.literals = append(r.literals, forms(kind, secret)...)
+			r.literals = append(r.literals, writtenForms(kind, secret)...)
 			r.numbers = r.numbers || strings.Trim(secret, "0123456789+-.eE") == ""
-			if rule, ok := escaped(kind, secret); ok {
+			if rule, ok := escapedRule(kind, secret); ok {
 				r.rules = append(r.rules, rule)
 			}
 		}

@@ -44,31 +44,31 @@ const hintSet = "passw|passphrase|pwd|secret|token|credential|key"
 // made when they are first asked for: that takes a millisecond.
 var wellKnown = sync.OnceValue(func() []rule {
 	return []rule{
-		known("private key", "PRIVATE KEY", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\[nr])*[A-Za-z-]+: [^\n\\]*)*`+
+		newRule("private key", "PRIVATE KEY", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\[nr])*[A-Za-z-]+: [^\n\\]*)*`+
 			`[A-Za-z0-9+/=\s\\"',>#|*]*(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?`),
-		known("AWS key", "AKIA|ASIA|ABIA|ACCA", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`),
-		known("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", `\bgh[pousr]_[A-Za-z0-9]{36,255}`),
-		known("GitHub token", "github_pat_", `\bgithub_pat_[A-Za-z0-9_]{22,255}`),
-		known("GitLab token", "glpat-", `\bglpat-[A-Za-z0-9_.-]{20,}`),
-		known("Slack token", "xox|xapp-", `\b(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,}`),
-		known("Slack webhook", "hooks.slack.com", `https://hooks\.slack\.com/[a-z]+/[A-Za-z0-9/_-]{20,}`),
-		known("Anthropic key", "sk-ant-", `\bsk-ant-[A-Za-z0-9_-]{20,}`),
-		known("OpenAI key", "sk-", `\bsk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})`),
-		known("Google key", "AIza", `\bAIza[A-Za-z0-9_-]{35}`),
-		known("Google token", "ya29.", `\bya29\.[A-Za-z0-9_-]{20,}`),
-		known("Google secret", "GOCSPX-", `\bGOCSPX-[A-Za-z0-9_-]{28}`),
-		known("Stripe key", "k_live_|k_test_", `\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}`),
-		known("npm token", "npm_", `\bnpm_[A-Za-z0-9]{36}`),
-		known("PyPI token", "pypi-", `\bpypi-[A-Za-z0-9_-]{50,}`),
-		known("Hugging Face token", "hf_", `\bhf_[A-Za-z0-9]{30,}`),
-		known("SendGrid key", "SG.", `\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`),
-		known("JWT", "eyJ", `\beyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`),
-		known("URL password", "://", `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@`),
-		known(kindAuthorization, kindAuthorization, `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:digest\s+([^\r\n]{6,})|`+
+		newRule("AWS key", "AKIA|ASIA|ABIA|ACCA", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`),
+		newRule("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", `\bgh[pousr]_[A-Za-z0-9]{36,255}`),
+		newRule("GitHub token", "github_pat_", `\bgithub_pat_[A-Za-z0-9_]{22,255}`),
+		newRule("GitLab token", "glpat-", `\bglpat-[A-Za-z0-9_.-]{20,}`),
+		newRule("Slack token", "xox|xapp-", `\b(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,}`),
+		newRule("Slack webhook", "hooks.slack.com", `https://hooks\.slack\.com/[a-z]+/[A-Za-z0-9/_-]{20,}`),
+		newRule("Anthropic key", "sk-ant-", `\bsk-ant-[A-Za-z0-9_-]{20,}`),
+		newRule("OpenAI key", "sk-", `\bsk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})`),
+		newRule("Google key", "AIza", `\bAIza[A-Za-z0-9_-]{35}`),
+		newRule("Google token", "ya29.", `\bya29\.[A-Za-z0-9_-]{20,}`),
+		newRule("Google secret", "GOCSPX-", `\bGOCSPX-[A-Za-z0-9_-]{28}`),
+		newRule("Stripe key", "k_live_|k_test_", `\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}`),
+		newRule("npm token", "npm_", `\bnpm_[A-Za-z0-9]{36}`),
+		newRule("PyPI token", "pypi-", `\bpypi-[A-Za-z0-9_-]{50,}`),
+		newRule("Hugging Face token", "hf_", `\bhf_[A-Za-z0-9]{30,}`),
+		newRule("SendGrid key", "SG.", `\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`),
+		newRule("JWT", "eyJ", `\beyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`),
+		newRule("URL password", "://", `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@`),
+		newRule(kindAuthorization, kindAuthorization, `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:digest\s+([^\r\n]{6,})|`+
 			schemes+`?([a-z][a-z-]+[ \t]+[a-z0-9._~+/=-]{16,}|[^\s"'\\]{6,}))`),
-		known(kindAuthorization, "bearer", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`),
-		known(kindSet, hintSet, `(?im)^\s*(?:export\s+|set\s+)?[a-z0-9_.-]*`+names+`=([^\s"'`+"`"+`]{4,})`),
-		known(kindSet, hintSet, `(?i)`+names+`(?:\\?["'])?[ \t]*(?:=>|:=|[:=])[ \t]*`+
+		newRule(kindAuthorization, "bearer", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`),
+		newRule(kindSet, hintSet, `(?im)^\s*(?:export\s+|set\s+)?[a-z0-9_.-]*`+names+`=([^\s"'`+"`"+`]{4,})`),
+		newRule(kindSet, hintSet, `(?i)`+names+`(?:\\?["'])?[ \t]*(?:=>|:=|[:=])[ \t]*`+
 			`(?:"((?:[^"\\\n]|\\[^\n])+)"|'((?:[^'\\\n]|\\[^\n])+)'|(?:\\["'])?([^\s"'`+"`"+`\\,;&(){}\[\]<>$]{4,}[({\[]?))`),
 	}
 })
@@ -81,7 +81,7 @@ var noSecret = sync.OnceValue(func() *regexp.Regexp {
 
 var setName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)` + names + `$`) })
 
-func known(kind, hint, re string) rule {
+func newRule(kind, hint, re string) rule {
 	r := rule{kind: kind, hint: strings.Split(strings.ToLower(hint), "|"), re: regexp.MustCompile(re)}
 	if r.re.NumSubexp() > 0 { // it goes by what is around the secret
 		r.not = noSecret()
@@ -135,7 +135,7 @@ func (r rule) replace(text, lower string, counts Counts) string {
 			continue
 		}
 		counts[r.kind]++
-		b.WriteString(text[end:from] + mark(r.kind))
+		b.WriteString(text[end:from] + markOf(r.kind))
 		end = to
 	}
 	if end == 0 {
@@ -144,15 +144,15 @@ func (r rule) replace(text, lower string, counts Counts) string {
 	return b.String() + text[end:]
 }
 
-// mark returns what stands in the place of a secret.
-func mark(kind string) string { return "[redacted: " + kind + "]" }
+// markOf returns what stands in the place of a secret.
+func markOf(kind string) string { return "[redacted: " + kind + "]" }
 
 // literal is one form of a secret that is known word by word.
 type literal struct{ kind, text string }
 
-// escaped returns the rule that finds a secret escaped for a URL or for JSON, whatever of it that escapes: encoders do not
+// escapedRule returns the rule that finds a secret escaped for a URL or for JSON, whatever of it that escapes: encoders do not
 // agree on it. There is none for a secret of which none escapes anything.
-func escaped(kind, secret string) (rule, bool) {
+func escapedRule(kind, secret string) (rule, bool) {
 	if url.QueryEscape(secret) == secret || !utf8.ValidString(secret) {
 		return rule{}, false
 	}
@@ -163,7 +163,7 @@ func escaped(kind, secret string) (rule, bool) {
 			b.WriteString(regexp.QuoteMeta(char))
 			continue
 		}
-		fmt.Fprintf(&b, "(?:%s|(?i:%s|%s)%s)", regexp.QuoteMeta(char), percent([]byte(char)), inJSON(r), lo.Ternary(r == ' ', `|\+`, ""))
+		fmt.Fprintf(&b, "(?:%s|(?i:%s|%s)%s)", regexp.QuoteMeta(char), encodePercent([]byte(char)), inJSON(r), lo.Ternary(r == ' ', `|\+`, ""))
 	}
 	return rule{kind: kind, hint: []string{"%", `\`, "+"}, re: regexp.MustCompile(b.String())}, true
 }
@@ -177,13 +177,13 @@ func inJSON(r rune) string {
 	return units
 }
 
-// percent returns bytes with percent signs.
-func percent(b []byte) string {
+// encodePercent returns bytes with percent signs.
+func encodePercent(b []byte) string {
 	return strings.Join(lo.Map(b, func(c byte, _ int) string { return fmt.Sprintf("%%%02X", c) }), "")
 }
 
-// forms returns a secret in all the ways it is commonly written.
-func forms(kind, secret string) []literal {
+// writtenForms returns a secret in all the ways it is commonly written.
+func writtenForms(kind, secret string) []literal {
 	raw := []byte(secret)
 	list := []string{
 		secret, url.QueryEscape(secret), url.PathEscape(secret), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)),

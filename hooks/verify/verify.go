@@ -69,7 +69,7 @@ func Hook(check Check, o Options) hooks.Hook {
 		case verdict.Passed:
 			return c.Allow()
 		}
-		count, told := sentBack.Of(c.State()), o.told(verdict.Output)
+		count, told := sentBack.Get(c.State()), o.outputTail(verdict.Output)
 		if *count >= o.Attempts || c.ContinuationsLeft() == 0 {
 			return c.Stop(fmt.Sprintf("the check has not passed, and the model was sent back %d times: %s", *count, told))
 		}
@@ -97,8 +97,8 @@ func (o Options) make(ctx context.Context, check Check, s agent.State) (Verdict,
 	return verdict, err
 }
 
-// told returns the end of the output, from the beginning of a line if there is one.
-func (o Options) told(output string) string {
+// outputTail returns the end of the output, from the beginning of a line if there is one.
+func (o Options) outputTail(output string) string {
 	if o.Clean != nil {
 		output = o.Clean(output)
 	}

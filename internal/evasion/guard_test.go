@@ -91,7 +91,7 @@ func TestAGuardHolds(t *testing.T) {
 		if !line.Clear() {
 			return c.Deny("not clear")
 		}
-		for range line.Named("rm") {
+		for range line.CommandsNamed("rm") {
 			return c.Deny("no rm")
 		}
 		return c.Allow()

@@ -105,7 +105,7 @@ func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) driv
 // checkSecret checks that neither the error nor one underneath repeats the key.
 func (a asking) checkSecret(t *testing.T, err error) {
 	t.Helper()
-	for _, e := range chain(err) {
+	for _, e := range errorChain(err) {
 		if strings.Contains(e.Error(), Key) {
 			assert.Fail(t, "the API key is in the text of an error", "of type %T: %v", e, e)
 		}
@@ -120,25 +120,25 @@ func checkText(t *testing.T, want, got string) {
 	}
 }
 
-// chain returns an error and all that it wraps.
-func chain(err error) []error {
+// errorChain returns an error and all that it wraps.
+func errorChain(err error) []error {
 	if err == nil {
 		return nil
 	}
 	out := []error{err}
 	switch e := err.(type) { //nolint:errorlint // every single one is looked at
 	case interface{ Unwrap() error }:
-		out = append(out, chain(e.Unwrap())...)
+		out = append(out, errorChain(e.Unwrap())...)
 	case interface{ Unwrap() []error }:
 		for _, inner := range e.Unwrap() {
-			out = append(out, chain(inner)...)
+			out = append(out, errorChain(inner)...)
 		}
 	}
 	return out
 }
 
-// watcher returns an observer from a plain func.
-func watcher(f func(agent.Event)) agent.Observer {
+// newObserver returns an observer from a plain func.
+func newObserver(f func(agent.Event)) agent.Observer {
 	return agent.ObserverFunc(func(_ context.Context, e agent.Event) { f(e) })
 }
 

@@ -35,7 +35,7 @@ func (d altered) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 
 func keepContext(ctx context.Context) context.Context { return ctx }
 
-func failing(f func(*drivers.Error) error) func(chat) agent.Driver {
+func failureFixture(f func(*drivers.Error) error) func(chat) agent.Driver {
 	return func(c chat) agent.Driver {
 		return altered{c, keepContext, func(r mo.Result[agent.Step]) mo.Result[agent.Step] {
 			if e, ok := errors.AsType[*drivers.Error](r.Error()); ok {
@@ -63,21 +63,21 @@ var broken = map[string]struct {
 }{
 	"takes half a stream for a whole": {func(c chat) agent.Driver { c.lenient = true; return c }, "broken_stream", "the service failed, and the driver answers"},
 	"tells the key":                   {func(c chat) agent.Driver { c.tellsKey = true; return c }, "error/blocking", "the API key is in the text of an error"},
-	"tells the key underneath": {failing(func(e *drivers.Error) error {
+	"tells the key underneath": {failureFixture(func(e *drivers.Error) error {
 		e.Err = errors.New("sent with " + modeltest.Key)
 		return e
 	}), "error/blocking", "the API key is in the text of an error"},
-	"shows a part of the key": {failing(func(e *drivers.Error) error { e.Message = modeltest.Key[:12]; return e }),
+	"shows a part of the key": {failureFixture(func(e *drivers.Error) error { e.Message = modeltest.Key[:12]; return e }),
 		"secrets_in_errors/blocking", "a part of the key"},
 	"follows redirects": {func(c chat) agent.Driver { c.client = &http.Client{Transport: c.client.Transport}; return c },
 		"redirect/streaming", "the service failed, and the driver answers"},
 	"sends what is no request": {func(c chat) agent.Driver { c.sendsAll = true; return c }, "request_that", "the service failed, and the driver answers"},
 	"tries again by itself":    {func(c chat) agent.Driver { c.tries = 2; return c }, "error/streaming", "should have 1 item(s), but has 2"},
-	"tells of failures in its own way": {failing(func(e *drivers.Error) error { return fmt.Errorf("failed: %s", e.Message) }),
+	"tells of failures in its own way": {failureFixture(func(e *drivers.Error) error { return fmt.Errorf("failed: %s", e.Message) }),
 		"error/blocking", "the error is not a *drivers.Error"},
-	"does not tell failures apart":  {failing(func(e *drivers.Error) error { e.Kind = agent.KindModel; return e }), "error/blocking", "the kind of"},
-	"does not say how long to wait": {failing(func(e *drivers.Error) error { e.After = 0; return e }), "error/blocking", "how long it wants to be left alone"},
-	"does not say why":              {failing(func(e *drivers.Error) error { e.Message = ""; return e }), "error/blocking", "what the service said"},
+	"does not tell failures apart":  {failureFixture(func(e *drivers.Error) error { e.Kind = agent.KindModel; return e }), "error/blocking", "the kind of"},
+	"does not say how long to wait": {failureFixture(func(e *drivers.Error) error { e.After = 0; return e }), "error/blocking", "how long it wants to be left alone"},
+	"does not say why":              {failureFixture(func(e *drivers.Error) error { e.Message = ""; return e }), "error/blocking", "what the service said"},
 	"does not look at its context": {func(c chat) agent.Driver {
 		return altered{c, context.WithoutCancel, func(r mo.Result[agent.Step]) mo.Result[agent.Step] { return r }}
 	}, "cancelled", "the driver did not return"},

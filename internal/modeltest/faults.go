@@ -179,7 +179,7 @@ func (s Service) testRetry(t *testing.T, streaming bool) {
 	var waits []time.Duration
 	a, err := agent.New(agent.Config{
 		Driver: d.driver, AroundStep: []agent.Processor{processor.Retry{Delay: time.Nanosecond}},
-		Observer: watcher(func(e agent.Event) {
+		Observer: newObserver(func(e agent.Event) {
 			if r, ok := e.(processor.Retrying); ok {
 				waits = append(waits, r.Wait)
 			}

@@ -185,7 +185,7 @@ func (s Service) testSlow(t *testing.T, streaming bool) {
 		reply.Wait = begin
 		a := s.ask(t, streaming, reply)
 		go func() {
-			<-a.Asked()
+			<-a.Arrivals()
 			close(begin)
 		}()
 		step, err := a.soon(t.Context(), t, nil)
@@ -197,9 +197,9 @@ func (s Service) testSlow(t *testing.T, streaming bool) {
 func (s Service) testCancelledEarly(t *testing.T, streaming bool) {
 	t.Helper()
 	reply := Reply{Wait: make(chan struct{})}
-	s.cancelled(t, streaming, reply, func(a asking, cancel func()) func(agent.Delta) {
+	s.testCancellation(t, streaming, reply, func(a asking, cancel func()) func(agent.Delta) {
 		go func() {
-			<-a.Asked()
+			<-a.Arrivals()
 			cancel()
 		}()
 		return nil
@@ -216,21 +216,21 @@ func (s Service) testCancelledWithin(t *testing.T, streaming bool) {
 		last := lo.IndexOf(lo.Map(reply.Frames, func(f string, _ int) bool { return strings.Contains(f, s.Text) }), true)
 		reply.Frames = reply.Frames[:last+1]
 	}
-	s.cancelled(t, streaming, reply, func(a asking, cancel func()) func(agent.Delta) {
+	s.testCancellation(t, streaming, reply, func(a asking, cancel func()) func(agent.Delta) {
 		if streaming {
 			return func(agent.Delta) { cancel() }
 		}
 		go func() {
-			<-a.Asked()
+			<-a.Arrivals()
 			time.AfterFunc(5*time.Millisecond, cancel) // nothing tells when the first half has been read
 		}()
 		return nil
 	})
 }
 
-// cancelled checks that the driver returns soon after its context ended, the server sees the
+// testCancellation checks that the driver returns soon after its context ended, the server sees the
 // connection close, and nothing is left running.
-func (s Service) cancelled(t *testing.T, streaming bool, reply Reply, when func(a asking, cancel func()) func(agent.Delta)) {
+func (s Service) testCancellation(t *testing.T, streaming bool, reply Reply, when func(a asking, cancel func()) func(agent.Delta)) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	a := s.ask(t, streaming, reply)
@@ -240,7 +240,7 @@ func (s Service) cancelled(t *testing.T, streaming bool, reply Reply, when func(
 	require.ErrorIs(t, err, context.Canceled, "the error")
 	a.checkSecret(t, err)
 	require.Len(t, a.Requests(), 1, "requests")
-	wait(t, a.Requests()[0].Gone(), "the connection is still open")
+	wait(t, a.Requests()[0].ClientGone(), "the connection is still open")
 	a.client.CloseIdleConnections()
 	a.Close()
 	assert.NoError(t, goleak.Find(before), "what is left running")

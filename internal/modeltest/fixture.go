@@ -104,16 +104,16 @@ func chunkSize(texts ...string) int {
 		size = max(size, len(text)/256)
 	}
 	for {
-		if !splits(size, texts) {
+		if !splitsPair(size, texts) {
 			return size
 		}
 		size++
 	}
 }
 
-// splits reports whether pieces of that size split a character that takes two code
+// splitsPair reports whether pieces of that size split a character that takes two code
 // units.
-func splits(size int, texts []string) bool {
+func splitsPair(size int, texts []string) bool {
 	for _, text := range texts {
 		units := utf16.Encode([]rune(text))
 		for i := size; i < len(units); i += size {

@@ -89,7 +89,7 @@ func (r Reply) With(header, value string) Reply {
 func Golden(t testing.TB, replies ...Reply) *Endpoint {
 	t.Helper()
 	require.NotEmpty(t, replies, "replies")
-	return serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+	return newEndpoint(t, func(w http.ResponseWriter, r *http.Request, n int) {
 		replies[min(n, len(replies)-1)].send(w, r)
 	})
 }

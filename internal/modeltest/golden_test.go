@@ -52,13 +52,13 @@ func TestFramesAreSentOneByOne(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "one two "[:n], string(text[:n]), "it arrives although the reply goes on")
 	select {
-	case <-golden.Requests()[0].Gone():
+	case <-golden.Requests()[0].ClientGone():
 		assert.Fail(t, "the connection is closed")
 	default:
 	}
 	require.NoError(t, answer.Body.Close())
 	select {
-	case <-golden.Requests()[0].Gone():
+	case <-golden.Requests()[0].ClientGone():
 	case <-time.After(10 * time.Second):
 		assert.Fail(t, "the connection is not closed")
 	}

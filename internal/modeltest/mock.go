@@ -49,12 +49,12 @@ func Mock(t testing.TB, turns ...agent.Step) *Endpoint {
 // packages the test is skipped. When the test fails, it shows the server's log.
 func StartMock(t testing.TB) *MockServer {
 	t.Helper()
-	return startMock(t, "", []fixture{})
+	return newMockServer(t, "", []fixture{})
 }
 
-// startMock starts a server that has fixtures and, if key is not empty, takes only
+// newMockServer starts a server that has fixtures and, if key is not empty, takes only
 // requests with that key.
-func startMock(t testing.TB, key string, fixtures []fixture) *MockServer {
+func newMockServer(t testing.TB, key string, fixtures []fixture) *MockServer {
 	t.Helper()
 	command := parts.NPM(t, "llmock")
 	parts.Command(t, "node", "install Node.js 20 or later")
@@ -114,7 +114,7 @@ func startMock(t testing.TB, key string, fixtures []fixture) *MockServer {
 // output tokens of a turn; a turn must have text or calls.
 func (m *MockServer) Play(t testing.TB, turns ...agent.Step) *Endpoint {
 	t.Helper()
-	return m.play(t, lo.Map(turns, stepFixture))
+	return m.serveFixtures(t, lo.Map(turns, stepFixture))
 }
 
 // PlayItems makes the server answer as Play does, to a driver of the Responses API: the
@@ -129,12 +129,12 @@ func (m *MockServer) PlayItems(t testing.TB, turns ...agent.Step) *Endpoint {
 			counted++
 		}
 	}
-	return m.play(t, fixtures)
+	return m.serveFixtures(t, fixtures)
 }
 
-// play gives the fixtures to the server and puts an endpoint before it that notes
+// serveFixtures gives the fixtures to the server and puts an endpoint before it that notes
 // what is asked and says whose turns are wanted.
-func (m *MockServer) play(t testing.TB, fixtures []fixture) *Endpoint {
+func (m *MockServer) serveFixtures(t testing.TB, fixtures []fixture) *Endpoint {
 	t.Helper()
 	name := fmt.Sprintf("%s#%d", url.PathEscape(t.Name()), m.plays.Add(1))
 	for i := range fixtures {
@@ -142,7 +142,7 @@ func (m *MockServer) play(t testing.TB, fixtures []fixture) *Endpoint {
 	}
 	if lo.SomeBy(fixtures, fixture.malformed) {
 		// What is given to a server that runs must be well-formed; a file need not.
-		return startMock(t, m.key, fixtures).endpoint(t, name)
+		return newMockServer(t, m.key, fixtures).endpoint(t, name)
 	}
 	m.control(t, http.MethodPost, "/fixtures", encodeFixtures(t, fixtures))
 	return m.endpoint(t, name)
@@ -182,7 +182,7 @@ func (m *MockServer) endpoint(t testing.TB, name string) *Endpoint {
 		},
 		ErrorLog: m.log.logger(),
 	}
-	e := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) { proxy.ServeHTTP(w, r) })
+	e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request, _ int) { proxy.ServeHTTP(w, r) })
 	e.journal = func(t testing.TB) []byte {
 		t.Helper()
 		return m.control(t, http.MethodGet, "/journal?testId="+url.QueryEscape(name), nil)

@@ -33,13 +33,13 @@ func TestMockKeepsWhatWasAsked(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "hi", step.Message.Text())
 
-	<-mock.Asked()
+	<-mock.Arrivals()
 	require.Len(t, mock.Requests(), 1)
 	r := mock.Requests()[0]
 	assert.Equal(t, "POST /v1/chat/completions", r.Method+" "+r.Path)
 	assert.Equal(t, "Bearer "+modeltest.Key, r.Header.Get("Authorization"))
 	assert.Equal(t, "small", r.JSON(t)["model"])
-	<-r.Gone()
+	<-r.ClientGone()
 }
 
 func TestMockAnswersByThePositionInTheConversation(t *testing.T) {

@@ -35,8 +35,8 @@ func (r Request) JSON(t testing.TB) map[string]any {
 	return body
 }
 
-// Gone returns a channel that is closed when the driver closed the connection, or the exchange is over.
-func (r Request) Gone() <-chan struct{} { return r.gone }
+// ClientGone returns a channel that is closed when the driver closed the connection, or the exchange is over.
+func (r Request) ClientGone() <-chan struct{} { return r.gone }
 
 // Endpoint is an address that a driver may ask, and what it was asked there.
 type Endpoint struct {
@@ -50,9 +50,9 @@ type Endpoint struct {
 	journal  func(t testing.TB) []byte
 }
 
-// serve starts an endpoint that hands each request, noted down and numbered from
+// newEndpoint starts an endpoint that hands each request, noted down and numbered from
 // zero, to answer. It is closed at the end of the test.
-func serve(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, n int)) *Endpoint {
+func newEndpoint(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, n int)) *Endpoint {
 	t.Helper()
 	e := &Endpoint{asked: make(chan struct{}, 10_000)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,8 +90,8 @@ func (e *Endpoint) Requests() []Request {
 	return slices.Clone(e.requests)
 }
 
-// Asked gives one element for each request that came.
-func (e *Endpoint) Asked() <-chan struct{} { return e.asked }
+// Arrivals gives one element for each request that came.
+func (e *Endpoint) Arrivals() <-chan struct{} { return e.asked }
 
 // Close closes the endpoint before the end of the test: asking it then fails as
 // asking a service that is down.

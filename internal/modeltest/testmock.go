@@ -22,7 +22,7 @@ import (
 // service, only New counts.
 func TestMock(t *testing.T, s Service) {
 	t.Helper()
-	mock := startMock(t, Key, []fixture{})
+	mock := newMockServer(t, Key, []fixture{})
 	for name, part := range map[string]func(t *testing.T, mock *MockServer, streaming bool){
 		"what the model is shown": s.mockConversation,
 		"wrong key":               s.mockAuth,
@@ -40,13 +40,13 @@ func TestMock(t *testing.T, s Service) {
 	t.Run("cancelled within a stream", func(t *testing.T) { s.mockCancelled(t, mock) })
 }
 
-// saying returns a fixture that answers with text, whatever is asked.
-func saying(text string) fixture {
+// textFixture returns a fixture that answers with text, whatever is asked.
+func textFixture(text string) fixture {
 	return stepFixture(agent.Step{Message: agent.Assistant(text), FinishReason: agent.FinishStop}, 0)
 }
 
-// failing returns a fixture that answers with a failure.
-func failing(status int, kind string) fixture {
+// failureFixture returns a fixture that answers with a failure.
+func failureFixture(status int, kind string) fixture {
 	var f fixture
 	f.Response.Status = status
 	f.Response.Error = &apiError{Message: Sentence, Type: kind}
@@ -115,7 +115,7 @@ func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool
 // images.
 func (s Service) mockImage(t *testing.T, mock *MockServer) {
 	t.Helper()
-	d := s.at(t, false, mock.play(t, []fixture{saying("nice")}))
+	d := s.at(t, false, mock.serveFixtures(t, []fixture{textFixture("nice")}))
 	if !agent.FeaturesOf(d.driver).OrEmpty().Images {
 		t.Skip("the driver does not say that there are images")
 	}
@@ -131,8 +131,8 @@ func (s Service) mockImage(t *testing.T, mock *MockServer) {
 
 func (s Service) mockAuth(t *testing.T, _ *MockServer, streaming bool) {
 	t.Helper()
-	other := startMock(t, "another key", []fixture{})
-	s.at(t, streaming, other.play(t, []fixture{saying("hi")})).fails(t, agent.KindAuth)
+	other := newMockServer(t, "another key", []fixture{})
+	s.at(t, streaming, other.serveFixtures(t, []fixture{textFixture("hi")})).fails(t, agent.KindAuth)
 }
 
 func (s Service) mockFailure(t *testing.T, mock *MockServer, streaming bool) {
@@ -144,9 +144,9 @@ func (s Service) mockFailure(t *testing.T, mock *MockServer, streaming bool) {
 		400: {agent.KindBadRequest, "invalid_request_error"}, 429: {agent.KindRateLimit, "rate_limit_error"},
 		500: {agent.KindModel, "api_error"}, 503: {agent.KindOverloaded, "overloaded_error"}, 529: {agent.KindOverloaded, "overloaded_error"},
 	} {
-		f := failing(status, want.code)
+		f := failureFixture(status, want.code)
 		f.Response.RetryAfter = 3600
-		failure := s.at(t, streaming, mock.play(t, []fixture{f})).fails(t, want.kind)
+		failure := s.at(t, streaming, mock.serveFixtures(t, []fixture{f})).fails(t, want.kind)
 		assert.Equal(t, status, failure.Status, "the status")
 		assert.Contains(t, failure.Error(), Sentence, "what the service said")
 		if status == http.StatusTooManyRequests {
@@ -157,13 +157,13 @@ func (s Service) mockFailure(t *testing.T, mock *MockServer, streaming bool) {
 
 func (s Service) mockRetry(t *testing.T, mock *MockServer, streaming bool) {
 	t.Helper()
-	limit := failing(http.StatusTooManyRequests, "rate_limit_error")
+	limit := failureFixture(http.StatusTooManyRequests, "rate_limit_error")
 	limit.Response.RetryAfter = 0.02
-	fixtures := []fixture{limit, limit, saying("at last")}
+	fixtures := []fixture{limit, limit, textFixture("at last")}
 	for i := range fixtures {
 		fixtures[i].Match.SequenceIndex = &i
 	}
-	d := s.at(t, streaming, mock.play(t, fixtures))
+	d := s.at(t, streaming, mock.serveFixtures(t, fixtures))
 	a, err := agent.New(agent.Config{
 		Driver: d.driver, AroundStep: []agent.Processor{processor.Retry{Delay: time.Nanosecond}},
 	}).Get()
@@ -178,17 +178,17 @@ func (s Service) mockRetry(t *testing.T, mock *MockServer, streaming bool) {
 
 func (s Service) mockCut(t *testing.T, mock *MockServer) {
 	t.Helper()
-	f := saying(strings.Repeat("All work and no play. ", 20))
+	f := textFixture(strings.Repeat("All work and no play. ", 20))
 	f.TruncateAfterChunks = 4
 	f.StreamingProfile = &profile{PerSecond: 200} // without a pause the first pieces are lost, too
-	s.at(t, true, mock.play(t, []fixture{f})).fails(t, agent.KindBrokenStream)
+	s.at(t, true, mock.serveFixtures(t, []fixture{f})).fails(t, agent.KindBrokenStream)
 }
 
 func (s Service) mockSlow(t *testing.T, mock *MockServer) {
 	t.Helper()
-	f := saying("at last")
+	f := textFixture("at last")
 	f.StreamingProfile = &profile{FirstByte: 100}
-	d := s.at(t, true, mock.play(t, []fixture{f}))
+	d := s.at(t, true, mock.serveFixtures(t, []fixture{f}))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := d.soon(ctx, t, nil)
@@ -200,12 +200,12 @@ func (s Service) mockSlow(t *testing.T, mock *MockServer) {
 
 func (s Service) mockCancelled(t *testing.T, mock *MockServer) {
 	t.Helper()
-	f := saying(strings.Repeat("All work and no play. ", 2000))
+	f := textFixture(strings.Repeat("All work and no play. ", 2000))
 	f.StreamingProfile = &profile{PerSecond: 20} // it would take a minute
-	d := s.at(t, true, mock.play(t, []fixture{f}))
+	d := s.at(t, true, mock.serveFixtures(t, []fixture{f}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	_, err := d.soon(ctx, t, func(agent.Delta) { cancel() })
 	require.ErrorIs(t, err, context.Canceled)
-	wait(t, d.Requests()[0].Gone(), "the connection is still open")
+	wait(t, d.Requests()[0].ClientGone(), "the connection is still open")
 }

@@ -22,9 +22,9 @@ func Missing(t testing.TB, how string) {
 	t.Skip(how)
 }
 
-// hidden reports whether GRAPNEL_TEST_PARTS=none hides every part, so that the tests run as
+// partsHidden reports whether GRAPNEL_TEST_PARTS=none hides every part, so that the tests run as
 // on a machine that has Go and nothing else.
-func hidden() bool { return os.Getenv("GRAPNEL_TEST_PARTS") == "none" }
+func partsHidden() bool { return os.Getenv("GRAPNEL_TEST_PARTS") == "none" }
 
 // Root returns the folder of the module.
 func Root() string {
@@ -37,7 +37,7 @@ func Root() string {
 func NPM(t testing.TB, command string) string {
 	t.Helper()
 	path := filepath.Join(Root(), "tools", "npm", "node_modules", ".bin", command)
-	if _, err := os.Stat(path); err != nil || hidden() {
+	if _, err := os.Stat(path); err != nil || partsHidden() {
 		Missing(t, "the npm command "+command+" is not here: install Node.js with npm and run make parts")
 	}
 	return path
@@ -48,7 +48,7 @@ func NPM(t testing.TB, command string) string {
 func Collector(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(Root(), "tools", "collector", "bin", "otelcol")
-	if _, err := os.Stat(path); err != nil || hidden() {
+	if _, err := os.Stat(path); err != nil || partsHidden() {
 		Missing(t, "the OpenTelemetry collector is not here: run make collector, which takes a few minutes")
 	}
 	return path
@@ -59,7 +59,7 @@ func Collector(t testing.TB) string {
 func Command(t testing.TB, name, how string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil || hidden() {
+	if err != nil || partsHidden() {
 		Missing(t, "the program "+name+" is not here: "+how)
 	}
 	return path
@@ -74,7 +74,7 @@ func Recordings(t testing.TB) string {
 		shared = filepath.Join(Root(), "..", "shared")
 	}
 	dir := filepath.Join(shared, "transcripts")
-	if _, err := os.Stat(dir); err != nil || hidden() {
+	if _, err := os.Stat(dir); err != nil || partsHidden() {
 		Missing(t, "no recorded runs at "+dir+": put the folder that has transcripts/ beside the module, or name it in GRAPNEL_SHARED")
 	}
 	return dir

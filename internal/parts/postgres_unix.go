@@ -42,7 +42,7 @@ type PostgresServer struct {
 func Postgres(t testing.TB) string {
 	t.Helper()
 	bin := postgresPrograms(t)
-	shared.once.Do(func() { shared.server, shared.err = newPostgres(bin, "fsync=off") })
+	shared.once.Do(func() { shared.server, shared.err = createPostgres(bin, "fsync=off") })
 	require.NoError(t, shared.err)
 	return shared.server.Database(t)
 }
@@ -77,7 +77,7 @@ func (t Tests) Run() int {
 // Settings are lines of postgresql.conf: "fsync=off".
 func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
-	p, err := newPostgres(postgresPrograms(t), settings...)
+	p, err := createPostgres(postgresPrograms(t), settings...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, p.end("remove")) })
 	return p
@@ -91,14 +91,14 @@ func postgresPrograms(t testing.TB) string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		found = append([]string{path}, found...)
 	}
-	if len(found) > 0 && !hidden() {
+	if len(found) > 0 && !partsHidden() {
 		return filepath.Dir(found[len(found)-1])
 	}
 	Missing(t, "PostgreSQL is not here: apt-get install postgresql")
 	return ""
 }
 
-func newPostgres(bin string, settings ...string) (*PostgresServer, error) {
+func createPostgres(bin string, settings ...string) (*PostgresServer, error) {
 	p := &PostgresServer{bin: bin, password: rand.Text(), settings: settings}
 	parent := ""
 	if os.Geteuid() == 0 { // which postgres refuses to run as
@@ -124,11 +124,11 @@ func newPostgres(bin string, settings ...string) (*PostgresServer, error) {
 		}
 	}
 	if err == nil {
-		_, err = p.run("initdb", "--pgdata", p.data(), "--username", "grapnel", "--pwfile", secret,
+		_, err = p.runProgram("initdb", "--pgdata", p.data(), "--username", "grapnel", "--pwfile", secret,
 			"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")
 	}
 	if err == nil {
-		err = p.start()
+		err = p.launch()
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir)
@@ -150,7 +150,7 @@ kill -QUIT $server
 wait $server
 [ "$told" = keep ] || rm -rf "$DIR"`
 
-func (p *PostgresServer) start() error {
+func (p *PostgresServer) launch() error {
 	args := []string{"-c", watch, "watch", filepath.Join(p.bin, "postgres"), "-D", p.data(), "-k", p.dir, "-h", ""}
 	for _, setting := range p.settings {
 		args = append(args, "-c", setting)
@@ -160,7 +160,7 @@ func (p *PostgresServer) start() error {
 		return err
 	}
 	defer log.Close()
-	cmd := p.command("/bin/sh", args...)
+	cmd := p.newCommand("/bin/sh", args...)
 	cmd.Env = append(cmd.Env, "DIR="+p.dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	if p.told, err = cmd.StdinPipe(); err != nil {
@@ -171,7 +171,7 @@ func (p *PostgresServer) start() error {
 	}
 	p.watcher = cmd
 	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if _, err = p.run("psql", "-Atqc", "select 1", "postgres"); err == nil {
+		if _, err = p.runProgram("psql", "-Atqc", "select 1", "postgres"); err == nil {
 			return nil
 		}
 		if time.Now().After(until) {
@@ -211,7 +211,7 @@ func (p *PostgresServer) Stop(t testing.TB) {
 // Start starts the server that was stopped, on the same data.
 func (p *PostgresServer) Start(t testing.TB) {
 	t.Helper()
-	require.NoError(t, p.start())
+	require.NoError(t, p.launch())
 }
 
 // Database returns the URL of a new, empty database of this server. It is dropped when the
@@ -219,11 +219,11 @@ func (p *PostgresServer) Start(t testing.TB) {
 func (p *PostgresServer) Database(t testing.TB) string {
 	t.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
-	out, err := p.run("createdb", name)
+	out, err := p.runProgram("createdb", name)
 	require.NoError(t, err, "%s", out)
 	t.Cleanup(func() {
 		if p.watcher != nil {
-			_, err := p.run("dropdb", "--force", name)
+			_, err := p.runProgram("dropdb", "--force", name)
 			assert.NoError(t, err)
 		}
 	})
@@ -234,16 +234,16 @@ func (p *PostgresServer) Database(t testing.TB) string {
 	return u.String()
 }
 
-// run runs one of PostgreSQL's own programs to its end.
-func (p *PostgresServer) run(program string, args ...string) (string, error) {
-	out, err := p.command(filepath.Join(p.bin, program), args...).CombinedOutput()
+// runProgram runs one of PostgreSQL's own programs to its end.
+func (p *PostgresServer) runProgram(program string, args ...string) (string, error) {
+	out, err := p.newCommand(filepath.Join(p.bin, program), args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", program, err, out)
 	}
 	return string(out), nil
 }
 
-func (p *PostgresServer) command(path string, args ...string) *exec.Cmd {
+func (p *PostgresServer) newCommand(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...) //nolint:gosec,noctx // the programs of PostgreSQL; a server outlives the test that started it
 	cmd.Dir = p.dir
 	cmd.Env = []string{

@@ -40,10 +40,10 @@ func (l Log[T]) At(i int) T {
 	if uint(i) >= uint(l.length) {
 		panic(fmt.Sprintf("plog: index %d out of range with length %d", i, l.length))
 	}
-	return l.at(i)
+	return l.itemAt(i)
 }
 
-func (l Log[T]) at(i int) T { return l.line.chunks[uint(i)/chunkSize][uint(i)%chunkSize] }
+func (l Log[T]) itemAt(i int) T { return l.line.chunks[uint(i)/chunkSize][uint(i)%chunkSize] }
 
 // Last returns the newest element, and false when the log is empty.
 func (l Log[T]) Last() (T, bool) {
@@ -51,7 +51,7 @@ func (l Log[T]) Last() (T, bool) {
 		var none T
 		return none, false
 	}
-	return l.at(l.length - 1), true
+	return l.itemAt(l.length - 1), true
 }
 
 // All iterates over the elements with their index, oldest first.
@@ -65,7 +65,7 @@ func (l Log[T]) From(i int) iter.Seq2[int, T] {
 			panic(fmt.Sprintf("plog: index %d out of range with length %d", i, l.length))
 		}
 		for i := i; i < l.length; i++ {
-			if !yield(i, l.at(i)) {
+			if !yield(i, l.itemAt(i)) {
 				return
 			}
 		}
@@ -76,7 +76,7 @@ func (l Log[T]) From(i int) iter.Seq2[int, T] {
 func (l Log[T]) Backward() iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
 		for i := l.length - 1; i >= 0; i-- {
-			if !yield(i, l.at(i)) {
+			if !yield(i, l.itemAt(i)) {
 				return
 			}
 		}

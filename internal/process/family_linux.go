@@ -25,8 +25,8 @@ type family struct {
 	bred bool
 }
 
-// start starts a program, marks it, and lets it go ahead.
-func start(cmd *exec.Cmd, c Command) (*family, error) {
+// startProgram starts a program, marks it, and lets it go ahead.
+func startProgram(cmd *exec.Cmd, c Command) (*family, error) {
 	var ready, goAhead *os.File
 	if c.Gated {
 		var err error
@@ -92,7 +92,7 @@ func (f *family) members() []int {
 	names, _ := proc.Readdirnames(-1)
 	var pids []int
 	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && f.has(pid) && !exited(name) {
+		if pid, err := strconv.Atoi(name); err == nil && f.has(pid) && !hasExited(name) {
 			pids = append(pids, pid)
 		}
 	}
@@ -108,8 +108,8 @@ func (f *family) has(pid int) bool {
 	return f.mark != 0 && unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &limit) == nil && limit.Max == f.mark
 }
 
-// exited reports whether a process has exited and waits for its parent to notice.
-func exited(pid string) bool {
+// hasExited reports whether a process has exited and waits for its parent to notice.
+func hasExited(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return true

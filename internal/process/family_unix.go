@@ -20,8 +20,8 @@ type family struct {
 	bred bool
 }
 
-// start starts a program.
-func start(cmd *exec.Cmd, c Command) (*family, error) {
+// startProgram starts a program.
+func startProgram(cmd *exec.Cmd, c Command) (*family, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ const (
 	counting = 10 * time.Millisecond
 )
 
-// Supported returns why programs cannot be run here; nil if they can.
-func Supported() error { return nil }
+// CheckSupport returns why programs cannot be run here; nil if they can.
+func CheckSupport() error { return nil }
 
 // Run starts a program, waits until it ends or has to be ended, and returns when nothing of it is left that could be
 // ended. It is an error that it could not be started, and nothing else is.
@@ -44,7 +44,7 @@ func Run(ctx context.Context, c Command) (r Result, err error) {
 		return Result{}, err
 	}
 	defer in.close()
-	family, err := start(cmd, c)
+	family, err := startProgram(cmd, c)
 	if err != nil {
 		return Result{}, err
 	}

@@ -17,19 +17,19 @@ func Canonical(args string) (string, error) {
 	if err := Unmarshal(args, &members); err != nil {
 		return "", err
 	}
-	return Marshal(canonical(members))
+	return Marshal(canonicalValue(members))
 }
 
-// canonical returns a decoded value with its numbers written in one way. It changes lists and objects in place.
-func canonical(v any) any {
+// canonicalValue returns a decoded value with its numbers written in one way. It changes lists and objects in place.
+func canonicalValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
-			v[name] = canonical(member)
+			v[name] = canonicalValue(member)
 		}
 	case []any:
 		for i, element := range v {
-			v[i] = canonical(element)
+			v[i] = canonicalValue(element)
 		}
 	case json.Number:
 		return json.Number(canonicalNumber(string(v)))
@@ -39,7 +39,7 @@ func canonical(v any) any {
 
 // canonicalNumber returns a number that is whole and fits a Go integer without an exponent, and any other with one.
 func canonicalNumber(text string) string {
-	digits, point, negative := decimal(text)
+	digits, point, negative := splitDecimal(text)
 	switch {
 	case digits == "":
 		return "0"

@@ -14,12 +14,12 @@ import (
 //
 // Strings in the struct may share memory with args.
 func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
-	i := space(args, 0)
+	i := skipSpace(args, 0)
 	if i == len(args) || args[i] != '{' {
 		return false
 	}
 	var given uint64
-	i = space(args, i+1)
+	i = skipSpace(args, i+1)
 	more := i == len(args) || args[i] != '}'
 	for next := 0; more; next++ {
 		var field *flatField
@@ -34,7 +34,7 @@ func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
 			return false
 		}
 		bit := uint64(1) << (next & 63) // that is all
-		if i = space(args, i); given&bit != 0 || i == len(args) {
+		if i = skipSpace(args, i); given&bit != 0 || i == len(args) {
 			return false
 		}
 		given |= bit
@@ -46,19 +46,19 @@ func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
 		if i < 0 {
 			return false
 		}
-		if i = space(args, i); i == len(args) {
+		if i = skipSpace(args, i); i == len(args) {
 			return false
 		}
 		switch args[i] {
 		case '}':
 			more = false
 		case ',':
-			i = space(args, i+1)
+			i = skipSpace(args, i+1)
 		default:
 			return false
 		}
 	}
-	return i < len(args) && space(args, i+1) == len(args) && given&f.required == f.required
+	return i < len(args) && skipSpace(args, i+1) == len(args) && given&f.required == f.required
 }
 
 // find reads the name of a member and its colon. It gives the index of the field, or -1, and the index behind the
@@ -69,7 +69,7 @@ func (f *Flat) find(s string, i, guess int) (field, behind int) {
 		return -1, 0
 	}
 	name := s[i+1 : end-1]
-	if i = space(s, end); i == len(s) || s[i] != ':' {
+	if i = skipSpace(s, end); i == len(s) || s[i] != ':' {
 		return -1, 0
 	}
 	if guess < len(f.fields) && f.fields[guess].name == name {
@@ -147,7 +147,7 @@ func readStrings(s string, i int, into *[]string) int {
 		return -1
 	}
 	list := make([]string, 0, 4)
-	i = space(s, i+1)
+	i = skipSpace(s, i+1)
 	if i < len(s) && s[i] == ']' {
 		*into = list
 		return i + 1
@@ -158,7 +158,7 @@ func readStrings(s string, i int, into *[]string) int {
 			return -1
 		}
 		list = append(list, text)
-		i = space(s, i)
+		i = skipSpace(s, i)
 		switch {
 		case i == len(s):
 			return -1
@@ -168,7 +168,7 @@ func readStrings(s string, i int, into *[]string) int {
 		case s[i] != ',':
 			return -1
 		}
-		i = space(s, i+1)
+		i = skipSpace(s, i+1)
 	}
 	return -1
 }

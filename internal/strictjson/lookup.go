@@ -16,7 +16,7 @@ import (
 // such value. Names are compared as they read, not as they are escaped. The text must have passed CheckObject:
 // the answer for one that has not is a guess.
 func Lookup(args, path string) (raw string, ok bool) {
-	i := space(args, 0)
+	i := skipSpace(args, 0)
 	pointer := strings.HasPrefix(path, "/")
 	if pointer {
 		path = path[1:]
@@ -58,24 +58,24 @@ func anyElement(s string, test func(raw string) bool) bool {
 	if s[0] != '{' && s[0] != '[' {
 		return false
 	}
-	for i := space(s, 1); i < len(s) && s[i] != '}' && s[i] != ']'; i = space(s, i+1) {
+	for i := skipSpace(s, 1); i < len(s) && s[i] != '}' && s[i] != ']'; i = skipSpace(s, i+1) {
 		if s[0] == '{' {
 			if i = skipString(s, i); i < 0 {
 				return false
 			}
-			if i = space(s, i); i == len(s) || s[i] != ':' {
+			if i = skipSpace(s, i); i == len(s) || s[i] != ':' {
 				return false
 			}
-			i = space(s, i+1)
+			i = skipSpace(s, i+1)
 		}
-		end := skip(s, i)
+		end := skipValue(s, i)
 		if end < 0 {
 			return false
 		}
 		if test(s[i:end]) {
 			return true
 		}
-		if i = space(s, end); i == len(s) || s[i] != ',' {
+		if i = skipSpace(s, end); i == len(s) || s[i] != ',' {
 			return false
 		}
 	}
@@ -84,7 +84,7 @@ func anyElement(s string, test func(raw string) bool) bool {
 
 // value cuts the value out that begins at i.
 func value(s string, i int) (string, bool) {
-	end := skip(s, i)
+	end := skipValue(s, i)
 	if end < 0 {
 		return "", false
 	}
@@ -100,29 +100,29 @@ func child(s string, i int, step string) int {
 	case '{':
 		return member(s, i, step)
 	case '[':
-		return element(s, i, step)
+		return skipElement(s, i, step)
 	}
 	return -1
 }
 
 func member(s string, i int, name string) int {
-	for i = space(s, i+1); i < len(s) && s[i] == '"'; i = space(s, i+1) {
+	for i = skipSpace(s, i+1); i < len(s) && s[i] == '"'; i = skipSpace(s, i+1) {
 		end := skipString(s, i)
 		if end < 0 {
 			return -1
 		}
 		found := sameName(s[i:end], name)
-		if i = space(s, end); i == len(s) || s[i] != ':' {
+		if i = skipSpace(s, end); i == len(s) || s[i] != ':' {
 			return -1
 		}
-		i = space(s, i+1)
+		i = skipSpace(s, i+1)
 		if found {
 			return i
 		}
-		if i = skip(s, i); i < 0 {
+		if i = skipValue(s, i); i < 0 {
 			return -1
 		}
-		if i = space(s, i); i == len(s) || s[i] != ',' {
+		if i = skipSpace(s, i); i == len(s) || s[i] != ',' {
 			return -1
 		}
 	}
@@ -138,29 +138,29 @@ func sameName(quoted, name string) bool {
 	return err == nil && string(read) == name
 }
 
-func element(s string, i int, step string) int {
+func skipElement(s string, i int, step string) int {
 	n, err := strconv.ParseUint(step, 10, 31)
 	if err != nil || len(step) > 1 && step[0] == '0' {
 		return -1
 	}
-	i = space(s, i+1)
+	i = skipSpace(s, i+1)
 	if i == len(s) || s[i] == ']' {
 		return -1
 	}
 	for ; n > 0; n-- {
-		if i = skip(s, i); i < 0 {
+		if i = skipValue(s, i); i < 0 {
 			return -1
 		}
-		if i = space(s, i); i == len(s) || s[i] != ',' {
+		if i = skipSpace(s, i); i == len(s) || s[i] != ',' {
 			return -1
 		}
-		i = space(s, i+1)
+		i = skipSpace(s, i+1)
 	}
 	return i
 }
 
-// skip returns the index behind the value that begins at i, or -1 if the text ends before it.
-func skip(s string, i int) int {
+// skipValue returns the index behind the value that begins at i, or -1 if the text ends before it.
+func skipValue(s string, i int) int {
 	if i >= len(s) {
 		return -1
 	}

@@ -12,7 +12,7 @@ func wholeNumber(text string) (string, error) {
 	if !strings.ContainsAny(text, ".eE-") {
 		return text, nil
 	}
-	digits, point, negative := decimal(text)
+	digits, point, negative := splitDecimal(text)
 	switch {
 	case digits == "":
 		return "0", nil
@@ -28,9 +28,9 @@ func wholeNumber(text string) (string, error) {
 	return digits, nil
 }
 
-// decimal takes a JSON number apart: its value is 0.digits × 10^point. Digits neither begins nor ends with a zero, and is
+// splitDecimal takes a JSON number apart: its value is 0.digits × 10^point. Digits neither begins nor ends with a zero, and is
 // empty for zero.
-func decimal(text string) (digits string, point int, negative bool) {
+func splitDecimal(text string) (digits string, point int, negative bool) {
 	unsigned, negative := strings.CutPrefix(text, "-")
 	mantissa, exponent := unsigned, 0
 	if at := strings.IndexAny(unsigned, "eE"); at >= 0 {

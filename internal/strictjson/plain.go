@@ -15,16 +15,16 @@ const (
 
 // plainDocument reports whether s certainly is one object under the rules of CheckObject.
 func plainDocument(s string) bool {
-	i := space(s, 0)
+	i := skipSpace(s, 0)
 	if i == len(s) || s[i] != '{' {
 		return false
 	}
 	i = plainObject(s, i, plainDepth)
-	return i >= 0 && space(s, i) == len(s)
+	return i >= 0 && skipSpace(s, i) == len(s)
 }
 
-// space returns the index of the first byte from i on that is no JSON white space, or len(s).
-func space(s string, i int) int {
+// skipSpace returns the index of the first byte from i on that is no JSON white space, or len(s).
+func skipSpace(s string, i int) int {
 	for i < len(s) && s[i] <= ' ' && (s[i] == ' ' || s[i] == '\n' || s[i] == '\t' || s[i] == '\r') {
 		i++
 	}
@@ -58,7 +58,7 @@ func plainObject(s string, i, depth int) int {
 		return -1
 	}
 	var names [plainNames]string
-	i = space(s, i+1)
+	i = skipSpace(s, i+1)
 	if i < len(s) && s[i] == '}' {
 		return i + 1
 	}
@@ -68,18 +68,18 @@ func plainObject(s string, i, depth int) int {
 			return -1
 		}
 		names[n] = s[i+1 : end-1]
-		if taken(names[:n], names[n]) {
+		if isTaken(names[:n], names[n]) {
 			return -1
 		}
-		i = space(s, end)
+		i = skipSpace(s, end)
 		if i == len(s) || s[i] != ':' {
 			return -1
 		}
-		i = plainValue(s, space(s, i+1), depth-1)
+		i = plainValue(s, skipSpace(s, i+1), depth-1)
 		if i < 0 {
 			return -1
 		}
-		i = space(s, i)
+		i = skipSpace(s, i)
 		switch {
 		case i == len(s):
 			return -1
@@ -88,12 +88,12 @@ func plainObject(s string, i, depth int) int {
 		case s[i] != ',':
 			return -1
 		}
-		i = space(s, i+1)
+		i = skipSpace(s, i+1)
 	}
 	return -1
 }
 
-func taken(names []string, name string) bool {
+func isTaken(names []string, name string) bool {
 	for _, other := range names {
 		if len(other) == len(name) && strings.EqualFold(other, name) {
 			return true
@@ -107,7 +107,7 @@ func plainArray(s string, i, depth int) int {
 	if depth == 0 {
 		return -1
 	}
-	i = space(s, i+1)
+	i = skipSpace(s, i+1)
 	if i < len(s) && s[i] == ']' {
 		return i + 1
 	}
@@ -116,7 +116,7 @@ func plainArray(s string, i, depth int) int {
 		if i < 0 {
 			return -1
 		}
-		i = space(s, i)
+		i = skipSpace(s, i)
 		switch {
 		case i == len(s):
 			return -1
@@ -125,7 +125,7 @@ func plainArray(s string, i, depth int) int {
 		case s[i] != ',':
 			return -1
 		}
-		i = space(s, i+1)
+		i = skipSpace(s, i+1)
 	}
 }
 
@@ -177,14 +177,14 @@ func plainEscape(s string, i int) int {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return i + 1
 	case 'u':
-		if i+5 < len(s) && hex(s[i+2]) && hex(s[i+3]) && hex(s[i+4]) && hex(s[i+5]) && s[i+2]|0x20 != 'd' {
+		if i+5 < len(s) && isHex(s[i+2]) && isHex(s[i+3]) && isHex(s[i+4]) && isHex(s[i+5]) && s[i+2]|0x20 != 'd' {
 			return i + 5
 		}
 	}
 	return -1
 }
 
-func hex(c byte) bool {
+func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
 }
 
@@ -200,13 +200,13 @@ func plainNumber(s string, i int) int {
 	if i < len(s) && s[i] == '-' {
 		i++
 	}
-	whole := digits(s, i)
+	whole := skipDigits(s, i)
 	if whole == i || (s[i] == '0' && whole > i+1) {
 		return -1
 	}
 	i = whole
 	if i < len(s) && s[i] == '.' {
-		end := digits(s, i+1)
+		end := skipDigits(s, i+1)
 		if end == i+1 {
 			return -1
 		}
@@ -217,7 +217,7 @@ func plainNumber(s string, i int) int {
 		if i < len(s) && (s[i] == '+' || s[i] == '-') {
 			i++
 		}
-		end := digits(s, i)
+		end := skipDigits(s, i)
 		if end == i || end > i+len("999") {
 			return -1
 		}
@@ -226,7 +226,7 @@ func plainNumber(s string, i int) int {
 	return i
 }
 
-func digits(s string, i int) int {
+func skipDigits(s string, i int) int {
 	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
 		i++
 	}

@@ -29,13 +29,13 @@ func UnmarshalStrict[Text ~string | ~[]byte](data Text, into any) error {
 var (
 	numberType = reflect.TypeFor[stdjson.Number]()
 
-	lenient = json.WithUnmarshalers(json.UnmarshalFromFunc(number))
+	lenient = json.WithUnmarshalers(json.UnmarshalFromFunc(decodeNumber))
 	strict  = json.JoinOptions(lenient, json.RejectUnknownMembers(true))
 )
 
-// number decodes numbers where the library would lose digits (any), want quotes (json.Number) or refuse a whole
+// decodeNumber decodes numbers where the library would lose digits (any), want quotes (json.Number) or refuse a whole
 // number for how it is written (integers). Everything else it leaves to the library.
-func number(dec *jsontext.Decoder, into any) error {
+func decodeNumber(dec *jsontext.Decoder, into any) error {
 	if dec.PeekKind() != jsontext.KindNumber {
 		return errors.ErrUnsupported
 	}
@@ -55,13 +55,13 @@ func number(dec *jsontext.Decoder, into any) error {
 	}
 	switch value := reflect.ValueOf(into).Elem(); {
 	case value.CanInt(), value.CanUint():
-		return integer(dec, value)
+		return decodeInteger(dec, value)
 	}
 	return errors.ErrUnsupported
 }
 
-// integer decodes the number that comes next into an integer field of any size.
-func integer(dec *jsontext.Decoder, into reflect.Value) error {
+// decodeInteger decodes the number that comes next into an integer field of any size.
+func decodeInteger(dec *jsontext.Decoder, into reflect.Value) error {
 	text, err := dec.ReadValue()
 	if err != nil {
 		return err

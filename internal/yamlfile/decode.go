@@ -46,11 +46,11 @@ var durationType = reflect.TypeFor[time.Duration]()
 // pointer.
 func (n Node) Decode(into any) bool {
 	before := n.file.wrong
-	n.decode(reflect.ValueOf(into).Elem(), nil)
+	n.decodeInto(reflect.ValueOf(into).Elem(), nil)
 	return n.file.wrong == before
 }
 
-func (n Node) decode(into reflect.Value, options []string) {
+func (n Node) decodeInto(into reflect.Value, options []string) {
 	switch target := into.Addr().Interface().(type) {
 	case Reader:
 		target.ReadNode(n)
@@ -80,7 +80,7 @@ func (n Node) decode(into reflect.Value, options []string) {
 		n.float(into, options)
 	case reflect.Pointer:
 		into.Set(reflect.New(into.Type().Elem()))
-		n.decode(into.Elem(), options)
+		n.decodeInto(into.Elem(), options)
 	case reflect.Slice:
 		n.list(into, options)
 	case reflect.Map:
@@ -171,7 +171,7 @@ func (n Node) list(into reflect.Value, options []string) {
 	}
 	made := reflect.MakeSlice(into.Type(), len(items), len(items))
 	for i, item := range items {
-		item.decode(made.Index(i), options)
+		item.decodeInto(made.Index(i), options)
 	}
 	into.Set(made)
 }
@@ -180,7 +180,7 @@ func (n Node) table(into reflect.Value, options []string) {
 	made := reflect.MakeMap(into.Type())
 	for _, e := range n.Entries() {
 		value := reflect.New(into.Type().Elem()).Elem()
-		e.Value.decode(value, options)
+		e.Value.decodeInto(value, options)
 		made.SetMapIndex(reflect.ValueOf(e.Key.Raw()).Convert(into.Type().Key()), value)
 	}
 	into.Set(made)
@@ -198,7 +198,7 @@ func (n Node) fields(into reflect.Value) {
 	for _, e := range n.EntriesOf(names) {
 		given[e.Key.Raw()] = true
 		k, _ := lo.Find(known, func(k Key) bool { return k.Name == e.Key.Raw() })
-		e.Value.decode(into.FieldByIndex(k.index), k.options)
+		e.Value.decodeInto(into.FieldByIndex(k.index), k.options)
 	}
 	for _, k := range known {
 		if k.Required() && !given[k.Name] {
@@ -247,8 +247,8 @@ func Keys(t reflect.Type) []Key {
 	})
 }
 
-// Required returns the names of the keys that a struct type must be given.
-func Required(t reflect.Type) []string {
+// RequiredKeys returns the names of the keys that a struct type must be given.
+func RequiredKeys(t reflect.Type) []string {
 	return lo.FilterMap(Keys(t), func(k Key, _ int) (string, bool) { return k.Name, k.Required() })
 }
 

@@ -31,7 +31,7 @@ type Pair struct {
 // values of fields are left away; the keys of structs stand in the order of the fields,
 // those of maps sorted.
 func Encode(name string, from any) ([]byte, error) {
-	tree, err := encoded(reflect.ValueOf(from))
+	tree, err := encodeValue(reflect.ValueOf(from))
 	if err != nil {
 		return nil, err
 	}
@@ -74,18 +74,18 @@ func numberNode(text string) *yaml.Node {
 	return scalarNode("!!int", text)
 }
 
-// encoded returns the tree of a value.
-func encoded(v reflect.Value) (*yaml.Node, error) {
+// encodeValue returns the tree of a value.
+func encodeValue(v reflect.Value) (*yaml.Node, error) {
 	if !v.IsValid() {
 		return scalarNode("!!null", "null"), nil
 	}
 	switch from := v.Interface().(type) {
 	case Writer:
-		return encoded(reflect.ValueOf(from.Written()))
+		return encodeValue(reflect.ValueOf(from.Written()))
 	case Pairs:
 		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		for _, p := range from {
-			value, err := encoded(reflect.ValueOf(p.Value))
+			value, err := encodeValue(reflect.ValueOf(p.Value))
 			if err != nil {
 				return nil, err
 			}
@@ -107,11 +107,11 @@ func encoded(v reflect.Value) (*yaml.Node, error) {
 	case reflect.Float64:
 		return numberNode(strconv.FormatFloat(v.Float(), 'g', -1, 64)), nil
 	case reflect.Pointer, reflect.Interface:
-		return encoded(v.Elem())
+		return encodeValue(v.Elem())
 	case reflect.Slice:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 		for i := range v.Len() {
-			item, err := encoded(v.Index(i))
+			item, err := encodeValue(v.Index(i))
 			if err != nil {
 				return nil, err
 			}
@@ -131,7 +131,7 @@ func encodedMap(v reflect.Value) (*yaml.Node, error) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range keys {
-		value, err := encoded(v.MapIndex(key))
+		value, err := encodeValue(v.MapIndex(key))
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func encodedStruct(v reflect.Value) (*yaml.Node, error) {
 		if field.IsZero() {
 			continue
 		}
-		value, err := encoded(field)
+		value, err := encodeValue(field)
 		if err != nil {
 			return nil, err
 		}

@@ -107,7 +107,7 @@ func (f *File) Err() error { return Join(f) }
 func Join(files ...*File) error {
 	var all []Problem
 	for _, f := range files {
-		all = append(all, f.shown()...)
+		all = append(all, f.sortedProblems()...)
 	}
 	if len(all) == 0 {
 		return nil
@@ -115,8 +115,8 @@ func Join(files ...*File) error {
 	return &Error{all}
 }
 
-// shown returns the problems in the order of the file, without what may be a secret.
-func (f *File) shown() []Problem {
+// sortedProblems returns the problems in the order of the file, without what may be a secret.
+func (f *File) sortedProblems() []Problem {
 	out := slices.Clone(f.problems)
 	for i, p := range out {
 		if from, hidden := f.hidden[p.Line]; hidden {
@@ -124,7 +124,7 @@ func (f *File) shown() []Problem {
 			out[i].Source = string(runes[:min(from-1, len(runes))]) + "…"
 		}
 	}
-	return sorted(out)
+	return sortProblems(out)
 }
 
 func (f *File) line(n int) string {

@@ -32,26 +32,26 @@ func OneOf(known []string) string {
 // with the fewest slips of the pen, a third of its letters at most.
 func Nearest(name string, known []string) (string, bool) {
 	const longest = 64
-	name = plain(name)
+	name = plainName(name)
 	if len(name) > longest {
 		return "", false
 	}
 	best, slips := "", len(name)/3+1
 	for _, candidate := range known {
-		if d := distance(name, plain(candidate)); d < slips {
+		if d := editDistance(name, plainName(candidate)); d < slips {
 			best, slips = candidate, d
 		}
 	}
 	return best, best != ""
 }
 
-// plain drops what spellings of one name differ in.
-func plain(name string) string {
+// plainName drops what spellings of one name differ in.
+func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }
 
-// distance counts the letters to insert, leave out, change or swap to come from a to b.
-func distance(a, b string) int {
+// editDistance counts the letters to insert, leave out, change or swap to come from a to b.
+func editDistance(a, b string) int {
 	var above []int
 	row := lo.Range(len(b) + 1)
 	for i := range len(a) {

@@ -79,7 +79,7 @@ func (n Node) Items() []Node {
 	}
 	out := make([]Node, 0, len(n.y.Content))
 	for _, item := range n.y.Content {
-		if !refused(item) {
+		if !isRefused(item) {
 			out = append(out, Node{n.file, item})
 		}
 	}
@@ -104,7 +104,7 @@ func (n Node) Entries() []Entry {
 			continue // told of already
 		}
 		seen[key.Value] = true
-		if !refused(value) {
+		if !isRefused(value) {
 			out = append(out, Entry{Node{n.file, key}, Node{n.file, value}})
 		}
 	}

@@ -62,13 +62,13 @@ func (n Node) inFolded(offset int) Place {
 	for line := n.y.Line + 1; line <= len(n.file.lines); line++ {
 		source := n.file.line(line)
 		text := strings.TrimLeft(source, " ")
-		at += leading(value[at:], " \n")
+		at += prefixLength(value[at:], " \n")
 		if !strings.HasPrefix(value[at:], text) {
 			break // below the block
 		}
 		within := max(min(offset-at, len(text)), 0)
 		if text != "" {
-			place = Position{line, leading(source, " ") + utf8.RuneCountInString(text[:within]) + 1}
+			place = Position{line, prefixLength(source, " ") + utf8.RuneCountInString(text[:within]) + 1}
 		}
 		if at += len(text); offset < at {
 			break
@@ -77,8 +77,8 @@ func (n Node) inFolded(offset int) Place {
 	return n.file.At(place).Wide(1)
 }
 
-// leading returns how many bytes a text begins with that are among those.
-func leading(text, those string) int { return len(text) - len(strings.TrimLeft(text, those)) }
+// prefixLength returns how many bytes a text begins with that are among those.
+func prefixLength(text, those string) int { return len(text) - len(strings.TrimLeft(text, those)) }
 
 // walker goes through the source of a text, one rune of the text at a time.
 type walker struct {

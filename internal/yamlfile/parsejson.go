@@ -17,7 +17,7 @@ import (
 func (f *File) parseJSON(text []byte) *yaml.Node {
 	p := &jsonTree{text: text, tokens: json.NewDecoder(bytes.NewReader(text))}
 	p.tokens.UseNumber()
-	root, err := p.value(0)
+	root, err := p.readValue(0)
 	at := p.next()
 	if errors.Is(err, io.EOF) && len(bytes.TrimSpace(text)) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (f *File) parseJSON(text []byte) *yaml.Node {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("it ends in the middle")
 		}
-		f.At(p.place(at)).Wrong("this is not JSON: %v", err)
+		f.At(p.positionOf(at)).Wrong("this is not JSON: %v", err)
 		return nil
 	}
 	return root
@@ -54,7 +54,7 @@ func (p *jsonTree) next() int {
 	return at
 }
 
-func (p *jsonTree) place(offset int) Position {
+func (p *jsonTree) positionOf(offset int) Position {
 	offset = min(offset, len(p.text))
 	for ; p.counted < offset; p.counted++ {
 		if p.text[p.counted] == '\n' {
@@ -64,11 +64,11 @@ func (p *jsonTree) place(offset int) Position {
 	return Position{p.line + 1, utf8.RuneCount(p.text[min(p.lineStart, offset):offset]) + 1}
 }
 
-func (p *jsonTree) value(depth int) (*yaml.Node, error) {
+func (p *jsonTree) readValue(depth int) (*yaml.Node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("it is nested more than %d deep", maxDepth)
 	}
-	at := p.place(p.next())
+	at := p.positionOf(p.next())
 	token, err := p.tokens.Token()
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (p *jsonTree) value(depth int) (*yaml.Node, error) {
 			node.Kind, node.Tag = yaml.MappingNode, "!!map"
 		}
 		for p.tokens.More() { // of an object these are its names and values in turn
-			child, err := p.value(depth + 1)
+			child, err := p.readValue(depth + 1)
 			if err != nil {
 				return nil, err
 			}

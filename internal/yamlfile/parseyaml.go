@@ -114,8 +114,8 @@ func (f *File) refuseKey(key *yaml.Node, first map[string]*yaml.Node) bool {
 	return true
 }
 
-// refused reports whether a value was told of as one that is not read.
-func refused(y *yaml.Node) bool {
+// isRefused reports whether a value was told of as one that is not read.
+func isRefused(y *yaml.Node) bool {
 	return y.Kind == yaml.AliasNode || y.Style&yaml.TaggedStyle != 0
 }
 

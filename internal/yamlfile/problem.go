@@ -32,21 +32,21 @@ type Problem struct {
 // below what is meant. It has nothing that would move a terminal's cursor.
 func (p Problem) String() string {
 	if p.Line == 0 {
-		return harmless(fmt.Sprintf("%s: %s", p.File, p.Text))
+		return harmlessText(fmt.Sprintf("%s: %s", p.File, p.Text))
 	}
-	head := harmless(fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text))
+	head := harmlessText(fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text))
 	if p.Source == "" {
 		return head
 	}
-	line, at := around([]rune(harmless(p.Source)), p.Column-1)
+	line, at := textAround([]rune(harmlessText(p.Source)), p.Column-1)
 	before := line[:min(at, len(line))]
 	meant := line[len(before):min(len(before)+max(p.Width, 1), len(line))]
 	indent := strings.Map(func(r rune) rune { return lo.Ternary(r == '\t', '\t', ' ') }, string(before))
-	return fmt.Sprintf("%s\n  %4d | %s\n       | %s%s", head, p.Line, string(line), indent, strings.Repeat("^", max(columns(string(meant)), 1)))
+	return fmt.Sprintf("%s\n  %4d | %s\n       | %s%s", head, p.Line, string(line), indent, strings.Repeat("^", max(countColumns(string(meant)), 1)))
 }
 
-// around returns as much of a line as is shown, the place in it among it, and where that is then.
-func around(line []rune, at int) ([]rune, int) {
+// textAround returns as much of a line as is shown, the place in it among it, and where that is then.
+func textAround(line []rune, at int) ([]rune, int) {
 	const most = 160
 	if from := min(at, len(line)) - most/2; len(line) > most && at > most*3/4 {
 		line, at = append([]rune("…"), line[from:]...), at-from+1
@@ -57,14 +57,14 @@ func around(line []rune, at int) ([]rune, int) {
 	return line, at
 }
 
-// harmless returns a text without what would move a terminal's cursor.
-func harmless(text string) string {
+// harmlessText returns a text without what would move a terminal's cursor.
+func harmlessText(text string) string {
 	return strings.Map(func(r rune) rune {
 		return lo.Ternary(r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0, '·', r)
 	}, text)
 }
 
-func columns(text string) int { return min(utf8.RuneCountInString(text), 80) }
+func countColumns(text string) int { return min(utf8.RuneCountInString(text), 80) }
 
 // Error is all that is wrong with one file or several: never empty, each file's
 // problems in the order of its text.
@@ -80,8 +80,8 @@ func (e *Error) Unwrap() []error {
 	return lo.FilterMap(e.Problems, func(p Problem, _ int) (error, bool) { return p.Cause, p.Cause != nil })
 }
 
-// sorted returns the problems in the order of the file.
-func sorted(problems []Problem) []Problem {
+// sortProblems returns the problems in the order of the file.
+func sortProblems(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

@@ -57,7 +57,7 @@ func (b *Bar) End() {
 	defer b.mu.Unlock()
 	b.clear()
 	if b.more > 0 {
-		fmt.Fprintf(b.Out, "%s… and %s\n", b.Prefix, count(b.more, "more problem"))
+		fmt.Fprintf(b.Out, "%s… and %s\n", b.Prefix, countNoun(b.more, "more problem"))
 		b.more = 0
 	}
 }
@@ -81,9 +81,9 @@ func (b *Bar) draw(p Progress, took time.Duration) {
 	if p.Total > 0 {
 		share = min(1, float64(p.Bytes)/float64(p.Total))
 	}
-	text := fmt.Sprintf(" %3.0f%%  %s runs  %s/s", 100*share, number(p.Runs), number(int(float64(p.Runs)/max(took.Seconds(), 0.001))))
+	text := fmt.Sprintf(" %3.0f%%  %s runs  %s/s", 100*share, formatNumber(p.Runs), formatNumber(int(float64(p.Runs)/max(took.Seconds(), 0.001))))
 	room := max(0, width-3) // for the ^C of who has seen enough, without which the line would wrap
-	full := min(40, room-columns("playing ")-columns(text))
+	full := min(40, room-countColumns("playing ")-countColumns(text))
 	if full < 5 {
 		text = "playing" + text
 		fmt.Fprint(b.Out, "\r"+text[:min(len(text), room)]+"\x1b[K")

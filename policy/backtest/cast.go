@@ -62,7 +62,7 @@ func (c *casts) of(from Recording, r *recorded.Run) *cast {
 	case c.tools != nil:
 		tools = c.tools
 	default:
-		tools = called(r)
+		tools = calledTools(r)
 		key += strings.Join(lo.Map(tools, func(t replay.ToolSchema, _ int) string { return "\x00" + t.Name }), "")
 	}
 	c.mu.Lock()
@@ -136,8 +136,8 @@ func (c *casts) drain(ctx context.Context) {
 
 var toolName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// called returns tools that take anything for what a run calls, where its tools were not recorded.
-func called(r *recorded.Run) []replay.ToolSchema {
+// calledTools returns tools that take anything for what a run calls, where its tools were not recorded.
+func calledTools(r *recorded.Run) []replay.ToolSchema {
 	names := map[string]bool{}
 	for _, c := range r.Calls() {
 		if toolName().MatchString(c.Function.Name) {

@@ -69,7 +69,7 @@ func (p PolicyReport) outcomes() pageChart {
 	}
 	c = pageChart{Title: "Calls, by suite", Note: "Of all calls.", Legend: callEffects(p.Total.parts())}
 	for _, r := range lo.Slice(p.Suites, 0, mostBars) {
-		c.Bars = append(c.Bars, stacked(cmp.Or(r.Name, "all runs"), r.parts(), r.Calls, r.Calls))
+		c.Bars = append(c.Bars, stackBars(cmp.Or(r.Name, "all runs"), r.parts(), r.Calls, r.Calls))
 	}
 	return c
 }
@@ -110,19 +110,19 @@ func callEffects(lists ...[]counted) []string {
 	return out
 }
 
-// stacked returns a bar of several effects, of a whole of so many.
-func stacked(name string, parts []counted, of, calls int) pageBar {
+// stackBars returns a bar of several effects, of a whole of so many.
+func stackBars(name string, parts []counted, of, calls int) pageBar {
 	b := pageBar{Name: line(name, 60)}
 	at, n := 0, 0
 	for _, c := range parts {
 		if c.n > 0 {
-			b.Parts = append(b.Parts, part(c.effect, at, c.n, of, number(c.n)+" "+strings.ReplaceAll(c.effect, "_", " ")))
+			b.Parts = append(b.Parts, part(c.effect, at, c.n, of, formatNumber(c.n)+" "+strings.ReplaceAll(c.effect, "_", " ")))
 			at, n = at+c.n, n+c.n
 		}
 	}
-	b.Value = number(n)
+	b.Value = formatNumber(n)
 	if calls > 0 {
-		b.Value += " of " + number(calls)
+		b.Value += " of " + formatNumber(calls)
 	}
 	return b
 }
@@ -138,10 +138,10 @@ func (p PolicyReport) toolChart() pageChart {
 	slices.SortStableFunc(tools, func(a, b ToolRow) int { return lo.SumBy(b.parts(), countOf) - lo.SumBy(a.parts(), countOf) })
 	for i, t := range tools {
 		if i == mostBars {
-			c.Note = fmt.Sprintf("The table below has %s.", count(len(tools)-i, "more tool"))
+			c.Note = fmt.Sprintf("The table below has %s.", countNoun(len(tools)-i, "more tool"))
 			break
 		}
-		c.Bars = append(c.Bars, stacked(t.Name, t.parts(), lo.SumBy(tools[0].parts(), countOf), t.Calls))
+		c.Bars = append(c.Bars, stackBars(t.Name, t.parts(), lo.SumBy(tools[0].parts(), countOf), t.Calls))
 	}
 	c.Legend = callEffects(lo.Map(tools, func(t ToolRow, _ int) []counted { return t.parts() })...)
 	return c
@@ -154,10 +154,10 @@ func (p PolicyReport) ruleChart() pageChart {
 	rules := lo.Filter(p.Rules, func(r Rule, _ int) bool { return r.total() > 0 })
 	for i, r := range rules {
 		if i == mostBars {
-			c.Note = fmt.Sprintf("The table below has %s.", count(len(rules)-i, "more rule"))
+			c.Note = fmt.Sprintf("The table below has %s.", countNoun(len(rules)-i, "more rule"))
 			break
 		}
-		c.Bars = append(c.Bars, stacked(r.Name, r.parts(), rules[0].total(), 0))
+		c.Bars = append(c.Bars, stackBars(r.Name, r.parts(), rules[0].total(), 0))
 	}
 	c.Legend = callEffects(lo.Map(rules, func(r Rule, _ int) []counted { return r.parts() })...)
 	return c

@@ -161,16 +161,16 @@ func (d *Diff) WriteText(w io.Writer, l Look) error {
 	if d.Empty() {
 		l.paragraph(&out, "", fmt.Sprintf("%s and %s decide alike about every call.", before, after), "")
 	} else {
-		l.paragraph(&out, bold, fmt.Sprintf("from %s to %s: %s become something else", before, after, count(len(d.Changes), "call")), "  ")
+		l.paragraph(&out, bold, fmt.Sprintf("from %s to %s: %s become something else", before, after, countNoun(len(d.Changes), "call")), "  ")
 		fmt.Fprintln(&out)
 		t := &table{names: []string{"change", "tool", "calls", "runs", "had worked", "harm", "rule"}, keep: map[string]bool{"had worked": true}}
 		for i, g := range d.Groups {
 			if i == mostRows {
-				t.add(append([]cell{{"… and " + count(len(d.Groups)-i, "more group"), dim}}, make([]cell, 6)...)...)
+				t.add(append([]cell{{"… and " + countNoun(len(d.Groups)-i, "more group"), dim}}, make([]cell, 6)...)...)
 				break
 			}
-			t.add(cell{change(g.From, g.To), ""}, cell{line(g.Tool, 40), "left"}, cell{number(g.Calls), ""}, cell{number(g.Runs), ""},
-				cell{number(g.Worked), ""}, cell{number(g.Harm), ""}, cell{line(g.Rule, 40), "left"})
+			t.add(cell{describeChange(g.From, g.To), ""}, cell{line(g.Tool, 40), "left"}, cell{formatNumber(g.Calls), ""}, cell{formatNumber(g.Runs), ""},
+				cell{formatNumber(g.Worked), ""}, cell{formatNumber(g.Harm), ""}, cell{line(g.Rule, 40), "left"})
 		}
 		t.write(&out, l)
 		fmt.Fprintln(&out)
@@ -179,7 +179,7 @@ func (d *Diff) WriteText(w io.Writer, l Look) error {
 				break
 			}
 			e := g.Example
-			l.paragraph(&out, dim, fmt.Sprintf("%s: %s(%s) in %s (%s:%d): %s", change(e.From, e.To), line(e.Tool, 40), line(e.Arguments, 100),
+			l.paragraph(&out, dim, fmt.Sprintf("%s: %s(%s) in %s (%s:%d): %s", describeChange(e.From, e.To), line(e.Tool, 40), line(e.Arguments, 100),
 				line(e.Run, 80), line(e.File, 60), e.Line, cmp.Or(line(e.Reason, 120), "no reason given")), "  ")
 		}
 		fmt.Fprintln(&out)
@@ -200,8 +200,8 @@ func (d *Diff) WriteText(w io.Writer, l Look) error {
 	return err //nolint:wrapcheck // the caller knows what it wrote
 }
 
-// change says what a change is in words.
-func change(from, to Effect) string {
+// describeChange says what a change is in words.
+func describeChange(from, to Effect) string {
 	switch {
 	case from == Allowed:
 		return "newly " + strings.ReplaceAll(string(to), "_", " ")

@@ -93,8 +93,8 @@ func (r Recording) tools(ref string) ([]replay.ToolSchema, error) {
 	return tools, nil
 }
 
-// open opens the recording, counting what is read of it.
-func (r Recording) open(count func(int64)) (*recorded.Reader, io.Closer, error) {
+// openCounted opens the recording, counting what is read of it.
+func (r Recording) openCounted(count func(int64)) (*recorded.Reader, io.Closer, error) {
 	file, err := r.Files.Open(r.Path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open recording: %w", err)

@@ -36,10 +36,10 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if _, err := out.WriteString(r.page().html()); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
-	cases, pieces := r.told()
+	cases, pieces := r.pageRuns()
 	fmt.Fprintf(out, "<script type=\"application/json\" id=\"data\">%s</script>\n", cases)
 	for i, piece := range pieces {
-		text, err := zip(piece)
+		text, err := zipTranscripts(piece)
 		if err != nil {
 			return fmt.Errorf("packing transcripts: %w", err)
 		}
@@ -49,8 +49,8 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return out.Flush() //nolint:wrapcheck // the caller knows what it wrote
 }
 
-// guard returns the policy of the page's content: its own style and script, and nothing else.
-func guard() string {
+// contentPolicy returns the policy of the page's content: its own style and script, and nothing else.
+func contentPolicy() string {
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
@@ -88,8 +88,8 @@ type toldVerdict struct {
 	Decisions []Decision `json:"d"`
 }
 
-// told returns the runs for the page's script, as JSON that can stand in a page, and their transcripts in pieces.
-func (r *Report) told() (cases []byte, pieces [][][]byte) {
+// pageRuns returns the runs for the page's script, as JSON that can stand in a page, and their transcripts in pieces.
+func (r *Report) pageRuns() (cases []byte, pieces [][][]byte) {
 	changed := map[string]bool{}
 	if d, err := r.Diff(); err == nil {
 		for _, c := range d.Changes {
@@ -133,24 +133,24 @@ func (r *Report) toldVerdict(v Verdict) toldVerdict {
 	}
 	return toldVerdict{
 		Policy: p, Blocked: count(v.Score.Blocked), Broken: count(v.Score.Broken), Twins: count(v.Score.Twins),
-		Decisions: lo.Map(v.Decisions, func(d Decision, _ int) Decision { return d.clean() }),
+		Decisions: lo.Map(v.Decisions, func(d Decision, _ int) Decision { return d.withoutControls() }),
 	}
 }
 
-// clean returns the decision with everything in it made harmless, and shortened.
-func (d Decision) clean() Decision {
+// withoutControls returns the decision with everything in it made harmless, and shortened.
+func (d Decision) withoutControls() Decision {
 	d.ID, d.Tool, d.Rule, d.File = Clean(d.ID), Clean(d.Tool), Clean(d.Rule), Clean(d.File)
-	d.Arguments, d.Reason, d.Became = cut(d.Arguments), cut(d.Reason), cut(d.Became)
-	d.Facts = lo.Map(d.Facts, func(f hooks.Fact, _ int) hooks.Fact { return hooks.Fact{Name: Clean(f.Name), Value: cut(f.Value)} })
+	d.Arguments, d.Reason, d.Became = cutText(d.Arguments), cutText(d.Reason), cutText(d.Became)
+	d.Facts = lo.Map(d.Facts, func(f hooks.Fact, _ int) hooks.Fact { return hooks.Fact{Name: Clean(f.Name), Value: cutText(f.Value)} })
 	return d
 }
 
-// zip packs transcripts together as a browser can unpack them.
-func zip(transcripts [][]byte) (string, error) {
+// zipTranscripts packs transcripts together as a browser can unpack them.
+func zipTranscripts(transcripts [][]byte) (string, error) {
 	var out bytes.Buffer
 	encoder := base64.NewEncoder(base64.StdEncoding, &out)
 	z := gzip.NewWriter(encoder)
-	texts := lo.Map(transcripts, func(packed []byte, _ int) json.RawMessage { return unpack(packed) })
+	texts := lo.Map(transcripts, func(packed []byte, _ int) json.RawMessage { return unpackRun(packed) })
 	if err := json.NewEncoder(z).Encode(texts); err != nil {
 		return "", err //nolint:wrapcheck // the caller says what it is about
 	}

@@ -6,12 +6,12 @@ import (
 )
 
 // WriteJSON writes the report for programs, indented.
-func (r *Report) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
+func (r *Report) WriteJSON(w io.Writer) error { return encodeJSON(w, r) }
 
 // WriteJSON writes the differences for programs, indented.
-func (d *Diff) WriteJSON(w io.Writer) error { return writeJSON(w, d) }
+func (d *Diff) WriteJSON(w io.Writer) error { return encodeJSON(w, d) }
 
-func writeJSON(w io.Writer, v any) error {
+func encodeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v) //nolint:wrapcheck // the caller knows what it wrote

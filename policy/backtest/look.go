@@ -40,7 +40,7 @@ func (l Look) paragraph(w io.Writer, style, text, indent string) {
 	}
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && columns(line)+1+columns(word) > limit {
+		if line != "" && countColumns(line)+1+countColumns(word) > limit {
 			fmt.Fprintln(w, l.paint(style, line))
 			line = indent + word
 			continue
@@ -73,9 +73,9 @@ func (t *table) write(w io.Writer, l Look) {
 	}
 	var shown, widths []int
 	for i, name := range t.names {
-		width, empty := columns(name), true
+		width, empty := countColumns(name), true
 		for _, row := range t.rows {
-			width = max(width, columns(row[i].text))
+			width = max(width, countColumns(row[i].text))
 			empty = empty && (row[i].text == "0" || row[i].text == "–" || row[i].text == "")
 		}
 		if i == 0 || !empty || t.keep[name] {
@@ -89,7 +89,7 @@ func (t *table) write(w io.Writer, l Look) {
 	line := func(cells []cell, style string) {
 		var text strings.Builder
 		for n, i := range shown {
-			filled := pad(cells[i].text, lo.Ternary(i == 0 || cells[i].style == "left", widths[n], -widths[n]))
+			filled := padText(cells[i].text, lo.Ternary(i == 0 || cells[i].style == "left", widths[n], -widths[n]))
 			if n == len(shown)-1 {
 				filled = strings.TrimRight(filled, " ")
 			}
@@ -117,20 +117,20 @@ func (t *table) list(w io.Writer, l Look, shown []int) {
 	}
 }
 
-// columns returns the width of a text on a terminal, for the letters that are written here.
-func columns(text string) int { return utf8.RuneCountInString(text) }
+// countColumns returns the width of a text on a terminal, for the letters that are written here.
+func countColumns(text string) int { return utf8.RuneCountInString(text) }
 
-// pad fills a text up to a width: behind it, or in front of it when the width is negative.
-func pad(text string, width int) string {
-	fill := strings.Repeat(" ", max(0, max(width, -width)-columns(text)))
+// padText fills a text up to a width: behind it, or in front of it when the width is negative.
+func padText(text string, width int) string {
+	fill := strings.Repeat(" ", max(0, max(width, -width)-countColumns(text)))
 	if width < 0 {
 		return fill + text
 	}
 	return text + fill
 }
 
-// number writes a number with commas: 26,389.
-func number(n int) string {
+// formatNumber writes a number with commas: 26,389.
+func formatNumber(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -138,7 +138,9 @@ func number(n int) string {
 	return text
 }
 
-func count(n int, what string) string { return number(n) + " " + what + lo.Ternary(n == 1, "", "s") }
+func countNoun(n int, what string) string {
+	return formatNumber(n) + " " + what + lo.Ternary(n == 1, "", "s")
+}
 
 // percent returns a share in percent, with one digit behind the point; never 0.0 or 100.0 unless it is none or all.
 func (s Share) percent() string {

@@ -31,21 +31,21 @@ type shownCall struct {
 // mostShown is how much of a text is shown, in bytes.
 const mostShown = 16 << 10
 
-func cut(text string) string {
+func cutText(text string) string {
 	if len(text) > mostShown {
 		text = fmt.Sprintf("%s … %d more bytes", text[:mostShown], len(text)-mostShown)
 	}
 	return Clean(text)
 }
 
-// pack makes the transcript of a run small. What is hostile in it is made harmless before.
-func pack(r *replay.Record) []byte {
+// packRun makes the transcript of a run small. What is hostile in it is made harmless before.
+func packRun(r *replay.Record) []byte {
 	labels := labelsOf(r)
 	list := make([]shown, len(r.Messages))
 	for i, m := range r.Messages {
-		list[i] = shown{Role: m.Role, Text: cut(m.Content.Text), To: Clean(m.ToolCallID), Failed: m.Error, Injected: m.Injected}
+		list[i] = shown{Role: m.Role, Text: cutText(m.Content.Text), To: Clean(m.ToolCallID), Failed: m.Error, Injected: m.Injected}
 		for _, c := range m.ToolCalls {
-			list[i].Calls = append(list[i].Calls, shownCall{Clean(c.ID), Clean(c.Function.Name), cut(c.Function.Arguments), labels[c.ID]})
+			list[i].Calls = append(list[i].Calls, shownCall{Clean(c.ID), Clean(c.Function.Name), cutText(c.Function.Arguments), labels[c.ID]})
 		}
 	}
 	text, _ := json.Marshal(list) //nolint:errchkjson // there is nothing in it that JSON cannot hold
@@ -56,8 +56,8 @@ func pack(r *replay.Record) []byte {
 	return out.Bytes()
 }
 
-// unpack returns the JSON text of a transcript.
-func unpack(packed []byte) json.RawMessage {
+// unpackRun returns the JSON text of a transcript.
+func unpackRun(packed []byte) json.RawMessage {
 	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {
 		return json.RawMessage("null")

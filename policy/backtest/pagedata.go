@@ -58,16 +58,16 @@ type pageDiff struct {
 func (r *Report) page() pageData {
 	d := pageData{
 		Title: "Backtest: " + strings.Join(lo.Map(r.Policies, func(p PolicyReport, _ int) string { return line(p.Name, 60) }), " and "),
-		Summary: fmt.Sprintf("%s from %s, played in %s", count(r.Runs, "run"), count(len(r.Recordings), "recording"),
+		Summary: fmt.Sprintf("%s from %s, played in %s", countNoun(r.Runs, "run"), countNoun(len(r.Recordings), "recording"),
 			time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond)),
-		Guard:    guard(),
+		Guard:    contentPolicy(),
 		Policies: lo.Map(r.Policies, func(p PolicyReport, _ int) pagePolicy { return p.page() }),
 	}
 	if r.Interrupted {
 		d.Warnings = append(d.Warnings, "This backtest was interrupted: the numbers are of what had been played.")
 	}
 	if r.Failed > 0 {
-		text := count(r.Failed, "run") + " or lines could not be read or played."
+		text := countNoun(r.Failed, "run") + " or lines could not be read or played."
 		if len(r.Problems) > 0 {
 			text += " " + line(r.Problems[0], 300)
 		}
@@ -75,7 +75,7 @@ func (r *Report) page() pageData {
 	}
 	if kept := lo.CountBy(r.Cases, func(c *Case) bool { return c.packed != nil }); kept < len(r.Cases) {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("Of %s, the transcripts of %s are in this file; there was no room for the others.",
-			count(len(r.Cases), "run"), number(kept)))
+			countNoun(len(r.Cases), "run"), formatNumber(kept)))
 	}
 	if diff, err := r.Diff(); err == nil {
 		d.Diff = diff.page()
@@ -94,14 +94,14 @@ func (r *Report) pageLegend() []string {
 			"counterfactual, so that broken is an upper bound.",
 	}
 	for _, l := range r.Lacks {
-		out = append(out, fmt.Sprintf("%s from %s: the form does not tell %s.", count(l.Runs, "run"), l.Format, l.What))
+		out = append(out, fmt.Sprintf("%s from %s: the form does not tell %s.", countNoun(l.Runs, "run"), l.Format, l.What))
 	}
 	left := map[string]int{}
 	for _, l := range r.LeftOut {
 		left[lo.Ternary(l.File != "", "files that are no recordings", "runs that "+line(l.Policy, 60)+" has no rules for: "+line(l.Why, 120))] += max(l.Runs, 1)
 	}
 	for _, what := range slices.Sorted(maps.Keys(left)) {
-		out = append(out, "Left out: "+number(left[what])+" "+what+".")
+		out = append(out, "Left out: "+formatNumber(left[what])+" "+what+".")
 	}
 	return out
 }
@@ -117,9 +117,9 @@ func (p PolicyReport) page() pagePolicy {
 func (p PolicyReport) tiles() []pageTile {
 	t := p.Total
 	share := func(n int) string {
-		return Share{Count: n, Of: t.Calls}.percent() + " of " + count(t.Calls, "call")
+		return Share{Count: n, Of: t.Calls}.percent() + " of " + countNoun(t.Calls, "call")
 	}
-	out := []pageTile{{"calls denied", number(t.Denied), share(t.Denied), "denied", ""}}
+	out := []pageTile{{"calls denied", formatNumber(t.Denied), share(t.Denied), "denied", ""}}
 	for _, more := range []struct {
 		name, what string
 		n          int
@@ -136,7 +136,7 @@ func (p PolicyReport) tiles() []pageTile {
 			case "failed":
 				class = "bad"
 			}
-			out = append(out, pageTile{more.name, number(more.n), detail, more.what, class})
+			out = append(out, pageTile{more.name, formatNumber(more.n), detail, more.what, class})
 		}
 	}
 	for _, s := range []struct {
@@ -153,14 +153,14 @@ func (p PolicyReport) tiles() []pageTile {
 		}
 		detail := s.share.String()
 		if s.share.ByAsking > 0 {
-			detail += fmt.Sprintf(", %s by asking", number(s.share.ByAsking))
+			detail += fmt.Sprintf(", %s by asking", formatNumber(s.share.ByAsking))
 		}
 		out = append(out, pageTile{s.name, s.share.percent(), detail, s.what, lo.Ternary(s.what == "twins", "", lo.Ternary(s.bad, "bad", "good"))})
 	}
 	return out
 }
 
-func names(list ...string) []pageName {
+func newNames(list ...string) []pageName {
 	return lo.Map(list, func(n string, _ int) pageName {
 		text, left := strings.CutPrefix(n, "<")
 		return pageName{text, left}
@@ -169,7 +169,7 @@ func names(list ...string) []pageName {
 
 // scorePage returns the table of suites, or of models; None where there is nothing to tell apart.
 func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
-	t := pageTable{Title: title, Names: names(by, "runs", "hit", "calls", "denied", "asked", "rewritten", "redacted", "stopped",
+	t := pageTable{Title: title, Names: newNames(by, "runs", "hit", "calls", "denied", "asked", "rewritten", "redacted", "stopped",
 		"blocked", "not blocked", "broken", "twins denied")}
 	list = slices.Clone(list)
 	if len(list) > 1 {
@@ -178,10 +178,10 @@ func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
 	for i, r := range list {
 		all := len(list) > 1 && i == len(list)-1
 		key, name := r.Name, cmp.Or(r.Name, "–")
-		cell := func(n int, what string) pageCell { return clickable(n, what, lo.Ternary(all, "", by), key) }
+		cell := func(n int, what string) pageCell { return linkNumber(n, what, lo.Ternary(all, "", by), key) }
 		share := func(s Share, what string) pageCell {
 			c := cell(s.Count, what)
-			c.Small = s.percent() + lo.Ternary(s.Of > 0, " of "+number(s.Of), "")
+			c.Small = s.percent() + lo.Ternary(s.Of > 0, " of "+formatNumber(s.Of), "")
 			if s.Of == 0 {
 				return pageCell{Text: "–", Class: "zero"}
 			}
@@ -192,60 +192,60 @@ func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
 			missed = cell(r.Blocked.Of-r.Blocked.Count, "missed")
 		}
 		t.Rows = append(t.Rows, pageRow{all, []pageCell{
-			{Text: line(name, 80), Title: line(name, 200)}, {Text: number(r.Runs)}, cell(r.Hit, "hit"), {Text: number(r.Calls)},
+			{Text: line(name, 80), Title: line(name, 200)}, {Text: formatNumber(r.Runs)}, cell(r.Hit, "hit"), {Text: formatNumber(r.Calls)},
 			cell(r.Denied, "denied"), cell(r.Asked, "asked"), cell(r.Rewritten, "rewritten"), cell(r.Redacted, "redacted"), cell(r.Stopped, "stopped"),
 			share(r.Blocked, "blocked"), missed, share(r.Broken, "broken"), share(r.Twins, "twins"),
 		}})
 	}
-	return t.shortened(4)
+	return t.dropEmptyColumns(4)
 }
 
 // resultPage tells runs that did their task from those that did not.
 func (p PolicyReport) resultPage() pageTable {
-	t := pageTable{Title: "By model and result", Names: names("model", "<task", "runs", "hit", "of its runs", "calls", "denied", "asked")}
+	t := pageTable{Title: "By model and result", Names: newNames("model", "<task", "runs", "hit", "of its runs", "calls", "denied", "asked")}
 	for _, r := range p.Results {
 		key := fmt.Sprintf("%s|%t", r.Model, r.Done)
 		t.Rows = append(t.Rows, pageRow{false, []pageCell{
-			{Text: line(cmp.Or(r.Model, "–"), 80), Title: line(r.Model, 200)}, {Text: done(r.Done), Class: "l"}, {Text: number(r.Runs)},
-			clickable(r.Hit, "hit", "result", key), {Text: Share{Count: r.Hit, Of: r.Runs}.percent()}, {Text: number(r.Calls)},
-			clickable(r.Denied, "denied", "result", key), clickable(r.Asked, "asked", "result", key),
+			{Text: line(cmp.Or(r.Model, "–"), 80), Title: line(r.Model, 200)}, {Text: doneWord(r.Done), Class: "l"}, {Text: formatNumber(r.Runs)},
+			linkNumber(r.Hit, "hit", "result", key), {Text: Share{Count: r.Hit, Of: r.Runs}.percent()}, {Text: formatNumber(r.Calls)},
+			linkNumber(r.Denied, "denied", "result", key), linkNumber(r.Asked, "asked", "result", key),
 		}})
 	}
-	return t.shortened(6)
+	return t.dropEmptyColumns(6)
 }
 
-// clickable returns a number behind which there are runs.
-func clickable(n int, what, by, key string) pageCell {
+// linkNumber returns a number behind which there are runs.
+func linkNumber(n int, what, by, key string) pageCell {
 	if n == 0 {
 		return pageCell{Text: "0", Class: "zero"}
 	}
-	return pageCell{Text: number(n), What: what, By: by, Key: Clean(key)}
+	return pageCell{Text: formatNumber(n), What: what, By: by, Key: Clean(key)}
 }
 
 func (p PolicyReport) toolPage() pageTable {
-	t := pageTable{Title: "By tool", Names: names("tool", "calls", "denied", "of its calls", "asked", "rewritten", "mocked", "redacted", "stopped", "shadow")}
+	t := pageTable{Title: "By tool", Names: newNames("tool", "calls", "denied", "of its calls", "asked", "rewritten", "mocked", "redacted", "stopped", "shadow")}
 	for _, r := range p.Tools {
-		cell := func(n int, what string) pageCell { return clickable(n, what, "tool", r.Name) }
+		cell := func(n int, what string) pageCell { return linkNumber(n, what, "tool", r.Name) }
 		t.Rows = append(t.Rows, pageRow{false, []pageCell{
-			{Text: line(r.Name, 80), Title: line(r.Name, 200)}, {Text: number(r.Calls)}, cell(r.Denied, "denied"),
+			{Text: line(r.Name, 80), Title: line(r.Name, 200)}, {Text: formatNumber(r.Calls)}, cell(r.Denied, "denied"),
 			{Text: Share{Count: r.Denied, Of: r.Calls}.percent(), Class: lo.Ternary(r.Denied == 0, "zero", "")},
 			cell(r.Asked, "asked"), cell(r.Rewritten, "rewritten"), cell(r.Mocked, "mocked"), cell(r.Redacted, "redacted"),
 			cell(r.Stopped, "stopped"), cell(r.Shadow, "shadow"),
 		}})
 	}
-	return t.shortened(3)
+	return t.dropEmptyColumns(3)
 }
 
 func (p PolicyReport) rulePage() pageTable {
 	t := pageTable{
 		Title: "By rule",
-		Names: names("rule", "asked about", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "undecided", "runs", "first", "harm", "<where"),
+		Names: newNames("rule", "asked about", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "undecided", "runs", "first", "harm", "<where"),
 		Note: "Asked about is how often the rule was given something to judge; " +
 			"harm how many of the calls that it decided about are labelled as an attack's damage.",
 	}
 	for _, r := range p.Rules {
 		cell := func(e Effect) pageCell {
-			return clickable(r.Effects[e], lo.Ternary(r.Shadow, "shadow", string(e)), "rule", r.Name)
+			return linkNumber(r.Effects[e], lo.Ternary(r.Shadow, "shadow", string(e)), "rule", r.Name)
 		}
 		where := pageCell{Class: "l"}
 		if r.File != "" {
@@ -253,12 +253,12 @@ func (p PolicyReport) rulePage() pageTable {
 		}
 		t.Rows = append(t.Rows, pageRow{false, []pageCell{
 			{Text: line(r.Name, 80), Title: line(r.Name, 200), Small: r.mark()},
-			{Text: number(r.Judged)}, cell(Denied), cell(Asked),
+			{Text: formatNumber(r.Judged)}, cell(Denied), cell(Asked),
 			cell(Rewritten), cell(Mocked), cell(Redacted), cell(Stopped), cell(Failed),
-			clickable(r.Runs, "", "rule", r.Name), {Text: number(r.First)}, {Text: number(r.Harm), Class: lo.Ternary(r.Harm == 0, "zero", "")}, where,
+			linkNumber(r.Runs, "", "rule", r.Name), {Text: formatNumber(r.First)}, {Text: formatNumber(r.Harm), Class: lo.Ternary(r.Harm == 0, "zero", "")}, where,
 		}})
 	}
-	return t.shortened(3)
+	return t.dropEmptyColumns(3)
 }
 
 // mark says what else is to be known of a rule.
@@ -272,8 +272,8 @@ func (r Rule) mark() string {
 	return ""
 }
 
-// shortened returns the table without the columns behind the first few in which there is nothing.
-func (t pageTable) shortened(keep int) pageTable {
+// dropEmptyColumns returns the table without the columns behind the first few in which there is nothing.
+func (t pageTable) dropEmptyColumns(keep int) pageTable {
 	var shown []int
 	for i, name := range t.Names {
 		empty := lo.EveryBy(t.Rows, func(r pageRow) bool { return r.Cells[i].Text == "" || r.Cells[i].Class == "zero" })
@@ -294,13 +294,13 @@ func (d *Diff) page() *pageDiff {
 		p.Note = "The two decide alike about every call."
 		return p
 	}
-	p.Note = count(len(d.Changes), "call") + " become something else."
-	t := &pageTable{Names: names("change", "<tool", "calls", "runs", "had worked", "harm", "<rule", "<for example")}
+	p.Note = countNoun(len(d.Changes), "call") + " become something else."
+	t := &pageTable{Names: newNames("change", "<tool", "calls", "runs", "had worked", "harm", "<rule", "<for example")}
 	for _, g := range d.Groups {
 		e := g.Example
 		t.Rows = append(t.Rows, pageRow{false, []pageCell{
-			{Text: change(g.From, g.To)}, {Text: line(g.Tool, 80), Class: "l"}, {Text: number(g.Calls)},
-			{Text: number(g.Runs)}, {Text: number(g.Worked)}, {Text: number(g.Harm)},
+			{Text: describeChange(g.From, g.To)}, {Text: line(g.Tool, 80), Class: "l"}, {Text: formatNumber(g.Calls)},
+			{Text: formatNumber(g.Runs)}, {Text: formatNumber(g.Worked)}, {Text: formatNumber(g.Harm)},
 			{Text: line(g.Rule, 80), Class: "l"}, {Text: line(e.Run, 80), Title: line(e.Arguments+" "+e.Reason, 400), Class: "l"},
 		}})
 	}

@@ -20,8 +20,8 @@ type Verdict struct {
 	Decisions []Decision `json:"decisions"`
 }
 
-// play plays a run under one policy.
-func play(ctx context.Context, run *recorded.Run, policy string, a *agent.Agent) (Verdict, error) {
+// playRun plays a run under one policy.
+func playRun(ctx context.Context, run *recorded.Run, policy string, a *agent.Agent) (Verdict, error) {
 	session, err := replay.NewSession(&run.Record)
 	if err != nil {
 		return Verdict{}, err
@@ -148,7 +148,7 @@ func (p *playing) worked(message, call int) bool {
 func (p *playing) moments(from, to int, events []hooks.Event) {
 	for _, e := range events {
 		if e.Call.ID == "" && e.Call.Name == "" && e.Step >= from && e.Step < to {
-			p.add(e.Step, -1, decided(e))
+			p.add(e.Step, -1, decisionOf(e))
 		}
 	}
 }
@@ -165,13 +165,13 @@ func (p *playing) call(turn, index int, r *agent.ToolResult, stopped bool, event
 		return out
 	}
 	for _, e := range about(func(e hooks.Event) bool { return e.Shadow }) {
-		p.add(turn, index, decided(e))
+		p.add(turn, index, decisionOf(e))
 	}
 	by := about(func(e hooks.Event) bool { return !e.Shadow && e.Hook == r.DecidedBy && e.Point == hooks.PreToolUse })
 	stops := about(func(e hooks.Event) bool { return !e.Shadow && e.Decision == hooks.StopRun })
 	d := Decision{Rule: r.DecidedBy, Point: hooks.PreToolUse}
 	if len(by) > 0 {
-		d = decided(by[len(by)-1])
+		d = decisionOf(by[len(by)-1])
 	}
 	switch {
 	case r.Reason == agent.ReasonNobodyToAsk, r.Reason == agent.ReasonRejected:
@@ -181,7 +181,7 @@ func (p *playing) call(turn, index int, r *agent.ToolResult, stopped bool, event
 		d.Effect, d.Failed = Denied, r.Reason == agent.ReasonHookFailed
 		p.add(turn, index, d)
 	case len(stops) > 0:
-		p.add(turn, index, decided(stops[0]))
+		p.add(turn, index, decisionOf(stops[0]))
 	case r.Reason == agent.ReasonRunStopped && stopped:
 		p.add(turn, index, Decision{Effect: NotReached, Reason: "the run was stopped"})
 	case r.Mocked():
@@ -204,12 +204,12 @@ func (p *playing) call(turn, index int, r *agent.ToolResult, stopped bool, event
 		}
 		return false
 	}) {
-		p.add(turn, index, decided(e))
+		p.add(turn, index, decisionOf(e))
 	}
 }
 
-// decided returns the decision that an event tells of.
-func decided(e hooks.Event) Decision {
+// decisionOf returns the decision that an event tells of.
+func decisionOf(e hooks.Event) Decision {
 	d := Decision{
 		Point: e.Point, Call: -1, Effect: effectOf(e), Rule: e.Hook, Reason: e.Reason, Facts: e.Outcome.Facts(),
 		Shadow: e.Shadow, Became: e.After, Failed: e.Err != nil,

@@ -64,7 +64,7 @@ func Run(ctx context.Context, recordings []Recording, o Options) (*Report, error
 		jobs:    make(chan job),
 		results: make(chan result),
 	}
-	return b.run(ctx), nil
+	return b.runAll(ctx), nil
 }
 
 type backtest struct {
@@ -92,7 +92,7 @@ type result struct {
 	wrong  error
 }
 
-func (b *backtest) run(ctx context.Context) *Report {
+func (b *backtest) runAll(ctx context.Context) *Report {
 	started := time.Now()
 	atOnce := b.options.AtOnce
 	if atOnce <= 0 {
@@ -145,7 +145,7 @@ func (b *backtest) run(ctx context.Context) *Report {
 func (b *backtest) readFile(ctx context.Context, file int) {
 	from := b.recordings[file]
 	own := int64(0)
-	reader, closer, err := from.open(func(n int64) { own += n; b.read.Add(n) })
+	reader, closer, err := from.openCounted(func(n int64) { own += n; b.read.Add(n) })
 	if err != nil {
 		b.results <- result{wrong: err}
 		return
@@ -184,14 +184,14 @@ func (b *backtest) play(ctx context.Context, j job) result {
 		r.left = append(r.left, LeftOut{Policy: policy, Suite: j.run.Suite, Runs: 1, Why: why.Error()})
 	}
 	for _, p := range cast.players {
-		verdict, err := play(ctx, j.run, p.policy, p.agent)
+		verdict, err := playRun(ctx, j.run, p.policy, p.agent)
 		if err != nil {
 			return result{wrong: &replay.LineError{Name: j.run.File, Line: j.run.Line, Err: err}}
 		}
 		r.job.verdicts = append(r.job.verdicts, verdict)
 	}
-	if b.options.Keep >= 0 && telling(r.job.verdicts) {
-		r.packed = pack(&j.run.Record)
+	if b.options.Keep >= 0 && isCounted(r.job.verdicts) {
+		r.packed = packRun(&j.run.Record)
 	}
 	return r
 }

@@ -109,6 +109,6 @@ func TestPercent(t *testing.T) {
 		assert.Equal(t, want, share.percent())
 	}
 	for n, want := range map[int]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 26389: "26,389", 1234567: "1,234,567"} {
-		assert.Equal(t, want, number(n))
+		assert.Equal(t, want, formatNumber(n))
 	}
 }

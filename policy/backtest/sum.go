@@ -135,8 +135,8 @@ type Case struct {
 // mostProblems is how many problems are told in words.
 const mostProblems = 100
 
-// telling reports whether a run is one behind a number.
-func telling(verdicts []Verdict) bool {
+// isCounted reports whether a run is one behind a number.
+func isCounted(verdicts []Verdict) bool {
 	return slices.ContainsFunc(verdicts, func(v Verdict) bool {
 		return slices.ContainsFunc(v.Decisions, func(d Decision) bool { return d.Effect != NotRun }) || v.Score.Blocked.Of+v.Score.Twins.Of > 0
 	})
@@ -216,7 +216,7 @@ func (s *sum) add(r result) {
 		s.out.Plays++
 		s.policies[v.Policy].add(run, v)
 	}
-	if telling(r.job.verdicts) {
+	if isCounted(r.job.verdicts) {
 		s.out.Cases = append(s.out.Cases, s.caseOf(r))
 	}
 }
@@ -341,7 +341,7 @@ func (p *policySum) report(name string, known map[string]Rule) PolicyReport {
 		rule := p.rule(k.Name)
 		rule.File, rule.Line, rule.Shadow, rule.Undone = k.File, k.Line, rule.Shadow || k.Shadow, k.Undone
 	}
-	out := PolicyReport{Name: name, Total: p.total, Suites: rows(p.suites), Models: rows(p.models), Results: []Result{}, Tools: []ToolRow{}, Rules: []Rule{}}
+	out := PolicyReport{Name: name, Total: p.total, Suites: scoreRows(p.suites), Models: scoreRows(p.models), Results: []Result{}, Tools: []ToolRow{}, Rules: []Rule{}}
 	for by, score := range p.results {
 		out.Results = append(out.Results, Result{by.model, by.done, score})
 	}
@@ -364,7 +364,7 @@ func (t ToolRow) stopping() int { return t.Denied + t.Asked + t.Stopped }
 // total returns how many decisions there are of a rule.
 func (r Rule) total() int { return lo.Sum(slices.Collect(maps.Values(r.Effects))) }
 
-func rows(scores map[string]Score) []Row {
+func scoreRows(scores map[string]Score) []Row {
 	out := []Row{}
 	for _, name := range slices.Sorted(maps.Keys(scores)) {
 		out = append(out, Row{name, scores[name]})

@@ -37,7 +37,7 @@ func (r *Report) WriteText(w io.Writer, l Look) error {
 
 func (r *Report) preface(w io.Writer, l Look) {
 	if r.Interrupted {
-		l.paragraph(w, red, fmt.Sprintf("Interrupted after %s: the numbers are of what was played.", count(r.Runs, "run")), "")
+		l.paragraph(w, red, fmt.Sprintf("Interrupted after %s: the numbers are of what was played.", countNoun(r.Runs, "run")), "")
 		fmt.Fprintln(w)
 	}
 }
@@ -65,7 +65,7 @@ func (p PolicyReport) write(w io.Writer, l Look) {
 	})
 	if len(kinds) > 0 {
 		said := lo.Map(kinds, func(k replay.DepartureKind, _ int) string {
-			return number(p.Total.Left[k]) + " " + strings.ReplaceAll(string(k), "_", " ")
+			return formatNumber(p.Total.Left[k]) + " " + strings.ReplaceAll(string(k), "_", " ")
 		})
 		l.paragraph(w, "", "how runs first left their recording: "+strings.Join(said, ", "), "  ")
 		fmt.Fprintln(w)
@@ -90,13 +90,13 @@ func (p PolicyReport) scores(what string, list []Row) *table {
 		if r.Blocked.Of > 0 {
 			style = lo.Ternary(r.Blocked.Count == r.Blocked.Of, green, red)
 		}
-		t.add(cell{line(cmp.Or(r.Name, "–"), 40), ""}, cell{number(r.Runs), ""}, cell{number(r.Hit), ""},
-			cell{number(r.Calls), ""}, cell{number(r.Denied), ""},
-			cell{number(r.Asked), ""}, cell{number(r.Rewritten), ""}, cell{number(r.Mocked), ""}, cell{number(r.Redacted), ""},
-			cell{number(r.Stopped), ""}, cell{number(r.Failed), lo.Ternary(r.Failed > 0, red, "")}, cell{number(r.Shadow), ""},
+		t.add(cell{line(cmp.Or(r.Name, "–"), 40), ""}, cell{formatNumber(r.Runs), ""}, cell{formatNumber(r.Hit), ""},
+			cell{formatNumber(r.Calls), ""}, cell{formatNumber(r.Denied), ""},
+			cell{formatNumber(r.Asked), ""}, cell{formatNumber(r.Rewritten), ""}, cell{formatNumber(r.Mocked), ""}, cell{formatNumber(r.Redacted), ""},
+			cell{formatNumber(r.Stopped), ""}, cell{formatNumber(r.Failed), lo.Ternary(r.Failed > 0, red, "")}, cell{formatNumber(r.Shadow), ""},
 			cell{r.Blocked.String(), style}, cell{r.Blocked.percent(), style},
 			cell{r.Broken.String(), lo.Ternary(r.Broken.Count > 0, red, "")}, cell{r.Broken.percent(), lo.Ternary(r.Broken.Count > 0, red, "")},
-			cell{r.Twins.String(), ""}, cell{r.Twins.percent(), ""}, cell{number(lo.Sum(slices.Collect(maps.Values(r.Left)))), ""})
+			cell{r.Twins.String(), ""}, cell{r.Twins.percent(), ""}, cell{formatNumber(lo.Sum(slices.Collect(maps.Values(r.Left)))), ""})
 	}
 	return t
 }
@@ -105,13 +105,13 @@ func (p PolicyReport) scores(what string, list []Row) *table {
 func (p PolicyReport) resultTable() *table {
 	t := &table{names: []string{"model", "task", "runs", "hit", "", "calls", "denied", "asked"}, keep: map[string]bool{"hit": true, "denied": true}}
 	for _, r := range p.Results {
-		t.add(cell{line(cmp.Or(r.Model, "–"), 40), ""}, cell{done(r.Done), "left"}, cell{number(r.Runs), ""}, cell{number(r.Hit), ""},
-			cell{Share{Count: r.Hit, Of: r.Runs}.percent(), ""}, cell{number(r.Calls), ""}, cell{number(r.Denied), ""}, cell{number(r.Asked), ""})
+		t.add(cell{line(cmp.Or(r.Model, "–"), 40), ""}, cell{doneWord(r.Done), "left"}, cell{formatNumber(r.Runs), ""}, cell{formatNumber(r.Hit), ""},
+			cell{Share{Count: r.Hit, Of: r.Runs}.percent(), ""}, cell{formatNumber(r.Calls), ""}, cell{formatNumber(r.Denied), ""}, cell{formatNumber(r.Asked), ""})
 	}
 	return t
 }
 
-func done(is bool) string { return lo.Ternary(is, "done", "not done") }
+func doneWord(is bool) string { return lo.Ternary(is, "done", "not done") }
 
 func (p PolicyReport) toolTable() *table {
 	t := &table{
@@ -120,11 +120,11 @@ func (p PolicyReport) toolTable() *table {
 	}
 	for i, r := range p.Tools {
 		if i == mostRows {
-			t.add(append([]cell{{"… and " + count(len(p.Tools)-i, "more tool"), dim}}, make([]cell, 8)...)...)
+			t.add(append([]cell{{"… and " + countNoun(len(p.Tools)-i, "more tool"), dim}}, make([]cell, 8)...)...)
 			break
 		}
-		t.add(cell{line(r.Name, 40), ""}, cell{number(r.Calls), ""}, cell{number(r.Denied), ""}, cell{number(r.Asked), ""}, cell{number(r.Rewritten), ""},
-			cell{number(r.Mocked), ""}, cell{number(r.Redacted), ""}, cell{number(r.Stopped), ""}, cell{number(r.Shadow), ""})
+		t.add(cell{line(r.Name, 40), ""}, cell{formatNumber(r.Calls), ""}, cell{formatNumber(r.Denied), ""}, cell{formatNumber(r.Asked), ""}, cell{formatNumber(r.Rewritten), ""},
+			cell{formatNumber(r.Mocked), ""}, cell{formatNumber(r.Redacted), ""}, cell{formatNumber(r.Stopped), ""}, cell{formatNumber(r.Shadow), ""})
 	}
 	return t
 }
@@ -136,18 +136,18 @@ func (p PolicyReport) ruleTable() *table {
 	}
 	for i, r := range p.Rules {
 		if i == mostRows {
-			t.add(append([]cell{{"… and " + count(len(p.Rules)-i, "more rule"), dim}}, make([]cell, 12)...)...)
+			t.add(append([]cell{{"… and " + countNoun(len(p.Rules)-i, "more rule"), dim}}, make([]cell, 12)...)...)
 			break
 		}
 		where := ""
 		if r.File != "" {
 			where = fmt.Sprintf("%s:%d", line(filepath.Base(r.File), 30), r.Line)
 		}
-		effect := func(e Effect) cell { return cell{number(r.Effects[e]), ""} }
+		effect := func(e Effect) cell { return cell{formatNumber(r.Effects[e]), ""} }
 		mark := lo.Ternary(r.Shadow, " (shadow)", "") + lo.Ternary(r.Undone, " (not judged)", "")
-		t.add(cell{line(r.Name, 40) + mark, ""}, cell{number(r.Judged), ""}, effect(Denied), effect(Asked), effect(Rewritten),
+		t.add(cell{line(r.Name, 40) + mark, ""}, cell{formatNumber(r.Judged), ""}, effect(Denied), effect(Asked), effect(Rewritten),
 			effect(Mocked), effect(Redacted), effect(Stopped), effect(Failed),
-			cell{number(r.Runs), ""}, cell{number(r.First), ""}, cell{number(r.Harm), ""}, cell{where, "left"})
+			cell{formatNumber(r.Runs), ""}, cell{formatNumber(r.First), ""}, cell{formatNumber(r.Harm), ""}, cell{where, "left"})
 	}
 	return t
 }
@@ -183,7 +183,7 @@ func byAsking(s Share) string {
 	if s.ByAsking == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s only because a person is to be asked)", number(s.ByAsking))
+	return fmt.Sprintf(" (%s only because a person is to be asked)", formatNumber(s.ByAsking))
 }
 
 func (r *Report) afterword(w io.Writer, l Look) {
@@ -201,7 +201,7 @@ func (r *Report) afterword(w io.Writer, l Look) {
 	}
 	for _, policy := range slices.Sorted(maps.Keys(suites)) {
 		said := lo.Map(slices.Sorted(maps.Keys(suites[policy])), func(suite string, _ int) string {
-			return line(suite, 40) + " " + number(suites[policy][suite])
+			return line(suite, 40) + " " + formatNumber(suites[policy][suite])
 		})
 		l.paragraph(w, "", "runs left out, as "+line(policy, 60)+" does not know their suite: "+strings.Join(said, ", "), "  ")
 	}
@@ -215,13 +215,13 @@ func (r *Report) afterword(w io.Writer, l Look) {
 		}
 	}
 	for _, lack := range r.Lacks {
-		l.paragraph(w, "", fmt.Sprintf("%s from %s: the form does not tell %s", count(lack.Runs, "run"), lack.Format, lack.What), "  ")
+		l.paragraph(w, "", fmt.Sprintf("%s from %s: the form does not tell %s", countNoun(lack.Runs, "run"), lack.Format, lack.What), "  ")
 	}
 	if r.Failed > 0 {
-		l.paragraph(w, red, "runs and lines that could not be read or played: "+number(r.Failed), "  ")
+		l.paragraph(w, red, "runs and lines that could not be read or played: "+formatNumber(r.Failed), "  ")
 	}
 	took := time.Duration(r.Seconds * float64(time.Second))
 	took = took.Round(lo.Ternary(took > time.Second, 100*time.Millisecond, time.Millisecond))
 	l.paragraph(w, "", fmt.Sprintf("%s and %s in %s: %s plays a second",
-		count(r.Runs, "run"), count(r.Plays, "play"), took, number(int(float64(r.Plays)/max(r.Seconds, 1e-9)))), "")
+		countNoun(r.Runs, "run"), countNoun(r.Plays, "play"), took, formatNumber(int(float64(r.Plays)/max(r.Seconds, 1e-9)))), "")
 }

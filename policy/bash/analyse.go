@@ -37,10 +37,10 @@ func Analyse(line string, o Options) Analysis {
 		st.home = o.Home
 	}
 	if o.Dir != "" {
-		st.dirs = []string{tidy(o.Dir)}
+		st.dirs = []string{tidyPath(o.Dir)}
 	}
 	for name, text := range o.Env {
-		if known(text) {
+		if isKnown(text) {
 			st.set(name, value{text: text, exported: true})
 		}
 	}
@@ -56,7 +56,7 @@ func Analyse(line string, o Options) Analysis {
 		w.opaque(c, i, -1, OpaqueSyntax, "a carriage return, which bash takes for a letter")
 	}
 	w.stmts(c, file)
-	w.declared()
+	w.walkDeclared()
 	w.walkTraps()
 	return w.out
 }
@@ -148,7 +148,7 @@ func (w *walker) fieldMarks(c ctx) string {
 
 // piecesOf returns the parts of a text between blanks, between the marks that programs split at, and between other marks.
 func piecesOf(text, marks string) []string {
-	pieces := append(strings.Fields(text), strings.FieldsFunc(text, separates)...)
+	pieces := append(strings.Fields(text), strings.FieldsFunc(text, isSeparator)...)
 	return append(pieces, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(marks, r) })...)
 }
 
@@ -279,7 +279,7 @@ type textError struct {
 // blockedAt says why a text is not even parsed.
 func blockedAt(text string) *textError {
 	if len(text) > maxLine {
-		return &textError{offset: maxLine, text: "longer than " + itoa(maxLine) + " bytes"}
+		return &textError{offset: maxLine, text: "longer than " + formatInt(maxLine) + " bytes"}
 	}
 	open := 0
 	for i := range len(text) {
@@ -288,7 +288,7 @@ func blockedAt(text string) *textError {
 			return &textError{offset: i, text: "a byte of value 0"}
 		case '(', '{', '[':
 			if open++; open > maxNesting {
-				return &textError{offset: i, text: "more than " + itoa(maxNesting) + " open brackets"}
+				return &textError{offset: i, text: "more than " + formatInt(maxNesting) + " open brackets"}
 			}
 		case ')', '}', ']':
 			open = max(open-1, 0)

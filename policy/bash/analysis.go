@@ -46,8 +46,8 @@ type Analysis struct {
 // in it is opaque.
 func (a Analysis) Clear() bool { return a.Unparseable == nil && len(a.Opaque) == 0 }
 
-// Named returns the commands with one of the names.
-func (a Analysis) Named(names ...string) iter.Seq[Command] {
+// CommandsNamed returns the commands with one of the names.
+func (a Analysis) CommandsNamed(names ...string) iter.Seq[Command] {
 	return func(yield func(Command) bool) {
 		for _, c := range a.Commands {
 			if slices.Contains(names, c.Name) && !yield(c) {
@@ -294,5 +294,5 @@ type SyntaxError struct {
 
 // Error returns the text with line and column.
 func (e *SyntaxError) Error() string {
-	return "parsing the line: " + itoa(e.Pos.Line) + ":" + itoa(e.Pos.Column) + ": " + e.Text
+	return "parsing the line: " + formatInt(e.Pos.Line) + ":" + formatInt(e.Pos.Column) + ": " + e.Text
 }

@@ -32,7 +32,7 @@ func (v value) isNumber() bool {
 		}
 		return true
 	}
-	return v.number || known(v.text) && integer().MatchString(v.text)
+	return v.number || isKnown(v.text) && integer().MatchString(v.text)
 }
 
 // numberIn reports whether a variable that is set on the line holds a number. One that is not set there is trusted: it is the
@@ -59,18 +59,18 @@ func (w *walker) setVariable(c ctx, name string, v value, at int) {
 		switch {
 		case v.array:
 			for _, element := range v.list {
-				w.computed(c, element, at)
+				w.walkArithmetic(c, element, at)
 			}
 		case !v.number:
-			w.computed(c, v.text, at)
+			w.walkArithmetic(c, v.text, at)
 		}
 		v.number = true
 	}
 	c.st.set(name, v)
 }
 
-// computed handles a text that bash takes for an arithmetic expression.
-func (w *walker) computed(c ctx, text string, at int) { w.evaluate(c, text, at, maxEvaluations) }
+// walkArithmetic handles a text that bash takes for an arithmetic expression.
+func (w *walker) walkArithmetic(c ctx, text string, at int) { w.evaluate(c, text, at, maxEvaluations) }
 
 func (w *walker) evaluate(c ctx, text string, at, depth int) {
 	if integer().MatchString(text) || !w.spend(len(text)/16+1) {
@@ -81,7 +81,7 @@ func (w *walker) evaluate(c ctx, text string, at, depth int) {
 		w.document(c.by(Eval, "arithmetic", at), strings.ReplaceAll(text, unknown, "0"), at)
 		return
 	}
-	if !known(text) {
+	if !isKnown(text) {
 		w.opaque(c, at, -1, OpaqueText, "bash computes with a text that is not known, and may run what is in it")
 		return
 	}

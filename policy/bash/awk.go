@@ -8,7 +8,7 @@ import (
 
 // awk reads its program: system(), pipes and files in it are looked for.
 func awk(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "+F*v*f^E^i^l^e:W:bcCd?D?ghI?kL?MnNo?OpPrsStV",
+	g := parseOptions(k.args(), "+F*v*f^E^i^l^e:W:bcCd?D?ghI?kL?MnNo?OpPrsStV",
 		"field-separator* assign* file^ exec^ include^ load^ source* characters-as-bytes traditional copyright dump-variables? debug? gen-pot help "+
 			"trace csv lint? bignum use-lc-numeric non-decimal-data pretty-print? optimize no-optimize profile? posix re-interval sandbox lint-old version")
 	c = w.options(c, k, g)
@@ -58,7 +58,7 @@ func (w *walker) awkValue(c ctx, k call, word Word, value string) {
 func (w *walker) awkProgram(c ctx, k call, program Word) {
 	text := program.loose()
 	w.out.Commands[k.index].Code, w.out.Commands[k.index].Language = strings.ReplaceAll(text, unknown, "…"), "awk"
-	if !known(text) {
+	if !isKnown(text) {
 		w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "a program of awk that is not known")
 	}
 	tokens, ok := awkTokens(strings.ReplaceAll(text, unknown, " 0 "))
@@ -183,14 +183,14 @@ func awkText(s string) string {
 		case i == len(s):
 			return unknown
 		case s[i] == 'x':
-			if _, digits := radix(s[i+1:], 16, len(s)); digits != 2 {
+			if _, digits := parseRadix(s[i+1:], 16, len(s)); digits != 2 {
 				return unknown
 			}
 		case !strings.ContainsRune(`"\abfnrtv01234567`, rune(s[i])):
 			return unknown
 		}
 	}
-	text, _ := escapes(s, inQuotes)
+	text, _ := decodeEscapes(s, inQuotes)
 	return text
 }
 

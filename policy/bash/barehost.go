@@ -81,7 +81,7 @@ func (w *walker) namesNoHosts(command int) bool {
 // bareHosts notes the hosts that a piece of a word names without a scheme. A name is that of the option or variable that the piece is
 // the value of, if it is one.
 func (w *walker) bareHosts(name, text string, a Word, command int) {
-	if !known(text) || len(text) > maxName {
+	if !isKnown(text) || len(text) > maxName {
 		return
 	}
 	host, port, found := bareHost(text)

@@ -187,7 +187,7 @@ func (w *walker) blurArithm(c ctx, x syntax.ArithmExpr) {
 		var target syntax.ArithmExpr
 		switch x := n.(type) {
 		case *syntax.BinaryArithm:
-			if assigns(x.Op) {
+			if isAssignment(x.Op) {
 				target = x.X
 			}
 		case *syntax.UnaryArithm:

@@ -98,9 +98,9 @@ func evalBuiltin(w *walker, c ctx, k call) {
 	if len(args) == 0 {
 		return
 	}
-	text := joined(args)
+	text := joinWords(args)
 	e := c.by(Eval, "eval", k.at)
-	if !known(text) {
+	if !isKnown(text) {
 		w.opaque(c, k.at, k.index, OpaqueText, "eval of text that is not known")
 		e.st = c.st.fork()
 		w.text(e, text, args[0].Pos.Offset)
@@ -157,7 +157,7 @@ func command(w *walker, c ctx, k call) {
 }
 
 func execBuiltin(w *walker, c ctx, k call) {
-	g := getopt(k.args(), "+cla:", "")
+	g := parseOptions(k.args(), "+cla:", "")
 	if len(g.operands) == 0 {
 		return
 	}
@@ -184,7 +184,7 @@ func trap(w *walker, c ctx, k call) {
 	e.st.forget()
 	e.out = nil
 	text := args[0].loose()
-	if !known(text) {
+	if !isKnown(text) {
 		w.opaque(c, k.at, k.index, OpaqueText, "trap runs text that is not known")
 	}
 	listed := len(w.out.Commands)
@@ -248,7 +248,7 @@ func aliasBuiltin(w *walker, c ctx, k call) {
 		e.st = c.st.fork()
 		e.st.forget()
 		e.out = nil
-		if !known(text) {
+		if !isKnown(text) {
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an alias for text that is not known")
 		}
 		w.text(e, text, a.Pos.Offset)
@@ -305,7 +305,7 @@ func popd(_ *walker, c ctx, k call) {
 }
 
 func pwd(_ *walker, c ctx, _ call) {
-	if text := c.st.lookup("PWD").text; known(text) && c.out != nil {
+	if text := c.st.lookup("PWD").text; isKnown(text) && c.out != nil {
 		c.out.add(text + "\n")
 		return
 	}
@@ -341,14 +341,14 @@ func echo(_ *walker, c ctx, k call) {
 	if len(args) > 0 && args[0].Kind != Literal && strings.HasPrefix(args[0].Text+"-", "-") {
 		c.out.lose() // it may be an option
 	}
-	text := joined(args)
+	text := joinWords(args)
 	if c.st.posix && strings.ContainsRune(text, '\\') {
 		c.out.lose()
 		return
 	}
 	if escaped {
 		var ended bool
-		if text, ended = escapes(text, inEcho); ended {
+		if text, ended = decodeEscapes(text, inEcho); ended {
 			newline = false
 		}
 	}
@@ -369,11 +369,11 @@ func printf(w *walker, c ctx, k call) {
 		out := &output{}
 		e := c
 		e.out = out
-		formatted(e, rest)
+		formatPrintf(e, rest)
 		for _, a := range rest {
 			out.mayHold(append(slices.Clip(a.also), strings.Fields(a.raw)...)...)
 		}
-		if base, _, _ := strings.Cut(name.Text, "["); !known(out.text) || base != name.Text {
+		if base, _, _ := strings.Cut(name.Text, "["); !isKnown(out.text) || base != name.Text {
 			w.remember(base, append(out.also, input{kind: piped, text: out.text}.texts()...)...)
 		}
 		switch {
@@ -381,7 +381,7 @@ func printf(w *walker, c ctx, k call) {
 			w.setVariable(c, name.Text, value{text: lo.Ternary(c.st.posix, unknown, out.text)}, k.at) // some shells have no -v
 			w.environment(c, name.Text, out.text, k.at, k.index)
 		case name.Kind == Literal:
-			w.named(c, name.Text, name.Pos.Offset)
+			w.walkName(c, name.Text, name.Pos.Offset)
 			base, _, _ := strings.Cut(name.Text, "[")
 			c.st.set(base, value{text: unknown})
 		default:
@@ -394,14 +394,14 @@ func printf(w *walker, c ctx, k call) {
 		for _, a := range args {
 			c.out.mayHold(append(slices.Clip(a.also), strings.Fields(a.raw)...)...)
 		}
-		formatted(c, args)
+		formatPrintf(c, args)
 	}
 }
 
-// formatted handles what printf prints, where its format is simple.
+// formatPrintf handles what printf prints, where its format is simple.
 //
 //nolint:gocognit // flat: one case for each verb
-func formatted(c ctx, args []Word) {
+func formatPrintf(c ctx, args []Word) {
 	if len(args) > 0 && args[0].Is("--") {
 		args = args[1:]
 	}
@@ -409,7 +409,7 @@ func formatted(c ctx, args []Word) {
 		return
 	}
 	format, values := args[0].loose(), args[1:]
-	if c.st.posix && dashDiffers(format, values) || !known(format) || args[0].Kind != Literal || hasFunc(values, func(w Word) bool { return w.Many }) {
+	if c.st.posix && dashDiffers(format, values) || !isKnown(format) || args[0].Kind != Literal || hasFunc(values, func(w Word) bool { return w.Many }) {
 		c.out.lose()
 		return
 	}
@@ -417,7 +417,7 @@ func formatted(c ctx, args []Word) {
 		before := len(values)
 		for rest := format; rest != ""; {
 			plainText, verb, found := strings.Cut(rest, "%")
-			text, _ := escapes(plainText, inFormat)
+			text, _ := decodeEscapes(plainText, inFormat)
 			c.out.add(text)
 			if !found {
 				break
@@ -443,7 +443,7 @@ func formatted(c ctx, args []Word) {
 				}
 			case 'b':
 				var ended bool
-				if arg, ended = escapes(arg, inB); ended {
+				if arg, ended = decodeEscapes(arg, inB); ended {
 					c.out.add(arg)
 					return
 				}
@@ -592,7 +592,7 @@ func declare(w *walker, c ctx, k call) {
 			c.st.forget()
 			continue
 		}
-		w.named(c, strings.TrimSuffix(name, "+"), a.Pos.Offset)
+		w.walkName(c, strings.TrimSuffix(name, "+"), a.Pos.Offset)
 		name, _, indexed := strings.Cut(strings.TrimSuffix(name, "+"), "[")
 		if functions || !syntax.ValidName(name) {
 			continue
@@ -636,10 +636,10 @@ func declare(w *walker, c ctx, k call) {
 
 // read sets the variables that it names to what is not known; so does wait -p.
 func read(w *walker, c ctx, k call) {
-	g := getopt(k.args(), "ersa:d:i:n:N:p:t:u:f", "")
+	g := parseOptions(k.args(), "ersa:d:i:n:N:p:t:u:f", "")
 	names := g.operands
 	if k.name == "wait" {
-		g, names = getopt(k.args(), "fnp:", ""), nil
+		g, names = parseOptions(k.args(), "fnp:", ""), nil
 	}
 	for _, o := range g.options {
 		if o.name == "a" && k.name != "wait" || o.name == "p" && k.name == "wait" {
@@ -676,7 +676,7 @@ func (w *walker) setUnknown(c ctx, k call, names []Word) {
 			c.st.forget()
 			continue
 		}
-		w.named(c, n.Text, n.Pos.Offset)
+		w.walkName(c, n.Text, n.Pos.Offset)
 		name, _, _ := strings.Cut(n.Text, "[")
 		if syntax.ValidName(name) {
 			w.environment(c, name, unknown, n.Pos.Offset, k.index)
@@ -687,10 +687,10 @@ func (w *walker) setUnknown(c ctx, k call, names []Word) {
 }
 
 func mapfile(w *walker, c ctx, k call) {
-	g := getopt(k.args(), "td:n:O:s:u:C!c:", "")
+	g := parseOptions(k.args(), "td:n:O:s:u:C!c:", "")
 	if o, found := g.last("C"); found {
 		e := c.by(Eval, k.name, k.at)
-		if !known(o.value.loose()) {
+		if !isKnown(o.value.loose()) {
 			w.opaque(c, k.at, k.index, OpaqueText, "mapfile -C runs text that is not known")
 		}
 		w.text(e, o.value.loose()+" "+unknown, o.value.Pos.Offset)
@@ -713,7 +713,7 @@ func unset(w *walker, c ctx, k call) {
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "what is unset is not known")
 			c.st.forget()
 		default:
-			w.named(c, a.Text, a.Pos.Offset)
+			w.walkName(c, a.Text, a.Pos.Offset)
 			if f, found := c.st.funcs[a.Text]; found {
 				c.st.own()
 				f.maybe = true
@@ -804,7 +804,7 @@ func getoptsBuiltin(w *walker, c ctx, k call) {
 
 func let(w *walker, c ctx, k call) {
 	for _, a := range k.args() {
-		w.computed(c, a.loose(), a.Pos.Offset)
+		w.walkArithmetic(c, a.loose(), a.Pos.Offset)
 		name := a.Text[:max(strings.IndexFunc(a.Text, func(r rune) bool { return r != '_' && !isAlnum(r) }), 0)]
 		switch {
 		case syntax.ValidName(name):
@@ -833,7 +833,7 @@ func testBuiltin(w *walker, c ctx, k call) {
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "a word without quotes may become -v and a name with an index, which test expands: "+a.Source)
 		case i == 0 || isTestOperator(a) || a.Is("]"):
 		case before.Is("-v") || before.Is("-R") || before.mayBeginWithV(before.Text) && !a.number && a.Kind != Pattern:
-			w.named(c, a.loose(), a.Pos.Offset)
+			w.walkName(c, a.loose(), a.Pos.Offset)
 		}
 	}
 }
@@ -852,24 +852,24 @@ func isTestOperator(a Word) bool {
 	return false
 }
 
-// named handles a text that bash takes for the name of a variable, and expands the index in it.
-func (w *walker) named(c ctx, text string, at int) {
+// walkName handles a text that bash takes for the name of a variable, and expands the index in it.
+func (w *walker) walkName(c ctx, text string, at int) {
 	name, index, indexed := strings.Cut(text, "[")
 	switch {
-	case !known(name):
+	case !isKnown(name):
 		w.opaque(c, at, -1, OpaqueText, "the name of a variable is not known: it may have an index, which is expanded")
 	case indexed:
 		if index = strings.TrimSuffix(index, "]"); index == "@" || index == "*" {
 			return
 		}
-		if c.st.vars[name].assoc && known(index) && !strings.ContainsAny(index, "$`\\") {
+		if c.st.vars[name].assoc && isKnown(index) && !strings.ContainsAny(index, "$`\\") {
 			return
 		}
-		if !known(index) {
+		if !isKnown(index) {
 			w.opaque(c, at, -1, OpaqueText, "the index of an array is expanded, and is not known")
 			return
 		}
-		w.computed(c, text, at)
+		w.walkArithmetic(c, text, at)
 	}
 }
 

@@ -236,7 +236,7 @@ func (w *walker) alias(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	}
 	at := c.src.offset(x.Args[0].Pos())
 	rest := c.src.slice(x.Args[0].End(), s.End())
-	if !known(text) || strings.HasSuffix(text, " ") || strings.HasSuffix(text, "\\") || strings.Contains(text, "<<") || c.depth > maxDepth/2 {
+	if !isKnown(text) || strings.HasSuffix(text, " ") || strings.HasSuffix(text, "\\") || strings.Contains(text, "<<") || c.depth > maxDepth/2 {
 		w.opaque(c, at, -1, OpaqueSyntax, "an alias that may change how the line is read")
 		return
 	}
@@ -298,7 +298,7 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 		text, also := w.possibleValue(c, a.Value, false)
 		w.remember(name, append(also, text)...)
 		if !number && c.st.vars[name].integer {
-			w.computed(c, text, at)
+			w.walkArithmetic(c, text, at)
 		}
 		v.text, v.number = unknown, number && c.st.numberIn(name)
 	default:
@@ -314,7 +314,7 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 			old := c.st.lookup(name)
 			v.number = number && c.st.numberIn(name)
 			if c.st.vars[name].integer && !number {
-				w.computed(c, v.text, at)
+				w.walkArithmetic(c, v.text, at)
 			}
 			if old.array {
 				v.text = unknown
@@ -332,7 +332,7 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	w.environment(c, name, v.text, at, -1)
 	if v.exported {
 		held := makeWord(v.text, false, false, "", w.place(at))
-		if !known(v.text) {
+		if !isKnown(v.text) {
 			held.also = w.held[name]
 		}
 		w.environmentFiles(c, name, held, -1)
@@ -352,7 +352,7 @@ func (w *walker) text(c ctx, text string, at int) {
 	if strings.TrimSpace(text) == "" || !w.spend(len(text)/8+8) {
 		return
 	}
-	partly := !known(text)
+	partly := !isKnown(text)
 	if partly {
 		text = strings.ReplaceAll(text, unknown, "${_}")
 	}

@@ -90,7 +90,7 @@ var leavesTheLaboratory = regexp.MustCompile(
 // lists reports whether the analysis has a command of the name that ran, with words
 // that can be those it was given.
 func lists(a Analysis, run []string) bool {
-	for c := range a.Named(baseName(run[0])) {
+	for c := range a.CommandsNamed(baseName(run[0])) {
 		if c.Kind != Unknown && fits(c.Words[1:], run[1:]) {
 			return true
 		}

@@ -16,7 +16,7 @@ func (w *walker) environment(c ctx, name, text string, at, command int) {
 		w.opaque(c, at, command, OpaqueEnvironment, "programs run what "+name+" holds")
 		w.later(c, name, text, at)
 	case expandsValue:
-		if strings.ContainsAny(text, "$`\\") || !known(text) {
+		if strings.ContainsAny(text, "$`\\") || !isKnown(text) {
 			w.opaque(c, at, command, OpaqueEnvironment, "bash expands what "+name+" holds")
 			e := c.by(Environment, name, at)
 			e.st = c.st.fork()
@@ -31,7 +31,7 @@ func (w *walker) environment(c ctx, name, text string, at, command int) {
 			}
 		}
 	case findsCode:
-		if !known(text) || strings.HasPrefix(text, "/") || strings.Contains(text, ":/") || strings.Contains(text, "..") || strings.HasPrefix(text, "~") {
+		if !isKnown(text) || strings.HasPrefix(text, "/") || strings.Contains(text, ":/") || strings.Contains(text, "..") || strings.HasPrefix(text, "~") {
 			w.opaque(c, at, command, OpaqueEnvironment, name+" changes where programs find code")
 		}
 	}

@@ -63,9 +63,9 @@ func ExampleAnalysis_Clear() {
 	//   parsing the line: 1:6: reached EOF without closing quote `"`
 }
 
-func ExampleAnalysis_Named() {
+func ExampleAnalysis_CommandsNamed() {
 	a := bash.Analyse("git -C app -c user.name=me push -uf origin && git log", bash.Options{})
-	for git := range a.Named("git") {
+	for git := range a.CommandsNamed("git") {
 		fmt.Println(git.Sub, git.Flag("f", "force"), git.Operands())
 	}
 	// Output:

@@ -38,7 +38,7 @@ func (w *walker) appendWords(c ctx, out []Word, word *syntax.Word) []Word {
 		number := makesNumber(c.st, &syntax.Word{Parts: parts})
 		b.parts(c, parts, false, true)
 		before := len(out)
-		out = b.done(out)
+		out = b.finish(out)
 		for i := before; number && i < len(out); i++ {
 			out[i].number = true
 		}
@@ -86,7 +86,7 @@ func (w *walker) possibleValue(c ctx, word *syntax.Word, quoted bool) (string, [
 	}
 	b := builder{w: w, whole: true, fields: true}
 	b.parts(c, word.Parts, quoted, true)
-	if known(string(b.buf)) {
+	if isKnown(string(b.buf)) {
 		return string(b.buf), nil
 	}
 	return string(b.buf), b.possibleTexts()
@@ -124,7 +124,7 @@ type name struct {
 	text     string
 }
 
-func (b *builder) done(out []Word) []Word {
+func (b *builder) finish(out []Word) []Word {
 	b.flush()
 	return append(out, b.ready...)
 }
@@ -180,8 +180,8 @@ func (b *builder) mayBe(text string, also []string, quoted bool) {
 	from := len(b.buf)
 	b.expansion(text, quoted)
 	from = min(from, len(b.buf))
-	also = b.w.limitTexts(also)                 // before it is split: parts may be the same
-	if !b.fields && known(text) && text != "" { // how it is split is not known
+	also = b.w.limitTexts(also)                   // before it is split: parts may be the same
+	if !b.fields && isKnown(text) && text != "" { // how it is split is not known
 		also = append(slices.Clip(also), text)
 	}
 	if !quoted && !b.whole { // it is split
@@ -292,7 +292,7 @@ func (b *builder) split(s string) {
 			part = s[:i]
 		}
 		if part != "" {
-			b.many = b.many || !known(part)
+			b.many = b.many || !isKnown(part)
 			b.bare(part)
 		}
 		if i < 0 {
@@ -324,12 +324,12 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 		case *syntax.ParamExp:
 			b.param(c, x, quoted)
 		case *syntax.CmdSubst:
-			text, also := b.w.substituted(c, x)
+			text, also := b.w.walkSubstitution(c, x)
 			if pattern := basenamePattern(c.st, x); pattern != "" && quoted && !b.whole {
 				b.match(pattern, text)
 				continue
 			}
-			if known(text) {
+			if isKnown(text) {
 				also = nil
 			}
 			b.mayBe(text, also, quoted)
@@ -502,8 +502,8 @@ func indexLit(p *syntax.ParamExp) string {
 	return word.Lit()
 }
 
-// substituted returns the output of $( … ), as far as it is known, and texts of the line that may be in it.
-func (w *walker) substituted(c ctx, x *syntax.CmdSubst) (string, []string) {
+// walkSubstitution returns the output of $( … ), as far as it is known, and texts of the line that may be in it.
+func (w *walker) walkSubstitution(c ctx, x *syntax.CmdSubst) (string, []string) {
 	c = c.by(Substituted, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
 	c.out = &output{}

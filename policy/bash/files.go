@@ -20,7 +20,7 @@ func fileToolOf(name string) (tool, bool) {
 	case "pdftotext", "ps2pdf":
 		return tool{operands: "rw"}, true
 	case "cpio", "pax", "afio": // they read the names of files
-		return tool{special: archiver}, true
+		return tool{special: walkArchiver}, true
 	case "rm", "rmdir", "unlink", "shred", "trash", "trash-put", "srm", "wipe":
 		return tool{short: "dfIirRvpn:s:uxz", long: "force interactive? recursive dir verbose one-file-system no-preserve-root preserve-root? parents " +
 			"ignore-fail-on-non-empty iterations: random-source< size: remove? exact zero", operands: "d*"}, true
@@ -31,7 +31,7 @@ func fileToolOf(name string) (tool, bool) {
 	case "truncate":
 		return tool{short: "cor<s:", long: "no-create io-blocks reference< size:", operands: "w*"}, true
 	case "tee", "sponge":
-		return tool{short: "aip", long: "append ignore-interrupts output-error?", operands: "w*", special: tee}, true
+		return tool{short: "aip", long: "append ignore-interrupts output-error?", operands: "w*", special: walkTee}, true
 	case "chmod", "chown", "chgrp", "chattr", "setfacl", "setfattr":
 		return tool{short: "cfvRHLPhm:x:M<X<bkdnp:V", long: "changes silent quiet verbose reference< recursive preserve-root no-preserve-root " +
 			"dereference no-dereference from: modify: remove:", operands: "-w*", special: changeMode}, true
@@ -42,19 +42,19 @@ func fileToolOf(name string) (tool, bool) {
 			"target-directory> update? verbose context? keep-directory-symlink", operands: "r*w"}, true
 	case "mv":
 		return tool{short: "bfinS:t>TuvZ", long: "backup? debug exchange force interactive no-clobber no-copy no-target-directory " +
-			"strip-trailing-slashes suffix: target-directory> update? verbose context", operands: "r*w", special: move}, true
+			"strip-trailing-slashes suffix: target-directory> update? verbose context", operands: "r*w", special: walkMove}, true
 	case "ln", "link", "symlink":
 		return tool{short: "bdFfiLnPrsS:t>Tv", long: "backup? directory force interactive logical no-dereference physical relative symbolic suffix: " +
-			"target-directory> no-target-directory verbose", special: link}, true
+			"target-directory> no-target-directory verbose", special: walkLink}, true
 	case "install":
 		return tool{short: "bcCdDg:m:o:pS:st>TvZ", long: "backup? compare directory group: mode: owner: preserve-timestamps strip strip-program^ " +
 			"suffix: target-directory> no-target-directory verbose preserve-context context?", operands: "r*w"}, true
 	case "jq", "gojq", "jaq", "yq", "xq", "tomlq":
-		return tool{special: jq}, true
+		return tool{special: walkJQ}, true
 	case "rename", "prename", "mmv":
-		return tool{special: rename}, true
+		return tool{special: walkRename}, true
 	case "dd":
-		return tool{special: dd}, true
+		return tool{special: walkDD}, true
 	case "sort":
 		return tool{short: "bdfghiMnrRVcCk:mo>sS:t*T@uz", long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort " +
 			"ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort " +
@@ -68,31 +68,31 @@ func fileToolOf(name string) (tool, bool) {
 			"elide-empty-files filter$ lines: number: separator: unbuffered verbose prefix: digits: keep-files", operands: "rw"}, true
 	case "sed":
 		return tool{short: "nbe*f^E?ri?l:suz", long: "quiet silent debug expression* file^ follow-symlinks in-place? line-length: posix " +
-			"regexp-extended separate sandbox unbuffered null-data zero-terminated help version", special: sed}, true
+			"regexp-extended separate sandbox unbuffered null-data zero-terminated help version", special: walkSed}, true
 	case "awk", "gawk", "mawk", "nawk", "original-awk":
 		return tool{special: awk}, true
 	case "curl":
-		return tool{special: curl}, true
+		return tool{special: walkCurl}, true
 	case "wget", "wget2":
-		return tool{special: wget}, true
+		return tool{special: walkWget}, true
 	case "aria2c", "axel", "lynx", "w3m", "links", "elinks", "http", "https", "httpie", "xh", "ab", "wrk", "siege", "lwp-request", "lftp", "ftp",
 		"tftp", "telnet", "ping", "ping6",
 		"traceroute", "tracepath", "mtr", "dig", "nslookup", "host", "whois", "nmap", "sftp", "rlogin", "rsh", "ssh-keyscan", "ssh-copy-id",
 		"smbclient", "ldapsearch", "redis-cli", "mongo", "mongosh":
-		return reachers(name), true
+		return networkTool(name), true
 	case "nc", "ncat", "netcat":
 		return tool{short: "46bCDdFhklNnrStUuvZze$c$g:G:i:I:M:m:O:o>P:p:q:s:T:V:w:X:x:", long: "exec$ sh-exec$ lua-exec^ lua-exec-internal^ output> " +
 			"hex-dump> ssl ssl-cert< ssl-key< ssl-verify ssl-trustfile< proxy& proxy-type: proxy-auth: " +
 			"listen keep-open udp sctp verbose wait: idle-timeout: delay: source: source-port: max-conns: chat broker crlf telnet nodns allow: " +
-			"allowfile< deny: denyfile< send-only recv-only no-shutdown append-output help version zero", special: netcat}, true
+			"allowfile< deny: denyfile< send-only recv-only no-shutdown append-output help version zero", special: walkNetcat}, true
 	case "scp":
-		return tool{short: "346ABCOpqRrsTvc:D$F<i<J:l:o:P:S$X:", operands: "p*p", special: scp}, true
+		return tool{short: "346ABCOpqRrsTvc:D$F<i<J:l:o:P:S$X:", operands: "p*p", special: walkSCP}, true
 	case "rsync":
-		return tool{special: rsync}, true
+		return tool{special: walkRsync}, true
 	case "tar", "bsdtar":
-		return tool{special: tar}, true
+		return tool{special: walkTar}, true
 	case "zip":
-		return tool{special: zip}, true
+		return tool{special: walkZip}, true
 	case "gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "unzstd", "lzma", "compress", "uncompress", "lz4":
 		return tool{short: "123456789cdfhklLnNqrtvVS:T:zo>", long: "stdout decompress force keep list quiet recursive suffix: test verbose fast best " +
 			"threads: help version rm output>", operands: "w*"}, true
@@ -102,9 +102,9 @@ func fileToolOf(name string) (tool, bool) {
 		return tool{short: "bceEfFlnNRstTuvZB:d@D:g:i<o>p:r>V:x:Y:z:", long: "backup directory@ input< output> reject-file> strip: force reverse " +
 			"dry-run", operands: "wr"}, true
 	case "vi", "vim", "nvim", "view", "ex", "gvim", "vimdiff":
-		return tool{special: vim}, true
+		return tool{special: walkVim}, true
 	case "ed", "red":
-		return tool{special: ed}, true
+		return tool{special: walkEd}, true
 	case "emacs", "emacsclient", "mutt", "neomutt", "mail", "mailx":
 		return tool{special: doubtfulCode}, true
 	case "nano", "pico", "micro", "joe", "kate", "gedit", "code":
@@ -114,11 +114,11 @@ func fileToolOf(name string) (tool, bool) {
 	case "make", "gmake", "gnumake", "bmake":
 		return tool{special: makeTool}, true
 	case "dc":
-		return tool{special: dc}, true
+		return tool{special: walkDC}, true
 	case "m4", "gnuplot", "octave", "maxima", "gp", "R", "Rscript", "ghci", "sqlite3", "psql", "mysql", "mariadb":
-		return tool{special: database}, true
+		return tool{special: walkDatabase}, true
 	case "openssl":
-		return tool{special: openssl}, true
+		return tool{special: walkOpenSSL}, true
 	case "gpg", "gpg2":
 		return tool{short: "o>u:r:R:abcdesvntqz:f", long: "output> homedir: armor decrypt encrypt sign verify recipient: keyserver& passphrase: batch " +
 			"yes import export recv-keys", operands: "r*"}, true
@@ -210,7 +210,7 @@ func readers(name string) tool {
 			"parameter: help version", operands: "r*"}
 	case "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum":
 		return tool{short: "a:bctwzl:rs", long: "algorithm: binary check tag text zero ignore-missing quiet status strict warn length: base64 raw debug",
-			operands: "r*", special: checksum}
+			operands: "r*", special: walkChecksum}
 	case "head", "tail":
 		return tool{short: "c:n:fFqsvz0123456789", long: "bytes: lines: follow? pid: retry sleep-interval: max-unchanged-stats: quiet silent verbose " +
 			"zero-terminated", operands: "r*"}
@@ -239,7 +239,7 @@ func readers(name string) tool {
 	case "wc":
 		return tool{short: "clmLw", long: "bytes chars lines max-line-length words total: files0-from%", operands: "r*"}
 	case "less":
-		return tool{special: less}
+		return tool{special: walkLess}
 	case "xmllint":
 		return tool{long: "- xpath: schema< output> format noout html huge", short: "o>", operands: "r*"}
 	}
@@ -252,19 +252,19 @@ func searchers(name string) tool {
 			short: "e*f<A:B:C:g*m:j:t:T:r*M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp* file< pre$ pre-glob: hostname-bin$ glob* iglob* type: " +
 				"type-not: type-add: type-clear: after-context: before-context: context: max-count: max-depth: threads: replace* " +
 				"encoding: sort: sortr: color: colors: engine: ignore-file< path-separator: max-columns: max-filesize: dfa-size-limit: " +
-				"regex-size-limit: context-separator: field-match-separator: generate:", special: grep,
+				"regex-size-limit: context-separator: field-match-separator: generate:", special: walkGrep,
 		}
 	}
 	if name == "ack" || name == "ag" {
-		return tool{short: "A:B:C:m:g:G:", long: "pager$ after: before: context: ackrc^", special: grep}
+		return tool{short: "A:B:C:m:g:G:", long: "pager$ after: before: context: ackrc^", special: walkGrep}
 	}
 	return tool{
 		short: "EFGPe*f<ivwxyZzcoLlm:qsbHhnTuUA:B:C:aD:d:Ir0123456789R", long: "regexp* file< max-count: after-context: before-context: context: " +
-			"color? colour? label* binary-files: devices: directories: exclude* exclude-from< exclude-dir* include*", special: grep,
+			"color? colour? label* binary-files: devices: directories: exclude* exclude-from< exclude-dir* include*", special: walkGrep,
 	}
 }
 
-func reachers(name string) tool {
+func networkTool(name string) tool {
 	switch name {
 	case "aria2c":
 		return tool{short: "d@o>i<l>j:s:x:k:c", long: "dir@ out> input-file< log> on-download-complete^ on-download-start^ on-download-error^ " +
@@ -274,7 +274,7 @@ func reachers(name string) tool {
 	case "traceroute", "tracepath", "mtr":
 		return tool{short: "46dFnrTIUDf:g:i:m:N:p:q:s:t:w:z:c:", operands: "h"}
 	case "dig":
-		return tool{special: dig}
+		return tool{special: walkDig}
 	case "nslookup", "host", "whois", "nmap", "ssh-keyscan":
 		return tool{short: "ACdlrsTwvav46nPc:N:R:t:W:m:h&p:i<o>T:f<", long: "- script^ script-args: type: query:", operands: "h*"}
 	case "telnet", "ftp", "tftp", "rlogin", "rsh", "lftp", "sftp", "ssh-copy-id":
@@ -282,7 +282,7 @@ func reachers(name string) tool {
 	case "redis-cli", "mongo", "mongosh", "ldapsearch", "smbclient":
 		return tool{short: "h&p:a:u:H&x:", long: "host& eval!", operands: ""}
 	case "http", "https", "httpie", "xh":
-		return tool{short: "o>a:A:d", long: "output> auth: download session: verify:", special: httpie}
+		return tool{short: "o>a:A:d", long: "output> auth: download session: verify:", special: walkHTTPie}
 	}
-	return tool{special: urls}
+	return tool{special: walkURLs}
 }

@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// find walks the expression of find.
+// walkFind walks the expression of find.
 //
 //nolint:gocognit // flat: one case for each test
-func find(w *walker, c ctx, k call, _ given) {
+func walkFind(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	defer claimAll(args) // all of the expression is read here
 	var roots []Word
@@ -105,7 +105,7 @@ func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
 	if from >= end {
 		return end
 	}
-	prefix := common(roots)
+	prefix := commonPrefix(roots)
 	if strings.HasSuffix(name, "dir") {
 		prefix = "./" + unknown
 	}
@@ -129,8 +129,8 @@ func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
 	return end
 }
 
-// fd runs a command for what it finds.
-func fd(w *walker, c ctx, k call, _ given) {
+// walkFD runs a command for what it finds.
+func walkFD(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	for i := 0; i < len(args); i++ {
 		a := args[i]

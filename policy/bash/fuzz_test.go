@@ -97,7 +97,7 @@ func TestLargeLines(t *testing.T) {
 		if part == "" {
 			var b strings.Builder
 			for i := 0; b.Len() < maxLine-40; i++ {
-				b.WriteString("v" + itoa(i) + "=1;(x);")
+				b.WriteString("v" + formatInt(i) + "=1;(x);")
 			}
 			line = b.String()
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// git goes into what settings and sub-commands of git start.
-func git(w *walker, c ctx, k call, sub string, args []Word, g given) {
+// walkGit goes into what settings and sub-commands of git start.
+func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	aliases := map[string]string(nil)
 	for _, o := range g.options {
 		switch o.name {
@@ -213,8 +213,8 @@ func gitKnows(sub string) bool {
 func (w *walker) gitSub(c ctx, k call, sub string, args []Word) {
 	switch sub {
 	case "submodule foreach":
-		g := getopt(args, "+q", "quiet recursive")
-		w.operands(c, k, tool{operands: "X"}, g)
+		g := parseOptions(args, "+q", "quiet recursive")
+		w.walkOperands(c, k, tool{operands: "X"}, g)
 	case "bisect run":
 		if len(args) > 0 {
 			w.run(c.by(Wrapper, "git bisect run", k.at), call{words: args, at: args[0].Pos.Offset, outside: true})
@@ -311,7 +311,7 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 
 // gitConfig handles a setting that stays.
 func (w *walker) gitConfig(c ctx, k call, args []Word) {
-	g := getopt(args, "f>zle", "global system local worktree file> blob: get get-all get-regexp get-urlmatch replace-all add unset unset-all "+
+	g := parseOptions(args, "f>zle", "global system local worktree file> blob: get get-all get-regexp get-urlmatch replace-all add unset unset-all "+
 		"rename-section remove-section list null name-only includes no-includes type: bool int bool-or-int path expiry-date show-origin show-scope "+
 		"default: edit fixed-value comment: all value: regexp")
 	c = w.options(c, k, g)

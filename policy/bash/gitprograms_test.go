@@ -21,7 +21,7 @@ func TestProgramsOfGit(t *testing.T) {
 		"sudo -u me /usr/libexec/git-core/git": "",
 	} {
 		sub := ""
-		for git := range bash.Analyse(line, bash.Options{}).Named("git") {
+		for git := range bash.Analyse(line, bash.Options{}).CommandsNamed("git") {
 			sub = git.Sub
 		}
 		assert.Equal(t, want, sub, line)

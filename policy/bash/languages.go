@@ -58,7 +58,7 @@ func (w *walker) language(c ctx, k call, l language) {
 	if l.name == "perl" || l.name == "ruby" {
 		args = withoutNumbers(args)
 	}
-	g := getopt(args, l.short, l.long)
+	g := parseOptions(args, l.short, l.long)
 	code, hasCode := "", false
 	for _, o := range g.options {
 		if !o.given {
@@ -110,7 +110,7 @@ func (w *walker) language(c ctx, k call, l language) {
 		ops[0].claim()
 		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = ops[0].Text, ops[1:]
 		if ops[0].Text == "eval" || ops[0].Text == "repl" {
-			w.setCode(k, l.name, joined(ops[1:]))
+			w.setCode(k, l.name, joinWords(ops[1:]))
 			w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
 		}
 		return
@@ -128,7 +128,7 @@ func (w *walker) language(c ctx, k call, l language) {
 	case k.hidden:
 		w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are not known")
 	case g.has("v", "V") && c.in.kind == inherited:
-	case c.in.kind == piped && c.in.text != "" && known(c.in.text):
+	case c.in.kind == piped && c.in.text != "" && isKnown(c.in.text):
 		w.setCode(k, l.name, c.in.text)
 		w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
 	default:
@@ -175,7 +175,7 @@ func (w *walker) module(c ctx, k call, module Word, g given) {
 	case module.Kind != Literal:
 		w.opaque(c, k.at, k.index, OpaqueName, "which module of Python runs is not known")
 	case module.Text == "timeit", module.Text == "code", module.Text == "pdb", module.Text == "idlelib", module.Text == "asyncio", module.Text == "IPython":
-		w.setCode(k, "python", joined(g.operands))
+		w.setCode(k, "python", joinWords(g.operands))
 		w.opaque(c, k.at, k.index, OpaqueCode, "python code")
 	}
 }

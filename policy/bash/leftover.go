@@ -79,7 +79,7 @@ func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access
 			file = a
 		}
 		w.file(c, file, access, k.index)
-		if decoded, err := url.PathUnescape(text); err == nil && decoded != text && known(decoded) {
+		if decoded, err := url.PathUnescape(text); err == nil && decoded != text && isKnown(decoded) {
 			w.file(c, makeWord(decoded, a.Kind == Pattern, a.Many, a.Source, a.Pos), access, k.index)
 		}
 	}
@@ -92,11 +92,11 @@ func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access
 		w.bareHosts(named, text, a, k.index)
 	}
 	name, _, assigned := strings.Cut(text, "=")
-	if !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, separates) {
+	if !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, isSeparator) {
 		return
 	}
 	pieces := 0
-	for _, piece := range append(gluedValues(text), strings.FieldsFunc(strings.TrimLeft(text, "-"), separates)...) {
+	for _, piece := range append(gluedValues(text), strings.FieldsFunc(strings.TrimLeft(text, "-"), isSeparator)...) {
 		if piece == a.raw || strings.HasPrefix(text, "-") && piece == strings.TrimLeft(text, "-") {
 			continue // the word was noted; the name of a flag is no file
 		}
@@ -128,8 +128,8 @@ func gluedValues(option string) []string {
 	return values
 }
 
-// separates reports a byte at which programs cut values into parts: key=value, a:b, host:path, @file.
-func separates(r rune) bool { return strings.ContainsRune("=:,;@|<>()[]{}\"'`&?!$^+#\\ \t\r\n", r) }
+// isSeparator reports a byte at which programs cut values into parts: key=value, a:b, host:path, @file.
+func isSeparator(r rune) bool { return strings.ContainsRune("=:,;@|<>()[]{}\"'`&?!$^+#\\ \t\r\n", r) }
 
 // looksLikePath reports a text that leads to another folder, or names a hidden file.
 func looksLikePath(text string) bool {
@@ -191,7 +191,7 @@ const maxName = 255
 // tooLong reports a text that no system opens as a file.
 func tooLong(text string) bool {
 	for name := range strings.SplitSeq(text, "/") {
-		if len(name) > maxName && known(name) {
+		if len(name) > maxName && isKnown(name) {
 			return true
 		}
 	}

@@ -54,8 +54,8 @@ func (g *given) last(names ...string) (option, bool) {
 	return option{}, false
 }
 
-// getopt reads the arguments (without the name) by a grammar.
-func getopt(args []Word, short, long string) given {
+// parseOptions reads the arguments (without the name) by a grammar.
+func parseOptions(args []Word, short, long string) given {
 	first := strings.HasPrefix(short, "+")
 	oneDash := strings.HasPrefix(long, "- ")
 	var g given

@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// parallel makes command lines of a template and what it reads, and gives them to a
+// walkParallel makes command lines of a template and what it reads, and gives them to a
 // shell. Its template loses its quotes on the way, so both readings are walked: the
 // words as they are and the text that they make.
-func parallel(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(),
+func walkParallel(w *walker, c ctx, k call, _ given) {
+	g := parseOptions(k.args(),
 		"+0a<B:C:d:E:gh:I:i?j:kL:l?mN:n:P:pqrS:s:tTuU:vVxXe?D:",
 		"arg-file< arg-file-sep: arg-sep: bar basefile: bg block: block-size: cat cleanup colsep: color color-failed compress compress-program$ "+
 			"decompress-program$ csv ctag ctagstring: "+
@@ -56,7 +56,7 @@ func parallel(w *walker, c ctx, k call, _ given) {
 	e := c.by(Wrapper, "parallel", k.at)
 	if g.has("S", "sshlogin", "sshloginfile") {
 		e = e.by(Remote, "parallel -S", k.at)
-		e.st = elsewhere()
+		e.st = newRemoteState()
 	}
 	e.in = input{kind: piped}
 	for _, arg := range w.parallelArgs(c, k, g, lists, sure) {
@@ -71,7 +71,7 @@ func (w *walker) parallelArgs(c ctx, k call, g given, lists [][]Word, sure bool)
 	case g.has("a", "arg-file", "pipe", "pipepart", "pipe-part"):
 	case len(lists) == 1 && sure && len(lists[0]) <= maxRounds:
 		args = lists[0]
-	case lists == nil && c.in.kind == piped && c.in.text != "" && known(c.in.text) &&
+	case lists == nil && c.in.kind == piped && c.in.text != "" && isKnown(c.in.text) &&
 		!g.has("d", "delimiter", "C", "colsep", "N", "n", "max-args", "0", "null", "X", "m", "xargs"):
 		for line := range strings.Lines(c.in.text) {
 			if len(args) < maxRounds+1 {
@@ -128,7 +128,7 @@ func (w *walker) parallelJob(c ctx, k call, template []Word, arg Word) {
 	hidden := arg.Kind != Literal
 	w.run(c, call{words: words, at: words[0].Pos.Offset, outside: true, hidden: hidden})
 	if !plainWords {
-		text := makeWord(joined(words), false, false, "", words[0].Pos)
+		text := makeWord(joinWords(words), false, false, "", words[0].Pos)
 		if strings.Contains(text.raw, unknown) {
 			// The unknown part is quoted by parallel, so it stays a word: what follows is sure.
 			e := c.by(Shell, "parallel", k.at)

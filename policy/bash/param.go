@@ -27,12 +27,12 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 	}
 	text, also := b.w.paramText(c, x)
 	if pattern := c.st.lookup(x.Param.Value).pattern; pattern != "" && quoted && !b.whole {
-		if left := taken(x, pattern); left != "" {
+		if left := takenPattern(x, pattern); left != "" {
 			b.match(left, text)
 			return
 		}
 	}
-	if !known(text) && isList(x) {
+	if !isKnown(text) && isList(x) {
 		b.many = true
 		b.begun = b.begun || !quoted
 		from := len(b.buf)
@@ -51,15 +51,15 @@ func (w *walker) remember(name string, texts ...string) {
 		w.held = map[string][]string{}
 	}
 	for _, text := range texts {
-		if held := w.held[name]; text != "" && known(text) && len(held) <= maxPossible && !slices.Contains(held, text) {
+		if held := w.held[name]; text != "" && isKnown(text) && len(held) <= maxPossible && !slices.Contains(held, text) {
 			w.held[name] = append(held, text)
 		}
 	}
 }
 
-// taken returns the rest of a pattern when something is taken from each text that matches it: "$f", "${f%.go}" where the
+// takenPattern returns the rest of a pattern when something is taken from each text that matches it: "$f", "${f%.go}" where the
 // pattern ends in .go, "${f##*/}". Empty is not known.
-func taken(x *syntax.ParamExp, pattern string) string {
+func takenPattern(x *syntax.ParamExp, pattern string) string {
 	switch {
 	case x.Index != nil:
 	case isWhole(x):
@@ -67,11 +67,11 @@ func taken(x *syntax.ParamExp, pattern string) string {
 	case x.Length || x.Excl || x.Width || x.Exp == nil || x.Exp.Word == nil:
 	case x.Exp.Op == syntax.RemSmallSuffix || x.Exp.Op == syntax.RemLargeSuffix:
 		end, plain := plain(x.Exp.Word)
-		if left, found := strings.CutSuffix(pattern, end); plain && found && simplePattern(end) && !strings.Contains(end, "/") && sound(left) {
+		if left, found := strings.CutSuffix(pattern, end); plain && found && simplePattern(end) && !strings.Contains(end, "/") && isSoundPattern(left) {
 			return left
 		}
 	case x.Exp.Op == syntax.RemLargePrefix && x.Exp.Word.Lit() == "*/":
-		if left := baseName(pattern); sound(pattern) {
+		if left := baseName(pattern); isSoundPattern(pattern) {
 			return left
 		}
 	}
@@ -100,7 +100,7 @@ func basenamePattern(st *state, x *syntax.CmdSubst) string {
 		return ""
 	}
 	pattern := st.lookup(param.Param.Value).pattern
-	if !sound(pattern) || strings.HasSuffix(pattern, "/") || strings.HasSuffix(pattern, "..") {
+	if !isSoundPattern(pattern) || strings.HasSuffix(pattern, "/") || strings.HasSuffix(pattern, "..") {
 		return ""
 	}
 	left := baseName(pattern)
@@ -133,9 +133,11 @@ func assignedPattern(st *state, word *syntax.Word) string {
 	return ""
 }
 
-// sound reports a pattern that is no less one when a part is taken from it: nothing in it opens or takes the meaning from
+// isSoundPattern reports a pattern that is no less one when a part is taken from it: nothing in it opens or takes the meaning from
 // what follows.
-func sound(pattern string) bool { return pattern != "" && !strings.ContainsAny(pattern, `[](){}\`) }
+func isSoundPattern(pattern string) bool {
+	return pattern != "" && !strings.ContainsAny(pattern, `[](){}\`)
+}
 
 // isWhole reports that nothing is done with what the variable holds.
 func isWhole(x *syntax.ParamExp) bool {
@@ -163,7 +165,7 @@ func (w *walker) elements(c ctx, x *syntax.ParamExp) ([]string, bool) {
 		if v.array {
 			return v.list, true
 		}
-		if known(v.text) && v.text != "" {
+		if isKnown(v.text) && v.text != "" {
 			return []string{v.text}, true
 		}
 	}
@@ -214,8 +216,8 @@ func (w *walker) insideParam(c ctx, x *syntax.ParamExp, quoted bool) {
 	if x.Excl && x.Names == 0 {
 		// ${!x} expands the index in what x holds.
 		index := indexLit(x)
-		if text := w.heldBy(c, x); index != "@" && index != "*" && (!known(text) || strings.ContainsRune(text, '[')) {
-			w.computed(c, text, c.src.offset(x.Pos()))
+		if text := w.heldBy(c, x); index != "@" && index != "*" && (!isKnown(text) || strings.ContainsRune(text, '[')) {
+			w.walkArithmetic(c, text, c.src.offset(x.Pos()))
 		}
 	}
 }
@@ -228,7 +230,7 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 	}
 	switch {
 	case x.Length:
-		if known(v) {
+		if isKnown(v) {
 			return strconv.Itoa(utf8.RuneCountInString(v)), nil
 		}
 		return unknown, nil
@@ -238,7 +240,7 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 		}
 		w.inside(c, x)
 		if x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) {
-			if known(v) && syntax.ValidName(v) {
+			if isKnown(v) && syntax.ValidName(v) {
 				w.setVariable(c, v, value{text: unknown}, c.src.offset(x.Pos()))
 			} else {
 				c.st.forget()
@@ -249,11 +251,11 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 		}
 		return unknown, also
 	case x.Exp != nil:
-		return w.operated(c, x, v, also)
+		return w.expandOperator(c, x, v, also)
 	case x.Repl != nil:
 		orig, with := w.silently(c, x.Repl.Orig), w.silently(c, x.Repl.With)
 		replace := func(v string) string { return replaceParam(x, v, orig, with) }
-		if text = replace(v); !known(text) && v != "" {
+		if text = replace(v); !isKnown(text) && v != "" {
 			w.hideComputed(c, x, append(also, v), replace)
 			_, withAlso := w.possibleValue(c, x.Repl.With, false)
 			return text, append(append(mapKnown(also, replace), with), withAlso...)
@@ -261,7 +263,7 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 		return text, nil
 	case x.Slice != nil:
 		slice := func(v string) string { return sliceParam(x.Slice, v) }
-		if text = slice(v); !known(text) {
+		if text = slice(v); !isKnown(text) {
 			w.hideComputed(c, x, append(also, v), slice)
 		}
 		return text, mapKnown(also, slice)
@@ -271,7 +273,7 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 
 // hideComputed notes that a text of the line becomes another that cannot be told.
 func (w *walker) hideComputed(c ctx, x *syntax.ParamExp, texts []string, operate func(string) string) {
-	if slices.ContainsFunc(texts, func(text string) bool { return known(text) && text != "" && !known(operate(text)) }) {
+	if slices.ContainsFunc(texts, func(text string) bool { return isKnown(text) && text != "" && !isKnown(operate(text)) }) {
 		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "what an expansion makes of a text is not known")
 	}
 }
@@ -280,7 +282,7 @@ func (w *walker) hideComputed(c ctx, x *syntax.ParamExp, texts []string, operate
 func mapKnown(texts []string, f func(string) string) []string {
 	return lo.FilterMap(texts, func(text string, _ int) (string, bool) {
 		made := f(text)
-		return made, known(made)
+		return made, isKnown(made)
 	})
 }
 
@@ -340,7 +342,7 @@ func (w *walker) heldBy(c ctx, x *syntax.ParamExp) string {
 			return ""
 		case n == 0:
 			return v.text
-		case known(v.text):
+		case isKnown(v.text):
 			return ""
 		}
 		return unknown
@@ -350,12 +352,12 @@ func (w *walker) heldBy(c ctx, x *syntax.ParamExp) string {
 	return v.text
 }
 
-// operated returns what an expansion with an operator gives, and what it may give where that is not known.
-func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (text string, also []string) {
+// expandOperator returns what an expansion with an operator gives, and what it may give where that is not known.
+func (w *walker) expandOperator(c ctx, x *syntax.ParamExp, v string, held []string) (text string, also []string) {
 	operand, operandAlso := "", []string(nil)
 	if x.Exp.Word != nil {
 		operand, operandAlso = w.possibleValue(c, x.Exp.Word, false)
-		if known(operand) {
+		if isKnown(operand) {
 			operandAlso = []string{operand}
 		}
 		if quotedSpaces(x.Exp.Word, operand) {
@@ -380,7 +382,7 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (t
 		return text, held
 	case syntax.OtherParamOps:
 		if operand == "P" {
-			if !known(v) {
+			if !isKnown(v) {
 				w.opaque(c, at, -1, OpaqueText, "${…@P} runs what is in a text that is not known")
 			} else if strings.ContainsAny(v, "$`\\") {
 				w.opaque(c, at, -1, OpaqueText, "${…@P} runs what is in a text")
@@ -390,7 +392,7 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (t
 		return text, append(slices.Clip(held), v)
 	}
 	operate := func(v string) string { return operateParam(x.Exp.Op, v, operand) }
-	if !known(text) {
+	if !isKnown(text) {
 		w.hideComputed(c, x, append(slices.Clip(held), v), operate)
 	}
 	return text, mapKnown(held, operate)
@@ -398,7 +400,7 @@ func (w *walker) operated(c ctx, x *syntax.ParamExp, v string, held []string) (t
 
 // operateParam returns what an operator makes of what a variable holds.
 func operateParam(op syntax.ParExpOperator, v, operand string) string {
-	empty, sure := v == "", known(v) || strings.Trim(v, unknown) != ""
+	empty, sure := v == "", isKnown(v) || strings.Trim(v, unknown) != ""
 	switch op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		colon := op == syntax.DefaultUnsetOrNull || op == syntax.AssignUnsetOrNull
@@ -424,7 +426,7 @@ func operateParam(op syntax.ParExpOperator, v, operand string) string {
 		return trimParam(op, v, operand)
 	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
 		switch {
-		case !known(v) || operand != "" || !ascii(v):
+		case !isKnown(v) || operand != "" || !isASCII(v):
 			return unknown
 		case v == "":
 			return ""
@@ -445,7 +447,7 @@ const maxTrimmed = 1 << 10
 
 // trimParam takes the shortest or the longest part that matches a pattern from the beginning or the end of a text.
 func trimParam(op syntax.ParExpOperator, v, pattern string) string {
-	if !known(v) || !known(pattern) {
+	if !isKnown(v) || !isKnown(pattern) {
 		return unknown
 	}
 	prefix := op == syntax.RemSmallPrefix || op == syntax.RemLargePrefix
@@ -456,7 +458,7 @@ func trimParam(op syntax.ParExpOperator, v, pattern string) string {
 		return strings.TrimSuffix(v, pattern)
 	}
 	match := compileGlob(pattern)
-	if match == nil || !ascii(v) || len(v) > maxTrimmed {
+	if match == nil || !isASCII(v) || len(v) > maxTrimmed {
 		return unknown
 	}
 	long := op == syntax.RemLargePrefix || op == syntax.RemLargeSuffix
@@ -477,7 +479,7 @@ func trimParam(op syntax.ParExpOperator, v, pattern string) string {
 
 // compileGlob returns the regular expression of a pattern of bash in which all that is special is * and ?; nil for others.
 func compileGlob(pattern string) *regexp.Regexp {
-	if strings.ContainsAny(pattern, `[]()\|`) || !ascii(pattern) || len(pattern) > maxTrimmed {
+	if strings.ContainsAny(pattern, `[]()\|`) || !isASCII(pattern) || len(pattern) > maxTrimmed {
 		return nil
 	}
 	text := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
@@ -501,15 +503,15 @@ func quotedSpaces(word *syntax.Word, text string) bool {
 	return false
 }
 
-func simplePattern(text string) bool { return known(text) && !strings.ContainsAny(text, `*?[\(`) }
+func simplePattern(text string) bool { return isKnown(text) && !strings.ContainsAny(text, `*?[\(`) }
 
-func ascii(text string) bool {
+func isASCII(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
 // replaceParam returns what ${x/orig/with} makes of what x holds.
 func replaceParam(x *syntax.ParamExp, v, orig, with string) string {
-	if !known(v) || !simplePattern(orig) || orig == "" || !known(with) || strings.ContainsAny(with, `&\`) {
+	if !isKnown(v) || !simplePattern(orig) || orig == "" || !isKnown(with) || strings.ContainsAny(with, `&\`) {
 		return unknown
 	}
 	if !x.Repl.All {
@@ -551,7 +553,7 @@ func (w *walker) silently(_ ctx, word *syntax.Word) string {
 // sliceParam returns what ${x:offset:length} makes of what x holds.
 func sliceParam(s *syntax.Slice, v string) string {
 	offset, ok := literalNumber(s.Offset)
-	if !known(v) || !ok || !ascii(v) {
+	if !isKnown(v) || !ok || !isASCII(v) {
 		return unknown
 	}
 	if offset < 0 {
@@ -602,7 +604,7 @@ func literalNumber(x syntax.ArithmExpr) (int, bool) {
 
 // ansiC returns the text of $'…'.
 func ansiC(s string) string {
-	text, _ := escapes(s, inQuotes)
+	text, _ := decodeEscapes(s, inQuotes)
 	if i := strings.IndexByte(text, 0); i >= 0 && !strings.Contains(s, `\x{`) && !strings.Contains(s, `\u`) && !strings.Contains(s, `\U`) {
 		return text[:i] // where bash ends it, too
 	}
@@ -619,11 +621,11 @@ const (
 	inB                      // of printf's %b
 )
 
-// escapes returns a text with its backslash escapes done. The flag says that \c ended the
+// decodeEscapes returns a text with its backslash escapes done. The flag says that \c ended the
 // text.
 //
 //nolint:gocognit // flat: one case for each escape
-func escapes(s string, of escaping) (string, bool) {
+func decodeEscapes(s string, of escaping) (string, bool) {
 	echo := of == inEcho || of == inB
 	if !strings.ContainsRune(s, '\\') {
 		return s, false
@@ -662,7 +664,7 @@ func escapes(s string, of escaping) (string, bool) {
 			}
 		case 'x', 'u', 'U':
 			digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[e]
-			n, read := radix(s[i:], 16, digits)
+			n, read := parseRadix(s[i:], 16, digits)
 			switch {
 			case e == 'x' && !echo && strings.HasPrefix(s[i:], "{"):
 				out = append(out, unknown...) // an oddity of bash
@@ -686,7 +688,7 @@ func escapes(s string, of escaping) (string, bool) {
 			if !echo || e != '0' {
 				i--
 			}
-			n, read := radix(s[i:], 8, digits)
+			n, read := parseRadix(s[i:], 8, digits)
 			out = append(out, byte(n)) //nolint:gosec // bash takes the low byte, too
 			i += read
 		default:
@@ -696,7 +698,7 @@ func escapes(s string, of escaping) (string, bool) {
 	return string(out), false
 }
 
-func radix(s string, base, digits int) (int, int) {
+func parseRadix(s string, base, digits int) (int, int) {
 	n, read := 0, 0
 	for read < digits && read < len(s) {
 		d := strings.IndexByte("0123456789", s[read])

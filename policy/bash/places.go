@@ -36,7 +36,7 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 	if c.st.dirs == nil || rooted || text == "" && !f.Known {
 		f.Path, f.Known = text, f.Known && rooted
 		if f.Known {
-			f.Path = tidy(text)
+			f.Path = tidyPath(text)
 		}
 		w.out.Files = append(w.out.Files, f)
 		return

@@ -73,7 +73,7 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 		return Uses, false
 	}
 	t, _ := toolOf(name)
-	g := getopt(k.args(), t.short, t.long)
+	g := parseOptions(k.args(), t.short, t.long)
 	if t.special != nil {
 		t.special(w, c, k, g)
 	} else {
@@ -150,7 +150,7 @@ func urlStart(text string) int {
 // tool follows the table.
 func (w *walker) tool(c ctx, k call, t tool, g given) {
 	c = w.options(c, k, g)
-	w.operands(c, k, t, g)
+	w.walkOperands(c, k, t, g)
 }
 
 // options notes what the values of options are.
@@ -201,7 +201,7 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 func (w *walker) shellText(c ctx, k call, name string, text Word) {
 	text.claim()
 	raw := text.loose()
-	if !known(raw) {
+	if !isKnown(raw) {
 		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" runs text that is not known")
 	}
 	e := c.by(Shell, name, k.at)
@@ -233,7 +233,7 @@ func (s *state) child() *state {
 }
 
 //nolint:gocognit // flat: one case for each role
-func (w *walker) operands(c ctx, k call, t tool, g given) {
+func (w *walker) walkOperands(c ctx, k call, t tool, g given) {
 	roles := t.operands
 	ops := g.operands
 	var last string
@@ -266,21 +266,21 @@ func (w *walker) operands(c ctx, k call, t tool, g given) {
 			name, _, assigned := strings.Cut(ops[i].Text, "=")
 			if assigned && name != "" {
 				ops[i].claim()
-				c = w.assigned(c, k, name, ops[i])
+				c = w.walkAssignment(c, k, name, ops[i])
 				continue
 			}
 			j++
 			i--
 			continue
 		case 'x':
-			w.wrapped(c, k, t, g, ops[i:])
+			w.walkWrapped(c, k, t, g, ops[i:])
 			return
 		case 'X':
 			if g.doubt {
 				w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
 			}
 			claimAll(ops[i:])
-			text := makeWord(joined(ops[i:]), false, false, "", ops[i].Pos)
+			text := makeWord(joinWords(ops[i:]), false, false, "", ops[i].Pos)
 			w.shellText(w.through(c, k, t), k, k.name, text)
 			return
 		case '-':
@@ -304,8 +304,8 @@ func (w *walker) operands(c ctx, k call, t tool, g given) {
 	}
 }
 
-// assigned reads NAME=value before the command of env or sudo.
-func (w *walker) assigned(c ctx, k call, name string, word Word) ctx {
+// walkAssignment reads NAME=value before the command of env or sudo.
+func (w *walker) walkAssignment(c ctx, k call, name string, word Word) ctx {
 	v := word.cut(len(name) + 1)
 	w.environment(c, name, v.loose(), word.Pos.Offset, k.index)
 	w.environmentFiles(c, name, v, k.index)
@@ -322,8 +322,8 @@ func (w *walker) through(c ctx, k call, t tool) ctx {
 	return c.by(kind, k.name, k.at)
 }
 
-// wrapped runs the words that a wrapper starts.
-func (w *walker) wrapped(c ctx, k call, t tool, g given, words []Word) {
+// walkWrapped runs the words that a wrapper starts.
+func (w *walker) walkWrapped(c ctx, k call, t tool, g given, words []Word) {
 	if g.doubt {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
 	}
@@ -333,10 +333,10 @@ func (w *walker) wrapped(c ctx, k call, t tool, g given, words []Word) {
 	claimAll(words)
 	e := w.through(c, k, t)
 	if t.via == Remote || t.via == Container {
-		e.st = elsewhere()
+		e.st = newRemoteState()
 	}
 	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true})
 }
 
-// elsewhere returns the state of a shell on another machine.
-func elsewhere() *state { return &state{home: unknown, noParams: true} }
+// newRemoteState returns the state of a shell on another machine.
+func newRemoteState() *state { return &state{home: unknown, noParams: true} }

@@ -107,7 +107,7 @@ var showing = map[string]func(Analysis) bool{
 
 // runs reports whether a command may run with the sub-command and the option.
 func runs(a Analysis, name, sub, letter, long string) bool {
-	for c := range a.Named(name) {
+	for c := range a.CommandsNamed(name) {
 		if (sub == "" || c.Sub == sub) && (letter+long == "" || c.Flag(letter, long)) {
 			return true
 		}

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// sed reads its script: e and s///e run commands, r, R, w and W name files.
-func sed(w *walker, c ctx, k call, g given) {
+// walkSed reads its script: e and s///e run commands, r, R, w and W name files.
+func walkSed(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	ops := g.operands
 	var scripts []Word
@@ -52,7 +52,7 @@ func (w *walker) sedScript(c ctx, k call, script Word) {
 			w.opaque(c, script.Pos.Offset, k.index, OpaqueInput, "sed runs what s///e makes")
 		}
 	}
-	if known(text) {
+	if isKnown(text) {
 		// Whether a delimiter in brackets ends an expression is a matter of the sed.
 		readings := []sedReader{{text: text}}
 		if strings.Contains(text, "[") {

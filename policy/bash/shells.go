@@ -136,7 +136,7 @@ options:
 func (w *walker) shellCode(c ctx, k call, name string, text Word, params []Word) {
 	text.claim()
 	raw := text.loose()
-	if !known(raw) {
+	if !isKnown(raw) {
 		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" -c runs text that is not known")
 	}
 	e := c.by(Shell, name, k.at)
@@ -158,7 +158,7 @@ func (w *walker) shellCode(c ctx, k call, name string, text Word, params []Word)
 // shellInput handles a shell that reads its commands from the standard input.
 func (w *walker) shellInput(c ctx, k call, name string) {
 	switch {
-	case c.in.kind == piped && c.in.text != "" && known(c.in.text):
+	case c.in.kind == piped && c.in.text != "" && isKnown(c.in.text):
 		w.shellCode(c, k, name, literalWord(strings.TrimRight(c.in.text, "\n"), w.place(k.at)), nil)
 	case c.in.kind == fromFile:
 		w.opaque(c, k.at, k.index, OpaqueFile, "a file is run as commands: "+c.in.text)
@@ -177,7 +177,7 @@ func (w *walker) foreignShell(c ctx, k call, name string) {
 		case "--version", "-version", "--help", "-h":
 			return
 		case "-c", "/c", "-command", "/k", "--commands":
-			w.setCode(k, name, joined(k.args()[i+1:]))
+			w.setCode(k, name, joinWords(k.args()[i+1:]))
 			w.opaque(c, k.at, k.index, OpaqueCode, name+" code")
 			return
 		}

@@ -9,19 +9,19 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-func tee(w *walker, c ctx, k call, g given) {
-	w.operands(c, k, tool{operands: "w*"}, g)
+func walkTee(w *walker, c ctx, k call, g given) {
+	w.walkOperands(c, k, tool{operands: "w*"}, g)
 }
 
-// move also deletes what it moves.
-func move(w *walker, c ctx, k call, g given) {
-	w.operands(w.options(c, k, g), k, tool{operands: "d*w"}, g)
+// walkMove also deletes what it moves.
+func walkMove(w *walker, c ctx, k call, g given) {
+	w.walkOperands(w.options(c, k, g), k, tool{operands: "d*w"}, g)
 }
 
-// link handles ln. What a symbolic link names is seen from where the link stands.
-func link(w *walker, c ctx, k call, g given) {
+// walkLink handles ln. What a symbolic link names is seen from where the link stands.
+func walkLink(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
-	w.operands(c, k, tool{operands: "r*w"}, g)
+	w.walkOperands(c, k, tool{operands: "r*w"}, g)
 	sources := g.operands
 	if !g.has("s", "symbolic") || len(sources) == 0 {
 		return
@@ -44,8 +44,8 @@ func link(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// rename takes code of Perl, or two texts: which one it is, the name does not say.
-func rename(w *walker, c ctx, k call, _ given) {
+// walkRename takes code of Perl, or two texts: which one it is, the name does not say.
+func walkRename(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		switch {
 		case strings.HasPrefix(a.Text, "-"):
@@ -61,8 +61,8 @@ func rename(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// jq reads what stands behind its filter, and some options read files, too.
-func jq(w *walker, c ctx, k call, _ given) {
+// walkJQ reads what stands behind its filter, and some options read files, too.
+func walkJQ(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	access, filtered, values := Reads, false, false
 	if slices.ContainsFunc(args, inPlace) { // wherever it stands
@@ -92,7 +92,7 @@ func jq(w *walker, c ctx, k call, _ given) {
 		case !filtered:
 			filtered = true
 			a.claim()
-			if !known(a.loose()) || strings.Contains(a.Text, "import") || strings.Contains(a.Text, "include") {
+			if !isKnown(a.loose()) || strings.Contains(a.Text, "import") || strings.Contains(a.Text, "include") {
 				w.file(c, makeWord(unknown, false, true, a.Source, a.Pos), Reads, k.index) // modules
 			}
 		case !values:
@@ -108,7 +108,7 @@ func inPlace(a Word) bool {
 		strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") && strings.Contains(a.Text, "i")
 }
 
-func dd(w *walker, c ctx, k call, _ given) {
+func walkDD(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
 		case strings.HasPrefix(a.Text, "of="):
@@ -121,13 +121,13 @@ func dd(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-func grep(w *walker, c ctx, k call, g given) {
+func walkGrep(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	roles := "-r*"
 	if g.has("e", "regexp", "f", "file") {
 		roles = "r*"
 	}
-	w.operands(c, k, tool{operands: roles}, g)
+	w.walkOperands(c, k, tool{operands: roles}, g)
 }
 
 const curlLong = "abstract-unix-socket^ alt-svc> anyauth append aws-sigv4: basic ca-native cacert< capath< cert< cert-status cert-type: ciphers: " +
@@ -152,9 +152,9 @@ const curlLong = "abstract-unix-socket^ alt-svc> anyauth append aws-sigv4: basic
 	"trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user* " +
 	"user-agent* variable: verbose version vlan-priority: write-out* xattr"
 
-// curl sends and stores files in many ways.
-func curl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table of cases, read top to bottom
-	g := getopt(k.args(), "#0123468aA*b*Bc>C:d*D>e*E<fF*gGh?H*iIjJkK^lLm:MnNo>Op:P:qQ:r:RsSt:T<u*U*vVw*x&X*y:Y:z:Z:", curlLong)
+// walkCurl sends and stores files in many ways.
+func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table of cases, read top to bottom
+	g := parseOptions(k.args(), "#0123468aA*b*Bc>C:d*D>e*E<fF*gGh?H*iIjJkK^lLm:MnNo>Op:P:qQ:r:RsSt:T<u*U*vVw*x&X*y:Y:z:Z:", curlLong)
 	c = w.options(c, k, g)
 	for _, o := range g.options {
 		if !o.given {
@@ -201,7 +201,7 @@ func curl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table of c
 	for _, o := range g.operands {
 		w.url(c, k, o)
 		if stores > 0 {
-			w.saved(c, k, o)
+			w.walkSavedURL(c, k, o)
 		}
 	}
 }
@@ -218,8 +218,8 @@ func (w *walker) url(c ctx, k call, word Word) {
 	w.host(c, word, k.index)
 }
 
-// saved handles the file that the last part of a URL names.
-func (w *walker) saved(c ctx, k call, word Word) {
+// walkSavedURL handles the file that the last part of a URL names.
+func (w *walker) walkSavedURL(c ctx, k call, word Word) {
 	name, _, _ := strings.Cut(word.Text, "?")
 	if _, rest, _ := strings.Cut(name, "://"); !strings.Contains(rest, "/") || strings.HasSuffix(rest, "/") {
 		name = "index.html"
@@ -231,8 +231,8 @@ func (w *walker) saved(c ctx, k call, word Word) {
 	w.file(c, literalWord(baseName(name), word.Pos), Writes, k.index)
 }
 
-func wget(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "VhbNcrkKmpxqvdFSi<e!O>o>a>P@l:A*R*D:I*X*B&t:T:w:Q:U*LHEn?46j0",
+func walkWget(w *walker, c ctx, k call, _ given) {
+	g := parseOptions(k.args(), "VhbNcrkKmpxqvdFSi<e!O>o>a>P@l:A*R*D:I*X*B&t:T:w:Q:U*LHEn?46j0",
 		"append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue "+
 			"convert-links cut-dirs: debug delete-after directory-prefix@ dns-timeout: "+
 			"exclude-directories* execute! force-directories force-html follow-tags: ftp-password: ftp-user: header* help http-password: http-user: "+
@@ -252,12 +252,12 @@ func wget(w *walker, c ctx, k call, _ given) {
 	for _, o := range g.operands {
 		w.url(c, k, o)
 		if !g.has("O", "output-document", "spider") {
-			w.saved(c, k, o)
+			w.walkSavedURL(c, k, o)
 		}
 	}
 }
 
-func httpie(w *walker, c ctx, k call, g given) {
+func walkHTTPie(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	for _, o := range g.operands {
 		if _, name, found := strings.Cut(o.Text, "@"); found && !strings.Contains(o.Text, "://") {
@@ -270,7 +270,7 @@ func httpie(w *walker, c ctx, k call, g given) {
 	}
 }
 
-func urls(w *walker, c ctx, k call, _ given) {
+func walkURLs(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		if !strings.HasPrefix(a.Text, "-") {
 			w.url(c, k, a)
@@ -280,7 +280,7 @@ func urls(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-func dig(w *walker, c ctx, k call, _ given) {
+func walkDig(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
 		case strings.HasPrefix(a.Text, "@"):
@@ -293,7 +293,7 @@ func dig(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-func netcat(w *walker, c ctx, k call, g given) {
+func walkNetcat(w *walker, c ctx, k call, g given) {
 	if k.name != "ncat" {
 		// -c is a command in some, a TLS switch in others: both are walked.
 		for i, o := range g.options {
@@ -318,18 +318,18 @@ func netcat(w *walker, c ctx, k call, g given) {
 	_ = c
 }
 
-func scp(w *walker, c ctx, k call, g given) {
+func walkSCP(w *walker, c ctx, k call, g given) {
 	for _, o := range g.options {
 		if o.name == "o" {
 			w.sshOption(c, k, o.value)
 		}
 	}
 	c = w.options(c, k, g)
-	w.operands(c, k, tool{operands: "p*p"}, g)
+	w.walkOperands(c, k, tool{operands: "p*p"}, g)
 }
 
-func rsync(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T>M:",
+func walkRsync(w *walker, c ctx, k call, _ given) {
+	g := parseOptions(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T>M:",
 		"rsh$ rsync-path$ include-from< exclude-from< files-from% log-file> out-format: password-file< write-batch> read-batch< only-write-batch> "+
 			"partial-dir> temp-dir> backup-dir> suffix: "+
 			"exclude* include* filter: chmod: chown: usermap: groupmap: bwlimit: timeout: contimeout: compare-dest< copy-dest< link-dest< port: "+
@@ -341,11 +341,11 @@ func rsync(w *walker, c ctx, k call, _ given) {
 			"delete-missing-args no-owner no-group no-perms no-times no-relative itemize-changes devices specials executability acls xattrs sparse "+
 			"hard-links whole-file")
 	c = w.options(c, k, g)
-	w.operands(c, k, tool{operands: "p*p"}, g)
+	w.walkOperands(c, k, tool{operands: "p*p"}, g)
 }
 
 //nolint:gocognit // flat: one case for each option
-func tar(w *walker, c ctx, k call, _ given) {
+func walkTar(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {
 		// Without a dash the values of the letters stand behind, in their order.
@@ -361,7 +361,7 @@ func tar(w *walker, c ctx, k call, _ given) {
 		spread = append(spread, rest...)
 		args = spread
 	}
-	g := getopt(args, "AcdrtuxBGhijJklmMnoOpPRsSUvwWzZ?af:C@I$F$T%X<b:g>H:K*L:N:V*",
+	g := parseOptions(args, "AcdrtuxBGhijJklmMnoOpPRsSUvwWzZ?af:C@I$F$T%X<b:g>H:K*L:N:V*",
 		"checkpoint-action: checkpoint? to-command$ use-compress-program$ info-script$ new-volume-script$ rsh-command$ rmt-command$ file: directory@ "+
 			"files-from% exclude-from< exclude* transform* xform* strip-components: "+
 			"owner: group: mode: mtime: create extract get list append update delete diff compare concatenate verbose gzip bzip2 xz zstd auto-compress "+
@@ -412,8 +412,8 @@ func tar(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-func zip(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "0123456789AcdDeEfFgjJklLmoqrRSTuvVwXyz@b:i:n:t:P:s:x:", "- unzip-command$ TT$ recurse-paths test encrypt move exclude: "+
+func walkZip(w *walker, c ctx, k call, _ given) {
+	g := parseOptions(k.args(), "0123456789AcdDeEfFgjJklLmoqrRSTuvVwXyz@b:i:n:t:P:s:x:", "- unzip-command$ TT$ recurse-paths test encrypt move exclude: "+
 		"include: output-file> out>")
 	w.options(c, k, g)
 	for i, a := range k.args() {
@@ -426,7 +426,7 @@ func zip(w *walker, c ctx, k call, _ given) {
 	}) {
 		w.namesFromInput(c, k)
 	}
-	w.operands(c, k, tool{operands: "wr*"}, g)
+	w.walkOperands(c, k, tool{operands: "wr*"}, g)
 }
 
 // mountShare handles mount: a share may lie on another machine.
@@ -440,7 +440,7 @@ func mountShare(w *walker, c ctx, k call, g given) {
 			w.remotePath(c, a, Uses, k.index)
 		}
 	}
-	w.operands(w.options(c, k, g), k, tool{operands: "w*"}, g)
+	w.walkOperands(w.options(c, k, g), k, tool{operands: "w*"}, g)
 }
 
 // changeMode handles chmod and the like: their first operand is the mode, but where an option says it.
@@ -452,7 +452,7 @@ func changeMode(w *walker, c ctx, k call, g given) {
 	}) {
 		roles = "w*"
 	}
-	w.operands(c, k, tool{operands: roles}, g)
+	w.walkOperands(c, k, tool{operands: roles}, g)
 }
 
 // namesFromInput notes the files whose names a program reads from its input.
@@ -462,10 +462,10 @@ func (w *walker) namesFromInput(c ctx, k call) {
 	w.file(c, hidden, Reads, k.index)
 }
 
-// vim runs the commands of its options; only those that surely do nothing else are let through.
+// walkVim runs the commands of its options; only those that surely do nothing else are let through.
 //
 //nolint:gocognit // flat: one case for each option
-func vim(w *walker, c ctx, k call, _ given) {
+func walkVim(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -527,8 +527,8 @@ func (w *walker) vimCommand(c ctx, k call, word Word) {
 	w.opaque(c, word.Pos.Offset, k.index, OpaqueCode, "vim commands")
 }
 
-// ed reads commands, of which ! starts a shell.
-func ed(w *walker, c ctx, k call, _ given) {
+// walkEd reads commands, of which ! starts a shell.
+func walkEd(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		if strings.HasPrefix(a.Text, "!") {
 			w.shellText(c, k, "ed", a.cut(1))
@@ -536,7 +536,7 @@ func ed(w *walker, c ctx, k call, _ given) {
 			w.file(c, a, Writes, k.index)
 		}
 	}
-	if c.in.kind != inherited && (!known(c.in.text) || c.in.kind == fromFile || !isHarmlessEd(c.in.text)) {
+	if c.in.kind != inherited && (!isKnown(c.in.text) || c.in.kind == fromFile || !isHarmlessEd(c.in.text)) {
 		w.opaque(c, k.at, k.index, OpaqueCode, "ed runs what it reads")
 	}
 }
@@ -577,7 +577,7 @@ func doubtfulCode(w *walker, c ctx, k call, _ given) {
 }
 
 func makeTool(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "bmBdeikLnpqrRsStvwf:C@E:I@j?l?o:O?W:",
+	g := parseOptions(k.args(), "bmBdeikLnpqrRsStvwf:C@E:I@j?l?o:O?W:",
 		"file: makefile: directory@ eval! include-dir: jobs? load-average? max-load? old-file: assume-old: what-if: new-file: assume-new: debug? "+
 			"always-make environment-overrides ignore-errors keep-going "+
 			"check-symlink-times just-print dry-run recon print-data-base question no-builtin-rules no-builtin-variables silent quiet no-silent stop "+
@@ -606,7 +606,7 @@ func makeTool(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-func dc(w *walker, c ctx, k call, _ given) {
+func walkDC(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		if i > 0 && (k.words[i].Is("-e") || k.words[i].Is("--expression")) || strings.HasPrefix(a.Text, "-e") || strings.HasPrefix(a.Text, "--expression=") {
 			if strings.Contains(a.Text, "!") || a.Kind != Literal {
@@ -617,14 +617,14 @@ func dc(w *walker, c ctx, k call, _ given) {
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, "dc does what a file says")
 		}
 	}
-	if c.in.kind == fromFile || c.in.kind == piped && (!known(c.in.text) || strings.Contains(c.in.text, "!")) {
+	if c.in.kind == fromFile || c.in.kind == piped && (!isKnown(c.in.text) || strings.Contains(c.in.text, "!")) {
 		w.opaque(c, k.at, k.index, OpaqueCode, "dc may run a command")
 	}
 }
 
-// database handles programs whose language can start a shell.
-func database(w *walker, c ctx, k call, _ given) {
-	text := joined(k.args())
+// walkDatabase handles programs whose language can start a shell.
+func walkDatabase(w *walker, c ctx, k call, _ given) {
+	text := joinWords(k.args())
 	if c.in.kind == piped {
 		text += "\n" + c.in.text
 	}
@@ -637,7 +637,7 @@ func database(w *walker, c ctx, k call, _ given) {
 			break
 		}
 	}
-	if c.in.kind == fromFile || c.in.kind == piped && !known(c.in.text) {
+	if c.in.kind == fromFile || c.in.kind == piped && !isKnown(c.in.text) {
 		w.opaque(c, k.at, k.index, OpaqueInput, k.name+" does what it reads")
 	}
 	for i, a := range k.args() {
@@ -663,7 +663,7 @@ func database(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-func openssl(w *walker, c ctx, k call, _ given) {
+func walkOpenSSL(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) > 0 {
 		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = args[0].Text, args[1:]
@@ -692,7 +692,7 @@ func openssl(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-func less(w *walker, c ctx, k call, _ given) {
+func walkLess(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
 		case strings.HasPrefix(a.Text, "+") && !strings.ContainsAny(a.Text, "!|v"):
@@ -705,15 +705,15 @@ func less(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// archiver handles cpio and pax: which files they pack, or unpack, stands in what they read.
-func archiver(w *walker, c ctx, k call, _ given) {
+// walkArchiver handles cpio and pax: which files they pack, or unpack, stands in what they read.
+func walkArchiver(w *walker, c ctx, k call, _ given) {
 	w.file(c, makeWord(unknown, false, true, "", w.place(k.at)), Uses, k.index)
 }
 
-// checksum reads files, or with -c the files that a file names.
-func checksum(w *walker, c ctx, k call, g given) {
+// walkChecksum reads files, or with -c the files that a file names.
+func walkChecksum(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
-	w.operands(c, k, tool{operands: "r*"}, g)
+	w.walkOperands(c, k, tool{operands: "r*"}, g)
 	if g.has("c", "check") {
 		w.file(c, makeWord(unknown, false, true, "", w.place(k.at)), Reads, k.index)
 	}

@@ -77,7 +77,7 @@ func (s *state) set(name string, v value) {
 	old, found := s.vars[name]
 	v.exported = v.exported || old.exported
 	v.integer, v.assoc = v.integer || old.integer, v.assoc || old.assoc
-	if old.odd || v.odd || dynamic(name) {
+	if old.odd || v.odd || isDynamic(name) {
 		number := v.isNumber() && (!found || !old.odd || old.isNumber())
 		v = value{text: unknown, odd: old.odd || v.odd, exported: v.exported, number: number || v.integer, integer: v.integer, assoc: v.assoc}
 	}
@@ -92,8 +92,8 @@ func (s *state) set(name string, v value) {
 	s.vars[name] = v
 }
 
-// dynamic reports that bash itself gives the variable its value.
-func dynamic(name string) bool {
+// isDynamic reports that bash itself gives the variable its value.
+func isDynamic(name string) bool {
 	switch name {
 	case "UID", "EUID", "PPID", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "GROUPS", "DIRSTACK", "FUNCNAME", "HISTCMD",
 		"PIPESTATUS", "OLDPWD", "EPOCHSECONDS", "EPOCHREALTIME", "SHELLOPTS", "OPTIND", "OPTARG", "REPLY", "COLUMNS", "LINES", "_":
@@ -234,16 +234,16 @@ func joinDirs(a, b []string) []string {
 // inDir returns a path seen from a directory.
 func inDir(dir, name string) string {
 	if strings.HasPrefix(name, "/") || name == "~" || strings.HasPrefix(name, "~/") {
-		return tidy(name)
+		return tidyPath(name)
 	}
 	if dir == "." || dir == "" {
-		return tidy(name)
+		return tidyPath(name)
 	}
-	return tidy(dir + "/" + name)
+	return tidyPath(dir + "/" + name)
 }
 
-// tidy cleans a path, but keeps a ".." that follows a name: a link may stand there.
-func tidy(name string) string {
+// tidyPath cleans a path, but keeps a ".." that follows a name: a link may stand there.
+func tidyPath(name string) string {
 	if name == "" {
 		return "."
 	}
@@ -256,11 +256,11 @@ func tidy(name string) string {
 			seen = true
 		}
 	}
-	return named(path.Clean(name), name)
+	return namedPath(path.Clean(name), name)
 }
 
-// named returns a cleaned path of which no "~" is taken for the home directory that was none before.
-func named(clean, name string) string {
+// namedPath returns a cleaned path of which no "~" is taken for the home directory that was none before.
+func namedPath(clean, name string) string {
 	if strings.HasPrefix(clean, "~") && !strings.HasPrefix(name, "~") {
 		return "./" + clean
 	}
@@ -276,7 +276,7 @@ func (s *state) enter(target Word) {
 	var ok []string
 	if target.Kind == Literal && target.Text != "-" {
 		if path.IsAbs(target.Text) || target.Text == "~" || strings.HasPrefix(target.Text, "~/") {
-			ok = []string{tidy(target.Text)}
+			ok = []string{tidyPath(target.Text)}
 		} else {
 			for _, dir := range old {
 				ok = joinDirs(orEmpty(ok), []string{cdTo(dir, target.Text)})

@@ -19,56 +19,56 @@ func subcommandsOf(name string) (multi, bool) {
 			short: "+hvpPC@c:", long: "help version exec-path? html-path man-path info-path paginate no-pager no-replace-objects no-lazy-fetch " +
 				"no-optional-locks no-advice bare git-dir: work-tree: namespace: " +
 				"super-prefix: config-env: list-cmds: literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs attr-source: shallow-file:",
-			second: "stash worktree remote submodule bisect notes reflog lfs flow bundle sparse-checkout maintenance", special: git,
+			second: "stash worktree remote submodule bisect notes reflog lfs flow bundle sparse-checkout maintenance", special: walkGit,
 		}, true
 	case "docker", "podman", "nerdctl":
 		return multi{
 			short: "+DH&c:l:v", long: "config: context: debug host& log-level: tls tlscacert: tlscert: tlskey: tlsverify version help remote " +
 				"connection: url: root: runroot: namespace: storage-driver: cgroup-manager: events-backend:",
 			second: "compose container image volume network system builder buildx context config secret service stack swarm node plugin manifest trust " +
-				"pod machine generate kube play", special: docker,
+				"pod machine generate kube play", special: walkDocker,
 		}, true
 	case "docker-compose", "podman-compose":
 		return multi{short: "+f<p:DH&", long: "file< project-name: profile: env-file< project-directory@ ansi: parallel: verbose compatibility",
-			special: compose}, true
+			special: walkCompose}, true
 	case "kubectl", "oc", "k3s", "microk8s":
 		return multi{
 			short: "+n:s&v:", long: "namespace: server& kubeconfig< context: cluster: user: token: as: as-group: v: request-timeout: " +
 				"certificate-authority: client-certificate: client-key: cache-dir: insecure-skip-tls-verify tls-server-name: profile: match-server-version",
-			second: "config rollout set create auth top certificate cluster-info plugin adm", special: kubectl,
+			second: "config rollout set create auth top certificate cluster-info plugin adm", special: walkKubectl,
 		}, true
 	case "lxc", "incus":
 		return multi{short: "+qvh", long: "debug force-local project: quiet sub-commands verbose version help",
-			second: "image network profile project storage config remote", special: lxc}, true
+			second: "image network profile project storage config remote", special: walkLXC}, true
 	case "vagrant", "multipass", "adb", "machinectl":
-		return multi{short: "+s:H:M:qPt:deL:", second: "", special: guest}, true
+		return multi{short: "+s:H:M:qPt:deL:", second: "", special: walkGuest}, true
 	case "npm", "pnpm", "yarn":
 		return multi{short: "+C@gw:sdqD", long: "prefix@ global workspace: silent filter: dir@ cwd@ registry& loglevel: workspaces script-shell^ " +
-			"verbose version help recursive", second: "config cache workspace global", special: npm}, true
+			"verbose version help recursive", second: "config cache workspace global", special: walkNPM}, true
 	case "npx", "bunx", "pnpx", "uvx", "pipx":
-		return multi{short: "+", special: npx}, true
+		return multi{short: "+", special: walkNPX}, true
 	case "pip", "uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "pdm", "hatch", "rye", "bundle", "mise", "asdf", "direnv", "nix", "rustup",
 		"pixi", "devbox":
 		return multi{short: "+qvhC@n:p:y", long: "quiet verbose help version no-cache-dir directory@ project: python: no-interaction index-url& proxy& " +
-			"log> prefix: name: isolated yes no-ansi", second: "tool env config self python run_ cache", special: runner}, true
+			"log> prefix: name: isolated yes no-ansi", second: "tool env config self python run_ cache", special: walkRunner}, true
 	case "apt", "apt-get", "aptitude", "dpkg", "yum", "dnf", "zypper", "apk", "pacman", "brew", "snap", "flatpak", "port", "emerge", "rpm", "gem",
 		"cargo", "go", "composer":
 		return multi{short: "+qyfdsmuVhc^o:t:C@", long: "quiet yes assume-yes force-yes no-install-recommends option: config-file^ assumeyes root: help " +
-			"version allow-unauthenticated verbose", second: "mod tool", special: packages}, true
+			"version allow-unauthenticated verbose", second: "mod tool", special: walkPackages}, true
 	case "systemctl", "service", "loginctl", "hostnamectl", "timedatectl", "journalctl", "launchctl", "rc-service":
 		return multi{short: "+qfalHM:p:t:n:o:s:u:b?", long: "user system no-pager quiet force now type: state: lines: output: host: machine: property: " +
-			"root: all full no-block no-ask-password plain", special: services}, true
+			"root: all full no-block no-ask-password plain", special: walkServices}, true
 	case "gh", "glab", "aws", "gcloud", "az", "doctl", "heroku", "fly", "flyctl", "vercel", "netlify", "firebase", "supabase", "gsutil", "s3cmd",
 		"rclone", "mc", "terraform", "tofu", "pulumi", "helm", "ansible", "vault", "consul", "nomad", "hg", "svn", "bzr", "jj", "ip", "nmcli", "zfs",
 		"zpool", "btrfs", "lvm", "nft", "iptables", "ufw", "firewall-cmd", "virsh", "VBoxManage", "qm", "pct", "crictl", "ctr", "buildah", "skopeo",
 		"make-", "op", "doppler", "aws-vault", "chamber", "infisical", "dotenv", "dotenvx":
 		return multi{short: "+qvhR:n:p:r:", long: "profile: region: output: endpoint-url& project: subscription: repo: namespace: kube-context: " +
-			"verbose debug help version quiet chdir@", second: second(name), special: service}, true
+			"verbose debug help version quiet chdir@", second: secondName(name), special: walkService}, true
 	}
 	return multi{}, false
 }
 
-func second(name string) string {
+func secondName(name string) string {
 	switch name {
 	case "gh", "glab", "aws", "az", "doctl", "gcloud":
 		return "*"
@@ -86,7 +86,7 @@ func second(name string) string {
 //
 // It returns what words of which nothing is known are used for.
 func (w *walker) subcommand(c ctx, k call, m multi) Access {
-	g := getopt(k.args(), m.short, m.long)
+	g := parseOptions(k.args(), m.short, m.long)
 	if g.doubt && len(g.operands) > 0 && hasFunc(k.args()[:min(g.at, len(k.args()))], func(w Word) bool { return w.Kind != Literal }) {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the sub-command of "+k.name+" stands is not sure")
 	}
@@ -134,13 +134,13 @@ const dockerRun = "add-host: annotation: attach: blkio-weight: blkio-weight-devi
 	"security-opt: shm-size: sig-proxy stop-signal: stop-timeout: storage-opt: sysctl: tmpfs: tty ulimit: user: userns: uts: volume: volume-driver: " +
 	"volumes-from: workdir: latest no-TTY no-deps service-ports use-aliases index: build quiet-pull remove-orphans"
 
-// docker runs commands in containers.
+// walkDocker runs commands in containers.
 //
 //nolint:gocognit // flat: one case for each sub-command
-func docker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+func walkDocker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch sub {
 	case "run", "container run", "create", "container create":
-		g := getopt(args, "+dPitqa:c:e:h:l:m:p:u:v:w:", dockerRun)
+		g := parseOptions(args, "+dPitqa:c:e:h:l:m:p:u:v:w:", dockerRun)
 		for _, o := range g.options {
 			switch o.name {
 			case "v", "volume":
@@ -159,106 +159,106 @@ func docker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		w.options(c, k, g)
 		if e, found := g.last("entrypoint"); found && len(g.operands) > 0 {
 			words := append([]Word{e.value}, g.operands[1:]...)
-			w.contained(c, k, "docker run", words, g.doubt)
+			w.walkContained(c, k, "docker run", words, g.doubt)
 			return
 		}
 		if len(g.operands) > 1 {
-			w.contained(c, k, "docker run", g.operands[1:], g.doubt)
+			w.walkContained(c, k, "docker run", g.operands[1:], g.doubt)
 		} else if g.doubt && len(g.operands) == 0 {
 			w.opaque(c, k.at, k.index, OpaqueOption, "what docker runs is not known")
 		}
 	case "exec", "container exec":
-		g := getopt(args, "+dite:u:w:l", dockerRun)
+		g := parseOptions(args, "+dite:u:w:l", dockerRun)
 		if len(g.operands) > 1 {
-			w.contained(c, k, "docker exec", g.operands[1:], g.doubt)
+			w.walkContained(c, k, "docker exec", g.operands[1:], g.doubt)
 		}
 	case "build", "buildx build", "image build", "builder build":
-		g := getopt(args, "qf<t:c:m:", "file< tag: build-arg: no-cache pull target: platform: network: progress: iidfile> output> push load "+
+		g := parseOptions(args, "qf<t:c:m:", "file< tag: build-arg: no-cache pull target: platform: network: progress: iidfile> output> push load "+
 			"cache-from: cache-to: secret: ssh: label: quiet squash rm force-rm")
 		for _, context := range g.operands {
 			if strings.Contains(context.Text, "://") || strings.HasPrefix(context.Text, "git@") {
 				w.remotePath(c, context, Reads, k.index)
 			}
 		}
-		w.operands(w.options(c, k, g), k, tool{operands: "r"}, g)
+		w.walkOperands(w.options(c, k, g), k, tool{operands: "r"}, g)
 	case "compose":
 		// Options stand between the two levels.
 		m, _ := subcommandsOf("docker-compose")
-		g := getopt(args, m.short, m.long)
+		g := parseOptions(args, m.short, m.long)
 		c = w.options(c, k, g)
 		if g.doubt {
 			w.opaque(c, k.at, k.index, OpaqueOption, "where the sub-command of compose stands is not sure")
 		}
 		if len(g.operands) > 0 && g.operands[0].Kind == Literal {
 			w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = "compose "+g.operands[0].Text, g.operands[1:]
-			compose(w, c, k, g.operands[0].Text, g.operands[1:], g)
+			walkCompose(w, c, k, g.operands[0].Text, g.operands[1:], g)
 		}
 	default:
 		if rest, found := strings.CutPrefix(sub, "compose "); found {
-			compose(w, c, k, rest, args, given{})
+			walkCompose(w, c, k, rest, args, given{})
 		}
 	}
 }
 
-// contained runs words in a container.
-func (w *walker) contained(c ctx, k call, name string, words []Word, doubt bool) {
+// walkContained runs words in a container.
+func (w *walker) walkContained(c ctx, k call, name string, words []Word, doubt bool) {
 	if doubt {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+name+" begins is not sure")
 	}
 	e := c.by(Container, name, k.at)
-	e.st = elsewhere()
+	e.st = newRemoteState()
 	if words[0].Is("--") && len(words) > 1 {
 		words = words[1:]
 	}
 	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true})
 }
 
-func compose(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+func walkCompose(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	if sub != "run" && sub != "exec" {
 		return
 	}
-	g := getopt(args, "+dTie:u:w:l:p:v:", dockerRun)
+	g := parseOptions(args, "+dTie:u:w:l:p:v:", dockerRun)
 	if len(g.operands) > 1 {
-		w.contained(c, k, "compose "+sub, g.operands[1:], g.doubt)
+		w.walkContained(c, k, "compose "+sub, g.operands[1:], g.doubt)
 	}
 }
 
-func kubectl(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+func walkKubectl(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	if sub != "exec" && sub != "run" && sub != "debug" {
 		return
 	}
 	for i, a := range args {
 		if a.Is("--") && i+1 < len(args) {
-			w.contained(c, k, "kubectl "+sub, args[i+1:], false)
+			w.walkContained(c, k, "kubectl "+sub, args[i+1:], false)
 			return
 		}
 	}
 	if sub == "exec" {
-		g := getopt(args, "+itqc:f:n:", "container: filename: stdin tty quiet namespace: pod-running-timeout: context:")
+		g := parseOptions(args, "+itqc:f:n:", "container: filename: stdin tty quiet namespace: pod-running-timeout: context:")
 		if len(g.operands) > 1 {
-			w.contained(c, k, "kubectl exec", g.operands[1:], g.doubt)
+			w.walkContained(c, k, "kubectl exec", g.operands[1:], g.doubt)
 		}
 	}
 }
 
-func lxc(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+func walkLXC(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	if sub != "exec" {
 		return
 	}
-	g := getopt(args, "+tTn", "cwd: disable-stdin env: force-interactive force-noninteractive group: mode: user: project:")
+	g := parseOptions(args, "+tTn", "cwd: disable-stdin env: force-interactive force-noninteractive group: mode: user: project:")
 	if len(g.operands) > 1 {
-		w.contained(c, k, "lxc exec", g.operands[1:], g.doubt)
+		w.walkContained(c, k, "lxc exec", g.operands[1:], g.doubt)
 	}
 }
 
-// guest handles programs that run text or words in a virtual machine or a phone.
-func guest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+// walkGuest handles programs that run text or words in a virtual machine or a phone.
+func walkGuest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch {
 	case sub == "ssh":
-		g := getopt(args, "c:pt", "command: plain tty")
+		g := parseOptions(args, "c:pt", "command: plain tty")
 		if o, found := g.last("c", "command"); found {
 			e := c.by(Remote, k.name, k.at)
-			e.st = elsewhere()
+			e.st = newRemoteState()
 			w.shellText(e, k, k.name, o.value)
 		}
 	case (sub == "exec" || sub == "shell") && len(args) > 0:
@@ -270,23 +270,23 @@ func guest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		}
 		if len(args) > 0 {
 			e := c.by(Remote, k.name, k.at)
-			e.st = elsewhere()
-			w.shellText(e, k, k.name, makeWord(joined(args), false, false, "", args[0].Pos))
+			e.st = newRemoteState()
+			w.shellText(e, k, k.name, makeWord(joinWords(args), false, false, "", args[0].Pos))
 		}
 	}
 }
 
-func npm(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+func walkNPM(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch sub {
 	case "exec", "x", "dlx", "create", "init":
 		if len(args) > 0 && sub != "init" && sub != "create" {
-			npx(w, c, k, "", append([]Word{}, args...), getopt(args, "+", ""))
+			walkNPX(w, c, k, "", append([]Word{}, args...), parseOptions(args, "+", ""))
 		}
 	}
 }
 
-// npx runs a program that it finds or fetches, or (-c) shell text.
-func npx(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+// walkNPX runs a program that it finds or fetches, or (-c) shell text.
+func walkNPX(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	if k.name == "npx" || k.name == "pnpx" || k.name == "bunx" || k.name == "uvx" || k.name == "pipx" {
 		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = "", k.args()
 		args = k.args()
@@ -298,7 +298,7 @@ func npx(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 			args = args[1:]
 		}
 	}
-	g := getopt(args, "+yqnc$p:", "yes no quiet call$ package: no-install ignore-existing shell$ shell-auto-fallback node-options: prefer-online "+
+	g := parseOptions(args, "+yqnc$p:", "yes no quiet call$ package: no-install ignore-existing shell$ shell-auto-fallback node-options: prefer-online "+
 		"prefer-offline bun from: with: python: spec:")
 	w.options(c, k, g)
 	if len(g.operands) == 0 {
@@ -310,8 +310,8 @@ func npx(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	w.run(c.by(Wrapper, k.name, k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
 }
 
-// runner handles programs whose run or exec starts another.
-func runner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+// walkRunner handles programs whose run or exec starts another.
+func walkRunner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch sub {
 	case "run", "exec", "x", "tool run", "develop", "shell", "shell-hook":
 	default:
@@ -331,7 +331,7 @@ func runner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		}
 		return
 	}
-	g := getopt(args, "+qvhn:p:c$", "name: prefix: python: with: extra: group: no-sync frozen locked isolated no-project env-file< quiet verbose "+
+	g := parseOptions(args, "+qvhn:p:c$", "name: prefix: python: with: extra: group: no-sync frozen locked isolated no-project env-file< quiet verbose "+
 		"no-capture-output live-stream cwd@ from: package: dev all-extras module: directory@ active no-dev with-requirements< script^ command$")
 	w.options(c, k, g)
 	if g.doubt {
@@ -342,10 +342,10 @@ func runner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// packages handles managers of packages: some of their options run commands.
+// walkPackages handles managers of packages: some of their options run commands.
 //
 //nolint:gocognit // flat: one case for each sub-command
-func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
+func walkPackages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	all := append([]Word(nil), k.args()...)
 	for i, a := range all {
 		text := strings.ToLower(a.Text)
@@ -356,7 +356,7 @@ func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "an option that runs a command: "+a.String())
 			w.shellText(c, k, k.name, makeWord(command, false, false, "", a.Pos))
 		case (text == "--eval" || text == "-e" || strings.HasPrefix(text, "--eval=")) && k.name == "rpm":
-			if strings.Contains(joined(all[i:]), "%(") || !known(joined(all[i:])) || strings.Contains(joined(all[i:]), "%{lua") {
+			if strings.Contains(joinWords(all[i:]), "%(") || !isKnown(joinWords(all[i:])) || strings.Contains(joinWords(all[i:]), "%{lua") {
 				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "rpm runs a macro")
 			}
 		}
@@ -382,12 +382,12 @@ func packages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	}
 }
 
-func services(*walker, ctx, call, string, []Word, given) {}
+func walkServices(*walker, ctx, call, string, []Word, given) {}
 
-// service handles programs that reach a service; some also start commands.
+// walkService handles programs that reach a service; some also start commands.
 //
 //nolint:gocognit // flat: one case for each sub-command
-func service(w *walker, c ctx, k call, sub string, args []Word, _ given) {
+func walkService(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch {
 	case k.name == "ip" && strings.HasPrefix(sub, "netns"), k.name == "aws-vault" && sub == "exec", k.name == "op" && sub == "run",
 		k.name == "doppler" && sub == "run", k.name == "chamber" && sub == "exec", k.name == "infisical" && sub == "run",

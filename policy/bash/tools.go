@@ -16,15 +16,15 @@ func wrapperOf(name string) (tool, bool) {
 			short: "+ABbEeHiKklNnPSsVvC:D@g:h:p:R@r:T:t:U:u:a:c:",
 			long: "askpass background bell close-from: chdir@ preserve-env? edit group: set-home help host: login remove-timestamp reset-timestamp " +
 				"list no-update non-interactive preserve-groups prompt: chroot@ role: stdin shell type: command-timeout: other-user: user: version validate",
-			operands: "=x", special: sudo,
+			operands: "=x", special: walkSudo,
 		}, true
 	case "doas":
-		return tool{short: "+LnsC<a:u:", operands: "=x", special: sudo}, true
+		return tool{short: "+LnsC<a:u:", operands: "=x", special: walkSudo}, true
 	case "env":
 		return tool{
 			short: "+i0vu:C@S:", long: "ignore-environment null unset: chdir@ split-string: block-signal? default-signal? ignore-signal? " +
 				"list-signal-handling debug argv0: help version",
-			operands: "=x", special: env,
+			operands: "=x", special: walkEnv,
 		}, true
 	case "nohup", "setsid", "catchsegv", "fakeroot", "dbus-run-session", "unbuffer", "linux32", "linux64", "setarch", "torsocks", "torify",
 		"systemd-inhibit", "caffeinate",
@@ -39,33 +39,33 @@ func wrapperOf(name string) (tool, bool) {
 		return tool{
 			short: "+bcCdeghn:q:prtvwx", long: "beep color no-color differences? errexit chgexit interval: equexit: precise no-rerun no-title no-wrap " +
 				"exec help version",
-			special: watch,
+			special: walkWatch,
 		}, true
 	case "xargs":
 		return tool{
 			short: "+0a<d*E*e?I*i?L:l?n:oP:prs:tx",
 			long: "null arg-file< delimiter* eof? replace? max-lines? max-args: open-tty max-procs: interactive process-slot-var: no-run-if-empty " +
 				"max-chars: " +
-				"show-limits verbose exit help version", special: xargs,
+				"show-limits verbose exit help version", special: walkXargs,
 		}, true
 	case "parallel":
-		return tool{special: parallel}, true
+		return tool{special: walkParallel}, true
 	case "find":
-		return tool{special: find}, true
+		return tool{special: walkFind}, true
 	case "fd", "fdfind":
-		return tool{special: fd}, true
+		return tool{special: walkFD}, true
 	case "su", "runuser":
-		return tool{special: su}, true
+		return tool{special: walkSu}, true
 	case "ssh", "slogin", "mosh", "autossh":
 		return tool{
 			short: "+46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E>e:F<I^i<J:L:l:m:O:o:p:P:Q:R:S:W:w:", long: "ssh$ server$ client$ predict: port: family: no-init " +
-				"local", special: ssh,
+				"local", special: walkSSH,
 		}, true
 	case "busybox", "toybox":
-		return tool{special: busybox}, true
+		return tool{special: walkBusyBox}, true
 	case "flock":
 		return tool{short: "+sxeonuw:E:FcvhV", long: "shared exclusive unlock nonblock timeout: wait: conflict-exit-code: close no-fork command " +
-			"verbose help version", special: flock}, true
+			"verbose help version", special: walkFlock}, true
 	case "script":
 		return tool{short: "aqfec$I>O>B>T>E:o:m:Vht", long: "append command$ echo: return flush force log-io> log-in> log-out> log-timing> " +
 			"logging-format: output-limit: quiet timing? help version", operands: "w"}, true
@@ -78,17 +78,17 @@ func wrapperOf(name string) (tool, bool) {
 				"timer-property: collect no-ask-password machine: host: send-sighup shell help version pty-late job-mode: ignore-failure", operands: "x",
 		}, true
 	case "at", "batch":
-		return tool{short: "mMldrcvVbf^q:t:", special: at}, true
+		return tool{short: "mMldrcvVbf^q:t:", special: walkAt}, true
 	case "crontab":
-		return tool{short: "u:elrisTnx:", special: crontab}, true
+		return tool{short: "u:elrisTnx:", special: walkCrontab}, true
 	case "entr":
-		return tool{short: "+acdnprsxz", special: entr}, true
+		return tool{short: "+acdnprsxz", special: walkEntr}, true
 	case "watchexec", "nodemon", "reflex", "chokidar", "inotifywait":
-		return tool{special: doubtful}, true
+		return tool{special: walkDoubtful}, true
 	case "tmux", "screen", "dtach", "abduco", "zellij":
-		return tool{special: terminal}, true
+		return tool{special: walkTerminal}, true
 	case "expect", "socat", "gdb", "lldb", "rr":
-		return tool{special: doubtful}, true
+		return tool{special: walkDoubtful}, true
 	case "ld.so", "ld-linux.so", "ld-linux-x86-64.so.2", "ld-linux.so.2", "ld-linux-aarch64.so.1", "ld-musl-x86_64.so.1":
 		return tool{short: "+", long: "list verify inhibit-cache library-path: inhibit-rpath: audit: preload: argv0: glibc-hwcaps-prepend: " +
 			"glibc-hwcaps-mask: help version list-tunables list-diagnostics", operands: "x"}, true
@@ -177,13 +177,13 @@ func plainWrapper(name string) tool {
 			"quiet verbose help version", operands: "x"}
 	case "perf", "newgrp", "sg", "chpst", "start-stop-daemon", "hyperfine", "firejail", "bwrap", "proot", "faketime", "cpulimit", "numactl", "cgexec",
 		"daemonize", "softlimit":
-		return tool{special: doubtful}
+		return tool{special: walkDoubtful}
 	case "systemd-inhibit":
 		return tool{short: "+h", long: "what: who: why: mode: list help version no-pager no-legend no-ask-password", operands: "x"}
 	case "caffeinate":
 		return tool{short: "+dimsut:w:", operands: "x"}
 	case "rlwrap":
-		return tool{special: doubtful}
+		return tool{special: walkDoubtful}
 	}
 	return tool{short: "+hvqV", long: "help version quiet verbose", operands: "x"}
 }

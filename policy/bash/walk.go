@@ -112,8 +112,8 @@ func (w *walker) branches(c ctx, walk func()) {
 	}
 }
 
-// chain returns the statements of a && b || c, or of a | b | c, and the operators between.
-func chain(x *syntax.BinaryCmd, pipes bool) ([]*syntax.Stmt, []*syntax.BinaryCmd) {
+// flattenChain returns the statements of a && b || c, or of a | b | c, and the operators between.
+func flattenChain(x *syntax.BinaryCmd, pipes bool) ([]*syntax.Stmt, []*syntax.BinaryCmd) {
 	var stmts []*syntax.Stmt
 	var ops []*syntax.BinaryCmd
 	for {
@@ -135,7 +135,7 @@ func chain(x *syntax.BinaryCmd, pipes bool) ([]*syntax.Stmt, []*syntax.BinaryCmd
 }
 
 func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
-	stmts, ops := chain(x, true)
+	stmts, ops := flattenChain(x, true)
 	in := c.in
 	for i, s := range stmts {
 		e := c
@@ -164,7 +164,7 @@ func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 }
 
 func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
-	stmts, ops := chain(x, false)
+	stmts, ops := flattenChain(x, false)
 	w.stmt(c, stmts[0])
 	for i, op := range ops {
 		next := c.by(And, "", c.src.offset(op.OpPos))
@@ -185,7 +185,7 @@ func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
 		onlyOK := c.st.cdOK
 		onlyFail := c.st.cdFail
 		switch {
-		case leaves(stmts[i+1]):
+		case alwaysLeaves(stmts[i+1]):
 			*c.st = *skipped
 			c.st.shared = true
 		case op.Op == syntax.AndStmt && onlyOK != nil:
@@ -210,8 +210,8 @@ func orUnknown(dirs []string) []string {
 	return dirs
 }
 
-// leaves reports that nothing after the statement runs if it does.
-func leaves(s *syntax.Stmt) bool {
+// alwaysLeaves reports that nothing after the statement runs if it does.
+func alwaysLeaves(s *syntax.Stmt) bool {
 	x, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || s.Background || len(x.Args) == 0 {
 		return false
@@ -312,7 +312,7 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 		w.environment(c, name, item.loose(), at, -1)
 	}
 	if !apart {
-		w.setVariable(c, name, value{text: lo.Ternary(x.Select, unknown, common(items)), number: numbers && !x.Select}, at)
+		w.setVariable(c, name, value{text: lo.Ternary(x.Select, unknown, commonPrefix(items)), number: numbers && !x.Select}, at)
 		w.stmts(c, x.Do)
 		return
 	}
@@ -349,8 +349,8 @@ func (w *walker) small(c ctx, x *syntax.ForClause, items int) bool {
 	return max(c.times, 1)*items*max(nodes, 1) <= maxWalks
 }
 
-// common returns what all words begin with.
-func common(items []Word) string {
+// commonPrefix returns what all words begin with.
+func commonPrefix(items []Word) string {
 	if len(items) == 0 {
 		return unknown
 	}
@@ -394,8 +394,8 @@ func (w *walker) funcDecl(c ctx, x *syntax.FuncDecl) {
 	w.decls = append(w.decls, decl{x, later})
 }
 
-// declared walks the functions that nothing called.
-func (w *walker) declared() {
+// walkDeclared walks the functions that nothing called.
+func (w *walker) walkDeclared() {
 	for i := 0; i < len(w.decls); i++ { //nolint:intrange // a body may declare more
 		d := w.decls[i]
 		if w.called[d.body] {
@@ -524,8 +524,8 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 		}
 		switch x.Op {
 		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-			w.evaluated(c, x.X)
-			w.evaluated(c, x.Y)
+			w.walkTestWord(c, x.X)
+			w.walkTestWord(c, x.Y)
 		case syntax.TsReMatch:
 			w.test(c, x.X)
 			w.test(c, x.Y)
@@ -535,7 +535,7 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 		}
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
-			w.evaluated(c, x.X)
+			w.walkTestWord(c, x.X)
 			return
 		}
 		w.test(c, x.X)
@@ -549,12 +549,12 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 	}
 }
 
-// evaluated handles a word of a test that bash computes with: an index in it is expanded.
-func (w *walker) evaluated(c ctx, x syntax.TestExpr) {
+// walkTestWord handles a word of a test that bash computes with: an index in it is expanded.
+func (w *walker) walkTestWord(c ctx, x syntax.TestExpr) {
 	if word, ok := x.(*syntax.Word); ok {
 		number := makesNumber(c.st, word)
 		if text := w.value(c, word, false); !number {
-			w.computed(c, text, c.src.offset(word.Pos()))
+			w.walkArithmetic(c, text, c.src.offset(word.Pos()))
 		}
 		return
 	}
@@ -573,7 +573,7 @@ func (w *walker) arithm(c ctx, x syntax.ArithmExpr) {
 	case *syntax.BinaryArithm:
 		w.arithm(c, x.X)
 		w.arithm(c, x.Y)
-		if assigns(x.Op) {
+		if isAssignment(x.Op) {
 			w.blurArithm(c, x)
 		}
 	case *syntax.UnaryArithm:
@@ -586,12 +586,12 @@ func (w *walker) arithm(c ctx, x syntax.ArithmExpr) {
 	case *syntax.Word:
 		number := makesNumber(c.st, x)
 		if text := w.value(c, x, true); !number {
-			w.computed(c, text, c.src.offset(x.Pos()))
+			w.walkArithmetic(c, text, c.src.offset(x.Pos()))
 		}
 	}
 }
 
-func assigns(op syntax.BinAritOperator) bool {
+func isAssignment(op syntax.BinAritOperator) bool {
 	switch op {
 	case syntax.Assgn, syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn, syntax.QuoAssgn, syntax.RemAssgn, syntax.AndAssgn,
 		syntax.OrAssgn, syntax.XorAssgn, syntax.ShlAssgn, syntax.ShrAssgn:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
+func formatInt(n int) string { return strconv.Itoa(n) }
 
 // unknown stands in a text for what is not known of it. No line that is looked at
 // has this byte.
@@ -105,8 +105,8 @@ func (w Word) alternatives(yield func(Word) bool) {
 	}
 }
 
-// joined returns the words with blanks between, with marks for what is not known.
-func joined(words []Word) string {
+// joinWords returns the words with blanks between, with marks for what is not known.
+func joinWords(words []Word) string {
 	if len(words) == 1 {
 		return words[0].loose()
 	}
@@ -125,7 +125,7 @@ func (w Word) loose() string {
 	return w.raw
 }
 
-func known(text string) bool { return strings.IndexByte(text, 0) < 0 }
+func isKnown(text string) bool { return strings.IndexByte(text, 0) < 0 }
 
 // baseName returns the last part of a path.
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

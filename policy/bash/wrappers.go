@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// sudo handles sudo and doas: with -s or -i the words are for a shell, with -e they are files.
-func sudo(w *walker, c ctx, k call, g given) {
+// walkSudo handles sudo and doas: with -s or -i the words are for a shell, with -e they are files.
+func walkSudo(w *walker, c ctx, k call, g given) {
 	t, _ := toolOf(k.name)
 	if k.name != "doas" {
 		t, _ = toolOf("sudo")
@@ -26,14 +26,14 @@ func sudo(w *walker, c ctx, k call, g given) {
 		}
 		// sudo escapes the words for the shell, so that they stay the words they are.
 		c = w.options(c, k, g)
-		w.operands(c, k, t, g)
+		w.walkOperands(c, k, t, g)
 		return
 	}
 	w.tool(c, k, t, g)
 }
 
-// env may split one word into a whole command.
-func env(w *walker, c ctx, k call, g given) {
+// walkEnv may split one word into a whole command.
+func walkEnv(w *walker, c ctx, k call, g given) {
 	t, _ := toolOf("env")
 	o, found := g.last("S", "split-string")
 	if !found || !o.given {
@@ -52,7 +52,7 @@ func env(w *walker, c ctx, k call, g given) {
 		return
 	}
 	raw := o.value.loose()
-	if !known(raw) || strings.ContainsAny(raw, "\\$") {
+	if !isKnown(raw) || strings.ContainsAny(raw, "\\$") {
 		w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits text that is not known")
 	}
 	stmts, err := w.parse(strings.ReplaceAll(raw, unknown, "${_}"))
@@ -71,18 +71,18 @@ func env(w *walker, c ctx, k call, g given) {
 	g.options = nil
 	g.operands = append(words, g.operands...)
 	if len(g.operands) > 0 && strings.HasPrefix(g.operands[0].Text, "-") {
-		g = getopt(g.operands, t.short, t.long)
+		g = parseOptions(g.operands, t.short, t.long)
 	}
 	w.tool(c, k, t, g)
 }
 
-// watch gives its words to a shell, but for -x.
-func watch(w *walker, c ctx, k call, g given) {
+// walkWatch gives its words to a shell, but for -x.
+func walkWatch(w *walker, c ctx, k call, g given) {
 	roles := "X"
 	if g.has("x", "exec") {
 		roles = "x"
 	}
-	w.operands(c, k, tool{operands: roles}, g)
+	w.walkOperands(c, k, tool{operands: roles}, g)
 }
 
 // orShell handles a wrapper that starts a shell when it is given no command.
@@ -96,8 +96,8 @@ func orShell(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, t, g)
 }
 
-// doubtful handles a wrapper of which not enough is known.
-func doubtful(w *walker, c ctx, k call, _ given) {
+// walkDoubtful handles a wrapper of which not enough is known.
+func walkDoubtful(w *walker, c ctx, k call, _ given) {
 	if len(k.args()) == 0 || len(k.args()) == 1 && (k.args()[0].Is("--version") || k.args()[0].Is("--help")) {
 		return
 	}
@@ -110,11 +110,11 @@ func doubtful(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-func su(w *walker, c ctx, k call, _ given) {
-	g := getopt(k.args(), "c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty "+
+func walkSu(w *walker, c ctx, k call, _ given) {
+	g := parseOptions(k.args(), "c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty "+
 		"whitelist-environment: help version")
 	if k.name == "runuser" && g.has("u", "user") {
-		g = getopt(k.args(), "+c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty "+
+		g = parseOptions(k.args(), "+c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty "+
 			"whitelist-environment: help version")
 		w.tool(c, k, tool{operands: "x"}, g)
 		return
@@ -133,8 +133,8 @@ func su(w *walker, c ctx, k call, _ given) {
 	w.options(c, k, g)
 }
 
-// ssh runs its words on another machine.
-func ssh(w *walker, c ctx, k call, g given) {
+// walkSSH runs its words on another machine.
+func walkSSH(w *walker, c ctx, k call, g given) {
 	for _, o := range g.options {
 		switch {
 		case o.name == "o":
@@ -161,7 +161,7 @@ func ssh(w *walker, c ctx, k call, g given) {
 	if g.doubt {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of ssh begins is not sure")
 	}
-	rest := getopt(g.operands[1:], "+46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E>e:F^I^i<J&L:l:m:O:o:p:P:Q:R:S:W&w:", "")
+	rest := parseOptions(g.operands[1:], "+46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E>e:F^I^i<J&L:l:m:O:o:p:P:Q:R:S:W&w:", "")
 	if len(rest.options) > 0 {
 		for _, o := range rest.options {
 			if o.name == "o" {
@@ -171,15 +171,15 @@ func ssh(w *walker, c ctx, k call, g given) {
 	}
 	claimAll(g.operands)
 	r := c.by(Remote, g.operands[0].String(), k.at)
-	r.st = elsewhere()
+	r.st = newRemoteState()
 	if len(rest.operands) == 0 {
 		if c.in.kind != inherited {
 			w.shellInput(r, k, "sh")
 		}
 		return
 	}
-	text := joined(rest.operands)
-	if !known(text) {
+	text := joinWords(rest.operands)
+	if !isKnown(text) {
 		w.opaque(c, rest.operands[0].Pos.Offset, k.index, OpaqueText, "ssh runs text that is not known")
 	}
 	r.st.posix = true
@@ -207,8 +207,8 @@ func (w *walker) sshOption(c ctx, k call, o Word) {
 	}
 }
 
-// busybox runs the sub-command that is its first word.
-func busybox(w *walker, c ctx, k call, _ given) {
+// walkBusyBox runs the sub-command that is its first word.
+func walkBusyBox(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) == 0 {
 		return
@@ -228,7 +228,7 @@ func busybox(w *walker, c ctx, k call, _ given) {
 	w.run(e, call{words: args, at: args[0].Pos.Offset, outside: true})
 }
 
-func flock(w *walker, c ctx, k call, g given) {
+func walkFlock(w *walker, c ctx, k call, g given) {
 	ops := g.operands
 	if len(ops) == 0 {
 		return
@@ -257,8 +257,8 @@ func flock(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// at reads the commands that run later.
-func at(w *walker, c ctx, k call, g given) {
+// walkAt reads the commands that run later.
+func walkAt(w *walker, c ctx, k call, g given) {
 	for _, o := range g.options {
 		if o.mark == '^' {
 			w.file(c, o.value, Runs, k.index)
@@ -272,7 +272,7 @@ func at(w *walker, c ctx, k call, g given) {
 	w.shellInput(c, k, "sh")
 }
 
-func crontab(w *walker, c ctx, k call, g given) {
+func walkCrontab(w *walker, c ctx, k call, g given) {
 	if g.has("l", "r") {
 		return
 	}
@@ -282,23 +282,23 @@ func crontab(w *walker, c ctx, k call, g given) {
 	w.opaque(c, k.at, k.index, OpaqueInput, "crontab takes commands that run later")
 	if c.in.kind == piped {
 		for line := range strings.Lines(c.in.text) {
-			if fields := strings.Fields(line); len(fields) > 5 && known(line) && !strings.HasPrefix(line, "#") {
+			if fields := strings.Fields(line); len(fields) > 5 && isKnown(line) && !strings.HasPrefix(line, "#") {
 				w.shellCode(c, k, "sh", literalWord(strings.Join(fields[5:], " "), w.place(k.at)), nil)
 			}
 		}
 	}
 }
 
-func entr(w *walker, c ctx, k call, g given) {
+func walkEntr(w *walker, c ctx, k call, g given) {
 	roles := "x"
 	if g.has("s") {
 		roles = "X"
 	}
-	w.operands(c, k, tool{operands: roles}, g)
+	w.walkOperands(c, k, tool{operands: roles}, g)
 }
 
-// terminal handles tmux, screen and the like: they start commands and type into others.
-func terminal(w *walker, c ctx, k call, _ given) {
+// walkTerminal handles tmux, screen and the like: they start commands and type into others.
+func walkTerminal(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		switch {
 		case a.Kind != Literal:
@@ -333,8 +333,8 @@ func runParts(w *walker, c ctx, k call, g given) {
 // notBuiltin handles the name of a builtin that some program starts: there is no such program.
 func notBuiltin(*walker, ctx, call, given) {}
 
-// xargs appends what it reads to a command.
-func xargs(w *walker, c ctx, k call, g given) {
+// walkXargs appends what it reads to a command.
+func walkXargs(w *walker, c ctx, k call, g given) {
 	w.options(c, k, g)
 	words := append([]Word(nil), g.operands...)
 	if g.doubt {
@@ -379,7 +379,7 @@ func (w *walker) readWords(c ctx, k call, g given) []Word {
 	hidden := makeWord(unknown, false, true, "", w.place(k.at))
 	hidden.also = w.limitTexts(c.in.texts())
 	text := c.in.text
-	if c.in.kind != piped || !known(text) || text == "" || strings.ContainsAny(text, `"'\`) || len(text) > 1024 ||
+	if c.in.kind != piped || !isKnown(text) || text == "" || strings.ContainsAny(text, `"'\`) || len(text) > 1024 ||
 		g.has("a", "arg-file", "0", "null", "d", "delimiter", "E", "e", "eof", "L", "l", "max-lines", "n", "max-args", "s", "max-chars") || g.doubt {
 		return []Word{hidden}
 	}

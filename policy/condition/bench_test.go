@@ -111,7 +111,7 @@ func BenchmarkNew(b *testing.B) {
 	for b.Loop() {
 		l, err := New(Options{})
 		if err == nil {
-			_, err = l.at(hooks.PreToolUse)
+			_, err = l.dialectAt(hooks.PreToolUse)
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -32,7 +32,7 @@ type compiled struct {
 // Compile makes a condition of its text: of an expression of type bool. The error is of type Errors, or says that there is
 // no such point.
 func (l *Language) Compile(text string, at hooks.PointName) (*Condition, error) {
-	c, err := l.compile(text, at)
+	c, err := l.compileAt(text, at)
 	if err != nil {
 		return nil, err
 	}
@@ -49,19 +49,19 @@ func (l *Language) Compile(text string, at hooks.PointName) (*Condition, error) 
 
 // Expression makes an expression of its text, of any type. The error is as that of Compile.
 func (l *Language) Expression(text string, at hooks.PointName) (*Expression, error) {
-	c, err := l.compile(text, at)
+	c, err := l.compileAt(text, at)
 	if err != nil {
 		return nil, err
 	}
 	return &Expression{c}, nil
 }
 
-func (l *Language) compile(text string, at hooks.PointName) (*compiled, error) {
-	d, err := l.at(at)
+func (l *Language) compileAt(text string, at hooks.PointName) (*compiled, error) {
+	d, err := l.dialectAt(at)
 	if err != nil {
 		return nil, err
 	}
-	ast, wrong := d.checked(text)
+	ast, wrong := d.checkText(text)
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
@@ -82,8 +82,8 @@ func (l *Language) compile(text string, at hooks.PointName) (*compiled, error) {
 	return c, nil
 }
 
-// checked parses and checks a text.
-func (d *dialect) checked(text string) (*cel.Ast, Errors) {
+// checkText parses and checks a text.
+func (d *dialect) checkText(text string) (*cel.Ast, Errors) {
 	switch {
 	case len(text) > maxText:
 		return nil, Errors{d.wrongAt(text, maxText, "the condition is longer than %d bytes", maxText)}
@@ -99,15 +99,15 @@ func (d *dialect) checked(text string) (*cel.Ast, Errors) {
 	ast, issues := d.env.Compile(plain)
 	if issues.Err() != nil {
 		for _, issue := range issues.Errors() {
-			wrong = append(wrong, d.explained(text, plain, issue))
+			wrong = append(wrong, d.explainIssue(text, plain, issue))
 		}
-		return nil, sorted(wrong)
+		return nil, sortErrors(wrong)
 	}
-	return ast, sorted(d.stray(text, ast))
+	return ast, sortErrors(d.stray(text, ast))
 }
 
-// sorted returns the errors in the order of the text, each place once.
-func sorted(wrong Errors) Errors {
+// sortErrors returns the errors in the order of the text, each place once.
+func sortErrors(wrong Errors) Errors {
 	slices.SortStableFunc(wrong, func(a, b *Error) int { return a.Offset - b.Offset })
 	return slices.CompactFunc(wrong, func(a, b *Error) bool { return a.Offset == b.Offset && a.Message == b.Message })
 }

@@ -24,7 +24,7 @@ func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
 			return said == yes, nil
 		}
 	}
-	v, err := c.c.eval(ctx, in)
+	v, err := c.c.evaluate(ctx, in)
 	if err != nil {
 		return false, err
 	}
@@ -52,7 +52,9 @@ func (c *Condition) Uses(name string) bool { return c.c.uses.names[name] }
 type Expression struct{ c *compiled }
 
 // Value returns what the expression comes to, as CEL value. The errors are those of Condition.Test.
-func (e *Expression) Value(ctx context.Context, in Input) (ref.Val, error) { return e.c.eval(ctx, in) }
+func (e *Expression) Value(ctx context.Context, in Input) (ref.Val, error) {
+	return e.c.evaluate(ctx, in)
+}
 
 // Type returns the type of the value as CEL writes it: "string", "list(int)", or "dyn" when it is not known before.
 func (e *Expression) Type() string { return cel.FormatCELType(e.c.ast.OutputType()) }
@@ -64,16 +66,18 @@ func (e *Expression) String() string { return e.c.text }
 func (e *Expression) Uses(name string) bool { return e.c.uses.names[name] }
 
 // Explain works like that of Condition.
-func (e *Expression) Explain(ctx context.Context, in Input) []hooks.Fact { return e.c.explain(ctx, in) }
+func (e *Expression) Explain(ctx context.Context, in Input) []hooks.Fact {
+	return e.c.explainFacts(ctx, in)
+}
 
 var errNoInput = errors.New("there is nothing to judge: the input is empty")
 
-func (c *compiled) eval(ctx context.Context, in Input) (ref.Val, error) {
+func (c *compiled) evaluate(ctx context.Context, in Input) (ref.Val, error) {
 	if in.m == nil {
 		return nil, errNoInput
 	}
 	if in.m.point != c.d.point {
-		return nil, fmt.Errorf("condition %q is for %s and was asked at %s", shortened(c.text), c.d.point, in.m.point)
+		return nil, fmt.Errorf("condition %q is for %s and was asked at %s", shortenText(c.text), c.d.point, in.m.point)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -166,7 +166,7 @@ func TestAnErrorSaysLineAndColumn(t *testing.T) {
 condition at PreToolUse, line 3, column 10: there is no name "stag": did you mean stage?`, err.Error())
 	one, ok := errors.AsType[*condition.Error](err)
 	require.True(t, ok)
-	assert.Equal(t, `there is no name "agnt": did you mean agent?`, one.Told())
+	assert.Equal(t, `there is no name "agnt": did you mean agent?`, one.MessageWithHint())
 }
 
 func TestThereMustBeSuchAPoint(t *testing.T) {

@@ -25,11 +25,11 @@ type Error struct {
 
 // Error returns the message with its place and, when there is one, the suggestion.
 func (e *Error) Error() string {
-	return fmt.Sprintf("condition at %s, %s: %s", e.Point, place(e.Line, e.Column), e.Told())
+	return fmt.Sprintf("condition at %s, %s: %s", e.Point, place(e.Line, e.Column), e.MessageWithHint())
 }
 
-// Told returns the message with the suggestion and without the place.
-func (e *Error) Told() string {
+// MessageWithHint returns the message with the suggestion and without the place.
+func (e *Error) MessageWithHint() string {
 	if e.Suggestion == "" {
 		return e.Message
 	}
@@ -100,8 +100,8 @@ func skipCharacters(text string, n int) int {
 	return bytes
 }
 
-// shortened keeps the beginning of a text that is long.
-func shortened(text string) string {
+// shortenText keeps the beginning of a text that is long.
+func shortenText(text string) string {
 	const most = 120
 	if len(text) <= most {
 		return text

@@ -33,9 +33,9 @@ type EvalError struct {
 // Error names the condition, the place, what went wrong and the values.
 func (e *EvalError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "condition %q at %s, %s: ", shortened(e.Text), e.Point, place(e.Line, e.Column))
+	fmt.Fprintf(&b, "condition %q at %s, %s: ", shortenText(e.Text), e.Point, place(e.Line, e.Column))
 	if e.Part != "" && e.Part != e.Text {
-		fmt.Fprintf(&b, "%s: ", shortened(e.Part))
+		fmt.Fprintf(&b, "%s: ", shortenText(e.Part))
 	}
 	b.WriteString(e.Err.Error())
 	for i, v := range e.Values {
@@ -59,7 +59,7 @@ func (c *compiled) failure(ctx context.Context, a cel.Activation, err error) *Ev
 	if state == nil {
 		return e
 	}
-	part := c.failed(state, err)
+	part := c.failedPart(state, err)
 	if part == nil {
 		return e
 	}
@@ -67,7 +67,7 @@ func (c *compiled) failure(ctx context.Context, a cel.Activation, err error) *Ev
 	e.Part = c.source(part)
 	for _, named := range c.namedIn(part) {
 		if v, ok := state.Value(named.ID()); ok && !types.IsUnknownOrError(v) {
-			e.add(hooks.Fact{Name: c.source(named), Value: "the " + typeName(v) + " " + shown(v)})
+			e.add(hooks.Fact{Name: c.source(named), Value: "the " + typeName(v) + " " + showValue(v)})
 		}
 	}
 	return e
@@ -81,8 +81,8 @@ func (e *EvalError) add(f hooks.Fact) {
 
 func (e *EvalError) setPlace(at *Error) { e.Offset, e.Line, e.Column = at.Offset, at.Line, at.Column }
 
-// failed returns the innermost part that failed with the error.
-func (c *compiled) failed(state trace, err error) ast.Expr {
+// failedPart returns the innermost part that failed with the error.
+func (c *compiled) failedPart(state trace, err error) ast.Expr {
 	var found ast.Expr
 	ast.PostOrderVisit(c.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		v, ok := state.Value(e.ID())
@@ -127,7 +127,7 @@ func plainMessage(err error) string {
 }
 
 func (c *compiled) wrongResult(v ref.Val) error {
-	e := &EvalError{Point: c.d.point, Text: c.text, Err: fmt.Errorf("a condition is true or false, and this is the %s %s", typeName(v), shown(v))}
+	e := &EvalError{Point: c.d.point, Text: c.text, Err: fmt.Errorf("a condition is true or false, and this is the %s %s", typeName(v), showValue(v))}
 	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))
 	return e
 }

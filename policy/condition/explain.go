@@ -21,7 +21,9 @@ import (
 // Explain returns why the condition says what it says: the parts that are joined by && and ||, as far as they counted, each
 // followed by the values that are named in it. It evaluates again, and costs some microseconds. Values are shortened;
 // one that is secret is not known to be.
-func (c *Condition) Explain(ctx context.Context, in Input) []hooks.Fact { return c.c.explain(ctx, in) }
+func (c *Condition) Explain(ctx context.Context, in Input) []hooks.Fact {
+	return c.c.explainFacts(ctx, in)
+}
 
 // trace is what each part of an expression came to.
 type trace interface {
@@ -44,17 +46,17 @@ func (c *compiled) trace(ctx context.Context, a cel.Activation) trace {
 	return nil
 }
 
-func (c *compiled) explain(ctx context.Context, in Input) []hooks.Fact {
+func (c *compiled) explainFacts(ctx context.Context, in Input) []hooks.Fact {
 	if in.m == nil || in.m.point != c.d.point || ctx.Err() != nil {
 		return nil
 	}
 	f := facts{of: c, in: in}
-	if c.judge != nil && f.judged(c.reasons()) != unsure {
+	if c.judge != nil && f.gatherJudged(c.reasons()) != unsure {
 		return f.list
 	}
 	f.list = nil
 	if f.state = c.trace(ctx, in.m.in(c.d)); f.state != nil {
-		f.traced(c.reasons())
+		f.gatherTraced(c.reasons())
 	}
 	return f.list
 }
@@ -169,13 +171,13 @@ func nameBefore(text string, offset int) int {
 	return offset
 }
 
-// shown returns a value for a person, at most some hundred bytes of it.
-func shown(v ref.Val) string { return shortened(shownIn(v, 3)) }
+// showValue returns a value for a person, at most some hundred bytes of it.
+func showValue(v ref.Val) string { return shortenText(shownIn(v, 3)) }
 
 func shownIn(v ref.Val, depth int) string {
 	switch v := v.(type) {
 	case types.String:
-		return strconv.Quote(shortened(string(v)))
+		return strconv.Quote(shortenText(string(v)))
 	case types.Bool:
 		return strconv.FormatBool(bool(v))
 	case types.Int:

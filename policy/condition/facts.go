@@ -75,7 +75,7 @@ func (d *dialect) valueOf(e ast.Expr) func(m *moment) ref.Val {
 	if p := d.argument(e); p != nil {
 		return func(m *moment) ref.Val {
 			if t, at, there := p.in(m); there == yes {
-				return t.value(at)
+				return t.nodeValue(at)
 			}
 			return nil
 		}
@@ -91,10 +91,10 @@ type facts struct {
 	list  []hooks.Fact
 }
 
-// judged gathers what is known without CEL; it is unsure where that does not do.
-func (f *facts) judged(r reason) verdict {
+// gatherJudged gathers what is known without CEL; it is unsure where that does not do.
+func (f *facts) gatherJudged(r reason) verdict {
 	for _, part := range r.joins {
-		if v := f.judged(part); v == r.end || v == unsure {
+		if v := f.gatherJudged(part); v == r.end || v == unsure {
 			return v
 		}
 	}
@@ -110,22 +110,22 @@ func (f *facts) judged(r reason) verdict {
 	}
 	f.add(r.labelled, strconv.FormatBool(v == yes))
 	for _, n := range r.values {
-		f.add(n, shown(n.value(f.in.m)))
+		f.add(n, showValue(n.value(f.in.m)))
 	}
 	return v
 }
 
-// traced gathers what the parts came to, as far as CEL asked them.
-func (f *facts) traced(r reason) {
+// gatherTraced gathers what the parts came to, as far as CEL asked them.
+func (f *facts) gatherTraced(r reason) {
 	for _, part := range r.joins {
-		f.traced(part)
+		f.gatherTraced(part)
 	}
 	if r.joins != nil {
 		return
 	}
 	for _, n := range slices.Concat([]labelled{r.labelled}, r.values) {
 		if v, ok := f.state.Value(n.expr.ID()); ok && v != nil {
-			f.add(n, shown(v)+f.of.why(n.expr, f.state, f.in))
+			f.add(n, showValue(v)+f.of.why(n.expr, f.state, f.in))
 		}
 	}
 }

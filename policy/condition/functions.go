@@ -119,7 +119,7 @@ func anyOf(v ref.Val, ask func(string) (bool, error)) ref.Val {
 		element := it.Next()
 		text, isText := Text(element)
 		if !isText {
-			return types.WrapErr(fmt.Errorf("a list of texts has the %s %s in it", typeName(element), shown(element)))
+			return types.WrapErr(fmt.Errorf("a list of texts has the %s %s in it", typeName(element), showValue(element)))
 		}
 		if ok, err := ask(text); ok || err != nil {
 			return orError(types.Bool(ok), err)

@@ -40,7 +40,7 @@ func FuzzCompile(f *testing.F) {
 		require.NotEqual(t, v == nil, err == nil)
 		if err == nil {
 			require.False(t, types.IsUnknownOrError(v))
-			_ = shown(v)
+			_ = showValue(v)
 		}
 		_, _ = requireSameAsCEL(t, c.c, in, "")
 	})

@@ -8,11 +8,11 @@ import (
 
 const maxPattern = 1024
 
-// globbed reports whether a pattern matches all of a text: * stands for any text, ? for any character, [a-z] for one of
+// matchGlob reports whether a pattern matches all of a text: * stands for any text, ? for any character, [a-z] for one of
 // these, [!a-z] for one that is not among them, and \ takes the meaning from what follows.
-func globbed(text, pattern string) (bool, error) {
+func matchGlob(text, pattern string) (bool, error) {
 	if len(pattern) > maxPattern {
-		return false, fmt.Errorf("the pattern %q is longer than %d bytes", shortened(pattern), maxPattern)
+		return false, fmt.Errorf("the pattern %q is longer than %d bytes", shortenText(pattern), maxPattern)
 	}
 	if err := checkPattern(pattern); err != nil {
 		return false, err
@@ -104,12 +104,12 @@ func checkPattern(pattern string) error {
 		switch pattern[i] {
 		case '\\':
 			if i++; i == len(pattern) {
-				return fmt.Errorf(`the pattern %q ends in \`, shortened(pattern))
+				return fmt.Errorf(`the pattern %q ends in \`, shortenText(pattern))
 			}
 		case '[':
 			end := classEnd(pattern[i:])
 			if end < 0 {
-				return fmt.Errorf("the pattern %q has a [ without ]", shortened(pattern))
+				return fmt.Errorf("the pattern %q has a [ without ]", shortenText(pattern))
 			}
 			i += end - 1
 		}
@@ -129,7 +129,7 @@ func globbedPath(path, pattern string) (bool, error) {
 				p++
 				continue
 			}
-			ok, err := globbed(names[t], wanted[p])
+			ok, err := matchGlob(names[t], wanted[p])
 			if err != nil {
 				return false, err
 			}

@@ -17,7 +17,7 @@ func (h ofHook) run() agent.Run     { return h.Run() }
 func (h ofHook) step() int          { return h.StepIndex() }
 func (h ofHook) usage() agent.Usage { return h.State().Spending().Usage }
 
-func (h ofHook) elapsed() time.Duration {
+func (h ofHook) elapsedTime() time.Duration {
 	if c, ok := h.Context.(interface{ Elapsed() time.Duration }); ok {
 		return c.Elapsed()
 	}
@@ -37,7 +37,7 @@ type callContext interface {
 	Original() hooks.Call
 }
 
-func (h ofHook) called() *called {
+func (h ofHook) toolCall() *called {
 	c, ok := h.Context.(callContext)
 	if !ok {
 		return nil
@@ -110,7 +110,7 @@ func (h ofHook) input() string {
 			return c.Text()
 		}
 	}
-	return memories.Of(h.State()).lastInput(h.State())
+	return memories.Get(h.State()).lastInput(h.State())
 }
 
 func (h ofHook) reply() reply {
@@ -200,7 +200,7 @@ func (h ofHook) tally(tool string) tally {
 	if c, ok := h.Context.(interface{ Index() int }); ok {
 		before = c.Index()
 	}
-	return memories.Of(s).tally(s, h.StepIndex(), before, tool)
+	return memories.Get(s).tally(s, h.StepIndex(), before, tool)
 }
 
 // memory is what conditions remember of one run, so that nothing is read twice.
@@ -228,10 +228,10 @@ var memories = agent.NewScratch[memory](nil)
 func momentOf(c hooks.Context) *moment {
 	h := ofHook{c}
 	if t, ok := c.(hooks.ToolContext); ok {
-		return memories.Of(c.State()).momentOf(&t)
+		return memories.Get(c.State()).momentOf(&t)
 	}
 	m := &moment{source: h, point: c.Point(), hook: c}
-	if called := h.called(); called != nil {
+	if called := h.toolCall(); called != nil {
 		m.call = &call{called: *called}
 	}
 	return m

@@ -38,7 +38,7 @@ func wholeHost(text string) (host, port string, err error) {
 	}
 	m := hostForm.FindStringSubmatch(small)
 	if m == nil {
-		return "", "", fmt.Errorf("%q is no plain name or address of a host, and is read in different ways", shortened(text))
+		return "", "", fmt.Errorf("%q is no plain name or address of a host, and is read in different ways", shortenText(text))
 	}
 	address, _, _ := strings.Cut(m[1], "%") // the zone
 	return strings.TrimSuffix(address+m[2], "."), m[3], nil
@@ -53,7 +53,7 @@ func hostMatches(text, pattern string) (bool, error) {
 	if strings.Contains(pattern, "/") {
 		network, err := netip.ParsePrefix(pattern)
 		if err != nil {
-			return false, fmt.Errorf("%q is no network", shortened(pattern))
+			return false, fmt.Errorf("%q is no network", shortenText(pattern))
 		}
 		if network.Addr().Is4In6() && network.Bits() >= 96 {
 			network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-96)
@@ -66,14 +66,14 @@ func hostMatches(text, pattern string) (bool, error) {
 	}
 	name, below := strings.CutPrefix(pattern, "*.")
 	if strings.Contains(name, "*") {
-		return false, fmt.Errorf("in the host pattern %q, * may only stand for all that comes before a dot: *.example.com", shortened(pattern))
+		return false, fmt.Errorf("in the host pattern %q, * may only stand for all that comes before a dot: *.example.com", shortenText(pattern))
 	}
 	wanted, port, err := wholeHost(name)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("the host pattern %q is neither a name nor an address", shortened(pattern))
+		return false, fmt.Errorf("the host pattern %q is neither a name nor an address", shortenText(pattern))
 	case port != "":
-		return false, fmt.Errorf("the host pattern %q has a port, which is not looked at: compare url.port", shortened(pattern))
+		return false, fmt.Errorf("the host pattern %q has a port, which is not looked at: compare url.port", shortenText(pattern))
 	case below:
 		return strings.HasSuffix(host, "."+wanted), nil
 	case host == wanted:

@@ -68,7 +68,7 @@ func (a *Action) response() ref.Val {
 func actionsOf(actions map[string]Action) ref.Val {
 	out := make(map[string]any, len(actions))
 	for id, a := range actions {
-		out[id] = actionKind.of(&finished{a, sync.OnceValue(a.response)})
+		out[id] = actionKind.objectOf(&finished{a, sync.OnceValue(a.response)})
 	}
 	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, out)
 }
@@ -114,7 +114,7 @@ func Of(c hooks.Context) Input {
 // OfCall works like Of for the context of a tool call, of which it makes no hooks.Context: asking many conditions about one call
 // costs no allocation for each.
 func OfCall(c hooks.ToolContext) Input {
-	return Input{memories.Of(c.State()).momentOf(&c)}
+	return Input{memories.Get(c.State()).momentOf(&c)}
 }
 
 // With returns the input with more values; those given before are replaced.
@@ -186,7 +186,7 @@ func (m *moment) now() time.Time {
 
 func (m *moment) run() agent.Run { return m.source.run() }
 
-func (m *moment) called() *called {
+func (m *moment) toolCall() *called {
 	if m.call == nil {
 		return &called{}
 	}

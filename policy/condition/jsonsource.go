@@ -127,14 +127,14 @@ type documentCompaction struct {
 // action is given, and more; see the package comment. It is strict: unknown members, duplicate ones and wrong
 // types are errors. A "point" in it must be the one that is given; without one given, it must be there.
 func FromJSON(event []byte, at hooks.PointName) (Input, error) {
-	m, err := fromJSON(event, at)
+	m, err := parseEvent(event, at)
 	if err != nil {
 		return Input{}, fmt.Errorf("reading the event: %w", err)
 	}
 	return Input{m}, nil
 }
 
-func fromJSON(event []byte, at hooks.PointName) (*moment, error) {
+func parseEvent(event []byte, at hooks.PointName) (*moment, error) {
 	var d document
 	if err := strictjson.CheckObject(string(event)); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func fromJSON(event []byte, at hooks.PointName) (*moment, error) {
 		m.values.Names[name] = fmt.Sprint(v)
 	}
 	if ofCalls.has(point) {
-		m.call = &call{called: *d.called()}
+		m.call = &call{called: *d.toolCall()}
 	}
 	return m, nil
 }
@@ -195,7 +195,7 @@ func (d *document) run() agent.Run {
 	return run
 }
 
-func (d *document) called() *called {
+func (d *document) toolCall() *called {
 	arguments := argumentText(d.Arguments)
 	original := arguments
 	if d.Original != nil {
@@ -223,17 +223,17 @@ func (d *document) usage() agent.Usage {
 	return u
 }
 
-func (d *document) step() int                { return d.Step }
-func (d *document) stepKind() string         { return d.StepKind }
-func (d *document) elapsed() time.Duration   { return d.sinceStart }
-func (d *document) failure() string          { return d.Error }
-func (d *document) input() string            { return d.Input }
-func (d *document) reply() reply             { return d.Reply.turn(d.Answer) }
-func (d *document) continuations() int       { return d.Continuations }
-func (d *document) pipeline() hooks.Pipeline { return d.Pipeline }
-func (d *document) parameters() string       { return string(d.Parameters) }
-func (d *document) invalid() string          { return d.Invalid }
-func (d *document) question() string         { return d.Question }
+func (d *document) step() int                  { return d.Step }
+func (d *document) stepKind() string           { return d.StepKind }
+func (d *document) elapsedTime() time.Duration { return d.sinceStart }
+func (d *document) failure() string            { return d.Error }
+func (d *document) input() string              { return d.Input }
+func (d *document) reply() reply               { return d.Reply.turn(d.Answer) }
+func (d *document) continuations() int         { return d.Continuations }
+func (d *document) pipeline() hooks.Pipeline   { return d.Pipeline }
+func (d *document) parameters() string         { return string(d.Parameters) }
+func (d *document) invalid() string            { return d.Invalid }
+func (d *document) question() string           { return d.Question }
 
 func (d *document) result() result {
 	r := d.Result

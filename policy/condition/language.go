@@ -87,7 +87,7 @@ func New(o Options) (*Language, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("making the language of conditions: %w", err)
 	}
-	l.constants["workspace"] = fixed("workspace", cel.StringType, types.String(l.workspace))
+	l.constants["workspace"] = constantVariable("workspace", cel.StringType, types.String(l.workspace))
 	l.base = sync.OnceValues(l.newBase)
 	return l, nil
 }
@@ -142,8 +142,8 @@ func (l *Language) newBase() (*cel.Env, error) {
 	return env, err
 }
 
-// at returns the language of a point, made when it is first needed.
-func (l *Language) at(point hooks.PointName) (*dialect, error) {
+// dialectAt returns the language of a point, made when it is first needed.
+func (l *Language) dialectAt(point hooks.PointName) (*dialect, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if d := l.points[point]; d != nil {
@@ -176,7 +176,7 @@ func (l *Language) at(point hooks.PointName) (*dialect, error) {
 // Variables returns the names that conditions at a point can use, with their types as CEL writes them. It is empty for a
 // point that does not exist.
 func (l *Language) Variables(at hooks.PointName) map[string]string {
-	d, err := l.at(at)
+	d, err := l.dialectAt(at)
 	if err != nil {
 		return nil
 	}

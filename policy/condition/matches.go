@@ -138,10 +138,10 @@ func baseOf(path string) string { return path[strings.LastIndexByte(path, '/')+1
 // ".." in some shells.
 func (s *search) folder(dir found, name string, out *[]found) bool {
 	entries, whole := s.read(dir.path)
-	wide := widened(name)
+	wide := widenPattern(name)
 	hidden := strings.IndexByte("*?[", name[0]) < 0 || strings.ContainsRune(name, '(')
 	matches := func(name string) bool {
-		ok, err := globbed(strings.ToLower(name), wide)
+		ok, err := matchGlob(strings.ToLower(name), wide)
 		whole = whole && err == nil
 		return ok && (hidden || name[0] != '.')
 	}
@@ -156,9 +156,9 @@ func (s *search) folder(dir found, name string, out *[]found) bool {
 	return whole
 }
 
-// widened returns a name of a pattern with no wildcard but * in it, that matches all that the name does in any shell, in lower
+// widenPattern returns a name of a pattern with no wildcard but * in it, that matches all that the name does in any shell, in lower
 // case. What a class is, and what a character, is a matter of shell and locale.
-func widened(name string) string {
+func widenPattern(name string) string {
 	for _, pair := range []string{"()", "[]"} {
 		open, shut := strings.IndexByte(name, pair[0]), strings.LastIndexByte(name, pair[1])
 		if open < 0 || shut < open {
@@ -167,7 +167,7 @@ func widened(name string) string {
 		if pair[0] == '(' { // ?(a|b)
 			open = max(open-1, 0)
 		}
-		return widened(name[:open]) + "*" + widened(name[shut+1:])
+		return widenPattern(name[:open]) + "*" + widenPattern(name[shut+1:])
 	}
 	return strings.ToLower(strings.NewReplacer("?", "*", "[", "*", `\`, "*").Replace(name))
 }

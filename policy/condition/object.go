@@ -42,8 +42,8 @@ func kindOf[T any](name string, fields ...field[T]) *kind {
 	return k
 }
 
-// of returns an object made of v, which must be the T of the kind.
-func (k *kind) of(v any) ref.Val { return &object{k, v} }
+// objectOf returns an object made of v, which must be the T of the kind.
+func (k *kind) objectOf(v any) ref.Val { return &object{k, v} }
 
 // kinds are all kinds there are.
 var kinds = map[string]*kind{
@@ -146,7 +146,7 @@ func stringList(of []string) ref.Val { return types.NewStringList(types.DefaultT
 func objectList[T any](k *kind, of []T) ref.Val {
 	out := make([]ref.Val, len(of))
 	for i := range of {
-		out[i] = k.of(&of[i])
+		out[i] = k.objectOf(&of[i])
 	}
 	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }

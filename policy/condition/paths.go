@@ -40,7 +40,7 @@ func (l *Language) pathFunctions() []Function {
 	matches := asking("path.matches", l.pathMatches)
 	matches.Cost = 400
 	return []Function{
-		matching("glob", globbed),
+		matching("glob", matchGlob),
 		plain("path.clean", path.Clean), plain("path.base", path.Base), plain("path.dir", path.Dir), plain("path.ext", path.Ext),
 		resolve, within, matches,
 	}
@@ -53,16 +53,16 @@ func (l *Language) absolute(p string) (string, error) {
 	case p == "":
 		return "", errors.New("the path is empty")
 	case len(p) > maxPath:
-		return "", fmt.Errorf("the path %q is longer than %d bytes", shortened(p), maxPath)
+		return "", fmt.Errorf("the path %q is longer than %d bytes", shortenText(p), maxPath)
 	case strings.ContainsRune(p, 0):
-		return "", fmt.Errorf("the path %q has a NUL in it", shortened(p))
+		return "", fmt.Errorf("the path %q has a NUL in it", shortenText(p))
 	case p == "~" || strings.HasPrefix(p, "~/"):
 		if l.home == "" {
-			return "", fmt.Errorf("the path %q is in a home directory that is not known", shortened(p))
+			return "", fmt.Errorf("the path %q is in a home directory that is not known", shortenText(p))
 		}
 		return l.home + p[1:], nil
 	case strings.HasPrefix(p, "~"):
-		return "", fmt.Errorf("the path %q is in the home directory of another user, and where that is, is not known", shortened(p))
+		return "", fmt.Errorf("the path %q is in the home directory of another user, and where that is, is not known", shortenText(p))
 	case path.IsAbs(p):
 		return p, nil
 	}
@@ -111,7 +111,7 @@ func follow(p string) (string, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", fmt.Errorf("the path %q has too many links", shortened(p))
+			return "", fmt.Errorf("the path %q has too many links", shortenText(p))
 		}
 		target, err := os.Readlink(next)
 		if err != nil {

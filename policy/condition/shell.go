@@ -19,13 +19,13 @@ func (l *Language) shellFunctions() []Function {
 			Overloads: []Overload{{[]*cel.Type{cel.StringType}, result}},
 			Call: func(in Input, args ...ref.Val) ref.Val {
 				line, _ := Text(args[0])
-				return of(in.m.analysed(line, l))
+				return of(in.m.analyse(line, l))
 			},
 		}
 	}
 	list := func(k *kind) *cel.Type { return cel.ListType(k.typ) }
 	return []Function{
-		part("shell.analyse", analysisKind.typ, func(a *analysis) ref.Val { return analysisKind.of(a) }),
+		part("shell.analyse", analysisKind.typ, func(a *analysis) ref.Val { return analysisKind.objectOf(a) }),
 		part("shell.clear", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Clear()) }),
 		part("shell.commands", list(commandKind), func(a *analysis) ref.Val { return a.commands }),
 		part("shell.files", list(fileKind), func(a *analysis) ref.Val { return a.files() }),
@@ -82,8 +82,8 @@ type shellText struct{ line, dir, home string }
 
 const maxLines = 64 // that are remembered for one call
 
-// analysed returns the analysis of a line, from what was remembered for the call if it was asked before.
-func (m *moment) analysed(line string, l *Language) *analysis {
+// analyse returns the analysis of a line, from what was remembered for the call if it was asked before.
+func (m *moment) analyse(line string, l *Language) *analysis {
 	if m.call == nil {
 		return analyse(line, l)
 	}

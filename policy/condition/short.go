@@ -79,23 +79,23 @@ func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 	args := c.Args()
 	switch name := c.FunctionName(); name {
 	case operators.LogicalAnd, operators.LogicalOr:
-		return d.joined(args, verdictOf(name == operators.LogicalOr)), true
+		return d.compileJoined(args, verdictOf(name == operators.LogicalOr)), true
 	case operators.LogicalNot:
 		if of := d.judge(args[0]); of != nil {
 			return func(m *moment) verdict { return of(m).not() }, true
 		}
 	case operators.Equals:
-		return d.compared(args, equal), true
+		return d.compileComparison(args, compareEqual), true
 	case operators.NotEquals:
-		return d.compared(args, func(a, b scalar) verdict { return equal(a, b).not() }), true
+		return d.compileComparison(args, func(a, b scalar) verdict { return compareEqual(a, b).not() }), true
 	case operators.Less:
-		return d.compared(args, ordered(func(order int) bool { return order < 0 })), true
+		return d.compileComparison(args, compareOrder(func(order int) bool { return order < 0 })), true
 	case operators.LessEquals:
-		return d.compared(args, ordered(func(order int) bool { return order <= 0 })), true
+		return d.compileComparison(args, compareOrder(func(order int) bool { return order <= 0 })), true
 	case operators.Greater:
-		return d.compared(args, ordered(func(order int) bool { return order > 0 })), true
+		return d.compileComparison(args, compareOrder(func(order int) bool { return order > 0 })), true
 	case operators.GreaterEquals:
-		return d.compared(args, ordered(func(order int) bool { return order >= 0 })), true
+		return d.compileComparison(args, compareOrder(func(order int) bool { return order >= 0 })), true
 	case operators.In:
 		return d.among(args[0], args[1]), true
 	case "startsWith":
@@ -112,8 +112,8 @@ func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 	return nil, true
 }
 
-// joined returns parts that && or || join: the end is what a part must be for those behind it not to be asked.
-func (d *dialect) joined(parts []ast.Expr, end verdict) judge {
+// compileJoined returns parts that && or || join: the end is what a part must be for those behind it not to be asked.
+func (d *dialect) compileJoined(parts []ast.Expr, end verdict) judge {
 	judges := make([]judge, len(parts))
 	for i, part := range parts {
 		if judges[i] = d.judge(part); judges[i] == nil {
@@ -133,8 +133,8 @@ func (d *dialect) joined(parts []ast.Expr, end verdict) judge {
 	}
 }
 
-// compared returns two values that are compared.
-func (d *dialect) compared(args []ast.Expr, compare func(a, b scalar) verdict) judge {
+// compileComparison returns two values that are compared.
+func (d *dialect) compileComparison(args []ast.Expr, compare func(a, b scalar) verdict) judge {
 	left, right := d.operand(args[0]), d.operand(args[1])
 	if left == nil || right == nil {
 		return nil
@@ -148,8 +148,8 @@ func (d *dialect) compared(args []ast.Expr, compare func(a, b scalar) verdict) j
 	}
 }
 
-// equal compares as CEL does: values of different kinds differ, but for numbers, which CEL compares.
-func equal(a, b scalar) verdict {
+// compareEqual compares as CEL does: values of different kinds differ, but for numbers, which CEL compares.
+func compareEqual(a, b scalar) verdict {
 	switch {
 	case a.kind <= tooLarge || b.kind <= tooLarge:
 		return unsure
@@ -175,8 +175,8 @@ func equal(a, b scalar) verdict {
 
 func (s scalar) number() bool { return s.kind >= intKind && s.kind <= doubleKind }
 
-// ordered compares two values of one kind.
-func ordered(is func(order int) bool) func(a, b scalar) verdict {
+// compareOrder compares two values of one kind.
+func compareOrder(is func(order int) bool) func(a, b scalar) verdict {
 	return func(a, b scalar) verdict {
 		if a.kind != b.kind {
 			return unsure
@@ -209,7 +209,7 @@ func (d *dialect) among(value, of ast.Expr) judge {
 				return unsure
 			}
 			for _, b := range list {
-				switch equal(a, b) {
+				switch compareEqual(a, b) {
 				case yes:
 					return yes
 				case unsure:
@@ -247,7 +247,7 @@ func (t *tree) has(at int, a scalar) verdict {
 			if i >= t.behind(at) {
 				return found
 			}
-			switch equal(a, t.row[i].scalar) {
+			switch compareEqual(a, t.row[i].scalar) {
 			case yes:
 				return yes
 			case unsure:
@@ -293,7 +293,7 @@ func (d *dialect) ofTexts(c ast.CallExpr, is func(text, part string) bool) judge
 	if !c.IsMemberFunction() || len(c.Args()) != 1 {
 		return nil
 	}
-	return d.compared([]ast.Expr{c.Target(), c.Args()[0]}, func(a, b scalar) verdict {
+	return d.compileComparison([]ast.Expr{c.Target(), c.Args()[0]}, func(a, b scalar) verdict {
 		if a.kind != textKind || b.kind != textKind {
 			return unsure
 		}
@@ -333,7 +333,7 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 		return func(m *moment) scalar { return scalarOf(v.value(m)) }
 	}
 	if e.Kind() == ast.CallKind && d.functions[e.AsCall().FunctionName()] != nil {
-		return d.called(e.AsCall())
+		return d.compileCall(e.AsCall())
 	}
 	if p := d.argument(e); p != nil {
 		return func(m *moment) scalar {
@@ -346,8 +346,8 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 	return nil
 }
 
-// called returns what one of our functions says of texts, and of lists of texts that do not change.
-func (d *dialect) called(c ast.CallExpr) func(m *moment) scalar {
+// compileCall returns what one of our functions says of texts, and of lists of texts that do not change.
+func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) scalar {
 	f, exprs := d.functions[c.FunctionName()], c.Args()
 	if c.IsMemberFunction() {
 		exprs = slices.Concat([]ast.Expr{c.Target()}, exprs)
@@ -355,7 +355,7 @@ func (d *dialect) called(c ast.CallExpr) func(m *moment) scalar {
 	fixed, given, kinds := make([]ref.Val, len(exprs)), make([]func(m *moment) scalar, len(exprs)), make([]*cel.Type, len(exprs))
 	for i, e := range exprs {
 		kinds[i] = cel.StringType
-		if fixed[i] = d.fixed(e); fixed[i] != nil {
+		if fixed[i] = d.constantValue(e); fixed[i] != nil {
 			kinds[i] = typeOf(fixed[i])
 		} else if given[i] = d.operand(e); given[i] == nil {
 			return nil
@@ -392,8 +392,8 @@ func (d *dialect) called(c ast.CallExpr) func(m *moment) scalar {
 
 var scalarTypes = []*cel.Type{cel.BoolType, cel.StringType, cel.IntType}
 
-// fixed returns the value of a text that does not change, or of a list of such texts; nil for others.
-func (d *dialect) fixed(e ast.Expr) ref.Val {
+// constantValue returns the value of a text that does not change, or of a list of such texts; nil for others.
+func (d *dialect) constantValue(e ast.Expr) ref.Val {
 	var v ref.Val
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -429,7 +429,7 @@ type argument struct {
 func (d *dialect) argument(e ast.Expr) *argument {
 	var names []string
 	for of := e; ; {
-		name, next := step(of)
+		name, next := memberStep(of)
 		switch {
 		case next != nil && (of == e || of.Kind() != ast.SelectKind || !of.AsSelect().IsTestOnly()):
 			names, of = append(names, name), next
@@ -448,8 +448,8 @@ func (d *dialect) argument(e ast.Expr) *argument {
 	}
 }
 
-// step returns the name of a member, and of what it is a member; nil for what is no member.
-func step(e ast.Expr) (name string, of ast.Expr) {
+// memberStep returns the name of a member, and of what it is a member; nil for what is no member.
+func memberStep(e ast.Expr) (name string, of ast.Expr) {
 	switch e.Kind() {
 	case ast.SelectKind:
 		return e.AsSelect().FieldName(), e.AsSelect().Operand()

@@ -260,9 +260,9 @@ func requireSameAsCEL(t interface {
 }, c *compiled, in Input, about string,
 ) (ref.Val, error) {
 	t.Helper()
-	v, wantErr := c.eval(t.Context(), in)
+	v, wantErr := c.evaluate(t.Context(), in)
 	if c.judge == nil { // it is CEL that says all
-		c.explain(t.Context(), in)
+		c.explainFacts(t.Context(), in)
 		return v, wantErr
 	}
 	want, isBool := v.(types.Bool)
@@ -282,9 +282,9 @@ func requireSameAsCEL(t interface {
 	}
 	plain := facts{of: c, in: in, state: c.trace(t.Context(), in.m.in(c.d))}
 	if plain.state != nil {
-		plain.traced(c.reasons())
+		plain.gatherTraced(c.reasons())
 	}
-	require.Equal(t, plain.list, c.explain(t.Context(), in), "%s\n%s", c.text, about)
+	require.Equal(t, plain.list, c.explainFacts(t.Context(), in), "%s\n%s", c.text, about)
 	return v, wantErr
 }
 

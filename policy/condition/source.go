@@ -14,8 +14,8 @@ type source interface { //nolint:interfacebloat // one method for each part of a
 	step() int
 	stepKind() string
 	usage() agent.Usage
-	elapsed() time.Duration
-	called() *called
+	elapsedTime() time.Duration
+	toolCall() *called
 	result() result
 	failure() string
 	input() string

@@ -18,8 +18,8 @@ var (
 	dotted     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*`)
 )
 
-// explained returns what CEL found, in our words, with what may have been meant.
-func (d *dialect) explained(text, plain string, issue *cel.Error) *Error {
+// explainIssue returns what CEL found, in our words, with what may have been meant.
+func (d *dialect) explainIssue(text, plain string, issue *cel.Error) *Error {
 	offset := nameBefore(text, offsetOf(text, issue.Location))
 	if m := undeclared.FindStringSubmatch(issue.Message); m != nil {
 		return d.unknownName(text, plain, offset, strings.TrimPrefix(m[1], "."))
@@ -30,18 +30,18 @@ func (d *dialect) explained(text, plain string, issue *cel.Error) *Error {
 		for _, k := range kinds {
 			all = append(all, k.order...)
 		}
-		e.Suggestion = nearest(m[1], all)
+		e.Suggestion = nearestName(m[1], all)
 		return e
 	}
 	if m := noOverload.FindStringSubmatch(issue.Message); m != nil {
 		name := operatorText(m[1])
 		return d.wrongAt(text, offset, "%s is not for values of type %s", name, strings.ReplaceAll(strings.Trim(m[2], "()"), ".(", " ("))
 	}
-	return d.wrongAt(text, offset, "%s", grammar(issue.Message))
+	return d.wrongAt(text, offset, "%s", shortenGrammar(issue.Message))
 }
 
-// grammar returns what the parser says, without the list of all that would have been right.
-func grammar(message string) string {
+// shortenGrammar returns what the parser says, without the list of all that would have been right.
+func shortenGrammar(message string) string {
 	message = strings.ReplaceAll(message, "\n", " ")
 	text, isSyntax := strings.CutPrefix(message, "Syntax error: ")
 	if !isSyntax {
@@ -78,9 +78,9 @@ func (d *dialect) unknownName(text, plain string, offset int, name string) *Erro
 		}
 	}
 	e := d.wrongAt(text, start, "there is no name %q", whole)
-	if e.Suggestion = nearest(whole, d.allNames()); e.Suggestion == "" {
+	if e.Suggestion = nearestName(whole, d.allNames()); e.Suggestion == "" {
 		head, _, _ := strings.Cut(whole, ".")
-		e.Suggestion = nearest(head, d.allNames())
+		e.Suggestion = nearestName(head, d.allNames())
 	}
 	return e
 }
@@ -112,14 +112,14 @@ func operatorText(name string) string {
 	return strings.Trim(strings.TrimSuffix(name, "_"), "_")
 }
 
-// nearest returns the name that a mistyped one is most likely to be; empty when none is near. It is rather one that is written
+// nearestName returns the name that a mistyped one is most likely to be; empty when none is near. It is rather one that is written
 // in letters of the same case.
-func nearest(name string, among []string) string {
+func nearestName(name string, among []string) string {
 	most := 1 + min(3, (len(name)+2)/4)
 	best, least := "", 2*most
 	slices.Sort(among)
 	for _, other := range among {
-		n := 2 * distance(strings.ToLower(name), strings.ToLower(other), most)
+		n := 2 * editDistance(strings.ToLower(name), strings.ToLower(other), most)
 		if (name == strings.ToUpper(name)) != (other == strings.ToUpper(other)) {
 			n++
 		}
@@ -130,8 +130,8 @@ func nearest(name string, among []string) string {
 	return best
 }
 
-// distance returns how many letters have to be changed, added, left out or swapped with the next, or most if it is more.
-func distance(a, b string, most int) int {
+// editDistance returns how many letters have to be changed, added, left out or swapped with the next, or most if it is more.
+func editDistance(a, b string, most int) int {
 	if len(a)-len(b) >= most || len(b)-len(a) >= most || len(a) > 64 || len(b) > 64 {
 		return most
 	}
@@ -173,12 +173,12 @@ func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 		case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == "matches" && !d.isOwn(patternOf(e.AsCall())):
 			_ = say(e, "the regular expression comes from a value: write it here, or make it one of vars")
 		}
-		of, name, ok := member(e)
+		of, name, ok := memberOf(e)
 		if !ok {
 			return
 		}
 		if known := d.membersOf(of); known != nil && !slices.Contains(known, name) {
-			say(e, "there is no %q in %s", name, of).Suggestion = nearest(name, slices.Clone(known))
+			say(e, "there is no %q in %s", name, of).Suggestion = nearestName(name, slices.Clone(known))
 		}
 	}))
 	return wrong
@@ -216,8 +216,8 @@ func (d *dialect) isOwn(e ast.Expr) bool {
 	return false
 }
 
-// member reads v.name and v["name"], but not has(v.name).
-func member(e ast.Expr) (of, name string, ok bool) {
+// memberOf reads v.name and v["name"], but not has(v.name).
+func memberOf(e ast.Expr) (of, name string, ok bool) {
 	switch e.Kind() {
 	case ast.SelectKind:
 		s := e.AsSelect()

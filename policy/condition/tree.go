@@ -89,7 +89,7 @@ func (t *tree) members() (map[string]any, error) {
 func (t *tree) membersAt(at int) map[string]any {
 	out := map[string]any{}
 	for i := at + 1; i < t.behind(at); i = t.behind(i) {
-		out[t.row[i].name] = t.value(i)
+		out[t.row[i].name] = t.nodeValue(i)
 	}
 	return out
 }
@@ -102,15 +102,15 @@ func (t *tree) behind(at int) int {
 	return at + 1
 }
 
-// value returns a node as a CEL value.
-func (t *tree) value(at int) ref.Val {
+// nodeValue returns a node as a CEL value.
+func (t *tree) nodeValue(at int) ref.Val {
 	switch n := &t.row[at]; n.kind {
 	case objectKind:
 		return types.NewStringInterfaceMap(types.DefaultTypeAdapter, t.membersAt(at))
 	case listKind:
 		var out []ref.Val
 		for i := at + 1; i < t.behind(at); i = t.behind(i) {
-			out = append(out, t.value(i))
+			out = append(out, t.nodeValue(i))
 		}
 		return types.NewRefValList(types.DefaultTypeAdapter, out)
 	default:
@@ -156,9 +156,9 @@ func (s scalar) value() ref.Val {
 	case doubleKind:
 		return types.Double(math.Float64frombits(s.bits))
 	case tooLong:
-		return types.WrapErr(fmt.Errorf("the number %s has more digits than conditions can count with", shortened(s.text)))
+		return types.WrapErr(fmt.Errorf("the number %s has more digits than conditions can count with", shortenText(s.text)))
 	case tooLarge:
-		return types.WrapErr(fmt.Errorf("the number %s is larger than conditions can hold with all its digits", shortened(s.text)))
+		return types.WrapErr(fmt.Errorf("the number %s is larger than conditions can hold with all its digits", shortenText(s.text)))
 	case unknownKind, listKind, objectKind:
 	}
 	return types.NewErr("a value is not known")
@@ -251,7 +251,7 @@ func (r *reader) value(name string) {
 		r.inside(name, listKind)
 		return
 	case '"':
-		r.row = append(r.row, node{name, scalar{kind: textKind, text: r.string()}})
+		r.row = append(r.row, node{name, scalar{kind: textKind, text: r.readString()}})
 		return
 	}
 	end := strings.IndexAny(r.text[r.at:], " \t\r\n,]}")
@@ -279,7 +279,7 @@ func (r *reader) inside(name string, kind scalarKind) {
 	for r.step(); r.at < len(r.text) && r.next() != '}' && r.next() != ']'; r.step() {
 		member := ""
 		if kind == objectKind {
-			member = r.string()
+			member = r.readString()
 			r.space()
 			r.step() // the colon
 		}
@@ -292,7 +292,7 @@ func (r *reader) inside(name string, kind scalarKind) {
 	r.row[at].bits = uint64(len(r.row))
 }
 
-func (r *reader) string() string {
+func (r *reader) readString() string {
 	from := r.at
 	for r.at++; r.at < len(r.text) && r.text[r.at] != '"'; r.at++ {
 		if r.text[r.at] == '\\' {

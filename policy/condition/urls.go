@@ -35,16 +35,16 @@ func urlFunctions() []Function {
 
 func wholeURL(text string) (*url.URL, error) {
 	if len(text) > 64<<10 {
-		return nil, fmt.Errorf("the URL %q is too long", shortened(text))
+		return nil, fmt.Errorf("the URL %q is too long", shortenText(text))
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%q is no URL", shortened(text))
+		return nil, fmt.Errorf("%q is no URL", shortenText(text))
 	case u.Scheme == "" || u.Hostname() == "":
-		return nil, fmt.Errorf("%q is no URL with a scheme and a host", shortened(text))
+		return nil, fmt.Errorf("%q is no URL with a scheme and a host", shortenText(text))
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' || r <= ' ' || r == '\\' || r == '%' }) || hostName(u) == "":
-		return nil, fmt.Errorf("the host of %q is read in different ways", shortened(text))
+		return nil, fmt.Errorf("the host of %q is read in different ways", shortenText(text))
 	}
 	return u, nil
 }

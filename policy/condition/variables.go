@@ -33,7 +33,7 @@ var (
 	texts  = cel.ListType(cel.StringType)
 )
 
-func text(name string, at where, value func(m *moment) string) variable {
+func textVariable(name string, at where, value func(m *moment) string) variable {
 	return variable{
 		name: name, kind: cel.StringType, at: at,
 		value: func(m *moment) any { return types.String(value(m)) },
@@ -41,7 +41,7 @@ func text(name string, at where, value func(m *moment) string) variable {
 	}
 }
 
-func count(name string, at where, value func(m *moment) int64) variable {
+func countVariable(name string, at where, value func(m *moment) int64) variable {
 	return variable{
 		name: name, kind: cel.IntType, at: at,
 		value: func(m *moment) any { return types.Int(value(m)) },
@@ -49,8 +49,8 @@ func count(name string, at where, value func(m *moment) int64) variable {
 	}
 }
 
-// length makes the variable of how long it took what the point is about.
-func length(name string, at where) variable {
+// durationVariable makes the variable of how long it took what the point is about.
+func durationVariable(name string, at where) variable {
 	return variable{name: name, kind: cel.DurationType, at: at, value: func(m *moment) any { return types.Duration{Duration: m.source.duration()} }}
 }
 
@@ -63,8 +63,8 @@ var approvalKind = kindOf("Approval",
 	field[*approval]{"reason", cel.StringType, func(a *approval) ref.Val { return types.String(a.Reason) }},
 )
 
-// once makes the value of a variable once for an occasion: one that is read from JSON, or put together.
-func once(v variable) variable {
+// cacheVariable makes the value of a variable once for an occasion: one that is read from JSON, or put together.
+func cacheVariable(v variable) variable {
 	value := v.value
 	v.value = func(m *moment) any { return m.remember(v.name, func() any { return value(m) }) }
 	return v
@@ -73,98 +73,98 @@ func once(v variable) variable {
 // variables are all that conditions can name, besides vars.*. The tables in doc.go tell of them; a test holds both
 // together.
 var variables = slices.Concat([]variable{
-	text("point", nil, func(m *moment) string { return string(m.point) }),
-	text("agent", nil, func(m *moment) string { return m.run().Agent }),
-	text("stage", nil, func(m *moment) string { return m.run().Stage }),
-	count("step", nil, func(m *moment) int64 { return int64(m.source.step()) }),
-	text("run.id", nil, func(m *moment) string { return string(m.run().ID) }),
-	text("run.session", nil, func(m *moment) string { return string(m.run().Session) }),
-	text("run.parent", nil, func(m *moment) string { return string(m.run().Parent) }),
-	text("run.root", nil, func(m *moment) string { return string(m.run().Root) }),
-	count("run.depth", nil, func(m *moment) int64 { return int64(m.run().Depth) }),
-	count("run.number", nil, func(m *moment) int64 { return int64(m.run().Number) }),
-	{name: "run.elapsed", kind: cel.DurationType, value: func(m *moment) any { return types.Duration{Duration: m.source.elapsed()} }},
-	count("usage.tokens", nil, func(m *moment) int64 { return m.source.usage().Tokens() }),
-	count("usage.input_tokens", nil, func(m *moment) int64 { return m.source.usage().InputTokens }),
-	count("usage.output_tokens", nil, func(m *moment) int64 { return m.source.usage().OutputTokens }),
-	count("usage.cache_read_tokens", nil, func(m *moment) int64 { return m.source.usage().CacheReadTokens }),
-	count("usage.cache_write_tokens", nil, func(m *moment) int64 { return m.source.usage().CacheWriteTokens }),
-	count("usage.reasoning_tokens", nil, func(m *moment) int64 { return m.source.usage().ReasoningTokens }),
+	textVariable("point", nil, func(m *moment) string { return string(m.point) }),
+	textVariable("agent", nil, func(m *moment) string { return m.run().Agent }),
+	textVariable("stage", nil, func(m *moment) string { return m.run().Stage }),
+	countVariable("step", nil, func(m *moment) int64 { return int64(m.source.step()) }),
+	textVariable("run.id", nil, func(m *moment) string { return string(m.run().ID) }),
+	textVariable("run.session", nil, func(m *moment) string { return string(m.run().Session) }),
+	textVariable("run.parent", nil, func(m *moment) string { return string(m.run().Parent) }),
+	textVariable("run.root", nil, func(m *moment) string { return string(m.run().Root) }),
+	countVariable("run.depth", nil, func(m *moment) int64 { return int64(m.run().Depth) }),
+	countVariable("run.number", nil, func(m *moment) int64 { return int64(m.run().Number) }),
+	{name: "run.elapsed", kind: cel.DurationType, value: func(m *moment) any { return types.Duration{Duration: m.source.elapsedTime()} }},
+	countVariable("usage.tokens", nil, func(m *moment) int64 { return m.source.usage().Tokens() }),
+	countVariable("usage.input_tokens", nil, func(m *moment) int64 { return m.source.usage().InputTokens }),
+	countVariable("usage.output_tokens", nil, func(m *moment) int64 { return m.source.usage().OutputTokens }),
+	countVariable("usage.cache_read_tokens", nil, func(m *moment) int64 { return m.source.usage().CacheReadTokens }),
+	countVariable("usage.cache_write_tokens", nil, func(m *moment) int64 { return m.source.usage().CacheWriteTokens }),
+	countVariable("usage.reasoning_tokens", nil, func(m *moment) int64 { return m.source.usage().ReasoningTokens }),
 	{name: "usage.cost", kind: cel.DoubleType, value: costOf},
-	text("input", nil, func(m *moment) string { return m.source.input() }),
+	textVariable("input", nil, func(m *moment) string { return m.source.input() }),
 	{name: "metadata", kind: anyMap, value: func(m *moment) any { return metadataOf{m} }},
-	once(variable{name: "actions", kind: cel.MapType(cel.StringType, actionKind.typ), value: func(m *moment) any { return actionsOf(m.values.Actions) }}),
+	cacheVariable(variable{name: "actions", kind: cel.MapType(cel.StringType, actionKind.typ), value: func(m *moment) any { return actionsOf(m.values.Actions) }}),
 	{name: "now", kind: cel.TimestampType, value: func(m *moment) any { return types.Timestamp{Time: m.now()} }},
 
-	text("tool", ofCalls, func(m *moment) string { return m.called().tool }),
-	text("call.id", ofCalls, func(m *moment) string { return m.called().id }),
-	count("call.index", ofCalls, func(m *moment) int64 { return int64(m.called().index) }),
+	textVariable("tool", ofCalls, func(m *moment) string { return m.toolCall().tool }),
+	textVariable("call.id", ofCalls, func(m *moment) string { return m.toolCall().id }),
+	countVariable("call.index", ofCalls, func(m *moment) int64 { return int64(m.toolCall().index) }),
 	{name: "args", kind: anyMap, at: ofCalls, value: func(m *moment) any { return m.arguments() }},
 	{name: "original_args", kind: anyMap, at: ofCalls, value: func(m *moment) any { return m.originalArguments() }},
 
-	text("call.invalid", ofNew, func(m *moment) string { return m.source.invalid() }),
-	once(variable{name: "approvals", kind: cel.ListType(approvalKind.typ), at: ofApprovals, value: func(m *moment) any {
+	textVariable("call.invalid", ofNew, func(m *moment) string { return m.source.invalid() }),
+	cacheVariable(variable{name: "approvals", kind: cel.ListType(approvalKind.typ), at: ofApprovals, value: func(m *moment) any {
 		return objectList(approvalKind, m.source.approvals())
 	}}),
-	text("question", ofAsking, func(m *moment) string { return m.source.question() }),
+	textVariable("question", ofAsking, func(m *moment) string { return m.source.question() }),
 
-	text("result.text", ofTexts, func(m *moment) string { return m.source.result().text }),
-	text("result.status", ofResults, func(m *moment) string { return m.source.result().status }),
-	text("result.reason", ofResults, func(m *moment) string { return m.source.result().reason }),
+	textVariable("result.text", ofTexts, func(m *moment) string { return m.source.result().text }),
+	textVariable("result.status", ofResults, func(m *moment) string { return m.source.result().status }),
+	textVariable("result.reason", ofResults, func(m *moment) string { return m.source.result().reason }),
 	{name: "result.is_error", kind: cel.BoolType, at: ofResults, value: func(m *moment) any { return types.Bool(m.source.result().isError) }},
-	count("result.attempts", ofResults, func(m *moment) int64 { return int64(m.source.result().attempts) }),
-	length("result.duration", ofResults),
-	once(variable{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(m *moment) any {
+	countVariable("result.attempts", ofResults, func(m *moment) int64 { return int64(m.source.result().attempts) }),
+	durationVariable("result.duration", ofResults),
+	cacheVariable(variable{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(m *moment) any {
 		return jsonOr(m.source.result().data, types.NullValue)
 	}}),
-	text("error", ofErrors, func(m *moment) string { return m.source.failure() }),
+	textVariable("error", ofErrors, func(m *moment) string { return m.source.failure() }),
 
-	text("reply.text", ofReplies, func(m *moment) string { return m.source.reply().text }),
+	textVariable("reply.text", ofReplies, func(m *moment) string { return m.source.reply().text }),
 	{name: "reply.tools", kind: texts, at: ofTurns, value: func(m *moment) any { return stringList(m.source.reply().tools) }},
-	text("reply.finish_reason", ofTurns, func(m *moment) string { return m.source.reply().finish }),
-	text("reply.model", ofTurns, func(m *moment) string { return m.source.reply().model }),
-	length("step_duration", ofSteps),
-	text("step_kind", ofSteps, func(m *moment) string { return m.source.stepKind() }),
+	textVariable("reply.finish_reason", ofTurns, func(m *moment) string { return m.source.reply().finish }),
+	textVariable("reply.model", ofTurns, func(m *moment) string { return m.source.reply().model }),
+	durationVariable("step_duration", ofSteps),
+	textVariable("step_kind", ofSteps, func(m *moment) string { return m.source.stepKind() }),
 
-	text("subagent.agent", ofSubagents, func(m *moment) string { return m.source.subagent().Agent }),
-	text("subagent.instruction", ofSubagents, func(m *moment) string { return m.source.subagent().Instruction }),
-	text("subagent.result", ofAnswers, func(m *moment) string { return m.source.subagent().Result }),
-	text("subagent.run", ofSubagents, func(m *moment) string { return string(m.source.subagent().Run.ID) }),
-	text("subagent.session", ofSubagents, func(m *moment) string { return string(m.source.subagent().Run.Session) }),
-	text("subagent.status", ofChildEnds, func(m *moment) string { return string(m.source.subagent().Status) }),
-	length("subagent.duration", ofChildEnds),
-	count("compaction.messages", ofCompactions, func(m *moment) int64 { return int64(m.source.compaction().Messages) }),
-	count("compaction.tokens", ofCompactions, func(m *moment) int64 { return m.source.compaction().Tokens }),
+	textVariable("subagent.agent", ofSubagents, func(m *moment) string { return m.source.subagent().Agent }),
+	textVariable("subagent.instruction", ofSubagents, func(m *moment) string { return m.source.subagent().Instruction }),
+	textVariable("subagent.result", ofAnswers, func(m *moment) string { return m.source.subagent().Result }),
+	textVariable("subagent.run", ofSubagents, func(m *moment) string { return string(m.source.subagent().Run.ID) }),
+	textVariable("subagent.session", ofSubagents, func(m *moment) string { return string(m.source.subagent().Run.Session) }),
+	textVariable("subagent.status", ofChildEnds, func(m *moment) string { return string(m.source.subagent().Status) }),
+	durationVariable("subagent.duration", ofChildEnds),
+	countVariable("compaction.messages", ofCompactions, func(m *moment) int64 { return int64(m.source.compaction().Messages) }),
+	countVariable("compaction.tokens", ofCompactions, func(m *moment) int64 { return m.source.compaction().Tokens }),
 
-	count("continuations", ofStops, func(m *moment) int64 { return int64(m.source.continuations()) }),
-	text("end.reason", ofEnds, func(m *moment) string { _, s := m.source.end(); return string(s.Reason) }),
-	text("end.message", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Message }),
-	text("end.source", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Source }),
-	text("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
-	text("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
-	once(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any { return argumentsIn(treeOf(m.source.parameters())) }}),
-	text("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
+	countVariable("continuations", ofStops, func(m *moment) int64 { return int64(m.source.continuations()) }),
+	textVariable("end.reason", ofEnds, func(m *moment) string { _, s := m.source.end(); return string(s.Reason) }),
+	textVariable("end.message", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Message }),
+	textVariable("end.source", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Source }),
+	textVariable("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
+	textVariable("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
+	cacheVariable(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any { return argumentsIn(treeOf(m.source.parameters())) }}),
+	textVariable("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
 }, environment)
 
 // environment is the names of the unified hook system. What was not given is empty, or zero, as in an environment.
 var environment = []variable{
-	given("SESSION", func(m *moment) string { return string(m.run().Session) }),
-	given("STAGE", func(m *moment) string { return m.run().Stage }),
-	given("NEXT_STAGE", func(m *moment) string { return m.source.pipeline().NextStage }),
-	number("ITERATION", func(m *moment) int { return m.run().Iteration }),
-	number("MAX_ITERATIONS", func(m *moment) int { return m.source.pipeline().MaxIterations }),
-	given("PROGRESS", func(m *moment) string { return m.source.pipeline().Progress }),
-	given("STATUS", func(m *moment) string { return m.source.pipeline().Status }),
-	given("CTX", func(m *moment) string { return m.source.pipeline().Context }),
-	given("LAST_DECISION", func(m *moment) string { return m.source.pipeline().LastDecision }),
-	given("LAST_HOOK_STATUS", nothing),
-	once(given("CHANGED_FILES", func(m *moment) string { return strings.Join(m.source.pipeline().ChangedFiles, "\n") })),
-	once(given("STAGE_OUTPUTS", func(m *moment) string { return strings.Join(m.source.pipeline().StageOutputs, "\n") })),
-	given("ERROR", func(m *moment) string { return m.source.failure() }),
-	given("TIMESTAMP", func(m *moment) string { return m.now().UTC().Format(time.RFC3339) }),
-	given("CALLBACK_URL", nothing),
-	given("HOOK_RESPONSE", nothing),
-	given("SPAWN_OUTPUT", nothing),
+	givenText("SESSION", func(m *moment) string { return string(m.run().Session) }),
+	givenText("STAGE", func(m *moment) string { return m.run().Stage }),
+	givenText("NEXT_STAGE", func(m *moment) string { return m.source.pipeline().NextStage }),
+	givenNumber("ITERATION", func(m *moment) int { return m.run().Iteration }),
+	givenNumber("MAX_ITERATIONS", func(m *moment) int { return m.source.pipeline().MaxIterations }),
+	givenText("PROGRESS", func(m *moment) string { return m.source.pipeline().Progress }),
+	givenText("STATUS", func(m *moment) string { return m.source.pipeline().Status }),
+	givenText("CTX", func(m *moment) string { return m.source.pipeline().Context }),
+	givenText("LAST_DECISION", func(m *moment) string { return m.source.pipeline().LastDecision }),
+	givenText("LAST_HOOK_STATUS", emptyText),
+	cacheVariable(givenText("CHANGED_FILES", func(m *moment) string { return strings.Join(m.source.pipeline().ChangedFiles, "\n") })),
+	cacheVariable(givenText("STAGE_OUTPUTS", func(m *moment) string { return strings.Join(m.source.pipeline().StageOutputs, "\n") })),
+	givenText("ERROR", func(m *moment) string { return m.source.failure() }),
+	givenText("TIMESTAMP", func(m *moment) string { return m.now().UTC().Format(time.RFC3339) }),
+	givenText("CALLBACK_URL", emptyText),
+	givenText("HOOK_RESPONSE", emptyText),
+	givenText("SPAWN_OUTPUT", emptyText),
 }
 
 func jsonOr(text string, otherwise ref.Val) ref.Val {
@@ -174,11 +174,11 @@ func jsonOr(text string, otherwise ref.Val) ref.Val {
 	return otherwise
 }
 
-func nothing(*moment) string { return "" }
+func emptyText(*moment) string { return "" }
 
-// given returns a text that the one who evaluates may set.
-func given(name string, otherwise func(m *moment) string) variable {
-	return text(name, nil, func(m *moment) string {
+// givenText returns a text that the one who evaluates may set.
+func givenText(name string, otherwise func(m *moment) string) variable {
+	return textVariable(name, nil, func(m *moment) string {
 		if v, ok := m.values.Names[name]; ok {
 			return v
 		}
@@ -186,8 +186,8 @@ func given(name string, otherwise func(m *moment) string) variable {
 	})
 }
 
-// number returns an int that the one who evaluates may set. A text that is not a number is an error when it is used.
-func number(name string, otherwise func(m *moment) int) variable {
+// givenNumber returns an int that the one who evaluates may set. A text that is not a number is an error when it is used.
+func givenNumber(name string, otherwise func(m *moment) int) variable {
 	return variable{name: name, kind: cel.IntType, value: func(m *moment) any {
 		v, ok := m.values.Names[name]
 		if !ok || v == "" {
@@ -195,7 +195,7 @@ func number(name string, otherwise func(m *moment) int) variable {
 		}
 		n, isInt := numberOf(v).(types.Int)
 		if !isInt {
-			return types.NewErr("%s is %q and not a whole number", name, shortened(v))
+			return types.NewErr("%s is %q and not a whole number", name, shortenText(v))
 		}
 		return n
 	}}
@@ -227,11 +227,11 @@ func constantsOf(values map[string]any) (map[string]*variable, []error) {
 			errs = append(errs, fmt.Errorf("variable %q: %v", name, v))
 			continue
 		}
-		out["vars."+name] = fixed("vars."+name, typeOf(v), v)
+		out["vars."+name] = constantVariable("vars."+name, typeOf(v), v)
 	}
 	return out, errs
 }
 
-func fixed(name string, kind *cel.Type, v ref.Val) *variable {
+func constantVariable(name string, kind *cel.Type, v ref.Val) *variable {
 	return &variable{name: name, kind: kind, fixed: v, value: func(*moment) any { return v }}
 }

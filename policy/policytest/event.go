@@ -304,8 +304,8 @@ func adviseEvent(key string) string {
 	return ""
 }
 
-// run returns the run as an agent has it.
-func (e *Event) run() agent.Run {
+// agentRun returns the run as an agent has it.
+func (e *Event) agentRun() agent.Run {
 	r := e.Run
 	return agent.Run{
 		ID: agent.RunID(r.ID), Parent: agent.RunID(r.Parent), Root: agent.RunID(r.Root), Depth: r.Depth,

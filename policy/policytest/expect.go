@@ -141,14 +141,14 @@ func (d *differences) same(key, want, got string) {
 	}
 }
 
-// text compares a text.
-func (d *differences) text(key string, want *wantedText, got string) {
+// compareText compares a text.
+func (d *differences) compareText(key string, want *wantedText, got string) {
 	if want != nil && !want.is(got) {
-		d.say(key, "expected %s, got %s", quoted(want.text), quoted(got))
+		d.say(key, "expected %s, got %s", quoteText(want.text), quoteText(got))
 	}
 }
 
-func quoted(text string) string {
+func quoteText(text string) string {
 	if strings.Contains(text, "\n") {
 		return "\n      " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n      ") + "\n   "
 	}
@@ -182,8 +182,8 @@ func canonical(text []byte) []byte {
 	return out
 }
 
-// check compares a report.
-func (x *expectation) check(d *differences, r *Report) {
+// compareReport compares a report.
+func (x *expectation) compareReport(d *differences, r *Report) {
 	got := string(r.Decision)
 	if r.Failed {
 		got = SaidFailed
@@ -194,12 +194,12 @@ func (x *expectation) check(d *differences, r *Report) {
 	if x.Rule != "" && x.Rule != r.Rule && !strings.HasSuffix(r.Rule, "/"+x.Rule) {
 		d.say("rule", "expected %s to decide, got %s", x.Rule, lo.CoalesceOrEmpty(r.Rule, "nobody"))
 	}
-	d.text("reason", x.Reason, r.Reason)
+	d.compareText("reason", x.Reason, r.Reason)
 	if x.Error != nil && !lo.SomeBy(r.Rules, func(s Said) bool { return s.Error != "" && x.Error.is(s.Error) }) {
-		d.text("error", x.Error, r.Error)
+		d.compareText("error", x.Error, r.Error)
 	}
-	d.text("told", x.Told, r.Told)
-	d.text("leaves", x.Leaves, r.Leaves)
+	d.compareText("told", x.Told, r.Told)
+	d.compareText("leaves", x.Leaves, r.Leaves)
 	d.json("arguments", x.Arguments, r.Arguments)
 	if x.Ran != nil && (r.Ran == nil || *r.Ran != *x.Ran) {
 		d.say("ran", "expected the tool %s", lo.Ternary(*x.Ran, "to run, and it would not", "not to run, and it would"))
@@ -215,7 +215,7 @@ func (x *expectation) check(d *differences, r *Report) {
 		x.checkRule(d, r, id)
 	}
 	if x.Stopped != nil {
-		d.text("stopped", x.Stopped, lo.FromPtr(r.Stopped).Message)
+		d.compareText("stopped", x.Stopped, lo.FromPtr(r.Stopped).Message)
 	}
 }
 
@@ -225,7 +225,7 @@ func (x *expectation) checkContext(d *differences, got []string) {
 		return
 	}
 	for i := range x.Context {
-		d.text(fmt.Sprintf("context.%d", i), &x.Context[i], got[i])
+		d.compareText(fmt.Sprintf("context.%d", i), &x.Context[i], got[i])
 	}
 }
 
@@ -264,7 +264,7 @@ func (x *expectation) checkWorld(d *differences, w *world) {
 			d.say("files."+path, "%v", err)
 			continue
 		}
-		d.text("files."+path, &want, text)
+		d.compareText("files."+path, &want, text)
 	}
 }
 
@@ -273,7 +273,7 @@ func (x expectedRequest) check(d *differences, key string, got received) {
 	d.same(key+".path", x.Path, got.Path)
 	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
 		want := x.Headers[name]
-		d.text(key+".headers."+name, &want, got.Header.Get(name))
+		d.compareText(key+".headers."+name, &want, got.Header.Get(name))
 	}
 	if len(x.Body) == 0 {
 		return

@@ -111,7 +111,7 @@ func (f fixtures) build(folder string) (w *world, err error) {
 		}
 	}()
 	if len(f.Receiver) > 0 {
-		if w.receiver, err = receive(f.Receiver); err != nil {
+		if w.receiver, err = startReceiver(f.Receiver); err != nil {
 			return w, err
 		}
 	}

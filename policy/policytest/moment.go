@@ -21,7 +21,7 @@ func (e *Event) moment() (moment.Moment, error) {
 	if err != nil {
 		return m, err
 	}
-	m = m.WithRun(e.run())
+	m = m.WithRun(e.agentRun())
 	before, err := e.before()
 	if err != nil {
 		return m, err
@@ -38,13 +38,13 @@ func (e *Event) moment() (moment.Moment, error) {
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Metadata)) {
-		m = m.WithEffects(agent.SessionKey[any](name).Set(plain(e.Metadata[name])))
+		m = m.WithEffects(agent.SessionKey[any](name).Set(plainValue(e.Metadata[name])))
 	}
 	return m, nil
 }
 
-// plain returns a value as a program has it: whole numbers are int64.
-func plain(v Value) any {
+// plainValue returns a value as a program has it: whole numbers are int64.
+func plainValue(v Value) any {
 	var out any
 	if json.Unmarshal(v, &out) != nil {
 		return nil
@@ -110,7 +110,7 @@ func (p *past) add(tool string, n Calls) {
 		}
 		return c
 	})}
-	p.steps = append(p.steps, step.turned(1000+len(p.steps)))
+	p.steps = append(p.steps, step.modelStep(1000+len(p.steps)))
 	p.answers = append(p.answers, lo.Map(step.Calls, func(c Call, _ int) agent.ToolResult { return c.answer() }))
 }
 
@@ -181,7 +181,7 @@ func (e *Event) step() agent.Step {
 func (e End) signal() agent.Signal {
 	return agent.Signal{
 		Reason: agent.StopReason(e.Reason), Message: e.Message, Source: e.Source,
-		Details: lo.MapValues(e.Details, func(v Value, _ string) any { return plain(v) }),
+		Details: lo.MapValues(e.Details, func(v Value, _ string) any { return plainValue(v) }),
 	}
 }
 
@@ -211,7 +211,7 @@ func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
 		if err != nil {
 			return m, fmt.Errorf("approval: %w", err)
 		}
-		m = moment.Resolved(e.Tool, arguments, agent.Approval{Verdict: verdict, By: e.Approval.By, Reason: e.Approval.Reason})
+		m = moment.InterventionAnswer(e.Tool, arguments, agent.Approval{Verdict: verdict, By: e.Approval.By, Reason: e.Approval.Reason})
 	}
 	if e.CallID != "" {
 		m = m.WithCallID(e.CallID)
@@ -233,7 +233,7 @@ func (e *Event) besides(at hooks.PointName) (moment.Moment, error) {
 	case hooks.PreCompact:
 		return moment.Compact(compaction), nil
 	case hooks.PostCompact:
-		return moment.Compacted(compaction), nil
+		return moment.CompactResult(compaction), nil
 	case hooks.CompactFailed:
 		compaction.Err = e.mustFail()
 		return moment.CompactFailure(compaction), nil

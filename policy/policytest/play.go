@@ -68,7 +68,7 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 	state := agent.NewState()
 	var effects agent.Effects
 	for p.run = range p.runs {
-		from := len(p.seen())
+		from := len(p.seenEvents())
 		run := p.runs[p.run]
 		var err error
 		state, err = a.RunWith(ctx, agent.RunSettings{}, state.With(run.system...), agent.UserText(run.input.User)).Get()
@@ -81,19 +81,19 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 		if err := a.Drain(ctx); err != nil {
 			return nil, err //nolint:wrapcheck // it says what is left
 		}
-		here := p.seen()[from:]
+		here := p.seenEvents()[from:]
 		failures = append(failures, run.check(t, here, state)...)
 		for _, e := range here {
 			if !e.Shadow {
-				effects = effects.Plus(e.Outcome.Effects())
+				effects = effects.Add(e.Outcome.Effects())
 			}
 		}
 		if state.Status() != agent.StatusDone {
-			failures = append(failures, p.unplayed(state)...)
+			failures = append(failures, p.unplayedRuns(state)...)
 			break
 		}
 	}
-	cover.add(t.seen(), p.seen())
+	cover.add(t.seenConditions(), p.seenEvents())
 	c.Expect.checkEnd(d, state, effects)
 	return failures, nil
 }
@@ -108,18 +108,18 @@ func (x *expectation) checkEnd(d *differences, s agent.State, effects agent.Effe
 	if x.Status != "" && x.Status != string(s.Status()) {
 		d.say("status", "expected the run to end as %s, and it ended as %s", x.Status, got)
 	}
-	d.text("stopped", x.Stopped, signal.Message)
+	d.compareText("stopped", x.Stopped, signal.Message)
 	r := Report{Metadata: metadataOf(effects)}
 	for _, e := range effects.All() {
 		if text, ok := e.Context(); ok {
 			r.Context = append(r.Context, text)
 		}
 	}
-	(&expectation{Context: x.Context, Metadata: x.Metadata}).check(d, &r)
+	(&expectation{Context: x.Context, Metadata: x.Metadata}).compareReport(d, &r)
 }
 
-// unplayed returns the expectations of runs that never began.
-func (p *performance) unplayed(s agent.State) []Failure {
+// unplayedRuns returns the expectations of runs that never began.
+func (p *performance) unplayedRuns(s agent.State) []Failure {
 	var out []Failure
 	for _, run := range p.runs[p.run+1:] {
 		for _, t := range append([]*Turn{run.input}, run.turns...) {
@@ -156,7 +156,7 @@ func (p *performance) Observe(_ context.Context, e agent.Event) {
 	}
 }
 
-func (p *performance) seen() []hooks.Event {
+func (p *performance) seenEvents() []hooks.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.events
@@ -168,7 +168,7 @@ func (p *performance) answer(_ context.Context, s agent.State) (agent.Step, erro
 	taken := s.RunStepCount()
 	step := agent.Step{Message: agent.Assistant("done")} // it was made to go on
 	if taken < len(turns) {
-		step = turns[taken].turned(p.run*1000 + taken)
+		step = turns[taken].modelStep(p.run*1000 + taken)
 	}
 	step.Model = "script"
 	step.FinishReason = lo.Ternary(step.Message.CallCount() > 0, agent.FinishToolCalls, agent.FinishStop)
@@ -251,13 +251,13 @@ func (t *Trial) checkMoment(x *expectation, at yamlfile.Node, events []hooks.Eve
 	if x == nil {
 		return nil
 	}
-	r := t.told(events)
+	r := t.reportEvents(events)
 	if result != nil {
 		r.Tool, r.Arguments, r.Ran = result.Tool(), asJSON(result.Call().Arguments), new(result.Executed())
 		r.Told = result.Text()
 	}
 	var d differences
-	x.check(&d, r)
+	x.compareReport(&d, r)
 	return failuresOf(x.node, at, d)
 }
 
@@ -266,8 +266,8 @@ var weights = map[hooks.Decision]int{
 	hooks.Allow: 1, hooks.Rewrite: 2, hooks.Replace: 2, hooks.Mock: 3, hooks.Ask: 4, hooks.Deny: 5, hooks.Withhold: 5, hooks.StopRun: 6,
 }
 
-// told returns what events tell of one moment.
-func (t *Trial) told(events []hooks.Event) *Report {
+// reportEvents returns what events tell of one moment.
+func (t *Trial) reportEvents(events []hooks.Event) *Report {
 	r := &Report{Decision: hooks.Pass, fired: moment.Fired{Events: events}}
 	var effects agent.Effects
 	for _, e := range events {
@@ -284,7 +284,7 @@ func (t *Trial) told(events []hooks.Event) *Report {
 			}
 			decision = hooks.Deny
 		}
-		effects = effects.Plus(e.Outcome.Effects())
+		effects = effects.Add(e.Outcome.Effects())
 		if weights[decision] > weights[r.Decision] {
 			r.Decision, r.Reason, r.Rule, r.Failed, r.Facts = decision, e.Reason, e.Hook, failed, e.Outcome.Facts()
 		}
@@ -304,7 +304,7 @@ func (t *Trial) told(events []hooks.Event) *Report {
 		if rule.Point != r.Point {
 			continue
 		}
-		s := t.said(rule, r.fired, turns)
+		s := t.ruleAnswer(rule, r.fired, turns)
 		if s.Holds, s.Facts, s.Origins = nil, nil, nil; s.Said == SaidNotAsked && !decided {
 			s.Said = SaidSkip
 		}

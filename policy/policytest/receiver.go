@@ -34,8 +34,8 @@ type receiver struct {
 	got  []received
 }
 
-// receive starts a receiver.
-func receive(says map[string]response) (*receiver, error) {
+// startReceiver starts a receiver.
+func startReceiver(says map[string]response) (*receiver, error) {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the receiver: %w", err)

@@ -76,7 +76,7 @@ func (t *Turn) answer(m replay.Message) {
 func unknownCall(r *recorded.Run, callID string) error {
 	var known []string
 	for _, c := range r.Calls() {
-		known = append(known, fmt.Sprintf("  %d  %s  %s %s", len(known)+1, c.ID, c.Function.Name, shortened(c.Function.Arguments, 100)))
+		known = append(known, fmt.Sprintf("  %d  %s  %s %s", len(known)+1, c.ID, c.Function.Name, shortenText(c.Function.Arguments, 100)))
 	}
 	switch {
 	case len(known) == 0:

@@ -102,7 +102,7 @@ type Said struct {
 func (t *Trial) report(e *Event, f moment.Fired, matched map[string]*matched) *Report {
 	r := &Report{
 		Point: f.Point, Decision: f.Decision, Reason: f.Reason, Rule: strings.TrimSuffix(f.Hook, waived), OnFailure: f.Policy,
-		Failed: f.Outcome.HookFailed(), Facts: f.Outcome.Facts(), Context: f.Added(), Hash: t.policy.Hash(), fired: f, Rules: []Said{},
+		Failed: f.Outcome.HookFailed(), Facts: f.Outcome.Facts(), Context: f.AddedTexts(), Hash: t.policy.Hash(), fired: f, Rules: []Said{},
 	}
 	if f.Err != nil {
 		r.Error = f.Err.Error()
@@ -117,7 +117,7 @@ func (t *Trial) report(e *Event, f moment.Fired, matched map[string]*matched) *R
 	}
 	for _, rule := range t.policy.Rules() {
 		if rule.Point == f.Point {
-			s := t.said(rule, f, matched)
+			s := t.ruleAnswer(rule, f, matched)
 			if r.Rules = append(r.Rules, s); r.Failed && s.Rule == r.Rule && s.Error != "" {
 				r.Error, r.OnFailure = s.Error, s.OnFailure
 			}
@@ -177,8 +177,8 @@ func asJSON(text string) json.RawMessage {
 	return quoted
 }
 
-// said returns what one rule said.
-func (t *Trial) said(rule policy.Rule, f moment.Fired, matched map[string]*matched) Said {
+// ruleAnswer returns what one rule said.
+func (t *Trial) ruleAnswer(rule policy.Rule, f moment.Fired, matched map[string]*matched) Said {
 	s := Said{
 		Rule: rule.Hook(), File: rule.File, Line: rule.Line, When: rule.When, Action: rule.Action,
 		Said: SaidNotAsked, Shadow: rule.Mode == "shadow" || rule.Mode == "waived",
@@ -190,7 +190,7 @@ func (t *Trial) said(rule policy.Rule, f moment.Fired, matched map[string]*match
 			s.Said = string(hooks.Pass)
 		}
 	}
-	for _, j := range t.seen() {
+	for _, j := range t.seenConditions() {
 		if j.hook == rule.Hook() {
 			s.Facts, s.Origins = j.Facts, j.Origins
 			if s.Holds = new(j.Value); j.Err != nil {

@@ -66,8 +66,8 @@ func (f Failure) String() string {
 // Passed reports whether all was as expected.
 func (r CaseResult) Passed() bool { return len(r.Failures) == 0 }
 
-// Failed returns how many cases failed.
-func (r *Result) Failed() int {
+// FailedCases returns how many cases failed.
+func (r *Result) FailedCases() int {
 	return lo.CountBy(r.Cases, func(c CaseResult) bool { return !c.Passed() })
 }
 
@@ -76,7 +76,7 @@ func (r *Result) Failed() int {
 // process is what its fixtures say, so that nothing else should look at it.
 func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 	r := &Result{Path: s.Path, Policies: s.policies, Cases: []CaseResult{}}
-	base, err := s.load(fixtures{}, nil, nil, o)
+	base, err := s.loadTrial(fixtures{}, nil, nil, o)
 	if err != nil {
 		return nil, err
 	}
@@ -109,21 +109,21 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 // include, and what is copied.
 func (s *Suite) Files(o Options) []string {
 	out := append([]string{s.Path}, s.policies...)
-	if t, err := s.load(fixtures{}, nil, nil, o); err == nil {
+	if t, err := s.loadTrial(fixtures{}, nil, nil, o); err == nil {
 		out = append(out, t.policy.Files()...)
 	}
 	for _, f := range append(lo.Map(s.cases, func(c testCase, _ int) fixtures { return c.Fixtures }), s.fixtures) {
-		out = append(out, lo.Map(f.Copy, func(name string, _ int) string { return below(s.Path, name) })...)
+		out = append(out, lo.Map(f.Copy, func(name string, _ int) string { return pathBelow(s.Path, name) })...)
 	}
 	return lo.Uniq(out)
 }
 
-// load loads the policies in a world.
-func (s *Suite) load(f fixtures, w *world, faults map[string]injectedFault, o Options) (*Trial, error) {
+// loadTrial loads the policies in a world.
+func (s *Suite) loadTrial(f fixtures, w *world, faults map[string]injectedFault, o Options) (*Trial, error) {
 	with := o.Policy
 	if w != nil {
 		with.Dir, with.Host = w.workspace, f.host(w)
-		with.Variables = lo.MapValues(f.Variables, func(v Value, _ string) any { return variable(v) })
+		with.Variables = lo.MapValues(f.Variables, func(v Value, _ string) any { return variableValue(v) })
 		with.Wrap = func(r policy.Rule, a action.Action) action.Action {
 			for id, fault := range faults {
 				if r.ID == id || r.Hook() == id {
@@ -194,7 +194,7 @@ func (s *Suite) try(ctx context.Context, c *testCase, o Options, result *CaseRes
 	in := w.names(folder)
 	fill(&own, in)
 	fill(&given, in)
-	t, err := s.load(given, w, own.Faults, o)
+	t, err := s.loadTrial(given, w, own.Faults, o)
 	if err != nil {
 		return []Failure{failureAt(c.node, "", errorOf(err, w.close()))}
 	}
@@ -205,8 +205,8 @@ func (s *Suite) try(ctx context.Context, c *testCase, o Options, result *CaseRes
 		}
 		result.Report, err = t.Fire(ctx, own.Event)
 		if err == nil {
-			own.Expect.check(&d, result.Report)
-			cover.add(t.seen(), result.Report.fired.Events)
+			own.Expect.compareReport(&d, result.Report)
+			cover.add(t.seenConditions(), result.Report.fired.Events)
 		}
 	} else {
 		failures, err = t.play(ctx, &own, given.Now, &d, cover)
@@ -239,7 +239,7 @@ func failuresOf(at, otherwise yamlfile.Node, d differences) []Failure {
 		}
 		if at.Kind() == yamlfile.MappingNode {
 			for keys := strings.Split(x.key, "."); len(keys) > 0; keys = keys[:len(keys)-1] {
-				path := lo.Map(keys, func(k string, _ int) any { return index(k) })
+				path := lo.Map(keys, func(k string, _ int) any { return parseIndex(k) })
 				if n := at.Find(path...); n.Kind() != yamlfile.AbsentNode {
 					place = n
 					break
@@ -250,8 +250,8 @@ func failuresOf(at, otherwise yamlfile.Node, d differences) []Failure {
 	})
 }
 
-// index returns a key, or a place in a list.
-func index(key string) any {
+// parseIndex returns a key, or a place in a list.
+func parseIndex(key string) any {
 	n := 0
 	if _, err := fmt.Sscanf(key, "%d", &n); err == nil && strconv.Itoa(n) == key {
 		return n

@@ -33,13 +33,13 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// words returns the texts that a type may be.
-func words(list []string) form { return form{"type": "string", "enum": list} }
+// enumForm returns the texts that a type may be.
+func enumForm(list []string) form { return form{"type": "string", "enum": list} }
 
-func text() form { return form{"type": "string"} }
+func textForm() form { return form{"type": "string"} }
 
-// special returns the form of types that read themselves.
-func special(t reflect.Type, defs form) (form, bool) {
+// specialForm returns the form of types that read themselves.
+func specialForm(t reflect.Type, defs form) (form, bool) {
 	switch t {
 	case reflect.TypeFor[Value](), reflect.TypeFor[response]():
 		return form{}, true
@@ -48,31 +48,31 @@ func special(t reflect.Type, defs form) (form, bool) {
 	case reflect.TypeFor[wantedText]():
 		return form{"type": "string", "description": "The text itself, or a /regular expression/ that matches in it."}, true
 	case reflect.TypeFor[Time]():
-		return text(), true
+		return textForm(), true
 	case reflect.TypeFor[time.Duration]():
 		return form{"type": "string", "pattern": "^[0-9.]+(ns|us|ms|s|m|h)"}, true
 	case reflect.TypeFor[pathList]():
-		return form{"type": []string{"string", "array"}, "items": text()}, true
+		return form{"type": []string{"string", "array"}, "items": textForm()}, true
 	case reflect.TypeFor[Point]():
 		names := lo.Map(hooks.PointNames(), func(p hooks.PointName, _ int) string { return string(p) })
-		return form{"anyOf": []form{words(names), {"type": "string", "description": "A point by the name that another system has for it."}}}, true
+		return form{"anyOf": []form{enumForm(names), {"type": "string", "description": "A point by the name that another system has for it."}}}, true
 	case reflect.TypeFor[ToolResult]():
-		return orText(t, text(), defs), true
+		return orText(t, textForm(), defs), true
 	case reflect.TypeFor[expectation]():
-		return orText(t, words(decisions), defs), true
+		return orText(t, enumForm(decisions), defs), true
 	case reflect.TypeFor[injectedFault]():
-		return orText(t, words(faults), defs), true
+		return orText(t, enumForm(faults), defs), true
 	}
 	return nil, false
 }
 
 // orText returns a type that may be one word instead.
 func orText(t reflect.Type, word form, defs form) form {
-	return form{"anyOf": []form{word, object(t, defs)}}
+	return form{"anyOf": []form{word, objectForm(t, defs)}}
 }
 
 func schemaOf(t reflect.Type, defs form) form {
-	if f, ok := special(t, defs); ok {
+	if f, ok := specialForm(t, defs); ok {
 		return f
 	}
 	switch t.Kind() { //nolint:exhaustive // there are no others
@@ -89,24 +89,24 @@ func schemaOf(t reflect.Type, defs form) form {
 	case reflect.Map:
 		return form{"type": "object", "additionalProperties": schemaOf(t.Elem(), defs)}
 	case reflect.Struct:
-		return object(t, defs)
+		return objectForm(t, defs)
 	}
-	return text()
+	return textForm()
 }
 
-// object returns a struct, in the definitions where it has a name there.
-func object(t reflect.Type, defs form) form {
+// objectForm returns a struct, in the definitions where it has a name there.
+func objectForm(t reflect.Type, defs form) form {
 	if t == reflect.TypeFor[suiteFile]() {
-		return properties(t, defs)
+		return propertyForms(t, defs)
 	}
 	if _, known := defs[t.Name()]; !known {
 		defs[t.Name()] = form{} // for those that have themselves in them
-		defs[t.Name()] = properties(t, defs)
+		defs[t.Name()] = propertyForms(t, defs)
 	}
 	return form{"$ref": "#/$defs/" + t.Name()}
 }
 
-func properties(t reflect.Type, defs form) form {
+func propertyForms(t reflect.Type, defs form) form {
 	all := form{}
 	for _, k := range yamlfile.Keys(t) {
 		for f := range t.Fields() {
@@ -116,7 +116,7 @@ func properties(t reflect.Type, defs form) form {
 		}
 	}
 	out := form{"type": "object", "additionalProperties": false, "properties": all}
-	if required := yamlfile.Required(t); len(required) > 0 {
+	if required := yamlfile.RequiredKeys(t); len(required) > 0 {
 		out["required"] = required
 	}
 	return out

@@ -116,10 +116,10 @@ func Open(path string) (*Suite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening tests of a policy: %w", err)
 	}
-	return parse(path, text)
+	return parseSuite(path, text)
 }
 
-func parse(path string, text []byte) (*Suite, error) {
+func parseSuite(path string, text []byte) (*Suite, error) {
 	s := &Suite{Path: path, file: yamlfile.Parse(path, text)}
 	s.file.Advise = adviseSuite
 	root, ok := s.file.Root()
@@ -138,7 +138,7 @@ func parse(path string, text []byte) (*Suite, error) {
 		}
 		seen[c.Name] = c.node.Place().Line
 	}
-	s.policies = lo.Map(in.Policy, func(p string, _ int) string { return below(path, p) })
+	s.policies = lo.Map(in.Policy, func(p string, _ int) string { return pathBelow(path, p) })
 	if len(s.policies) == 0 {
 		if beside, ok := findPolicyBeside(path); ok {
 			s.policies = []string{beside}
@@ -150,7 +150,7 @@ func parse(path string, text []byte) (*Suite, error) {
 	return s, s.file.Err()
 }
 
-func below(path, name string) string {
+func pathBelow(path, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}

@@ -41,10 +41,10 @@ func (r *Report) Text(paint func(word, as string) string) string {
 		if r.Original != nil {
 			arguments = string(r.Original)
 		}
-		head += ": " + strings.TrimSpace(r.Tool+" "+shortened(arguments, 200))
+		head += ": " + strings.TrimSpace(r.Tool+" "+shortenText(arguments, 200))
 	}
 	t.line("", "%s", head)
-	t.line("", "%s", t.painted(r.decisionLine(), string(r.Decision), r.Failed))
+	t.line("", "%s", t.paintWord(r.decisionLine(), string(r.Decision), r.Failed))
 	if len(r.Rules) == 0 {
 		t.line("", "no rule is asked at %s", r.Point)
 	}
@@ -70,8 +70,8 @@ type tree struct {
 	paint func(word, as string) string
 }
 
-// painted returns a line whose first word has a colour.
-func (t *tree) painted(line, as string, failed bool) string {
+// paintWord returns a line whose first word has a colour.
+func (t *tree) paintWord(line, as string, failed bool) string {
 	first, rest, _ := strings.Cut(line, " ")
 	end := strings.TrimSuffix(first, ":")
 	return t.paint(end, lo.Ternary(failed, SaidFailed, as)) + first[len(end):] + lo.Ternary(rest == "", "", " "+rest)
@@ -144,7 +144,7 @@ func reasonOf(s Said) string {
 	return ""
 }
 
-func shortened(text string, most int) string {
+func shortenText(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		return string(r[:most]) + "…"
 	}

@@ -70,8 +70,8 @@ func (t *Trial) begin(now Time) {
 	t.now, t.judged = time.Time(now), nil
 }
 
-// seen returns what conditions came to since then.
-func (t *Trial) seen() []judged {
+// seenConditions returns what conditions came to since then.
+func (t *Trial) seenConditions() []judged {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.judged)
@@ -90,7 +90,7 @@ func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 		return nil, fmt.Errorf("firing %s: %w", at, err)
 	}
 	here := lo.Filter(t.hooks, func(h hooks.Hook, _ int) bool { return slices.Contains(h.Points(), at) })
-	with, matched := witnessed(at, here, backwardsAt(at))
+	with, matched := addWitnesses(at, here, backwardsAt(at))
 	if len(with) == 0 { // an event at a point without rules is fired, too: the zero of everything
 		with = []hooks.Hook{hooks.ObserveAll(witnessPrefix+"nobody", func(context.Context, hooks.Context) error { return nil }, at)}
 	}

@@ -87,8 +87,8 @@ func (c *Call) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// turned returns a turn as a step of the model. Number tells its calls from others.
-func (t *Turn) turned(number int) agent.Step {
+// modelStep returns a turn as a step of the model. Number tells its calls from others.
+func (t *Turn) modelStep(number int) agent.Step {
 	return agent.Step{Message: agent.Assistant(t.Assistant, callsOf(t.Calls, number)...)}
 }
 
@@ -148,7 +148,7 @@ func pastOf(turns []Turn, begun bool) past {
 	}
 	for i := range turns {
 		t := &turns[i]
-		switch step := t.turned(i); {
+		switch step := t.modelStep(i); {
 		case t.who == system:
 			p.state = p.state.With(agent.System(t.System))
 		case t.who == user:

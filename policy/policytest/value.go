@@ -74,8 +74,8 @@ func (r *ToolResult) ReadNode(n yamlfile.Node) {
 	n.Decode((*toolResult)(r))
 }
 
-// variable returns a value as policies have their variables: numbers as they are written.
-func variable(v Value) any {
+// variableValue returns a value as policies have their variables: numbers as they are written.
+func variableValue(v Value) any {
 	var out any
 	in := json.NewDecoder(bytes.NewReader(v))
 	in.UseNumber()

@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// control makes a control that has no opinion, at a point whose contexts are of type C.
-func control[C hooks.Context](at hooks.Point[C]) func(name string, f func()) hooks.Hook {
+// newControl makes a control that has no opinion, at a point whose contexts are of type C.
+func newControl[C hooks.Context](at hooks.Point[C]) func(name string, f func()) hooks.Hook {
 	return func(name string, f func()) hooks.Hook {
 		return hooks.On(at, name, func(context.Context, C) hooks.Result {
 			f()
@@ -22,16 +22,16 @@ func control[C hooks.Context](at hooks.Point[C]) func(name string, f func()) hoo
 
 // controls are the points at which something is decided.
 var controls = map[hooks.PointName]func(name string, f func()) hooks.Hook{
-	hooks.InputSubmitted: control(hooks.AtInputSubmitted), hooks.ExecutionStart: control(hooks.AtExecutionStart),
-	hooks.StepStart: control(hooks.AtStepStart), hooks.StepEnd: control(hooks.AtStepEnd),
-	hooks.PreInference: control(hooks.AtPreInference), hooks.PostInference: control(hooks.AtPostInference),
-	hooks.PreToolUse: control(hooks.AtPreToolUse), hooks.PostToolUse: control(hooks.AtPostToolUse), hooks.ToolFailed: control(hooks.AtToolFailed),
-	hooks.PreCompact: control(hooks.AtPreCompact), hooks.PreSubagent: control(hooks.AtPreSubagent), hooks.PostSubagent: control(hooks.AtPostSubagent),
-	hooks.InterventionRequested: control(hooks.AtInterventionRequested), hooks.Stop: control(hooks.AtStop),
-	hooks.AgentFailed: control(hooks.AtAgentFailed), hooks.SessionStart: control(hooks.AtSessionStart),
-	hooks.IterationStart: control(hooks.AtIterationStart), hooks.IterationComplete: control(hooks.AtIterationComplete),
-	hooks.IterationFailed: control(hooks.AtIterationFailed), hooks.StageComplete: control(hooks.AtStageComplete),
-	hooks.RunStart: control(hooks.AtRunStart), hooks.RunResult: control(hooks.AtRunResult), hooks.RunFailed: control(hooks.AtRunFailed),
+	hooks.InputSubmitted: newControl(hooks.AtInputSubmitted), hooks.ExecutionStart: newControl(hooks.AtExecutionStart),
+	hooks.StepStart: newControl(hooks.AtStepStart), hooks.StepEnd: newControl(hooks.AtStepEnd),
+	hooks.PreInference: newControl(hooks.AtPreInference), hooks.PostInference: newControl(hooks.AtPostInference),
+	hooks.PreToolUse: newControl(hooks.AtPreToolUse), hooks.PostToolUse: newControl(hooks.AtPostToolUse), hooks.ToolFailed: newControl(hooks.AtToolFailed),
+	hooks.PreCompact: newControl(hooks.AtPreCompact), hooks.PreSubagent: newControl(hooks.AtPreSubagent), hooks.PostSubagent: newControl(hooks.AtPostSubagent),
+	hooks.InterventionRequested: newControl(hooks.AtInterventionRequested), hooks.Stop: newControl(hooks.AtStop),
+	hooks.AgentFailed: newControl(hooks.AtAgentFailed), hooks.SessionStart: newControl(hooks.AtSessionStart),
+	hooks.IterationStart: newControl(hooks.AtIterationStart), hooks.IterationComplete: newControl(hooks.AtIterationComplete),
+	hooks.IterationFailed: newControl(hooks.AtIterationFailed), hooks.StageComplete: newControl(hooks.AtStageComplete),
+	hooks.RunStart: newControl(hooks.AtRunStart), hooks.RunResult: newControl(hooks.AtRunResult), hooks.RunFailed: newControl(hooks.AtRunFailed),
 }
 
 // matched is what the witnesses of a hook saw: whether its turn came, and which of its
@@ -47,10 +47,10 @@ func (m *matched) no() []string {
 	return lo.Filter(m.text, func(_ string, i int) bool { return !m.yes[i] })
 }
 
-// witnessed returns hooks with others in front of each, which are asked at the same moment: one
+// addWitnesses returns hooks with others in front of each, which are asked at the same moment: one
 // without matchers, which knows that its turn came, and one for each of its matchers.
 // Backwards is set where hooks are asked in reverse.
-func witnessed(at hooks.PointName, list []hooks.Hook, backwards bool) (out []hooks.Hook, seen map[string]*matched) {
+func addWitnesses(at hooks.PointName, list []hooks.Hook, backwards bool) (out []hooks.Hook, seen map[string]*matched) {
 	seen = map[string]*matched{}
 	for _, h := range list {
 		m := &matched{}

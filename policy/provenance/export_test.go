@@ -13,7 +13,7 @@ func (r TestRun) Of(s agent.State) Trail { return Trail{r.index, s} }
 
 // Scan and EachField are for fuzzing.
 func Scan(text string) (keys int) {
-	scan(text, func(key) { keys++ })
+	scanKeys(text, func(key) { keys++ })
 	return keys
 }
 

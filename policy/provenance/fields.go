@@ -21,7 +21,7 @@ func eachField(text string, f func(field []string, value string)) bool {
 	if len(text) > maxParsed {
 		return false
 	}
-	text = unwrapped(text)
+	text = unwrapAnswer(text)
 	if text == "" {
 		return false
 	}
@@ -42,8 +42,8 @@ func eachField(text string, f func(field []string, value string)) bool {
 	return true
 }
 
-// unwrapped takes away what some defences put around answers so that the model knows where they begin and end.
-func unwrapped(text string) string {
+// unwrapAnswer takes away what some defences put around answers so that the model knows where they begin and end.
+func unwrapAnswer(text string) string {
 	text = strings.TrimSpace(text)
 	for _, pair := range [][2]string{{"<<", ">>"}, {"```json", "```"}, {"```yaml", "```"}, {"```", "```"}} {
 		if inner, ok := strings.CutPrefix(text, pair[0]); ok {

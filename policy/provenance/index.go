@@ -178,7 +178,7 @@ func (x *index) put(s shelf, k key, at int) {
 
 func (x *index) text(s shelf, at Place, words string) {
 	place := x.place(at)
-	dates := scan(words, func(k key) { x.put(s, k, place) })
+	dates := scanKeys(words, func(k key) { x.put(s, k, place) })
 	x.userDates = x.userDates || dates && at.Level == FromUser
 }
 
@@ -195,7 +195,7 @@ func (x *index) wait(at Place, words string) {
 func (x *index) readWaiting() {
 	for _, t := range x.waiting {
 		named := x.places[t.place].Named
-		scan(t.text, func(k key) {
+		scanKeys(t.text, func(k key) {
 			x.put(x.others, k, t.place)
 			if named {
 				x.put(x.othersNamed, k, t.place)
@@ -235,7 +235,7 @@ func (x *index) call(i int, c agent.ToolCall) {
 		}
 		write(n)
 		if isText && n.kind == kindPhrase {
-			values(s, func(n name, _ string) { write(n) })
+			scanValues(s, func(n name, _ string) { write(n) })
 		}
 	})
 	x.calls[c.ID] = call{c.Name, named && texts > 0}
@@ -255,9 +255,9 @@ func (x *index) answer(i int, m agent.Message) {
 	if eachField(whole, func(field []string, value string) { x.field(rules, at, field, value) }) {
 		return
 	}
-	for line := range strings.Lines(unwrapped(whole)) {
+	for line := range strings.Lines(unwrapAnswer(whole)) {
 		x.field(rules, at, nil, strings.TrimSpace(line))
-		if _, value, ok := strings.Cut(line, ": "); ok && covers(rules.trusted, nil) {
+		if _, value, ok := strings.Cut(line, ": "); ok && coversField(rules.trusted, nil) {
 			x.field(rules, at, nil, strings.TrimSpace(value))
 		}
 	}
@@ -272,17 +272,17 @@ func (x *index) field(rules *toolRules, at Place, field []string, value string) 
 	if !ok {
 		return
 	}
-	if covers(rules.confidential, field) {
+	if coversField(rules.confidential, field) {
 		x.put(x.confidential, n.whole(), x.place(at))
 	}
 	switch {
-	case covers(rules.trusted, field) && len(value) <= maxValue && !strings.ContainsAny(value, "\n\r"):
+	case coversField(rules.trusted, field) && len(value) <= maxValue && !strings.ContainsAny(value, "\n\r"):
 		if _, written := x.written[n.whole()]; !written {
 			at.Level = FromTrusted
 			x.put(x.trusted, n.whole(), x.place(at))
 			return
 		}
-	case covers(rules.known, field):
+	case coversField(rules.known, field):
 		at.Level = FromKnown
 		x.text(x.known, at, value)
 		if at.Named {

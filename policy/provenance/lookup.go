@@ -83,8 +83,8 @@ func (x *index) anyLevel(n name) (Level, int) {
 	return Nowhere, -1
 }
 
-// tainted reports whether a value, or a part of a text, is what strangers brought in, and no trusted source.
-func (x *index) tainted(n name) bool {
+// isTainted reports whether a value, or a part of a text, is what strangers brought in, and no trusted source.
+func (x *index) isTainted(n name) bool {
 	if level, _ := x.anyLevel(n); level != Nowhere {
 		return level == FromOthers
 	}
@@ -92,7 +92,7 @@ func (x *index) tainted(n name) bool {
 		return false
 	}
 	bad := false
-	values(n.text, func(v name, _ string) {
+	scanValues(n.text, func(v name, _ string) {
 		if !bad && (v.kind == kindAddress || v.kind == kindURL || v.kind == kindID) {
 			level, _ := x.anyLevel(v)
 			bad = level == FromOthers

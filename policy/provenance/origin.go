@@ -29,22 +29,22 @@ const maxWords = 2000 // of a text that are looked at for parts
 // answer yes or no.
 func (t Trail) Origin(value any) Origin {
 	var o Origin
-	t.with(func(x *index) { o = x.origin(value) })
+	t.withIndex(func(x *index) { o = x.originOf(value) })
 	return o
 }
 
-func (x *index) origin(value any) Origin {
+func (x *index) originOf(value any) Origin {
 	switch v := value.(type) {
 	case []any, map[string]any, []string, Arguments:
-		o := Origin{Value: shown(value)}
+		o := Origin{Value: showValue(value)}
 		eachValue(v, func(element any) {
 			if len(o.Parts) < maxParts {
-				o.Parts = append(o.Parts, x.origin(element))
+				o.Parts = append(o.Parts, x.originOf(element))
 			}
 		})
 		return o.ofParts()
 	}
-	o := Origin{Value: shown(value)}
+	o := Origin{Value: showValue(value)}
 	n, ok := nameOfAny(value)
 	if !ok {
 		return o
@@ -69,7 +69,7 @@ func (x *index) origin(value any) Origin {
 		return o
 	}
 	o = o.ofParts()
-	if o.Level == FromOthers && !x.tainted(n) {
+	if o.Level == FromOthers && !x.isTainted(n) {
 		o.Level = Nowhere // some words of strangers are no values
 	}
 	return o
@@ -117,9 +117,9 @@ func (x *index) pieces(text string) []Origin {
 			}
 		}
 		if last := len(out) - 1; level == Nowhere && last >= 0 && out[last].Level == Nowhere {
-			out[last].Value = shown(out[last].Value + " " + text[words[i].from:words[i].to])
+			out[last].Value = showValue(out[last].Value + " " + text[words[i].from:words[i].to])
 		} else {
-			piece := Origin{Value: shown(text[words[i].from:words[i+length-1].to]), Level: level}
+			piece := Origin{Value: showValue(text[words[i].from:words[i+length-1].to]), Level: level}
 			if at >= 0 {
 				place := x.places[at]
 				place.Level = level
@@ -151,7 +151,7 @@ func (s shelf) longest(words []key) (n int, at int) {
 
 const maxShown = 80
 
-func shown(value any) string {
+func showValue(value any) string {
 	text, ok := value.(string)
 	if !ok {
 		text = fmt.Sprint(value)

@@ -52,7 +52,7 @@ func (t *Tracker) rules(tool string) *toolRules {
 	if r, ok := t.tools.Load(tool); ok {
 		return r.(*toolRules) //nolint:forcetypeassert // nothing else is stored
 	}
-	r := t.sources.of(tool)
+	r := t.sources.rulesFor(tool)
 	if len(tool) <= maxToolName { // names that a model invents are not kept
 		t.tools.Store(tool, r)
 	}
@@ -70,10 +70,10 @@ type Trail struct {
 
 // Of returns the trail of a state. Within a run each message is read once, when a policy first asks; for the state of a run
 // that is not under way all of it is read again.
-func (t *Tracker) Of(s agent.State) Trail { return Trail{t.runs.Of(s), s} }
+func (t *Tracker) Of(s agent.State) Trail { return Trail{t.runs.Get(s), s} }
 
-// with brings the index up to the trail's state and calls f while nothing else changes it.
-func (t Trail) with(f func(x *index)) {
+// withIndex brings the index up to the trail's state and calls f while nothing else changes it.
+func (t Trail) withIndex(f func(x *index)) {
 	t.index.mu.Lock()
 	defer t.index.mu.Unlock()
 	x := t.index
@@ -196,7 +196,7 @@ func addressList(text string) []name {
 // does not for a value that has something in it which names nothing.
 func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 	ok := true
-	t.with(func(x *index) {
+	t.withIndex(func(x *index) {
 		eachName(value, func(n name, named bool, _ any) { ok = ok && named && test(x, n) })
 	})
 	return ok
@@ -266,16 +266,16 @@ func (t Trail) Sole(value any) bool {
 			return false
 		}
 		others := false
-		values(t.state.Message(x.places[at].Message).Text(), func(o name, _ string) {
-			others = others || o.kind == n.kind && o.whole() != n.whole() && alike(o, n)
+		scanValues(t.state.Message(x.places[at].Message).Text(), func(o name, _ string) {
+			others = others || o.kind == n.kind && o.whole() != n.whole() && couldReplace(o, n)
 		})
 		return !others
 	})
 }
 
-// alike reports whether one value could be meant in the place of another of its kind: of ids, an IBAN is not taken for a
+// couldReplace reports whether one value could be meant in the place of another of its kind: of ids, an IBAN is not taken for a
 // phone number, nor a part of it for the whole.
-func alike(a, b name) bool {
+func couldReplace(a, b name) bool {
 	return a.kind != kindID ||
 		isDigit(a.text[0]) == isDigit(b.text[0]) && !strings.Contains(a.text, b.text) && !strings.Contains(b.text, a.text)
 }
@@ -284,17 +284,17 @@ func alike(a, b name) bool {
 // longer text an address, an id or five words in a row. A text without letters and digits, and one that is a single word
 // with a "*" in it, is tainted: it may name anything.
 func (t Trail) Tainted(value any) (yes bool) {
-	t.with(func(x *index) {
+	t.withIndex(func(x *index) {
 		eachName(value, func(n name, named bool, v any) {
 			text, isText := v.(string)
 			switch {
 			case yes:
 			case isPattern(v) && len(n.keys) > 0 && len(strings.Fields(text)) > 1: // a text, as that of a letter
-				yes = x.tainted(n)
+				yes = x.isTainted(n)
 			case !named:
 				yes = !isText || strings.TrimSpace(text) != ""
 			default:
-				yes = x.tainted(n)
+				yes = x.isTainted(n)
 			}
 		})
 	})
@@ -316,7 +316,7 @@ func (t Trail) Quoted(text string) bool {
 		return false
 	}
 	found := false
-	t.with(func(x *index) {
+	t.withIndex(func(x *index) {
 		at, ok := x.user.find(n)
 		if !ok {
 			return
@@ -347,7 +347,7 @@ func holdsWord(in, text string) bool {
 
 // Says reports whether the user used one of the words or phrases, in any case.
 func (t Trail) Says(words ...string) (yes bool) {
-	t.with(func(x *index) {
+	t.withIndex(func(x *index) {
 		for _, w := range words {
 			if n, ok := wordsOf(w); ok && !yes {
 				_, yes = x.user.find(n)
@@ -359,14 +359,14 @@ func (t Trail) Says(words ...string) (yes bool) {
 
 // SaysDate reports whether the user gave a date: a day of a month, not "tomorrow".
 func (t Trail) SaysDate() (yes bool) {
-	t.with(func(x *index) { yes = x.userDates })
+	t.withIndex(func(x *index) { yes = x.userDates })
 	return yes
 }
 
 // Confidential returns the names of the fields from which a value has something that the sources call confidential.
 func (t Trail) Confidential(value any) []string {
 	var fields []string
-	t.with(func(x *index) {
+	t.withIndex(func(x *index) {
 		seen := map[string]bool{}
 		check := func(n name) {
 			if at, ok := x.confidential[n.whole()]; ok && !seen[x.places[at].Field] {
@@ -379,7 +379,7 @@ func (t Trail) Confidential(value any) []string {
 				check(n)
 			}
 			if s, ok := v.(string); ok {
-				values(s, func(n name, _ string) { check(n) })
+				scanValues(s, func(n name, _ string) { check(n) })
 			}
 		})
 	})
@@ -395,7 +395,7 @@ func Addresses(text string) []string { return inText(text, kindAddress) }
 func inText(text string, which kind) []string {
 	out := []string{}
 	seen := map[key]bool{}
-	values(text, func(n name, value string) {
+	scanValues(text, func(n name, value string) {
 		if n.kind == which && !seen[n.whole()] {
 			seen[n.whole()] = true
 			out = append(out, value)

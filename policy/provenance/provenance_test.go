@@ -447,7 +447,7 @@ func messages(t *rapid.T) []agent.Message {
 }
 
 // values are those that are asked about.
-var values = []any{"ann@example.com", "2024-05-01", "pay", "pay the bill", "www.a.example", "DE89370400440532013000", 42, "nothing at all"}
+var scanValues = []any{"ann@example.com", "2024-05-01", "pay", "pay the bill", "www.a.example", "DE89370400440532013000", 42, "nothing at all"}
 
 // Reading a transcript as it grows, in any steps, finds what reading it at once finds; so it does when a state of
 // another branch comes between, or an older one.
@@ -465,7 +465,7 @@ func TestGrowingIsLikeReadingAnew(t *testing.T) {
 		}
 		for _, i := range append(rapid.SliceOfN(rapid.IntRange(0, 3), 0, 4).Draw(rt, "order"), 3) {
 			fresh, seen := tracker(t).Of(states[i]), grown.Of(states[i])
-			for _, v := range values {
+			for _, v := range scanValues {
 				assert.Equal(rt, fresh.Origin(v), seen.Origin(v), "%v", v)
 				assert.Equal(rt, fresh.FromNamedText(v), seen.FromNamedText(v), "%v", v)
 			}

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// scan calls emit with the keys of all that may be looked up in a text: its words, pairs and triples of them, and the
+// scanKeys calls emit with the keys of all that may be looked up in a text: its words, pairs and triples of them, and the
 // values that it holds. It reports whether there is a date among them.
-func scan(text string, emit func(key)) (dated bool) {
+func scanKeys(text string, emit func(key)) (dated bool) {
 	var dates calendar
 	dates.emit = func(k key) {
 		dated = true
@@ -28,7 +28,7 @@ func scan(text string, emit func(key)) (dated bool) {
 		dates.word(text[from:to])
 	})
 	dates.flush(0)
-	values(text, func(n name, _ string) {
+	scanValues(text, func(n name, _ string) {
 		for _, k := range n.keys {
 			emit(k)
 			if n.kind == kindDate {
@@ -40,8 +40,8 @@ func scan(text string, emit func(key)) (dated bool) {
 	return dated
 }
 
-// values calls f for the values in a text that are not mere words: addresses, web addresses, numbers, dates and ids.
-func values(text string, f func(n name, value string)) {
+// scanValues calls f for the values in a text that are not mere words: addresses, web addresses, numbers, dates and ids.
+func scanValues(text string, f func(n name, value string)) {
 	r := run{text: text, f: f}
 	eachChunk(text, func(from, to int) {
 		chunk := strings.Trim(text[from:to], ".:!?*_#")
@@ -50,7 +50,7 @@ func values(text string, f func(n name, value string)) {
 		}
 		from += strings.Index(text[from:to], chunk)
 		r.add(chunk, from)
-		one(chunk, f)
+		recognizeValue(chunk, f)
 	})
 	r.end()
 	// An address of the web may have in it what divides words elsewhere.
@@ -127,8 +127,8 @@ func (r *run) tell(from, to int) {
 	}
 }
 
-// one recognises the value that a chunk of text is.
-func one(chunk string, f func(name, string)) {
+// recognizeValue recognises the value that a chunk of text is.
+func recognizeValue(chunk string, f func(name, string)) {
 	digit, dot := false, false
 	for i := range len(chunk) {
 		switch c := chunk[i]; {

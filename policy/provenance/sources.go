@@ -117,16 +117,16 @@ func (r *toolRules) structured() bool {
 	return len(r.trusted)+len(r.known)+len(r.confidential) > 0
 }
 
-// of collects what holds for a tool.
-func (s Sources) of(tool string) *toolRules {
+// rulesFor collects what holds for a tool.
+func (s Sources) rulesFor(tool string) *toolRules {
 	rules := &toolRules{}
 	for _, source := range s.Tools {
 		if !matchesAny(source.Tools, tool) {
 			continue
 		}
-		rules.trusted = append(rules.trusted, paths(source.Trusted)...)
-		rules.known = append(rules.known, paths(source.Known)...)
-		rules.confidential = append(rules.confidential, paths(source.Confidential)...)
+		rules.trusted = append(rules.trusted, splitPaths(source.Trusted)...)
+		rules.known = append(rules.known, splitPaths(source.Known)...)
+		rules.confidential = append(rules.confidential, splitPaths(source.Confidential)...)
 		rules.reads = rules.reads || source.Reads
 	}
 	return rules
@@ -154,7 +154,7 @@ func matchesAny(globs []string, name string) bool {
 	return false
 }
 
-func paths(fields []string) [][]string {
+func splitPaths(fields []string) [][]string {
 	out := make([][]string, 0, len(fields))
 	for _, field := range fields {
 		if field == "." {
@@ -166,8 +166,8 @@ func paths(fields []string) [][]string {
 	return out
 }
 
-// covers reports whether a pattern names the field or something above it.
-func covers(patterns [][]string, field []string) bool {
+// coversField reports whether a pattern names the field or something above it.
+func coversField(patterns [][]string, field []string) bool {
 next:
 	for _, pattern := range patterns {
 		if len(pattern) > len(field) {

@@ -37,7 +37,7 @@ func (*chatForm) anthropic(record *replay.Record, b chatBody) error {
 	if text, err := blockText(b.System); err != nil {
 		return fmt.Errorf("system: %w", err)
 	} else if text != "" {
-		record.Messages = append(record.Messages, message(replay.RoleSystem, text))
+		record.Messages = append(record.Messages, newMessage(replay.RoleSystem, text))
 	}
 	if b.Response != nil {
 		b.Messages = append(b.Messages, b.Response)
@@ -98,7 +98,7 @@ func (m blockMessage) messages() ([]replay.Message, error) {
 			if err != nil {
 				return nil, fmt.Errorf("the answer to %q: %w", b.ToolUseID, err)
 			}
-			out = append(out, answer(b.ToolUseID, "", result, b.IsError))
+			out = append(out, newAnswer(b.ToolUseID, "", result, b.IsError))
 		}
 	}
 	if text.Len() > 0 {

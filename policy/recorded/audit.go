@@ -61,7 +61,7 @@ func (f *auditLog) add(v value) ([]*Run, error) {
 	r := f.runOf(v.line, e)
 	switch e.Event {
 	case "tool_result":
-		r.answered(e)
+		r.addResult(e)
 	case "run_ended":
 		for i, open := range f.open {
 			if open == r {
@@ -69,13 +69,13 @@ func (f *auditLog) add(v value) ([]*Run, error) {
 				break
 			}
 		}
-		return r.done()
+		return r.finish()
 	}
 	return nil, nil
 }
 
-// answered adds a call and its answer. Calls of one step are of one turn.
-func (r *auditRun) answered(e auditLine) {
+// addResult adds a call and its answer. Calls of one step are of one turn.
+func (r *auditRun) addResult(e auditLine) {
 	if e.Texts == nil {
 		r.hashes = true
 		return
@@ -87,11 +87,11 @@ func (r *auditRun) answered(e auditLine) {
 	turn := &r.run.Messages[r.turn]
 	turn.ToolCalls = append(turn.ToolCalls, call(e.Call, e.Tool, firstOf(e.Texts.Asked, e.Texts.Arguments)))
 	failed := e.Reason != "" || e.Status == "failed" || e.Status == "not_executed" || e.Status == "unknown"
-	r.run.Messages = append(r.run.Messages, answer(e.Call, e.Tool, e.Texts.Result, failed))
+	r.run.Messages = append(r.run.Messages, newAnswer(e.Call, e.Tool, e.Texts.Result, failed))
 	r.cut = r.cut || e.Bytes > len(e.Texts.Result)
 }
 
-func (r *auditRun) done() ([]*Run, error) {
+func (r *auditRun) finish() ([]*Run, error) {
 	if r.hashes {
 		return nil, atLine(r.run.Line, fmt.Errorf("run %q: %w", r.run.ID, errHashes))
 	}
@@ -115,7 +115,7 @@ func (f *auditLog) runOf(line int, e auditLine) *auditRun {
 
 func (f *auditLog) end() (runs []*Run, wrong []error) {
 	for _, r := range f.open {
-		list, err := r.done()
+		list, err := r.finish()
 		runs = append(runs, list...)
 		if err != nil {
 			wrong = append(wrong, err)

@@ -78,14 +78,14 @@ func (f *eventLog) add(v value) ([]*Run, error) {
 			break
 		}
 		for _, text := range e.Input {
-			r.Messages = append(r.Messages, message(replay.RoleUser, text))
+			r.Messages = append(r.Messages, newMessage(replay.RoleUser, text))
 		}
 		r.Lacks = eventsLackLess
 	case "inference.completed":
 		if e.Error != nil {
 			break
 		}
-		said := message(replay.RoleAssistant, e.Text)
+		said := newMessage(replay.RoleAssistant, e.Text)
 		for _, c := range e.Calls {
 			said.ToolCalls = append(said.ToolCalls, call(c.ID, c.Name, c.Arguments))
 		}
@@ -93,9 +93,9 @@ func (f *eventLog) add(v value) ([]*Run, error) {
 		r.Model = firstOf(e.Model, r.Model)
 	case "tool_call.completed":
 		failed := e.Reason != "" || e.Status == "failed" || e.Status == "not_executed" || e.Status == "unknown"
-		r.Messages = append(r.Messages, answer(e.Call.ID, e.Call.Name, e.Text, failed))
+		r.Messages = append(r.Messages, newAnswer(e.Call.ID, e.Call.Name, e.Text, failed))
 	case "run.completed":
-		f.close(r)
+		f.closeRun(r)
 		return []*Run{r}, nil
 	}
 	return nil, nil
@@ -114,7 +114,7 @@ func (f *eventLog) runOf(line int, e eventLine) *Run {
 	return r
 }
 
-func (f *eventLog) close(r *Run) {
+func (f *eventLog) closeRun(r *Run) {
 	for i, open := range f.open {
 		if open == r {
 			f.open = append(f.open[:i], f.open[i+1:]...)

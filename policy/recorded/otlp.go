@@ -136,11 +136,11 @@ func (f *otlpForm) add(v value) ([]*Run, error) {
 			}
 		}
 	}
-	return f.runs(agents)
+	return f.runsOf(agents)
 }
 
-// runs makes a run of each span, those that were begun last first: the runs that others started stand below them.
-func (f *otlpForm) runs(agents []*span) (runs []*Run, err error) {
+// runsOf makes a run of each span, those that were begun last first: the runs that others started stand below them.
+func (f *otlpForm) runsOf(agents []*span) (runs []*Run, err error) {
 	var wrong []error
 	slices.SortFunc(agents, func(a, b *span) int { return cmp.Or(cmp.Compare(b.started, a.started), b.order-a.order) })
 	for _, a := range agents {
@@ -232,7 +232,7 @@ func (f *otlpForm) end() ([]*Run, []error) {
 	for s := range roots {
 		list = append(list, s)
 	}
-	runs, err := f.runs(list)
+	runs, err := f.runsOf(list)
 	f.spans = map[string]*span{}
 	if err == nil {
 		return runs, nil
@@ -323,7 +323,7 @@ func (t *transcript) add(m spanMessage) {
 			if response == nil {
 				response = p.Result
 			}
-			t.messages = append(t.messages, answer(p.ID, p.Name, textOf(response), t.answers[p.ID].failed()))
+			t.messages = append(t.messages, newAnswer(p.ID, p.Name, textOf(response), t.answers[p.ID].failed()))
 			t.seen[p.ID] = true
 		}
 	}
@@ -340,7 +340,7 @@ func (t *transcript) answerAll() {
 	for _, m := range t.messages {
 		for _, c := range m.ToolCalls {
 			if s := t.answers[c.ID]; s != nil && !t.seen[c.ID] {
-				t.messages = append(t.messages, answer(c.ID, c.Function.Name, s.attribute(semconv.KeyToolResult), s.failed()))
+				t.messages = append(t.messages, newAnswer(c.ID, c.Function.Name, s.attribute(semconv.KeyToolResult), s.failed()))
 			}
 		}
 	}

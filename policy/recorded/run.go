@@ -56,12 +56,12 @@ func call(id, name, arguments string) replay.ToolCall {
 	return replay.ToolCall{ID: id, Type: "function", Function: replay.FunctionCall{Name: name, Arguments: arguments}}
 }
 
-// answer makes the answer to a call.
-func answer(id, name, text string, failed bool) replay.Message {
+// newAnswer makes the answer to a call.
+func newAnswer(id, name, text string, failed bool) replay.Message {
 	return replay.Message{Role: replay.RoleTool, ToolCallID: id, Name: name, Content: replay.Text(text), Error: failed}
 }
 
-// message makes a message of text.
-func message(role replay.Role, text string) replay.Message {
+// newMessage makes a message of text.
+func newMessage(role replay.Role, text string) replay.Message {
 	return replay.Message{Role: role, Content: replay.Text(text)}
 }

@@ -34,7 +34,7 @@ var errLong = errors.New("a value is longer than may be: raise Reader.MaxValue i
 
 func (s *splitter) values(source io.Reader) iter.Seq2[value, error] {
 	return func(yield func(value, error) bool) {
-		first, err := s.open(source)
+		first, err := s.openSource(source)
 		switch {
 		case errors.Is(err, io.EOF):
 			return
@@ -50,8 +50,8 @@ func (s *splitter) values(source io.Reader) iter.Seq2[value, error] {
 	}
 }
 
-// open unpacks what is packed, and looks at the first byte that is no space.
-func (s *splitter) open(source io.Reader) (byte, error) {
+// openSource unpacks what is packed, and looks at the first byte that is no space.
+func (s *splitter) openSource(source io.Reader) (byte, error) {
 	s.source, s.line = bufio.NewReaderSize(source, 64<<10), 1
 	if magic, err := s.source.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
 		unpacked, err := gzip.NewReader(s.source)

@@ -49,7 +49,7 @@ func exportersOf[E interface {
 	Shutdown(ctx context.Context) error
 }](s *setup, of signal[E]) ([]E, error) {
 	variable := "OTEL_" + of.name + "_EXPORTER"
-	names := words(os.Getenv(variable))
+	names := splitWords(os.Getenv(variable))
 	if len(names) == 0 && cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_"+of.name+"_ENDPOINT")) != "" {
 		names = []string{"otlp"}
 	}

@@ -177,7 +177,7 @@ func (s *setup) logs(end *ending) (*logHandler, error) {
 // propagatorOf returns the propagator of that list of names.
 func propagatorOf(names string) (propagation.TextMapPropagator, error) {
 	var list []propagation.TextMapPropagator
-	for _, name := range words(cmp.Or(names, "tracecontext,baggage")) {
+	for _, name := range splitWords(cmp.Or(names, "tracecontext,baggage")) {
 		switch name {
 		case "tracecontext":
 			list = append(list, propagation.TraceContext{})
@@ -191,7 +191,7 @@ func propagatorOf(names string) (propagation.TextMapPropagator, error) {
 	return propagation.NewCompositeTextMapPropagator(list...), nil
 }
 
-// words returns the words of a list with commas between.
-func words(list string) []string {
+// splitWords returns the words of a list with commas between.
+func splitWords(list string) []string {
 	return lo.Compact(lo.Map(strings.Split(list, ","), func(w string, _ int) string { return strings.ToLower(strings.TrimSpace(w)) }))
 }

@@ -69,7 +69,7 @@ func (t *Tree) WriteTo(w io.Writer) (int64, error) {
 		return lo.Ternary(there[s.Parent().SpanID()], s.Parent().SpanID(), trace.SpanID{})
 	})
 	var b strings.Builder
-	branch(&b, below, trace.SpanID{}, "", true)
+	writeBranch(&b, below, trace.SpanID{}, "", true)
 	if dropped > 0 {
 		fmt.Fprintf(&b, "… and %d more\n", dropped)
 	}
@@ -77,25 +77,25 @@ func (t *Tree) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// branch writes what stands below a span.
-func branch(b *strings.Builder, below map[trace.SpanID][]sdktrace.ReadOnlySpan, id trace.SpanID, indent string, root bool) {
+// writeBranch writes what stands below a span.
+func writeBranch(b *strings.Builder, below map[trace.SpanID][]sdktrace.ReadOnlySpan, id trace.SpanID, indent string, root bool) {
 	for i, s := range below[id] {
 		last := i == len(below[id])-1
 		twig, more := lo.Ternary(last, "└─ ", "├─ "), lo.Ternary(last, "   ", "│  ")
 		if root {
 			twig, more = "", ""
 		}
-		fmt.Fprintf(b, "%s%s%s  %s", indent, twig, plain(shortened(s.Name())), rounded(s.EndTime().Sub(s.StartTime())))
-		if text := told(s); text != "" {
+		fmt.Fprintf(b, "%s%s%s  %s", indent, twig, harmlessText(shortenText(s.Name())), roundDuration(s.EndTime().Sub(s.StartTime())))
+		if text := describeSpan(s); text != "" {
 			fmt.Fprintf(b, "  %s", text)
 		}
 		b.WriteByte('\n')
-		branch(b, below, s.SpanContext().SpanID(), indent+more, false)
+		writeBranch(b, below, s.SpanContext().SpanID(), indent+more, false)
 	}
 }
 
-// rounded returns a duration in three digits.
-func rounded(d time.Duration) time.Duration {
+// roundDuration returns a duration in three digits.
+func roundDuration(d time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
 		if d < 1000*unit {
 			return d.Round(unit)
@@ -103,12 +103,12 @@ func rounded(d time.Duration) time.Duration {
 	}
 }
 
-// told returns what a span says, in words.
-func told(s sdktrace.ReadOnlySpan) string {
+// describeSpan returns what a span says, in words.
+func describeSpan(s sdktrace.ReadOnlySpan) string {
 	set := attribute.NewSet(s.Attributes()...)
 	has := func(key attribute.Key) string {
 		v, _ := set.Value(key)
-		return lo.Ternary(set.HasValue(key), plain(v.String()), "")
+		return lo.Ternary(set.HasValue(key), harmlessText(v.String()), "")
 	}
 	with := func(before string, keys ...attribute.Key) string {
 		values := lo.Compact(lo.Map(keys, func(k attribute.Key, _ int) string { return has(k) }))
@@ -131,9 +131,9 @@ func told(s sdktrace.ReadOnlySpan) string {
 		parts = append(parts, cmp.Or(in, "0")+" → "+cmp.Or(out, "0")+" tokens")
 	}
 	v, _ := set.Value(semconv.KeyReason)
-	reason := shortened(v.AsString())
+	reason := shortenText(v.AsString())
 	if s.Status().Code == codes.Error {
-		parts = append(parts, "ERROR", lo.Ternary(reason == "", plain(shortened(s.Status().Description)), ""))
+		parts = append(parts, "ERROR", lo.Ternary(reason == "", harmlessText(shortenText(s.Status().Description)), ""))
 	}
 	if reason != "" {
 		parts = append(parts, strconv.Quote(reason))
@@ -141,9 +141,9 @@ func told(s sdktrace.ReadOnlySpan) string {
 	return strings.Join(lo.Compact(parts), " ")
 }
 
-// plain returns a text that does nothing to a terminal: models make up names of tools, and
+// harmlessText returns a text that does nothing to a terminal: models make up names of tools, and
 // whoever is asked makes up errors.
-func plain(text string) string {
+func harmlessText(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return text
 	}
@@ -154,7 +154,7 @@ func plain(text string) string {
 // maxSentence is how many bytes of a sentence are shown.
 const maxSentence = 400
 
-func shortened(text string) string {
+func shortenText(text string) string {
 	if len(text) <= maxSentence {
 		return text
 	}

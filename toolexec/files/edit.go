@@ -30,14 +30,14 @@ func (t *Tree) Edit(ctx context.Context, in EditArgs) (Written, error) {
 		case in.OldText == in.NewText:
 			return "", nil, problem("", "", "old_text and new_text are the same")
 		}
-		return replaced(old, in.OldText, in.NewText, in.ReplaceAll, t.config.MaxWriteBytes)
+		return replaceText(old, in.OldText, in.NewText, in.ReplaceAll, t.config.MaxWriteBytes)
 	})
 }
 
-// replaced returns the text after the edit, and the lines in which something was replaced. Where the text has CRLF, old is
+// replaceText returns the text after the edit, and the lines in which something was replaced. Where the text has CRLF, old is
 // looked for as if it did not, and what is put in has CRLF too; what is around it stays as it is. A text of more than
 // most bytes is never made: many small places and a long text to put in come to more than there is memory.
-func replaced(text, from, to string, all bool, most int) (string, []int, error) {
+func replaceText(text, from, to string, all bool, most int) (string, []int, error) {
 	plain := text
 	crlf := strings.Contains(text, "\r\n")
 	if crlf {
@@ -134,12 +134,12 @@ func hint(text, part string) string {
 			n, effort = n+1, effort-1
 		}
 		if n == len(wanted) {
-			return fmt.Sprintf("; with other white space it is, from line %d: %s", i+1, quote(strings.Join(lines[i:i+n], "\n")))
+			return fmt.Sprintf("; with other white space it is, from line %d: %s", i+1, quoteText(strings.Join(lines[i:i+n], "\n")))
 		}
 	}
 	if first > 0 {
 		return fmt.Sprintf("; its first line is, at line %d, but what follows is different: %s",
-			first, quote(strings.Join(lines[first-1:min(len(lines), first+2)], "\n")))
+			first, quoteText(strings.Join(lines[first-1:min(len(lines), first+2)], "\n")))
 	}
 	return ": read the file and copy the text from there"
 }

@@ -23,7 +23,7 @@ type Error struct {
 	Err error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Op, quote(e.Path), e.Problem) }
+func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Op, quoteText(e.Path), e.Problem) }
 
 // Unwrap returns what the system said.
 func (e *Error) Unwrap() error { return e.Err }
@@ -35,8 +35,8 @@ func problem(op, path, format string, args ...any) *Error {
 	return &Error{Op: op, Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// failed tells in our words what the system said.
-func failed(op, path string, err error) *Error {
+// systemError tells in our words what the system said.
+func systemError(op, path string, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return &Error{Op: op, Path: path, Problem: e.Problem, Err: e.Err}
 	}
@@ -53,21 +53,21 @@ func failed(op, path string, err error) *Error {
 	case strings.Contains(err.Error(), "escapes from parent"): // os has no variable for it
 		e.Problem = "it leads out of the root: only files below the root can be reached"
 	default:
-		e.Problem = cause(err).Error()
+		e.Problem = systemCause(err).Error()
 	}
 	return e
 }
 
-// quote quotes a text, or the beginning of a long one.
-func quote(text string) string {
+// quoteText quotes a text, or the beginning of a long one.
+func quoteText(text string) string {
 	if len(text) > 300 {
 		text = strings.ToValidUTF8(text[:300], "") + "…"
 	}
 	return strconv.Quote(text)
 }
 
-// cause returns what the system said, without the names that os puts before it.
-func cause(err error) error {
+// systemCause returns what the system said, without the names that os puts before it.
+func systemCause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}

@@ -22,7 +22,7 @@ type GlobArgs struct {
 func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 	const op = "glob"
 	if err := checkPattern(in.Pattern); err != nil {
-		return Listing{}, failed(op, in.Pattern, err)
+		return Listing{}, systemError(op, in.Pattern, err)
 	}
 	dir, err := t.name(op, in.Path)
 	if err != nil {
@@ -39,7 +39,7 @@ func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 		levels = strings.Count(rest, "/") + 1
 	}
 	found, err := t.find(ctx, op, dir, levels, func(name string, d fs.DirEntry) bool {
-		return !d.IsDir() && doublestar.MatchUnvalidated(rest, below(dir, name))
+		return !d.IsDir() && doublestar.MatchUnvalidated(rest, relativeName(dir, name))
 	})
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Path = in.Pattern
@@ -47,8 +47,8 @@ func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 	return found, err
 }
 
-// below returns a name as seen from a directory that it is below.
-func below(dir, name string) string {
+// relativeName returns a name as seen from a directory that it is below.
+func relativeName(dir, name string) string {
 	if dir == "." {
 		return name
 	}

@@ -53,7 +53,7 @@ func (t *Tree) Grep(ctx context.Context, in GrepArgs) (Matches, error) {
 	}
 	s, err := t.search(in)
 	if err != nil {
-		return Matches{}, failed(op, in.Pattern, err)
+		return Matches{}, systemError(op, in.Pattern, err)
 	}
 	w := t.walk()
 	if info, statErr := t.root.Stat(name); statErr == nil && !info.IsDir() {
@@ -72,7 +72,7 @@ func (t *Tree) Grep(ctx context.Context, in GrepArgs) (Matches, error) {
 		})
 	}
 	if err != nil && !errors.Is(err, errEnough) {
-		return Matches{}, t.found(ctx, op, in.Path, name, err)
+		return Matches{}, t.searchError(ctx, op, in.Path, name, err)
 	}
 	s.found.Notes = append(s.notes(), w.notes()...)
 	return s.found, nil
@@ -84,7 +84,7 @@ var errEnough = errors.New("enough was searched")
 func (m Match) text() string {
 	var b strings.Builder
 	tell := func(line int, mark, text string) {
-		fmt.Fprintf(&b, "%s%s%d%s%s\n", shown(m.Path), mark, line, mark, lo.Ternary(text == "", "", " "+text))
+		fmt.Fprintf(&b, "%s%s%d%s%s\n", showPath(m.Path), mark, line, mark, lo.Ternary(text == "", "", " "+text))
 	}
 	for i, text := range m.Before {
 		tell(m.Line-len(m.Before)+i, "-", text)
@@ -110,9 +110,9 @@ func (m Matches) Content() agent.Content {
 	case m.More > 0:
 		notes = append([]string{fmt.Sprintf("and %d more: say a path, a glob or a pattern that fits fewer", m.More)}, notes...)
 	case len(m.Matches) == 0:
-		notes = append([]string{"nothing found in " + count(m.Files, "file")}, notes...)
+		notes = append([]string{"nothing found in " + countNoun(m.Files, "file")}, notes...)
 	case len(notes) == 0:
 		return agent.TextContent(strings.TrimSuffix(b.String(), "\n"))
 	}
-	return noted(b.String(), notes...)
+	return withNotes(b.String(), notes...)
 }

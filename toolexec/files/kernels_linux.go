@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// kernels reports whether a file is one of those that the kernel makes up: they look like regular ones, but hold the
+// isKernelFile reports whether a file is one of those that the kernel makes up: they look like regular ones, but hold the
 // secrets of processes, block, or do things when they are read. It matters where such a file system is mounted below
 // the root, or the root is /.
-func kernels(f *os.File) bool {
+func isKernelFile(f *os.File) bool {
 	var s syscall.Statfs_t
 	if err := syscall.Fstatfs(int(f.Fd()), &s); err != nil {
 		return true

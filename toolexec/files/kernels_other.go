@@ -4,4 +4,4 @@ package files
 
 import "os"
 
-func kernels(*os.File) bool { return false }
+func isKernelFile(*os.File) bool { return false }

@@ -67,20 +67,20 @@ func (t *Tree) find(ctx context.Context, op, dir string, depth int, wanted func(
 		return nil
 	})
 	if err != nil {
-		return Listing{}, t.found(ctx, op, dir, name, err)
+		return Listing{}, t.searchError(ctx, op, dir, name, err)
 	}
 	found.Notes = w.notes()
 	return found, nil
 }
 
-// found returns the error of a search.
-func (t *Tree) found(ctx context.Context, op, given, name string, err error) error {
+// searchError returns the error of a search.
+func (t *Tree) searchError(ctx context.Context, op, given, name string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s %q: %w", op, given, context.Cause(ctx))
 	}
-	e := failed(op, given, err)
+	e := systemError(op, given, err)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t.missed(ctx, e, name)
+		return t.suggestName(ctx, e, name)
 	}
 	return e
 }
@@ -99,13 +99,13 @@ func (t *Tree) entry(name string, d fs.DirEntry) Entry {
 func (e Entry) String() string {
 	switch {
 	case e.Mode.IsDir():
-		return shown(e.Path) + "/"
+		return showPath(e.Path) + "/"
 	case e.Mode&fs.ModeSymlink != 0:
-		return shown(e.Path) + " -> " + shown(e.Target)
+		return showPath(e.Path) + " -> " + showPath(e.Target)
 	case e.Mode.IsRegular():
-		return fmt.Sprintf("%s (%s)", shown(e.Path), count(e.Size, "byte"))
+		return fmt.Sprintf("%s (%s)", showPath(e.Path), countNoun(e.Size, "byte"))
 	}
-	return fmt.Sprintf("%s (%s)", shown(e.Path), kind(e.Mode))
+	return fmt.Sprintf("%s (%s)", showPath(e.Path), describeMode(e.Mode))
 }
 
 // Content returns a line on each entry, and a note on what is missing.
@@ -123,5 +123,5 @@ func (l Listing) Content() agent.Content {
 	case len(notes) == 0:
 		return agent.TextContent(strings.TrimSuffix(b.String(), "\n"))
 	}
-	return noted(b.String(), notes...)
+	return withNotes(b.String(), notes...)
 }

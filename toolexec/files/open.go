@@ -28,7 +28,7 @@ func openIn(root *os.Root, name string, flag int, want fs.FileMode) (*os.File, f
 	if err == nil {
 		err = isA(want, info)
 	}
-	if err == nil && kernels(f) {
+	if err == nil && isKernelFile(f) {
 		err = problem("", name, "it is one of the kernel's own files, which are not opened")
 	}
 	if err != nil {
@@ -49,11 +49,11 @@ func isA(want fs.FileMode, info fs.FileInfo) error {
 	case got.IsRegular():
 		return problem("", info.Name(), "it is a file, not a directory")
 	}
-	return problem("", info.Name(), "it is a %s: only regular files and directories are opened", kind(got))
+	return problem("", info.Name(), "it is a %s: only regular files and directories are opened", describeMode(got))
 }
 
-// kind returns what something is that is neither a file nor a directory.
-func kind(mode fs.FileMode) string {
+// describeMode returns what something is that is neither a file nor a directory.
+func describeMode(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSymlink != 0:
 		return "link"

@@ -72,15 +72,15 @@ func (t *Tree) resolve(name string) (string, error) {
 	return done, nil
 }
 
-// named reports whether a part of the path is one of the names, whatever its letter case.
-func named(p string, names []string) bool {
+// hasNamedPart reports whether a part of the path is one of the names, whatever its letter case.
+func hasNamedPart(p string, names []string) bool {
 	return lo.SomeBy(strings.Split(p, "/"), func(part string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(part, name) })
 	})
 }
 
-// missed adds to an error about a file that is not there which one may have been meant.
-func (t *Tree) missed(ctx context.Context, err error, name string) error {
+// suggestName adds to an error about a file that is not there which one may have been meant.
+func (t *Tree) suggestName(ctx context.Context, err error, name string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !errors.Is(e, fs.ErrNotExist) {
 		return err
@@ -89,10 +89,10 @@ func (t *Tree) missed(ctx context.Context, err error, name string) error {
 	parent = path.Clean(parent)
 	list, _, dirErr := t.entries(ctx, parent, 1000)
 	if dirErr != nil && parent != "." {
-		e.Problem += "; nor is there a directory " + quote(parent)
+		e.Problem += "; nor is there a directory " + quoteText(parent)
 	}
 	near := lo.FilterMap(list, func(d fs.DirEntry, _ int) (string, bool) {
-		return path.Join(parent, d.Name()), alike(base, d.Name())
+		return path.Join(parent, d.Name()), isAlike(base, d.Name())
 	})
 	if len(near) == 0 { // the right name in another directory
 		w := &walk{tree: t, left: 2000}
@@ -104,15 +104,15 @@ func (t *Tree) missed(ctx context.Context, err error, name string) error {
 		})
 	}
 	if len(near) > 0 {
-		near = lo.Map(near[:min(3, len(near))], func(name string, _ int) string { return quote(name) })
+		near = lo.Map(near[:min(3, len(near))], func(name string, _ int) string { return quoteText(name) })
 		e.Problem += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return e
 }
 
-// alike reports whether one name may be a slip of the pen for the other: in up to a third of its letters, letters that
+// isAlike reports whether one name may be a slip of the pen for the other: in up to a third of its letters, letters that
 // changed places counting as one, or because one is in the other.
-func alike(a, b string) bool {
+func isAlike(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if min(len(a), len(b)) >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
 		return true
@@ -135,8 +135,8 @@ func alike(a, b string) bool {
 	return rows[len(a)+1][len(b)] <= len(a)/3
 }
 
-// shown returns a path as it is told: quoted where it could be taken for something else.
-func shown(name string) string {
+// showPath returns a path as it is told: quoted where it could be taken for something else.
+func showPath(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)
 	}

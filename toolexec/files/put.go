@@ -27,7 +27,7 @@ func (t *Tree) target(name string, create bool) (*target, error) {
 	if actual == "." {
 		return nil, problem("", name, "it is a directory, not a file")
 	}
-	if named(name, t.config.Protect) || named(actual, t.config.Protect) {
+	if hasNamedPart(name, t.config.Protect) || hasNamedPart(actual, t.config.Protect) {
 		return nil, problem("", name, "nothing is written to %s", strings.Join(t.config.Protect, ", "))
 	}
 	parent := path.Dir(actual)
@@ -43,8 +43,8 @@ func (t *Tree) target(name string, create bool) (*target, error) {
 	return &target{dir: dir, name: actual}, nil
 }
 
-// content looks at the file that is there, makes sure that it may be written, and reads it if that is wanted.
-func (w *target) content(most int, wanted bool) (text string, exists bool, err error) {
+// readTarget looks at the file that is there, makes sure that it may be written, and reads it if that is wanted.
+func (w *target) readTarget(most int, wanted bool) (text string, exists bool, err error) {
 	base := path.Base(w.name)
 	if link, err := w.dir.Lstat(base); err == nil && link.Mode()&fs.ModeSymlink != 0 {
 		return "", false, problem("", w.name, "it became a link while it was being looked at: try again")
@@ -63,7 +63,7 @@ func (w *target) content(most int, wanted bool) (text string, exists bool, err e
 	}
 	all, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err == nil && len(all) > most {
-		err = problem("", w.name, "it is a file of %s, and files of up to %d are edited", count(info.Size(), "byte"), most)
+		err = problem("", w.name, "it is a file of %s, and files of up to %d are edited", countNoun(info.Size(), "byte"), most)
 	}
 	return string(all), true, err
 }
@@ -100,7 +100,7 @@ func (w *target) put(content string) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := w.unchanged(base); err != nil {
+	if err := w.checkUnchanged(base); err != nil {
 		return err
 	}
 	if err := w.dir.Rename(temporary, base); err != nil {
@@ -113,8 +113,8 @@ func (w *target) put(content string) (err error) {
 	return nil
 }
 
-// unchanged says what is wrong if what is there is not what was there when it was looked at.
-func (w *target) unchanged(base string) error {
+// checkUnchanged says what is wrong if what is there is not what was there when it was looked at.
+func (w *target) checkUnchanged(base string) error {
 	now, err := w.dir.Lstat(base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && w.info == nil:

@@ -62,16 +62,16 @@ func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
 	}
 	f, info, err := openIn(t.root, name, os.O_RDONLY, 0)
 	if err != nil {
-		return Excerpt{}, t.missed(ctx, failed(op, in.Path, err), name)
+		return Excerpt{}, t.suggestName(ctx, systemError(op, in.Path, err), name)
 	}
 	defer f.Close()
 	e := reading{Excerpt{Path: name, First: max(1, in.Offset), Size: info.Size()}}
-	err = e.read(io.LimitReader(until{ctx, f}, e.Size), in.Limit, t.config.MaxReadBytes, e.Size <= int64(t.config.MaxWriteBytes))
+	err = e.readLines(io.LimitReader(until{ctx, f}, e.Size), in.Limit, t.config.MaxReadBytes, e.Size <= int64(t.config.MaxWriteBytes))
 	switch {
 	case ctx.Err() != nil:
 		return Excerpt{}, fmt.Errorf("read %q: %w", in.Path, context.Cause(ctx))
 	case err != nil:
-		return Excerpt{}, failed(op, in.Path, err)
+		return Excerpt{}, systemError(op, in.Path, err)
 	}
 	return e.Excerpt, nil
 }
@@ -79,16 +79,16 @@ func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
 // reading is an excerpt that is being read.
 type reading struct{ Excerpt }
 
-// read reads as many lines as fit, and if whole is set the rest of the file too, to count and hash it.
-func (e *reading) read(from io.Reader, limit, most int, whole bool) error {
+// readLines reads as many lines as fit, and if whole is set the rest of the file too, to count and hash it.
+func (e *reading) readLines(from io.Reader, limit, most int, whole bool) error {
 	sum := sha256.New()
 	if whole {
 		from = io.TeeReader(from, sum)
 	}
 	r := bufio.NewReaderSize(from, 64<<10)
-	if head, _ := r.Peek(8000); binary(head) {
+	if head, _ := r.Peek(8000); isBinary(head) {
 		return problem("", "", "it is a binary file of %s that begins with %q: it cannot be shown as text",
-			count(e.Size, "byte"), head[:min(12, len(head))])
+			countNoun(e.Size, "byte"), head[:min(12, len(head))])
 	}
 	var text strings.Builder
 	number := 0 // of the line that was read last
@@ -115,9 +115,9 @@ func (e *reading) read(from io.Reader, limit, most int, whole bool) error {
 	return e.finish(number, whole, sum)
 }
 
-// binary reports whether a file that begins so is not for reading.
-func binary(head []byte) bool {
-	return bytes.IndexByte(head, 0) >= 0 || strange(head) > len(head)/3+utf8.UTFMax
+// isBinary reports whether a file that begins so is not for reading.
+func isBinary(head []byte) bool {
+	return bytes.IndexByte(head, 0) >= 0 || countStrange(head) > len(head)/3+utf8.UTFMax
 }
 
 // add adds a line to the text, or as much of it as may be kept.
@@ -148,15 +148,15 @@ func (e *reading) add(text *strings.Builder, line []byte, keep int) {
 		}
 		text.WriteRune(r)
 	}
-	e.Strange += strange(line)
+	e.Strange += countStrange(line)
 	if ended {
 		text.WriteByte('\n')
 	}
 	e.Cut, e.Unended = long, !ended && !long
 }
 
-// strange counts the bytes that are no text.
-func strange(line []byte) (n int) {
+// countStrange counts the bytes that are no text.
+func countStrange(line []byte) (n int) {
 	for len(line) > 0 {
 		r, size := utf8.DecodeRune(line)
 		if r == 0 || r == utf8.RuneError && size == 1 {
@@ -173,7 +173,7 @@ func (e *reading) finish(lines int, whole bool, sum hash.Hash) error {
 		e.Lines, e.Hash = lines, shortHash(sum.Sum(nil))
 	}
 	if e.Last == 0 && (lines > 0 || e.First > 1) {
-		return problem("", "", "it has only %s: there is no line %d", count(lines, "line"), e.First)
+		return problem("", "", "it has only %s: there is no line %d", countNoun(lines, "line"), e.First)
 	}
 	if e.Last == 0 {
 		e.First = 0
@@ -205,16 +205,16 @@ func hashOf(content string) string {
 func (e Excerpt) Content() agent.Content {
 	var notes []string
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	name := shown(e.Path)
+	name := showPath(e.Path)
 	switch {
 	case e.Last == 0:
 		say("%s: an empty file", name)
 	case e.First == 1 && !e.More && !e.Cut:
-		say("%s: %s, %s", name, count(e.Last, "line"), count(e.Size, "byte"))
+		say("%s: %s, %s", name, countNoun(e.Last, "line"), countNoun(e.Size, "byte"))
 	case e.Lines < 0:
-		say("%s: lines %d to %d, of a file of %s", name, e.First, e.Last, count(e.Size, "byte"))
+		say("%s: lines %d to %d, of a file of %s", name, e.First, e.Last, countNoun(e.Size, "byte"))
 	default:
-		say("%s: lines %d to %d of %d, %s", name, e.First, e.Last, e.Lines, count(e.Size, "byte"))
+		say("%s: lines %d to %d of %d, %s", name, e.First, e.Last, e.Lines, countNoun(e.Size, "byte"))
 	}
 	if e.Cut {
 		say("line %d is longer than what is shown of it: grep finds parts of it", e.Last)
@@ -223,10 +223,10 @@ func (e Excerpt) Content() agent.Content {
 		say("read on with offset %d", e.Last+1)
 	}
 	if e.CRLF > 0 {
-		say("%s in CRLF, shown without CR", count(e.CRLF, "line end"))
+		say("%s in CRLF, shown without CR", countNoun(e.CRLF, "line end"))
 	}
 	if e.Strange > 0 {
-		say("%s not text and shown as �", count(e.Strange, "byte"))
+		say("%s not text and shown as �", countNoun(e.Strange, "byte"))
 	}
 	if e.Unended {
 		say("no line end after the last line")
@@ -234,5 +234,5 @@ func (e Excerpt) Content() agent.Content {
 	if e.Hash != "" {
 		say("hash %s", e.Hash)
 	}
-	return noted(e.Text, notes...)
+	return withNotes(e.Text, notes...)
 }

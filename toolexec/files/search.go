@@ -87,7 +87,7 @@ func (s *search) file(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if binary(all[:min(len(all), 8000)]) {
+	if isBinary(all[:min(len(all), 8000)]) {
 		s.skippedBinary++
 		return nil
 	}
@@ -111,13 +111,13 @@ func (s *search) lines(ctx context.Context, name string, lines []string) error {
 			s.found.More++
 			continue
 		}
-		m := Match{Path: name, Line: i + 1, Text: window(lines[i], at[0])}
+		m := Match{Path: name, Line: i + 1, Text: windowAround(lines[i], at[0])}
 		for j := max(told+1, i-s.around); j < i; j++ {
-			m.Before = append(m.Before, window(lines[j], 0))
+			m.Before = append(m.Before, windowAround(lines[j], 0))
 		}
 		told = i
 		for j := i + 1; j <= min(i+s.around, len(lines)-1) && s.find(ctx, strings.TrimSuffix(lines[j], "\r")) == nil; j++ {
-			m.After = append(m.After, window(strings.TrimSuffix(lines[j], "\r"), 0))
+			m.After = append(m.After, windowAround(strings.TrimSuffix(lines[j], "\r"), 0))
 			told = j
 		}
 		s.bytes -= len(m.text())
@@ -149,8 +149,8 @@ func (r *runes) ReadRune() (rune, int, error) {
 	return r.r.ReadRune()
 }
 
-// window returns the part of a line that is shown: all of it, or what is around a place.
-func window(line string, at int) string {
+// windowAround returns the part of a line that is shown: all of it, or what is around a place.
+func windowAround(line string, at int) string {
 	from := max(0, min(at-maxColumn/4, len(line)-maxColumn))
 	to := min(len(line), from+maxColumn)
 	for from > 0 && from < len(line) && !utf8.RuneStart(line[from]) {
@@ -169,10 +169,10 @@ func (s *search) notes() []string {
 		notes = append(notes, fmt.Sprintf("stopped after searching %d MiB: say a path or a glob", maxSearch>>20))
 	}
 	if s.skippedBig > 0 {
-		notes = append(notes, fmt.Sprintf("%s of more than %d bytes not searched", count(s.skippedBig, "file"), s.tree.config.MaxWriteBytes))
+		notes = append(notes, fmt.Sprintf("%s of more than %d bytes not searched", countNoun(s.skippedBig, "file"), s.tree.config.MaxWriteBytes))
 	}
 	if s.skippedBinary > 0 {
-		notes = append(notes, count(s.skippedBinary, "binary file")+" not searched")
+		notes = append(notes, countNoun(s.skippedBinary, "binary file")+" not searched")
 	}
 	return notes
 }

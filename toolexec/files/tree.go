@@ -75,7 +75,7 @@ func Open(c Config) (*Tree, error) {
 	}
 	root, err := os.OpenRoot(abs)
 	if err != nil {
-		return nil, fmt.Errorf("opening files: root %q: %w", c.Root, cause(err))
+		return nil, fmt.Errorf("opening files: root %q: %w", c.Root, systemCause(err))
 	}
 	names := []string{abs}
 	if actual, err := filepath.EvalSymlinks(abs); err == nil {
@@ -100,36 +100,36 @@ func (t *Tree) Close() error { return t.root.Close() }
 // edit_file. A call that a run was cut off in may run again: an edit that was made already says that its text is not
 // there.
 func (t *Tree) Tools() []toolexec.Tool {
-	return lo.Map(t.tools(), func(tool toolexec.Tool, _ int) toolexec.Tool {
+	return lo.Map(t.newTools(), func(tool toolexec.Tool, _ int) toolexec.Tool {
 		return toolexec.WithPolicy(tool, toolexec.Policy{Doubt: toolexec.DoubtRepeat})
 	})
 }
 
-func (t *Tree) tools() []toolexec.Tool {
+func (t *Tree) newTools() []toolexec.Tool {
 	search := toolexec.Policy{Timeout: t.config.SearchTimeout}
 	tools := []toolexec.Tool{
 		toolexec.Func("read_file", "Reads a text file, or some lines of it. What follows in brackets is not part of the file: "+
-			"how much of it was shown, how to read on, and its hash.", tool(t.Read)),
-		toolexec.Func("list_files", "Lists a directory: paths, sizes, and where links lead. Directories end in a slash.", tool(t.List)),
+			"how much of it was shown, how to read on, and its hash.", toolFunc(t.Read)),
+		toolexec.Func("list_files", "Lists a directory: paths, sizes, and where links lead. Directories end in a slash.", toolFunc(t.List)),
 		toolexec.WithPolicy(toolexec.Func("glob", "Finds files by a pattern on their paths: * and ? within a name, [a-z], {a,b}, "+
-			"and ** as a whole part of the path for any number of directories, as in **/*_test.go.", tool(t.Glob)), search),
-		toolexec.WithPolicy(toolexec.Func("grep", "Searches files line by line for a regular expression (RE2).", tool(t.Grep)), search),
+			"and ** as a whole part of the path for any number of directories, as in **/*_test.go.", toolFunc(t.Glob)), search),
+		toolexec.WithPolicy(toolexec.Func("grep", "Searches files line by line for a regular expression (RE2).", toolFunc(t.Grep)), search),
 	}
 	if t.config.ReadOnly {
 		return tools
 	}
 	return append(tools,
-		toolexec.Func("write_file", "Writes a whole file: makes it, with the directories it is in, or replaces it.", tool(t.Write)),
+		toolexec.Func("write_file", "Writes a whole file: makes it, with the directories it is in, or replaces it.", toolFunc(t.Write)),
 		toolexec.Func("edit_file", "Replaces a text in a file. The text must be in the file exactly once, white space included, "+
-			"unless replace_all is set.", tool(t.Edit)),
+			"unless replace_all is set.", toolFunc(t.Edit)),
 	)
 }
 
 // content is what a method returns: it can be told to a model.
 type content interface{ Content() agent.Content }
 
-// tool makes a tool's func of a method. Bad news is an answer; only what no other call could mend is an error.
-func tool[In any, Out content](f func(context.Context, In) (Out, error)) func(context.Context, In) (toolexec.Output, error) {
+// toolFunc makes a tool's func of a method. Bad news is an answer; only what no other call could mend is an error.
+func toolFunc[In any, Out content](f func(context.Context, In) (Out, error)) func(context.Context, In) (toolexec.Output, error) {
 	return func(ctx context.Context, in In) (toolexec.Output, error) {
 		out, err := f(ctx, in)
 		if bad, ok := errors.AsType[*Error](err); ok {

@@ -29,7 +29,7 @@ func (t *Tree) walk() *walk { return &walk{tree: t, left: t.config.MaxWalk} }
 // below calls visit for what is in a directory, and below that as many levels deep as depth says, 0 meaning all, in the
 // order of the paths. It ends with the first error of visit, or with ctx; a directory further down that cannot be read is counted.
 func (w *walk) below(ctx context.Context, dir string, depth int, visit func(name string, d fs.DirEntry) error) error {
-	list, err := w.list(ctx, dir)
+	list, err := w.listDir(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (w *walk) through(
 			return nil
 		}
 		w.left--
-		if named(d.Name(), w.tree.config.Skip) {
+		if hasNamedPart(d.Name(), w.tree.config.Skip) {
 			continue
 		}
 		name := path.Join(dir, d.Name())
@@ -65,7 +65,7 @@ func (w *walk) through(
 			w.deeper = w.bottomless
 			continue
 		}
-		inner, err := w.list(ctx, name)
+		inner, err := w.listDir(ctx, name)
 		if err != nil {
 			w.unreadable++ // or ctx is done, which the next turn finds
 			continue
@@ -77,8 +77,8 @@ func (w *walk) through(
 	return ctx.Err()
 }
 
-// list returns what is in a directory, sorted such that all paths come in order: a.txt before a/b.
-func (w *walk) list(ctx context.Context, dir string) ([]fs.DirEntry, error) {
+// listDir returns what is in a directory, sorted such that all paths come in order: a.txt before a/b.
+func (w *walk) listDir(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 	list, more, err := w.tree.entries(ctx, dir, w.left)
 	w.cut = w.cut || more
 	key := func(d fs.DirEntry) string { return d.Name() + lo.Ternary(d.IsDir(), "/", "") }

@@ -31,7 +31,7 @@ type Written struct {
 // Write writes a whole file, and makes the directories that it is in.
 func (t *Tree) Write(ctx context.Context, in WriteArgs) (Written, error) {
 	if len(in.Content) > t.config.MaxWriteBytes {
-		return Written{}, failed("write", in.Path, tooBig(len(in.Content), t.config.MaxWriteBytes))
+		return Written{}, systemError("write", in.Path, tooBig(len(in.Content), t.config.MaxWriteBytes))
 	}
 	return t.change(ctx, "write", in.Path, in.IfHash, func(string, bool) (string, []int, error) { return in.Content, nil, nil })
 }
@@ -54,25 +54,25 @@ func (t *Tree) change(
 	}
 	target, err := t.target(name, op == "write" && ifHash == "")
 	if err != nil {
-		return Written{}, t.missed(ctx, failed(op, given, err), name)
+		return Written{}, t.suggestName(ctx, systemError(op, given, err), name)
 	}
 	defer target.dir.Close()
-	old, exists, err := target.content(t.config.MaxWriteBytes, op == "edit" || ifHash != "")
+	old, exists, err := target.readTarget(t.config.MaxWriteBytes, op == "edit" || ifHash != "")
 	if err != nil {
-		return Written{}, failed(op, given, err)
+		return Written{}, systemError(op, given, err)
 	}
 	if ifHash != "" && (!exists || hashOf(old) != ifHash) {
 		return Written{}, problem(op, given, "the file was changed since it had the hash %q: read it again", ifHash)
 	}
 	content, lines, err := make(old, exists)
 	if err != nil {
-		return Written{}, t.missed(ctx, failed(op, given, err), name)
+		return Written{}, t.suggestName(ctx, systemError(op, given, err), name)
 	}
 	if len(content) > t.config.MaxWriteBytes {
-		return Written{}, failed(op, given, tooBig(len(content), t.config.MaxWriteBytes))
+		return Written{}, systemError(op, given, tooBig(len(content), t.config.MaxWriteBytes))
 	}
 	if err := target.put(content); err != nil {
-		return Written{}, failed(op, given, err)
+		return Written{}, systemError(op, given, err)
 	}
 	w := Written{Path: target.name, Created: !exists, Size: len(content), Lines: lines, Hash: hashOf(content)}
 	if exists {
@@ -82,18 +82,18 @@ func (t *Tree) change(
 }
 
 func tooBig(size, most int) error {
-	return problem("", "", "it would be %s, and files of up to %d are written", count(size, "byte"), most)
+	return problem("", "", "it would be %s, and files of up to %d are written", countNoun(size, "byte"), most)
 }
 
 // Content returns a line on what became of the file.
 func (w Written) Content() agent.Content {
-	name := shown(w.Path)
+	name := showPath(w.Path)
 	switch {
 	case w.Lines != nil:
 		return agent.TextContent(fmt.Sprintf("edited %s: %s, at %s; %s, were %d; hash %s",
-			name, count(len(w.Lines), "replacement"), linesText(w.Lines), count(w.Size, "byte"), w.Before, w.Hash))
+			name, countNoun(len(w.Lines), "replacement"), linesText(w.Lines), countNoun(w.Size, "byte"), w.Before, w.Hash))
 	case w.Created:
-		return agent.TextContent(fmt.Sprintf("made %s: %s; hash %s", name, count(w.Size, "byte"), w.Hash))
+		return agent.TextContent(fmt.Sprintf("made %s: %s; hash %s", name, countNoun(w.Size, "byte"), w.Hash))
 	}
-	return agent.TextContent(fmt.Sprintf("wrote %s: %s, were %d; hash %s", name, count(w.Size, "byte"), w.Before, w.Hash))
+	return agent.TextContent(fmt.Sprintf("wrote %s: %s, were %d; hash %s", name, countNoun(w.Size, "byte"), w.Before, w.Hash))
 }

@@ -14,7 +14,7 @@ func TestThePauseBetweenReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Client{}
 		for _, seconds := range []float64{0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60} {
-			c.failed()
+			c.countFailure()
 			assert.InDelta(t, seconds, max(0, time.Until(c.notBefore).Seconds()), 0)
 		}
 		_, err := c.session(t.Context())
@@ -22,8 +22,8 @@ func TestThePauseBetweenReconnects(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		_, err = c.session(t.Context())
 		require.ErrorContains(t, err, "left alone for 30s")
-		c.worked()
-		c.failed()
+		c.resetFailures()
+		c.countFailure()
 		assert.LessOrEqual(t, time.Until(c.notBefore), time.Duration(0))
 	})
 }

@@ -36,7 +36,7 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 	for again := false; ; again = true {
 		s, err := client.session(ctx)
 		if err != nil {
-			return toolexec.Output{}, b.failed(err, "", "")
+			return toolexec.Output{}, b.newError(err, "", "")
 		}
 		if err := s.check(ctx, b.tool); err != nil {
 			return toolexec.Output{}, b.uncallable(s, err)
@@ -44,7 +44,7 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 		x := &exchange{}
 		result, err := b.ask(context.WithValue(ctx, exchangeKey{}, x), s, c)
 		if err == nil {
-			client.worked()
+			client.resetFailures()
 			return b.tool.outputOf(result), nil
 		}
 		if unsent := x.gone.Load() || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, errNotSent); unsent {
@@ -60,11 +60,11 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 // uncallable says why the call was not made.
 func (b *call) uncallable(s *session, err error) *Error {
 	if errors.Is(err, errGone) || errors.Is(err, errChanged) {
-		e := b.failed(err, "", "")
+		e := b.newError(err, "", "")
 		e.Kind = agent.KindInvalid
 		return e
 	}
-	return b.failed(err, "", s.said())
+	return b.newError(err, "", s.lastOutput())
 }
 
 // ask sends the call and waits for the answer, telling the observer of progress.
@@ -74,7 +74,7 @@ func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallT
 	params := &sdk.CallToolParams{
 		Name: b.tool.name, Arguments: json.RawMessage(b.arguments), Meta: sdk.Meta{IdempotencyKey: c.IdempotencyKey()},
 	}
-	traced(ctx, params.Meta)
+	addTrace(ctx, params.Meta)
 	params.SetProgressToken(token)
 	type outcome struct {
 		result *sdk.CallToolResult
@@ -84,7 +84,7 @@ func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallT
 	go func() {
 		var o outcome
 		defer func() { answered <- o }()
-		defer survive(&o.err)
+		defer recoverPanic(&o.err)
 		o.result, o.err = s.sdk.CallTool(ctx, params)
 	}()
 	told := 0
@@ -97,7 +97,7 @@ func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallT
 			Progress: p.Progress, Total: p.Total,
 		}
 		if !unfiltered.In(c.State, c.Name) {
-			r.Message = shortened(p.Message)
+			r.Message = shortenText(p.Message)
 		}
 		c.State.Emit(ctx, r)
 	}
@@ -116,9 +116,9 @@ func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallT
 	}
 }
 
-// traced tells the server which span the call is part of, if there is one: traceparent and tracestate in _meta, as the
+// addTrace tells the server which span the call is part of, if there is one: traceparent and tracestate in _meta, as the
 // conventions of OpenTelemetry for MCP have it.
-func traced(ctx context.Context, meta sdk.Meta) {
+func addTrace(ctx context.Context, meta sdk.Meta) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	for field, value := range carrier {
@@ -129,11 +129,11 @@ func traced(ctx context.Context, meta sdk.Meta) {
 // explain says why there is no answer.
 func (b *call) explain(ctx context.Context, s *session, x *exchange, err error) *Error {
 	if ctx.Err() != nil {
-		return b.failed(context.Cause(ctx), "", "")
+		return b.newError(context.Cause(ctx), "", "")
 	}
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && !slices.Contains(ownCodes, refused.Code) {
-		b.tool.client.worked()
-		e := b.failed(fmt.Errorf("the server refused the call: %s (code %d)", refused.Message, refused.Code), x.advice(), "")
+		b.tool.client.resetFailures()
+		e := b.newError(fmt.Errorf("the server refused the call: %s (code %d)", refused.Message, refused.Code), x.advice(), "")
 		if refused.Code == jsonrpc.CodeInvalidParams {
 			e.Kind = agent.KindInvalid
 		}
@@ -145,7 +145,7 @@ func (b *call) explain(ctx context.Context, s *session, x *exchange, err error) 
 	if unreached {
 		advice = "is the server running?"
 	}
-	e := b.failed(err, advice, s.said())
+	e := b.newError(err, advice, s.lastOutput())
 	e.Lost = !unreached && (status < http.StatusMultipleChoices || status == http.StatusBadGateway || status == http.StatusGatewayTimeout)
 	if e.Lost {
 		e.text += "; no answer came that can be read, and it is unknown whether the call took effect: find out before you make it again"
@@ -153,7 +153,7 @@ func (b *call) explain(ctx context.Context, s *session, x *exchange, err error) 
 	return e
 }
 
-func (b *call) failed(err error, advice, said string) *Error {
+func (b *call) newError(err error, advice, said string) *Error {
 	return b.tool.client.server.errorOf("calling", b.tool.name, err, advice, said)
 }
 

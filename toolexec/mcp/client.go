@@ -46,12 +46,12 @@ func Connect(ctx context.Context, s Server) (*Client, error) {
 		return nil, fmt.Errorf("connecting to mcp server %q: %w", s.Name, err)
 	}
 	c := &Client{server: s.withDefaults()}
-	first, listed, err := dial(ctx, c.server)
+	first, listed, err := dialServer(ctx, c.server)
 	if err != nil {
 		return nil, err
 	}
 	if c.tools, err = c.toolsOf(listed); err != nil {
-		_ = first.close()
+		_ = first.closeSession()
 		return nil, c.server.errorOf("taking the tools of", "", err, "", "")
 	}
 	c.life, c.end = context.WithCancel(context.Background())
@@ -93,7 +93,7 @@ func (c *Client) Close() error {
 			<-dialling.done // it closes what it dials
 		}
 		if last != nil {
-			c.closeErr = last.close()
+			c.closeErr = last.closeSession()
 		}
 	})
 	return c.closeErr
@@ -136,16 +136,16 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 func (c *Client) redial(d *dialling, old *session) {
 	defer close(d.done)
 	if old != nil {
-		_ = old.close()
+		_ = old.closeSession()
 	}
-	c.failed()
-	d.session, _, d.err = dial(c.life, c.server)
+	c.countFailure()
+	d.session, _, d.err = dialServer(c.life, c.server)
 	c.mu.Lock()
 	closed := c.closed
 	c.current, c.dialling = d.session, nil
 	c.mu.Unlock()
 	if closed && d.session != nil {
-		_ = d.session.close()
+		_ = d.session.closeSession()
 		d.session, d.err = nil, errClosed
 	}
 }
@@ -156,8 +156,8 @@ const (
 	maxPause   = time.Minute
 )
 
-// failed counts a connection that was lost, or could not be made.
-func (c *Client) failed() {
+// countFailure counts a connection that was lost, or could not be made.
+func (c *Client) countFailure() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failures++
@@ -166,8 +166,8 @@ func (c *Client) failed() {
 	}
 }
 
-// worked says that the server did what it should.
-func (c *Client) worked() {
+// resetFailures says that the server did what it should.
+func (c *Client) resetFailures() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failures, c.notBefore = 0, time.Time{}

@@ -33,7 +33,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.Tool != "" {
-		return fmt.Sprintf("%s tool %q of mcp server %q: %s", e.doing, shortened(e.Tool), e.Server, e.text)
+		return fmt.Sprintf("%s tool %q of mcp server %q: %s", e.doing, shortenText(e.Tool), e.Server, e.text)
 	}
 	return fmt.Sprintf("%s mcp server %q: %s", e.doing, e.Server, e.text)
 }
@@ -60,9 +60,9 @@ func (s Server) errorOf(doing, tool string, err error, advice, said string) *Err
 	if e.cause == context.DeadlineExceeded { //nolint:errorlint // set three lines above
 		e.Kind = agent.KindTimeout
 	}
-	e.text = s.scrubbed(plumbing.Replace(strings.Join(lo.Compact([]string{err.Error(), advice}), ": ")))
+	e.text = s.scrubText(plumbing.Replace(strings.Join(lo.Compact([]string{err.Error(), advice}), ": ")))
 	if said != "" {
-		e.text += fmt.Sprintf("; it said: %q", s.scrubbed(said))
+		e.text += fmt.Sprintf("; it said: %q", s.scrubText(said))
 	}
 	return e
 }
@@ -76,20 +76,20 @@ var plumbing = strings.NewReplacer(
 // The longest part of a text of the server's in an error.
 const maxSaid = 2 << 10
 
-// shortened keeps a text of a server's readable.
-func shortened(text string) string {
+// shortenText keeps a text of a server's readable.
+func shortenText(text string) string {
 	if len(text) <= maxSaid {
 		return text
 	}
 	return strings.ToValidUTF8(text[:maxSaid], "") + "…"
 }
 
-// scrubbed returns a text without the secrets of the server, and not too long.
-func (s Server) scrubbed(text string) string {
+// scrubText returns a text without the secrets of the server, and not too long.
+func (s Server) scrubText(text string) string {
 	for _, secret := range s.secrets() {
 		text = strings.ReplaceAll(text, secret, "[secret]")
 	}
-	return shortened(strings.ToValidUTF8(text, "\uFFFD"))
+	return shortenText(strings.ToValidUTF8(text, "\uFFFD"))
 }
 
 // secrets returns the values that no error may show, long ones first: a header's also without its scheme, a URL's

@@ -96,7 +96,7 @@ func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 		case m.Method == "notifications/progress":
 			var params sdk.ProgressNotificationParams
 			if json.Unmarshal(m.Params, &params) == nil {
-				g.news.progressed(&params)
+				g.news.forwardProgress(&params)
 			}
 		case m.Method == "notifications/tools/list_changed":
 			wanted = g.news.toolsChanged()

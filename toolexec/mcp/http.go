@@ -32,7 +32,7 @@ type endpoint struct {
 // The header that says which version of the protocol is spoken. The SDK sets it only on a connection without a gate.
 const versionHeader = "Mcp-Protocol-Version"
 
-func (e *endpoint) agreed(version string) { e.version.Store(version) }
+func (e *endpoint) setVersion(version string) { e.version.Store(version) }
 
 // exchange is what is known of the last request of a call.
 type exchange struct {

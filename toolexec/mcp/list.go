@@ -41,7 +41,7 @@ func jsonOf(v any) string {
 // list reads the server's list of tools, and remembers how they are defined. Not safe for concurrent use.
 func (c *session) list(ctx context.Context) ([]*sdk.Tool, error) {
 	c.news.stale.Store(false) // what changes from here on is news
-	tools, err := c.read(ctx)
+	tools, err := c.listTools(ctx)
 	if err != nil {
 		c.news.stale.Store(true)
 		return nil, err
@@ -53,7 +53,7 @@ func (c *session) list(ctx context.Context) ([]*sdk.Tool, error) {
 	return tools, nil
 }
 
-func (c *session) read(ctx context.Context) ([]*sdk.Tool, error) {
+func (c *session) listTools(ctx context.Context) ([]*sdk.Tool, error) {
 	var tools []*sdk.Tool
 	cursor, size := "", 0
 	for range maxPages {
@@ -78,8 +78,8 @@ func (c *session) read(ctx context.Context) ([]*sdk.Tool, error) {
 	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
-// picked returns the tools that the server is asked for, or everything that is wrong with the list.
-func picked(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
+// pickTools returns the tools that the server is asked for, or everything that is wrong with the list.
+func pickTools(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	var wrong []error
 	names := lo.Map(tools, func(t *sdk.Tool, _ int) string { return t.Name })
 	for _, pattern := range slices.Concat(s.Only, s.Except) {
@@ -91,7 +91,7 @@ func picked(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	kept := lo.Filter(tools, func(t *sdk.Tool, _ int) bool { return s.picks(t.Name) })
 	for name, n := range lo.CountValuesBy(kept, func(t *sdk.Tool) string { return t.Name }) {
 		if n > 1 {
-			wrong = append(wrong, fmt.Errorf("it lists %d tools named %q: name it in Except to do without", n, shortened(name)))
+			wrong = append(wrong, fmt.Errorf("it lists %d tools named %q: name it in Except to do without", n, shortenText(name)))
 		}
 		if name == "" {
 			wrong = append(wrong, errors.New("it lists a tool without a name"))

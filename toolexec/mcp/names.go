@@ -13,8 +13,8 @@ const (
 	maxServerName = 32 // leaves room for the tool
 )
 
-// sanitized returns a name with _ for everything that model services do not take.
-func sanitized(name string) string {
+// sanitizeName returns a name with _ for everything that model services do not take.
+func sanitizeName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
 			return r
@@ -28,7 +28,7 @@ func sanitized(name string) string {
 // name's SHA-256: the name of a tool depends neither on the order of the list nor on the day.
 func toolNames(server string, tools []string) []string {
 	prefix := "mcp__" + server + "__"
-	plain := lo.Map(tools, func(tool string, _ int) string { return prefix + sanitized(tool) })
+	plain := lo.Map(tools, func(tool string, _ int) string { return prefix + sanitizeName(tool) })
 	taken := lo.CountValues(plain)
 	return lo.Map(tools, func(tool string, i int) string {
 		changed := plain[i] != prefix+tool

@@ -27,14 +27,14 @@ type process struct {
 	ended    chan struct{} // closed when nothing of it is left
 }
 
-// start starts the command of a server.
-func start(s Server) (*process, error) {
+// startCommand starts the command of a server.
+func startCommand(s Server) (*process, error) {
 	p := &process{
 		said: &tail{}, grace: s.CloseGrace,
 		broken: make(chan struct{}), exited: make(chan struct{}), ended: make(chan struct{}),
 	}
 	p.cmd = exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx,gosec // it outlives the call that started it, and running it is the point
-	p.cmd.Dir, p.cmd.Env = s.Dir, environment(s)
+	p.cmd.Dir, p.cmd.Env = s.Dir, serverEnvironment(s)
 	ownGroup(p.cmd)
 
 	var theirs [3]*os.File
@@ -67,8 +67,8 @@ func start(s Server) (*process, error) {
 	return p, nil
 }
 
-// environment returns what of the environment a server is given.
-func environment(s Server) []string {
+// serverEnvironment returns what of the environment a server is given.
+func serverEnvironment(s Server) []string {
 	env := []string{} // nil would be all of ours
 	for _, name := range s.Inherit {
 		if value, ok := os.LookupEnv(name); ok {

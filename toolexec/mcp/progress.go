@@ -66,8 +66,8 @@ func (n *news) follow() (token string, reports <-chan sdk.ProgressNotificationPa
 	}
 }
 
-// progressed passes a report on to its call. It never waits.
-func (n *news) progressed(p *sdk.ProgressNotificationParams) {
+// forwardProgress passes a report on to its call. It never waits.
+func (n *news) forwardProgress(p *sdk.ProgressNotificationParams) {
 	token, _ := p.ProgressToken.(string)
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -25,20 +25,20 @@ func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 		parts = append(parts, agent.Text(jsonOf(r.StructuredContent)))
 	}
 	out := toolexec.Output{Failed: r.IsError}
-	switch broken := t.broken(r); {
+	switch broken := t.checkOutput(r); {
 	case broken != nil:
 		out.Failed = true
 		parts = append([]agent.Part{agent.Text(fmt.Sprintf("tool %q of mcp server %q: the result is not what the server promises (%s); "+
-			"it may be wrong, and the call has taken effect. It says:\n", shortened(t.name), t.client.server.Name, broken))}, parts...)
+			"it may be wrong, and the call has taken effect. It says:\n", shortenText(t.name), t.client.server.Name, broken))}, parts...)
 	case r.IsError && len(parts) == 0:
-		parts = []agent.Part{agent.Text(fmt.Sprintf("tool %q of mcp server %q failed and does not say why", shortened(t.name), t.client.server.Name))}
+		parts = []agent.Part{agent.Text(fmt.Sprintf("tool %q of mcp server %q failed and does not say why", shortenText(t.name), t.client.server.Name))}
 	}
-	out.Content = agent.ContentOf(spaced(parts)...)
+	out.Content = agent.ContentOf(separateTexts(parts)...)
 	return out
 }
 
-// broken returns how a result breaks the schema that the server gave for it.
-func (t *tool) broken(r *sdk.CallToolResult) error {
+// checkOutput returns how a result breaks the schema that the server gave for it.
+func (t *tool) checkOutput(r *sdk.CallToolResult) error {
 	switch {
 	case t.output == nil || r.IsError:
 		return nil
@@ -47,7 +47,7 @@ func (t *tool) broken(r *sdk.CallToolResult) error {
 	}
 	err := t.output.Validate(jsonOf(r.StructuredContent))
 	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
-		return errors.New(shortened(strings.Join(lo.Map(lo.Slice(invalid.Problems, 0, 5),
+		return errors.New(shortenText(strings.Join(lo.Map(lo.Slice(invalid.Problems, 0, 5),
 			func(p agent.ArgumentProblem, _ int) string { return p.String() }), "; ")))
 	}
 	return err
@@ -84,8 +84,8 @@ func resourceParts(r *sdk.ResourceContents) []agent.Part {
 	return []agent.Part{agent.File(path.Base(r.URI), lo.CoalesceOrEmpty(r.MIMEType, "application/octet-stream"), r.Blob)}
 }
 
-// spaced puts a line break between texts that follow each other, which would be read as one.
-func spaced(parts []agent.Part) []agent.Part {
+// separateTexts puts a line break between texts that follow each other, which would be read as one.
+func separateTexts(parts []agent.Part) []agent.Part {
 	for i := range len(parts) - 1 {
 		if parts[i].Kind == agent.PartText && parts[i+1].Kind == agent.PartText && !strings.HasSuffix(parts[i].Text, "\n") {
 			parts[i].Text += "\n"

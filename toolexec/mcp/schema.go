@@ -28,7 +28,7 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	if checked, err = toolexec.CompileSchema(told); err == nil {
 		return told, checked, nil
 	}
-	loose, _ := loosened(object).(map[string]any)
+	loose, _ := loosenSchema(object).(map[string]any)
 	for _, without := range []string{"", "$schema"} {
 		delete(loose, without)
 		if checked, looseErr := toolexec.CompileSchema(jsonOf(loose)); looseErr == nil {
@@ -38,10 +38,10 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	return "", nil, err
 }
 
-// loosened returns a schema without what we cannot read: patterns that Go's regular expressions do not know (look-around,
+// loosenSchema returns a schema without what we cannot read: patterns that Go's regular expressions do not know (look-around,
 // back-references), references out of the document, unknown dialects. Where less said inside would mean
 // that more is refused (not, if, oneOf, counts of what was seen), less is said there, too.
-func loosened(schema any) any {
+func loosenSchema(schema any) any {
 	s, ok := schema.(map[string]any)
 	if !ok {
 		return schema
@@ -84,7 +84,7 @@ func loosenedWord(word string, value any) any {
 		if schemas, ok := value.(map[string]any); ok {
 			out := make(map[string]any, len(schemas))
 			for name, schema := range schemas {
-				out[name] = loosened(schema)
+				out[name] = loosenSchema(schema)
 			}
 			return out
 		}
@@ -92,11 +92,11 @@ func loosenedWord(word string, value any) any {
 		if list, ok := value.([]any); ok {
 			list = slices.Clone(list)
 			for i, schema := range list {
-				list[i] = loosened(schema)
+				list[i] = loosenSchema(schema)
 			}
 			return list
 		}
-		return loosened(value)
+		return loosenSchema(value)
 	}
 	return value
 }

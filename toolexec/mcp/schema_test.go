@@ -75,7 +75,7 @@ func TestToolNames(t *testing.T) {
 	seen := map[string]bool{}
 	for i, name := range got {
 		assert.LessOrEqual(t, len(name), maxName)
-		assert.Equal(t, sanitized(name), name)
+		assert.Equal(t, sanitizeName(name), name)
 		assert.False(t, seen[name], "%q comes twice", name)
 		seen[name] = true
 		if i != 0 {

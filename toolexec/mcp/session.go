@@ -29,8 +29,8 @@ type session struct {
 // The protocol to begin with, which servers speak that are about, and the one that others may insist on.
 var protocols = []string{"2025-11-25", ""}
 
-// dial starts or reaches a server, greets it and reads its list of tools. Nothing is left of it when it fails.
-func dial(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
+// dialServer starts or reaches a server, greets it and reads its list of tools. Nothing is left of it when it fails.
+func dialServer(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	if s.ConnectTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.ConnectTimeout,
@@ -41,7 +41,7 @@ func dial(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	var err error
 	for _, protocol := range protocols {
 		var code int64
-		if c, code, err = greet(ctx, s, protocol); code != jsonrpc.CodeMethodNotFound && code != sdk.CodeUnsupportedProtocolVersion {
+		if c, code, err = greetServer(ctx, s, protocol); code != jsonrpc.CodeMethodNotFound && code != sdk.CodeUnsupportedProtocolVersion {
 			break // it does not refuse the greeting as such
 		}
 	}
@@ -50,31 +50,31 @@ func dial(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	}
 	tools, err := c.list(ctx)
 	if err != nil {
-		said := c.said()
-		_ = c.close()
-		return nil, nil, s.errorOf("listing the tools of", "", late(ctx, err), "", said)
+		said := c.lastOutput()
+		_ = c.closeSession()
+		return nil, nil, s.errorOf("listing the tools of", "", deadlineError(ctx, err), "", said)
 	}
 	return c, tools, nil
 }
 
-// late says that there was no more time, where that is why err came about.
-func late(ctx context.Context, err error) error {
+// deadlineError says that there was no more time, where that is why err came about.
+func deadlineError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// greet connects to a server; code is the code of the error that the server answered with, if it did.
-func greet(ctx context.Context, s Server, protocol string) (_ *session, code int64, _ error) {
+// greetServer connects to a server; code is the code of the error that the server answered with, if it did.
+func greetServer(ctx context.Context, s Server, protocol string) (_ *session, code int64, _ error) {
 	c := &session{server: s, news: &news{}, dead: make(chan struct{}), refreshing: make(chan struct{}, 1)}
 	var transport sdk.Transport
 	agreed := func(string) {}
 	if s.URL != "" {
 		c.http = newEndpoint(s)
-		transport, agreed = c.http.transport(s), c.http.agreed
+		transport, agreed = c.http.transport(s), c.http.setVersion
 	} else {
-		p, err := start(s)
+		p, err := startCommand(s)
 		if err != nil {
 			return nil, 0, s.errorOf("connecting to", "", err, "check Command, Dir and PATH", "")
 		}
@@ -92,7 +92,7 @@ func greet(ctx context.Context, s Server, protocol string) (_ *session, code int
 	go func() {
 		var o outcome
 		defer func() { greeted <- o }()
-		defer survive(&o.err)
+		defer recoverPanic(&o.err)
 		o.session, o.err = newSDKClient(c.news).Connect(
 			context.WithValue(ctx, exchangeKey{}, x), c.gate, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	}()
@@ -108,11 +108,11 @@ func greet(ctx context.Context, s Server, protocol string) (_ *session, code int
 		o.err = ctx.Err()
 	}
 	if o.err != nil {
-		_ = c.close()
+		_ = c.closeSession()
 		if refused, ok := errors.AsType[*jsonrpc.Error](o.err); ok {
 			code = refused.Code
 		}
-		return nil, code, s.errorOf("connecting to", "", late(ctx, o.err), x.advice(), c.said())
+		return nil, code, s.errorOf("connecting to", "", deadlineError(ctx, o.err), x.advice(), c.lastOutput())
 	}
 	c.sdk = o.session
 	go func() {
@@ -137,7 +137,7 @@ func newSDKClient(n *news) *sdk.Client {
 // everything that a server may send.
 func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (_ sdk.Result, err error) {
-		defer survive(&err)
+		defer recoverPanic(&err)
 		switch method {
 		case "ping", "notifications/tools/list_changed":
 			return next(ctx, method, r)
@@ -146,8 +146,8 @@ func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// survive makes an error of a panic, where it is deferred.
-func survive(err *error) {
+// recoverPanic makes an error of a panic, where it is deferred.
+func recoverPanic(err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("reading what it sent: panic: %v", v)
 	}
@@ -158,8 +158,8 @@ func (c *session) alive() bool {
 	return !c.over.Load() && !isClosed(c.dead) && (c.process == nil || !isClosed(c.process.broken)) && (c.http == nil || !c.http.gone.Load())
 }
 
-// said returns what the server said last beside the protocol.
-func (c *session) said() string {
+// lastOutput returns what the server said last beside the protocol.
+func (c *session) lastOutput() string {
 	if c.process == nil {
 		return ""
 	}
@@ -178,8 +178,8 @@ func (c *session) stop() {
 // patience is how long what was ended by force may take to notice.
 const patience = 5 * time.Second
 
-// close ends the connection in good order, and by force if that takes too long. Calls must have ended.
-func (c *session) close() error {
+// closeSession ends the connection in good order, and by force if that takes too long. Calls must have ended.
+func (c *session) closeSession() error {
 	if c.sdk != nil {
 		closed := make(chan struct{})
 		go func() {

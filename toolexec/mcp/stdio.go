@@ -35,7 +35,7 @@ func newLines(p *process, s Server) *lines {
 
 // Connect makes the connection a transport of its own.
 func (l *lines) Connect(context.Context) (sdk.Connection, error) {
-	go l.write()
+	go l.writeLines()
 	return l, nil
 }
 
@@ -81,8 +81,8 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 
 var errNotSent = errors.New("it had ended before the message was sent")
 
-// write writes line after line: a server that does not read holds up only this goroutine.
-func (l *lines) write() {
+// writeLines writes line after line: a server that does not read holds up only this goroutine.
+func (l *lines) writeLines() {
 	for {
 		select {
 		case o := <-l.queue:

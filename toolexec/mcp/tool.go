@@ -52,7 +52,7 @@ var _ toolexec.Tool = (*tool)(nil)
 
 // toolsOf returns the tools of a list that the server was asked for, or everything that is wrong with them.
 func (c *Client) toolsOf(listed []*sdk.Tool) ([]*tool, error) {
-	kept, err := picked(c.server, listed)
+	kept, err := pickTools(c.server, listed)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (c *Client) toolsOf(listed []*sdk.Tool) ([]*tool, error) {
 	tools := lo.Map(kept, func(t *sdk.Tool, i int) *tool {
 		made, err := c.toolOf(t, names[i])
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("tool %q: its schema: %w; name it in Except to do without", shortened(t.Name), err))
+			wrong = append(wrong, fmt.Errorf("tool %q: its schema: %w; name it in Except to do without", shortenText(t.Name), err))
 		}
 		return made
 	})
@@ -82,7 +82,7 @@ func (c *Client) toolOf(t *sdk.Tool, name string) (*tool, error) {
 		made.output, _ = toolexec.CompileSchema(jsonOf(t.OutputSchema))
 	}
 	if made.policy.Retry.Attempts == 0 && (made.annotations.ReadOnly || made.annotations.Idempotent) {
-		made.policy.Retry = toolexec.Retry{Attempts: 2, If: lost}
+		made.policy.Retry = toolexec.Retry{Attempts: 2, If: wasLost}
 	}
 	if made.policy.Doubt == 0 && (made.annotations.ReadOnly || made.annotations.Idempotent) {
 		made.policy.Doubt = toolexec.DoubtRepeat
@@ -107,8 +107,8 @@ func (t *tool) Prepare(args string) (toolexec.Body, error) {
 	return &call{tool: t, arguments: args}, nil
 }
 
-// lost reports whether a call failed because its answer was lost.
-func lost(err error) bool {
+// wasLost reports whether a call failed because its answer was lost.
+func wasLost(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Lost
 }

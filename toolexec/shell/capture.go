@@ -46,8 +46,8 @@ func (c *capture) stream() Stream {
 		missing = c.total - int64(len(head)+len(tail))
 	}
 	s := Stream{Bytes: c.total}
-	first, odd := readable(head)
-	last, more := readable(tail)
+	first, odd := readableText(head)
+	last, more := readableText(tail)
 	s.Replaced = odd + more
 	if bytes.IndexByte(head, 0) >= 0 || bytes.IndexByte(tail, 0) >= 0 || s.Replaced*100 > binaryPercent*(len(head)+len(tail)) {
 		kept := head[:min(binaryShown, len(head))]
@@ -82,9 +82,9 @@ func wholeRunes(head, tail []byte) ([]byte, []byte) {
 	return head, tail
 }
 
-// readable returns b as text that does nothing to a terminal or a model: bytes that are no UTF-8 and control characters are
+// readableText returns b as text that does nothing to a terminal or a model: bytes that are no UTF-8 and control characters are
 // replaced, line ends made one kind. Replaced is how many there were.
-func readable(b []byte) (text string, replaced int) {
+func readableText(b []byte) (text string, replaced int) {
 	var out strings.Builder
 	out.Grow(len(b))
 	for len(b) > 0 {
@@ -93,7 +93,7 @@ func readable(b []byte) (text string, replaced int) {
 		case r == '\r' && len(b) > 1 && b[1] == '\n':
 		case r == '\r':
 			out.WriteByte('\n')
-		case r == utf8.RuneError && size == 1, 0x80 <= r && r < 0xa0, deceives(r):
+		case r == utf8.RuneError && size == 1, 0x80 <= r && r < 0xa0, isDeceptive(r):
 			out.WriteRune(utf8.RuneError)
 			replaced++
 		case r < ' ' && r != '\n' && r != '\t':
@@ -110,8 +110,8 @@ func readable(b []byte) (text string, replaced int) {
 	return out.String(), replaced
 }
 
-// deceives reports whether a rune makes text look other than it is: it turns the direction around, or is a letter that
+// isDeceptive reports whether a rune makes text look other than it is: it turns the direction around, or is a letter that
 // a model can read and a person cannot see.
-func deceives(r rune) bool {
+func isDeceptive(r rune) bool {
 	return 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || 0xe0000 <= r && r <= 0xe007f
 }

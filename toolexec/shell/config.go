@@ -75,9 +75,9 @@ func DefaultEnv() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
 }
 
-// filled returns the configuration with all that was left out, or everything that is wrong with it.
-func (c Config) filled() (Config, error) {
-	wrong := []error{process.Supported(), c.Limits.check()}
+// withDefaults returns the configuration with all that was left out, or everything that is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	wrong := []error{process.CheckSupport(), c.Limits.check()}
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 
 	var err error
@@ -126,8 +126,8 @@ func (l Limits) check() error {
 	return nil
 }
 
-// seconds returns the whole seconds in d, rounded up.
-func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
+// ceilSeconds returns the whole seconds in d, rounded up.
+func ceilSeconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
 func isDir(name string) error {
 	info, err := os.Stat(name)

@@ -32,7 +32,7 @@ func (s *Shell) command(text string) process.Command {
 
 // set sets the limits of the shell before it runs anything.
 func (l Limits) set(pid int) error {
-	cpu, tasks := uint64(seconds(l.CPUTime)), l.tasks() //nolint:gosec // New checked the sign
+	cpu, tasks := uint64(ceilSeconds(l.CPUTime)), l.tasks() //nolint:gosec // New checked the sign
 	for _, limit := range []struct {
 		name      string
 		resource  int

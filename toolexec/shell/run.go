@@ -7,8 +7,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// run starts a command, waits until it ends or has to be ended, and clears up.
-func (s *Shell) run(ctx context.Context, c Command) (Result, error) {
+// runCommand starts a command, waits until it ends or has to be ended, and clears up.
+func (s *Shell) runCommand(ctx context.Context, c Command) (Result, error) {
 	streams := [2]capture{{most: s.config.MaxOutputBytes}, {most: s.config.MaxOutputBytes}}
 	p := s.command(c.Text)
 	p.Path, p.Dir, p.Env = s.config.Shell, s.config.Dir, s.environ(ctx, c)

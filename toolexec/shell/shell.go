@@ -24,7 +24,7 @@ type Shell struct {
 // New returns a shell, or an error that joins everything that is wrong with the configuration: a directory that is
 // not there, a shell that cannot be found.
 func New(c Config) (*Shell, error) {
-	c, err := c.filled()
+	c, err := c.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("shell: %w", err)
 	}
@@ -65,7 +65,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if c.Timeout == 0 {
 		c.Timeout = s.config.Timeout
 	}
-	r, err := s.run(ctx, c)
+	r, err := s.runCommand(ctx, c)
 	if err != nil {
 		return r, fmt.Errorf("shell: %w", err)
 	}

@@ -67,7 +67,7 @@ func (s *Shell) spec() agent.ToolSpec {
 		Description: fmt.Sprintf("Runs a command with %s and returns its exit code, stdout and stderr. Each call is a shell of "+
 			"its own that begins in %s: directory, variables and background processes do not last from call to call. There is "+
 			"no stdin and no terminal. Output beyond %d bytes of a stream is cut in its middle. "+
-			"The command is killed after %d seconds, or after timeout_seconds.", filepath.Base(c.Shell), c.Dir, c.MaxOutputBytes, seconds(c.Timeout)),
+			"The command is killed after %d seconds, or after timeout_seconds.", filepath.Base(c.Shell), c.Dir, c.MaxOutputBytes, ceilSeconds(c.Timeout)),
 		Parameters: fmt.Sprintf(`{"type":"object","properties":{`+
 			`"command":{"type":"string","minLength":1,"description":"the command"},`+
 			`"timeout_seconds":{"type":"integer","minimum":1,"maximum":%d,"description":"how long it may take, in seconds"}},`+

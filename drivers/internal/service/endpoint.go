@@ -62,7 +62,7 @@ func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 		base, from = os.Getenv(v.BaseURL), v.BaseURL
 	}
 	ofEnvironment := c.BaseURL == "" && base != ""
-	u, err := parse(from, lo.CoalesceOrEmpty(base, v.URL))
+	u, err := parseBase(from, lo.CoalesceOrEmpty(base, v.URL))
 	if err != nil {
 		return Endpoint{}, err
 	}
@@ -79,7 +79,7 @@ func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 			e.Key = lo.CoalesceOrEmpty(e.Key, strings.TrimSpace(os.Getenv(name)))
 		}
 	}
-	e.Redact, e.Keyless = redactor(e, c.Header, tokens), e.Key == "" && c.Token == nil
+	e.Redact, e.Keyless = newRedactor(e, c.Header, tokens), e.Key == "" && c.Token == nil
 	if e.Keyless && e.Vendor && c.Header.Get("Authorization") == "" {
 		return e, fmt.Errorf("there is no key: set the environment variable %s, or Config.APIKey", v.Keys[0])
 	}
@@ -94,9 +94,9 @@ func hasControl(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// parse reads a base URL. No error repeats it: there may be a password in it, or a
+// parseBase reads a base URL. No error repeats it: there may be a password in it, or a
 // key, wherever these were put.
-func parse(from, base string) (*url.URL, error) {
+func parseBase(from, base string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(base), "/"))
 	switch {
 	case err != nil:
@@ -115,20 +115,20 @@ func (v Vendor) is(u *url.URL) bool {
 	return u.Scheme == "https" && (u.Host == host || v.Regions && strings.HasSuffix(u.Host, "."+host))
 }
 
-// Shown returns the base URL without credentials.
-func (e Endpoint) Shown() string {
+// SafeURL returns the base URL without credentials.
+func (e Endpoint) SafeURL() string {
 	shown := *e.URL
 	shown.User = nil
 	return shown.String()
 }
 
-// Described returns a driver's Config as it may be printed: without keys and headers.
-func Described(name, model, base string) string {
+// DescribeConfig returns a driver's Config as it may be printed: without keys and headers.
+func DescribeConfig(name, model, base string) string {
 	shown := "a BaseURL that is not one"
 	if base == "" {
 		shown = "the usual BaseURL"
-	} else if u, err := parse("", base); err == nil {
-		shown = Endpoint{URL: u}.Shown()
+	} else if u, err := parseBase("", base); err == nil {
+		shown = Endpoint{URL: u}.SafeURL()
 	}
 	return fmt.Sprintf("%s.Config{%q at %s}", name, model, shown)
 }

@@ -35,10 +35,10 @@ type RefusalError struct {
 
 func (e *RefusalError) Error() string { return http.StatusText(e.Status) }
 
-// Refused returns a middleware of an SDK's client. It makes a RefusalError of an answer that is
+// CheckReply returns a middleware of an SDK's client. It makes a RefusalError of an answer that is
 // no reply, before the SDK makes an error of its own, which would only know bodies in
 // the vendor's form, and hold the request with its key.
-func Refused(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+func CheckReply(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil || res.StatusCode >= 200 && res.StatusCode < 300 {
 		return res, err

@@ -29,7 +29,7 @@ func (e Endpoint) Poster(own, header http.Header) PostFunc {
 		if req.Header.Get("Accept") == "" {
 			req.Header.Set("Accept", accept)
 		}
-		res, err := Refused(req, client.Do)
+		res, err := CheckReply(req, client.Do)
 		if err != nil {
 			return nil, err
 		}

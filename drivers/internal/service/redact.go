@@ -12,10 +12,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// redactor takes out of a text what no error may show: the key, tokens, a password in the
+// newRedactor takes out of a text what no error may show: the key, tokens, a password in the
 // URL, the values of further headers that are long enough to be secrets. It is a func
 // so that printing a driver prints none of them.
-func redactor(e Endpoint, header http.Header, tokens *secrets) func(string) string {
+func newRedactor(e Endpoint, header http.Header, tokens *secrets) func(string) string {
 	secrets := []string{e.Key}
 	if password, ok := e.URL.User.Password(); ok {
 		secrets = append(secrets, password)
@@ -26,22 +26,22 @@ func redactor(e Endpoint, header http.Header, tokens *secrets) func(string) stri
 		}
 	}
 	return func(text string) string {
-		for _, secret := range longest(append(tokens.all(), secrets...)) {
+		for _, secret := range longSecrets(append(tokens.all(), secrets...)) {
 			text = drivers.Redact(text, secret)
 		}
 		return text
 	}
 }
 
-// longest returns those that are long enough to be secrets, the longest first: one may begin with another.
-func longest(texts []string) []string {
+// longSecrets returns those that are long enough to be secrets, the longest first: one may begin with another.
+func longSecrets(texts []string) []string {
 	texts = lo.Filter(texts, func(s string, _ int) bool { return len(s) >= 4 })
 	slices.SortFunc(texts, func(a, b string) int { return len(b) - len(a) })
 	return texts
 }
 
-// Redacted returns an error whose text shows no secret.
-func Redacted(err error, redact func(string) string) error {
+// RedactError returns an error whose text shows no secret.
+func RedactError(err error, redact func(string) string) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err // the URL is the endpoint, which Features tells
 	}

@@ -70,14 +70,14 @@ func TestWrongEndpoints(t *testing.T) {
 	} {
 		_, err := vendor.Endpoint(service.Config{BaseURL: base})
 		require.EqualError(t, err, want, base)
-		assert.NotContains(t, service.Described("x", "m", base), "secret")
+		assert.NotContains(t, service.DescribeConfig("x", "m", base), "secret")
 	}
 	_, err := vendor.Endpoint(service.Config{APIKey: "a\nb"})
 	require.EqualError(t, err, "the key has a line break or a control character in it: copy it again")
 	e, err := vendor.Endpoint(service.Config{BaseURL: "http://user:secret@host/x/"})
 	require.NoError(t, err)
-	assert.Equal(t, "http://host/x", e.Shown())
-	assert.Equal(t, `x.Config{"m" at http://host/x}`, service.Described("x", "m", "http://user:secret@host/x"))
+	assert.Equal(t, "http://host/x", e.SafeURL())
+	assert.Equal(t, `x.Config{"m" at http://host/x}`, service.DescribeConfig("x", "m", "http://user:secret@host/x"))
 	assert.Equal(t, "a [redacted] b", e.Redact("a secret b"))
 }
 
@@ -113,9 +113,9 @@ func TestExcerpt(t *testing.T) {
 		assert.LessOrEqual(t, len(text), 1003, "%d", n)
 	}
 	assert.Equal(t, "[redacted] [redacted]. \uFFFD abc", service.Excerpt("sk-0123456789-longer\n\tsk-0123456789. \xff abc", e.Redact))
-	under := service.Redacted(&url.Error{Op: "Post", URL: "http://user:pass@host", Err: errors.New("no sk-0123456789")}, e.Redact)
+	under := service.RedactError(&url.Error{Op: "Post", URL: "http://user:pass@host", Err: errors.New("no sk-0123456789")}, e.Redact)
 	require.EqualError(t, under, "no [redacted]")
-	assert.Equal(t, io.ErrUnexpectedEOF, service.Redacted(io.ErrUnexpectedEOF, e.Redact), "an error without a secret stays what it is")
+	assert.Equal(t, io.ErrUnexpectedEOF, service.RedactError(io.ErrUnexpectedEOF, e.Redact), "an error without a secret stays what it is")
 }
 
 // Each request gets the token of its moment, and no error shows it, nor one before it.
@@ -169,7 +169,7 @@ func TestVertexEndpoint(t *testing.T) {
 	} {
 		e, err := service.VertexEndpoint(drivers.Vertex{Project: "p-1", Location: location, Token: token}, service.Config{})
 		require.NoError(t, err)
-		assert.Equal(t, want, e.Shown())
+		assert.Equal(t, want, e.SafeURL())
 		assert.Empty(t, e.Key)
 	}
 	for _, location := range []string{"", "evil.com/", "a@b", "EU", "x?", "a#"} {

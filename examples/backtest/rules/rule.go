@@ -11,8 +11,8 @@ type row struct {
 	reason string // why others are denied, for the model and for the log
 }
 
-// rule makes a policy of its rows. A tool may have several. A tool that has none is allowed.
-func rule(rows ...row) Rule {
+// newRule makes a policy of its rows. A tool may have several. A tool that has none is allowed.
+func newRule(rows ...row) Rule {
 	return func(tool string, args Args) (bool, string) {
 		for _, r := range rows {
 			if r.tool == tool && !r.only(args) {
@@ -26,14 +26,14 @@ func rule(rows ...row) Rule {
 // condition is what must hold for the arguments of a call.
 type condition func(args Args) bool
 
-// never holds for no call.
-func never(Args) bool { return false }
+// allowNone holds for no call.
+func allowNone(Args) bool { return false }
 
-// every holds when the argument is given and each of its texts is accepted.
-func every(argument string, accept func(string) bool) condition {
+// everyText holds when the argument is given and each of its texts is accepted.
+func everyText(argument string, accept func(string) bool) condition {
 	return func(args Args) bool {
 		texts, ok := args.Texts(argument)
-		return ok && len(texts) > 0 && all(texts, accept)
+		return ok && len(texts) > 0 && allTexts(texts, accept)
 	}
 }
 
@@ -41,11 +41,11 @@ func every(argument string, accept func(string) bool) condition {
 func ifGiven(argument string, accept func(string) bool) condition {
 	return func(args Args) bool {
 		texts, ok := args.Texts(argument)
-		return ok && all(texts, accept)
+		return ok && allTexts(texts, accept)
 	}
 }
 
-func all(texts []string, accept func(string) bool) bool {
+func allTexts(texts []string, accept func(string) bool) bool {
 	for _, text := range texts {
 		if !accept(text) {
 			return false

@@ -83,7 +83,7 @@ func (w Walker) json(text string, depth int) string {
 		if w.Member != nil && !isName && named != "" {
 			after = w.Member(named, plain, after)
 		}
-		b.WriteString(lo.Ternary(after == plain, raw, quoted(after)))
+		b.WriteString(lo.Ternary(after == plain, raw, quoteJSON(after)))
 		if isName {
 			named = plain
 		}
@@ -107,12 +107,12 @@ func (w Walker) between(named, text string) string {
 func (w Walker) numbers(named, text string) string {
 	return number.ReplaceAllStringFunc(text, func(digits string) string {
 		after := w.Number(named, digits)
-		return lo.Ternary(after == digits, digits, quoted(after))
+		return lo.Ternary(after == digits, digits, quoteJSON(after))
 	})
 }
 
-// quoted returns a text as a JSON string.
-func quoted(text string) string {
+// quoteJSON returns a text as a JSON string.
+func quoteJSON(text string) string {
 	raw, err := strictjson.Marshal(text)
 	if err != nil { // it is not UTF-8, which no text of a JSON string is
 		return `"[redacted]"`

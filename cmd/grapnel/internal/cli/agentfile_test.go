@@ -55,7 +55,7 @@ output:
 `
 
 func TestParse(t *testing.T) {
-	file, err := names().Parse("fixer.yaml", []byte(whole))
+	file, err := newRegistry().Parse("fixer.yaml", []byte(whole))
 	require.NoError(t, err)
 	assert.Equal(t, "fixer", file.Name)
 	assert.Equal(t, "openai/gpt-5-mini", file.Model)
@@ -80,7 +80,7 @@ func TestParse(t *testing.T) {
 
 // The same file as JSON, tabs and surrogate pairs included.
 func TestParseJSON(t *testing.T) {
-	file, err := names().Parse("fixer.json", []byte("{\n\t\"name\": \"\\ud83d\\ude00\",\n\t\"model\": \"gemini/g\",\n\t\"tools\": [\"shell\", {\"files\": {\"root\": \"x\"}}]\n}"))
+	file, err := newRegistry().Parse("fixer.json", []byte("{\n\t\"name\": \"\\ud83d\\ude00\",\n\t\"model\": \"gemini/g\",\n\t\"tools\": [\"shell\", {\"files\": {\"root\": \"x\"}}]\n}"))
 	require.NoError(t, err)
 	assert.Equal(t, "😀", file.Name)
 	assert.Equal(t, "gemini/g", file.Model)
@@ -149,7 +149,7 @@ func TestMistakes(t *testing.T) {
 		"a well":                 {"options: " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\n", []string{"nested more than 50 deep"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := names().Parse("f.yaml", []byte(tc.file))
+			_, err := newRegistry().Parse("f.yaml", []byte(tc.file))
 			wrong, ok := errors.AsType[*yamlfile.Error](err)
 			require.True(t, ok, "got %v", err)
 			if name != "a bomb" {
@@ -188,7 +188,7 @@ func TestJSONMistakes(t *testing.T) {
 		"":                                   "f.json:1:1: the file is empty",
 		strings.Repeat("[", 10000):           "nested more than 50 deep",
 	} {
-		_, err := names().Parse("f.json", []byte(file))
+		_, err := newRegistry().Parse("f.json", []byte(file))
 		require.Error(t, err, file)
 		assert.Contains(t, err.Error(), want, file)
 	}
@@ -196,10 +196,10 @@ func TestJSONMistakes(t *testing.T) {
 
 // The line that is wrong is shown, with a mark below what is meant.
 func TestTheLineIsShown(t *testing.T) {
-	_, err := names().Parse("f.yaml", []byte("name: a\nguards:\n  steps: \"viele 日本\x1b[2J\"\n"))
+	_, err := newRegistry().Parse("f.yaml", []byte("name: a\nguards:\n  steps: \"viele 日本\x1b[2J\"\n"))
 	require.Error(t, err) // the escape is no YAML at all
 	assert.NotContains(t, err.Error(), "\x1b")
-	_, err = names().Parse("f.yaml", []byte("name: a\nguards:\n  steps: viele\n"))
+	_, err = newRegistry().Parse("f.yaml", []byte("name: a\nguards:\n  steps: viele\n"))
 	require.Error(t, err)
 	assert.Equal(t, `f.yaml:3:10: expected a whole number above zero or -1, such as 20, got "viele"
      3 |   steps: viele
@@ -208,14 +208,14 @@ func TestTheLineIsShown(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	_, err := names().Load(filepath.Join(dir, "none.yaml"))
+	_, err := newRegistry().Load(filepath.Join(dir, "none.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	big := filepath.Join(dir, "big.yaml")
 	require.NoError(t, os.WriteFile(big, []byte("name: "+strings.Repeat("x", yamlfile.MaxBytes)), 0o600))
-	_, err = names().Load(big)
+	_, err = newRegistry().Load(big)
 	require.ErrorContains(t, err, "larger than a megabyte")
 	require.NoError(t, os.WriteFile(big, []byte(whole), 0o600))
-	_, err = names().Load(big)
+	_, err = newRegistry().Load(big)
 	require.NoError(t, err)
 }
 
@@ -225,7 +225,7 @@ func TestExamples(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(found), 3)
 	for _, path := range found {
-		file, err := names().Load(path)
+		file, err := newRegistry().Load(path)
 		require.NoError(t, err)
 		assert.NotEmpty(t, file.Model, path)
 	}
@@ -244,10 +244,10 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			keys = append(keys, key.Name)
 		}
 	}
-	for name, maker := range names().Tools {
+	for name, maker := range newRegistry().Tools {
 		keys = append(append(keys, name), maker.Keys()...)
 	}
-	for name, maker := range names().Hooks {
+	for name, maker := range newRegistry().Hooks {
 		keys = append(append(keys, name), maker.Keys()...)
 	}
 	for _, key := range keys {

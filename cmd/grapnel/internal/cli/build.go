@@ -44,8 +44,10 @@ type watchers struct {
 	rules    rules
 }
 
-// seen returns how the agent is seen through OpenTelemetry.
-func (w watchers) seen() capability.Capability { return capability.UseTelemetry{Reasons: w.reasons} }
+// observeAgent returns how the agent is seen through OpenTelemetry.
+func (w watchers) observeAgent() capability.Capability {
+	return capability.UseTelemetry{Reasons: w.reasons}
+}
 
 // build makes the agent that a file describes. The error says everything that is
 // wrong with it.
@@ -87,7 +89,7 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	p.recording = m.recording
 	p.clean, p.unclean = redacting(f.Definition)
 	names := p.registry()
-	first := []capability.Capability{w.seen()}
+	first := []capability.Capability{w.observeAgent()}
 	ruling := &ruling{policy: w.rules.policy}
 	p.ruled = w.rules.policy != nil
 	if ruling.policy != nil {

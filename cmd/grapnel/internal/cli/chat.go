@@ -46,7 +46,7 @@ code is then that of the last turn.
 			if err != nil {
 				return err
 			}
-			return telemetered(c.Context(), "", std.err, func(ctx context.Context) error {
+			return withTelemetry(c.Context(), "", std.err, func(ctx context.Context) error {
 				in := newInput(std)
 				return chat(ctx, file, o.rules, in, newView(std, &o, false, in.terminal == nil))
 			})
@@ -68,12 +68,12 @@ type conversation struct {
 }
 
 func chat(ctx context.Context, file *registry.File, rules rules, in *input, v *view) error {
-	building, release := interruptible(ctx, func() {}, in.restore)
+	building, release := withInterrupt(ctx, func() {}, in.restore)
 	m, err := build(building, file, watchers{observer: v.observer(), approver: in.approver(v), rules: rules})
 	release()
 	if errors.Is(err, errNoKey) {
 		v.fallback(err, "It does not listen to what you type.")
-		m, err = shipped(watchers{observer: v.observer(), rules: rules})
+		m, err = newShippedAgent(watchers{observer: v.observer(), rules: rules})
 	}
 	if err != nil {
 		return interruptedOr(building, err)
@@ -88,7 +88,7 @@ func chat(ctx context.Context, file *registry.File, rules rules, in *input, v *v
 		v.note("Say something; /help says what else there is, /quit ends.")
 	}
 	for {
-		text, err := c.next(ctx)
+		text, err := c.nextPrompt(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return c.exit()
@@ -113,7 +113,7 @@ func (c *conversation) begin(m *made) {
 // end waits for what runs in the background, and closes the agent. A signal meanwhile
 // changes nothing, a second one exits at once.
 func (c *conversation) end(ctx context.Context) {
-	_, release := interruptible(ctx, func() {}, c.in.restore)
+	_, release := withInterrupt(ctx, func() {}, c.in.restore)
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -134,9 +134,9 @@ func (c *conversation) exit() error {
 	return &exitError{c.code}
 }
 
-// next returns what the user wants to say to the agent; commands are seen to here. It is
+// nextPrompt returns what the user wants to say to the agent; commands are seen to here. It is
 // io.EOF when the conversation is over.
-func (c *conversation) next(ctx context.Context) (string, error) {
+func (c *conversation) nextPrompt(ctx context.Context) (string, error) {
 	release := exitOnSignal(func() { c.in.restore(); c.end(ctx) }, c.in.restore)
 	defer release()
 	for {
@@ -175,13 +175,13 @@ func (c *conversation) next(ctx context.Context) (string, error) {
 // turn lets the agent answer. An error ends the conversation; a run that went wrong
 // does not.
 func (c *conversation) turn(ctx context.Context, text string) error {
-	ctx, release := interruptible(ctx,
+	ctx, release := withInterrupt(ctx,
 		func() { c.view.note("Cancelling. Interrupt again, and grapnel exits at once.") }, c.in.restore)
 	defer release()
-	final, err := c.stream(ctx, text)
+	final, err := c.streamTurn(ctx, text)
 	if _, offline := errors.AsType[*offlineError](err); offline {
 		c.view.fallback(err, "It does not listen to what you type.")
-		m, err := shipped(watchers{observer: c.view.observer(), rules: c.rules})
+		m, err := newShippedAgent(watchers{observer: c.view.observer(), rules: c.rules})
 		if err != nil {
 			return err
 		}
@@ -189,13 +189,13 @@ func (c *conversation) turn(ctx context.Context, text string) error {
 			c.view.note(err.Error())
 		}
 		c.begin(m)
-		final, err = c.stream(ctx, text)
-		return c.said(ctx, final, err)
+		final, err = c.streamTurn(ctx, text)
+		return c.printAnswer(ctx, final, err)
 	}
-	return c.said(ctx, final, err)
+	return c.printAnswer(ctx, final, err)
 }
 
-func (c *conversation) stream(ctx context.Context, text string) (final agent.State, err error) {
+func (c *conversation) streamTurn(ctx context.Context, text string) (final agent.State, err error) {
 	if c.recording != nil {
 		ctx = c.recording.Into(ctx)
 	}
@@ -209,8 +209,8 @@ func (c *conversation) stream(ctx context.Context, text string) (final agent.Sta
 	return final, err
 }
 
-// said writes the answer of a turn, and says whether the conversation goes on.
-func (c *conversation) said(ctx context.Context, final agent.State, err error) error {
+// printAnswer writes the answer of a turn, and says whether the conversation goes on.
+func (c *conversation) printAnswer(ctx context.Context, final agent.State, err error) error {
 	cause := context.Cause(ctx)
 	c.code = exitCode(final, err, cause)
 	if c.view.show == nil && !isPlainEnd(final) {

@@ -60,7 +60,7 @@ func TestReport(t *testing.T) {
 		{errors.New("broken"), 1, "grapnel: broken\n"},
 	} {
 		var out strings.Builder
-		assert.Equal(t, tc.code, report(&out, tc.err))
+		assert.Equal(t, tc.code, reportError(&out, tc.err))
 		assert.Equal(t, tc.text, out.String())
 	}
 }
@@ -105,7 +105,7 @@ func TestUnfenced(t *testing.T) {
 	for in, want := range map[string]string{
 		"{}": "{}", "\n{}\n": "{}", "```json\n{}\n```": "{}", "```\n{}\n```": "{}", "```json\n{}": "```json\n{}",
 	} {
-		assert.Equal(t, want, registry.Unfenced(in), "%q", in)
+		assert.Equal(t, want, registry.TrimFence(in), "%q", in)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestVersion(t *testing.T) {
 
 // The shipped recording plays to its end with its hooks at work.
 func TestShipped(t *testing.T) {
-	m, err := shipped(watchers{})
+	m, err := newShippedAgent(watchers{})
 	require.NoError(t, err)
 	final, err := m.turn(t.Context(), &view{}, "", agent.RunSettings{}, nil)
 	require.NoError(t, err)

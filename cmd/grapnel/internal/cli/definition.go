@@ -85,8 +85,8 @@ func (d definition) options() (*options, error) {
 	return o, nil
 }
 
-// changed says which of the files are not what they were. It is to be called in Dir.
-func (d definition) changed(model string) []string {
+// changedFiles says which of the files are not what they were. It is to be called in Dir.
+func (d definition) changedFiles(model string) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(d.Files)) {
 		if now, err := os.ReadFile(path); err != nil || string(now) != d.Files[path] {
@@ -117,8 +117,8 @@ func (d definition) enter() (note string, err error) {
 	return fmt.Sprintf("The run goes on in %s, where it began.", d.Dir), nil
 }
 
-// shown returns the definition in a line.
-func (d definition) shown() string {
+// summary returns the definition in a line.
+func (d definition) summary() string {
 	var b strings.Builder
 	for _, f := range d.Flags {
 		fmt.Fprintf(&b, " --%s=%s", f.Name, shellWord(f.Value))

@@ -57,7 +57,7 @@ func load(dir, text string) error {
 		_, err := policy.ParseKind(policy.Pipelines, "block.yaml", []byte(text), policy.Options{})
 		return err
 	}
-	_, err := names().Parse("block.yaml", []byte(text))
+	_, err := newRegistry().Parse("block.yaml", []byte(text))
 	return err
 }
 

@@ -22,9 +22,9 @@ var (
 	shippedAgent []byte
 )
 
-// shipped makes the agent that plays the shipped recording.
-func shipped(w watchers) (*made, error) {
-	file, err := names().Parse("the shipped agent file", shippedAgent)
+// newShippedAgent makes the agent that plays the shipped recording.
+func newShippedAgent(w watchers) (*made, error) {
+	file, err := newRegistry().Parse("the shipped agent file", shippedAgent)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func shipped(w watchers) (*made, error) {
 // can be asked, and says so.
 func playShipped(ctx context.Context, rules rules, v *view, why error) error {
 	v.fallback(why, "This is not an answer to your prompt.")
-	m, err := shipped(watchers{observer: v.observer(), reasons: tracing(ctx), rules: rules})
+	m, err := newShippedAgent(watchers{observer: v.observer(), reasons: tracesRuns(ctx), rules: rules})
 	if err != nil {
 		return err
 	}

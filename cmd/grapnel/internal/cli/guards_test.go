@@ -17,7 +17,7 @@ import (
 // guardsOf returns the hooks of an agent file that deny and ask, and the rules of the policies that it names.
 func guardsOf(t *testing.T, text string) []hooks.Hook {
 	t.Helper()
-	file, err := names().Parse("agent.yaml", []byte(text))
+	file, err := newRegistry().Parse("agent.yaml", []byte(text))
 	require.NoError(t, err)
 	var list []hooks.Hook
 	for i, part := range file.Hooks {

@@ -99,7 +99,7 @@ func (f *backtestFlags) run(ctx context.Context, std streams, args []string) (er
 	if f.html == "" {
 		o.Keep = -1
 	}
-	given, done, err := f.given(ctx)
+	given, done, err := f.makeHooks(ctx)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -149,11 +149,11 @@ func (f *backtestFlags) arguments(args *[]string) error {
 	return nil
 }
 
-// given makes the ready-made hooks that were named; done closes what was opened for them.
-func (f *backtestFlags) given(ctx context.Context) (list []hooks.Hook, done func() error, err error) {
+// makeHooks makes the ready-made hooks that were named; done closes what was opened for them.
+func (f *backtestFlags) makeHooks(ctx context.Context) (list []hooks.Hook, done func() error, err error) {
 	file := &registry.File{}
 	for _, kind := range f.hooks {
-		if file.Hooks, err = added(file.Hooks, "hook", kind, names().Hooks); err != nil {
+		if file.Hooks, err = addPart(file.Hooks, "hook", kind, newRegistry().Hooks); err != nil {
 			return nil, nil, fmt.Errorf("--hook: %w", err)
 		}
 	}
@@ -228,9 +228,9 @@ func acting(p *policy.Policy, list []hooks.Hook) []string {
 }
 
 func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.Recording, o backtest.Options, idle *idleActions) error {
-	ctx, stop := interruptible(ctx, func() {}, func() {})
+	ctx, stop := withInterrupt(ctx, func() {}, func() {})
 	defer stop()
-	bar := &backtest.Bar{Out: std.err, Colour: coloured(std.err, f.color), Prefix: "grapnel: "}
+	bar := &backtest.Bar{Out: std.err, Colour: wantsColour(std.err, f.color), Prefix: "grapnel: "}
 	if term.IsTerminal(int(std.err.Fd())) && os.Getenv("TERM") != "dumb" {
 		bar.Columns = func() int { return widthOf(std.err) }
 	}
@@ -246,7 +246,7 @@ func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.
 			return err //nolint:wrapcheck // as above
 		}
 	}
-	if err := f.write(std, report, diff); err != nil {
+	if err := f.writeReport(std, report, diff); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	for _, rule := range idle.names() {
@@ -268,15 +268,15 @@ func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.
 	return nil
 }
 
-// write writes the report to where it is wanted.
-func (f *backtestFlags) write(std streams, report *backtest.Report, diff *backtest.Diff) error {
+// writeReport writes the report to where it is wanted.
+func (f *backtestFlags) writeReport(std streams, report *backtest.Report, diff *backtest.Diff) error {
 	if f.html != "" {
 		if err := writeFile(f.html, report.WriteHTML); err != nil {
 			return err
 		}
 		fmt.Fprintf(std.err, "grapnel: the report for a browser is %s\n", f.html)
 	}
-	look := backtest.Look{Colour: coloured(std.out, f.color)}
+	look := backtest.Look{Colour: wantsColour(std.out, f.color)}
 	if term.IsTerminal(int(std.out.Fd())) {
 		look.Width = widthOf(std.out)
 	}

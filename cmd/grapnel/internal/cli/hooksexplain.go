@@ -50,7 +50,7 @@ Exit codes:
   grapnel hooks explain -p mail.yaml ~/.claude/projects/site/1f3a.jsonl --call toolu_01Ab --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			trial, err := tried(f.policies, !f.actions)
+			trial, err := newTrial(f.policies, !f.actions)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			return writeReport(std.out, report, f.json, coloured(std.out, f.color))
+			return writeReport(std.out, report, f.json, wantsColour(std.out, f.color))
 		},
 	}
 	c.Flags().SortFlags = false

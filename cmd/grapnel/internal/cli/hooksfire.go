@@ -43,7 +43,7 @@ The actions of rules are done: commands run, requests are sent. With --no-action
   grapnel hooks fire -p workspace.yaml -p mail.yaml event.json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			trial, err := tried(policies, noActions)
+			trial, err := newTrial(policies, noActions)
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ The actions of rules are done: commands run, requests are sent. With --no-action
 			if err != nil {
 				return err
 			}
-			if err := writeReport(std.out, report, !text, coloured(std.out, "auto")); err != nil {
+			if err := writeReport(std.out, report, !text, wantsColour(std.out, "auto")); err != nil {
 				return err
 			}
 			return verdictExit(report)
@@ -72,8 +72,8 @@ The actions of rules are done: commands run, requests are sent. With --no-action
 	return c
 }
 
-// tried returns policies to be tried out.
-func tried(files []string, noActions bool) (*policytest.Trial, error) {
+// newTrial returns policies to be tried out.
+func newTrial(files []string, noActions bool) (*policytest.Trial, error) {
 	if len(files) == 0 {
 		return nil, &usageError{errors.New("there is no policy to try: name a file with --policy")}
 	}
@@ -115,7 +115,7 @@ func formOf(text []byte) string {
 
 // fireOne fires an event. That it cannot be fired is the event's fault.
 func fireOne(ctx context.Context, trial *policytest.Trial, event *policytest.Event) (*policytest.Report, error) {
-	ctx, release := interruptible(ctx, func() {}, func() {})
+	ctx, release := withInterrupt(ctx, func() {}, func() {})
 	defer release()
 	report, err := trial.Fire(ctx, event)
 	if err != nil && ctx.Err() == nil {
@@ -132,7 +132,7 @@ func writeReport(w io.Writer, report *policytest.Report, asJSON, colours bool) e
 		out.SetIndent("", "  ")
 		return out.Encode(report) //nolint:wrapcheck // it names the output
 	}
-	_, err := io.WriteString(w, painted(report.Text(markVerdict), colours))
+	_, err := io.WriteString(w, paintText(report.Text(markVerdict), colours))
 	return err //nolint:wrapcheck // it names the output
 }
 

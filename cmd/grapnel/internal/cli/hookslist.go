@@ -35,7 +35,7 @@ grapnel of your configuration (~/.config on Linux).`,
 			}
 			if asJSON {
 				return json.NewEncoder(std.out).Encode(map[string]any{
-					"policies": lo.CoalesceSliceOrEmpty(p.Names(), []string{}), "disabled": lo.CoalesceSliceOrEmpty(p.Disabled(), []string{}),
+					"policies": lo.CoalesceSliceOrEmpty(p.Names(), []string{}), "disabled": lo.CoalesceSliceOrEmpty(p.DisabledPolicies(), []string{}),
 					"hash": p.Hash(), "rules": lo.CoalesceSliceOrEmpty(p.Rules(), []policy.Rule{}),
 				})
 			}
@@ -83,11 +83,11 @@ func whatItDoes(r policy.Rule) string {
 
 // aboutWhat returns the beginning of a description: the whole of it stands in the file, and in --json.
 func aboutWhat(r policy.Rule) string {
-	text := shortened(lo.CoalesceOrEmpty(r.Match, "everything"))
-	return text + lo.Ternary(r.When == "", "", "  when "+shortened(r.When))
+	text := shortenText(lo.CoalesceOrEmpty(r.Match, "everything"))
+	return text + lo.Ternary(r.When == "", "", "  when "+shortenText(r.When))
 }
 
-func shortened(text string) string {
+func shortenText(text string) string {
 	const most = 60 // letters
 	if letters := []rune(text); len(letters) > most {
 		return string(letters[:most-1]) + "…"

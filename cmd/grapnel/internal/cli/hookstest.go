@@ -77,7 +77,7 @@ func (f *caseRuns) start(ctx context.Context, std streams, args []string) error 
 	if err := f.check(); err != nil {
 		return &usageError{err}
 	}
-	ctx, release := interruptible(ctx, func() {}, func() {})
+	ctx, release := withInterrupt(ctx, func() {}, func() {})
 	defer release()
 	if f.watch {
 		return interruptedOr(ctx, f.watching(ctx, std, args))
@@ -163,8 +163,8 @@ func (f *caseRuns) once(ctx context.Context, std streams, args []string) (files 
 		return args, &usageError{err}
 	}
 	files = paths
-	w := &testWriter{out: std.out, colours: coloured(std.out, f.color), verbose: f.verbose, all: f.coverage, quiet: f.json}
-	o := policytest.Options{Only: f.only.MatchString, Told: w.told}
+	w := &testWriter{out: std.out, colours: wantsColour(std.out, f.color), verbose: f.verbose, all: f.coverage, quiet: f.json}
+	o := policytest.Options{Only: f.only.MatchString, Told: w.writeCase}
 	var results []*policytest.Result
 	var wrong []error
 	for _, path := range paths {
@@ -205,7 +205,7 @@ func (f *caseRuns) conclude(std streams, w *testWriter, results []*policytest.Re
 		}
 	}
 	ran := lo.SumBy(results, func(r *policytest.Result) int { return len(r.Cases) })
-	failed := lo.SumBy(results, (*policytest.Result).Failed)
+	failed := lo.SumBy(results, (*policytest.Result).FailedCases)
 	low := lo.Filter(results, func(r *policytest.Result, _ int) bool { return r.Coverage.Percent() < f.minCoverage })
 	w.sum(ran, failed, low, f.minCoverage)
 	switch {
@@ -225,7 +225,7 @@ const everySo = 300 * time.Millisecond
 // watching runs all cases whenever a file has changed, until ctx is done.
 func (f *caseRuns) watching(ctx context.Context, std streams, args []string) error {
 	for {
-		if term := coloured(std.out, f.color); term {
+		if term := wantsColour(std.out, f.color); term {
 			fmt.Fprint(std.out, "\x1b[H\x1b[2J")
 		}
 		files, err := f.once(ctx, std, args)
@@ -233,7 +233,7 @@ func (f *caseRuns) watching(ctx context.Context, std streams, args []string) err
 			return context.Cause(ctx)
 		}
 		if _, said := errors.AsType[*exitError](err); err != nil && !said {
-			report(std.err, err)
+			reportError(std.err, err)
 		}
 		fmt.Fprintf(std.out, "\nLooking at %s; Ctrl-C ends.\n", lo.Ternary(len(files) == 1, "one file", fmt.Sprintf("%d files", len(lo.Uniq(files)))))
 		if !changed(ctx, files, args) {
@@ -281,17 +281,17 @@ type testWriter struct {
 
 func (w *testWriter) line(format string, args ...any) {
 	if !w.quiet {
-		fmt.Fprint(w.out, painted(fmt.Sprintf(format, args...)+"\n", w.colours))
+		fmt.Fprint(w.out, paintText(fmt.Sprintf(format, args...)+"\n", w.colours))
 	}
 }
 
-func (w *testWriter) begin(s *policytest.Suite) { w.line("%s", mark(s.Path, markBold)) }
+func (w *testWriter) begin(s *policytest.Suite) { w.line("%s", markText(s.Path, markBold)) }
 
-// told writes a case.
-func (w *testWriter) told(_ *policytest.Suite, r policytest.CaseResult) {
-	sign := mark("✓", markGood)
+// writeCase writes a case.
+func (w *testWriter) writeCase(_ *policytest.Suite, r policytest.CaseResult) {
+	sign := markText("✓", markGood)
 	if !r.Passed() {
-		sign = mark("✗", markBad)
+		sign = markText("✗", markBad)
 	}
 	w.line("  %s %s", sign, r.Name)
 	for _, f := range r.Failures {
@@ -311,9 +311,9 @@ func (w *testWriter) coverage(r *policytest.Result, whole bool) {
 	for _, rule := range r.Coverage.Rules {
 		switch missing := rule.Missing(); {
 		case missing != "":
-			w.line("    %s %s  %s:%d: %s", mark("○", markDoubt), rule.Rule, rule.File, rule.Line, missing)
+			w.line("    %s %s  %s:%d: %s", markText("○", markDoubt), rule.Rule, rule.File, rule.Line, missing)
 		case w.all:
-			w.line("    %s %s  %s", mark("●", markGood), rule.Rule, seenOf(rule))
+			w.line("    %s %s  %s", markText("●", markGood), rule.Rule, seenOf(rule))
 		}
 	}
 }
@@ -333,8 +333,8 @@ func (w *testWriter) sum(ran, failed int, low []*policytest.Result, least float6
 	noun := lo.Ternary(ran == 1, "case", "cases")
 	switch {
 	case failed > 0:
-		w.line("%s", mark(fmt.Sprintf("%d of %d %s failed", failed, ran, noun), markBad))
+		w.line("%s", markText(fmt.Sprintf("%d of %d %s failed", failed, ran, noun), markBad))
 	case ran > 0:
-		w.line("%s", mark(fmt.Sprintf("%d %s passed", ran, noun), markGood))
+		w.line("%s", markText(fmt.Sprintf("%d %s passed", ran, noun), markGood))
 	}
 }

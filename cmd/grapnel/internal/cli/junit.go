@@ -46,7 +46,7 @@ type junitFailure struct {
 func writeJUnit(path string, results []*policytest.Result) error {
 	all := junit{Name: "grapnel hooks test"}
 	for _, r := range results {
-		suite := junitSuite{Name: r.Path, Tests: len(r.Cases), Failures: r.Failed()}
+		suite := junitSuite{Name: r.Path, Tests: len(r.Cases), Failures: r.FailedCases()}
 		took := 0.0
 		for _, c := range r.Cases {
 			took += c.Took.Seconds()
@@ -81,4 +81,4 @@ func junitFailureOf(c policytest.CaseResult) *junitFailure {
 }
 
 // printable returns a text without what XML cannot hold.
-func printable(text string) string { return painted(text, false) }
+func printable(text string) string { return paintText(text, false) }

@@ -131,18 +131,18 @@ var (
 
 // Next asks the driver.
 func (d firstCall) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
-	return told(s, d.Driver.Next(ctx, s))
+	return reportStep(s, d.Driver.Next(ctx, s))
 }
 
 // Stream asks the driver.
 func (d firstCall) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
-	return told(s, agent.Stream(ctx, d.Driver, s, emit))
+	return reportStep(s, agent.Stream(ctx, d.Driver, s, emit))
 }
 
 // Features returns what the driver says of itself.
 func (d firstCall) Features() agent.Features { return agent.FeaturesOf(d.Driver).OrEmpty() }
 
-func told(s agent.State, result mo.Result[agent.Step]) mo.Result[agent.Step] {
+func reportStep(s agent.State, result mo.Result[agent.Step]) mo.Result[agent.Step] {
 	if _, err := result.Get(); err != nil && s.StepCount() == 0 && unreachable(err) {
 		return mo.Err[agent.Step](&offlineError{err})
 	}

@@ -114,7 +114,7 @@ func (o *options) resolve() (file *registry.File, err error) {
 	if o.file != "" {
 		text, err := o.text(o.file, registry.ReadFile)
 		if err == nil {
-			file, err = names().Parse(o.file, []byte(text))
+			file, err = newRegistry().Parse(o.file, []byte(text))
 		}
 		if err != nil {
 			return nil, &usageError{err}
@@ -134,21 +134,21 @@ func (o *options) resolve() (file *registry.File, err error) {
 	if o.rules.agents, err = o.ruleAgents(); err != nil {
 		return nil, &usageError{err}
 	}
-	over(&file.Model, o.flags.Model.String())
-	over(&file.BaseURL, o.flags.BaseURL)
-	over(&file.Instructions, o.flags.Instructions)
-	over(&file.Guards.Steps, int(o.flags.Steps))
-	over(&file.Guards.Tokens, int64(o.flags.Tokens))
-	over(&file.Guards.Cost, float64(o.flags.Cost))
-	over(&file.Guards.Time, time.Duration(o.flags.Time))
-	over(&file.Parallel, int(o.flags.Parallel))
+	override(&file.Model, o.flags.Model.String())
+	override(&file.BaseURL, o.flags.BaseURL)
+	override(&file.Instructions, o.flags.Instructions)
+	override(&file.Guards.Steps, int(o.flags.Steps))
+	override(&file.Guards.Tokens, int64(o.flags.Tokens))
+	override(&file.Guards.Cost, float64(o.flags.Cost))
+	override(&file.Guards.Time, time.Duration(o.flags.Time))
+	override(&file.Parallel, int(o.flags.Parallel))
 	for _, kind := range o.tools {
-		if file.Tools, err = added(file.Tools, "tool", kind, names().Tools); err != nil {
+		if file.Tools, err = addPart(file.Tools, "tool", kind, newRegistry().Tools); err != nil {
 			return nil, &usageError{fmt.Errorf("--tool: %w", err)}
 		}
 	}
 	for _, kind := range o.hooks {
-		if file.Hooks, err = added(file.Hooks, "hook", kind, names().Hooks); err != nil {
+		if file.Hooks, err = addPart(file.Hooks, "hook", kind, newRegistry().Hooks); err != nil {
 			return nil, &usageError{fmt.Errorf("--hook: %w", err)}
 		}
 	}
@@ -181,8 +181,8 @@ func policiesOf(d registry.Definition) ([]string, error) {
 	return files, nil
 }
 
-// added returns parts with one more, without settings, as a flag says it.
-func added[L ~[]registry.Part, T any](list L, what, kind string, makers map[string]registry.Maker[T]) (L, error) {
+// addPart returns parts with one more, without settings, as a flag says it.
+func addPart[L ~[]registry.Part, T any](list L, what, kind string, makers map[string]registry.Maker[T]) (L, error) {
 	maker, known := makers[kind]
 	if !known {
 		return nil, errors.New(yamlfile.Unknown(what, kind, lo.Keys(makers)))
@@ -196,8 +196,8 @@ func added[L ~[]registry.Part, T any](list L, what, kind string, makers map[stri
 	return append(list, registry.Part{Name: kind}), nil
 }
 
-// over puts what is said in the place of what was there.
-func over[T comparable](at *T, said T) {
+// override puts what is said in the place of what was there.
+func override[T comparable](at *T, said T) {
 	var nothing T
 	if said != nothing {
 		*at = said

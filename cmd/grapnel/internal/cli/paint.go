@@ -19,21 +19,21 @@ const (
 	markBold   = '\ue006'
 )
 
-func mark(text string, as rune) string { return string(as) + text + string(markEnd) }
+func markText(text string, as rune) string { return string(as) + text + string(markEnd) }
 
 // markVerdict marks a word for a decision, or for what a rule said.
 func markVerdict(word, as string) string {
 	switch as {
 	case "deny", "stop", "withhold", "reject":
-		return mark(word, markBad)
+		return markText(word, markBad)
 	case "failed", "ask":
-		return mark(word, markDoubt)
+		return markText(word, markDoubt)
 	case "rewrite", "mock", "replace", "continue":
-		return mark(word, markChange)
+		return markText(word, markChange)
 	case "allow", "approve":
-		return mark(word, markGood)
+		return markText(word, markGood)
 	}
-	return mark(word, markFaint)
+	return markText(word, markFaint)
 }
 
 var (
@@ -43,8 +43,8 @@ var (
 		string(markDoubt), "", string(markChange), "", string(markFaint), "", string(markBold), "")
 )
 
-// painted returns a text, made harmless, with its marks as colours, or without them.
-func painted(text string, colours bool) string {
+// paintText returns a text, made harmless, with its marks as colours, or without them.
+func paintText(text string, colours bool) string {
 	if text = timeline.Clean(text); colours {
 		return inColour.Replace(text)
 	}

@@ -26,8 +26,8 @@ type parts struct {
 	notes []string
 }
 
-// names returns the names that agent files can use.
-func names() registry.Registry { return (&parts{}).registry() }
+// newRegistry returns the names that agent files can use.
+func newRegistry() registry.Registry { return (&parts{}).registry() }
 
 func (p *parts) registry() registry.Registry {
 	drivers := map[string]registry.DriverMaker{
@@ -42,5 +42,5 @@ func (p *parts) registry() registry.Registry {
 			return driver, err
 		}
 	}
-	return registry.Registry{Drivers: drivers, Tools: tools(), Hooks: p.hooks(), Connect: connect, Idle: p.idle}
+	return registry.Registry{Drivers: drivers, Tools: toolMakers(), Hooks: p.hooks(), Connect: connectServer, Idle: p.idle}
 }

@@ -45,7 +45,7 @@ func loadPolicies(files []string, read func(path string) ([]byte, error)) (*poli
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	if len(p.Names())+len(p.Disabled()) == 0 {
+	if len(p.Names())+len(p.DisabledPolicies()) == 0 {
 		return nil, nil
 	}
 	return p, nil
@@ -68,7 +68,7 @@ func secretsFile() string {
 // policyNote says which policies are in force.
 func policyNote(p *policy.Policy) string {
 	note := fmt.Sprintf("In force: %s (%s).", p, p.Hash()[:12])
-	if off := p.Disabled(); len(off) > 0 {
+	if off := p.DisabledPolicies(); len(off) > 0 {
 		note += fmt.Sprintf(" Switched off: %v.", off)
 	}
 	return note

@@ -48,7 +48,7 @@ func (o *options) ruleAgents() ([]ruleAgent, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--rule-agent: %w", err)
 		}
-		file, err := names().Parse(path, []byte(text))
+		file, err := newRegistry().Parse(path, []byte(text))
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (
 	if r.host.Approver = w.approver; w.approver == nil {
 		r.host.Approver = nobody
 	}
-	agents, done, err := startable(ctx, w)
+	agents, done, err := startableAgents(ctx, w)
 	if err != nil {
 		return done, errors.Join(err, done())
 	}
@@ -94,8 +94,8 @@ var nobody = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepar
 	return agent.Approval{}, errors.New("there is no terminal at which a person could be asked")
 })
 
-// startable makes the agents that rules may start. Done closes what was opened for them.
-func startable(ctx context.Context, w watchers) (_ *action.Agents, done func() error, err error) {
+// startableAgents makes the agents that rules may start. Done closes what was opened for them.
+func startableAgents(ctx context.Context, w watchers) (_ *action.Agents, done func() error, err error) {
 	var opened []func() error
 	done = func() error {
 		return errors.Join(lo.Map(opened, func(f func() error, _ int) error { return f() })...)
@@ -128,6 +128,6 @@ func (a ruleAgent) build(ctx context.Context, w watchers) (*registry.Built, erro
 	p := &parts{asked: asked}
 	p.clean, p.unclean = redacting(f.Definition)
 	names := p.registry()
-	names.First = []capability.Capability{w.seen()}
+	names.First = []capability.Capability{w.observeAgent()}
 	return names.BuildFile(ctx, &f)
 }

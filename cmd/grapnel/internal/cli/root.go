@@ -31,11 +31,11 @@ func Main(args []string) int {
 	std := streams{os.Stdin, os.Stdout, os.Stderr}
 	root := newRoot(std)
 	root.SetArgs(args)
-	return report(std.err, root.ExecuteContext(context.Background()))
+	return reportError(std.err, root.ExecuteContext(context.Background()))
 }
 
-// report says what went wrong, unless that was said, and returns the exit code.
-func report(w io.Writer, err error) int {
+// reportError says what went wrong, unless that was said, and returns the exit code.
+func reportError(w io.Writer, err error) int {
 	if err == nil {
 		return exitDone
 	}

@@ -58,11 +58,11 @@ end of its step, the second cancels it.
 			if !c.Flags().Changed("durable") && keep.noWait {
 				return &usageError{errors.New("--no-wait is for runs that are kept: give --durable, too")}
 			}
-			return telemetered(c.Context(), trace, std.err, func(ctx context.Context) error {
+			return withTelemetry(c.Context(), trace, std.err, func(ctx context.Context) error {
 				if v := newView(std, &o, asJSON, true); c.Flags().Changed("durable") {
 					return runKept(ctx, keep, &o, c, file, prompt, v)
 				}
-				return run(ctx, file, o.rules, prompt, newView(std, &o, asJSON, true))
+				return runAgent(ctx, file, o.rules, prompt, newView(std, &o, asJSON, true))
 			})
 		},
 	}
@@ -76,14 +76,14 @@ end of its step, the second cancels it.
 // drainTime is how long work is waited for that a run left in the background.
 const drainTime = 10 * time.Second
 
-// run runs the agent once, or plays the shipped recording where no model can be
+// runAgent runs the agent once, or plays the shipped recording where no model can be
 // asked and none was named.
-func run(ctx context.Context, file *registry.File, rules rules, prompt string, v *view) error {
+func runAgent(ctx context.Context, file *registry.File, rules rules, prompt string, v *view) error {
 	in := newInput(v.std)
-	ctx, release := interruptible(ctx,
+	ctx, release := withInterrupt(ctx,
 		func() { v.note(cancelling) }, in.restore)
 	defer release()
-	m, err := build(ctx, file, watchers{observer: v.observer(), approver: in.approver(v), reasons: tracing(ctx), rules: rules})
+	m, err := build(ctx, file, watchers{observer: v.observer(), approver: in.approver(v), reasons: tracesRuns(ctx), rules: rules})
 	if errors.Is(err, errNoKey) {
 		return playShipped(ctx, rules, v, err)
 	}
@@ -146,7 +146,7 @@ func (m *made) turn(
 // answer returns the final answer; of one that has a form only that.
 func (m *made) answer(final agent.State) string {
 	if m.agent.Request().Output != nil {
-		return registry.Unfenced(final.Answer())
+		return registry.TrimFence(final.Answer())
 	}
 	return final.Answer()
 }

@@ -57,7 +57,7 @@ func (r *runs) with(ctx context.Context, create bool, do func(k *kept) error) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = explained(errors.Join(err, k.close())) }()
+	defer func() { err = explainError(errors.Join(err, k.close())) }()
 	return do(k)
 }
 

@@ -81,7 +81,7 @@ func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON 
 	}
 	all := make([]listed, len(found))
 	for i, about := range found {
-		if all[i], err = k.listed(ctx, about); err != nil {
+		if all[i], err = k.listRun(ctx, about); err != nil {
 			return err
 		}
 	}
@@ -101,8 +101,8 @@ func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON 
 	return table.Flush()
 }
 
-// listed returns what a list says of a run.
-func (k *kept) listed(ctx context.Context, about durable.Run) (listed, error) {
+// listRun returns what a list says of a run.
+func (k *kept) listRun(ctx context.Context, about durable.Run) (listed, error) {
 	l := listed{Run: about}
 	if about.Status != agent.StatusParked {
 		return l, nil

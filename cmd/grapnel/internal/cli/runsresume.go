@@ -84,7 +84,7 @@ func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Co
 	if err := o.look.checkLook(); err != nil {
 		return err
 	}
-	return telemetered(ctx, "", r.std.err, func(ctx context.Context) error {
+	return withTelemetry(ctx, "", r.std.err, func(ctx context.Context) error {
 		return r.with(ctx, false, func(k *kept) error {
 			k.waits = o.noWait
 			return do(ctx, k, newView(r.std, &o.look, o.asJSON, true))
@@ -115,7 +115,7 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 				return err
 			case err != nil && !isEnd:
 				failed++
-				v.note(fmt.Sprintf("%s could not be resumed: %s", short(about.ID), explained(err)))
+				v.note(fmt.Sprintf("%s could not be resumed: %s", short(about.ID), explainError(err)))
 			}
 		}
 	}
@@ -218,11 +218,11 @@ func (k *kept) rebuild(ctx context.Context, in *input, v *view, d definition) (*
 	if err != nil {
 		return nil, err
 	}
-	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracing(ctx), o.rules})
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules})
 	if err != nil {
 		return nil, err
 	}
-	m.notes = append(m.notes, d.changed(file.Model)...)
+	m.notes = append(m.notes, d.changedFiles(file.Model)...)
 	if note != "" {
 		m.notes = append(m.notes, note)
 	}

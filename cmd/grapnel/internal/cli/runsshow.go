@@ -55,7 +55,7 @@ func (r *runs) newShow() *cobra.Command {
 }
 
 func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool) error {
-	l, err := k.listed(ctx, about)
+	l, err := k.listRun(ctx, about)
 	if err != nil {
 		return err
 	}
@@ -86,14 +86,14 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 	fmt.Fprintf(r.std.out, "\nagent %s, began %s, %d steps, last heard of %s\n", timeline.Clean(about.Agent),
 		about.Created.Local().Format("2006-01-02 15:04:05"), about.Steps, timeline.Ago(about.Updated, now))
 	if known {
-		fmt.Fprintf(r.std.out, "in %s: grapnel run %s\n", timeline.Clean(d.Dir), timeline.Clean(d.shown()))
+		fmt.Fprintf(r.std.out, "in %s: grapnel run %s\n", timeline.Clean(d.Dir), timeline.Clean(d.summary()))
 	}
 	if unbegun {
 		fmt.Fprintln(r.std.out, "It was cut off before its input was let in.")
 		return nil
 	}
 	fmt.Fprintln(r.std.out)
-	t := timeline.New(timeline.Config{Out: r.std.out, Width: func() int { return widthOf(r.std.out) }, Colour: coloured(r.std.out, "auto")})
+	t := timeline.New(timeline.Config{Out: r.std.out, Width: func() int { return widthOf(r.std.out) }, Colour: wantsColour(r.std.out, "auto")})
 	t.Replay(s)
 	for _, i := range out.Questions {
 		t.Waits(i, now)

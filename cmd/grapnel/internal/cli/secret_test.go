@@ -21,7 +21,7 @@ func TestErrorsShowNoSecret(t *testing.T) {
 		"headers":                "mcp:\n  a: {url: \"http://x/y\", headers: {Authorization: Bearer sk-hidden}}\n",
 		"of the shell":           "tools: [shell: {env: [TOKEN=sk-hidden]}]\n",
 	} {
-		_, err := names().Parse("a.yaml", []byte(text))
+		_, err := newRegistry().Parse("a.yaml", []byte(text))
 		require.Error(t, err, name)
 		assert.NotContains(t, err.Error(), "hidden", name)
 		assert.Contains(t, err.Error(), "…", name)
@@ -31,7 +31,7 @@ func TestErrorsShowNoSecret(t *testing.T) {
 // The mark that some editors put before a text is no part of it.
 func TestByteOrderMark(t *testing.T) {
 	for _, path := range []string{"a.yaml", "a.json"} {
-		file, err := names().Parse(path, []byte("\ufeff{\"name\": \"x\"}"))
+		file, err := newRegistry().Parse(path, []byte("\ufeff{\"name\": \"x\"}"))
 		require.NoError(t, err, path)
 		assert.Equal(t, "x", file.Name)
 	}

@@ -41,10 +41,10 @@ func onSignal(heed func(before int, by *signalError) bool, last func()) (release
 	}
 }
 
-// interruptible returns a context that the first signal cancels, with a *signalError
+// withInterrupt returns a context that the first signal cancels, with a *signalError
 // as its cause; told is called then. The second ends the program at once, after last
 // was called.
-func interruptible(ctx context.Context, told, last func()) (_ context.Context, release func()) {
+func withInterrupt(ctx context.Context, told, last func()) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := onSignal(func(before int, by *signalError) bool {
 		if before > 0 {

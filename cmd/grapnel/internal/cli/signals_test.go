@@ -19,14 +19,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // hears nothing more.
 func TestInterruptible(t *testing.T) {
 	told := make(chan struct{}, 1)
-	ctx, release := interruptible(t.Context(), func() { told <- struct{}{} }, func() { t.Error("this was no second signal") })
+	ctx, release := withInterrupt(t.Context(), func() { told <- struct{}{} }, func() { t.Error("this was no second signal") })
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
 	<-ctx.Done()
 	<-told
 	release()
 	assert.Equal(t, &signalError{os.Interrupt}, context.Cause(ctx))
 
-	ctx, release = interruptible(t.Context(), func() { t.Error("there was no signal") }, func() {})
+	ctx, release = withInterrupt(t.Context(), func() { t.Error("there was no signal") }, func() {})
 	release()
 	require.ErrorIs(t, context.Cause(ctx), context.Canceled)
 

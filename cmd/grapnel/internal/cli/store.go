@@ -124,7 +124,7 @@ func (p place) open(ctx context.Context, create bool) (durable.Store, error) {
 	if err != nil || keys == nil {
 		return store, err
 	}
-	encrypted, err := durable.Encrypted(store, *keys)
+	encrypted, err := durable.Encrypt(store, *keys)
 	if err != nil {
 		return nil, errors.Join(&usageError{err}, store.Close())
 	}
@@ -204,8 +204,8 @@ func storeKey(variable, text string) ([]byte, error) {
 		`base64; "openssl rand -hex 32" makes one`, variable, len(text))
 }
 
-// explained adds to an error of a store what a user of the command can do about it.
-func explained(err error) error {
+// explainError adds to an error of a store what a user of the command can do about it.
+func explainError(err error) error {
 	if _, ok := errors.AsType[*durable.DecryptError](err); ok {
 		return &usageError{fmt.Errorf("%w\nThe key is read from %s, and former keys from %s, with commas between them. "+
 			"What was kept before there was a key is read without one", err, keyVariable, oldKeysVariable)}

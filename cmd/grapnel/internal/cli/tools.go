@@ -20,8 +20,8 @@ import (
 
 type toolMaker = registry.Maker[[]toolexec.Tool]
 
-// tools returns what the names of tools in agent files stand for.
-func tools() map[string]toolMaker {
+// toolMakers returns what the names of tools in agent files stand for.
+func toolMakers() map[string]toolMaker {
 	return map[string]toolMaker{
 		"shell": registry.With(func(_ context.Context, _ *registry.Making, s agentfile.Shell) ([]toolexec.Tool, error) {
 			dir, err := filepath.Abs(s.Dir)
@@ -30,7 +30,7 @@ func tools() map[string]toolMaker {
 			}
 			tool, err := shell.Tool(shell.Config{
 				Dir: dir, Timeout: time.Duration(s.Timeout), MaxTimeout: time.Duration(s.MaxTimeout), MaxOutputBytes: int(s.MaxOutput),
-				Env: append(shell.DefaultEnv(), texts(s.Env)...),
+				Env: append(shell.DefaultEnv(), toStrings(s.Env)...),
 				Limits: shell.Limits{
 					Processes: int(s.Limits.Processes), CPUTime: time.Duration(s.Limits.CPUTime),
 					FileBytes: int64(s.Limits.FileSize), MemoryBytes: int64(s.Limits.Memory),
@@ -54,10 +54,10 @@ func tools() map[string]toolMaker {
 	}
 }
 
-// connect starts or reaches an MCP server.
-func connect(ctx context.Context, m *registry.Making, s registry.Server) ([]toolexec.Tool, error) {
+// connectServer starts or reaches an MCP server.
+func connectServer(ctx context.Context, m *registry.Making, s registry.Server) ([]toolexec.Tool, error) {
 	server := mcp.Server{
-		Name: s.Name, Command: s.Command, Dir: s.Dir, Inherit: append(mcp.DefaultInherit(), texts(s.Env)...), URL: string(s.URL),
+		Name: s.Name, Command: s.Command, Dir: s.Dir, Inherit: append(mcp.DefaultInherit(), toStrings(s.Env)...), URL: string(s.URL),
 		Only: s.Only, Except: s.Except, Policy: toolexec.Policy{Timeout: s.Timeout},
 	}
 	token, err := variable("token_env", s.TokenEnv)
@@ -75,6 +75,6 @@ func connect(ctx context.Context, m *registry.Making, s registry.Server) ([]tool
 	return client.Tools(), nil
 }
 
-func texts[T ~string](list []T) []string {
+func toStrings[T ~string](list []T) []string {
 	return lo.Map(list, func(v T, _ int) string { return string(v) })
 }

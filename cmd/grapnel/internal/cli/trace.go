@@ -25,13 +25,13 @@ const shutdownTime = 5 * time.Second
 // they say why, not only what.
 type traced struct{}
 
-func tracing(ctx context.Context) bool { return ctx.Value(traced{}) != nil }
+func tracesRuns(ctx context.Context) bool { return ctx.Value(traced{}) != nil }
 
-// telemetered calls f with a context under which runs are seen through OpenTelemetry,
+// withTelemetry calls f with a context under which runs are seen through OpenTelemetry,
 // where the environment says so; where that cannot be set up, there is a warning on w. With a
 // path, the spans are written to that file, a JSON object a line, and shown as a tree on w when
 // f has returned.
-func telemetered(ctx context.Context, path string, w io.Writer, f func(context.Context) error) (err error) {
+func withTelemetry(ctx context.Context, path string, w io.Writer, f func(context.Context) error) (err error) {
 	setup := otelsetup.Config{Service: "grapnel", Console: w}
 	var tree *otelsetup.Tree
 	var spans *os.File
@@ -66,7 +66,7 @@ func telemetered(ctx context.Context, path string, w io.Writer, f func(context.C
 		fmt.Fprintf(w, "grapnel: telemetry was not sent whole: %v\n", sending)
 	}
 	if tree != nil {
-		show(w, path, tree, err)
+		showTree(w, path, tree, err)
 	}
 	return err
 }
@@ -98,8 +98,8 @@ func traceTo(file *os.File) (tree *otelsetup.Tree, shutdown func(context.Context
 	return tree, provider.Shutdown, nil
 }
 
-// show writes the tree on w, or why there is none.
-func show(w io.Writer, path string, tree *otelsetup.Tree, err error) {
+// showTree writes the tree on w, or why there is none.
+func showTree(w io.Writer, path string, tree *otelsetup.Tree, err error) {
 	var spans strings.Builder
 	_, _ = tree.WriteTo(&spans) // a Builder takes all
 	_, mistaken := errors.AsType[*usageError](err)

@@ -29,7 +29,7 @@ func newView(std streams, o *options, asJSON, input bool) *view {
 		v.events = events.New(std.out)
 	case !o.quiet:
 		v.show = timeline.New(timeline.Config{
-			Out: std.err, Width: func() int { return widthOf(std.err) }, Colour: coloured(std.err, o.color), Input: input,
+			Out: std.err, Width: func() int { return widthOf(std.err) }, Colour: wantsColour(std.err, o.color), Input: input,
 		})
 	}
 	return v
@@ -94,8 +94,8 @@ func widthOf(f *os.File) int {
 	return 80
 }
 
-// coloured reports whether f gets colours: a terminal that wants some.
-func coloured(f *os.File, when string) bool {
+// wantsColour reports whether f gets colours: a terminal that wants some.
+func wantsColour(f *os.File, when string) bool {
 	switch when {
 	case "always":
 		return true

@@ -317,7 +317,7 @@ func completedInference(h head, e agent.InferenceCompleted) any {
 func completedCall(h head, e agent.ToolCallCompleted) any {
 	r := e.Result
 	return toolCallCompleted{
-		h, in(e.Run, e.Step), callOf(r.Call()), unless(r.Original().Arguments, r.Call().Arguments), r.Status, r.Reason,
+		h, in(e.Run, e.Step), callOf(r.Call()), textUnless(r.Original().Arguments, r.Call().Arguments), r.Status, r.Reason,
 		r.DecidedBy, r.Denied(), r.Text(), r.Attempts, r.Duration.Milliseconds(),
 	}
 }
@@ -344,7 +344,7 @@ func parkedRun(h head, s agent.State) any {
 	out := runParked{h, of(s.Run()), s.Session(), s.Waiting(), nil, s.RunStepCount(), usageOf(s.RunUsage())}
 	for _, i := range s.Interventions() {
 		w := waitingCall{
-			Call: callOf(i.Call), Original: unless(i.Original.Arguments, i.Call.Arguments),
+			Call: callOf(i.Call), Original: textUnless(i.Original.Arguments, i.Call.Arguments),
 			Asked: i.Asked.UTC(), Deadline: i.Deadline.UTC(),
 			Questions: lo.Map(i.Questions, questionOf),
 		}

@@ -96,7 +96,7 @@ func (s *Stream) Observe(_ context.Context, e agent.Event) {
 		case processor.Retrying:
 			return retrying{h, in(e.Run, e.Step), e.Attempt, e.Wait.Milliseconds(), failureOf(e.Err)}
 		case agent.ToolCallStarted:
-			return toolCallStarted{h, in(e.Run, e.Step), callOf(e.Call), unless(e.Original.Arguments, e.Call.Arguments), e.Runs}
+			return toolCallStarted{h, in(e.Run, e.Step), callOf(e.Call), textUnless(e.Original.Arguments, e.Call.Arguments), e.Runs}
 		case agent.ToolCallCompleted:
 			return completedCall(h, e)
 		case agent.ApprovalRequested:
@@ -133,8 +133,8 @@ func orNil(f *agent.Failure) error {
 	return f
 }
 
-// unless returns a text, or nothing where it is the same as another.
-func unless(text, same string) *string {
+// textUnless returns a text, or nothing where it is the same as another.
+func textUnless(text, same string) *string {
 	if text == same {
 		return nil
 	}

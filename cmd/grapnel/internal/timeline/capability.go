@@ -18,26 +18,26 @@ func (t *Timeline) capability(e agent.Event) {
 	switch e := e.(type) {
 	case capability.CompactionCompleted:
 		say(dim, "⇊", "older messages are summed up: %s become %d, %s tokens %s%s",
-			counted(e.MessagesBefore, "message"), e.MessagesAfter, grouped(e.TokensBefore), grouped(e.TokensAfter), used(e.Usage))
+			countWords(e.MessagesBefore, "message"), e.MessagesAfter, groupDigits(e.TokensBefore), groupDigits(e.TokensAfter), used(e.Usage))
 	case capability.CompactionFailed:
 		say(yellow, "!", "older messages could not be summed up, the model is shown all %s: %s%s",
-			counted(e.Messages, "message"), oneLine(e.Failure.Text), used(e.Usage))
+			countWords(e.Messages, "message"), oneLine(e.Failure.Text), used(e.Usage))
 	case capability.SubagentStarted:
-		say(cyan, "↳", "%s begins", called(e.Subagent))
+		say(cyan, "↳", "%s begins", describeRun(e.Subagent))
 	case capability.SubagentParked:
-		say(yellow, "↳", "%s waits for a person", called(e.Subagent))
+		say(yellow, "↳", "%s waits for a person", describeRun(e.Subagent))
 	case capability.SubagentResumed:
-		say(cyan, "↳", "%s goes on", called(e.Subagent))
+		say(cyan, "↳", "%s goes on", describeRun(e.Subagent))
 	case capability.SubagentCompleted:
 		look, why := dim, ""
 		if e.Err != nil {
-			look, why = red, because(e.Err.Error())
+			look, why = red, describeReason(e.Err.Error())
 		}
-		say(look, "↳", "%s: %s%s%s", called(e.Subagent), e.Status, why, used(e.Usage))
+		say(look, "↳", "%s: %s%s%s", describeRun(e.Subagent), e.Status, why, used(e.Usage))
 	case kit.FellBack:
 		say(yellow, "⤳", "%s failed: %s; asking %s", place(e.From, e.FromModel), oneLine(e.Err.Error()), place(e.To, e.ToModel))
 	case kit.ContextEdited:
-		say(dim, "⇊", "%s no longer shown: %s tokens become %s", counted(e.Results, "old result"), grouped(e.Before), grouped(e.After))
+		say(dim, "⇊", "%s no longer shown: %s tokens become %s", countWords(e.Results, "old result"), groupDigits(e.Before), groupDigits(e.After))
 	case kit.Selected:
 		if e.Err != nil {
 			say(yellow, "!", "no tools could be selected, the model is told of all: %s", oneLine(e.Err.Error()))
@@ -47,7 +47,7 @@ func (t *Timeline) capability(e agent.Event) {
 	}
 }
 
-func called(r agent.Run) string { return cmp.Or(oneLine(r.Agent), "a sub-agent") }
+func describeRun(r agent.Run) string { return cmp.Or(oneLine(r.Agent), "a sub-agent") }
 
 // place returns the model at a place in a list of them.
 func place(i int, model string) string {
@@ -56,7 +56,7 @@ func place(i int, model string) string {
 
 // used returns what something consumed, behind a text.
 func used(u agent.Usage) string {
-	if text := usage(u); text != "" {
+	if text := formatUsage(u); text != "" {
 		return " · " + text
 	}
 	return ""

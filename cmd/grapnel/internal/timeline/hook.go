@@ -23,11 +23,11 @@ func (t *Timeline) hook(e hooks.Event) {
 // decision shows what came of a hook. One that has nothing against it, or only
 // looked, is not worth a line.
 func (t *Timeline) decision(indent int, e hooks.Event) {
-	who, why := oneLine(e.Hook), because(e.Reason)
+	who, why := oneLine(e.Hook), describeReason(e.Reason)
 	say := func(look style, mark, text string) { t.paper.line(indent, look, mark, look, text) }
 	switch e.Kind {
 	case hooks.HookFailed, hooks.HookTimeout:
-		say(red, "!", fmt.Sprintf("%s could not decide (%s): %s", who, policy(e.Policy), oneLine(fmt.Sprint(e.Err))))
+		say(red, "!", fmt.Sprintf("%s could not decide (%s): %s", who, describePolicy(e.Policy), oneLine(fmt.Sprint(e.Err))))
 		return
 	case hooks.HookSkipped, hooks.HookConflict:
 		say(dim, "-", who+" was passed over"+why)
@@ -35,13 +35,13 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 	}
 	if e.Shadow {
 		if e.Decision != hooks.Pass && e.Decision != hooks.Allow {
-			say(dim, "≈", fmt.Sprintf("%s would %s %s, in force%s", who, would(e.Decision), subject(e), why))
+			say(dim, "≈", fmt.Sprintf("%s would %s %s, in force%s", who, describeShadow(e.Decision), decisionSubject(e), why))
 		}
 		return
 	}
 	switch e.Decision {
 	case hooks.Deny:
-		say(red, "✗", who+" denies "+subject(e)+why)
+		say(red, "✗", who+" denies "+decisionSubject(e)+why)
 	case hooks.StopRun:
 		say(red, "■", who+" stops the run"+why)
 	case hooks.Ask:
@@ -51,15 +51,15 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 	case hooks.Continue:
 		say(yellow, "↺", who+" keeps it from stopping"+why)
 	case hooks.Withhold:
-		say(red, "✂", who+" withholds "+subject(e)+why)
+		say(red, "✂", who+" withholds "+decisionSubject(e)+why)
 	case hooks.Replace:
-		say(yellow, "✎", who+" changed "+subject(e)+why)
+		say(yellow, "✎", who+" changed "+decisionSubject(e)+why)
 	case hooks.Rewrite:
 		if e.Point == hooks.PreToolUse {
-			say(yellow, "✎", who+" rewrote it to: "+arguments(agent.ToolCall{Arguments: e.After}))
+			say(yellow, "✎", who+" rewrote it to: "+describeArguments(agent.ToolCall{Arguments: e.After}))
 			return
 		}
-		say(yellow, "✎", who+" rewrote "+subject(e)+why)
+		say(yellow, "✎", who+" rewrote "+decisionSubject(e)+why)
 	default:
 		if e.Outcome != nil && e.Outcome.Effects().Len() > 0 {
 			say(dim, "+", who+" added to the conversation")
@@ -67,8 +67,8 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 	}
 }
 
-// would returns what a hook in shadow would have done.
-func would(d hooks.Decision) string {
+// describeShadow returns what a hook in shadow would have done.
+func describeShadow(d hooks.Decision) string {
 	switch d {
 	case hooks.StopRun:
 		return "stop the run over"
@@ -82,15 +82,15 @@ func would(d hooks.Decision) string {
 	return string(d)
 }
 
-func because(reason string) string {
+func describeReason(reason string) string {
 	if reason == "" {
 		return ""
 	}
 	return ": " + oneLine(reason)
 }
 
-// subject returns what a hook at a point decides about.
-func subject(e hooks.Event) string {
+// decisionSubject returns what a hook at a point decides about.
+func decisionSubject(e hooks.Event) string {
 	switch e.Point {
 	case hooks.InputSubmitted, hooks.ExecutionStart:
 		return "the input"
@@ -106,8 +106,8 @@ func subject(e hooks.Event) string {
 	return "it"
 }
 
-// policy says what is done about a hook that could not decide.
-func policy(name string) string {
+// describePolicy says what is done about a hook that could not decide.
+func describePolicy(name string) string {
 	switch name {
 	case "closed":
 		return "taken for a no"

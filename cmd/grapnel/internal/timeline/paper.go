@@ -59,7 +59,7 @@ func (p *paper) line(indent int, headStyle style, head string, textStyle style, 
 			p.raw(" ")
 		}
 	}
-	for i, line := range wrap(text, p.columns()-beside) {
+	for i, line := range wrapText(text, p.columns()-beside) {
 		if i > 0 {
 			pad = "\n" + strings.Repeat(" ", beside)
 		}
@@ -133,9 +133,9 @@ func (p *paper) gap() {
 	p.raw("\n")
 }
 
-// wrap breaks a text into lines of so many columns, at spaces where there are
+// wrapText breaks a text into lines of so many columns, at spaces where there are
 // some. Line ends in it stay.
-func wrap(text string, width int) []string {
+func wrapText(text string, width int) []string {
 	if text == "" {
 		return nil
 	}
@@ -146,8 +146,8 @@ func wrap(text string, width int) []string {
 	return strings.Split(b.String(), "\n")
 }
 
-// shortened returns a text of at most so many columns.
-func shortened(text string, width int) string {
+// shortenText returns a text of at most so many columns.
+func shortenText(text string, width int) string {
 	if lipgloss.Width(text) <= width {
 		return text
 	}

@@ -7,23 +7,23 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// resumed shows that a run goes on, and from where.
-func (t *Timeline) resumed(s agent.State) {
+// showResume shows that a run goes on, and from where.
+func (t *Timeline) showResume(s agent.State) {
 	t.fresh()
 	t.begun = true // what the user said was said long ago
 	t.paper.gap()
-	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", counted(s.RunStepCount(), "step"), took(time.Since(s.Run().Started))))
+	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", countWords(s.RunStepCount(), "step"), formatDuration(time.Since(s.Run().Started))))
 	if agent.Checkpoint(s).StepOpen() {
 		t.paper.gap()
 		t.paper.line(0, bold, fmt.Sprintf("step %d", s.RunStepCount()+1), dim, "goes on")
 	}
 }
 
-// parked shows what a run waits for.
-func (t *Timeline) parked(s agent.State) {
+// showWaits shows what a run waits for.
+func (t *Timeline) showWaits(s agent.State) {
 	for _, i := range s.Interventions() {
 		if i.Answer() == nil {
-			t.waits(i, time.Now())
+			t.showWait(i, time.Now())
 		}
 	}
 	t.sum(s, yellow, Verdict(s, nil))
@@ -34,10 +34,10 @@ func (t *Timeline) parked(s agent.State) {
 func (t *Timeline) Waits(i agent.Intervention, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waits(i, now)
+	t.showWait(i, now)
 }
 
-func (t *Timeline) waits(i agent.Intervention, now time.Time) {
+func (t *Timeline) showWait(i agent.Intervention, now time.Time) {
 	t.asks(i.Call, i.Questions)
 	if i.Call.Arguments != i.Original.Arguments {
 		t.paper.line(4, dim, "the model asked for", dim, Clean(i.Original.Arguments))
@@ -50,7 +50,7 @@ func (t *Timeline) waits(i agent.Intervention, now time.Time) {
 	answer, onTimeout := i.Answer(), i.Questions.OnTimeout()
 	switch left := i.Deadline.Sub(now); {
 	case answer != nil:
-		text += "; answered: " + answer.Verdict.String() + byWhom(oneLine(answer.By)) + because(answer.Reason)
+		text += "; answered: " + answer.Verdict.String() + byWhom(oneLine(answer.By)) + describeReason(answer.Reason)
 	case i.Deadline.IsZero():
 	case left > 0:
 		text += fmt.Sprintf("; in %s this counts: %s", Rough(left), onTimeout)
@@ -72,13 +72,13 @@ func Ago(at, now time.Time) string {
 func Rough(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return counted(max(int(d.Seconds()), 1), "second")
+		return countWords(max(int(d.Seconds()), 1), "second")
 	case d < time.Hour:
-		return counted(int(d.Minutes()), "minute")
+		return countWords(int(d.Minutes()), "minute")
 	case d < 48*time.Hour:
-		return counted(int(d.Hours()), "hour")
+		return countWords(int(d.Hours()), "hour")
 	}
-	return counted(int(d.Hours()/24), "day")
+	return countWords(int(d.Hours()/24), "day")
 }
 
 // Replay shows a run that is stored as it would have been shown while it ran, but for
@@ -92,7 +92,7 @@ func (t *Timeline) Replay(s agent.State) {
 			break
 		}
 		if m.Role() == agent.RoleUser && m.Source() == "" {
-			t.paper.line(0, cyan, "you ", plain, abridged(Clean(m.Text()), 6))
+			t.paper.line(0, cyan, "you ", plain, firstLines(Clean(m.Text()), 6))
 		}
 	}
 	for _, r := range s.RunSteps() {
@@ -103,10 +103,10 @@ func (t *Timeline) Replay(s agent.State) {
 		t.text(r.Message().Text())
 		t.paper.end()
 		for _, result := range r.Results() {
-			t.started(agent.ToolCallStarted{Call: result.Call(), Original: result.Original()})
-			t.completed(&result)
+			t.showCall(agent.ToolCallStarted{Call: result.Call(), Original: result.Original()})
+			t.showResult(&result)
 		}
-		t.stepped(r)
+		t.showUsage(r)
 		if t.failure != nil {
 			t.paper.line(2, red, "✗", red, oneLine(t.failure.Text))
 			t.failure = nil

@@ -107,22 +107,22 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.RunStarted:
 		t.fresh()
 	case agent.RunResumed:
-		t.resumed(e.State)
+		t.showResume(e.State)
 	case agent.RunParked:
-		t.parked(e.State)
+		t.showWaits(e.State)
 	case durable.NotifyFailed:
 		t.paper.line(2, red, "!", red, "no notice was sent that the run waits: "+oneLine(e.Err.Error()))
 	case agent.StepStarted:
 		t.paper.end()
 		t.calls = nil
 	case agent.InferenceStarted:
-		t.asked(e)
+		t.showInput(e)
 	case agent.InferenceCompleted:
-		t.answered(e)
+		t.showReply(e)
 	case processor.Retrying:
-		t.paper.line(2, yellow, "⟳", yellow, fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), took(e.Wait)))
+		t.paper.line(2, yellow, "⟳", yellow, fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), formatDuration(e.Wait)))
 	case agent.ToolCallStarted:
-		t.started(e)
+		t.showCall(e)
 	case agent.ApprovalCompleted:
 		if e.Approval.TimedOut() { // what a person says is on the screen already
 			t.paper.line(4, yellow, "!", yellow, fmt.Sprintf("the time for an answer about %s is over: %s", e.Call.Name, e.Approval.Verdict))
@@ -130,9 +130,9 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case mcp.ProgressReported:
 		t.progress(e)
 	case agent.ToolCallCompleted:
-		t.completed(&e.Result)
+		t.showResult(&e.Result)
 	case agent.StepCompleted:
-		t.stepped(e.Record)
+		t.showUsage(e.Record)
 	case agent.Judged:
 		if t.failure != nil && !e.Evaluation.Stops() { // otherwise the verdict says it
 			t.paper.line(2, red, "✗", red, oneLine(t.failure.Text))
@@ -141,7 +141,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case hooks.Event:
 		t.hook(e)
 	case agent.RunCompleted:
-		t.ended(e)
+		t.showEnd(e)
 	default:
 		t.capability(e)
 	}
@@ -153,13 +153,13 @@ func (t *Timeline) fresh() {
 	t.decided, t.told = map[string][]hooks.Event{}, map[string]bool{}
 }
 
-// asked shows what the user said, and that a model is asked.
-func (t *Timeline) asked(e agent.InferenceStarted) {
+// showInput shows what the user said, and that a model is asked.
+func (t *Timeline) showInput(e agent.InferenceStarted) {
 	if m, ok := e.State.LastMessage().Get(); t.input && !t.begun && ok && m.Role() == agent.RoleUser && m.Source() == "" {
 		if t.noted {
 			t.paper.gap()
 		}
-		t.paper.line(0, cyan, "you ", plain, abridged(Clean(m.Text()), 6))
+		t.paper.line(0, cyan, "you ", plain, firstLines(Clean(m.Text()), 6))
 	}
 	t.begun = true
 	t.streamed.Reset()
@@ -168,8 +168,8 @@ func (t *Timeline) asked(e agent.InferenceStarted) {
 	t.paper.begin(bold, fmt.Sprintf("step %d", e.Step+1))
 }
 
-// answered shows what has not been shown of a reply.
-func (t *Timeline) answered(e agent.InferenceCompleted) {
+// showReply shows what has not been shown of a reply.
+func (t *Timeline) showReply(e agent.InferenceCompleted) {
 	if text := e.Reply.Message.Text(); text != t.streamed.String() {
 		if t.streamed.Len() > 0 {
 			t.paper.say(plain, "\n")
@@ -179,12 +179,12 @@ func (t *Timeline) answered(e agent.InferenceCompleted) {
 	t.paper.end()
 }
 
-// started shows a call and what was decided about it before it was to run.
-func (t *Timeline) started(e agent.ToolCallStarted) {
+// showCall shows a call and what was decided about it before it was to run.
+func (t *Timeline) showCall(e agent.ToolCallStarted) {
 	t.called++
 	t.calls = append(t.calls, e.Call.ID)
 	t.names[e.Call.ID] = e.Call.Name
-	t.paper.line(2, cyan, "▸ "+oneLine(e.Call.Name), plain, shortened(arguments(e.Original), 3*t.paper.columns()/2))
+	t.paper.line(2, cyan, "▸ "+oneLine(e.Call.Name), plain, shortenText(describeArguments(e.Original), 3*t.paper.columns()/2))
 	if e.Call.Arguments != e.Original.Arguments {
 		t.rewritten++
 	}
@@ -200,14 +200,14 @@ func (t *Timeline) decisions(id string) {
 	delete(t.decided, id)
 }
 
-// completed shows how a call was answered.
-func (t *Timeline) completed(r *agent.ToolResult) {
+// showResult shows how a call was answered.
+func (t *Timeline) showResult(r *agent.ToolResult) {
 	t.decisions(r.CallID())
 	mark, look, words := "✓", green, "ok"
 	switch {
 	case r.Denied():
 		t.denied++
-		mark, look, words = "✗", red, refusal(r)
+		mark, look, words = "✗", red, describeRefusal(r)
 	case r.Mocked():
 		mark, look, words = "◦", yellow, "answered by "+cmp.Or(oneLine(r.DecidedBy), "a hook")
 	case r.Status == agent.ToolUnknown:
@@ -221,12 +221,12 @@ func (t *Timeline) completed(r *agent.ToolResult) {
 		words += fmt.Sprintf(" · %d attempts", r.Attempts)
 	}
 	if r.Duration >= time.Millisecond {
-		words += " · " + took(r.Duration)
+		words += " · " + formatDuration(r.Duration)
 	}
 	if len(t.calls) > 1 { // whose result it is does not go without saying
 		words = oneLine(r.Tool()) + " " + words
 	}
-	t.calls = without(t.calls, r.CallID())
+	t.calls = removeID(t.calls, r.CallID())
 	if !t.told[r.CallID()] || r.Executed() {
 		t.paper.line(4, look, mark, look, words)
 	}
@@ -249,8 +249,8 @@ func (t *Timeline) progress(e mcp.ProgressReported) {
 	t.paper.line(4, dim, "…", dim, strings.TrimSpace(how+" "+oneLine(e.Message)))
 }
 
-// refusal says why a call was not allowed to run.
-func refusal(r *agent.ToolResult) string {
+// describeRefusal says why a call was not allowed to run.
+func describeRefusal(r *agent.ToolResult) string {
 	by := oneLine(r.DecidedBy)
 	switch r.Reason {
 	case agent.ReasonNobodyToAsk:
@@ -261,7 +261,7 @@ func refusal(r *agent.ToolResult) string {
 	return "denied by " + cmp.Or(by, "a hook")
 }
 
-func without(ids []string, id string) []string {
+func removeID(ids []string, id string) []string {
 	out := []string{}
 	for _, other := range ids {
 		if other != id {
@@ -278,37 +278,37 @@ const mostLines = 4
 func (t *Timeline) result(text string) {
 	lines := strings.Split(text, "\n")
 	if width := t.paper.columns() - 6; len(lines) == 1 { // a sentence, often
-		lines = wrap(shortened(text, mostLines*width), width)
+		lines = wrapText(shortenText(text, mostLines*width), width)
 	}
 	for _, line := range lines[:min(len(lines), mostLines)] {
 		t.paper.end()
-		t.paper.raw(strings.TrimRight("      "+t.paper.paint(dim, shortened(line, t.paper.columns()-6)), " ") + "\n")
+		t.paper.raw(strings.TrimRight("      "+t.paper.paint(dim, shortenText(line, t.paper.columns()-6)), " ") + "\n")
 	}
 	if more := len(lines) - mostLines; more > 0 {
-		t.paper.line(6, dim, "", dim, "… "+counted(more, "more line"))
+		t.paper.line(6, dim, "", dim, "… "+countWords(more, "more line"))
 	}
 }
 
-// abridged returns the first lines of a text.
-func abridged(text string, most int) string {
+// firstLines returns the first lines of a text.
+func firstLines(text string, most int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) <= most {
 		return strings.Join(lines, "\n")
 	}
-	return strings.Join(lines[:most], "\n") + "\n… " + counted(len(lines)-most, "more line")
+	return strings.Join(lines[:most], "\n") + "\n… " + countWords(len(lines)-most, "more line")
 }
 
-// stepped shows what a step consumed.
-func (t *Timeline) stepped(r agent.StepRecord) {
+// showUsage shows what a step consumed.
+func (t *Timeline) showUsage(r agent.StepRecord) {
 	t.failure = r.Failure()
-	words := lo.Compact([]string{usage(r.Usage()), lo.Ternary(r.Duration() < time.Millisecond, "", took(r.Duration()))})
+	words := lo.Compact([]string{formatUsage(r.Usage()), lo.Ternary(r.Duration() < time.Millisecond, "", formatDuration(r.Duration()))})
 	if len(words) > 0 {
 		t.paper.line(2, plain, "", dim, strings.Join(words, " · "))
 	}
 }
 
-// ended shows why the run ended, and the sum of it.
-func (t *Timeline) ended(e agent.RunCompleted) {
+// showEnd shows why the run ended, and the sum of it.
+func (t *Timeline) showEnd(e agent.RunCompleted) {
 	s := e.State
 	look, text := yellow, Verdict(s, e.Err)
 	switch s.Status() {
@@ -328,7 +328,7 @@ func (t *Timeline) sum(s agent.State, look style, text string) {
 	status, why, _ := strings.Cut(text, ": ")
 	t.paper.gap()
 	t.paper.line(0, look, status+":", plain, why)
-	sums := []string{counted(s.RunStepCount(), "step"), counted(t.called, "call")}
+	sums := []string{countWords(s.RunStepCount(), "step"), countWords(t.called, "call")}
 	for _, n := range []struct {
 		count int
 		word  string
@@ -337,10 +337,10 @@ func (t *Timeline) sum(s agent.State, look style, text string) {
 			sums = append(sums, fmt.Sprintf("%d %s", n.count, n.word))
 		}
 	}
-	if used := usage(s.RunUsage()); used != "" {
+	if used := formatUsage(s.RunUsage()); used != "" {
 		sums = append(sums, used)
 	}
-	t.paper.line(0, dim, "", dim, strings.Join(append(sums, took(time.Since(s.Run().Started))), " · "))
+	t.paper.line(0, dim, "", dim, strings.Join(append(sums, formatDuration(time.Since(s.Run().Started))), " · "))
 }
 
 // Question shows a call that needs approval, whole, and all that is asked about it.
@@ -355,13 +355,13 @@ func (t *Timeline) asks(c agent.ToolCall, questions agent.Questions) {
 		by := ""
 		switch {
 		case q.Kind == agent.QuestionDoubt:
-			by = "this call may have happened" + because(q.Reason)
+			by = "this call may have happened" + describeReason(q.Reason)
 		case q.By != "":
-			by = oneLine(q.By) + " asks for approval" + because(q.Reason)
+			by = oneLine(q.By) + " asks for approval" + describeReason(q.Reason)
 		}
 		text := cmp.Or(by, "this needs approval")
 		if a := q.Decision(); a != nil && questions.Decision() == nil { // one of several
-			text += "; answered: " + a.Verdict.String() + byWhom(oneLine(a.By)) + because(a.Reason)
+			text += "; answered: " + a.Verdict.String() + byWhom(oneLine(a.By)) + describeReason(a.Reason)
 		}
 		t.paper.line(2, yellow, "?", yellow, text)
 	}

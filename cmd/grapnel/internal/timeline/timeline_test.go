@@ -205,15 +205,15 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	assert.Equal(t, "1,234,567", grouped(1234567))
-	assert.Equal(t, "123", grouped(123))
-	assert.Equal(t, "$0.0021", money(0.0021))
-	assert.Equal(t, "$1.50", money(1.5))
-	assert.Equal(t, "2m3s", took(123*time.Second))
-	assert.Equal(t, "…", shortened("日本", 1))
-	assert.Equal(t, "日…", shortened("日本", 3))
-	assert.Equal(t, `go test timeout=60`, arguments(agent.ToolCall{Arguments: `{"timeout":60,"command":"go test"}`}))
-	assert.Equal(t, `{"broken`, arguments(agent.ToolCall{Arguments: "{\"broken"}))
+	assert.Equal(t, "1,234,567", groupDigits(1234567))
+	assert.Equal(t, "123", groupDigits(123))
+	assert.Equal(t, "$0.0021", formatDollars(0.0021))
+	assert.Equal(t, "$1.50", formatDollars(1.5))
+	assert.Equal(t, "2m3s", formatDuration(123*time.Second))
+	assert.Equal(t, "…", shortenText("日本", 1))
+	assert.Equal(t, "日…", shortenText("日本", 3))
+	assert.Equal(t, `go test timeout=60`, describeArguments(agent.ToolCall{Arguments: `{"timeout":60,"command":"go test"}`}))
+	assert.Equal(t, `{"broken`, describeArguments(agent.ToolCall{Arguments: "{\"broken"}))
 }
 
 // A note in the middle of a reply does not lose the margin of what follows.

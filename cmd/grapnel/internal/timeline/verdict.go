@@ -30,15 +30,15 @@ func Verdict(s agent.State, err error) string {
 		}
 		return "failed: " + message
 	case agent.StatusDenied:
-		return fmt.Sprintf("denied: the input was not let in%s%s", byWhom(by), because(message))
+		return fmt.Sprintf("denied: the input was not let in%s%s", byWhom(by), describeReason(message))
 	case agent.StatusInterrupted:
-		return "interrupted: a person said no" + because(message)
+		return "interrupted: a person said no" + describeReason(message)
 	case agent.StatusParked:
 		waiting := lo.FilterMap(s.Interventions(), func(i agent.Intervention, _ int) (string, bool) {
 			return fmt.Sprintf("%s (%s)", oneLine(i.Call.Name), oneLine(i.CallID())), i.Answer() == nil
 		})
 		if !s.Waiting() {
-			return fmt.Sprintf("suspended: after %s, to be resumed", counted(s.RunStepCount(), "step"))
+			return fmt.Sprintf("suspended: after %s, to be resumed", countWords(s.RunStepCount(), "step"))
 		}
 		return "parked: it waits for approval of " + strings.Join(waiting, " and ")
 	case agent.StatusCancelled:

@@ -12,9 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// arguments returns what a reader knows a call by: the command or the path it is about,
+// describeArguments returns what a reader knows a call by: the command or the path it is about,
 // then the others by name.
-func arguments(c agent.ToolCall) string {
+func describeArguments(c agent.ToolCall) string {
 	var in map[string]json.RawMessage
 	if json.Unmarshal([]byte(c.Arguments), &in) != nil {
 		return oneLine(c.Arguments)
@@ -30,9 +30,9 @@ func arguments(c agent.ToolCall) string {
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		value := string(in[name])
 		if text, ok := textOf(in[name]); ok {
-			value = strconv.Quote(shortened(oneLine(text), 32))
+			value = strconv.Quote(shortenText(oneLine(text), 32))
 		}
-		out = append(out, oneLine(name)+"="+shortened(oneLine(value), 40))
+		out = append(out, oneLine(name)+"="+shortenText(oneLine(value), 40))
 	}
 	return strings.Join(out, " ")
 }
@@ -43,8 +43,8 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return text, err == nil && len(raw) > 0 && string(raw) != "null"
 }
 
-// took returns a duration as a reader wants it.
-func took(d time.Duration) string {
+// formatDuration returns a duration as a reader wants it.
+func formatDuration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return "<1ms"
@@ -56,31 +56,31 @@ func took(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// usage returns what model calls consumed; empty when it is unknown.
-func usage(u agent.Usage) string {
+// formatUsage returns what model calls consumed; empty when it is unknown.
+func formatUsage(u agent.Usage) string {
 	if u.Tokens() == 0 {
 		return ""
 	}
-	in := grouped(u.InputTokens) + " in"
+	in := groupDigits(u.InputTokens) + " in"
 	if u.CacheReadTokens > 0 {
-		in += " (" + grouped(u.CacheReadTokens) + " cached)"
+		in += " (" + groupDigits(u.CacheReadTokens) + " cached)"
 	}
 	cost := "cost unknown"
 	if dollars, ok := u.Cost.Get(); ok {
-		cost = money(dollars)
+		cost = formatDollars(dollars)
 	}
-	return strings.Join([]string{in, grouped(u.OutputTokens) + " out", cost}, " · ")
+	return strings.Join([]string{in, groupDigits(u.OutputTokens) + " out", cost}, " · ")
 }
 
-func money(dollars float64) string {
+func formatDollars(dollars float64) string {
 	if dollars != 0 && dollars < 0.01 {
 		return "$" + strconv.FormatFloat(dollars, 'f', 4, 64)
 	}
 	return "$" + strconv.FormatFloat(dollars, 'f', 2, 64)
 }
 
-// grouped returns a number with commas between groups of three digits.
-func grouped(n int64) string {
+// groupDigits returns a number with commas between groups of three digits.
+func groupDigits(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
@@ -88,7 +88,7 @@ func grouped(n int64) string {
 	return digits
 }
 
-func counted(n int, word string) string {
+func countWords(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}
