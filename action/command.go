@@ -70,5 +70,5 @@ func (c Command) Action(h Host) mo.Result[Action] {
 		kind: c.Type(), argv: slices.Clone(c.Argv), dir: h.directory(c.Dir), env: maps.Clone(c.Env), inherit: slices.Clone(c.Inherit),
 		timeout: cmp.Or(c.Timeout, defaultCommandTimeout), most: c.MaxBytes,
 	}
-	return mo.Ok[Action](actionFunc(p.do))
+	return mo.Ok[Action](actionFunc(p.runOnce))
 }

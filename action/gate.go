@@ -164,14 +164,14 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 		run := program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: h.Dir, timeout: cmp.Or(g.Timeout, defaultGateTimeout)}
 		wait = func(ctx context.Context, r *Request) (said, error) { return g.poll(ctx, run, r) }
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) { return g.decide(ctx, r, wait) }))
+	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) { return g.answerFor(ctx, r, wait) }))
 }
 
 // ownCallbacks listens for gates whose host has no Callbacks: one for the process, so that they share ports.
 var ownCallbacks Callbacks
 
-// decide waits, and makes an answer of what was said.
-func (g Gate) decide(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (said, error)) (*Answer, error) {
+// answerFor waits, and makes an answer of what was said.
+func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (said, error)) (*Answer, error) {
 	if g.By == GatePerson && slices.Contains(r.Decisions, hooks.Ask) && r.Decides {
 		return &Answer{Decision: g.question(r)}, nil
 	}

@@ -78,8 +78,8 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	return outcome{done.ExitCode(), hideSecrets(string(out.kept), secrets), out.missed, complained}, nil
 }
 
-// do runs the process and makes an answer of what it wrote.
-func (p program) do(ctx context.Context, r *Request) (*Answer, error) {
+// runOnce runs the process and makes an answer of what it wrote.
+func (p program) runOnce(ctx context.Context, r *Request) (*Answer, error) {
 	o, err := p.run(ctx, r)
 	if err != nil {
 		return nil, err

@@ -57,5 +57,5 @@ func (s Shell) Action(h Host) mo.Result[Action] {
 		kind: s.Type(), argv: []string{"bash", "-c", "--", s.Text, "bash"}, dir: h.directory(s.Dir), env: maps.Clone(s.Env),
 		inherit: slices.Clone(s.Inherit), timeout: cmp.Or(s.Timeout, defaultCommandTimeout), most: s.MaxBytes,
 	}
-	return mo.Ok[Action](actionFunc(p.do))
+	return mo.Ok[Action](actionFunc(p.runOnce))
 }

@@ -241,7 +241,7 @@ func (c Checkpoint) WithCallAnswered(r *ToolResult) State {
 	})
 	if used != nil {
 		d := s.copyWithFrame()
-		d.children = new(cmp.Or(d.children, &noSpending).add(used))
+		d.children = new(cmp.Or(d.children, &noSpending).plus(used))
 		return State{d}
 	}
 	return s

@@ -163,7 +163,7 @@ func (s State) Apply(e Effects) State {
 			if m.Source() == "" && effect.source != "" {
 				m = m.WithSource(effect.source)
 			}
-			d.add(m)
+			d.addMessages(m)
 		case effectContext:
 			context = append(context, effect.context)
 			if !slices.Contains(sources, effect.source) {
@@ -180,7 +180,7 @@ func (s State) Apply(e Effects) State {
 		if source == "" {
 			source = "context"
 		}
-		d.add(UserText(strings.Join(context, "\n\n")).WithSource(source))
+		d.addMessages(UserText(strings.Join(context, "\n\n")).WithSource(source))
 	}
 	return State{d}
 }

@@ -35,8 +35,8 @@ const reservedTokens = 4096
 
 var noSpending = Spending{Usage: noUsage}
 
-// add returns what both used together.
-func (a *Spending) add(b *Spending) Spending {
+// plus returns what both used together.
+func (a *Spending) plus(b *Spending) Spending {
 	return Spending{Steps: a.Steps + b.Steps, Usage: a.Usage.Add(b.Usage), Unclear: a.Unclear || b.Unclear, Below: a.Below}
 }
 
@@ -72,7 +72,7 @@ func (s State) Spending() Spending {
 	spent := d.ownSpending()
 	for _, below := range []*Spending{d.children, d.open.childSpending()} {
 		if below != nil {
-			spent = spent.add(below)
+			spent = spent.plus(below)
 			spent.Below = true
 		}
 	}
@@ -120,7 +120,7 @@ func (o *openStep) childSpending() *Spending {
 	for i := range o.calls {
 		if child := o.calls[i].child; child.data != nil {
 			used := child.Spending()
-			all = new(cmp.Or(all, &noSpending).add(&used))
+			all = new(cmp.Or(all, &noSpending).plus(&used))
 		}
 	}
 	return all
@@ -166,7 +166,7 @@ func (a *account) start(ctx context.Context, s State, limits Limits) {
 	a.told = a.totalLocked().Steps
 	children := d.children
 	if waiting := d.open.childSpending(); waiting != nil {
-		children = new(cmp.Or(children, &noSpending).add(waiting))
+		children = new(cmp.Or(children, &noSpending).plus(waiting))
 	}
 	a.children.Store(children)
 }
@@ -189,7 +189,7 @@ func (a *account) totalLocked() Spending {
 		addTo(&spent.Usage, a.again)
 	}
 	if below := a.children.Load(); below != nil {
-		spent = spent.add(below)
+		spent = spent.plus(below)
 		spent.Below = true
 	}
 	return spent
@@ -260,7 +260,7 @@ func (a *account) addAbove(used *Spending) {
 	for above := a.above; above != nil; above = above.account.above {
 		for {
 			old := above.account.children.Load()
-			if above.account.children.CompareAndSwap(old, new(cmp.Or(old, &noSpending).add(used))) {
+			if above.account.children.CompareAndSwap(old, new(cmp.Or(old, &noSpending).plus(used))) {
 				break
 			}
 		}

@@ -109,13 +109,13 @@ func (s State) With(messages ...Message) State {
 		return s
 	}
 	d := s.copyData()
-	d.add(messages...)
+	d.addMessages(messages...)
 	return State{d}
 }
 
-// add appends messages to the transcript, and to what the model is shown in its
+// addMessages appends messages to the transcript, and to what the model is shown in its
 // place.
-func (d *stateData) add(messages ...Message) {
+func (d *stateData) addMessages(messages ...Message) {
 	d.messages = d.messages.Append(messages...)
 	if d.asking != nil && d.asking.view != nil {
 		d.show(d.asking.view.Append(messages...))

@@ -108,7 +108,7 @@ func (p Plan) withMadeTools() (Plan, error) {
 				p = p.WithBackground(b)
 			}
 			if sub, ok := t.(*taskTool); ok {
-				p.below = p.below.Add(sub.scope)
+				p.below = p.below.Union(sub.scope)
 			}
 		}
 	}

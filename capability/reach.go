@@ -100,7 +100,7 @@ func (l *lateSchema) MayHave(steps []string, wild []bool, kind string) bool {
 func (l *lateSchema) Names() []string { return l.compile().Names() }
 
 // wholeScope returns everything in a reach, for the agent that starts those in it.
-func wholeScope(r hooks.Reach) hooks.Scope { return r.Here.Add(r.Below) }
+func wholeScope(r hooks.Reach) hooks.Scope { return r.Here.Union(r.Below) }
 
 // checkReach returns what is wrong with hooks that the agent has of its own and that can match nothing. Those of policy files are
 // shared between agents: policy.Check is for them.

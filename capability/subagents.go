@@ -102,7 +102,7 @@ func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 		}
 		t.names = append(t.names, built.Name())
 		t.agents[built.Name()] = built
-		t.scope = t.scope.Add(wholeScope(reach))
+		t.scope = t.scope.Union(wholeScope(reach))
 		told = append(told, strings.TrimSuffix(fmt.Sprintf("%s: %s", built.Name(), sub.Description), ": "))
 	}
 	if err := errors.Join(wrong...); err != nil {

@@ -110,7 +110,7 @@ type encrypted struct {
 	allowPlain bool
 }
 
-func (x encrypted) encrypt(data []byte, p spot) []byte {
+func (x encrypted) sealData(data []byte, p spot) []byte {
 	key := x.keys[x.first]
 	nonce := key.nonce(data, p)
 	return key.Seal(slices.Concat([]byte(cipherMark), x.first[:], nonce), nonce, data, p.bound)
@@ -172,17 +172,17 @@ func answerSpot(run agent.RunID, a Answer) spot {
 func (x encrypted) Append(ctx context.Context, l Lease, u Update, entries ...Entry) error {
 	sealed := make([]Entry, len(entries))
 	for i, e := range entries {
-		e.Data = x.encrypt(e.Data, entrySpot(l.Run, e))
+		e.Data = x.sealData(e.Data, entrySpot(l.Run, e))
 		sealed[i] = e
 	}
 	if u.Questions != nil {
 		questions := make([]Question, len(u.Questions))
 		for i, q := range u.Questions {
-			q.Data = x.encrypt(q.Data, questionSpot(l.Run, q))
+			q.Data = x.sealData(q.Data, questionSpot(l.Run, q))
 			if q.Answer != nil {
 				a := *q.Answer
 				a.Call, a.Hash = q.Call, q.Hash
-				a.Data = x.encrypt(a.Data, answerSpot(l.Run, a))
+				a.Data = x.sealData(a.Data, answerSpot(l.Run, a))
 				q.Answer = &a
 			}
 			questions[i] = q
@@ -248,7 +248,7 @@ func (x encrypted) question(q Question) (_ Question, err error) {
 func (x encrypted) Answer(ctx context.Context, id agent.RunID, answers ...Answer) error {
 	sealed := make([]Answer, len(answers))
 	for i, a := range answers {
-		a.Data = x.encrypt(a.Data, answerSpot(id, a))
+		a.Data = x.sealData(a.Data, answerSpot(id, a))
 		sealed[i] = a
 	}
 	return x.Store.Answer(ctx, id, sealed...)

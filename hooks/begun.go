@@ -23,7 +23,7 @@ func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, be
 		q.Carry, q.Strict = nil, false
 	}
 	q.Call = begun
-	hooks := x.hooks.tools.of(begun.Name)
+	hooks := x.hooks.tools.hooksFor(begun.Name)
 	if hooks == nil {
 		return mo.Ok(&q)
 	}

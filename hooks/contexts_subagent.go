@@ -87,7 +87,7 @@ func (c PostSubagentContext) FilterOrWithhold(f func(text string) (string, error
 // asked, and as their filters leave it.
 func (c PostSubagentContext) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
-		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.text(c.about.Result); _ = l.filterError(c.about.Err) }))
+		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterEach(c.about.Result); _ = l.filterError(c.about.Err) }))
 	}
 	c.held.holdOrSend(ctx, c.state, e)
 }
@@ -203,7 +203,7 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 	if about.Err != nil {
 		return about, withheld, nil
 	}
-	return about, withheld, c.postSubagent.announce(ctx, c.pool, view(given.frozen(last), nil))
+	return about, withheld, c.postSubagent.announce(ctx, c.pool, view(given.filterOutcome(last), nil))
 }
 
 // SubagentFailed tells the hooks at SubagentFailed; about.Err says why.

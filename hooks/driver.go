@@ -209,7 +209,7 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 		return agent.Step{}, a.filters.abort(aborted)
 	}
 	if d.hooks.post.hasObservers() {
-		if err := d.hooks.post.announce(ctx, d.hooks.pool, a.context(a.filters.frozen(a.last), nil)); err != nil {
+		if err := d.hooks.post.announce(ctx, d.hooks.pool, a.context(a.filters.filterOutcome(a.last), nil)); err != nil {
 			return agent.Step{}, err
 		}
 	}

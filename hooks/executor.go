@@ -38,7 +38,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 			return x.prepareBegun(ctx, s, &begun, &original)
 		}
 	}
-	hooks := x.hooks.tools.of(call.Name)
+	hooks := x.hooks.tools.hooksFor(call.Name)
 	result := x.prepareInner(ctx, s, hooks, call)
 	p, err := result.Get()
 	if err != nil || p == nil {
@@ -48,7 +48,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 		p = withCallID(p, call)
 	}
 	if p.Call != call {
-		hooks = x.hooks.tools.of(p.Call.Name)
+		hooks = x.hooks.tools.hooksFor(p.Call.Name)
 	}
 	if hooks == nil {
 		return result
@@ -64,7 +64,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 
 // prepareRewritten lets the inner executor prepare what a hook made of a call.
 func (x *HookedToolExecutor) prepareRewritten(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
-	p, err := x.prepareInner(ctx, s, x.hooks.tools.of(call.Name), call).Get()
+	p, err := x.prepareInner(ctx, s, x.hooks.tools.hooksFor(call.Name), call).Get()
 	if err == nil && p == nil {
 		err = errors.New("the executor prepared nothing")
 	}
@@ -123,7 +123,7 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 	if p.Call == nil || p.Original == nil {
 		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call does not say what was called"))
 	}
-	hooks := x.hooks.tools.of(p.Call.Name)
+	hooks := x.hooks.tools.hooksFor(p.Call.Name)
 	judged, err := agent.Checkpoint(s).CheckJudgement(p)
 	if !judged && hooks != nil && hooks.before {
 		err = errors.New("no hook has judged it")
@@ -145,7 +145,7 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 
 // reviews reports whether controls after a call see what a tool says.
 func (c *Compiled) reviews(tool string) bool {
-	h := c.tools.of(tool)
+	h := c.tools.hooksFor(tool)
 	return h != nil && h.filter
 }
 
@@ -155,7 +155,7 @@ func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p 
 	if p.Call == nil || p.Original == nil {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
 	}
-	hooks := x.hooks.tools.of(p.Call.Name)
+	hooks := x.hooks.tools.hooksFor(p.Call.Name)
 	if hooks == nil || !hooks.after {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
 	}

@@ -59,8 +59,8 @@ func (x *filter) once(text string) (after string) {
 // filters are the filters of a point so far, in the order in which they were given.
 type filters []*filter
 
-// text returns what all of them leave of a text.
-func (l filters) text(text string) string {
+// filterEach returns what all of them leave of a text.
+func (l filters) filterEach(text string) string {
 	for _, x := range l {
 		text = x.filterText(text)
 	}
@@ -82,7 +82,7 @@ func (l filters) filterSignal(s *agent.Signal) *agent.Signal {
 	if s == nil || len(l) == 0 {
 		return s
 	}
-	after := s.MapText(l.text)
+	after := s.MapText(l.filterEach)
 	return &after
 }
 
@@ -92,9 +92,9 @@ func (l filters) outcome(o *Outcome) *Outcome {
 		return o
 	}
 	after := *o
-	after.reason, after.effects = l.text(o.reason), o.effects.MapText(l.text)
+	after.reason, after.effects = l.filterEach(o.reason), o.effects.MapText(l.filterEach)
 	if o.content != nil {
-		content := o.content.MapText(l.text)
+		content := o.content.MapText(l.filterEach)
 		after.content = &content
 	}
 	if o.reply != nil {
@@ -110,8 +110,8 @@ func (l filters) filterReply(reply agent.Step) agent.Step {
 	if len(l) == 0 {
 		return reply
 	}
-	reply.Message = reply.Message.MapText(l.text)
-	reply.Prior, reply.Effects = reply.Prior.MapText(l.text), reply.Effects.MapText(l.text)
+	reply.Message = reply.Message.MapText(l.filterEach)
+	reply.Prior, reply.Effects = reply.Prior.MapText(l.filterEach), reply.Effects.MapText(l.filterEach)
 	reply.Stop = l.filterSignal(reply.Stop)
 	return reply
 }
@@ -122,16 +122,16 @@ func (l filters) filterResult(r *agent.ToolResult) *agent.ToolResult {
 		return r
 	}
 	n := *r
-	n.Content, n.Err, n.Stop, n.Effects = r.Content.MapText(l.text), l.filterError(r.Err), l.filterSignal(r.Stop), r.Effects.MapText(l.text)
-	n.DecidedBy = l.text(r.DecidedBy)
+	n.Content, n.Err, n.Stop, n.Effects = r.Content.MapText(l.filterEach), l.filterError(r.Err), l.filterSignal(r.Stop), r.Effects.MapText(l.filterEach)
+	n.DecidedBy = l.filterEach(r.DecidedBy)
 	if !r.Reason.Known() {
-		n.Reason = agent.ReasonCode(l.text(string(r.Reason)))
+		n.Reason = agent.ReasonCode(l.filterEach(string(r.Reason)))
 	}
 	return &n
 }
 
-// frozen returns what they leave of the outcome that observers are told.
-func (l filters) frozen(o *Outcome) *Outcome {
+// filterOutcome returns what they leave of the outcome that observers are told.
+func (l filters) filterOutcome(o *Outcome) *Outcome {
 	if l.firstFailure() != nil { // o stands for that
 		return o
 	}
@@ -193,7 +193,7 @@ func (l filters) event(e Event) Event {
 		}
 		e = e.withFilter(x.changed)
 	}
-	e.Reason, e.Err, e.Outcome = l.text(e.Reason), l.filterError(e.Err), l.outcome(e.Outcome)
+	e.Reason, e.Err, e.Outcome = l.filterEach(e.Reason), l.filterError(e.Err), l.outcome(e.Outcome)
 	return e
 }
 

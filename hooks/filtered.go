@@ -78,18 +78,18 @@ func (l filters) filterError(err error) error {
 		return err
 	}
 	seen := sight{filters: l}
-	if seen.error(err); !seen.changed && !seen.hidden {
+	if seen.lookAtError(err); !seen.changed && !seen.hidden {
 		return err
 	}
-	out := standingFor(err, l.text(fmt.Sprint(err)))
+	out := standingFor(err, l.filterEach(fmt.Sprint(err)))
 	if stop, ok := errors.AsType[*agent.SignalError](err); ok {
-		out.signal = &agent.SignalError{Signal: stop.Signal.MapText(l.text)}
+		out.signal = &agent.SignalError{Signal: stop.Signal.MapText(l.filterEach)}
 	}
 	return out
 }
 
 // changes reports whether the filters change a text.
-func (l filters) changes(text string) bool { return l.text(text) != text }
+func (l filters) changes(text string) bool { return l.filterEach(text) != text }
 
 // sight is a look at all that an error holds.
 type sight struct {
@@ -105,25 +105,25 @@ const (
 	sightValues = 10_000
 )
 
-// error looks at an error as it reads, at those that it wraps, and at what they hold.
-func (v *sight) error(err error) {
+// lookAtError looks at an error as it reads, at those that it wraps, and at what they hold.
+func (v *sight) lookAtError(err error) {
 	if err == nil || v.changed || v.hidden {
 		return
 	}
-	v.text(fmt.Sprintf("%v", err))
-	v.text(fmt.Sprintf("%+v", err))
+	v.lookAtText(fmt.Sprintf("%v", err))
+	v.lookAtText(fmt.Sprintf("%+v", err))
 	v.lookAt(reflect.ValueOf(err), 0)
 	switch wraps := err.(type) { //nolint:errorlint // one at a time
 	case interface{ Unwrap() error }:
-		v.error(wraps.Unwrap())
+		v.lookAtError(wraps.Unwrap())
 	case interface{ Unwrap() []error }:
 		for _, one := range wraps.Unwrap() {
-			v.error(one)
+			v.lookAtError(one)
 		}
 	}
 }
 
-func (v *sight) text(text string) { v.changed = v.changed || v.filters.changes(text) }
+func (v *sight) lookAtText(text string) { v.changed = v.changed || v.filters.changes(text) }
 
 var (
 	timeType = reflect.TypeFor[time.Time]()
@@ -145,7 +145,7 @@ func (v *sight) lookAt(x reflect.Value, depth int) {
 	}
 	switch x.Kind() {
 	case reflect.String:
-		v.text(x.String())
+		v.lookAtText(x.String())
 	case reflect.Pointer, reflect.Interface:
 		if !x.IsNil() {
 			v.lookAt(x.Elem(), depth+1)
@@ -182,7 +182,7 @@ func (v *sight) bytes(x reflect.Value) {
 	for i := range text {
 		text[i] = byte(x.Index(i).Uint()) //nolint:gosec // a byte of a number
 	}
-	v.text(string(text))
+	v.lookAtText(string(text))
 }
 
 // holdsLock reports whether a struct has a field that says that others may change it meanwhile.

@@ -156,7 +156,7 @@ func (c *Compiled) afterStep(ctx context.Context, s agent.State) (agent.State, e
 		return s, nil
 	}
 	record, _ := s.LastStep().Get()
-	sum := totals.Get(s).add(record)
+	sum := totals.Get(s).addStep(record)
 	return foldStep(ctx, c, &c.stepEnd, s, StepEnd, func(s agent.State, frozen *Outcome) StepEndContext {
 		p := &stepEndPayload{record: record, totals: sum}
 		p.base = base{state: s, point: StepEnd, frozen: frozen, step: record.Index(), kind: record.Kind()}

@@ -33,8 +33,8 @@ type Scope struct {
 	LaterTools, LaterAgents []string
 }
 
-// Add returns the scope with everything that another one has.
-func (s Scope) Add(more Scope) Scope {
+// Union returns the scope with everything that another one has.
+func (s Scope) Union(more Scope) Scope {
 	return Scope{
 		Agents: slices.Concat(s.Agents, more.Agents), Tools: slices.Concat(s.Tools, more.Tools), Points: slices.Concat(s.Points, more.Points),
 		LaterTools: slices.Concat(s.LaterTools, more.LaterTools), LaterAgents: slices.Concat(s.LaterAgents, more.LaterAgents),
@@ -180,7 +180,7 @@ type candidate struct {
 }
 
 func newReachable(r Reach) *reachable {
-	return &reachable{own: viewOf(r.Here), all: viewOf(r.Here.Add(r.Below))}
+	return &reachable{own: viewOf(r.Here), all: viewOf(r.Here.Union(r.Below))}
 }
 
 func viewOf(s Scope) view {
@@ -220,7 +220,7 @@ func (r *reachable) findGaps(h Hook) []Gap {
 	w := &gapFinder{view: v, hook: h}
 	for _, at := range h.points {
 		if h.control && !slices.Contains(v.points, at) {
-			w.add(Gap{Point: at, Never: true, Text: fmt.Sprintf("the agent never comes to %s: %s", at, comingTo(at))})
+			w.addGap(Gap{Point: at, Never: true, Text: fmt.Sprintf("the agent never comes to %s: %s", at, comingTo(at))})
 		}
 	}
 	matcher := And(h.matchers...)
@@ -251,7 +251,7 @@ type gapFinder struct {
 	found []Gap
 }
 
-func (w *gapFinder) add(g Gap) {
+func (w *gapFinder) addGap(g Gap) {
 	g.Hook, g.Origin = w.hook.name, w.hook.origin
 	w.found = append(w.found, g)
 }
@@ -271,9 +271,9 @@ func (w *gapFinder) walk(m *Matcher, tools []candidate) {
 		switch {
 		case len(w.found) > found:
 		case m.needsTool && w.view.never(m):
-			w.add(Gap{Text: fmt.Sprintf("no tool is matched by %s", m)})
+			w.addGap(Gap{Text: fmt.Sprintf("no tool is matched by %s", m)})
 		case w.view.neverOneAgent(m):
-			w.add(Gap{Text: fmt.Sprintf("no agent is matched by %s", m)})
+			w.addGap(Gap{Text: fmt.Sprintf("no agent is matched by %s", m)})
 		}
 	case a.op == opOr:
 		for i := range a.parts {
@@ -305,7 +305,7 @@ func (w *gapFinder) findTool(p pattern) {
 	default:
 		text += "there are " + quoteSome(names)
 	}
-	w.add(Gap{Tool: p.text, Text: text})
+	w.addGap(Gap{Tool: p.text, Text: text})
 }
 
 // findArgument looks for a tool that takes an argument.
@@ -328,7 +328,7 @@ func (w *gapFinder) findArgument(m *Matcher, tools []candidate) {
 	case len(names) > 0:
 		text += ": there are " + quoteSome(names)
 	}
-	w.add(Gap{Argument: a.path.text, Text: text})
+	w.addGap(Gap{Argument: a.path.text, Text: text})
 }
 
 // agent says that there is no agent of the name.
@@ -339,7 +339,7 @@ func (w *gapFinder) agent(p *pattern) {
 	} else {
 		text += "there are " + quoteSome(named)
 	}
-	w.add(Gap{Agent: p.text, Text: text})
+	w.addGap(Gap{Agent: p.text, Text: text})
 }
 
 func (v *view) hasAgent(p *pattern) bool {

@@ -156,7 +156,7 @@ func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], 
 	if len(m.observers)+len(m.detached) == 0 {
 		return nil
 	}
-	frozen := v.filters.frozen(last)
+	frozen := v.filters.filterOutcome(last)
 	c := C(struct{ resultView }{resultView{contextView{state: v.state, info: point, frozen: frozen}, v.call, v.result, nil}})
 	if err := m.announce(ctx, pool, c); ctx.Err() == nil {
 		return err
@@ -180,7 +180,7 @@ func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcom
 	v.result = &n
 	switch o.decision {
 	case Filter:
-		o = v.filter(o)
+		o = v.applyFilter(o)
 	case Replace:
 		what := fmt.Sprintf("tool %q failed; what it said was replaced by %s", v.call.Call.Name, o.hook)
 		n.Content, n.DecidedBy = *o.content, o.hook
@@ -189,7 +189,7 @@ func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcom
 		}
 		v.silence(o.hook, fmt.Sprintf("tool %q stopped the run; what it said was replaced by %s", v.call.Call.Name, o.hook))
 	case Withhold:
-		v.withhold(o)
+		v.withholdResult(o)
 	case StopRun:
 		if n.Stop == nil {
 			n.Stop = signalOf(o)
@@ -197,14 +197,14 @@ func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcom
 	}
 	if broken := v.filters.firstFailure(); broken != nil {
 		o = broken.failure(at)
-		v.withhold(o)
+		v.withholdResult(o)
 	}
 	v.state = v.before.Apply(v.call.Effects.Add(v.result.Effects))
 	return o
 }
 
-// filter applies a filter to all that there is, what earlier hooks added included.
-func (v *reviewing) filter(o *Outcome) *Outcome {
+// applyFilter applies a filter to all that there is, what earlier hooks added included.
+func (v *reviewing) applyFilter(o *Outcome) *Outcome {
 	x := &filter{hook: o.hook, f: o.filter}
 	v.filters = append(v.filters, x)
 	own := v.result.Stop == v.given
@@ -217,8 +217,8 @@ func (v *reviewing) filter(o *Outcome) *Outcome {
 	return o.withFilter(x.changed)
 }
 
-// withhold keeps all of the result back, with what the tool and earlier hooks wanted changed.
-func (v *reviewing) withhold(o *Outcome) {
+// withholdResult keeps all of the result back, with what the tool and earlier hooks wanted changed.
+func (v *reviewing) withholdResult(o *Outcome) {
 	n := *v.result
 	text := fmt.Sprintf("tool %q: result withheld by %s: %s", v.call.Call.Name, o.hook, orNoReason(o.reason))
 	n.Err, n.Content, n.DecidedBy, n.Reason = standingFor(n.Err, text), agent.TextContent(text), o.hook, agent.ReasonWithheld

@@ -64,8 +64,8 @@ func newToolTable(c *Compiled, tools []string) toolTable {
 	return t
 }
 
-// of returns the hooks of the tool of that name, nil when there are none.
-func (t *toolTable) of(tool string) *toolHooks {
+// hooksFor returns the hooks of the tool of that name, nil when there are none.
+func (t *toolTable) hooksFor(tool string) *toolHooks {
 	for i := range t.few {
 		if t.few[i].tool == tool {
 			return t.few[i].hooks
@@ -79,7 +79,7 @@ func (t *toolTable) ofOther(tool string) *toolHooks {
 	if hooks, ok := t.many[tool]; ok {
 		return hooks
 	}
-	if hooks, ok := t.late.names()[tool]; ok {
+	if hooks, ok := t.late.byName()[tool]; ok {
 		return hooks
 	}
 	hooks := t.build(tool)
@@ -87,8 +87,8 @@ func (t *toolTable) ofOther(tool string) *toolHooks {
 	return hooks
 }
 
-// names returns what is kept. It does not change.
-func (l *lateTools) names() map[string]*toolHooks {
+// byName returns what is kept. It does not change.
+func (l *lateTools) byName() map[string]*toolHooks {
 	if kept := l.kept.Load(); kept != nil {
 		return *kept
 	}
@@ -97,16 +97,16 @@ func (l *lateTools) names() map[string]*toolHooks {
 
 // keep remembers the hooks of a tool, unless there are too many names already.
 func (l *lateTools) keep(tool string, hooks *toolHooks) {
-	if len(tool) > lateNameLength || len(l.names()) >= lateNames {
+	if len(tool) > lateNameLength || len(l.byName()) >= lateNames {
 		return
 	}
 	l.grows.Lock()
 	defer l.grows.Unlock()
-	if len(l.names()) >= lateNames {
+	if len(l.byName()) >= lateNames {
 		return
 	}
 	more := map[string]*toolHooks{strings.Clone(tool): hooks} // a copy: the name may be a part of a long text
-	maps.Copy(more, l.names())
+	maps.Copy(more, l.byName())
 	l.kept.Store(&more)
 }
 

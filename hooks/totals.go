@@ -10,9 +10,9 @@ type runTotals struct {
 
 var totals = agent.NewScratch[runTotals](nil)
 
-// add counts a step and returns the sum so far. Steps of one run come one after
+// addStep counts a step and returns the sum so far. Steps of one run come one after
 // the other.
-func (t *runTotals) add(r agent.StepRecord) runTotals {
+func (t *runTotals) addStep(r agent.StepRecord) runTotals {
 	t.tools += r.Message().CallCount()
 	if said := r.Message().Text(); said != "" {
 		t.text = said

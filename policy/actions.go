@@ -222,7 +222,7 @@ func (l *loader) request(d *document, f fields, limit time.Duration) action.HTTP
 	}
 	if d.kind != Policies { // these files have no list: what they name is meant
 		for _, text := range append(lo.Values(h.Headers), h.URL) {
-			h.Env = append(h.Env, lo.Without(textOf(text).names(), action.VariableNames()...)...)
+			h.Env = append(h.Env, lo.Without(textOf(text).placeholderNames(), action.VariableNames()...)...)
 		}
 	}
 	h.Env = lo.Uniq(h.Env)

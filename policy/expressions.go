@@ -36,7 +36,7 @@ func (l *loader) template(e *entry, key string, language *condition.Language) te
 	if language == nil {
 		return t
 	}
-	for _, name := range t.text.names() {
+	for _, name := range t.text.placeholderNames() {
 		if _, known := t.values[name]; known {
 			continue
 		}

@@ -91,7 +91,7 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 				wrong = append(wrong, r.place.Error(fmt.Errorf("rule %q: %w", r.name(), err)))
 				continue
 			}
-			here = append(here, r.hooks(do)...)
+			here = append(here, r.newHooks(do)...)
 		}
 		if at.backwards { // asked from the end
 			slices.Reverse(here)

@@ -40,8 +40,8 @@ func textOf(source string) text {
 	return t
 }
 
-// names returns the names in the text, each as often as it stands there.
-func (t text) names() []string {
+// placeholderNames returns the names in the text, each as often as it stands there.
+func (t text) placeholderNames() []string {
 	var out []string
 	for _, p := range t.pieces {
 		if p.name != "" {

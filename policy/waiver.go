@@ -10,9 +10,9 @@ import (
 // over reports whether the waiver has ended.
 func (w *Waiver) over() bool { return !time.Now().Before(w.Expires) }
 
-// hooks returns the rule as hooks: one, or, while it is waived, one in shadow and one that
+// newHooks returns the rule as hooks: one, or, while it is waived, one in shadow and one that
 // takes over when the waiver ends.
-func (r *rule) hooks(do action.Action) []hooks.Hook {
+func (r *rule) newHooks(do action.Action) []hooks.Hook {
 	if r.waiver == nil || r.shadow || r.waiver.over() {
 		return []hooks.Hook{r.newHook(do)}
 	}

@@ -23,11 +23,11 @@ type File struct {
 // what errors call it. The names in it are not looked up. What is wrong with it is one
 // error with every mistake, each with its line and column.
 func Read(path string, text []byte) (Definition, error) {
-	file := readFile(path, text)
+	file := parseFile(path, text)
 	return file.Definition, file.source.Err()
 }
 
-func readFile(path string, text []byte) *File {
+func parseFile(path string, text []byte) *File {
 	file := &File{source: yamlfile.Parse(path, text)}
 	file.source.Advise = secretAdvice
 	if root, ok := file.source.Root(); ok {
@@ -59,7 +59,7 @@ func ReadFile(path string) ([]byte, error) {
 
 // Parse works like Load for a text that is there already.
 func (r Registry) Parse(path string, text []byte) (*File, error) {
-	file := readFile(path, text)
+	file := parseFile(path, text)
 	if err := r.check(file); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func fileOf(d Definition) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readFile(fmt.Sprintf("the definition of agent %q", d.Name), text), nil
+	return parseFile(fmt.Sprintf("the definition of agent %q", d.Name), text), nil
 }
 
 // node returns what stands at a path in the text, if that is what the definition says there;

@@ -109,7 +109,7 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 			break
 		}
 		var unread error
-		if body, unread = t.prepare(p.Call); unread != nil { // the last attempt may have changed what its arguments point to
+		if body, unread = t.prepareBody(p.Call); unread != nil { // the last attempt may have changed what its arguments point to
 			err = errors.Join(err, unread)
 			break
 		}

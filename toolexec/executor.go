@@ -108,7 +108,7 @@ func (e *Executor) prepareCall(c *agent.ToolCall) *agent.Prepared {
 		meant, _ := near.Name(c.Name, e.names)
 		return refuseCall(c, &UnknownToolError{Name: c.Name, Nearest: meant, known: e.names})
 	}
-	body, err := tool.prepare(c)
+	body, err := tool.prepareBody(c)
 	if err != nil {
 		return refuseCall(c, err)
 	}
@@ -131,8 +131,8 @@ func argumentsOf(c *agent.ToolCall) string {
 	return c.Arguments
 }
 
-// prepare asks the tool, and survives it.
-func (t *bound) prepare(c *agent.ToolCall) (body Body, err error) {
+// prepareBody asks the tool, and survives it.
+func (t *bound) prepareBody(c *agent.ToolCall) (body Body, err error) {
 	defer recoverPanic(&err)
 	body, err = t.tool.Prepare(argumentsOf(c))
 	if err == nil && body == nil {

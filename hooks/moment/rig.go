@@ -102,7 +102,7 @@ var usualReasons = map[agent.Status]agent.StopReason{
 func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	switch taken := s.RunStepCount(); {
 	case taken == len(r.before):
-		s, err := r.fire(ctx, s)
+		s, err := r.playOn(ctx, s)
 		if err != nil {
 			return mo.Err[agent.State](&agent.RunError{State: s, Err: err})
 		}
@@ -113,8 +113,8 @@ func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result
 	return next(ctx, s)
 }
 
-// fire fires the points that others fire, who are not here.
-func (r rig) fire(ctx context.Context, s agent.State) (agent.State, error) {
+// playOn fires the points that others fire, who are not here.
+func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	var err error
 	switch r.at {
 	case hooks.PreCompact:

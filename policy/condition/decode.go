@@ -74,4 +74,4 @@ func otherValueOf(v any) ref.Val {
 }
 
 // numberOf returns a JSON number as CEL value; see scalarOfNumber.
-func numberOf(text string) ref.Val { return scalarOfNumber(text).value() }
+func numberOf(text string) ref.Val { return scalarOfNumber(text).toCEL() }

@@ -70,7 +70,7 @@ func (t *tree) open(text string) *tree {
 		}
 		r := reader{text: text, row: t.row}
 		r.space()
-		r.value("")
+		r.readMember("")
 		t.row = r.row
 	})
 	return t
@@ -114,7 +114,7 @@ func (t *tree) nodeValue(at int) ref.Val {
 		}
 		return types.NewRefValList(types.DefaultTypeAdapter, out)
 	default:
-		return n.value()
+		return n.toCEL()
 	}
 }
 
@@ -140,8 +140,8 @@ func (t *tree) member(at int, name string) (int, verdict) {
 	return 0, unsure
 }
 
-// value returns a scalar as a CEL value.
-func (s scalar) value() ref.Val {
+// toCEL returns a scalar as a CEL value.
+func (s scalar) toCEL() ref.Val {
 	switch s.kind {
 	case nullKind:
 		return types.NullValue
@@ -241,8 +241,8 @@ func (r *reader) step() {
 	r.space()
 }
 
-// value reads a value, with all that is in it.
-func (r *reader) value(name string) {
+// readMember reads a value, with all that is in it.
+func (r *reader) readMember(name string) {
 	switch r.next() {
 	case '{':
 		r.inside(name, objectKind)
@@ -283,7 +283,7 @@ func (r *reader) inside(name string, kind scalarKind) {
 			r.space()
 			r.step() // the colon
 		}
-		r.value(member)
+		r.readMember(member)
 		if r.space(); r.next() != ',' {
 			break
 		}

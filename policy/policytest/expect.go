@@ -254,7 +254,7 @@ func (x *expectation) checkWorld(d *differences, w *world) {
 			return
 		}
 		for i, want := range x.Requests {
-			want.check(d, fmt.Sprintf("requests.%d", i), got[i])
+			want.compareRequest(d, fmt.Sprintf("requests.%d", i), got[i])
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(x.Files)) {
@@ -268,7 +268,7 @@ func (x *expectation) checkWorld(d *differences, w *world) {
 	}
 }
 
-func (x expectedRequest) check(d *differences, key string, got received) {
+func (x expectedRequest) compareRequest(d *differences, key string, got received) {
 	d.same(key+".method", x.Method, got.Method)
 	d.same(key+".path", x.Path, got.Path)
 	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {

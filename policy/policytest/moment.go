@@ -187,7 +187,7 @@ func (e End) signal() agent.Signal {
 
 // atCall returns a moment of a tool call.
 func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
-	arguments := lo.Ternary(e.Original != "", e.Original, e.Arguments).text()
+	arguments := lo.Ternary(e.Original != "", e.Original, e.Arguments).jsonText()
 	if e.Tool == "" {
 		return moment.Moment{}, fmt.Errorf("the key %q is missing: at %s a tool is called", "tool", at)
 	}

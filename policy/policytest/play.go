@@ -82,7 +82,7 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 			return nil, err //nolint:wrapcheck // it says what is left
 		}
 		here := p.seenEvents()[from:]
-		failures = append(failures, run.check(t, here, state)...)
+		failures = append(failures, run.checkExpectations(t, here, state)...)
 		for _, e := range here {
 			if !e.Shadow {
 				effects = effects.Add(e.Outcome.Effects())
@@ -213,8 +213,8 @@ func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.R
 	return mo.Ok(answer.To(p))
 }
 
-// check compares what the rules said in a run.
-func (r played) check(t *Trial, events []hooks.Event, s agent.State) []Failure {
+// checkExpectations compares what the rules said in a run.
+func (r played) checkExpectations(t *Trial, events []hooks.Event, s agent.State) []Failure {
 	out := t.checkMoment(r.input.Expect, r.input.node, eventsOf(events, hooks.InputSubmitted, 0, ""), nil)
 	var taken []agent.StepRecord
 	for _, step := range s.RunSteps() {

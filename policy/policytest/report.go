@@ -144,7 +144,7 @@ func (r *Report) call(e *Event) {
 		return
 	}
 	r.Tool, r.CallID = e.Tool, lo.CoalesceOrEmpty(e.CallID, f.Call.ID)
-	given := lo.Ternary(e.Original != "", e.Original, e.Arguments).text()
+	given := lo.Ternary(e.Original != "", e.Original, e.Arguments).jsonText()
 	r.Arguments = asJSON(lo.CoalesceOrEmpty(f.Call.Arguments, given))
 	if f.Call.Arguments != "" && f.Call.Arguments != given {
 		r.Original = asJSON(given)

@@ -80,7 +80,7 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.check(base.policy); err != nil {
+	if err := s.checkPolicy(base.policy); err != nil {
 		return nil, err
 	}
 	r.Coverage = newCoverage(base.policy)
@@ -138,8 +138,8 @@ func (s *Suite) loadTrial(f fixtures, w *world, faults map[string]injectedFault,
 	return &Trial{policy: p}, err //nolint:wrapcheck // it names the files
 }
 
-// check finds cases that speak of unknown rules.
-func (s *Suite) check(p *policy.Policy) error {
+// checkPolicy finds cases that speak of unknown rules.
+func (s *Suite) checkPolicy(p *policy.Policy) error {
 	rules := p.Rules()
 	ids := lo.Map(rules, func(r policy.Rule, _ int) string { return r.ID })
 	known := func(id string) bool {

@@ -94,7 +94,7 @@ func (t *Turn) modelStep(number int) agent.Step {
 
 func callsOf(calls []Call, number int) []agent.ToolCall {
 	return lo.Map(calls, func(c Call, i int) agent.ToolCall {
-		return agent.ToolCall{ID: lo.CoalesceOrEmpty(c.ID, fmt.Sprintf("call_%d_%d", number, i+1)), Name: c.Tool, Arguments: c.Arguments.text()}
+		return agent.ToolCall{ID: lo.CoalesceOrEmpty(c.ID, fmt.Sprintf("call_%d_%d", number, i+1)), Name: c.Tool, Arguments: c.Arguments.jsonText()}
 	})
 }
 

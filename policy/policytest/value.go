@@ -42,8 +42,8 @@ func (a *Arguments) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// text returns the arguments as the model gave them.
-func (a Arguments) text() string {
+// jsonText returns the arguments as the model gave them.
+func (a Arguments) jsonText() string {
 	if a == "" {
 		return "{}"
 	}
