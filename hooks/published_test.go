@@ -1,7 +1,11 @@
 package hooks_test
 
 import (
+	"os"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/evasion"
@@ -26,4 +30,14 @@ func TestPublishedGuardsHold(t *testing.T) {
 		Allowed:   []string{"notes.txt", "a/../b.txt"},
 		Forbidden: []string{"/etc/passwd", "../x", "a/../../x", "//etc/passwd", "/etc/./passwd", ""},
 	}.Hold(t)
+}
+
+// The guide says of every point what may be answered there.
+func TestGuideNamesEveryPoint(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/hooks.md")
+	require.NoError(t, err)
+	for _, name := range hooks.PointNames() {
+		assert.Contains(t, string(page), "`"+string(name)+"`")
+	}
 }
