@@ -17,44 +17,55 @@ import (
 )
 
 var (
-	behaviour      = regexp.MustCompile(`\b(IP|LH|SW|AP|CO|X)-(\d{1,3})\b`)
+	behaviour     = regexp.MustCompile(`\b(IP|LH|SW|AP|CO|X)-(\d{1,3})\b`)
+	behaviourLine = regexp.MustCompile(`^- ((?:IP|LH|SW|AP|CO|X)-\d{2,3}): (.+)$`)
+	// A line about behaviours that are not held begins with their ids: "- AP-01…06, AP-38…44: …".
 	behaviourRange = regexp.MustCompile(`\b(IP|LH|SW|AP|CO|X)-(\d+)(?:…(\d+))?`)
 )
 
-// docs/behaviours.md says which behaviours tests hold, and every test that holds one
-// is on that page.
+// docs/behaviours.md has one line for each behaviour that tests hold, and no other lines.
 func TestBehavioursAreHeldByTests(t *testing.T) {
-	page, err := os.ReadFile("docs/behaviours.md")
+	text, err := os.ReadFile("docs/behaviours.md")
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(page), "\n## Held by tests\n")
+	held, elsewhere, found := strings.Cut(string(text), "\n## Do not apply\n")
 	require.True(t, found)
-	list, rest, _ := strings.Cut(rest, "\nWhere a line")
-	promised := idsOn(list)
-	require.NotEmpty(t, promised)
-	_, elsewhere, _ := strings.Cut(rest, "\n## Do not apply\n")
-	tested := idsInTests(t)
-	for _, id := range slices.Sorted(maps.Keys(promised)) {
-		assert.NotEmpty(t, tested[id], "docs/behaviours.md says that tests hold %s: none does", id)
-	}
-	for _, id := range slices.Sorted(maps.Keys(tested)) {
-		assert.True(t, promised[id], "%s is held by %s: add it to docs/behaviours.md", id, tested[id])
-	}
-	// The last section speaks of what is there under other ids: only lists count.
-	for line := range strings.Lines(elsewhere) {
-		head, _, isList := strings.Cut(line, ":")
-		if !isList || !strings.HasPrefix(line, "- ") {
+
+	tested, promised := idsInTests(t), map[string]bool{}
+	for line := range strings.Lines(held) {
+		line = strings.TrimSuffix(line, "\n")
+		if !strings.HasPrefix(line, "- ") {
 			continue
 		}
-		for id := range idsOn(head) {
-			assert.False(t, promised[id], "docs/behaviours.md has %s in two places", id)
+		m := behaviourLine.FindStringSubmatch(line)
+		if !assert.NotNil(t, m, "docs/behaviours.md: expected an id and a sentence: %s", line) {
+			continue
+		}
+		id, sentence := m[1], m[2]
+		assert.False(t, promised[id], "docs/behaviours.md has two lines for %s", id)
+		assert.True(t, strings.HasSuffix(sentence, "."), "docs/behaviours.md: the line of %s is no sentence", id)
+		assert.NotEmpty(t, tested[id], "docs/behaviours.md has a line for %s, which no test holds", id)
+		promised[id] = true
+	}
+	require.NotEmpty(t, promised)
+	for _, id := range slices.Sorted(maps.Keys(tested)) {
+		assert.True(t, promised[id], "%s is held by %s: add its line to docs/behaviours.md", id, tested[id])
+	}
+
+	for line := range strings.Lines(elsewhere) {
+		ids, _, _ := strings.Cut(line, ":")
+		if !strings.HasPrefix(line, "- ") {
+			continue
+		}
+		for id := range idsIn(ids) {
+			assert.False(t, promised[id], "docs/behaviours.md has %s as held and as not held", id)
 		}
 	}
 }
 
-// idsOn returns the ids on a page, ranges spelled out.
-func idsOn(page string) map[string]bool {
+// idsIn returns the ids in a text and those of its ranges.
+func idsIn(text string) map[string]bool {
 	ids := map[string]bool{}
-	for _, m := range behaviourRange.FindAllStringSubmatch(page, -1) {
+	for _, m := range behaviourRange.FindAllStringSubmatch(text, -1) {
 		first, _ := strconv.Atoi(m[2])
 		last := first
 		if m[3] != "" {

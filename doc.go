@@ -9,7 +9,7 @@
 //			if !line.Clear() {
 //				return c.Deny("the line may run more than it shows: write plain commands")
 //			}
-//			for root := range line.Named("sudo", "su", "doas", "pkexec") {
+//			for root := range line.CommandsNamed("sudo", "su", "doas", "pkexec") {
 //				return c.Deny("this agent is no administrator: leave out " + root.Name)
 //			}
 //			return c.Allow()

@@ -8,7 +8,7 @@
 //			if !line.Clear() {
 //				return c.Deny("the line may run more than it shows: write plain commands")
 //			}
-//			for git := range line.Named("git") {
+//			for git := range line.CommandsNamed("git") {
 //				switch git.Sub {
 //				case "status", "diff", "log", "add", "commit":
 //				default:

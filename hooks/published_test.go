@@ -1,6 +1,7 @@
 package hooks_test
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -40,4 +41,25 @@ func TestGuideNamesEveryPoint(t *testing.T) {
 	for _, name := range hooks.PointNames() {
 		assert.Contains(t, string(page), "`"+string(name)+"`")
 	}
+}
+
+// The hook of the guide to moving stops every call whose amount is not known to be small.
+func TestLimitOfTheGuideHolds(t *testing.T) {
+	t.Parallel()
+	evasion.ShowsCode(t, "../docs/moving.md", "published_test.go", "limit := hooks.OnCall")
+	limit := hooks.OnCall("limit", "pay", func(_ context.Context, c hooks.ToolContext, in struct {
+		Amount float64 `json:"amount"`
+	}) hooks.Result {
+		if in.Amount <= 0 || in.Amount > 100 {
+			return c.Deny("at most 100")
+		}
+		return c.Allow()
+	})
+	evasion.Guard{
+		Hooks: []hooks.Hook{limit}, Tool: "pay", AllowedCalls: []string{`{"amount":5}`, `{"amount":1e2}`, `{"amount":0.5}`},
+		Calls: []string{
+			`{}`, ``, `{"amount":500}`, `{"amount":100.01}`, `{"amount":0}`, `{"amount":-5}`, `{"amount":null}`, `{"amount":"5"}`, `{"amount":[5]}`, `{"Amount":5}`,
+			`{"amount":5,"amount":500}`,
+		},
+	}.Hold(t)
 }

@@ -67,6 +67,11 @@ func TestPublishedPoliciesHold(t *testing.T) {
 		Allowed: []string{"ls", "echo rm", "go test ./..."}, Commands: []string{"rm x", "rm -rf x", "rmdir x", "find . -delete", "unlink x"},
 	}.Hold(t)
 	evasion.Guard{
+		Hooks: rulesOf(t, evasion.Block(t, "../docs/moving.md", "- id: no-push")), Tool: "bash", Argument: "command",
+		Allowed:  []string{"ls", "git status", "git -C . diff --stat", "git add -A && git commit -m 'push it'", "echo git push"},
+		Commands: []string{"git push", "git push --force origin main", "git send-pack --force x", "git remote update"},
+	}.Hold(t)
+	evasion.Guard{
 		Hooks: rulesOf(t, payments), Tool: "pay", AllowedCalls: []string{`{"amount":5}`, `{"amount":1e2}`, `{"amount":0.5}`},
 		Calls: []string{
 			`{}`, ``, `{"amount":500}`, `{"amount":100.01}`, `{"amount":0}`, `{"amount":-5}`, `{"amount":null}`, `{"amount":"5"}`, `{"amount":[5]}`, `{"Amount":5}`,

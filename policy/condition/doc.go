@@ -1,6 +1,15 @@
-// Package condition is the language in which policies say when they apply: expressions of CEL, the Common Expression
-// Language, over what a hook sees. They are typed, checked when they are loaded, bounded in what they may cost, and given
-// values as values, never as text.
+// Package condition implements the language of conditions in policies: expressions of CEL, the Common Expression
+// Language, over what a hook sees at its point.
+//
+//	tool == "write_file" && !path.within(args.path, workspace)
+//	!shell.clear(args.command) || shell.commands(args.command).exists(c, c.name == "sudo")
+//	url.scheme(args.url) != "https" || !host.matches(url.host(args.url), ["*.example.com"])
+//	calls("search") >= 20 || (has(args.amount) && args.amount > 500)
+//
+// Conditions are typed and checked when a policy is loaded, their cost is bounded, and values reach them as values, never as
+// text that becomes part of the expression.
+//
+// A program compiles a condition for a point and tests it in a hook:
 //
 //	language, err := condition.New(condition.Options{Variables: map[string]any{"workspace": "/srv/app"}})
 //	// …
@@ -11,7 +20,7 @@
 //		yes, err := outside.Test(ctx, condition.Of(c))
 //		switch {
 //		case err != nil:
-//			return c.Fail(err) // a call without a path, too: what cannot be judged is denied
+//			return c.Fail(err) // such as a call without a path: a control that fails denies
 //		case yes:
 //			return c.Deny("stay in the workspace")
 //		}
@@ -20,209 +29,234 @@
 //
 // # The language
 //
-// That of CEL: ==, !=, <, <=, >, >=, +, -, *, /, %, &&, ||, !, in, a ? b : c, texts in either quotes, lists, maps, has(x.y),
-// l.all(x, …), l.exists(x, …), l.exists_one(x, …), l.filter(x, …), l.map(x, …), args.?name.orValue(""), the functions of
-// CEL, and its extensions for strings, lists, sets, math, bindings, two-variable comprehensions and encoders. A comment
-// begins with //.
+// The operators and macros are those of CEL:
 //
-// ${NAME} is the same as NAME: a variable with a type, wherever it stands but in quotes. In quotes it is text; a text that
-// is nothing but the ${NAME} of a variable is an error, because it was meant to be one.
+//	comparison:  == != < <= > >=
+//	arithmetic:  + - * / %, and + joins texts and lists
+//	logic:       && || !
+//	choice:      a ? b : c
+//	membership:  x in list, key in map
+//	fields:      has(args.path), args.?path.orValue("none")
+//	lists:       l.all(x, …), l.exists(x, …), l.exists_one(x, …), l.filter(x, …), l.map(x, …)
 //
-// An unknown name, a name of another point, a field that an object does not have and values whose types do not go
-// together are errors when a condition is compiled, each with its place and what may have been meant.
+// Texts stand in single or double quotes, and a comment begins with //. The functions of CEL can be used, and its extensions
+// for strings, lists, sets, math, bindings, two-variable comprehensions and encoders.
+//
+// ${NAME} means the same as NAME: a typed variable. Inside quotes it is plain text. A text that consists of nothing but the
+// ${NAME} of a variable is an error, because the variable was meant.
+//
+// An unknown name, a name that belongs to another point, an unknown field of an object, and values whose types do not go
+// together are errors when the condition is compiled. Each error has its place and, where there is one, the nearest name.
 //
 // # Variables
 //
 // At all points:
 //
-//	point                string              the hook point
-//	agent                string              the agent's name
-//	stage                string              the stage of the pipeline
-//	step                 int                 the step of the run, from 0
-//	run.id               string
-//	run.session          string
-//	run.parent           string              the run that started this one
-//	run.root             string              the first of that line
-//	run.depth            int                 how many runs stand above
-//	run.number           int                 of the session's runs, from 1
-//	run.elapsed          duration            how long the run has taken
-//	usage.tokens         int                 what the run used so far, with those that it started
-//	usage.input_tokens   int
-//	usage.output_tokens  int
-//	usage.cache_read_tokens  int             the part of the input that a cache had
+//	point                     string              the hook point
+//	agent                     string              the agent's name
+//	stage                     string              the stage of the pipeline
+//	step                      int                 the step of the run, from 0
+//	run.id                    string
+//	run.session               string
+//	run.parent                string              the run that started this run
+//	run.root                  string              the first run of that line
+//	run.depth                 int                 the number of runs above this one
+//	run.number                int                 counts the runs of the session, from 1
+//	run.elapsed               duration            how long the run has taken
+//	usage.tokens              int                 used so far by the run and the runs it started
+//	usage.input_tokens        int
+//	usage.output_tokens       int
+//	usage.cache_read_tokens   int                 input that came from a cache
 //	usage.cache_write_tokens  int
-//	usage.reasoning_tokens  int              the part of the output that was thinking
-//	usage.cost           double              US dollars; an error when it is unknown
-//	input                string              what is to be let in; elsewhere what the user said last
-//	metadata             map(string,dyn)     by name: metadata.tier; cannot be listed
-//	actions              map(string,Action)  earlier actions by id: .status, .output, .response
-//	now                  timestamp           the same for all conditions on one occasion
-//	workspace            string              vars.workspace, else the working directory
-//	vars.NAME            (ofItsValue)        the variables of the policy
+//	usage.reasoning_tokens    int                 output that was reasoning
+//	usage.cost                double              in US dollars; an error when it is unknown
+//	input                     string              the input at InputSubmitted; elsewhere the last message of the user
+//	metadata                  map(string,dyn)     by name: metadata.tier; cannot be listed
+//	actions                   map(string,Action)  earlier actions by id: .status, .output, .response
+//	now                       timestamp           the same for all conditions of one event
+//	workspace                 string              vars.workspace, else the working directory
+//	vars.NAME                 (ofItsValue)        the variables of the policy
 //
 // At the points of a tool call (PreToolUse, PostToolUse, ToolFailed, InterventionRequested):
 //
-//	tool                 string
-//	args                 map(string,dyn)     as they would run, or ran
-//	original_args        map(string,dyn)     as the model gave them
-//	call.id              string
-//	call.index           int                 in its step, from 0
-//	call.invalid         string              what breaks the tool's schema; PreToolUse
-//	question             string              why a person is asked; InterventionRequested
+//	tool           string
+//	args           map(string,dyn)  the arguments that will run or have run
+//	original_args  map(string,dyn)  the arguments that the model gave
+//	call.id        string
+//	call.index     int              the place of the call in its step, from 0
+//	call.invalid   string           how the arguments break the tool's schema; PreToolUse
+//	question       string           why approval is needed; InterventionRequested
 //
-// Of a person's approvals:
+// At the points of interventions:
 //
-//	approvals            list(Approval)      .call_id, .tool, .question, .action, .by, .reason; the points of interventions
+//	approvals  list(Approval)  .call_id, .tool, .question, .action, .by, .reason
 //
-// After something happened:
+// At the points after something happened, as each line says:
 //
-//	result.text          string              PostToolUse, ToolFailed, RunResult, RunFinish
-//	result.status        string              executed, failed, mocked, not_executed, unknown; PostToolUse, ToolFailed
-//	result.reason        string              why not: denied, timeout …; PostToolUse, ToolFailed
-//	result.is_error      bool                PostToolUse, ToolFailed
-//	result.attempts      int                 how often the tool was started; PostToolUse, ToolFailed
-//	result.duration      duration            PostToolUse, ToolFailed
-//	result.data          dyn                 the result as JSON; RunResult
-//	error                string              at the points of failures, ExecutionEnd and RunFinish
-//	reply.text           string              PostInference, StepEnd, Stop, ExecutionEnd
-//	reply.tools          list(string)        PostInference, StepEnd
-//	reply.finish_reason  string              why the model stopped writing; PostInference, StepEnd
-//	reply.model          string              PostInference, StepEnd
-//	step_duration        duration            StepEnd
-//	step_kind            string              StepEnd
-//	continuations        int                 how often the run was made to go on; Stop
-//	end.reason           string              Stop, ExecutionEnd
-//	end.message          string              Stop, ExecutionEnd
-//	end.source           string              who ended the run; Stop, ExecutionEnd
-//	end.status           string              ExecutionEnd, RunFinish
+//	result.text          string        PostToolUse, ToolFailed, RunResult, RunFinish
+//	result.status        string        executed, failed, mocked, not_executed, unknown; PostToolUse, ToolFailed
+//	result.reason        string        why it was not executed: denied, timeout …; PostToolUse, ToolFailed
+//	result.is_error      bool          PostToolUse, ToolFailed
+//	result.attempts      int           how often the tool was started; PostToolUse, ToolFailed
+//	result.duration      duration      PostToolUse, ToolFailed
+//	result.data          dyn           the result as JSON; RunResult
+//	error                string        at the points of failures, ExecutionEnd and RunFinish
+//	reply.text           string        PostInference, StepEnd, Stop, ExecutionEnd
+//	reply.tools          list(string)  PostInference, StepEnd
+//	reply.finish_reason  string        why the model stopped writing; PostInference, StepEnd
+//	reply.model          string        PostInference, StepEnd
+//	step_duration        duration      StepEnd
+//	step_kind            string        StepEnd
+//	continuations        int           how often hooks made the run go on; Stop
+//	end.reason           string        Stop, ExecutionEnd
+//	end.message          string        Stop, ExecutionEnd
+//	end.source           string        what ended the run; Stop, ExecutionEnd
+//	end.status           string        ExecutionEnd, RunFinish
 //
-// Of sub-agents, compactions, pipelines and blueprints, at their points:
+// At the points of sub-agents, compactions, pipelines and blueprints:
 //
-//	subagent.agent       string
+//	subagent.agent        string
 //	subagent.instruction  string
-//	subagent.result      string              PostSubagent
-//	subagent.run         string              the id of its run
-//	subagent.session     string
-//	subagent.status      string              PostSubagent, SubagentFailed
-//	subagent.duration    duration            PostSubagent, SubagentFailed
-//	compaction.messages  int
-//	compaction.tokens    int
-//	pipeline.name        string
-//	pipeline.reason      string              why it is complete
-//	parameters           map(string,dyn)     of the run of a blueprint
+//	subagent.result       string           PostSubagent
+//	subagent.run          string           the id of its run
+//	subagent.session      string
+//	subagent.status       string           PostSubagent, SubagentFailed
+//	subagent.duration     duration         PostSubagent, SubagentFailed
+//	compaction.messages   int
+//	compaction.tokens     int
+//	pipeline.name         string
+//	pipeline.reason       string           why the pipeline is complete
+//	parameters            map(string,dyn)  the parameters of a blueprint's run
 //
-// The names of pipelines, at all points; what was not given is empty, or 0:
+// The variables of pipelines, at all points. One that was not given is empty, or 0:
 //
-//	SESSION              string
-//	STAGE                string
-//	NEXT_STAGE           string              empty at the last
-//	ITERATION            int                 from 1
-//	MAX_ITERATIONS       int
-//	PROGRESS             string              a path
-//	STATUS               string              a path
-//	CTX                  string              a path
-//	LAST_DECISION        string              of the iteration before
-//	LAST_HOOK_STATUS     string              success or failed, of the action before
-//	CHANGED_FILES        string              one to a line
-//	STAGE_OUTPUTS        string              one to a line
-//	ERROR                string
-//	TIMESTAMP            string              ISO 8601
-//	CALLBACK_URL         string
-//	HOOK_RESPONSE        string
-//	SPAWN_OUTPUT         string
+//	SESSION           string
+//	STAGE             string
+//	NEXT_STAGE        string  empty in the last stage
+//	ITERATION         int     from 1
+//	MAX_ITERATIONS    int
+//	PROGRESS          string  a path
+//	STATUS            string  a path
+//	CTX               string  a path
+//	LAST_DECISION     string  the decision of the previous iteration
+//	LAST_HOOK_STATUS  string  success or failed: the status of the previous action
+//	CHANGED_FILES     string  one per line
+//	STAGE_OUTPUTS     string  one per line
+//	ERROR             string
+//	TIMESTAMP         string  ISO 8601
+//	CALLBACK_URL      string
+//	HOOK_RESPONSE     string
+//	SPAWN_OUTPUT      string
 //
 // # Functions
 //
-//	calls                int                 calls(tool), calls(): how often in this run
-//	calls_ok             int                 … with a good answer
-//	denied               int                 … denied
-//	texts                list(string)        the texts and numbers in a value, in lists and maps too, names included
-//	glob                 bool                glob(text, pattern or list): *, ?, [a-z], [!a-z], \
-//	path.within          bool                path.within(path, dir or list): is it in there, links and .. followed
-//	path.matches         bool                path.matches(path, pattern or list): ** is any number of names
-//	path.resolve         string              where it leads
-//	path.clean           string              these four only take the text apart
-//	path.base            string
-//	path.dir             string
-//	path.ext             string
-//	url.host             string              small letters, without port
-//	url.port             int                 or that of the scheme, or 0
-//	url.scheme           string
-//	url.path             string
-//	url.query            string
-//	url.user             string
-//	host.matches         bool                host.matches(host, pattern or list): name, *.name, address, network
-//	host.private         bool                this machine, or a network that is not the internet
-//	shell.analyse        shell.Analysis      what a line of bash may do; see package policy/bash
-//	shell.commands       list(shell.Command)
-//	shell.files          list(shell.File)    patterns (*.go) are followed by what they match on the disk
-//	shell.hosts          list(shell.Host)
-//	shell.opaque         list(string)        reasons: code, input …, and "unparseable"; empty when the list is whole
-//	shell.clear          bool                the same as: shell.opaque is empty
-//	c.flag               bool                c.flag("r", "recursive"), of a shell.Command
-//	c.reached            bool                c.reached("pipe"), by a step of that kind
+//	calls           int                  calls(tool), calls(): the number of calls in this run
+//	calls_ok        int                  … that succeeded
+//	denied          int                  … that were denied
+//	texts           list(string)         the texts and numbers in a value, in lists and maps too, names of members included
+//	glob            bool                 glob(text, pattern or list): *, ?, [a-z], [!a-z], \
+//	path.within     bool                 path.within(path, dir or list): is the path inside, with links and .. followed
+//	path.matches    bool                 path.matches(path, pattern or list): ** stands for any number of names
+//	path.resolve    string               the path with all links followed
+//	path.clean      string               this and the next three only split the text
+//	path.base       string
+//	path.dir        string
+//	path.ext        string
+//	url.host        string               in lower case, without the port
+//	url.port        int                  the port, or the default port of the scheme, or 0
+//	url.scheme      string
+//	url.path        string
+//	url.query       string
+//	url.user        string
+//	host.matches    bool                 host.matches(host, pattern or list): name, *.name, address, network
+//	host.private    bool                 is it this machine or in a private network
+//	shell.analyse   shell.Analysis       what a line of bash may do; see package policy/bash
+//	shell.commands  list(shell.Command)
+//	shell.files     list(shell.File)     a pattern (*.go) is followed by the files that it matches
+//	shell.hosts     list(shell.Host)
+//	shell.opaque    list(string)         reasons: code, input …, and "unparseable"; empty when the lists are complete
+//	shell.clear     bool                 the same as: shell.opaque is empty
+//	c.flag          bool                 c.flag("r", "recursive"), of a shell.Command
+//	c.reached       bool                 c.reached("pipe"), was the command reached by a step of that kind
 //
-// A shell.Analysis has clear, unparseable, open_quote, commands, files, hosts and opaque; a shell.Command has name, kind, sub, words,
-// args, operands, known, dirs, code, language and via; a shell.File has path, known, access, command and more; a shell.Host has
-// name, port and command; a shell.Opaque has reason, detail and command. A word that is not known as a whole has "…" in it.
+// The objects of shell analysis have these fields; package policy/bash says what they mean:
 //
-// Behind a file that is a pattern stand those that it matches on the disk as it is now: a name says more than a pattern,
-// and a link leads elsewhere. Of a line, 200 are listed besides links; more is true of a pattern that matches others, and
-// one that is too much to look through is not known.
+//	shell.Analysis: clear, unparseable, open_quote, commands, files, hosts, opaque
+//	shell.Command: name, kind, sub, words, args, operands, known, dirs, code, language, via
+//	shell.File: path, known, access, command and more
+//	shell.Host: name, port, command
+//	shell.Opaque: reason, detail, command
 //
-// Paths are relative to the workspace; "~" is the home directory. path.within says yes only when a path is inside whether
-// links are followed before ".." is taken away or after. path.matches says yes when the path matches as it is written or
-// where it leads, and follows links at the beginning of a pattern: it is for rules that deny. Both look at the disk as it is
-// now; what is there when the tool runs may be something else. A text that is no whole URL is an error, because programs
-// differ in what they make of it, and so is a host in which something else stands than a name or an address, and a port:
-// good.com%2eevil.com.
+// A word of which only a part is known has "…" in it.
 //
-// Counters count the steps that are recorded, and the calls before this one in the step under way that a condition was
-// asked about (Of).
+// Paths are relative to the workspace; "~" is the home directory. path.within is true only when the path is inside both when
+// links are followed before ".." is resolved and when they are followed after it. path.matches is true when the path matches
+// as it is written or where it leads, and it follows links at the beginning of the pattern: use it in rules that deny. Both
+// look at the disk as it is now, and the disk may have changed when the tool runs.
 //
-// Other packages add Functions: their Call is given the Input, and with it the state of the run.
+// shell.files lists, after a file that is a pattern, the files that the pattern matches on the disk now: a name says more
+// than a pattern, and a link may lead elsewhere. It lists at most 200 of them for a line, links not counted. more is true of
+// a pattern that matches others as well, and known is false for a pattern that is too expensive to look up.
+//
+// A text that is not a complete URL is an error, because programs read such texts differently. So is a host that is not a
+// plain name or address with an optional port, such as good.com%2eevil.com.
+//
+// calls, calls_ok and denied count the calls in recorded steps. In the step under way, calls also counts the earlier calls
+// that a condition was tested on.
+//
+// A program can add Functions of its own. Their Call receives the Input, and with it the state of the run.
 //
 // # Values
 //
-// Arguments are read once for each call. Whole numbers are ints with all their digits, or uints beyond that; numbers with a
-// fraction or an exponent are doubles. A whole number that is too large for either, and a double beyond 2^53, where doubles
-// have no digits for whole numbers any more, is an error as soon as a condition touches it: it does not compare as some
-// other number.
+// Arguments are read once for each call. Whole numbers are ints with all their digits, or uints when they are too large for
+// an int; numbers with a fraction or an exponent are doubles. A whole number that is too large for both, and a double beyond
+// 2^53, is an error as soon as a condition uses it, so that it never compares as a different number.
 //
 // # Failure
 //
-// A field that is not there, a division by zero, values of types that an operator is not for, a cost that is too high and a
-// context that has ended are errors, and neither true nor false: give them to the Fail of the context, so that the failure policy of the
-// hook decides. As always in CEL, a || b is true when one of them is, and a && b false when one of them is, whatever is
-// wrong with the other: the answer does not depend on it. An EvalError names the part, its place, and the values with their
-// types. An expression that fails whatever the values are does not compile.
+// These are errors, and neither true nor false: a field that is not there, a division by zero, values whose types an operator
+// does not accept, a cost above the limit, and a context that has ended. Give the error to the Fail method of the hook's
+// context, as the rules of policies do; the failure policy of the hook then decides.
+//
+// As always in CEL, a || b is true when one side is true, and a && b is false when one side is false, even if the other side
+// is an error.
+//
+// An EvalError names the failed part, its place, and the values with their types. An expression that fails for all values
+// does not compile.
 //
 // # Cost
 //
-// An expression is at most 16 KiB of text. One without loops, and without functions whose results may be longer than what
-// they are given, looks at its values a fixed number of times, and is not counted. All others may cost Options.CostLimit:
-// about one for each operation, for each value, and for each ten bytes of text that it looks at or makes. A call is paid
-// before it runs: text.replace(…), join, format, + and the others that make more than they are given fail when the rest of
-// the limit does not pay for the result, and so do calls that compare each element with each other. So no expression
-// takes more memory than some hundred bytes for each unit of its limit, whatever it is given. The value of an Expression is
-// no larger than the limit, either. A value of a variable that is read from text is read once for an occasion.
+// The text of an expression has at most 16 KiB. An expression without loops, and without functions whose results can be
+// longer than their arguments, looks at its values a fixed number of times and is not counted. All others may cost
+// Options.CostLimit: about one unit for each operation, each value, and each ten bytes of text that is read or made.
 //
-// Regular expressions must be written in the condition or be one of vars; they, texts and patterns have limits of their
-// own. yaml.parse refuses texts with aliases.
+// A call is paid for before it runs. replace, join, format, + and other functions that make more than they are given fail
+// when the rest of the limit does not pay for their result; so do calls that compare each element with each other. An
+// expression therefore takes no more memory than some hundred bytes for each unit of its limit, and its value is no larger
+// than the limit. A variable that is read from text is read once for an event.
 //
-// What is plain is judged without CEL's interpreter, to the same end: comparisons, in, has, startsWith, endsWith, contains,
-// matches, and the functions of this language, of arguments, of variables and of constants, joined by &&, || and !. That
-// takes some 0.1 µs, and no allocation but for what functions make. All else, and whatever is an error, is CEL's: some 0.4 µs.
+// A regular expression must be written in the condition or be one of vars. Regular expressions, texts and patterns have
+// limits of their own, and yaml.parse refuses texts with aliases.
+//
+// Simple conditions are evaluated without CEL's interpreter, with the same result, in about 0.1 µs and without allocating
+// except in functions: comparisons, in, has, startsWith, endsWith, contains, matches and the functions of this package, applied
+// to arguments, variables and constants and joined by &&, || and !. CEL evaluates all others, and everything that is an
+// error, in about 0.4 µs.
 //
 // # Events as JSON
 //
-// FromJSON makes an occasion of a JSON object, to try policies out. It has the members that an action is given (version,
-// point, hook, run, step, tool, call_id, arguments, original_arguments, invalid, result, input, answer, error, status,
-// question, subagent, compaction, continuations, variables …), and agent, stage, elapsed, now, step_kind, usage, metadata,
-// calls (by tool: calls, ok, denied), actions (by id), call_index, reply, end, pipeline and parameters.
+// FromJSON reads an event from a JSON object, to try policies out. The object has the members that an action receives:
+//
+//	version, point, hook, run, step, tool, call_id, arguments, original_arguments, invalid, result, input, answer, error,
+//	status, question, subagent, compaction, continuations, variables …
+//
+// It may also have these:
+//
+//	agent, stage, elapsed, now, step_kind, usage, metadata, calls (by tool: calls, ok, denied), actions (by id),
+//	call_index, reply, end, pipeline, parameters
 //
 // # Concurrency
 //
-// A Language, a Condition and an Expression are immutable and serve thousands of runs at once. So does an Input, for as
-// long as the context that it was made of is valid.
+// A Language, a Condition and an Expression are immutable and safe for concurrent use. An Input is safe for concurrent use
+// for as long as the context that it was made from is valid.
 package condition

@@ -36,7 +36,7 @@ func TestPublishedGuardsHold(t *testing.T) {
 		yes, err := outside.Test(ctx, condition.Of(c))
 		switch {
 		case err != nil:
-			return c.Fail(err) // a call without a path, too: what cannot be judged is denied
+			return c.Fail(err) // such as a call without a path: a control that fails denies
 		case yes:
 			return c.Deny("stay in the workspace")
 		}
