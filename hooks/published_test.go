@@ -4,10 +4,12 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/evasion"
 )
@@ -62,4 +64,70 @@ func TestLimitOfTheGuideHolds(t *testing.T) {
 			`{"amount":5,"amount":500}`,
 		},
 	}.Hold(t)
+}
+
+// The guards of the guide to hooks, and of the page on tests, stop other spellings of what they are against, too.
+func TestGuardsOfTheGuideHold(t *testing.T) {
+	t.Parallel()
+	evasion.ShowsCode(t, "../docs/hooks.md", "published_test.go", "noProd := hooks.OnCall")
+	noProd := hooks.OnCall("no-prod", "deploy", func(_ context.Context, c hooks.ToolContext, in struct {
+		Environment string `json:"environment"`
+	}) hooks.Result {
+		if in.Environment != "staging" {
+			return c.Deny("deploy to staging only")
+		}
+		return c.Allow()
+	})
+	evasion.Guard{
+		Hooks: []hooks.Hook{noProd}, Tool: "deploy", Argument: "environment",
+		Allowed: []string{"staging"}, Forbidden: []string{"production", "Staging", " staging", "staging ", ""},
+	}.Hold(t)
+
+	evasion.ShowsCode(t, "../docs/hooks.md", "published_test.go", "onlyFriends := hooks.OnCall")
+	onlyFriends := hooks.OnCall("only-friends", "transfer", func(_ context.Context, c hooks.ToolContext, in struct {
+		To string `json:"to"`
+	}) hooks.Result {
+		if in.To != "Alice" && in.To != "Bob" {
+			return c.Deny(in.To + " is not in the address book") // the model reads the reason
+		}
+		return c.Allow()
+	})
+	evasion.Guard{
+		Hooks: []hooks.Hook{onlyFriends}, Tool: "transfer", Argument: "to",
+		Allowed: []string{"Alice", "Bob"}, Forbidden: []string{"Mallory", "alice", "Alice ", "Alice\n", ""},
+	}.Hold(t)
+
+	evasion.ShowsCode(t, "../docs/hooks.md", "published_test.go", "large := hooks.OnCall")
+	large := hooks.OnCall("large", "transfer", func(_ context.Context, c hooks.ToolContext, in struct {
+		Amount float64 `json:"amount"`
+	}) hooks.Result {
+		if in.Amount <= 100 {
+			return c.Allow()
+		}
+		return c.AskAbout(agent.Question{Reason: "more than 100", Within: time.Hour, OnTimeout: agent.RejectAndContinue})
+	})
+	evasion.Guard{
+		Hooks: []hooks.Hook{large}, Tool: "transfer", AllowedCalls: []string{`{"amount":5}`, `{"amount":100}`}, Calls: tooMuch,
+	}.Hold(t)
+
+	type payment struct { // as in ../docs/testing-agents.md, whose block is a whole test file
+		To     string `json:"to"`
+		Amount int    `json:"amount"`
+	}
+	small := hooks.OnCall("small", "pay", func(_ context.Context, c hooks.ToolContext, in payment) hooks.Result {
+		if in.Amount > 100 {
+			return c.Deny("at most 100")
+		}
+		return c.Allow()
+	})
+	evasion.Guard{
+		Hooks: []hooks.Hook{small}, Tool: "pay",
+		AllowedCalls: []string{`{"to":"ACME","amount":90}`}, Calls: tooMuch,
+	}.Hold(t)
+}
+
+// tooMuch are arguments with an amount above 100, or without one.
+var tooMuch = []string{
+	`{}`, ``, `{"to":"Eve","amount":500}`, `{"amount":100.01}`, `{"amount":1e3}`, `{"amount":null}`, `{"amount":"500"}`, `{"amount":[500]}`, `{"Amount":500}`,
+	`{"amount":5,"amount":500}`,
 }

@@ -13,7 +13,7 @@
 //		With(capability.UseTools(tools...), capability.UseHooks(table.Hook())).
 //		Build().Get()
 //	// …
-//	for _, row := range table.Unused() {
+//	for _, row := range table.UnusedRows() {
 //		fmt.Println("never asked for:", row)
 //	}
 //
